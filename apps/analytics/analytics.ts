@@ -11,7 +11,7 @@ import {
   RoleConsumers,
   type ConsumedBatch,
 } from '#libs/role/role-consumers.js'
-import { GrowingPause, unlessAborted } from '#libs/runtime/timing/waiting.js'
+import { Backoff, unlessAborted } from '#libs/runtime/timing.js'
 import { AnalyticsMetrics } from './analytics-metrics.js'
 import { COUNTED_TOPICS, type CountedTopic } from './event-rows.js'
 import { TopicSink } from './topic-sink.js'
@@ -35,7 +35,7 @@ export interface Analytics {
 const GROUP = 'analytics'
 /** The objects of a small batch are garbage before V8 promotes them to the old generation. */
 const BATCH_RECORDS = 200
-const PREPARE_RETRY = { firstMs: 500, mostMs: 10_000 }
+const PREPARE_RETRY = { firstMs: 500, maxMs: 10_000 }
 
 /**
  * Resolves once every partition has its start offset from the store. If the store is unavailable, resolves at once and
@@ -69,7 +69,7 @@ export async function startAnalytics({ engine, logger, registry }: AnalyticsOpti
     for (const topic of COUNTED_TOPICS) sinks.of(topic).start()
   }
   const listenOncePrepared = async ({ signal }: AbortController) => {
-    const retryPause = new GrowingPause(PREPARE_RETRY)
+    const retryPause = new Backoff(PREPARE_RETRY)
     for (;;) {
       await retryPause.wait(signal)
       // `close` must not wait for a store that hangs, or whose tables another process is creating.

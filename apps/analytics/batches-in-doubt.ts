@@ -7,7 +7,7 @@ import {
 } from '#libs/ports/event-log/event-log.js'
 import type { EncodedRows } from '#libs/ports/usage/usage-rows.js'
 import type { UsageBatch, UsageRange, UsageSink } from '#libs/ports/usage/usage-store.js'
-import { SharedRun } from '#libs/runtime/timing/shared-run.js'
+import { SharedRun } from '#libs/runtime/timing.js'
 import type { AnalyticsMetrics } from './analytics-metrics.js'
 import { PartitionRows, type CountedTopic } from './event-rows.js'
 

@@ -11,7 +11,7 @@ import { Doorbell } from '#libs/ports/signals/signals.js'
 import type { EncodedRows } from '#libs/ports/usage/usage-rows.js'
 import type { UsageBatch, UsageRange } from '#libs/ports/usage/usage-store.js'
 import type { ConsumedBatch, RoleConsumers } from '#libs/role/role-consumers.js'
-import { GrowingPause, unlessAborted } from '#libs/runtime/timing/waiting.js'
+import { Backoff, unlessAborted } from '#libs/runtime/timing.js'
 import { BatchesInDoubt, MAX_RANGES, writeRanges, type BatchesInDoubtOptions } from './batches-in-doubt.js'
 import { BufferedRows, countOf, type PartitionRows } from './event-rows.js'
 
@@ -28,7 +28,7 @@ const BUFFER_MS = 1_000
 const FLUSH_ROWS = 100_000
 /** With more buffered rows, no further batches are taken from the log. */
 const MAX_ROWS = 200_000
-const RETRY = { firstMs: 100, mostMs: 5_000 }
+const RETRY = { firstMs: 100, maxMs: 5_000 }
 
 /**
  * Writes one topic's events to the usage store, effectively once.
@@ -50,7 +50,7 @@ export class TopicSink {
   private readonly bell = new Doorbell()
   private capacityFreed = Promise.withResolvers<undefined>()
   private readonly stopping = new AbortController()
-  private readonly retryPause = new GrowingPause(RETRY)
+  private readonly retryPause = new Backoff(RETRY)
   private loop: Promise<void> = Promise.resolve()
   /** The batch that is being written. */
   private writing: { ranges: readonly UsageRange[]; done: Promise<void> } | null = null

@@ -27,8 +27,8 @@ import { Keys } from './keys/keys.service.js'
 import { AttachmentPool } from './messages/attachment-pool.js'
 import { MessageReader, MessagePages, FirstReadings } from './messages/message-reader.js'
 import { MessagesController } from './messages/messages.controller.js'
-import { OpenedMail } from './messages/opened-mail.js'
 import { OpenWaits } from './messages/open-waits.js'
+import { OpenedMail } from './messages/opened-mail.js'
 import { WaitController } from './messages/wait.controller.js'
 import { ApiDocument, DocsController } from './openapi/docs.controller.js'
 import { OperationsController, OperationsPorts } from './operations/operations.controller.js'
@@ -37,8 +37,8 @@ import { UsageController } from './usage/usage.controller.js'
 import { Usage, UsagePorts } from './usage/usage.service.js'
 import { DeliveriesController } from './webhooks/deliveries.controller.js'
 import { Deliveries } from './webhooks/deliveries.service.js'
-import { WebhooksController, InboxWebhooksController } from './webhooks/webhooks.controller.js'
 import { ReplaysController } from './webhooks/replays.controller.js'
+import { WebhooksController, InboxWebhooksController } from './webhooks/webhooks.controller.js'
 import { WebhookPorts, Webhooks } from './webhooks/webhooks.service.js'
 
 /** In the order of the OpenAPI document. */
@@ -79,7 +79,7 @@ export function apiModule(
 ): DynamicModule {
   const { log, webhooks, deliveries, replays, secrets, keyUse } = engine
   const webhookPorts: WebhookPorts = { log, webhooks, deliveries, replays, secrets }
-  const logUnavailable = faultLog(logger, { then: 'answered without usage' })
+  const logUnavailable = faultLog(logger, { outcome: 'answered without usage' })
   const usagePorts: UsagePorts = {
     queries: engine.usage?.queries ?? null,
     countedUpTo: () => shared.countedUpTo?.find() ?? Promise.resolve(null),

@@ -19,8 +19,8 @@ import { Views } from './http/views.js'
 import { Idempotency } from './idempotency/idempotency.js'
 import type { Instance } from './instance.js'
 import { AttachmentPool } from './messages/attachment-pool.js'
-import { OpenedMail } from './messages/opened-mail.js'
 import { OpenWaits } from './messages/open-waits.js'
+import { OpenedMail } from './messages/opened-mail.js'
 import { ApiMetrics } from './operations/api-metrics.js'
 import { CountedUpTo } from './usage/counted-up-to.js'
 
@@ -51,7 +51,7 @@ export function makeSharedServices({ engine, settings, plans: table, now, logger
   const plans = new Plans(table, logger)
   const knownKeys = new KnownKeys(views)
   const authenticator = new Authenticator(knownKeys, plans, keyUse, now)
-  const logUncounted = faultLog(logger, { then: 'requests pass uncounted' })
+  const logUncounted = faultLog(logger, { outcome: 'requests pass uncounted' })
   const throttle = new Throttle({
     limits: engine.limits,
     onUnavailable: (error) => {
@@ -59,7 +59,7 @@ export function makeSharedServices({ engine, settings, plans: table, now, logger
       logUncounted(error, 'counting a request')
     },
   })
-  const logUnstored = faultLog(logger, { then: 'a repeat runs again' })
+  const logUnstored = faultLog(logger, { outcome: 'a repeat runs again' })
   const idempotency = new Idempotency(engine.idempotency, (error) => {
     metrics.unstoredAnswers.inc()
     logUnstored(error, 'storing an answer')

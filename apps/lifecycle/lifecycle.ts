@@ -9,7 +9,7 @@ import { decodeBatch } from '#libs/ports/event-log/partition-loop.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { createRoleService, RethrowErrors, RoleConsumers } from '#libs/role/role-consumers.js'
-import { Repetition } from '#libs/runtime/timing/repetition.js'
+import { PeriodicTask } from '#libs/runtime/timing.js'
 import { Expiry } from './expiry.js'
 import { LifecycleMetrics } from './lifecycle-metrics.js'
 
@@ -54,7 +54,7 @@ export async function startLifecycle({
   const views = new ConsistentViews(log, inboxes, signals)
   const recorder = new Recorder(log, '/mayfly/lifecycle', now)
   const expiry = new Expiry({ views, inboxes, recorder, now, logger, metrics })
-  const expiring = new Repetition({
+  const expiring = new PeriodicTask({
     everyMs: EXPIRE_EVERY_MS,
     work: (signal) => expiry.expireAllDue(signal),
   })

@@ -6,9 +6,8 @@ import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import type { ProjectionStore, StepOutcome } from '#libs/ports/read-model/projection-store.js'
 import {
   projectInboxEvents,
-  rowsConcerned,
   type InboxProjection,
-  type InboxRows,
+  inboxRowsBefore,
 } from '#libs/ports/read-model/projections.js'
 import type { MessageContent, PlacedEvent } from '#libs/ports/read-model/views.js'
 import type { ConsumedBatch } from '#libs/role/role-consumers.js'
@@ -86,23 +85,11 @@ export class InboxProjector {
       const { id, keyId, event } = recorded
       return { offset, id, keyId, event }
     })
-    const { changes, received } = projectInboxEvents(await this.rowsBefore(events), events)
+    const { changes, received } = projectInboxEvents(await inboxRowsBefore(this.store, events), events)
     const accountIds = new Map(decoded.map(({ recorded }) => [recorded.event.inboxId, recorded.accountId]))
     const contents = await this.parse(received, accountIds, signal)
     signal.throwIfAborted()
     return this.store.apply({ topic, partition, from, to, changes, contents })
-  }
-
-  private async rowsBefore(events: readonly PlacedEvent<InboxEvent>[]): Promise<InboxRows> {
-    const { inboxIds, messageKeys } = rowsConcerned(events)
-    const [inboxes, messages] = await Promise.all([
-      this.store.inboxes(inboxIds),
-      this.store.messages(messageKeys),
-    ])
-    return {
-      inboxes: new Map(inboxes.flatMap((row) => (row === null ? [] : [[row.inbox.id, row]]))),
-      messages: new Map(messages.flatMap((row) => (row === null ? [] : [[row.message.id, row]]))),
-    }
   }
 
   private async parse(

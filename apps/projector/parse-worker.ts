@@ -8,10 +8,10 @@ import {
   packSource,
   sealJson,
   sealMail,
-  unsealMailNow,
   makeSecretKey,
   SealBrokenError,
   secretKey,
+  unsealMailSync,
 } from '#libs/ports/key-vault/content.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import type { ParseFallback, ParseRequest, ParseResult } from './parse-task.js'
@@ -83,7 +83,7 @@ async function parseOne({ task, fallback }: ParseRequest): Promise<Omit<ParseRes
   const key = secretKey(Buffer.from(task.key))
   let parsed: { mail: ParsedMail; hasFailed: boolean }
   try {
-    const { raw, envelope } = unsealMailNow(key, inboxId, messageId, sealed)
+    const { raw, envelope } = unsealMailSync(key, inboxId, messageId, sealed)
     parsed = await parse(raw, envelope, fallback)
   } catch (error) {
     // The sealed bytes are damaged: a retry would fail too.

@@ -165,9 +165,9 @@ export class ProjectorController {
       signals.publish(movedChannel(batch))
       return outcome
     }
-    if (applied !== 'absent' && applied.standsAt > from) {
+    if (applied !== 'absent' && applied.position > from) {
       logger.warn({ ...at, ...applied }, 'the views are at a later offset: continuing there')
-      return { seekTo: applied.standsAt }
+      return { seekTo: applied.position }
     }
     // The views were emptied or restored from an older copy, and must report that they are catching up.
     logger.warn({ ...at, views: applied }, 'the views were lost or restored from an older copy: rebuilding')

@@ -3,7 +3,7 @@ import { VIEWED_TOPICS } from '#libs/ports/event-log/topics.js'
 import { movedChannel } from '#libs/ports/read-model/consistent-views.js'
 import type { InboxQueries } from '#libs/ports/read-model/queries.js'
 import type { RoleConsumers } from '#libs/role/role-consumers.js'
-import { Repetition } from '#libs/runtime/timing/repetition.js'
+import { PeriodicTask } from '#libs/runtime/timing.js'
 
 export interface ViewsWatchOptions {
   log: Pick<LogLayout, 'partitionCount'>
@@ -22,11 +22,11 @@ const CHECK_EVERY_MS = 1_000
 export class ViewsWatch {
   /** The position of each partition at the last check; null if it had none. */
   private readonly positions = new Map<string, number | null>()
-  private readonly checking: Repetition
+  private readonly checking: PeriodicTask
 
   constructor(private readonly options: ViewsWatchOptions) {
     const work = () => this.check().catch(options.onError)
-    this.checking = new Repetition({ everyMs: CHECK_EVERY_MS, firstAfterMs: CHECK_EVERY_MS, work })
+    this.checking = new PeriodicTask({ everyMs: CHECK_EVERY_MS, firstAfterMs: CHECK_EVERY_MS, work })
   }
 
   start(): void {

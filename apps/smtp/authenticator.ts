@@ -4,7 +4,7 @@ import { unverified } from '#libs/mail/authentication/unverified.js'
 import type { Authentication } from '#libs/mail/message.js'
 import { Budget, BudgetExhaustedError } from '#libs/runtime/fair-share.js'
 import { addressGroup } from '#libs/runtime/remote-address.js'
-import { beforeDeadline, DeadlineError } from '#libs/runtime/timing/waiting.js'
+import { beforeDeadline, DeadlineError } from '#libs/runtime/timing.js'
 import type { AuthenticateData, AuthenticateTask } from './authenticate-worker.js'
 
 export interface AuthenticatorOptions {

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { Settings } from '#libs/runtime/config/settings.js'
-import { SharedSlots, type Leave } from '#libs/runtime/fair-share.js'
+import { SharedSlots, type Release } from '#libs/runtime/fair-share.js'
 import { addressGroup } from '#libs/runtime/remote-address.js'
 import { REFUSALS, type Refusal } from './replies.js'
 
@@ -56,7 +56,7 @@ export class ConnectionLimits {
   }
 
   /** Takes a slot for a connection whose remote address is not known yet. Null if all slots are taken. */
-  hold(balancer: string, giveUp: () => boolean): Leave | null {
+  hold(balancer: string, giveUp: () => boolean): Release | null {
     return this.slots.take([addressGroup(balancer)], giveUp)
   }
 

@@ -1,6 +1,6 @@
 import { domainToASCII } from 'node:url'
 import type { Address } from '#libs/domain/inbox/events.js'
-import { addressReached, asOf, type Inbox } from '#libs/domain/inbox/inbox.js'
+import { asOf, type Inbox, addressOfRecipient } from '#libs/domain/inbox/inbox.js'
 import type { LogLayout } from '#libs/ports/event-log/event-log.js'
 import {
   measureBacklog,
@@ -76,7 +76,7 @@ export class Recipients {
   /** The inbox that a recipient belongs to, DISCARDED, or the refusal. Never rejects. */
   resolve(recipient: string, client: Client): MaybePromise<Inbox | typeof DISCARDED | Refusal> {
     const { mailDomain, unknownRecipients } = this.options.settings
-    const address = addressReached(recipient, mailDomain)
+    const address = addressOfRecipient(recipient, mailDomain)
     if (address !== null) return this.lookUp(address, client.senderKey)
     if (!isForeign(recipient, mailDomain)) return REFUSALS.unknownRecipient
     return unknownRecipients === 'discard' && this.mayDiscard(client) ? DISCARDED : this.foreign

@@ -1,4 +1,4 @@
-import { isInForce } from '#libs/domain/account/account.js'
+import { isValidSecret } from '#libs/domain/account/account.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { KeyUse } from '#libs/ports/key-use/key-use.js'
@@ -91,7 +91,7 @@ export class SmtpAuth {
     const { accounts, views, now } = this.options
     // In incomplete views a key may be missing or not revoked yet.
     const known = await views.readComplete('account-events', () => accounts.keyByHash(secretHash))
-    if (known === null || !isInForce(known.key, secretHash, now())) return null
+    if (known === null || !isValidSecret(known.key, secretHash, now())) return null
     const { id: keyId, accountId, environment } = known.key
     return { keyId, accountId, environment }
   }

@@ -1,8 +1,12 @@
 import { type Delivery, nextAttemptAt } from '#libs/domain/webhook/delivery.js'
-import type { WebhookDisabled } from '#libs/domain/webhook/events.js'
+import type {
+  WebhookDisabled,
+  AttemptFacts,
+  DeliveryAbandoned,
+  DeliveryEvent,
+} from '#libs/domain/webhook/events.js'
 import { stateOf } from '#libs/domain/webhook/replay.js'
-import type { AttemptFacts, DeliveryAbandoned, DeliveryEvent } from '#libs/domain/webhook/webhook-events.js'
-import { secretsInForce, type Webhook } from '#libs/domain/webhook/webhook.js'
+import { type Webhook, signingSecrets } from '#libs/domain/webhook/webhook.js'
 import { answerContext, seal } from '#libs/ports/key-vault/content.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import type { WebhookSecrets } from '#libs/ports/key-vault/master-key.js'
@@ -19,7 +23,7 @@ export interface AttemptsOptions {
   replays: Pick<ReplayQueries, 'replay'>
   views: Pick<ConsistentViews, 'readLatest' | 'requireComplete'>
   vault: Pick<KeyVault, 'find'>
-  secrets: Pick<WebhookSecrets, 'open' | 'openUrl'>
+  secrets: Pick<WebhookSecrets, 'openSecret' | 'openUrl'>
   bodies: NotificationBodies
   sender: Pick<WebhookSender, 'post'>
   outcomes: Pick<Outcomes, 'record' | 'disableAfterFailure'>
@@ -61,7 +65,7 @@ export class Attempts {
         url: secrets.openUrl(webhook.id, webhook.url),
         id: notificationIdOf(webhook.id, delivery.id, delivery.notification),
         body: body.json,
-        secrets: secretsInForce(webhook, attemptedAt).map((sealed) => secrets.open(webhook.id, sealed)),
+        secrets: signingSecrets(webhook, attemptedAt).map((sealed) => secrets.openSecret(webhook.id, sealed)),
       })
     } finally {
       body.release()

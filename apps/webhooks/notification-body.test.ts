@@ -9,7 +9,7 @@ import {
 } from '#libs/domain/inbox/inbox.test-support.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import type { Delivery } from '#libs/domain/webhook/delivery.js'
-import type { Notification } from '#libs/domain/webhook/webhook-events.js'
+import type { Notification } from '#libs/domain/webhook/events.js'
 import { NotificationBodies } from './notification-body.js'
 
 const ids = { inboxId: INBOX_ID, messageId: MESSAGE_ID }

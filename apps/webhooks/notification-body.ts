@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type { AccountId, InboxId, MessageId } from '#libs/domain/ids/typeid.js'
 import { asOf } from '#libs/domain/inbox/inbox.js'
 import type { Delivery } from '#libs/domain/webhook/delivery.js'
-import type { DeliveryAbandoned } from '#libs/domain/webhook/webhook-events.js'
+import type { DeliveryAbandoned } from '#libs/domain/webhook/events.js'
 import {
   type OpenedMessage,
   inboxEndBody,

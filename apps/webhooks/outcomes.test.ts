@@ -2,7 +2,7 @@ import pino from 'pino'
 import { LogUnavailableError, type Position } from '#libs/ports/event-log/event-log.js'
 import { until } from '#test/harness/until.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
-import type { DeliveryEvent } from '#libs/domain/webhook/webhook-events.js'
+import type { DeliveryEvent } from '#libs/domain/webhook/events.js'
 import { Outcomes } from './outcomes.js'
 
 const event: DeliveryEvent = {

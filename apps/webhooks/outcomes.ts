@@ -1,13 +1,12 @@
 import type { Logger } from 'pino'
 import type { WebhookId } from '#libs/domain/ids/typeid.js'
 import { decide } from '#libs/domain/webhook/decide.js'
-import type { WebhookDisabled } from '#libs/domain/webhook/events.js'
-import type { DeliveryEvent } from '#libs/domain/webhook/webhook-events.js'
+import type { WebhookDisabled, DeliveryEvent } from '#libs/domain/webhook/events.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { Attribution, Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { LogUnavailableError } from '#libs/ports/event-log/event-log.js'
 import type { ProjectionStore } from '#libs/ports/read-model/projection-store.js'
-import { pauseUntilAborted } from '#libs/runtime/timing/waiting.js'
+import { pauseUntilAborted } from '#libs/runtime/timing.js'
 
 export interface OutcomesOptions {
   recorder: Pick<Recorder, 'record'>

@@ -1,7 +1,7 @@
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { hasFailed, type Delivery } from '#libs/domain/webhook/delivery.js'
+import type { ReplayPosition, ReplaySelection, Notification } from '#libs/domain/webhook/events.js'
 import type { Replay } from '#libs/domain/webhook/replay.js'
-import type { ReplayPlace, ReplaySelection, Notification } from '#libs/domain/webhook/webhook-events.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { LogLayout } from '#libs/ports/event-log/event-log.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
@@ -11,7 +11,7 @@ import { isOriginalDelivery } from './matching.js'
 /** The notifications of one step of a replay, and the position of the next step; null after the last one. */
 export interface ReplayPage {
   notifications: Notification[]
-  next: ReplayPlace | null
+  next: ReplayPosition | null
 }
 
 export interface ReplayPagesOptions {
@@ -95,7 +95,7 @@ export class ReplayPages {
   private async heldMessages(
     webhook: Webhook,
     selection: ReplaySelection,
-    position: Extract<ReplayPlace, { stage: 'held' }>,
+    position: Extract<ReplayPosition, { stage: 'held' }>,
     max: number,
   ): Promise<ReplayPage> {
     const notifications: Notification[] = []

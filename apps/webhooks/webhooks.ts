@@ -7,7 +7,7 @@ import { createRoleService, RoleConsumers } from '#libs/role/role-consumers.js'
 import { budgetScale } from '#libs/runtime/config/memory-settings.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import { countExhausted } from '#libs/runtime/fair-share.js'
-import { Repetition } from '#libs/runtime/timing/repetition.js'
+import { PeriodicTask } from '#libs/runtime/timing.js'
 import { Attempts } from './attempts.js'
 import { Dispatcher } from './dispatcher.js'
 import { MatchingController, MatchingPorts } from './matching.controller.js'
@@ -92,12 +92,12 @@ export async function startWebhooks({
     pages: new ReplayPages({ deliveries, inboxes, log, now }),
     perSecond: settings.webhookReplayRate,
   })
-  const replaying = new Repetition({
+  const replaying = new PeriodicTask({
     everyMs: REPLAY_EVERY_MS,
     work: (signal) => runner.runAll(signal),
   })
   replaying.start()
-  const removing = new Repetition({
+  const removing = new PeriodicTask({
     everyMs: REMOVE_EVERY_MS,
     work: async () => {
       const before = new Date(now().getTime() - RETENTION_MS)

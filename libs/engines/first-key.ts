@@ -1,16 +1,16 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
-import { isInForce } from '#libs/domain/account/account.js'
-import { FIRST_PLAN, drawSecret, prefixOf, SCOPES } from '#libs/domain/account/access.js'
+import { FIRST_PLAN, prefixOf, SCOPES, generateSecret } from '#libs/domain/account/access.js'
+import { isValidSecret } from '#libs/domain/account/account.js'
 import type { AccountEvent, ApiKeyIssued } from '#libs/domain/account/events.js'
-import { hashSecret } from '#libs/ports/key-vault/master-key.js'
-import type { Settings } from '#libs/runtime/config/settings.js'
-import { accountEventCodec, Recorder } from '#libs/ports/event-log/cloud-event.js'
-import type { LogReader } from '#libs/ports/event-log/event-log.js'
-import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { idFromBytes, type AccountId, type KeyId } from '#libs/domain/ids/typeid.js'
 import type { Engine } from '#libs/engines/engine.js'
+import { accountEventCodec, Recorder } from '#libs/ports/event-log/cloud-event.js'
+import type { LogReader } from '#libs/ports/event-log/event-log.js'
+import { hashSecret } from '#libs/ports/key-vault/master-key.js'
+import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
+import type { Settings } from '#libs/runtime/config/settings.js'
 import { StartError } from '#libs/runtime/errors.js'
 
 export interface FirstKeyOptions {
@@ -40,7 +40,7 @@ export async function ensureConfiguredKey(options: FirstKeyOptions): Promise<voi
   const secretHash = hashSecret(bootstrapApiKey)
   const known = await engine.accounts.keyByHash(secretHash)
   if (known === null) await issueVisibly(bootstrapApiKey, options)
-  else if (!isInForce(known.key, secretHash, now())) {
+  else if (!isValidSecret(known.key, secretHash, now())) {
     logger.warn({ keyId: known.key.id }, 'MAYFLY_BOOTSTRAP_API_KEY was revoked or replaced: set another one')
   }
 }
@@ -56,7 +56,7 @@ export async function makeFirstKey(
   if (settings.bootstrapApiKey !== null) return 'configured'
   await waitForAccountViews(options)
   if ((await firstEvent(engine.log, 'ApiKeyIssued')) !== null) return 'made-before'
-  const secret = drawSecret(ENVIRONMENT, randomBytes)
+  const secret = generateSecret(ENVIRONMENT, randomBytes)
   // Shown before it is stored: if the process is killed in between, the next start creates and shows another key.
   announce(secret)
   await issueVisibly(secret, options)
@@ -81,7 +81,7 @@ export async function recoverKey(
       `${dataDir} has no account yet: start Mayfly, which creates and prints the first key`,
     )
   }
-  const secret = drawSecret(ENVIRONMENT, randomBytes)
+  const secret = generateSecret(ENVIRONMENT, randomBytes)
   const { accountId } = first
   const keyId = mintId('key')
   const event = keyIssued({ accountId, keyId, name: 'recovered' }, secret, now())

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { Registry } from 'prom-client'
+import { type Registry } from 'prom-client'
 import type { Occurrence } from '#libs/ports/event-log/cloud-event.js'
 import type { LogAppender } from '#libs/ports/event-log/event-log.js'
 import { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
@@ -20,7 +20,7 @@ export function measuredUsage({ log, source, now, logger, registry }: MeasuredUs
     name: 'mayfly_lost_usage_events_total',
     help: 'Usage events dropped because the log was unavailable for too long.',
   })
-  const logFault = faultLog(logger, { then: 'given up' })
+  const logFault = faultLog(logger, { outcome: 'given up' })
   return new UsageRecorder({
     log,
     source,

@@ -6,7 +6,7 @@ import { measureWholeBacklog } from '#libs/ports/read-model/consistent-views.js'
 import { UnavailableError } from '#libs/runtime/errors.js'
 import { listenError } from '#libs/runtime/process/listen-error.js'
 import { MetricsText } from '#libs/runtime/process/metrics-text.js'
-import { beforeDeadline, DeadlineError } from '#libs/runtime/timing/waiting.js'
+import { beforeDeadline, DeadlineError } from '#libs/runtime/timing.js'
 
 export interface MetricsServerOptions {
   registry: Registry

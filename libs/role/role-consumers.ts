@@ -7,7 +7,7 @@ import {
   type CustomTransportStrategy,
 } from '@nestjs/microservices'
 import type { Logger } from 'pino'
-import { Gauge, type Counter, type Registry } from 'prom-client'
+import { Gauge, Counter, type Registry } from 'prom-client'
 import { lastValueFrom, throwError, type Observable } from 'rxjs'
 import {
   NotAssignedError,
@@ -22,7 +22,7 @@ import {
 } from '#libs/ports/event-log/event-log.js'
 import type { SourceTopic } from '#libs/ports/event-log/topics.js'
 import { sharedCounter } from '#libs/runtime/process/shared-counter.js'
-import { beforeDeadline } from '#libs/runtime/timing/waiting.js'
+import { beforeDeadline } from '#libs/runtime/timing.js'
 
 /*
  * How a role consumes the event log: `RoleConsumers` has a consumer for each topic, and `createRoleService` passes

@@ -1,19 +1,19 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { Budget, BudgetExhaustedError } from './fair-share.js'
 
-/** Asks for an amount, and notes the owner once it is given. */
-function ask(budget: Budget, given: string[], owner: string, amount: number, signal?: AbortSignal) {
-  const asked = budget.take(owner, amount, signal).then((release) => {
+/** Takes an amount, and adds the owner to `given` once it has it. */
+function take(budget: Budget, given: string[], owner: string, amount: number, signal?: AbortSignal) {
+  const taken = budget.take(owner, amount, signal).then((release) => {
     given.push(owner)
     return release
   })
-  // Those still waiting when a test ends are refused later, while another suite runs.
-  asked.catch(() => undefined)
-  return asked
+  // A wait that outlasts its test is rejected while another suite runs.
+  taken.catch(() => undefined)
+  return taken
 }
 
 describe('a budget', () => {
-  it('gives at once what is free, and to no owner more than its part', async () => {
+  it('gives what is free at once, and no owner more than its maximum', async () => {
     const budget = new Budget({ total: 10, perOwner: 6, waitMs: 5 })
     const release = await budget.take('a', 6)
     await expect(budget.take('a', 1)).rejects.toThrow(BudgetExhaustedError)
@@ -24,7 +24,7 @@ describe('a budget', () => {
     expect(budget.inUse).toBe(4)
   })
 
-  it('counts more than an owner may hold as that much', async () => {
+  it('reduces an amount to the maximum of its owner', async () => {
     const budget = new Budget({ total: 10, perOwner: 6, waitMs: 5 })
     const release = await budget.take('a', 1_000)
     expect(budget.inUse).toBe(6)
@@ -32,36 +32,36 @@ describe('a budget', () => {
     expect(budget.inUse).toBe(0)
   })
 
-  it('gives in turn to the owners that wait', async () => {
+  it('serves waiting owners in turn', async () => {
     const budget = new Budget({ total: 1, perOwner: 1, waitMs: 10_000 })
     const given: string[] = []
     const release = await budget.take('a', 1)
-    const asked = ['a', 'a', 'a', 'b', 'b', 'c'].map((owner) =>
-      ask(budget, given, owner, 1).then((releaseNext) => releaseNext()),
+    const takes = ['a', 'a', 'a', 'b', 'b', 'c'].map((owner) =>
+      take(budget, given, owner, 1).then((releaseNext) => releaseNext()),
     )
     release()
-    await Promise.all(asked)
+    await Promise.all(takes)
     expect(given).toEqual(['a', 'b', 'c', 'a', 'b', 'a'])
   })
 
-  it('gives what becomes free to as many as it is enough for', async () => {
+  it('serves as many waiters as fit when an amount becomes free', async () => {
     const budget = new Budget({ total: 4, perOwner: 4, waitMs: 10_000 })
     const given: string[] = []
     const release = await budget.take('a', 4)
-    void ask(budget, given, 'a', 1)
-    void ask(budget, given, 'a', 1)
-    void ask(budget, given, 'b', 1)
+    void take(budget, given, 'a', 1)
+    void take(budget, given, 'a', 1)
+    void take(budget, given, 'b', 1)
     release()
     await turn()
     expect(given.toSorted()).toEqual(['a', 'a', 'b'])
   })
 
-  it('lets nobody past one that needs more than is left in all', async () => {
+  it('lets no smaller amount overtake one that does not fit into the rest', async () => {
     const budget = new Budget({ total: 4, perOwner: 4, waitMs: 10_000 })
     const given: string[] = []
     const release = await budget.take('a', 2)
-    void ask(budget, given, 'b', 4)
-    void ask(budget, given, 'c', 1)
+    void take(budget, given, 'b', 4)
+    void take(budget, given, 'c', 1)
     await turn()
     expect(given).toEqual([])
     release()
@@ -69,23 +69,23 @@ describe('a budget', () => {
     expect(given).toEqual(['b'])
   })
 
-  it('lets others past an owner that holds its part', async () => {
+  it('lets other owners overtake one that holds its maximum', async () => {
     const budget = new Budget({ total: 4, perOwner: 2, waitMs: 10_000 })
     const given: string[] = []
     await budget.take('a', 2)
-    void ask(budget, given, 'a', 1)
-    void ask(budget, given, 'b', 2)
+    void take(budget, given, 'a', 1)
+    void take(budget, given, 'b', 2)
     await turn()
     expect(given).toEqual(['b'])
   })
 
-  it('forgets who leaves, and goes on with the next', async () => {
+  it('skips a waiter that was aborted', async () => {
     const budget = new Budget({ total: 2, perOwner: 2, waitMs: 10_000 })
     const given: string[] = []
     await budget.take('a', 1)
     const leaving = new AbortController()
-    const left = ask(budget, given, 'b', 2, leaving.signal)
-    void ask(budget, given, 'c', 1)
+    const left = take(budget, given, 'b', 2, leaving.signal)
+    void take(budget, given, 'c', 1)
     leaving.abort()
     await expect(left).rejects.toThrow('aborted')
     await turn()

@@ -1,20 +1,20 @@
-/** What was thrown, in words. */
+/** The message of whatever was thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** Another system is not ready yet, as in any healthy start: retried, and worth a debug line only. */
+/** Another system is not ready yet, as during a normal start. Retried, and logged at level debug only. */
 export class ExpectedRetryError extends Error {
   override readonly name = 'ExpectedRetryError'
 }
 
 /**
- * Something that the process depends on is out of reach or too busy: the same call may succeed later. Every port has an error
- * of this kind, so that callers who wait or try again need not know them one by one.
+ * A dependency of the process is unavailable or overloaded: the same call may succeed later. Every port has an error of
+ * this class, so that callers that retry need not list them.
  */
 export abstract class UnavailableError extends Error {}
 
-/** What keeps an engine from being opened, and what to do: the process ends with that one line. */
+/** Why the process can't start, and how to fix it. The process exits with this message as its only line. */
 export class StartError extends Error {
   override readonly name: string = 'StartError'
 }

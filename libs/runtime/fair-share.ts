@@ -2,21 +2,26 @@ import type { Registry } from 'prom-client'
 import { UnavailableError } from '#libs/runtime/errors.js'
 import { sharedCounter } from './process/shared-counter.js'
 
-/** Gives back what was taken. To call it twice does no harm. */
+/*
+ * Sharing a limited resource fairly among owners: a budget, for which work waits in turn, and slots, which are taken
+ * back from the owner that holds the most.
+ */
+
+/** Returns what was taken. Calling it again has no effect. */
 export type Release = () => void
 
 export interface BudgetOptions {
-  /** How much there is in all: bytes of memory, say, or pieces of work under way. */
+  /** The whole amount, for example in bytes of memory or in concurrent tasks. */
   total: number
-  /** The most that one owner holds. */
+  /** The maximum that one owner may hold. */
   perOwner: number
-  /** The longest that anyone waits. */
+  /** The longest time to wait for an amount. */
   waitMs: number
-  /** Called when someone has waited that long. */
+  /** Called when a wait has taken that long. */
   onExhausted?: () => void
 }
 
-/** What was asked for did not become free in time. */
+/** The amount did not become free in time. */
 export class BudgetExhaustedError extends UnavailableError {
   override readonly name = 'BudgetExhaustedError'
 }
@@ -29,13 +34,13 @@ interface Waiter {
 }
 
 /**
- * A fixed amount, such as bytes of memory, that pieces of work take parts of. Each piece belongs to an owner, such as an
- * account. If too little is free, the work waits. Waiting owners are served in turn, so that an owner with a thousand
- * waiting requests delays another by one.
+ * A fixed amount of a resource, such as memory, that is shared by owners, such as accounts. If too little is free, work
+ * waits. Waiting owners are served in turn, so that an owner with a thousand waiting requests delays another owner by
+ * one.
  */
 export class Budget {
   private readonly held = new Map<string, number>()
-  /** In the order of turns: an owner that was given something comes last. */
+  /** In the order of turns: an owner that was served moves to the end. */
   private readonly waiting = new Map<string, Waiter[]>()
   private used = 0
 
@@ -45,21 +50,21 @@ export class Budget {
     return this.used
   }
 
-  /** Whether anyone waits. */
+  /** Whether any owner is waiting. */
   get isContended(): boolean {
     return this.waiting.size > 0
   }
 
   /**
-   * Resolves once the amount, a whole number, is the owner's; more than an owner may hold counts as that much. Throws
-   * BudgetExhaustedError after the longest wait, and the signal's reason if that aborts first.
+   * Resolves once the owner holds the amount, a whole number. An amount above an owner's maximum is reduced to it. Throws
+   * BudgetExhaustedError after `waitMs`, or the signal's reason if it aborts first.
    */
   async take(owner: string, amount: number, signal = NEVER_ABORTED): Promise<Release> {
     signal.throwIfAborted()
     return this.tryTake(owner, amount) ?? this.wait(owner, this.counted(amount), signal)
   }
 
-  /** As `take`, but returns null instead of waiting. */
+  /** Like `take`, but returns null instead of waiting. */
   tryTake(owner: string, amount: number): Release | null {
     const taken = this.counted(amount)
     return !this.isContended && this.fits(owner, taken) ? this.give(owner, taken) : null
@@ -80,7 +85,7 @@ export class Budget {
     const leave = (error: unknown) => {
       this.forget(owner, waiter)
       reject(error instanceof Error ? error : new Error(String(error)))
-      // It may have been the one that others had to wait for.
+      // Others may have been waiting for this one.
       this.serve()
     }
     const abort = () => leave(signal.reason)
@@ -108,7 +113,7 @@ export class Budget {
     }
   }
 
-  /** Serves those that wait, one per owner in turn. Stops at one that does not fit: smaller ones would starve it. */
+  /** Serves one waiter of each owner in turn. Stops at the first that does not fit, so that smaller ones don't starve it. */
   private serve(): void {
     for (let owners = [...this.waiting.keys()]; owners.length > 0;) {
       const served: string[] = []
@@ -154,32 +159,19 @@ export class Budget {
   }
 }
 
-/** Returns how to count, by the budget's name, that somebody has waited too long for it. Roles may share a registry. */
-export function countExhausted(registry: Registry): (budget: string) => void {
-  const counter = sharedCounter(registry, {
-    name: 'mayfly_budget_exhausted_total',
-    help: 'Pieces of work that waited too long for what accounts share, by the name of the budget.',
-    labelNames: ['budget'],
-  })
-  return (budget) => counter.inc({ budget })
-}
-
-/** Gives a slot back. To call it twice does no harm. */
-export type Leave = () => void
-
 interface Slot {
   giveUp: () => boolean
 }
 
-/** The slots of one owner, by part of it; those taken first come first. */
+/** The slots of one owner by part, in the order in which they were taken. */
 type Held = Map<string, Set<Slot>>
 
-/** How many of one owner's slots are asked to be given up before the newcomer is refused. */
+/** How many holders of one owner are asked to give up their slot before a new request is refused. */
 const MAX_ASKED = 100
 
 /**
- * Slots that owners hold for as long as they like, such as connections and waits. All of them may be one owner's, but
- * once none is free, an owner that holds fewer takes one from the owner that holds the most, until they hold the same.
+ * A number of slots that owners may hold without a time limit, such as connections. One owner may hold all of them. When
+ * none is free, an owner with fewer slots takes one from the owner with the most, until both hold the same number.
  */
 export class SharedSlots {
   private readonly owners = new Map<string, Held>()
@@ -192,10 +184,10 @@ export class SharedSlots {
   }
 
   /**
-   * Returns null if there is no slot for this owner and part of it, such as an account and its key that asks.
-   * `giveUp` is called when another owner or part wants the slot; if it returns true, the slot is that one's at once.
+   * Takes a slot for a part of an owner, such as a key of an account; returns null if there is none. `giveUp` is called
+   * when another owner or part needs the slot: if it returns true, the slot is transferred at once.
    */
-  take([owner, part = '']: [owner: string, part?: string], giveUp: () => boolean): Leave | null {
+  take([owner, part = '']: [owner: string, part?: string], giveUp: () => boolean): Release | null {
     if (this.count >= this.max && !this.freeOne(owner, part)) return null
     const slot = { giveUp }
     const held: Held = this.owners.get(owner) ?? new Map<string, Set<Slot>>()
@@ -204,7 +196,7 @@ export class SharedSlots {
     return () => this.leave(owner, part, slot)
   }
 
-  /** Has the owner that holds the most give up a slot, or within this owner the part that holds the most. */
+  /** Frees a slot of the owner that holds the most or, within this owner, of the part that holds the most. */
   private freeOne(owner: string, part: string): boolean {
     const own: Held = this.owners.get(owner) ?? new Map<string, Set<Slot>>()
     const [largestOwner, held] = largest(this.owners, countOf) ?? [owner, own]
@@ -214,7 +206,7 @@ export class SharedSlots {
   }
 
   /**
-   * Has the part that holds the most give up the first slot that it can. Slots that it can't give up now come last
+   * Frees the first slot of the largest part whose holder can give it up. Slots that can't be given up now are tried last
    * the next time.
    */
   private takeFrom(owner: string, held: Held): boolean {
@@ -249,7 +241,7 @@ function countOf(held: Held): number {
   return count
 }
 
-/** The entry of which `sizeOf` is the most; null if there is none. */
+/** The entry with the largest size; null if there are none. */
 function largest<Value>(
   entries: ReadonlyMap<string, Value>,
   sizeOf: (value: Value) => number,
@@ -260,4 +252,14 @@ function largest<Value>(
     if (its > size) [found, size] = [entry, its]
   }
   return found
+}
+
+/** Returns a function that counts, by budget name, waits that took too long. Roles may share a registry. */
+export function countExhausted(registry: Registry): (budget: string) => void {
+  const counter = sharedCounter(registry, {
+    name: 'mayfly_budget_exhausted_total',
+    help: 'Tasks that waited too long for a resource that accounts share, by the name of its budget.',
+    labelNames: ['budget'],
+  })
+  return (budget) => counter.inc({ budget })
 }

@@ -14,12 +14,12 @@ describe('a remote address', () => {
     expect(addressGroup(address)).toBe(group)
   })
 
-  it('of IPv4 is the same on a socket for both families', () => {
+  it('of IPv4 is the same on a dual-stack socket', () => {
     expect(plainAddress('::ffff:192.0.2.1')).toBe('192.0.2.1')
     expect(plainAddress(undefined)).toBe('')
   })
 
-  it('is in the networks that hold it', () => {
+  it('is found in the networks that contain it', () => {
     const networks = new Networks(['192.0.2.7', '10.0.0.0/8', 'fd00::/8'])
     for (const address of ['192.0.2.7', '10.255.0.1', 'fd12::1']) expect(networks.has(address)).toBe(true)
     for (const address of ['192.0.2.8', '11.0.0.1', 'fe80::1', '']) expect(networks.has(address)).toBe(false)

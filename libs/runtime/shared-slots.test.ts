@@ -3,7 +3,7 @@ import { SharedSlots } from './fair-share.js'
 type Owners = Parameters<SharedSlots['take']>[0]
 
 describe('shared slots', () => {
-  /** Whose slots were given up, in order. */
+  /** The owners that gave up slots, in order. */
   let givenUp: string[]
 
   beforeEach(() => {
@@ -14,19 +14,19 @@ describe('shared slots', () => {
     return slots.take(owners, () => givenUp.push(owners.join(' ')) > 0)
   }
 
-  /** How many of so many tries get a slot. */
+  /** Returns how many of the tries got a slot. */
   function fill(slots: SharedSlots, tries: number, ...owners: Owners): number {
-    return Array.from({ length: tries }, () => take(slots, ...owners)).filter((leave) => leave !== null)
+    return Array.from({ length: tries }, () => take(slots, ...owners)).filter((release) => release !== null)
       .length
   }
 
-  it('may all be one owner’s', () => {
+  it('may all be held by one owner', () => {
     const slots = new SharedSlots(10)
     expect(fill(slots, 11, 'a', 'key')).toBe(10)
     expect(givenUp).toEqual([])
   })
 
-  it('go from the owner with the most to others, until they hold the same', () => {
+  it('are transferred from the owner with the most until all hold the same number', () => {
     const slots = new SharedSlots(12)
     fill(slots, 12, 'a')
     expect(fill(slots, 12, 'b')).toBe(6)
@@ -36,7 +36,7 @@ describe('shared slots', () => {
     expect(slots.taken).toBe(12)
   })
 
-  it('go from one key of an account to another in the same way', () => {
+  it('are transferred between the keys of an account in the same way', () => {
     const slots = new SharedSlots(8)
     fill(slots, 8, 'account', 'key-1')
     expect(fill(slots, 8, 'account', 'key-2')).toBe(4)
@@ -44,7 +44,7 @@ describe('shared slots', () => {
     expect(slots.taken).toBe(8)
   })
 
-  it('stay where they can not be given up', () => {
+  it('stay with holders that can’t give them up', () => {
     const slots = new SharedSlots(4)
     const asked: number[] = []
     for (let at = 0; at < 4; at += 1) slots.take(['a'], () => asked.push(at) > 0 && at === 2)
@@ -53,17 +53,17 @@ describe('shared slots', () => {
     expect(take(slots, 'c')).toBeNull()
   })
 
-  it('are given again once they are left, each once', () => {
+  it('can be taken again after their release, which counts once', () => {
     const slots = new SharedSlots(1)
-    const leave = take(slots, 'a')
+    const release = take(slots, 'a')
     expect(take(slots, 'b')).toBeNull()
-    leave?.()
-    leave?.()
+    release?.()
+    release?.()
     expect(slots.taken).toBe(0)
     expect(take(slots, 'b')).not.toBeNull()
   })
 
-  it('are found behind many that can’t be given up now', () => {
+  it('are found after many that can’t be given up now', () => {
     const slots = new SharedSlots(151)
     for (let n = 0; n < 150; n += 1) slots.take(['a'], () => false)
     take(slots, 'a')
@@ -71,7 +71,7 @@ describe('shared slots', () => {
     expect(take(slots, 'b')).not.toBeNull()
   })
 
-  it('are none where there are to be none', () => {
+  it('can’t be taken if there are none', () => {
     expect(take(new SharedSlots(0), 'a')).toBeNull()
   })
 })

@@ -284,7 +284,7 @@ describe('plans in a file', () => {
     )
     expect(failed).toBeInstanceOf(NotStartedError)
     expect(String(failed)).toMatch(/MAYFLY_PLANS: "enterprise" needs "retention"/)
-    expect(String(failed)).toMatch(/MAYFLY_PLANS: "enterprise" has a property that no plan has: "price"/)
+    expect(String(failed)).toMatch(/MAYFLY_PLANS: "enterprise" has an unknown property: "price"/)
   })
 })
 

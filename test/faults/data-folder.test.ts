@@ -97,7 +97,7 @@ describe('a data folder that can not be used', () => {
       hasAnalytics: true,
       env: { [variable]: String(port) },
     })
-    expect(said).toMatch(new RegExp(`port ${port} of 127.0.0.1 is taken; .*${variable}`))
+    expect(said).toMatch(new RegExp(`port ${port} of 127.0.0.1 is in use; .*${variable}`))
     server.close()
   })
 
@@ -107,7 +107,7 @@ describe('a data folder that can not be used', () => {
     { variable: 'MAYFLY_SMTP_HOST', host: 'no-such-host.invalid' },
   ])('is left alone where $variable is $host, which is not here', async ({ variable, host }) => {
     const said = await refusalOf({ dataDir: folder.path, hasAnalytics: true, env: { [variable]: host } })
-    expect(said).toMatch(new RegExp(`${variable} is no address of this machine .*${host}`))
+    expect(said).toMatch(new RegExp(`${variable} is not an address of this machine: .*${host}`))
   })
 
   it('is left alone where the certificate for STARTTLS is none', async () => {

@@ -1,7 +1,7 @@
-import { GrowingPause } from '#libs/runtime/timing/waiting.js'
+import { Backoff } from '#libs/runtime/timing.js'
 
 /** More and more rarely: looking takes time from what is waited for. */
-const LOOK_AGAIN = { firstMs: 10, mostMs: 50 }
+const LOOK_AGAIN = { firstMs: 10, maxMs: 50 }
 
 /** Looks until there is something; fails, with what was waited for, when it takes too long. */
 export async function until<Result>(
@@ -10,7 +10,7 @@ export async function until<Result>(
   withinMs = 30_000,
 ): Promise<Result> {
   const deadline = Date.now() + withinMs
-  const again = new GrowingPause(LOOK_AGAIN)
+  const again = new Backoff(LOOK_AGAIN)
   const { signal } = new AbortController()
   for (;;) {
     const found = await look()

@@ -5,7 +5,7 @@ import { idFromBytes, type AccountId, type Id, type InboxId, type KeyId } from '
 import type { UsageEvent } from '#libs/domain/usage/usage-events.js'
 import { encodeRows, inboxRow, usageRow, webhookRow, type UsageRow } from '#libs/ports/usage/usage-rows.js'
 import type { UsageBatch } from '#libs/ports/usage/usage-store.js'
-import type { WebhookEvent } from '#libs/domain/webhook/webhook-events.js'
+import type { WebhookEvent } from '#libs/domain/webhook/events.js'
 
 /*
  * What the test suites of several accounts leave on the log, in rows as analytics makes them: inboxes are made, mail

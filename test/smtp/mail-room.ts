@@ -14,7 +14,7 @@ import { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { ADDRESS_BYTES, makeAddress } from '#libs/domain/inbox/inbox.js'
 import type { Address } from '#libs/domain/inbox/events.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
-import { projectInboxEvents, rowsConcerned } from '#libs/ports/read-model/projections.js'
+import { inboxRowsBefore, projectInboxEvents } from '#libs/ports/read-model/projections.js'
 import { openLmdbReadModel, type LmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-read-model.js'
 import { InProcessSignals } from '#libs/ports/signals/signals.js'
 import { mintId } from '#libs/domain/ids/mint.js'
@@ -174,17 +174,9 @@ export class MailRoom {
       const progress = await this.views.queries.progress(range)
       const from = progress?.position ?? 0
       const events = await eventsIn(this.log, { topic, partition, first: from, end })
-      const { inboxIds, messageKeys } = rowsConcerned(events)
-      const inboxRows = await this.views.store.inboxes(inboxIds)
-      const messageRows = await this.views.store.messages(messageKeys)
-      const before = {
-        inboxes: new Map(inboxRows.flatMap((row) => (row === null ? [] : [[row.inbox.id, row] as const]))),
-        messages: new Map(
-          messageRows.flatMap((row) => (row === null ? [] : [[row.message.id, row] as const])),
-        ),
-      }
-      const { changes } = projectInboxEvents(before, events)
-      await this.views.store.apply({ topic, partition, from, to: end, changes, contents: [] })
+      const { store } = this.views
+      const { changes } = projectInboxEvents(await inboxRowsBefore(store, events), events)
+      await store.apply({ topic, partition, from, to: end, changes, contents: [] })
     }
   }
 

@@ -12,17 +12,17 @@ import type { Logger } from 'pino'
 import {
   allows,
   isMistyped,
-  planWith,
+  planWithLimits,
   unknownPlan,
   type Plan,
   type PlanTable,
   type Scope,
 } from '#libs/domain/account/access.js'
-import { isInForce, type Account, type ApiKey } from '#libs/domain/account/account.js'
+import { type Account, type ApiKey, isValidSecret } from '#libs/domain/account/account.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
-import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import type { KeyUse } from '#libs/ports/key-use/key-use.js'
+import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import { pathOf } from '../http/list-pages.js'
 import { Problem } from '../http/problems.js'
 import type { Views } from '../http/views.js'
@@ -108,7 +108,7 @@ export class Authenticator {
     if (known === null) throw invalidKey('The key is unknown.')
     const { account, key } = known
     const now = this.now()
-    if (!isInForce(key, secretHash, now)) throw revokedKey(key)
+    if (!isValidSecret(key, secretHash, now)) throw revokedKey(key)
     const { id: keyId, accountId, environment, scopes, rateLimit } = key
     this.keyUse.touch(keyId, now)
     const plan = this.plans.of(account)
@@ -277,6 +277,6 @@ export class Plans {
   /** The plan of an account with the account's own limits; null if it is not configured. */
   find({ plan: name, limits }: Pick<Account, 'plan' | 'limits'>): Plan | null {
     const plan = this.named(name)
-    return plan && planWith(plan, limits)
+    return plan && planWithLimits(plan, limits)
   }
 }

@@ -4,7 +4,7 @@ import {
   type RateLimits,
   type RatePolicies,
   type RatePolicy,
-  type RateVerdict,
+  type RateResult,
 } from '#libs/ports/rate-limit/rate-limits.js'
 import { Problem } from '../http/problems.js'
 import { principalOf } from './authenticator.js'
@@ -68,15 +68,15 @@ export class Throttle {
     },
   ) {}
 
-  consume(key: string, policies: RatePolicies): Promise<RateVerdict | null> {
+  consume(key: string, policies: RatePolicies): Promise<RateResult | null> {
     return this.orNull(this.options.limits.consume(key, policies))
   }
 
-  peek(key: string, policies: RatePolicies): Promise<RateVerdict | null> {
+  peek(key: string, policies: RatePolicies): Promise<RateResult | null> {
     return this.orNull(this.options.limits.peek(key, policies))
   }
 
-  private async orNull(verdict: Promise<RateVerdict>): Promise<RateVerdict | null> {
+  private async orNull(verdict: Promise<RateResult>): Promise<RateResult | null> {
     try {
       return await verdict
     } catch (error) {

@@ -65,7 +65,7 @@ function refused(
       return invalid({ detail, pointer: '/rate_limit' })
     }
     case 'too-many-keys': {
-      const detail = `an account may have ${refusal.most} keys that are not revoked: revoke one first`
+      const detail = `an account may have ${refusal.max} keys that are not revoked: revoke one first`
       return invalid({ detail, pointer: '' })
     }
     case 'key-revoked': {
@@ -73,6 +73,6 @@ function refused(
       return invalid({ detail, parameter: 'id' })
     }
     case 'over-grace':
-      return invalid({ detail: `grace may be at most ${refusal.mostMs / 86_400_000}d`, pointer: '/grace' })
+      return invalid({ detail: `grace may be at most ${refusal.maxMs / 86_400_000}d`, pointer: '/grace' })
   }
 }

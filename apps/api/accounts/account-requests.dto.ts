@@ -1,6 +1,6 @@
 import { IsOptional, IsString, MaxLength } from 'class-validator'
 import {
-  LONGEST_RETENTION,
+  MAX_RETENTION,
   MAX_MESSAGES,
   MAX_REQUESTS_PER_MINUTE,
   parseRetention,
@@ -42,7 +42,7 @@ const LIMITS_SCHEMA = {
     requests_per_minute: { type: 'integer', minimum: 1, maximum: MAX_REQUESTS_PER_MINUTE },
     retention: {
       type: 'string',
-      pattern: `^${durationPattern(UNIT_MS, LONGEST_RETENTION.ms)}$`,
+      pattern: `^${durationPattern(UNIT_MS, MAX_RETENTION.ms)}$`,
       examples: ['7d'],
     },
     max_messages: { type: 'integer', minimum: 1, maximum: MAX_MESSAGES },

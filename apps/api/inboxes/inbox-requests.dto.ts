@@ -10,7 +10,7 @@ import {
   MaxLength,
 } from 'class-validator'
 import Type from 'typebox'
-import { LONGEST_RETENTION } from '#libs/domain/account/access.js'
+import { MAX_RETENTION } from '#libs/domain/account/access.js'
 import { parseLifespan, UNIT_MS } from '#libs/domain/inbox/inbox.js'
 import { IsCursor, IsLimit, IsOrder } from '../http/list-pages.js'
 import { durationPattern, IfGiven, Repeatable, Rule } from '../http/validation.js'
@@ -53,7 +53,7 @@ export class CreateInbox {
       'the shorter of that retention and 24 hours.',
     {
       type: 'string',
-      pattern: `^${durationPattern(UNIT_MS, LONGEST_RETENTION.ms)}$`,
+      pattern: `^${durationPattern(UNIT_MS, MAX_RETENTION.ms)}$`,
       examples: ['30m', '24h', '7d', '2w'],
     },
   )

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common'
 import type { Account, ApiKey } from '#libs/domain/account/account.js'
-import { drawSecret, prefixOf, parseGrace } from '#libs/domain/account/access.js'
+import { generateSecret, prefixOf, parseGrace } from '#libs/domain/account/access.js'
 import { KeyUse } from '#libs/ports/key-use/key-use.js'
 import type { ListQuery } from '#libs/ports/read-model/queries.js'
 import { isId, type AccountId, type KeyId } from '#libs/domain/ids/typeid.js'
@@ -68,7 +68,7 @@ export class Keys {
     minting: Minting,
   ): Promise<NewKey> {
     const { environment } = facts
-    const secret = drawSecret(environment, (count) => minting.bytes(count))
+    const secret = generateSecret(environment, (count) => minting.bytes(count))
     const command = {
       type: 'IssueApiKey',
       accountId: account.id,
@@ -105,7 +105,7 @@ export class Keys {
     const { id: keyId, accountId, environment } = key
     // Read before the change, since a failure after it would lose the answer with the new secret.
     const uses = await this.useOf(key)
-    const secret = drawSecret(environment, (count) => minting.bytes(count))
+    const secret = generateSecret(environment, (count) => minting.bytes(count))
     const secretHash = hashSecret(secret)
     const account = await accounts.account(accountId)
     const graceMs = parseGrace(grace) ?? 0

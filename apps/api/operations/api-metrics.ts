@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
-import { beforeDeadline } from '#libs/runtime/timing/waiting.js'
+import { beforeDeadline } from '#libs/runtime/timing.js'
 
 /** The maximum time that a scrape waits for the backlog. */
 const READ_WITHIN_MS = 2_000

@@ -1,6 +1,6 @@
 import type { LogLayout, PartitionRange } from '#libs/ports/event-log/event-log.js'
 import type { UsageSink } from '#libs/ports/usage/usage-store.js'
-import { Repetition } from '#libs/runtime/timing/repetition.js'
+import { PeriodicTask } from '#libs/runtime/timing.js'
 
 export interface CountedUpToOptions {
   log: LogLayout
@@ -30,11 +30,11 @@ const APPENDED_WITHIN_MS = 1_000
  */
 export class CountedUpTo {
   private samples: Sample[] = []
-  private readonly sampling: Repetition
+  private readonly sampling: PeriodicTask
 
   constructor(private readonly options: CountedUpToOptions) {
     const work = () => this.sample().catch(options.onError)
-    this.sampling = new Repetition({ work, everyMs: SAMPLE_EVERY_MS })
+    this.sampling = new PeriodicTask({ work, everyMs: SAMPLE_EVERY_MS })
   }
 
   start(): void {

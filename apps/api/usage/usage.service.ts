@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common'
 import type { Static } from 'typebox'
-import { unlessAborted } from '#libs/runtime/timing/waiting.js'
+import { unlessAborted } from '#libs/runtime/timing.js'
 import {
   INTERVAL_MS,
   UsageUnavailableError,

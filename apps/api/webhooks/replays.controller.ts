@@ -3,9 +3,9 @@ import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { isId, type ReplayId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import { hasFailed } from '#libs/domain/webhook/delivery.js'
-import { isAsking, MAX_RUNNING_REPLAYS, stateOf, type Replay } from '#libs/domain/webhook/replay.js'
+import { hasMoreToRequest, MAX_RUNNING_REPLAYS, stateOf, type Replay } from '#libs/domain/webhook/replay.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
-import type { ReplaySelection } from '#libs/domain/webhook/webhook-events.js'
+import type { ReplaySelection } from '#libs/domain/webhook/events.js'
 import type { ListQuery } from '#libs/ports/read-model/queries.js'
 import { type Principal, Caller, RequireScope } from '../access/authenticator.js'
 import { withLocation } from '../http/headers.js'
@@ -64,7 +64,7 @@ export class ReplaysController {
     const selection = await this.selectionOf(webhook, body, requestedAt)
     const last = await this.listOf(webhookId, { order: 'desc', after: null, limit: LAST_REPLAYS })
     // If the request is repeated, its own replay may already be running.
-    const others = last.filter((replay) => isAsking(replay) && replay.id !== replayId)
+    const others = last.filter((replay) => hasMoreToRequest(replay) && replay.id !== replayId)
     if (others.length >= MAX_RUNNING_REPLAYS) {
       const detail = `a webhook may have ${MAX_RUNNING_REPLAYS} running replays: wait for one to end, or cancel one`
       throw invalid({ detail, pointer: '' })

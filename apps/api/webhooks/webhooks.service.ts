@@ -1,15 +1,6 @@
 import { Injectable } from '@nestjs/common'
 import type { Static } from 'typebox'
 import { parseGrace, type Scope } from '#libs/domain/account/access.js'
-import type { WebhookSecrets } from '#libs/ports/key-vault/master-key.js'
-import type { LogLayout } from '#libs/ports/event-log/event-log.js'
-import type {
-  DeliveryQueries,
-  ListQuery,
-  ReplayQueries,
-  WebhookQueries,
-  WebhookScope,
-} from '#libs/ports/read-model/queries.js'
 import { isId, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import {
   decide,
@@ -21,19 +12,28 @@ import {
 } from '#libs/domain/webhook/decide.js'
 import type { PartitionEnd, SealedSecret } from '#libs/domain/webhook/events.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
+import type { LogLayout } from '#libs/ports/event-log/event-log.js'
+import type { WebhookSecrets } from '#libs/ports/key-vault/master-key.js'
+import type {
+  DeliveryQueries,
+  ListQuery,
+  ReplayQueries,
+  WebhookQueries,
+  WebhookScope,
+} from '#libs/ports/read-model/queries.js'
 import { type Principal, requireScope } from '../access/authenticator.js'
-import type { Minting } from '../idempotency/idempotency.js'
-import { Views, Changes } from '../http/views.js'
-import { Instance } from '../instance.js'
 import { invalid, notFound, unavailable, type Problem } from '../http/problems.js'
+import { Views, Changes } from '../http/views.js'
+import type { Minting } from '../idempotency/idempotency.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
-import { webhookJson, type WebhookWithSecret } from './webhook-schemas.js'
+import { Instance } from '../instance.js'
 import {
   readStart,
   type ChangeWebhook,
   type RegisterWebhook,
   type RotateWebhookSecret,
 } from './webhook-requests.dto.js'
+import { webhookJson, type WebhookWithSecret } from './webhook-schemas.js'
 
 /** A webhook with its new signing secret, which only one answer shows. */
 export interface NewWebhook {
@@ -99,7 +99,7 @@ export class Webhooks {
       inboxId,
       url: { text: url, stored: secrets.sealUrl(webhookId, url) },
       events,
-      secret: secrets.seal(webhookId, secret),
+      secret: secrets.sealSecret(webhookId, secret),
       startFrom: readStart(startFrom),
       positions,
       registered: others.length,
@@ -167,10 +167,10 @@ export class Webhooks {
     let webhook = await this.find(principal, id, WRITE_SCOPES)
     const { id: webhookId, accountId } = webhook
     const secret = minting.bytes(SECRET_BYTES)
-    const sealed = secrets.seal(webhookId, secret)
+    const sealed = secrets.sealSecret(webhookId, secret)
     // A secret that was sealed with another master key is from another request, and that key may be deleted.
     const isNew = (other: SealedSecret | undefined) =>
-      other?.masterKeyId === sealed.masterKeyId && secrets.open(webhookId, other).equals(secret)
+      other?.masterKeyId === sealed.masterKeyId && secrets.openSecret(webhookId, other).equals(secret)
     for (let attempts = 0; !isNew(webhook.secret) && !isNew(webhook.former?.secret); attempts += 1) {
       if (attempts === MAX_ATTEMPTS) {
         throw unavailable('catching-up', 'Other requests are rotating the secret of the webhook.')
@@ -245,11 +245,11 @@ function problemOf(refusal: WebhookRefusal, id: string): Problem {
     case 'unfit-url':
       return invalid({ detail: `url ${refusal.fault}`, pointer: '/url' })
     case 'too-many-webhooks': {
-      const { of, most } = refusal
-      return invalid({ detail: `an ${of} may have ${most} webhooks: delete one first`, pointer: '' })
+      const { of, max } = refusal
+      return invalid({ detail: `an ${of} may have ${max} webhooks: delete one first`, pointer: '' })
     }
     case 'over-grace':
-      return invalid({ detail: `grace may be at most ${refusal.mostMs / 86_400_000}d`, pointer: '/grace' })
+      return invalid({ detail: `grace may be at most ${refusal.maxMs / 86_400_000}d`, pointer: '/grace' })
   }
 }
 

@@ -2,8 +2,8 @@ import { lookup } from 'node:dns/promises'
 import { connect, isIP, isIPv6, type LookupFunction, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { buildConnector } from 'undici'
-import { DnsLookUps, type DnsAnswer } from '#libs/runtime/dns-look-ups.js'
-import { beforeDeadline, DeadlineError } from '#libs/runtime/timing/waiting.js'
+import { DnsLookups, type DnsAnswer } from '#libs/runtime/dns-lookups.js'
+import { beforeDeadline, DeadlineError } from '#libs/runtime/timing.js'
 import { knownAddresses, NOT_PUBLIC, type DestinationPolicy } from './destination.js'
 import { connectFault, tlsFault, AttemptFault } from './faults.js'
 
@@ -37,12 +37,12 @@ const NO_ADDRESS = /^(ENOTFOUND|ENODATA|EBADNAME)$/
  * call if the host is an IP address.
  */
 export class Connector {
-  private readonly dns: DnsLookUps
+  private readonly dns: DnsLookups
   private readonly opening = new Set<Socket>()
   private isClosed = false
 
   constructor(private readonly options: ConnectorOptions) {
-    this.dns = new DnsLookUps(options.dnsServers, { keptMs: options.dnsCacheMs })
+    this.dns = new DnsLookups(options.dnsServers, { cacheMs: options.dnsCacheMs })
   }
 
   /** The connector for undici. Errors are AttemptFaults. */
@@ -100,7 +100,7 @@ export class Connector {
 
   private async queryDnsFor(host: string, type: string): Promise<DnsAnswer> {
     try {
-      return await beforeDeadline(this.options.lookupMs, this.dns.ask(host, type))
+      return await beforeDeadline(this.options.lookupMs, this.dns.resolve(host, type))
     } catch (error) {
       if (error instanceof DeadlineError) return { code: 'ETIMEOUT' }
       throw error

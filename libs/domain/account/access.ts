@@ -1,21 +1,25 @@
-import { parseLifespan, type Lifespan } from '#libs/domain/inbox/inbox.js'
 import { crc32 } from 'node:zlib'
+import { parseLifespan, type Lifespan } from '#libs/domain/inbox/inbox.js'
 
-/** What an account may do and how much of it. */
+/*
+ * What an account may do: its plan, the scopes of its keys, and the form and grace of secrets.
+ */
+
+/** The features and limits of an account. */
 export interface Plan {
   name: string
   hasApiAccess: boolean
-  /** Whether each account on it may have limits of its own. */
+  /** Whether an account may have its own limits instead of the plan's. */
   isPerAccount: boolean
-  /** Of each key, sustained. */
+  /** Sustained rate of each key. */
   requestsPerMinute: number
-  /** The longest life of an inbox. */
+  /** The longest lifespan of an inbox. */
   retention: Lifespan
-  /** Most messages in one inbox. */
+  /** Of one inbox. */
   maxMessages: number
 }
 
-/** Limits of one account, in the place of its plan's. */
+/** Limits of one account, instead of its plan's. */
 export interface AccountLimits {
   requestsPerMinute?: number
   retention?: Lifespan
@@ -24,16 +28,16 @@ export interface AccountLimits {
 
 export type PlanTable = ReadonlyMap<string, Plan>
 
-/** The plan of the account that the first key of an installation belongs to. */
+/** The plan of the account that owns the first API key of an installation. */
 export const FIRST_PLAN = 'enterprise'
 
 export const PLAN_NAME = /^[a-z][a-z0-9-]{0,31}$/
 export const MAX_REQUESTS_PER_MINUTE = 1_000_000_000
 export const MAX_MESSAGES = 10_000_000
-/** Of any plan. Events are kept for three times as long. */
-export const LONGEST_RETENTION: Lifespan = { text: '30d', ms: 30 * 86_400_000 }
-/** What an account on no known plan is left with: its mail as far as it is there, and no access. */
-const SHORTEST_RETENTION: Lifespan = { text: '1m', ms: 60_000 }
+/** The longest retention of any plan. Events are kept for three times as long. */
+export const MAX_RETENTION: Lifespan = { text: '30d', ms: 30 * 86_400_000 }
+/** The retention of an account whose plan is unknown: it keeps its existing inboxes, without API access. */
+const MIN_RETENTION: Lifespan = { text: '1m', ms: 60_000 }
 
 const built = (name: string, requestsPerMinute: number, retention: Lifespan, maxMessages: number): Plan => ({
   name,
@@ -44,66 +48,76 @@ const built = (name: string, requestsPerMinute: number, retention: Lifespan, max
   maxMessages,
 })
 
-/** Where the configuration names no others. */
+/** The plans if MAYFLY_PLANS is not set. */
 export const BUILT_IN_PLANS: PlanTable = new Map(
   [
     built('free', 0, { text: '48h', ms: 48 * 3_600_000 }, 100),
-    built('starter', 100, LONGEST_RETENTION, 10_000),
-    built('pro', 1_000, LONGEST_RETENTION, 100_000),
-    built(FIRST_PLAN, 1_000_000, LONGEST_RETENTION, 1_000_000),
+    built('starter', 100, MAX_RETENTION, 10_000),
+    built('pro', 1_000, MAX_RETENTION, 100_000),
+    built(FIRST_PLAN, 1_000_000, MAX_RETENTION, 1_000_000),
   ].map((plan) => [plan.name, plan]),
 )
 
-/** The plan as it is for one account. */
-export function planWith(plan: Plan, limits: AccountLimits | null): Plan {
+/** The plan with the account's own limits, if the plan allows them. */
+export function planWithLimits(plan: Plan, limits: AccountLimits | null): Plan {
   return plan.isPerAccount && limits !== null ? { ...plan, ...limits } : plan
 }
 
-/** The plan of an account whose own is not in the table: without API access, so that nothing is allowed by mistake. */
+/** The plan of an account whose plan is not configured: without API access, so that nothing is allowed by mistake. */
 export function unknownPlan(name: string): Plan {
-  return { ...built(name, 0, SHORTEST_RETENTION, 0), isPerAccount: false }
+  return { ...built(name, 0, MIN_RETENTION, 0), isPerAccount: false }
 }
 
-/** A retention as a plan may have it; null if the text is none, or one of over thirty days. */
+/** Parses a plan's retention. Null if the text is malformed or the time is longer than thirty days. */
 export function parseRetention(text: string): Lifespan | null {
   const retention = parseLifespan(text)
-  return retention === null || retention.ms > LONGEST_RETENTION.ms ? null : retention
+  return retention === null || retention.ms > MAX_RETENTION.ms ? null : retention
+}
+
+export const SCOPES = ['inboxes', 'read', 'audit', 'admin', 'operator'] as const
+
+/** What a key may do. `read` allows the GET requests of `inboxes`; `operator` has access to every account. */
+export type Scope = (typeof SCOPES)[number]
+
+/** Whether at least one of the wanted scopes is held. */
+export function allows(held: readonly Scope[], wanted: readonly Scope[]): boolean {
+  return wanted.some((scope) => held.includes(scope))
 }
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const FORM = /^(mf_[a-z][a-z0-9-]{0,31}_[0-9A-Za-z]{32}_)([0-9A-Za-z]{6})$/
 
-/** Random base62 digits that a secret is made of. */
+/** Random base62 digits in a secret. */
 export const SECRET_DIGITS = 32
 
 export const ENVIRONMENT = /^[a-z][a-z0-9-]{0,31}$/
 
-/** Bytes from here on would favour the first digits. */
-const EVEN = 256 - (256 % ALPHABET.length)
+/** Bytes from this one on are skipped: with them, the first digits would be more likely than the others. */
+const BIASED_FROM = 256 - (256 % ALPHABET.length)
 const BYTES_AT_ONCE = 2 * SECRET_DIGITS
 
 /**
- * A secret of random bytes, the same for the same ones: each digit is as likely as any other. Its form is
- * `mf_<environment>_<32 base62>_<6 base62: CRC-32 (ISO 3309) of all before it>`.
+ * Generates a secret from random bytes; the same bytes give the same secret. All digits are equally likely. Format:
+ * `mf_<environment>_<32 base62 digits>_<CRC-32 (ISO 3309) of all that precedes, as 6 base62 digits>`.
  */
-export function drawSecret(environment: string, bytes: (count: number) => Uint8Array): string {
+export function generateSecret(environment: string, bytes: (count: number) => Uint8Array): string {
   const digits: string[] = []
   while (digits.length < SECRET_DIGITS) {
-    const even = bytes(BYTES_AT_ONCE).filter((byte) => byte < EVEN)
-    const drawn = Array.from(even, (byte) => ALPHABET.charAt(byte % ALPHABET.length))
+    const unbiased = bytes(BYTES_AT_ONCE).filter((byte) => byte < BIASED_FROM)
+    const drawn = Array.from(unbiased, (byte) => ALPHABET.charAt(byte % ALPHABET.length))
     digits.push(...drawn.slice(0, SECRET_DIGITS - digits.length))
   }
   const body = `mf_${environment}_${digits.join('')}_`
   return body + checksum(body)
 }
 
-/** Whether a text has a key's form but not its checksum: a copying mistake, found without a look-up. */
+/** Whether a text looks like a secret but has a wrong checksum: a typo, detected without a lookup. */
 export function isMistyped(secret: string): boolean {
   const [, body = '', sum] = FORM.exec(secret) ?? []
   return sum !== undefined && checksum(body) !== sum
 }
 
-/** As much of a secret as may be shown again. */
+/** The part of a secret that may be shown after its creation. */
 export function prefixOf(secret: string): string {
   return secret.slice(0, Math.min(Math.floor(secret.length / 3), 'mf__'.length + 32 + 4))
 }
@@ -111,30 +125,20 @@ export function prefixOf(secret: string): string {
 function checksum(text: string): string {
   let rest = crc32(text)
   let digits = ''
-  for (let place = 0; place < 6; place += 1) {
+  for (let count = 0; count < 6; count += 1) {
     digits = ALPHABET.charAt(rest % 62) + digits
     rest = Math.floor(rest / 62)
   }
   return digits
 }
 
-/** For which the secret of a key, or of a webhook, may go on working once another has taken its place. */
-export const LONGEST_GRACE_MS = 7 * 86_400_000
+/** The longest time that the previous secret of a key or webhook stays valid after a rotation. */
+export const MAX_GRACE_MS = 7 * 86_400_000
 export const GRACE_UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const
 
-/** How long a former secret goes on working: `0`, or a whole number and one of s m h d w, in milliseconds; else null. */
+/** Parses a grace period, `0` or a whole number and one of s m h d w, into milliseconds. Null if malformed. */
 export function parseGrace(text: string): number | null {
   if (text === '0') return 0
   const [, count, unit] = /^(\d+)([smhdw])$/.exec(text) ?? []
   return unit === undefined ? null : Number(count) * GRACE_UNIT_MS[unit as keyof typeof GRACE_UNIT_MS]
-}
-
-export const SCOPES = ['inboxes', 'read', 'audit', 'admin', 'operator'] as const
-
-/** What a key may do: `read` is the GETs of `inboxes`, `operator` reaches every account. */
-export type Scope = (typeof SCOPES)[number]
-
-/** Whether a holder of some scopes may do what one of the wanted scopes allows. */
-export function allows(held: readonly Scope[], wanted: readonly Scope[]): boolean {
-  return wanted.some((scope) => held.includes(scope))
 }

@@ -8,7 +8,7 @@ import { evolve, type Account, type AccountSlice, type ApiKey } from './account.
 import { decide, type AccountCommand } from './decide.js'
 import type { AccountEvent, AccountOpened, ApiKeyIssued, ApiKeyRevoked, ApiKeyRotated } from './events.js'
 
-/** An account with all its keys and webhooks, as a history leaves them. */
+/** An account with all its keys and webhooks, after a history of events. */
 export interface AccountView {
   account: Account | null
   keys: ReadonlyMap<KeyId, ApiKey>
@@ -47,7 +47,7 @@ function step(view: AccountView, event: AccountEvent): AccountView {
 export const ACCOUNT_ID: AccountId = idFromBytes('acc', Buffer.alloc(16, 1))
 export const KEY_ID: KeyId = idFromBytes('key', Buffer.alloc(16, 2))
 
-/** A moment of the example: days after the account was opened. */
+/** Some days after the example's account was opened. */
 export const day = (days: number): Date => new Date(Date.UTC(2026, 0, 1) + days * 86_400_000)
 export const hash = (digit: string): string => digit.repeat(64)
 
@@ -99,7 +99,7 @@ export function revoked(revokedAt: Date): ApiKeyRevoked {
 const anyDay = fc.integer({ min: 0, max: 3_000 }).map((days) => new Date(days * 86_400_000))
 const accountId = fc.constant(ACCOUNT_ID)
 const anyKeyId = fc.integer({ min: 1, max: 3 }).map((n) => idFromBytes('key', Buffer.alloc(16, n)))
-/** Of a plan, or an environment. */
+/** Of a plan or an environment. */
 const anyName = fc.stringMatching(/^[a-z][a-z0-9-]{0,31}$/)
 const anyHash = fc.stringMatching(/^[0-9a-f]{64}$/)
 const anyPrefix = fc.string({ maxLength: 20 })
@@ -123,7 +123,7 @@ const anyOpened: fc.Arbitrary<AccountOpened> = fc.record({
   openedAt: anyDay,
 })
 
-/** Events of one account, a few keys and a few webhooks, so that they meet. */
+/** Events of one account and a few keys and webhooks, so that events about the same one occur. */
 export const anyAccountEvent: fc.Arbitrary<AccountEvent> = fc.oneof(
   anyOpened,
   fc.record({
@@ -167,7 +167,7 @@ export const anyAccountEvent: fc.Arbitrary<AccountEvent> = fc.oneof(
 
 export const anyAccountSequence = fc.array(anyAccountEvent, { maxLength: 12 })
 
-/** What a log can hold: nobody knows an account, a key or a webhook, or its last rotation, before it is on the log. */
+/** Histories that a log may contain: events about an account, key, webhook or rotation come after its creation. */
 export const anyAccountHistory = fc
   .tuple(anyOpened, anyAccountSequence)
   .map(([first, rest]): AccountEvent[] => [first, ...withCauses(rest)])

@@ -15,24 +15,24 @@ import {
   rotated,
   sliceFor,
 } from './account.test-support.js'
-import { evolve, isInForce } from './account.js'
+import { evolve, isValidSecret } from './account.js'
 import type { AccountEvent } from './events.js'
 import { allows } from './access.js'
 
 function keyAfter(...history: AccountEvent[]) {
   const key = replay([opened, issued, ...history]).keys.get(KEY_ID)
-  if (key === undefined) throw new Error('there is no key')
+  if (key === undefined) throw new Error('no key')
   return key
 }
 
 describe('an account', () => {
-  it('stands as it was opened, also where it is opened again', () => {
+  it('keeps its first state if it is opened again', () => {
     const account = { id: ACCOUNT_ID, name: 'Acme', plan: 'pro', limits: null, openedAt: day(0) }
     expect(replay([opened]).account).toEqual(account)
     expect(replay([opened, { ...opened, name: 'Other', plan: 'free' }]).account).toEqual(account)
   })
 
-  it('is on the plan, and has the limits, of the last change', () => {
+  it('has the plan and limits of the last change', () => {
     const changed = { type: 'PlanChanged', accountId: ACCOUNT_ID, changedAt: day(2) } as const
     const limits = { requestsPerMinute: 7 }
     const view = replay([opened, { ...changed, plan: 'enterprise', limits }])
@@ -43,7 +43,7 @@ describe('an account', () => {
     })
   })
 
-  it('has the keys that were issued, each as at first', () => {
+  it('keeps the first state of a key that is issued again', () => {
     const { type: _type, keyId: id, ...facts } = issued
     const again = { ...issued, secretHash: hash('c') }
     expect([...replay([opened, issued, again]).keys.values()]).toEqual([
@@ -51,46 +51,42 @@ describe('an account', () => {
     ])
   })
 
-  it('has no key that was issued before it was opened', () => {
+  it('has no keys that were issued before it was opened', () => {
     expect(replay([issued])).toEqual(NOTHING)
     expect(replay([issued, opened]).keys.size).toBe(0)
   })
 })
 
 describe('a secret', () => {
-  const isInForceAfter = (history: AccountEvent[], rotation: number, at: Date) =>
-    isInForce(keyAfter(...history), hash(String(rotation)), at)
+  const isValidAfter = (history: AccountEvent[], rotation: number, at: Date) =>
+    isValidSecret(keyAfter(...history), hash(String(rotation)), at)
 
-  it('works from the issue on, and no other', () => {
-    expect(isInForceAfter([], 0, day(1))).toBe(true)
-    expect(isInForceAfter([], 1, day(1))).toBe(false)
+  it('is valid once it is issued, and no other secret is', () => {
+    expect(isValidAfter([], 0, day(1))).toBe(true)
+    expect(isValidAfter([], 1, day(1))).toBe(false)
   })
 
-  it('works up to the end of its grace once another has taken its place', () => {
+  it('is valid until its grace ends after a rotation', () => {
     const history = [rotated(1, day(2), day(3))]
-    expect(isInForceAfter(history, 1, day(2))).toBe(true)
-    expect(isInForceAfter(history, 0, day(2))).toBe(true)
-    expect(isInForceAfter(history, 0, day(3))).toBe(false)
-    expect(isInForceAfter(history, 1, day(9))).toBe(true)
+    expect(isValidAfter(history, 1, day(2))).toBe(true)
+    expect(isValidAfter(history, 0, day(2))).toBe(true)
+    expect(isValidAfter(history, 0, day(3))).toBe(false)
+    expect(isValidAfter(history, 1, day(9))).toBe(true)
   })
 
-  it('is the only former one that works: a second rotation ends the first grace', () => {
+  it('is invalid after a second rotation, even during its grace', () => {
     const history = [rotated(1, day(2), day(9)), rotated(2, day(3), day(9))]
-    expect([0, 1, 2].map((rotation) => isInForceAfter(history, rotation, day(4)))).toEqual([
-      false,
-      true,
-      true,
-    ])
+    expect([0, 1, 2].map((rotation) => isValidAfter(history, rotation, day(4)))).toEqual([false, true, true])
   })
 
-  it('works no longer once its key is revoked, whatever grace it had', () => {
+  it('is invalid once its key is revoked, even during its grace', () => {
     const history = [rotated(1, day(2), day(9)), revoked(day(3))]
-    for (const rotation of [0, 1]) expect(isInForceAfter(history, rotation, day(3))).toBe(false)
+    for (const rotation of [0, 1]) expect(isValidAfter(history, rotation, day(3))).toBe(false)
   })
 })
 
 describe('a rotation', () => {
-  it('changes nothing where another was ahead of it, or where it comes again', () => {
+  it('changes nothing if another rotation preceded it, or if it is repeated', () => {
     const [first, rival] = [
       rotated(1, day(2), day(9)),
       { ...rotated(1, day(2), day(9)), secretHash: hash('f') },
@@ -100,19 +96,19 @@ describe('a rotation', () => {
     expect(keyAfter(first, second, first)).toEqual(keyAfter(first, second))
   })
 
-  it('changes nothing of a revoked key', () => {
+  it('does not change a revoked key', () => {
     expect(keyAfter(revoked(day(2)), rotated(1, day(3), day(9)))).toEqual(keyAfter(revoked(day(2))))
   })
 })
 
 describe('a revocation', () => {
-  it('stands as it was at first', () => {
+  it('keeps its first time if it is repeated', () => {
     expect(keyAfter(revoked(day(2)), revoked(day(3))).revokedAt).toEqual(day(2))
   })
 })
 
 describe('evolve', () => {
-  it('is total, and gives back the same slice the second time', () => {
+  it('is total, and returns the same slice the second time', () => {
     fc.assert(
       fc.property(anyAccountSequence, anyAccountEvent, (sequence, event) => {
         const once = evolve(sliceFor(replay(sequence), event), event)
@@ -121,7 +117,7 @@ describe('evolve', () => {
     )
   })
 
-  it('makes the same view of a history with any suffix of it replayed', () => {
+  it('gives the same view if any suffix of a history is replayed', () => {
     fc.assert(
       fc.property(anyAccountHistory, fc.nat(), (history, at) => {
         const view = replay(history)

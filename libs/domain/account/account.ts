@@ -2,35 +2,35 @@ import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import { evolve as evolveWebhook, type WebhookEntry } from '#libs/domain/webhook/webhook.js'
 import type { AccountEvent, AccountOpened, ApiKeyIssued, ApiKeyRotated, PlanChanged } from './events.js'
 
-/** As it was opened, on the plan that it was last moved to. */
+/** An account on its current plan. */
 export interface Account extends Omit<AccountOpened, 'type' | 'accountId'> {
   id: AccountId
 }
 
-/** As it was issued, with the secret that it has now. */
+/** An API key with its current secret. */
 export interface ApiKey extends Omit<ApiKeyIssued, 'type' | 'keyId'> {
   id: KeyId
-  /** How often the secret was changed. */
+  /** How often the secret was rotated. */
   rotation: number
-  /** The secret before this one. One rotation back at most: a key never has more than two that work. */
+  /** The previous secret. Older ones are invalid: a key never has more than two valid secrets. */
   former: FormerSecret | null
   revokedAt: Date | null
 }
 
 export interface FormerSecret {
   secretHash: string
-  /** From then on it works no longer. */
+  /** It is invalid from then on. */
   graceEndsAt: Date
 }
 
-/** The part of the whole that one event concerns. */
+/** The part of an account's state that one event can change. */
 export interface AccountSlice {
   account: Account | null
   key: ApiKey | null
   webhook: WebhookEntry
 }
 
-/** Total and idempotent: an event that comes again, or out of place, gives back the slice it was given. */
+/** Total and idempotent: for a repeated or misplaced event, returns the same slice object. */
 export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
   const { account, key, webhook } = slice
   if ('webhookId' in event) {
@@ -54,7 +54,7 @@ export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
       return { ...slice, key: { ...facts, id: keyId, rotation: 0, former: null, revokedAt: null } }
     }
     case 'ApiKeyRotated':
-      // Of two rotations of one secret the first on the log holds.
+      // If two rotations replace the same secret, the first one on the log wins.
       if (key === null || key.revokedAt !== null || event.rotation !== key.rotation + 1) return slice
       return { ...slice, key: rotated(key, event) }
     case 'ApiKeyRevoked':
@@ -63,14 +63,14 @@ export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
   }
 }
 
-/** Whether a secret of the key's, present or former, still opens anything. */
-export function isInForce(key: ApiKey, secretHash: string, now: Date): boolean {
+/** Whether a secret of the key, current or previous, is still valid. */
+export function isValidSecret(key: ApiKey, secretHash: string, now: Date): boolean {
   if (key.revokedAt !== null) return false
   if (key.secretHash === secretHash) return true
   return key.former?.secretHash === secretHash && now < key.former.graceEndsAt
 }
 
-/** Whether the account is already as the plan and the limits would have it. */
+/** Whether the account already has this plan and these limits. */
 export function isOnPlan(account: Account, { plan, limits }: Pick<PlanChanged, 'plan' | 'limits'>): boolean {
   return (
     account.plan === plan &&

@@ -1,15 +1,15 @@
 import fc from 'fast-check'
-import { drawSecret, isMistyped, prefixOf, SECRET_DIGITS, parseGrace } from './access.js'
+import { generateSecret, isMistyped, prefixOf, SECRET_DIGITS, parseGrace } from './access.js'
 
 const anyBytes = fc.uint8Array({ minLength: 2 * SECRET_DIGITS, maxLength: 2 * SECRET_DIGITS })
 
 describe('a secret', () => {
-  it('has the form of the contract, and its own checksum', () => {
+  it('has the documented format and a valid checksum', () => {
     fc.assert(
       fc.property(fc.stringMatching(/^[a-z][a-z0-9-]{0,31}$/), anyBytes, (environment, bytes) => {
-        // What counts as even is drawn from, whatever the first draw gave.
+        // The first bytes may have too few usable ones; the second ones are all usable.
         const draws = [bytes, new Uint8Array(bytes.length).fill(7)]
-        const secret = drawSecret(environment, () => draws.shift() ?? new Uint8Array(64).fill(7))
+        const secret = generateSecret(environment, () => draws.shift() ?? new Uint8Array(64).fill(7))
         expect(secret).toMatch(new RegExp(`^mf_${environment}_[0-9A-Za-z]{32}_[0-9A-Za-z]{6}$`))
         expect(isMistyped(secret)).toBe(false)
         const last = secret.endsWith('0') ? '1' : '0'
@@ -20,15 +20,15 @@ describe('a secret', () => {
     )
   })
 
-  it('is the same for the same bytes, and passes over those that would favour a digit', () => {
+  it('is the same for the same bytes, and ignores bytes that would favour some digits', () => {
     const bytes = Uint8Array.from({ length: 64 }, (_, index) => (index % 2 === 0 ? 248 + (index % 8) : index))
-    expect(drawSecret('a', () => bytes)).toBe(drawSecret('a', () => bytes))
+    expect(generateSecret('a', () => bytes)).toBe(generateSecret('a', () => bytes))
     const odd = bytes.filter((_, index) => index % 2 === 1)
-    expect(drawSecret('a', () => bytes)).toBe(drawSecret('a', () => odd))
+    expect(generateSecret('a', () => bytes)).toBe(generateSecret('a', () => odd))
   })
 })
 
-describe('a grace', () => {
+describe('a grace period', () => {
   test.each([
     { text: '0', ms: 0 },
     { text: '5s', ms: 5_000 },
@@ -41,7 +41,7 @@ describe('a grace', () => {
     { text: '-1m', ms: null },
     { text: '1.5h', ms: null },
     { text: '1y', ms: null },
-  ])('of "$text" has $ms milliseconds', ({ text, ms }) => {
+  ])('of "$text" is $ms milliseconds', ({ text, ms }) => {
     expect(parseGrace(text)).toBe(ms)
   })
 })

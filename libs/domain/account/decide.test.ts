@@ -1,5 +1,5 @@
-import { planWith, LONGEST_GRACE_MS } from './access.js'
-import { MAX_ACTIVE_KEYS, type AccountCommand } from './decide.js'
+import { idFromBytes } from '#libs/domain/ids/typeid.js'
+import { MAX_GRACE_MS, planWithLimits } from './access.js'
 import {
   ACCOUNT_ID,
   day,
@@ -13,7 +13,7 @@ import {
   revoked,
   rotated,
 } from './account.test-support.js'
-import { idFromBytes } from '#libs/domain/ids/typeid.js'
+import { MAX_ACTIVE_KEYS, type AccountCommand } from './decide.js'
 
 const limits = { requestsPerMinute: 7 }
 const open = { type: 'OpenAccount', accountId: ACCOUNT_ID, name: 'Acme', limits: null, now: day(0) } as const
@@ -52,7 +52,7 @@ describe('OpenAccount', () => {
     given(opened).when(command).then([])
   })
 
-  it('takes limits where the plan leaves them to each account', () => {
+  it('accepts limits only if the plan allows them', () => {
     given()
       .when({ ...open, plan: planNamed('enterprise'), limits })
       .then([{ ...opened, plan: 'enterprise', limits }])
@@ -72,7 +72,7 @@ describe('ChangePlan', () => {
     given(opened, event).when(toFree).then([])
   })
 
-  it('gives and takes limits, where the plan leaves them to each account', () => {
+  it('sets and removes limits if the plan allows them', () => {
     const toEnterprise = { ...change, plan: planNamed('enterprise') }
     const limited = { ...changed, plan: 'enterprise', limits }
     given(opened)
@@ -86,7 +86,7 @@ describe('ChangePlan', () => {
       .thenRefused({ code: 'limits-not-per-account', plan: 'starter' })
   })
 
-  it('is refused of an account that is not there', () => {
+  it('is refused for an account that does not exist', () => {
     given()
       .when({ ...change, plan: planNamed('free') })
       .thenRefused({ code: 'unknown-account' })
@@ -108,8 +108,8 @@ describe('IssueApiKey', () => {
       .thenRefused({ code: 'plan-lacks-api-access', plan: 'free' })
   })
 
-  it("is refused over the account's own limit", () => {
-    const plan = planWith(planNamed('enterprise'), limits)
+  it("is refused if the rate limit exceeds the account's own limit", () => {
+    const plan = planWithLimits(planNamed('enterprise'), limits)
     given(opened)
       .when({ ...issue, plan, rateLimit: 7 })
       .then([{ ...issued, rateLimit: 7 }])
@@ -118,22 +118,22 @@ describe('IssueApiKey', () => {
       .thenRefused({ code: 'over-rate-limit', requestsPerMinute: 7 })
   })
 
-  it('is refused once the account has as many as it may', () => {
+  it('is refused if the account has the maximum number of keys', () => {
     given(opened)
       .when({ ...issue, activeKeys: MAX_ACTIVE_KEYS - 1 })
       .then([issued])
     given(opened)
       .when({ ...issue, activeKeys: MAX_ACTIVE_KEYS })
-      .thenRefused({ code: 'too-many-keys', most: MAX_ACTIVE_KEYS })
+      .thenRefused({ code: 'too-many-keys', max: MAX_ACTIVE_KEYS })
   })
 
-  it('is refused of an account that is not there', () => {
+  it('is refused for an account that does not exist', () => {
     given().when(issue).thenRefused({ code: 'unknown-account' })
   })
 })
 
 describe('RotateApiKey', () => {
-  it('gives the key another secret, the one before it working for the grace', () => {
+  it('gives the key a new secret and keeps the previous one valid during the grace', () => {
     given(opened, issued)
       .when(rotate(1, day(2), 86_400_000))
       .then([rotated(1, day(2), day(3))])
@@ -142,7 +142,7 @@ describe('RotateApiKey', () => {
       .then([rotated(2, day(3), day(3))])
   })
 
-  it('has nothing to do where the secret has been given already', () => {
+  it('changes nothing if the key already has, or had, that secret', () => {
     const history = [opened, issued, rotated(1, day(2), day(3))]
     given(...history)
       .when(rotate(1, day(2)))
@@ -152,16 +152,16 @@ describe('RotateApiKey', () => {
       .then([])
   })
 
-  it('is refused over the longest grace', () => {
+  it('is refused if the grace is longer than the maximum', () => {
     given(opened, issued)
-      .when(rotate(1, day(2), LONGEST_GRACE_MS))
+      .when(rotate(1, day(2), MAX_GRACE_MS))
       .then([rotated(1, day(2), day(9))])
     given(opened, issued)
-      .when(rotate(1, day(2), LONGEST_GRACE_MS + 1))
-      .thenRefused({ code: 'over-grace', mostMs: LONGEST_GRACE_MS })
+      .when(rotate(1, day(2), MAX_GRACE_MS + 1))
+      .thenRefused({ code: 'over-grace', maxMs: MAX_GRACE_MS })
   })
 
-  it('is refused of a key that is revoked, or is not there', () => {
+  it('is refused for a key that is revoked or does not exist', () => {
     given(opened, issued, revoked(day(2)))
       .when(rotate(1, day(3)))
       .thenRefused({ code: 'key-revoked', revokedAt: day(2) })
@@ -181,7 +181,7 @@ describe('RevokeApiKey', () => {
       .then([])
   })
 
-  it('is refused of a key that is not there, or is of another account', () => {
+  it('is refused for a key that does not exist or belongs to another account', () => {
     given(opened).when(revoke).thenRefused({ code: 'unknown-key' })
     given(opened, { ...issued, accountId: idFromBytes('acc', Buffer.alloc(16, 7)), secretHash: hash('e') })
       .when(revoke)

@@ -1,10 +1,10 @@
 import { accept, refuse, type Decision } from '#libs/domain/events/declare.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
+import { MAX_GRACE_MS, type AccountLimits, type Plan } from './access.js'
 import { isOnPlan, type AccountSlice } from './account.js'
-import { type AccountLimits, type Plan, LONGEST_GRACE_MS } from './access.js'
 import type { AccountEvent, AccountOpened, ApiKeyIssued } from './events.js'
 
-/** Keys of one account that are not revoked. */
+/** Of one account; revoked keys don't count. */
 export const MAX_ACTIVE_KEYS = 1_000
 
 export type AccountCommand =
@@ -12,9 +12,9 @@ export type AccountCommand =
   | { type: 'ChangePlan'; accountId: AccountId; plan: Plan; limits: AccountLimits | null; now: Date }
   | (Omit<ApiKeyIssued, 'type' | 'issuedAt'> & {
       type: 'IssueApiKey'
-      /** As it is for this account. */
+      /** With the account's own limits. */
       plan: Plan
-      /** Of the account, as the view has them. */
+      /** How many the account has, according to the view. */
       activeKeys: number
       now: Date
     })
@@ -29,20 +29,20 @@ export type AccountCommand =
     }
   | { type: 'RevokeApiKey'; accountId: AccountId; keyId: KeyId; revokedBy: KeyId; now: Date }
 
-/** Why a command was refused; an expected answer, not an error. */
+/** Why a command was refused. Expected, not an error. */
 export type Refusal =
   | { code: 'unknown-account' }
   | { code: 'limits-not-per-account'; plan: string }
   | { code: 'plan-lacks-api-access'; plan: string }
   | { code: 'over-rate-limit'; requestsPerMinute: number }
-  | { code: 'too-many-keys'; most: number }
+  | { code: 'too-many-keys'; max: number }
   | { code: 'unknown-key' }
   | { code: 'key-revoked'; revokedAt: Date }
-  | { code: 'over-grace'; mostMs: number }
+  | { code: 'over-grace'; maxMs: number }
 
 /**
- * What a command leads to, checked against the view, which may lag: order on the log arbitrates. No event and no
- * refusal: it already is as the command wants it, also where a command with the same ids comes again.
+ * Checks a command against the view. The view may lag; if commands conflict, the order of their events on the log
+ * decides. Neither an event nor a refusal means that there is nothing to change, as for a repeated command.
  */
 export function decide(
   { account, key }: Pick<AccountSlice, 'account' | 'key'>,
@@ -67,7 +67,7 @@ export function decide(
     case 'RotateApiKey': {
       if (key.revokedAt !== null) return refuse({ code: 'key-revoked', revokedAt: key.revokedAt })
       const { secretHash, prefix, graceMs } = command
-      if (graceMs > LONGEST_GRACE_MS) return refuse({ code: 'over-grace', mostMs: LONGEST_GRACE_MS })
+      if (graceMs > MAX_GRACE_MS) return refuse({ code: 'over-grace', maxMs: MAX_GRACE_MS })
       if (secretHash === key.secretHash || secretHash === key.former?.secretHash) return accept()
       const rotation = key.rotation + 1
       const graceEndsAt = new Date(now.getTime() + graceMs)
@@ -96,6 +96,6 @@ function issue(command: Extract<AccountCommand, { type: 'IssueApiKey' }>): Decis
   if (facts.rateLimit !== null && facts.rateLimit > requestsPerMinute) {
     return refuse({ code: 'over-rate-limit', requestsPerMinute })
   }
-  if (activeKeys >= MAX_ACTIVE_KEYS) return refuse({ code: 'too-many-keys', most: MAX_ACTIVE_KEYS })
+  if (activeKeys >= MAX_ACTIVE_KEYS) return refuse({ code: 'too-many-keys', max: MAX_ACTIVE_KEYS })
   return accept({ ...facts, type: 'ApiKeyIssued', issuedAt: now })
 }

@@ -1,9 +1,9 @@
 import Type from 'typebox'
 import {
+  codec,
   count,
   event,
   id,
-  kind,
   list,
   oneOf,
   optional,
@@ -17,15 +17,15 @@ import { REGISTRATION_EVENTS } from '#libs/domain/webhook/events.js'
 import type { Lifespan } from '#libs/domain/inbox/inbox.js'
 import { parseRetention, SCOPES } from './access.js'
 
-const retention = kind(Type.String(), ({ text: written }: Lifespan) => written, readRetention)
+const retention = codec(Type.String(), (value: Lifespan) => value.text, decodeRetention)
 
-/** A plan's name, which the table of plans may no longer have. */
+/** The name of a plan, which may no longer be configured. */
 const plan = text
 
-/** Absent limits are those of the plan; null if all are. */
+/** The plan's limit applies for each absent property; null if the account has no limits of its own. */
 const limits = optional(partial({ requestsPerMinute: count, retention, maxMessages: count }), null)
 
-/** All that stands on account-events, registrations of webhooks included: one order holds among them. */
+/** All events of the topic account-events, including registrations of webhooks: they have one order. */
 export const ACCOUNT_EVENTS = {
   AccountOpened: event(
     'account.opened',
@@ -42,25 +42,25 @@ export const ACCOUNT_EVENTS = {
     name: text,
     environment: text,
     scopes: list(oneOf(SCOPES)),
-    /** Most requests a minute; null for the account's limit. */
+    /** Requests per minute; null for the account's limit. */
     rateLimit: optional(count, null),
-    /** Of the secret, which stands nowhere. */
+    /** The secret itself is not stored. */
     secretHash: sha256,
-    /** The secret's first characters, for people to tell keys apart. */
+    /** The first characters of the secret, so that people can tell keys apart. */
     prefix: text,
     issuedAt: time,
   }),
 
-  /** The key gets another secret, and stays the same otherwise. */
+  /** The key has a new secret and is otherwise unchanged. */
   ApiKeyRotated: event('account.api-key-rotated', {
     accountId: id('acc'),
     keyId: id('key'),
-    /** Counts rotations of the key from 1. One that is not higher than the last changes nothing. */
+    /** Counts the key's rotations from 1. An event whose number is not higher than the last one changes nothing. */
     rotation: count,
     /** Of the new secret. */
     secretHash: sha256,
     prefix: text,
-    /** Until then the secret before it works too. */
+    /** Until then the previous secret is valid too. */
     graceEndsAt: time,
     rotatedAt: time,
   }),
@@ -68,7 +68,7 @@ export const ACCOUNT_EVENTS = {
   ApiKeyRevoked: event('account.api-key-revoked', {
     accountId: id('acc'),
     keyId: id('key'),
-    /** The key that did it. */
+    /** The key that the request was made with. */
     revokedBy: id('key'),
     revokedAt: time,
   }),
@@ -83,8 +83,8 @@ export type ApiKeyIssued = EventOf<typeof ACCOUNT_EVENTS, 'ApiKeyIssued'>
 export type ApiKeyRotated = EventOf<typeof ACCOUNT_EVENTS, 'ApiKeyRotated'>
 export type ApiKeyRevoked = EventOf<typeof ACCOUNT_EVENTS, 'ApiKeyRevoked'>
 
-function readRetention(written: string): Lifespan {
-  const found = parseRetention(written)
-  if (found === null) throw new TypeError(`not a retention: "${written}"`)
+function decodeRetention(text: string): Lifespan {
+  const found = parseRetention(text)
+  if (found === null) throw new TypeError(`not a retention: "${text}"`)
   return found
 }

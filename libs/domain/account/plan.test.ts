@@ -1,9 +1,9 @@
 import { planNamed } from './account.test-support.js'
-import { BUILT_IN_PLANS, parseRetention, planWith, unknownPlan } from './access.js'
+import { BUILT_IN_PLANS, parseRetention, planWithLimits, unknownPlan } from './access.js'
 
 describe('a plan', () => {
   test.each([...BUILT_IN_PLANS.values()])(
-    '$name says how long its inboxes live, in text and in milliseconds',
+    '$name has the same retention as text and in milliseconds',
     ({ name, retention, hasApiAccess, requestsPerMinute }) => {
       expect(parseRetention(retention.text)).toEqual(retention)
       expect(hasApiAccess).toBe(name !== 'free')
@@ -11,15 +11,15 @@ describe('a plan', () => {
     },
   )
 
-  it('has the limits of an account where it leaves them to each', () => {
+  it('is combined with the limits of an account if it allows them', () => {
     const limits = { requestsPerMinute: 7, maxMessages: 3 }
     const enterprise = planNamed('enterprise')
-    expect(planWith(enterprise, limits)).toEqual({ ...enterprise, ...limits })
-    expect(planWith(enterprise, null)).toEqual(enterprise)
-    expect(planWith(planNamed('pro'), limits)).toEqual(planNamed('pro'))
+    expect(planWithLimits(enterprise, limits)).toEqual({ ...enterprise, ...limits })
+    expect(planWithLimits(enterprise, null)).toEqual(enterprise)
+    expect(planWithLimits(planNamed('pro'), limits)).toEqual(planNamed('pro'))
   })
 
-  it('that is not known has no API access', () => {
+  it('that is not configured has no API access', () => {
     expect(unknownPlan('gone')).toMatchObject({ name: 'gone', hasApiAccess: false, requestsPerMinute: 0 })
   })
 
@@ -31,7 +31,7 @@ describe('a plan', () => {
     { text: '721h', is: false },
     { text: '0m', is: false },
     { text: 'long', is: false },
-  ])('may keep mail for $text: $is', ({ text, is }) => {
+  ])('may have a retention of $text: $is', ({ text, is }) => {
     expect(parseRetention(text) !== null).toBe(is)
   })
 })

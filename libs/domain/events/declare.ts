@@ -2,15 +2,14 @@ import Type from 'typebox'
 import { idPattern, type Id } from '#libs/domain/ids/typeid.js'
 
 /*
- * Each event is declared once, as a list of its properties. Its type, the JSON Schema of its data (docs/events.md), and
- * how it is written to the log and read from it follow from that. In the data, a property has its name in snake case.
+ * Each event is declared once, as a list of its properties. The TypeScript type, the JSON Schema of the data
+ * (docs/events.md), and the encoding and decoding are derived from that. In the data, names are in snake case.
  */
 
-/** An event as it is declared. */
 export interface EventDeclaration<Fields = AnyFields> {
-  /** On the log, without the prefix that every type has. */
+  /** The type on the log, without the prefix that all types have. */
   name: string
-  /** Of the data. The declaration reads data of this version and of every older one. */
+  /** Of the data's schema. Data of this version and all older ones can be decoded. */
   version: number
   contentType: 'application/json' | 'application/cbor'
   fields: Fields
@@ -24,76 +23,82 @@ export function event<Fields extends AnyFields>(
   return { name, version: 1, contentType: 'application/json', fields, ...options }
 }
 
-/** One of the declared events, by its name; without a name any of them. */
+/** The declared event of that name; without a name, the union of all. */
 export type EventOf<Declarations, Name extends keyof Declarations = keyof Declarations> = {
   [N in Name]: Declarations[N] extends EventDeclaration<infer Fields> ? { type: N } & ValuesOf<Fields> : never
 }[Name]
 
-/** How a value stands in an event's data. */
-export interface Kind<Value> {
+/** How a value is represented in an event's data. */
+export interface Codec<Value> {
   schema: Type.TSchema
-  write: (value: Value) => unknown
-  /** `data` fits the schema. */
-  read: (data: unknown) => Value
+  encode: (value: Value) => unknown
+  /** `data` has been validated against the schema. */
+  decode: (data: unknown) => Value
 }
 
-/** A property of an event, if it is not simply one property of the data. */
+/** A property of an event that is not represented by exactly one property of the data. */
 export interface Field<Value> {
-  /** `name` is that of the event's property in snake case. */
+  /** `name` is the name of the event's property in snake case. */
   at(name: string): Property<Value>
 }
 
-/** What a property of an event is in the data: one property, none or several. */
+/** How a property of an event is represented: by one property of the data, none or several. */
 interface Property<Value> {
   schemas: Type.TProperties
-  write: (value: Value, data: Data) => void
-  read: (data: Data) => Value
+  encode: (value: Value, data: Data) => void
+  decode: (data: Data) => Value
 }
 
 type Data = Record<string, unknown>
 
-// Of any value. A `Kind<unknown>` would have to write every value.
-interface AnyKind {
+// For values of any type. A `Codec<unknown>` would have to encode every value.
+interface AnyCodec {
   schema: Type.TSchema
-  write: (value: never) => unknown
-  read: (data: unknown) => unknown
+  encode: (value: never) => unknown
+  decode: (data: unknown) => unknown
 }
 interface AnyProperty {
   schemas: Type.TProperties
-  write: (value: never, data: Data) => void
-  read: (data: Data) => unknown
+  encode: (value: never, data: Data) => void
+  decode: (data: Data) => unknown
 }
-export type AnyFields = Readonly<Record<string, AnyKind | { at(name: string): AnyProperty }>>
+export type AnyFields = Readonly<Record<string, AnyCodec | { at(name: string): AnyProperty }>>
 
-export type ValueOf<Declared> = Declared extends Kind<infer Value> | Field<infer Value> ? Value : never
+export type ValueOf<Declared> = Declared extends Codec<infer Value> | Field<infer Value> ? Value : never
 export type ValuesOf<Fields> = { -readonly [Name in keyof Fields]: ValueOf<Fields[Name]> }
 
-/** Written as it is. */
-export function plain<const Schema extends Type.TSchema>(schema: Schema): Kind<Type.Static<Schema>> {
-  return { schema, write: (value) => value, read: (data) => data as Type.Static<Schema> }
+/** Represented by itself. */
+export function plain<const Schema extends Type.TSchema>(schema: Schema): Codec<Type.Static<Schema>> {
+  return { schema, encode: (value) => value, decode: (data) => data as Type.Static<Schema> }
 }
 
-/** Written and read by functions. */
-export function kind<const Schema extends Type.TSchema, Value>(
+/** Encoded and decoded by functions. */
+export function codec<const Schema extends Type.TSchema, Value>(
   schema: Schema,
-  write: (value: Value) => Type.Static<Schema>,
-  read: (data: Type.Static<Schema>) => Value,
-): Kind<Value> {
-  return { schema, write, read: (data) => read(data as Type.Static<Schema>) }
+  encode: (value: Value) => Type.Static<Schema>,
+  decode: (data: Type.Static<Schema>) => Value,
+): Codec<Value> {
+  return { schema, encode, decode: (data) => decode(data as Type.Static<Schema>) }
 }
 
 export const text = plain(Type.String())
 export const boolean = plain(Type.Boolean())
-/** As far as every reader of JSON has integers exactly (RFC 8259, section 6). */
+/** Integers that every JSON parser reads exactly (RFC 8259, section 6). */
 export const count = plain(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }))
 export const milliseconds = plain(Type.Number({ minimum: 0 }))
-/** Hex. */
+/** In hex. */
 export const sha256 = plain(Type.String({ pattern: '^[0-9a-f]{64}$' }))
-export const labels: Kind<Readonly<Record<string, string>>> = plain(Type.Record(Type.String(), Type.String()))
-export const time = kind(Type.String({ format: 'date-time' }), (value: Date) => value.toISOString(), readTime)
+export const labels: Codec<Readonly<Record<string, string>>> = plain(
+  Type.Record(Type.String(), Type.String()),
+)
+export const time = codec(
+  Type.String({ format: 'date-time' }),
+  (value: Date) => value.toISOString(),
+  parseTime,
+)
 
 /** Sealed bytes in JSON: base64 (RFC 4648, section 4). */
-export const sealedText = kind(
+export const sealedText = codec(
   Type.String({ contentEncoding: 'base64' }),
   (value: Uint8Array) => Buffer.from(value).toString('base64'),
   (data): Uint8Array => Buffer.from(data, 'base64'),
@@ -107,137 +112,137 @@ export const sealedBytes = plain(
   ),
 )
 
-export function id<Prefix extends string>(prefix: Prefix): Kind<Id<Prefix>> {
+export function id<Prefix extends string>(prefix: Prefix): Codec<Id<Prefix>> {
   return plain(Type.Unsafe<Id<Prefix>>(Type.String({ pattern: idPattern(prefix) })))
 }
 
-export function oneOf<const Texts extends readonly string[]>(texts: Texts): Kind<Texts[number]> {
+export function oneOf<const Texts extends readonly string[]>(texts: Texts): Codec<Texts[number]> {
   return plain(Type.Unsafe<Texts[number]>(Type.Enum([...texts])))
 }
 
-export function list<Value>({ schema, write, read }: Kind<Value>): Kind<readonly Value[]> {
-  return kind(
+export function list<Value>({ schema, encode, decode }: Codec<Value>): Codec<readonly Value[]> {
+  return codec(
     Type.Array(schema),
-    (values) => values.map((value) => write(value)),
-    (data) => data.map((value) => read(value)),
+    (values) => values.map((value) => encode(value)),
+    (data) => data.map((value) => decode(value)),
   )
 }
 
-export function object<Fields extends AnyFields>(fields: Fields): Kind<ValuesOf<Fields>> {
-  const { schemas, write, read } = propertiesOf(fields)
+export function object<Fields extends AnyFields>(fields: Fields): Codec<ValuesOf<Fields>> {
+  const { schemas, encode, decode } = propertiesOf(fields)
   return {
     schema: Type.Object(schemas),
-    write(value) {
+    encode(value) {
       const data: Data = {}
-      write(value, data)
+      encode(value, data)
       return data
     },
-    read: (data) => read(data as Data),
+    decode: (data) => decode(data as Data),
   }
 }
 
-/** Objects in which any property may be absent. */
-export function partial<Fields extends AnyFields>(fields: Fields): Kind<Partial<ValuesOf<Fields>>> {
+/** An object in which any property may be absent. */
+export function partial<Fields extends AnyFields>(fields: Fields): Codec<Partial<ValuesOf<Fields>>> {
   const entries = Object.entries(fields)
-  const each = entries.map(([name, field]) => [name, optional(field as Kind<unknown>, undefined)] as const)
-  return object(Object.fromEntries(each)) as Kind<Partial<ValuesOf<Fields>>>
+  const each = entries.map(([name, field]) => [name, optional(field as Codec<unknown>, undefined)] as const)
+  return object(Object.fromEntries(each)) as Codec<Partial<ValuesOf<Fields>>>
 }
 
-/** Objects whose `discriminator` says which properties they have beside it. */
+/** A discriminated union: the value of `discriminator` selects the other properties. */
 export function union<Name extends string, Variants extends Readonly<Record<string, AnyFields>>>(
   discriminator: Name,
   variants: Variants,
-): Kind<{ [V in keyof Variants]: { [N in Name]: V } & ValuesOf<Variants[V]> }[keyof Variants]> {
-  const kinds = new Map<unknown, AnyKind>(
+): Codec<{ [V in keyof Variants]: { [N in Name]: V } & ValuesOf<Variants[V]> }[keyof Variants]> {
+  const codecs = new Map<unknown, AnyCodec>(
     Object.entries(variants).map(([variant, fields]) => [
       variant,
       object({ [discriminator]: plain(Type.Literal(variant)), ...fields }),
     ]),
   )
-  const kindOf = (value: unknown): AnyKind => {
+  const codecOf = (value: unknown): AnyCodec => {
     const variant = (value as Data)[discriminator]
-    const found = kinds.get(variant)
+    const found = codecs.get(variant)
     if (found === undefined) throw new TypeError(`unknown ${discriminator} "${String(variant)}"`)
     return found
   }
   return {
-    schema: Type.Union([...kinds.values()].map(({ schema }) => schema)),
-    write: (value) => kindOf(value).write(value as never),
-    read: (data) => kindOf(data).read(data) as never,
+    schema: Type.Union([...codecs.values()].map(({ schema }) => schema)),
+    encode: (value) => codecOf(value).encode(value as never),
+    decode: (data) => codecOf(data).decode(data) as never,
   }
 }
 
-/** A property that has another name in the data. */
-export function named<Value>(name: string, value: Kind<Value> | Field<Value>): Field<Value> {
+/** A property with a different name in the data. */
+export function named<Value>(name: string, value: Codec<Value> | Field<Value>): Field<Value> {
   return { at: () => propertyAt(name, value) }
 }
 
-/** A property that the data lacks if its value is `absent`. */
+/** A property that is left out of the data if its value is `absent`. */
 export function optional<Value, const Absent>(
-  value: Kind<Value> | Field<Value>,
+  value: Codec<Value> | Field<Value>,
   absent: Absent,
 ): Field<Value | Absent> {
   return {
     at(name) {
-      const { schemas, write, read } = propertyAt(name, value)
+      const { schemas, encode, decode } = propertyAt(name, value)
       const names = Object.keys(schemas)
       return {
         schemas: Object.fromEntries(names.map((each) => [each, Type.Optional(schemas[each] ?? {})])),
-        write(it, data) {
-          if (it !== absent) write(it as Value, data)
+        encode(it, data) {
+          if (it !== absent) encode(it as Value, data)
         },
-        read: (data) => (names.some((each) => data[each] === undefined) ? absent : read(data)),
+        decode: (data) => (names.some((each) => data[each] === undefined) ? absent : decode(data)),
       }
     },
   }
 }
 
-/** A property that older data lacks: it then has the value `before`. */
-export function added<Value>(value: Kind<Value>, before: Value): Field<Value> {
+/** A property that older data lacks: it is decoded as `before`. */
+export function added<Value>(value: Codec<Value>, before: Value): Field<Value> {
   return {
     at(name) {
-      const { schemas, write, read } = optional(value, undefined).at(name)
-      return { schemas, write, read: (data) => read(data) ?? before }
+      const { schemas, encode, decode } = optional(value, undefined).at(name)
+      return { schemas, encode, decode: (data) => decode(data) ?? before }
     },
   }
 }
 
-/** A property whose own properties stand among those of the data. */
+/** An object whose properties are properties of the data itself. */
 export function flat<Fields extends AnyFields>(fields: Fields): Field<ValuesOf<Fields>> {
   return { at: () => propertiesOf(fields) }
 }
 
-/** A property of the event that always has this value, and is not in the data. */
+/** A property that always has this value and is not in the data. */
 export function constant<const Value>(value: Value): Field<Value> {
-  return { at: () => ({ schemas: {}, write: () => undefined, read: () => value }) }
+  return { at: () => ({ schemas: {}, encode: () => undefined, decode: () => value }) }
 }
 
-function propertyAt<Value>(name: string, value: Kind<Value> | Field<Value>): Property<Value> {
+function propertyAt<Value>(name: string, value: Codec<Value> | Field<Value>): Property<Value> {
   if ('at' in value) return value.at(name)
-  const { schema, write, read } = value
+  const { schema, encode, decode } = value
   return {
     schemas: { [name]: schema },
-    write(it, data) {
-      data[name] = write(it)
+    encode(it, data) {
+      data[name] = encode(it)
     },
-    read: (data) => read(data[name]),
+    decode: (data) => decode(data[name]),
   }
 }
 
 function propertiesOf<Fields extends AnyFields>(fields: Fields): Property<ValuesOf<Fields>> {
   const properties = Object.entries(fields).map(([name, field]) => ({
     name,
-    property: propertyAt(snakeCase(name), field as Kind<unknown>),
+    property: propertyAt(snakeCase(name), field as Codec<unknown>),
   }))
   return {
     schemas: Object.assign({}, ...properties.map(({ property }) => property.schemas)) as Type.TProperties,
-    write(values, data) {
-      for (const { name, property } of properties) property.write((values as Data)[name], data)
+    encode(values, data) {
+      for (const { name, property } of properties) property.encode((values as Data)[name], data)
     },
-    read(data) {
+    decode(data) {
       const values: Data = {}
       for (const { name, property } of properties) {
-        const value = property.read(data)
+        const value = property.decode(data)
         if (value !== undefined) values[name] = value
       }
       return values as ValuesOf<Fields>
@@ -249,14 +254,14 @@ function snakeCase(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
-/** RFC 3339 in UTC, to the millisecond. */
-export function readTime(written: string | undefined): Date {
-  const time = new Date(written ?? '')
-  if (Number.isNaN(time.getTime())) throw new TypeError(`not a time: "${written ?? ''}"`)
+/** Parses RFC 3339 in UTC, to the millisecond. */
+export function parseTime(text: string | undefined): Date {
+  const time = new Date(text ?? '')
+  if (Number.isNaN(time.getTime())) throw new TypeError(`not a time: "${text ?? ''}"`)
   return time
 }
 
-/** What a command leads to: events, or a refusal; no event if everything already is as the command wants it. */
+/** The outcome of a command: events, or a refusal. No events if there is nothing to change. */
 export type Decision<Event, Refusal> = { events: Event[]; refusal: null } | { events: []; refusal: Refusal }
 
 export function accept<Event>(...events: Event[]): { events: Event[]; refusal: null } {

@@ -1,6 +1,6 @@
 import type { Decision } from './declare.js'
 
-/** What a specification needs: the state before any event, the step from one state to the next, and the decision. */
+/** The functions under test, and the state before any event. */
 export interface Decider<State, Command, Event, Refusal> {
   initial: State
   evolve: (state: State, event: Event) => State
@@ -8,8 +8,8 @@ export interface Decider<State, Command, Event, Refusal> {
 }
 
 /**
- * The words of a specification: `given(...events).when(command).then([...events])`, or `.thenRefused(refusal)`.
- * `given(...events).state` and `replay(events)` are the state that a history leads to.
+ * Makes the functions for `given(...events).when(command).then([...events])` and `.thenRefused(refusal)`.
+ * `given(...events).state` and `replay(events)` are the state after a history.
  */
 export function specificationOf<State, Command, Event, Refusal>({
   initial,

@@ -14,13 +14,13 @@ describe('TypeID', () => {
     expect(isId('inb', text)).toBe(is)
   })
 
-  it('comes out the same for the same bytes', () => {
+  it('is the same for the same bytes', () => {
     const bytes = Buffer.alloc(16, 7)
     expect(idFromBytes('acc', bytes)).toBe(idFromBytes('acc', bytes))
     expect(isId('acc', idFromBytes('acc', bytes))).toBe(true)
   })
 
-  it('sorts by the time of minting', () => {
+  it('sorts by the time of its creation', () => {
     const ids = Array.from({ length: 1000 }, () => mintId('evt'))
     expect(new Set(ids).size).toBe(1000)
     expect([...ids].sort()).toEqual(ids)

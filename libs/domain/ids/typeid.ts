@@ -15,24 +15,24 @@ export type WebhookId = Id<'whk'>
 export type DeliveryId = Id<'dlv'>
 export type ReplayId = Id<'rpl'>
 
-/** What an id with this prefix looks like, as the source of a regular expression. */
+/** The source of a regular expression for ids with this prefix. */
 export function idPattern(prefix: string): string {
   return `^${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}$`
 }
 
-/** Compiled, by prefix: there are a few, all of them named in the code. */
-const FORMS = new Map<string, RegExp>()
+/** Compiled patterns by prefix. There are only the few prefixes that the code names. */
+const PATTERNS = new Map<string, RegExp>()
 
 export function isId<Prefix extends string>(prefix: Prefix, text: string): text is Id<Prefix> {
-  let form = FORMS.get(prefix)
-  if (form === undefined) {
-    form = new RegExp(idPattern(prefix))
-    FORMS.set(prefix, form)
+  let pattern = PATTERNS.get(prefix)
+  if (pattern === undefined) {
+    pattern = new RegExp(idPattern(prefix))
+    PATTERNS.set(prefix, pattern)
   }
-  return form.test(text)
+  return pattern.test(text)
 }
 
-/** An id from sixteen bytes, the same for the same bytes: for ids that several instances must agree on. */
+/** Makes an id from sixteen bytes. Processes that have the same bytes make the same id. */
 export function idFromBytes<Prefix extends string>(prefix: Prefix, bytes: Uint8Array): Id<Prefix> {
   return brand(prefix, TypeID.fromUUIDBytes(prefix, bytes).toString())
 }

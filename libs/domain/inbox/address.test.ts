@@ -1,10 +1,10 @@
 import fc from 'fast-check'
-import { ADDRESS_BYTES, addressReached, makeAddress } from './inbox.js'
+import { ADDRESS_BYTES, addressOfRecipient, makeAddress } from './inbox.js'
 
 const LOCAL_PART = 'k3v9x2m4q8wz7t5b6n0c'
 const ADDRESS = `${LOCAL_PART}@mayfly.test`
 
-describe('the address that a recipient reaches', () => {
+describe('the address of a recipient', () => {
   test.each([
     { recipient: ADDRESS },
     { recipient: ADDRESS.toUpperCase() },
@@ -12,9 +12,9 @@ describe('the address that a recipient reaches', () => {
     { recipient: `${LOCAL_PART}+signup@mayfly.test` },
     { recipient: `${LOCAL_PART}+one+two@mayfly.test` },
     { recipient: `${LOCAL_PART}+a@b@MayFly.Test` },
-  ])('of $recipient is the inbox’s own', ({ recipient }) => {
-    expect(addressReached(recipient, 'mayfly.test')).toBe(ADDRESS)
-    expect(addressReached(recipient, 'MAYFLY.test')).toBe(ADDRESS)
+  ])('$recipient is the address of the inbox', ({ recipient }) => {
+    expect(addressOfRecipient(recipient, 'mayfly.test')).toBe(ADDRESS)
+    expect(addressOfRecipient(recipient, 'MAYFLY.test')).toBe(ADDRESS)
   })
 
   test.each([
@@ -23,15 +23,15 @@ describe('the address that a recipient reaches', () => {
     { recipient: '@mayfly.test', why: 'no local part' },
     { recipient: `+${LOCAL_PART}@mayfly.test`, why: 'a tag only' },
     { recipient: `${LOCAL_PART}@other.test`, why: 'another domain' },
-    { recipient: `${LOCAL_PART}@mx.mayfly.test`, why: 'a domain below' },
+    { recipient: `${LOCAL_PART}@mx.mayfly.test`, why: 'a subdomain' },
     { recipient: `${LOCAL_PART}@mayfly.test.`, why: 'a trailing dot' },
     { recipient: `${LOCAL_PART.slice(1)}@mayfly.test`, why: 'too short' },
     { recipient: `${LOCAL_PART}0@mayfly.test`, why: 'too long' },
-    { recipient: `${LOCAL_PART.slice(1)}u@mayfly.test`, why: 'a letter that the alphabet leaves out' },
+    { recipient: `${LOCAL_PART.slice(1)}u@mayfly.test`, why: 'a letter that is not in the alphabet' },
     { recipient: `${LOCAL_PART.slice(1)}.@mayfly.test`, why: 'a dot' },
-    { recipient: ` ${ADDRESS}`, why: 'a space before' },
-  ])('is none for $recipient: $why', ({ recipient }) => {
-    expect(addressReached(recipient, 'mayfly.test')).toBeNull()
+    { recipient: ` ${ADDRESS}`, why: 'a leading space' },
+  ])('is null for $recipient: $why', ({ recipient }) => {
+    expect(addressOfRecipient(recipient, 'mayfly.test')).toBeNull()
   })
 })
 
@@ -39,19 +39,19 @@ describe('a generated address', () => {
   const bytes = fc.uint8Array({ minLength: ADDRESS_BYTES, maxLength: ADDRESS_BYTES })
   const tag = fc.stringMatching(/^[a-zA-Z0-9.+_-]{0,30}$/)
 
-  it('is reached by itself, in any case and with any tag', () => {
+  it('is recognized in any case and with any tag', () => {
     fc.assert(
       fc.property(bytes, tag, (random, text) => {
         const address = makeAddress(random, 'Mayfly.Test')
         const [localPart = ''] = address.split('@')
         expect(address).toMatch(/^[0-9a-hjkmnp-tv-z]{20}@mayfly\.test$/)
-        expect(addressReached(address.toUpperCase(), 'mayfly.test')).toBe(address)
-        expect(addressReached(`${localPart}+${text}@mayfly.test`, 'mayfly.test')).toBe(address)
+        expect(addressOfRecipient(address.toUpperCase(), 'mayfly.test')).toBe(address)
+        expect(addressOfRecipient(`${localPart}+${text}@mayfly.test`, 'mayfly.test')).toBe(address)
       }),
     )
   })
 
-  it('differs wherever five random bits of a byte differ', () => {
+  it('differs if the lower five bits of any byte differ', () => {
     fc.assert(
       fc.property(bytes, bytes, (one, other) => {
         const isSame = one.every((byte, index) => (byte & 31) === ((other[index] ?? 0) & 31))
@@ -60,7 +60,7 @@ describe('a generated address', () => {
     )
   })
 
-  it.each([0, ADDRESS_BYTES - 1, ADDRESS_BYTES + 1])('is not made of %d bytes', (length) => {
+  it.each([0, ADDRESS_BYTES - 1, ADDRESS_BYTES + 1])('is not made from %d bytes', (length) => {
     expect(() => makeAddress(new Uint8Array(length), 'mayfly.test')).toThrow(RangeError)
   })
 })

@@ -28,20 +28,20 @@ const [one, two] = [received(minute(1)), received(minute(2), OTHER_MESSAGE_ID)]
 const unknown = { code: 'unknown-inbox' } as const
 
 describe('CreateInbox', () => {
-  it('makes an inbox that expires a lifespan from now', () => {
+  it('creates an inbox that expires after its lifespan', () => {
     given()
       .when(createInbox(minute(0)))
       .then([created])
   })
 
-  it('is refused over the retention, which the refusal names', () => {
+  it('is refused if the lifespan exceeds the retention, which the refusal contains', () => {
     const retention = { text: '29m', ms: 29 * 60_000 }
     given()
       .when(createInbox(minute(0), retention))
       .thenRefused({ code: 'over-retention', retention })
   })
 
-  it('is taken up to the retention', () => {
+  it('is accepted if the lifespan equals the retention', () => {
     given()
       .when(createInbox(minute(0), LIFESPAN))
       .then([created])
@@ -55,13 +55,13 @@ describe('ReceiveMessage', () => {
       .then([one])
   })
 
-  it('is refused once the inbox holds as many as it may', () => {
+  it('is refused if the inbox is full', () => {
     given(created, one, two)
       .when(receiveMessage(minute(3)))
       .thenRefused({ code: 'inbox-full', maxMessages: 2 })
   })
 
-  it('is taken again once one of them was deleted', () => {
+  it('is accepted again once a message was deleted', () => {
     const third = receiveMessage(minute(4), OTHER_MESSAGE_ID)
     given(created, one, messageDeleted(minute(3)))
       .when(third)
@@ -70,13 +70,13 @@ describe('ReceiveMessage', () => {
 })
 
 describe('DeleteMessage', () => {
-  it('deletes a message that is there', () => {
+  it('deletes a message', () => {
     given(created, one)
       .when(deleteMessage(minute(3)))
       .then([messageDeleted(minute(3))])
   })
 
-  it('has nothing left to do the second time', () => {
+  it('changes nothing the second time', () => {
     given(created, one, messageDeleted(minute(3)))
       .when(deleteMessage(minute(4)))
       .then([])
@@ -99,7 +99,7 @@ describe('DeleteInbox', () => {
       .then([deleted(minute(3))])
   })
 
-  it('has nothing left to do the second time', () => {
+  it('changes nothing the second time', () => {
     given(created, deleted(minute(3)))
       .when(deleteInbox(minute(4)))
       .then([])
@@ -108,7 +108,7 @@ describe('DeleteInbox', () => {
       .then([])
   })
 
-  it('is refused for an inbox that has expired, whether or not the event has come', () => {
+  it('is refused for an inbox past its expiry, with or without an InboxExpired event', () => {
     const refusal = { code: 'inbox-ended', inbox: ended('expired', minute(30)) } as const
     given(created)
       .when(deleteInbox(minute(30)))
@@ -120,7 +120,7 @@ describe('DeleteInbox', () => {
 })
 
 describe('ExpireInbox', () => {
-  it('ends an inbox at its expiry, not at the time of looking', () => {
+  it('ends an inbox at its expiry, not at the time of the command', () => {
     given(created)
       .when(expireInbox(minute(30)))
       .then([expired])
@@ -129,7 +129,7 @@ describe('ExpireInbox', () => {
       .then([expired])
   })
 
-  it('leaves alone what is not yet due, or has ended already', () => {
+  it('changes nothing if the inbox is not due or has already ended', () => {
     given(created)
       .when(expireInbox(new Date(minute(30).getTime() - 1)))
       .then([])
@@ -142,27 +142,27 @@ describe('ExpireInbox', () => {
   })
 })
 
-const concerningAMessageOrEnd: { name: string; command: (now: Date) => InboxCommand }[] = [
+const COMMANDS: { name: string; command: (now: Date) => InboxCommand }[] = [
   { name: 'ReceiveMessage', command: receiveMessage },
   { name: 'DeleteMessage', command: deleteMessage },
   { name: 'DeleteInbox', command: deleteInbox },
   { name: 'ExpireInbox', command: expireInbox },
 ]
 
-describe('a command for an inbox that is not there', () => {
-  test.each(concerningAMessageOrEnd)('$name is refused as unknown', ({ command }) => {
+describe('a command for an inbox that does not exist', () => {
+  test.each(COMMANDS)('$name is refused as unknown', ({ command }) => {
     given()
       .when(command(minute(1)))
       .thenRefused(unknown)
   })
 
-  test.each(concerningAMessageOrEnd.slice(0, 2))('$name is refused after its deletion', ({ command }) => {
+  test.each(COMMANDS.slice(0, 2))('$name is refused after its deletion', ({ command }) => {
     given(created, one, deleted(minute(3)))
       .when(command(minute(4)))
       .thenRefused({ code: 'inbox-ended', inbox: ended('deleted', minute(3), 1) })
   })
 
-  test.each(concerningAMessageOrEnd.slice(0, 2))('$name is refused from its expiry on', ({ command }) => {
+  test.each(COMMANDS.slice(0, 2))('$name is refused after its expiry', ({ command }) => {
     const refusal = { code: 'inbox-ended', inbox: ended('expired', minute(30), 1) } as const
     given(created, one)
       .when(command(minute(30)))

@@ -22,14 +22,14 @@ import {
 /** An address of Mayfly: lower case, without a tag. */
 export type Address = string & { readonly __address: true }
 
-/** The key that created the inbox, and the inbox's labels: usage counts an event for them. */
+/** The key that created the inbox, and the inbox's labels, by which usage is counted. */
 const attribution = { keyId: named('inbox_key_id', id('key')), labels }
 export type InboxAttribution = ValuesOf<typeof attribution>
 
 /** Null in events recorded before usage was counted. */
 const inbox = optional(flat(attribution), null)
 
-/** Everything that can happen to an inbox. What only its key may reveal is sealed (docs/events.md). */
+/** The events of an inbox. Its content and details are sealed with its key (docs/events.md). */
 export const INBOX_EVENTS = {
   InboxCreated: event('inbox.created', {
     inboxId: id('inb'),
@@ -40,11 +40,11 @@ export const INBOX_EVENTS = {
     duration: text,
     labels,
     maxMessages: count,
-    /** Whether its mail is kept behind a password. */
+    /** Whether reading its mail requires a password. */
     isProtected: named('password_protected', added(boolean, false)),
     createdAt: time,
     expiresAt: time,
-    /** InboxDetails. */
+    /** The sealed InboxDetails. */
     sealed: sealedText,
   }),
 
@@ -58,7 +58,7 @@ export const INBOX_EVENTS = {
       size: count,
       /** Of the sealed bytes. */
       digest: sha256,
-      /** Envelope and source. */
+      /** The sealed envelope and source. */
       sealed: sealedBytes,
       inbox,
     },
@@ -92,7 +92,7 @@ export type MessageDeleted = EventOf<typeof INBOX_EVENTS, 'MessageDeleted'>
 export type InboxExpired = EventOf<typeof INBOX_EVENTS, 'InboxExpired'>
 export type InboxDeleted = EventOf<typeof INBOX_EVENTS, 'InboxDeleted'>
 
-/** What of an inbox is sealed with its key, beside the mail. */
+/** The details of an inbox that are sealed with its key, like its mail. */
 export interface InboxDetails {
   name: string | null
   /** Hex SHA-256 of the password of a protected inbox. */

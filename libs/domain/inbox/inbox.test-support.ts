@@ -1,15 +1,6 @@
 import fc from 'fast-check'
 import { specificationOf } from '#libs/domain/events/specification.test-support.js'
 import { idFromBytes, type InboxId, type KeyId, type MessageId } from '#libs/domain/ids/typeid.js'
-import {
-  evolve,
-  type Inbox,
-  type InboxSlice,
-  type Message,
-  decide,
-  type InboxCommand,
-  addressReached,
-} from './inbox.js'
 import type {
   InboxCreated,
   InboxDeleted,
@@ -18,8 +9,17 @@ import type {
   MessageDeleted,
   MessageReceived,
 } from './events.js'
+import {
+  addressOfRecipient,
+  decide,
+  evolve,
+  type Inbox,
+  type InboxCommand,
+  type InboxSlice,
+  type Message,
+} from './inbox.js'
 
-/** An inbox with all its messages, as a history leaves them. */
+/** An inbox with all its messages, after a history of events. */
 export interface InboxView {
   inbox: Inbox | null
   messages: ReadonlyMap<MessageId, Message>
@@ -38,7 +38,7 @@ export const { given, replay } = specificationOf({
   decide: (view, command: InboxCommand) => decide(sliceFor(view, command), command),
 })
 
-/** One event further. What has ended has no messages. */
+/** Applies one event. An inbox that has ended has no messages. */
 function step(view: InboxView, event: InboxEvent): InboxView {
   const next = evolve(sliceFor(view, event), event)
   if (next.inbox !== null && next.inbox.state !== 'active') return { inbox: next.inbox, messages: new Map() }
@@ -46,14 +46,14 @@ function step(view: InboxView, event: InboxEvent): InboxView {
   return { inbox: next.inbox, messages: new Map(view.messages).set(next.message.id, next.message) }
 }
 
-/** A moment of the example: minutes after the inbox was made. */
+/** Some minutes after the example's inbox was created. */
 export function minute(minutes: number): Date {
   return new Date(Date.UTC(2026, 0, 1) + minutes * 60_000)
 }
 
 export const INBOX_ID: InboxId = idFromBytes('inb', Buffer.alloc(16, 1))
 export const KEY_ID: KeyId = idFromBytes('key', Buffer.alloc(16, 2))
-/** The key that deletes what the example's key has created. */
+/** The key that deletes the example's inbox and messages. */
 export const OTHER_KEY_ID: KeyId = idFromBytes('key', Buffer.alloc(16, 4))
 export const MESSAGE_ID = messageId(1)
 export const OTHER_MESSAGE_ID = messageId(2)
@@ -64,10 +64,10 @@ export function messageId(number: number): MessageId {
   return idFromBytes('msg', Buffer.alloc(16, number))
 }
 
-const address = addressReached('k3v9x2m4q8wz7t5b6n0c@mayfly.test', 'mayfly.test')
+const address = addressOfRecipient('k3v9x2m4q8wz7t5b6n0c@mayfly.test', 'mayfly.test')
 if (address === null) throw new Error('the example has no address')
 
-/** What its maker says of the inbox of the example, which lives half an hour and holds two messages. */
+/** The example's inbox, which lives for half an hour and holds at most two messages. */
 export const FACTS = {
   inboxId: INBOX_ID,
   accountId: idFromBytes('acc', Buffer.alloc(16, 3)),
@@ -90,7 +90,7 @@ export const created: InboxCreated = {
   expiresAt: minute(30),
 }
 
-/** What the events of the example's inbox say of it. */
+/** The properties that all events of the example's inbox have. */
 const ABOUT = { inboxId: INBOX_ID, inbox: { keyId: KEY_ID, labels: FACTS.labels } }
 
 export function received(at: Date, id = MESSAGE_ID): MessageReceived {
@@ -127,7 +127,7 @@ export function expireInbox(now: Date): InboxCommand {
   return { type: 'ExpireInbox', inboxId: INBOX_ID, now }
 }
 
-/** Any moment that RFC 3339 can write, to the millisecond. */
+/** Any time that RFC 3339 can express, to the millisecond. */
 export const anyTime = fc.date({
   min: new Date('0001-01-01T00:00:00.000Z'),
   max: new Date('9999-12-31T23:59:59.999Z'),
@@ -141,16 +141,16 @@ export function anyId<Prefix extends string>(prefix: Prefix) {
   return fc.uint8Array({ minLength: 16, maxLength: 16 }).map((bytes) => idFromBytes(prefix, bytes))
 }
 
-/** Keys of one inbox and of a few messages, so that events meet. */
+/** Few different ids, so that events about the same message occur. */
 const anyKeyId = fc.integer({ min: 1, max: 3 }).map((n): KeyId => idFromBytes('key', Buffer.alloc(16, n)))
 const anyMessageId = fc.integer({ min: 1, max: 4 }).map(messageId)
 const anyMinute = fc.integer({ min: 0, max: 60 }).map(minute)
 const inboxId = fc.constant(INBOX_ID)
 
-/** The API takes no label of that name, which not every store keeps. */
+/** The API rejects a label of that name, since not every store can keep it. */
 const anyLabelName = fc.string().filter((name) => name !== '__proto__')
 const anyLabels = fc.dictionary(anyLabelName, fc.string(), { maxKeys: 4 })
-/** Null as in old records. */
+/** Null in old records. */
 const anyInboxAttribution = fc.option(fc.record({ keyId: anyKeyId, labels: anyLabels }))
 
 const anyCreated = fc
@@ -211,12 +211,12 @@ export const anyInboxEvent: fc.Arbitrary<InboxEvent> = fc.oneof(
   },
 )
 
-/** Events of one inbox in any order, early ones, late ones and repeats among them. */
+/** Events of one inbox in any order, including early, late and repeated ones. */
 export const anySequence = fc.array(anyInboxEvent, { maxLength: 20 })
 
 /**
- * What a log can hold: nobody knows an inbox before its creation is on the log, so that leads; all else comes in any
- * order and any number of times.
+ * Histories that a log may contain: the creation of the inbox comes first, then all other events in any order and any
+ * number of times.
  */
 export const anyHistory = fc
   .tuple(anyCreated, anySequence)

@@ -21,7 +21,7 @@ import { asOf, evolve } from './inbox.js'
 const one = received(minute(1))
 
 describe('an inbox', () => {
-  it('begins active and empty', () => {
+  it('is active and empty at first', () => {
     const { inboxId: id, ...facts } = FACTS
     expect(given(created).state.inbox).toEqual({
       ...facts,
@@ -35,7 +35,7 @@ describe('an inbox', () => {
     })
   })
 
-  it('counts a message, and tells when the last one came', () => {
+  it('counts its messages and has the time of the last one', () => {
     const { inbox, messages } = given(created, one).state
     expect(inbox).toMatchObject({ messageCount: 1, lastMessageAt: minute(1) })
     expect(messages.get(MESSAGE_ID)).toEqual({
@@ -46,13 +46,13 @@ describe('an inbox', () => {
     })
   })
 
-  it('keeps a mark of a deleted message', () => {
+  it('remembers a deleted message', () => {
     const { inbox, messages } = given(created, one, messageDeleted(minute(2))).state
     expect(inbox).toMatchObject({ messageCount: 0, lastMessageAt: minute(1) })
     expect(messages.get(MESSAGE_ID)).toEqual({ state: 'deleted', id: MESSAGE_ID, deletedAt: minute(2) })
   })
 
-  it('does not take a message whose deletion came first', () => {
+  it('ignores a message whose deletion came first', () => {
     const { inbox, messages } = given(created, messageDeleted(minute(2)), one).state
     expect(inbox).toMatchObject({ messageCount: 0, lastMessageAt: null })
     expect(messages.get(MESSAGE_ID)).toMatchObject({ state: 'deleted' })
@@ -68,7 +68,7 @@ describe('an inbox', () => {
     expect(messages.size).toBe(0)
   })
 
-  it('has ended from its expiry on, whether or not the event has come', () => {
+  it('has ended after its expiry, with or without an InboxExpired event', () => {
     const active = given(created, one).state.inbox
     if (active === null) throw new Error('the example has no inbox')
     expect(asOf(active, new Date(minute(30).getTime() - 1))).toBe(active)
@@ -79,7 +79,7 @@ describe('an inbox', () => {
 })
 
 describe('evolve', () => {
-  it('is total, and gives back the same slice the second time', () => {
+  it('is total, and returns the same slice the second time', () => {
     fc.assert(
       fc.property(anySequence, anyInboxEvent, (sequence, event) => {
         const slice = sliceFor(replay(sequence), event)
@@ -89,7 +89,7 @@ describe('evolve', () => {
     )
   })
 
-  it('never changes the slice that it was given', () => {
+  it('does not change its argument', () => {
     fc.assert(
       fc.property(anySequence, anyInboxEvent, (sequence, event) => {
         const slice = sliceFor(replay(sequence), event)
@@ -100,7 +100,7 @@ describe('evolve', () => {
     )
   })
 
-  it('makes the same view of a history with any event in it twice', () => {
+  it('gives the same view if any event of a history is repeated', () => {
     fc.assert(
       fc.property(anySequence, fc.nat(), (sequence, at) => {
         const index = sequence.length === 0 ? 0 : at % sequence.length
@@ -110,7 +110,7 @@ describe('evolve', () => {
     )
   })
 
-  it('makes the same view of a history with any suffix of it replayed', () => {
+  it('gives the same view if any suffix of a history is replayed', () => {
     fc.assert(
       fc.property(anyHistory, fc.nat(), (history, at) => {
         const view = replay(history)

@@ -1,6 +1,11 @@
+import { accept, refuse, type Decision } from '#libs/domain/events/declare.js'
 import type { AccountId, InboxId, KeyId, MessageId } from '#libs/domain/ids/typeid.js'
 import type { Address, InboxCreated, InboxEvent, MessageReceived } from './events.js'
-import { accept, refuse, type Decision } from '#libs/domain/events/declare.js'
+
+/*
+ * An inbox: its state and how events change it, its commands and what they lead to, and its lifespan, address and
+ * password.
+ */
 
 interface InboxFacts {
   id: InboxId
@@ -9,7 +14,7 @@ interface InboxFacts {
   keyId: KeyId
   address: Address
   labels: Readonly<Record<string, string>>
-  /** Whether its mail is kept behind a password. */
+  /** Whether reading its mail requires a password. */
   isProtected: boolean
   createdAt: Date
   messageCount: number
@@ -24,11 +29,11 @@ export interface ActiveInbox extends InboxFacts {
   sealed: Uint8Array
 }
 
-/** What stays of an inbox after its end: no content, nothing sealed. */
+/** An inbox after its end, without content or anything sealed. */
 export interface EndedInbox extends InboxFacts {
   state: 'deleted' | 'expired'
   endedAt: Date
-  /** Null if time ended it. */
+  /** The key that deleted it; null if it expired. */
   endedBy: KeyId | null
 }
 
@@ -38,15 +43,15 @@ export type Message =
   | { state: 'present'; id: MessageId; receivedAt: Date; size: number }
   | { state: 'deleted'; id: MessageId; deletedAt: Date }
 
-/** The part of the whole that one event or command concerns: an inbox and, where it names one, a message. */
+/** The state that one event or command concerns: an inbox and, if it names one, a message. */
 export interface InboxSlice {
   inbox: Inbox | null
   message: Message | null
 }
 
 /**
- * Total over every event in any order, and idempotent: an event that comes twice, late or for what is
- * gone gives back the slice it was given, the same object.
+ * Total over all events in any order, and idempotent: returns the same slice object for an event that is repeated, late,
+ * or about something that no longer exists.
  */
 export function evolve(slice: InboxSlice, event: InboxEvent): InboxSlice {
   const { inbox, message } = slice
@@ -64,7 +69,7 @@ export function evolve(slice: InboxSlice, event: InboxEvent): InboxSlice {
     case 'MessageDeleted': {
       if (message?.state === 'deleted') return slice
       const { messageId: id, deletedAt } = event
-      // A deletion ahead of its message marks it: replaying the two must not bring it to another end.
+      // A deletion that precedes its message is remembered, so that replaying both gives the same result.
       const messageCount = inbox.messageCount - (message === null ? 0 : 1)
       return { inbox: { ...inbox, messageCount }, message: { state: 'deleted', id, deletedAt } }
     }
@@ -91,23 +96,10 @@ function ended(
   return { ...kept, state, endedAt, endedBy }
 }
 
-/** How an inbox stands at a moment: past its expiry it has ended, whether or not the event has come. */
+/** The inbox at a given time. Past its expiry it has ended, even if there is no InboxExpired event yet. */
 export function asOf(inbox: Inbox, now: Date): Inbox {
   if (inbox.state !== 'active' || now < inbox.expiresAt) return inbox
   return ended(inbox, 'expired', inbox.expiresAt, null)
-}
-
-/** Random bytes that a password is made of. */
-export const PASSWORD_BYTES = 16
-
-const DIGITS = 26
-
-/** The password of a protected inbox: 128 random bits as 26 digits of base32hex (RFC 4648, section 7), lower case. */
-export function makePassword(random: Uint8Array): string {
-  if (random.length !== PASSWORD_BYTES) throw new RangeError(`a password takes ${PASSWORD_BYTES} bytes`)
-  let bits = 0n
-  for (const byte of random) bits = (bits << 8n) | BigInt(byte)
-  return bits.toString(32).padStart(DIGITS, '0')
 }
 
 export type InboxCommand =
@@ -122,7 +114,7 @@ export type InboxCommand =
   | { type: 'DeleteInbox'; inboxId: InboxId; keyId: KeyId; now: Date }
   | { type: 'ExpireInbox'; inboxId: InboxId; now: Date }
 
-/** Why a command was refused; an expected answer, not an error. */
+/** Why a command was refused. Expected, not an error. */
 export type Refusal =
   | { code: 'over-retention'; retention: Lifespan }
   | { code: 'unknown-inbox' }
@@ -131,9 +123,9 @@ export type Refusal =
   | { code: 'unknown-message' }
 
 /**
- * What a command leads to, checked against the view. The view may lag and others may append meanwhile: order
- * on the log arbitrates, and `evolve` lets what came too late change nothing. No event and no refusal: it
- * already is as the command wants it.
+ * Checks a command against the view. The view may lag, and other processes may append meanwhile: the order on the log
+ * decides, and `evolve` ignores events that are too late. Neither an event nor a refusal means that there is nothing to
+ * change.
  */
 export function decide({ inbox, message }: InboxSlice, command: InboxCommand): Decision<InboxEvent, Refusal> {
   if (command.type === 'CreateInbox') return create(command)
@@ -170,7 +162,7 @@ export function decide({ inbox, message }: InboxSlice, command: InboxCommand): D
   }
 }
 
-/** Also to be asked before anything is made for an inbox that would be refused. */
+/** Exported so that a caller can check it before it creates a key for an inbox that would be refused. */
 export function isOverRetention(lifespan: Lifespan, retention: Lifespan): boolean {
   return lifespan.ms > retention.ms
 }
@@ -187,34 +179,7 @@ function create(command: Extract<InboxCommand, { type: 'CreateInbox' }>): Decisi
   })
 }
 
-const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
-const LOCAL_PART_LENGTH = 20
-
-/** Random bytes that a new address is made of: one for each character, five bits of it used. */
-export const ADDRESS_BYTES = LOCAL_PART_LENGTH
-
-/** A generated address: 20 characters of Crockford's base32, 100 random bits. */
-export function makeAddress(random: Uint8Array, domain: string): Address {
-  if (random.length !== ADDRESS_BYTES) throw new RangeError(`an address takes ${ADDRESS_BYTES} bytes`)
-  let localPart = ''
-  for (const byte of random) localPart += ALPHABET.charAt(byte & 31)
-  return `${localPart}@${domain.toLowerCase()}` as Address
-}
-
-/**
- * The address of Mayfly that a recipient reaches: case is ignored and a tag (`local+tag@`, RFC 5233) dropped.
- * Null if no generated address can be meant.
- */
-export function addressReached(recipient: string, domain: string): Address | null {
-  const at = recipient.lastIndexOf('@')
-  if (at < 0 || recipient.slice(at + 1).toLowerCase() !== domain.toLowerCase()) return null
-  const [localPart = ''] = recipient.slice(0, at).toLowerCase().split('+', 1)
-  if (localPart.length !== LOCAL_PART_LENGTH) return null
-  for (const character of localPart) if (!ALPHABET.includes(character)) return null
-  return `${localPart}@${domain.toLowerCase()}` as Address
-}
-
-/** How long an inbox lives, in the unit that its maker chose. */
+/** How long an inbox lives, in the unit that the client chose. */
 export interface Lifespan {
   /** A whole number, without leading zeros, and one of m h d w: `30m`, `24h`, `7d`, `2w`. */
   text: string
@@ -223,20 +188,60 @@ export interface Lifespan {
 
 /** The units that a duration may have. */
 export const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const
-const SHORTEST_MS = UNIT_MS.m
+const MIN_LIFESPAN_MS = UNIT_MS.m
 const DEFAULT: Lifespan = { text: '24h', ms: 24 * UNIT_MS.h }
 
-/** Null if the text is no lifespan, or one under a minute. One of very many digits has no end: ms is Infinity. */
+/** Null if the text is malformed or the time is under a minute. For a very long number of digits, ms is Infinity. */
 export function parseLifespan(text: string): Lifespan | null {
   const match = /^(\d+)([mhdw])$/.exec(text)
   if (match === null) return null
   const [, count = '', unit] = match
   if (unit !== 'm' && unit !== 'h' && unit !== 'd' && unit !== 'w') return null
   const ms = Number(count) * UNIT_MS[unit]
-  return ms < SHORTEST_MS ? null : { text: `${count.replace(/^0+/, '')}${unit}`, ms }
+  return ms < MIN_LIFESPAN_MS ? null : { text: `${count.replace(/^0+/, '')}${unit}`, ms }
 }
 
-/** A day, or the retention where that is shorter. */
+/** A day, or the retention if that is shorter. */
 export function defaultLifespan(retention: Lifespan): Lifespan {
   return retention.ms < DEFAULT.ms ? retention : DEFAULT
+}
+
+const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
+const LOCAL_PART_LENGTH = 20
+
+/** Random bytes that an address is made from: one for each character, of which five bits are used. */
+export const ADDRESS_BYTES = LOCAL_PART_LENGTH
+
+/** Makes an address: 20 characters of Crockford's base32, which are 100 random bits. */
+export function makeAddress(random: Uint8Array, domain: string): Address {
+  if (random.length !== ADDRESS_BYTES) throw new RangeError(`an address takes ${ADDRESS_BYTES} bytes`)
+  let localPart = ''
+  for (const byte of random) localPart += ALPHABET.charAt(byte & 31)
+  return `${localPart}@${domain.toLowerCase()}` as Address
+}
+
+/**
+ * The generated address that a recipient means: case is ignored and a tag (`local+tag@`, RFC 5233) removed. Null if it
+ * can't be a generated address.
+ */
+export function addressOfRecipient(recipient: string, domain: string): Address | null {
+  const at = recipient.lastIndexOf('@')
+  if (at < 0 || recipient.slice(at + 1).toLowerCase() !== domain.toLowerCase()) return null
+  const [localPart = ''] = recipient.slice(0, at).toLowerCase().split('+', 1)
+  if (localPart.length !== LOCAL_PART_LENGTH) return null
+  for (const character of localPart) if (!ALPHABET.includes(character)) return null
+  return `${localPart}@${domain.toLowerCase()}` as Address
+}
+
+/** Random bytes that a password is made from. */
+export const PASSWORD_BYTES = 16
+
+const DIGITS = 26
+
+/** The password of a protected inbox: 128 random bits as 26 digits of base32hex (RFC 4648, section 7), lower case. */
+export function makePassword(random: Uint8Array): string {
+  if (random.length !== PASSWORD_BYTES) throw new RangeError(`a password takes ${PASSWORD_BYTES} bytes`)
+  let bits = 0n
+  for (const byte of random) bits = (bits << 8n) | BigInt(byte)
+  return bits.toString(32).padStart(DIGITS, '0')
 }

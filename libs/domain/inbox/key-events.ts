@@ -1,23 +1,23 @@
 import { event, id, sealedText, text, time, type EventOf } from '#libs/domain/events/declare.js'
 
-/** What is on the topic inbox-keys. */
+/** All events of the topic inbox-keys. */
 export const INBOX_KEY_EVENTS = {
-  /** An inbox has a key, wrapped by the master key that `masterKeyId` names. */
+  /** The key of an inbox, wrapped by the master key that `masterKeyId` names. */
   InboxKeyWrapped: event('inbox-key.wrapped', {
     inboxId: id('inb'),
     masterKeyId: text,
     wrapped: sealedText,
   }),
 
-  /** For good: every other record of that inbox's key, earlier or later on the log, is void. */
+  /** Permanent: every other record of that inbox's key, earlier or later on the log, is void. */
   InboxKeyForgotten: event('inbox-key.forgotten', { inboxId: id('inb'), forgottenAt: time }),
 
-  /** A master key serves new inboxes from now on. */
+  /** From now on, new inboxes use this master key. */
   MasterKeyTaken: event('master-key.taken', { masterKeyId: text }),
 
-  /** Says nothing. The brokers end a segment, and compact it, only if something is appended behind it. */
+  /** Has no meaning. Brokers close a segment, and compact it, only if something is appended after it. */
   KeysHeartbeat: event('inbox-keys.heartbeat', {
-    /** The record's key, the same one in a partition each time, so that compaction leaves one. */
+    /** The record's key, always the same one in a partition, so that compaction keeps one heartbeat. */
     pulse: text,
     beatAt: time,
   }),

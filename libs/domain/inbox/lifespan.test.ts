@@ -14,7 +14,7 @@ describe('a lifespan', () => {
     expect(parseLifespan(text)).toEqual({ text, ms })
   })
 
-  it('keeps of its leading zeros none, however many there are', () => {
+  it('loses its leading zeros, however many there are', () => {
     expect(parseLifespan('0090m')).toEqual({ text: '90m', ms: 90 * 60_000 })
     expect(parseLifespan(`${'0'.repeat(200_000)}7d`)).toEqual({ text: '7d', ms: 168 * HOUR_MS })
   })
@@ -27,7 +27,7 @@ describe('a lifespan', () => {
       '1 h',
       '١h',
     ]),
-  )('%j is none', (text) => {
+  )('%j is invalid', (text) => {
     expect(parseLifespan(text)).toBeNull()
   })
 
@@ -35,7 +35,7 @@ describe('a lifespan', () => {
     { retention: { text: '1h', ms: HOUR_MS }, expected: '1h' },
     { retention: { text: '24h', ms: 24 * HOUR_MS }, expected: '24h' },
     { retention: { text: '30d', ms: 720 * HOUR_MS }, expected: '24h' },
-  ])('is $expected by default where the retention is $retention.text', ({ retention, expected }) => {
+  ])('is $expected by default if the retention is $retention.text', ({ retention, expected }) => {
     expect(defaultLifespan(retention)).toEqual(parseLifespan(expected))
   })
 })

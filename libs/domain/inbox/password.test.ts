@@ -4,7 +4,7 @@ import { makePassword, PASSWORD_BYTES } from './inbox.js'
 describe('a password', () => {
   const bytes = fc.uint8Array({ minLength: PASSWORD_BYTES, maxLength: PASSWORD_BYTES })
 
-  it('is 26 characters, and differs wherever a bit of it does', () => {
+  it('has 26 characters, and differs if any bit differs', () => {
     fc.assert(
       fc.property(bytes, bytes, (one, other) => {
         expect(makePassword(one)).toMatch(/^[0-7][0-9a-v]{25}$/)
@@ -13,7 +13,7 @@ describe('a password', () => {
     )
   })
 
-  it.each([0, PASSWORD_BYTES - 1, PASSWORD_BYTES + 1])('is not made of %d bytes', (length) => {
+  it.each([0, PASSWORD_BYTES - 1, PASSWORD_BYTES + 1])('is not made from %d bytes', (length) => {
     expect(() => makePassword(new Uint8Array(length))).toThrow(RangeError)
   })
 })

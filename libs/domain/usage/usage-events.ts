@@ -14,10 +14,10 @@ import {
   type EventOf,
 } from '#libs/domain/events/declare.js'
 
-/** Requests that one event may count for: each of them is a row in ClickHouse. */
+/** Requests that one event may count for. Each of them is a row in ClickHouse. */
 export const MAX_SHARED = 100
 
-/** Labels of the inbox that something is about; none if it is about no inbox. */
+/** Labels of the inbox that an event is about; empty if it is about no inbox. */
 export type UsageLabels = Readonly<Record<string, string>>
 
 /** An event about a message. */
@@ -30,63 +30,62 @@ const message = {
 }
 
 /**
- * What is counted and timed beside the events that everything follows from: nothing is decided by these. Mails that
- * came in, and inboxes, are counted from the inboxes' own events.
+ * Events that exist only to be counted and timed: nothing else depends on them. Inboxes and received mail are counted
+ * from the events of inboxes.
  */
 export const USAGE_EVENTS = {
   /**
-   * A request was answered, or its client has left. Requests of one key that are refused within half a second share an
-   * event: times and bytes are then the mean of one of them.
+   * A request was answered, or its client disconnected. Requests of one key that are refused within half a second share
+   * an event: its times and bytes are then the mean per request.
    */
   ApiRequestServed: event('usage.api-request-served', {
-    /** The key that asked. */
+    /** The key of the request. */
     keyId: id('key'),
     method: text,
-    /** The path's template: bounded in number. */
+    /** The path's template, so that there are only a few. */
     route: text,
-    /** The HTTP status; 499 if the client left before it had the whole answer. */
+    /** The HTTP status; 499 if the client disconnected before it had the whole answer. */
     status: plain(Type.Integer({ minimum: 100, maximum: 599 })),
-    /** Whether it was over the key's limits: answered 429. */
+    /** Whether it exceeded the key's limits and was answered 429. */
     isRefused: named('refused', boolean),
     /** How many requests the event counts for. */
     count: optional(plain(Type.Integer({ minimum: 2, maximum: MAX_SHARED })), 1),
-    /** From the first byte of the request's head to the last of the answer, with fractions. */
+    /** From the first byte of the request's header to the last byte of the answer, with fractions. */
     durationMs: milliseconds,
-    /** Of the request's body. */
+    /** The size of the request's body. */
     requestBytes: count,
-    /** All that was sent on the connection meanwhile. */
+    /** All bytes that were sent on the connection meanwhile. */
     responseBytes: count,
     inboxId: optional(id('inb'), null),
     labels,
     servedAt: time,
   }),
 
-  /** One recipient's copy of a mail is durable, and is about to be answered 250. */
+  /** One recipient's copy of a mail is durable; the reply 250 follows. */
   MailAccepted: event('usage.mail-accepted', {
     ...message,
     /** Bytes of the mail's source. */
     size: count,
-    /** From the last byte of the mail to its being durable. */
+    /** From the last byte of the mail until it was durable. */
     acceptMs: milliseconds,
     /**
-     * The same for mails of one inbox that have the same Message-ID, and for no others; 16 hex digits, which reveal
-     * nothing without the inbox's key. Null if a mail has no Message-ID.
+     * The same for mails of one inbox with the same Message-ID, and for no others: 16 hex digits that reveal nothing
+     * without the inbox's key. Null if a mail has no Message-ID.
      */
     fingerprint: optional(plain(Type.String({ pattern: '^[0-9a-f]{16}$' })), null),
     acceptedAt: time,
   }),
 
   /**
-   * A known inbox took no mail: it has ended or is full, the mail is not one that it could take, or this side could not
-   * take it just then (451), after which the sender tries again. The mail had got as far as DATA, or to an inbox that
-   * refuses at RCPT TO.
+   * Mail to a known inbox was refused: the inbox has ended or is full, the mail is unacceptable, or Mayfly could not
+   * accept it at that time (451), so that the sender tries again. It was refused at RCPT TO, at DATA or after it.
    */
   MailRefused: event('usage.mail-refused', {
     /** The key that created the inbox. */
     keyId: id('key'),
     inboxId: id('inb'),
     labels,
-    /** In a word: one of few. */
+    /** One of a few words. */
     reason: text,
     /** The reply's code (RFC 5321, section 4.2). */
     code: plain(Type.Integer({ minimum: 400, maximum: 599 })),
@@ -96,7 +95,7 @@ export const USAGE_EVENTS = {
   /** A message is in the views: parsed, and readable over the API. */
   MessageShown: event('usage.message-shown', { ...message, receivedAt: time, shownAt: time }),
 
-  /** An answer of the API had the message in it, the first one that this process knows of. */
+  /** The API returned the message, as far as this process knows for the first time. */
   MessageRead: event('usage.message-read', { ...message, receivedAt: time, readAt: time }),
 }
 

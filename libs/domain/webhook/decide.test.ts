@@ -41,14 +41,14 @@ const disable = { type: 'DisableWebhook', ...ids, reason: 'gone', now: day(2) } 
 const remove = { type: 'RemoveWebhook', ...ids, now: day(8) } as const
 
 describe('a registration', () => {
-  it('is taken as it is', () => {
+  it('is accepted unchanged', () => {
     given().when(register()).then([registered])
     given()
       .when(register({ inboxId: null }))
       .then([{ ...registered, inboxId: null }])
   })
 
-  it('that comes again changes nothing, also of a webhook that was removed since', () => {
+  it('that is repeated changes nothing, even if the webhook was removed since', () => {
     given(registered).when(register()).then([])
     given(registered, removed).when(register()).then([])
   })
@@ -56,16 +56,16 @@ describe('a registration', () => {
   test.each([
     { of: 'inbox', inboxId: FACTS.inboxId, most: 20 },
     { of: 'environment', inboxId: null, most: 100 },
-  ] as const)('is refused to an $of that has $most', ({ of, inboxId, most }) => {
+  ] as const)('is refused for an $of that has $most webhooks', ({ of, inboxId, most }) => {
     given()
       .when(register({ inboxId, registered: most - 1 }))
       .then([{ ...registered, inboxId }])
     given()
       .when(register({ inboxId, registered: most }))
-      .thenRefused({ code: 'too-many-webhooks', of, most })
+      .thenRefused({ code: 'too-many-webhooks', of, max: most })
   })
 
-  it('is refused with a URL that is none of an endpoint', () => {
+  it('is refused if the URL is invalid', () => {
     given()
       .when(register({ url: urlOf('ftp://ci.example/') }))
       .thenRefused({ code: 'unfit-url', fault: expect.stringMatching(/http or https/) as string })
@@ -73,7 +73,7 @@ describe('a registration', () => {
 })
 
 describe('a change', () => {
-  it('says what is changed alone', () => {
+  it('contains only what is changed', () => {
     const url = urlOf('http://other.example/', 1)
     given(registered)
       .when(change({ url }))
@@ -83,7 +83,7 @@ describe('a change', () => {
       .then([changed({ state: 'active' })])
   })
 
-  it('to what already is changes nothing', () => {
+  it('to the current values changes nothing', () => {
     const { events } = FACTS
     const url = urlOf('https://ci.example/mail')
     given(registered)
@@ -91,7 +91,7 @@ describe('a change', () => {
       .then([])
   })
 
-  it('is refused with a URL that is none of an endpoint', () => {
+  it('is refused if the URL is invalid', () => {
     given(registered)
       .when(change({ url: urlOf('https://user@ci.example/') }))
       .thenRefused({ code: 'unfit-url', fault: expect.stringMatching(/user name/) as string })
@@ -99,7 +99,7 @@ describe('a change', () => {
 })
 
 describe('a rotation', () => {
-  it('lets the former secret sign for the grace', () => {
+  it('keeps the previous secret valid during the grace', () => {
     given(registered)
       .when(rotate(86_400_000))
       .then([rotated(1, day(2), day(3))])
@@ -108,19 +108,19 @@ describe('a rotation', () => {
       .then([rotated(1, day(2), day(2))])
   })
 
-  it('is numbered behind the last one', () => {
+  it('has the next number', () => {
     given(registered, rotated(1, day(1), day(1)))
       .when({ ...rotate(0), secret: sealed(2) })
       .then([rotated(2, day(2), day(2))])
   })
 
-  it('is refused a grace of more than seven days', () => {
+  it('is refused if the grace is longer than seven days', () => {
     given(registered)
       .when(rotate(7 * 86_400_000))
       .then([rotated(1, day(2), day(9))])
     given(registered)
       .when(rotate(7 * 86_400_000 + 1))
-      .thenRefused({ code: 'over-grace', mostMs: 7 * 86_400_000 })
+      .thenRefused({ code: 'over-grace', maxMs: 7 * 86_400_000 })
   })
 })
 
@@ -138,7 +138,7 @@ describe('a webhook', () => {
   })
 
   test.each([change({ state: 'disabled' }), rotate(0), disable, remove])(
-    'is not known to $type where it is not there, was removed, or is another account’s',
+    'is unknown to $type if it does not exist, was removed, or belongs to another account',
     (command) => {
       given().when(command).thenRefused({ code: 'unknown-webhook' })
       given(registered, removed).when(command).thenRefused({ code: 'unknown-webhook' })

@@ -1,4 +1,4 @@
-import { LONGEST_GRACE_MS } from '#libs/domain/account/access.js'
+import { MAX_GRACE_MS } from '#libs/domain/account/access.js'
 import { accept, refuse, type Decision } from '#libs/domain/events/declare.js'
 import type { AccountId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type {
@@ -9,14 +9,14 @@ import type {
   WebhookDisabled,
   WebhookRegistered,
 } from './events.js'
-import { isAsChanged, REMOVED, type WebhookEntry, faultOfUrl } from './webhook.js'
+import { faultOfUrl, isUnchangedBy, REMOVED, type WebhookEntry } from './webhook.js'
 
 export const MAX_WEBHOOKS_OF_INBOX = 20
-/** For all its inboxes; those of single inboxes are counted with their inbox. */
+/** Webhooks for all inboxes of an environment. Those of a single inbox count towards that inbox only. */
 export const MAX_WEBHOOKS_OF_ENVIRONMENT = 100
 
-/** Whom a command concerns, and when it was given. */
-interface Given {
+/** The properties that all commands have, except for registration. */
+interface CommandBase {
   accountId: AccountId
   webhookId: WebhookId
   now: Date
@@ -25,7 +25,7 @@ interface Given {
 /** A URL as the client sent it, and as it may be stored. */
 export interface RequestedUrl {
   text: string
-  /** What the webhook already has, if it has this URL: only then does the command leave it as it is. */
+  /** The webhook's current stored URL if that is the same URL, so that a command without a change is recognized. */
   stored: StoredUrl
 }
 
@@ -34,25 +34,26 @@ export type WebhookCommand =
       type: 'RegisterWebhook'
       url: RequestedUrl
       now: Date
-      /** How many the inbox, or the environment, has, as the view shows it. */
+      /** How many webhooks the inbox or environment has, according to the view. */
       registered: number
     })
-  /** What is null stays as it was. */
-  | (Given & Pick<WebhookChanged, 'events' | 'state'> & { type: 'ChangeWebhook'; url: RequestedUrl | null })
-  | (Given & { type: 'RotateWebhookSecret'; secret: SealedSecret; graceMs: number })
-  | (Given & { type: 'DisableWebhook'; reason: WebhookDisabled['reason'] })
-  | (Given & { type: 'RemoveWebhook' })
+  /** Null means unchanged. */
+  | (CommandBase &
+      Pick<WebhookChanged, 'events' | 'state'> & { type: 'ChangeWebhook'; url: RequestedUrl | null })
+  | (CommandBase & { type: 'RotateWebhookSecret'; secret: SealedSecret; graceMs: number })
+  | (CommandBase & { type: 'DisableWebhook'; reason: WebhookDisabled['reason'] })
+  | (CommandBase & { type: 'RemoveWebhook' })
 
-/** Why a command was refused; an expected answer, not an error. */
+/** Why a command was refused. Expected, not an error. */
 export type WebhookRefusal =
   | { code: 'unknown-webhook' }
   | { code: 'unfit-url'; fault: string }
-  | { code: 'too-many-webhooks'; of: 'inbox' | 'environment'; most: number }
-  | { code: 'over-grace'; mostMs: number }
+  | { code: 'too-many-webhooks'; of: 'inbox' | 'environment'; max: number }
+  | { code: 'over-grace'; maxMs: number }
 
 /**
- * What a command leads to, checked against the view, which may lag: order on the log arbitrates. No event and no
- * refusal: it already is as the command wants it, also where a registration with the same id comes again.
+ * Checks a command against the view. The view may lag; if commands conflict, the order of their events on the log
+ * decides. Neither an event nor a refusal means that there is nothing to change, as for a repeated registration.
  */
 export function decide(
   entry: WebhookEntry,
@@ -68,12 +69,12 @@ export function decide(
       const fault = command.url === null ? null : faultOfUrl(command.url.text)
       if (fault !== null) return refuse({ code: 'unfit-url', fault })
       const url = command.url?.stored ?? null
-      if (isAsChanged(entry, { url, events, state })) return accept()
+      if (isUnchangedBy(entry, { url, events, state })) return accept()
       return accept({ type: 'WebhookChanged', accountId, webhookId, url, events, state, changedAt: now })
     }
     case 'RotateWebhookSecret': {
       const { secret, graceMs } = command
-      if (graceMs > LONGEST_GRACE_MS) return refuse({ code: 'over-grace', mostMs: LONGEST_GRACE_MS })
+      if (graceMs > MAX_GRACE_MS) return refuse({ code: 'over-grace', maxMs: MAX_GRACE_MS })
       const rotation = entry.rotation + 1
       const graceEndsAt = new Date(now.getTime() + graceMs)
       const facts = { accountId, webhookId, rotation, secret, graceEndsAt }
@@ -96,7 +97,7 @@ function register(
   const fault = faultOfUrl(url.text)
   if (fault !== null) return refuse({ code: 'unfit-url', fault })
   const of = facts.inboxId === null ? 'environment' : 'inbox'
-  const most = of === 'inbox' ? MAX_WEBHOOKS_OF_INBOX : MAX_WEBHOOKS_OF_ENVIRONMENT
-  if (registered >= most) return refuse({ code: 'too-many-webhooks', of, most })
+  const max = of === 'inbox' ? MAX_WEBHOOKS_OF_INBOX : MAX_WEBHOOKS_OF_ENVIRONMENT
+  if (registered >= max) return refuse({ code: 'too-many-webhooks', of, max })
   return accept({ ...facts, type: 'WebhookRegistered', url: url.stored, registeredAt: now })
 }

@@ -6,9 +6,9 @@ import {
   type DeliveryEvent,
   type Notification,
   type ReplayEvent,
-  type ReplayPlace,
+  type ReplayPosition,
   type ReplaySelection,
-} from './webhook-events.js'
+} from './events.js'
 
 const anyTime = fc.integer({ min: 0, max: 3_000 }).map((days) => new Date(days * 86_400_000))
 const webhookId = fc.constant(idFromBytes('whk', Buffer.alloc(16, 1)))
@@ -39,7 +39,7 @@ const anyAttempt: fc.Arbitrary<AttemptFacts> = fc.record({
 
 const anyStatus = fc.integer({ min: 100, max: 599 })
 
-/** Events of one webhook and a few deliveries, so that they meet. */
+/** Events of one webhook and a few deliveries, so that events about the same one occur. */
 export const anyDeliveryEvent: fc.Arbitrary<DeliveryEvent> = fc.oneof(
   fc.record({
     type: fc.constant('DeliveryRequested' as const),
@@ -89,12 +89,12 @@ const anySelection: fc.Arbitrary<ReplaySelection> = fc.oneof(
   fc.record({ kind: fc.constant('held' as const), since: fc.option(anyTime) }),
 )
 
-const anyPlace: fc.Arbitrary<ReplayPlace> = fc.oneof(
+const anyPosition: fc.Arbitrary<ReplayPosition> = fc.oneof(
   fc.record({ stage: fc.constantFrom('given' as const, 'told' as const), offset: anyOffset }),
   fc.record({ stage: fc.constant('held' as const), inboxId: fc.option(anyInboxId), offset: anyOffset }),
 )
 
-/** Events of one webhook and two replays, so that they meet. */
+/** Events of one webhook and two replays, so that events about the same one occur. */
 export const anyReplayEvent: fc.Arbitrary<ReplayEvent> = fc.oneof(
   fc.record({
     type: fc.constant('ReplayRequested' as const),
@@ -107,19 +107,19 @@ export const anyReplayEvent: fc.Arbitrary<ReplayEvent> = fc.oneof(
     type: fc.constant('ReplayAdvanced' as const),
     ...replayIds,
     step: fc.integer({ min: 1, max: 4 }),
-    next: fc.option(anyPlace),
+    next: fc.option(anyPosition),
     advancedAt: anyTime,
   }),
   fc.record({ type: fc.constant('ReplayCancelled' as const), ...replayIds, cancelledAt: anyTime }),
 )
 
-/** How some kind of event is applied: to which id's state, and how. */
+/** How events of one kind are applied, and to the state of which id. */
 export interface Evolution<Event, State> {
   idOf: (event: Event) => string
   evolve: (state: State | null, event: Event) => State | null
 }
 
-/** Fails if an event that comes twice, or a part of a history that comes again, leads to other states. */
+/** Fails if repeating any event, or any part of a history, gives other states. */
 export function expectIdempotence<Event, State>(
   anyEvent: fc.Arbitrary<Event>,
   evolution: Evolution<Event, State>,
@@ -146,7 +146,7 @@ function allAfter<Event, State>(
   return states
 }
 
-/** What is left out, such as an attempt or a step ahead of the one before it, no instance appends. */
+/** Drops events that change nothing, such as an attempt before the previous one: no process appends those. */
 function thatChange<Event, State>(
   events: readonly Event[],
   { idOf, evolve }: Evolution<Event, State>,

@@ -1,7 +1,7 @@
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
-import { anyDeliveryEvent, expectIdempotence } from './delivery.test-support.js'
-import type { DeliveryEvent, DeliveryRequested } from './webhook-events.js'
 import { evolve, type Delivery } from './delivery.js'
+import { anyDeliveryEvent, expectIdempotence } from './delivery.test-support.js'
+import type { DeliveryEvent, DeliveryRequested } from './events.js'
 
 const second = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1_000)
 const webhookId = idFromBytes('whk', Buffer.alloc(16, 1))
@@ -33,17 +33,17 @@ function after(...events: DeliveryEvent[]): Delivery | null {
 }
 
 describe('a delivery', () => {
-  it('is due as soon as it is asked for, and asked for once', () => {
+  it('is due when it is requested, and is requested once', () => {
     const pending = { id: deliveryId, state: 'pending', attempts: [], dueAt: second(0) }
     expect(after(requested)).toMatchObject(pending)
     expect(after(requested, { ...requested, requestedAt: second(5) })).toMatchObject(pending)
   })
 
-  it('is nothing before it is asked for', () => {
+  it('does not exist before it is requested', () => {
     expect(after(succeeded(1), failed(1, null), abandoned)).toBeNull()
   })
 
-  it('keeps each attempt, and is due again when the last one says so', () => {
+  it('keeps each attempt, and is due again at the time that the last one set', () => {
     expect(after(requested, failed(1, second(6)))).toMatchObject({ state: 'pending', dueAt: second(6) })
     const { hasSucceeded, error, status } = { hasSucceeded: true, error: null, status: 204 }
     expect(after(requested, failed(1, second(6)), succeeded(2))).toMatchObject({
@@ -56,13 +56,13 @@ describe('a delivery', () => {
     })
   })
 
-  it('has failed where no attempt is left, and has no more of them', () => {
+  it('has failed after its last attempt, and ignores further ones', () => {
     const history = [requested, failed(1, null)]
     expect(after(...history)).toMatchObject({ state: 'failed', dueAt: null })
     expect(after(...history, succeeded(2), abandoned)).toEqual(after(...history))
   })
 
-  it('counts an attempt once: the first on the log of those with one number', () => {
+  it('counts an attempt once: the first one on the log with its number', () => {
     const history = [requested, failed(1, second(6))]
     expect(after(...history, failed(1, null), succeeded(1), failed(3, null))).toEqual(after(...history))
   })
@@ -74,7 +74,7 @@ describe('a delivery', () => {
     expect(after(requested, succeeded(1), abandoned)).toMatchObject({ state: 'succeeded' })
   })
 
-  it('is the same after any event twice, and after any part of its history again', () => {
+  it('is the same if any event, or any part of its history, is repeated', () => {
     expectIdempotence(anyDeliveryEvent, { idOf: ({ deliveryId }) => deliveryId, evolve })
   })
 })

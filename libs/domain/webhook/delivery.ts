@@ -6,18 +6,18 @@ import type {
   DeliveryFailed,
   DeliveryRequested,
   DeliverySucceeded,
-} from './webhook-events.js'
+} from './events.js'
 
 export const DELIVERY_STATES = ['pending', 'succeeded', 'failed', 'abandoned'] as const
 
-/** Something that one webhook is told, and how that went. */
+/** One notification for one webhook, with its attempts. */
 export interface Delivery extends Omit<DeliveryRequested, 'type' | 'deliveryId'> {
   id: DeliveryId
-  /** `failed`: there are no more attempts. */
+  /** `failed` means that there are no more attempts. */
   state: (typeof DELIVERY_STATES)[number]
-  /** In the order in which they were made. */
+  /** In chronological order. */
   attempts: readonly Attempt[]
-  /** When the next attempt is to be made; null if there is none. */
+  /** When the next attempt is due; null if there is none. */
   dueAt: Date | null
   abandonedFor: DeliveryAbandoned['reason'] | null
 }
@@ -28,7 +28,7 @@ export interface Attempt extends Pick<AttemptFacts, 'attemptedAt' | 'latencyMs' 
   error: string | null
 }
 
-/** Total and idempotent: an event that comes again, or out of place, gives back the delivery it was given. */
+/** Total and idempotent: for a repeated or misplaced event, returns the same delivery object. */
 export function evolve(delivery: Delivery | null, event: DeliveryEvent): Delivery | null {
   if (event.type === 'DeliveryRequested') {
     if (delivery !== null) return delivery
@@ -47,7 +47,7 @@ export function evolve(delivery: Delivery | null, event: DeliveryEvent): Deliver
   return { ...delivery, attempts, state: dueAt === null ? 'failed' : 'pending', dueAt }
 }
 
-/** Whether its endpoint has not taken it so far: also one whose next attempt is still to come. */
+/** Whether its endpoint has not accepted it so far, even if another attempt is due. */
 export function hasFailed({ state, attempts, abandonedFor }: Delivery): boolean {
   if (state === 'abandoned') return abandonedFor === 'webhook-disabled' || abandonedFor === 'replay-cancelled'
   return state === 'failed' || (state === 'pending' && attempts.length > 0)
@@ -64,7 +64,7 @@ const SECOND_MS = 1_000
 const MINUTE_MS = 60 * SECOND_MS
 const HOUR_MS = 60 * MINUTE_MS
 
-/** Before each attempt, from the one before it on: the first is made at once. */
+/** The delay before each attempt, counted from the previous one. The first attempt is made at once. */
 const DELAYS_MS: readonly number[] = [
   0,
   5 * SECOND_MS,
@@ -78,16 +78,16 @@ const DELAYS_MS: readonly number[] = [
   24 * HOUR_MS,
 ]
 export const MAX_ATTEMPTS = DELAYS_MS.length
-/** An endpoint that asks for more is asked again then. */
-const LONGEST_WAIT_MS = 24 * HOUR_MS
-/** Of a delay: so that what failed together is not tried again together. Never earlier than the delay. */
+/** A longer Retry-After is shortened to this. */
+const MAX_WAIT_MS = 24 * HOUR_MS
+/** Share of the delay that is added at random, so that deliveries that failed together aren't retried together. */
 const JITTER = 0.1
 
 export interface FailedAttempt {
-  /** From 1 on. */
+  /** Counted from 1. */
   attempt: number
   failedAt: Date
-  /** What the endpoint asked for (RFC 9110, section 10.2.3); null if it did not. */
+  /** The endpoint's Retry-After (RFC 9110, section 10.2.3); null if there was none. */
   retryAfterMs: number | null
   /** At least 0, less than 1. */
   random: number
@@ -97,7 +97,7 @@ export interface FailedAttempt {
 export function nextAttemptAt({ attempt, failedAt, retryAfterMs, random }: FailedAttempt): Date | null {
   const delayMs = DELAYS_MS[attempt]
   if (delayMs === undefined) return null
-  const askedMs = Math.min(retryAfterMs ?? 0, LONGEST_WAIT_MS)
-  const waitMs = Math.max(delayMs * (1 + JITTER * random), askedMs)
+  const requestedMs = Math.min(retryAfterMs ?? 0, MAX_WAIT_MS)
+  const waitMs = Math.max(delayMs * (1 + JITTER * random), requestedMs)
   return new Date(failedAt.getTime() + Math.round(waitMs))
 }

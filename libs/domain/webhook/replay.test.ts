@@ -1,8 +1,8 @@
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import type { Delivery } from './delivery.js'
 import { anyReplayEvent, expectIdempotence } from './delivery.test-support.js'
-import type { ReplayEvent, ReplayPlace, ReplayRequested } from './webhook-events.js'
-import { countDelivery, evolve, isAsking, stateOf, type Replay } from './replay.js'
+import type { ReplayEvent, ReplayPosition, ReplayRequested } from './events.js'
+import { countDelivery, evolve, hasMoreToRequest, stateOf, type Replay } from './replay.js'
 
 const at = new Date(Date.UTC(2026, 0, 1))
 const webhookId = idFromBytes('whk', Buffer.alloc(16, 1))
@@ -12,8 +12,8 @@ const requested: ReplayRequested = {
   ...{ type: 'ReplayRequested', webhookId, replayId, accountId, environment: 'staging', requestedAt: at },
   selection: { kind: 'range', from: new Date(0), to: at, onlyFailed: false },
 }
-const told = (offset: number): ReplayPlace => ({ stage: 'told', offset })
-const advanced = (step: number, next: ReplayPlace | null): ReplayEvent => ({
+const offsetAt = (offset: number): ReplayPosition => ({ stage: 'told', offset })
+const advanced = (step: number, next: ReplayPosition | null): ReplayEvent => ({
   ...{ type: 'ReplayAdvanced', webhookId, replayId, step, next, advancedAt: at },
 })
 const cancelled: ReplayEvent = { type: 'ReplayCancelled', webhookId, replayId, cancelledAt: at }
@@ -28,20 +28,20 @@ const failedAttempt = {
 
 function after(...events: ReplayEvent[]): Replay {
   const replay = events.reduce<Replay | null>(evolve, null)
-  if (replay === null) throw new Error('there is no replay')
+  if (replay === null) throw new Error('no replay')
   return replay
 }
 
 describe('a replay', () => {
-  it('is nothing before it is asked for, and asked for once', () => {
+  it('does not exist before it is requested, and is requested once', () => {
     expect(evolve(null, advanced(1, null))).toBeNull()
     expect(evolve(null, cancelled)).toBeNull()
-    const twice = after(requested, advanced(1, told(7)), requested)
-    expect(twice).toMatchObject({ id: replayId, steps: 1, next: told(7), requested: 0, done: 0 })
+    const twice = after(requested, advanced(1, offsetAt(7)), requested)
+    expect(twice).toMatchObject({ id: replayId, steps: 1, next: offsetAt(7), requested: 0, done: 0 })
   })
 
   it.each([
-    { selection: requested.selection, next: told(0) },
+    { selection: requested.selection, next: offsetAt(0) },
     {
       selection: { kind: 'deliveries', deliveryIds: [] } as const,
       next: { stage: 'given', offset: 0 },
@@ -50,34 +50,37 @@ describe('a replay', () => {
       selection: { kind: 'held', since: null } as const,
       next: { stage: 'held', inboxId: null, offset: 0 },
     },
-  ])('of $selection.kind begins at its beginning', ({ selection, next }) => {
+  ])('of $selection.kind starts at the beginning', ({ selection, next }) => {
     expect(after({ ...requested, selection }).next).toEqual(next)
   })
 
-  it('goes on step by step: one that comes again, or ahead of another, changes nothing', () => {
-    const first = after(requested, advanced(1, told(5)))
-    expect(evolve(first, advanced(1, told(9)))).toBe(first)
-    expect(evolve(first, advanced(3, told(9)))).toBe(first)
-    expect(after(requested, advanced(1, told(5)), advanced(2, null))).toMatchObject({ steps: 2, next: null })
+  it('advances step by step: a repeated or early step changes nothing', () => {
+    const first = after(requested, advanced(1, offsetAt(5)))
+    expect(evolve(first, advanced(1, offsetAt(9)))).toBe(first)
+    expect(evolve(first, advanced(3, offsetAt(9)))).toBe(first)
+    expect(after(requested, advanced(1, offsetAt(5)), advanced(2, null))).toMatchObject({
+      steps: 2,
+      next: null,
+    })
   })
 
-  it('runs until everything is asked for and every delivery is over', () => {
+  it('runs until all deliveries are requested and have ended', () => {
     const running = countDelivery(after(requested), null, pending)
     expect(stateOf(running)).toBe('running')
-    const asked = evolve(running, advanced(1, null)) ?? running
-    expect([isAsking(asked), stateOf(asked)]).toEqual([false, 'running'])
-    const over = countDelivery(asked, pending, { ...pending, state: 'succeeded', dueAt: null })
+    const requestedAll = evolve(running, advanced(1, null)) ?? running
+    expect([hasMoreToRequest(requestedAll), stateOf(requestedAll)]).toEqual([false, 'running'])
+    const over = countDelivery(requestedAll, pending, { ...pending, state: 'succeeded', dueAt: null })
     expect([stateOf(over), over.requested, over.done]).toEqual(['completed', 1, 1])
     expect(evolve(over, cancelled)).toBe(over)
   })
 
-  it('that is cancelled asks for nothing more', () => {
+  it('that is cancelled requests nothing more', () => {
     const replay = after(requested, cancelled)
-    expect([isAsking(replay), stateOf(replay)]).toEqual([false, 'cancelled'])
-    expect(evolve(replay, advanced(1, told(5)))).toBe(replay)
+    expect([hasMoreToRequest(replay), stateOf(replay)]).toEqual([false, 'cancelled'])
+    expect(evolve(replay, advanced(1, offsetAt(5)))).toBe(replay)
   })
 
-  it('counts each delivery when it is asked for, first attempted, and over', () => {
+  it('counts each delivery when it is requested, first attempted, and ended', () => {
     const counts = ({ requested, begun, done }: Replay) => [requested, begun, done]
     const tried: Delivery = { ...pending, attempts: [failedAttempt] }
     const triedAgain: Delivery = { ...pending, attempts: [failedAttempt, failedAttempt] }
@@ -102,7 +105,7 @@ describe('a replay', () => {
     expect(counts(abandoned)).toEqual([1, 1, 1])
   })
 
-  it('is the same after any event twice, and after any part of its history again', () => {
+  it('is the same if any event, or any part of its history, is repeated', () => {
     expectIdempotence(anyReplayEvent, { idOf: ({ replayId }) => replayId, evolve })
   })
 })

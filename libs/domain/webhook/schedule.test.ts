@@ -9,7 +9,7 @@ function waitMs(attempt: number, { retryAfterMs = null as number | null, random 
 }
 
 describe('the schedule of attempts', () => {
-  it('waits longer each time, ten attempts over some three days', () => {
+  it('waits longer each time: ten attempts in about three days', () => {
     const hours = (count: number) => count * 3_600_000
     expect(Array.from({ length: MAX_ATTEMPTS }, (_, index) => waitMs(index + 1))).toEqual([
       ...[5_000, 300_000, 1_800_000, hours(2), hours(5)],
@@ -17,7 +17,7 @@ describe('the schedule of attempts', () => {
     ])
   })
 
-  it('adds up to a tenth by chance, and never tries earlier', () => {
+  it('adds a random delay of up to a tenth, and is never early', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: MAX_ATTEMPTS - 1 }),
@@ -34,14 +34,14 @@ describe('the schedule of attempts', () => {
   })
 
   test.each([
-    { asked: 60_000, attempt: 1, expected: 60_000 },
-    { asked: 60_000, attempt: 2, expected: 300_000 },
-    { asked: 1_000_000_000, attempt: 1, expected: 86_400_000 },
-    { asked: 60_000, attempt: MAX_ATTEMPTS, expected: null },
+    { retryAfterMs: 60_000, attempt: 1, expected: 60_000 },
+    { retryAfterMs: 60_000, attempt: 2, expected: 300_000 },
+    { retryAfterMs: 1_000_000_000, attempt: 1, expected: 86_400_000 },
+    { retryAfterMs: 60_000, attempt: MAX_ATTEMPTS, expected: null },
   ])(
-    'waits for $asked ms where the endpoint asks so after attempt $attempt',
-    ({ asked, attempt, expected }) => {
-      expect(waitMs(attempt, { retryAfterMs: asked })).toBe(expected)
+    'honours a Retry-After of $retryAfterMs ms after attempt $attempt',
+    ({ retryAfterMs, attempt, expected }) => {
+      expect(waitMs(attempt, { retryAfterMs })).toBe(expected)
     },
   )
 })

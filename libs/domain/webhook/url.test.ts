@@ -11,7 +11,7 @@ describe('the URL of an endpoint', () => {
     'http://[::1]:80/',
     'https://bücher.example/ä?ö',
     LONGEST,
-  ])('is taken: %s', (url) => {
+  ])('is accepted: %s', (url) => {
     expect(faultOfUrl(url)).toBeNull()
   })
 

@@ -17,14 +17,14 @@ import { evolve, REMOVED, type Webhook, type WebhookEntry } from './webhook.js'
 /** `given(registered).when(change({ url })).then([changed({ url })])` */
 export const { given } = specificationOf({ initial: null, evolve, decide })
 
-/** What a history leaves under the id of one webhook. */
+/** The entry of a webhook's id after a history of events. */
 export function entryAfter(...history: RegistrationEvent[]): WebhookEntry {
   return given(...history).state
 }
 
 export function webhookAfter(...history: RegistrationEvent[]): Webhook {
   const entry = entryAfter(...history)
-  if (entry === null || entry === REMOVED) throw new Error(`there is no webhook: ${String(entry)}`)
+  if (entry === null || entry === REMOVED) throw new Error(`no webhook: ${String(entry)}`)
   return entry
 }
 
@@ -33,7 +33,7 @@ export const WEBHOOK_ID: WebhookId = idFromBytes('whk', Buffer.alloc(16, 2))
 export const INBOX_ID: InboxId = idFromBytes('inb', Buffer.alloc(16, 3))
 const ids = { accountId: ACCOUNT_ID, webhookId: WEBHOOK_ID }
 
-/** A moment of the example: days after the first. */
+/** Some days after the start of the example. */
 export const day = (days: number): Date => new Date(Date.UTC(2026, 0, 1) + days * 86_400_000)
 
 export function sealed(n: number): SealedSecret {
@@ -86,7 +86,7 @@ const anyUrl = fc.oneof(
 const anyState = fc.constantFrom('active' as const, 'disabled' as const)
 const anyPosition = fc.record({ partition: fc.nat({ max: 23 }), offset: fc.nat() })
 
-/** Events of a few webhooks of one account, so that they meet. */
+/** Events of a few webhooks of one account, so that events about the same one occur. */
 export function anyRegistrationEvent(
   accountId: fc.Arbitrary<AccountId> = fc.constant(idFromBytes('acc', Buffer.alloc(16, 1))),
 ): fc.Arbitrary<RegistrationEvent> {
@@ -130,7 +130,7 @@ export function anyRegistrationEvent(
   )
 }
 
-/** Whether an event can stand on a log behind those that were asked about before: each has its cause there. */
+/** Makes a filter for the events of a log: it drops those whose registration or previous rotation did not pass before. */
 export function isCaused(): (event: RegistrationEvent) => boolean {
   const rotations = new Map<WebhookId, number>()
   return (event) => {

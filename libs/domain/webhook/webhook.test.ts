@@ -16,10 +16,10 @@ import {
   WEBHOOK_ID,
   webhookAfter,
 } from './webhook.test-support.js'
-import { evolve, REMOVED, secretsInForce, type WebhookEntry } from './webhook.js'
+import { evolve, REMOVED, signingSecrets, type WebhookEntry } from './webhook.js'
 
 describe('a webhook', () => {
-  it('stands as it was registered, also where it is registered again', () => {
+  it('keeps its first state if it is registered again', () => {
     const { webhookId: _id, ...facts } = FACTS
     const webhook = {
       id: WEBHOOK_ID,
@@ -35,14 +35,14 @@ describe('a webhook', () => {
     expect(webhookAfter(registered, { ...registered, url: sealed(1) })).toEqual(webhook)
   })
 
-  it('is what its last changes made it, and otherwise as it was', () => {
+  it('has its last changes and is otherwise unchanged', () => {
     const url = sealed(1)
     expect(webhookAfter(registered, changed({ url }))).toEqual({ ...webhookAfter(registered), url })
     const events = ['inbox.deleted', 'inbox.expired'] as const
     expect(webhookAfter(registered, changed({ url }), changed({ events }))).toMatchObject({ url, events })
   })
 
-  it('says who disabled it, and is active from the moment on at which it is enabled', () => {
+  it('has the reason why it is disabled, and the time since it is active', () => {
     expect(webhookAfter(registered, changed({ state: 'disabled' }))).toMatchObject({
       state: 'disabled',
       disabledReason: 'by-request',
@@ -59,42 +59,42 @@ describe('a webhook', () => {
     })
   })
 
-  it('keeps its reason where a disabled one is disabled by request too', () => {
+  it('keeps its reason if it is disabled again by request', () => {
     expect(webhookAfter(registered, disabled('gone'), changed({ state: 'disabled' }))).toMatchObject({
       disabledReason: 'gone',
     })
   })
 
-  it('is gone once it is removed, whatever comes behind', () => {
+  it('stays removed, whatever event follows', () => {
     expect(entryAfter(registered, removed)).toBe(REMOVED)
     expect(entryAfter(registered, removed, registered, changed({ state: 'active' }))).toBe(REMOVED)
   })
 
-  it('is nothing before its registration', () => {
+  it('does not exist before its registration', () => {
     expect(entryAfter(changed({ state: 'disabled' }), disabled('gone'), removed)).toBeNull()
   })
 })
 
 describe('the secret of a webhook', () => {
   const signsWith = (history: RegistrationEvent[], at: Date) =>
-    secretsInForce(webhookAfter(registered, ...history), at)
+    signingSecrets(webhookAfter(registered, ...history), at)
 
-  it('signs alone until it is rotated', () => {
+  it('is the only one before a rotation', () => {
     expect(signsWith([], day(2))).toEqual([sealed(0)])
   })
 
-  it('signs beside its successor up to the end of its grace', () => {
+  it('is used together with the new one until its grace ends', () => {
     const history = [rotated(1, day(2), day(3))]
     expect(signsWith(history, day(2))).toEqual([sealed(1), sealed(0)])
     expect(signsWith(history, day(3))).toEqual([sealed(1)])
   })
 
-  it('ends its grace early where it is rotated once more', () => {
+  it('is not used after a second rotation, even during its grace', () => {
     const history = [rotated(1, day(2), day(9)), rotated(2, day(3), day(9))]
     expect(signsWith(history, day(4))).toEqual([sealed(2), sealed(1)])
   })
 
-  it('is that of the first of two rivals, and of no rotation that comes again', () => {
+  it('is that of the first of two competing rotations; a repeated rotation changes nothing', () => {
     const [first, rival] = [rotated(1, day(2), day(9)), { ...rotated(1, day(2), day(9)), secret: sealed(7) }]
     expect(webhookAfter(registered, first, rival)).toEqual(webhookAfter(registered, first))
     const second = rotated(2, day(3), day(9))
@@ -105,7 +105,7 @@ describe('the secret of a webhook', () => {
 describe('evolve', () => {
   const anyEvent = anyRegistrationEvent()
   const anySequence = fc.array(anyEvent, { maxLength: 12 })
-  /** What a log can hold of webhooks, the first being registered at once. */
+  /** Histories that a log may contain, starting with a registration. */
   const anyHistory = anySequence.map((rest) => [registered, ...rest].filter(isCaused()))
 
   type Entries = ReadonlyMap<WebhookId, WebhookEntry>
@@ -114,7 +114,7 @@ describe('evolve', () => {
   const replay = (events: readonly RegistrationEvent[], before: Entries = new Map()) =>
     events.reduce(follow, before)
 
-  it('is total, and gives back the same entry the second time', () => {
+  it('is total, and returns the same entry the second time', () => {
     fc.assert(
       fc.property(anySequence, anyEvent, (sequence, event) => {
         const once = evolve(replay(sequence).get(event.webhookId) ?? null, event)
@@ -123,7 +123,7 @@ describe('evolve', () => {
     )
   })
 
-  it('makes the same view of a history with any suffix of it replayed', () => {
+  it('gives the same view if any suffix of a history is replayed', () => {
     fc.assert(
       fc.property(anyHistory, fc.nat(), (history, at) => {
         const view = replay(history)

@@ -8,34 +8,34 @@ import type {
   WebhookRegistered,
 } from './events.js'
 
-/** Where an inbox's, or an environment's, events are sent to: as it was registered, and changed since. */
+/** The endpoint that events of an inbox, or of an environment, are sent to, in its current state. */
 export interface Webhook extends Omit<WebhookRegistered, 'type' | 'webhookId' | 'registeredAt'> {
   id: WebhookId
   state: 'active' | 'disabled'
-  /** Null of an active one. */
+  /** Null if it is active. */
   disabledReason: DisabledReason | null
-  /** When it was registered, or last told to be active again. */
+  /** When it was registered or last enabled. */
   activeSince: Date
-  /** The secret before this one. One rotation back at most: never more than two sign. */
+  /** The previous secret. Older ones are invalid: notifications never have more than two signatures. */
   former: FormerSecret | null
-  /** How often the secret was changed. */
+  /** How often the secret was rotated. */
   rotation: number
   createdAt: Date
 }
 
 export interface FormerSecret {
   secret: SealedSecret
-  /** From then on it signs no longer. */
+  /** It is not used from then on. */
   graceEndsAt: Date
 }
 
-/** What stays of a removed webhook: its registration, should it come again, makes no other one of it. */
+/** Marks a removed webhook, so that a repeated registration does not create it again. */
 export const REMOVED = 'removed'
 
-/** What is known under the id of a webhook. */
+/** The state of a webhook's id. */
 export type WebhookEntry = Webhook | typeof REMOVED | null
 
-/** Total and idempotent: an event that comes again, or out of place, gives back the entry it was given. */
+/** Total and idempotent: for a repeated or misplaced event, returns the same entry object. */
 export function evolve(entry: WebhookEntry, event: RegistrationEvent): WebhookEntry {
   if (entry === REMOVED) return REMOVED
   if (event.type === 'WebhookRegistered') {
@@ -55,9 +55,9 @@ export function evolve(entry: WebhookEntry, event: RegistrationEvent): WebhookEn
   if (entry === null) return null
   switch (event.type) {
     case 'WebhookChanged':
-      return isAsChanged(entry, event) && !isLaterActive(entry, event) ? entry : changed(entry, event)
+      return isUnchangedBy(entry, event) && !updatesActiveSince(entry, event) ? entry : changed(entry, event)
     case 'WebhookSecretRotated': {
-      // Of two rotations of one secret the first on the log holds.
+      // If two rotations replace the same secret, the first one on the log wins.
       if (event.rotation !== entry.rotation + 1) return entry
       const { secret, rotation, graceEndsAt } = event
       return { ...entry, secret, rotation, former: { secret: entry.secret, graceEndsAt } }
@@ -72,8 +72,8 @@ export function evolve(entry: WebhookEntry, event: RegistrationEvent): WebhookEn
 
 type Changes = Pick<WebhookChanged, 'url' | 'events' | 'state'>
 
-/** Whether a webhook is already as a change would have it. */
-export function isAsChanged(webhook: Webhook, { url, events, state }: Changes): boolean {
+/** Whether the changes would leave the webhook as it is. */
+export function isUnchangedBy(webhook: Webhook, { url, events, state }: Changes): boolean {
   return (
     (url === null || isSameUrl(url, webhook.url)) &&
     (events === null || areSame(events, webhook.events)) &&
@@ -81,8 +81,8 @@ export function isAsChanged(webhook: Webhook, { url, events, state }: Changes): 
   )
 }
 
-/** The secrets that a webhook signs with, the present one first. */
-export function secretsInForce({ secret, former }: Webhook, now: Date): SealedSecret[] {
+/** The secrets that notifications are signed with at a given time, the current one first. */
+export function signingSecrets({ secret, former }: Webhook, now: Date): SealedSecret[] {
   return former !== null && now < former.graceEndsAt ? [secret, former.secret] : [secret]
 }
 
@@ -93,12 +93,12 @@ function changed(webhook: Webhook, { url, events, state, changedAt }: WebhookCha
   return { ...facts, state, disabledReason: 'by-request' }
 }
 
-/** The last of several such changes holds, whatever the state was before each: else a replay could tell another time. */
-function isLaterActive({ activeSince }: Webhook, { state, changedAt }: WebhookChanged): boolean {
+/** Enabling an active webhook still updates `activeSince`, so that replayed events give the same time. */
+function updatesActiveSince({ activeSince }: Webhook, { state, changedAt }: WebhookChanged): boolean {
   return state === 'active' && activeSince.getTime() !== changedAt.getTime()
 }
 
-/** The same URL sealed twice is not the same here: each seal differs. */
+/** Compares stored URLs. The same URL sealed twice counts as different, since each seal is random. */
 function isSameUrl(one: StoredUrl, other: StoredUrl): boolean {
   if (typeof one === 'string' || typeof other === 'string') return one === other
   return one.masterKeyId === other.masterKeyId && Buffer.compare(one.sealed, other.sealed) === 0
@@ -110,25 +110,25 @@ function areSame(some: readonly string[], others: readonly string[]): boolean {
 
 export const MAX_URL_CHARACTERS = 2_048
 
-/** Begins and goes on as an absolute URL of http does: without blanks, control characters and a fragment. */
+/** Matches absolute http and https URLs without white space, control characters and fragment. */
 export const URL_FORM = '^[Hh][Tt][Tt][Pp][Ss]?://[^\\u0000-\\u0020\\u007f#]+$'
 
 const FORM = new RegExp(URL_FORM, 'u')
 
 /**
- * Why a text is no URL of an endpoint, null if it is one: absolute, http or https (https is not demanded), of at
- * most 2,048 characters, without user name, password and fragment, as the URL Standard reads it. Where it leads is
- * checked when it is connected to, since what a name stands for may change.
+ * Why a text is not a valid URL for an endpoint; null if it is valid: absolute, http or https (https is not required), of
+ * at most 2,048 characters, without user name, password and fragment (WHATWG URL Standard). The address is checked on
+ * each connection, since a host name may resolve differently later.
  */
 export function faultOfUrl(text: string): string | null {
-  // Characters are of one or two units: a text of any length is counted in little time.
+  // A character is one or two UTF-16 units. Very long texts are rejected before their characters are counted.
   if (text.length > 2 * MAX_URL_CHARACTERS || Array.from(text).length > MAX_URL_CHARACTERS) {
-    return `must be of at most ${MAX_URL_CHARACTERS} characters`
+    return `must have at most ${MAX_URL_CHARACTERS} characters`
   }
   const url = text.isWellFormed() && FORM.test(text) ? URL.parse(text) : null
   if (url === null) {
-    return 'must be an absolute http or https URL without blanks and without a fragment, as "https://ci.example/mail"'
+    return 'must be an absolute http or https URL without spaces and fragment, such as "https://ci.example/mail"'
   }
-  if (url.username !== '' || url.password !== '') return 'must have no user name and no password in it'
+  if (url.username !== '' || url.password !== '') return 'must not contain a user name or password'
   return null
 }

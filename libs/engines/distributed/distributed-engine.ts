@@ -1,23 +1,23 @@
-import { messageOf, StartError } from '#libs/runtime/errors.js'
-import { SETTINGS } from '#libs/runtime/config/settings-table.js'
-import type { Settings } from '#libs/runtime/config/settings.js'
-import { HEARTBEAT_EVERY_MS, LoggedKeyVault } from '#libs/ports/key-vault/logged-key-vault.js'
-import { MasterKeys, webhookSecrets } from '#libs/ports/key-vault/master-key.js'
-import { RedisKeyView } from '#libs/engines/distributed/redis/key-vault/redis-key-view.js'
-import { KEPT_MS, LEASE_MS } from '#libs/ports/idempotency/idempotency-store.js'
-import { RedisIdempotencyStore } from '#libs/engines/distributed/redis/idempotency/redis-idempotency-store.js'
-import { KafkaEventLog, type KafkaEventLogOptions } from '#libs/engines/distributed/kafka/kafka-event-log.js'
-import { GatheredKeyUse } from '#libs/ports/key-use/key-use.js'
-import { RedisKeyUseStore } from '#libs/engines/distributed/redis/key-use/redis-key-use-store.js'
-import { redisRateLimits } from '#libs/engines/distributed/redis/rate-limit/redis-rate-limits.js'
-import { rememberProgress } from '#libs/ports/read-model/remembered-progress.js'
-import { redisReadModel } from '#libs/engines/distributed/redis/read-model/redis-read-model.js'
 import { serverUsage } from '#libs/engines/clickhouse/clickhouse-usage.js'
+import { KafkaEventLog, type KafkaEventLogOptions } from '#libs/engines/distributed/kafka/kafka-event-log.js'
 import { checkRedis, watchJoining } from '#libs/engines/distributed/redis/client/check-redis.js'
 import { onInterruption, openRedis } from '#libs/engines/distributed/redis/client/redis-client.js'
+import { RedisIdempotencyStore } from '#libs/engines/distributed/redis/idempotency/redis-idempotency-store.js'
+import { RedisKeyUseStore } from '#libs/engines/distributed/redis/key-use/redis-key-use-store.js'
+import { RedisKeyView } from '#libs/engines/distributed/redis/key-vault/redis-key-view.js'
+import { redisRateLimits } from '#libs/engines/distributed/redis/rate-limit/redis-rate-limits.js'
+import { redisReadModel } from '#libs/engines/distributed/redis/read-model/redis-read-model.js'
 import { RedisSignals } from '#libs/engines/distributed/redis/signals/redis-signals.js'
-import { readPemFiles, type PemFile, type PemTexts } from '#libs/runtime/tls/pem-files.js'
 import { type Engine, type EngineOptions, retentionMs } from '#libs/engines/engine.js'
+import { KEPT_MS, LEASE_MS } from '#libs/ports/idempotency/idempotency-store.js'
+import { KeyUse } from '#libs/ports/key-use/key-use.js'
+import { HEARTBEAT_EVERY_MS, LoggedKeyVault } from '#libs/ports/key-vault/logged-key-vault.js'
+import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
+import { rememberProgress } from '#libs/ports/read-model/remembered-progress.js'
+import { SETTINGS } from '#libs/runtime/config/settings-table.js'
+import type { Settings } from '#libs/runtime/config/settings.js'
+import { messageOf, StartError } from '#libs/runtime/errors.js'
+import { readPemFiles, type PemFile, type PemTexts } from '#libs/runtime/tls/pem-files.js'
 
 /** Opens every port on Kafka, Redis and ClickHouse, which many processes share. Rejects with StartError on failure. */
 export async function openDistributedEngine(options: EngineOptions): Promise<Engine> {
@@ -70,15 +70,15 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
     })
     opened.defer(() => vault.close())
     const { store, queries, ...views } = redisReadModel({ client, bulk, prefix, partitions })
-    const { progress, doubt } = rememberProgress(queries, log)
-    onInterruption(client, doubt)
+    const { progress, invalidate } = rememberProgress(queries, log)
+    onInterruption(client, invalidate)
     const signals = await RedisSignals.open({
       client,
       prefix,
       onError: (error) => onError(error, 'publishing signals'),
     })
     opened.defer(() => signals.close())
-    const keyUse = new GatheredKeyUse(new RedisKeyUseStore(client, prefix), (error) =>
+    const keyUse = new KeyUse(new RedisKeyUseStore(client, prefix), (error) =>
       onError(error, 'storing the times of key use'),
     )
     opened.defer(() => keyUse.close())
@@ -95,7 +95,7 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
     return {
       log,
       vault,
-      secrets: webhookSecrets(masterKeys),
+      secrets: masterKeys,
       projections: store,
       inboxes: { ...queries, progress },
       ...views,

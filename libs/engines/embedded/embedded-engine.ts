@@ -1,20 +1,20 @@
 import { mkdirSync, rmSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { LmdbKeyVault, type LmdbKeyVaultOptions } from '#libs/engines/embedded/key-vault/lmdb-key-vault.js'
-import { MasterKeys, webhookSecrets } from '#libs/ports/key-vault/master-key.js'
-import { KEPT_MS, LEASE_MS } from '#libs/ports/idempotency/idempotency-store.js'
-import { LmdbIdempotencyStore } from '#libs/engines/embedded/idempotency/lmdb-idempotency-store.js'
-import type { EventLog } from '#libs/ports/event-log/event-log.js'
-import { FreeDisk } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
+import { openChdbUsage } from '#libs/engines/clickhouse/clickhouse-usage.js'
 import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
-import { GatheredKeyUse } from '#libs/ports/key-use/key-use.js'
+import { LmdbIdempotencyStore } from '#libs/engines/embedded/idempotency/lmdb-idempotency-store.js'
 import { LmdbKeyUseStore } from '#libs/engines/embedded/key-use/lmdb-key-use-store.js'
+import { LmdbKeyVault, type LmdbKeyVaultOptions } from '#libs/engines/embedded/key-vault/lmdb-key-vault.js'
+import { FreeDisk } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import { memoryRateLimits } from '#libs/engines/embedded/rate-limit/memory-rate-limits.js'
 import { openLmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-read-model.js'
-import { InProcessSignals } from '#libs/ports/signals/signals.js'
-import { openChdbUsage } from '#libs/engines/clickhouse/clickhouse-usage.js'
-import { messageOf } from '#libs/runtime/errors.js'
 import { type Engine, type EngineOptions, retentionMs } from '#libs/engines/engine.js'
+import type { EventLog } from '#libs/ports/event-log/event-log.js'
+import { KEPT_MS, LEASE_MS } from '#libs/ports/idempotency/idempotency-store.js'
+import { KeyUse } from '#libs/ports/key-use/key-use.js'
+import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
+import { InProcessSignals } from '#libs/ports/signals/signals.js'
+import { messageOf } from '#libs/runtime/errors.js'
 import { DataDirError, masterKeyText, lockDataDir } from './data-dir.js'
 
 /** Partitions of inbox-events: enough that a slow mail delays few inboxes, and few enough for large batches. */
@@ -63,7 +63,7 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
         onErrorDuring('opening the times of key use'),
       ),
     )
-    const keyUse = new GatheredKeyUse(keyUseStore, onErrorDuring('storing the times of key use'))
+    const keyUse = new KeyUse(keyUseStore, onErrorDuring('storing the times of key use'))
     opened.defer(() => keyUse.close())
     const signals = new InProcessSignals()
     opened.defer(() => signals.close())
@@ -87,7 +87,7 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
       ...views,
       log,
       vault,
-      secrets: webhookSecrets(masterKeys),
+      secrets: masterKeys,
       projections: store,
       inboxes: queries,
       keyUse,

@@ -1,5 +1,5 @@
-import { DnsLookUps, type DnsAnswer } from '#libs/runtime/dns-look-ups.js'
-import { beforeDeadline, DeadlineError } from '#libs/runtime/timing/waiting.js'
+import { DnsLookups, type DnsAnswer } from '#libs/runtime/dns-lookups.js'
+import { beforeDeadline, DeadlineError } from '#libs/runtime/timing.js'
 
 /** RFC 7208 allows 10 lookups for SPF, some with two queries. DKIM keys and DMARC records need the others. */
 const MAX_QUERIES_PER_MAIL = 60
@@ -9,11 +9,11 @@ export type Resolve = (name: string, type: string) => Promise<string[][] | strin
 
 /** DNS for the verification of mails, with a limit of queries and a deadline for each mail. */
 export class MailDns {
-  private readonly lookUps: DnsLookUps
+  private readonly lookUps: DnsLookups
 
   /** `servers` are addresses with or without a port, or null for the servers of the system. */
   constructor(servers: readonly string[] | null) {
-    this.lookUps = new DnsLookUps(servers)
+    this.lookUps = new DnsLookups(servers)
   }
 
   /**
@@ -28,7 +28,7 @@ export class MailDns {
       queries += 1
       deadlineMs ??= performance.now() + withinMs
       if (queries > MAX_QUERIES_PER_MAIL) throw new DnsError('ETOOMANY', name)
-      const answer = await before(deadlineMs, this.lookUps.ask(name, type))
+      const answer = await before(deadlineMs, this.lookUps.resolve(name, type))
       if ('code' in answer) throw new DnsError(answer.code, name)
       // Records such as MX are objects; mailauth expects the values of Node's resolver. They are copied, as the cache
       // shares them.

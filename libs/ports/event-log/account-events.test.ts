@@ -1,5 +1,5 @@
-import { minute } from '#libs/domain/inbox/inbox.test-support.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
+import { minute } from '#libs/domain/inbox/inbox.test-support.js'
 import { accountEventCodec } from './cloud-event.js'
 
 const accountId = idFromBytes('acc', Buffer.alloc(16, 1))
@@ -30,7 +30,7 @@ function eventIn(record: ReturnType<typeof written>) {
 }
 
 describe('account events of version 1', () => {
-  it('still say that an account was opened, without limits of its own', () => {
+  it('decode an opened account without limits of its own', () => {
     const data = {
       account_id: accountId,
       name: 'bootstrap',
@@ -47,7 +47,7 @@ describe('account events of version 1', () => {
     })
   })
 
-  it('still say that a key was issued, without a limit of its own', () => {
+  it('decode an issued key without a rate limit of its own', () => {
     const data = {
       account_id: accountId,
       key_id: keyId,
@@ -66,7 +66,7 @@ describe('account events of version 1', () => {
     })
   })
 
-  it('are set aside where limits of an account are none', () => {
+  it('are undecodable if the limits of an account are invalid', () => {
     const data = { account_id: accountId, plan: 'pro', limits: { retention: '1y' } }
     const record = written('mayfly.account.plan-changed', { ...data, changed_at: minute(0).toISOString() })
     expect(accountEventCodec.decode(record)).toMatchObject({ kind: 'undecodable' })

@@ -1,4 +1,3 @@
-import { appendDeadLetter } from './partition-loop.js'
 import {
   keyIn,
   PARTITIONS,
@@ -9,10 +8,11 @@ import {
   type EventLogHarness,
 } from './event-log-harness.contract.js'
 import { LogUnavailableError, type LogRecord, type PartitionRange } from './event-log.js'
+import { appendDeadLetter } from './partition-loop.js'
 import { partitionOf } from './topics.js'
 
 export function describeAppending(made: () => EventLogHarness): void {
-  it('gives each record a position, at which it can be read, byte for byte', async () => {
+  it('returns the position of each record, at which it can be read byte for byte', async () => {
     const { log } = made()
     const sent: LogRecord[] = [
       { key: 'a', headers: { ce_id: '1', note: 'größer als 0' }, value: Buffer.from([0, 255, 13, 10]) },
@@ -30,7 +30,7 @@ export function describeAppending(made: () => EventLogHarness): void {
     }
   })
 
-  it('puts a record where Kafka’s default partitioner puts its key, accounts into one partition', async () => {
+  it('chooses the partition as Kafka’s default partitioner does, and one partition for all accounts', async () => {
     const { log } = made()
     for (let n = 0; n < 20; n += 1) {
       const inbox = await log.append('inbox-events', record(`key-${n}`, ''))
@@ -46,7 +46,7 @@ export function describeAppending(made: () => EventLogHarness): void {
     ])
   })
 
-  it('keeps the order of each key under concurrent appends', async () => {
+  it('keeps the order of each key with concurrent appends', async () => {
     const { log } = made()
     const sent = Array.from({ length: 300 }, (_, n) => ({ key: `key-${n % 7}`, text: `${n}` }))
     const positions = await Promise.all(
@@ -62,7 +62,7 @@ export function describeAppending(made: () => EventLogHarness): void {
     }
   })
 
-  it('moves the end of the record’s partition past it, and no other end', async () => {
+  it('moves only the end of the record’s partition past it', async () => {
     const { log } = made()
     const before = await log.topology('inbox-events')
     const { offset } = await log.append('inbox-events', record(keyIn(2), 'a'))
@@ -75,7 +75,7 @@ export function describeAppending(made: () => EventLogHarness): void {
     expect(before.partitions[2]?.end).toBeLessThanOrEqual(offset)
   })
 
-  it('reads a bounded range: from its first to just before its end, also where others append', async () => {
+  it('reads a range from its first offset to just before its end, also during appends', async () => {
     const { log } = made()
     const key = keyIn(1)
     const positions = []
@@ -92,7 +92,7 @@ export function describeAppending(made: () => EventLogHarness): void {
     expect(await read({})).toEqual(['a', 'b', 'c', 'd', 'e'])
   })
 
-  it('passes a record of 20 MB, among small ones', async () => {
+  it('stores a record of 20 MB among small ones', async () => {
     const { log } = made()
     const key = keyIn(0)
     const value = Buffer.alloc(20 << 20, 'mail ')
@@ -102,7 +102,7 @@ export function describeAppending(made: () => EventLogHarness): void {
     expect(stored.map((each) => value.equals(each.value))).toEqual([false, true, false])
   })
 
-  it('keeps a dead letter with the reason and where the record stood', async () => {
+  it('stores a dead letter with the reason and the position of the record', async () => {
     const { log } = made()
     const bad = { key: keyIn(3), headers: { ce_type: 'foreign' }, value: Buffer.from([1, 2, 3]) }
     const { topic, partition, offset } = await log.append('inbox-events', bad)
@@ -121,7 +121,7 @@ export function describeAppending(made: () => EventLogHarness): void {
     expect(Buffer.from(aside?.value ?? [])).toEqual(bad.value)
   })
 
-  it('keeps its identity, its records and its ends when opened again', async () => {
+  it('keeps its id, its records and its ends when it is reopened', async () => {
     const harness = made()
     const { offset } = await harness.log.append('inbox-events', record(keyIn(1), 'a'))
     const before = await harness.log.topology('inbox-events')
@@ -132,9 +132,9 @@ export function describeAppending(made: () => EventLogHarness): void {
     expect((await recordsOf(log, await rangeOf(log, 'inbox-events', 1))).map(textOf)).toEqual(['a', 'b'])
   })
 
-  it('waits at its closing for the appends under way, and takes no other', async () => {
+  it('waits for appends in progress when it closes, and rejects others', async () => {
     const harness = made()
-    const underWay = Promise.all(
+    const inProgress = Promise.all(
       ['a', 'b'].map((text) => harness.log.append('inbox-events', record('k', text))),
     )
     const closed = harness.log.close()
@@ -143,7 +143,7 @@ export function describeAppending(made: () => EventLogHarness): void {
     for (const topic of ['inbox-events', 'account-events'] as const) {
       await expect(harness.log.append(topic, record('k', 'd'))).rejects.toThrow(LogUnavailableError)
     }
-    const [a] = await underWay
+    const [a] = await inProgress
     const log = await harness.reopen()
     const stored = await recordsOf(log, await rangeOf(log, 'inbox-events', a?.partition ?? -1))
     expect(stored.map(textOf)).toEqual(['a', 'b'])

@@ -3,7 +3,7 @@ import type { ConsumerSpec, EventLog, RecordBatch } from './event-log.js'
 
 const WITHIN_MS = 15_000
 
-/** What came to a consumer, and the wait for it to be enough. */
+/** Collects the records that a consumer receives, and waits for conditions on them. */
 export class Arrivals {
   readonly texts = Array.from({ length: PARTITIONS }, (): string[] => [])
   private readonly waiting = new Set<() => void>()
@@ -17,28 +17,28 @@ export class Arrivals {
     return this.texts.flat().length
   }
 
-  /** To be called where a condition that is waited for may have come true. */
+  /** Must be called when a condition that is waited for may have become true. */
   changed(): void {
-    for (const look of this.waiting) look()
+    for (const check of this.waiting) check()
   }
 
-  /** Resolves once the condition holds, which is looked at after each arrival; rejects after a bound. */
+  /** Resolves once the condition is true, which is checked after each arrival. Rejects after 15 seconds. */
   async until(condition: () => boolean): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<undefined>()
-    const look = () => {
+    const check = () => {
       if (condition()) resolve(undefined)
     }
     const timer = setTimeout(
-      () => reject(new Error(`still waiting; came: ${this.texts.join(' | ')}`)),
+      () => reject(new Error(`timed out; received: ${this.texts.join(' | ')}`)),
       WITHIN_MS,
     )
-    this.waiting.add(look)
-    look()
+    this.waiting.add(check)
+    check()
     try {
       await promise
     } finally {
       clearTimeout(timer)
-      this.waiting.delete(look)
+      this.waiting.delete(check)
     }
   }
 }

@@ -3,12 +3,12 @@ import { LogUnavailableError } from './event-log.js'
 
 interface Write {
   items: readonly string[]
-  /** Ends the write well, with each item's result. */
+  /** Completes the write with a result for each item. */
   finish(): void
   fail(error: Error): void
 }
 
-/** A batcher of texts whose writes wait to be ended by the test. */
+/** A batcher of texts whose writes are completed by the test. */
 function makeBatcher(limits: Partial<BatcherOptions<string, string>> = {}) {
   const writes: Write[] = []
   let started = Promise.withResolvers<Write>()
@@ -31,7 +31,7 @@ function makeBatcher(limits: Partial<BatcherOptions<string, string>> = {}) {
 }
 
 describe('a batcher', () => {
-  it('writes in one batch what comes in one turn, and gives each item its own result', async () => {
+  it('writes items of one turn of the event loop in one batch, and returns each its own result', async () => {
     const { batcher, nextWrite } = makeBatcher()
     const results = ['a', 'b', 'c'].map((text) => batcher.add(text))
     const write = await nextWrite()
@@ -40,7 +40,7 @@ describe('a batcher', () => {
     expect(await Promise.all(results)).toEqual(['a written', 'b written', 'c written'])
   })
 
-  it('gathers what comes during a write into the next one, in order', async () => {
+  it('collects items that arrive during a write in the next batch, in order', async () => {
     const { batcher, writes, nextWrite } = makeBatcher()
     const first = batcher.add('a')
     const write = await nextWrite()
@@ -55,7 +55,7 @@ describe('a batcher', () => {
     expect(await Promise.all(rest)).toEqual(['b written', 'c written'])
   })
 
-  it('begins anew once it has been idle', async () => {
+  it('continues after it was idle', async () => {
     const { batcher, nextWrite } = makeBatcher()
     for (const text of ['a', 'b']) {
       const result = batcher.add(text)
@@ -78,12 +78,12 @@ describe('a batcher', () => {
       ],
     },
     {
-      limit: 'bytes, where an item larger than a batch goes alone',
+      limit: 'bytes, where a larger item is written alone',
       limits: { maxBatchBytes: 3 },
       sent: ['a', 'bbbbbbbb', 'c', 'd'],
       batches: [['a'], ['bbbbbbbb'], ['c', 'd']],
     },
-  ])('bounds a batch in $limit', async ({ limits, sent, batches }) => {
+  ])('limits a batch by $limit', async ({ limits, sent, batches }) => {
     const written: (readonly string[])[] = []
     const { batcher } = makeBatcher({
       ...limits,
@@ -96,7 +96,7 @@ describe('a batcher', () => {
     expect(written).toEqual(batches)
   })
 
-  it('refuses what passes the bound of what waits, and takes more once that is written', async () => {
+  it('rejects items beyond the maximum of waiting bytes, until some are written', async () => {
     const { batcher, nextWrite } = makeBatcher({ maxQueuedBytes: 4 })
     const waiting = [batcher.add('aa'), batcher.add('bb')]
     await expect(batcher.add('c')).rejects.toThrow(LogUnavailableError)
@@ -110,7 +110,7 @@ describe('a batcher', () => {
     expect(await later).toBe('c written')
   })
 
-  it('takes an item larger than the bound where nothing else waits', async () => {
+  it('accepts an item larger than that maximum if nothing else waits', async () => {
     const { batcher, nextWrite } = makeBatcher({ maxQueuedBytes: 2 })
     const result = batcher.add('larger')
     const write = await nextWrite()
@@ -118,7 +118,7 @@ describe('a batcher', () => {
     expect(await result).toBe('larger written')
   })
 
-  it('rejects the items of a failed write, with its cause, and goes on with the next', async () => {
+  it('rejects the items of a failed write with its cause, and continues with the next', async () => {
     const { batcher, nextWrite } = makeBatcher({ maxItems: 2 })
     const outcomes = Promise.allSettled(['a', 'b', 'c'].map((text) => batcher.add(text)))
     const cause = new Error('no space left')
@@ -134,14 +134,14 @@ describe('a batcher', () => {
     expect(c).toEqual({ status: 'fulfilled', value: 'c written' })
   })
 
-  it('rejects only the items that the write gave no result', async () => {
+  it('rejects only the items without a result', async () => {
     const { batcher } = makeBatcher({ write: () => Promise.resolve(['first']) })
     const [first, second] = await Promise.allSettled([batcher.add('a'), batcher.add('b')])
     expect(first).toEqual({ status: 'fulfilled', value: 'first' })
     expect(second).toMatchObject({ status: 'rejected', reason: { name: 'LogUnavailableError' } })
   })
 
-  it('takes nothing once it is being closed, and waits for all that came before', async () => {
+  it('rejects new items when it closes, and waits for earlier ones', async () => {
     const { batcher, nextWrite } = makeBatcher({ maxItems: 1 })
     let isClosed = false
     const results = ['a', 'b'].map((text) => batcher.add(text))
@@ -157,7 +157,7 @@ describe('a batcher', () => {
     expect(await Promise.all(results)).toEqual(['a written', 'b written'])
   })
 
-  it('closes at once where nothing waits', async () => {
+  it('closes at once if nothing waits', async () => {
     const { batcher } = makeBatcher()
     await expect(batcher.close()).resolves.toBeUndefined()
   })

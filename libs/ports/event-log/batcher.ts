@@ -1,16 +1,16 @@
 import { LogUnavailableError } from './event-log.js'
 
 export interface BatcherOptions<Item, Result> {
-  /** Most items in one batch. */
+  /** Maximum number of items in a batch. */
   maxItems: number
-  /** Most bytes in one batch; an item larger than that goes alone. */
+  /** Maximum bytes of a batch. A larger item is written alone. */
   maxBatchBytes: number
-  /** Most bytes that wait; past it `add` rejects. */
+  /** Maximum bytes that wait; beyond it `add` rejects. */
   maxQueuedBytes: number
   sizeOf(item: Item): number
   /**
-   * Writes a batch; resolves with one result per item, in order, once all are durable that have one. An item without
-   * a result is rejected.
+   * Writes a batch. Resolves with the results, in the order of the items, once all items with a result are durable. Items
+   * without a result are rejected.
    */
   write(items: readonly Item[]): Promise<readonly (Result | undefined)[]>
 }
@@ -22,8 +22,8 @@ interface Waiting<Item, Result> {
 }
 
 /**
- * Gathers what comes while a batch is being written into the next one: one write under way at a time, each
- * item's promise its own. The slower the writes, the larger the batches.
+ * Writes items in batches, one batch at a time: items that arrive during a write form the next batch. The slower the
+ * writes, the larger the batches.
  */
 export class Batcher<Item, Result> {
   private readonly queue: Waiting<Item, Result>[] = []
@@ -33,7 +33,7 @@ export class Batcher<Item, Result> {
 
   constructor(private readonly options: BatcherOptions<Item, Result>) {}
 
-  /** Rejects with LogUnavailableError if too much waits already, the write failed, or it was closed. */
+  /** Rejects with LogUnavailableError if too many bytes wait, the write fails, or the batcher is closed. */
   add(item: Item): Promise<Result> {
     if (this.isClosed) return Promise.reject(new LogUnavailableError('the event log is closed'))
     const bytes = this.options.sizeOf(item)
@@ -47,14 +47,14 @@ export class Batcher<Item, Result> {
     return settle.promise
   }
 
-  /** Refuses what comes from now on; resolves once all that came before is settled. */
+  /** Rejects new items; resolves once all earlier ones are settled. */
   async close(): Promise<void> {
     this.isClosed = true
     await this.draining
   }
 
   private async drain(): Promise<void> {
-    // What else arrives in this turn of the event loop belongs to the first batch.
+    // Items that arrive in the same turn of the event loop belong to the first batch.
     await new Promise(setImmediate)
     while (this.queue.length > 0) await this.writeBatch(this.nextBatch())
     this.draining = null
@@ -78,7 +78,7 @@ export class Batcher<Item, Result> {
       const results = await this.options.write(batch.map(({ item }) => item))
       for (const [index, { settle }] of batch.entries()) {
         const result = results[index]
-        if (result === undefined) settle.reject(new LogUnavailableError('the event log gave no position'))
+        if (result === undefined) settle.reject(new LogUnavailableError('the event log returned no position'))
         else settle.resolve(result)
       }
     } catch (cause) {

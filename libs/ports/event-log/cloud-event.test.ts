@@ -1,8 +1,8 @@
 import Type from 'typebox'
-import { event, kind, type EventOf } from '#libs/domain/events/declare.js'
-import { created, deleted, minute } from '#libs/domain/inbox/inbox.test-support.js'
+import { codec, event, type EventOf } from '#libs/domain/events/declare.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
-import { EventCodec, type Recorded, inboxEventCodec } from './cloud-event.js'
+import { created, deleted, minute } from '#libs/domain/inbox/inbox.test-support.js'
+import { EventCodec, inboxEventCodec, type Recorded } from './cloud-event.js'
 import type { LogRecord } from './event-log.js'
 
 const about = {
@@ -24,7 +24,7 @@ function withData(data: string): LogRecord {
   return { ...good, value: Buffer.from(data) }
 }
 
-describe('a record that is no event this version knows', () => {
+describe('a record that this version can’t decode', () => {
   test.each([
     {
       what: 'a newer schema version',
@@ -33,16 +33,16 @@ describe('a record that is no event this version knows', () => {
       version: 2,
     },
     {
-      what: 'a type not heard of',
+      what: 'an unknown type',
       headers: { ce_type: 'mayfly.inbox.moved' },
       type: 'mayfly.inbox.moved',
       version: 1,
     },
-  ])('is told as newer: $what', ({ headers, type, version }) => {
+  ])('is newer: $what', ({ headers, type, version }) => {
     expect(inboxEventCodec.decode(withHeaders(headers))).toEqual({ kind: 'newer', type, version })
   })
 
-  it('is told as newer before its data is looked at', () => {
+  it('is newer whatever its data is', () => {
     const record = { ...withHeaders({ ce_schemaversion: '2' }), value: Buffer.from('{"not":"ours') }
     expect(inboxEventCodec.decode(record)).toMatchObject({ kind: 'newer' })
   })
@@ -57,7 +57,7 @@ describe('a record that is no event this version knows', () => {
     { what: 'no headers', record: { ...good, headers: {} }, reason: /unknown type ""/ },
     { what: 'no schema version', record: withHeaders({ ce_schemaversion: '' }), reason: /no schema version/ },
     { what: 'version 0', record: withHeaders({ ce_schemaversion: '0' }), reason: /no schema version: "0"/ },
-    { what: 'a version that is no number', record: withHeaders({ ce_schemaversion: 'x' }), reason: /"x"/ },
+    { what: 'a version that is not a number', record: withHeaders({ ce_schemaversion: 'x' }), reason: /"x"/ },
     { what: 'a broken id', record: withHeaders({ ce_id: 'evt_x' }), reason: /evt_x/ },
     { what: 'a broken account', record: withHeaders({ ce_accountid: 'inb_x' }), reason: /inb_x/ },
     { what: 'a broken key', record: withHeaders({ ce_keyid: 'key_x' }), reason: /key_x/ },
@@ -66,7 +66,7 @@ describe('a record that is no event this version knows', () => {
     { what: 'broken JSON', record: withData('{'), reason: /./ },
     { what: 'data of another shape', record: withData('[]'), reason: /does not fit the schema/ },
     {
-      what: 'a field too few',
+      what: 'a missing field',
       record: withData(JSON.stringify({ ...fields, key_id: undefined })),
       reason: /does not fit the schema/,
     },
@@ -76,7 +76,7 @@ describe('a record that is no event this version knows', () => {
       reason: /key_id/,
     },
     {
-      what: 'a time that is none',
+      what: 'an invalid time',
       record: withData(JSON.stringify({ ...fields, deleted_at: '2026-02-31' })),
       reason: /deleted_at/,
     },
@@ -85,7 +85,7 @@ describe('a record that is no event this version knows', () => {
     expect(decoded).toEqual({ kind: 'undecodable', reason: expect.stringMatching(reason) as unknown })
   })
 
-  it('takes data with a field more than it knows: within a version the log only adds', () => {
+  it('ignores unknown fields: within a version, fields may be added', () => {
     const record = withData(JSON.stringify({ ...fields, reason: 'tidied up' }))
     expect(inboxEventCodec.decode(record)).toMatchObject({
       kind: 'event',
@@ -94,8 +94,8 @@ describe('a record that is no event this version knows', () => {
   })
 })
 
-/** Version 1 wrote the name as one text. */
-const name = kind(
+/** In version 1 the name was one text. */
+const name = codec(
   Type.Union([Type.String(), Type.Object({ first: Type.String(), last: Type.String() })]),
   (value: { first: string; last: string }) => value,
   (data) => {
@@ -107,22 +107,22 @@ const name = kind(
 const RENAMED = { Renamed: event('test.renamed', { name }, { version: 2 }) }
 
 describe('a record of an older schema version', () => {
-  const codec = new EventCodec<EventOf<typeof RENAMED>>(RENAMED, () => 'key')
+  const events = new EventCodec<EventOf<typeof RENAMED>>(RENAMED, () => 'key')
   const recorded: Recorded<EventOf<typeof RENAMED>> = {
     ...about,
     event: { type: 'Renamed', name: { first: 'Ada', last: 'L' } },
   }
-  const current = codec.encode(recorded)
+  const current = events.encode(recorded)
 
-  it('is brought up to this one', () => {
+  it('is decoded as an event of the current version', () => {
     const headers = { ...current.headers, ce_schemaversion: '1' }
     const older = { headers, value: Buffer.from('{"name":"Ada L"}') }
-    expect(codec.decode(older)).toEqual({ kind: 'event', recorded })
+    expect(events.decode(older)).toEqual({ kind: 'event', recorded })
   })
 
-  it('comes out like one of this version, and one of the next version does not', () => {
-    expect(codec.decode(current)).toEqual({ kind: 'event', recorded })
+  it('is decoded like one of the current version, unlike one of the next version', () => {
+    expect(events.decode(current)).toEqual({ kind: 'event', recorded })
     const next = { ...current, headers: { ...current.headers, ce_schemaversion: '3' } }
-    expect(codec.decode(next)).toMatchObject({ kind: 'newer', version: 3 })
+    expect(events.decode(next)).toMatchObject({ kind: 'newer', version: 3 })
   })
 })

@@ -1,30 +1,32 @@
 import { Encoder } from 'cbor-x'
 import { Compile } from 'typebox/compile'
-import { object, readTime, type EventDeclaration, type EventOf } from '#libs/domain/events/declare.js'
-import { messageOf } from '#libs/runtime/errors.js'
-import { brand, type AccountId, type EventId, type KeyId } from '#libs/domain/ids/typeid.js'
-import type { LogRecord, LogAppender, Position } from './event-log.js'
 import { ACCOUNT_EVENTS, type AccountEvent } from '#libs/domain/account/events.js'
+import { object, parseTime, type EventDeclaration, type EventOf } from '#libs/domain/events/declare.js'
+import { mintId } from '#libs/domain/ids/mint.js'
+import { brand, type AccountId, type EventId, type KeyId } from '#libs/domain/ids/typeid.js'
 import { INBOX_EVENTS, type InboxEvent } from '#libs/domain/inbox/events.js'
 import { INBOX_KEY_EVENTS, type InboxKeyEvent } from '#libs/domain/inbox/key-events.js'
 import { USAGE_EVENTS, type UsageEvent } from '#libs/domain/usage/usage-events.js'
-import { WEBHOOK_EVENTS, type WebhookEvent } from '#libs/domain/webhook/webhook-events.js'
-import { mintId } from '#libs/domain/ids/mint.js'
+import { WEBHOOK_EVENTS, type WebhookEvent } from '#libs/domain/webhook/events.js'
+import { messageOf } from '#libs/runtime/errors.js'
+import type { LogAppender, LogRecord, Position } from './event-log.js'
 import type { LogTopic } from './topics.js'
 
-/**
- * An event and what is said about any: the attributes of CloudEvents 1.0, which stand as `ce_` headers in the
- * binary mode of its Kafka binding (sections 3.2 and 3.2.3).
+/*
+ * Events as records of the log: CloudEvents 1.0 in the binary mode of its Kafka binding, where attributes are `ce_`
+ * headers (sections 3.2 and 3.2.3). A codec for each topic, and the recorder that appends events.
  */
+
+/** An event with the attributes that every event has. */
 export interface Occurrence<Event> {
   id: EventId
   time: Date
-  /** What recorded it: `/mayfly/api`, `/mayfly/smtp`, `/mayfly/lifecycle`, `/mayfly/webhooks`, `/mayfly/projector`, `/mayfly/key-vault`. */
+  /** The role that recorded it: `/mayfly/api`, `/mayfly/smtp`, `/mayfly/lifecycle`, `/mayfly/webhooks`, `/mayfly/projector`, `/mayfly/key-vault`. */
   source: string
   event: Event
 }
 
-/** An event of an account's, and who caused it. */
+/** An event that belongs to an account, and the key that caused it. */
 export interface Recorded<Event> extends Occurrence<Event> {
   accountId: AccountId
   environment: string
@@ -33,77 +35,77 @@ export interface Recorded<Event> extends Occurrence<Event> {
 
 export type Decoded<Event, Recording = Recorded<Event>> =
   | { kind: 'event'; recorded: Recording }
-  /** Written by a newer version than this one: its consumer must be deployed first. */
+  /** Written by a newer version of Mayfly, which must be deployed to decode it. */
   | { kind: 'newer'; type: string; version: number }
   | { kind: 'undecodable'; reason: string }
 
-/** Begins the attribute `type` of every event. */
+/** The prefix of the attribute `type` of every event. */
 export const TYPE_PREFIX = 'mayfly.'
 
 type Declarations<Event extends { type: string }> = Readonly<Record<Event['type'], EventDeclaration>>
 
-/** Plain CBOR (RFC 8949), without the extensions of its encoder: any reader takes it. */
+/** Plain CBOR (RFC 8949), without the encoder's extensions, so that any decoder can read it. */
 const cbor = new Encoder({ useRecords: false, tagUint8Array: false, variableMapSize: true })
 
-/** Encodes and decodes the events of one topic, with the attributes that any event has. */
+/** Encodes and decodes the events of one topic, with the attributes that every event has. */
 export class OccurrenceCodec<Event extends { type: string }> {
-  readonly forms: readonly EventForm[]
-  private readonly byType: ReadonlyMap<string, EventForm>
-  private readonly byName: ReadonlyMap<string, EventForm>
+  readonly formats: readonly EventFormat[]
+  private readonly byType: ReadonlyMap<string, EventFormat>
+  private readonly byName: ReadonlyMap<string, EventFormat>
 
-  /** `keyOf` gives the record's key, which decides the partition, and the attribute `subject`. */
+  /** `keyOf` returns the record's key, which decides the partition and is the attribute `subject`. */
   constructor(
     declarations: Declarations<Event>,
     readonly keyOf: (event: Event) => string,
   ) {
-    this.forms = Object.entries<EventDeclaration>(declarations).map(([type, each]) => formOf(type, each))
-    this.byType = new Map(this.forms.map((form) => [form.type, form]))
-    this.byName = new Map(this.forms.map((form) => [form.name, form]))
+    this.formats = Object.entries<EventDeclaration>(declarations).map(([type, each]) => formatOf(type, each))
+    this.byType = new Map(this.formats.map((format) => [format.type, format]))
+    this.byName = new Map(this.formats.map((format) => [format.name, format]))
   }
 
   encode({ id, time, source, event }: Occurrence<Event>): LogRecord {
-    const form = this.byType.get(event.type)
-    if (form === undefined) throw new TypeError(`unknown event "${event.type}"`)
+    const format = this.byType.get(event.type)
+    if (format === undefined) throw new TypeError(`unknown event "${event.type}"`)
     const key = this.keyOf(event)
     return {
       key,
       headers: {
         ce_specversion: '1.0',
         ce_id: id,
-        ce_type: form.name,
+        ce_type: format.name,
         ce_source: source,
         ce_subject: key,
         ce_time: time.toISOString(),
-        ce_schemaversion: String(form.version),
-        'content-type': form.contentType,
+        ce_schemaversion: String(format.version),
+        'content-type': format.contentType,
       },
-      value: form.encode(event),
+      value: format.encode(event),
     }
   }
 
   decode({ headers, value }: Pick<LogRecord, 'headers' | 'value'>): Decoded<Event, Occurrence<Event>> {
     const type = headers.ce_type ?? ''
-    const form = this.byName.get(type)
+    const format = this.byName.get(type)
     const version = Number(headers.ce_schemaversion)
-    if (form === undefined) {
-      // A type of Mayfly's that this version does not know was written by a newer one.
+    if (format === undefined) {
+      // An unknown type with Mayfly's prefix was written by a newer version.
       if (type.startsWith(TYPE_PREFIX)) return { kind: 'newer', type, version }
       return { kind: 'undecodable', reason: `unknown type "${type}"` }
     }
     if (!Number.isInteger(version) || version < 1) {
       return { kind: 'undecodable', reason: `no schema version: "${headers.ce_schemaversion ?? ''}"` }
     }
-    if (version > form.version) return { kind: 'newer', type, version }
+    if (version > format.version) return { kind: 'newer', type, version }
     return orUndecodable(() => ({
       id: brand('evt', headers.ce_id ?? ''),
-      time: readTime(headers.ce_time),
+      time: parseTime(headers.ce_time),
       source: headers.ce_source ?? '',
-      event: form.decode(value) as Event,
+      event: format.decode(value) as Event,
     }))
   }
 }
 
-/** The same for events of accounts: with the attributes that say which account's, and who caused them. */
+/** The same for events of accounts, with attributes for the account and the key that caused the event. */
 export class EventCodec<Event extends { type: string }> extends OccurrenceCodec<Event> {
   override encode(recorded: Recorded<Event>): LogRecord {
     const { headers, ...record } = super.encode(recorded)
@@ -138,11 +140,11 @@ function orUndecodable<Recording>(
   }
 }
 
-type EventForm = ReturnType<typeof formOf>
+type EventFormat = ReturnType<typeof formatOf>
 
-/** How one type of event is written and read. */
-function formOf(type: string, { name, version, contentType, fields }: EventDeclaration) {
-  const { schema, write, read } = object(fields)
+/** How one type of event is encoded and decoded. */
+function formatOf(type: string, { name, version, contentType, fields }: EventDeclaration) {
+  const { schema, encode, decode } = object(fields)
   const validator = Compile(schema)
   const isCbor = contentType === 'application/cbor'
   return {
@@ -153,13 +155,13 @@ function formOf(type: string, { name, version, contentType, fields }: EventDecla
     contentType,
     schema,
     encode(event: object): Uint8Array {
-      const data = write(event as never)
+      const data = encode(event as never)
       return isCbor ? cbor.encode(data) : Buffer.from(JSON.stringify(data))
     },
-    /** Throws if the data does not fit the schema. */
+    /** Throws if the data does not match the schema. */
     decode(value: Uint8Array): object {
       const data: unknown = isCbor ? cbor.decode(value) : JSON.parse(asBuffer(value).toString())
-      if (validator.Check(data)) return { type, ...read(data) }
+      if (validator.Check(data)) return { type, ...decode(data) }
       const [error] = validator.Errors(data)
       throw new TypeError(
         `data does not fit the schema: ${error?.instancePath ?? ''} ${error?.message ?? ''}`,
@@ -168,7 +170,7 @@ function formOf(type: string, { name, version, contentType, fields }: EventDecla
   }
 }
 
-/** The same bytes, not copied. */
+/** A Buffer of the same memory, without a copy. */
 export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
@@ -179,7 +181,7 @@ export const webhookEventCodec = new EventCodec<WebhookEvent>(WEBHOOK_EVENTS, ({
 export const usageEventCodec = new EventCodec<UsageEvent>(USAGE_EVENTS, ({ keyId }) => keyId)
 export const inboxKeyEventCodec = new OccurrenceCodec<InboxKeyEvent>(INBOX_KEY_EVENTS, subjectOf)
 
-/** Key of the records that say which master key serves new inboxes. */
+/** The key of records that set the master key for new inboxes. */
 export const MASTER_KEY_SUBJECT = 'master-key'
 
 function subjectOf(event: InboxKeyEvent): string {
@@ -194,7 +196,7 @@ function subjectOf(event: InboxKeyEvent): string {
   }
 }
 
-/** How the events of each topic are written and read. */
+/** The codec of each topic. */
 export const CODECS = {
   'inbox-events': inboxEventCodec,
   'account-events': accountEventCodec,
@@ -203,12 +205,12 @@ export const CODECS = {
   'inbox-keys': inboxKeyEventCodec,
 } as const satisfies Record<LogTopic, object>
 
-/** Whom an event concerns and who caused it. */
+/** The account and environment of an event, and the key that caused it. */
 export type Attribution = Pick<Recorded<unknown>, 'accountId' | 'environment' | 'keyId'>
 
 export type DomainEvent = InboxEvent | AccountEvent | WebhookEvent
 
-/** Appends domain events to the log on behalf of one role. */
+/** Appends domain events to the log for one role. */
 export class Recorder {
   constructor(
     private readonly log: LogAppender,

@@ -1,11 +1,11 @@
 import { until } from '#test/harness/until.js'
-import { PARTITIONS, record, type EventLogHarness } from './event-log-harness.contract.js'
 import { appendTo, Arrivals, consumerOf } from './arrivals.contract.js'
+import { PARTITIONS, record, type EventLogHarness } from './event-log-harness.contract.js'
 import type { PartitionRange } from './event-log.js'
 import { partitionOf } from './topics.js'
 
 export function describeConsuming(made: () => EventLogHarness): void {
-  it('brings all records, those of a partition in order, each once', async () => {
+  it('delivers all records once, and those of a partition in order', async () => {
     const { log } = made()
     const arrivals = new Arrivals()
     const sent = Array.from({ length: 200 }, (_, n) => ({ key: `key-${n % 11}`, text: `${n}` }))
@@ -22,28 +22,28 @@ export function describeConsuming(made: () => EventLogHarness): void {
     }
   })
 
-  it('asks for each partition’s start with its range, and begins there', async () => {
+  it('requests the start position of each partition with its range, and starts there', async () => {
     const { log } = made()
     const arrivals = new Arrivals()
-    const asked: PartitionRange[] = []
+    const requested: PartitionRange[] = []
     const [, second = NaN] = await appendTo(log, 1, 'a', 'b', 'c')
     await appendTo(log, 2, 'd', 'e')
     const { partitions } = await log.topology('inbox-events')
     const consumer = await log.consume(
       consumerOf(arrivals, {
         startAt: (range) => {
-          asked.push(range)
+          requested.push(range)
           return Promise.resolve({ offset: range.partition === 1 ? second : range.first })
         },
       }),
     )
     await arrivals.until(() => arrivals.count >= 4)
     await consumer.stop()
-    expect(asked.sort((one, other) => one.partition - other.partition)).toEqual(partitions)
+    expect(requested.sort((one, other) => one.partition - other.partition)).toEqual(partitions)
     expect(arrivals.texts).toEqual([[], ['b', 'c'], ['d', 'e'], []])
   })
 
-  it('asks for a partition’s start again where it is told to, and goes on from there', async () => {
+  it('requests the start position again on restart, and continues from there', async () => {
     const { log } = made()
     const arrivals = new Arrivals()
     const [, second = NaN] = await appendTo(log, 1, 'a', 'b')
@@ -61,22 +61,22 @@ export function describeConsuming(made: () => EventLogHarness): void {
     expect(arrivals.texts[1]).toEqual(['a', 'b', 'b', 'c'])
   })
 
-  it('asks for a start again only behind the batch under way, and until it is told one', async () => {
+  it('requests the start position only after the batch in progress, and until it gets one', async () => {
     const { log } = made()
     const arrivals = new Arrivals()
     await appendTo(log, 1, 'a')
     const finish = Promise.withResolvers<undefined>()
-    let asked = 0
+    let requests = 0
     const consumer = await log.consume(
       consumerOf(arrivals, {
         startAt({ partition, first }) {
-          if (partition !== 1 || (asked += 1) !== 2) return Promise.resolve({ offset: first })
+          if (partition !== 1 || (requests += 1) !== 2) return Promise.resolve({ offset: first })
           arrivals.changed()
           return Promise.reject(new Error('not yet'))
         },
         async handle(batch) {
           arrivals.take(batch)
-          if (asked === 1 && batch.partition === 1) await finish.promise
+          if (requests === 1 && batch.partition === 1) await finish.promise
           return 'done'
         },
         onError: () => undefined,
@@ -84,57 +84,57 @@ export function describeConsuming(made: () => EventLogHarness): void {
     )
     await arrivals.until(() => arrivals.count >= 1)
     consumer.restart(1)
-    expect(asked).toBe(1)
+    expect(requests).toBe(1)
     finish.resolve(undefined)
     await arrivals.until(() => arrivals.count >= 2)
     await consumer.stop()
-    expect(asked).toBe(3)
+    expect(requests).toBe(3)
     expect(arrivals.texts[1]).toEqual(['a', 'a'])
   })
 
-  it('stops while it asks for a start, behind which there is nothing', async () => {
+  it('stops while it waits for a start position at the end', async () => {
     const { log } = made()
     const arrivals = new Arrivals()
     await appendTo(log, 1, 'a')
-    const asked = Promise.withResolvers<undefined>()
-    const told = Promise.withResolvers<undefined>()
+    const requested = Promise.withResolvers<undefined>()
+    const answer = Promise.withResolvers<undefined>()
     let isAgain = false
     const startAt = async ({ first, end }: PartitionRange) => {
       if (!isAgain) return { offset: first }
-      asked.resolve(undefined)
-      await told.promise
+      requested.resolve(undefined)
+      await answer.promise
       return { offset: end }
     }
     const consumer = await log.consume(consumerOf(arrivals, { startAt }))
     await arrivals.until(() => arrivals.count >= 1)
     isAgain = true
     consumer.restart(1)
-    await asked.promise
+    await requested.promise
     const stopped = consumer.stop()
-    told.resolve(undefined)
+    answer.resolve(undefined)
     await stopped
     expect(arrivals.count).toBe(1)
   })
 
-  it('asks for a start again while it is told one past the end, and begins at the first record if it is before that', async () => {
+  it('requests the start position again if it is past the end, and starts at the first record if it is before that', async () => {
     const { log } = made()
     const arrivals = new Arrivals()
     await appendTo(log, 1, 'a')
-    const told: number[] = []
+    const answers: number[] = []
     const startAt = ({ partition, first, end }: PartitionRange) => {
       if (partition !== 1) return Promise.resolve({ offset: end })
-      const offset = told.length === 0 ? end + 1 : first - 1
-      told.push(offset)
+      const offset = answers.length === 0 ? end + 1 : first - 1
+      answers.push(offset)
       return Promise.resolve({ offset })
     }
     const consumer = await log.consume(consumerOf(arrivals, { startAt }))
     await arrivals.until(() => arrivals.count >= 1)
     await consumer.stop()
     expect(arrivals.texts[1]).toEqual(['a'])
-    expect(told).toHaveLength(2)
+    expect(answers).toHaveLength(2)
   })
 
-  it('begins at a partition’s end where that is asked for', async () => {
+  it('can start at the end of a partition', async () => {
     const { log } = made()
     const arrivals = new Arrivals()
     await appendTo(log, 1, 'a', 'b')
@@ -146,7 +146,7 @@ export function describeConsuming(made: () => EventLogHarness): void {
     expect(arrivals.texts[1]).toEqual(['c'])
   })
 
-  it('goes on where the group has committed, after a stop and after a restart', async () => {
+  it('continues at the committed offset after a stop, and after the log is reopened', async () => {
     const harness = made()
     const next = async () => {
       const arrivals = new Arrivals()
@@ -164,7 +164,7 @@ export function describeConsuming(made: () => EventLogHarness): void {
     expect(await next()).toEqual(['c'])
   })
 
-  it('keeps one group’s place apart from another’s', async () => {
+  it('keeps the offsets of different groups apart', async () => {
     const { log } = made()
     await appendTo(log, 1, 'a', 'b')
     for (const group of ['one', 'other']) {
@@ -176,7 +176,7 @@ export function describeConsuming(made: () => EventLogHarness): void {
     }
   })
 
-  it('says how far it has come in each partition', async () => {
+  it('reports its position in each partition', async () => {
     const { log } = made()
     const arrivals = new Arrivals()
     const [, second = NaN] = await appendTo(log, 1, 'a', 'b')
@@ -204,16 +204,16 @@ export function describeConsuming(made: () => EventLogHarness): void {
     expect(consumer.positions()).toEqual([])
   })
 
-  it('stops once the batch under way is handled, which it tells to hurry, and brings no other', async () => {
+  it('stops after the batch in progress, whose signal it aborts, and delivers no other', async () => {
     const { log } = made()
     const arrivals = new Arrivals()
-    let told: AbortSignal | null = null
+    let received: AbortSignal | null = null
     const finish = Promise.withResolvers<undefined>()
     await appendTo(log, 1, 'a')
     const consumer = await log.consume(
       consumerOf(arrivals, {
         async handle(batch, signal) {
-          told = signal
+          received = signal
           arrivals.changed()
           await finish.promise
           arrivals.take(batch)
@@ -221,11 +221,11 @@ export function describeConsuming(made: () => EventLogHarness): void {
         },
       }),
     )
-    await arrivals.until(() => told !== null)
+    await arrivals.until(() => received !== null)
     await appendTo(log, 1, 'b')
     let isStopped = false
     const stopped = consumer.stop().then(() => (isStopped = true))
-    expect(told).toMatchObject({ aborted: true })
+    expect(received).toMatchObject({ aborted: true })
     expect(isStopped).toBe(false)
     finish.resolve(undefined)
     await stopped

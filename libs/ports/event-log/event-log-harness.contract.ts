@@ -1,10 +1,10 @@
 import type { EventLog, LogLayout, LogRecord, PartitionRange, StoredRecord } from './event-log.js'
-import { type SourceTopic, partitionOf } from './topics.js'
+import { partitionOf, type SourceTopic } from './topics.js'
 
-/** A log of its own for one test, with PARTITIONS of inbox-events. */
+/** A log for one test, with PARTITIONS partitions of inbox-events. */
 export interface EventLogHarness {
   log: EventLog
-  /** Closes the log and opens it again on what it stored. */
+  /** Closes the log and opens it again with its stored data. */
   reopen(): Promise<EventLog>
   close(): Promise<void>
 }
@@ -37,10 +37,10 @@ export async function recordsOf(log: EventLog, range: PartitionRange): Promise<S
   return records
 }
 
-/** A log's layout for tests of what only looks at one: asking it for anything else rejects or throws. */
+/** The layout of a log for tests, with only the given members. All other methods throw. */
 export function layoutOf(known: Partial<LogLayout>): LogLayout {
   const unknown = () => {
-    throw new Error('not known of this log')
+    throw new Error('unknown for this log')
   }
   return { logId: 'log', partitionCount: unknown, topology: unknown, ...known }
 }

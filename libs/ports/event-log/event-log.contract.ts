@@ -13,7 +13,7 @@ export function describeEventLog(name: string, make: () => Promise<EventLogHarne
     })
     afterEach(() => harness.close())
 
-    it('differs in identity from any other log', async () => {
+    it('has an id that no other log has', async () => {
       const other = await make()
       try {
         const [one, two] = await Promise.all([harness, other].map(({ log }) => log.topology('inbox-events')))

@@ -1,9 +1,9 @@
 import { UnavailableError } from '#libs/runtime/errors.js'
 import type { SourceTopic, TopicName } from './topics.js'
 
-/** A record as it stands on the log: CloudEvents attributes as headers, the event's data as the value. */
+/** A record of the log: CloudEvents attributes as headers, the event's data as the value. */
 export interface LogRecord {
-  /** Decides the partition; records with one key keep their order. */
+  /** Decides the partition. Records with the same key keep their order. */
   key: string
   headers: Readonly<Record<string, string>>
   value: Uint8Array
@@ -18,35 +18,35 @@ export interface Partition {
   partition: number
 }
 
-/** Where a record stands. Offsets of a partition grow, from 0, not necessarily without gaps. */
+/** The position of a record. Offsets of a partition increase from 0, possibly with gaps. */
 export interface Position extends Partition {
   offset: number
 }
 
-/** Where a consumer group goes on in a partition, with a note of its own. */
+/** The offset at which a consumer group continues in a partition, with a note for its own use. */
 export interface CommittedOffset extends Position {
   /** At most MAX_NOTE_BYTES of UTF-8; empty for none. */
   note: string
 }
 
-/** Kafka's own limit (`offset.metadata.max.bytes`) is 4,096 unless a broker is set otherwise. */
+/** Kafka's limit (`offset.metadata.max.bytes`) is 4,096 by default. */
 export const MAX_NOTE_BYTES = 3_500
 
-/** What a partition holds: offsets from `first` up to, not including, `end`. */
+/** The offsets that a partition holds, from `first` up to, not including, `end`. */
 export interface PartitionRange extends Partition {
   first: number
   end: number
 }
 
 export interface Topology {
-  /** Identifies this log: an emptied one under the same name has another id. */
+  /** Identifies the log. A log that was emptied and created again has another id. */
   logId: string
   partitions: PartitionRange[]
 }
 
 /**
- * Every record of the offsets from `from` up to, not including, `next`; none if the log has a gap there. A partition's
- * batches follow each other without a gap of their own.
+ * All records with offsets from `from` up to, not including, `next`; none if the log has a gap there. A batch starts
+ * where the previous batch of its partition ended.
  */
 export interface RecordBatch extends Partition {
   from: number
@@ -54,13 +54,13 @@ export interface RecordBatch extends Partition {
   records: readonly StoredRecord[]
 }
 
-/** What a handler made of a batch: handled all of it, or wants what begins at another offset. */
+/** The result of a handler: the batch is done, or the consumer must continue at another offset. */
 export type BatchOutcome = 'done' | { seekTo: number }
 
 /**
- * Where a consumer begins in a partition that it is given: at an offset of its own, or at the group's committed one
- * (the first record if there is none, or if the log does not hold it). What was handled is committed in the second case
- * only.
+ * Where a consumer starts in a partition that is assigned to it: at the given offset, or at the group's committed offset
+ * (the first record if there is none, or if the log no longer holds it). Only in the second case are handled batches
+ * committed.
  */
 export type StartPosition = { offset: number } | 'committed'
 
@@ -68,18 +68,18 @@ export interface ConsumerSpec {
   /** Consumers of one group share a topic's partitions. */
   group: string
   topic: TopicName
-  /** The most records of a batch, if the log can choose; Kafka's batches come as its brokers give them. */
+  /** Maximum records of a batch, if the log can choose. Kafka's batches are as large as its brokers make them. */
   batchRecords?: number | undefined
   /**
-   * Called each time that a partition is assigned to this consumer, also if another consumer had it in between: what was
-   * gathered from it before is void then. Called again after a pause if it rejects.
+   * Called whenever a partition is assigned to this consumer, even if another consumer had it in between, so that data
+   * gathered from it before is void. Called again after a pause if it rejects.
    */
   startAt(range: PartitionRange): Promise<StartPosition>
   /**
-   * Called for one batch of a partition at a time, for several partitions at once. Once it resolves, the effects of the
-   * batch are durable: the group's offset is then committed, with an empty note. If it rejects, the same records come
-   * again after a pause. The signal aborts when the partition is given to another consumer or the consumer is being
-   * stopped: the handler should then finish soon or reject.
+   * Called with one batch of a partition at a time, concurrently for several partitions. When it resolves, the effects of
+   * the batch must be durable: the group's offset is then committed, with an empty note. If it rejects, the same records
+   * are delivered again after a pause. The signal aborts when the partition is assigned to another consumer or the
+   * consumer is being stopped: the handler should then finish soon or reject.
    */
   handle(batch: RecordBatch, signal: AbortSignal): Promise<BatchOutcome>
   /** Called for each rejection, before the pause. */
@@ -89,9 +89,9 @@ export interface ConsumerSpec {
 export interface Consumer {
   readonly group: string
   readonly topic: TopicName
-  /** For each partition assigned to this consumer, the offset behind all that was handled; none once it is stopped. */
+  /** For each assigned partition, the offset after the last handled batch. Empty once the consumer is stopped. */
   positions(): Position[]
-  /** Asks for a partition's start position again, after the batch under way. Ignores partitions of other consumers. */
+  /** Requests a partition's start position again, after the batch in progress. Ignores unassigned partitions. */
   restart(partition: number): void
   /**
    * Commits offsets of this consumer's partitions for its group, all of them or none, also while a batch is being handled.
@@ -101,60 +101,60 @@ export interface Consumer {
    */
   commit(offsets: readonly CommittedOffset[]): Promise<void>
   /**
-   * Resolves once the batches under way are handled or given up and no other will come. After that, while the partitions
-   * are still assigned, `beforeLeaving` is called: the time to commit what was gathered. If it rejects, the consumer
-   * stops nevertheless, and `stop` rejects with the same error. Harmless to repeat: only the first call's
-   * `beforeLeaving` is called.
+   * Stops the consumer. Once the batches in progress have been handled or given up, while the partitions are still
+   * assigned, `beforeLeaving` is called, so that last offsets can be committed. If it rejects, the consumer stops
+   * nevertheless, and `stop` rejects with the same error. May be called again; only the first call's `beforeLeaving` is
+   * called.
    */
   stop(beforeLeaving?: () => Promise<void>): Promise<void>
 }
 
-/** What records events. */
+/** Appends records. */
 export interface LogAppender {
   /**
-   * Resolves with the record's position once it is durable; consumers see it from then on. Rejects with
-   * LogUnavailableError if it is not, or not known to be.
+   * Resolves with the record's position once it is durable; from then on consumers receive it. Rejects with
+   * LogUnavailableError if it is not, or may not be, durable.
    */
   append(topic: TopicName, record: LogRecord): Promise<Position>
 }
 
-/** What only asks where the log begins and ends. */
+/** The log's id, and the ranges of its partitions. */
 export interface LogLayout {
-  /** Identifies this log, as in its topology. */
+  /** Identifies the log, as in its topology. */
   readonly logId: string
-  /** The same for as long as the log exists: known also while the log is out of reach. */
+  /** Constant for the lifetime of the log, and known while the log is unavailable. */
   partitionCount(topic: TopicName): number
   topology(topic: TopicName): Promise<Topology>
 }
 
-/** What reads the log without a consumer group. */
+/** Reads the log without a consumer group. */
 export interface LogReader extends LogLayout {
   /** The records of a bounded range, in order, in batches. */
   read(range: PartitionRange): AsyncIterable<StoredRecord[]>
 }
 
-/** What follows the log in a consumer group. */
+/** Consumes the log in consumer groups. */
 export interface LogConsumers {
-  /** Those that are running in this process. */
+  /** The consumers that are running in this process. */
   readonly consumers: ReadonlySet<Consumer>
-  /** Resolves once the consumer's first partitions have been asked for their start positions. */
+  /** Resolves once the start positions of the consumer's first partitions are known. */
   consume(spec: ConsumerSpec): Promise<Consumer>
   /** The group's committed offsets in a topic, of the partitions that have one. */
   committed(group: string, topic: SourceTopic): Promise<CommittedOffset[]>
 }
 
-/** The log that everything else follows from. */
+/** The event log. */
 export interface EventLog extends LogAppender, LogReader, LogConsumers {
-  /** Waits for appends under way, stops the consumers and releases every resource. Harmless to repeat. */
+  /** Waits for appends in progress, stops the consumers and releases all resources. May be called again. */
   close(): Promise<void>
 }
 
-/** An offset was to be committed in a partition that is not assigned to the consumer. */
+/** A commit was requested for a partition that is not assigned to the consumer. */
 export class NotAssignedError extends Error {
   override readonly name = 'NotAssignedError'
 }
 
-/** The log did not take a record, or may have: it is out of reach, full, or closing. */
+/** The log is unavailable, full or closing. A record may nevertheless have been appended. */
 export class LogUnavailableError extends UnavailableError {
   override readonly name = 'LogUnavailableError'
 }

@@ -1,20 +1,20 @@
 import { CODECS } from './cloud-event.js'
 import { LOG_TOPICS, type LogTopic } from './topics.js'
 
-/** What another language's consumer must know of one type of event. */
+/** The schema of one type of event, for consumers in other languages. */
 export interface EventSchema {
   topic: LogTopic
   /** The attribute `type`. */
   type: string
   version: number
   contentType: string
-  /** Of the event's data. */
+  /** JSON Schema of the event's data. */
   schema: object
 }
 
-/** Every type of event, as the written schema (docs/events.md) must have it. */
+/** The schemas of all events, as in docs/events.md. */
 export const EVENT_SCHEMAS: readonly EventSchema[] = LOG_TOPICS.flatMap((topic) =>
-  CODECS[topic].forms.map(({ name: type, version, contentType, schema }) => ({
+  CODECS[topic].formats.map(({ name: type, version, contentType, schema }) => ({
     topic,
     type,
     version,
@@ -23,13 +23,13 @@ export const EVENT_SCHEMAS: readonly EventSchema[] = LOG_TOPICS.flatMap((topic) 
   })),
 )
 
-/** Without what JSON Schema does not know: the checks that are functions stand under keys with a tilde. */
+/** Removes typebox's checks that are functions, which are not JSON Schema: their keys start with a tilde. */
 function plain(schema: object): object {
   const text = JSON.stringify(schema, (key, value: unknown) => (key.startsWith('~') ? undefined : value))
   return JSON.parse(text) as object
 }
 
-/** The part of docs/events.md that follows from the code. */
+/** Renders the generated part of docs/events.md. */
 export function renderEventSchemas(): string {
   return EVENT_SCHEMAS.map(
     ({ topic, type, version, contentType, schema }) => `### ${type}

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { CODECS } from './cloud-event.js'
-import { EVENT_SCHEMAS } from './event-schemas.js'
 import type { LogRecord } from './event-log.js'
+import { EVENT_SCHEMAS } from './event-schemas.js'
 import type { LogTopic } from './topics.js'
 
-/** A record as it stands on logs, and its event: in JSON, `$date` holds a time and `$bytes` base64. */
+/** A record and its event. In the JSON file, `$date` is a time and `$bytes` is base64. */
 interface GoldenRecord {
   topic: LogTopic
   type: string
@@ -29,7 +29,7 @@ const about = {
 }
 const tenant = { accountId: idFromBytes('acc', Buffer.alloc(16, 1)), environment: 'staging', keyId: null }
 
-/** Events as they have been written since the first version: the bytes must not change. */
+/** Records as they have been written since the first version: their bytes must not change. */
 describe('golden records', () => {
   let records: GoldenRecord[]
 
@@ -38,13 +38,13 @@ describe('golden records', () => {
     records = JSON.parse(text, revive) as GoldenRecord[]
   })
 
-  it('hold every type of event', () => {
+  it('exist for every type of event', () => {
     expect([...new Set(records.map(({ type }) => type))].toSorted()).toEqual(
       EVENT_SCHEMAS.map(({ type }) => type).toSorted(),
     )
   })
 
-  it('are what their events are written as, byte by byte, and read as', () => {
+  it('are encoded byte for byte, and decoded to the same events', () => {
     for (const { topic, type, version, contentType, key, event, value } of records) {
       const codec: AnyCodec = CODECS[topic]
       const recorded = topic === 'inbox-keys' ? { ...about, event } : { ...about, ...tenant, event }

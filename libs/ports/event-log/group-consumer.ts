@@ -10,26 +10,24 @@ import {
 } from './event-log.js'
 import { PartitionLoop, type PartitionSource } from './partition-loop.js'
 
-/** What an engine does for the consumer of one topic in one group. */
+/** What an engine provides for the consumer of one topic in one group. */
 export interface GroupMembership {
   source(partition: number): PartitionSource
   /**
-   * Commits offsets, all of them or none. `requireAssigned` throws NotAssignedError if one of the partitions has been taken
-   * away, or assigned anew, since the commit was asked for.
+   * Commits offsets, all of them or none. `requireAssigned` throws NotAssignedError if one of the partitions has been
+   * revoked, or assigned again, since the commit was requested.
    */
   commit(offsets: readonly CommittedOffset[], requireAssigned: () => void): Promise<void>
-  /** Gives the partitions back; resolves once the group knows, or can't be reached. */
+  /** Leaves the group and its partitions. Resolves once the group knows, or can't be reached. */
   leave(): Promise<void>
 }
 
-/**
- * A consumer of one topic in one group: a loop for each partition that the engine assigns to it. The same on every engine.
- */
+/** A consumer of one topic in one group, for all engines. It runs a loop for each partition that is assigned to it. */
 export class GroupConsumer implements Consumer {
   readonly group: string
   readonly topic: ConsumerSpec['topic']
   private readonly loops = new Map<number, PartitionLoop>()
-  /** When the last loop of each partition has ended. */
+  /** For each partition, resolves when its last loop has ended. */
   private readonly ends = new Map<number, Promise<void>>()
   private readonly started = Promise.withResolvers<unknown>()
   private stopping: Promise<void> | null = null
@@ -46,7 +44,7 @@ export class GroupConsumer implements Consumer {
     this.whenStarted.catch(() => undefined)
   }
 
-  /** The partitions from now on. Those that stay go on; the others end. */
+  /** Sets the assigned partitions. Loops of partitions that stay assigned continue; the others end. */
   assign(partitions: readonly number[]): void {
     for (const partition of [...this.loops.keys()]) {
       if (!partitions.includes(partition)) this.revoke(partition)
@@ -63,8 +61,8 @@ export class GroupConsumer implements Consumer {
   }
 
   /**
-   * Another consumer may have had the partitions without this one's knowing. A loop that began at the committed offset has
-   * missed nothing by that; the others begin again.
+   * Called if another consumer may have had the partitions in between. Loops that start at the committed offset missed
+   * nothing; the others start again.
    */
   reassign(): void {
     for (const [partition, loop] of [...this.loops]) {
@@ -104,9 +102,9 @@ export class GroupConsumer implements Consumer {
   private async stopOnce(beforeLeaving: () => Promise<void>): Promise<void> {
     this.started.reject(new LogUnavailableError('the consumer was stopped before it had its partitions'))
     for (const loop of this.loops.values()) loop.end()
-    // Still a member: the last batches are handled and committed.
+    // The consumer is still a member of the group, so the last batches can be committed.
     await Promise.all([...this.loops.values()].map((loop) => loop.whenEnded))
-    // Its failure is the result of the `stop` that asked for it.
+    // If it fails, the first call of `stop` rejects.
     await Promise.allSettled([beforeLeaving()])
     await this.membership.leave()
     this.revokeAll()

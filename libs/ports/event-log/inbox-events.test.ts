@@ -1,4 +1,6 @@
 import fc from 'fast-check'
+import { anyAccountEvent } from '#libs/domain/account/account.test-support.js'
+import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import {
   anyId,
@@ -11,11 +13,9 @@ import {
   minute,
   received,
 } from '#libs/domain/inbox/inbox.test-support.js'
-import { anyAccountEvent } from '#libs/domain/account/account.test-support.js'
-import { idFromBytes } from '#libs/domain/ids/typeid.js'
-import type { DeliveryEvent } from '#libs/domain/webhook/webhook-events.js'
 import { anyDeliveryEvent, anyReplayEvent } from '#libs/domain/webhook/delivery.test-support.js'
-import { type Recorded, accountEventCodec, inboxEventCodec, webhookEventCodec } from './cloud-event.js'
+import type { DeliveryEvent } from '#libs/domain/webhook/events.js'
+import { accountEventCodec, inboxEventCodec, webhookEventCodec, type Recorded } from './cloud-event.js'
 
 function anyRecorded<Event>(event: fc.Arbitrary<Event>): fc.Arbitrary<Recorded<Event>> {
   return fc.record({
@@ -29,7 +29,7 @@ function anyRecorded<Event>(event: fc.Arbitrary<Event>): fc.Arbitrary<Recorded<E
   })
 }
 
-describe('every event comes back from its record as it was', () => {
+describe('every event is unchanged after encoding and decoding', () => {
   it('of an inbox', () => {
     fc.assert(
       fc.property(anyRecorded(anyInboxEvent), (recorded) => {
@@ -79,7 +79,7 @@ describe('every event comes back from its record as it was', () => {
   })
 })
 
-/** Bytes are compared by their class too. */
+/** toEqual compares the class of byte arrays too. */
 function withBuffer(event: DeliveryEvent): DeliveryEvent {
   if (!('answer' in event) || event.answer === null) return event
   return { ...event, answer: Buffer.from(event.answer) }
@@ -99,7 +99,7 @@ describe('the record of an event', () => {
     },
     { event: expired, type: 'mayfly.inbox.expired', contentType: 'application/json' },
     { event: deleted(minute(3)), type: 'mayfly.inbox.deleted', contentType: 'application/json' },
-  ])('$type has exactly the attributes of the envelope', ({ event, type, contentType }) => {
+  ])('$type has exactly the attributes of CloudEvents', ({ event, type, contentType }) => {
     const time = minute(5)
     const about = { id, time, source: '/mayfly/api', accountId, environment: 'staging', keyId }
     const record = inboxEventCodec.encode({ ...about, event })
@@ -119,13 +119,13 @@ describe('the record of an event', () => {
     })
   })
 
-  it('names no key where none caused it', () => {
+  it('has no key attribute if no key caused the event', () => {
     const about = { id, time: minute(5), source: '/mayfly/lifecycle', accountId, environment: 'staging' }
     const { headers } = inboxEventCodec.encode({ ...about, keyId: null, event: expired })
     expect(headers).not.toHaveProperty('ce_keyid')
   })
 
-  it('of an inbox from before there were passwords says that it has none', () => {
+  it('of an inbox that was created before passwords existed has none', () => {
     const about = { id, time: minute(5), source: '/mayfly/api', accountId, environment: 'staging', keyId }
     const { headers, value } = inboxEventCodec.encode({ ...about, event: created })
     const data = JSON.parse(Buffer.from(value).toString()) as Record<string, unknown>
@@ -148,7 +148,7 @@ describe('the record of an event', () => {
     },
   )
 
-  it('carries a mail once: a 1 MB mail costs little more than its bytes', () => {
+  it('is not much larger than the mail in it', () => {
     const sealed = Buffer.alloc(1 << 20, 7)
     const about = { id, time: minute(5), source: '/mayfly/smtp', accountId, environment: 'staging', keyId }
     const { value } = inboxEventCodec.encode({ ...about, event: { ...received(minute(1)), sealed } })

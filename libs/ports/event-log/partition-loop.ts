@@ -1,63 +1,67 @@
-import { GrowingPause } from '#libs/runtime/timing/waiting.js'
+import { Backoff } from '#libs/runtime/timing.js'
+import type { Decoded, Recorded } from './cloud-event.js'
 import type {
+  BatchOutcome,
   ConsumerSpec,
+  LogAppender,
   Partition,
   PartitionRange,
   Position,
   RecordBatch,
-  BatchOutcome,
   StoredRecord,
-  LogAppender,
 } from './event-log.js'
-import type { Decoded, Recorded } from './cloud-event.js'
 import { deadLetterOf, partitionOf } from './topics.js'
 
-/** What an engine gives of one partition to the loop that handles it. */
+/*
+ * Consuming one partition: the loop that fetches, handles and commits batches; the decoding of a batch; and dead letters.
+ */
+
+/** What an engine provides of one partition for its loop. */
 export interface PartitionSource {
   range(): Promise<PartitionRange>
   /** The group's committed offset; null if there is none. */
   committed(): Promise<number | null>
   commit(offset: number): Promise<void>
   /**
-   * Resolves with what follows an offset, once there is anything; with 'out-of-range' if the log does not hold the
+   * Resolves with the records from an offset on, once there are any; with 'out-of-range' if the log does not hold the
    * offset; with null if the signal aborts first.
    */
   next(offset: number, signal: AbortSignal): Promise<FollowingRecords | 'out-of-range' | null>
-  /** No more will be asked for. */
+  /** Called when the loop has ended. */
   close(): void
 }
 
 export type FollowingRecords = Pick<RecordBatch, 'next' | 'records'>
 
-const RETRY = { firstMs: 100, mostMs: 5_000 }
+const RETRY = { firstMs: 100, maxMs: 5_000 }
 
 /**
- * Handles one partition for as long as it is assigned to a consumer: asks for its start position, then handles batch
- * after batch, in order, and commits the offset behind each if the start position was the committed one. Whatever fails is
- * tried again after a growing pause.
+ * Handles one partition while it is assigned to a consumer: requests its start position, then handles batch after batch,
+ * in order, and commits the offset after each one if it started at the committed offset. Failures are retried with
+ * backoff.
  */
 export class PartitionLoop {
-  /** The offset behind all that was handled. */
+  /** The offset after the last handled batch. */
   private offset = 0
-  /** Fetched, and not handled yet. */
+  /** Fetched but not handled yet. */
   private batch: RecordBatch | null = null
-  private mustLocate = true
-  private mustCommit = false
+  private needsStart = true
+  private needsCommit = false
   private isRevoked = false
   private startsAtCommitted = false
   private hasStart = false
   private readonly started = Promise.withResolvers<undefined>()
   private readonly ending = new AbortController()
-  /** Ends the wait for records. */
+  /** Aborts the wait for records. */
   private interrupting = new AbortController()
-  private readonly retry = new GrowingPause(RETRY)
+  private readonly retry = new Backoff(RETRY)
 
   /** Resolves once the start position is known, or the loop has ended before that. */
   readonly whenStarted: Promise<unknown> = this.started.promise
-  /** Resolves once nothing of the partition is being handled, and nothing more will be. */
+  /** Resolves once no batch is being handled and no other will be. */
   readonly whenEnded: Promise<void>
 
-  /** `after` is the end of the loop before this one, which may still be handling a batch of the same partition. */
+  /** `after` is the end of the partition's previous loop, which may still be handling a batch. */
   constructor(
     private readonly spec: Pick<ConsumerSpec, 'startAt' | 'handle' | 'onError'>,
     private readonly partition: Partition,
@@ -73,24 +77,24 @@ export class PartitionLoop {
     return this.hasStart ? { topic, partition, offset: this.offset } : null
   }
 
-  /** Whether the consumer itself, not the group's committed offset, says where the partition begins. */
+  /** Whether the consumer chose the start position, instead of the group's committed offset. */
   get hasOwnStart(): boolean {
     return !this.startsAtCommitted
   }
 
-  /** Asks for the start position again, after the batch under way. */
+  /** Requests the start position again, after the batch in progress. */
   restart(): void {
-    this.mustLocate = true
+    this.needsStart = true
     this.interrupting.abort()
   }
 
-  /** Ends the loop after the batch under way, whose handler is told to finish. */
+  /** Ends the loop after the batch in progress, whose signal it aborts. */
   end(): void {
     this.ending.abort()
     this.interrupting.abort()
   }
 
-  /** Ends the loop and commits nothing more: another consumer may have the partition already. */
+  /** Ends the loop without further commits: another consumer may already have the partition. */
   revoke(): void {
     this.isRevoked = true
     this.end()
@@ -102,7 +106,7 @@ export class PartitionLoop {
       try {
         await this.step(signal)
       } catch (error) {
-        // A handler that was told to finish may give up: the records come to the partition's next consumer.
+        // An aborted handler may reject: the partition's next consumer receives the records.
         if (this.hasEnded()) break
         this.spec.onError(error, this.partition)
         await this.retry.wait(signal)
@@ -113,20 +117,20 @@ export class PartitionLoop {
   }
 
   private async step(signal: AbortSignal): Promise<void> {
-    while (this.mustLocate) await this.locate()
-    if (this.mustCommit) await this.commit()
+    while (this.needsStart) await this.locate()
+    if (this.needsCommit) await this.commit()
     this.batch ??= await this.fetch(signal)
     if (this.batch === null) return
     const outcome = await this.spec.handle(this.batch, signal)
     this.offset = outcome === 'done' ? this.batch.next : outcome.seekTo
     this.batch = null
-    this.mustCommit = this.startsAtCommitted
-    if (this.mustCommit) await this.commit()
+    this.needsCommit = this.startsAtCommitted
+    if (this.needsCommit) await this.commit()
     this.retry.reset()
   }
 
   private async locate(): Promise<void> {
-    this.mustLocate = false
+    this.needsStart = false
     try {
       const range = await this.source.range()
       const start = await this.spec.startAt(range)
@@ -134,29 +138,29 @@ export class PartitionLoop {
       this.offset =
         start === 'committed' ? await this.committedIn(range) : Math.max(start.offset, range.first)
     } catch (error) {
-      this.mustLocate = true
+      this.needsStart = true
       throw error
     }
     this.batch = null
-    this.mustCommit = false
+    this.needsCommit = false
     this.hasStart = true
     this.started.resolve(undefined)
   }
 
-  /** The first offset of the range if it does not hold the committed one. */
+  /** The committed offset, or the first one of the range if the range does not contain it. */
   private async committedIn({ first, end }: PartitionRange): Promise<number> {
     const committed = await this.source.committed()
     return committed !== null && committed >= first && committed <= end ? committed : first
   }
 
-  /** Null if there is nothing to handle yet: the loop ends, or asks for its start position again. */
+  /** Null if there is nothing to handle: the loop ends, or must request its start position again. */
   private async fetch(signal: AbortSignal): Promise<RecordBatch | null> {
     if (this.hasEnded()) return null
     this.interrupting = new AbortController()
     const following = await this.source.next(this.offset, this.interrupting.signal)
     if (following === null || this.hasEnded()) return null
     if (following === 'out-of-range') {
-      this.mustLocate = true
+      this.needsStart = true
       await this.retry.wait(signal)
       return null
     }
@@ -165,7 +169,7 @@ export class PartitionLoop {
 
   private async commit(): Promise<void> {
     if (!this.isRevoked) await this.source.commit(this.offset)
-    this.mustCommit = false
+    this.needsCommit = false
   }
 
   private hasEnded(): boolean {
@@ -176,13 +180,13 @@ export class PartitionLoop {
 export interface DecodedBatch<Event, Recording = Recorded<Event>> {
   events: { offset: number; recorded: Recording }[]
   undecodable: { record: StoredRecord; reason: string }[]
-  /** What the batch holds of the offsets up to, not including, this one is among the events, or undecodable. */
+  /** The offset up to which, not including, the records of the batch are among the events or undecodable. */
   next: number
-  /** What to answer the log once all of it is done. */
+  /** The handler's result once everything is done. */
   outcome: BatchOutcome
 }
 
-/** A record that a newer version wrote stops its partition until this one is deployed anew. */
+/** A record of a newer version stops its partition until that version is deployed. */
 export class NewerSchemaError extends Error {
   override readonly name = 'NewerSchemaError'
 
@@ -196,21 +200,21 @@ export class NewerSchemaError extends Error {
 
 interface BatchCodec<Event, Recording> {
   decode(record: StoredRecord): Decoded<Event, Recording>
-  /** The key that an event's record has. */
+  /** The record key of an event. */
   keyOf(event: Event): string
 }
 
-/** A reason may quote a record that something else wrote. */
+/** A reason may quote parts of a record that another program wrote. */
 const MAX_REASON_CHARS = 500
-const MISPLACED = 'it stands under a key, or in a partition, that is not its own'
+const MISPLACED = 'its key or partition is not the one of its event'
 
-/** Consumers in one process may be given the same records: the first one decodes them for all. */
+/** Consumers in the same process may receive the same records: the first one decodes them for all. */
 const decodedRecords = new WeakMap<StoredRecord, unknown>()
 
 /**
- * The events of a batch, in order, up to the first one that a newer version wrote; throws NewerSchemaError if the batch
- * begins with that. A record under another key than its event's, or in another partition than its key's, counts as
- * undecodable: its order among the events of its subject is unknown. `partitions` is how many the topic has.
+ * Decodes the events of a batch, in order, up to the first one that a newer version wrote. Throws NewerSchemaError if the
+ * batch starts with that one. A record whose key or partition is not that of its event counts as undecodable, since its
+ * order among the events of its subject is unknown. `partitions` is the number of partitions of the topic.
  */
 export function decodeBatch<Event, Recording extends { event: Event } = Recorded<Event>>(
   codec: BatchCodec<Event, Recording>,
@@ -253,8 +257,8 @@ function decodeInPlace<Event, Recording extends { event: Event }>(
 }
 
 /**
- * Appends a copy of a record that can't be decoded to `<topic>.dead-letter`, with the reason and where it stands.
- * Resolves once the copy is durable. Rejects as `append` does.
+ * Appends a copy of an undecodable record to `<topic>.dead-letter`, with the reason and its position. Resolves once the
+ * copy is durable. Rejects as `append` does.
  */
 export async function appendDeadLetter(
   log: LogAppender,

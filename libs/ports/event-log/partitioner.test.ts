@@ -1,7 +1,7 @@
 import { murmur2, partitionOf } from './topics.js'
 
 describe('partitioner', () => {
-  // Vectors of Kafka's own UtilsTest.testMurmur2.
+  // Test vectors from Kafka's UtilsTest.testMurmur2.
   test.each([
     ['21', -973932308],
     ['foobar', -790332482],
@@ -13,7 +13,7 @@ describe('partitioner', () => {
     expect(murmur2(Buffer.from(key))).toBe(hash)
   })
 
-  it('gives every key one partition within range', () => {
+  it('assigns every key a partition within the range', () => {
     const seen = new Set(Array.from({ length: 1000 }, (_, n) => partitionOf(`inb_${n}`, 24)))
     expect([...seen].sort((a, b) => a - b)).toEqual(Array.from({ length: 24 }, (_, n) => n))
   })

@@ -1,12 +1,12 @@
 import fc from 'fast-check'
-import { anyRegistrationEvent } from '#libs/domain/webhook/webhook.test-support.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
+import { anyRegistrationEvent } from '#libs/domain/webhook/webhook.test-support.js'
 import { accountEventCodec } from './cloud-event.js'
 
 const accountId = idFromBytes('acc', Buffer.alloc(16, 1))
 
 describe('an event of a webhook', () => {
-  it('comes back from the log as it went there, under the key of its account', () => {
+  it('is unchanged after encoding and decoding, with its account as the record key', () => {
     fc.assert(
       fc.property(anyRegistrationEvent(fc.constant(accountId)), (event) => {
         const attributes = { accountId, environment: 'staging', keyId: null, source: '/mayfly/api' }
@@ -42,7 +42,7 @@ describe('an event of a webhook', () => {
       name: 'mayfly.webhook.changed',
       data: { url: 'https://ci.example/mail?token=1', changed_at: '2026-01-01T00:00:00.000Z' },
     },
-  ])('is read with its URL as text, as $what was written before URLs were sealed', ({ name, data }) => {
+  ])('may have a plain URL, as $what that was recorded before URLs were sealed', ({ name, data }) => {
     const webhookId = idFromBytes('whk', Buffer.alloc(16, 3))
     const record = accountEventCodec.encode({
       ...{ accountId, environment: 'staging', keyId: null, source: '/mayfly/api' },

@@ -1,34 +1,34 @@
-import { textOf, type EventLogHarness } from './event-log-harness.contract.js'
 import { appendTo, Arrivals, consumerOf } from './arrivals.contract.js'
+import { textOf, type EventLogHarness } from './event-log-harness.contract.js'
 
 export function describeRetrying(made: () => EventLogHarness): void {
-  it('brings the same records again where the handler rejects, and tells of it', async () => {
+  it('delivers the same records again if the handler rejects, and reports the error', async () => {
     const { log } = made()
     const arrivals = new Arrivals()
     const failure = new Error('the views are out of reach')
-    const told: unknown[] = []
-    const offered: string[] = []
+    const errors: unknown[] = []
+    const delivered: string[] = []
     await appendTo(log, 1, 'a', 'b')
     const consumer = await log.consume(
       consumerOf(arrivals, {
         handle(batch) {
-          offered.push(batch.records.map(textOf).join(''))
-          if (told.length < 2) return Promise.reject(failure)
+          delivered.push(batch.records.map(textOf).join(''))
+          if (errors.length < 2) return Promise.reject(failure)
           arrivals.take(batch)
           return Promise.resolve('done')
         },
-        onError: (error, { topic, partition }) => told.push({ error, topic, partition }),
+        onError: (error, { topic, partition }) => errors.push({ error, topic, partition }),
       }),
     )
     await arrivals.until(() => arrivals.count >= 2)
     await consumer.stop()
     const expected = { error: failure, topic: 'inbox-events', partition: 1 }
-    expect(told).toEqual([expected, expected])
-    expect(offered.slice(0, 3).map((texts) => texts[0])).toEqual(['a', 'a', 'a'])
+    expect(errors).toEqual([expected, expected])
+    expect(delivered.slice(0, 3).map((texts) => texts[0])).toEqual(['a', 'a', 'a'])
     expect(arrivals.texts[1]).toEqual(['a', 'b'])
   })
 
-  it('commits nothing of what was not handled', async () => {
+  it('does not commit batches that were not handled', async () => {
     const { log } = made()
     const [failing, working] = [new Arrivals(), new Arrivals()]
     let failures = 0
@@ -53,7 +53,7 @@ export function describeRetrying(made: () => EventLogHarness): void {
   it.each([
     { to: 0, expected: ['a', 'b', 'c', 'a', 'b', 'c'] },
     { to: 1, expected: ['a', 'b', 'c', 'b', 'c'] },
-  ])('goes back where the handler seeks to record $to', async ({ to, expected }) => {
+  ])('seeks back to record $to if the handler requests it', async ({ to, expected }) => {
     const { log } = made()
     const arrivals = new Arrivals()
     const offsets = await appendTo(log, 1, 'a', 'b', 'c')
@@ -73,17 +73,17 @@ export function describeRetrying(made: () => EventLogHarness): void {
     expect(arrivals.texts[1]).toEqual(expected)
   })
 
-  it('goes on with other partitions while the handler of one waits, which has one batch at a time', async () => {
+  it('handles other partitions while one is blocked, and one batch of a partition at a time', async () => {
     const { log } = made()
     const arrivals = new Arrivals()
     const blocked = Promise.withResolvers<undefined>()
-    let underWay = 0
+    let inProgress = 0
     await appendTo(log, 1, 'blocked')
     const consumer = await log.consume(
       consumerOf(arrivals, {
         async handle(batch) {
           if (batch.partition === 1) {
-            underWay += 1
+            inProgress += 1
             arrivals.changed()
             await blocked.promise
           }
@@ -92,11 +92,11 @@ export function describeRetrying(made: () => EventLogHarness): void {
         },
       }),
     )
-    await arrivals.until(() => underWay === 1)
+    await arrivals.until(() => inProgress === 1)
     await appendTo(log, 1, 'next')
     await Promise.all([0, 2, 3].map((partition) => appendTo(log, partition, 'free')))
     await arrivals.until(() => arrivals.count >= 3)
-    expect(underWay).toBe(1)
+    expect(inProgress).toBe(1)
     expect(arrivals.texts).toEqual([['free'], [], ['free'], ['free']])
     blocked.resolve(undefined)
     await arrivals.until(() => arrivals.count >= 5)

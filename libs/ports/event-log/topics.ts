@@ -3,10 +3,10 @@ export type SourceTopic = (typeof SOURCE_TOPICS)[number]
 export type LogTopic = SourceTopic | 'inbox-keys'
 export type TopicName = LogTopic | `${LogTopic}.dead-letter`
 
-/** Topics of events that views are made of. */
+/** Topics that the views are computed from. */
 export const VIEWED_TOPICS = ['inbox-events', 'account-events', 'webhook-events'] as const
 
-/** Topics of events, which consumers follow. */
+/** Topics that consumer groups read. */
 export const SOURCE_TOPICS = [...VIEWED_TOPICS, 'usage-events'] as const
 
 export const LOG_TOPICS: readonly LogTopic[] = [...SOURCE_TOPICS, 'inbox-keys']
@@ -22,16 +22,16 @@ export function isDeadLetter(topic: TopicName): topic is `${LogTopic}.dead-lette
 }
 
 /**
- * Inbox keys are in the same partition as their inbox's events. All account events keep one order, and dead letters have
- * no order to keep, so that one partition is enough for each.
+ * Inbox keys are in the same partition as their inbox's events. Account events are in one partition, so that all of them
+ * are in order. Dead letters need no order, so one partition is enough.
  */
 export function partitionCount(topic: TopicName, partitions: number): number {
   return topic === 'account-events' || isDeadLetter(topic) ? 1 : partitions
 }
 
 /**
- * The partition that a key belongs to: Kafka's default partitioner, murmur2 of the key's UTF-8 bytes, so that
- * every client in every language agrees (org.apache.kafka.common.utils.Utils.murmur2).
+ * The partition of a key, according to Kafka's default partitioner: murmur2 of the key's UTF-8 bytes. Clients in every
+ * language agree on it (org.apache.kafka.common.utils.Utils.murmur2).
  */
 export function partitionOf(key: string, partitions: number): number {
   return (murmur2(Buffer.from(key)) & 0x7fffffff) % partitions
@@ -41,7 +41,7 @@ const SEED = 0x9747b28c
 const M = 0x5bd1e995
 const R = 24
 
-/** A signed 32 bit integer. */
+/** Returns a signed 32-bit integer. */
 export function murmur2(bytes: Buffer): number {
   let hash = SEED ^ bytes.length
   const tail = bytes.length & ~3

@@ -4,9 +4,9 @@ import { SEED_BYTES, type IdempotencyStore, type Repeatable, type Run } from './
 
 export interface IdempotencyStoreHarness {
   one: IdempotencyStore
-  /** Of another process, or the same where one process alone may use the store. */
+  /** The store of another process; the same object if only one process may use the store. */
   other: IdempotencyStore
-  /** What a process finds that comes after the one that had `one` was killed. */
+  /** Opens the store as a new process would after the process that had `one` was killed. */
   reopen(): Promise<IdempotencyStore>
   close(): Promise<void>
 }
@@ -42,7 +42,7 @@ export function describeIdempotencyStore(
     const another = () => ({ ...request, fingerprint: 'another' })
     const answer = Buffer.from([0, 1, 2, 255, 254])
 
-    it('runs a request once, and gives its answer from then on', async () => {
+    it('runs a request once, and returns its answer from then on', async () => {
       await begin()
       const earliest = Date.now()
       const run = await mustRun()
@@ -61,7 +61,7 @@ export function describeIdempotencyStore(
       await mustBeStored(await harness.reopen())
     })
 
-    it('tells another request under the same id, at any time', async () => {
+    it('reports a different request with the same id, at any time', async () => {
       await begin()
       const reused = { state: 'reused', fingerprint: 'this' }
       const run = await mustRun()
@@ -72,7 +72,7 @@ export function describeIdempotencyStore(
       expect(await harness.other.reserve(another())).toEqual(reused)
     })
 
-    it('runs one alone of many at once, and other requests beside it', async () => {
+    it('runs one of many concurrent repeats, and other requests at the same time', async () => {
       await begin()
       const reserved = await Promise.all(
         Array.from({ length: 20 }, (_, index) =>
@@ -81,12 +81,12 @@ export function describeIdempotencyStore(
       )
       expect(reserved.filter(({ state }) => state === 'run')).toHaveLength(1)
       expect(reserved.filter(({ state }) => state === 'in-use')).toHaveLength(19)
-      const beside = await mustRun(harness.one, { ...request, id: randomUUID() })
+      const unrelated = await mustRun(harness.one, { ...request, id: randomUUID() })
       const [run] = reserved.flatMap((each) => (each.state === 'run' ? [each.run] : []))
-      expect(beside.seed).not.toEqual(run?.seed)
+      expect(unrelated.seed).not.toEqual(run?.seed)
     })
 
-    it('gives the same seed and time again where a run was released to be resumed', async () => {
+    it('returns the same seed and time if a run was released to be resumed', async () => {
       await begin()
       const first = await mustRun()
       await harness.one.release(first, 'resumable')
@@ -95,7 +95,7 @@ export function describeIdempotencyStore(
       expect(second.token).not.toBe(first.token)
     })
 
-    it('knows nothing any more of a run that was undone', async () => {
+    it('forgets a run that was undone', async () => {
       await begin()
       const first = await mustRun()
       await harness.one.release(first, 'undone')
@@ -103,7 +103,7 @@ export function describeIdempotencyStore(
       expect(second.seed).not.toEqual(first.seed)
     })
 
-    it('lets a request run again once its lease is over, and does not hear the late run', async () => {
+    it('lets a request run again after its lease, and ignores the late run', async () => {
       await begin(SHORT_LEASE)
       const dead = await mustRun()
       const successor = await until('the lease to end', async () => {
@@ -120,7 +120,7 @@ export function describeIdempotencyStore(
       expect(await harness.one.reserve(request)).toMatchObject({ state: 'stored' })
     })
 
-    it('keeps others out for as long as the lease is renewed', async () => {
+    it('excludes other runs while the lease is renewed', async () => {
       await begin(SHORT_LEASE)
       const run = await mustRun()
       const endsAt = performance.now() + 3 * SHORT_LEASE.leaseMs
@@ -131,7 +131,7 @@ export function describeIdempotencyStore(
       })
     })
 
-    it('lets a request run again, with the same seed, whose process was killed', async () => {
+    it('lets a request whose process was killed run again with the same seed', async () => {
       await begin({ ...LASTING, leaseMs: 1_000 })
       const dead = await mustRun()
       const store = await harness.reopen()
@@ -142,7 +142,7 @@ export function describeIdempotencyStore(
       expect({ ...successor, token: '' }).toEqual({ ...dead, token: '' })
     })
 
-    it('forgets answers once they were kept for as long as is said', async () => {
+    it('deletes answers after their retention', async () => {
       await begin({ ...LASTING, keptMs: 300 })
       const first = await mustRun()
       const finishedAt = performance.now()

@@ -2,20 +2,20 @@ import { UnavailableError } from '#libs/runtime/errors.js'
 
 /** A request that its client may send again. */
 export interface Repeatable {
-  /** A digest of the client and of the name that it gave the request. */
+  /** A digest of the client and the request's Idempotency-Key. */
   id: string
-  /** The same for the same request, of at most 200 characters. */
+  /** The same for the same request; at most 200 characters. */
   fingerprint: string
 }
 
-/** One run of a request. Another run of it has the same seed and time, and so generates the same ids and secrets. */
+/** One run of a request. A later run of it has the same seed and time, and so generates the same ids and secrets. */
 export interface Run {
   id: string
-  /** Of this run only: a run that has lost its lease to another can't change anything. */
+  /** Identifies the run: a run that has lost its lease to another run can't change anything. */
   token: string
   /** 32 random bytes. */
   seed: Uint8Array
-  /** When the request first came, in milliseconds since 1970. */
+  /** When the request first arrived, in milliseconds since 1970. */
   firstAtMs: number
 }
 
@@ -28,20 +28,20 @@ export type Reservation =
   | { state: 'stored'; answer: Uint8Array }
 
 /**
- * The outcomes of requests that may be sent again. Every method rejects with IdempotencyUnavailableError if the store
- * can't be reached or is full; the change may have been made nevertheless.
+ * The answers of requests that may be repeated. All methods reject with IdempotencyUnavailableError if the store is
+ * unavailable or full; a change may have been made nevertheless.
  */
 export interface IdempotencyStore {
-  /** How long a run that does not renew its lease excludes others. */
+  /** How long a run excludes others without renewing its lease. */
   readonly leaseMs: number
-  /** Resolves once a run that begins is durable. Of many concurrent calls, one gets to run. */
+  /** Resolves once the new run, if any, is durable. Only one of many concurrent calls starts a run. */
   reserve(request: Repeatable): Promise<Reservation>
-  /** Renews the lease of a run, unless another run has it by now. */
+  /** Renews the lease of a run, unless another run has taken over. */
   renew(run: Run): Promise<void>
-  /** Ends a run; resolves once its answer is durable. Repeats are given that answer from then on. */
+  /** Ends a run; resolves once its answer is durable. Repeats get that answer from then on. */
   finish(run: Run, answer: Uint8Array): Promise<void>
-  /** Ends a run without an answer: `resumable`, and the next has the same seed; or `undone`, as if it never ran. */
-  release(run: Run, left: 'resumable' | 'undone'): Promise<void>
+  /** Ends a run without an answer: `resumable` keeps the seed for the next run, `undone` forgets the run. */
+  release(run: Run, state: 'resumable' | 'undone'): Promise<void>
   close(): Promise<void>
 }
 
@@ -51,8 +51,8 @@ export class IdempotencyUnavailableError extends UnavailableError {
 
 export const SEED_BYTES = 32
 
-/** A run that does not renew its lease for so long has died. */
+/** A run that has not renewed its lease for this long is considered dead. */
 export const LEASE_MS = 10_000
 
-/** How long an answer is kept, and a request without one can be completed. */
+/** How long an answer is kept, and a request without an answer can be resumed. */
 export const KEPT_MS = 86_400_000

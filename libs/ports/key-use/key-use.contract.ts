@@ -1,10 +1,10 @@
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { until } from '#test/harness/until.js'
-import { GatheredKeyUse, type KeyUseStore } from './key-use.js'
+import { KeyUse, type KeyUseStore } from './key-use.js'
 
 export interface KeyUseHarness {
   store: KeyUseStore
-  /** Another process's view of the same. */
+  /** The same store as another process sees it. */
   other: KeyUseStore
   close(): Promise<void>
 }
@@ -27,8 +27,8 @@ export function describeKeyUse(name: string, make: () => Promise<KeyUseHarness> 
     })
     afterEach(() => harness.close())
 
-    it('shows a use at once where it was noticed, and to others once it is stored', async () => {
-      const use = new GatheredKeyUse(harness.store, fail, 1)
+    it('shows a use at once in the process that noticed it, and to others once it is stored', async () => {
+      const use = new KeyUse(harness.store, fail, 1)
       use.touch(one, minute(1))
       expect(await use.lastUsedAt([one, never])).toEqual(new Map([[one, minute(1)]]))
       await until('the use to be stored', async () => (await harness.other.get([one])).size === 1)
@@ -37,8 +37,8 @@ export function describeKeyUse(name: string, make: () => Promise<KeyUseHarness> 
       expect(await use.lastUsedAt([one])).toEqual(new Map([[one, minute(1)]]))
     })
 
-    it('stores what was noticed when it is closed', async () => {
-      const use = new GatheredKeyUse(harness.store, fail, NEVER_MS)
+    it('stores pending uses when it is closed', async () => {
+      const use = new KeyUse(harness.store, fail, NEVER_MS)
       use.touch(one, minute(1))
       use.touch(two, minute(2))
       await use.close()
@@ -50,8 +50,8 @@ export function describeKeyUse(name: string, make: () => Promise<KeyUseHarness> 
       )
     })
 
-    it('keeps the latest use, whoever comes last', async () => {
-      const uses = [harness.store, harness.other].map((store) => new GatheredKeyUse(store, fail, NEVER_MS))
+    it('keeps the latest use, whatever the order of writes', async () => {
+      const uses = [harness.store, harness.other].map((store) => new KeyUse(store, fail, NEVER_MS))
       const [here, there] = uses
       here?.touch(one, minute(5))
       here?.touch(one, minute(4))
@@ -63,7 +63,7 @@ export function describeKeyUse(name: string, make: () => Promise<KeyUseHarness> 
       expect(await harness.store.get([one])).toEqual(new Map([[one, minute(6)]]))
     })
 
-    it('says nothing of nothing', async () => {
+    it('returns nothing for no keys', async () => {
       await harness.store.put(new Map())
       expect(await harness.store.get([])).toEqual(new Map())
     })

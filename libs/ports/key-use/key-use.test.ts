@@ -1,14 +1,14 @@
 import { idFromBytes, type KeyId } from '#libs/domain/ids/typeid.js'
-import { GatheredKeyUse } from './key-use.js'
+import { KeyUse } from './key-use.js'
 
 const keyId = idFromBytes('key', Buffer.alloc(16, 1))
 const [early, late] = [new Date(1_000), new Date(2_000)]
 
-describe('key use whose store is away', () => {
-  it('is told of, and stored once the store is back', async () => {
+describe('key use while the store is unavailable', () => {
+  it('reports the error, and stores the uses once the store is back', async () => {
     const stored: ReadonlyMap<KeyId, Date>[] = []
     const errors: unknown[] = []
-    const told = Promise.withResolvers<undefined>()
+    const reported = Promise.withResolvers<undefined>()
     const store = {
       put(uses: ReadonlyMap<KeyId, Date>) {
         if (errors.length === 0) return Promise.reject(new Error('away'))
@@ -17,16 +17,16 @@ describe('key use whose store is away', () => {
       },
       get: () => Promise.resolve(new Map<KeyId, Date>()),
     }
-    const use = new GatheredKeyUse(
+    const use = new KeyUse(
       store,
       (error) => {
         errors.push(error)
-        told.resolve(undefined)
+        reported.resolve(undefined)
       },
       1,
     )
     use.touch(keyId, early)
-    await told.promise
+    await reported.promise
     use.touch(keyId, late)
     expect(await use.lastUsedAt([keyId])).toEqual(new Map([[keyId, late]]))
     await use.close()

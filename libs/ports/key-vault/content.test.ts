@@ -1,16 +1,16 @@
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
-import type { Envelope } from '#libs/mail/message.js'
 import { mintId } from '#libs/domain/ids/mint.js'
+import type { Envelope } from '#libs/mail/message.js'
 import {
   bodyContext,
+  makeSecretKey,
   packSource,
+  SealBrokenError,
   sealJson,
   sealMail,
   unsealJson,
   unsealMail,
-  makeSecretKey,
-  SealBrokenError,
 } from './content.js'
 
 const anyEnvelope: fc.Arbitrary<Envelope> = fc.record({
@@ -32,7 +32,7 @@ const key = makeSecretKey()
 const [inboxId, messageId] = [mintId('inb'), mintId('msg')]
 
 describe('a sealed mail', () => {
-  it('comes back with its envelope, byte for byte', async () => {
+  it('is unsealed with its envelope, byte for byte', async () => {
     await fc.assert(
       fc.asyncProperty(anyEnvelope, fc.uint8Array({ maxLength: 2_000 }), async (trace, bytes) => {
         const raw = Buffer.from(bytes)
@@ -62,7 +62,7 @@ describe('a sealed mail', () => {
     expect(content.envelope).toEqual(envelope)
   })
 
-  it('opens for no other message, no other inbox and no other key', async () => {
+  it('can’t be opened for another message or inbox, or with another key', async () => {
     const sealed = sealMail(key, inboxId, messageId, envelope, await packSource(Buffer.from('mail')))
     const broken = [
       unsealMail(key, inboxId, mintId('msg'), sealed),
@@ -72,7 +72,7 @@ describe('a sealed mail', () => {
     for (const opening of broken) await expect(opening).rejects.toThrow(SealBrokenError)
   })
 
-  it('shows nothing of the mail', async () => {
+  it('reveals nothing of the mail', async () => {
     const raw = Buffer.from('Subject: Your code is 493201\r\n\r\n')
     const sealed = sealMail(
       key,
@@ -87,7 +87,7 @@ describe('a sealed mail', () => {
 })
 
 describe('sealed JSON', () => {
-  it('comes back as it was, in its own context only', () => {
+  it('is unsealed unchanged, in its own context only', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const context = bodyContext(inboxId, messageId)

@@ -1,17 +1,19 @@
-import { createHmac, createSecretKey, createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { kMaxLength } from 'node:buffer'
+import { createCipheriv, createDecipheriv, createHmac, createSecretKey, randomBytes } from 'node:crypto'
 import { promisify } from 'node:util'
 import { constants, zstdCompress, zstdCompressSync, zstdDecompress, zstdDecompressSync } from 'node:zlib'
-import type { Envelope } from '#libs/mail/message.js'
 import type { DeliveryId, InboxId, MessageId } from '#libs/domain/ids/typeid.js'
-
-/** 256 bits that open what was sealed with them. */
-export type SecretKey = Buffer & { readonly __secret: true }
+import type { Envelope } from '#libs/mail/message.js'
 
 /*
- * Ciphers are given a KeyObject made on the spot: Node takes three times as long to work out what a plain buffer
- * is as to seal a mail with it.
+ * Sealed content: encryption with authentication, the layout of sealed mail and JSON, and compression before sealing.
+ *
+ * Keys are passed to ciphers as a new KeyObject each time. With a plain buffer, Node takes three times as long to check
+ * its type as to seal a mail.
  */
+
+/** A 256-bit key for sealing and unsealing. */
+export type SecretKey = Buffer & { readonly __secret: true }
 
 const VERSION = 1
 const NONCE_BYTES = 12
@@ -33,9 +35,9 @@ export function secretKey(bytes: Buffer): SecretKey {
 }
 
 /**
- * AES-256-GCM (NIST SP 800-38D) with a random 96 bit nonce: version, nonce, ciphertext, tag. `context` says what
- * is sealed for what; it is authenticated, not stored, and opening takes the same one. A key seals fewer than
- * 2^32 texts (section 8.3), which no inbox reaches.
+ * Seals with AES-256-GCM (NIST SP 800-38D) and a random 96-bit nonce. The result is version, nonce, ciphertext and tag.
+ * `context` names the purpose; it is authenticated but not stored, and must be the same for unsealing. A key must seal
+ * fewer than 2^32 texts (section 8.3), which no inbox reaches.
  */
 export function seal(key: SecretKey, context: string, plaintext: Uint8Array): Buffer {
   const nonce = nextNonce()
@@ -69,13 +71,13 @@ export class SealBrokenError extends Error {
   override readonly name = 'SealBrokenError'
 
   constructor(context: string, options?: ErrorOptions) {
-    super(`sealed bytes do not open: ${context}`, options)
+    super(`sealed bytes can't be opened: ${context}`, options)
   }
 }
 
 let nonces = Buffer.alloc(0)
 
-/** Drawn from the system in blocks, since one call for each costs more than the sealing. */
+/** Nonces are generated in blocks, since a system call for each would take longer than the sealing. */
 function nextNonce(): Buffer {
   if (nonces.length < NONCE_BYTES) nonces = randomBytes(NONCE_BYTES * 512)
   const nonce = nonces.subarray(0, NONCE_BYTES)
@@ -84,8 +86,8 @@ function nextNonce(): Buffer {
 }
 
 /*
- * What is sealed, and how it is laid out before. A mail: the envelope's length (32 bits, big-endian), the
- * envelope as JSON, the source's length (32 bits), the source packed. Anything else: JSON, packed.
+ * The layout of plaintexts. A mail: the length of the envelope (32 bits, big-endian), the envelope as JSON, the length of
+ * the source (32 bits), and the packed source. Everything else: packed JSON.
  */
 
 export interface MailContent {
@@ -93,7 +95,7 @@ export interface MailContent {
   raw: Buffer
 }
 
-/** A source made ready once for all its recipients. */
+/** The source of a mail, packed once for all its recipients. */
 export interface PackedSource {
   size: number
   packed: Buffer
@@ -129,15 +131,15 @@ export async function unsealMail(
   return { envelope, raw: await unpack(packed, size) }
 }
 
-/** The same, while everybody waits: in a thread of its own, where waiting for another one's turns costs more. */
-export function unsealMailNow(
+/** The same, synchronously, for worker threads, where an asynchronous call would take longer. */
+export function unsealMailSync(
   key: SecretKey,
   inboxId: InboxId,
   messageId: MessageId,
   sealed: Uint8Array,
 ): MailContent {
   const { envelope, packed, size } = layoutOf(unseal(key, mailContext(inboxId, messageId), sealed))
-  return { envelope, raw: unpackNow(packed, size) }
+  return { envelope, raw: unpackSync(packed, size) }
 }
 
 function layoutOf(plaintext: Buffer): { envelope: Envelope; packed: Buffer; size: number } {
@@ -146,9 +148,9 @@ function layoutOf(plaintext: Buffer): { envelope: Envelope; packed: Buffer; size
   return { envelope, packed: plaintext.subarray(headEnd + 4), size: plaintext.readUInt32BE(headEnd) }
 }
 
-/** Seals a JSON value for a purpose that opening must name too. */
+/** Seals a JSON value. Unsealing requires the same context. */
 export function sealJson(key: SecretKey, context: string, value: unknown): Buffer {
-  return seal(key, context, packNow(Buffer.from(JSON.stringify(value))))
+  return seal(key, context, packSync(Buffer.from(JSON.stringify(value))))
 }
 
 export function unsealJson(key: SecretKey, context: string, sealed: Uint8Array): unknown {
@@ -156,12 +158,12 @@ export function unsealJson(key: SecretKey, context: string, sealed: Uint8Array):
 }
 
 export function unsealJsonText(key: SecretKey, context: string, sealed: Uint8Array): string {
-  return unpackNow(unseal(key, context, sealed)).toString()
+  return unpackSync(unseal(key, context, sealed)).toString()
 }
 
 /**
- * 16 hex digits (64 bits) that are the same for the same text and key in the same context, and tell nothing of the text
- * once the key is forgotten (HMAC, RFC 2104).
+ * 16 hex digits (64 bits) of an HMAC (RFC 2104): the same for the same text, key and context. They reveal nothing of the
+ * text once the key is forgotten.
  */
 export function fingerprintOf(key: SecretKey, context: string, text: string): string {
   return createHmac('sha256', createSecretKey(key)).update(`${context}\0${text}`).digest('hex').slice(0, 16)
@@ -184,49 +186,49 @@ function mailContext(inboxId: InboxId, messageId: MessageId): string {
 }
 
 /*
- * What is sealed is packed before: a byte that says how, then the bytes as they are, or as zstd (RFC 8878). Small
- * ones stay as they are, since making a compressor costs more than what it saves (docs/decisions/0007-packing.md).
+ * Plaintexts are packed before sealing: a byte for the format, then the bytes, plain or compressed with zstd (RFC 8878).
+ * Small ones are not compressed, since that would take more time than it saves (docs/decisions/0007-packing.md).
  */
 
-const AS_IS = Buffer.from([0])
+const PLAIN = Buffer.from([0])
 const ZSTD = Buffer.from([1])
 
 const COMPRESS_FROM_BYTES = 16 * 1024
-/** Below it compressing in place costs less than handing it to another thread. */
+/** Below this size, synchronous compression takes less time than the use of another thread. */
 const ASYNC_FROM_BYTES = 128 * 1024
-/** What comes out is allocated in pieces of that size, whatever its length: 16 KiB where nothing is said. */
+/** Output is allocated in chunks of this size. Node's default is 16 KiB. */
 const MAX_CHUNK_BYTES = 64 * 1024
 
 const compressAsync = promisify(zstdCompress)
 const decompressAsync = promisify(zstdDecompress)
 
 export async function pack(plain: Buffer): Promise<Buffer> {
-  if (plain.length < ASYNC_FROM_BYTES) return packNow(plain)
-  return Buffer.concat([ZSTD, await compressAsync(plain, compressing(plain))])
+  if (plain.length < ASYNC_FROM_BYTES) return packSync(plain)
+  return Buffer.concat([ZSTD, await compressAsync(plain, compressionOptions(plain))])
 }
 
-/** The same, while everybody waits. */
-export function packNow(plain: Buffer): Buffer {
-  if (plain.length < COMPRESS_FROM_BYTES) return Buffer.concat([AS_IS, plain])
-  return Buffer.concat([ZSTD, zstdCompressSync(plain, compressing(plain))])
+/** The same, synchronously. */
+export function packSync(plain: Buffer): Buffer {
+  if (plain.length < COMPRESS_FROM_BYTES) return Buffer.concat([PLAIN, plain])
+  return Buffer.concat([ZSTD, zstdCompressSync(plain, compressionOptions(plain))])
 }
 
-/** Takes what was packed, of at most `maxBytes` once unpacked. Throws if it is neither form. */
+/** Unpacks at most `maxBytes`. Rejects if there are more, or if the format is unknown. */
 export async function unpack(packed: Buffer, maxBytes: number): Promise<Buffer> {
-  if (packed[0] !== ZSTD[0] || maxBytes < ASYNC_FROM_BYTES) return unpackNow(packed, maxBytes)
+  if (packed[0] !== ZSTD[0] || maxBytes < ASYNC_FROM_BYTES) return unpackSync(packed, maxBytes)
   return decompressAsync(packed.subarray(1), { maxOutputLength: maxBytes, chunkSize: MAX_CHUNK_BYTES })
 }
 
-/** The same, while everybody waits. */
-export function unpackNow(packed: Buffer, maxBytes: number = kMaxLength): Buffer {
+/** The same, synchronously. */
+export function unpackSync(packed: Buffer, maxBytes: number = kMaxLength): Buffer {
   const content = packed.subarray(1)
-  if (packed[0] === AS_IS[0]) return content
-  if (packed[0] !== ZSTD[0]) throw new TypeError('packed in a form that is not known')
+  if (packed[0] === PLAIN[0]) return content
+  if (packed[0] !== ZSTD[0]) throw new TypeError('packed in an unknown format')
   return zstdDecompressSync(content, { maxOutputLength: maxBytes, chunkSize: MAX_CHUNK_BYTES })
 }
 
-/** The fastest level. Told the length, zstd takes tables to match; text shrinks to less than half. */
-function compressing(plain: Buffer) {
+/** The fastest level, which compresses text to less than half. With a known length, zstd uses tables of fitting size. */
+function compressionOptions(plain: Buffer) {
   return {
     params: { [constants.ZSTD_c_compressionLevel]: 1 },
     pledgedSrcSize: plain.length,

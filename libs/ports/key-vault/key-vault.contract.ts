@@ -1,10 +1,10 @@
 import { mintId } from '#libs/domain/ids/mint.js'
-import { KeyForgottenError, type KeyVault } from './key-vault.js'
 import { seal, unseal } from './content.js'
+import { KeyForgottenError, type KeyVault } from './key-vault.js'
 
 export interface KeyVaultHarness {
   vault: KeyVault
-  /** Closes the vault and opens it again on what it stored. */
+  /** Closes the vault and opens it again with its stored data. */
   reopen(): Promise<KeyVault>
   close(): Promise<void>
 }
@@ -18,14 +18,14 @@ export function describeKeyVault(name: string, make: () => Promise<KeyVaultHarne
     })
     afterEach(() => harness.close())
 
-    it('makes a key that is found again, also after a restart', async () => {
+    it('creates a key that can be found, also after a restart', async () => {
       const inboxId = mintId('inb')
       const key = await harness.vault.create(inboxId)
       const vault = await harness.reopen()
       expect(await vault.find(inboxId)).toEqual({ state: 'known', key })
     })
 
-    it('gives the same key where an inbox is made again, also after a restart', async () => {
+    it('returns the existing key of an inbox, also after a restart', async () => {
       const inboxId = mintId('inb')
       const key = await harness.vault.create(inboxId)
       expect(await harness.vault.create(inboxId)).toEqual(key)
@@ -34,7 +34,7 @@ export function describeKeyVault(name: string, make: () => Promise<KeyVaultHarne
       expect(await vault.find(inboxId)).toEqual({ state: 'known', key })
     })
 
-    it('gives every inbox another key, and one inbox the same', async () => {
+    it('creates different keys for different inboxes, and one for concurrent calls', async () => {
       const [one, other] = [mintId('inb'), mintId('inb')]
       const [first, again, second] = await Promise.all([
         harness.vault.create(one),
@@ -45,7 +45,7 @@ export function describeKeyVault(name: string, make: () => Promise<KeyVaultHarne
       expect(second).not.toEqual(first)
     })
 
-    it('tells an unknown key from a forgotten one', async () => {
+    it('distinguishes unknown and forgotten keys', async () => {
       const [unknown, forgotten] = [mintId('inb'), mintId('inb')]
       await harness.vault.create(forgotten)
       await harness.vault.forget([forgotten])
@@ -53,7 +53,7 @@ export function describeKeyVault(name: string, make: () => Promise<KeyVaultHarne
       expect(await harness.vault.find(forgotten)).toEqual({ state: 'forgotten' })
     })
 
-    it('forgets for good: also what it never knew, twice, and after a restart', async () => {
+    it('forgets permanently: known and unknown keys, repeatedly, and after a restart', async () => {
       const [known, unknown] = [mintId('inb'), mintId('inb')]
       const key = await harness.vault.create(known)
       const sealed = seal(key, 'test', Buffer.from('secret'))

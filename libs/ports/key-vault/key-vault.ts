@@ -1,15 +1,15 @@
-import { UnavailableError } from '#libs/runtime/errors.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
+import { UnavailableError } from '#libs/runtime/errors.js'
 import type { SecretKey } from './content.js'
 
-/** A forgotten key never opens anything again; an unknown one may still become known. */
+/** A forgotten key stays forgotten. An unknown one may become known. */
 export type KeyLookup = { state: 'known'; key: SecretKey } | { state: 'forgotten' } | { state: 'unknown' }
 
-/** Each inbox's own key. Forgetting it erases everything that was sealed with it, wherever that is stored. */
+/** The key of each inbox. Forgetting it erases everything that was sealed with it, wherever that is stored. */
 export interface KeyVault {
   /**
-   * Resolves with the inbox's key once it is durable; with the existing one if the inbox has one.
-   * Rejects with KeyForgottenError if it was forgotten, with KeyVaultUnavailableError if it can't be stored.
+   * Resolves with the inbox's key once it is durable; with the existing one if there is one. Rejects with
+   * KeyForgottenError if it was forgotten, and with KeyVaultUnavailableError if it can't be stored.
    */
   create(inboxId: InboxId): Promise<SecretKey>
   find(inboxId: InboxId): Promise<KeyLookup>
@@ -18,7 +18,7 @@ export interface KeyVault {
   close(): Promise<void>
 }
 
-/** A key is not known to be durable: the vault is out of reach or full. */
+/** The vault is unavailable or full. A key may or may not be durable. */
 export class KeyVaultUnavailableError extends UnavailableError {
   override readonly name = 'KeyVaultUnavailableError'
 }

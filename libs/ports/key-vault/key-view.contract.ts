@@ -1,6 +1,6 @@
 import { mintId } from '#libs/domain/ids/mint.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
-import type { KeyStatement, KeyStep, KeyView, ViewStanding } from './key-view.js'
+import type { KeyStatement, KeyStep, KeyView, ViewProgress } from './key-view.js'
 import type { WrappedKey } from './master-key.js'
 
 export interface KeyViewHarness {
@@ -12,11 +12,11 @@ const PARTITION = 3
 const LOG = 'the-log'
 
 const wrapped = (text: string): WrappedKey => ({ masterKeyId: 'a-master', wrapped: Buffer.from(text) })
-const tells = (inboxId: InboxId, text: string): KeyStatement => ({
+const wraps = (inboxId: InboxId, text: string): KeyStatement => ({
   inboxId,
-  says: { state: 'wrapped', key: wrapped(text) },
+  entry: { state: 'wrapped', key: wrapped(text) },
 })
-const tellsForgotten = (inboxId: InboxId): KeyStatement => ({ inboxId, says: { state: 'forgotten' } })
+const forgets = (inboxId: InboxId): KeyStatement => ({ inboxId, entry: { state: 'forgotten' } })
 
 export function describeKeyView(name: string, make: () => Promise<KeyViewHarness>): void {
   describe(`${name} as a view of inbox keys`, () => {
@@ -32,8 +32,8 @@ export function describeKeyView(name: string, make: () => Promise<KeyViewHarness
     afterEach(() => harness.close())
 
     const entryOf = async (id = inboxId) => (await view.find(PARTITION, [id])).entries[0]
-    const standing = async () => (await view.find(PARTITION, [])).standing
-    const begin = (next: number, logId = LOG, seen: ViewStanding | null = null) =>
+    const progress = async () => (await view.find(PARTITION, [])).progress
+    const begin = (next: number, logId = LOG, seen: ViewProgress | null = null) =>
       view.begin(PARTITION, { logId, next }, seen)
     const apply = (from: number, to: number, statements: KeyStatement[], more: Partial<KeyStep> = {}) =>
       view.apply({
@@ -47,12 +47,12 @@ export function describeKeyView(name: string, make: () => Promise<KeyViewHarness
         ...more,
       })
 
-    it('knows nothing and stands nowhere at first', async () => {
+    it('is empty and has no progress at first', async () => {
       const found = await view.find(PARTITION, [inboxId, mintId('inb')])
-      expect(found).toEqual({ standing: null, entries: [{ state: 'absent' }, { state: 'absent' }] })
+      expect(found).toEqual({ progress: null, entries: [{ state: 'absent' }, { state: 'absent' }] })
     })
 
-    it('gives an entry for each id, in order, of its own partition', async () => {
+    it('returns an entry for each id, in order, of that partition only', async () => {
       const [unknown, forgotten] = [mintId('inb'), mintId('inb')]
       await view.take(PARTITION, inboxId, wrapped('one'))
       await view.forget(PARTITION, [forgotten])
@@ -66,77 +66,77 @@ export function describeKeyView(name: string, make: () => Promise<KeyViewHarness
       expect(elsewhere).toEqual([{ state: 'absent' }])
     })
 
-    it('keeps the key that was taken into use first, and says that another was wanted', async () => {
+    it('keeps the key that was taken into use first, and reports a conflicting one', async () => {
       const first = await view.take(PARTITION, inboxId, wrapped('one'))
-      expect(first).toEqual({ stands: { state: 'wrapped', key: wrapped('one') }, wasContested: false })
+      expect(first).toEqual({ entry: { state: 'wrapped', key: wrapped('one') }, wasContested: false })
       expect(await view.take(PARTITION, inboxId, wrapped('one'))).toEqual(first)
       const other = await view.take(PARTITION, inboxId, wrapped('other'))
-      expect(other).toEqual({ stands: { state: 'wrapped', key: wrapped('one') }, wasContested: true })
+      expect(other).toEqual({ entry: { state: 'wrapped', key: wrapped('one') }, wasContested: true })
     })
 
-    it('forgets for good: no key and no record comes back over it', async () => {
+    it('forgets permanently: no key or record replaces it', async () => {
       await view.take(PARTITION, inboxId, wrapped('one'))
       await view.forget(PARTITION, [inboxId])
       const taken = await view.take(PARTITION, inboxId, wrapped('one'))
-      expect(taken).toEqual({ stands: { state: 'forgotten' }, wasContested: true })
+      expect(taken).toEqual({ entry: { state: 'forgotten' }, wasContested: true })
       await begin(0)
       expect(await entryOf()).toEqual({ state: 'absent' })
-      await apply(0, 2, [tells(inboxId, 'one'), tellsForgotten(inboxId)])
+      await apply(0, 2, [wraps(inboxId, 'one'), forgets(inboxId)])
       expect(await entryOf()).toEqual({ state: 'forgotten' })
-      expect(await apply(2, 3, [tells(inboxId, 'one')])).toEqual({ contested: [tellsForgotten(inboxId)] })
+      expect(await apply(2, 3, [wraps(inboxId, 'one')])).toEqual({ contested: [forgets(inboxId)] })
       expect(await entryOf()).toEqual({ state: 'forgotten' })
     })
 
-    it('moves along the log from where it stands, and nowhere else', async () => {
+    it('applies only steps that start at its own offset', async () => {
       await begin(5)
-      expect(await standing()).toEqual({ logId: LOG, next: 5, masterKeyId: null })
-      expect(await apply(5, 9, [tells(inboxId, 'one')], { masterKeyId: 'a-master' })).toBe('applied')
-      expect(await apply(5, 7, [tellsForgotten(inboxId)])).toBe('moved')
-      expect(await apply(9, 10, [tellsForgotten(inboxId)], { logId: 'another' })).toBe('moved')
-      expect(await standing()).toEqual({ logId: LOG, next: 9, masterKeyId: 'a-master' })
+      expect(await progress()).toEqual({ logId: LOG, next: 5, masterKeyId: null })
+      expect(await apply(5, 9, [wraps(inboxId, 'one')], { masterKeyId: 'a-master' })).toBe('applied')
+      expect(await apply(5, 7, [forgets(inboxId)])).toBe('moved')
+      expect(await apply(9, 10, [forgets(inboxId)], { logId: 'another' })).toBe('moved')
+      expect(await progress()).toEqual({ logId: LOG, next: 9, masterKeyId: 'a-master' })
       expect(await entryOf()).toEqual({ state: 'wrapped', key: wrapped('one') })
       expect(await apply(9, 10, [])).toBe('applied')
-      expect(await standing()).toEqual({ logId: LOG, next: 10, masterKeyId: 'a-master' })
+      expect(await progress()).toEqual({ logId: LOG, next: 10, masterKeyId: 'a-master' })
     })
 
-    it('has the last of several keys that only the log tells of, as compaction leaves it', async () => {
+    it('has the last of several keys that are only on the log, as after compaction', async () => {
       await begin(0)
-      expect(await apply(0, 1, [tells(inboxId, 'one')])).toBe('applied')
-      expect(await apply(1, 3, [tells(inboxId, 'two'), tells(inboxId, 'three')])).toBe('applied')
+      expect(await apply(0, 1, [wraps(inboxId, 'one')])).toBe('applied')
+      expect(await apply(1, 3, [wraps(inboxId, 'two'), wraps(inboxId, 'three')])).toBe('applied')
       expect(await entryOf()).toEqual({ state: 'wrapped', key: wrapped('three') })
       const taken = await view.take(PARTITION, inboxId, wrapped('mine'))
-      expect(taken).toEqual({ stands: { state: 'wrapped', key: wrapped('mine') }, wasContested: true })
+      expect(taken).toEqual({ entry: { state: 'wrapped', key: wrapped('mine') }, wasContested: true })
     })
 
-    it('stays before a record that another key than the one in use would outlive', async () => {
+    it('does not apply a record that contradicts the key in use until it is settled', async () => {
       await begin(0)
       await view.take(PARTITION, inboxId, wrapped('one'))
-      const late = [tells(inboxId, 'late')]
-      const contested = { contested: [tells(inboxId, 'one')] }
+      const late = [wraps(inboxId, 'late')]
+      const contested = { contested: [wraps(inboxId, 'one')] }
       expect(await apply(0, 1, late)).toEqual(contested)
-      expect(await standing()).toMatchObject({ next: 0 })
+      expect(await progress()).toMatchObject({ next: 0 })
       expect(await apply(0, 1, late, { settled: new Set([inboxId]) })).toBe('applied')
       expect(await entryOf()).toEqual({ state: 'wrapped', key: wrapped('one') })
-      // What was settled stands behind it, and is not settled again where both are read at once.
-      expect(await apply(1, 3, [...late, tells(inboxId, 'one')])).toBe('applied')
+      // The entry that settles it follows. If both are read together, it is not contested again.
+      expect(await apply(1, 3, [...late, wraps(inboxId, 'one')])).toBe('applied')
     })
 
-    it('is emptied for another log, and begun by one only of those who saw it the same', async () => {
+    it('is emptied for another log, by only one of the processes that saw the same progress', async () => {
       await begin(0)
-      await apply(0, 4, [tells(inboxId, 'one')])
-      const seen = await standing()
+      await apply(0, 4, [wraps(inboxId, 'one')])
+      const seen = await progress()
       await begin(7, 'another', seen)
-      expect(await standing()).toEqual({ logId: 'another', next: 7, masterKeyId: null })
+      expect(await progress()).toEqual({ logId: 'another', next: 7, masterKeyId: null })
       expect(await entryOf()).toEqual({ state: 'absent' })
       await begin(0, LOG, seen)
-      expect(await standing()).toMatchObject({ logId: 'another', next: 7 })
+      expect(await progress()).toMatchObject({ logId: 'another', next: 7 })
     })
 
-    it('keeps what it knows where the same log is read again', async () => {
+    it('keeps its entries if the same log is read again', async () => {
       await begin(0)
-      await apply(0, 4, [tells(inboxId, 'one')])
-      await begin(0, LOG, await standing())
-      expect(await standing()).toMatchObject({ next: 0 })
+      await apply(0, 4, [wraps(inboxId, 'one')])
+      await begin(0, LOG, await progress())
+      expect(await progress()).toMatchObject({ next: 0 })
       expect(await entryOf()).toEqual({ state: 'wrapped', key: wrapped('one') })
     })
   })

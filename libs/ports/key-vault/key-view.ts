@@ -1,79 +1,79 @@
-import { UnavailableError } from '#libs/runtime/errors.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
+import { UnavailableError } from '#libs/runtime/errors.js'
 import type { WrappedKey } from './master-key.js'
 
-/** What a view says of an inbox's key. "Absent" may yet come to be there. */
+/** The entry of a view for an inbox's key. An absent key may exist on the log. */
 export type KeyEntry = { state: 'wrapped'; key: WrappedKey } | { state: 'forgotten' } | { state: 'absent' }
 
-/** How far a partition's view has applied a log. Keys that single calls have put may be ahead of it. */
-export interface ViewStanding {
+/** How far a partition's view has applied a log. Entries that `take` and `forget` have written may be ahead of it. */
+export interface ViewProgress {
   logId: string
   /** Offset of the first record that has not been applied. */
   next: number
-  /** The master key that the applied records say serves new inboxes. */
+  /** The master key for new inboxes, according to the applied records. */
   masterKeyId: string | null
 }
 
-/** What a record of the log says of an inbox's key. */
+/** A record of the log about an inbox's key. */
 export interface KeyStatement {
   inboxId: InboxId
-  says: Exclude<KeyEntry, { state: 'absent' }>
+  entry: Exclude<KeyEntry, { state: 'absent' }>
 }
 
-/** Moves a partition's view along the log, with what the records in between say, in their order. */
+/** A step of a partition's view along the log, with the records in between, in order. */
 export interface KeyStep {
   partition: number
   logId: string
   from: number
   to: number
   statements: readonly KeyStatement[]
-  /** Null if these records don't say. */
+  /** Null if none of these records sets it. */
   masterKeyId: string | null
-  /** Inboxes whose entry of the view has been appended to the log again, behind these records. */
+  /** Inboxes whose entry in the view has been appended to the log again, after these records. */
   settled: ReadonlySet<InboxId>
 }
 
 /**
- * Contested: the last of these records about an inbox differs from the view. Compaction leaves the last record, so the
- * view does not move past it until its own entry has been appended behind it.
+ * Contested: the last of these records about an inbox contradicts the view's entry. Compaction keeps the last record, so
+ * the view does not move past it until its own entry has been appended after it. `moved`: the view is not at `from`.
  */
 export type KeyStepOutcome = 'applied' | 'moved' | { contested: readonly KeyStatement[] }
 
 /**
- * What is known of inbox keys, in a fast store. If it is lost or restored from an older copy, it is built again from the
- * log. An inbox's key is in the partition of the inbox's id.
+ * A view of inbox keys in a fast store. If it is lost or restored from an older copy, it is rebuilt from the log. A key is
+ * in the partition of its inbox's id.
  *
- * A forgotten key stays forgotten. A wrapped key that is in use is never replaced; one that was only read from the log is
- * replaced by a later record, as compaction would. Errors: `KeyViewUnavailableError`.
+ * A forgotten key stays forgotten. A key in use is never replaced. A key that was only read from the log is replaced by
+ * a later record, as compaction does. Errors: `KeyViewUnavailableError`.
  */
 export interface KeyView {
-  /** The standing (null if the view was never begun, or is lost) and an entry for each id, as of one moment. */
+  /** The progress (null if the view was never begun, or is lost) and an entry for each id, from one snapshot. */
   find(
     partition: number,
     inboxIds: readonly InboxId[],
-  ): Promise<{ standing: ViewStanding | null; entries: KeyEntry[] }>
+  ): Promise<{ progress: ViewProgress | null; entries: KeyEntry[] }>
   /**
-   * Takes a key into use that is durable on the log, unless another is in use or the inbox's was forgotten. Resolves
-   * with the entry from then on, and whether the view has had a different one, before or still.
+   * Takes a key that is durable on the log into use, unless another key is in use or the key was forgotten. Resolves with
+   * the entry from then on, and whether the view had a different one.
    */
   take(
     partition: number,
     inboxId: InboxId,
     key: WrappedKey,
-  ): Promise<{ stands: KeyStatement['says']; wasContested: boolean }>
-  /** Replaces each key by `forgotten`, for good. That must be durable on the log already. */
+  ): Promise<{ entry: KeyStatement['entry']; wasContested: boolean }>
+  /** Replaces each key with `forgotten`, permanently. That must already be durable on the log. */
   forget(partition: number, inboxIds: readonly InboxId[]): Promise<void>
-  /** Begins to follow a log at an offset, unless the view has moved since. A view of another log is emptied. */
+  /** Starts to follow a log at an offset, unless the view's progress is no longer `seen`. Empties a view of another log. */
   begin(
     partition: number,
-    start: Pick<ViewStanding, 'logId' | 'next'>,
-    seen: ViewStanding | null,
+    start: Pick<ViewProgress, 'logId' | 'next'>,
+    seen: ViewProgress | null,
   ): Promise<void>
-  /** Compare and set: applies all of it if the view of this log is at `from`; otherwise nothing, and gives `moved`. */
+  /** Compare and set: applies the whole step if the view is at `from` in this log; otherwise nothing. */
   apply(step: KeyStep): Promise<KeyStepOutcome>
 }
 
-/** The view does not answer; what it was asked to do may have been done. */
+/** The view does not respond; a change may have been made nevertheless. */
 export class KeyViewUnavailableError extends UnavailableError {
   override readonly name = 'KeyViewUnavailableError'
 }

@@ -1,18 +1,17 @@
-import { MASTER_KEY_SUBJECT } from '#libs/ports/event-log/cloud-event.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
-import { until } from '#test/harness/until.js'
-import { KeyVaultUnavailableError } from './key-vault.js'
-import type { LoggedKeyVault } from './logged-key-vault.js'
-import { masterKeys, type VaultHarness } from './logged-key-vault-harness.contract.js'
-import { MasterKeyMissingError } from './master-key.js'
-import { makeSecretKey, type SecretKey } from './content.js'
 import type { InboxKeyWrapped } from '#libs/domain/inbox/key-events.js'
+import { until } from '#test/harness/until.js'
+import { makeSecretKey, type SecretKey } from './content.js'
+import { describeCurrentMasterKey } from './current-master-key.contract.js'
+import { KeyVaultUnavailableError } from './key-vault.js'
+import { masterKeys, type VaultHarness } from './logged-key-vault-harness.contract.js'
+import type { LoggedKeyVault } from './logged-key-vault.js'
 
 type Harness = VaultHarness & { vault: LoggedKeyVault }
 
-/** A key that is not served from memory any more, as a process has it that did not ask of late. */
-const PAST_THE_CACHE_MS = 2_000
+/** How long a process caches a key: after that time it looks it up again. */
+const CACHE_MS = 2_000
 
 export function describeLoggedKeyVault(name: string, make: () => Promise<Harness>): void {
   describe(`keys on ${name}`, () => {
@@ -27,7 +26,7 @@ export function describeLoggedKeyVault(name: string, make: () => Promise<Harness
     })
     afterEach(() => harness.close())
 
-    const forgetCached = () => (harness.nowMs += PAST_THE_CACHE_MS)
+    const forgetCached = () => (harness.nowMs += CACHE_MS)
     const known = (key: SecretKey) => ({ state: 'known', key })
     const wrappedOf = (id: InboxId, key = makeSecretKey()): InboxKeyWrapped => ({
       type: 'InboxKeyWrapped',
@@ -36,7 +35,7 @@ export function describeLoggedKeyVault(name: string, make: () => Promise<Harness
     })
 
     describe('a view', () => {
-      it('that was flushed is built again', async () => {
+      it('that was flushed is rebuilt', async () => {
         const forgotten = mintId('inb')
         const key = await vault.create(inboxId)
         await vault.create(forgotten)
@@ -51,14 +50,14 @@ export function describeLoggedKeyVault(name: string, make: () => Promise<Harness
         expect(await other.find(inboxId)).toEqual(known(key))
       })
 
-      it('that was restored from an older copy brings no forgotten key back', async () => {
+      it('that was restored from an older copy does not restore forgotten keys', async () => {
         await vault.create(inboxId)
         const partition = harness.partitionOf(inboxId)
         const restore = await harness.copyView()
         await vault.forget([inboxId])
         await until('the view to be past the record', async () => {
-          const { standing } = await harness.view.find(partition, [])
-          return standing !== null && standing.next >= (await harness.recordsBeside(inboxId)).length
+          const { progress } = await harness.view.find(partition, [])
+          return progress !== null && progress.next >= (await harness.recordsInPartitionOf(inboxId)).length
         })
         expect(await vault.find(inboxId)).toEqual({ state: 'forgotten' })
         await restore()
@@ -73,28 +72,28 @@ export function describeLoggedKeyVault(name: string, make: () => Promise<Harness
       it('of another log is emptied', async () => {
         const partition = harness.partitionOf(inboxId)
         await vault.close()
-        const { standing } = await harness.view.find(partition, [])
-        await harness.view.begin(partition, { logId: 'another', next: 0 }, standing)
+        const { progress } = await harness.view.find(partition, [])
+        await harness.view.begin(partition, { logId: 'another', next: 0 }, progress)
         const key = { masterKeyId: 'another', wrapped: Buffer.from('key') }
         await harness.view.take(partition, inboxId, key)
         const other = await harness.open()
         expect(await other.find(inboxId)).toEqual({ state: 'unknown' })
       })
 
-      it('is caught up with the log though nobody asks', async () => {
+      it('catches up with the log without lookups', async () => {
         await vault.create(inboxId)
-        const end = (await harness.recordsBeside(inboxId)).length
+        const end = (await harness.recordsInPartitionOf(inboxId)).length
         const partition = harness.partitionOf(inboxId)
-        await until('the view to stand at the end', async () => {
-          const { standing } = await harness.view.find(partition, [])
-          return standing !== null && standing.next >= end
+        await until('the view to reach the end', async () => {
+          const { progress } = await harness.view.find(partition, [])
+          return progress !== null && progress.next >= end
         })
         expect(harness.errors).toEqual([])
       })
     })
 
     describe('two processes', () => {
-      it('have the keys and the ends of each other', async () => {
+      it('see each other’s keys, and that they are forgotten', async () => {
         const other = await harness.open()
         const key = await vault.create(inboxId)
         expect(await other.find(inboxId)).toEqual(known(key))
@@ -103,16 +102,16 @@ export function describeLoggedKeyVault(name: string, make: () => Promise<Harness
         expect(await other.find(inboxId)).toEqual({ state: 'forgotten' })
       })
 
-      it('that make a key for one inbox at once have the same, which the log keeps', async () => {
+      it('that create a key for one inbox at the same time get the same key, which the log keeps', async () => {
         const other = await harness.open()
         const [one, two] = await Promise.all([vault.create(inboxId), other.create(inboxId)])
         expect(two).toEqual(one)
         const third = await harness.open()
         await third.find(mintId('inb'))
-        await until('the log to have the last word on it', async () => {
-          const word = await harness.lastWordOn(inboxId)
-          if (word?.type !== 'InboxKeyWrapped') return false
-          return masterKeys(harness.masterText).unwrap(inboxId, word).equals(one)
+        await until('the last record to be the right one', async () => {
+          const last = await harness.lastEventOf(inboxId)
+          if (last?.type !== 'InboxKeyWrapped') return false
+          return masterKeys(harness.masterText).unwrap(inboxId, last).equals(one)
         })
         await harness.flushView()
         forgetCached()
@@ -121,9 +120,9 @@ export function describeLoggedKeyVault(name: string, make: () => Promise<Harness
     })
 
     describe('a log', () => {
-      it('that is away says nothing false, and is used again once it is back', async () => {
+      it('that is unavailable causes no false answers, and is used again when it is available', async () => {
         const key = await vault.create(inboxId)
-        harness.fickle.isAway = true
+        harness.faultyLog.isUnavailable = true
         const late = mintId('inb')
         await expect(vault.create(late)).rejects.toThrow(KeyVaultUnavailableError)
         await expect(vault.find(late)).rejects.toThrow(KeyVaultUnavailableError)
@@ -131,17 +130,17 @@ export function describeLoggedKeyVault(name: string, make: () => Promise<Harness
         await expect(harness.open()).rejects.toThrow(KeyVaultUnavailableError)
         forgetCached()
         expect(await vault.find(inboxId)).toEqual(known(key))
-        harness.fickle.isAway = false
+        harness.faultyLog.isUnavailable = false
         expect(await vault.find(late)).toEqual({ state: 'unknown' })
         const made = await vault.create(late)
         forgetCached()
         expect(await vault.find(late)).toEqual(known(made))
       })
 
-      it('that took a key and said it failed keeps one key, the one that was given out', async () => {
-        harness.fickle.isSilent = true
+      it('that reported a failure for a stored key keeps one key, the one that was returned', async () => {
+        harness.faultyLog.reportsFailure = true
         await expect(vault.create(inboxId)).rejects.toThrow(KeyVaultUnavailableError)
-        harness.fickle.isSilent = false
+        harness.faultyLog.reportsFailure = false
         const key = await vault.create(inboxId)
         await harness.flushView()
         forgetCached()
@@ -149,66 +148,68 @@ export function describeLoggedKeyVault(name: string, make: () => Promise<Harness
         expect(await vault.create(inboxId)).toEqual(key)
       })
 
-      it('on which a key comes late is told again which one is in use', async () => {
+      it('with a late record of another key gets the key in use again', async () => {
         const key = await vault.create(inboxId)
         const late = await harness.append(wrappedOf(inboxId))
         await vault.find(mintIdIn(harness.partitionOf(inboxId)))
-        await until('the log to have the last word on it', async () => {
-          const word = await harness.lastWordOn(inboxId)
-          if (word?.type !== 'InboxKeyWrapped') return false
-          return masterKeys(harness.masterText).unwrap(inboxId, word).equals(key)
+        await until('the last record to be the right one', async () => {
+          const last = await harness.lastEventOf(inboxId)
+          if (last?.type !== 'InboxKeyWrapped') return false
+          return masterKeys(harness.masterText).unwrap(inboxId, last).equals(key)
         })
-        expect((await harness.recordsBeside(inboxId)).at(-1)?.offset).toBeGreaterThan(late.offset)
+        expect((await harness.recordsInPartitionOf(inboxId)).at(-1)?.offset).toBeGreaterThan(late.offset)
         await harness.flushView()
         forgetCached()
         expect(await vault.find(inboxId)).toEqual(known(key))
       })
 
-      it('on which a key comes late while one is made has the one that is given out', async () => {
+      it('with a late record of another key during a creation ends with the key that is returned', async () => {
         const other = await harness.open()
-        harness.fickle.onDurable = async () => {
+        harness.faultyLog.onDurable = async () => {
           await harness.append(wrappedOf(inboxId))
           await other.find(mintIdIn(harness.partitionOf(inboxId)))
         }
         const key = await vault.create(inboxId)
-        const word = await harness.lastWordOn(inboxId)
-        if (word?.type !== 'InboxKeyWrapped') throw new Error('the log has no key')
-        expect(masterKeys(harness.masterText).unwrap(inboxId, word)).toEqual(key)
+        const last = await harness.lastEventOf(inboxId)
+        if (last?.type !== 'InboxKeyWrapped') throw new Error('the log has no key')
+        expect(masterKeys(harness.masterText).unwrap(inboxId, last)).toEqual(key)
       })
 
-      it('on which a key comes behind its end is told again that it is forgotten', async () => {
+      it('with a late record of a forgotten key gets the forgotten record again', async () => {
         await vault.create(inboxId)
         await vault.forget([inboxId])
         await harness.append(wrappedOf(inboxId))
-        await until('the log to have the last word on it', async () => {
-          const word = await harness.lastWordOn(inboxId)
-          return word?.type === 'InboxKeyForgotten'
+        await until('the last record to be the right one', async () => {
+          const last = await harness.lastEventOf(inboxId)
+          return last?.type === 'InboxKeyForgotten'
         })
         await harness.flushView()
         expect(await vault.find(inboxId)).toEqual({ state: 'forgotten' })
       })
 
-      it('has keys that never came to the view, as a process leaves them that is killed in between', async () => {
+      it('may have keys that the view lacks, after a process was killed in between', async () => {
         const key = makeSecretKey()
         await harness.append(wrappedOf(inboxId, key))
         expect(await vault.find(inboxId)).toEqual(known(key))
         const forgotten = mintId('inb')
         await vault.create(forgotten)
         await harness.append({ type: 'InboxKeyForgotten', inboxId: forgotten, forgottenAt: new Date() })
-        await until('its end', async () => {
+        await until('it to be forgotten', async () => {
           forgetCached()
           return (await vault.find(forgotten)).state === 'forgotten'
         })
         await expect(vault.create(forgotten)).rejects.toThrow(/has been forgotten/)
       })
 
-      it('from a newer version stops: keys are out of reach, not unknown', async () => {
+      it('with a record of a newer version makes keys unavailable, not unknown', async () => {
         const key = await vault.create(inboxId)
         await vault.find(mintIdIn(harness.partitionOf(inboxId)))
-        const record = (await harness.recordsBeside(inboxId)).find((candidate) => candidate.key === inboxId)
+        const record = (await harness.recordsInPartitionOf(inboxId)).find(
+          (candidate) => candidate.key === inboxId,
+        )
         if (record === undefined) throw new Error('the key is not on the log')
         const headers = { ...record.headers, ce_schemaversion: '2' }
-        await harness.ground.log.append('inbox-keys', { ...record, headers })
+        await harness.stores.log.append('inbox-keys', { ...record, headers })
         const late = mintIdIn(harness.partitionOf(inboxId))
         await expect(vault.find(late)).rejects.toThrow(/schema version 2.*deploy a newer one/)
         await expect(vault.find(late)).rejects.toThrow(KeyVaultUnavailableError)
@@ -216,28 +217,28 @@ export function describeLoggedKeyVault(name: string, make: () => Promise<Harness
         expect(await vault.find(inboxId)).toEqual(known(key))
       })
 
-      it('with a record that is no event is read past it, and it is told of', async () => {
+      it('with an undecodable record is read past it, and the record is reported', async () => {
         const key = makeSecretKey()
         const value = Buffer.from('nothing of ours')
-        await harness.ground.log.append('inbox-keys', { key: inboxId, headers: {}, value })
+        await harness.stores.log.append('inbox-keys', { key: inboxId, headers: {}, value })
         await harness.append(wrappedOf(inboxId, key))
         expect(await vault.find(inboxId)).toEqual(known(key))
-        expect(harness.errors.map(String)).toContainEqual(expect.stringMatching(/passed over.*unknown type/))
+        expect(harness.errors.map(String)).toContainEqual(expect.stringMatching(/skipped.*unknown type/))
       })
 
-      it('is not read again for each of many unknown keys', async () => {
+      it('is not read for each of many unknown keys', async () => {
         await vault.find(inboxId)
-        const before = harness.fickle.looks
+        const before = harness.faultyLog.topologyCalls
         const found = await Promise.all(Array.from({ length: 500 }, () => vault.find(mintId('inb'))))
         expect(new Set(found.map(({ state }) => state))).toEqual(new Set(['unknown']))
-        expect(harness.fickle.looks - before).toBeLessThan(30)
+        expect(harness.faultyLog.topologyCalls - before).toBeLessThan(30)
       })
 
-      it('takes the ends of hundreds of inboxes at once, and none twice', async () => {
+      it('gets one forgotten record for each of hundreds of inboxes', async () => {
         const ids = Array.from({ length: 300 }, () => mintId('inb'))
         await Promise.all(ids.slice(0, 20).map((id) => vault.create(id)))
         await vault.forget([...ids, ...ids])
-        const count = async () => (await harness.recordsBeside(inboxId)).length
+        const count = async () => (await harness.recordsInPartitionOf(inboxId)).length
         const before = await count()
         await vault.forget(ids)
         expect(await count()).toBe(before)
@@ -246,55 +247,17 @@ export function describeLoggedKeyVault(name: string, make: () => Promise<Harness
       })
     })
 
-    describe('a master key', () => {
-      it('that served last must be configured', async () => {
-        const key = await vault.create(inboxId)
-        await vault.close()
-        const fresh = makeSecretKey().toString('base64')
-        const without = harness.open({ masterKeys: masterKeys(fresh) })
-        await expect(without).rejects.toThrow(MasterKeyMissingError)
-        await harness.flushView()
-        const rotated = await harness.open({ masterKeys: masterKeys(`${fresh},${harness.masterText}`) })
-        expect(await rotated.find(inboxId)).toEqual(known(key))
-        await expect(harness.open()).rejects.toThrow(MasterKeyMissingError)
-        expect(await harness.lastWordOn(MASTER_KEY_SUBJECT)).toEqual({
-          type: 'MasterKeyTaken',
-          masterKeyId: masterKeys(fresh).current,
-        })
-      })
-
-      it('that another process took first, at the same moment, is the one that counts', async () => {
-        const [mine, theirs] = [1, 2].map(() => makeSecretKey().toString('base64'))
-        const open = () => harness.open({ masterKeys: masterKeys(`${mine ?? ''},${harness.masterText}`) })
-        const taken = { type: 'MasterKeyTaken', masterKeyId: masterKeys(theirs ?? '').current } as const
-        harness.fickle.beforeAppend = async () => {
-          await harness.append(taken)
-        }
-        await expect(open()).rejects.toThrow(MasterKeyMissingError)
-        expect(await harness.lastWordOn(MASTER_KEY_SUBJECT)).toEqual(taken)
-        await expect(open()).rejects.toThrow(MasterKeyMissingError)
-      })
-
-      it('that was taken before another process did, at the same moment, goes on to count', async () => {
-        const [mine, theirs] = [1, 2].map(() => makeSecretKey().toString('base64'))
-        const taken = { type: 'MasterKeyTaken', masterKeyId: masterKeys(theirs ?? '').current } as const
-        harness.fickle.onDurable = async () => {
-          await harness.append(taken)
-        }
-        const first = await harness.open({ masterKeys: masterKeys(`${mine ?? ''},${harness.masterText}`) })
-        await expect(first.create(inboxId)).resolves.toBeDefined()
-      })
-    })
+    describe('a master key', () => describeCurrentMasterKey(() => harness))
 
     describe('heartbeats', () => {
-      it('go to every partition, again and again under one key, and hide nothing', async () => {
+      it('are appended to every partition repeatedly, with the same key, and hide no keys', async () => {
         const key = await vault.create(inboxId)
         const beating = await harness.open({ heartbeatEveryMs: 20 })
-        const { partitions } = await harness.ground.log.topology('inbox-keys')
+        const { partitions } = await harness.stores.log.topology('inbox-keys')
         for (const { partition } of partitions) {
-          const beside = mintIdIn(partition)
+          const inPartition = mintIdIn(partition)
           const beats = await until(`beats in partition ${partition}`, async () => {
-            const records = await harness.recordsBeside(beside)
+            const records = await harness.recordsInPartitionOf(inPartition)
             const keys = records.map((record) => record.key).filter((each) => each.startsWith('heartbeat-'))
             return keys.length > 1 ? keys : null
           })

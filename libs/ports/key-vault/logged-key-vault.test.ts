@@ -1,35 +1,38 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { PARTITIONS } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { KafkaEventLog } from '#libs/engines/distributed/kafka/kafka-event-log.js'
 import { logOptions, removeTopics } from '#libs/engines/distributed/kafka/kafka-log-harness.contract.js'
-import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
 import { openRedis, type RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
+import { RedisKeyView } from '#libs/engines/distributed/redis/key-vault/redis-key-view.js'
+import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
+import { PARTITIONS } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { describeOn, redisUrl } from '#test/harness/servers.js'
 import { describeKeyVault } from './key-vault.contract.js'
-import { VaultHarness, type Ground } from './logged-key-vault-harness.contract.js'
+import { VaultHarness, type VaultStores } from './logged-key-vault-harness.contract.js'
 import { describeLoggedKeyVault } from './logged-key-vault.contract.js'
-import { RedisKeyView } from '#libs/engines/distributed/redis/key-vault/redis-key-view.js'
 
-type LogGround = Pick<Ground, 'log' | 'reopenLog' | 'close'>
+type LogStore = Pick<VaultStores, 'log' | 'reopenLog' | 'close'>
 
-async function groundOn(open: () => Promise<Ground['log']>, remove: () => Promise<void>): Promise<LogGround> {
-  const ground = {
+async function storeOf(
+  open: () => Promise<VaultStores['log']>,
+  remove: () => Promise<void>,
+): Promise<LogStore> {
+  const store = {
     log: await open(),
     async reopenLog() {
-      await ground.log.close()
+      await store.log.close()
       return open()
     },
     async close() {
-      await ground.log.close()
+      await store.log.close()
       await remove()
     },
   }
-  return ground
+  return store
 }
 
-async function lmdbGround(): Promise<LogGround> {
+async function lmdbStore(): Promise<LogStore> {
   const dir = await mkdtemp(join(tmpdir(), 'mayfly-keys-'))
   const options = {
     path: join(dir, 'log.mdb'),
@@ -38,23 +41,23 @@ async function lmdbGround(): Promise<LogGround> {
     now: () => new Date(),
     onPruneError: () => undefined,
   }
-  return groundOn(
+  return storeOf(
     () => LmdbEventLog.open(options),
     () => rm(dir, { recursive: true }),
   )
 }
 
-function kafkaGround(): Promise<LogGround> {
+function kafkaStore(): Promise<LogStore> {
   const options = logOptions()
-  return groundOn(
+  return storeOf(
     () => KafkaEventLog.open(options),
     () => removeTopics(options.topicPrefix),
   )
 }
 
-function inRedis(client: RedisClient, ground: LogGround): Ground {
+function withRedisView(client: RedisClient, store: LogStore): VaultStores {
   const keysUnder = (prefix: string) => client.keys(`${prefix}*`)
-  return Object.assign(ground, {
+  return Object.assign(store, {
     viewUnder: (prefix: string) => new RedisKeyView({ client, prefix }),
     async flushView(prefix: string) {
       for (const key of await keysUnder(prefix)) await client.unlink(key)
@@ -72,9 +75,9 @@ function inRedis(client: RedisClient, ground: LogGround): Ground {
 }
 
 describe.each([
-  { name: 'LMDB', servers: ['redis'] as const, makeGround: lmdbGround },
-  { name: 'Kafka', servers: ['kafka', 'redis'] as const, makeGround: kafkaGround },
-])('$name', ({ name, servers, makeGround }) => {
+  { name: 'LMDB', servers: ['redis'] as const, makeStore: lmdbStore },
+  { name: 'Kafka', servers: ['kafka', 'redis'] as const, makeStore: kafkaStore },
+])('$name', ({ name, servers, makeStore }) => {
   describeOn(...servers)('keeps inbox keys', () => {
     let client: RedisClient
 
@@ -83,7 +86,7 @@ describe.each([
     })
     afterAll(() => client.disconnect())
 
-    const make = async () => VaultHarness.make(inRedis(client, await makeGround()))
+    const make = async () => VaultHarness.make(withRedisView(client, await makeStore()))
     describeKeyVault(`the log on ${name}`, make)
     describeLoggedKeyVault(`the log on ${name}`, make)
   })

@@ -1,23 +1,22 @@
 import { LRUCache } from 'lru-cache'
-import { messageOf } from '#libs/runtime/errors.js'
-import { decodeBatch } from '#libs/ports/event-log/partition-loop.js'
-import type { LogAppender, LogReader } from '#libs/ports/event-log/event-log.js'
-import { inboxKeyEventCodec, MASTER_KEY_SUBJECT } from '#libs/ports/event-log/cloud-event.js'
-import { partitionOf } from '#libs/ports/event-log/topics.js'
-import { Repetition } from '#libs/runtime/timing/repetition.js'
-import { beforeDeadline, DeadlineError } from '#libs/runtime/timing/waiting.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { InboxKeyEvent } from '#libs/domain/inbox/key-events.js'
+import { inboxKeyEventCodec, MASTER_KEY_SUBJECT } from '#libs/ports/event-log/cloud-event.js'
+import type { LogAppender, LogReader } from '#libs/ports/event-log/event-log.js'
+import { decodeBatch } from '#libs/ports/event-log/partition-loop.js'
+import { partitionOf } from '#libs/ports/event-log/topics.js'
+import { messageOf } from '#libs/runtime/errors.js'
+import { beforeDeadline, DeadlineError, PeriodicTask } from '#libs/runtime/timing.js'
+import { makeSecretKey, type SecretKey } from './content.js'
 import { KeyFollower } from './key-follower.js'
 import { KeyForgottenError, KeyVaultUnavailableError, type KeyLookup, type KeyVault } from './key-vault.js'
 import type { KeyEntry, KeyStatement, KeyView } from './key-view.js'
 import { MasterKeyMissingError, type MasterKeys, type WrappedKey } from './master-key.js'
-import { makeSecretKey, type SecretKey } from './content.js'
 
 /*
- * Inbox keys on the compacted topic inbox-keys, viewed in a fast store. See docs/decisions/0010-inbox-keys-on-the-log.md
- * for why a key that sealed something is never replaced, and what a lost or restored view does.
+ * Inbox keys on the compacted topic inbox-keys, with a view in a fast store. docs/decisions/0010-inbox-keys-on-the-log.md
+ * explains why a key that sealed something is never replaced, and what happens if the view is lost or restored.
  */
 
 export interface LoggedKeyVaultOptions {
@@ -25,39 +24,39 @@ export interface LoggedKeyVaultOptions {
   view: KeyView
   masterKeys: MasterKeys
   now: () => Date
-  /** Told of faults in the background, each of which is tried again. */
+  /** Called for failures of background work, which is retried. */
   onError: (error: unknown, during: string) => void
-  /** How often to append a heartbeat to each partition (HEARTBEAT_EVERY_MS); never if left out. One process has to. */
+  /** How often to append a heartbeat to each partition (HEARTBEAT_EVERY_MS), which one process must do; never by default. */
   heartbeatEveryMs?: number
 }
 
-/** A key that was found lately: unwrapping one costs more than sealing a mail with it. */
+/** A recently used key. Unwrapping a key takes longer than sealing a mail with it. */
 interface CachedKey {
   wrapped: Uint8Array
   key: SecretKey
-  /** When the view last said that the inbox has this key. */
+  /** When the view last had this key for the inbox. */
   confirmedAtMs: number
 }
 
-/** With the topic's configuration, a forgotten key leaves the disks of the brokers within half an hour. */
+/** With the topic's configuration, a forgotten key is deleted from the brokers' disks within half an hour. */
 export const HEARTBEAT_EVERY_MS = 300_000
 
-/** How long a caller waits for a view that is being caught up; that goes on behind it. */
+/** How long a caller waits for the view to catch up. The catch-up continues after that. */
 const CATCH_UP_WITHIN_MS = 5_000
 const MAX_CACHED_KEYS = 10_000
-/** A process opens mail with a key that another one has forgotten for so long at most. */
-const CACHED_FOR_MS = 2_000
+/** How long a process may open mail with a key that another process has forgotten. */
+const CACHE_MS = 2_000
 
 export class LoggedKeyVault implements KeyVault {
   private readonly creating = new Map<InboxId, Promise<SecretKey>>()
   private readonly cache = new LRUCache<InboxId, CachedKey>({ max: MAX_CACHED_KEYS })
   private readonly follower: KeyFollower
-  private readonly heartbeats: Repetition | null
+  private readonly heartbeats: PeriodicTask | null
   private isClosed = false
 
   /**
-   * Rejects with MasterKeyMissingError if the master key that served new inboxes last is not configured, with
-   * KeyVaultUnavailableError if the log or the view can't be reached. Takes both and leaves them open.
+   * Rejects with MasterKeyMissingError if the last current master key is not configured, and with
+   * KeyVaultUnavailableError if the log or the view is unavailable. Does not close the log or the view.
    */
   static async open(options: LoggedKeyVaultOptions): Promise<LoggedKeyVault> {
     const vault = new LoggedKeyVault(options, options.log.partitionCount('inbox-keys'))
@@ -91,15 +90,15 @@ export class LoggedKeyVault implements KeyVault {
   async find(inboxId: InboxId): Promise<KeyLookup> {
     const cached = this.cache.get(inboxId)
     const ageMs = this.options.now().getTime() - (cached?.confirmedAtMs ?? -Infinity)
-    if (cached !== undefined && ageMs >= 0 && ageMs < CACHED_FOR_MS) {
+    if (cached !== undefined && ageMs >= 0 && ageMs < CACHE_MS) {
       return { state: 'known', key: cached.key }
     }
     const partition = partitionOf(inboxId, this.partitions)
     const entry = await this.reach(`the key of ${inboxId}`, async () => {
-      const [first] = await this.look(partition, [inboxId])
+      const [first] = await this.entriesOf(partition, [inboxId])
       if (first?.state !== 'absent') return first
       await this.catchUp(partition)
-      const [second] = await this.look(partition, [inboxId])
+      const [second] = await this.entriesOf(partition, [inboxId])
       return second
     })
     return this.lookupOf(inboxId, entry)
@@ -107,7 +106,7 @@ export class LoggedKeyVault implements KeyVault {
 
   async forget(inboxIds: readonly InboxId[]): Promise<void> {
     const byPartition = Map.groupBy(new Set(inboxIds), (inboxId) => partitionOf(inboxId, this.partitions))
-    await this.reach('a record that keys are forgotten', () =>
+    await this.reach('the log of forgotten keys', () =>
       Promise.all([...byPartition].map(([partition, ids]) => this.forgetIn(partition, ids))),
     )
     for (const inboxId of inboxIds) this.cache.delete(inboxId)
@@ -122,40 +121,39 @@ export class LoggedKeyVault implements KeyVault {
   private async createOnce(inboxId: InboxId): Promise<SecretKey> {
     const { view, masterKeys } = this.options
     const partition = partitionOf(inboxId, this.partitions)
-    const stands = await this.reach(`the key of ${inboxId}`, async () => {
-      // The log is not read to its end for this: where an earlier record is there that nobody has seen, its key has
-      // sealed nothing.
-      const [found] = await this.look(partition, [inboxId])
+    const entry = await this.reach(`the key of ${inboxId}`, async () => {
+      // The log is not read to its end: a key in a record that no process has read has not sealed anything.
+      const [found] = await this.entriesOf(partition, [inboxId])
       if (found?.state === 'forgotten') return found
-      const isThere = found?.state === 'wrapped'
-      const key = isThere ? found.key : masterKeys.wrap(inboxId, makeSecretKey())
-      if (!isThere) await this.appendStatement({ inboxId, says: { state: 'wrapped', key } })
+      const exists = found?.state === 'wrapped'
+      const key = exists ? found.key : masterKeys.wrap(inboxId, makeSecretKey())
+      if (!exists) await this.appendStatement({ inboxId, entry: { state: 'wrapped', key } })
       const taken = await view.take(partition, inboxId, key)
-      // The log's last word must be what stands, before anything is sealed with it.
-      if (taken.wasContested) await this.appendStatement({ inboxId, says: taken.stands })
-      return taken.stands
+      // The last record on the log must be the key in use before anything is sealed with it.
+      if (taken.wasContested) await this.appendStatement({ inboxId, entry: taken.entry })
+      return taken.entry
     })
-    const lookup = this.lookupOf(inboxId, stands)
+    const lookup = this.lookupOf(inboxId, entry)
     if (lookup.state !== 'known') throw new KeyForgottenError(inboxId)
     return lookup.key
   }
 
   private async forgetIn(partition: number, inboxIds: readonly InboxId[]): Promise<void> {
-    const entries = await this.look(partition, inboxIds)
+    const entries = await this.entriesOf(partition, inboxIds)
     const left = inboxIds.filter((_, index) => entries[index]?.state !== 'forgotten')
     if (left.length === 0) return
-    await Promise.all(left.map((inboxId) => this.appendStatement({ inboxId, says: { state: 'forgotten' } })))
+    await Promise.all(left.map((inboxId) => this.appendStatement({ inboxId, entry: { state: 'forgotten' } })))
     await this.options.view.forget(partition, left)
   }
 
-  /** What the view holds, once it may be believed. */
-  private async look(partition: number, inboxIds: readonly InboxId[]): Promise<KeyEntry[]> {
+  /** The view's entries, once the view is trusted. */
+  private async entriesOf(partition: number, inboxIds: readonly InboxId[]): Promise<KeyEntry[]> {
     const found = await this.options.view.find(partition, inboxIds)
-    if (this.follower.trusts(partition, found.standing)) return found.entries
+    if (this.follower.trusts(partition, found.progress)) return found.entries
     await this.catchUp(partition)
     const again = await this.options.view.find(partition, inboxIds)
-    if (this.follower.trusts(partition, again.standing)) return again.entries
-    throw new Error(`the view of inbox-keys/${partition} has just been lost again`)
+    if (this.follower.trusts(partition, again.progress)) return again.entries
+    throw new Error(`the view of inbox-keys/${partition} was lost again`)
   }
 
   private async catchUp(partition: number): Promise<void> {
@@ -163,7 +161,7 @@ export class LoggedKeyVault implements KeyVault {
       await beforeDeadline(CATCH_UP_WITHIN_MS, this.follower.catchUp(partition))
     } catch (error) {
       if (!(error instanceof DeadlineError)) throw error
-      throw new Error(`the view of inbox-keys/${partition} is still being caught up`, { cause: error })
+      throw new Error(`the view of inbox-keys/${partition} is still catching up`, { cause: error })
     }
   }
 
@@ -176,7 +174,7 @@ export class LoggedKeyVault implements KeyVault {
     return { state: 'known', key: this.unwrap(inboxId, entry.key) }
   }
 
-  /** Opens what the view has just said to be the inbox's key. */
+  /** Unwraps the key that the view has just returned. */
   private unwrap(inboxId: InboxId, key: WrappedKey): SecretKey {
     const cached = this.cache.get(inboxId)
     const isSame = cached !== undefined && Buffer.compare(cached.wrapped, key.wrapped) === 0
@@ -186,24 +184,24 @@ export class LoggedKeyVault implements KeyVault {
     return unwrapped
   }
 
-  /** The last master key that served new inboxes is one of those configured; from now on it is the current one. */
+  /** Checks that the last current master key is configured, and makes the configured one current. */
   private async checkMasterKey(): Promise<void> {
     const { view, masterKeys } = this.options
     const partition = partitionOf(MASTER_KEY_SUBJECT, this.partitions)
-    await this.reach('which master key serves new inboxes', async () => {
+    await this.reach('the current master key', async () => {
       await this.follower.catchUp(partition)
-      const { standing } = await view.find(partition, [])
-      const last = standing?.masterKeyId ?? null
+      const { progress } = await view.find(partition, [])
+      const last = progress?.masterKeyId ?? null
       if (last !== null) masterKeys.require(last)
       if (last === masterKeys.current) return
       await this.append({ type: 'MasterKeyTaken', masterKeyId: masterKeys.current })
-      await this.requireFirstTaken(partition, standing?.next ?? 0)
+      await this.requireFirstTaken(partition, progress?.next ?? 0)
     })
   }
 
   /**
-   * Of processes that start at once, each with another master key, the first on the log has its way: the others don't
-   * start, and leave the log's last word as it was.
+   * If several processes start at the same time with different master keys, the first one on the log wins. The others
+   * don't start, and append the winner's event again so that it stays the last one.
    */
   private async requireFirstTaken(partition: number, from: number): Promise<void> {
     const { log, masterKeys } = this.options
@@ -222,11 +220,11 @@ export class LoggedKeyVault implements KeyVault {
   }
 
   /**
-   * Appends a small record to each partition. Without it a forgotten key would stay on the disks of the brokers of an
-   * idle partition: they compact a segment only behind its end, and end it only at an append. It beats whether or not a
-   * key was forgotten since: a beat must come when a segment is old, not when the record is, and compaction leaves one.
+   * Appends a small record to each partition. Without it, a forgotten key of an idle partition would stay on the brokers'
+   * disks: they compact a segment only after it is closed, and close it only at an append. Heartbeats are also sent if no
+   * key was forgotten, since what counts is the age of the segment. Compaction keeps one of them.
    */
-  private heartbeatsEvery(everyMs: number): Repetition {
+  private heartbeatsEvery(everyMs: number): PeriodicTask {
     const { partitions } = this
     const pulses = Array.from({ length: partitions }, (_, partition) => pulseOf(partition, partitions))
     const work = async () => {
@@ -237,11 +235,11 @@ export class LoggedKeyVault implements KeyVault {
         this.options.onError(error, 'appending heartbeats to inbox-keys')
       }
     }
-    return new Repetition({ everyMs, work })
+    return new PeriodicTask({ everyMs, work })
   }
 
-  private appendStatement({ inboxId, says }: KeyStatement): Promise<void> {
-    if (says.state === 'wrapped') return this.append({ type: 'InboxKeyWrapped', inboxId, ...says.key })
+  private appendStatement({ inboxId, entry }: KeyStatement): Promise<void> {
+    if (entry.state === 'wrapped') return this.append({ type: 'InboxKeyWrapped', inboxId, ...entry.key })
     return this.append({ type: 'InboxKeyForgotten', inboxId, forgottenAt: this.options.now() })
   }
 
@@ -251,18 +249,18 @@ export class LoggedKeyVault implements KeyVault {
   }
 
   private async reach<Result>(what: string, work: () => Promise<Result>): Promise<Result> {
-    if (this.isClosed) throw new KeyVaultUnavailableError(`${what} is out of reach: the vault is closed`)
+    if (this.isClosed) throw new KeyVaultUnavailableError(`${what} is unavailable: the vault is closed`)
     try {
       return await work()
     } catch (cause) {
-      // Whatever is wrong with the log or the view, a newer record too: none of it says that a key is not there.
+      // A failure of the log or the view, or a newer record, must not be mistaken for a missing key.
       if (cause instanceof MasterKeyMissingError) throw cause
-      throw new KeyVaultUnavailableError(`${what} is out of reach: ${messageOf(cause)}`, { cause })
+      throw new KeyVaultUnavailableError(`${what} is unavailable: ${messageOf(cause)}`, { cause })
     }
   }
 }
 
-/** The key of a partition's heartbeats: always the same one, so that compaction leaves one of them. */
+/** The record key of a partition's heartbeats: always the same, so that compaction keeps one of them. */
 function pulseOf(partition: number, partitions: number): string {
   for (let n = 0; ; n += 1) {
     const pulse = `heartbeat-${n}`

@@ -1,6 +1,6 @@
 import { mintId } from '#libs/domain/ids/mint.js'
-import { MasterKeyMissingError, MasterKeys } from './master-key.js'
 import { makeSecretKey, SealBrokenError } from './content.js'
+import { MasterKeyMissingError, MasterKeys } from './master-key.js'
 
 const [one, two, three] = Array.from({ length: 3 }, () => makeSecretKey().toString('base64'))
 
@@ -15,28 +15,28 @@ describe('a master key', () => {
     { what: 'one key', text: `${one}` },
     { what: 'one key without padding', text: `${one?.replace('=', '')}` },
     { what: 'one key with white space around it', text: ` ${one}\n` },
-    { what: 'several with commas', text: `${one},${two},${three}` },
-    { what: 'several with commas and spaces', text: `${one}, ${two}` },
+    { what: 'several, separated by commas', text: `${one},${two},${three}` },
+    { what: 'several, separated by commas and spaces', text: `${one}, ${two}` },
   ])('is read from $what', ({ text }) => {
     expect(MasterKeys.parse(text)).toBeInstanceOf(MasterKeys)
   })
 
   test.each([
     { what: 'nothing', text: '' },
-    { what: 'a comma behind', text: `${one},` },
-    { what: 'a comma before', text: `,${one}` },
+    { what: 'a trailing comma', text: `${one},` },
+    { what: 'a leading comma', text: `,${one}` },
     { what: 'two keys with a space between', text: `${one} ${two}` },
     { what: 'two keys with a semicolon between', text: `${one};${two}` },
-    { what: 'other characters among those of base64', text: `!!${one}` },
+    { what: 'characters that are not base64', text: `!!${one}` },
     {
-      what: 'a sentence of as many letters as a key has',
+      what: 'a sentence with as many letters as a key',
       text: 'the quick brown fox jumps over the lazy dog, and the dog',
     },
     { what: '31 bytes', text: Buffer.alloc(31, 1).toString('base64') },
     { what: '33 bytes', text: Buffer.alloc(33, 1).toString('base64') },
     { what: '32 bytes in hex', text: Buffer.alloc(32, 1).toString('hex') },
-    { what: 'a broken one behind a good one', text: `${one},broken` },
-  ])('is none: $what', ({ text }) => {
+    { what: 'an invalid key after a valid one', text: `${one},broken` },
+  ])('is invalid: $what', ({ text }) => {
     expect(MasterKeys.parse(text)).toBeNull()
   })
 })
@@ -45,24 +45,24 @@ describe('a wrapped key', () => {
   const inboxId = mintId('inb')
   const key = makeSecretKey()
 
-  it('opens with the key that wrapped it, current or retired', () => {
+  it('is unwrapped with the key that wrapped it, current or retired', () => {
     const wrapped = parse(one).wrap(inboxId, key)
     expect(parse(one).unwrap(inboxId, wrapped)).toEqual(key)
     expect(parse(`${two},${one}`).unwrap(inboxId, wrapped)).toEqual(key)
   })
 
-  it('is wrapped by the first of several', () => {
+  it('is wrapped with the first of several master keys', () => {
     const wrapped = parse(`${two},${one}`).wrap(inboxId, key)
     expect(parse(two).unwrap(inboxId, wrapped)).toEqual(key)
     expect(() => parse(one).unwrap(inboxId, wrapped)).toThrow(MasterKeyMissingError)
   })
 
-  it('belongs to its inbox alone', () => {
+  it('can’t be unwrapped for another inbox', () => {
     const wrapped = parse(one).wrap(inboxId, key)
     expect(() => parse(one).unwrap(mintId('inb'), wrapped)).toThrow(SealBrokenError)
   })
 
-  it('shows nothing of the key, nor its id of the master key', () => {
+  it('reveals nothing of the key, and its id nothing of the master key', () => {
     const { wrapped, masterKeyId } = parse(one).wrap(inboxId, key)
     expect(Buffer.from(wrapped).includes(key)).toBe(false)
     expect(masterKeyId).toMatch(/^[0-9a-f]{16}$/)
@@ -74,19 +74,19 @@ describe('the secret of a webhook', () => {
   const webhookId = mintId('whk')
   const secret = Buffer.alloc(32, 7)
 
-  it('opens with the key that sealed it, current or retired, and with no other', () => {
+  it('is opened with the master key that sealed it, current or retired, and no other', () => {
     const sealed = parse(one).sealSecret(webhookId, secret)
     expect(parse(`${two},${one}`).openSecret(webhookId, sealed)).toEqual(secret)
     expect(() => parse(two).openSecret(webhookId, sealed)).toThrow(MasterKeyMissingError)
     expect(Buffer.from(sealed.sealed).includes(secret)).toBe(false)
   })
 
-  it('is sealed by the first of several', () => {
+  it('is sealed with the first of several master keys', () => {
     const sealed = parse(`${two},${one}`).sealSecret(webhookId, secret)
     expect(parse(two).openSecret(webhookId, sealed)).toEqual(secret)
   })
 
-  it('belongs to its webhook alone, and is neither a key of an inbox nor a URL', () => {
+  it('can’t be opened for another webhook, or as an inbox key or URL', () => {
     const { masterKeyId, sealed } = parse(one).sealSecret(webhookId, secret)
     expect(() => parse(one).openSecret(mintId('whk'), { masterKeyId, sealed })).toThrow(SealBrokenError)
     expect(() => parse(one).openUrl(webhookId, { masterKeyId, sealed })).toThrow(SealBrokenError)
@@ -99,14 +99,14 @@ describe('the URL of a webhook', () => {
   const webhookId = mintId('whk')
   const url = 'https://ci.example/ä?token=secret'
 
-  it('opens with the key that sealed it, current or retired, and with no other', () => {
+  it('is opened with the master key that sealed it, current or retired, and no other', () => {
     const sealed = parse(one).sealUrl(webhookId, url)
     expect(parse(`${two},${one}`).openUrl(webhookId, sealed)).toBe(url)
     expect(() => parse(two).openUrl(webhookId, sealed)).toThrow(MasterKeyMissingError)
     expect(Buffer.from(sealed.sealed).includes('secret')).toBe(false)
   })
 
-  it('belongs to its webhook alone, and is not its secret', () => {
+  it('can’t be opened for another webhook, or as a secret', () => {
     const sealed = parse(one).sealUrl(webhookId, url)
     expect(() => parse(one).openUrl(mintId('whk'), sealed)).toThrow(SealBrokenError)
     expect(() => parse(one).openSecret(webhookId, sealed)).toThrow(SealBrokenError)

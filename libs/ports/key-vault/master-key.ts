@@ -3,10 +3,27 @@ import type { InboxId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type { SealedSecret, StoredUrl } from '#libs/domain/webhook/events.js'
 import { seal, secretKey, unseal, type SecretKey } from './content.js'
 
+/*
+ * Master keys, which seal the keys of inboxes and the secrets and URLs of webhooks; and the hash of API keys and
+ * passwords.
+ */
+
 /** An inbox's key as it may be stored: sealed with the master key that `masterKeyId` names. */
 export interface WrappedKey {
   masterKeyId: string
   wrapped: Uint8Array
+}
+
+/**
+ * Keeps the secrets that webhooks sign with, and the URLs they post to, unreadable in the log and the views. Opening
+ * throws MasterKeyMissingError if the master key that sealed the bytes is no longer configured, and SealBrokenError if
+ * they were sealed for another webhook or another purpose.
+ */
+export interface WebhookSecrets {
+  sealSecret(webhookId: WebhookId, secret: Uint8Array): SealedSecret
+  openSecret(webhookId: WebhookId, sealed: SealedSecret): Buffer
+  sealUrl(webhookId: WebhookId, url: string): SealedSecret
+  openUrl(webhookId: WebhookId, stored: StoredUrl): string
 }
 
 /** What is sealed in one context opens in no other. */
@@ -17,12 +34,12 @@ const CONTEXT = {
 }
 
 /**
- * The keys that wrap inbox keys and seal the secrets and URLs of webhooks. The first serves what is new; the others,
- * retired ones, still open what they wrapped and sealed.
+ * The configured master keys. The first, current one seals everything new. The others are retired: they only open what
+ * they sealed before.
  */
-export class MasterKeys {
+export class MasterKeys implements WebhookSecrets {
   private readonly byId: ReadonlyMap<string, SecretKey>
-  /** The id of the key that serves what is new. */
+  /** The id of the current key. */
   readonly current: string
 
   private constructor(
@@ -46,7 +63,7 @@ export class MasterKeys {
     return this.byId.has(masterKeyId)
   }
 
-  /** Throws MasterKeyMissingError if that master key is not among these. */
+  /** Throws MasterKeyMissingError if that master key is not configured. */
   require(masterKeyId: string): void {
     if (!this.has(masterKeyId)) throw new MasterKeyMissingError(masterKeyId)
   }
@@ -56,7 +73,7 @@ export class MasterKeys {
     return { masterKeyId, wrapped: sealed }
   }
 
-  /** Throws MasterKeyMissingError if the master key that wrapped it is not among these. */
+  /** Throws MasterKeyMissingError if the master key that wrapped it is not configured. */
   unwrap(inboxId: InboxId, { masterKeyId, wrapped }: WrappedKey): SecretKey {
     return secretKey(this.open(CONTEXT.inboxKey(inboxId), { masterKeyId, sealed: wrapped }))
   }
@@ -65,7 +82,6 @@ export class MasterKeys {
     return this.seal(CONTEXT.secret(webhookId), secret)
   }
 
-  /** Throws MasterKeyMissingError if the master key that sealed it is not among these. */
   openSecret(webhookId: WebhookId, sealed: SealedSecret): Buffer {
     return this.open(CONTEXT.secret(webhookId), sealed)
   }
@@ -74,9 +90,8 @@ export class MasterKeys {
     return this.seal(CONTEXT.url(webhookId), Buffer.from(url))
   }
 
-  /** Throws MasterKeyMissingError if the master key that sealed it is not among these. */
-  openUrl(webhookId: WebhookId, sealed: SealedSecret): string {
-    return this.open(CONTEXT.url(webhookId), sealed).toString()
+  openUrl(webhookId: WebhookId, stored: StoredUrl): string {
+    return typeof stored === 'string' ? stored : this.open(CONTEXT.url(webhookId), stored).toString()
   }
 
   private seal(context: string, plaintext: Uint8Array): SealedSecret {
@@ -95,51 +110,27 @@ export class MasterKeyMissingError extends Error {
 
   constructor(masterKeyId: string) {
     super(
-      `keys or secrets were sealed by the master key ${masterKeyId}, which is not configured: ` +
-        `add it to MAYFLY_MASTER_KEY behind the current one`,
+      `keys or secrets were sealed with the master key ${masterKeyId}, which is not configured: ` +
+        `add it to MAYFLY_MASTER_KEY after the current one`,
     )
   }
 }
 
-/** 32 bytes in base64 (RFC 4648, section 4); 43 characters and one of padding, which may be left out. */
+/** 32 bytes in base64 (RFC 4648, section 4): 43 characters and an optional padding character. */
 const BASE64_KEY = /^[A-Za-z0-9+/]{43}=?$/
 
 function parseKey(text: string): SecretKey | null {
-  // Decoding alone would pass over what is not base64, and with it over keys behind a wrong separator.
+  // Node's decoder ignores invalid characters, and would so ignore keys that follow a wrong separator.
   if (!BASE64_KEY.test(text.trim())) return null
   return secretKey(Buffer.from(text.trim(), 'base64'))
 }
 
-/** Tells master keys apart without revealing anything about them. */
+/** Identifies a master key without revealing anything about it. */
 function idOf(key: SecretKey): string {
   return createHash('sha256').update('mayfly master key id').update(key).digest('hex').slice(0, 16)
 }
 
-/**
- * Keeps what webhooks sign with, and where they post to, unreadable in the log and the views. Opening throws
- * MasterKeyMissingError if the master key that sealed it is no longer configured, and SealBrokenError if it was sealed
- * for another webhook or another use.
- */
-export interface WebhookSecrets {
-  seal(webhookId: WebhookId, secret: Uint8Array): SealedSecret
-  open(webhookId: WebhookId, sealed: SealedSecret): Buffer
-  sealUrl(webhookId: WebhookId, url: string): SealedSecret
-  openUrl(webhookId: WebhookId, stored: StoredUrl): string
-}
-
-export function webhookSecrets(
-  masterKeys: Pick<MasterKeys, 'sealSecret' | 'openSecret' | 'sealUrl' | 'openUrl'>,
-): WebhookSecrets {
-  return {
-    seal: (webhookId, secret) => masterKeys.sealSecret(webhookId, secret),
-    open: (webhookId, sealed) => masterKeys.openSecret(webhookId, sealed),
-    sealUrl: (webhookId, url) => masterKeys.sealUrl(webhookId, url),
-    openUrl: (webhookId, stored) =>
-      typeof stored === 'string' ? stored : masterKeys.openUrl(webhookId, stored),
-  }
-}
-
-/** How a secret is stored: hex SHA-256. Secrets are random, so no slow hash is needed. */
+/** The hex SHA-256 that an API key or inbox password is stored as. Both are random, so no slow hash is needed. */
 export function hashSecret(secret: string): string {
   return hash('sha256', secret)
 }

@@ -4,8 +4,8 @@ import { makeSecretKey, seal, SEAL_OVERHEAD_BYTES, SealBrokenError, secretKey, u
 const anyBytes = fc.uint8Array({ maxLength: 500 })
 const anyKey = fc.uint8Array({ minLength: 32, maxLength: 32 }).map((bytes) => secretKey(Buffer.from(bytes)))
 
-describe('what is sealed', () => {
-  it('opens with the same key and context', () => {
+describe('sealed bytes', () => {
+  it('are opened with the same key and context', () => {
     fc.assert(
       fc.property(anyKey, fc.string(), anyBytes, (key, context, plaintext) => {
         const sealed = seal(key, context, plaintext)
@@ -15,7 +15,7 @@ describe('what is sealed', () => {
     )
   })
 
-  it('opens with no other key', () => {
+  it('can’t be opened with another key', () => {
     fc.assert(
       fc.property(anyKey, anyKey, anyBytes, (key, other, plaintext) => {
         fc.pre(!key.equals(other))
@@ -24,7 +24,7 @@ describe('what is sealed', () => {
     )
   })
 
-  it('opens in no other context', () => {
+  it('can’t be opened in another context', () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), anyBytes, (context, other, plaintext) => {
         fc.pre(context !== other)
@@ -34,7 +34,7 @@ describe('what is sealed', () => {
     )
   })
 
-  it('does not open where any bit of it was changed, or its end cut off', () => {
+  it('can’t be opened if a bit was changed or the end was cut off', () => {
     fc.assert(
       fc.property(anyBytes, fc.nat(), fc.integer({ min: 0, max: 7 }), (plaintext, at, bit) => {
         const key = makeSecretKey()
@@ -48,7 +48,7 @@ describe('what is sealed', () => {
     )
   })
 
-  it('never looks the same twice: no nonce is drawn again', () => {
+  it('are never the same twice: no nonce is repeated', () => {
     const key = makeSecretKey()
     const nonces = Array.from({ length: 2_000 }, () =>
       seal(key, 'mail', Buffer.alloc(0)).toString('hex', 1, 13),
@@ -56,7 +56,7 @@ describe('what is sealed', () => {
     expect(new Set(nonces).size).toBe(nonces.length)
   })
 
-  it('is sealed with 32 bytes, no fewer and no more', () => {
+  it('require a key of exactly 32 bytes', () => {
     expect(() => secretKey(Buffer.alloc(31))).toThrow(RangeError)
     expect(() => secretKey(Buffer.alloc(33))).toThrow(RangeError)
   })

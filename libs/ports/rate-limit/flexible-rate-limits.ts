@@ -1,58 +1,58 @@
 import type { RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible'
-import type { PolicyStanding, RateLimits, RatePolicies, RatePolicy, RateVerdict } from './rate-limits.js'
+import type { PolicyStatus, RateLimits, RatePolicies, RatePolicy, RateResult } from './rate-limits.js'
 
 /*
- * Relies on rate-limiter-flexible 11: `penalty` adds to a count and begins its window where there is none, in one step,
- * and never refuses; `get` gives null, or a count whose window may just be over. Quotas are compared here, since one
- * limiter, and with it one store, serves policies of every size.
+ * Relies on rate-limiter-flexible 11: `penalty` increments a count, starts its window if there is none, atomically, and
+ * never refuses; `get` returns null, or a count whose window may just have ended. Quotas are compared here, so that one
+ * limiter and its store serve all policies.
  */
 
-/** What a limiter is made with: a quota and a window that every call says otherwise. */
+/** Options for making a limiter. Every call overrides the quota and the window. */
 export const ANY_POLICY = { points: Number.MAX_SAFE_INTEGER, duration: 1 } as const
 
-/** Rate limits on a limiter, whatever it stores in. */
+/** Rate limits with a limiter of rate-limiter-flexible, for any store. */
 export class FlexibleRateLimits implements RateLimits {
   constructor(private readonly limiter: Pick<RateLimiterAbstract, 'penalty' | 'get'>) {}
 
-  async consume(key: string, policies: RatePolicies): Promise<RateVerdict> {
-    const passed: PolicyStanding[] = []
+  async consume(key: string, policies: RatePolicies): Promise<RateResult> {
+    const statuses: PolicyStatus[] = []
     for (const [index, policy] of policies.entries()) {
       const { consumedPoints, msBeforeNext } = await this.limiter.penalty(countOf(key, policy), 1, {
         customDuration: policy.windowSeconds,
       })
-      const standing = standingOf(policy, consumedPoints, msBeforeNext)
-      passed.push(standing)
+      const status = statusOf(policy, consumedPoints, msBeforeNext)
+      statuses.push(status)
       if (consumedPoints > policy.quota) continue
-      if (standing.remaining > 0) return { isAllowed: true, next: standing }
+      if (status.remaining > 0) return { isAllowed: true, next: status }
       return {
         isAllowed: true,
-        next: (await this.firstWithSome(key, policies.slice(index + 1), passed)).next,
+        next: (await this.firstWithQuota(key, policies.slice(index + 1), statuses)).next,
       }
     }
-    return { isAllowed: false, next: firstToRefill(passed) }
+    return { isAllowed: false, next: firstToRefill(statuses) }
   }
 
-  peek(key: string, policies: RatePolicies): Promise<RateVerdict> {
-    return this.firstWithSome(key, policies, [])
+  peek(key: string, policies: RatePolicies): Promise<RateResult> {
+    return this.firstWithQuota(key, policies, [])
   }
 
-  private async firstWithSome(
+  private async firstWithQuota(
     key: string,
     policies: readonly RatePolicy[],
-    usedUp: PolicyStanding[],
-  ): Promise<RateVerdict> {
+    exhausted: PolicyStatus[],
+  ): Promise<RateResult> {
     for (const policy of policies) {
       const found: RateLimiterRes | null = await this.limiter.get(countOf(key, policy))
       const hasBegun = found !== null && found.msBeforeNext > 0
-      const standing = standingOf(
+      const status = statusOf(
         policy,
         hasBegun ? found.consumedPoints : 0,
         hasBegun ? found.msBeforeNext : policy.windowSeconds * 1_000,
       )
-      if (standing.remaining > 0) return { isAllowed: true, next: standing }
-      usedUp.push(standing)
+      if (status.remaining > 0) return { isAllowed: true, next: status }
+      exhausted.push(status)
     }
-    return { isAllowed: false, next: firstToRefill(usedUp) }
+    return { isAllowed: false, next: firstToRefill(exhausted) }
   }
 }
 
@@ -60,10 +60,10 @@ function countOf(key: string, { name }: RatePolicy): string {
   return `${name}:${key}`
 }
 
-function standingOf(policy: RatePolicy, used: number, msBeforeNext: number): PolicyStanding {
+function statusOf(policy: RatePolicy, used: number, msBeforeNext: number): PolicyStatus {
   return { policy, remaining: Math.max(policy.quota - used, 0), refillsInMs: Math.max(msBeforeNext, 1) }
 }
 
-function firstToRefill(standings: readonly PolicyStanding[]): PolicyStanding {
-  return standings.reduce((first, other) => (other.refillsInMs < first.refillsInMs ? other : first))
+function firstToRefill(statuses: readonly PolicyStatus[]): PolicyStatus {
+  return statuses.reduce((first, other) => (other.refillsInMs < first.refillsInMs ? other : first))
 }

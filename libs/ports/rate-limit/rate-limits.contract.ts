@@ -4,12 +4,12 @@ import type { RateLimits, RatePolicies, RatePolicy } from './rate-limits.js'
 
 export interface RateLimitsHarness {
   one: RateLimits
-  /** Counts together with `one`; the same where each process counts alone. */
+  /** Shares its counts with `one`; the same object if each process counts alone. */
   other: RateLimits
   close(): Promise<void>
 }
 
-/** Of the server's clock against this one, and of both against a timer. */
+/** Tolerance between the server's clock, this process's clock and timers. */
 const SLACK_MS = 60
 
 export function describeRateLimits(name: string, make: () => Promise<RateLimitsHarness>): void {
@@ -29,17 +29,17 @@ export function describeRateLimits(name: string, make: () => Promise<RateLimitsH
     const burst: RatePolicy = { name: 'burst', quota: 2, windowSeconds: 600 }
     const both: RatePolicies = [sustained, burst]
 
-    /** What each of so many in a row is told. */
+    /** The results of consecutive requests. */
     async function take(count: number, policies: RatePolicies = both, limits = harness.one) {
-      const told: (readonly [boolean, string, number])[] = []
+      const results: (readonly [boolean, string, number])[] = []
       for (let taken = 0; taken < count; taken += 1) {
         const { isAllowed, next } = await limits.consume(key, policies)
-        told.push([isAllowed, next.policy.name, next.remaining])
+        results.push([isAllowed, next.policy.name, next.remaining])
       }
-      return told
+      return results
     }
 
-    it('draws on one policy after the other, and names the one that comes next', async () => {
+    it('uses one policy after the other, and returns the next one', async () => {
       expect(await take(7)).toEqual([
         [true, 'sustained', 2],
         [true, 'sustained', 1],
@@ -51,7 +51,7 @@ export function describeRateLimits(name: string, make: () => Promise<RateLimitsH
       ])
     })
 
-    it('names the one that refills first, whichever comes first', async () => {
+    it('returns the policy that refills first, whatever their order', async () => {
       const slow: RatePolicy = { name: 'slow', quota: 1, windowSeconds: 60 }
       const quick: RatePolicy = { name: 'quick', quota: 1, windowSeconds: 30 }
       await take(2, [slow, quick])
@@ -61,7 +61,7 @@ export function describeRateLimits(name: string, make: () => Promise<RateLimitsH
       expect(next.refillsInMs).toBeLessThanOrEqual(30_000)
     })
 
-    it('has no quota where it is 0', async () => {
+    it('allows nothing with a quota of 0', async () => {
       const none: RatePolicies = [{ ...sustained, quota: 0 }]
       expect(await take(2, none)).toEqual([
         [false, 'sustained', 0],
@@ -69,26 +69,26 @@ export function describeRateLimits(name: string, make: () => Promise<RateLimitsH
       ])
     })
 
-    it('keeps keys, and policies of other names, apart', async () => {
+    it('counts different keys, and policies with different names, separately', async () => {
       await take(6)
       expect((await harness.one.consume(randomUUID(), both)).next.remaining).toBe(2)
       expect((await harness.one.consume(key, [{ ...sustained, name: 'another' }])).next.remaining).toBe(2)
       expect((await harness.one.consume(key, both)).isAllowed).toBe(false)
     })
 
-    it('goes on with its count where the quota changes', async () => {
+    it('keeps its count if the quota changes', async () => {
       await take(3, [sustained])
       expect(await take(1, [{ ...sustained, quota: 10 }])).toEqual([[true, 'sustained', 6]])
       expect(await take(1, [{ ...sustained, quota: 2 }])).toEqual([[false, 'sustained', 0]])
     })
 
-    it('looks without taking', async () => {
+    it('peeks without counting', async () => {
       const fresh = await harness.one.peek(key, both)
       expect(fresh).toMatchObject({ isAllowed: true, next: { remaining: 3, refillsInMs: 60_000 } })
       await take(3)
       expect(await harness.one.peek(key, both)).toMatchObject({ isAllowed: true, next: { policy: burst } })
       await take(2)
-      for (let look = 0; look < 3; look += 1) {
+      for (let times = 0; times < 3; times += 1) {
         expect(await harness.one.peek(key, both)).toMatchObject({
           isAllowed: false,
           next: { policy: sustained, remaining: 0 },
@@ -96,23 +96,23 @@ export function describeRateLimits(name: string, make: () => Promise<RateLimitsH
       }
     })
 
-    it('allows exactly the quota to many at once, from wherever they come', async () => {
+    it('allows exactly the quota for concurrent requests of several processes', async () => {
       const policies: RatePolicies = [
         { ...sustained, quota: 20 },
         { ...burst, quota: 10 },
       ]
-      const verdicts = await Promise.all(
+      const results = await Promise.all(
         Array.from({ length: 50 }, (_, index) =>
           (index % 2 === 0 ? harness.one : harness.other).consume(key, policies),
         ),
       )
-      expect(verdicts.filter(({ isAllowed }) => isAllowed)).toHaveLength(30)
+      expect(results.filter(({ isAllowed }) => isAllowed)).toHaveLength(30)
     })
 
-    it('refuses until the moment that it names, and passes from then on', async () => {
+    it('refuses until the time that it returns, and allows afterwards', async () => {
       const policies: RatePolicies = [{ name: 'short', quota: 1, windowSeconds: 1 }]
       await take(1, policies)
-      const askedAt = performance.now()
+      const sentAt = performance.now()
       const refused = await harness.one.consume(key, policies)
       const answeredAt = performance.now()
       const { refillsInMs } = refused.next
@@ -121,9 +121,9 @@ export function describeRateLimits(name: string, make: () => Promise<RateLimitsH
       await until('the quota to refill', async () => {
         const isLate = performance.now() > answeredAt + refillsInMs + SLACK_MS
         const { isAllowed } = await harness.one.peek(key, policies)
-        const isEarly = performance.now() < askedAt + refillsInMs - SLACK_MS
+        const isEarly = performance.now() < sentAt + refillsInMs - SLACK_MS
         if (isEarly || isLate) expect(isAllowed).toBe(isLate)
-        // What was told a moment early, by a rounded millisecond, is not to be taken before it.
+        // A result may be a rounded millisecond early; the quota must not be used before its time.
         return isAllowed && performance.now() > answeredAt + refillsInMs
       })
       expect(await take(2, policies)).toEqual([

@@ -1,6 +1,6 @@
 import { UnavailableError } from '#libs/runtime/errors.js'
 
-/** A quota for each window. A window begins with the first request that is counted in it. */
+/** A quota per window. A window starts with the first request that is counted in it. */
 export interface RatePolicy {
   /** Letters, digits and dashes. Policies of different names count separately. */
   name: string
@@ -10,32 +10,32 @@ export interface RatePolicy {
   windowSeconds: number
 }
 
-export interface PolicyStanding {
+export interface PolicyStatus {
   policy: RatePolicy
-  /** The rest of the quota in this window. */
+  /** The remaining quota of this window. */
   remaining: number
-  /** Until the quota is full again, more than 0; the whole window if none has begun. */
+  /** Time until the quota is full again; more than 0, and the whole window if none has started. */
   refillsInMs: number
 }
 
-export interface RateVerdict {
+export interface RateResult {
   isAllowed: boolean
-  /** The policy that the next request uses; if all are used up, the one that refills first. */
-  next: PolicyStanding
+  /** The policy that the next request counts towards; if all are exhausted, the one that refills first. */
+  next: PolicyStatus
 }
 
-/** Policies are used in their order: when the quota of one is used up, the next is used. */
+/** Policies are used in order: when one is exhausted, the next is used. */
 export type RatePolicies = readonly [RatePolicy, ...RatePolicy[]]
 
-/** Counts requests by key. Both methods reject with RateLimitsUnavailableError, soon, if the counts are out of reach. */
+/** Counts requests by key. Both methods reject with RateLimitsUnavailableError, without a long wait, if the store fails. */
 export interface RateLimits {
-  /** Resolves once one has been counted in the first policy with quota left; not allowed if none has any. */
-  consume(key: string, policies: RatePolicies): Promise<RateVerdict>
-  /** Whether one would be allowed now; counts none. */
-  peek(key: string, policies: RatePolicies): Promise<RateVerdict>
+  /** Counts a request towards the first policy with remaining quota. Not allowed if all are exhausted. */
+  consume(key: string, policies: RatePolicies): Promise<RateResult>
+  /** Whether a request would be allowed now, without counting it. */
+  peek(key: string, policies: RatePolicies): Promise<RateResult>
 }
 
-/** The counts are out of reach for now. The request may have been counted. */
+/** The counts are unavailable. The request may have been counted. */
 export class RateLimitsUnavailableError extends UnavailableError {
   override readonly name = 'RateLimitsUnavailableError'
 }

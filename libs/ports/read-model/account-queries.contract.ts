@@ -1,6 +1,6 @@
 import type { AccountOpened, ApiKeyIssued } from '#libs/domain/account/events.js'
-import { minute } from '#libs/domain/inbox/inbox.test-support.js'
 import { idFromBytes, type AccountId, type KeyId } from '#libs/domain/ids/typeid.js'
+import { minute } from '#libs/domain/inbox/inbox.test-support.js'
 import { followAccounts, type ReadModelHarness } from './read-model-harness.contract.js'
 
 const accountIdOf = (n: number): AccountId => idFromBytes('acc', Buffer.alloc(16, n))
@@ -72,14 +72,14 @@ export function describeAccountQueries(harness: () => ReadModelHarness): void {
     expect(await accounts.account(accountIdOf(8))).toBeNull()
   })
 
-  it('know no key that was issued before its account was opened', async () => {
+  it('ignore a key that was issued before its account was opened', async () => {
     const { store, accounts } = harness()
     await followAccounts(store, issued(1), opened())
     expect(await accounts.keyByHash(hash('1'))).toBeNull()
     expect(await accounts.activeKeys(accountId)).toEqual([])
   })
 
-  it('find a key by each secret that it has had, and say what became of it', async () => {
+  it('find a key by each secret that it has had, with its current state', async () => {
     const { store, accounts } = harness()
     await followAccounts(store, opened(), issued(1), rotated(1, 1, 'a'), rotated(1, 2, 'b'), revoked(1))
     for (const digit of ['1', 'a', 'b']) {
@@ -93,7 +93,7 @@ export function describeAccountQueries(harness: () => ReadModelHarness): void {
     }
   })
 
-  it('show the plan that an account was moved to, and its limits', async () => {
+  it('show the current plan and limits of an account', async () => {
     const { store, accounts } = harness()
     const limits = { requestsPerMinute: 7, retention: { text: '7d', ms: 604_800_000 }, maxMessages: 3 }
     const changed = { type: 'PlanChanged', accountId, plan: 'enterprise', limits } as const
@@ -116,7 +116,7 @@ export function describeAccountQueries(harness: () => ReadModelHarness): void {
     expect(await list('desc', accountIdOf(1))).toEqual([])
   })
 
-  it("list an account's own keys in order, page by page, revoked ones too", async () => {
+  it("list an account's keys in order, page by page, including revoked ones", async () => {
     const { store, accounts } = harness()
     const other = accountIdOf(10)
     const ids = [1, 2, 3].map(keyIdOf)
@@ -139,7 +139,7 @@ export function describeAccountQueries(harness: () => ReadModelHarness): void {
     expect(await accounts.listKeys(accountIdOf(11), { order: 'asc', after: null, limit: 9 })).toEqual([])
   })
 
-  it("tell an account's keys that are not revoked", async () => {
+  it("list an account's keys that are not revoked", async () => {
     const { store, accounts } = harness()
     const other = accountIdOf(10)
     const production = issued(3, { environment: 'production', scopes: ['admin'] })

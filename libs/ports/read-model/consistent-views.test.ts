@@ -1,20 +1,20 @@
-import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { mintId } from '#libs/domain/ids/mint.js'
+import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import type { Partition } from '#libs/ports/event-log/event-log.js'
-import { type Signals, InProcessSignals } from '#libs/ports/signals/signals.js'
+import { InProcessSignals, type Signals } from '#libs/ports/signals/signals.js'
 import { ConsistentViews, movedChannel, ViewsCatchingUpError } from './consistent-views.js'
 
 const LONG_MS = 20_000
 const partition: Partition = { topic: 'inbox-events', partition: 3 }
 
-/** Views of one partition that stand where the test says, null before they are begun. */
+/** Views of one partition at a position that the test sets; null if they were never begun. */
 function makeViews(position: number | null) {
   const views = {
     position,
-    looks: 0,
-    progress(asked: Partition) {
-      views.looks += 1
-      expect(asked).toMatchObject(partition)
+    reads: 0,
+    progress(requested: Partition) {
+      views.reads += 1
+      expect(requested).toMatchObject(partition)
       return Promise.resolve(
         views.position === null
           ? null
@@ -25,10 +25,10 @@ function makeViews(position: number | null) {
   return views
 }
 
-type StandingViews = ReturnType<typeof makeViews>
+type TestViews = ReturnType<typeof makeViews>
 
-function viewsOver(queries: Pick<StandingViews, 'progress'>, signals: Signals): ConsistentViews {
-  const topology = () => Promise.reject(new Error('the log is not asked'))
+function viewsOver(queries: Pick<TestViews, 'progress'>, signals: Signals): ConsistentViews {
+  const topology = () => Promise.reject(new Error('the log must not be read'))
   return new ConsistentViews(layoutOf({ partitionCount: () => 1, topology }), queries, signals)
 }
 
@@ -41,34 +41,34 @@ describe('waiting for the views to pass a position', () => {
   })
   afterEach(() => signals.close())
 
-  it('is over at once where they are past it', async () => {
+  it('resolves at once if they are past it', async () => {
     const views = makeViews(8)
     expect(await viewsOver(views, signals).isVisibleWithin(at, 0)).toBe(true)
-    expect(views.looks).toBe(1)
+    expect(views.reads).toBe(1)
   })
 
-  test.each([7, 6, null])('is in vain where they stand at %p until the time is over', async (position) => {
+  test.each([7, 6, null])('times out if they are at %p', async (position) => {
     expect(await viewsOver(makeViews(position), signals).isVisibleWithin(at, 20)).toBe(false)
   })
 
-  it('is over with the signal that they have moved past it, not with one before', async () => {
+  it('resolves at the signal that they are past it, not at an earlier one', async () => {
     const views = makeViews(6)
     const passed = viewsOver(views, signals).isVisibleWithin(at, LONG_MS)
     let isOver = false
     void passed.then(() => (isOver = true))
     await new Promise(setImmediate)
     views.position = 7
-    const looksBefore = views.looks
+    const readsBefore = views.reads
     signals.publish(movedChannel(partition))
     await new Promise(setImmediate)
-    expect(views.looks).toBeGreaterThan(looksBefore)
+    expect(views.reads).toBeGreaterThan(readsBefore)
     expect(isOver).toBe(false)
     views.position = 8
     signals.publish(movedChannel(partition))
     expect(await passed).toBe(true)
   })
 
-  it('is over where they moved between the look and the subscription', async () => {
+  it('resolves if they advanced between the check and the subscription', async () => {
     const views = makeViews(6)
     const late = {
       publish: (channel: string) => signals.publish(channel),
@@ -78,13 +78,13 @@ describe('waiting for the views to pass a position', () => {
         return signals.subscribe(channel, listener)
       },
     }
-    // No time to wait for a signal: only a look behind the subscription can tell.
-    const looked = viewsOver(views, late).isVisibleWithin(at, 0)
-    expect(await looked).toBe(true)
-    expect(views.looks).toBe(2)
+    // Without time to wait for a signal, only a check after the subscription can notice it.
+    const passed = viewsOver(views, late).isVisibleWithin(at, 0)
+    expect(await passed).toBe(true)
+    expect(views.reads).toBe(2)
   })
 
-  it('is over soon also where the signal was lost', async () => {
+  it('resolves soon even if the signal was lost', async () => {
     const views = makeViews(6)
     const passed = viewsOver(views, signals).isVisibleWithin(at, LONG_MS)
     await new Promise(setImmediate)
@@ -92,7 +92,7 @@ describe('waiting for the views to pass a position', () => {
     expect(await passed).toBe(true)
   })
 
-  it('listens no longer than it waits', async () => {
+  it('unsubscribes when it has finished', async () => {
     let listening = 0
     const counted = {
       publish: (channel: string) => signals.publish(channel),
@@ -124,46 +124,46 @@ describe('reading views that may be rebuilt at any moment', () => {
   const signals = new InProcessSignals()
   afterAll(() => signals.close())
 
-  /** Views that were begun at a moment and have come to a position of two. */
+  /** Views that were begun at some time, at a position up to 2. */
   function makeRebuilt(first: { begunAtMs: number; position: number } | null) {
-    const stand = { now: first }
+    const state = { now: first }
     const progress = ({ topic, partition }: Partition) =>
-      Promise.resolve(stand.now && { ...stand.now, topic, partition, target: 2, logId: 'the-log' })
-    return { stand, views: viewsOver({ progress }, signals) }
+      Promise.resolve(state.now && { ...state.now, topic, partition, target: 2, logId: 'the-log' })
+    return { state, views: viewsOver({ progress }, signals) }
   }
   const COMPLETE = { begunAtMs: 1, position: 2 }
   const REBUILDING = { begunAtMs: 5, position: 1 }
   const REBUILT = { begunAtMs: 5, position: 2 }
 
-  it.each([null, REBUILDING])('refuses a list while they are %j', async (stand) => {
-    const { views } = makeRebuilt(stand)
+  it.each([null, REBUILDING])('refuses a list while they are %j', async (first) => {
+    const { views } = makeRebuilt(first)
     let reads = 0
     const read = () => Promise.resolve((reads += 1))
     await expect(views.readComplete('inbox-events', read)).rejects.toBeInstanceOf(ViewsCatchingUpError)
     expect(reads).toBe(0)
   })
 
-  it.each([null, REBUILDING, REBUILT])('refuses what was read while they became %j', async (after) => {
-    const { stand, views } = makeRebuilt(COMPLETE)
-    const read = () => Promise.resolve((stand.now = after))
+  it.each([null, REBUILDING, REBUILT])('refuses what was read if they became %j meanwhile', async (after) => {
+    const { state, views } = makeRebuilt(COMPLETE)
+    const read = () => Promise.resolve((state.now = after))
     await expect(views.readComplete(inboxId, read)).rejects.toBeInstanceOf(ViewsCatchingUpError)
   })
 
-  it('finds a row also while they are rebuilt', async () => {
+  it('finds a row while they are rebuilt', async () => {
     const { views } = makeRebuilt(REBUILDING)
     expect(await views.find(inboxId, () => Promise.resolve('row'))).toBe('row')
   })
 
-  it('finds a row that was rebuilt after the first look', async () => {
+  it('finds a row that was rebuilt after the first read', async () => {
     const { views } = makeRebuilt(REBUILT)
-    let looks = 0
-    expect(await views.find(inboxId, () => Promise.resolve((looks += 1) === 1 ? null : 'row'))).toBe('row')
+    let reads = 0
+    expect(await views.find(inboxId, () => Promise.resolve((reads += 1) === 1 ? null : 'row'))).toBe('row')
   })
 
-  it('says that there is no row only if they are complete', async () => {
-    const { stand, views } = makeRebuilt(COMPLETE)
+  it('returns no row only if they are complete', async () => {
+    const { state, views } = makeRebuilt(COMPLETE)
     expect(await views.find(inboxId, () => Promise.resolve(null))).toBeNull()
-    stand.now = REBUILDING
+    state.now = REBUILDING
     const found = views.find(inboxId, () => Promise.resolve(null))
     await expect(found).rejects.toBeInstanceOf(ViewsCatchingUpError)
   })

@@ -1,39 +1,49 @@
 import { isId, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
-import type { Partition, PartitionRange, Position, LogLayout } from '#libs/ports/event-log/event-log.js'
-import { type ViewedTopic, partitionOf, VIEWED_TOPICS } from '#libs/ports/event-log/topics.js'
-import { type Signals, Doorbell } from '#libs/ports/signals/signals.js'
+import type { LogLayout, Partition, PartitionRange, Position } from '#libs/ports/event-log/event-log.js'
+import { partitionOf, VIEWED_TOPICS, type ViewedTopic } from '#libs/ports/event-log/topics.js'
+import { Doorbell, type Signals } from '#libs/ports/signals/signals.js'
 import { isCatchingUp, ReadModelUnavailableError, type InboxQueries } from './queries.js'
 
-/** The views lack records that the log has: what they do not show may exist. */
+/*
+ * Reading from views that follow the log with a delay: whether they are complete, waiting until they show a record, and
+ * how far they are behind.
+ */
+
+/** The views lack records of the log: something that they don't show may exist. */
 export class ViewsCatchingUpError extends ReadModelUnavailableError {
   override readonly name = 'ViewsCatchingUpError'
 }
 
-/** The views that a read needs: all that are made of a topic, or those of one inbox or webhook. */
+/** The views that a read depends on: all views of a topic, or those of one inbox or webhook. */
 export type ViewScope = ViewedTopic | InboxId | WebhookId
 
-/** Signalled when a partition's views have moved. */
+/** The channel that is signalled when a partition's views have advanced. */
 export function movedChannel({ topic, partition }: Partition): string {
   return `moved:${topic}:${partition}`
 }
 
-const LOOK_AGAIN_MS = 500
+/** The channel that is signalled when the views show a change of an inbox: a message, a deletion or its end. */
+export function inboxChannel(inboxId: InboxId): string {
+  return `inbox:${inboxId}`
+}
+
+const CHECK_AGAIN_MS = 500
 
 /**
- * Answers whether the views are complete. Views follow the log with a delay, and can be lost and rebuilt at any moment;
- * until they are rebuilt, what they do not show may exist. A row that is found is true in any case, if not the newest
- * state. That a row does not exist, or that a list is complete, is true of complete views only.
+ * Knows whether the views are complete. Views follow the log with a delay, and may be lost and rebuilt at any time; until
+ * then, something that they don't show may exist. A row that is found is always valid, although possibly not the latest
+ * state. Only complete views show that a row does not exist, or that a list is complete.
  */
 export class ConsistentViews {
   constructor(
     protected readonly log: LogLayout,
     private readonly queries: Pick<InboxQueries, 'progress'>,
     readonly signals: Signals,
-    /** The longest wait until a record is visible. */
+    /** The default time limit for a record to become visible. */
     private readonly visibleWithinMs = 10_000,
   ) {}
 
-  /** Whether the views show all that the log held when they were begun. */
+  /** Whether the views show everything that the log held when they were begun. */
   async isComplete(scope: ViewScope): Promise<boolean> {
     return (await this.completeSince(scope)) !== null
   }
@@ -43,22 +53,22 @@ export class ConsistentViews {
     if (!(await this.isComplete(scope))) throw catchingUp(scope)
   }
 
-  /** Rows read from views that were complete all along. Throws ViewsCatchingUpError. */
+  /** Reads rows from views that are complete during the whole read. Throws ViewsCatchingUpError otherwise. */
   async readComplete<Rows>(scope: ViewScope, read: () => Promise<Rows>): Promise<Rows> {
     const since = await this.completeSince(scope)
     if (since === null) throw catchingUp(scope)
     const rows = await read()
-    // Views of a small log are rebuilt within milliseconds: complete again is not complete all along.
+    // Views of a small log are rebuilt within milliseconds, so it is not enough that they are complete again.
     if ((await this.completeSince(scope)) !== since) throw catchingUp(scope)
     return rows
   }
 
-  /** A row, or null if it certainly does not exist. Throws ViewsCatchingUpError if that is unknown. */
+  /** Finds a row; null if it definitely does not exist. Throws ViewsCatchingUpError if that is unknown. */
   async find<Row>(scope: ViewScope, read: () => Promise<Row | null>): Promise<Row | null> {
     return (await read()) ?? this.readComplete(scope, read)
   }
 
-  /** Rows read from views that show all that the log holds now, for which it waits. Throws ViewsCatchingUpError. */
+  /** Waits until the views show everything that the log holds now, then reads rows. Throws ViewsCatchingUpError. */
   async readLatest<Rows>(topic: ViewedTopic, read: () => Promise<Rows>): Promise<Rows> {
     const { partitions } = await this.log.topology(topic)
     await this.waitUntilAllVisible(partitions)
@@ -68,18 +78,18 @@ export class ConsistentViews {
     return rows
   }
 
-  /** Resolves with whether the views show a record within the time given. */
+  /** Resolves with whether the views show a record within the time limit. */
   async isVisibleWithin(position: Position, withinMs: number): Promise<boolean> {
     if (await this.isVisible(position)) return true
     const deadlineMs = performance.now() + withinMs
     const bell = new Doorbell()
     const unsubscribe = await this.signals.subscribe(movedChannel(position), () => bell.ring())
     try {
-      // The views may have moved before the subscription: each turn begins with a look.
+      // The views may have advanced before the subscription, so each turn starts with a check.
       while (!(await this.isVisible(position))) {
         const leftMs = deadlineMs - performance.now()
         if (leftMs <= 0) return false
-        await bell.wait(Math.min(leftMs, LOOK_AGAIN_MS))
+        await bell.wait(Math.min(leftMs, CHECK_AGAIN_MS))
       }
       return true
     } finally {
@@ -87,13 +97,13 @@ export class ConsistentViews {
     }
   }
 
-  /** Resolves once the views show a record; throws ViewsCatchingUpError if that takes too long. */
+  /** Resolves once the views show a record. Throws ViewsCatchingUpError after the time limit. */
   async waitUntilVisible(position: Position, withinMs = this.visibleWithinMs): Promise<void> {
     if (await this.isVisibleWithin(position, withinMs)) return
     throw new ViewsCatchingUpError('The change is stored but can not be read yet.')
   }
 
-  /** As `waitUntilVisible`, for all records of these ranges. */
+  /** Like `waitUntilVisible`, for all records of these ranges. */
   async waitUntilAllVisible(ranges: readonly PartitionRange[], withinMs?: number): Promise<void> {
     const last = ranges.filter(({ end }) => end > 0).map((range) => ({ ...range, offset: range.end - 1 }))
     await Promise.all(last.map((position) => this.waitUntilVisible(position, withinMs)))
@@ -104,7 +114,7 @@ export class ConsistentViews {
     return progress !== null && progress.position > position.offset
   }
 
-  /** When complete views were begun, which changes whenever they are rebuilt. Null while they catch up. */
+  /** When the complete views were begun, which changes whenever they are rebuilt. Null while they are catching up. */
   private async completeSince(scope: ViewScope): Promise<string | null> {
     const all = await Promise.all(this.partitionsOf(scope).map((each) => this.queries.progress(each)))
     return all.some(isCatchingUp) ? null : all.map((progress) => progress?.begunAtMs).join(' ')
@@ -136,19 +146,14 @@ function catchingUp(scope: ViewScope): ViewsCatchingUpError {
   return new ViewsCatchingUpError(text)
 }
 
-/** Signalled once the views show something new of an inbox: a message, a deletion, its end. */
-export function inboxChannel(inboxId: InboxId): string {
-  return `inbox:${inboxId}`
-}
-
 export interface Backlog {
-  /** Records on the log that the views don't show yet. */
+  /** Records of the log that the views don't show yet. */
   records: number
-  /** Whether any partition's views have not reached the log's end of when they were begun. */
+  /** Whether the views of any partition are catching up. */
   isCatchingUp: boolean
 }
 
-/** Of all topics that views follow. */
+/** Measures the backlog of all topics that the views follow. */
 export async function measureWholeBacklog(
   log: LogLayout,
   queries: Pick<InboxQueries, 'progress'>,
@@ -167,10 +172,10 @@ export async function measureBacklog(
 ): Promise<Backlog> {
   const { partitions } = await log.topology(topic)
   const backlog: Backlog = { records: 0, isCatchingUp: false }
-  const stands = await Promise.all(
+  const states = await Promise.all(
     partitions.map(async (range) => ({ ...range, progress: await queries.progress(range) })),
   )
-  for (const { first, end, progress } of stands) {
+  for (const { first, end, progress } of states) {
     backlog.records += Math.max(end - (progress?.position ?? first), 0)
     if (isCatchingUp(progress)) backlog.isCatchingUp = true
   }

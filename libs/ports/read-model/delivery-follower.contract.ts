@@ -1,12 +1,12 @@
+import { idFromBytes, type DeliveryId, type WebhookId } from '#libs/domain/ids/typeid.js'
+import type { DeliveryEvent, DeliveryRequested, WebhookEvent } from '#libs/domain/webhook/events.js'
 import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
-import { idFromBytes, type DeliveryId, type WebhookId } from '#libs/domain/ids/typeid.js'
-import type { WebhookEvent, DeliveryEvent, DeliveryRequested } from '#libs/domain/webhook/webhook-events.js'
-import { type ProjectionStore, type StepOutcome, beginViews } from './projection-store.js'
-import { LOG_ID, PARTITIONS } from './read-model-harness.contract.js'
+import { beginViews, type ProjectionStore, type StepOutcome } from './projection-store.js'
 import { projectWebhookEvents, webhookRowsBefore } from './projections.js'
+import { LOG_ID, PARTITIONS } from './read-model-harness.contract.js'
 
-/** Milliseconds after the example's beginning, which lies in the past. */
+/** Some milliseconds after the start of the example, which is in the past. */
 export function moment(ms: number): Date {
   return new Date(Date.UTC(2026, 0, 1) + ms)
 }
@@ -28,7 +28,7 @@ export function deliveryIdOf(n: number): DeliveryId {
   return idFromBytes('dlv', bytes)
 }
 
-/** Asks for the nth delivery, so many milliseconds into the example. */
+/** Requests the nth delivery, at a time in the example. */
 export function requested(webhookId: WebhookId, n: number, atMs = 0): DeliveryRequested {
   const requestedAt = moment(atMs)
   const inboxId = idFromBytes('inb', Buffer.alloc(16, 7))
@@ -40,7 +40,7 @@ export function requested(webhookId: WebhookId, n: number, atMs = 0): DeliveryRe
   }
 }
 
-/** The only attempt of the nth delivery, with the status that it was answered. */
+/** The first attempt of the nth delivery, with the status of its response. */
 export function answered(
   webhookId: WebhookId,
   n: number,
@@ -55,7 +55,7 @@ export function answered(
   return { ...facts, type: 'DeliveryFailed', error: `answered ${status}`, nextAttemptAt }
 }
 
-/** Follows one partition of webhook-events, as the projector does. */
+/** Applies events of one partition of webhook-events, as the projector does. */
 export class DeliveryFollower {
   private position = 0
 
@@ -64,7 +64,7 @@ export class DeliveryFollower {
     private readonly partition: number,
   ) {}
 
-  /** With views that are begun; they catch up where the log ends further on. */
+  /** Begins the views of the partition. They are catching up if the log's end is later. */
   static async begin(
     store: ProjectionStore,
     partition: number,
@@ -78,7 +78,7 @@ export class DeliveryFollower {
     return follower
   }
 
-  /** Applies events in one step, each at an offset of its own, and moves on. */
+  /** Applies events in one step, with consecutive offsets, and advances. */
   async follow(...events: WebhookEvent[]): Promise<StepOutcome> {
     const { store, partition, position: from } = this
     const placed = events.map((event, index) => ({ offset: from + index, event }))

@@ -46,14 +46,14 @@ export function describeDeliveryQueries(made: () => ReadModelHarness): void {
       await follower.follow(answered(id, 2), answered(id, 3, { status: 500 }))
     })
 
-    it('is in the order in which they were asked for, either way, with no one else’s', async () => {
+    it('lists those of one webhook in the order of their requests, in both directions', async () => {
       expect(await list()).toEqual(ids(1, 2, 3))
       expect(await list({ order: 'desc' })).toEqual(ids(3, 2, 1))
       expect(await list({ webhookId: neighbour })).toEqual(ids(9))
       expect(await list({ webhookId: webhookIdIn(1, 2) })).toEqual([])
     })
 
-    it('gives those of a state, which change it', async () => {
+    it('lists deliveries by their current state', async () => {
       expect(await list({ state: 'pending' })).toEqual(ids(1))
       expect(await list({ state: 'succeeded' })).toEqual(ids(2))
       expect(await list({ state: 'failed' })).toEqual(ids(3))
@@ -68,13 +68,13 @@ export function describeDeliveryQueries(made: () => ReadModelHarness): void {
       { from: 2, to: 4, expected: [2, 3] },
       { from: 2, to: 2, expected: [] },
       { from: 0, to: Number.MAX_SAFE_INTEGER, expected: [1, 2, 3] },
-    ])('gives those from offset $from to before $to, either way', async ({ from, to, expected }) => {
+    ])('lists those from offset $from to before $to, in both directions', async ({ from, to, expected }) => {
       expect(await list({ from, to })).toEqual(ids(...expected))
       expect(await list({ from, to, order: 'desc' })).toEqual(ids(...expected.toReversed()))
       expect(await list({ limit: 2, order: 'desc' })).toEqual(ids(3, 2))
     })
 
-    it('gives one with its attempts, and only under its webhook', async () => {
+    it('returns a delivery with its attempts, and only for its webhook', async () => {
       const row = await made().deliveries.delivery({ webhookId: id, deliveryId: deliveryIdOf(3) })
       expect(row).toMatchObject({
         offset: 3,
@@ -89,7 +89,7 @@ export function describeDeliveryQueries(made: () => ReadModelHarness): void {
       ).toBeNull()
     })
 
-    it('forgets it all where the views are built anew', async () => {
+    it('is empty after the views are rebuilt', async () => {
       const other = await DeliveryFollower.begin(made().store, 1, { logId: 'another-log' })
       expect(await list()).toEqual([])
       expect(await claim(1_000)).toEqual([])
@@ -100,8 +100,8 @@ export function describeDeliveryQueries(made: () => ReadModelHarness): void {
     })
   })
 
-  describe('deliveries of long ago', () => {
-    it('are forgotten once they are over', async () => {
+  describe('old deliveries', () => {
+    it('are removed once they have ended', async () => {
       await follower.follow(
         requested(id, 1, 10),
         requested(id, 2, 20),
@@ -117,7 +117,7 @@ export function describeDeliveryQueries(made: () => ReadModelHarness): void {
       expect(await made().deliveries.removeOld(moment(30))).toBe(0)
     })
 
-    it('are forgotten however many there are', async () => {
+    it('are removed however many there are', async () => {
       const many = Array.from({ length: 1_200 }, (_, n) => n + 1)
       await follower.follow(...many.map((n) => requested(id, n)))
       await follower.follow(...many.map((n) => answered(id, n)))
@@ -126,8 +126,8 @@ export function describeDeliveryQueries(made: () => ReadModelHarness): void {
     })
   })
 
-  describe('how a webhook has done lately', () => {
-    it('says since when it has failed, until it succeeds', async () => {
+  describe('the health of a webhook', () => {
+    it('has the time since when it fails, until it succeeds', async () => {
       expect(await health(id)).toBeNull()
       await follower.follow(requested(id, 1), requested(id, 2), requested(id, 3), requested(id, 4))
       expect(await health(id)).toEqual({ webhookId: id, failingSince: null })
@@ -139,21 +139,21 @@ export function describeDeliveryQueries(made: () => ReadModelHarness): void {
     })
   })
 
-  describe('what is due', () => {
-    it('is claimed once, until its lease ends', async () => {
+  describe('due deliveries', () => {
+    it('are claimed once until the lease ends', async () => {
       await follower.follow(requested(id, 1), requested(neighbour, 2))
       expect(await claim(0)).toEqual(ids(1, 2))
       expect(await claim(59_999)).toEqual([])
       expect(await claim(60_000)).toEqual(ids(1, 2))
     })
 
-    it('is not due before its time', async () => {
+    it('are not claimed before their due time', async () => {
       await follower.follow(requested(id, 1, 5_000))
       expect(await claim(4_999)).toEqual([])
       expect(await claim(5_000)).toEqual(ids(1))
     })
 
-    it('is due again at its next attempt, also before the lease of the last one ends', async () => {
+    it('are claimed again at the next attempt, also before the previous lease ends', async () => {
       await follower.follow(requested(id, 1))
       expect(await claim(0)).toEqual(ids(1))
       await follower.follow(answered(id, 1, { status: 500, nextMs: 5_000 }))
@@ -161,14 +161,14 @@ export function describeDeliveryQueries(made: () => ReadModelHarness): void {
       expect(await claim(5_000)).toEqual(ids(1))
     })
 
-    it('is due no more once it has been delivered, or there are no more attempts', async () => {
+    it('are not claimed once they are delivered or have no more attempts', async () => {
       await follower.follow(requested(id, 1), requested(id, 2), requested(id, 3))
       expect(await claim(0)).toEqual(ids(1, 2, 3))
       await follower.follow(answered(id, 1), answered(id, 2, { status: 500 }))
       expect(await claim(60_000)).toEqual(ids(3))
     })
 
-    it('comes earliest first, as many of a webhook’s as there is capacity for', async () => {
+    it('are claimed earliest first, up to the capacity of their webhook', async () => {
       await follower.follow(
         requested(id, 1, 30),
         requested(id, 2, 10),
@@ -184,7 +184,7 @@ export function describeDeliveryQueries(made: () => ReadModelHarness): void {
       expect(await claim(1_000)).toEqual(ids(1))
     })
 
-    it('of one webhook with much of it leaves capacity for the others’', async () => {
+    it('of one webhook leave capacity for those of others', async () => {
       const other = await DeliveryFollower.begin(made().store, 2)
       const many = Array.from({ length: 50 }, (_, n) => requested(id, n + 10))
       await follower.follow(...many, requested(neighbour, 1, 5))
@@ -194,7 +194,7 @@ export function describeDeliveryQueries(made: () => ReadModelHarness): void {
       expect(claimed).toHaveLength(6)
     })
 
-    it('of one webhook is not behind all that is due of another one', async () => {
+    it('of one webhook don’t wait for all those of another', async () => {
       const other = await DeliveryFollower.begin(made().store, 2)
       await follower.follow(...Array.from({ length: 50 }, (_, n) => requested(id, n + 10)))
       await other.follow(requested(elsewhere, 1, 500))
@@ -205,14 +205,14 @@ export function describeDeliveryQueries(made: () => ReadModelHarness): void {
       expect(claimed).toContain(deliveryIdOf(1))
     })
 
-    it('is no more than the limit', async () => {
+    it('are claimed up to the limit', async () => {
       await follower.follow(...Array.from({ length: 20 }, (_, n) => requested(id, n + 1)))
       expect(await claim(0, { limit: 7 })).toHaveLength(7)
       expect(await claim(0, { limit: 7 })).toHaveLength(7)
       expect(await claim(0, { limit: 7 })).toHaveLength(6)
     })
 
-    it('says since when something is, or from when on something will be', async () => {
+    it('have an earliest due time, past or future', async () => {
       const earliest = () => made().deliveries.earliestDue()
       expect(await earliest()).toBeNull()
       await follower.follow(requested(id, 1, 2_000), requested(neighbour, 2, 1_000), requested(id, 3, 3_000))
@@ -223,7 +223,7 @@ export function describeDeliveryQueries(made: () => ReadModelHarness): void {
       expect(await earliest()).toEqual(moment(2_000))
     })
 
-    it('waits until the views have caught up: it may long have been delivered', async () => {
+    it('are not claimed while the views are catching up', async () => {
       const behind = await DeliveryFollower.begin(made().store, 1, { logId: 'another-log', end: 3 })
       await behind.follow(requested(id, 1), requested(id, 2))
       expect(await claim(1_000)).toEqual([])

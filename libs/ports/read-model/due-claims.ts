@@ -6,29 +6,29 @@ import type { DeliveryRow } from './views.js'
 
 export interface DueClaim {
   now: Date
-  /** How long no other caller is given the same: the outcome of each attempt must be on the log by then. */
+  /** How long the claimed deliveries are leased. The outcome of each attempt must be on the log by then. */
   leaseMs: number
   limit: number
-  /** How many more deliveries of each webhook may be claimed; 0 for a webhook that it was called with before. */
+  /** How many more deliveries of each webhook may be claimed; 0 if it was already called for that webhook. */
   capacityOf: (webhookIds: readonly WebhookId[]) => Promise<readonly number[]>
 }
 
 interface Share {
   id: WebhookId
-  /** How many more may be claimed. */
+  /** How many more deliveries may be claimed. */
   capacity: number
 }
 
-/** Webhooks that one claim looks at, of those that have capacity. */
+/** Webhooks with capacity that one claim considers. */
 const MAX_WEBHOOKS = 1_000
-const ASKED_AT_ONCE = 100
-/** Webhooks whose turns are remembered; any other counts as one that had none. */
+const CAPACITY_BATCH = 100
+/** Webhooks whose last turns are remembered. Others count as never served. */
 const MAX_REMEMBERED = 50_000
 
 /**
- * Claims due deliveries, shared among the webhooks that have some: each webhook has the same share of a claim, and if
- * there are more webhooks than deliveries to claim, those that have waited longest for a turn come first. Each process
- * remembers turns by itself.
+ * Claims due deliveries fairly: each webhook with due deliveries gets the same share of a claim. If there are more
+ * webhooks than deliveries to claim, those that have waited longest are served first. Each process remembers turns
+ * separately.
  */
 export class DueClaims {
   private readonly lastTurns = new LRUCache<WebhookId, number>({ max: MAX_REMEMBERED })
@@ -36,7 +36,7 @@ export class DueClaims {
 
   constructor(private readonly deliveries: Pick<DueDeliveries, 'dueWebhooks' | 'claimOf'>) {}
 
-  /** Those of each webhook earliest first. */
+  /** Returns the claimed deliveries, those of each webhook in order of their due times. */
   async claim(claim: DueClaim): Promise<DeliveryRow[]> {
     const claimed: DeliveryRow[] = []
     let sharing = this.inTurn(await this.withCapacity(claim)).slice(0, claim.limit)
@@ -50,7 +50,7 @@ export class DueClaims {
         ),
       )
       claimed.push(...rows.flat())
-      // What some did not need is shared among those that had more due.
+      // Shares that were not used up are given to webhooks with more due deliveries.
       sharing = among.flatMap(({ id, capacity }, index) => {
         const count = rows[index]?.length ?? 0
         const isMoreDue = count === Math.min(share, capacity)
@@ -64,25 +64,25 @@ export class DueClaims {
   private async withCapacity({ now, capacityOf }: DueClaim): Promise<Share[]> {
     const found: Share[] = []
     for await (const page of this.deliveries.dueWebhooks(now)) {
-      for (let at = 0; at < page.length; at += ASKED_AT_ONCE) {
-        const ids = page.slice(at, at + ASKED_AT_ONCE)
+      for (let at = 0; at < page.length; at += CAPACITY_BATCH) {
+        const ids = page.slice(at, at + CAPACITY_BATCH)
         const capacities = await capacityOf(ids)
         const shares = ids.map((id, index) => ({ id, capacity: capacities[index] ?? 0 }))
         found.push(...shares.filter(({ capacity }) => capacity > 0))
         if (found.length >= MAX_WEBHOOKS) return found
-        if (ids.length === ASKED_AT_ONCE) await nextTurn()
+        if (ids.length === CAPACITY_BATCH) await nextTurn()
       }
     }
     return found
   }
 
-  /** Those first that had no turn for longest; among those that had none, in the order in which they came. */
+  /** Sorts by last turn, oldest first. Webhooks that were never served keep their order. */
   private inTurn(shares: readonly Share[]): Share[] {
     const lastTurn = ({ id }: Share) => this.lastTurns.get(id) ?? 0
     return shares.toSorted((one, other) => lastTurn(one) - lastTurn(other))
   }
 
-  /** A webhook that has had all that was due counts as new when it has something due again. */
+  /** A webhook with no more due deliveries counts as never served when it has some again. */
   private hadTurn(id: WebhookId, isMoreDue: boolean): void {
     this.turn += 1
     if (isMoreDue) this.lastTurns.set(id, this.turn)

@@ -38,19 +38,19 @@ export function describeHistoryQueries(made: () => ReadModelHarness): void {
   const offsets = async (query: Partial<HistoryQuery> = {}) =>
     (await historyOf(query)).map(({ offset }) => offset)
 
-  it('lists an inbox’s events in the order of the log, either way', async () => {
+  it('lists an inbox’s events in the order of the log, in both directions', async () => {
     expect(await offsets()).toEqual([0, 2, 4, 5])
     expect(await offsets({ order: 'desc' })).toEqual([5, 4, 2, 0])
     expect(await offsets({ inboxId: neighbour })).toEqual([1, 3])
     expect(await offsets({ inboxId: inboxIdIn(1, 2) })).toEqual([])
   })
 
-  it('gives back each event with what the log says of it', async () => {
+  it('returns each event with its attributes', async () => {
     const none = { messageId: null, keyId: null, size: null, digest: null }
     const { messageId: mailId, receivedAt, size, digest } = mail(id, messageId(4))
-    const [made_, received, , removed] = await historyOf()
+    const [createdEntry, received, , removed] = await historyOf()
     const idAt = (offset: number) => placedAt(offset, removal).id
-    expect(made_).toEqual({
+    expect(createdEntry).toEqual({
       ...none,
       offset: 0,
       id: idAt(0),
@@ -76,17 +76,17 @@ export function describeHistoryQueries(made: () => ReadModelHarness): void {
     { from: 5, to: 1_000, expected: [5] },
     { from: 6, to: Number.MAX_SAFE_INTEGER, expected: [] },
     { from: 0, to: Number.MAX_SAFE_INTEGER, expected: [0, 2, 4, 5] },
-  ])('lists those from offset $from to before $to, either way', async ({ from, to, expected }) => {
+  ])('lists those from offset $from to before $to, in both directions', async ({ from, to, expected }) => {
     expect(await offsets({ from, to })).toEqual(expected)
     expect(await offsets({ from, to, order: 'desc' })).toEqual(expected.toReversed())
   })
 
-  it('lists no more than the limit, from the side that the order begins at', async () => {
+  it('lists up to the limit, from the start of the order', async () => {
     expect(await offsets({ limit: 2 })).toEqual([0, 2])
     expect(await offsets({ limit: 2, order: 'desc' })).toEqual([5, 4])
   })
 
-  test.each([deleted(minute(3)), expired])('stays after $type, which is its last entry', async (end) => {
+  test.each([deleted(minute(3)), expired])('is kept after $type, which is its last entry', async (end) => {
     await follower.follow({ ...end, inboxId: id }, mail(id, messageId(8)))
     await follower.follow({ ...end, inboxId: id }, mail(id, messageId(7)))
     const history = await historyOf()
@@ -95,14 +95,14 @@ export function describeHistoryQueries(made: () => ReadModelHarness): void {
     expect(await offsets({ inboxId: neighbour })).toEqual([1, 3])
   })
 
-  it('has an event once, however often it comes', async () => {
+  it('has a repeated event once', async () => {
     const again = mail(id, messageId(3))
     await follower.follow(again, removal)
     await follower.follow(again)
     expect(await offsets()).toEqual([0, 2, 4, 5])
   })
 
-  it('goes with views that are emptied, and is afterwards as it was', async () => {
+  it('is emptied with the views, and rebuilt unchanged', async () => {
     const before = await historyOf()
     await follower.begin({ logId: 'another-log' })
     expect([await historyOf(), await offsets({ inboxId: neighbour })]).toEqual([[], []])

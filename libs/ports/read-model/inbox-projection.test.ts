@@ -12,33 +12,26 @@ import {
   received,
 } from '#libs/domain/inbox/inbox.test-support.js'
 import { idFromBytes, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
-import type { Change, InboxRow, MessageRow, HistoryEntry, PlacedEvent } from './views.js'
-import { projectInboxEvents, rowsConcerned, type InboxProjection } from './projections.js'
+import type { MessageKey } from './projection-store.js'
+import { inboxRowsBefore, projectInboxEvents, type InboxProjection } from './projections.js'
 import { placedAt } from './read-model-harness.contract.js'
+import type { Change, HistoryEntry, InboxRow, MessageRow, PlacedEvent } from './views.js'
 
-/** Views in maps, which changes are made to as a store makes them. */
+/** Views in maps, changed as a store changes them. */
 class Views {
   readonly inboxes = new Map<InboxId, InboxRow>()
   readonly messages = new Map<MessageId, { inboxId: InboxId; row: MessageRow }>()
-  /** Of each message, the inbox's expiry that its content is kept until. */
+  /** For each message, the expiry of its inbox, until which its content is kept. */
   readonly contents = new Map<MessageId, Date>()
   readonly history = new Map<number, { inboxId: InboxId; entry: HistoryEntry }>()
 
-  apply(events: readonly PlacedEvent<InboxEvent>[]): InboxProjection {
-    const { inboxIds, messageKeys } = rowsConcerned(events)
-    const inboxes = new Map(
-      inboxIds.flatMap((id) => {
-        const row = this.inboxes.get(id)
-        return row === undefined ? [] : [[id, row]]
-      }),
-    )
-    const messages = new Map(
-      messageKeys.flatMap(({ messageId: id }) => {
-        const row = this.messages.get(id)?.row
-        return row === undefined ? [] : [[id, row]]
-      }),
-    )
-    const projection = projectInboxEvents({ inboxes, messages }, events)
+  async apply(events: readonly PlacedEvent<InboxEvent>[]): Promise<InboxProjection> {
+    const store = {
+      inboxes: (ids: readonly InboxId[]) => Promise.resolve(ids.map((id) => this.inboxes.get(id) ?? null)),
+      messages: (keys: readonly MessageKey[]) =>
+        Promise.resolve(keys.map(({ messageId: id }) => this.messages.get(id)?.row ?? null)),
+    }
+    const projection = projectInboxEvents(await inboxRowsBefore(store, events), events)
     for (const { event, expiresAt } of projection.received) this.contents.set(event.messageId, expiresAt)
     for (const change of projection.changes) {
       switch (change.type) {
@@ -82,7 +75,7 @@ function placed(events: readonly InboxEvent[]): PlacedEvent<InboxEvent>[] {
   return events.map((event, index) => placedAt(index * 2, event))
 }
 
-/** The same event of another inbox, with messages of its own. */
+/** The same event for another inbox and other messages. */
 function moved(event: InboxEvent, inbox: number): InboxEvent {
   const inboxId = idFromBytes('inb', Buffer.alloc(16, inbox))
   if (!('messageId' in event)) return { ...event, inboxId }
@@ -92,7 +85,7 @@ function moved(event: InboxEvent, inbox: number): InboxEvent {
 
 const INBOXES = [1, 2, 3]
 
-/** What a partition's log can hold: a few inboxes' histories among each other. */
+/** The interleaved histories of a few inboxes, as the log of a partition may contain them. */
 const anyLog = fc
   .tuple(anyHistory, fc.array(fc.tuple(anyInboxEvent, fc.constantFrom(...INBOXES)), { maxLength: 30 }))
   .map(([[first = created], rest]) => [
@@ -100,56 +93,56 @@ const anyLog = fc
     ...rest.map(([event, inbox]) => moved(event, inbox)),
   ])
 
-function oneByOne(events: readonly PlacedEvent<InboxEvent>[]): Views {
+async function oneByOne(events: readonly PlacedEvent<InboxEvent>[]): Promise<Views> {
   const views = new Views()
-  for (const event of events) views.apply([event])
+  for (const event of events) await views.apply([event])
   return views
 }
 
 describe('projecting the events of inboxes', () => {
-  it('gives the same views in any batches as one by one', () => {
-    fc.assert(
-      fc.property(
+  it('gives the same views in batches of any size as one by one', async () => {
+    await fc.assert(
+      fc.asyncProperty(
         anyLog,
         fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 40, maxLength: 40 }),
-        (log, sizes) => {
+        async (log, sizes) => {
           const events = placed(log)
           const views = new Views()
           let at = 0
-          for (const size of sizes) views.apply(events.slice(at, (at += size)))
+          for (const size of sizes) await views.apply(events.slice(at, (at += size)))
           expect(at).toBeGreaterThanOrEqual(events.length)
-          expect(views).toEqual(oneByOne(events))
+          expect(views).toEqual(await oneByOne(events))
         },
       ),
       { numRuns: 300 },
     )
   })
 
-  it('changes nothing where it is done again from any earlier position', () => {
-    fc.assert(
-      fc.property(anyLog, fc.nat(), (log, from) => {
+  it('changes nothing if it is repeated from any earlier position', async () => {
+    await fc.assert(
+      fc.asyncProperty(anyLog, fc.nat(), async (log, from) => {
         const events = placed(log)
-        const views = oneByOne(events)
-        const { changes, received: contents } = views.apply(events.slice(from % events.length))
+        const views = await oneByOne(events)
+        const { changes, received: contents } = await views.apply(events.slice(from % events.length))
         expect([changes, contents]).toEqual([[], []])
       }),
       { numRuns: 300 },
     )
   })
 
-  it('has in the history exactly the events that took effect, in the order of the log', () => {
-    fc.assert(
-      fc.property(anyLog, (log) => {
+  it('puts exactly the events that took effect into the history, in the order of the log', async () => {
+    await fc.assert(
+      fc.asyncProperty(anyLog, async (log) => {
         const expected: [number, InboxEvent['type']][] = []
         const views = new Views()
         for (const event of placed(log)) {
           const before = JSON.stringify([...views.inboxes.values()])
-          views.apply([event])
+          await views.apply([event])
           const isChanged = JSON.stringify([...views.inboxes.values()]) !== before
           if (isChanged) expected.push([event.offset, event.event.type])
         }
         const whole = new Views()
-        whole.apply(placed(log))
+        await whole.apply(placed(log))
         const found = [...whole.history.values()].map(({ entry }) => [entry.offset, entry.type])
         expect(found).toEqual(expected)
       }),
@@ -157,11 +150,11 @@ describe('projecting the events of inboxes', () => {
     )
   })
 
-  it('brings content for exactly the messages that are present', () => {
-    fc.assert(
-      fc.property(anyLog, (log) => {
+  it('stores content for exactly the messages that are present', async () => {
+    await fc.assert(
+      fc.asyncProperty(anyLog, async (log) => {
         const views = new Views()
-        views.apply(placed(log))
+        await views.apply(placed(log))
         const present = [...views.messages].filter(([, { row }]) => row.message.state === 'present')
         expect([...views.contents.keys()].sort()).toEqual(present.map(([id]) => id).sort())
       }),
@@ -169,7 +162,7 @@ describe('projecting the events of inboxes', () => {
   })
 })
 
-/** Without the history, which has each event again. */
+/** The changes other than history entries. */
 function rowsIn(changes: readonly Change[]): Change[] {
   return changes.filter(({ type }) => type !== 'put-history')
 }
@@ -177,8 +170,8 @@ function rowsIn(changes: readonly Change[]): Change[] {
 describe('the changes of a run of events', () => {
   const [one, two] = [received(minute(1)), received(minute(2), messageId(2))]
 
-  it('hold each inbox and message once, at its last state, with the offsets of the log', () => {
-    const { changes, received: contents } = new Views().apply(placed([created, one, two, one]))
+  it('contain each inbox and message once, in its last state, with the offsets of the log', async () => {
+    const { changes, received: contents } = await new Views().apply(placed([created, one, two, one]))
     expect(rowsIn(changes)).toMatchObject([
       { type: 'put-inbox', row: { inbox: { messageCount: 2 }, endOffset: 5 }, previous: null },
       { type: 'put-message', row: { message: { id: one.messageId }, offset: 2 } },
@@ -187,8 +180,8 @@ describe('the changes of a run of events', () => {
     expect(contents).toEqual([one, two].map((event) => ({ event, expiresAt: created.expiresAt })))
   })
 
-  it('bring no content of a message that is deleted in the same run', () => {
-    const { changes, received: contents } = new Views().apply(
+  it('contain no content of a message that is deleted in the same run', async () => {
+    const { changes, received: contents } = await new Views().apply(
       placed([created, one, messageDeleted(minute(3))]),
     )
     expect(rowsIn(changes)).toMatchObject([
@@ -198,18 +191,20 @@ describe('the changes of a run of events', () => {
     expect(contents).toEqual([])
   })
 
-  it('keep the offset of a message whose deletion comes later', () => {
+  it('keep the offset of a message that is deleted later', async () => {
     const views = new Views()
-    views.apply(placed([created, one]))
-    const { changes } = views.apply([placedAt(9, messageDeleted(minute(3)))])
+    await views.apply(placed([created, one]))
+    const { changes } = await views.apply([placedAt(9, messageDeleted(minute(3)))])
     expect(rowsIn(changes)).toMatchObject([
       { type: 'put-inbox', row: { endOffset: 10 } },
       { type: 'put-message', row: { message: { state: 'deleted' }, offset: 2 } },
     ])
   })
 
-  it('drop the messages of an inbox that ends, and hold none that came in the same run', () => {
-    const { changes, received: contents } = new Views().apply(placed([created, one, deleted(minute(3)), two]))
+  it('drop the messages of an inbox that ends, also those received in the same run', async () => {
+    const { changes, received: contents } = await new Views().apply(
+      placed([created, one, deleted(minute(3)), two]),
+    )
     expect(rowsIn(changes)).toMatchObject([
       { type: 'put-inbox', row: { inbox: { state: 'deleted' }, endOffset: 5 } },
       { type: 'drop-messages', inboxId: created.inboxId },
@@ -217,9 +212,9 @@ describe('the changes of a run of events', () => {
     expect(contents).toEqual([])
   })
 
-  it('hold an entry of the history for each event, with what is known of it and nothing sealed', () => {
+  it('contain a history entry for each event, with its metadata and nothing sealed', async () => {
     const events = [created, one, messageDeleted(minute(3)), deleted(minute(4)), two]
-    const { changes } = new Views().apply(placed(events))
+    const { changes } = await new Views().apply(placed(events))
     const history = changes.flatMap((change) => (change.type === 'put-history' ? [change] : []))
     const none = { messageId: null, keyId: null, size: null, digest: null }
     const { messageId: id, size, digest } = one
@@ -233,7 +228,7 @@ describe('the changes of a run of events', () => {
     expect(history).toEqual(entries.map((entry) => ({ type: 'put-history', inboxId, entry })))
   })
 
-  it('are none for an inbox that is not there', () => {
-    expect(new Views().apply(placed([one, deleted(minute(3))]))).toEqual({ changes: [], received: [] })
+  it('are empty for an inbox that does not exist', async () => {
+    expect(await new Views().apply(placed([one, deleted(minute(3))]))).toEqual({ changes: [], received: [] })
   })
 })

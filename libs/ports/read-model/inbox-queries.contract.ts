@@ -1,6 +1,6 @@
+import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import type { InboxCreated } from '#libs/domain/inbox/events.js'
 import { created, deleted, expired, minute, OTHER_KEY_ID } from '#libs/domain/inbox/inbox.test-support.js'
-import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import type { InboxListQuery } from './queries.js'
 import {
   followerOf,
@@ -12,7 +12,7 @@ import {
 
 const otherAccount = idFromBytes('acc', Buffer.alloc(16, 8))
 
-/** The inboxes of the example, one after the other over all partitions, and how they end. */
+/** The inboxes of the example, distributed over all partitions, and how they end. */
 const FACTS: (Partial<InboxCreated> & { end?: 'deleted' | 'expired' })[] = [
   { labels: { run: '42', shard: 'a' } },
   { labels: { run: '42', shard: 'b' }, end: 'deleted' },
@@ -57,7 +57,7 @@ export function describeInboxQueries(made: () => ReadModelHarness): void {
     return found.map(({ id }) => inboxes.findIndex(({ event }) => event.inboxId === id))
   }
 
-  it('knows an inbox by its id and by its address', async () => {
+  it('finds an inbox by its id and by its address', async () => {
     const { queries } = made()
     for (const { end, event } of inboxes) {
       const row = await queries.inbox(event.inboxId)
@@ -69,7 +69,7 @@ export function describeInboxQueries(made: () => ReadModelHarness): void {
     expect(await queries.inboxIdAt(unknown.address)).toBeNull()
   })
 
-  it('keeps of an ended inbox what a list shows of it, and nothing sealed', async () => {
+  it('keeps an ended inbox without its sealed details', async () => {
     const row = await made().queries.inbox(inboxIdIn(1, 1))
     expect(row?.inbox).toMatchObject({ state: 'deleted', endedAt: minute(3), endedBy: OTHER_KEY_ID })
     expect(row?.inbox).not.toHaveProperty('sealed')
@@ -94,8 +94,8 @@ export function describeInboxQueries(made: () => ReadModelHarness): void {
       },
       expected: [0, 7],
     },
-    { what: 'none with a label’s name at another value', query: { labels: [['run', '4']] }, expected: [] },
-    { what: 'none with a label unheard of', query: { labels: [['constructor', 'x']] }, expected: [] },
+    { what: 'none with another value of a label', query: { labels: [['run', '4']] }, expected: [] },
+    { what: 'none with an unknown label', query: { labels: [['constructor', 'x']] }, expected: [] },
     {
       what: 'deleted ones with a label',
       query: { state: 'deleted', labels: [['shard', 'b']] },
@@ -133,9 +133,9 @@ export function describeInboxQueries(made: () => ReadModelHarness): void {
     expect(labelled).toEqual(lists.expired.filter((n) => n !== 2))
   }
 
-  test.each(STATES)('at minute $now counts what is past its expiry as expired, in both lists', expectLists)
+  test.each(STATES)('at minute $now lists inboxes past their expiry as expired', expectLists)
 
-  it('does so beside a thousand inboxes of another account that are past their expiry', async () => {
+  it('does so with a thousand inboxes of another account that are past their expiry', async () => {
     const facts = { accountId: otherAccount, expiresAt: minute(1) }
     for (let partition = 0; partition < PARTITIONS; partition += 1) {
       const numbers = Array.from({ length: 251 }, (_, n) => 100 + n)
@@ -145,7 +145,7 @@ export function describeInboxQueries(made: () => ReadModelHarness): void {
     for (const states of STATES) await expectLists(states)
   })
 
-  it('shows an inbox past its expiry as ended at it, and without what is sealed', async () => {
+  it('shows an inbox past its expiry as ended then, without its sealed details', async () => {
     const { accountId, environment } = created
     const [inbox] = await made().queries.listInboxes({
       ...{ accountId, environment, state: 'expired', labels: [['run', '421']] },
@@ -155,19 +155,19 @@ export function describeInboxQueries(made: () => ReadModelHarness): void {
     expect(inbox).not.toHaveProperty('sealed')
   })
 
-  it('goes behind an inbox that is no longer in the list', async () => {
+  it('continues after an inbox that is no longer in the list', async () => {
     expect(await listed({ after: idOf(1) })).toEqual([2, 6, 7])
     expect(await listed({ after: idOf(4), order: 'desc' })).toEqual([2, 0])
     expect(await listed({ after: idOf(1), labels: [['run', '42']], limit: 1 })).toEqual([6])
   })
 
-  describe('leasing what is due', () => {
+  describe('leasing due inboxes', () => {
     const lease = async (now: Date, limit = 100) =>
       (await made().queries.leaseDue(now, limit)).map((id) =>
         inboxes.findIndex(({ event }) => event.inboxId === id),
       )
 
-    it('gives what is past its expiry, of any account, earliest first, but not what has ended', async () => {
+    it('returns active inboxes past their expiry, of any account, earliest first', async () => {
       expect(await lease(minute(9))).toEqual([])
       expect(await lease(minute(10))).toEqual([2])
       const later = await lease(minute(31))
@@ -175,13 +175,13 @@ export function describeInboxQueries(made: () => ReadModelHarness): void {
       expect(later.slice(2).toSorted()).toEqual([0, 4, 5, 7])
     })
 
-    it('gives each to one caller for a while, and again after it', async () => {
-      const given = await Promise.all([lease(minute(25), 1), lease(minute(25), 1), lease(minute(25), 1)])
-      expect(given).toEqual([[2], [6], []])
+    it('leases each inbox to one caller at a time', async () => {
+      const leased = await Promise.all([lease(minute(25), 1), lease(minute(25), 1), lease(minute(25), 1)])
+      expect(leased).toEqual([[2], [6], []])
       expect(await lease(minute(29))).toEqual([2, 6])
     })
 
-    it('no longer gives what has expired since', async () => {
+    it('does not return inboxes that have ended since', async () => {
       const active = await made().queries.countActive()
       expect(await lease(minute(10))).toEqual([2])
       const follower = await followerOf(made().store, 2)
@@ -191,7 +191,7 @@ export function describeInboxQueries(made: () => ReadModelHarness): void {
     })
   })
 
-  it('counts the inboxes that are active, of all accounts', async () => {
+  it('counts the active inboxes of all accounts', async () => {
     const shown = await Promise.all(inboxes.map(({ event }) => made().queries.inbox(event.inboxId)))
     const active = shown.filter((row) => row?.inbox.state === 'active')
     expect(active.length).toBeGreaterThan(2)

@@ -1,4 +1,5 @@
 import { deleted, expired, messageDeleted, messageId, minute } from '#libs/domain/inbox/inbox.test-support.js'
+import type { MessageRangeQuery } from './queries.js'
 import {
   followerOf,
   inboxIdIn,
@@ -7,7 +8,6 @@ import {
   type Follower,
   type ReadModelHarness,
 } from './read-model-harness.contract.js'
-import type { MessageRangeQuery } from './queries.js'
 
 const id = inboxIdIn(1)
 const neighbour = inboxIdIn(1, 1)
@@ -36,7 +36,7 @@ export function describeMessageQueries(made: () => ReadModelHarness): void {
     [6, messageId(1)],
   ]
 
-  it('lists an inbox’s messages in the order of the log, either way', async () => {
+  it('lists an inbox’s messages in the order of the log, in both directions', async () => {
     expect(await listed()).toEqual(rows)
     expect(await listed({ order: 'desc' })).toEqual(rows.toReversed())
     expect(await listed({ inboxId: neighbour })).toEqual([[4, messageId(9)]])
@@ -51,18 +51,18 @@ export function describeMessageQueries(made: () => ReadModelHarness): void {
     { from: 4, to: 1_000, expected: [2, 3] },
     { from: 3, to: 3, expected: [] },
     { from: 7, to: 1_000, expected: [] },
-  ])('lists those from offset $from to before $to, either way', async ({ from, to, expected }) => {
+  ])('lists those from offset $from to before $to, in both directions', async ({ from, to, expected }) => {
     const range = expected.map((index) => rows[index])
     expect(await listed({ from, to })).toEqual(range)
     expect(await listed({ from, to, order: 'desc' })).toEqual(range.toReversed())
   })
 
-  it('lists no more than the limit, from the side that the order begins at', async () => {
+  it('lists up to the limit, from the start of the order', async () => {
     expect(await listed({ limit: 2 })).toEqual(rows.slice(0, 2))
     expect(await listed({ limit: 2, order: 'desc' })).toEqual(rows.toReversed().slice(0, 2))
   })
 
-  it('knows a deleted message by id, without content, and lists it no more', async () => {
+  it('finds a deleted message by id, without content, but does not list it', async () => {
     const key = { inboxId: id, messageId: messageId(3) }
     await follower.follow({ ...messageDeleted(minute(2), messageId(3)), inboxId: id })
     expect(await listed()).toEqual(rows.filter(([, message]) => message !== messageId(3)))
@@ -75,7 +75,7 @@ export function describeMessageQueries(made: () => ReadModelHarness): void {
     expect(await queries.raw({ inboxId: id, messageId: messageId(4) })).not.toBeNull()
   })
 
-  it('never shows a message that came and was deleted in one step', async () => {
+  it('does not list a message that was received and deleted in one step', async () => {
     const key = { inboxId: id, messageId: messageId(7) }
     await follower.follow(mail(id, messageId(7)), { ...messageDeleted(minute(2), messageId(7)), inboxId: id })
     expect(await listed()).toEqual(rows)
@@ -84,7 +84,7 @@ export function describeMessageQueries(made: () => ReadModelHarness): void {
   })
 
   test.each([deleted(minute(3)), expired])(
-    'keeps no message of an inbox after $type, and all of others',
+    'keeps no messages of an inbox after $type, but those of others',
     async (end) => {
       await follower.follow({ ...end, inboxId: id })
       const { queries } = made()
@@ -100,7 +100,7 @@ export function describeMessageQueries(made: () => ReadModelHarness): void {
     },
   )
 
-  it('takes no message after the end', async () => {
+  it('ignores messages after the end', async () => {
     await follower.follow({ ...deleted(minute(3)), inboxId: id }, mail(id, messageId(8)))
     await follower.follow(mail(id, messageId(7)))
     expect(await listed()).toEqual([])

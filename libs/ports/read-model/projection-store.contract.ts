@@ -1,7 +1,7 @@
 import type { ApiKeyIssued } from '#libs/domain/account/events.js'
-import { FACTS } from '#libs/domain/webhook/webhook.test-support.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { messageId, minute } from '#libs/domain/inbox/inbox.test-support.js'
+import { FACTS } from '#libs/domain/webhook/webhook.test-support.js'
 import {
   followAccounts,
   Follower,
@@ -67,9 +67,9 @@ export function describeProjectionStore(
 
     const progressOf = (partition: number) => harness.queries.progress({ topic: TOPIC, partition })
 
-    let looks = 0
+    let leaseMinute = 0
 
-    /** All that queries show of an inbox with one message. */
+    /** Everything that queries show of an inbox with one message. */
     async function shownOf(inboxId: typeof id, number: number) {
       const key = { inboxId, messageId: messageId(number) }
       const { queries } = harness
@@ -85,11 +85,11 @@ export function describeProjectionStore(
       } as const
       const listed = await queries.listInboxes({ ...list, order: 'asc', now: minute(2) })
       return {
-        isThere: row !== null,
+        exists: row !== null,
         isAtAddress: (await queries.inboxIdAt(address)) === inboxId,
         isListed: listed.some((inbox) => inbox.id === inboxId),
-        // Each look an hour after the one before, when no lease holds any more.
-        isDue: (await queries.leaseDue(minute((looks += 60)), 10)).includes(inboxId),
+        // An hour later each time, when the previous lease has ended.
+        isDue: (await queries.leaseDue(minute((leaseMinute += 60)), 10)).includes(inboxId),
         messages: await queries.listMessages({ inboxId, order: 'asc', from: 0, to: 1_000, limit: 10 }),
         message: await queries.message(key),
         body: await queries.body(key),
@@ -98,7 +98,7 @@ export function describeProjectionStore(
     }
 
     const nothing = {
-      isThere: false,
+      exists: false,
       isAtAddress: false,
       isListed: false,
       isDue: false,
@@ -109,7 +109,7 @@ export function describeProjectionStore(
     }
 
     describe('beginning', () => {
-      it('makes empty views follow a log from its first record, to its end of now', async () => {
+      it('starts empty views at the first record, with the current end as the target', async () => {
         expect(await progressOf(1)).toBeNull()
         const follower = new Follower(harness.store, 1)
         expect(await follower.begin({ first: 5, end: 9 })).toBe(5)
@@ -123,7 +123,7 @@ export function describeProjectionStore(
         expect(await progressOf(2)).toBeNull()
       })
 
-      it('goes on where the views of the same log stand, with a new target', async () => {
+      it('continues at the position of views of the same log, with a new target', async () => {
         const follower = await followerOf(harness.store, 1)
         await follower.follow(makeInbox(id), mail(id, messageId(1)))
         const begunAtMs = (await progressOf(1))?.begunAtMs ?? NaN
@@ -132,17 +132,17 @@ export function describeProjectionStore(
         expect((await progressOf(1))?.begunAtMs).toBeGreaterThan(begunAtMs)
         expect(await progressOf(1)).toMatchObject({ position: 2, target: 7 })
         expect(await successor.begin({ end: 2 })).toBe(2)
-        expect(await shownOf(id, 1)).toMatchObject({ isThere: true, isListed: true, isAtAddress: true })
+        expect(await shownOf(id, 1)).toMatchObject({ exists: true, isListed: true, isAtAddress: true })
       })
 
-      it('goes on from the log’s first record where the views stand before it', async () => {
+      it('continues at the log’s first record if the views are before it', async () => {
         const follower = await followerOf(harness.store, 1)
         await follower.follow(makeInbox(id))
         expect(await follower.begin({ first: 4 })).toBe(4)
         expect(await harness.queries.inbox(id)).not.toBeNull()
       })
 
-      it('does not take back a step that is applied at the same time', async () => {
+      it('does not undo a step that is applied at the same time', async () => {
         const { store } = harness
         const follower = await followerOf(store, 1)
         for (let turns = 0; turns < 20; turns += 1) {
@@ -156,8 +156,8 @@ export function describeProjectionStore(
 
       test.each([
         { what: 'of another log', range: { logId: 'another-log', first: 3 } },
-        { what: 'ahead of the log’s end', range: { first: 1, end: 1 } },
-      ])('empties views $what, and leaves other partitions alone', async ({ range }) => {
+        { what: 'past the log’s end', range: { first: 1, end: 1 } },
+      ])('empties views $what, but not those of other partitions', async ({ range }) => {
         const [follower, other] = await Promise.all(
           [1, 2].map((partition) => followerOf(harness.store, partition)),
         )
@@ -168,7 +168,7 @@ export function describeProjectionStore(
         expect(await progressOf(2)).toMatchObject({ position: 2 })
         expect(await shownOf(id, 1)).toEqual(nothing)
         expect(await shownOf(otherId, 2)).toMatchObject({
-          isThere: true,
+          exists: true,
           isAtAddress: true,
           isListed: true,
           isDue: true,
@@ -176,17 +176,17 @@ export function describeProjectionStore(
         expect(await harness.queries.raw({ inboxId: otherId, messageId: messageId(2) })).not.toBeNull()
       })
 
-      it('lets emptied views be built again as they were', async () => {
+      it('allows emptied views to be rebuilt unchanged', async () => {
         const follower = await followerOf(harness.store, 1)
         await follower.follow(makeInbox(id), mail(id, messageId(1)))
         const before = await shownOf(id, 1)
         await follower.begin({ logId: 'another-log' })
         await follower.follow(makeInbox(id), mail(id, messageId(1)))
-        expect(before).toMatchObject({ isThere: true, isDue: true })
+        expect(before).toMatchObject({ exists: true, isDue: true })
         expect(await shownOf(id, 1)).toEqual(before)
       })
 
-      it('empties accounts apart from inboxes', async () => {
+      it('empties accounts without inboxes', async () => {
         const follower = await followerOf(harness.store, 1)
         await follower.follow(makeInbox(id))
         await followAccounts(harness.store, opened, issued, registered, registeredForAll)
@@ -216,7 +216,7 @@ export function describeProjectionStore(
     })
 
     describe('a step', () => {
-      it('is applied with its changes, its contents and its position', async () => {
+      it('is applied with its changes, contents and position', async () => {
         const follower = await followerOf(harness.store, 1)
         expect(await follower.follow(makeInbox(id), mail(id, messageId(1)))).toBe('applied')
         expect(await progressOf(1)).toMatchObject({ position: 2 })
@@ -226,7 +226,7 @@ export function describeProjectionStore(
         expect(messages).toHaveLength(1)
       })
 
-      it('gives back what it stored to the next one', async () => {
+      it('returns its stored rows to the next step', async () => {
         const follower = await followerOf(harness.store, 1)
         const one = mail(id, messageId(1))
         const step = await follower.stepOf(makeInbox(id), one)
@@ -246,12 +246,12 @@ export function describeProjectionStore(
         ])
       })
 
-      it('is not applied from where the views no longer stand, not yet stand, or were never begun', async () => {
+      it('is not applied if the views are at another position or were never begun', async () => {
         const follower = await followerOf(harness.store, 1)
         await follower.follow(makeInbox(id))
         const step = await follower.stepOf(mail(id, messageId(1)))
         for (const from of [0, 2]) {
-          expect(await harness.store.apply({ ...step, from, to: 9 })).toEqual({ standsAt: 1 })
+          expect(await harness.store.apply({ ...step, from, to: 9 })).toEqual({ position: 1 })
         }
         const foreign = await new Follower(harness.store, 2).stepOf(makeInbox(otherId))
         expect(await harness.store.apply(foreign)).toBe('absent')
@@ -261,7 +261,7 @@ export function describeProjectionStore(
         expect(await harness.queries.inbox(otherId)).toBeNull()
       })
 
-      it('is applied once where several are tried at once from one position', async () => {
+      it('is applied once if several are tried concurrently from one position', async () => {
         const follower = await followerOf(harness.store, 1)
         await follower.follow(makeInbox(id))
         const steps = await Promise.all(
@@ -270,8 +270,8 @@ export function describeProjectionStore(
         const outcomes = await Promise.all(steps.map((step) => harness.store.apply(step)))
         expect(outcomes.filter((outcome) => outcome === 'applied')).toHaveLength(1)
         expect(outcomes.filter((outcome) => outcome !== 'applied')).toEqual([
-          { standsAt: 2 },
-          { standsAt: 2 },
+          { position: 2 },
+          { position: 2 },
         ])
         const { messages } = await shownOf(id, 1)
         expect(messages).toHaveLength(1)

@@ -1,5 +1,4 @@
 import type { AccountSlice } from '#libs/domain/account/account.js'
-import type { Partition, PartitionRange, LogLayout } from '#libs/ports/event-log/event-log.js'
 import type {
   AccountId,
   DeliveryId,
@@ -10,9 +9,10 @@ import type {
   WebhookId,
 } from '#libs/domain/ids/typeid.js'
 import type { Replay } from '#libs/domain/webhook/replay.js'
+import type { LogLayout, Partition, PartitionRange } from '#libs/ports/event-log/event-log.js'
 import type { Change, DeliveryRow, InboxRow, MessageContent, MessageRow, WebhookHealth } from './views.js'
 
-/** Moves a partition's views from one offset to another, with every change that the records in between bring. */
+/** Advances a partition's views from one offset to another, with all changes of the records in between. */
 export interface Step extends Partition {
   from: number
   to: number
@@ -20,8 +20,8 @@ export interface Step extends Partition {
   contents: readonly MessageContent[]
 }
 
-/** Absent: the partition's views were never begun, or are lost. */
-export type StepOutcome = 'applied' | 'absent' | { standsAt: number }
+/** `absent`: the partition's views were never begun, or are lost. `position`: the views are at this other offset. */
+export type StepOutcome = 'applied' | 'absent' | { position: number }
 
 export interface MessageKey {
   inboxId: InboxId
@@ -38,23 +38,23 @@ export interface ReplayKey {
   replayId: ReplayId
 }
 
-/** The rows that an account event is checked against. */
+/** The rows that an event of an account is applied to. */
 export interface AccountSliceKey {
   accountId: AccountId
   keyId: KeyId | null
   webhookId: WebhookId | null
 }
 
-/** What a projector needs of the views. Errors: `ReadModelUnavailableError`, as for the queries. */
+/** The views as the projector uses them. Errors: `ReadModelUnavailableError`, as for the queries. */
 export interface ProjectionStore {
   /**
-   * Makes a partition's views ready to follow a log and resolves with the offset to continue from. Views of another
-   * log, or of another form, are emptied first and rebuilt from its first record. Until they reach the range's end they
-   * count as catching up.
+   * Makes a partition's views ready to follow a log and resolves with the offset to continue from. Views of another log,
+   * or with another schema, are emptied first and rebuilt from the log's first record. They are catching up until they
+   * reach the range's end.
    *
-   * Views past the range's end are left as they are, and their offset is returned as `aheadAt`: records may have been
-   * appended since the range was looked up. If they are still at the `aheadAt` that is passed, with a newer range, their
-   * log has lost its end, and they are emptied. `beginViews` does so.
+   * Views past the range's end are not changed, and their offset is returned as `aheadAt`: records may have been appended
+   * since the range was read. If the views are still past the end of a newer range and at the given `aheadAt`, the log
+   * was truncated, and they are emptied. `beginViews` handles this.
    */
   begin(logId: string, range: PartitionRange, aheadAt?: number): Promise<number | { aheadAt: number }>
   inboxes(ids: readonly InboxId[]): Promise<(InboxRow | null)[]>
@@ -65,8 +65,8 @@ export interface ProjectionStore {
   webhookHealth(ids: readonly WebhookId[]): Promise<(WebhookHealth | null)[]>
   accountSlice(key: AccountSliceKey): Promise<AccountSlice>
   /**
-   * Compare and set: applies changes, contents and the new offset together if the partition's views are at `from`,
-   * otherwise nothing. Resolves once queries see it.
+   * Compare and set: applies changes, contents and the new offset atomically if the partition's views are at `from`;
+   * otherwise nothing. Resolves once queries see them.
    */
   apply(step: Step): Promise<StepOutcome>
 }

@@ -1,31 +1,35 @@
-import type { InboxEvent, MessageReceived } from '#libs/domain/inbox/events.js'
-import { evolve, type ActiveInbox } from '#libs/domain/inbox/inbox.js'
-import type { InboxId, MessageId, DeliveryId, ReplayId, WebhookId } from '#libs/domain/ids/typeid.js'
-import {
-  type Change,
-  type InboxRow,
-  type MessageRow,
-  historyEntry,
-  type HistoryEntry,
-  type PlacedEvent,
-  type DeliveryRow,
-  type WebhookHealth,
-} from './views.js'
-import type {
-  MessageKey,
-  DeliveryKey,
-  ProjectionStore,
-  ReplayKey,
-  AccountSliceKey,
-} from './projection-store.js'
-import type { WebhookEvent, DeliveryEvent } from '#libs/domain/webhook/webhook-events.js'
-import { evolve as evolveDelivery, type Delivery } from '#libs/domain/webhook/delivery.js'
-import { countDelivery, evolve as evolveReplay, type Replay } from '#libs/domain/webhook/replay.js'
 import { evolve as evolveAccount, type AccountSlice } from '#libs/domain/account/account.js'
 import type { AccountEvent } from '#libs/domain/account/events.js'
+import type { DeliveryId, InboxId, MessageId, ReplayId, WebhookId } from '#libs/domain/ids/typeid.js'
+import type { InboxEvent, MessageReceived } from '#libs/domain/inbox/events.js'
+import { evolve, type ActiveInbox } from '#libs/domain/inbox/inbox.js'
+import { evolve as evolveDelivery, type Delivery } from '#libs/domain/webhook/delivery.js'
+import type { DeliveryEvent, WebhookEvent } from '#libs/domain/webhook/events.js'
+import { countDelivery, evolve as evolveReplay, type Replay } from '#libs/domain/webhook/replay.js'
 import { REMOVED, type WebhookEntry } from '#libs/domain/webhook/webhook.js'
+import type {
+  AccountSliceKey,
+  DeliveryKey,
+  MessageKey,
+  ProjectionStore,
+  ReplayKey,
+} from './projection-store.js'
+import {
+  historyEntry,
+  type Change,
+  type DeliveryRow,
+  type HistoryEntry,
+  type InboxRow,
+  type MessageRow,
+  type PlacedEvent,
+  type WebhookHealth,
+} from './views.js'
 
-/** The rows that a run of events concerns, as they stood before it. */
+/*
+ * The projections: for each topic, from events, and the rows that they concern, to the changes of the views.
+ */
+
+/** The rows of the views that a run of inbox events concerns, before that run. */
 export interface InboxRows {
   inboxes: ReadonlyMap<InboxId, InboxRow>
   messages: ReadonlyMap<MessageId, MessageRow>
@@ -33,26 +37,31 @@ export interface InboxRows {
 
 export interface InboxProjection {
   changes: Change[]
-  /** The messages that these events added and left in place: their content goes with the changes. */
+  /** Messages that the events add and don't delete again. Their content must be written together with the changes. */
   received: { event: MessageReceived; expiresAt: Date }[]
 }
 
-/** The rows that must be known to project a run of events. */
-export function rowsConcerned(events: readonly Pick<PlacedEvent<InboxEvent>, 'event'>[]): {
-  inboxIds: InboxId[]
-  messageKeys: MessageKey[]
-} {
+/** Reads the rows that are needed to project a run of events. */
+export async function inboxRowsBefore(
+  store: Pick<ProjectionStore, 'inboxes' | 'messages'>,
+  events: readonly PlacedEvent<InboxEvent>[],
+): Promise<InboxRows> {
   const inboxIds = new Set(events.map(({ event }) => event.inboxId))
   const messageKeys = new Map<MessageId, MessageKey>()
-  for (const { event } of events) {
-    if ('messageId' in event) messageKeys.set(event.messageId, event)
+  for (const { event } of events) if ('messageId' in event) messageKeys.set(event.messageId, event)
+  const [inboxes, messages] = await Promise.all([
+    store.inboxes([...inboxIds]),
+    store.messages([...messageKeys.values()]),
+  ])
+  return {
+    inboxes: new Map(inboxes.flatMap((row) => (row === null ? [] : [[row.inbox.id, row]]))),
+    messages: new Map(messages.flatMap((row) => (row === null ? [] : [[row.message.id, row]]))),
   }
-  return { inboxIds: [...inboxIds], messageKeys: [...messageKeys.values()] }
 }
 
 /**
- * What a run of one partition's events changes in the views. An event that changes nothing, since it comes again or too
- * late, is not in the history either.
+ * The changes that a run of events of one partition makes in the views. An event that changes nothing, because it is
+ * repeated or too late, is not added to the history either.
  */
 export function projectInboxEvents(
   before: InboxRows,
@@ -105,20 +114,20 @@ export function projectInboxEvents(
   }
 }
 
-/** The rows that a run of events concerns, as they stood before it. */
+/** The rows of the views that a run of webhook events concerns, before that run. */
 export interface WebhookRows {
   deliveries: ReadonlyMap<DeliveryId, DeliveryRow>
   replays: ReadonlyMap<ReplayId, Replay>
   health: ReadonlyMap<WebhookId, WebhookHealth>
 }
 
-/** An event and where it stands in its partition of webhook-events. */
+/** An event and its offset in its partition of webhook-events. */
 export interface PlacedWebhookEvent {
   offset: number
   event: WebhookEvent
 }
 
-/** Reads the rows that must be known to project a run of events. */
+/** Reads the rows that are needed to project a run of events. */
 export async function webhookRowsBefore(
   store: Pick<ProjectionStore, 'deliveries' | 'replays' | 'webhookHealth'>,
   events: readonly PlacedWebhookEvent[],
@@ -144,7 +153,7 @@ function deliveriesConcerned(events: readonly PlacedWebhookEvent[]): DeliveryKey
   return [...found.values()]
 }
 
-/** The replays of the events themselves, and those that the deliveries belong to. */
+/** The replays that the events are about, and those that the deliveries belong to. */
 function replaysConcerned(
   events: readonly PlacedWebhookEvent[],
   deliveries: readonly DeliveryRow[],
@@ -157,7 +166,7 @@ function replaysConcerned(
   return [...found.values()]
 }
 
-/** What a run of one partition's events changes in the views: each row once, as the run leaves it. */
+/** The changes that a run of events of one partition makes in the views: one for each row, with its last state. */
 export function projectWebhookEvents(before: WebhookRows, events: readonly PlacedWebhookEvent[]): Change[] {
   const deliveries = new Map(before.deliveries)
   const replays = new Map(before.replays)
@@ -180,7 +189,7 @@ export function projectWebhookEvents(before: WebhookRows, events: readonly Place
       const replay = evolveReplay(previous, event)
       if (replay === null || replay === previous) continue
       replays.set(event.replayId, replay)
-      // Through it the views find all that a webhook has.
+      // A store finds all rows of a webhook by its health row.
       health.set(webhookId, known)
     }
   }
@@ -195,12 +204,12 @@ export function projectWebhookEvents(before: WebhookRows, events: readonly Place
     if (replay !== previous) changes.push({ type: 'put-replay', replay, previous })
   }
   for (const [id, each] of health) {
-    if (isOther(each, before.health.get(id))) changes.push({ type: 'put-webhook-health', health: each })
+    if (isChanged(each, before.health.get(id))) changes.push({ type: 'put-webhook-health', health: each })
   }
   return changes
 }
 
-/** A sample says nothing about how notifications of mail are delivered. */
+/** A sample does not count: it says nothing about deliveries of real mail. */
 function failingSince(known: WebhookHealth, event: DeliveryEvent, { notification }: Delivery): Date | null {
   if (notification.type === 'sample') return known.failingSince
   if (event.type === 'DeliverySucceeded') return null
@@ -208,11 +217,11 @@ function failingSince(known: WebhookHealth, event: DeliveryEvent, { notification
   return known.failingSince
 }
 
-function isOther(one: WebhookHealth, other: WebhookHealth | undefined): boolean {
-  return other === undefined || one.failingSince?.getTime() !== other.failingSince?.getTime()
+function isChanged(health: WebhookHealth, before: WebhookHealth | undefined): boolean {
+  return before === undefined || health.failingSince?.getTime() !== before.failingSince?.getTime()
 }
 
-/** The rows that an event is checked against. */
+/** The rows that an event of an account is applied to. */
 export function sliceConcerned(event: AccountEvent): AccountSliceKey {
   return {
     accountId: event.accountId,
@@ -221,7 +230,7 @@ export function sliceConcerned(event: AccountEvent): AccountSliceKey {
   }
 }
 
-/** What one event changes in the views of accounts, keys and webhooks. */
+/** The changes that one event makes in the views of accounts, keys and webhooks. */
 export function projectAccountEvent(before: AccountSlice, event: AccountEvent): Change[] {
   const after = evolveAccount(before, event)
   const changes: Change[] = []

@@ -1,16 +1,16 @@
-import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import type { AccountEvent } from '#libs/domain/account/events.js'
-import { partitionOf } from '#libs/ports/event-log/topics.js'
-import type { InboxCreated, InboxEvent, MessageReceived } from '#libs/domain/inbox/events.js'
-import { created, minute, received } from '#libs/domain/inbox/inbox.test-support.js'
-import { makeAddress } from '#libs/domain/inbox/inbox.js'
 import { idFromBytes, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
-import { projectInboxEvents, rowsConcerned, projectAccountEvent, sliceConcerned } from './projections.js'
-import { type ProjectionStore, type Step, type StepOutcome, beginViews } from './projection-store.js'
-import type { MessageContent, PlacedEvent } from './views.js'
+import type { InboxCreated, InboxEvent, MessageReceived } from '#libs/domain/inbox/events.js'
+import { makeAddress } from '#libs/domain/inbox/inbox.js'
+import { created, minute, received } from '#libs/domain/inbox/inbox.test-support.js'
+import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
+import { partitionOf } from '#libs/ports/event-log/topics.js'
+import { beginViews, type ProjectionStore, type Step, type StepOutcome } from './projection-store.js'
+import { inboxRowsBefore, projectAccountEvent, projectInboxEvents, sliceConcerned } from './projections.js'
 import type { ReadModel } from './queries.js'
+import type { MessageContent, PlacedEvent } from './views.js'
 
-/** Empty views for one test, of inbox-events with PARTITIONS. */
+/** Empty views for one test, with PARTITIONS partitions of inbox-events. */
 export interface ReadModelHarness extends ReadModel {
   close(): Promise<void>
 }
@@ -18,10 +18,10 @@ export interface ReadModelHarness extends ReadModel {
 export const PARTITIONS = 4
 export const LOG_ID = 'the-log'
 
-/** Far behind all that a test applies. */
+/** Far past all offsets that a test applies. */
 const END = 1_000
 
-/** The nth inbox id of a partition; ids grow with n, also from one partition to another. */
+/** The nth inbox id of a partition. Ids increase with n, also across partitions. */
 export function inboxIdIn(partition: number, n = 0): InboxId {
   for (let salt = 0; ; salt += 1) {
     const bytes = Buffer.alloc(16)
@@ -41,20 +41,20 @@ export function mail(inboxId: InboxId, messageId: MessageId, at = minute(1)): Me
   return { ...received(at, messageId), inboxId, sealed: Buffer.from(`raw of ${messageId}`) }
 }
 
-/** The example lies in the past, where a store may drop content at once: this lasts as long as the test. */
+/** Content that expires after the test. The example is in the past, so a store could delete its content at once. */
 export function contentOf({ inboxId, messageId, sealed }: MessageReceived): MessageContent {
   const expiresAt = new Date(Date.now() + 3_600_000)
   return { inboxId, messageId, body: Buffer.from(`body of ${messageId}`), raw: sealed, expiresAt }
 }
 
-/** An event at an offset, with what the log would say of it: an id of that offset's, and its own key. */
+/** An event at an offset, with an id that depends on the offset, and its key. */
 export function placedAt(offset: number, event: InboxEvent): PlacedEvent<InboxEvent> {
   const bytes = Buffer.alloc(16)
   bytes.writeUInt32BE(offset)
   return { offset, id: idFromBytes('evt', bytes), keyId: 'keyId' in event ? event.keyId : null, event }
 }
 
-/** Follows one partition of inbox-events, as the projector does. */
+/** Applies events of one partition of inbox-events, as the projector does. */
 export class Follower {
   position = 0
 
@@ -75,25 +75,17 @@ export class Follower {
     return offset
   }
 
-  /** The step that events lead to from where the follower stands, each at an offset of its own. */
+  /** The step for events with consecutive offsets from the follower's position. */
   async stepOf(...events: InboxEvent[]): Promise<Step> {
     const placed = events.map((event, index) => placedAt(this.position + index, event))
-    const { inboxIds, messageKeys } = rowsConcerned(placed)
-    const [inboxRows, messageRows] = await Promise.all([
-      this.store.inboxes(inboxIds),
-      this.store.messages(messageKeys),
-    ])
-    const inboxes = new Map(inboxRows.flatMap((row) => (row === null ? [] : [[row.inbox.id, row] as const])))
-    const messages = new Map(
-      messageRows.flatMap((row) => (row === null ? [] : [[row.message.id, row] as const])),
-    )
-    const { changes, received: mails } = projectInboxEvents({ inboxes, messages }, placed)
+    const before = await inboxRowsBefore(this.store, placed)
+    const { changes, received: mails } = projectInboxEvents(before, placed)
     const contents = mails.map(({ event }) => contentOf(event))
     const [from, to] = [this.position, this.position + events.length]
     return { topic: 'inbox-events', partition: this.partition, from, to, changes, contents }
   }
 
-  /** Applies events in one step and moves on. */
+  /** Applies events in one step and advances. */
   async follow(...events: InboxEvent[]): Promise<StepOutcome> {
     const step = await this.stepOf(...events)
     const outcome = await this.store.apply(step)
@@ -102,14 +94,14 @@ export class Follower {
   }
 }
 
-/** A follower of a partition whose views are begun. */
+/** Makes a follower and begins the views of its partition. */
 export async function followerOf(store: ProjectionStore, partition: number): Promise<Follower> {
   const follower = new Follower(store, partition)
   await follower.begin()
   return follower
 }
 
-/** Applies account events from the first on, one a step. */
+/** Applies account events from the first offset, one per step. */
 export async function followAccounts(store: ProjectionStore, ...events: AccountEvent[]): Promise<void> {
   const range = { topic: 'account-events', partition: 0, first: 0, end: END } as const
   const log = layoutOf({ topology: () => Promise.resolve({ logId: LOG_ID, partitions: [range] }) })

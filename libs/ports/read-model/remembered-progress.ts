@@ -1,45 +1,45 @@
-import type { Partition, LogLayout } from '#libs/ports/event-log/event-log.js'
-import { SharedRun } from '#libs/runtime/timing/shared-run.js'
+import type { LogLayout, Partition } from '#libs/ports/event-log/event-log.js'
 import { VIEWED_TOPICS } from '#libs/ports/event-log/topics.js'
+import { SharedRun } from '#libs/runtime/timing.js'
 import { movedChannel } from './consistent-views.js'
 import type { InboxQueries, Progress } from './queries.js'
 
 export interface RememberedProgress {
   progress: InboxQueries['progress']
   /**
-   * To be called when the views may have gone back: until each partition is seen where the log ends after this, it
-   * counts as catching up, and so does every one while the log can't be asked.
+   * Must be called when the views may have been set back, for example to an older copy. A partition then counts as
+   * catching up until it has reached the end that the log has after this call, or while the log is unavailable.
    */
-  doubt: () => void
+  invalidate: () => void
 }
 
-/** The offset that a partition's views must reach, and the beginning that it was seen of; null if the log said so. */
+/** The offset that a partition's views must reach, and the `begunAtMs` with which it was seen; null if it is the log's end. */
 interface Reached {
   position: number
   begunAtMs: number | null
 }
 
-const ASKED_APART_MS = 250
+const READS_APART_MS = 250
 
 /**
- * The progress of the views of one log: views of another log count as not begun, even before a projector notices them.
+ * The progress of the views of one log. Views of another log count as never begun, even before a projector notices them.
  *
- * It remembers how far each partition's views were seen to be. Views restored from an older copy count as catching up
- * until they are there again. What only other processes have seen is taken from the log, which is asked after every
- * doubt. If views have been begun since, their target says what they lack, and nothing is remembered: their log may have
- * lost its end.
+ * The highest position of each partition's views is remembered, so that views that are restored from an older copy count
+ * as catching up until they reach it again. Positions that only other processes have seen are covered by the log's end,
+ * which is read after every `invalidate`. If views have been begun since, only their own target counts: the log may have
+ * been truncated.
  */
 export function rememberProgress(
   queries: Pick<InboxQueries, 'progress'>,
   log: LogLayout,
 ): RememberedProgress {
   const reached = new Map<string, Reached>()
-  let doubts = 0
-  let doubtsSettled = 0
-  const settling = new SharedRun(settle, ASKED_APART_MS)
+  let invalidations = 0
+  let settledInvalidations = 0
+  const settling = new SharedRun(settle, READS_APART_MS)
 
   async function settle(): Promise<void> {
-    const raised = doubts
+    const settled = invalidations
     for (const topic of VIEWED_TOPICS) {
       const { partitions } = await log.topology(topic)
       for (const { partition, end } of partitions) {
@@ -48,20 +48,20 @@ export function rememberProgress(
         reached.set(name, { position: Math.max(position, end), begunAtMs })
       }
     }
-    doubtsSettled = raised
+    settledInvalidations = settled
   }
 
-  async function isInDoubt(): Promise<boolean> {
-    // A log that can't be asked leaves the doubt as it is.
-    if (doubtsSettled < doubts) await settling.get().catch(() => undefined)
-    return doubtsSettled < doubts
+  async function isInvalid(): Promise<boolean> {
+    // While the log is unavailable, the views stay invalid.
+    if (settledInvalidations < invalidations) await settling.get().catch(() => undefined)
+    return settledInvalidations < invalidations
   }
 
   async function progress(partition: Partition): Promise<Progress | null> {
     const now = await queries.progress(partition)
     if (now?.logId !== log.logId) return null
-    // Behind the look: what raises a doubt comes before an answer that is to be doubted.
-    if (await isInDoubt()) return { ...now, target: Math.max(now.target, now.position + 1) }
+    // Checked after the read: `invalidate` is called before the store returns older data.
+    if (await isInvalid()) return { ...now, target: Math.max(now.target, now.position + 1) }
     const name = movedChannel(partition)
     const { position, begunAtMs } = reached.get(name) ?? now
     const isBegunSince = begunAtMs !== null && now.begunAtMs > begunAtMs
@@ -73,5 +73,5 @@ export function rememberProgress(
     return { ...now, target: Math.max(now.target, position) }
   }
 
-  return { progress, doubt: () => (doubts += 1) }
+  return { progress, invalidate: () => (invalidations += 1) }
 }

@@ -1,31 +1,34 @@
 import type { Account, ApiKey } from '#libs/domain/account/account.js'
-import type { Inbox, Message } from '#libs/domain/inbox/inbox.js'
 import type {
-  InboxId,
-  MessageId,
-  WebhookId,
-  EventId,
-  KeyId,
   AccountId,
   DeliveryId,
+  EventId,
+  InboxId,
+  KeyId,
+  MessageId,
+  WebhookId,
 } from '#libs/domain/ids/typeid.js'
+import type { Address, InboxEvent } from '#libs/domain/inbox/events.js'
+import type { Inbox, Message } from '#libs/domain/inbox/inbox.js'
 import type { Delivery } from '#libs/domain/webhook/delivery.js'
-import { type Replay, isAsking } from '#libs/domain/webhook/replay.js'
+import { hasMoreToRequest, type Replay } from '#libs/domain/webhook/replay.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
-import type { InboxEvent } from '#libs/domain/inbox/events.js'
-import type { Address } from '#libs/domain/inbox/events.js'
 
-/** An inbox as the view has it. Offsets are those of its partition of inbox-events. */
+/*
+ * The views: their rows, the changes that projections make to them, and the index entries that follow from a change.
+ */
+
+/** An inbox. Offsets are those of its partition of inbox-events. */
 export interface InboxRow {
   inbox: Inbox
-  /** Just past the last event that changed it: where its messages end, as far as this row knows. */
+  /** The offset after the last event that changed it, which is after all messages that this row counts. */
   endOffset: number
 }
 
-/** A message as the view has it, without content. A deleted one stays as a mark. */
+/** A message without its content. The row of a deleted message is kept. */
 export interface MessageRow {
   message: Message
-  /** Of its MessageReceived: messages of an inbox are in this order. */
+  /** The offset of its MessageReceived. Messages of an inbox are in this order. */
   offset: number
 }
 
@@ -35,38 +38,38 @@ export interface MessageContent {
   messageId: MessageId
   /** The parsed mail (libs/mail/message.ts) as sealed JSON. */
   body: Uint8Array
-  /** Envelope and source, sealed, as they stand on the log. */
+  /** The sealed envelope and source, as on the log. */
   raw: Uint8Array
-  /** From then on it may be dropped by the store. */
+  /** The store may delete it from then on. */
   expiresAt: Date
 }
 
-/** A delivery as the view has it. */
+/** A delivery. */
 export interface DeliveryRow {
   delivery: Delivery
-  /** Of its DeliveryRequested on webhook-events: deliveries of a webhook are in this order. */
+  /** The offset of its DeliveryRequested. Deliveries of a webhook are in this order. */
   offset: number
 }
 
-/** Whether a delivery was requested before then and has no attempt left to make. */
+/** Whether a delivery was requested before then and has ended. */
 export function isOver({ delivery }: DeliveryRow, before: Date): boolean {
   return delivery.state !== 'pending' && delivery.requestedAt < before
 }
 
-/** How a webhook's deliveries have gone lately. */
+/** How well a webhook's recent deliveries have worked. */
 export interface WebhookHealth {
   webhookId: WebhookId
-  /** When the first of a row of failed attempts was made; null if the last one succeeded. */
+  /** When the first of the latest consecutive failed attempts was made; null if the last attempt succeeded. */
   failingSince: Date | null
 }
 
-/** What a step does to the views. Applying one twice is applying it once. */
+/** A change of the views. Changes are idempotent. */
 export type Change =
   | { type: 'put-inbox'; row: InboxRow; previous: Inbox | null }
   | { type: 'put-message'; inboxId: InboxId; row: MessageRow }
-  /** Removes an ended inbox's messages, marks and content. */
+  /** Removes all messages of an ended inbox, including deleted ones and content. */
   | { type: 'drop-messages'; inboxId: InboxId }
-  /** Stays behind the inbox's end, for as long as the views do. */
+  /** The history is kept after the inbox's end. */
   | { type: 'put-history'; inboxId: InboxId; entry: HistoryEntry }
   | { type: 'put-account'; account: Account }
   | { type: 'put-key'; key: ApiKey }
@@ -74,10 +77,10 @@ export type Change =
   | { type: 'put-replay'; replay: Replay; previous: Replay | null }
   | { type: 'put-webhook-health'; health: WebhookHealth }
   | { type: 'put-webhook'; webhook: Webhook }
-  /** Leaves a mark behind, so that the webhook does not come again. */
+  /** A mark is kept, so that a repeated registration does not create the webhook again. */
   | { type: 'remove-webhook'; webhook: Webhook }
 
-/** An event where it stands in its partition, and what the log says of it beside its data. */
+/** An event with its offset and attributes. */
 export interface PlacedEvent<Event> {
   offset: number
   id: EventId
@@ -86,7 +89,7 @@ export interface PlacedEvent<Event> {
   event: Event
 }
 
-/** An event that took effect, as its inbox's history has it: nothing personal, and nothing sealed. */
+/** An entry of an inbox's history: an event that had an effect, without personal or sealed data. */
 export interface HistoryEntry {
   /** An inbox's history is in this order. */
   offset: number
@@ -131,8 +134,8 @@ function timeOf(event: InboxEvent): Date {
 }
 
 /**
- * An entry of an index: what rows are found by, other than their id. An adapter maps it to a key, and stores or removes
- * it. It may leave out an index that it does not need, as one that lists the ids of rows which it keeps in order.
+ * An entry of an index, by which rows are found other than by id. An adapter maps it to a key, and stores or removes it.
+ * It may leave out an index that it does not need, for example the list of ids if it stores rows in that order.
  */
 export type IndexEntry =
   | { index: 'addresses'; address: Address; inboxId: InboxId }
@@ -148,22 +151,22 @@ export type IndexEntry =
   | { index: 'due-deliveries'; webhookId: WebhookId; deliveryId: DeliveryId; dueAt: Date }
   | { index: 'replays' | 'asking-replays'; replay: Replay }
 
-/** Removals come first. No entry is in both. */
+/** Removals are made first. No entry is in both lists. */
 export interface IndexChanges {
   remove: IndexEntry[]
   put: IndexEntry[]
 }
 
 /**
- * The index entries that a change removes and puts. None for `drop-messages`: an adapter removes all messages of an
- * inbox together with their index.
+ * The index entries that a change removes and puts. None for `drop-messages`: an adapter removes the messages of an inbox
+ * together with their index entries.
  */
 export function indexChanges(change: Change): IndexChanges {
   switch (change.type) {
     case 'put-inbox': {
       const { row, previous } = change
       if (previous === null) return { remove: [], put: entriesOfInbox(row.inbox) }
-      // An inbox keeps its address. Its other entries depend on nothing but its state.
+      // The address of an inbox never changes. Its other entries depend only on its state.
       if (previous.state === row.inbox.state) return { remove: [], put: [] }
       return { remove: listEntries(previous), put: listEntries(row.inbox) }
     }
@@ -177,7 +180,7 @@ export function indexChanges(change: Change): IndexChanges {
     case 'put-key': {
       const { key } = change
       const { remove, put } = putIf(key.revokedAt === null, { index: 'active-keys', key })
-      // A former secret still finds its key.
+      // The entries of previous secrets stay.
       put.push({ index: 'key-hashes', secretHash: key.secretHash, keyId: key.id }, { index: 'keys', key })
       return { remove, put }
     }
@@ -201,7 +204,7 @@ export function indexChanges(change: Change): IndexChanges {
       return deliveryChanges(change.row, change.previous && { ...change.row, delivery: change.previous })
     case 'put-replay': {
       const { replay, previous } = change
-      const { remove, put } = putIf(isAsking(replay), { index: 'asking-replays', replay })
+      const { remove, put } = putIf(hasMoreToRequest(replay), { index: 'asking-replays', replay })
       if (previous === null) put.push({ index: 'replays', replay })
       return { remove, put }
     }
@@ -212,12 +215,12 @@ export function indexChanges(change: Change): IndexChanges {
   }
 }
 
-/** Every entry of an inbox, its messages aside. */
+/** All entries of an inbox, without those of its messages. */
 export function entriesOfInbox(inbox: Inbox): IndexEntry[] {
   return [{ index: 'addresses', address: inbox.address, inboxId: inbox.id }, ...listEntries(inbox)]
 }
 
-/** Every entry of a delivery. */
+/** All entries of a delivery. */
 export function entriesOfDelivery(row: DeliveryRow): IndexEntry[] {
   return [{ index: 'deliveries', row }, { index: 'delivery-states', row }, ...dueEntries(row)]
 }
@@ -236,8 +239,8 @@ function listEntries(inbox: Inbox): IndexEntry[] {
 function deliveryChanges(row: DeliveryRow, previous: DeliveryRow | null): IndexChanges {
   if (previous === null) return { remove: [], put: entriesOfDelivery(row) }
   const put = dueEntries(row)
-  const isDueThen = row.delivery.dueAt?.getTime() === previous.delivery.dueAt?.getTime()
-  const remove = isDueThen ? [] : dueEntries(previous)
+  const isSameDueTime = row.delivery.dueAt?.getTime() === previous.delivery.dueAt?.getTime()
+  const remove = isSameDueTime ? [] : dueEntries(previous)
   if (row.delivery.state !== previous.delivery.state) {
     remove.push({ index: 'delivery-states', row: previous })
     put.push({ index: 'delivery-states', row })

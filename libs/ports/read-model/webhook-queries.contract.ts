@@ -1,9 +1,9 @@
 import type { AccountEvent, AccountOpened } from '#libs/domain/account/events.js'
-import { minute } from '#libs/domain/inbox/inbox.test-support.js'
 import { idFromBytes, type AccountId, type WebhookId } from '#libs/domain/ids/typeid.js'
+import { minute } from '#libs/domain/inbox/inbox.test-support.js'
 import type { WebhookRegistered } from '#libs/domain/webhook/events.js'
-import { FACTS, sealed } from '#libs/domain/webhook/webhook.test-support.js'
 import { REMOVED } from '#libs/domain/webhook/webhook.js'
+import { FACTS, sealed } from '#libs/domain/webhook/webhook.test-support.js'
 import type { WebhookedInbox, WebhookScope } from './queries.js'
 import { followAccounts, inboxIdIn, type ReadModelHarness } from './read-model-harness.contract.js'
 
@@ -33,7 +33,7 @@ const idsOf = (n: number) => ({ accountId, webhookId: webhookIdOf(n) })
 
 const removed = (n: number) => ({ type: 'WebhookRemoved', ...idsOf(n), removedAt: minute(30) }) as const
 
-const turned = (n: number, state: 'active' | 'disabled') =>
+const switched = (n: number, state: 'active' | 'disabled') =>
   ({ type: 'WebhookChanged', ...idsOf(n), url: null, events: null, state, changedAt: minute(20) }) as const
 
 export function describeWebhookQueries(harness: () => ReadModelHarness): void {
@@ -50,7 +50,7 @@ export function describeWebhookQueries(harness: () => ReadModelHarness): void {
     limit = 9,
   ) => numbersOf(await harness().webhooks.listWebhooks(scope, { order, after, limit }))
 
-  const told = async (...inboxes: WebhookedInbox[]) =>
+  const activeFor = async (...inboxes: WebhookedInbox[]) =>
     numbersOf(await harness().webhooks.webhooksFor(inboxes)).toSorted()
 
   it('find a webhook as it was registered', async () => {
@@ -82,7 +82,7 @@ export function describeWebhookQueries(harness: () => ReadModelHarness): void {
     expect(await webhooks.webhook(webhookIdOf(2))).toBeNull()
   })
 
-  it('find a webhook as it was changed since', async () => {
+  it('find a webhook with its changes', async () => {
     const url = 'http://other.example/'
     const graceEndsAt = minute(60)
     const rotated = {
@@ -93,7 +93,7 @@ export function describeWebhookQueries(harness: () => ReadModelHarness): void {
       graceEndsAt,
       rotatedAt: minute(21),
     } as const
-    await follow(registered(1), { ...turned(1, 'disabled'), url }, rotated)
+    await follow(registered(1), { ...switched(1, 'disabled'), url }, rotated)
     expect(await harness().webhooks.webhook(webhookIdOf(1))).toMatchObject({
       url,
       state: 'disabled',
@@ -104,28 +104,28 @@ export function describeWebhookQueries(harness: () => ReadModelHarness): void {
     })
   })
 
-  it('know no webhook that was registered before its account was opened', async () => {
+  it('ignore a webhook that was registered before its account was opened', async () => {
     await followAccounts(harness().store, registered(1), opened())
     expect(await harness().webhooks.webhook(webhookIdOf(1))).toBeNull()
   })
 
-  it('show nothing of a removed webhook but a mark to the projection', async () => {
+  it('show nothing of a removed webhook, which is marked for the projection', async () => {
     await follow(registered(1), registered(2, { inboxId: null }), removed(1), removed(2))
     for (const n of [1, 2]) expect(await harness().webhooks.webhook(webhookIdOf(n))).toBeNull()
     expect(await list({ inboxId })).toEqual([])
     expect(await list({ accountId, environment })).toEqual([])
-    expect(await told({ inboxId, accountId, environment })).toEqual([])
+    expect(await activeFor({ inboxId, accountId, environment })).toEqual([])
     const key = { keyId: null, ...idsOf(1) }
     expect((await harness().store.accountSlice(key)).webhook).toBe(REMOVED)
   })
 
-  it('show nothing of a removed webhook whose registration comes again', async () => {
+  it('show nothing of a removed webhook whose registration is repeated', async () => {
     await follow(registered(1), removed(1), registered(1))
     expect(await harness().webhooks.webhook(webhookIdOf(1))).toBeNull()
     expect(await list({ inboxId })).toEqual([])
   })
 
-  it('list those of one inbox or of a whole environment in order, page by page, disabled ones too', async () => {
+  it('list those of one inbox or of an environment in order, page by page, including disabled ones', async () => {
     const all = [1, 2, 3].map((n) => registered(n))
     const forAll = [4, 5].map((n) => registered(n, { inboxId: null }))
     const others = [
@@ -133,7 +133,7 @@ export function describeWebhookQueries(harness: () => ReadModelHarness): void {
       registered(7, { inboxId: null, environment: 'staging-2' }),
       registered(8, { inboxId: null, accountId: otherAccountId }),
     ]
-    await follow(...others, ...forAll, ...all, turned(2, 'disabled'), turned(5, 'disabled'))
+    await follow(...others, ...forAll, ...all, switched(2, 'disabled'), switched(5, 'disabled'))
     expect(await list({ inboxId })).toEqual([1, 2, 3])
     expect(await list({ inboxId }, 'desc')).toEqual([3, 2, 1])
     expect(await list({ inboxId }, 'asc', null, 2)).toEqual([1, 2])
@@ -147,7 +147,7 @@ export function describeWebhookQueries(harness: () => ReadModelHarness): void {
     expect(await list({ accountId, environment: 'stag' })).toEqual([])
   })
 
-  it('tell which active ones concern some inboxes, each once', async () => {
+  it('find the active ones of some inboxes, each once', async () => {
     await follow(
       registered(1),
       registered(2),
@@ -156,33 +156,33 @@ export function describeWebhookQueries(harness: () => ReadModelHarness): void {
       registered(5, { inboxId: null }),
       registered(6, { inboxId: null, environment: 'staging-2' }),
       registered(7, { inboxId: null, accountId: otherAccountId }),
-      turned(2, 'disabled'),
-      turned(5, 'disabled'),
+      switched(2, 'disabled'),
+      switched(5, 'disabled'),
     )
     const [one, other] = [
       { inboxId, accountId, environment },
       { inboxId: otherInboxId, accountId, environment },
     ]
-    expect(await told()).toEqual([])
-    expect(await told(one)).toEqual([1, 4])
-    expect(await told(other)).toEqual([3, 4])
-    expect(await told(one, other, one)).toEqual([1, 3, 4])
-    expect(await told({ inboxId: inboxIdIn(3), accountId, environment: 'staging-2' })).toEqual([6])
-    expect(await told({ inboxId: inboxIdIn(3), accountId: otherAccountId, environment })).toEqual([7])
+    expect(await activeFor()).toEqual([])
+    expect(await activeFor(one)).toEqual([1, 4])
+    expect(await activeFor(other)).toEqual([3, 4])
+    expect(await activeFor(one, other, one)).toEqual([1, 3, 4])
+    expect(await activeFor({ inboxId: inboxIdIn(3), accountId, environment: 'staging-2' })).toEqual([6])
+    expect(await activeFor({ inboxId: inboxIdIn(3), accountId: otherAccountId, environment })).toEqual([7])
     const [whole] = await harness().webhooks.webhooksFor([other])
     expect(whole).toEqual(await harness().webhooks.webhook(whole?.id ?? webhookIdOf(8)))
   })
 
-  it('tell of one again that was enabled again', async () => {
-    await follow(registered(1), turned(1, 'disabled'), turned(1, 'active'))
-    expect(await told({ inboxId, accountId, environment })).toEqual([1])
+  it('find one that was enabled again', async () => {
+    await follow(registered(1), switched(1, 'disabled'), switched(1, 'active'))
+    expect(await activeFor({ inboxId, accountId, environment })).toEqual([1])
   })
 
-  it('tell of more inboxes than one look takes', async () => {
+  it('find those of more inboxes than fit into one query', async () => {
     const inboxIds = Array.from({ length: 1_200 }, (_, n) => inboxIdIn(n % 4, n))
     const chosen = [0, 499, 500, 1_199].flatMap((at) => inboxIds[at] ?? [])
     await follow(...chosen.map((id, index) => registered(index + 1, { inboxId: id })))
-    expect(await told(...inboxIds.map((id) => ({ inboxId: id, accountId, environment })))).toEqual([
+    expect(await activeFor(...inboxIds.map((id) => ({ inboxId: id, accountId, environment })))).toEqual([
       1, 2, 3, 4,
     ])
   })

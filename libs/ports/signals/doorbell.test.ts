@@ -3,14 +3,14 @@ import { Doorbell } from './signals.js'
 const LONG_MS = 60_000
 
 describe('a doorbell', () => {
-  it('wakes who waits', async () => {
+  it('wakes a waiter', async () => {
     const bell = new Doorbell()
     const woken = bell.wait(LONG_MS)
     bell.ring()
     await woken
   })
 
-  it('keeps one ring for who comes later, however often it was rung', async () => {
+  it('keeps one ring for a later waiter, however often it was rung', async () => {
     const bell = new Doorbell()
     bell.ring()
     bell.ring()
@@ -23,7 +23,7 @@ describe('a doorbell', () => {
     await next
   })
 
-  it('lets go once the time is over, and can be waited for again', async () => {
+  it('stops waiting after the time limit, and can be waited for again', async () => {
     const bell = new Doorbell()
     await bell.wait(1)
     const woken = bell.wait(LONG_MS)

@@ -1,5 +1,5 @@
-import { describeSignals } from '#libs/ports/signals/signals.contract.js'
-import { InProcessSignals } from '#libs/ports/signals/signals.js'
+import { describeSignals } from './signals.contract.js'
+import { InProcessSignals } from './signals.js'
 
 describeSignals('one process', () => {
   const signals = new InProcessSignals()
@@ -7,7 +7,7 @@ describeSignals('one process', () => {
 })
 
 describe('signals in one process', () => {
-  it('reach nobody once closed', async () => {
+  it('reach no listener once closed', async () => {
     const signals = new InProcessSignals()
     const heard: string[] = []
     await signals.subscribe('moved', () => heard.push('moved'))

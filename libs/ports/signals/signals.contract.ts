@@ -1,7 +1,7 @@
-import { type Signals, Doorbell } from './signals.js'
+import { Doorbell, type Signals } from './signals.js'
 
 export interface SignalsHarness {
-  /** Two holders of the same signals, as two instances of the service are; one and the same where there is one process. */
+  /** The signals as two processes have them; the same object if there is only one process. */
   one: Signals
   other: Signals
   close(): Promise<void>
@@ -9,8 +9,8 @@ export interface SignalsHarness {
 
 const WITHIN_MS = 10_000
 
-/** Counts what it hears, and lets a test wait for it. */
-class Ear {
+/** Counts signals, and lets a test wait for them. */
+class Listener {
   heard = 0
   private readonly bell = new Doorbell()
 
@@ -37,17 +37,19 @@ export function describeSignals(name: string, make: () => Promise<SignalsHarness
     })
     afterEach(() => harness.close())
 
-    it('reach every listener of their channel, here and elsewhere, soon and not at once', async () => {
+    it('reach all listeners of their channel in all processes, soon but not synchronously', async () => {
       const { one, other } = harness
-      const ears = [new Ear(), new Ear(), new Ear()]
-      await Promise.all(ears.map((ear, index) => (index === 0 ? other : one).subscribe('moved', ear.listen)))
+      const listeners = [new Listener(), new Listener(), new Listener()]
+      await Promise.all(
+        listeners.map((listener, index) => (index === 0 ? other : one).subscribe('moved', listener.listen)),
+      )
       one.publish('moved')
-      expect(ears.map(({ heard }) => heard)).toEqual([0, 0, 0])
-      await Promise.all(ears.map((ear) => ear.hears(1)))
+      expect(listeners.map(({ heard }) => heard)).toEqual([0, 0, 0])
+      await Promise.all(listeners.map((listener) => listener.hears(1)))
     })
 
     it('reach no listener of another channel', async () => {
-      const [wanted, unwanted] = [new Ear(), new Ear()]
+      const [wanted, unwanted] = [new Listener(), new Listener()]
       await harness.one.subscribe('moved:1', wanted.listen)
       await harness.one.subscribe('moved:11', unwanted.listen)
       harness.other.publish('moved:1')
@@ -55,17 +57,17 @@ export function describeSignals(name: string, make: () => Promise<SignalsHarness
       expect(unwanted.heard).toBe(0)
     })
 
-    it('go by where nobody listens', async () => {
-      harness.one.publish('nobody')
-      const ear = new Ear()
-      await harness.one.subscribe('nobody', ear.listen)
-      harness.one.publish('nobody')
-      await ear.hears(1)
+    it('are dropped if there is no listener', async () => {
+      harness.one.publish('unheard')
+      const listener = new Listener()
+      await harness.one.subscribe('unheard', listener.listen)
+      harness.one.publish('unheard')
+      await listener.hears(1)
     })
 
-    it('no longer reach who has ended its subscription, also where they were already on their way', async () => {
+    it('do not reach a listener that has unsubscribed, even if they were published before', async () => {
       const { one } = harness
-      const [gone, staying] = [new Ear(), new Ear()]
+      const [gone, staying] = [new Listener(), new Listener()]
       const end = await one.subscribe('moved', gone.listen)
       await one.subscribe('moved', staying.listen)
       one.publish('moved')
@@ -75,20 +77,20 @@ export function describeSignals(name: string, make: () => Promise<SignalsHarness
       expect(gone.heard).toBe(0)
     })
 
-    it('still reach a listener that listens twice, once one of the two has ended, and ended again', async () => {
+    it('still reach a listener with two subscriptions after one of them has ended, even twice', async () => {
       const { one } = harness
-      const ear = new Ear()
-      const end = await one.subscribe('moved', ear.listen)
-      await one.subscribe('moved', ear.listen)
+      const listener = new Listener()
+      const end = await one.subscribe('moved', listener.listen)
+      await one.subscribe('moved', listener.listen)
       end()
       end()
       one.publish('moved')
-      await ear.hears(1)
+      await listener.hears(1)
     })
 
-    it('reach a channel that was listened to before', async () => {
+    it('reach a new listener of a channel that had one before', async () => {
       const { one, other } = harness
-      const [first, second] = [new Ear(), new Ear()]
+      const [first, second] = [new Listener(), new Listener()]
       const end = await one.subscribe('moved', first.listen)
       end()
       await one.subscribe('moved', second.listen)

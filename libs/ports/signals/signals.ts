@@ -1,36 +1,14 @@
-/** Wakes whoever waits for something to happen. A signal may be lost, so waiters also look now and then. */
+/*
+ * Signals that something has changed, between processes or within one, and a doorbell to wait for them.
+ */
+
+/** Wakes those who wait for a change. A signal may be lost, so waiters must also check now and then. */
 export interface Signals {
-  /** Returns at once; listeners are called soon. */
+  /** Returns at once. Listeners are called soon after. */
   publish(channel: string): void
-  /** Resolves, with a function that unsubscribes, once signals published from now on reach the listener. */
+  /** Resolves with a function that unsubscribes, once all signals published from then on reach the listener. */
   subscribe(channel: string, listener: () => void): Promise<() => void>
   close(): Promise<void>
-}
-
-/** Wakes one waiter; a ring that comes before the waiting is kept for it. */
-export class Doorbell {
-  private isRung = false
-  private wake: (() => void) | null = null
-
-  ring(): void {
-    this.isRung = true
-    this.wake?.()
-  }
-
-  /** Resolves at the next ring, or once the time is over. */
-  async wait(ms: number): Promise<void> {
-    if (!this.isRung) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, ms)
-        this.wake = () => {
-          clearTimeout(timer)
-          resolve()
-        }
-      })
-    }
-    this.wake = null
-    this.isRung = false
-  }
 }
 
 interface Subscription {
@@ -44,7 +22,7 @@ export class InProcessSignals implements Signals {
   publish(channel: string): void {
     const subscriptions = this.subscriptions.get(channel) ?? new Set()
     for (const subscription of subscriptions) {
-      // It may have ended by then.
+      // The subscription may have ended by then.
       queueMicrotask(() => {
         if (subscriptions.has(subscription)) subscription.listener()
       })
@@ -65,5 +43,31 @@ export class InProcessSignals implements Signals {
     for (const subscriptions of this.subscriptions.values()) subscriptions.clear()
     this.subscriptions.clear()
     return Promise.resolve()
+  }
+}
+
+/** Wakes one waiter. A ring without a waiter is kept for the next one. */
+export class Doorbell {
+  private isRung = false
+  private wake: (() => void) | null = null
+
+  ring(): void {
+    this.isRung = true
+    this.wake?.()
+  }
+
+  /** Resolves at the next ring, or after the time limit. */
+  async wait(ms: number): Promise<void> {
+    if (!this.isRung) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, ms)
+        this.wake = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
+    }
+    this.wake = null
+    this.isRung = false
   }
 }

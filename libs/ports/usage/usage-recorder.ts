@@ -1,6 +1,6 @@
 import { type Occurrence, type Recorded, usageEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import type { LogRecord, LogAppender } from '#libs/ports/event-log/event-log.js'
-import { Repetition } from '#libs/runtime/timing/repetition.js'
+import { PeriodicTask } from '#libs/runtime/timing.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import type { KeyId } from '#libs/domain/ids/typeid.js'
 import { MAX_SHARED, type ApiRequestServed, type UsageEvent } from '#libs/domain/usage/usage-events.js'
@@ -47,11 +47,11 @@ export class UsageRecorder {
   /** Pending events that further refused requests may share, by key, then by method, route and labels. */
   private readonly refused = new Map<KeyId, Map<string, PendingEvent<ApiRequestServed>>>()
   private failure: unknown = null
-  private readonly appending: Repetition
+  private readonly appending: PeriodicTask
 
   constructor(private readonly options: UsageRecorderOptions) {
     const everyMs = options.everyMs ?? APPEND_EVERY_MS
-    this.appending = new Repetition({ work: () => this.appendAll(), everyMs, firstAfterMs: everyMs })
+    this.appending = new PeriodicTask({ work: () => this.appendAll(), everyMs, firstAfterMs: everyMs })
     this.appending.start()
   }
 

@@ -1,6 +1,6 @@
 import type { Recorded } from '#libs/ports/event-log/cloud-event.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
-import type { WebhookEvent } from '#libs/domain/webhook/webhook-events.js'
+import type { WebhookEvent } from '#libs/domain/webhook/events.js'
 import type { UsageEvent, UsageLabels } from '#libs/domain/usage/usage-events.js'
 
 /*

@@ -1,25 +1,25 @@
 import * as kind from './setting.js'
 
-/** What the distributed engine is made of: Kafka holds the log, Redis the views, ClickHouse the usage analytics. */
+/** Settings of the distributed engine: Kafka for the log, Redis for the views, ClickHouse for usage. */
 export const DISTRIBUTED_SETTINGS = {
-  // The log of the distributed engine.
+  // The log.
   kafkaBrokers: kind.list(
     'KAFKA_BROKERS',
     'Brokers to connect to first, host:port, separated by commas. If set, Mayfly uses the distributed engine.',
     {
       accepts: /^(\[[0-9a-f:.]+\]|[^\s,:/]+):\d{1,5}$/i,
-      expectation: 'must be host:port, or several with commas',
+      expectation: 'must be host:port, or several separated by commas',
     },
   ),
   kafkaPartitions: kind.wholeNumber(
     'KAFKA_PARTITIONS',
     'Partitions of inbox-events when it is created. A start with another number is refused later.',
-    { default: 24, least: 1, most: 1_000 },
+    { default: 24, min: 1, max: 1_000 },
   ),
   kafkaReplication: kind.wholeNumber(
     'KAFKA_REPLICATION',
     'Replicas of each topic when it is created. With 3 or more, 2 must have a record before it counts as written.',
-    { default: 3, least: 1, most: 10 },
+    { default: 3, min: 1, max: 10 },
   ),
   kafkaSaslMechanism: kind.oneOf(
     'KAFKA_SASL_MECHANISM',
@@ -41,17 +41,17 @@ export const DISTRIBUTED_SETTINGS = {
     {
       default: 'mayfly.',
       accepts: /^[a-zA-Z0-9._-]{1,100}$/,
-      expectation: 'must be 1 to 100 of letters, digits, dot, underscore and hyphen',
+      expectation: 'must be 1 to 100 letters, digits, dots, underscores or hyphens',
     },
   ),
 
-  // The views of the distributed engine.
+  // The views.
   redisUrls: kind.list(
     'REDIS_URL',
     'Redis of the distributed engine: redis:// or rediss://; several, separated by commas, are nodes of one Cluster.',
     {
       accepts: /^rediss?:\/\/[^\s,]+$/i,
-      expectation: 'must be a redis:// or rediss:// URL, or several with commas',
+      expectation: 'must be a redis:// or rediss:// URL, or several separated by commas',
     },
   ),
   redisTlsCa: kind.text(
@@ -64,21 +64,21 @@ export const DISTRIBUTED_SETTINGS = {
     'PEM file of the key that belongs to the client certificate for Redis.',
   ),
 
-  // Usage analytics of the distributed engine.
+  // Usage.
   clickhouseUrl: kind.url(
     'CLICKHOUSE_URL',
     'ClickHouse of the distributed engine: http:// or https:// URL of its HTTP interface, without user and password.',
     {
       accepts: (url) => url.username === '' && url.password === '' && url.search === '' && url.hash === '',
       expectation:
-        'must be an http or https URL without user, password, query and fragment; CLICKHOUSE_USERNAME and ' +
-        'CLICKHOUSE_PASSWORD are for the first two',
+        'must be an http or https URL without user, password, query and fragment; set CLICKHOUSE_USERNAME and ' +
+        'CLICKHOUSE_PASSWORD instead',
     },
   ),
   clickhouseDatabase: kind.text('CLICKHOUSE_DATABASE', 'Database of ClickHouse.', {
     default: 'mayfly',
     accepts: /^[a-z_][a-z0-9_]{0,62}$/,
-    expectation: 'must be 1 to 63 of lower-case letters, digits and underscore, no digit first',
+    expectation: 'must be 1 to 63 lower-case letters, digits and underscores, not starting with a digit',
   }),
   clickhouseUsername: kind.text('CLICKHOUSE_USERNAME', 'User of ClickHouse.', { default: 'default' }),
   clickhousePassword: kind.text('CLICKHOUSE_PASSWORD', "Password of ClickHouse's user; none if unset."),

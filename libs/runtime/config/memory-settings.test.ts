@@ -6,7 +6,7 @@ const settingsOf = (memoryMib: number, more: Record<string, string> = {}) =>
   readSettings({ MAYFLY_MEMORY_MIB: String(memoryMib), ...more })
 
 describe('MAYFLY_MEMORY_MIB', () => {
-  it('leaves the defaults as they are where there is enough', () => {
+  it('does not change the defaults if it is enough', () => {
     expect(settingsOf(11_264)).toMatchObject({
       smtpMemoryBytes: 256 * MIB,
       openedMailBytes: 64 * MIB,
@@ -16,7 +16,7 @@ describe('MAYFLY_MEMORY_MIB', () => {
     expect(attachmentMemory({ memoryMib: 11_264 })).toEqual({ threads: 2, heapMib: 512 })
   })
 
-  it('makes the defaults of budgets and threads smaller, so that all of them fit', () => {
+  it('reduces the defaults of budgets and threads so that all of them fit', () => {
     expect(settingsOf(1_024)).toMatchObject({
       smtpMemoryBytes: Math.floor((256 * MIB * 1_024) / 4_096),
       parseThreads: 1,
@@ -28,14 +28,14 @@ describe('MAYFLY_MEMORY_MIB', () => {
     }
   })
 
-  it('leaves settings that are given as they are, if they fit', () => {
+  it('does not change settings that are set, if they fit', () => {
     const given = { MAYFLY_SMTP_MEMORY_BYTES: String(100 * MIB), MAYFLY_PARSE_MEMORY_MIB: '300' }
     expect(settingsOf(1_024, given)).toMatchObject({ smtpMemoryBytes: 100 * MIB, parseMemoryMib: 300 })
     expect(() => settingsOf(1_024, { MAYFLY_PARSE_MEMORY_MIB: '2048' })).toThrow(ConfigurationError)
     expect(() => settingsOf(1_024, { MAYFLY_PARSE_MEMORY_MIB: '2048' })).toThrow(/MAYFLY_MEMORY_MIB must be/)
   })
 
-  it('says nothing of other settings if it is no number itself', () => {
+  it('causes no faults of other settings if it is not a number itself', () => {
     const faults = () => readSettings({ MAYFLY_MEMORY_MIB: 'much', MAYFLY_PARSE_MEMORY_MIB: '2048' })
     expect(faults).toThrow(/MAYFLY_MEMORY_MIB/)
     expect(faults).not.toThrow(/must be at least what/)

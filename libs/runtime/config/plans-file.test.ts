@@ -28,7 +28,7 @@ describe('a file of plans', () => {
     return []
   }
 
-  it('takes the place of the built-in ones', async () => {
+  it('replaces the built-in plans', async () => {
     expect(readPlans(null)).toBe(BUILT_IN_PLANS)
     const free = { has_api_access: false, requests_per_minute: 0, retention: '2h', max_messages: 5 }
     const content = { enterprise: { ...enterprise, per_account: true }, 'for-free': free }
@@ -55,13 +55,13 @@ describe('a file of plans', () => {
 
   test.each([
     { content: '{', fault: /MAYFLY_PLANS: the file .* can't be read as JSON/ },
-    { content: [], fault: /must hold an object/ },
+    { content: [], fault: /must contain an object/ },
     { content: {}, fault: /must have a plan "enterprise" with API access/ },
     {
       content: { enterprise: { ...enterprise, has_api_access: false } },
       fault: /must have a plan "enterprise"/,
     },
-    { content: { enterprise, 'Big One': enterprise }, fault: /"Big One" is not a name of a plan/ },
+    { content: { enterprise, 'Big One': enterprise }, fault: /"Big One" is not a valid plan name/ },
     { content: { enterprise: null }, fault: /"enterprise" must be an object/ },
     { content: { enterprise: { ...enterprise, has_api_access: 'yes' } }, fault: /needs "has_api_access"/ },
     { content: { enterprise: { ...enterprise, per_account: 1 } }, fault: /may have "per_account"/ },
@@ -74,17 +74,17 @@ describe('a file of plans', () => {
     { content: { enterprise: { ...enterprise, max_messages: '10' } }, fault: /needs "max_messages"/ },
     {
       content: { enterprise: { ...enterprise, price: 9 } },
-      fault: /has a property that no plan has: "price"/,
+      fault: /has an unknown property: "price"/,
     },
-  ])('is refused with what is wrong: $fault', async ({ content, fault }) => {
+  ])('is refused with the fault: $fault', async ({ content, fault }) => {
     expect(await faultsOf(content)).toContainEqual(expect.stringMatching(fault))
   })
 
-  it('is refused where it is missing', () => {
+  it('is refused if it does not exist', () => {
     expect(() => readPlans(join(folder, 'none.json'))).toThrow(/MAYFLY_PLANS: .*ENOENT/)
   })
 
-  it('is told every fault at once', async () => {
+  it('is refused with all faults at once', async () => {
     expect(await faultsOf({ enterprise: {}, starter: {} })).toHaveLength(8)
   })
 })

@@ -13,7 +13,7 @@ import { messageOf } from '#libs/runtime/errors.js'
 import { SETTINGS } from './settings-table.js'
 import { ConfigurationError } from './settings.js'
 
-/** The plans in a file, or the built-in ones where there is none. Throws ConfigurationError with every fault at once. */
+/** The plans in a file, or the built-in ones if `path` is null. Throws ConfigurationError with all faults. */
 export function readPlans(path: string | null): PlanTable {
   if (path === null) return BUILT_IN_PLANS
   let content: unknown
@@ -22,20 +22,21 @@ export function readPlans(path: string | null): PlanTable {
   } catch (error) {
     throw faulty([`the file ${path} can't be read as JSON: ${messageOf(error)}`])
   }
-  if (!isObject(content)) throw faulty([`the file ${path} must hold an object of plans, each under its name`])
+  if (!isObject(content))
+    throw faulty([`the file ${path} must contain an object with a property for each plan`])
   const faults: string[] = []
   const plans = Object.entries(content).map(([name, properties]) => {
     const fault = (text: string) => faults.push(`${JSON.stringify(name)} ${text}`)
     if (!PLAN_NAME.test(name)) {
-      fault('is not a name of a plan: a lower-case letter, then up to 31 of lower-case letters, digits, -')
+      fault(
+        'is not a valid plan name: a lower-case letter, then up to 31 lower-case letters, digits and hyphens',
+      )
     }
     return planOf(name, properties, fault)
   })
   const table: PlanTable = new Map(plans.map((plan) => [plan.name, plan]))
   if (faults.length === 0 && table.get(FIRST_PLAN)?.hasApiAccess !== true) {
-    faults.push(
-      `must have a plan "${FIRST_PLAN}" with API access: it is the one of the first key's account, which operates all others`,
-    )
+    faults.push(`must have a plan "${FIRST_PLAN}" with API access: the account of the first key is on it`)
   }
   if (faults.length > 0) throw faulty(faults)
   return table
@@ -53,16 +54,16 @@ function planOf(name: string, given: unknown, fault: (text: string) => void): Pl
   const properties = isObject(given) ? given : {}
   if (!isObject(given)) fault('must be an object')
   for (const property of Object.keys(properties)) {
-    if (!PROPERTIES.has(property)) fault(`has a property that no plan has: ${JSON.stringify(property)}`)
+    if (!PROPERTIES.has(property)) fault(`has an unknown property: ${JSON.stringify(property)}`)
   }
   const { has_api_access: hasApiAccess, per_account: isPerAccount = false } = properties
   if (typeof hasApiAccess !== 'boolean') fault('needs "has_api_access": true or false')
   if (typeof isPerAccount !== 'boolean') fault('may have "per_account": true or false')
-  const whole = (property: string, least: number, most: number): number => {
+  const whole = (property: string, min: number, max: number): number => {
     const value = properties[property]
-    if (Number.isInteger(value) && Number(value) >= least && Number(value) <= most) return Number(value)
-    fault(`needs "${property}": a whole number from ${least} to ${most}`)
-    return least
+    if (Number.isInteger(value) && Number(value) >= min && Number(value) <= max) return Number(value)
+    fault(`needs "${property}": a whole number from ${min} to ${max}`)
+    return min
   }
   const { retention: text } = properties
   const retention = typeof text === 'string' ? parseRetention(text) : null

@@ -1,17 +1,17 @@
-/** The variables that a process was started with. */
+/** The environment variables of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** One environment variable: how it is read, and what the table of settings says of it. */
+/** One environment variable: how it is parsed, and its row in the table of settings. */
 export interface Setting<Value> {
   variable: string
   help: string
-  /** As text, for people; null if there is none. */
+  /** For the table; null if there is no default. */
   defaultText: string | null
-  /** Throws an Error that says what would be right. An unset or empty variable comes as undefined. */
+  /** Undefined for an unset or empty variable. Throws an Error that says what the value must be. */
   read(text: string | undefined): Value
 }
 
-/** What a value must be, and the sentence that says so to an operator. */
+/** Which values are valid, and the error text for others. */
 interface Format {
   accepts?: RegExp | ((text: string) => boolean)
   expectation?: string
@@ -32,7 +32,7 @@ function setting<Value>(
 }
 
 /*
- * The kinds of settings. Without a default, the value of an unset variable is null.
+ * The kinds of settings. An unset variable without a default is null.
  */
 
 export function text(variable: string, help: string, options: Format & { default: string }): Setting<string>
@@ -42,19 +42,19 @@ export function text(
   help: string,
   options: Format & { default?: string } = {},
 ): Setting<string | null> {
-  return setting(variable, help, options.default ?? null, (value) => accepted(value, options))
+  return setting(variable, help, options.default ?? null, (value) => validated(value, options))
 }
 
-/** Values between commas. */
+/** Values separated by commas. */
 export function list(variable: string, help: string, item: Format): Setting<readonly string[] | null> {
   return setting<readonly string[] | null>(variable, help, null, (value) =>
-    value.split(',').map((each) => accepted(each.trim(), item)),
+    value.split(',').map((each) => validated(each.trim(), item)),
   )
 }
 
-function accepted(value: string, { accepts = () => true, expectation }: Format): string {
-  const isRight = accepts instanceof RegExp ? accepts.test(value) : accepts(value)
-  if (!isRight) throw new Error(expectation)
+function validated(value: string, { accepts = () => true, expectation }: Format): string {
+  const isValid = accepts instanceof RegExp ? accepts.test(value) : accepts(value)
+  if (!isValid) throw new Error(expectation)
   return value
 }
 
@@ -84,7 +84,7 @@ export function oneOf<const Choice extends string>(
 export function wholeNumber(
   variable: string,
   help: string,
-  range: { default: number; least: number; most: number },
+  range: { default: number; min: number; max: number },
 ): Setting<number> {
   return setting(variable, help, range.default, (value) => parseWhole(value, range))
 }
@@ -97,13 +97,13 @@ export function port(
   options: { default?: number } = {},
 ): Setting<number | null> {
   return setting(variable, help, options.default ?? null, (value) =>
-    parseWhole(value, { least: 0, most: 65_535 }),
+    parseWhole(value, { min: 0, max: 65_535 }),
   )
 }
 
-function parseWhole(value: string, { least, most }: { least: number; most: number }): number {
+function parseWhole(value: string, { min, max }: { min: number; max: number }): number {
   const number = /^\d{1,15}$/.test(value) ? Number(value) : NaN
-  if (!(number >= least && number <= most)) throw new Error(`must be a whole number from ${least} to ${most}`)
+  if (!(number >= min && number <= max)) throw new Error(`must be a whole number from ${min} to ${max}`)
   return number
 }
 
@@ -114,13 +114,13 @@ export function yesOrNo(variable: string, help: string, options: { default: bool
   })
 }
 
-/** Both ends belong to it. */
+/** Includes both ends. */
 export interface PortRange {
   first: number
   last: number
 }
 
-/** Ports and ranges of them, 80,443,1024-65535. */
+/** Ports and port ranges, such as 80,443,1024-65535. */
 export function portRanges(
   variable: string,
   help: string,
@@ -133,7 +133,7 @@ function portRange(text: string): PortRange {
   const [, first, last = first] = /^\s*(\d{1,5})(?:-(\d{1,5}))?\s*$/.exec(text) ?? []
   const range = { first: Number(first), last: Number(last) }
   if (!(range.first >= 1 && range.first <= range.last && range.last <= 65_535)) {
-    throw new Error('must be ports or ranges such as 1024-65535, with commas between')
+    throw new Error('must be ports or ranges such as 1024-65535, separated by commas')
   }
   return range
 }

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { SETTINGS } from './settings-table.js'
 
 describe('docs/operating.md', () => {
-  it('has every setting with its default and help (npm run docs brings it up to date)', async () => {
+  it('has every setting with its default and help (npm run docs updates it)', async () => {
     const text = await readFile('docs/operating.md', 'utf8')
     const rows = text.match(/^\| [A-Z][A-Z_]+ .*$/gm) ?? []
     const written = rows.map((row) =>

@@ -8,18 +8,18 @@ const MIB = 1024 * 1024
 
 /** Every setting, in the order of the table in docs/operating.md. */
 export const SETTINGS = {
-  // Where Mayfly is reached, over HTTP and SMTP, and by which names.
+  // Addresses and names of the HTTP API and of SMTP.
   httpHost: kind.text('MAYFLY_HTTP_HOST', 'Address the HTTP API listens on.', { default: '127.0.0.1' }),
   httpPort: kind.port('MAYFLY_HTTP_PORT', 'Port of the HTTP API; 0 takes a free one.', { default: 3000 }),
   httpMaxConnections: kind.wholeNumber(
     'MAYFLY_HTTP_MAX_CONNECTIONS',
     'HTTP connections open at once, shared by remote address when all are taken. More are closed without an answer.',
-    { default: 10_000, least: 1, most: 1_000_000 },
+    { default: 10_000, min: 1, max: 1_000_000 },
   ),
   httpRequestTimeoutMs: kind.wholeNumber(
     'MAYFLY_HTTP_REQUEST_TIMEOUT_MS',
     'Longest time to receive a request, in milliseconds. Its headers must arrive within 15 s.',
-    { default: 60_000, least: 100, most: 3_600_000 },
+    { default: 60_000, min: 100, max: 3_600_000 },
   ),
   corsOrigins: kind.list(
     'MAYFLY_CORS_ORIGINS',
@@ -27,14 +27,14 @@ export const SETTINGS = {
       'any; none if unset.',
     {
       accepts: /^(\*|https?:\/\/[^\s,/?#@]+)$/i,
-      expectation: 'must be origins such as https://app.example, without a path, with commas between, or *',
+      expectation: 'must be origins such as https://app.example, without a path, separated by commas, or *',
     },
   ),
   smtpHost: kind.text('MAYFLY_SMTP_HOST', 'Address the SMTP edge listens on.', { default: '127.0.0.1' }),
   smtpPort: kind.port('MAYFLY_SMTP_PORT', 'Port of the SMTP edge; 0 takes a free one.', { default: 2525 }),
   metricsPort: kind.port(
     'MAYFLY_METRICS_PORT',
-    'Serves /metrics on a port of its own instead of on the HTTP API.',
+    'Serves /metrics on a separate port instead of on the HTTP API.',
   ),
   publicUrl: kind.url('MAYFLY_PUBLIC_URL', 'Base of links in problems and docs; the HTTP address if unset.'),
   mailDomain: kind.text('MAYFLY_MAIL_DOMAIN', 'Domain of generated addresses.', {
@@ -43,7 +43,7 @@ export const SETTINGS = {
     expectation: 'must be a domain name',
   }),
 
-  // What an installation keeps and begins with.
+  // Stored data, keys and plans.
   dataDir: kind.text('MAYFLY_DATA_DIR', "Folder of the embedded engine's files.", { default: './data' }),
   masterKey: kind.text(
     'MAYFLY_MASTER_KEY',
@@ -51,7 +51,7 @@ export const SETTINGS = {
       'one first. If unset, the embedded engine makes one at the first start and keeps it in the data folder.',
     {
       accepts: /^[A-Za-z0-9+/]{43}=(\s*,\s*[A-Za-z0-9+/]{43}=)*$/,
-      expectation: 'must be 32 bytes in base64, or several with commas',
+      expectation: 'must be 32 bytes in base64, or several separated by commas',
     },
   ),
   bootstrapApiKey: kind.text(
@@ -79,76 +79,76 @@ export const SETTINGS = {
   ...DISTRIBUTED_SETTINGS,
   ...MEMORY_SETTINGS,
 
-  // How much mail is taken on, and what reading it may cost (docs/decisions/0017-fair-parsing.md).
+  // Limits of received mail and of parsing (docs/decisions/0017-fair-parsing.md).
   maxMessageBytes: kind.wholeNumber('MAYFLY_MAX_MESSAGE_BYTES', 'Largest mail accepted, in bytes.', {
     default: 25 * MIB,
-    least: 1024,
-    most: 256 * MIB,
+    min: 1024,
+    max: 256 * MIB,
   }),
   maxBacklog: kind.wholeNumber(
     'MAYFLY_MAX_BACKLOG',
     'Accepted mails that may wait to be parsed. With more, SMTP answers 451.',
-    { default: 100_000, least: 1, most: 1_000_000_000 },
+    { default: 100_000, min: 1, max: 1_000_000_000 },
   ),
   parseThreads: kind.wholeNumber(
     'MAYFLY_PARSE_THREADS',
     'Threads that parse mail. As many as there are cores is best.',
-    { default: 2, least: 1, most: 64 },
+    { default: 2, min: 1, max: 64 },
   ),
   parseTimeoutMs: kind.wholeNumber(
     'MAYFLY_PARSE_TIMEOUT_MS',
     'Longest time to parse one mail, in milliseconds, whatever the budgets below leave.',
-    { default: 10_000, least: 100, most: 600_000 },
+    { default: 10_000, min: 100, max: 600_000 },
   ),
   parsePatienceMs: kind.wholeNumber(
     'MAYFLY_PARSE_PATIENCE_MS',
     'Shorter limit in milliseconds, plus 40 ms and 40 ms per MiB, for a mail that takes more than the usual CPU ' +
       'time (20 ms, and 20 ms per MiB). Beyond it only the header is parsed. It applies to mail of the last minute, ' +
       'while more than one account receives mail.',
-    { default: 500, least: 100, most: 600_000 },
+    { default: 500, min: 100, max: 600_000 },
   ),
   parseInboxBudgetMs: kind.wholeNumber(
     'MAYFLY_PARSE_INBOX_BUDGET_MS',
     'CPU milliseconds beyond the usual that parsing the mail of one inbox may take per minute, while more than one ' +
       'account receives mail. Beyond it only headers are parsed.',
-    { default: 250, least: 0, most: 60_000 },
+    { default: 250, min: 0, max: 60_000 },
   ),
   parseAccountBudgetMs: kind.wholeNumber(
     'MAYFLY_PARSE_ACCOUNT_BUDGET_MS',
     'The same for all inboxes of an account. Beyond it only the headers of mails above 64 KiB are parsed.',
-    { default: 500, least: 0, most: 600_000 },
+    { default: 500, min: 0, max: 600_000 },
   ),
   parseMemoryMib: kind.wholeNumber(
     'MAYFLY_PARSE_MEMORY_MIB',
     'Largest heap of one parsing thread, in MiB. Below 2048 it spends much more time in garbage collection.',
-    { default: 2048, least: 64, most: 16_384 },
+    { default: 2048, min: 64, max: 16_384 },
   ),
 
-  // What clients that read mail may hold of the API.
+  // Limits of clients that read mail.
   maxStreams: kind.wholeNumber(
     'MAYFLY_MAX_STREAMS',
     'Event streams open at once, shared fairly if that is not enough. More are answered 503.',
-    { default: 10_000, least: 0, most: 1_000_000 },
+    { default: 10_000, min: 0, max: 1_000_000 },
   ),
   streamStallMs: kind.wholeNumber(
     'MAYFLY_STREAM_STALL_MS',
     'Time in milliseconds in which a client must read something of its stream, and 1 MiB of a large answer, or is disconnected.',
-    { default: 30_000, least: 1_000, most: 3_600_000 },
+    { default: 30_000, min: 1_000, max: 3_600_000 },
   ),
   maxWaits: kind.wholeNumber(
     'MAYFLY_MAX_WAITS',
     'Requests that may wait for a message at once, shared fairly if that is not enough. More are answered 503.',
-    { default: 10_000, least: 1, most: 1_000_000 },
+    { default: 10_000, min: 1, max: 1_000_000 },
   ),
   openedMailBytes: kind.wholeNumber(
     'MAYFLY_OPENED_MAIL_BYTES',
     'Memory in which the API caches mail that was read in the last minute, in bytes; 0 for no cache.',
-    { default: 64 * MIB, least: 0, most: 64 * 1024 * MIB },
+    { default: 64 * MIB, min: 0, max: 64 * 1024 * MIB },
   ),
 
   ...SMTP_SETTINGS,
 
-  // What is sent to webhooks, where to and how.
+  // Webhooks.
   webhookAllowPrivate: kind.yesOrNo(
     'MAYFLY_WEBHOOK_ALLOW_PRIVATE',
     'Whether webhooks may be sent to any address and port, including private networks, loopback and the addresses ' +
@@ -163,22 +163,22 @@ export const SETTINGS = {
   webhookTimeoutMs: kind.wholeNumber(
     'MAYFLY_WEBHOOK_TIMEOUT_MS',
     'Longest time for one delivery attempt of a webhook, in milliseconds.',
-    { default: 15_000, least: 100, most: 60_000 },
+    { default: 15_000, min: 100, max: 60_000 },
   ),
   webhookConcurrency: kind.wholeNumber(
     'MAYFLY_WEBHOOK_CONCURRENCY',
     'Delivery attempts at once, in one process.',
-    { default: 200, least: 1, most: 10_000 },
+    { default: 200, min: 1, max: 10_000 },
   ),
   webhookEndpointConcurrency: kind.wholeNumber(
     'MAYFLY_WEBHOOK_ENDPOINT_CONCURRENCY',
     'The same for one webhook, so that a slow endpoint leaves capacity to others.',
-    { default: 10, least: 1, most: 10_000 },
+    { default: 10, min: 1, max: 10_000 },
   ),
   webhookReplayRate: kind.wholeNumber(
     'MAYFLY_WEBHOOK_REPLAY_RATE',
     'Deliveries per second that all replays together may request, in one process.',
-    { default: 200, least: 1, most: 100_000 },
+    { default: 200, min: 1, max: 100_000 },
   ),
 
   logLevel: kind.oneOf(
@@ -188,7 +188,7 @@ export const SETTINGS = {
   ),
 } as const
 
-/** Every setting as a row of Markdown, in the order of the code. */
+/** The table of all settings in Markdown, in the order of the code. */
 export function renderSettings(): string {
   const rows = Object.values<Setting<unknown>>(SETTINGS).map(
     ({ variable, defaultText, help }) => `| ${variable} | ${defaultText ?? 'unset'} | ${help} |`,

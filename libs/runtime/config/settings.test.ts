@@ -13,7 +13,7 @@ function faultsOf(environment: Environment): readonly string[] {
 }
 
 describe('settings', () => {
-  it('stand at their defaults where nothing is set', () => {
+  it('have their defaults if nothing is set', () => {
     expect(readSettings({})).toMatchObject({
       httpHost: '127.0.0.1',
       httpPort: 3000,
@@ -32,7 +32,7 @@ describe('settings', () => {
     })
   })
 
-  it('take an empty variable as one that is not set', () => {
+  it('treat an empty variable as unset', () => {
     const empty = Object.values<Setting<unknown>>(SETTINGS).map(({ variable }) => [variable, ''])
     expect(readSettings(Object.fromEntries(empty) as Environment)).toEqual(readSettings({}))
   })
@@ -117,11 +117,15 @@ describe('settings', () => {
     { variable: 'MAYFLY_SMTPS_PORT', text: '2465', why: /MAYFLY_SMTP_TLS must be self-signed or files/ },
     { variable: 'MAYFLY_SMTP_AUTH', text: 'plain', why: /must be one of any, key, off/ },
     { variable: 'MAYFLY_DISCARD_FROM', text: '10.0.0.0/8', why: /MAYFLY_UNKNOWN_RECIPIENTS must be discard/ },
-    { variable: 'REDIS_URL', text: 'redis://localhost', why: /KAFKA_BROKERS must be set too/ },
+    {
+      variable: 'REDIS_URL',
+      text: 'redis://localhost',
+      why: /KAFKA_BROKERS must be set if REDIS_URL is set/,
+    },
     {
       variable: 'CLICKHOUSE_URL',
       text: 'http://one:8123',
-      why: /KAFKA_BROKERS must be set too where CLICKHOUSE_URL is/,
+      why: /KAFKA_BROKERS must be set if CLICKHOUSE_URL is set/,
     },
     {
       variable: 'CLICKHOUSE_TLS_CA',
@@ -134,7 +138,7 @@ describe('settings', () => {
       why: /lower-case letters, digits and underscore/,
     })),
     { variable: 'KAFKA_TLS', text: 'yes', why: /must be true or false/ },
-    { variable: 'KAFKA_TLS_CA', text: 'ca.pem', why: /KAFKA_TLS must be true where KAFKA_TLS_CA is set/ },
+    { variable: 'KAFKA_TLS_CA', text: 'ca.pem', why: /KAFKA_TLS must be true if KAFKA_TLS_CA is set/ },
     { variable: 'REDIS_TLS_CA', text: 'ca.pem', why: /REDIS_URL must begin with rediss:.* REDIS_TLS_CA/ },
     {
       variable: 'MAYFLY_CORS_ORIGINS',
@@ -143,14 +147,14 @@ describe('settings', () => {
     },
     { variable: 'MAYFLY_CORS_ORIGINS', text: 'app.example', why: /must be origins/ },
     { variable: 'MAYFLY_TOPIC_PREFIX', text: 'may fly', why: /letters, digits, dot/ },
-  ])('$variable=$text is a fault that names it and says why', ({ variable, text, why }) => {
+  ])('$variable=$text is a fault with its name and the reason', ({ variable, text, why }) => {
     const [fault, ...others] = faultsOf({ [variable]: text })
     expect(others).toEqual([])
     expect(fault).toMatch(why)
     expect(fault).toContain(variable)
   })
 
-  it('tell every fault at once', () => {
+  it('report all faults at once', () => {
     const environment = { MAYFLY_HTTP_PORT: 'x', MAYFLY_SMTP_TLS_CERT: 'a', LOG_LEVEL: 'x' }
     expect(faultsOf(environment)).toHaveLength(3)
     expect(() => readSettings(environment)).toThrow(/MAYFLY_HTTP_PORT[^]*LOG_LEVEL[^]*MAYFLY_SMTP_TLS_CERT/)
@@ -162,7 +166,7 @@ describe('settings', () => {
     expect(faultsOf({ ...files, MAYFLY_SMTP_TLS: 'files', MAYFLY_SMTPS_PORT: '465' })).toEqual([])
   })
 
-  it('require a list of who may have recipients discarded, off loopback', () => {
+  it('require MAYFLY_DISCARD_FROM for discard unless the SMTP host is a loopback address', () => {
     const discard = { MAYFLY_UNKNOWN_RECIPIENTS: 'discard' }
     expect(faultsOf(discard)).toEqual([])
     for (const host of ['127.0.0.2', '::1', 'localhost']) {
@@ -193,13 +197,13 @@ describe('settings', () => {
       },
       {
         env: { REDIS_URL: 'rediss://one,redis://two' },
-        why: /REDIS_URL must have rediss:\/\/ for every node/,
+        why: /REDIS_URL must use rediss:\/\/ for all nodes/,
       },
-    ])('have what TLS needs, or a fault that says why: $why', ({ env, why }) => {
+    ])('report missing TLS settings: $why', ({ env, why }) => {
       expect(faultsOf({ ...complete, ...env })).toEqual([expect.stringMatching(why)])
     })
 
-    it('are taken where they are complete', () => {
+    it('are accepted if they are complete', () => {
       expect(readSettings(complete)).toMatchObject({
         kafkaBrokers: ['one:9092', '[::1]:9093'],
         redisUrls: ['redis://:secret@one:6379/2'],
@@ -215,13 +219,13 @@ describe('settings', () => {
       ['CLICKHOUSE_URL', ', unless MAYFLY_COUNT_USAGE is false'],
       ['MAYFLY_MASTER_KEY', ''],
       ['MAYFLY_BOOTSTRAP_API_KEY', ''],
-    ])('stop the start without %s, and say so', (variable, exception) => {
+    ])('require %s', (variable, exception) => {
       expect(faultsOf({ ...complete, [variable]: '' })).toEqual([
-        `${variable} must be set too where KAFKA_BROKERS is${exception}`,
+        `${variable} must be set if KAFKA_BROKERS is set${exception}`,
       ])
     })
 
-    it('need no ClickHouse where usage is not counted', () => {
+    it('need no ClickHouse if usage is not counted', () => {
       const uncounted = readSettings({ ...complete, CLICKHOUSE_URL: '', MAYFLY_COUNT_USAGE: 'false' })
       expect(uncounted).toMatchObject({ clickhouseUrl: null, countsUsage: false })
     })
@@ -253,13 +257,13 @@ describe('settings', () => {
     })
   })
 
-  it('list mistyped variables, but not those of other programs or of clients', () => {
+  it('list unknown variables, but not those of other programs or of clients', () => {
     const others = { HTTP_PORT: '1', mayfly_http: '1', MAYFLY_URL: '1', MAYFLY_KEY: '1', MAYFLY_SMTP: '1' }
     const environment = { MAYFLY_HTTP_PROT: '1', MAYFLY_HTTP_PORT: '1', ...others }
     expect(unknownVariables(environment)).toEqual(['MAYFLY_HTTP_PROT'])
   })
 
-  it('each have a variable of their own, and help', () => {
+  it('have different variables, and help texts', () => {
     const all = Object.values<Setting<unknown>>(SETTINGS)
     expect(new Set(all.map(({ variable }) => variable)).size).toBe(all.length)
     for (const { help } of all) expect(help).toMatch(/\.$/)

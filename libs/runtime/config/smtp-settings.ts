@@ -3,7 +3,7 @@ import * as kind from './setting.js'
 
 const MIB = 1024 * 1024
 
-/** What SMTP clients may do and use (docs/smtp.md), and how mail is verified. */
+/** Settings of SMTP (docs/smtp.md), and of the authentication of mail. */
 export const SMTP_SETTINGS = {
   smtpTls: kind.oneOf(
     'MAYFLY_SMTP_TLS',
@@ -52,17 +52,17 @@ export const SMTP_SETTINGS = {
   smtpMaxConnections: kind.wholeNumber(
     'MAYFLY_SMTP_MAX_CONNECTIONS',
     'SMTP connections open at once, shared fairly by remote address if that is not enough.',
-    { default: 2_000, least: 1, most: 100_000 },
+    { default: 2_000, min: 1, max: 100_000 },
   ),
   smtpMaxConnectionsPerAddress: kind.wholeNumber(
     'MAYFLY_SMTP_MAX_CONNECTIONS_PER_ADDRESS',
     'SMTP connections open at once from one remote address. Here and below, IPv6 addresses with the same first 64 bits are one address.',
-    { default: 500, least: 1, most: 100_000 },
+    { default: 500, min: 1, max: 100_000 },
   ),
   smtpMaxConnectionsPerMinute: kind.wholeNumber(
     'MAYFLY_SMTP_MAX_CONNECTIONS_PER_MINUTE',
     'SMTP connections that one remote address may open per minute; 0 for any number.',
-    { default: 0, least: 0, most: 10_000_000 },
+    { default: 0, min: 0, max: 10_000_000 },
   ),
   smtpProxyFrom: kind.list(
     'MAYFLY_SMTP_PROXY_FROM',
@@ -70,73 +70,73 @@ export const SMTP_SETTINGS = {
       'must begin with a PROXY protocol header (version 1 or 2), which names the real client; none if unset.',
     {
       accepts: isNetwork,
-      expectation: 'must be IP addresses or networks such as 10.0.0.0/8, with commas between',
+      expectation: 'must be IP addresses or networks such as 10.0.0.0/8, separated by commas',
     },
   ),
   smtpMaxRecipients: kind.wholeNumber(
     'MAYFLY_SMTP_MAX_RECIPIENTS',
-    'Recipients of one mail; RFC 5321 asks for at least 100.',
-    { default: 1_000, least: 1, most: 10_000 },
+    'Recipients of one mail; RFC 5321 requires at least 100.',
+    { default: 1_000, min: 1, max: 10_000 },
   ),
   smtpMemoryBytes: kind.wholeNumber(
     'MAYFLY_SMTP_MEMORY_BYTES',
     'Memory for mail that is being received, in bytes, shared fairly by remote address. When it is full, SMTP answers 451.',
-    { default: 256 * MIB, least: MIB, most: 1024 * 1024 * MIB },
+    { default: 256 * MIB, min: MIB, max: 1024 * 1024 * MIB },
   ),
   smtpMemoryPercentPerAddress: kind.wholeNumber(
     'MAYFLY_SMTP_MEMORY_PERCENT_PER_ADDRESS',
     'Share of that memory that one remote address may use, in percent; always enough for one mail of the largest size.',
-    { default: 75, least: 1, most: 100 },
+    { default: 75, min: 1, max: 100 },
   ),
   smtpCommandTimeoutMs: kind.wholeNumber(
     'MAYFLY_SMTP_COMMAND_TIMEOUT_MS',
     'Longest wait for the next command, or for more of a mail, in milliseconds.',
-    { default: 300_000, least: 100, most: 3_600_000 },
+    { default: 300_000, min: 100, max: 3_600_000 },
   ),
   smtpDataTimeoutMs: kind.wholeNumber(
     'MAYFLY_SMTP_DATA_TIMEOUT_MS',
     'Longest time for one mail, from DATA to its reply, in milliseconds.',
-    { default: 600_000, least: 1_000, most: 3_600_000 },
+    { default: 600_000, min: 1_000, max: 3_600_000 },
   ),
   smtpHandshakeTimeoutMs: kind.wholeNumber(
     'MAYFLY_SMTP_HANDSHAKE_TIMEOUT_MS',
     'Longest time for a TLS handshake, and for the PROXY header of a balancer, in milliseconds.',
-    { default: 30_000, least: 100, most: 3_600_000 },
+    { default: 30_000, min: 100, max: 3_600_000 },
   ),
   smtpSessionTimeoutMs: kind.wholeNumber(
     'MAYFLY_SMTP_SESSION_TIMEOUT_MS',
     'Longest time that a session may last without an accepted mail, in milliseconds.',
-    { default: 1_800_000, least: 1_000, most: 86_400_000 },
+    { default: 1_800_000, min: 1_000, max: 86_400_000 },
   ),
   smtpCrowdedTimeoutMs: kind.wholeNumber(
     'MAYFLY_SMTP_CROWDED_TIMEOUT_MS',
     'Longest time in milliseconds that a session may last without an accepted mail while 80 % of the connections are in use. The first mail that begins extends it by as much.',
-    { default: 30_000, least: 100, most: 3_600_000 },
+    { default: 30_000, min: 100, max: 3_600_000 },
   ),
   smtpMaxErrors: kind.wholeNumber(
     'MAYFLY_SMTP_MAX_ERRORS',
     'Faulty commands since the start of a session or its last accepted mail. The last one ends the session.',
-    { default: 20, least: 1, most: 100_000 },
+    { default: 20, min: 1, max: 100_000 },
   ),
   smtpMaxIdleCommands: kind.wholeNumber(
     'MAYFLY_SMTP_MAX_IDLE_COMMANDS',
     'Commands other than DATA and RCPT TO for a new recipient, since the start of a session or its last accepted mail. More end the session.',
-    { default: 1_000, least: 10, most: 1_000_000 },
+    { default: 1_000, min: 10, max: 1_000_000 },
   ),
   smtpMaxUnknownRecipients: kind.wholeNumber(
     'MAYFLY_SMTP_MAX_UNKNOWN_RECIPIENTS',
     'Unknown recipients of a session, minus the known ones. More end the session; beyond a tenth, replies are delayed.',
-    { default: 200, least: 1, most: 1_000_000 },
+    { default: 200, min: 1, max: 1_000_000 },
   ),
   smtpMaxUnknownRecipientsPerAddress: kind.wholeNumber(
     'MAYFLY_SMTP_MAX_UNKNOWN_RECIPIENTS_PER_ADDRESS',
     'The same for one remote address in ten minutes. Beyond it, each of its sessions may have a tenth, and every such reply is delayed.',
-    { default: 2_000, least: 1, most: 100_000_000 },
+    { default: 2_000, min: 1, max: 100_000_000 },
   ),
   smtpUnknownRecipientDelayMs: kind.wholeNumber(
     'MAYFLY_SMTP_UNKNOWN_RECIPIENT_DELAY_MS',
     'Longest delay of the reply to an unknown recipient, in milliseconds; 0 for none.',
-    { default: 2_000, least: 0, most: 60_000 },
+    { default: 2_000, min: 0, max: 60_000 },
   ),
   mailAuthentication: kind.yesOrNo(
     'MAYFLY_MAIL_AUTHENTICATION',
@@ -149,7 +149,7 @@ export const SMTP_SETTINGS = {
       "separated by commas; the system's if unset.",
     {
       accepts: /^(\d{1,3}(\.\d{1,3}){3}(:\d{1,5})?|[0-9a-f:]+|\[[0-9a-f:]+\](:\d{1,5})?)$/i,
-      expectation: 'must be IP addresses, each with :port or without, with commas between',
+      expectation: 'must be IP addresses, each with or without :port, separated by commas',
     },
   ),
 } as const
@@ -158,16 +158,16 @@ const LOOPBACK = new BlockList()
 LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4')
 LOOPBACK.addAddress('::1', 'ipv6')
 
-/** Whether a host name or IP address is this machine's loopback. */
+/** Whether a host name or IP address is a loopback address. */
 export function isLoopback(host: string): boolean {
   if (host.toLowerCase() === 'localhost') return true
   return isIPv4(host) ? LOOPBACK.check(host, 'ipv4') : isIPv6(host) && LOOPBACK.check(host, 'ipv6')
 }
 
-/** An address, or one with the length of its network's prefix. */
+/** Whether a text is an IP address or a network in CIDR notation. */
 function isNetwork(text: string): boolean {
   const [address = '', prefix, ...more] = text.split('/')
-  const most = isIPv4(address) ? 32 : isIPv6(address) && !address.includes('%') ? 128 : null
-  if (most === null || more.length > 0) return false
-  return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= most)
+  const maxLength = isIPv4(address) ? 32 : isIPv6(address) && !address.includes('%') ? 128 : null
+  if (maxLength === null || more.length > 0) return false
+  return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= maxLength)
 }

@@ -2,9 +2,9 @@ import { createRequire } from 'node:module'
 import type { Settings } from '#libs/runtime/config/settings.js'
 
 export interface BuildInfo {
-  /** Of package.json. */
+  /** From package.json. */
   version: string
-  /** Full hash; null if the build was made outside of a git checkout. */
+  /** The full commit hash; null if it was built outside a git checkout. */
   commit: string | null
 }
 

@@ -1,7 +1,7 @@
 import { ExpectedRetryError } from '#libs/runtime/errors.js'
 import { faultLog } from './fault-log.js'
 
-describe('the log of faults in the background', () => {
+describe('the log of background failures', () => {
   let nowMs: number
   let lines: unknown[][]
   let debugLines: unknown[][]
@@ -16,22 +16,22 @@ describe('the log of faults in the background', () => {
     log = faultLog({ error, debug }, { nowMs: () => nowMs })
   })
 
-  it('has the same one every ten seconds at most, and how often it came meanwhile', () => {
+  it('has the same failure at most every ten seconds, with the number of times it occurred', () => {
     const fault = new Error('away')
     for (nowMs = 0; nowMs <= 10_000; nowMs += 100) log(fault, 'passing signals')
     expect(lines).toEqual([
-      [{ err: fault }, 'passing signals failed: tried again'],
-      [{ err: fault, timesSince: 99 }, 'passing signals failed: tried again'],
+      [{ err: fault }, 'passing signals failed: retrying'],
+      [{ err: fault, timesSince: 99 }, 'passing signals failed: retrying'],
     ])
   })
 
   it('has an expected retry at level debug only', () => {
     log(new ExpectedRetryError('the coordinator is loading'), 'joining a group')
     expect(lines).toEqual([])
-    expect(debugLines).toEqual([[{ reason: 'the coordinator is loading' }, 'joining a group: tried again']])
+    expect(debugLines).toEqual([[{ reason: 'the coordinator is loading' }, 'joining a group: retrying']])
   })
 
-  it('has each one that is another', () => {
+  it('has each different failure', () => {
     log(new Error('away'), 'passing signals')
     log(new Error('away'), 'following inbox keys')
     log(new Error('full'), 'passing signals')

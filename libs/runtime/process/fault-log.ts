@@ -1,8 +1,8 @@
-import type { Logger } from 'pino'
 import { LRUCache } from 'lru-cache'
-import { messageOf, ExpectedRetryError } from '#libs/runtime/errors.js'
+import type { Logger } from 'pino'
+import { ExpectedRetryError, messageOf } from '#libs/runtime/errors.js'
 
-/** What fails in the background may fail many times a second: a line for each would bury all others. */
+/** Background work may fail many times a second: a line for each failure would hide all others. */
 const SAME_AFTER_MS = 10_000
 const MAX_KNOWN = 100
 
@@ -12,24 +12,24 @@ interface Known {
 }
 
 export interface FaultLogOptions {
-  /** A clock that only goes on. */
+  /** A monotonic clock. */
   nowMs?: () => number
-  /** What becomes of what failed. */
-  then?: string
+  /** What happens to the work that failed. */
+  outcome?: string
 }
 
 /**
- * Logs faults in the background that are retried or skipped: the same one at most every ten seconds, with how
- * often it occurred since. An expected retry is a line at level debug, without a stack.
+ * Returns a function that logs failures of background work. The same failure is logged at most every ten seconds, with
+ * the number of times it occurred since. An ExpectedRetryError is logged at level debug, without a stack.
  */
 export function faultLog(
   logger: Pick<Logger, 'error' | 'debug'>,
-  { nowMs = () => performance.now(), then = 'tried again' }: FaultLogOptions = {},
+  { nowMs = () => performance.now(), outcome = 'retrying' }: FaultLogOptions = {},
 ): (error: unknown, during: string) => void {
   const known = new LRUCache<string, Known>({ max: MAX_KNOWN })
   return (error, during) => {
     if (error instanceof ExpectedRetryError) {
-      logger.debug({ reason: error.message }, `${during}: ${then}`)
+      logger.debug({ reason: error.message }, `${during}: ${outcome}`)
       return
     }
     const name = `${during}: ${messageOf(error)}`
@@ -40,6 +40,6 @@ export function faultLog(
     }
     known.set(name, { loggedAtMs: nowMs(), unlogged: 0 })
     const again = before === undefined || before.unlogged === 0 ? {} : { timesSince: before.unlogged }
-    logger.error({ err: error, ...again }, `${during} failed: ${then}`)
+    logger.error({ err: error, ...again }, `${during} failed: ${outcome}`)
   }
 }

@@ -1,12 +1,12 @@
 import { StartError } from '#libs/runtime/errors.js'
 
-/** The variables that say where a server listens. */
+/** The variables that set a server's address. */
 export interface ListenSettings {
   host: string
   port: string
 }
 
-/** A host that this machine does not have, or a name that leads nowhere. */
+/** The host is not an address of this machine, or can't be resolved. */
 const NO_HOST = new Set([
   'EADDRNOTAVAIL',
   'ENOTFOUND',
@@ -17,7 +17,7 @@ const NO_HOST = new Set([
   'ENODEV',
 ])
 
-/** Why a server can't listen, with the variable to look at; any other error as it is. */
+/** Turns an error of `listen` into one that names the variable to change; other errors are returned unchanged. */
 export function listenError(error: unknown, { host, port }: ListenSettings): Error {
   if (!(error instanceof Error)) return new Error(String(error))
   if (!('code' in error) || typeof error.code !== 'string') return error
@@ -25,17 +25,14 @@ export function listenError(error: unknown, { host, port }: ListenSettings): Err
   const number = 'port' in error ? String(error.port) : ''
   const because = { cause: error }
   if (error.code === 'EADDRINUSE') {
-    return new StartError(`port ${number} of ${address} is taken; set ${port} to a free one`, because)
+    return new StartError(`port ${number} of ${address} is in use; set ${port} to a free one`, because)
   }
   if (error.code === 'EACCES') {
     return new StartError(
-      `port ${number} of ${address} may not be opened by this user; set ${port} to 1024 or above`,
+      `this user may not open port ${number} of ${address}; set ${port} to 1024 or above`,
       because,
     )
   }
   if (!NO_HOST.has(error.code)) return error
-  return new StartError(
-    `${host} is no address of this machine that can be listened on: ${error.message}`,
-    because,
-  )
+  return new StartError(`${host} is not an address of this machine: ${error.message}`, because)
 }

@@ -2,7 +2,7 @@ import type { Registry } from 'prom-client'
 
 const VALID_MS = 1_000
 
-/** The metrics of a process as text, made at most once a second: making it takes time, and anybody may ask for it. */
+/** The metrics of a process as text, rendered at most once a second, so that frequent requests are cheap. */
 export class MetricsText {
   private made: Promise<string> | null = null
   private madeAtMs = 0

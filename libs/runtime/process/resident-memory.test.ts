@@ -5,11 +5,11 @@ const MIB = 2 ** 20
 const MODULE = new URL('./resident-memory.js', import.meta.url).href
 const linux = process.platform === 'linux' ? it : it.skip
 
-/** A process of its own, whose memory nothing else takes or gives back, and which is busy for so many of 20 ms. */
+/** A script for a separate process, whose memory nothing else changes. It is busy for `busyMs` of every 20 ms. */
 const scriptOf = (busyMs: number) => `
   import { anonymousBytes, releaseUnusedMemory } from ${JSON.stringify(MODULE)}
   const kept = []
-  // 200 MiB of garbage in small blocks, and between them few that stay in use.
+  // 200 MiB of garbage in small blocks, with a few blocks in between that stay in use.
   function fragmentMemory() {
     const garbage = []
     for (let i = 0; i < 20_000; i += 1) {
@@ -22,7 +22,7 @@ const scriptOf = (busyMs: number) => `
   }, 20)
   const { promise, resolve } = Promise.withResolvers()
   void releaseUnusedMemory({ debug: ({ afterBytes }) => resolve(afterBytes) }, 100)
-  // It has looked at the memory before that grows.
+  // The first checks must come before the memory grows.
   await new Promise((done) => setTimeout(done, 500))
   const before = anonymousBytes()
   fragmentMemory()
@@ -36,9 +36,9 @@ const scriptOf = (busyMs: number) => `
 describe('memory that a process no longer uses', () => {
   for (const [when, busyMs] of [
     ['is idle', 0],
-    ['has a little to do', 4],
+    ['is nearly idle', 4],
   ] as const) {
-    linux(`is given back to the system when it ${when}, garbage and freed blocks alike`, async () => {
+    linux(`is returned to the system when the process ${when}: garbage and freed blocks`, async () => {
       const args = ['--input-type=module', '-e', scriptOf(busyMs)]
       const { stdout } = await promisify(execFile)(process.execPath, args)
       const { taken, left } = JSON.parse(stdout) as { taken: number; left: number }

@@ -5,48 +5,47 @@ import { runInNewContext } from 'node:vm'
 import type { Logger } from 'pino'
 import { Gauge, type Registry } from 'prom-client'
 
-const LOOK_EVERY_MS = 1_000
-/** Of the main thread's time. */
+const CHECK_EVERY_MS = 1_000
+/** Utilization of the event loop, from 0 to 1. */
 const IDLE_BELOW = 0.05
-const IDLE_LOOKS = 60
+const IDLE_CHECKS = 60
 const BUSY_ABOVE = 0.5
-/** More than this is not left to an idle time that may never come. */
+/** Growth by more than this is released without waiting for an idle time, which may never come. */
 const GROWN_BYTES = 128 * 2 ** 20
-/** V8 frees the buffers of collected objects in threads of its own. */
+/** V8 frees the buffers of collected objects in the background. */
 const FREED_AFTER_MS = 2_000
 
 /**
- * Gives memory back to the system: once in each time that the process has been idle for a minute, and when its memory
- * has grown by 128 MiB and it is not busy. V8 collects garbage when something is allocated, so a process with little
- * to do keeps its garbage; and glibc keeps what was freed while small blocks in use lie between. Returns a function
- * that ends it.
+ * Returns memory to the system: once when the process has been idle for a minute, and whenever its memory has grown by
+ * 128 MiB while it is not busy. V8 collects garbage only when something is allocated, so an idle process keeps its
+ * garbage; and glibc keeps freed memory if it is fragmented by small blocks in use. Returns a function that stops this.
  */
 export async function releaseUnusedMemory(
   logger: Pick<Logger, 'debug'>,
-  lookEveryMs = LOOK_EVERY_MS,
+  checkEveryMs = CHECK_EVERY_MS,
 ): Promise<() => void> {
   const collectGarbage = exposedGc()
   const trim = await mallocTrim()
   let last: EventLoopUtilization = performance.eventLoopUtilization()
-  let idleLooks = 0
-  let leastBytes = Infinity
+  let idleChecks = 0
+  let minBytes = Infinity
   const timer = setInterval(() => {
     const now = performance.eventLoopUtilization()
     const { utilization } = performance.eventLoopUtilization(now, last)
     last = now
-    idleLooks = utilization < IDLE_BELOW ? idleLooks + 1 : 0
+    idleChecks = utilization < IDLE_BELOW ? idleChecks + 1 : 0
     const bytes = anonymousBytes()
-    leastBytes = Math.min(leastBytes, bytes ?? Infinity)
-    const hasGrown = (bytes ?? 0) > leastBytes + GROWN_BYTES && utilization < BUSY_ABOVE
-    if (idleLooks !== IDLE_LOOKS && !hasGrown) return
-    // What is still there afterwards is in use: it counts as growth no more.
-    leastBytes = Infinity
+    minBytes = Math.min(minBytes, bytes ?? Infinity)
+    const hasGrown = (bytes ?? 0) > minBytes + GROWN_BYTES && utilization < BUSY_ABOVE
+    if (idleChecks !== IDLE_CHECKS && !hasGrown) return
+    // Memory that can't be released is in use. It must not count as growth again.
+    minBytes = Infinity
     collectGarbage()
     setTimeout(() => {
       trim?.()
       logger.debug({ beforeBytes: bytes, afterBytes: anonymousBytes() }, 'memory released')
     }, FREED_AFTER_MS).unref()
-  }, lookEveryMs).unref()
+  }, checkEveryMs).unref()
   return () => clearInterval(timer)
 }
 
@@ -54,8 +53,8 @@ export function measureAnonymousMemory(registry: Registry): void {
   new Gauge({
     name: 'mayfly_anonymous_memory_bytes',
     help:
-      'Resident memory that is no file: what the process itself needs. The rest of process_resident_memory_bytes is ' +
-      'pages of mapped files, which the system takes back when it needs them. Linux only.',
+      'Resident memory that does not belong to files. The rest of process_resident_memory_bytes is pages of mapped ' +
+      'files, which the system reclaims when it needs them. Linux only.',
     registers: [registry],
     collect() {
       this.set(anonymousBytes() ?? NaN)
@@ -63,7 +62,7 @@ export function measureAnonymousMemory(registry: Registry): void {
   })
 }
 
-/** Resident memory that is no file; null if the system does not tell it apart. */
+/** Resident memory that does not belong to files (RssAnon); null if the system does not report it. */
 export function anonymousBytes(pid: number | 'self' = 'self'): number | null {
   try {
     const [, kib] = /^RssAnon:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
@@ -73,7 +72,7 @@ export function anonymousBytes(pid: number | 'self' = 'self'): number | null {
   }
 }
 
-/** `gc()` without the flag --expose-gc, which not every way of starting a process would have. */
+/** V8's `gc()`, also if the process was started without --expose-gc. */
 export function exposedGc(): () => void {
   setFlagsFromString('--expose-gc')
   return runInNewContext('gc') as () => void
@@ -86,7 +85,7 @@ async function mallocTrim(): Promise<(() => void) | null> {
     const trim = koffi.load('libc.so.6').func('int malloc_trim(size_t pad)') as (pad: number) => number
     return () => void trim(0)
   } catch {
-    // Garbage is collected all the same.
+    // Garbage is collected nevertheless.
     return null
   }
 }

@@ -16,34 +16,34 @@ export interface ProcessContext {
   now: () => Date
 }
 
-/** What a process does once it is up. */
+/** A process that has started. */
 export interface Running {
-  /** Where it listens, for the log line that says so. */
+  /** Its addresses, for the log line `listening`. */
   listening: Readonly<Record<string, string | number>>
-  /** Shown on standard output; empty for nothing. */
+  /** Printed to standard output; may be empty. */
   welcome: string
-  /** Takes nothing new in, finishes what is under way, and leaves nothing half written. */
+  /** Accepts nothing new, finishes the work in progress, and leaves nothing half written. */
   close(): Promise<void>
 }
 
 const DRAIN_WITHIN_MS = 60_000
-const PARENT_LOOK_MS = 250
+const CHECK_PARENT_MS = 250
 
 /**
- * The life of a process: reads the settings, starts, logs `listening`, and closes at SIGTERM or SIGINT with exit
- * code 0. What keeps it from starting ends it with 1 and a line that says why. A signal while it starts, a second one,
- * and a minute in which it could not close, end it at once, by the signal.
+ * Runs a process: reads the settings, starts, logs `listening`, and at SIGTERM or SIGINT closes and exits with code 0. If
+ * it can't start, it prints a line with the reason and exits with code 1. A signal during the start, a second signal,
+ * and a close that takes longer than a minute end it at once, by the signal.
  */
 export async function runProcess(start: (context: ProcessContext) => Promise<Running>): Promise<void> {
   try {
-    await live(start)
+    await run(start)
   } catch (error) {
     process.stderr.write(`mayfly: ${explain(error)}\n`)
     endProcess(1)
   }
 }
 
-async function live(start: (context: ProcessContext) => Promise<Running>): Promise<void> {
+async function run(start: (context: ProcessContext) => Promise<Running>): Promise<void> {
   const settings = readSettings(process.env)
   const logger = await makeLogger(settings)
   for (const variable of unknownVariables(process.env))
@@ -52,27 +52,27 @@ async function live(start: (context: ProcessContext) => Promise<Running>): Promi
   const starting = start({ settings, logger, now: () => new Date() })
   const running = await Promise.race([starting, ended])
   if (typeof running === 'string') {
-    // Nothing was taken in yet: what has started is as safe to end as by a kill.
+    // Nothing has been accepted yet, so it is as safe to exit as after a kill.
     starting.catch((error: unknown) => logger.debug({ err: error }, 'the start failed'))
-    logger.info({ signal: running }, 'ended before it had started')
+    logger.info({ signal: running }, 'ended before the start was complete')
     logger.flush(() => endBy(running))
     return
   }
   logger.info(running.listening, 'listening')
   process.stdout.write(running.welcome)
-  // Where NODE_COMPILE_CACHE is set: the next start finds what this one compiled, however this process ends.
+  // If NODE_COMPILE_CACHE is set, the next start uses the cache, however this process ends.
   flushCompileCache()
 
   const signal = await ended
   logger.info({ signal }, 'draining')
-  const timer = setTimeout(() => giveUp(logger, signal), DRAIN_WITHIN_MS)
+  const timer = setTimeout(() => endUndrained(logger, signal), DRAIN_WITHIN_MS)
   await running.close()
   clearTimeout(timer)
   logger.info('ended')
   logger.flush(() => endProcess(0))
 }
 
-/** Resolves at the first signal to end; at a second one the process ends at once. */
+/** Resolves at the first signal to end. At a second one the process ends at once. */
 function endedBySignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     if (process.env.npm_lifecycle_event !== undefined) whenOrphaned(() => resolve('SIGTERM'))
@@ -85,33 +85,33 @@ function endedBySignal(): Promise<NodeJS.Signals> {
   })
 }
 
-/** The shell between npm and this process dies of a signal without handing it on. */
+/** For processes that npm started: the shell in between does not forward signals, but dies of them. */
 function whenOrphaned(end: () => void): void {
   const parent = process.ppid
   const timer = setInterval(() => {
     if (process.ppid === parent) return
     clearInterval(timer)
     end()
-  }, PARENT_LOOK_MS).unref()
+  }, CHECK_PARENT_MS).unref()
 }
 
-function giveUp(logger: Logger, signal: NodeJS.Signals): void {
-  logger.fatal('draining took too long: ended without it; what was acknowledged is durable')
+function endUndrained(logger: Logger, signal: NodeJS.Signals): void {
+  logger.fatal('draining timed out: ended without it; everything that was acknowledged is durable')
   logger.flush(() => endBy(signal))
 }
 
-/** One clear line for what an operator can mend, the whole error for what nobody expected. */
+/** One clear line for errors that an operator can fix; the stack for unexpected ones. */
 function explain(error: unknown): string {
   if (error instanceof ConfigurationError || error instanceof StartError) return error.message
-  // The operating system's own words for what it would not do.
+  // The operating system's error message.
   if (error instanceof Error && 'syscall' in error) return error.message
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 
 /**
- * Ends the process as `process.exit` does, and surely: V8's threads, which Node joins on its way out, may wait for a
- * garbage collection that nobody is left to make (nodejs/node#54918). One made here lets them go on, and leaves them
- * the room that they need until they are joined.
+ * Calls `process.exit` without the risk of a hang: Node joins V8's threads on exit, and they may wait for a garbage
+ * collection that never comes (nodejs/node#54918). A collection before the exit lets them finish, and frees the memory
+ * that they need until they are joined.
  */
 function endProcess(exitCode: number): never {
   const collectGarbage = exposedGc()
@@ -120,28 +120,27 @@ function endProcess(exitCode: number): never {
 }
 
 /**
- * Ends the process at once, whatever is under way, as the signal does where nobody listens for it. `process.exit` can't:
- * it waits for LMDB's writer, which may wait for this very thread, and takes its memory from ClickHouse's engine while
- * that goes on.
+ * Ends the process at once, as the signal does by default. `process.exit` can't: it waits for LMDB's writer, which may
+ * wait for this thread, and frees the memory of ClickHouse's engine while that is still running.
  */
 function endBy(signal: NodeJS.Signals): never {
   process.removeAllListeners(signal)
   process.kill(process.pid, signal)
-  // The first process of a container is spared its own signals.
+  // The kernel ignores signals that the first process of a container sends to itself.
   process.exit(FROM_SIGNALS + constants.signals[signal])
 }
 
-/** As shells tell of processes that a signal ended. */
+/** Shells report a process that a signal ended as 128 plus the signal's number. */
 const FROM_SIGNALS = 128
 
-/** Log lines go to standard error: JSON, or colours on a terminal. What never belongs in one is cut out. */
+/** Log lines go to standard error, as JSON, or in colour on a terminal. Secrets are removed. */
 async function makeLogger({ logLevel }: Pick<Settings, 'logLevel'>): Promise<Logger> {
   const options = {
     level: logLevel,
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
     redact: ['req.headers.authorization'],
-    serializers: { err: shownError },
+    serializers: { err: loggedError },
   }
   if (!process.stderr.isTTY) return pino(options, pino.destination({ dest: 2, sync: false }))
   const { default: pretty } = await import('pino-pretty')
@@ -149,13 +148,13 @@ async function makeLogger({ logLevel }: Pick<Settings, 'logLevel'>): Promise<Log
 }
 
 /**
- * What a line shows of an error. Clients hang more on theirs: ioredis the command that failed with all its arguments,
- * a password or a whole mail among them.
+ * The properties of an error that are logged. Clients attach more to theirs: ioredis adds the command that failed with
+ * all its arguments, which may be a password or a whole mail.
  */
-function shownError(error: unknown): unknown {
+function loggedError(error: unknown): unknown {
   if (!(error instanceof Error)) return error
   const { type, message, stack } = pino.stdSerializers.err(error)
   const code = 'code' in error ? { code: error.code } : {}
-  const errors = error instanceof AggregateError ? { errors: error.errors.map(shownError) } : {}
+  const errors = error instanceof AggregateError ? { errors: error.errors.map(loggedError) } : {}
   return { type, message, stack, ...code, ...errors }
 }

@@ -24,7 +24,7 @@ const EC = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
 /** Random bytes of a serial number: at most 20 octets (RFC 5280, section 4.1.2.2). */
 const SERIAL_BYTES = 16
 
-/** Makes the self-signed certificate of an authority that signs server and client certificates, and no other authority. */
+/** Makes the self-signed certificate of an authority that can sign server and client certificates, but no authorities. */
 export async function makeAuthority(commonName: string, validity: Validity): Promise<KeyPairPem> {
   const keys = await makeKeys()
   const cert = await x509.X509CertificateGenerator.createSelfSigned({
@@ -66,7 +66,7 @@ export async function issueCertificate(
         x509.ExtendedKeyUsage.clientAuth,
       ]),
       await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
-      // Python 3.13 and newer refuse a certificate without it.
+      // Python 3.13 and later reject certificates without it.
       await x509.AuthorityKeyIdentifierExtension.create(issuer),
       ...(names.length === 0 ? [] : [new x509.SubjectAlternativeNameExtension(names)]),
     ],
@@ -74,7 +74,7 @@ export async function issueCertificate(
   return toPem(cert, keys.privateKey)
 }
 
-/** Whether the certificate is signed by the authority, valid throughout that time, and names every host. */
+/** Whether the certificate is signed by the authority, valid for the whole period, and for every host. */
 export function isIssuedFor(
   pem: KeyPairPem,
   authority: KeyPairPem,

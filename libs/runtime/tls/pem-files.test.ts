@@ -39,7 +39,7 @@ describe('PEM files that settings name', () => {
     return found instanceof ConfigurationError ? found.faults : []
   }
 
-  it('give their texts, null where none is named', async () => {
+  it('are read; null if a setting is not set', async () => {
     expect(await read({})).toEqual({ ca: null, cert: null, key: null })
     const { ca, cert, key } = await read({ ca: authority.certFile, cert: own.cert, key: own.key })
     expect([ca, cert, key].map((text) => text?.split('\n')[0])).toEqual([
@@ -49,7 +49,7 @@ describe('PEM files that settings name', () => {
     ])
   })
 
-  it('may hold a chain, and the key beside the certificate', async () => {
+  it('may hold a chain, and the key together with the certificate', async () => {
     expect(await faultsOf({ ca: own.both, cert: own.both, key: own.both })).toEqual([])
   })
 
@@ -59,7 +59,7 @@ describe('PEM files that settings name', () => {
     { file: 'large.pem', why: /can't be read: .*it has 4194305 bytes/ },
     { file: 'text.pem', why: /holds no certificate in PEM form/ },
     { file: 'damaged.pem', why: /holds a certificate that is damaged/ },
-  ])('are named with their variable where a certificate is wrong: $file', async ({ file, why }) => {
+  ])('are reported with their variable if the certificate is invalid: $file', async ({ file, why }) => {
     const [fault = ''] = await faultsOf({ ca: at(file) })
     expect(fault).toMatch(why)
     expect(fault).toContain(`THE_CA (${at(file)})`)
@@ -67,19 +67,19 @@ describe('PEM files that settings name', () => {
 
   it.each([
     { file: 'text.pem', why: /holds no private key in PEM form/ },
-    { file: 'locked.pem', why: /under a passphrase/ },
-  ])('are named with their variable where a key is wrong: $file', async ({ file, why }) => {
+    { file: 'locked.pem', why: /protected by a passphrase/ },
+  ])('are reported with their variable if the key is invalid: $file', async ({ file, why }) => {
     const [fault = ''] = await faultsOf({ cert: own.cert, key: at(file) })
     expect(fault).toMatch(why)
     expect(fault).toContain(`THE_KEY (${at(file)})`)
   })
 
-  it('are refused together where the key is that of another certificate', async () => {
+  it('are refused if the key is that of another certificate', async () => {
     const faults = await faultsOf({ cert: own.cert, key: other.key })
     expect(faults).toEqual([expect.stringMatching(/^THE_KEY .*is not the key of .*THE_CERT /)])
   })
 
-  it('tell every fault at once', async () => {
+  it('are reported with all faults at once', async () => {
     expect(await faultsOf({ ca: at('none.pem'), cert: at('text.pem'), key: at('text.pem') })).toHaveLength(3)
   })
 })

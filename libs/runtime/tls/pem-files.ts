@@ -1,9 +1,9 @@
 import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
-import { messageOf } from '#libs/runtime/errors.js'
 import { ConfigurationError } from '#libs/runtime/config/settings.js'
+import { messageOf } from '#libs/runtime/errors.js'
 
-/** A file that a setting names; null if the setting is not there. */
+/** The file that a setting names; its path is null if the setting is not set. */
 export interface PemFile {
   variable: string
   path: string | null
@@ -15,20 +15,20 @@ export interface PemFiles {
   key: PemFile
 }
 
-/** PEM text of each file that is named. */
+/** The PEM text of each file; null if its setting is not set. */
 export interface PemTexts {
   ca: string | null
   cert: string | null
   key: string | null
 }
 
-/** More than the bundle of every authority that a system trusts. */
+/** More than a bundle of all authorities that a system trusts. */
 const MAX_BYTES = 4 << 20
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
 /**
- * Reads certificates and their key. Rejects with a ConfigurationError that names the variable and the file of each
- * fault: what can't be read, is no PEM, or does not belong together.
+ * Reads certificates and their key. Rejects with a ConfigurationError that names the variable and the file of each fault:
+ * files that can't be read, are not PEM, or don't match.
  */
 export async function readPemFiles(files: PemFiles): Promise<PemTexts> {
   const { ca: caFile = { variable: '', path: null }, cert: certFile, key: keyFile } = files
@@ -53,19 +53,19 @@ export async function readPemFiles(files: PemFiles): Promise<PemTexts> {
   return { ca: ca.text, cert: cert.text, key: key.text }
 }
 
-/** Does not begin to read what never ends, such as a pipe or a device. */
+/** Refuses pipes and devices, which may never end, and large files. */
 async function readBounded(path: string): Promise<string> {
   try {
     const found = await stat(path)
     if (!found.isFile()) throw new Error('it is not a file')
-    if (found.size > MAX_BYTES) throw new Error(`it has ${found.size} bytes, more than certificates have`)
+    if (found.size > MAX_BYTES) throw new Error(`it has ${found.size} bytes, too many for certificates`)
     return await readFile(path, 'utf8')
   } catch (cause) {
     throw new Error(`can't be read: ${messageOf(cause)}`, { cause })
   }
 }
 
-/** Of a chain the first one is the holder's own; a fault in any of them counts. */
+/** The first certificate of a chain, which is the holder's. Throws if any certificate of the chain is damaged. */
 function firstCertificate(text: string): X509Certificate {
   const blocks = text.match(CERTIFICATE) ?? []
   const [first] = blocks.map((block) => {
@@ -80,7 +80,8 @@ function firstCertificate(text: string): X509Certificate {
 }
 
 function privateKeyIn(text: string): KeyObject {
-  if (text.includes('ENCRYPTED')) throw new Error('holds a key under a passphrase: it must be without one')
+  if (text.includes('ENCRYPTED'))
+    throw new Error('holds a key that is protected by a passphrase: remove the passphrase')
   try {
     return createPrivateKey(text)
   } catch (cause) {

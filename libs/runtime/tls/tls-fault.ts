@@ -1,33 +1,33 @@
-/** The settings that a connection over TLS is made from. */
+/** The names of the settings of a TLS connection. */
 export interface TlsSettings {
-  /** Says where the server is, and by which name. */
+  /** The setting with the server's host name. */
   address: string
   ca: string
-  /** Null if this client shows no certificate to such a server. */
+  /** The settings of the client certificate; null if there are none for this server. */
   own: { cert: string; key: string } | null
 }
 
-const MOST_CAUSES = 10
+const MAX_CAUSES = 10
 const NOT_TRUSTED =
   /^(SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT(_LOCALLY)?)|CERT_(UNTRUSTED|SIGNATURE_FAILURE)|INVALID_CA)$/
-/** What a server says that does not take the client's certificate, or its lack (RFC 8446, section 6.2). */
+/** Alerts of a server that refuses the client's certificate, or requires one (RFC 8446, section 6.2). */
 const REFUSED =
   /ALERT_(NO_CERTIFICATE|BAD_CERTIFICATE|UNSUPPORTED_CERTIFICATE|CERTIFICATE_(REVOKED|EXPIRED|UNKNOWN|REQUIRED)|UNKNOWN_CA|ACCESS_DENIED|HANDSHAKE_FAILURE)$/
 
-/** What a failed handshake says, and which setting to look at; null if it failed for another reason. */
+/** Explains a failed TLS handshake and names the setting to check; null if the connection failed for another reason. */
 export function tlsFault(error: unknown, settings: TlsSettings): string | null {
   const code = codeOf(error)
   const { address, ca, own } = settings
   if (NOT_TRUSTED.test(code)) {
-    return `its certificate comes from an authority that is not trusted: put that authority's certificate in ${ca}`
+    return `its certificate was signed by an authority that is not trusted: add that authority's certificate to ${ca}`
   }
   if (code === 'CERT_HAS_EXPIRED') {
-    return `its certificate has expired: renew it there, or in ${ca} where it is the authority's that has`
+    return `its certificate has expired: renew it, or the one in ${ca} if the authority's has expired`
   }
   if (code === 'CERT_NOT_YET_VALID')
-    return "its certificate is not valid yet: is either machine's clock wrong?"
+    return 'its certificate is not valid yet: check the clocks of both machines'
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
-    return `its certificate is for another host: write in ${address} a name or address that stands in the certificate`
+    return `its certificate is for another host: write in ${address} a name or address that the certificate contains`
   }
   if (REFUSED.test(code)) {
     const alert = code
@@ -35,16 +35,16 @@ export function tlsFault(error: unknown, settings: TlsSettings): string | null {
       .replaceAll('_', ' ')
       .toLowerCase()
     return own === null
-      ? `it wants a certificate of its client, and there is no setting for one (${alert}): look at ${address}`
-      : `it does not take this client's certificate (${alert}): look at ${own.cert} and ${own.key}`
+      ? `it requires a client certificate, which Mayfly has no setting for (${alert}): look at ${address}`
+      : `it refuses this client's certificate (${alert}): look at ${own.cert} and ${own.key}`
   }
   return null
 }
 
-/** The code of an error or of the first that it follows from and that has one. */
+/** The code of an error, or of the first of its causes that has one. */
 function codeOf(error: unknown): string {
   let each = error
-  for (let depth = 0; depth < MOST_CAUSES && typeof each === 'object' && each !== null; depth += 1) {
+  for (let depth = 0; depth < MAX_CAUSES && typeof each === 'object' && each !== null; depth += 1) {
     if ('code' in each && typeof each.code === 'string') return each.code
     each = 'cause' in each ? each.cause : null
   }

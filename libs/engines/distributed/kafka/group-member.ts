@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type { Cluster, Consumer, Kafka } from 'kafkajs'
 import type { CommittedOffset } from '#libs/ports/event-log/event-log.js'
 import { ExpectedRetryError } from '#libs/runtime/errors.js'
-import { GrowingPause, pauseUntilAborted } from '#libs/runtime/timing/waiting.js'
+import { Backoff, pauseUntilAborted } from '#libs/runtime/timing.js'
 import { makeConsumer } from './kafka-cluster.js'
 
 interface GroupMemberSpec {
@@ -28,7 +28,7 @@ const REBALANCE_MS = 20_000
 /** How often kafkajs checks whether a heartbeat is due. */
 const ROUND_MS = 100
 const LEAVE_WITHIN_MS = 10_000
-const REJOIN_BACKOFF = { firstMs: 200, mostMs: 5_000 }
+const REJOIN_BACKOFF = { firstMs: 200, maxMs: 5_000 }
 /** The maximum time that a broker needs to load its groups when it starts, or to move them to another broker. */
 const COORDINATOR_STARTS_WITHIN_MS = 30_000
 /** Errors while the group's coordinator starts or moves: codes 14 to 16 in kafkajs/src/protocol/error.js. */
@@ -45,7 +45,7 @@ const COORDINATOR_STARTS = new Set([
 export class GroupMember {
   private readonly generation = new Generation()
   private readonly leaving = new AbortController()
-  private readonly backoff = new GrowingPause(REJOIN_BACKOFF)
+  private readonly backoff = new Backoff(REJOIN_BACKOFF)
   private joined: { consumer: Consumer; cluster: Cluster } | null = null
   private loop: Promise<void> = Promise.resolve()
   /** When joining first failed since the last successful join. */

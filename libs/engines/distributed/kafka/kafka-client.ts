@@ -3,7 +3,7 @@ import { Kafka, logLevel, type LogEntry } from 'kafkajs'
 import { LRUCache } from 'lru-cache'
 import { LogUnavailableError } from '#libs/ports/event-log/event-log.js'
 import { messageOf } from '#libs/runtime/errors.js'
-import { beforeDeadline } from '#libs/runtime/timing/waiting.js'
+import { beforeDeadline } from '#libs/runtime/timing.js'
 
 checkRequestsOnlyWhilePending()
 

@@ -13,7 +13,7 @@ import {
 import { GroupConsumer, type GroupMembership } from '#libs/ports/event-log/group-consumer.js'
 import type { PartitionSource } from '#libs/ports/event-log/partition-loop.js'
 import { partitionCount, TOPICS, type SourceTopic, type TopicName } from '#libs/ports/event-log/topics.js'
-import { SharedRun } from '#libs/runtime/timing/shared-run.js'
+import { SharedRun } from '#libs/runtime/timing.js'
 import { GroupMember } from './group-member.js'
 import { ANSWER_WITHIN_MS, makeKafka, within } from './kafka-client.js'
 import { KafkaCluster } from './kafka-cluster.js'

@@ -1,6 +1,6 @@
 import type { PartitionSource } from '#libs/ports/event-log/partition-loop.js'
 import { messageOf } from '#libs/runtime/errors.js'
-import { GrowingPause, pauseUntilAborted } from '#libs/runtime/timing/waiting.js'
+import { Backoff, pauseUntilAborted } from '#libs/runtime/timing.js'
 import { isOutOfRange, type Fetched, type FetchPosition, type KafkaCluster } from './kafka-cluster.js'
 
 type Following = Awaited<ReturnType<PartitionSource['next']>>
@@ -18,7 +18,7 @@ const BUSY_WAIT_MS = 50
 const GRACE_MS = 20
 /** How long a partition that can't be read is excluded from requests. */
 const EXCLUDED_MS = 5_000
-const FETCH_BACKOFF = { firstMs: 100, mostMs: 2_000 }
+const FETCH_BACKOFF = { firstMs: 100, maxMs: 2_000 }
 
 /**
  * Fetches records for all waiting readers, with one request at a time to each broker. kafkajs's own consumer sends the next
@@ -36,7 +36,7 @@ export class PartitionFetcher {
   /** Partitions that can't be read, with the timer after which they are requested again. */
   private readonly excluded = new Map<number, NodeJS.Timeout>()
   private readonly stopping = new AbortController()
-  private readonly backoff = new GrowingPause(FETCH_BACKOFF)
+  private readonly backoff = new Backoff(FETCH_BACKOFF)
   /** Ends the pause that waits for readers to finish. */
   private onAllHandled: () => void = () => undefined
 

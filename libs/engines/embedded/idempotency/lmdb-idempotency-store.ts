@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { Database, RootDatabase } from 'lmdb'
 import { closeLmdbFile, commit, openLmdbStore } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
-import { Repetition } from '#libs/runtime/timing/repetition.js'
+import { PeriodicTask } from '#libs/runtime/timing.js'
 import {
   IdempotencyUnavailableError,
   SEED_BYTES,
@@ -51,7 +51,7 @@ export class LmdbIdempotencyStore implements IdempotencyStore {
   private readonly records: Database<RecordRow, string>
   private readonly expiries: Database<true, ExpiryKey>
   private readonly leases = new Map<string, Lease>()
-  private readonly pruning: Repetition
+  private readonly pruning: PeriodicTask
 
   /** Rejects if the file can't be opened. */
   static open(options: LmdbIdempotencyOptions): Promise<LmdbIdempotencyStore> {
@@ -66,7 +66,7 @@ export class LmdbIdempotencyStore implements IdempotencyStore {
     this.records = root.openDB<RecordRow, string>({ name: 'records' })
     this.expiries = root.openDB<true, ExpiryKey>({ name: 'expiries' })
     const work = () => this.prune().catch(options.onPruneError)
-    this.pruning = new Repetition({ work, everyMs: PRUNE_EVERY_MS })
+    this.pruning = new PeriodicTask({ work, everyMs: PRUNE_EVERY_MS })
     this.pruning.start()
   }
 

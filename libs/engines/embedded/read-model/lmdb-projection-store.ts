@@ -88,7 +88,7 @@ export class LmdbProjectionStore implements ProjectionStore {
     return commit(this.tables.root, (): StepOutcome => {
       const slot = this.tables.slots.get([topic, partition])
       if (slot === undefined) return 'absent'
-      if (slot.position !== from) return { standsAt: slot.position }
+      if (slot.position !== from) return { position: slot.position }
       for (const content of contents) putContent(this.tables, content)
       for (const change of changes) applyChange(this.tables, partition, change)
       this.tables.slots.putSync([topic, partition], { ...slot, position: to } satisfies SlotRow)

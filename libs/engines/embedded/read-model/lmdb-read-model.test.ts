@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { messageId, minute } from '#libs/domain/inbox/inbox.test-support.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
-import type { ReplayRequested } from '#libs/domain/webhook/webhook-events.js'
+import type { ReplayRequested } from '#libs/domain/webhook/events.js'
 import {
   DeliveryFollower,
   moment,

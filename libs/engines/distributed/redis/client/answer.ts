@@ -1,6 +1,6 @@
 import type { ChainableCommander } from 'ioredis'
 import { ReadModelUnavailableError } from '#libs/ports/read-model/queries.js'
-import { beforeDeadline } from '#libs/runtime/timing/waiting.js'
+import { beforeDeadline } from '#libs/runtime/timing.js'
 
 /** The timeout of a command. */
 export const COMMAND_TIMEOUT_MS = 2_000

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { Cluster, Redis } from 'ioredis'
 import { LRUCache } from 'lru-cache'
-import { beforeDeadline } from '#libs/runtime/timing/waiting.js'
+import { beforeDeadline } from '#libs/runtime/timing.js'
 import { BULK_TIMEOUT_MS, COMMAND_TIMEOUT_MS } from './answer.js'
 import { connectionFault, reasonOf, RedisSetupError } from './connection-fault.js'
 

@@ -1,7 +1,7 @@
+import { brand, type InboxId } from '#libs/domain/ids/typeid.js'
 import { answerOf } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { Script, type ScriptArgument } from '#libs/engines/distributed/redis/client/script.js'
-import { brand, type InboxId } from '#libs/domain/ids/typeid.js'
 import {
   KeyViewUnavailableError,
   type KeyEntry,
@@ -9,7 +9,7 @@ import {
   type KeyStep,
   type KeyStepOutcome,
   type KeyView,
-  type ViewStanding,
+  type ViewProgress,
 } from '#libs/ports/key-vault/key-view.js'
 import type { WrappedKey } from '#libs/ports/key-vault/master-key.js'
 
@@ -30,18 +30,18 @@ export class RedisKeyView implements KeyView {
 
   async find(partition: number, inboxIds: readonly InboxId[]) {
     const [logId, next, masterKeyId, ...values] = listOf(await this.run(FIND, partition, inboxIds))
-    const standing: ViewStanding | null =
+    const progress: ViewProgress | null =
       logId == null || next == null ? null : { logId, next: Number(next), masterKeyId: masterKeyId ?? null }
-    return { standing, entries: inboxIds.map((_, index) => entryOf(values[index] ?? null)) }
+    return { progress, entries: inboxIds.map((_, index) => entryOf(values[index] ?? null)) }
   }
 
   async take(partition: number, inboxId: InboxId, key: WrappedKey) {
     const wanted = textOf(key)
     const previous = textOrNull(await this.run(TAKE, partition, [inboxId, wanted]))
     const own = { state: 'wrapped', key } as const
-    if (previous === null) return { stands: own, wasContested: false }
+    if (previous === null) return { entry: own, wasContested: false }
     const wasContested = previous.slice(1) !== wanted
-    return { stands: previous.startsWith(FROM_LOG) ? own : statementOf(previous), wasContested }
+    return { entry: previous.startsWith(FROM_LOG) ? own : statementOf(previous), wasContested }
   }
 
   async forget(partition: number, inboxIds: readonly InboxId[]): Promise<void> {
@@ -50,8 +50,8 @@ export class RedisKeyView implements KeyView {
 
   async begin(
     partition: number,
-    start: Pick<ViewStanding, 'logId' | 'next'>,
-    seen: ViewStanding | null,
+    start: Pick<ViewProgress, 'logId' | 'next'>,
+    seen: ViewProgress | null,
   ): Promise<void> {
     const position = seen === null ? ['', ''] : [seen.logId, seen.next]
     await this.run(BEGIN, partition, [...position, start.logId, start.next])
@@ -59,9 +59,9 @@ export class RedisKeyView implements KeyView {
 
   async apply(step: KeyStep): Promise<KeyStepOutcome> {
     const { partition, logId, from, to, masterKeyId, settled, statements } = step
-    const values = statements.flatMap(({ inboxId, says }) => [
+    const values = statements.flatMap(({ inboxId, entry }) => [
       inboxId,
-      says.state === 'forgotten' ? FORGOTTEN : textOf(says.key),
+      entry.state === 'forgotten' ? FORGOTTEN : textOf(entry.key),
     ])
     const args = [logId, from, to, masterKeyId ?? '', settled.size, ...settled, ...values]
     const answer = await this.run(APPLY, partition, args)
@@ -92,7 +92,7 @@ function entryOf(value: string | null): KeyEntry {
   return value === null ? { state: 'absent' } : statementOf(value)
 }
 
-function statementOf(value: string): KeyStatement['says'] {
+function statementOf(value: string): KeyStatement['entry'] {
   if (value === FORGOTTEN) return { state: 'forgotten' }
   const [masterKeyId = '', wrapped] = value.slice(1).split(' ')
   if (!(value.startsWith(IN_USE) || value.startsWith(FROM_LOG)) || wrapped === undefined) {
@@ -105,7 +105,7 @@ function statementsIn(pairs: readonly (string | null)[]): KeyStatement[] {
   const statements: KeyStatement[] = []
   for (let at = 0; at < pairs.length; at += 2) {
     const [id, value] = [pairs[at] ?? '', pairs[at + 1] ?? '']
-    statements.push({ inboxId: brand('inb', id), says: statementOf(value) })
+    statements.push({ inboxId: brand('inb', id), entry: statementOf(value) })
   }
   return statements
 }

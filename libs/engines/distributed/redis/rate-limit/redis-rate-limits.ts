@@ -1,7 +1,7 @@
 import { RateLimiterRedis } from 'rate-limiter-flexible'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { messageOf } from '#libs/runtime/errors.js'
-import { beforeDeadline } from '#libs/runtime/timing/waiting.js'
+import { beforeDeadline } from '#libs/runtime/timing.js'
 import { ANY_POLICY, FlexibleRateLimits } from '#libs/ports/rate-limit/flexible-rate-limits.js'
 import { RateLimitsUnavailableError, type RateLimits } from '#libs/ports/rate-limit/rate-limits.js'
 

@@ -43,13 +43,13 @@ export function projectionStore(
         // The script checks this too. Checking first avoids writing the content of a step that is rejected.
         const position = await reach(() => client.hget(keys.slot(step), 'position'))
         if (position === null) return 'absent'
-        if (position !== String(step.from)) return { standsAt: Number(position) }
+        if (position !== String(step.from)) return { position: Number(position) }
       }
       await removeEnded(step)
       await writeAddresses(step)
       const outcome = await applyWithContents(step)
       if (outcome === 'absent') return 'absent'
-      if (outcome !== 'applied') return { standsAt: Number(outcome) }
+      if (outcome !== 'applied') return { position: Number(outcome) }
       const deleted = step.changes.flatMap((change) =>
         change.type === 'put-message' && change.row.message.state === 'deleted'
           ? [{ inboxId: change.inboxId, messageId: change.row.message.id }]

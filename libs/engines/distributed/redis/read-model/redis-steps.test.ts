@@ -83,7 +83,7 @@ describe.each([
       await follower.follow(makeInbox(id))
       const before = await keys()
       const step = await follower.stepOf(mail(id, messageId(1)), makeInbox(inboxIdIn(1, 7)))
-      expect(await harness.store.apply({ ...step, from: 5, to: 7 })).toEqual({ standsAt: 1 })
+      expect(await harness.store.apply({ ...step, from: 5, to: 7 })).toEqual({ position: 1 })
       expect(await keys()).toEqual(before)
     })
 
@@ -93,7 +93,7 @@ describe.each([
       const [one, other] = await Promise.all([1, 2].map((n) => follower.stepOf(mail(id, messageId(n)))))
       if (one === undefined || other === undefined) throw new Error('no steps')
       const outcomes = await Promise.all([harness.store.apply(one), harness.store.apply(other)])
-      expect(outcomes).toEqual(['applied', { standsAt: 2 }])
+      expect(outcomes).toEqual(['applied', { position: 2 }])
       expect(await ttlMsOf(`{p1}:raw:${messageId(2)}`)).toBeGreaterThan(0)
       expect(await harness.queries.raw({ inboxId: id, messageId: messageId(2) })).toBeNull()
     })
@@ -247,7 +247,7 @@ describe.each([
 
       for (const key of await keysUnder(client, harness.prefix)) await client.unlink(key)
       for (const [key, dump] of copy) if (dump !== null) await client.restore(key, 0, dump)
-      expect(await follower.follow(mail(id, messageId(2)))).toEqual({ standsAt: 1 })
+      expect(await follower.follow(mail(id, messageId(2)))).toEqual({ position: 1 })
       const successor = new Follower(harness.store, 1)
       expect(await successor.begin()).toBe(1)
       expect(await successor.follow(mail(id, messageId(1)), makeInbox(inboxIdIn(1, 5)))).toBe('applied')

@@ -1,27 +1,27 @@
 import {
   LogUnavailableError,
+  type LogAppender,
+  type LogReader,
   type LogRecord,
   type PartitionRange,
   type Position,
   type StoredRecord,
   type Topology,
-  type LogAppender,
-  type LogReader,
 } from '#libs/ports/event-log/event-log.js'
 import type { TopicName } from '#libs/ports/event-log/topics.js'
 
 type Log = LogAppender & LogReader
 
-/** A log that may be away, for a test, or say that it failed though it has not. */
-export class FickleLog implements Log {
-  isAway = false
-  /** Appends become durable, and are reported as failed. */
-  isSilent = false
-  /** What happens just before an append, once. */
+/** A log that a test can make unavailable, or let report failures of appends that succeeded. */
+export class FaultyLog implements Log {
+  isUnavailable = false
+  /** Appends become durable but are reported as failed. */
+  reportsFailure = false
+  /** Called once, just before the next append. */
   beforeAppend: (() => Promise<void>) | null = null
-  /** What happens between an append's being durable and its answer, once. */
+  /** Called once, after the next append is durable and before it resolves. */
   onDurable: (() => Promise<void>) | null = null
-  looks = 0
+  topologyCalls = 0
 
   constructor(private readonly log: () => Log) {}
 
@@ -38,7 +38,7 @@ export class FickleLog implements Log {
     const { onDurable } = this
     this.onDurable = null
     await onDurable?.()
-    if (this.isSilent) throw new LogUnavailableError('no answer')
+    if (this.reportsFailure) throw new LogUnavailableError('no answer')
     return position
   }
 
@@ -49,7 +49,7 @@ export class FickleLog implements Log {
 
   async topology(topic: TopicName): Promise<Topology> {
     this.requireAvailable()
-    this.looks += 1
+    this.topologyCalls += 1
     return this.log().topology(topic)
   }
 
@@ -58,6 +58,6 @@ export class FickleLog implements Log {
   }
 
   private requireAvailable(): void {
-    if (this.isAway) throw new LogUnavailableError('the log is away')
+    if (this.isUnavailable) throw new LogUnavailableError('the log is unavailable')
   }
 }
