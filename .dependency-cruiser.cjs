@@ -1,12 +1,12 @@
-// Layers, from the inside out: domain, runtime, mail, ports, engines, role, apps (docs/decisions/layers.md).
+// The layers are domain, runtime, mail, ports, engines, role and apps (docs/decisions/layers.md).
 const pure = '^libs/domain/'
-// Draws random bits.
+// Generates random ids.
 const impure = '^libs/domain/ids/mint\\.ts$'
 const adapter = '^libs/engines/(embedded/[^/]+|distributed/(kafka|redis/[^/]+)|clickhouse)/'
-// Tests, contract suites, and what only they use: arbitrary events, the words of given, when, then.
+// Tests, contract suites, and code that only they use.
 const testOnly = '\\.(test|contract|test-support)\\.ts$'
 
-/** A folder of libs/ imports itself and the folders named, and no other of libs/. */
+/** A folder of libs/ may import itself and the given folders of libs/. */
 function layer(name, imported) {
   return {
     name: `layer-${name}`,
@@ -22,7 +22,7 @@ module.exports = {
     { name: 'no-unresolved', severity: 'error', from: {}, to: { couldNotResolve: true } },
     {
       name: 'pure-stays-pure',
-      comment: 'A pure library knows no framework, no client, no clock, no randomness.',
+      comment: 'The domain uses no framework, client, clock or randomness.',
       severity: 'error',
       from: { path: pure, pathNot: [testOnly, impure] },
       to: {
@@ -30,7 +30,7 @@ module.exports = {
       },
     },
     {
-      name: 'libs-do-not-know-apps',
+      name: 'libs-do-not-import-apps',
       severity: 'error',
       from: { path: '^libs/', pathNot: testOnly },
       to: { path: '^(apps|test)/' },
@@ -41,35 +41,35 @@ module.exports = {
     layer('ports', ['domain', 'runtime', 'mail']),
     layer('engines', ['domain', 'runtime', 'mail', 'ports']),
     {
-      name: 'embedded-adapters-stand-apart',
-      comment: 'An adapter imports its own folder, ports and what is within; all share lmdb-file.',
+      name: 'embedded-adapters-are-independent',
+      comment: 'An adapter imports no other adapter; all may import lmdb-file.',
       severity: 'error',
       from: { path: '^libs/engines/embedded/([^/]+)/' },
       to: { path: '^libs/engines/', pathNot: '^libs/engines/embedded/($1|lmdb-file)/' },
     },
     {
-      name: 'redis-adapters-stand-apart',
-      comment: 'As above; all share the client.',
+      name: 'redis-adapters-are-independent',
+      comment: 'An adapter imports no other adapter; all may import the client.',
       severity: 'error',
       from: { path: '^libs/engines/distributed/redis/([^/]+)/' },
       to: { path: '^libs/engines/', pathNot: '^libs/engines/distributed/redis/($1|client)/' },
     },
     {
-      name: 'kafka-and-clickhouse-stand-apart',
+      name: 'kafka-and-clickhouse-are-independent',
       severity: 'error',
       from: { path: '^libs/engines/(distributed/kafka|clickhouse)/' },
       to: { path: '^libs/engines/', pathNot: '^libs/engines/$1/' },
     },
     {
-      name: 'only-the-engine-chooses',
-      comment: 'Adapters are made in libs/engines and nowhere else.',
+      name: 'only-engines-creates-adapters',
+      comment: 'Adapters are only created in libs/engines.',
       severity: 'error',
       from: { pathNot: ['^libs/engines/', '^test/', '\\.test\\.ts$'] },
       to: { path: adapter },
     },
     {
-      name: 'apps-do-not-know-each-other',
-      comment: 'Only standalone composes other roles.',
+      name: 'apps-do-not-import-each-other',
+      comment: 'Only standalone imports other roles.',
       severity: 'error',
       from: { path: '^apps/([^/]+)/', pathNot: '^apps/standalone/' },
       to: { path: '^apps/', pathNot: '^apps/$1/' },
@@ -81,8 +81,8 @@ module.exports = {
       to: { path: `^test/|${testOnly}` },
     },
     {
-      name: 'launchers-stand-apart',
-      comment: 'What starts servers knows nothing of Mayfly; tests use it, what ships does not.',
+      name: 'launchers-are-independent',
+      comment: 'The launchers of servers are independent of Mayfly, and are only used by tests and scripts.',
       severity: 'error',
       from: { path: '^infra/(kafka|redis|clickhouse|servers)/', pathNot: '\\.test\\.ts$' },
       to: { path: '^(apps|libs|test)/' },

@@ -11,7 +11,7 @@ COPY apps apps
 COPY test test
 # The commit in /version: docker build --build-arg MAYFLY_COMMIT="$(git rev-parse HEAD)" .
 ARG MAYFLY_COMMIT=
-# Keep only what runs. The image has its own Node, and compiles nothing.
+# Keep only what is needed at run time. The image has its own Node, and compiles nothing.
 RUN node_modules/.bin/node infra/build/build.mjs \
   && rm -rf dist/test dist/infra \
   && npm uninstall --no-save --omit=dev node esbuild @swc/cli @swc/core

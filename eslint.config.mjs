@@ -9,15 +9,16 @@ export default tseslint.config(
     rules: {
       '@typescript-eslint/consistent-type-imports': 'error',
       '@typescript-eslint/switch-exhaustiveness-check': 'error',
-      // Numbers are safe in templates; a Nest module is a class with nothing in it.
+      // Numbers are safe in templates.
       '@typescript-eslint/restrict-template-expressions': [
         'error',
         { allowNumber: true, allowBoolean: true },
       ],
+      // Nest modules are empty classes.
       '@typescript-eslint/no-extraneous-class': ['error', { allowWithDecorator: true }],
       '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
-      // Nest declares its options as classes and takes plain objects.
+      // Nest declares its options as classes but accepts plain objects.
       '@typescript-eslint/no-unsafe-class-instance-assignment': 'off',
       'no-empty': 'error',
     },

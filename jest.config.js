@@ -1,4 +1,4 @@
-// Tests run on what ships: the build in dist/, as native ES modules, under the bundled Node.
+// Tests run on the build in dist/, as native ES modules, with the Node of node_modules/.
 const shared = {
   testEnvironment: '<rootDir>/dist/test/one-realm-environment.js',
   globalSetup: '<rootDir>/dist/test/harness/global-setup.js',
@@ -6,17 +6,17 @@ const shared = {
   transform: {},
 }
 
-/** The suites whose answers come from many keys. */
+/** The suites whose answers combine many Redis keys. */
 const onCluster = process.env.MAYFLY_CLUSTER_SUITES === 'all' ? ['*'] : ['list-inboxes', 'messages', 'paging']
 
 export default {
   testTimeout: 120_000,
-  // Many suites wait for processes more than they compute.
+  // More workers than cores, because many suites wait for processes most of the time.
   maxWorkers: 3,
   testSequencer: '<rootDir>/test/harness/longest-first.mjs',
   projects: [
     { ...shared, displayName: 'embedded', roots: ['<rootDir>/dist'], testMatch: ['**/*.test.js'] },
-    // The same suites once more, each role a process of its own on Kafka and Redis.
+    // The same suites with one process per role on Kafka and Redis.
     {
       ...shared,
       displayName: 'distributed',
@@ -25,7 +25,7 @@ export default {
       testMatch: ['**/*.test.js'],
       setupFiles: ['<rootDir>/dist/test/harness/distributed.js'],
     },
-    // And on a Redis Cluster: a few, or all of them with `npm run test:cluster`.
+    // On a Redis Cluster: a few suites, or all with `npm run test:cluster`.
     {
       ...shared,
       displayName: 'redis-cluster',

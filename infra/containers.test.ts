@@ -3,10 +3,7 @@ import { basename, dirname, join } from 'node:path'
 import { parse } from 'yaml'
 import { readSettings, unknownVariables } from '#libs/runtime/config/settings.js'
 
-/*
- * No container engine is needed here: what the two files say of Mayfly is held against Mayfly, and what they say
- * of themselves against themselves.
- */
+/* Needs no container engine: compares infra/compose.yml and the Dockerfile with Mayfly, and with each other. */
 
 interface Service {
   image: string
@@ -32,7 +29,7 @@ describe('infra/compose.yml', () => {
   const { services, volumes } = parse(readFileSync('infra/compose.yml', 'utf8'), { merge: true }) as Compose
   const roles = Object.entries(services).filter(([, { image }]) => image === 'mayfly')
 
-  it('has every role that runs by itself, and no other', () => {
+  it('has exactly the roles', () => {
     const mains = globSync('apps/*/main.ts')
     const alone = mains.filter((main) => readFileSync(main, 'utf8').includes('runRole('))
     expect(roles.map(([name]) => name).toSorted()).toEqual(
@@ -55,7 +52,7 @@ describe('infra/compose.yml', () => {
     })
   })
 
-  it('has one user, password and database for ClickHouse and for every role', () => {
+  it('has the same user, password and database for ClickHouse and every role', () => {
     const { environment: server = {}, image } = services.clickhouse ?? { image: '' }
     expect(image).toMatch(/^clickhouse\/clickhouse-server:\d+\.\d+$/)
     for (const [, { environment: role = {} }] of roles) {
@@ -69,7 +66,7 @@ describe('infra/compose.yml', () => {
     expect(server.CLICKHOUSE_PASSWORD).toBeDefined()
   })
 
-  it.each(roles)('asks %s whether it is ready where it says so', (_name, { healthcheck }) => {
+  it.each(roles)('checks the readiness of %s on its metrics port', (_name, { healthcheck }) => {
     const { metricsPort } = readSettings(imageEnvironment())
     expect(JSON.stringify(healthcheck)).toContain(`http://127.0.0.1:${metricsPort}/readyz`)
   })
@@ -81,7 +78,7 @@ describe('infra/compose.yml', () => {
     expect(fill).toThrow(missing)
   })
 
-  it('waits only for services that say whether they are healthy, and keeps data in volumes that it names', () => {
+  it('waits only for services with a health check, and keeps data in named volumes', () => {
     const waitedFor = roles.flatMap(([, role]) => Object.entries(role.depends_on ?? {}))
     expect(waitedFor.length).toBeGreaterThan(0)
     for (const [name, { condition }] of waitedFor) {
@@ -93,7 +90,7 @@ describe('infra/compose.yml', () => {
     expect(sources.toSorted()).toEqual(Object.keys(volumes).toSorted())
   })
 
-  it('mounts files that are there, and none of them to be written', () => {
+  it('mounts existing files read-only', () => {
     const mounts = Object.values(services).flatMap((service) => service.volumes ?? [])
     const files = mounts.filter((mount) => isFile(mount))
     expect(files.length).toBeGreaterThan(0)
@@ -111,14 +108,14 @@ describe('infra/compose.yml', () => {
       volumes: mounts = [],
     } = services.grafana ?? { image: '' }
 
-    it('that is asked for, of a version that stays', () => {
+    it('that is optional, with a pinned version', () => {
       expect(profiles).toEqual(['dashboards'])
       expect(image).toMatch(/^grafana\/grafana:12\.\d+\.\d+$/)
       expect(grafana.GF_PLUGINS_PREINSTALL_SYNC).toMatch(/^grafana-clickhouse-datasource@4\.\d+\.\d+$/)
       expect(grafana.GF_SECURITY_ADMIN_PASSWORD).toBe('${GRAFANA_ADMIN_PASSWORD:-}')
     })
 
-    it('that is given all that its data source asks for, and dashboards where it looks for them', () => {
+    it('with all variables of its data source, and dashboards in the configured folder', () => {
       const [source = ''] = provisioning('datasources')
       const wanted = [...source.matchAll(/\$(\w+)/g)].map(([, name]) => name)
       expect(wanted).toContain('CLICKHOUSE_HOST')
@@ -128,7 +125,7 @@ describe('infra/compose.yml', () => {
       expect(mounts).toContain(`./grafana/dashboards:${providers[0]?.options.path}:ro`)
     })
 
-    it('that reads as a user of its own, who may write nothing', () => {
+    it('that reads as a separate, read-only user', () => {
       const user = readFileSync('infra/grafana/clickhouse-user.xml', 'utf8')
       const { environment: server = {}, volumes: files } = services.clickhouse ?? { image: '' }
       expect(files?.some((file) => file.startsWith('./grafana/clickhouse-user.xml:'))).toBe(true)
@@ -147,7 +144,7 @@ describe('infra/compose.yml', () => {
 describe('the Dockerfile', () => {
   const dockerfile = readFileSync('Dockerfile', 'utf8')
 
-  it('copies what is there and what .dockerignore lets through', () => {
+  it('copies existing files that .dockerignore includes', () => {
     const sources = [...dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, list = '']) =>
       list.split(' '),
     )
@@ -157,7 +154,7 @@ describe('the Dockerfile', () => {
     for (const source of sources) expect(existsSync(source)).toBe(true)
   })
 
-  it('runs the Node that npm ci brings elsewhere, and a file that the build makes', () => {
+  it('runs the same Node as npm ci installs, and a file of the build', () => {
     const { dependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as {
       dependencies: Record<string, string>
     }
@@ -167,7 +164,7 @@ describe('the Dockerfile', () => {
     expect(existsSync(main)).toBe(true)
   })
 
-  it('sets settings that there are', () => {
+  it('sets only existing settings', () => {
     expect(unknownVariables(imageEnvironment())).toEqual([])
     expect(readSettings(imageEnvironment())).toMatchObject({ metricsPort: 9464, dataDir: '/data' })
   })
@@ -181,7 +178,7 @@ function provisioning(kind: string): string[] {
   return globSync(`infra/grafana/provisioning/${kind}/*.yml`).map((path) => readFileSync(path, 'utf8'))
 }
 
-/** What the Dockerfile's ENV sets. */
+/** The environment of the Dockerfile. */
 function imageEnvironment(): Record<string, string> {
   const [, lines = ''] = /^ENV ((?:.*\\\n)*.*)$/m.exec(readFileSync('Dockerfile', 'utf8')) ?? []
   return Object.fromEntries(
@@ -189,7 +186,7 @@ function imageEnvironment(): Record<string, string> {
   )
 }
 
-/** Compose's own forms: ${NAME:-default} and ${NAME:?message}. */
+/** Replaces Compose's ${NAME:-default} and ${NAME:?message}. */
 function interpolate(text: string, given: Readonly<Record<string, string>>): string {
   return text.replaceAll(/\$\{(\w+):([-?])([^}]*)\}/g, (_, name: string, form: string, rest: string) => {
     const value = given[name]

@@ -1,8 +1,8 @@
 import { TestEnvironment } from 'jest-environment-node'
 
 /**
- * Every test file runs in a realm of its own, but what lmdb's native part holds comes from the first of a
- * process: another realm's Date is no Date to it, and is stored as text. So all realms share one.
+ * Jest runs every test file in its own realm, but lmdb's native part uses the Date of the first realm of the process. A
+ * Date of another realm would be stored as text. So all realms share one Date.
  */
 export default class OneRealmEnvironment extends TestEnvironment {
   override async setup(): Promise<void> {

@@ -1,22 +1,22 @@
 import type { UsageEvent } from '#libs/domain/usage/usage-events.js'
 import { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { LogUnavailableError } from '#libs/ports/event-log/event-log.js'
-import { MailRoom } from '#test/smtp/mail-room.js'
+import { SmtpFixture } from '#test/smtp/smtp-fixture.js'
 import { Acceptance, type AcceptanceOptions } from './acceptance.js'
-import type { Recipient } from './mail-data.js'
 import { MailUsage } from './journal.js'
+import type { Recipient } from './mail-data.js'
 import { REFUSALS } from './replies.js'
 import { UnshownMail } from './unshown-mail.js'
 
 const TRACE = { mailFrom: 'a@x.test', helo: 'client.test', remoteAddress: '127.0.0.1', tls: null }
 
-let room: MailRoom
+let fixture: SmtpFixture
 
 beforeEach(async () => {
-  room = await MailRoom.open()
+  fixture = await SmtpFixture.open()
 })
 
-afterEach(() => room.close())
+afterEach(() => fixture.close())
 
 /** Accepts a mail for three inboxes. The log is unavailable for some appends, counted from 1. */
 async function accept(
@@ -24,7 +24,7 @@ async function accept(
   withinMs: number,
   meanwhile: (recipients: readonly Recipient[]) => Promise<void> = () => Promise.resolve(),
 ) {
-  const recorder = new Recorder(room.log, '/mayfly/smtp', room.now)
+  const recorder = new Recorder(fixture.log, '/mayfly/smtp', fixture.now)
   let appends = 0
   const usage: UsageEvent[] = []
   const record: AcceptanceOptions['recorder']['record'] = (event, attribution) => {
@@ -35,24 +35,24 @@ async function accept(
   }
   // The budget fits one copy at a time.
   const unshown = new UnshownMail({
-    inboxes: room.views.queries,
+    inboxes: fixture.views.queries,
     maxBytes: 1,
     onExhausted: () => undefined,
   })
   const acceptance = new Acceptance({
-    vault: room.vault,
-    inboxes: room.views.queries,
+    vault: fixture.vault,
+    inboxes: fixture.views.queries,
     recorder: { record },
-    usage: new MailUsage({ record: (event) => usage.push(event) }, room.now),
+    usage: new MailUsage({ record: (event) => usage.push(event) }, fixture.now),
     authenticator: null,
     unshown,
-    now: room.now,
+    now: fixture.now,
     onError: () => undefined,
   })
   const recipients: Recipient[] = []
   for (let i = 0; i < 3; i += 1) {
-    const { id, address } = await room.createInbox()
-    const row = await room.views.queries.inbox(id)
+    const { id, address } = await fixture.createInbox()
+    const row = await fixture.views.queries.inbox(id)
     if (row !== null) recipients.push({ inbox: row.inbox, rcptTo: address })
   }
   await meanwhile(recipients)
@@ -74,7 +74,7 @@ async function accept(
 describe('acceptance', () => {
   it('retries missing records once one record is durable, until all are', async () => {
     const { outcome, recipients, usage } = await accept((append) => append === 2 || append === 4, 10_000)
-    const mails = await room.received()
+    const mails = await fixture.received()
     const idOf = (inboxId: string) => mails.find(({ event }) => event.inboxId === inboxId)?.event.messageId
     expect(outcome).toEqual(recipients.map(({ inbox }) => idOf(inbox.id)))
     expect(mails).toHaveLength(3)
@@ -88,7 +88,7 @@ describe('acceptance', () => {
   it('gives up at the deadline, with another refusal if some records are durable', async () => {
     const { outcome, usage } = await accept((append) => append > 1, 300)
     expect(outcome).toBe(REFUSALS.partialAppend)
-    expect(await room.received()).toHaveLength(1)
+    expect(await fixture.received()).toHaveLength(1)
     const refused = { type: 'MailRefused', reason: 'partial-append', code: 451 }
     expect(usage).toMatchObject([{ type: 'MailAccepted' }, refused, refused])
   })
@@ -106,7 +106,7 @@ describe('acceptance', () => {
       () => false,
       10_000,
       async ([first]) => {
-        if (first !== undefined) await room.vault.forget([first.inbox.id])
+        if (first !== undefined) await fixture.vault.forget([first.inbox.id])
       },
     )
     expect(outcome).toBe(REFUSALS.recipientsChanged)

@@ -6,25 +6,25 @@ import { join } from 'node:path'
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls'
 import { Authority } from '#test/harness/certificates.js'
 import { Dialogue } from '#test/smtp/dialogue.js'
-import { MailRoom } from '#test/smtp/mail-room.js'
+import { SmtpFixture } from '#test/smtp/smtp-fixture.js'
 import { loadCertificate } from './certificate.js'
 
 const SELF_SIGNED = { smtpTls: 'self-signed', smtpsPort: 0 } as const
 const MAIL = 'Subject: x\r\n\r\nbody\r\n.\r\n'
 const DAY_MS = 86_400_000
 
-let room: MailRoom
+let fixture: SmtpFixture
 
-afterEach(() => MailRoom.closeAll())
+afterEach(() => SmtpFixture.closeAll())
 
 /** Connects and verifies the certificate, as clients do by default. */
 async function secureConnection(options: ConnectionOptions): Promise<TLSSocket> {
-  const socket = connectTls({ port: room.tlsPort, host: '127.0.0.1', ...options })
+  const socket = connectTls({ port: fixture.tlsPort, host: '127.0.0.1', ...options })
   await once(socket, 'secureConnect')
   return socket
 }
 
-const file = (name: string) => readFile(join(room.folder, 'tls', name), 'utf8')
+const file = (name: string) => readFile(join(fixture.folder, 'tls', name), 'utf8')
 
 async function fingerprint(ca: string): Promise<string> {
   const socket = await secureConnection({ ca })
@@ -34,14 +34,14 @@ async function fingerprint(ca: string): Promise<string> {
 }
 
 async function restart(): Promise<void> {
-  await room.drain()
-  room.registry.clear()
-  await room.start()
+  await fixture.drain()
+  fixture.registry.clear()
+  await fixture.start()
 }
 
 describe('the self-signed certificate', () => {
   it('is valid for every name and address of the server, for clients that trust its authority', async () => {
-    room = await MailRoom.started(SELF_SIGNED)
+    fixture = await SmtpFixture.started(SELF_SIGNED)
     const ca = await file('ca.pem')
     for (const host of ['127.0.0.1', 'localhost', 'mayfly.test', hostname()]) {
       const socket = await secureConnection({ ca, servername: host === '127.0.0.1' ? '' : host })
@@ -53,7 +53,7 @@ describe('the self-signed certificate', () => {
   })
 
   it('names every address of a server that listens on all addresses', async () => {
-    room = await MailRoom.started({ ...SELF_SIGNED, smtpHost: '::' })
+    fixture = await SmtpFixture.started({ ...SELF_SIGNED, smtpHost: '::' })
     const socket = await secureConnection({ ca: await file('ca.pem'), servername: 'localhost' })
     const { subjectaltname } = socket.getPeerCertificate()
     expect(subjectaltname).toContain('IP Address:127.0.0.1')
@@ -63,40 +63,40 @@ describe('the self-signed certificate', () => {
   })
 
   it('is kept over restarts, with keys that only their owner can read', async () => {
-    room = await MailRoom.started(SELF_SIGNED)
+    fixture = await SmtpFixture.started(SELF_SIGNED)
     const ca = await file('ca.pem')
     const before = await fingerprint(ca)
     await restart()
     expect(await fingerprint(ca)).toBe(before)
     for (const name of ['ca-key.pem', 'smtp-self-signed.pem']) {
-      expect((await stat(join(room.folder, 'tls', name))).mode & 0o777).toBe(0o600)
+      expect((await stat(join(fixture.folder, 'tls', name))).mode & 0o777).toBe(0o600)
     }
     expect(ca).not.toContain('PRIVATE KEY')
   })
 
   it('is renewed by the same authority before it expires, and when the server has another name', async () => {
-    room = await MailRoom.started(SELF_SIGNED)
+    fixture = await SmtpFixture.started(SELF_SIGNED)
     const ca = await file('ca.pem')
     const first = await fingerprint(ca)
-    room.settings.mailDomain = 'other.test'
+    fixture.settings.mailDomain = 'other.test'
     await restart()
     const second = await fingerprint(ca)
     expect(second).not.toBe(first)
     const socket = await secureConnection({ ca, servername: 'other.test' })
     socket.destroy()
-    room.advance(800 * DAY_MS)
+    fixture.advance(800 * DAY_MS)
     await restart()
     const renewed = new X509Certificate(await file('smtp-self-signed.pem'))
     expect(renewed.fingerprint256).not.toBe(second)
-    expect(renewed.validToDate.getTime()).toBeGreaterThan(room.now().getTime() + 800 * DAY_MS)
+    expect(renewed.validToDate.getTime()).toBeGreaterThan(fixture.now().getTime() + 800 * DAY_MS)
     expect(renewed.checkIssued(new X509Certificate(ca))).toBe(true)
     expect(await file('ca.pem')).toBe(ca)
   })
 
   it('is issued by a new authority if the old one would expire earlier', async () => {
-    room = await MailRoom.started(SELF_SIGNED)
+    fixture = await SmtpFixture.started(SELF_SIGNED)
     const ca = await file('ca.pem')
-    room.advance((3_650 - 800) * DAY_MS)
+    fixture.advance((3_650 - 800) * DAY_MS)
     await restart()
     const renewed = await file('ca.pem')
     expect(renewed).not.toBe(ca)
@@ -105,9 +105,9 @@ describe('the self-signed certificate', () => {
   })
 
   it('keeps its authority if only the file that clients trust is lost', async () => {
-    room = await MailRoom.started(SELF_SIGNED)
+    fixture = await SmtpFixture.started(SELF_SIGNED)
     const ca = await file('ca.pem')
-    await rm(join(room.folder, 'tls/ca.pem'))
+    await rm(join(fixture.folder, 'tls/ca.pem'))
     await restart()
     expect(await file('ca.pem')).toBe(ca)
   })
@@ -115,18 +115,18 @@ describe('the self-signed certificate', () => {
 
 describe('the files of the self-signed certificate', () => {
   it('have one authority if several processes start at once', async () => {
-    room = await MailRoom.started()
+    fixture = await SmtpFixture.started()
     const options = {
-      settings: { ...room.settings, smtpTls: 'self-signed' as const },
-      folder: join(room.folder, 'tls'),
-      now: () => room.now(),
+      settings: { ...fixture.settings, smtpTls: 'self-signed' as const },
+      folder: join(fixture.folder, 'tls'),
+      now: () => fixture.now(),
     }
     const loaded = await Promise.all(Array.from({ length: 8 }, () => loadCertificate(options)))
     const ca = new X509Certificate(await file('ca.pem'))
     for (const certificate of loaded) {
       expect(new X509Certificate(certificate?.cert ?? '').verify(ca.publicKey)).toBe(true)
     }
-    expect((await readdir(join(room.folder, 'tls'))).sort()).toEqual([
+    expect((await readdir(join(fixture.folder, 'tls'))).sort()).toEqual([
       'ca-key.pem',
       'ca.pem',
       'smtp-self-signed.pem',
@@ -134,8 +134,8 @@ describe('the files of the self-signed certificate', () => {
   })
 
   it.each(['ca-key.pem', 'smtp-self-signed.pem'])('are named in the error if %s is damaged', async (name) => {
-    room = await MailRoom.started(SELF_SIGNED)
-    const path = join(room.folder, 'tls', name)
+    fixture = await SmtpFixture.started(SELF_SIGNED)
+    const path = join(fixture.folder, 'tls', name)
     const whole = await readFile(path, 'utf8')
     for (const damaged of ['', whole.slice(0, 300), whole.replaceAll(/[A-Za-z]{20}/g, 'A'.repeat(20))]) {
       await writeFile(path, damaged)
@@ -149,21 +149,21 @@ describe('the files of the self-signed certificate', () => {
   })
 
   it('are replaced if the authority is not valid yet because a clock was ahead', async () => {
-    room = await MailRoom.started(SELF_SIGNED)
+    fixture = await SmtpFixture.started(SELF_SIGNED)
     const before = await file('ca.pem')
-    room.advance(-30 * DAY_MS)
+    fixture.advance(-30 * DAY_MS)
     await restart()
     expect(await file('ca.pem')).not.toBe(before)
     expect(new X509Certificate(await file('ca.pem')).validFromDate.getTime()).toBeLessThan(
-      room.now().getTime(),
+      fixture.now().getTime(),
     )
   })
 })
 
 describe('implicit TLS', () => {
   it('greets over TLS, does not offer STARTTLS, and is recorded in the envelope', async () => {
-    room = await MailRoom.started(SELF_SIGNED)
-    const { address } = await room.createInbox()
+    fixture = await SmtpFixture.started(SELF_SIGNED)
+    const { address } = await fixture.createInbox()
     const socket = await secureConnection({ ca: await file('ca.pem') })
     const client = new Dialogue(socket)
     expect(await client.reply()).toBe('220 mayfly.test ESMTP Mayfly')
@@ -172,7 +172,7 @@ describe('implicit TLS', () => {
     await client.ask('MAIL FROM:<a@x.test>')
     await client.ask(`RCPT TO:<${address}>`)
     expect(await client.data(MAIL)).toMatch(/^250 /)
-    expect((await room.received())[0]?.envelope.tls).toEqual({
+    expect((await fixture.received())[0]?.envelope.tls).toEqual({
       version: 'TLSv1.3',
       cipher: socket.getCipher().name,
     })
@@ -182,7 +182,12 @@ describe('implicit TLS', () => {
   it("uses the operator's certificate", async () => {
     const authority = await Authority.make()
     const { cert, key } = await authority.issue('mail.example', { hosts: ['mail.example'] })
-    room = await MailRoom.started({ smtpTls: 'files', smtpTlsCert: cert, smtpTlsKey: key, smtpsPort: 0 })
+    fixture = await SmtpFixture.started({
+      smtpTls: 'files',
+      smtpTlsCert: cert,
+      smtpTlsKey: key,
+      smtpsPort: 0,
+    })
     const ca = await readFile(authority.certFile, 'utf8')
     const socket = await secureConnection({ ca, servername: 'mail.example' })
     expect(socket.authorized).toBe(true)
@@ -191,9 +196,9 @@ describe('implicit TLS', () => {
   })
 
   it('reads the remote address from a PROXY header before the handshake', async () => {
-    room = await MailRoom.started({ ...SELF_SIGNED, smtpProxyFrom: ['127.0.0.1'] })
-    const { address } = await room.createInbox()
-    const raw = await Dialogue.open(room.tlsPort)
+    fixture = await SmtpFixture.started({ ...SELF_SIGNED, smtpProxyFrom: ['127.0.0.1'] })
+    const { address } = await fixture.createInbox()
+    const raw = await Dialogue.open(fixture.tlsPort)
     raw.socket.removeAllListeners('data')
     raw.send('PROXY TCP4 203.0.113.7 192.0.2.1 1234 465\r\n')
     const socket = await secureConnection({
@@ -204,29 +209,29 @@ describe('implicit TLS', () => {
     const client = new Dialogue(socket)
     await client.address(address)
     expect(await client.data(MAIL)).toMatch(/^250 /)
-    expect((await room.received())[0]?.envelope.remoteAddress).toBe('203.0.113.7')
+    expect((await fixture.received())[0]?.envelope.remoteAddress).toBe('203.0.113.7')
     client.close()
   })
 
   it('closes a connection whose handshake fails or does not finish, and no other', async () => {
-    room = await MailRoom.started({ ...SELF_SIGNED, smtpHandshakeTimeoutMs: 400 })
-    const other = await Dialogue.greeted(room.port)
+    fixture = await SmtpFixture.started({ ...SELF_SIGNED, smtpHandshakeTimeoutMs: 400 })
+    const other = await Dialogue.greeted(fixture.port)
     const clients = await Promise.all(
       ['EHLO client.test\r\n', '\x16\x03\x01', ''].map(async (bytes) => {
-        const client = await Dialogue.open(room.tlsPort)
+        const client = await Dialogue.open(fixture.tlsPort)
         client.send(bytes)
         return client.rest()
       }),
     )
     for (const rest of clients) expect(rest).not.toMatch(/^\d{3}/m)
     expect(await other.ask('NOOP')).toMatch(/^250 /)
-    await room.untilConnectionsAre(1)
+    await fixture.untilConnectionsAre(1)
   })
 
   it('counts towards the limit of all connections', async () => {
-    room = await MailRoom.started({ ...SELF_SIGNED, smtpMaxConnections: 1 })
-    await Dialogue.greeted(room.port)
-    const refused = await Dialogue.open(room.tlsPort)
+    fixture = await SmtpFixture.started({ ...SELF_SIGNED, smtpMaxConnections: 1 })
+    await Dialogue.greeted(fixture.port)
+    const refused = await Dialogue.open(fixture.tlsPort)
     expect(await refused.reply()).toMatch(/^421 4\.7\.0 /)
   })
 })

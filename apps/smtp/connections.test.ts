@@ -1,32 +1,34 @@
 import { until } from '#test/harness/until.js'
 import { Dialogue } from '#test/smtp/dialogue.js'
-import { MailRoom } from '#test/smtp/mail-room.js'
+import { SmtpFixture } from '#test/smtp/smtp-fixture.js'
 
-let room: MailRoom
+let fixture: SmtpFixture
 let drip: NodeJS.Timeout | undefined
 
 afterEach(async () => {
   clearInterval(drip)
-  await MailRoom.closeAll()
+  await SmtpFixture.closeAll()
 })
 
 describe('SMTP connections', () => {
   it('are limited for each address and in total', async () => {
-    room = await MailRoom.started({ smtpMaxConnections: 2, smtpMaxConnectionsPerAddress: 1 })
-    const kept = await Dialogue.open(room.port)
+    fixture = await SmtpFixture.started({ smtpMaxConnections: 2, smtpMaxConnectionsPerAddress: 1 })
+    const kept = await Dialogue.open(fixture.port)
     expect(await kept.reply()).toMatch(/^220/)
-    expect(await (await Dialogue.open(room.port)).rest()).toMatch(/^421 4\.7\.0 /)
-    const other = await Dialogue.open(room.port, '127.0.0.2')
+    expect(await (await Dialogue.open(fixture.port)).rest()).toMatch(/^421 4\.7\.0 /)
+    const other = await Dialogue.open(fixture.port, '127.0.0.2')
     expect(await other.reply()).toMatch(/^220/)
-    expect(await (await Dialogue.open(room.port, '127.0.0.3')).rest()).toMatch(/^421 4\.7\.0 /)
+    expect(await (await Dialogue.open(fixture.port, '127.0.0.3')).rest()).toMatch(/^421 4\.7\.0 /)
     kept.close()
-    await until('a greeting', async () => (await (await Dialogue.open(room.port)).reply()).startsWith('220'))
+    await until('a greeting', async () =>
+      (await (await Dialogue.open(fixture.port)).reply()).startsWith('220'),
+    )
   })
 
   it('are closed if a command takes too long, even if its bytes trickle in', async () => {
-    room = await MailRoom.started({ smtpCommandTimeoutMs: 1_000 })
-    const silent = await Dialogue.open(room.port)
-    const trickling = await Dialogue.open(room.port)
+    fixture = await SmtpFixture.started({ smtpCommandTimeoutMs: 1_000 })
+    const silent = await Dialogue.open(fixture.port)
+    const trickling = await Dialogue.open(fixture.port)
     await trickling.reply()
     drip = setInterval(() => trickling.send('x'), 50)
     expect(await silent.rest()).toMatch(/421 /)
@@ -34,20 +36,20 @@ describe('SMTP connections', () => {
   })
 
   it('are closed if a mail takes too long', async () => {
-    room = await MailRoom.started({ smtpDataTimeoutMs: 1_000 })
-    const { address } = await room.createInbox()
-    const client = await Dialogue.open(room.port)
+    fixture = await SmtpFixture.started({ smtpDataTimeoutMs: 1_000 })
+    const { address } = await fixture.createInbox()
+    const client = await Dialogue.open(fixture.port)
     await client.address(address)
     expect(await client.ask('DATA')).toMatch(/^354/)
     drip = setInterval(() => client.send('x'), 50)
     expect(await client.rest()).toMatch(/^421 4\.4\.2 /)
-    expect(await room.received()).toEqual([])
+    expect(await fixture.received()).toEqual([])
   })
 
   it('may send a mail byte by byte', async () => {
-    room = await MailRoom.started()
-    const { address } = await room.createInbox()
-    const client = await Dialogue.open(room.port)
+    fixture = await SmtpFixture.started()
+    const { address } = await fixture.createInbox()
+    const client = await Dialogue.open(fixture.port)
     client.socket.setNoDelay(true)
     await client.address(address)
     await client.ask('DATA')
@@ -56,53 +58,53 @@ describe('SMTP connections', () => {
       await new Promise(setImmediate)
     }
     expect(await client.reply()).toMatch(/^250 /)
-    expect((await room.received())[0]?.raw.toString()).toBe('.a\r\nb\r\n')
+    expect((await fixture.received())[0]?.raw.toString()).toBe('.a\r\nb\r\n')
   })
 
   it('that end in DATA leave no mail', async () => {
-    room = await MailRoom.started()
-    const { address } = await room.createInbox()
+    fixture = await SmtpFixture.started()
+    const { address } = await fixture.createInbox()
     for (const end of [(client: Dialogue) => client.close(), (client: Dialogue) => client.socket.end()]) {
-      const client = await Dialogue.open(room.port)
+      const client = await Dialogue.open(fixture.port)
       await client.address(address)
       await client.ask('DATA')
       client.send('Subject: x\r\n\r\nhalf a mail\r\n')
       end(client)
-      await room.untilConnectionsAre(0)
+      await fixture.untilConnectionsAre(0)
     }
-    expect(await room.received()).toEqual([])
-    const broken = room.logLines.filter(({ reason }) => reason === 'disconnected')
+    expect(await fixture.received()).toEqual([])
+    const broken = fixture.logLines.filter(({ reason }) => reason === 'disconnected')
     expect(broken).toHaveLength(2)
   })
 
   it('finish their mail when the edge drains, while idle ones are closed', async () => {
-    room = await MailRoom.started()
-    const { address } = await room.createInbox()
-    const [idle, busy] = [await Dialogue.open(room.port), await Dialogue.open(room.port)]
+    fixture = await SmtpFixture.started()
+    const { address } = await fixture.createInbox()
+    const [idle, busy] = [await Dialogue.open(fixture.port), await Dialogue.open(fixture.port)]
     await idle.address(address)
     await busy.address(address)
     await busy.ask('DATA')
     busy.send('Subject: x\r\n')
-    await room.untilConnectionsAre(2)
+    await fixture.untilConnectionsAre(2)
     let isDrained = false
-    const drained = room.drain().then(() => (isDrained = true))
+    const drained = fixture.drain().then(() => (isDrained = true))
     expect(await idle.rest()).toMatch(/^421 4\.3\.2 /)
     idle.socket.end()
-    await expect(Dialogue.open(room.port)).rejects.toThrow(/ECONNREFUSED/)
+    await expect(Dialogue.open(fixture.port)).rejects.toThrow(/ECONNREFUSED/)
     expect(isDrained).toBe(false)
     busy.send('\r\nbody\r\n.\r\n')
     expect(await busy.reply()).toMatch(/^250 2\.0\.0 msg_/)
     expect(await busy.rest()).toMatch(/^421 4\.3\.2 /)
     busy.socket.end()
     await drained
-    expect(await room.received()).toHaveLength(1)
+    expect(await fixture.received()).toHaveLength(1)
   })
 
   it('that stay half open do not delay the drain', async () => {
-    room = await MailRoom.started()
-    const client = await Dialogue.open(room.port)
+    fixture = await SmtpFixture.started()
+    const client = await Dialogue.open(fixture.port)
     await client.reply()
-    await room.drain()
+    await fixture.drain()
     client.close()
   }, 10_000)
 })

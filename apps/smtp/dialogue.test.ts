@@ -2,18 +2,18 @@ import { connect } from 'node:net'
 import { createTransport } from 'nodemailer'
 import type { Address } from '#libs/domain/inbox/events.js'
 import { Dialogue } from '#test/smtp/dialogue.js'
-import { MailRoom } from '#test/smtp/mail-room.js'
+import { SmtpFixture } from '#test/smtp/smtp-fixture.js'
 
-let room: MailRoom
+let fixture: SmtpFixture
 let address: Address
 
 beforeAll(async () => {
-  room = await MailRoom.started({ smtpMaxRecipients: 100, maxMessageBytes: 100_000 })
-  ;({ address } = await room.createInbox())
+  fixture = await SmtpFixture.started({ smtpMaxRecipients: 100, maxMessageBytes: 100_000 })
+  ;({ address } = await fixture.createInbox())
 })
 
 afterEach(() => Dialogue.closeAll())
-afterAll(() => room.close())
+afterAll(() => fixture.close())
 
 /** `ADDRESS` is replaced by the address of an active inbox. */
 const TABLE: { name: string; steps: { send: string; expect: RegExp }[] }[] = [
@@ -105,7 +105,7 @@ const TABLE: { name: string; steps: { send: string; expect: RegExp }[] }[] = [
 
 describe('SMTP dialogue', () => {
   it.each(TABLE)('$name', async ({ steps }) => {
-    const client = await Dialogue.open(room.port)
+    const client = await Dialogue.open(fixture.port)
     expect(await client.reply()).toBe('220 mayfly.test ESMTP Mayfly')
     for (const { send, expect: pattern } of steps) {
       expect(await client.ask(send.replace('ADDRESS', address))).toMatch(pattern)
@@ -117,7 +117,7 @@ describe('SMTP dialogue', () => {
     const times: number[] = []
     for (let i = 0; i < 5; i += 1) {
       const startedAtMs = performance.now()
-      const client = await Dialogue.open(room.port)
+      const client = await Dialogue.open(fixture.port)
       await client.reply()
       times.push(performance.now() - startedAtMs)
       client.close()
@@ -127,7 +127,7 @@ describe('SMTP dialogue', () => {
   })
 
   it('accepts pipelined commands, and answers those after a mail once the mail is answered', async () => {
-    const client = await Dialogue.open(room.port)
+    const client = await Dialogue.open(fixture.port)
     await client.reply()
     const mail = `MAIL FROM:<a@x.test>\r\nRCPT TO:<${address}>\r\nDATA\r\nSubject: x\r\n\r\n.\r\n`
     client.send(`EHLO client.test\r\n${mail}${mail}QUIT\r\n`)
@@ -137,19 +137,19 @@ describe('SMTP dialogue', () => {
   })
 
   it('refuses a client that talks before the greeting', async () => {
-    const client = new Dialogue(connect(room.port, '127.0.0.1'))
+    const client = new Dialogue(connect(fixture.port, '127.0.0.1'))
     client.send('EHLO early.test\r\n')
     expect(await client.rest()).toMatch(/^421 /)
   })
 
   it('ends a session after too many errors, or a command line that is too long', async () => {
-    const errors = await Dialogue.open(room.port)
+    const errors = await Dialogue.open(fixture.port)
     await errors.reply()
     errors.send('NONSENSE\r\n'.repeat(1_000))
     expect((await errors.rest()).match(/^\d{3}/gm)).toEqual([...Array<string>(19).fill('500'), '421'])
 
     const before = process.memoryUsage().rss
-    const long = await Dialogue.open(room.port)
+    const long = await Dialogue.open(fixture.port)
     await long.reply()
     long.send('x'.repeat(1 << 20))
     expect(await long.rest()).toMatch(/^500 5\.5\.2 the command line is too long/)
@@ -158,30 +158,30 @@ describe('SMTP dialogue', () => {
 
   it('accepts at most ten tags of one inbox, with a record for each', async () => {
     const [local = '', domain = ''] = address.split('@')
-    const before = (await room.received()).length
-    const client = await Dialogue.open(room.port)
+    const before = (await fixture.received()).length
+    const client = await Dialogue.open(fixture.port)
     const tagged = Array.from({ length: 11 }, (_, n) => `${local}+${n}@${domain}`)
     expect(await client.address(...tagged)).toMatch(/^452 4\.5\.3 /)
     expect(await client.data('Subject: tags\r\n\r\n.\r\n')).toMatch(/^250 2\.0\.0( msg_[0-9a-z]{26}){10}$/)
-    expect(await room.received()).toHaveLength(before + 10)
+    expect(await fixture.received()).toHaveLength(before + 10)
     client.close()
   })
 
   it('accepts at most a hundred recipients, with a record for each', async () => {
-    const inboxes = await Promise.all(Array.from({ length: 101 }, () => room.createInbox()))
-    const before = (await room.received()).length
-    const client = await Dialogue.open(room.port)
+    const inboxes = await Promise.all(Array.from({ length: 101 }, () => fixture.createInbox()))
+    const before = (await fixture.received()).length
+    const client = await Dialogue.open(fixture.port)
     expect(await client.address(...inboxes.map((inbox) => inbox.address))).toMatch(/^452 4\.5\.3 /)
     const reply = await client.data('Subject: many\r\n\r\n.\r\n')
     expect(reply).toMatch(/^250 2\.0\.0( msg_[0-9a-z]{26}){16}$/)
     expect(reply.length + 2).toBeLessThanOrEqual(512)
-    expect(await room.received()).toHaveLength(before + 100)
+    expect(await fixture.received()).toHaveLength(before + 100)
     client.close()
   })
 
   it('appends a record for each recipient of a Bcc, and a single one for a repeated recipient', async () => {
-    const [to, bcc] = [await room.createInbox(), await room.createInbox()]
-    const mailer = createTransport({ host: '127.0.0.1', port: room.port, ignoreTLS: true })
+    const [to, bcc] = [await fixture.createInbox(), await fixture.createInbox()]
+    const mailer = createTransport({ host: '127.0.0.1', port: fixture.port, ignoreTLS: true })
     const tagged = bcc.address.replace(/^.*@/, (local) => `${local.toUpperCase().slice(0, -1)}+Tag@`)
     const { response } = await mailer.sendMail({
       from: 'sender@x.test',
@@ -192,7 +192,7 @@ describe('SMTP dialogue', () => {
     })
     mailer.close()
     expect(response).toMatch(/^250 2\.0\.0 msg_\w+ msg_\w+$/)
-    const mails = (await room.received()).filter(({ event }) => [to.id, bcc.id].includes(event.inboxId))
+    const mails = (await fixture.received()).filter(({ event }) => [to.id, bcc.id].includes(event.inboxId))
     expect(mails.map(({ envelope }) => envelope.rcptTo).sort()).toEqual([to.address, tagged].sort())
     for (const { envelope, event, raw } of mails) {
       expect(envelope).toMatchObject({ mailFrom: 'sender@x.test', remoteAddress: '127.0.0.1', tls: null })
@@ -202,15 +202,15 @@ describe('SMTP dialogue', () => {
   })
 
   it('writes one log line for a mail, with its ids and without its content', async () => {
-    room.logLines.length = 0
-    const client = await Dialogue.open(room.port)
+    fixture.logLines.length = 0
+    const client = await Dialogue.open(fixture.port)
     await client.address(address)
     const reply = await client.data('Subject: secret\r\n\r\nsecret\r\n.\r\n')
-    const lines = room.logLines.filter(({ msg }) => msg === 'mail accepted')
+    const lines = fixture.logLines.filter(({ msg }) => msg === 'mail accepted')
     expect(lines).toMatchObject([{ messageIds: [reply.split(' ')[2]], recipients: 1, bytes: 27 }])
-    expect(JSON.stringify(room.logLines)).not.toMatch(/secret/)
-    expect(JSON.stringify(room.logLines)).not.toContain(address.split('@')[0])
+    expect(JSON.stringify(fixture.logLines)).not.toMatch(/secret/)
+    expect(JSON.stringify(fixture.logLines)).not.toContain(address.split('@')[0])
     client.close()
-    await room.untilConnectionsAre(0)
+    await fixture.untilConnectionsAre(0)
   })
 })

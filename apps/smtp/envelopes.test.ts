@@ -1,19 +1,19 @@
 import type { Address } from '#libs/domain/inbox/events.js'
 import { Dialogue } from '#test/smtp/dialogue.js'
-import { MailRoom } from '#test/smtp/mail-room.js'
+import { SmtpFixture } from '#test/smtp/smtp-fixture.js'
 
-let room: MailRoom
+let fixture: SmtpFixture
 let address: Address
 let [local, domain] = ['', '']
 
 beforeAll(async () => {
-  room = await MailRoom.started({ smtpMaxErrors: 1_000 })
-  ;({ address } = await room.createInbox())
+  fixture = await SmtpFixture.started({ smtpMaxErrors: 1_000 })
+  ;({ address } = await fixture.createInbox())
   ;[local = '', domain = ''] = address.split('@')
 })
 
 afterEach(() => Dialogue.closeAll())
-afterAll(() => room.close())
+afterAll(() => fixture.close())
 
 /** Encodes text as UTF-8, to be sent as bytes. */
 function utf8(text: string): string {
@@ -91,26 +91,26 @@ const RECIPIENTS = [
 
 describe('the envelope', () => {
   it.each(SENDERS)('MAIL FROM:$path', async ({ path, expect: pattern }) => {
-    const client = await Dialogue.greeted(room.port)
+    const client = await Dialogue.greeted(fixture.port)
     expect(await client.ask(`MAIL FROM:${path}`)).toMatch(pattern)
   })
 
   it.each(RECIPIENTS)('RCPT TO:$path', async ({ path, expect: pattern }) => {
-    const client = await Dialogue.open(room.port)
+    const client = await Dialogue.open(fixture.port)
     await client.address()
     const recipient = path.replaceAll('LOCAL', local).replaceAll('DOMAIN', domain)
     expect(await client.ask(`RCPT TO:${recipient}`)).toMatch(pattern)
   })
 
   it('keeps addresses as they were sent, and one recipient for one mailbox', async () => {
-    const inbox = await room.createInbox()
+    const inbox = await fixture.createInbox()
     const [name = ''] = inbox.address.split('@')
-    const client = await Dialogue.greeted(room.port)
+    const client = await Dialogue.greeted(fixture.port)
     await client.ask(utf8('MAIL FROM:<@relay.test:"Grüße"@BÜCHER.test> SMTPUTF8'))
     await client.ask(`RCPT TO:<${inbox.address}>`)
     await client.ask(`RCPT TO:<@relay.test:"${name.toUpperCase()}"@MAYFLY.test>`)
     expect(await client.data('Subject: x\r\n\r\n.\r\n')).toMatch(/^250 2\.0\.0 msg_[0-9a-z]{26}$/)
-    const [mail] = (await room.received()).filter(({ event }) => event.inboxId === inbox.id)
+    const [mail] = (await fixture.received()).filter(({ event }) => event.inboxId === inbox.id)
     expect(mail?.envelope).toMatchObject({
       mailFrom: '"Grüße"@BÜCHER.test',
       rcptTo: `"${name.toUpperCase()}"@MAYFLY.test`,
@@ -143,12 +143,12 @@ const LINES = [
 
 describe('a command line with', () => {
   it.each(LINES)('$name', async ({ line, expect: pattern }) => {
-    const client = await Dialogue.greeted(room.port)
+    const client = await Dialogue.greeted(fixture.port)
     expect(await client.ask(line)).toMatch(pattern)
   })
 
   it('a bare LF at its end is refused, and later lines are read', async () => {
-    const client = await Dialogue.open(room.port)
+    const client = await Dialogue.open(fixture.port)
     await client.reply()
     client.send('EHLO client.test\nNOOP\r\n')
     expect(await client.reply()).toMatch(/^500 5\.5\.2 .*CRLF/)
@@ -156,7 +156,7 @@ describe('a command line with', () => {
   })
 
   it('too many octets ends the session, even if it comes in pieces after a mail', async () => {
-    const client = await Dialogue.open(room.port)
+    const client = await Dialogue.open(fixture.port)
     await client.address(address)
     const line = Buffer.from(`NOOP ${'x'.repeat(2_044)}\r\n`)
     // The pieces are buffered until the mail has been answered.
@@ -167,8 +167,8 @@ describe('a command line with', () => {
   })
 
   it('no line end is ignored when the connection ends', async () => {
-    const inbox = await room.createInbox()
-    const client = await Dialogue.open(room.port)
+    const inbox = await fixture.createInbox()
+    const client = await Dialogue.open(fixture.port)
     await client.address()
     client.socket.end(`RCPT TO:<${inbox.address}>`)
     expect(await client.rest()).toBe('')
@@ -177,12 +177,12 @@ describe('a command line with', () => {
 
 describe('BDAT', () => {
   it('is refused and ends the session, so that its bytes are not read as commands', async () => {
-    const client = await Dialogue.open(room.port)
+    const client = await Dialogue.open(fixture.port)
     await client.address(address)
-    const before = (await room.received()).length
+    const before = (await fixture.received()).length
     const smuggled = `MAIL FROM:<evil@x.test>\r\nRCPT TO:<${address}>\r\nDATA\r\nx\r\n.\r\n`
     client.send(`BDAT ${smuggled.length} LAST\r\n${smuggled}`)
     expect(await client.rest()).toMatch(/^502 5\.5\.1 [^\r\n]*\r\n$/)
-    expect(await room.received()).toHaveLength(before)
+    expect(await fixture.received()).toHaveLength(before)
   })
 })

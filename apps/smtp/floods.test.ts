@@ -1,11 +1,11 @@
 import { until } from '#test/harness/until.js'
 import { Dialogue } from '#test/smtp/dialogue.js'
-import { MailRoom } from '#test/smtp/mail-room.js'
+import { SmtpFixture } from '#test/smtp/smtp-fixture.js'
 
-let room: MailRoom
+let fixture: SmtpFixture
 const NOBODY = '00000000000000000000@mayfly.test'
 
-afterEach(() => MailRoom.closeAll())
+afterEach(() => SmtpFixture.closeAll())
 
 function codesOf(text: string): string[] {
   return text.match(/^\d{3}(?= )/gm) ?? []
@@ -21,8 +21,8 @@ describe('commands without a mail', () => {
     { name: 'MAIL and RSET', lines: 'MAIL FROM:<>\r\nRSET\r\n' },
   ]
   it.each(FLOODS)('$name are bounded', async ({ lines }) => {
-    room = await MailRoom.started({ smtpMaxIdleCommands: 50 })
-    const client = await Dialogue.greeted(room.port)
+    fixture = await SmtpFixture.started({ smtpMaxIdleCommands: 50 })
+    const client = await Dialogue.greeted(fixture.port)
     client.send(lines.repeat(1_000))
     const codes = codesOf(await client.rest())
     // EHLO was one of them.
@@ -32,9 +32,9 @@ describe('commands without a mail', () => {
   })
 
   it('are counted from zero after a mail', async () => {
-    room = await MailRoom.started({ smtpMaxIdleCommands: 10 })
-    const { address } = await room.createInbox()
-    const client = await Dialogue.greeted(room.port)
+    fixture = await SmtpFixture.started({ smtpMaxIdleCommands: 10 })
+    const { address } = await fixture.createInbox()
+    const client = await Dialogue.greeted(fixture.port)
     for (let mail = 0; mail < 3; mail += 1) {
       for (let n = 0; n < 8; n += 1) expect(await client.ask('NOOP')).toMatch(/^250 /)
       await client.ask('MAIL FROM:<>')
@@ -44,9 +44,9 @@ describe('commands without a mail', () => {
   })
 
   it('are bounded if one recipient is repeated', async () => {
-    room = await MailRoom.started({ smtpMaxIdleCommands: 50 })
-    const { address } = await room.createInbox()
-    const client = await Dialogue.greeted(room.port)
+    fixture = await SmtpFixture.started({ smtpMaxIdleCommands: 50 })
+    const { address } = await fixture.createInbox()
+    const client = await Dialogue.greeted(fixture.port)
     client.send(`MAIL FROM:<>\r\n${`RCPT TO:<${address}>\r\n`.repeat(1_000)}`)
     const codes = codesOf(await client.rest())
     expect(codes.length).toBeLessThanOrEqual(51)
@@ -54,9 +54,9 @@ describe('commands without a mail', () => {
   })
 
   it('are bounded if a mail has too many recipients', async () => {
-    room = await MailRoom.started({ smtpMaxRecipients: 2 })
-    const inboxes = await Promise.all(Array.from({ length: 3 }, () => room.createInbox()))
-    const client = await Dialogue.greeted(room.port)
+    fixture = await SmtpFixture.started({ smtpMaxRecipients: 2 })
+    const inboxes = await Promise.all(Array.from({ length: 3 }, () => fixture.createInbox()))
+    const client = await Dialogue.greeted(fixture.port)
     const recipients = inboxes.map(({ address }) => `RCPT TO:<${address}>\r\n`).join('')
     client.send(`MAIL FROM:<>\r\n${recipients}${`RCPT TO:<${inboxes[2]?.address}>\r\n`.repeat(3_000)}`)
     const codes = codesOf(await client.rest())
@@ -66,35 +66,35 @@ describe('commands without a mail', () => {
   })
 
   it('do not affect other sessions', async () => {
-    room = await MailRoom.started()
-    const { address } = await room.createInbox()
-    const flooding = await Promise.all(Array.from({ length: 20 }, () => Dialogue.greeted(room.port)))
+    fixture = await SmtpFixture.started()
+    const { address } = await fixture.createInbox()
+    const flooding = await Promise.all(Array.from({ length: 20 }, () => Dialogue.greeted(fixture.port)))
     for (const client of flooding) client.send('NOOP\r\n'.repeat(100_000))
-    const client = await Dialogue.open(room.port)
+    const client = await Dialogue.open(fixture.port)
     await client.address(address)
     expect(await client.data('Subject: x\r\n\r\n.\r\n')).toMatch(/^250 /)
     for (const one of flooding) expect(codesOf(await one.rest()).at(-1)).toBe('421')
   })
 
   it('do not fill the log', async () => {
-    room = await MailRoom.started({ smtpMaxErrors: 100_000, smtpMaxIdleCommands: 100_000 })
-    const client = await Dialogue.greeted(room.port)
+    fixture = await SmtpFixture.started({ smtpMaxErrors: 100_000, smtpMaxIdleCommands: 100_000 })
+    const client = await Dialogue.greeted(fixture.port)
     const startedAtMs = performance.now()
     client.send('NONSENSE\r\n'.repeat(1_900))
     client.send('QUIT\r\n')
     expect(codesOf(await client.rest())).toHaveLength(1_901)
     const seconds = Math.ceil((performance.now() - startedAtMs) / 1_000)
-    const lines = room.logLines.filter(({ msg }) => msg === 'refused')
+    const lines = fixture.logLines.filter(({ msg }) => msg === 'refused')
     expect(lines.length).toBeLessThanOrEqual(100 * (seconds + 1))
-    expect(await room.metric('mayfly_mails_refused_total')).toBe(1_900)
+    expect(await fixture.metric('mayfly_mails_refused_total')).toBe(1_900)
   })
 })
 
 describe('guessed recipients', () => {
   it('are answered with growing delays, then the session is closed; other sessions are not delayed', async () => {
-    room = await MailRoom.started({ smtpMaxUnknownRecipients: 20, smtpUnknownRecipientDelayMs: 200 })
-    const { address } = await room.createInbox()
-    const client = await Dialogue.greeted(room.port)
+    fixture = await SmtpFixture.started({ smtpMaxUnknownRecipients: 20, smtpUnknownRecipientDelayMs: 200 })
+    const { address } = await fixture.createInbox()
+    const client = await Dialogue.greeted(fixture.port)
     await client.ask('MAIL FROM:<>')
     const times: number[] = []
     for (let n = 0; n < 12; n += 1) {
@@ -105,17 +105,20 @@ describe('guessed recipients', () => {
     expect(Math.min(...times.slice(0, 2))).toBeLessThan(200)
     expect(Math.min(...times.slice(-2))).toBeGreaterThanOrEqual(190)
     client.send(`RCPT TO:<${NOBODY}>\r\n`.repeat(20))
-    const other = await Dialogue.open(room.port)
+    const other = await Dialogue.open(fixture.port)
     expect(await other.address(address)).toMatch(/^250 /)
     expect(await other.data('Subject: x\r\n\r\n.\r\n')).toMatch(/^250 /)
     expect(codesOf(await client.rest())).toEqual([...Array<string>(8).fill('550'), '421'])
   })
 
   it('are offset by recipients that exist', async () => {
-    room = await MailRoom.started({ smtpMaxUnknownRecipients: 10, smtpMaxUnknownRecipientsPerAddress: 10 })
-    const client = await Dialogue.greeted(room.port)
+    fixture = await SmtpFixture.started({
+      smtpMaxUnknownRecipients: 10,
+      smtpMaxUnknownRecipientsPerAddress: 10,
+    })
+    const client = await Dialogue.greeted(fixture.port)
     for (let mail = 0; mail < 10; mail += 1) {
-      const inboxes = await Promise.all(Array.from({ length: 3 }, () => room.createInbox()))
+      const inboxes = await Promise.all(Array.from({ length: 3 }, () => fixture.createInbox()))
       await client.ask('MAIL FROM:<>')
       for (const { address } of inboxes) {
         expect(await client.ask(`RCPT TO:<${address}>`)).toMatch(/^250 /)
@@ -126,22 +129,22 @@ describe('guessed recipients', () => {
   })
 
   it('do not include inboxes that have ended', async () => {
-    room = await MailRoom.started({ smtpMaxUnknownRecipients: 10, smtpUnknownRecipientDelayMs: 60_000 })
-    const { address } = await room.createInbox()
-    room.advance(2 * 3_600_000)
-    const client = await Dialogue.greeted(room.port)
+    fixture = await SmtpFixture.started({ smtpMaxUnknownRecipients: 10, smtpUnknownRecipientDelayMs: 60_000 })
+    const { address } = await fixture.createInbox()
+    fixture.advance(2 * 3_600_000)
+    const client = await Dialogue.greeted(fixture.port)
     await client.ask('MAIL FROM:<>')
     for (let n = 0; n < 50; n += 1) expect(await client.ask(`RCPT TO:<${address}>`)).toMatch(/^550 5\.1\.1 /)
   })
 
   it('also count for the remote address, over all its sessions', async () => {
-    room = await MailRoom.started({
+    fixture = await SmtpFixture.started({
       smtpMaxUnknownRecipients: 10,
       smtpMaxUnknownRecipientsPerAddress: 15,
       smtpUnknownRecipientDelayMs: 0,
     })
     const allowance = async (from?: string) => {
-      const client = await Dialogue.greeted(room.port, from)
+      const client = await Dialogue.greeted(fixture.port, from)
       client.send(`MAIL FROM:<>\r\n${`RCPT TO:<${NOBODY}>\r\n`.repeat(20)}`)
       const codes = codesOf(await client.rest())
       expect(codes.at(-1)).toBe('421')
@@ -156,21 +159,23 @@ describe('guessed recipients', () => {
 
 describe('one remote address', () => {
   it('may open a bounded number of connections in a minute', async () => {
-    room = await MailRoom.started({ smtpMaxConnectionsPerMinute: 3 })
-    for (let n = 0; n < 3; n += 1) (await Dialogue.greeted(room.port)).close()
-    expect(await (await Dialogue.open(room.port)).rest()).toMatch(/^421 4\.7\.0 too many connections within/)
-    expect(await (await Dialogue.greeted(room.port, '127.0.0.2')).ask('NOOP')).toMatch(/^250 /)
+    fixture = await SmtpFixture.started({ smtpMaxConnectionsPerMinute: 3 })
+    for (let n = 0; n < 3; n += 1) (await Dialogue.greeted(fixture.port)).close()
+    expect(await (await Dialogue.open(fixture.port)).rest()).toMatch(
+      /^421 4\.7\.0 too many connections within/,
+    )
+    expect(await (await Dialogue.greeted(fixture.port, '127.0.0.2')).ask('NOOP')).toMatch(/^250 /)
   })
 
   it('may use a part of the memory for mail', async () => {
-    room = await MailRoom.started({
+    fixture = await SmtpFixture.started({
       maxMessageBytes: 50_000,
       smtpMemoryBytes: 200_000,
       smtpMemoryPercentPerAddress: 50,
     })
-    const { address } = await room.createInbox()
+    const { address } = await fixture.createInbox()
     const begin = async (from: string) => {
-      const client = await Dialogue.greeted(room.port, from)
+      const client = await Dialogue.greeted(fixture.port, from)
       await client.ask('MAIL FROM:<> SIZE=40000')
       await client.ask(`RCPT TO:<${address}>`)
       return { client, reply: await client.ask('DATA') }
@@ -178,7 +183,7 @@ describe('one remote address', () => {
     const first = await begin('127.0.0.1')
     expect(first.reply).toMatch(/^354 /)
     expect((await begin('127.0.0.1')).reply).toMatch(/^354 /)
-    const third = await Dialogue.greeted(room.port, '127.0.0.1')
+    const third = await Dialogue.greeted(fixture.port, '127.0.0.1')
     expect(await third.ask('MAIL FROM:<> SIZE=40000')).toMatch(/^451 4\.3\.1 /)
     expect((await begin('127.0.0.2')).reply).toMatch(/^354 /)
     first.client.close()
@@ -188,14 +193,14 @@ describe('one remote address', () => {
   })
 
   it('loses incomplete mails to other addresses when memory is full', async () => {
-    room = await MailRoom.started({
+    fixture = await SmtpFixture.started({
       maxMessageBytes: 50_000,
       smtpMemoryBytes: 200_000,
       smtpMemoryPercentPerAddress: 100,
     })
-    const { address } = await room.createInbox()
+    const { address } = await fixture.createInbox()
     const begin = async (from: string) => {
-      const client = await Dialogue.greeted(room.port, from)
+      const client = await Dialogue.greeted(fixture.port, from)
       await client.ask('MAIL FROM:<> SIZE=45000')
       await client.ask(`RCPT TO:<${address}>`)
       expect(await client.ask('DATA')).toMatch(/^354 /)
@@ -217,9 +222,9 @@ describe('one remote address', () => {
   })
 
   it('may not send an endless mail', async () => {
-    room = await MailRoom.started({ maxMessageBytes: 50_000 })
-    const { address } = await room.createInbox()
-    const client = await Dialogue.open(room.port)
+    fixture = await SmtpFixture.started({ maxMessageBytes: 50_000 })
+    const { address } = await fixture.createInbox()
+    const client = await Dialogue.open(fixture.port)
     await client.address(address)
     expect(await client.ask('DATA')).toMatch(/^354 /)
     for (let sent = 0; sent < 64 && !client.socket.destroyed; sent += 1) client.send('x'.repeat(64 << 10))
@@ -229,20 +234,20 @@ describe('one remote address', () => {
 
 describe('many connections', () => {
   it('of one address are closed for connections of others', async () => {
-    room = await MailRoom.started({ smtpMaxConnections: 4, smtpMaxConnectionsPerAddress: 4 })
-    const { address } = await room.createInbox()
+    fixture = await SmtpFixture.started({ smtpMaxConnections: 4, smtpMaxConnectionsPerAddress: 4 })
+    const { address } = await fixture.createInbox()
     const first: Dialogue[] = []
-    for (let n = 0; n < 4; n += 1) first.push(await Dialogue.greeted(room.port))
+    for (let n = 0; n < 4; n += 1) first.push(await Dialogue.greeted(fixture.port))
     // One of them is sending a mail.
     await first[0]?.ask('MAIL FROM:<>')
     await first[0]?.ask(`RCPT TO:<${address}>`)
     await first[0]?.ask('DATA')
     for (const closed of first.slice(0, 2)) {
-      const other = await Dialogue.open(room.port, '127.0.0.2')
+      const other = await Dialogue.open(fixture.port, '127.0.0.2')
       expect(await other.address(address)).toMatch(/^250 /)
       expect(await closed.rest()).toMatch(/^421 4\.7\.0 /)
     }
-    const beyond = await Dialogue.open(room.port, '127.0.0.2')
+    const beyond = await Dialogue.open(fixture.port, '127.0.0.2')
     expect(await beyond.rest()).toMatch(/^421 4\.7\.0 /)
     for (const kept of first.slice(2)) expect(await kept.ask('NOOP')).toMatch(/^250 /)
   })
@@ -251,18 +256,18 @@ describe('many connections', () => {
   const KEPT = 400
 
   it('are served up to the limit and refused beyond it; memory is freed', async () => {
-    room = await MailRoom.started({ smtpMaxConnections: KEPT, smtpMaxConnectionsPerAddress: KEPT })
-    const { address } = await room.createInbox()
-    const first = await Dialogue.greeted(room.port)
+    fixture = await SmtpFixture.started({ smtpMaxConnections: KEPT, smtpMaxConnectionsPerAddress: KEPT })
+    const { address } = await fixture.createInbox()
+    const first = await Dialogue.greeted(fixture.port)
     const before = process.memoryUsage().rss
     const clients: Dialogue[] = []
     for (let n = 1; n < KEPT; n += 50) {
       const count = Math.min(50, KEPT - n)
-      clients.push(...(await Promise.all(Array.from({ length: count }, () => Dialogue.open(room.port)))))
+      clients.push(...(await Promise.all(Array.from({ length: count }, () => Dialogue.open(fixture.port)))))
     }
     for (const client of clients) expect(await client.reply()).toMatch(/^220 /)
     for (let n = KEPT; n < OPENED; n += 20) {
-      const more = await Promise.all(Array.from({ length: 20 }, () => Dialogue.open(room.port)))
+      const more = await Promise.all(Array.from({ length: 20 }, () => Dialogue.open(fixture.port)))
       for (const client of more) expect(await client.rest()).toMatch(/^(421 4\.7\.0 .*\r\n)?$/)
       for (const client of more) client.close()
     }
@@ -271,6 +276,6 @@ describe('many connections', () => {
     expect(await first.ask(`RCPT TO:<${address}>`)).toMatch(/^250 /)
     expect(await first.data('Subject: x\r\n\r\n.\r\n')).toMatch(/^250 /)
     for (const client of clients) client.close()
-    await room.untilConnectionsAre(1)
+    await fixture.untilConnectionsAre(1)
   })
 })

@@ -1,17 +1,17 @@
 import { Dialogue } from '#test/smtp/dialogue.js'
-import { MailRoom } from '#test/smtp/mail-room.js'
+import { SmtpFixture } from '#test/smtp/smtp-fixture.js'
 
-let room: MailRoom
+let fixture: SmtpFixture
 
 /** 127.0.0.1 is a load balancer, 127.0.0.2 is not. */
-async function open(...[settings]: Parameters<typeof MailRoom.open>): Promise<void> {
-  room = await MailRoom.started({ smtpProxyFrom: ['127.0.0.1'], ...settings })
+async function open(...[settings]: Parameters<typeof SmtpFixture.open>): Promise<void> {
+  fixture = await SmtpFixture.started({ smtpProxyFrom: ['127.0.0.1'], ...settings })
 }
 
-afterEach(() => MailRoom.closeAll())
+afterEach(() => SmtpFixture.closeAll())
 
 async function openWith(header: string | Buffer): Promise<Dialogue> {
-  const client = await Dialogue.open(room.port)
+  const client = await Dialogue.open(fixture.port)
   client.send(header)
   return client
 }
@@ -28,7 +28,7 @@ const LOCAL = Buffer.from(`${V2_HEAD}\x20\x00\x00\x00`, 'latin1')
 describe('a connection through a load balancer', () => {
   it('has the remote address of its header in the envelope, the log and the limits', async () => {
     await open({ smtpMaxConnectionsPerAddress: 2 })
-    const { address } = await room.createInbox()
+    const { address } = await fixture.createInbox()
     const clients = [await openWith(v1('192.0.2.1')), await openWith(v1('192.0.2.1'))]
     const [client] = clients
     for (const one of clients) expect(await one.reply()).toMatch(/^220 /)
@@ -38,11 +38,11 @@ describe('a connection through a load balancer', () => {
     expect(await ipv6.data('Subject: x\r\n\r\n.\r\n')).toMatch(/^250 /)
     for (const line of ['EHLO a.test', 'MAIL FROM:<>', `RCPT TO:<${address}>`]) await client?.ask(line)
     expect(await client?.data('Subject: x\r\n\r\n.\r\n')).toMatch(/^250 /)
-    const addresses = (await room.received()).map(({ envelope }) => envelope.remoteAddress)
+    const addresses = (await fixture.received()).map(({ envelope }) => envelope.remoteAddress)
     expect(addresses).toEqual(['2001:db8::1', '192.0.2.1'])
-    const accepted = room.logLines.filter(({ msg }) => msg === 'mail accepted')
+    const accepted = fixture.logLines.filter(({ msg }) => msg === 'mail accepted')
     expect(accepted.map(({ remoteAddress }) => remoteAddress)).toEqual(addresses)
-    const [refused] = room.logLines.filter(({ msg }) => msg === 'refused')
+    const [refused] = fixture.logLines.filter(({ msg }) => msg === 'refused')
     expect(refused).toMatchObject({ remoteAddress: '192.0.2.1', reason: 'too-many-connections' })
   })
 
@@ -57,7 +57,7 @@ describe('a connection through a load balancer', () => {
 
   it('must start with the header, in pieces of any size', async () => {
     await open()
-    const slow = await Dialogue.open(room.port)
+    const slow = await Dialogue.open(fixture.port)
     await slow.sendInPieces(Array.from(V2, (byte) => Buffer.of(byte)))
     expect(await slow.reply()).toMatch(/^220 /)
     for (const bytes of [
@@ -69,12 +69,12 @@ describe('a connection through a load balancer', () => {
       const client = await openWith(bytes.padEnd(20, '\0'))
       expect(await client.rest()).toBe('')
     }
-    expect(room.logLines).toContainEqual(expect.objectContaining({ reason: 'malformed-proxy-header' }))
+    expect(fixture.logLines).toContainEqual(expect.objectContaining({ reason: 'malformed-proxy-header' }))
   })
 
   it('is closed if the header is missing or incomplete, or the client talks before the greeting', async () => {
     await open({ smtpHandshakeTimeoutMs: 400 })
-    const silent = await Dialogue.open(room.port)
+    const silent = await Dialogue.open(fixture.port)
     const partial = await openWith('PROXY TCP4 ')
     const ended = await openWith('PROXY')
     ended.socket.end()
@@ -87,15 +87,15 @@ describe('a connection through a load balancer', () => {
 
   it('counts while it waits for its header, and does not delay the drain', async () => {
     await open({ smtpMaxConnections: 1 })
-    const silent = await Dialogue.open(room.port)
-    expect(await (await Dialogue.open(room.port, '127.0.0.2')).rest()).toMatch(/^421 4\.7\.0 /)
-    await room.drain()
+    const silent = await Dialogue.open(fixture.port)
+    expect(await (await Dialogue.open(fixture.port, '127.0.0.2')).rest()).toMatch(/^421 4\.7\.0 /)
+    await fixture.drain()
     expect(await silent.rest()).toBe('')
   }, 10_000)
 
   it('may send the header only from a configured load balancer', async () => {
     await open()
-    const client = await Dialogue.open(room.port, '127.0.0.2')
+    const client = await Dialogue.open(fixture.port, '127.0.0.2')
     expect(await client.reply()).toMatch(/^220 /)
     expect(await client.ask('PROXY TCP4 192.0.2.1 192.0.2.2 1 2')).toMatch(/^500 /)
   })

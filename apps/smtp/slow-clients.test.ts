@@ -2,14 +2,14 @@ import { once } from 'node:events'
 import { setTimeout } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
 import { Dialogue } from '#test/smtp/dialogue.js'
-import { MailRoom } from '#test/smtp/mail-room.js'
+import { SmtpFixture } from '#test/smtp/smtp-fixture.js'
 
-let room: MailRoom
+let fixture: SmtpFixture
 const dripping: NodeJS.Timeout[] = []
 
 afterEach(async () => {
   for (const timer of dripping.splice(0)) clearInterval(timer)
-  await MailRoom.closeAll()
+  await SmtpFixture.closeAll()
 })
 
 function drip(client: Dialogue, bytes: string): void {
@@ -27,10 +27,10 @@ const STATES = [
 
 describe('a slow client', () => {
   it('is disconnected with 421 after the command timeout, in any state', async () => {
-    room = await MailRoom.started({ smtpCommandTimeoutMs: 1_000 })
+    fixture = await SmtpFixture.started({ smtpCommandTimeoutMs: 1_000 })
     const clients = await Promise.all(
       STATES.map(async ({ lines, partial, bytes }) => {
-        const client = await Dialogue.open(room.port)
+        const client = await Dialogue.open(fixture.port)
         await client.reply()
         for (const line of lines) expect(await client.ask(line)).toMatch(/^250/)
         if (partial !== '') client.send(partial)
@@ -41,12 +41,12 @@ describe('a slow client', () => {
     const ends = await Promise.all(clients.map((client) => client.rest()))
     expect(ends).toEqual(STATES.map(() => expect.stringMatching(/(^|\n)421 [^\n]*\r\n$/) as string))
     for (const client of clients) client.close()
-    await room.untilConnectionsAre(0)
+    await fixture.untilConnectionsAre(0)
   })
 
   it('is disconnected after the session timeout if its commands deliver no mail', async () => {
-    room = await MailRoom.started({ smtpSessionTimeoutMs: 1_000 })
-    const client = await Dialogue.open(room.port)
+    fixture = await SmtpFixture.started({ smtpSessionTimeoutMs: 1_000 })
+    const client = await Dialogue.open(fixture.port)
     await client.reply()
     drip(client, 'NOOP\r\n')
     expect(await client.rest()).toMatch(/^(250 2\.0\.0 OK\r\n)+421 4\.4\.2 /)
@@ -54,9 +54,9 @@ describe('a slow client', () => {
 
   it('gets the full session timeout again after each mail', async () => {
     const smtpSessionTimeoutMs = 2_000
-    room = await MailRoom.started({ smtpSessionTimeoutMs })
-    const { address } = await room.createInbox()
-    const client = await Dialogue.open(room.port)
+    fixture = await SmtpFixture.started({ smtpSessionTimeoutMs })
+    const { address } = await fixture.createInbox()
+    const client = await Dialogue.open(fixture.port)
     await client.address(address)
     const startedAtMs = performance.now()
     while (performance.now() - startedAtMs < 2 * smtpSessionTimeoutMs) {
@@ -68,8 +68,8 @@ describe('a slow client', () => {
   })
 
   it('that does not read its replies is disconnected, and uses little memory', async () => {
-    room = await MailRoom.started({ smtpCommandTimeoutMs: 500, smtpMaxIdleCommands: 1_000_000 })
-    const client = await Dialogue.open(room.port)
+    fixture = await SmtpFixture.started({ smtpCommandTimeoutMs: 500, smtpMaxIdleCommands: 1_000_000 })
+    const client = await Dialogue.open(fixture.port)
     await client.reply()
     client.socket.pause()
     const before = process.memoryUsage().rss
@@ -79,7 +79,7 @@ describe('a slow client', () => {
       if (isBlocked) await Promise.race([once(client.socket, 'drain'), new Promise(setImmediate)])
     }
     expect(isBlocked).toBe(true)
-    await room.untilConnectionsAre(0)
+    await fixture.untilConnectionsAre(0)
     expect(process.memoryUsage().rss - before).toBeLessThan(64 << 20)
   })
 
@@ -88,11 +88,11 @@ describe('a slow client', () => {
     { what: 'repeated NOOP', bytes: 'NOOP\r\n' },
     { what: 'repeated MAIL and RSET', bytes: 'MAIL FROM:<>\r\nRSET\r\n' },
   ])('is disconnected sooner while few connection slots are left: $what', async ({ bytes }) => {
-    room = await MailRoom.started({ smtpMaxConnections: 5, smtpCrowdedTimeoutMs: 1_000 })
-    const { address } = await room.createInbox()
-    const delivering = await Dialogue.open(room.port)
+    fixture = await SmtpFixture.started({ smtpMaxConnections: 5, smtpCrowdedTimeoutMs: 1_000 })
+    const { address } = await fixture.createInbox()
+    const delivering = await Dialogue.open(fixture.port)
     await delivering.address(address)
-    const idle = await Promise.all(Array.from({ length: 4 }, () => Dialogue.greeted(room.port)))
+    const idle = await Promise.all(Array.from({ length: 4 }, () => Dialogue.greeted(fixture.port)))
     if (bytes !== '') for (const client of idle) drip(client, bytes)
     const ends = idle.map((client) => client.rest())
     const disconnected = new AbortController()
@@ -111,10 +111,10 @@ describe('a slow client', () => {
   })
 
   it('that does not complete its TLS handshake is disconnected, without affecting other sessions', async () => {
-    room = await MailRoom.started({ smtpTls: 'self-signed', smtpHandshakeTimeoutMs: 400 })
+    fixture = await SmtpFixture.started({ smtpTls: 'self-signed', smtpHandshakeTimeoutMs: 400 })
     const clients = await Promise.all(
       ['', '\x16\x03\x01'].map(async (hello) => {
-        const client = await Dialogue.open(room.port)
+        const client = await Dialogue.open(fixture.port)
         await client.reply()
         await client.ask('EHLO a.test')
         expect(await client.ask('STARTTLS')).toMatch(/^220 /)
@@ -124,18 +124,18 @@ describe('a slow client', () => {
     )
     const [idle] = clients
     if (idle !== undefined) drip(idle, '\x16')
-    const other = await Dialogue.open(room.port)
+    const other = await Dialogue.open(fixture.port)
     await other.reply()
     for (const client of clients) expect(await client.rest()).toBe('')
     for (const client of clients) client.close()
     expect(await other.ask('NOOP')).toMatch(/^250 /)
-    expect(room.logLines).toContainEqual(expect.objectContaining({ reason: 'handshake-failed' }))
+    expect(fixture.logLines).toContainEqual(expect.objectContaining({ reason: 'handshake-failed' }))
   })
 
   it('is also disconnected in a mail over TLS', async () => {
-    room = await MailRoom.started({ smtpTls: 'self-signed', smtpDataTimeoutMs: 1_000 })
-    const { address } = await room.createInbox()
-    const client = await Dialogue.open(room.port)
+    fixture = await SmtpFixture.started({ smtpTls: 'self-signed', smtpDataTimeoutMs: 1_000 })
+    const { address } = await fixture.createInbox()
+    const client = await Dialogue.open(fixture.port)
     await client.reply()
     await client.ask('EHLO a.test')
     await client.ask('STARTTLS')
@@ -147,7 +147,7 @@ describe('a slow client', () => {
     drip(secure, 'x')
     expect(await secure.rest()).toMatch(/^421 4\.4\.2 /)
     tls.destroy()
-    await room.untilConnectionsAre(0)
-    expect(await room.received()).toEqual([])
+    await fixture.untilConnectionsAre(0)
+    expect(await fixture.received()).toEqual([])
   })
 })

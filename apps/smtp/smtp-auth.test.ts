@@ -1,11 +1,11 @@
 import { Dialogue } from '#test/smtp/dialogue.js'
-import { MailRoom } from '#test/smtp/mail-room.js'
+import { SmtpFixture } from '#test/smtp/smtp-fixture.js'
 
-let room: MailRoom
+let fixture: SmtpFixture
 const MAIL = 'Subject: x\r\n\r\nbody\r\n.\r\n'
 const base64 = (text: string) => Buffer.from(text).toString('base64')
 
-afterEach(() => MailRoom.closeAll())
+afterEach(() => SmtpFixture.closeAll())
 
 describe('AUTH', () => {
   it.each([
@@ -16,9 +16,9 @@ describe('AUTH', () => {
     { name: 'an empty password', lines: ['AUTH LOGIN', base64('user'), ''] },
     { name: 'a response that reads like a command', lines: ['AUTH LOGIN', base64('user'), 'BDAT'] },
   ])('accepts any credentials on loopback: $name', async ({ lines }) => {
-    room = await MailRoom.started()
-    const { address } = await room.createInbox()
-    const client = await Dialogue.greeted(room.port)
+    fixture = await SmtpFixture.started()
+    const { address } = await fixture.createInbox()
+    const client = await Dialogue.greeted(fixture.port)
     const replies: string[] = []
     for (const line of lines) replies.push(await client.ask(line))
     expect(replies.at(-1)).toMatch(/^235 2\.7\.0 /)
@@ -34,8 +34,8 @@ describe('AUTH', () => {
     { name: 'missing credentials', lines: ['AUTH PLAIN', 'AA=='], expected: /^501 / },
     { name: 'another mechanism', lines: ['AUTH CRAM-MD5'], expected: /^504 / },
   ])('refuses $name and continues', async ({ lines, expected }) => {
-    room = await MailRoom.started()
-    const client = await Dialogue.greeted(room.port)
+    fixture = await SmtpFixture.started()
+    const client = await Dialogue.greeted(fixture.port)
     let last = ''
     for (const line of lines) last = await client.ask(line)
     expect(last).toMatch(expected)
@@ -43,8 +43,8 @@ describe('AUTH', () => {
   })
 
   it('allows the AUTH parameter of MAIL FROM, which is ignored', async () => {
-    room = await MailRoom.started()
-    const client = await Dialogue.greeted(room.port)
+    fixture = await SmtpFixture.started()
+    const client = await Dialogue.greeted(fixture.port)
     expect(await client.ask('MAIL FROM:<a@x.test> AUTH=<>')).toMatch(/^250 /)
     await client.ask('RSET')
     expect(await client.ask('MAIL FROM:<a@x.test> AUTH=b+40x.test')).toMatch(/^250 /)
@@ -53,15 +53,15 @@ describe('AUTH', () => {
   })
 
   it('never writes credentials to the log', async () => {
-    room = await MailRoom.started()
-    const client = await Dialogue.greeted(room.port)
+    fixture = await SmtpFixture.started()
+    const client = await Dialogue.greeted(fixture.port)
     await client.ask(`AUTH PLAIN ${base64('\0a-user-name\0a-password')}`)
-    const other = await Dialogue.greeted(room.port)
+    const other = await Dialogue.greeted(fixture.port)
     await other.ask('AUTH LOGIN')
     await other.ask(base64('a-user-name'))
     await other.ask(`${base64('a-password')} trailing`)
     await other.ask('AUTH PLAIN a-password')
-    const log = JSON.stringify(room.logLines)
+    const log = JSON.stringify(fixture.logLines)
     for (const text of ['a-user-name', 'a-password', '\0a-user-name\0a-password']) {
       expect(log).not.toContain(text)
       expect(log).not.toContain(base64(text).replace(/=+$/, ''))
@@ -72,8 +72,8 @@ describe('AUTH', () => {
     { name: 'off loopback by default', settings: { smtpHost: '0.0.0.0' } },
     { name: 'if it is set to off', settings: { smtpAuth: 'off' as const } },
   ])('is not offered $name', async ({ settings }) => {
-    room = await MailRoom.started(settings)
-    const client = await Dialogue.open(room.port)
+    fixture = await SmtpFixture.started(settings)
+    const client = await Dialogue.open(fixture.port)
     await client.reply()
     expect(await client.ask('EHLO client.test')).not.toContain('AUTH')
     expect(await client.ask('AUTH LOGIN')).toMatch(/^502 5\.5\.1 /)
@@ -81,22 +81,26 @@ describe('AUTH', () => {
   })
 
   it('with keys is offered without TLS on loopback only', async () => {
-    room = await MailRoom.started({ smtpAuth: 'key', smtpTls: 'self-signed', smtpProxyFrom: ['127.0.0.1'] })
-    const remote = await Dialogue.open(room.port)
+    fixture = await SmtpFixture.started({
+      smtpAuth: 'key',
+      smtpTls: 'self-signed',
+      smtpProxyFrom: ['127.0.0.1'],
+    })
+    const remote = await Dialogue.open(fixture.port)
     remote.send('PROXY TCP4 203.0.113.7 192.0.2.1 1234 25\r\n')
     await remote.reply()
     expect(await remote.ask('EHLO client.test')).not.toContain('AUTH')
     expect(await remote.ask(`AUTH PLAIN ${base64('\0u\0p')}`)).toMatch(/^538 5\.7\.11 /)
-    const local = await Dialogue.open(room.port)
+    const local = await Dialogue.open(fixture.port)
     local.send('PROXY TCP4 127.0.0.1 127.0.0.1 1234 25\r\n')
     await local.reply()
     expect(await local.ask('EHLO client.test')).toContain('AUTH PLAIN LOGIN')
   })
 
   it('with keys refuses invalid passwords, and ends the session after too many', async () => {
-    room = await MailRoom.started({ smtpAuth: 'key', smtpMaxErrors: 5 })
-    await room.trackAccounts()
-    const client = await Dialogue.greeted(room.port)
+    fixture = await SmtpFixture.started({ smtpAuth: 'key', smtpMaxErrors: 5 })
+    await fixture.trackAccounts()
+    const client = await Dialogue.greeted(fixture.port)
     const replies: string[] = []
     for (let i = 0; i < 5; i += 1) replies.push(await client.ask(`AUTH PLAIN ${base64(`\0u\0guess-${i}`)}`))
     expect(replies.slice(0, 4).every((reply) => /^535 5\.7\.8 /.test(reply))).toBe(true)
@@ -104,8 +108,8 @@ describe('AUTH', () => {
   })
 
   it('with keys answers with a temporary error while keys may be missing from the views', async () => {
-    room = await MailRoom.started({ smtpAuth: 'key' })
-    const client = await Dialogue.greeted(room.port)
+    fixture = await SmtpFixture.started({ smtpAuth: 'key' })
+    const client = await Dialogue.greeted(fixture.port)
     expect(await client.ask(`AUTH PLAIN ${base64('\0u\0p')}`)).toMatch(/^454 4\.7\.0 /)
   })
 })

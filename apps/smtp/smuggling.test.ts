@@ -2,20 +2,20 @@ import type { Address } from '#libs/domain/inbox/events.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { Dialogue } from '#test/smtp/dialogue.js'
 import type { ReceivedMail } from '#test/smtp/logged-mail.js'
-import { MailRoom } from '#test/smtp/mail-room.js'
+import { SmtpFixture } from '#test/smtp/smtp-fixture.js'
 
-let room: MailRoom
+let fixture: SmtpFixture
 let inbox: { id: InboxId; address: Address }
 
 beforeAll(async () => {
-  room = await MailRoom.started()
+  fixture = await SmtpFixture.started()
 })
 beforeEach(async () => {
-  inbox = await room.createInbox()
+  inbox = await fixture.createInbox()
 })
 
 afterEach(() => Dialogue.closeAll())
-afterAll(() => room.close())
+afterAll(() => fixture.close())
 
 /** Sequences that some servers accept as the end of a mail, or convert into it. */
 const ENDS = [
@@ -37,7 +37,7 @@ const ENDS = [
 ]
 
 async function received(): Promise<ReceivedMail[]> {
-  return (await room.received()).filter(({ event }) => event.inboxId === inbox.id)
+  return (await fixture.received()).filter(({ event }) => event.inboxId === inbox.id)
 }
 
 /** Ways to divide the bytes: not at all, into single bytes, and in two at each offset around the sequence. */
@@ -55,7 +55,7 @@ describe('smuggling', () => {
     const codes = new Set<string>()
     let runs = 0
     for (const pieces of cuts(wire, 'Subject: one\r\n\r\nbody'.length)) {
-      const client = await Dialogue.open(room.port)
+      const client = await Dialogue.open(fixture.port)
       await client.address(inbox.address)
       expect(await client.ask('DATA')).toMatch(/^354 /)
       await client.sendInPieces(pieces)
@@ -76,7 +76,7 @@ describe('smuggling', () => {
 
   it.each(ENDS)('a pipelined mail with %j is one mail or refused', async (end) => {
     const mail = `MAIL FROM:<a@x.test>\r\nRCPT TO:<${inbox.address}>\r\nDATA\r\n`
-    const client = await Dialogue.greeted(room.port)
+    const client = await Dialogue.greeted(fixture.port)
     client.send(Buffer.from(`${mail}body${end}${mail}x\r\n.\r\nQUIT\r\n`, 'latin1'))
     const codes = ((await client.rest()).match(/^\d{3}/gm) ?? []).map(Number)
     const isAccepted = codes[3] === 250
@@ -87,7 +87,7 @@ describe('smuggling', () => {
   it.each(['\r\r\n.\r\n', '\n\r\n.\r\n'])(
     '%j ends a mail, which is refused for its bare CR or LF',
     async (end) => {
-      const client = await Dialogue.open(room.port)
+      const client = await Dialogue.open(fixture.port)
       await client.address(inbox.address)
       expect(await client.data(`body${end}NOOP\r\n`)).toMatch(/^554 5\.6\.0 /)
       expect(await client.reply()).toBe('250 2.0.0 OK')
@@ -96,7 +96,7 @@ describe('smuggling', () => {
   )
 
   it('commands that end in a bare LF are refused one by one', async () => {
-    const client = await Dialogue.greeted(room.port)
+    const client = await Dialogue.greeted(fixture.port)
     client.send(`MAIL FROM:<a@x.test>\nRCPT TO:<${inbox.address}>\nDATA\nx\n.\nQUIT\r\n`)
     const codes = (await client.rest()).match(/^\d{3}/gm)
     expect(codes).toEqual([...Array<string>(5).fill('500'), '221'])

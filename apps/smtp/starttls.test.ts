@@ -1,13 +1,13 @@
 import { once } from 'node:events'
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls'
 import { Dialogue } from '#test/smtp/dialogue.js'
-import { MailRoom } from '#test/smtp/mail-room.js'
+import { SmtpFixture } from '#test/smtp/smtp-fixture.js'
 
-let room: MailRoom
+let fixture: SmtpFixture
 const TLS = { smtpTls: 'self-signed' } as const
 const MAIL = 'Subject: x\r\n\r\nbody\r\n.\r\n'
 
-afterEach(() => MailRoom.closeAll())
+afterEach(() => SmtpFixture.closeAll())
 
 async function upgraded(
   client: Dialogue,
@@ -21,9 +21,9 @@ async function upgraded(
 
 describe('STARTTLS', () => {
   it('is recorded in the envelope', async () => {
-    room = await MailRoom.started(TLS)
-    const { address } = await room.createInbox()
-    const client = await Dialogue.greeted(room.port)
+    fixture = await SmtpFixture.started(TLS)
+    const { address } = await fixture.createInbox()
+    const client = await Dialogue.greeted(fixture.port)
     expect(await client.ask('STARTTLS')).toMatch(/^220 /)
     const { tls, dialogue } = await upgraded(client)
     expect(await dialogue.ask('MAIL FROM:<a@x.test>')).toMatch(/^503/)
@@ -31,7 +31,7 @@ describe('STARTTLS', () => {
     await dialogue.ask('MAIL FROM:<a@x.test>')
     await dialogue.ask(`RCPT TO:<${address}>`)
     expect(await dialogue.data(MAIL)).toMatch(/^250 /)
-    const [mail] = await room.received()
+    const [mail] = await fixture.received()
     expect(mail?.envelope).toEqual({
       mailFrom: 'a@x.test',
       rcptTo: address,
@@ -43,9 +43,9 @@ describe('STARTTLS', () => {
   })
 
   it('discards an earlier AUTH, and offers AUTH again', async () => {
-    room = await MailRoom.started(TLS)
+    fixture = await SmtpFixture.started(TLS)
     const auth = `AUTH PLAIN ${Buffer.from('\0user\0secret').toString('base64')}`
-    const client = await Dialogue.greeted(room.port)
+    const client = await Dialogue.greeted(fixture.port)
     expect(await client.ask(auth)).toMatch(/^235 /)
     expect(await client.ask('STARTTLS')).toMatch(/^220 /)
     const { tls, dialogue } = await upgraded(client)
@@ -55,9 +55,9 @@ describe('STARTTLS', () => {
   })
 
   it('discards plaintext commands that were pipelined after it', async () => {
-    room = await MailRoom.started(TLS)
-    const { address } = await room.createInbox()
-    const client = await Dialogue.greeted(room.port)
+    fixture = await SmtpFixture.started(TLS)
+    const { address } = await fixture.createInbox()
+    const client = await Dialogue.greeted(fixture.port)
     const injected = `EHLO evil.test\r\nMAIL FROM:<evil@x.test>\r\nRCPT TO:<${address}>\r\n`
     expect(await client.ask(`STARTTLS\r\n${injected}NOOP`)).toMatch(/^220 /)
     const { tls, dialogue } = await upgraded(client)
@@ -69,9 +69,9 @@ describe('STARTTLS', () => {
   })
 
   it('discards the envelope, and can be sent once', async () => {
-    room = await MailRoom.started(TLS)
-    const { address } = await room.createInbox()
-    const client = await Dialogue.greeted(room.port)
+    fixture = await SmtpFixture.started(TLS)
+    const { address } = await fixture.createInbox()
+    const client = await Dialogue.greeted(fixture.port)
     await client.ask('MAIL FROM:<a@x.test>')
     await client.ask(`RCPT TO:<${address}>`)
     expect(await client.ask('STARTTLS now')).toMatch(/^501 /)
@@ -84,11 +84,11 @@ describe('STARTTLS', () => {
   })
 
   it('does not run commands in the same packet, or before the handshake', async () => {
-    room = await MailRoom.started(TLS)
-    const { address } = await room.createInbox()
+    fixture = await SmtpFixture.started(TLS)
+    const { address } = await fixture.createInbox()
     const evil = `EHLO e\r\nMAIL FROM:<>\r\nRCPT TO:<${address}>\r\nDATA\r\nevil\r\n.\r\n`
     for (const bytes of [`STARTTLS\r\n${evil}`, `STARTTLS\r\n${evil.repeat(200)}`, `STARTTLS\r\nMAIL FROM`]) {
-      const client = await Dialogue.greeted(room.port)
+      const client = await Dialogue.greeted(fixture.port)
       client.send(bytes)
       expect(await client.reply()).toMatch(/^220 /)
       const { tls, dialogue } = await upgraded(client)
@@ -97,17 +97,17 @@ describe('STARTTLS', () => {
       tls.destroy()
     }
     // In a separate packet they are read as the handshake, which fails.
-    const client = await Dialogue.greeted(room.port)
+    const client = await Dialogue.greeted(fixture.port)
     expect(await client.ask('STARTTLS')).toMatch(/^220 /)
     client.send(evil)
     // A TLS alert, and no SMTP reply.
     expect(await client.rest()).not.toMatch(/^\d{3}/m)
-    expect(await room.received()).toEqual([])
+    expect(await fixture.received()).toEqual([])
   })
 
   it('does not affect other sessions if it fails', async () => {
-    room = await MailRoom.started(TLS)
-    const other = await Dialogue.greeted(room.port)
+    fixture = await SmtpFixture.started(TLS)
+    const other = await Dialogue.greeted(fixture.port)
     const failing: ((client: Dialogue) => void)[] = [
       (client) => client.send('this is not TLS\r\n'),
       (client) => client.close(),
@@ -117,18 +117,18 @@ describe('STARTTLS', () => {
       (client) => void upgraded(client, { rejectUnauthorized: true }).catch(() => client.close()),
     ]
     for (const fail of failing) {
-      const client = await Dialogue.greeted(room.port)
+      const client = await Dialogue.greeted(fixture.port)
       await client.ask('STARTTLS')
       fail(client)
     }
-    await room.untilConnectionsAre(1)
+    await fixture.untilConnectionsAre(1)
     expect(await other.ask('NOOP')).toMatch(/^250 /)
   })
 
   it('supports TLS 1.2 and 1.3 only, without renegotiation', async () => {
-    room = await MailRoom.started(TLS)
+    fixture = await SmtpFixture.started(TLS)
     for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
-      const client = await Dialogue.greeted(room.port)
+      const client = await Dialogue.greeted(fixture.port)
       await client.ask('STARTTLS')
       const { tls, dialogue } = await upgraded(client, { minVersion: version, maxVersion: version })
       expect(tls.getProtocol()).toBe(version)
@@ -141,7 +141,7 @@ describe('STARTTLS', () => {
       tls.destroy()
     }
     for (const version of ['TLSv1', 'TLSv1.1'] as const) {
-      const client = await Dialogue.greeted(room.port)
+      const client = await Dialogue.greeted(fixture.port)
       await client.ask('STARTTLS')
       const options = { minVersion: version, maxVersion: version, ciphers: 'ALL:@SECLEVEL=0' }
       await expect(upgraded(client, options)).rejects.toThrow(/alert protocol version/)
@@ -149,9 +149,9 @@ describe('STARTTLS', () => {
   })
 
   it('is required before other commands if configured', async () => {
-    room = await MailRoom.started({ ...TLS, smtpRequireTls: true })
-    const { address } = await room.createInbox()
-    const client = await Dialogue.open(room.port)
+    fixture = await SmtpFixture.started({ ...TLS, smtpRequireTls: true })
+    const { address } = await fixture.createInbox()
+    const client = await Dialogue.open(fixture.port)
     await client.reply()
     for (const line of ['HELO client.test', 'MAIL FROM:<>', 'RSET', 'VRFY a', 'AUTH PLAIN AGEAYg==', 'WIZ']) {
       expect(await client.ask(line)).toMatch(/^530 5\.7\.0 Must issue a STARTTLS command first/)
@@ -169,10 +169,10 @@ describe('STARTTLS', () => {
   })
 
   it('does not delay the drain during its handshake', async () => {
-    room = await MailRoom.started(TLS)
-    const client = await Dialogue.greeted(room.port)
+    fixture = await SmtpFixture.started(TLS)
+    const client = await Dialogue.greeted(fixture.port)
     await client.ask('STARTTLS')
     client.send('\x16\x03\x01')
-    await room.drain()
+    await fixture.drain()
   }, 10_000)
 })

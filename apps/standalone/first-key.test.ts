@@ -11,7 +11,7 @@ import { mintId } from '#libs/domain/ids/mint.js'
 import { call, createInbox, type Target } from '#test/harness/client.js'
 import { NotStartedError } from '#test/harness/mayfly-process.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
-import { makeFolder } from '#test/harness/standalone.js'
+import { makeFolder } from '#test/harness/mayfly-with-clock.js'
 
 const NO_KEY = { MAYFLY_BOOTSTRAP_API_KEY: '' }
 const SECRET = /mf_development_[0-9A-Za-z]{32}_[0-9A-Za-z]{6}/g

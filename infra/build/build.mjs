@@ -1,4 +1,4 @@
-// Compiles every source file to dist/ (one tree, same layout), removing what is stale, and bundles what is started.
+// Compiles every source file to dist/ with the same layout, removes stale files, and bundles the entry files.
 import { execFileSync } from 'node:child_process'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { bundle } from './bundle.mjs'
@@ -9,14 +9,14 @@ execFileSync('swc', ['apps', 'libs', 'test', 'infra', '-d', 'dist', '--ignore', 
 })
 await bundle()
 
-// What the build was made from, for /version, metrics and `mayfly --version`.
+// Version and commit of the build, for /version, metrics and `mayfly --version`.
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
 writeFileSync(
   'dist/build-info.json',
   JSON.stringify({ version, commit: process.env.MAYFLY_COMMIT || headCommit() }),
 )
 
-/** Null if this folder is no git checkout, as in an image, or lies within that of another project. */
+/** Null if this folder is not a git checkout, as in an image, or is inside the checkout of another project. */
 function headCommit() {
   const git = (...args) =>
     execFileSync('git', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()

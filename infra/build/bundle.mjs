@@ -1,12 +1,12 @@
-// Bundles each process and worker of dist/ with the packages it imports, in its place: a start loads tens of files
-// instead of thousands. Other modules of dist/ stay as swc wrote them, for the tests.
+// Replaces each entry file of a process or worker in dist/ by a bundle with the packages that it imports, so that a start
+// loads tens of files instead of thousands. The other modules of dist/ stay unbundled for the tests.
 import { globSync } from 'node:fs'
 import { build } from 'esbuild'
 
-// Stay imports of node_modules/: what has native code or threads of its own; kafkajs, since a module within it is
-// patched (libs/engines/distributed/kafka/kafka-client.ts); and what must run first.
+// Not bundled: packages with native code or threads; kafkajs, because one of its modules is patched
+// (libs/engines/distributed/kafka/kafka-client.ts); and packages that must be loaded first.
 const NOT_BUNDLED = ['lmdb', 'chdb', 'msgpackr', 'cbor-x', 'piscina', 'kafkajs', 'reflect-metadata']
-// Imported by Nest only if an application uses them. They are not installed.
+// Optional packages of Nest that are not installed.
 const NOT_INSTALLED = [
   '@fastify/multipart',
   '@fastify/static',
@@ -22,7 +22,7 @@ const NOT_INSTALLED = [
   'ioredis-mock',
   'mqtt',
 ]
-// What CommonJS packages expect to find.
+// Globals that CommonJS packages expect.
 const COMMON_JS = `
 import 'reflect-metadata'
 import { createRequire as createRequireOfBundle } from 'node:module'

@@ -1,11 +1,11 @@
-// The parts of `npm run check`, two at a time, the longest first; what each printed is shown once it has ended.
+// Runs the parts of `npm run check`, two at a time, the longest first. Prints the output of each when it ends.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 
 const waiting = ['check:lint', 'check:types', 'check:format', 'check:imports']
 
-async function runThoseWaiting() {
+async function runPending() {
   for (let part = waiting.shift(); part !== undefined; part = waiting.shift()) {
     const child = spawn(`npm run --silent ${part} 2>&1`, {
       shell: true,
@@ -19,4 +19,4 @@ async function runThoseWaiting() {
   }
 }
 
-await Promise.all([runThoseWaiting(), runThoseWaiting()])
+await Promise.all([runPending(), runPending()])

@@ -10,14 +10,12 @@ import * as fc from 'fast-check'
 import { startClickHouse, type ClickHouseServer } from '#test/harness/clickhouse.js'
 import { describeWith } from '#test/harness/tools.js'
 
-/*
- * ClickHouse's own client against the front: what holds here holds for Mayfly over HTTP.
- */
+/* ClickHouse's own client against the HTTP server, because Mayfly uses that client. */
 
-/** Refusals are asked for here. */
+/** Some tests expect refusals, which the client would log. */
 const SILENT = { level: ClickHouseLogLevel.OFF }
 
-describeWith('clickhouse')('ClickHouse over HTTP, to its own client', () => {
+describeWith('clickhouse')('ClickHouse over HTTP, with its own client', () => {
   let server: ClickHouseServer
   let client: ClickHouseClient
 
@@ -48,7 +46,7 @@ describeWith('clickhouse')('ClickHouse over HTTP, to its own client', () => {
     expect(await client.ping({ select: true })).toEqual({ success: true })
   })
 
-  it('answers queries in formats of rows and of documents', async () => {
+  it('answers queries in row formats and document formats', async () => {
     expect(await rows('SELECT number FROM numbers(2)')).toEqual([{ number: 0 }, { number: 1 }])
     const document = await client.query({ query: 'SELECT number FROM numbers(300000)', format: 'JSON' })
     const { rows: count, data, meta } = await document.json()
@@ -59,7 +57,7 @@ describeWith('clickhouse')('ClickHouse over HTTP, to its own client', () => {
     })
   })
 
-  it('streams rows, without a gap or a repetition', async () => {
+  it('streams rows without gap or repeat', async () => {
     const result = await client.query({
       query: 'SELECT number AS n FROM numbers(300000) ORDER BY n',
       format: 'JSONEachRow',
@@ -95,7 +93,7 @@ describeWith('clickhouse')('ClickHouse over HTTP, to its own client', () => {
     ])
   })
 
-  it('takes rows and streams of rows, and says how many were written', async () => {
+  it('inserts rows and streams of rows, and reports how many were written', async () => {
     await table('inserted', 'id UInt32, name String')
     const values = [
       { id: 1, name: 'one' },
@@ -114,14 +112,14 @@ describeWith('clickhouse')('ClickHouse over HTTP, to its own client', () => {
     expect(await rows('SELECT count() AS c, max(id) AS m FROM inserted')).toEqual([{ c: 20_000, m: 20_000 }])
   })
 
-  it('takes no rows as none', async () => {
+  it('accepts an insert without rows', async () => {
     await table('empty', 'id UInt32')
     const none = Readable.from([], { objectMode: true })
     await client.insert({ table: 'empty', values: none, format: 'JSONEachRow' })
     expect(await rows('SELECT count() AS c FROM empty')).toEqual([{ c: 0 }])
   })
 
-  it('takes binary data byte by byte, whatever it begins with', async () => {
+  it('inserts any binary data unchanged', async () => {
     await table('bytes', 'b FixedString(4)')
     await fc.assert(
       fc.asyncProperty(
@@ -140,7 +138,7 @@ describeWith('clickhouse')('ClickHouse over HTTP, to its own client', () => {
     )
   })
 
-  it('binds parameters as values, whatever they hold', async () => {
+  it('binds parameters as values with any characters', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.string({ unit: 'binary', maxLength: 40 }),
@@ -160,7 +158,7 @@ describeWith('clickhouse')('ClickHouse over HTTP, to its own client', () => {
     )
   })
 
-  it('binds parameters of other types, and more than a URL holds', async () => {
+  it('binds parameters of other types, and longer ones than fit in a URL', async () => {
     const query = 'SELECT {n:Nullable(UInt8)} AS n, {at:DateTime64(3)} AS at, length({long:String}) AS long'
     const at = new Date('2026-11-22T01:02:03.456Z')
     const query_params = { n: null, at, long: 'x'.repeat(100_000) }
@@ -173,17 +171,17 @@ describeWith('clickhouse')('ClickHouse over HTTP, to its own client', () => {
     })
   })
 
-  it('holds a setting, a parameter and a database for the one request, not for those after it and beside it', async () => {
+  it('applies a setting, a parameter and a database to one request only', async () => {
     const query =
       "SELECT getSetting('max_block_size') AS size, currentDatabase() AS database, sum(sleepEachRow(0.02)) AS zero FROM numbers(10)"
     const before = (await rows(query))[0]
     const sizes = [1_001, 1_002, 1_003, null, null]
-    const beside = await Promise.all(
+    const concurrent = await Promise.all(
       sizes.map((size) =>
         rows(query, { clickhouse_settings: size === null ? {} : { max_block_size: String(size) } }),
       ),
     )
-    expect(beside.flat()).toEqual(
+    expect(concurrent.flat()).toEqual(
       sizes.map((size) => (size === null ? before : { size, database: 'suite', zero: 0 })),
     )
     expect(await rows(query)).toEqual([before])
@@ -192,12 +190,12 @@ describeWith('clickhouse')('ClickHouse over HTTP, to its own client', () => {
     expect(await rows(query)).toEqual([before])
   })
 
-  it('binds each request its own parameters, of many at once', async () => {
-    const asked = Array.from({ length: 40 }, (_, index) => `value ${index}`)
+  it('binds the parameters of concurrent requests separately', async () => {
+    const texts = Array.from({ length: 40 }, (_, index) => `value ${index}`)
     const answers = await Promise.all(
-      asked.map((text) => rows('SELECT {text:String} AS text', { query_params: { text } })),
+      texts.map((text) => rows('SELECT {text:String} AS text', { query_params: { text } })),
     )
-    expect(answers.flat()).toEqual(asked.map((text) => ({ text })))
+    expect(answers.flat()).toEqual(texts.map((text) => ({ text })))
   })
 
   test.each([
@@ -212,7 +210,7 @@ describeWith('clickhouse')('ClickHouse over HTTP, to its own client', () => {
     await expect(refusal).rejects.toMatchObject({ code, type })
   })
 
-  it('refuses a setting that there is not, and data that does not fit', async () => {
+  it('refuses unknown settings and invalid data', async () => {
     await expect(rows('SELECT 1', { clickhouse_settings: { no_such: 1 } })).rejects.toMatchObject({
       code: '115',
     })
@@ -223,7 +221,7 @@ describeWith('clickhouse')('ClickHouse over HTTP, to its own client', () => {
     expect(await rows('SELECT count() AS c FROM narrow')).toEqual([{ c: 0 }])
   })
 
-  it('tells of a failure in the middle of a result', async () => {
+  it('reports a failure in the middle of a result', async () => {
     const query = "SELECT throwIf(number = 900000, 'too late') AS n FROM numbers(1000000)"
     const result = await client.query({
       query,
@@ -233,7 +231,7 @@ describeWith('clickhouse')('ClickHouse over HTTP, to its own client', () => {
     await expect(result.json()).rejects.toThrow(/too late/)
   })
 
-  it('compresses what it sends and reads what is compressed', async () => {
+  it('compresses answers and reads compressed bodies', async () => {
     const packing = createClient({
       url: server.url,
       database: 'suite',
@@ -251,7 +249,7 @@ describeWith('clickhouse')('ClickHouse over HTTP, to its own client', () => {
     }
   })
 
-  it('goes on after requests that are given up', async () => {
+  it('continues after aborted requests', async () => {
     const result = await client.query({
       query: 'SELECT number FROM numbers(1000000000)',
       format: 'JSONEachRow',

@@ -6,19 +6,17 @@ import { LOOPBACK } from '../servers/ports.js'
 import { ServerProcess, type Life } from '../servers/server-process.js'
 import type { Configuration } from './main.js'
 
-/*
- * Starts main.ts as a process of its own. Its folder holds clickhouse.json, clickhouse.log and data/.
- */
+/* Starts main.ts as a separate process. Its folder has clickhouse.json, clickhouse.log and data/. */
 
 export interface ClickHouseOptions {
   folder: string
   port: number
   life: Life
-  /** `default`, without a password, unless told otherwise. */
+  /** By default `default`, without a password. */
   access?: { user: string; password: string }
-  /** Longest body of a request, uncompressed. */
-  mostBodyBytes?: number
-  /** PEM files of the certificate that it shows and of its key; it speaks no TLS without them. */
+  /** Maximum size of a request's body, uncompressed. */
+  maxBodyBytes?: number
+  /** PEM files of its certificate and key; enables TLS. */
   tls?: { cert: string; key: string }
 }
 
@@ -26,21 +24,21 @@ export interface ClickHouseServer {
   readonly url: string
   readonly port: number
   readonly pid: number
-  /** Folder of what it stores. */
+  /** Data folder. */
   readonly dataDir: string
-  /** Sends a signal; where it is one that ends a process, resolves once the server has ended. */
+  /** Sends a signal. If the signal ends processes, resolves once the server has ended. */
   kill(signal: NodeJS.Signals): Promise<void>
-  /** Starts it, once it has ended, on the same data and port; resolves once it answers. */
-  startAgain(): Promise<void>
+  /** Starts it again after it has ended, on the same data and port. Resolves once it answers. */
+  restart(): Promise<void>
 }
 
 const UP_WITHIN_MS = 60_000
 const ANSWER_WITHIN_MS = 1_000
 const MAX_BODY_BYTES = 256 * 1024 * 1024
-/** Statements that run at once; each holds a thread of Node's pool. */
+/** Maximum of concurrent statements. Each takes a thread of Node's pool. */
 const THREADS = 16
 
-/** Whether the engine's library is there for this platform. */
+/** Whether chDB's library is installed. */
 export function hasEngine(): boolean {
   try {
     createRequire(import.meta.url)('chdb')
@@ -50,13 +48,13 @@ export function hasEngine(): boolean {
   }
 }
 
-/** Resolves once it answers. */
+/** Starts it. Resolves once it answers. */
 export async function startClickHouse(options: ClickHouseOptions): Promise<ClickHouseServer> {
   const { folder, port, access = { user: 'default', password: '' } } = options
-  const { mostBodyBytes = MAX_BODY_BYTES, tls = null } = options
+  const { maxBodyBytes = MAX_BODY_BYTES, tls = null } = options
   const dataDir = join(folder, 'data')
   await mkdir(folder, { recursive: true })
-  const configuration: Configuration = { folder: dataDir, port, ...access, mostBodyBytes, tls }
+  const configuration: Configuration = { folder: dataDir, port, ...access, maxBodyBytes, tls }
   await writeFile(join(folder, 'clickhouse.json'), JSON.stringify(configuration), { mode: 0o600 })
   let server = await start(options)
   return {
@@ -67,8 +65,8 @@ export async function startClickHouse(options: ClickHouseOptions): Promise<Click
       return server.pid
     },
     kill: (signal) => server.end(signal),
-    async startAgain() {
-      if (!server.hasEnded()) throw new Error(`ClickHouse at port ${port} runs still`)
+    async restart() {
+      if (!server.hasEnded()) throw new Error(`ClickHouse at port ${port} is still running`)
       server = await start(options)
     },
   }
@@ -96,17 +94,17 @@ function start(options: ClickHouseOptions): Promise<ServerProcess> {
   return ServerProcess.start(launch, () => answersPing(urlOf(options)), UP_WITHIN_MS)
 }
 
-/** Whatever certificate it shows. */
+/** Accepts any certificate. */
 async function answersPing(url: string): Promise<boolean> {
-  const asked = new Agent({ connect: { rejectUnauthorized: false } })
+  const agent = new Agent({ connect: { rejectUnauthorized: false } })
   try {
     const signal = AbortSignal.timeout(ANSWER_WITHIN_MS)
-    const { statusCode, body } = await request(`${url}/ping`, { dispatcher: asked, signal })
+    const { statusCode, body } = await request(`${url}/ping`, { dispatcher: agent, signal })
     await body.dump()
     return statusCode === 200
   } catch {
     return false
   } finally {
-    await asked.destroy()
+    await agent.destroy()
   }
 }

@@ -15,7 +15,7 @@ const METHODS: Readonly<Record<string, Method>> = {
   zstd: { pack: () => zlib.createZstdCompress(), unpack: () => zlib.createZstdDecompress() },
 }
 
-/** What a request that wants its answer compressed can read; null if it can read none of these. */
+/** The compression of the answer that the request accepts; null if it accepts none of these. */
 export function answerCompression(request: IncomingMessage): { name: string; pack: () => Transform } | null {
   const accepted = request.headers['accept-encoding'] ?? ''
   const [name = ''] = accepted.split(',').map((each) => each.replace(/;.*/, '').trim().toLowerCase())
@@ -23,15 +23,15 @@ export function answerCompression(request: IncomingMessage): { name: string; pac
   return method === undefined ? null : { name, pack: method.pack }
 }
 
-/** Rejects if the body, uncompressed, is longer than it may be; no more of it is read then. */
-export async function readBody(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
+/** Rejects, and stops reading, if the uncompressed body is larger than `maxBytes`. */
+export async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   const pieces: Buffer[] = []
   let length = 0
-  // The connection stays, for the answer that says so.
+  // The connection stays open for the refusal.
   const body = uncompressed(request).iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>
   for await (const piece of body) {
     length += piece.length
-    if (length > mostBytes) throw tooLong(mostBytes)
+    if (length > maxBytes) throw tooLong(maxBytes)
     pieces.push(piece)
   }
   return Buffer.concat(pieces)
@@ -44,10 +44,10 @@ function uncompressed(request: IncomingMessage): Readable {
   if (method === undefined) throw notImplemented(`Unknown compression method ${name}.`)
   const unpack = method.unpack()
   request.once('error', (error) => unpack.destroy(error))
-  request.once('aborted', () => unpack.destroy(new Error('the request was given up')))
+  request.once('aborted', () => unpack.destroy(new Error('the request was aborted')))
   return request.pipe(unpack)
 }
 
-function tooLong(mostBytes: number): ClickHouseException {
-  return new ClickHouseException(307, 'TOO_MANY_BYTES', `A request may have ${mostBytes} bytes of body.`)
+function tooLong(maxBytes: number): ClickHouseException {
+  return new ClickHouseException(307, 'TOO_MANY_BYTES', `A request may have ${maxBytes} bytes of body.`)
 }

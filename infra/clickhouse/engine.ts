@@ -6,27 +6,26 @@ import { exceptionFrom, syntaxError } from './exception.js'
 import type { Statement } from './statement.js'
 
 /*
- * chDB: ClickHouse itself, in this process. Each request has a session of its own on the same data, closed behind
- * it: what is set for the one (settings, parameters, the database) is unknown to every other, one at the same time
- * too. A session costs half a millisecond. Relied on, of chdb 3.4: a stream's pieces joined are the whole result
- * for formats without begin and end; a statement that can't be streamed is refused before it is run. Data to insert
- * go by a file: behind the statement itself the engine takes an empty line for their end, whatever the format, and
- * says nothing of what it left out.
+ * chDB: ClickHouse itself, in this process. Each request has its own session on the same data, so that settings,
+ * parameters and the database of one request never affect another one. A session costs half a millisecond. This relies
+ * on chdb 3.4: the joined chunks of a stream are the whole result for formats without a prefix and suffix; a statement
+ * that can't be streamed is refused before it runs. Data to insert is passed in a file, because after a statement the
+ * engine treats an empty line as the end of the data in any format, and silently drops the rest.
  */
 
 export interface Query {
   statement: Statement
-  /** Of an INSERT of data, what to run once they are in a file. */
+  /** If the statement is an INSERT of data: the SQL that reads the data from a file. */
   sql: string | ((source: string) => string)
   data: Buffer | null
   settings: Readonly<Record<string, string>>
-  /** Texts as the HTTP interface takes them, in the escaping of TabSeparated. */
+  /** In the format of the HTTP interface, with TabSeparated escaping. */
   parameters: Readonly<Record<string, string>>
   database: string | null
-  /** Of the result, unless the statement names another. */
+  /** Default format of the result. */
   format: string
   isReadOnly: boolean
-  /** Whether the result is wanted only once it is complete. */
+  /** Whether to answer only once the result is complete. */
   isHeld: boolean
 }
 
@@ -34,7 +33,7 @@ export interface Outcome {
   /** Null if there is no result. */
   format: string | null
   pieces: AsyncIterable<Uint8Array>
-  /** Must be called once nobody wants more of the pieces. */
+  /** Must be called when no more chunks are needed. */
   end(): Promise<void>
   readRows: number
   readBytes: number
@@ -43,13 +42,13 @@ export interface Outcome {
   elapsedS: number
 }
 
-/** In which a server differs from the program for the command line that chDB descends from. */
+/** Settings in which a server differs from clickhouse-local, on which chDB is based. */
 const AS_A_SERVER = {
   implicit_select: '0',
   allow_introspection_functions: '0',
   throw_if_no_data_to_insert: '0',
 }
-/** Formats whose pieces, joined, are the result; of another each piece would be a document by itself. */
+/** Formats whose joined chunks are the result. In other formats each chunk would be a separate document. */
 const STREAMED =
   /^(JSON(Compact)?(Strings)?EachRow|JSONL|JSONLines|NDJSON|CSV|TSV|TabSeparated|TSVRaw|TabSeparatedRaw|RowBinary|Native)$/
 const NOT_STREAMED = /Streaming query is not supported/
@@ -57,24 +56,24 @@ const NOT_STREAMED = /Streaming query is not supported/
 export class Engine {
   private constructor(
     private readonly folder: string,
-    /** Keeps the engine running between requests. */
+    /** Keeps the engine loaded between requests. */
     private readonly kept: Session,
     private readonly uploads: string,
     readonly version: string,
   ) {}
 
-  /** Throws where another process has the folder open. */
+  /** Throws if another process has the folder open. */
   static async open(folder: string): Promise<Engine> {
     const kept = new Session(folder)
     const uploads = `${folder}-uploads`
-    // Of a process that was killed.
+    // Left by a process that was killed.
     await rm(uploads, { recursive: true, force: true })
     await mkdir(uploads)
     const version = (await kept.queryAsync('SELECT version()', { format: 'TSVRaw' })).text().trim()
     return new Engine(folder, kept, uploads, version)
   }
 
-  /** Resolves once the first of the result is there, or all that is to be written is. Rejects as ClickHouse would. */
+  /** Resolves once the first chunk of the result is available, or the insert is complete. Rejects like ClickHouse. */
   async run(query: Query): Promise<Outcome> {
     const session = new Session(this.folder)
     try {
@@ -90,7 +89,7 @@ export class Engine {
     }
   }
 
-  /** To be called once every outcome has been read. */
+  /** Call it only after every outcome has been read. */
   close(): void {
     this.kept.close()
   }
@@ -120,7 +119,7 @@ const NOTHING: Outcome = {
   elapsedS: 0,
 }
 
-/** Null for what is no stream of rows: nothing of it has been run then. */
+/** Null if the statement can't be streamed; it has not run then. */
 async function stream(session: Session, query: Query, sql: string): Promise<Outcome | null> {
   const format = query.statement.format ?? query.format
   const wantsMore =
@@ -141,7 +140,7 @@ async function stream(session: Session, query: Query, sql: string): Promise<Outc
   }
 }
 
-/** The session is closed once the stream is at its end, or nobody wants more of it. */
+/** The session is closed at the end of the stream, or when the reader stops. */
 async function* fetched(
   session: Session,
   pieces: ReturnType<Session['queryStream']>,
@@ -171,11 +170,11 @@ async function* only(...pieces: Uint8Array[]): AsyncGenerator<Uint8Array> {
   for (const piece of pieces) yield await Promise.resolve(piece)
 }
 
-/** Sets what the request brings for itself, last that nothing more may be set. */
+/** SQL that applies the settings of the request, and at last makes the session read-only if requested. */
 function preludeOf({ settings, parameters, database, isReadOnly }: Query): string {
   const given: Record<string, string> = { ...AS_A_SERVER, ...settings }
-  const { readonly: asked = '0', ...others } = given
-  const readonly = isReadOnly && asked === '0' ? '2' : asked
+  const { readonly: requested = '0', ...others } = given
+  const readonly = isReadOnly && requested === '0' ? '2' : requested
   const named = Object.entries(parameters).map(([name, value]) => [`param_${name}`, value] as const)
   const assignments = [...Object.entries(others), ...named].map(
     ([name, value]) => `${name} = ${quoted(value, "'")}`,

@@ -1,4 +1,4 @@
-/** A refusal as ClickHouse words it: a number, a name, and a text that holds both. */
+/** An exception of ClickHouse: a number, a name, and a text that has both. */
 export class ClickHouseException extends Error {
   override readonly name = 'ClickHouseException'
 
@@ -14,7 +14,7 @@ export class ClickHouseException extends Error {
     return `Code: ${this.code}. DB::Exception: ${this.message} (${this.type}) (version ${version})\n`
   }
 
-  /** The status that ClickHouse answers with, as far as it concerns Mayfly. */
+  /** The HTTP statuses of ClickHouse's exceptions, as far as Mayfly needs them. */
   get status(): number {
     const [, status = 500] = STATUS.find(([types]) => types.test(this.type)) ?? []
     return status
@@ -34,7 +34,7 @@ const REPEATED = /^Code: \d+\. DB::Exception: (?=Code: \d+\. DB::Exception: )/
 const VERSION = / \(version [^)]*\)(\. \([A-Z][A-Z0-9_]+\))?\s*$/
 const WHOLE = /^Code: (\d+)\. DB::Exception: ([^]*) \(([A-Z][A-Z0-9_]+)\)\s*$/
 
-/** What the engine threw; it says some things twice, one within the other. */
+/** Parses an error of the engine, which may nest one message in another. */
 export function exceptionFrom(error: unknown): ClickHouseException {
   if (error instanceof ClickHouseException) return error
   const text = error instanceof Error ? error.message : String(error)

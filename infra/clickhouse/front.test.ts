@@ -11,18 +11,18 @@ describeWith('clickhouse')('ClickHouse over HTTP', () => {
 
   beforeAll(async () => {
     const access = { user: 'mayfly', password: 'se:cret' }
-    server = await startClickHouse({ access, mostBodyBytes: MAX_BODY_BYTES })
+    server = await startClickHouse({ access, maxBodyBytes: MAX_BODY_BYTES })
   })
 
   afterAll(() => server.dispose())
 
-  async function ask(body: string | Uint8Array<ArrayBuffer>, search = '', more: RequestInit = {}) {
+  async function query(body: string | Uint8Array<ArrayBuffer>, search = '', more: RequestInit = {}) {
     const response = await fetch(`${server.url}/${search}`, { method: 'POST', body, headers: USER, ...more })
     const code = response.headers.get('x-clickhouse-exception-code')
     return { status: response.status, code, text: await response.text(), headers: response.headers }
   }
 
-  it('answers a ping to anybody', async () => {
+  it('answers a ping without credentials', async () => {
     expect(await (await fetch(`${server.url}/ping`)).text()).toBe('Ok.\n')
   })
 
@@ -36,9 +36,9 @@ describeWith('clickhouse')('ClickHouse over HTTP', () => {
     { headers: basic('default:se:cret'), status: 403 },
     { headers: { ...USER, 'X-ClickHouse-Key': '' }, status: 403 },
   ])(
-    'lets in who proves to be its user: $headers $search is $status',
+    'requires the credentials of its user: $headers $search is $status',
     async ({ headers, search, status }) => {
-      const answer = await ask('SELECT 1', search, { headers })
+      const answer = await query('SELECT 1', search, { headers })
       expect(answer.status).toBe(status)
       if (status === 200) return
       expect(answer.code).toBe('516')
@@ -48,8 +48,8 @@ describeWith('clickhouse')('ClickHouse over HTTP', () => {
     },
   )
 
-  it('says of an answer what it is and what it was for', async () => {
-    const { status, text, headers } = await ask(
+  it('sets the content type and the query id of an answer', async () => {
+    const { status, text, headers } = await query(
       'SELECT 1 AS one',
       '?query_id=mine&default_format=JSONEachRow',
     )
@@ -72,7 +72,7 @@ describeWith('clickhouse')('ClickHouse over HTTP', () => {
     },
     { what: 'a setting that is missing', body: 'SELECT 1', search: '?no_such=1', status: 404, code: '115' },
     {
-      what: 'a setting with a name of its own',
+      what: 'a setting with a custom name',
       body: 'SELECT 1',
       search: '?a%20=1',
       status: 404,
@@ -88,17 +88,17 @@ describeWith('clickhouse')('ClickHouse over HTTP', () => {
     },
     { what: 'too long a body', body: 'x'.repeat(MAX_BODY_BYTES + 1), status: 413, code: '307' },
   ])('refuses $what', async ({ body, search, status, code }) => {
-    expect(await ask(body, search)).toMatchObject({ status, code })
+    expect(await query(body, search)).toMatchObject({ status, code })
   })
 
-  it('counts a body as it is uncompressed, and survives one that is broken', async () => {
+  it('limits the uncompressed size of a body, and survives a damaged one', async () => {
     const headers = { ...USER, 'Content-Encoding': 'gzip' }
     const packed = (text: string) => new Uint8Array(gzipSync(text))
-    expect(await ask(packed('SELECT 1'), '', { headers })).toMatchObject({ status: 200, text: '1\n' })
+    expect(await query(packed('SELECT 1'), '', { headers })).toMatchObject({ status: 200, text: '1\n' })
     const bomb = packed('x'.repeat(50 * MAX_BODY_BYTES))
-    expect(await ask(bomb, '', { headers })).toMatchObject({ status: 413 })
-    expect((await ask('no gzip', '', { headers })).status).toBe(500)
-    expect(await ask('x', '', { headers: { ...USER, 'Content-Encoding': 'rot13' } })).toMatchObject({
+    expect(await query(bomb, '', { headers })).toMatchObject({ status: 413 })
+    expect((await query('no gzip', '', { headers })).status).toBe(500)
+    expect(await query('x', '', { headers: { ...USER, 'Content-Encoding': 'rot13' } })).toMatchObject({
       code: '48',
     })
   })
@@ -114,7 +114,7 @@ describeWith('clickhouse')('ClickHouse over HTTP', () => {
     expect((await by('POST')).status).toBe(200)
   })
 
-  it('sends a result as it comes, before it is complete', async () => {
+  it('streams a result before it is complete', async () => {
     const query = 'SELECT sleepEachRow(0.5) FROM numbers(6) SETTINGS max_block_size = 1'
     const began = performance.now()
     const response = await fetch(server.url, { method: 'POST', body: query, headers: USER })
@@ -124,7 +124,7 @@ describeWith('clickhouse')('ClickHouse over HTTP', () => {
     await reader?.cancel()
   })
 
-  it('cuts the connection where a result fails after its beginning, and says why', async () => {
+  it('closes the connection with an error if a result fails after its start', async () => {
     const query =
       "SELECT throwIf(number = 900000, 'too late') FROM numbers(1000000) SETTINGS max_block_size = 1000"
     const response = await fetch(server.url, { method: 'POST', body: query, headers: USER })
@@ -141,35 +141,35 @@ describeWith('clickhouse')('ClickHouse over HTTP', () => {
     expect(await firstAnswer(server.port, bytes, 5_000)).toMatch(/^HTTP\/1\.1 4\d\d /)
   })
 
-  it('answers what it has taken on before it ends at SIGTERM', async () => {
-    const query = 'SELECT sleepEachRow(0.3) FROM numbers(4) SETTINGS max_block_size = 1'
-    const response = await fetch(server.url, { method: 'POST', body: query, headers: USER })
+  it('answers requests in progress before it ends at SIGTERM', async () => {
+    const slow = 'SELECT sleepEachRow(0.3) FROM numbers(4) SETTINGS max_block_size = 1'
+    const response = await fetch(server.url, { method: 'POST', body: slow, headers: USER })
     const [text] = await Promise.all([response.text(), server.kill('SIGTERM')])
     expect(text).toBe('0\n0\n0\n0\n')
-    await server.startAgain()
-    expect(await ask('SELECT 1')).toMatchObject({ status: 200 })
+    await server.restart()
+    expect(await query('SELECT 1')).toMatchObject({ status: 200 })
   })
 
-  it('has every row that it answered for after SIGKILL in the middle of inserts', async () => {
-    await ask('CREATE DATABASE IF NOT EXISTS kept')
-    await ask('CREATE TABLE kept.rows (n UInt64) ENGINE = MergeTree ORDER BY n')
-    const promised: number[] = []
+  it('has every acknowledged row after SIGKILL during inserts', async () => {
+    await query('CREATE DATABASE IF NOT EXISTS kept')
+    await query('CREATE TABLE kept.rows (n UInt64) ENGINE = MergeTree ORDER BY n')
+    const acknowledged: number[] = []
     for (let round = 0; round < 3; round += 1) {
       const writers = [0, 1, 2].map(async (writer) => {
         for (let index = 0; ; index += 1) {
           const n = round * 1_000_000 + writer * 100_000 + index
-          const answer = await ask(`${n}\n`, '?query=INSERT INTO kept.rows FORMAT TSV').catch(() => null)
+          const answer = await query(`${n}\n`, '?query=INSERT INTO kept.rows FORMAT TSV').catch(() => null)
           if (answer?.status !== 200) return
-          promised.push(n)
+          acknowledged.push(n)
           if (writer === 0 && index === 20) await server.kill('SIGKILL')
         }
       })
       await Promise.all(writers)
-      await server.startAgain()
-      const { text } = await ask('SELECT n FROM kept.rows')
+      await server.restart()
+      const { text } = await query('SELECT n FROM kept.rows')
       const kept = new Set(text.trim().split('\n').map(Number))
-      expect(promised.filter((n) => !kept.has(n))).toEqual([])
+      expect(acknowledged.filter((n) => !kept.has(n))).toEqual([])
     }
-    expect(promised.length).toBeGreaterThan(60)
+    expect(acknowledged.length).toBeGreaterThan(60)
   })
 })

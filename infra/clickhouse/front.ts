@@ -7,19 +7,19 @@ import { pipeline } from 'node:stream/promises'
 import { answerCompression } from './compression.js'
 import type { Engine, Outcome } from './engine.js'
 import { exceptionFrom, type ClickHouseException } from './exception.js'
-import { mustBeUser, readQuery, type Access } from './request.js'
+import { checkCredentials, readQuery, type Access } from './request.js'
 
 /*
- * ClickHouse's HTTP interface (https://clickhouse.com/docs/interfaces/http) over the engine. An answer begins once the
- * first of the result is there; where the rest fails, it ends with ClickHouse's own mark of that, and the connection
- * is cut.
+ * ClickHouse's HTTP interface (https://clickhouse.com/docs/interfaces/http) over the engine. An answer starts with the
+ * first chunk of the result. If the rest fails, the answer ends with ClickHouse's exception marker, and the connection
+ * is closed.
  */
 
 export interface FrontOptions {
   engine: Engine
   access: Access
-  mostBodyBytes: number
-  /** The certificate that it shows and its key, as PEM; it speaks no TLS without them. */
+  maxBodyBytes: number
+  /** Its certificate and key, as PEM; enables TLS. */
   tls: { cert: string; key: string } | null
 }
 
@@ -30,19 +30,19 @@ const TYPES: readonly (readonly [RegExp, string])[] = [
   [/^(TSV|TabSeparated)/, 'text/tab-separated-values; charset=UTF-8'],
   [/^(Native|RowBinary|Parquet|ORC|Avro|Arrow|MsgPack)/, 'application/octet-stream'],
 ]
-/** As ClickHouse's own limit. */
+/** The default limit of ClickHouse. */
 const MAX_URL_BYTES = 1024 * 1024
-/** Far longer than ClickHouse's client keeps an idle connection, which must not ask where nobody listens any more. */
+/** Much longer than ClickHouse's client keeps an idle connection, so that the client never uses a closed one. */
 const KEEP_ALIVE_MS = 30_000
-const LOOK_EVERY_MS = 50
+const POLL_EVERY_MS = 50
 const TEXT = 'text/plain; charset=UTF-8'
 
-/** Does not listen yet. */
+/** Creates the server; it does not listen yet. */
 export function createFront(options: FrontOptions): Server {
   const http = { maxHeaderSize: MAX_URL_BYTES, keepAliveTimeout: KEEP_ALIVE_MS }
   const listener = (request: IncomingMessage, response: ServerResponse) => {
     answer(request, response, options).catch((error: unknown) => {
-      // What is left is a connection that broke, or a defect here; neither may end the server.
+      // Either the connection broke, or this is a bug. Neither may end the server.
       process.stderr.write(`${String(error)}\n`)
       response.destroy()
     })
@@ -55,7 +55,7 @@ export function createFront(options: FrontOptions): Server {
 async function answer(
   request: IncomingMessage,
   response: ServerResponse,
-  { engine, access, mostBodyBytes }: FrontOptions,
+  { engine, access, maxBodyBytes }: FrontOptions,
 ): Promise<void> {
   const url = URL.parse(request.url ?? '', 'http://clickhouse')
   response.setHeader('X-ClickHouse-Server-Display-Name', 'chdb')
@@ -71,8 +71,8 @@ async function answer(
   response.setHeader('X-ClickHouse-Query-Id', idOf(url))
   response.setHeader('X-ClickHouse-Timezone', 'UTC')
   try {
-    mustBeUser(request, url, access)
-    const outcome = await engine.run(await readQuery(request, url, mostBodyBytes))
+    checkCredentials(request, url, access)
+    const outcome = await engine.run(await readQuery(request, url, maxBodyBytes))
     await send(request, response, url, outcome, engine.version)
   } catch (error) {
     if (response.headersSent || response.destroyed) throw error
@@ -80,7 +80,7 @@ async function answer(
   }
 }
 
-/** What needs no user and no engine; null for a query. */
+/** Answers requests that need no user and no engine; null for a query. */
 function answerWithoutQuery(
   request: IncomingMessage,
   url: URL,
@@ -107,7 +107,7 @@ async function send(
   if (outcome.format !== null) response.setHeader('X-ClickHouse-Format', outcome.format)
   if (compression !== null) response.setHeader('Content-Encoding', compression.name)
   const sent = { isWhole: true }
-  const pieces = marked(outcome, (error) => {
+  const pieces = withMarker(outcome, (error) => {
     sent.isWhole = false
     return exceptionAtTheEnd(exceptionFrom(error).text(version), tag)
   })
@@ -115,15 +115,15 @@ async function send(
   try {
     await pipeline(Readable.from(pieces, { objectMode: false }), packing, response, { end: false })
     if (sent.isWhole) response.end()
-    // The mark goes out still, and then the connection ends before the answer does.
+    // The marker is still sent. Then the connection is closed before the answer is complete.
     else response.socket?.end()
   } finally {
     await outcome.end()
   }
 }
 
-/** The pieces; where reading them fails, what is to be said of it behind them. */
-async function* marked(outcome: Outcome, mark: (error: unknown) => Buffer): AsyncGenerator<Uint8Array> {
+/** The chunks of the result, followed by an exception marker if reading fails. */
+async function* withMarker(outcome: Outcome, mark: (error: unknown) => Buffer): AsyncGenerator<Uint8Array> {
   try {
     for await (const piece of outcome.pieces) if (piece.length > 0) yield piece
   } catch (error) {
@@ -131,7 +131,7 @@ async function* marked(outcome: Outcome, mark: (error: unknown) => Buffer): Asyn
   }
 }
 
-/** As ClickHouse does since 25.11. */
+/** The format of ClickHouse since 25.11. */
 function exceptionAtTheEnd(text: string, tag: string): Buffer {
   const length = `${Buffer.byteLength(text)} ${tag}`
   return Buffer.from(`\r\n__exception__\r\n${tag}\r\n${text}${length}\r\n__exception__\r\n`)
@@ -144,7 +144,7 @@ function refuse(
   version: string,
 ): void {
   response.setHeader('X-ClickHouse-Exception-Code', exception.code)
-  // What is left of the body is not read.
+  // The rest of the body is not read.
   if (!request.complete) response.setHeader('Connection', 'close')
   end(response, exception.status, exception.text(version))
 }
@@ -153,7 +153,7 @@ function end(response: ServerResponse, status: number, text: string): void {
   response.writeHead(status, { 'Content-Type': TEXT }).end(text)
 }
 
-/** All numbers are texts there. Of a result that is streamed they are those of its beginning: nothing. */
+/** Numbers are strings there. For a streamed result they are those of its start: zero. */
 function summaryOf(outcome: Outcome): Record<string, string> {
   return {
     read_rows: String(outcome.readRows),
@@ -177,13 +177,13 @@ function idOf(url: URL): string {
   return /^[\x21-\x7e]{1,200}$/.test(given) ? given : randomUUID()
 }
 
-/** Takes no more connections; resolves once every request has its answer, or its time is over. */
+/** Stops accepting connections. Resolves once every request is answered, or after `withinMs`. */
 export async function closeFront(server: Server, withinMs: number): Promise<void> {
   const closed = once(server, 'close')
   server.close()
   const late = setTimeout(() => server.closeAllConnections(), withinMs)
-  // Of those that were at work when it closed.
-  const idle = setInterval(() => server.closeIdleConnections(), LOOK_EVERY_MS)
+  // Connections that were active when it closed.
+  const idle = setInterval(() => server.closeIdleConnections(), POLL_EVERY_MS)
   await closed
   clearTimeout(late)
   clearInterval(idle)

@@ -4,12 +4,12 @@ import { Engine } from './engine.js'
 import { closeFront, createFront } from './front.js'
 
 /*
- * A ClickHouse for developing and testing, where none can be had: chDB, which is ClickHouse in a process, behind
- * ClickHouse's HTTP interface. What it is not: there is one user, who may read and write all that this process may,
- * files of the machine among it; no native protocol, no sessions, no external tables, no progress, no cancelling of
- * what runs; no replicas, no cluster. It listens on the loopback alone. Only one process may have its folder open.
+ * A ClickHouse for development and tests: chDB, which is ClickHouse in a process, with ClickHouse's HTTP interface.
+ * Limitations: one user, who can read and write everything that this process can, including files; no native protocol,
+ * sessions, external tables, progress or cancellation; no replicas, no cluster. It listens on loopback only. Only one
+ * process may have its folder open.
  *
- * Its one argument is a JSON file: folder, port, user, password, mostBodyBytes, tls (paths of cert and key, or null).
+ * Its argument is a JSON file: folder, port, user, password, maxBodyBytes, tls (paths of cert and key, or null).
  */
 
 export interface Configuration {
@@ -17,21 +17,21 @@ export interface Configuration {
   port: number
   user: string
   password: string
-  mostBodyBytes: number
-  /** PEM files. */
+  maxBodyBytes: number
+  /** Paths of PEM files. */
   tls: { cert: string; key: string } | null
 }
 
 const ENDS_WITHIN_MS = 10_000
 
-const { folder, port, user, password, mostBodyBytes, tls } = JSON.parse(
+const { folder, port, user, password, maxBodyBytes, tls } = JSON.parse(
   readFileSync(process.argv[2] ?? '', 'utf8'),
 ) as Configuration
 const engine = await Engine.open(folder)
 const server = createFront({
   engine,
   access: { user, password },
-  mostBodyBytes,
+  maxBodyBytes,
   tls: tls && { cert: readFileSync(tls.cert, 'utf8'), key: readFileSync(tls.key, 'utf8') },
 })
 server.listen(port, LOOPBACK)

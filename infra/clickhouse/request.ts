@@ -11,11 +11,11 @@ export interface Access {
   password: string
 }
 
-/** Settings of ClickHouse's HTTP server, and what speaks for the request itself; the engine knows none of them. */
+/** Parameters of ClickHouse's HTTP interface, which the engine does not know. */
 const OF_HTTP =
   /^(query|query_id|database|default_format|user|password|quota_key|wait_end_of_query|buffer_size|enable_http_compression|http_\w+|send_progress_in_http_headers|close_session|session_timeout|session_check)$/
-/** What is refused rather than taken for something else. */
-const NOT_HERE: Readonly<Record<string, string>> = {
+/** Parameters that are refused, because they are not implemented. */
+const NOT_IMPLEMENTED: Readonly<Record<string, string>> = {
   session_id: 'Sessions over HTTP are not kept: give settings and parameters with each request.',
   role: 'There is one user, without roles.',
   compress: 'Blocks compressed by ClickHouse are not made: use enable_http_compression.',
@@ -23,8 +23,8 @@ const NOT_HERE: Readonly<Record<string, string>> = {
 }
 const NAME = /^\w+$/
 
-/** Throws if the request does not show that it comes from the one user that there is. */
-export function mustBeUser(request: IncomingMessage, url: URL, access: Access): void {
+/** Throws if the request does not have the credentials of the user. */
+export function checkCredentials(request: IncomingMessage, url: URL, access: Access): void {
   const basic = /^Basic (.+)$/i.exec(request.headers.authorization ?? '')?.[1]
   const pair = basic === undefined ? null : Buffer.from(basic, 'base64').toString()
   const fromBasic = pair === null ? [] : [pair.split(':', 1)[0] ?? '', pair.slice(pair.indexOf(':') + 1)]
@@ -39,18 +39,18 @@ export function mustBeUser(request: IncomingMessage, url: URL, access: Access): 
   )
 }
 
-/** Reads what a request asks for, its body to the end. */
-export async function readQuery(request: IncomingMessage, url: URL, mostBytes: number): Promise<Query> {
+/** Reads the query of a request, including its whole body. */
+export async function readQuery(request: IncomingMessage, url: URL, maxBytes: number): Promise<Query> {
   const given = [...url.searchParams]
   if (/^multipart\/form-data/i.test(request.headers['content-type'] ?? ''))
     throw notImplemented('Forms are not read: write parameters in the URL.')
-  const body = await readBody(request, mostBytes)
+  const body = await readBody(request, maxBytes)
   const values = new Map(given)
-  for (const [name, why] of Object.entries(NOT_HERE)) {
+  for (const [name, why] of Object.entries(NOT_IMPLEMENTED)) {
     if (!['', '0', undefined].includes(values.get(name))) throw notImplemented(`${name}: ${why}`)
   }
   const settings = given.filter(
-    ([name]) => !OF_HTTP.test(name) && !/^param_/.test(name) && !(name in NOT_HERE),
+    ([name]) => !OF_HTTP.test(name) && !/^param_/.test(name) && !(name in NOT_IMPLEMENTED),
   )
   const unknown = settings.find(([name]) => !NAME.test(name))
   if (unknown !== undefined)
@@ -67,10 +67,10 @@ export async function readQuery(request: IncomingMessage, url: URL, mostBytes: n
   }
 }
 
-/** A statement in the URL goes before the body, which may hold the rest of it, the data of an INSERT, or both. */
+/** The statement in the URL precedes the body, which may have the rest of it, the data of an INSERT, or both. */
 function statementOf(inUrl: string, body: Buffer): Pick<Query, 'statement' | 'sql' | 'data'> {
   const text = Buffer.concat([Buffer.from(inUrl === '' ? '' : `${inUrl}\n`), body])
-  // Data may be no text at all: in latin1 every byte has a character.
+  // Data may be binary: in latin1 every byte is a character.
   const statement = readStatement(text.toString('latin1'))
   const { insert } = statement
   if (insert === null) return { statement, sql: text.toString(), data: null }

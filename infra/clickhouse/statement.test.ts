@@ -27,7 +27,7 @@ describe('a statement', () => {
       format: 'Values',
       data: '',
     },
-  ])('$sql is followed by the data $data', ({ sql, before, format, data }) => {
+  ])('$sql has the data $data', ({ sql, before, format, data }) => {
     const { insert } = readStatement(sql)
     expect(insert).toMatchObject({ format, isByQuery: false })
     expect(sql.slice(0, insert?.sourceAt)).toBe(before)
@@ -35,13 +35,13 @@ describe('a statement', () => {
   })
 
   test.each(['SELECT 1', "SELECT 'INSERT'", '(SELECT 1) UNION ALL (SELECT 2)', 'INSERT INTO t SELECT 1'])(
-    '%s is followed by no data',
+    '%s has no data',
     (sql) => {
       expect(readStatement(sql)).toMatchObject({ insert: null, isFollowed: false, isEmpty: false })
     },
   )
 
-  it('that reads its data by a query is known', () => {
+  it('that reads its data with a query is recognized', () => {
     const sql = "INSERT INTO t SELECT * FROM input('a UInt8') FORMAT CSV\n1;2"
     expect(readStatement(sql).insert).toMatchObject({ isByQuery: true })
   })
@@ -64,15 +64,15 @@ describe('a statement', () => {
     { sql: 'INSERT INTO t SELECT 1; DROP TABLE t', isFollowed: true },
     { sql: 'SELECT 1;; -- nothing more', isFollowed: false },
     { sql: "SELECT ';\\';', `;`, \";\", $x$;$x$ /* ; */", isFollowed: false },
-  ])('$sql is followed by another: $isFollowed', ({ sql, isFollowed }) => {
+  ])('$sql precedes another statement: $isFollowed', ({ sql, isFollowed }) => {
     expect(readStatement(sql).isFollowed).toBe(isFollowed)
   })
 
-  test.each(['', ' \n', '-- nothing', '/* nothing */', ';'])('of %j is empty', (sql) => {
+  test.each(['', ' \n', '-- nothing', '/* nothing */', ';'])('%j is empty', (sql) => {
     expect(readStatement(sql).isEmpty).toBe(sql !== ';')
   })
 
-  it('that is long is read all the same', () => {
+  it('can be long', () => {
     const sql = `SELECT '${"it''s \\' ".repeat(500_000)}' FORMAT CSV`
     expect(readStatement(sql)).toMatchObject({ format: 'CSV', isFollowed: false })
   })

@@ -1,24 +1,24 @@
-/** What the front must know of a statement before the engine has it. */
+/** The properties of a statement that the HTTP server needs before it runs it. */
 export interface Statement {
   isEmpty: boolean
-  /** Of an INSERT that data follows; null for any other. */
+  /** If the statement is an INSERT with data; otherwise null. */
   insert: InsertOfData | null
   /** Whether another statement follows it. */
   isFollowed: boolean
-  /** Of its result, where it names one. */
+  /** The format of its result, if it names one. */
   format: string | null
-  /** Whether it asks for what is no row: totals, extremes, an array around the rows. */
+  /** Whether its result has more than rows: totals, extremes, an array around the rows. */
   asksForMoreThanRows: boolean
 }
 
 export interface InsertOfData {
-  /** Where settings and format begin, and the whole text has the place for a source. */
+  /** Index at which SETTINGS or FORMAT begin, where a source can be inserted. */
   sourceAt: number
-  /** Where VALUES or FORMAT begin. */
+  /** Index at which VALUES or FORMAT begin. */
   formatAt: number
   format: string
   dataAt: number
-  /** Whether it reads the data by a query, through input(). */
+  /** Whether it reads the data with a query, through input(). */
   isByQuery: boolean
 }
 
@@ -28,7 +28,7 @@ const TOKEN =
 const BETWEEN_TOKENS = /^(\s|--|#[ !]|\/\*)/
 const MORE_THAN_ROWS = /^(totals|extremes|output_format_json_array_of_rows)$/i
 
-/** Reads a statement no further than to where its data begins. Each character stands for one byte or more. */
+/** Reads a statement up to the start of its data. Each character represents one byte or more. */
 export function readStatement(sql: string): Statement {
   let first = ''
   let depth = 0
@@ -56,7 +56,7 @@ export function readStatement(sql: string): Statement {
       if (word === 'SELECT') hasSelect = true
       const beginsData = before === 'FORMAT' || (word === 'VALUES' && !hasSelect)
       if (first === 'INSERT' && beginsData) {
-        // What follows is data, in which no statement is looked for.
+        // The rest is data.
         const formatAt = before === 'FORMAT' ? (at.FORMAT ?? begin) : begin
         const [space = ''] =
           /^[ \t\f]*(\r?\n)?/.exec(sql.slice(begin + token.length, begin + token.length + 64)) ?? []
@@ -77,7 +77,7 @@ export function readStatement(sql: string): Statement {
   return { isEmpty: first === '', insert, isFollowed, format, asksForMoreThanRows }
 }
 
-/** Each with where it begins. */
+/** Each token with its index. */
 function* tokensOf(sql: string): Generator<[string, number]> {
   const pattern = new RegExp(TOKEN)
   for (let match = pattern.exec(sql); match !== null; match = pattern.exec(sql)) {

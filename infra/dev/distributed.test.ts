@@ -16,7 +16,7 @@ describeOn(
   'clickhouse',
 )('npm run dev:distributed', () => {
   it(
-    'brings everything up, greets, takes mail, and ends at Ctrl-C with all that it started',
+    'starts everything, prints a greeting, accepts mail, and ends with all its processes at Ctrl-C',
     async () => {
       const dataDir = await mkdtemp(join(tmpdir(), 'mayfly-dev-'))
       const env = {
@@ -25,14 +25,14 @@ describeOn(
         MAYFLY_DATA_DIR: dataDir,
         MAYFLY_HTTP_PORT: '0',
         MAYFLY_SMTP_PORT: '0',
-        // Of a shell that reaches other servers, and says little.
+        // As from a shell with settings for other servers and a quiet log.
         KAFKA_TLS: 'true',
         LOG_LEVEL: 'warn',
       }
       const child = spawn(process.execPath, ['dist/infra/dev/distributed.js'], {
         env,
         stdio: ['ignore', 'pipe', 'pipe'],
-        // Its process group is what a terminal's Ctrl-C goes to.
+        // A terminal sends Ctrl-C to the process group.
         detached: true,
       })
       let printed = ''
@@ -60,7 +60,7 @@ describeOn(
         await send(target, address, mail('to the development servers', 'text'))
         const [message] = await messagesOf(target, id, 1)
         expect(message).toMatchObject({ subject: 'to the development servers' })
-        // A healthy start and a mail: nothing is logged as an error.
+        // A start and a mail log no errors.
         expect(logged).not.toContain('"level":50')
         const second = spawnSync(process.execPath, ['dist/infra/dev/distributed.js'], {
           env,
@@ -71,7 +71,7 @@ describeOn(
         const exited = once(child, 'close')
         process.kill(-(child.pid ?? NaN), 'SIGINT')
         expect(await exited).toEqual([0, null])
-        // Kafka and Redis were there until the last role had ended.
+        // Kafka and Redis ran until the last role had ended.
         expect(logged.slice(logged.indexOf('"msg":"draining"'))).not.toContain('"level":50')
         await expect(fetch(`${url}/healthz`)).rejects.toThrow('fetch failed')
       } finally {
@@ -83,7 +83,7 @@ describeOn(
   )
 })
 
-/** Resolves once something has accepted a connection on the port. */
+/** Resolves once the port accepts a connection. */
 async function connected(port: number): Promise<void> {
   const socket = connect(port, '127.0.0.1')
   await once(socket, 'connect')

@@ -8,14 +8,14 @@ import { createInterface } from 'node:readline'
 import { welcomeText } from '#apps/standalone/standalone.js'
 import { lockDataDir } from '#libs/engines/embedded/data-dir.js'
 import { startClickHouse } from '../clickhouse/clickhouse.js'
-import { bringJars } from '../kafka/jars.js'
+import { installJars } from '../kafka/jars.js'
 import { startKafka } from '../kafka/kafka.js'
 import { startRedis } from '../redis/redis.js'
 import { freePorts } from '../servers/ports.js'
 
 /*
- * `npm run dev:distributed`: Kafka, Redis, ClickHouse and each role as a process of its own, on the loopback, until Ctrl-C. What
- * they store stays in MAYFLY_DATA_DIR, ./data/distributed where it is unset.
+ * `npm run dev:distributed`: runs Kafka, Redis, ClickHouse and one process of each role on loopback until Ctrl-C. Their
+ * data stays in MAYFLY_DATA_DIR, by default ./data/distributed.
  */
 
 type Role = 'projector' | 'lifecycle' | 'webhooks' | 'analytics' | 'api' | 'smtp'
@@ -28,7 +28,7 @@ const FLAGS = [
 ]
 const FOLDER = resolve(process.env.MAYFLY_DATA_DIR ?? './data/distributed')
 const DEFAULT_PORTS = { http: '3000', smtp: '2525' }
-/** What a shell may have set to reach others; empty, it counts as unset. */
+/** Settings that the shell may have for other servers. An empty value counts as unset. */
 const OF_OTHER_SERVERS = [
   'KAFKA_SASL_MECHANISM',
   'KAFKA_SASL_USERNAME',
@@ -53,7 +53,7 @@ try {
 }
 
 async function main(): Promise<void> {
-  // Two Kafkas on one folder damage what it holds.
+  // Two Kafkas on one folder would damage its data.
   const dataDir = lockDataDir(FOLDER)
   await mkdir(join(FOLDER, 'kafka'), { recursive: true, mode: 0o700 })
   say('starting Kafka, Redis and ClickHouse')
@@ -61,7 +61,7 @@ async function main(): Promise<void> {
   const life = { endsWithOwner: true, removing: null } as const
   const [kafka, redis, clickhouse] = await Promise.all([
     startKafka({
-      jars: await bringJars({ attempts: 3 }),
+      jars: await installJars({ attempts: 3 }),
       folder: join(FOLDER, 'kafka'),
       ports: [{ clients, controller }],
       life,
@@ -75,15 +75,15 @@ async function main(): Promise<void> {
     MAYFLY_SMTP_PORT: DEFAULT_PORTS.smtp,
     CLICKHOUSE_DATABASE: 'mayfly',
     MAYFLY_DATA_DIR: FOLDER,
-    MAYFLY_MASTER_KEY: kept('master.key', () => randomBytes(32).toString('base64')),
-    MAYFLY_BOOTSTRAP_API_KEY: kept('api.key', () => `mayfly-dev-${randomBytes(16).toString('hex')}`),
+    MAYFLY_MASTER_KEY: storedSecret('master.key', () => randomBytes(32).toString('base64')),
+    MAYFLY_BOOTSTRAP_API_KEY: storedSecret('api.key', () => `mayfly-dev-${randomBytes(16).toString('hex')}`),
     ...process.env,
     ...Object.fromEntries(OF_OTHER_SERVERS.map((variable) => [variable, ''])),
     KAFKA_BROKERS: kafka.brokers.join(','),
     KAFKA_REPLICATION: '1',
     REDIS_URL: redis.url,
     CLICKHOUSE_URL: clickhouse.url,
-    // Where a role listens is read from its log.
+    // The address of a role is read from its log.
     LOG_LEVEL: /^(debug|trace)$/.test(process.env.LOG_LEVEL ?? '') ? process.env.LOG_LEVEL : 'info',
   }
 
@@ -92,7 +92,7 @@ async function main(): Promise<void> {
   const end = async () => {
     if (isEnding) return
     isEnding = true
-    // What takes something in ends first.
+    // The roles that accept requests and mail end first.
     for (const role of roles.toReversed()) await ended(role, 'SIGTERM')
     await Promise.all([
       redis.kill('SIGTERM'),
@@ -108,7 +108,7 @@ async function main(): Promise<void> {
     const child = spawn(process.execPath, [...FLAGS, join('dist/apps', role, 'main.js')], {
       env: { ...settings, MAYFLY_METRICS_PORT: '' },
       stdio: ['ignore', 'inherit', 'pipe'],
-      // Of a process group of its own: Ctrl-C comes to this process, which ends the roles in order.
+      // A separate process group, so that Ctrl-C only reaches this process, which ends the roles in order.
       detached: true,
     })
     roles.push(child)
@@ -156,7 +156,7 @@ interface Listening {
   smtpCaFile?: string
 }
 
-/** Hands on what a role logs; resolves with its line that says where it listens. */
+/** Forwards the log of a role. Resolves with its line `listening`. */
 function listening({ stderr }: ChildProcess): Promise<Listening> {
   if (stderr === null) throw new Error('the role has no standard error')
   return new Promise((resolve) => {
@@ -173,8 +173,8 @@ async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<void>
   await once(child, 'exit')
 }
 
-/** A secret of this folder's, made at its first start. */
-function kept(name: string, make: () => string): string {
+/** A secret in this folder, generated at its first start. */
+function storedSecret(name: string, make: () => string): string {
   const path = join(FOLDER, name)
   if (!existsSync(path)) writeFileSync(path, `${make()}\n`, { mode: 0o600, flush: true })
   return readFileSync(path, 'utf8').trim()

@@ -1,4 +1,4 @@
-// Writes the parts of the docs that follow from the code, each between its two marks.
+// Writes the generated parts of the docs, each between its two markers.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { renderProblems } from '#apps/api/openapi/problem-responses.js'
 import { renderSettings } from '#libs/runtime/config/settings-table.js'
@@ -14,6 +14,6 @@ write('docs/operating.md', renderSettings())
 function write(path, part) {
   const text = readFileSync(path, 'utf8')
   const [begin, end] = [text.indexOf(BEGIN), text.indexOf(END)]
-  if (begin < 0 || end < begin) throw new Error(`${path} lacks its marks: ${BEGIN} and ${END}`)
+  if (begin < 0 || end < begin) throw new Error(`${path} lacks its markers: ${BEGIN} and ${END}`)
   writeFileSync(path, `${text.slice(0, begin + BEGIN.length)}\n\n${part}\n${text.slice(end)}`)
 }

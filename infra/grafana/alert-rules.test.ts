@@ -1,5 +1,5 @@
 import { globSync, readFileSync } from 'node:fs'
-import { UsageStory, type StoryOptions } from '#test/harness/usage-story.js'
+import { GeneratedUsage, type GeneratedUsageOptions } from '#test/harness/generated-usage.js'
 import { openUsageTables, type UsageTables } from '#test/harness/usage-tables.js'
 import { expanded } from './macros.js'
 import { alertRules, dataSources, type AlertRule } from './provisioned.js'
@@ -13,39 +13,43 @@ describe('the alert rules', () => {
   beforeEach(async () => (tables = await openUsageTables()))
   afterEach(() => tables.close())
 
-  /** What a rule makes of what stands there: one number for each of its alerts, and whether it is over the threshold. */
+  /** Evaluates a rule on the stored usage: one number for each alert, and whether it exceeds the threshold. */
   const check = async (rule: AlertRule): Promise<{ values: number[]; isFiring: boolean }> => {
     const { sql, fromS, above } = partsOf(rule)
     const now = Date.now()
     const shown = { from: new Date(now - fromS * 1_000), to: new Date(now), intervalS: 1, variables: {} }
-    const { columns, rows } = await tables.ask(expanded(sql, shown))
-    // Else Grafana could not tell which number to compare.
+    const { columns, rows } = await tables.query(expanded(sql, shown))
+    // Otherwise Grafana would not know which number to compare.
     const numbers = columns.filter(({ type }) => /^(U?Int|Float)/.test(type)).map(({ name }) => name)
     expect([rule.title, numbers.length, columns.length <= 2]).toEqual([rule.title, 1, true])
     const values = rows.map((row) => Number(row[numbers[0] ?? '']))
     return { values, isFiring: values.some((value) => value > above) }
   }
 
-  const tell = async (options: Partial<StoryOptions>, inboxes: number, endedMsAgo = 0): Promise<void> => {
+  const generate = async (
+    options: Partial<GeneratedUsageOptions>,
+    inboxes: number,
+    endedMsAgo = 0,
+  ): Promise<void> => {
     const to = new Date(Date.now() - endedMsAgo)
-    const batches = new UsageStory(options).tell(new Date(to.getTime() - 10 * MINUTE), to, inboxes)
+    const batches = new GeneratedUsage(options).generate(new Date(to.getTime() - 10 * MINUTE), to, inboxes)
     for (const batch of batches) await tables.sink.write(batch)
   }
 
-  it('are silent, each with its number, while all goes well', async () => {
-    await tell({ refusedMails: 0.03 }, 400)
+  it('do not fire, but each has a number, in normal operation', async () => {
+    await generate({ refusedMails: 0.03 }, 400)
     for (const [, rule] of RULES) {
       const { values, isFiring } = await check(rule)
       expect([rule.title, values.length > 0, isFiring]).toEqual([rule.title, true, false])
     }
   })
 
-  it('are silent where nothing has happened yet', async () => {
+  it('do not fire before the first events', async () => {
     for (const [, rule] of RULES) expect(await check(rule)).toEqual({ values: [], isFiring: false })
   })
 
-  it('are silent where nothing has happened for a while, and all that did was written at once', async () => {
-    await tell({}, 100, 2 * MINUTE)
+  it('do not fire without recent events if earlier ones were written at once', async () => {
+    await generate({}, 100, 2 * MINUTE)
     await tables.run(
       `ALTER TABLE sink_positions UPDATE written_at = written_at - INTERVAL 2 MINUTE WHERE 1 SETTINGS mutations_sync = 1`,
     )
@@ -54,40 +58,40 @@ describe('the alert rules', () => {
     expect(values).toHaveLength(3)
   })
 
-  const TROUBLES: [uid: string, what: Partial<StoryOptions>][] = [
+  const FAILURES: [uid: string, what: Partial<GeneratedUsageOptions>][] = [
     ['mayfly-requests-refused', { refusedRequests: 0.1 }],
     ['mayfly-mails-refused', { refusedMails: 0.1 }],
     ['mayfly-mails-put-off', { refusedMails: 0.1 }],
     ['mayfly-webhooks-failing', { failedAttempts: 0.3 }],
   ]
 
-  it.each(TROUBLES)('tell of trouble: %s', async (uid, what) => {
-    await tell(what, 400)
+  it.each(FAILURES)('fire on failures: %s', async (uid, what) => {
+    await generate(what, 400)
     expect((await check(ruleOf(uid))).isFiring).toBe(true)
   })
 
-  it('tell of few requests and mails nothing', async () => {
-    await tell({ refusedRequests: 0.5, refusedMails: 0.5, failedAttempts: 0.9 }, 4)
-    for (const [uid] of TROUBLES) expect((await check(ruleOf(uid))).isFiring).toBe(false)
+  it('do not fire on a few requests and mails', async () => {
+    await generate({ refusedRequests: 0.5, refusedMails: 0.5, failedAttempts: 0.9 }, 4)
+    for (const [uid] of FAILURES) expect((await check(ruleOf(uid))).isFiring).toBe(false)
   })
 
-  it('tell of events that are written late', async () => {
-    await tell({}, 100, 2 * MINUTE)
+  it('fire on events that are written late', async () => {
+    await generate({}, 100, 2 * MINUTE)
     const { values, isFiring } = await check(ruleOf('mayfly-usage-late'))
     expect(isFiring).toBe(true)
     expect(values).toHaveLength(3)
   })
 
-  it('tell of a batch that was written in part', async () => {
+  it('fire on a batch that was written only in part', async () => {
     const to = new Date()
-    for (const batch of new UsageStory().tell(new Date(to.getTime() - MINUTE), to, 20)) {
-      // The rows are there, the place behind them is not.
+    for (const batch of new GeneratedUsage().generate(new Date(to.getTime() - MINUTE), to, 20)) {
+      // The rows were written, but not their end offset.
       await tables.sink.write({ ...batch, ranges: batch.ranges.map((range) => ({ ...range, end: 1 })) })
     }
     expect((await check(ruleOf('mayfly-usage-in-part'))).isFiring).toBe(true)
   })
 
-  it.each(RULES)('ask what is provisioned, and compare it: %s', (_title, rule) => {
+  it.each(RULES)('query the provisioned data source, and compare the result: %s', (_title, rule) => {
     const [source] = dataSources()
     const [query, reduction, threshold] = rule.data
     expect([query?.datasourceUid, reduction?.datasourceUid, threshold?.datasourceUid]).toEqual([
@@ -100,25 +104,27 @@ describe('the alert rules', () => {
     expect(rule.condition).toBe(threshold?.refId)
   })
 
-  it('have uids of their own', () => {
+  it('have unique uids', () => {
     expect(new Set(RULES.map(([, { uid }]) => uid)).size).toBe(RULES.length)
   })
 })
 
 describe("Prometheus's rules", () => {
-  it('ask for metrics that there are', () => {
-    const asked = new Set(readFileSync('infra/prometheus/rules.yml', 'utf8').match(/\bmayfly_\w+/g))
+  it('use existing metrics', () => {
+    const usedMetrics = new Set(readFileSync('infra/prometheus/rules.yml', 'utf8').match(/\bmayfly_\w+/g))
     const sources = globSync(['apps/**/*.ts', 'libs/**/*.ts']).filter((path) => !path.endsWith('.test.ts'))
     const text = sources.map((path) => readFileSync(path, 'utf8')).join('\n')
-    const told = new Set([...text.matchAll(/'(mayfly_\w+)'/g)].map(([, name]) => name))
-    expect(asked.size).toBeGreaterThan(3)
-    expect([...asked].filter((name) => !told.has(name.replace(/_(bucket|count|sum)$/, '')))).toEqual([])
+    const existingMetrics = new Set([...text.matchAll(/'(mayfly_\w+)'/g)].map(([, name]) => name))
+    expect(usedMetrics.size).toBeGreaterThan(3)
+    expect(
+      [...usedMetrics].filter((name) => !existingMetrics.has(name.replace(/_(bucket|count|sum)$/, ''))),
+    ).toEqual([])
   })
 })
 
 function ruleOf(uid: string): AlertRule {
   const found = RULES.find(([, rule]) => rule.uid === uid)
-  if (found === undefined) throw new Error(`there is no rule ${uid}`)
+  if (found === undefined) throw new Error(`unknown rule ${uid}`)
   return found[1]
 }
 
@@ -129,7 +135,7 @@ function partsOf({ title, data }: AlertRule): { sql: string; fromS: number; abov
   const sql = query?.model.rawSql
   const fromS = query?.relativeTimeRange?.from
   if (sql === undefined || fromS === undefined || above === undefined || evaluator?.type !== 'gt') {
-    throw new Error(`${title} compares nothing`)
+    throw new Error(`${title} has no threshold`)
   }
   return { sql, fromS, above }
 }

@@ -1,15 +1,15 @@
-import { UsageStory } from '#test/harness/usage-story.js'
+import { GeneratedUsage } from '#test/harness/generated-usage.js'
 import { openUsageTables, type Answer, type UsageTables } from '#test/harness/usage-tables.js'
 import { expanded, type Shown } from './macros.js'
 import { dashboards, dataSources, type Dashboard, type Panel } from './provisioned.js'
 
 /*
- * No Grafana is needed here: what it would ask is asked of ClickHouse's engine, on tables that Mayfly's own sink has
- * filled, and what comes back is held against what a panel shows.
+ * Needs no Grafana: the queries of the panels run on chDB, on tables that Mayfly's sink has filled, and the results are
+ * compared with what each panel can show.
  */
 
 const HOUR = 3_600_000
-/** What Grafana's ClickHouse data source makes a label of a series, and what it draws. */
+/** Grafana's ClickHouse data source uses texts as labels of a series, and draws numbers. */
 const TEXT = /^(Nullable\()?(LowCardinality\()?(Nullable\()?String\b/
 const NUMBER = /^(Nullable\()?(U?Int(8|16|32|64)|Float(32|64))\b/
 const TIME = /^DateTime/
@@ -33,21 +33,21 @@ describe('the dashboards', () => {
     tables = await openUsageTables()
     const now = new Date()
     shown = { from: new Date(now.getTime() - HOUR), to: now, intervalS: 60 }
-    for (const batch of new UsageStory().tell(shown.from, now, 400)) await tables.sink.write(batch)
+    for (const batch of new GeneratedUsage().generate(shown.from, now, 400)) await tables.sink.write(batch)
   })
   afterAll(() => tables.close())
 
   const askAs = (sql: string, variables: Shown['variables']): Promise<Answer> =>
-    tables.ask(expanded(sql, { ...shown, variables }))
+    tables.query(expanded(sql, { ...shown, variables }))
 
   const answerOf = async (panel: Panel, variables: Shown['variables']): Promise<Answer> => {
     const answers = await Promise.all(panel.targets.map(({ rawSql }) => askAs(rawSql, variables)))
     const [first] = answers
-    if (first === undefined || answers.length > 1) throw new Error(`${panel.title} has not one query`)
+    if (first === undefined || answers.length > 1) throw new Error(`${panel.title} must have one query`)
     return first
   }
 
-  it.each(PANELS)('show something in %s', async (_name, dashboard, panel) => {
+  it.each(PANELS)('have data in %s', async (_name, dashboard, panel) => {
     const { columns, rows } = await answerOf(panel, everything(dashboard))
     expect(rows.length).toBeGreaterThan(panel.type === 'timeseries' ? 10 : 0)
     for (const { name } of columns) {
@@ -55,7 +55,7 @@ describe('the dashboards', () => {
     }
   })
 
-  it.each(PANELS)('have in %s the columns that it is made of', async (_name, dashboard, panel) => {
+  it.each(PANELS)('have in %s the columns that the panel requires', async (_name, dashboard, panel) => {
     const { columns } = await answerOf(panel, everything(dashboard))
     const names = columns.map(({ name }) => name)
     const { fieldConfig, options } = panel
@@ -71,7 +71,7 @@ describe('the dashboards', () => {
     expect(columns.some(({ type }) => NUMBER.test(type))).toBe(true)
   })
 
-  it.each(CHOOSING)('show in %s only what is chosen', async (_name, dashboard, panel) => {
+  it.each(CHOOSING)('filter %s by the selected values', async (_name, dashboard, panel) => {
     for (const { name } of dashboard.templating.list) {
       if (!panel.targets.some(({ rawSql }) => rawSql.includes(`$${name})`))) continue
       const nobody = { ...everything(dashboard), [name]: ["nobody's"] }
@@ -81,7 +81,7 @@ describe('the dashboards', () => {
     }
   })
 
-  it.each(VARIABLES)('offer values for %s, with which all panels show something', async (_name, variable) => {
+  it.each(VARIABLES)('have values for %s, with which all panels have data', async (_name, variable) => {
     const all = { account: null, environment: null, key: null }
     const { columns, rows } = await askAs(variable.query, all)
     expect(columns).toHaveLength(1)
@@ -95,17 +95,17 @@ describe('the dashboards', () => {
     }
   })
 
-  it('offer the keys of the accounts and environments that are chosen', async () => {
+  it('list the keys of the selected accounts and environments', async () => {
     const query = VARIABLES.find(([, { name }]) => name === 'key')?.[1].query ?? ''
     const { rows: all } = await askAs(query, { account: null, environment: null })
-    const { rows: accounts } = await tables.ask('SELECT DISTINCT account_id FROM usage_day')
+    const { rows: accounts } = await tables.query('SELECT DISTINCT account_id FROM usage_day')
     const account = accounts.map((row) => String(row.account_id)).slice(0, 1)
     const { rows: some } = await askAs(query, { account, environment: ['staging'] })
     expect(some.length).toBeGreaterThan(0)
     expect(some.length).toBeLessThan(all.length / 2)
   })
 
-  it('ask the data source that is provisioned', () => {
+  it('use the provisioned data source', () => {
     const [source] = dataSources()
     const { type, uid } = source ?? { type: '', uid: '' }
     expect(uid).toBe('mayfly-clickhouse')
@@ -117,7 +117,7 @@ describe('the dashboards', () => {
     for (const [, { datasource }] of VARIABLES) expect(datasource).toEqual({ type, uid })
   })
 
-  it('have ids of their own, and panels that lie beside each other', () => {
+  it('have unique ids, and panels that do not overlap', () => {
     expect(new Set(ALL.map(({ uid }) => uid)).size).toBe(ALL.length)
     for (const { panels } of ALL) {
       expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length)
@@ -129,7 +129,7 @@ describe('the dashboards', () => {
     }
   })
 
-  it('ask for the form that their panels take', () => {
+  it('request the format that their panels need', () => {
     for (const [, , { type, targets }] of PANELS) {
       const form =
         type === 'timeseries' ? { queryType: 'timeseries', format: 0 } : { queryType: 'table', format: 1 }
@@ -142,7 +142,7 @@ function everything({ templating }: Dashboard): Shown['variables'] {
   return Object.fromEntries(templating.list.map(({ name }) => [name, null]))
 }
 
-/** The type itself where a panel can show it. */
+/** The type itself if no panel can show it. */
 function kindOf(type: string): string {
   return [TEXT, NUMBER, TIME].some((kind) => kind.test(type)) ? type : 'a text, a number or a time'
 }

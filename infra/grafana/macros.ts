@@ -1,15 +1,15 @@
 /*
- * The SQL that ClickHouse is sent for a panel: Grafana puts variables in, and its ClickHouse data source (4.20) puts
- * macros in. This does the same for the forms that the dashboards here use, so that their SQL can be run without
- * Grafana; one that it does not know is refused.
+ * Expands the SQL of a panel: Grafana replaces variables, and its ClickHouse data source (4.20) replaces macros. This
+ * does the same for the forms that these dashboards use, so that their SQL can run without Grafana. It throws on unknown
+ * macros.
  */
 
-/** What the time picker, the width of a panel and the variables of a dashboard stand at. */
+/** The time range, the interval that follows from the width of a panel, and the variables of a dashboard. */
 export interface Shown {
   from: Date
   to: Date
   intervalS: number
-  /** Null if all values are chosen. */
+  /** Null if all values are selected. */
   variables: Readonly<Record<string, readonly string[] | null>>
 }
 
@@ -37,12 +37,12 @@ function macro(text: string, name: string, column: string | undefined, shown: Sh
   if (name === 'timeInterval' && column !== undefined) {
     return `toStartOfInterval(toDateTime(${column}), INTERVAL ${intervalS} second)`
   }
-  throw new Error(`${text} is no macro that is known here`)
+  throw new Error(`unknown macro ${text}`)
 }
 
 function valuesOf({ variables }: Shown, name: string): readonly string[] | null {
   const values = variables[name]
-  if (values === undefined) throw new Error(`there is no variable ${name}`)
+  if (values === undefined) throw new Error(`unknown variable ${name}`)
   return values
 }
 

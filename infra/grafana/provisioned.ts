@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { parse } from 'yaml'
 
-/* What Grafana reads of this folder, as far as its queries go. */
+/* The files in this folder that Grafana reads, as far as queries need them. */
 
 export interface DataSource {
   type: string
@@ -38,7 +38,7 @@ export interface Dashboard {
   uid: string
   title: string
   schemaVersion: number
-  /** What it opens with: `now-6h`. */
+  /** Default time range: `now-6h`. */
   time: { from: string }
   templating: { list: Variable[] }
   panels: Panel[]

@@ -12,12 +12,12 @@ const COPY_DEPENDENCIES = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.
 const WITHIN_MS = 300_000
 const PAUSE_MS = 3_000
 
-/** Kafka's jars are not there, and Maven could not bring them. */
-export class NoKafkaJarsError extends Error {
-  override readonly name = 'NoKafkaJarsError'
+/** Kafka's jars are missing, and Maven could not download them. */
+export class KafkaJarsUnavailableError extends Error {
+  override readonly name = 'KafkaJarsUnavailableError'
 }
 
-/** The folder of Kafka's jars, named for the pom.xml that they follow from: whole, or not there. */
+/** The folder of Kafka's jars, named by a hash of pom.xml: either complete or missing. */
 export function jarsFolder(): string {
   const pom = createHash('sha256').update(readFileSync(POM)).digest('hex').slice(0, 12)
   return join(process.cwd(), 'node_modules/.cache/mayfly', `kafka-${pom}`)
@@ -28,16 +28,16 @@ export function hasJars(): boolean {
 }
 
 /**
- * Resolves with the folder of Kafka's jars once they are there, from Maven Central where need be (43 MB), in so
- * many attempts. Rejects with NoKafkaJarsError.
+ * Resolves with the folder of Kafka's jars. Downloads them from Maven Central (43 MB) if they are missing, in up to that
+ * many attempts. Rejects with KafkaJarsUnavailableError.
  */
-export async function bringJars({ attempts }: { attempts: number }): Promise<string> {
+export async function installJars({ attempts }: { attempts: number }): Promise<string> {
   const folder = jarsFolder()
   for (let attempt = 1; !hasJars(); attempt += 1) {
     try {
       await copyJars(folder, attempt > 1)
     } catch (error) {
-      if (attempt >= attempts) throw new NoKafkaJarsError(reasonOf(error))
+      if (attempt >= attempts) throw new KafkaJarsUnavailableError(reasonOf(error))
       await pause(attempt * PAUSE_MS)
     }
   }
@@ -49,13 +49,13 @@ async function copyJars(folder: string, again: boolean): Promise<void> {
   const unfinished = await mkdtemp(`${folder}.`)
   try {
     const output = [`-DoutputDirectory=${unfinished}`, '-DincludeScope=runtime']
-    // Maven remembers for a day what it did not find, unless told to look again.
+    // Maven caches failed lookups for a day, unless it is told to update.
     const flags = ['-q', '-B', ...(again ? ['-U'] : []), '-f', POM]
     const bounds = { timeout: WITHIN_MS, killSignal: 'SIGKILL', maxBuffer: 1 << 26 } as const
     await run('mvn', [...flags, COPY_DEPENDENCIES, ...output], bounds)
     await rename(unfinished, folder)
   } catch (error) {
-    // Another process was quicker.
+    // Another process has finished first.
     if (!hasJars()) throw error
   } finally {
     await rm(unfinished, { recursive: true, force: true })
@@ -67,7 +67,7 @@ function reasonOf(error: unknown): string {
   const advice =
     'Kafka is fetched once from Maven Central, which takes Maven (apt-get install maven) and a network'
   if (code === 'ENOENT') return `mvn is not installed. ${advice}.`
-  const said = typeof stdout === 'string' ? stdout : String(error)
-  const faults = said.split('\n').filter((line) => line.includes('[ERROR]'))
+  const output = typeof stdout === 'string' ? stdout : String(error)
+  const faults = output.split('\n').filter((line) => line.includes('[ERROR]'))
   return `Maven could not bring Kafka's jars. ${advice}.\n${(faults[0] ?? String(error)).slice(0, 1_000)}`
 }

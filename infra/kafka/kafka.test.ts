@@ -6,7 +6,7 @@ import { until } from '#test/harness/until.js'
 
 const TOPIC = 'kept'
 
-describeWith('kafka')('a Kafka of three nodes', () => {
+describeWith('kafka')('a three-node Kafka', () => {
   let cluster: KafkaCluster
   let folder: string
 
@@ -19,9 +19,9 @@ describeWith('kafka')('a Kafka of three nodes', () => {
     expect(existsSync(folder)).toBe(false)
   })
 
-  it('keeps a topic while a node is killed, and takes the node back', async () => {
+  it('keeps a topic while a node is down, and accepts the node again', async () => {
     const [first, second] = cluster.nodes
-    if (first === undefined || second === undefined) throw new Error('there are too few nodes')
+    if (first === undefined || second === undefined) throw new Error('too few nodes')
     await onNode(second.port, async (admin) => {
       expect((await admin.describeCluster()).brokers).toHaveLength(3)
       const topics = [{ topic: TOPIC, numPartitions: 1, replicationFactor: 3 }]
@@ -35,7 +35,7 @@ describeWith('kafka')('a Kafka of three nodes', () => {
       until('the dead node to be missed', async () => (await inSync(admin)).length === 2, 20_000),
     )
 
-    await first.startAgain()
+    await first.restart()
     expect(first.pid).not.toBe(pid)
     await onNode(first.port, (admin) =>
       until('the node to have caught up', async () => (await inSync(admin)).length === 3, 20_000),
@@ -43,7 +43,7 @@ describeWith('kafka')('a Kafka of three nodes', () => {
   }, 90_000)
 })
 
-/** None while the node that is asked does not know of the topic yet. */
+/** Empty while the queried node does not know the topic yet. */
 async function inSync(admin: Admin): Promise<number[]> {
   try {
     const { topics } = await admin.fetchTopicMetadata({ topics: [TOPIC] })

@@ -8,13 +8,13 @@ import { Kafka, logLevel } from 'kafkajs'
 import { LOOPBACK } from '../servers/ports.js'
 import { scramArguments, securedProperties, type SecuredListeners } from './secured-listeners.js'
 import { serverProperties, type NodePorts } from './server-properties.js'
-import { mustBeInstalled } from '../servers/programs.js'
+import { requireProgram } from '../servers/programs.js'
 import { ServerProcess, type Launch, type Life } from '../servers/server-process.js'
 
 /*
- * Kafka in KRaft mode on the loopback: every node is broker and controller in one process of its own. A node's
- * folder holds server.properties, kafka.log and data/. Nothing but this machine may reach it: it asks for no
- * password, unless secured listeners are wanted, and there alone.
+ * Kafka in KRaft mode on loopback: every node is broker and controller in one process. The folder of a node has
+ * server.properties, kafka.log and data/. It must only be reachable from this machine, because the plain listener
+ * requires no password.
  */
 
 export type { SecuredListeners } from './secured-listeners.js'
@@ -22,30 +22,30 @@ export type { SecuredListeners } from './secured-listeners.js'
 export interface KafkaOptions {
   /** Folder of Kafka's jars, see jars.ts. */
   jars: string
-  /** Holds a folder for each node; may hold those of an earlier run with as many nodes. */
+  /** Has a folder for each node. It may have the data of an earlier run with the same number of nodes. */
   folder: string
   /** Ports of each node. */
   ports: readonly NodePorts[]
   life: Life
-  /** Most heap of each node. */
+  /** Maximum heap of each node. */
   heapMib?: number
-  /** Compiles quickly rather than well: what lives for minutes has no time to earn back the better code. */
+  /** Uses only the fast JIT compiler, which suits a process that lives for minutes. */
   isShortLived?: boolean
-  /** More lines of server.properties, or others instead. */
+  /** Added to server.properties; overrides the defaults. */
   settings?: Readonly<Record<string, string | number>>
-  /** Further listeners, of the one node that there then is. */
+  /** Additional listeners; single node only. */
   secured?: SecuredListeners
 }
 
 export interface KafkaNode {
   readonly pid: number
   readonly port: number
-  /** Folder of its partitions. */
+  /** Folder of its partitions' data. */
   readonly dataDir: string
-  /** Sends a signal; where it is one that ends a process, resolves once the node has ended. */
+  /** Sends a signal. If the signal ends processes, resolves once the node has ended. */
   kill(signal: NodeJS.Signals): Promise<void>
-  /** Starts it, once it has ended, on the same data and ports; resolves once it answers: where most nodes run. */
-  startAgain(): Promise<void>
+  /** Starts it again after it has ended, on the same data and ports. Resolves once it answers, for which most nodes must run. */
+  restart(): Promise<void>
 }
 
 export interface KafkaCluster {
@@ -71,9 +71,9 @@ const ANSWER_WITHIN_MS = 2_000
 const QUICK = '-XX:TieredStopAtLevel=1'
 const LOGGING = join(process.cwd(), 'infra/kafka/log4j2.properties')
 
-/** Resolves once every node answers and knows of every other. */
+/** Starts all nodes. Resolves once every node answers and knows all others. */
 export async function startKafka(options: KafkaOptions): Promise<KafkaCluster> {
-  mustBeInstalled('java')
+  requireProgram('java')
   const plans = options.ports.map(({ clients }, index) => planOf(options, clients, index))
   const clusterId = await clusterIdOf(options.folder)
   await Promise.all(plans.map((plan) => format(plan, clusterId)))
@@ -100,8 +100,8 @@ function nodeOf(plan: NodePlan, first: ServerProcess | undefined): KafkaNode {
       return server.pid
     },
     kill: (signal) => server.end(signal),
-    async startAgain() {
-      if (!server.hasEnded()) throw new Error(`${plan.name} runs still`)
+    async restart() {
+      if (!server.hasEnded()) throw new Error(`${plan.name} is still running`)
       server = await start(plan, 1)
     },
   }
@@ -125,18 +125,18 @@ function planOf(options: KafkaOptions, port: number, index: number): NodePlan {
   }
 }
 
-/** Another one for each folder: what follows a log must notice that it is another's. */
+/** A different id for each folder, so that readers of a log notice if it was replaced. */
 async function clusterIdOf(folder: string): Promise<string> {
   const path = join(folder, 'cluster-id')
   const known = existsSync(path) ? await readFile(path, 'utf8') : ''
   if (known.length === CLUSTER_ID_LENGTH) return known
-  // The zero keeps it from beginning with a hyphen, as an option does.
+  // The zero prevents a leading hyphen, which would look like an option.
   const id = Buffer.concat([Buffer.alloc(1), randomBytes(15)]).toString('base64url')
   await writeFile(path, id)
   return id
 }
 
-/** Writes the node's settings, and formats its storage unless an earlier run has done so to the end. */
+/** Writes the settings of the node, and formats its storage unless an earlier run has completed that. */
 async function format(plan: NodePlan, clusterId: string): Promise<void> {
   const { name, folder, dataDir, properties, options } = plan
   await mkdir(folder, { recursive: true })
@@ -180,7 +180,7 @@ function start({ name, port, folder, options }: NodePlan, nodes: number): Promis
   return ServerProcess.start(launch, () => knowsOf(port, nodes), UP_WITHIN_MS)
 }
 
-/** Whether the broker at that port answers, and knows of so many, itself among them. */
+/** Whether the broker at that port answers and knows that many brokers, including itself. */
 async function knowsOf(port: number, nodes: number): Promise<boolean> {
   const kafka = new Kafka({
     brokers: [`${LOOPBACK}:${port}`],
@@ -195,7 +195,7 @@ async function knowsOf(port: number, nodes: number): Promise<boolean> {
     const { brokers } = await admin.describeCluster()
     return brokers.length >= nodes && brokers.some((broker) => broker.port === port)
   } catch {
-    // Not yet: whoever waits for it has a bound, and shows the node's own log.
+    // Not yet. The caller has a timeout, and shows the log of the node.
     return false
   } finally {
     await admin.disconnect()

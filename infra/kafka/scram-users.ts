@@ -5,10 +5,10 @@ import { promisify } from 'node:util'
 export interface ScramUser {
   /** Folder of Kafka's jars, see jars.ts. */
   jars: string
-  /** host:port of a broker that lets anybody change users. */
+  /** host:port of a broker's listener without authentication. */
   broker: string
   name: string
-  /** For SCRAM-SHA-512, the only one that is changed; null takes it from the user. */
+  /** For SCRAM-SHA-512 only; null removes it. */
   password: string | null
 }
 
@@ -16,7 +16,7 @@ const run = promisify(execFile)
 const MECHANISM = 'SCRAM-SHA-512'
 const WITHIN_MS = 60_000
 
-/** Resolves once the user is changed; who has logged in stays so while the session lasts. */
+/** Resolves once the user is changed. Existing sessions stay authenticated until they end. */
 export async function changeScramUser({ jars, broker, name, password }: ScramUser): Promise<void> {
   const change =
     password === null

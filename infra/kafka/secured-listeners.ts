@@ -1,21 +1,21 @@
 import { LOOPBACK } from '../servers/ports.js'
 
 /*
- * Listeners beside the plain one that ask who comes: with a password over an open connection, with a password over
- * TLS, with a certificate. Who comes through the plain one may do anything; all others what an ACL allows them.
+ * Listeners with authentication in addition to the plain one: with a password without TLS, with a password over TLS, and
+ * with a client certificate. Clients of the plain listener may do anything, all others what the ACLs allow.
  */
 
 export interface SecuredListeners {
   ports: { sasl: number; saslTls: number; mutualTls: number }
-  /** Password by name; each may log in with PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512. */
+  /** Passwords by user name, for PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512. */
   users: Readonly<Record<string, string>>
   tls: {
-    /** PEM file of the brokers' key, certificate and its authorities. */
+    /** PEM file of the brokers' key, certificate and authorities. */
     keyStore: string
-    /** PEM file of the authorities that clients' certificates are from; their common name is the user's. */
+    /** PEM file of the authorities of client certificates, whose common name is the user. */
     trustStore: string
   }
-  /** How long a log-in with a password holds; the client logs in again before. For ever where unset. */
+  /** Lifetime of a session with a password, before which the client must reauthenticate. Unlimited by default. */
   sessionMs?: number
 }
 
@@ -23,7 +23,7 @@ const SECURITY = { SASL: 'SASL_PLAINTEXT', SASLTLS: 'SASL_SSL', MUTUALTLS: 'SSL'
 const WITH_PASSWORD = ['sasl', 'sasltls'] as const
 const MECHANISMS = ['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512'] as const
 
-/** What server.properties has of them, over what it has without. */
+/** The settings of these listeners in server.properties. */
 export function securedProperties(
   { ports, users, tls, sessionMs = 0 }: SecuredListeners,
   plain: Readonly<Record<string, string | number | boolean>>,
@@ -61,7 +61,7 @@ export function securedProperties(
   }
 }
 
-/** What the storage is formatted with, so that SCRAM knows the users from the first start on. */
+/** Arguments for formatting the storage, so that the SCRAM users exist at the first start. */
 export function scramArguments({ users }: SecuredListeners): string[] {
   return Object.entries(users).flatMap(([name, password]) =>
     ['SCRAM-SHA-256', 'SCRAM-SHA-512'].flatMap((mechanism) => [

@@ -1,12 +1,12 @@
 import { LOOPBACK } from '../servers/ports.js'
 
-/** Where a node listens. */
+/** Ports of a node. */
 export interface NodePorts {
   clients: number
   controller: number
 }
 
-/** server.properties of the node with that id, 1 for the first, in a quorum of all of them. */
+/** server.properties of the node with that id, starting at 1, in a quorum of all nodes. */
 export function serverProperties(
   id: number,
   nodes: readonly NodePorts[],
@@ -33,12 +33,12 @@ export function serverProperties(
     'transaction.state.log.num.partitions': 4,
     'transaction.state.log.replication.factor': copies,
     'transaction.state.log.min.isr': Math.min(copies, 2),
-    // Room for the largest mail there may be; each topic has its own, lower bound.
+    // Enough for the largest mail. Each topic has its own, lower limit.
     'message.max.bytes': 300_000_000,
     'socket.request.max.bytes': 320_000_000,
     'num.network.threads': 2,
     'num.io.threads': 4,
-    // The default takes half of a small heap.
+    // The default would take half of a small heap.
     'log.cleaner.dedupe.buffer.size': 16 * 1024 * 1024,
   }
 }

@@ -12,8 +12,8 @@ const WITHIN_MS = 300_000
 const PAUSE_MS = 3_000
 
 /** The Python packages that suites use are not installed, and pip could not install them. */
-export class NoPythonPackagesError extends Error {
-  override readonly name = 'NoPythonPackagesError'
+export class PythonPackagesUnavailableError extends Error {
+  override readonly name = 'PythonPackagesUnavailableError'
 }
 
 /** The folder of the virtual environment, named by a hash of its requirements: either complete or missing. */
@@ -28,7 +28,7 @@ export function hasVenv(): boolean {
 
 /**
  * Resolves with the Python interpreter that has the packages of requirements.txt, which pip installs from PyPI if
- * they are missing, in up to that many attempts. Rejects with NoPythonPackagesError.
+ * they are missing, in up to that many attempts. Rejects with PythonPackagesUnavailableError.
  */
 export async function installPython({ attempts }: { attempts: number }): Promise<string> {
   const folder = venvFolder()
@@ -36,7 +36,7 @@ export async function installPython({ attempts }: { attempts: number }): Promise
     try {
       await install(folder)
     } catch (error) {
-      if (attempt >= attempts) throw new NoPythonPackagesError(reasonOf(error))
+      if (attempt >= attempts) throw new PythonPackagesUnavailableError(reasonOf(error))
       await pause(attempt * PAUSE_MS)
     }
   }
@@ -51,10 +51,10 @@ async function install(folder: string): Promise<void> {
     await run('python3', ['-m', 'venv', unfinished], bounds)
     const pip = ['-m', 'pip', 'install', '-q', '--disable-pip-version-check', '-r', REQUIREMENTS]
     await run(join(unfinished, 'bin/python'), pip, bounds)
-    // Its programs name the folder that they were installed in; `python -m` does not.
+    // The scripts have the original folder hard-coded; `python -m` works after a rename.
     await rename(unfinished, folder)
   } catch (error) {
-    // Another process was quicker.
+    // Another process has finished first.
     if (!hasVenv()) throw error
   } finally {
     await rm(unfinished, { recursive: true, force: true })
@@ -63,7 +63,7 @@ async function install(folder: string): Promise<void> {
 
 function reasonOf(error: unknown): string {
   const { stderr, stdout } = error as { stderr?: unknown; stdout?: unknown }
-  const said = [stderr, stdout].filter((text) => typeof text === 'string' && text.trim() !== '')
+  const outputs = [stderr, stdout].filter((text) => typeof text === 'string' && text.trim() !== '')
   const advice = 'They are installed once from PyPI, which takes Python 3 with venv and a network'
-  return `pip could not install the Python packages. ${advice}.\n${String(said[0] ?? error).slice(0, 1_000)}`
+  return `pip could not install the Python packages. ${advice}.\n${String(outputs[0] ?? error).slice(0, 1_000)}`
 }

@@ -3,22 +3,22 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { setTimeout as pause } from 'node:timers/promises'
 import { LOOPBACK } from '../servers/ports.js'
-import { askRedis, startRedis, type RedisOptions, type RedisServer } from './redis.js'
+import { queryRedis, startRedis, type RedisOptions, type RedisServer } from './redis.js'
 
 const run = promisify(execFile)
 const FORMED_WITHIN_MS = 30_000
-const LOOK_EVERY_MS = 50
+const POLL_EVERY_MS = 50
 
 export interface RedisClusterOptions extends Omit<RedisOptions, 'port' | 'isClusterNode'> {
-  /** One for each node, three masters at least; each listens 10,000 above its own too. */
+  /** One port for each node, with at least three masters. Each node also listens 10,000 above it. */
   ports: readonly number[]
-  /** How many each master has; none, unless told otherwise. */
+  /** Replicas of each master, 0 by default. */
   replicas?: number
 }
 
 /**
- * Masters with all slots among them, then their replicas; resolves once each says that the cluster is whole, and each
- * replica holds what its master does.
+ * Starts masters, which share all slots, and then their replicas. Resolves once every node reports that the cluster is
+ * complete, and each replica is in sync.
  */
 export async function startRedisCluster({
   ports,
@@ -45,28 +45,28 @@ export async function startRedisCluster({
 
 async function form(ports: readonly number[], replicas: number, folder: string): Promise<void> {
   const first = ports[0] ?? 0
-  // Nodes of an earlier run have their slots already, unless they were ended while they were given them.
-  if ((await askRedis(first, 'CLUSTER INFO'))?.includes('cluster_slots_assigned:16384\r\n') !== true) {
-    await Promise.all(ports.map((port) => askRedis(port, 'CLUSTER RESET')))
+  // Nodes of an earlier run have their slots already, unless they were stopped while the slots were assigned.
+  if ((await queryRedis(first, 'CLUSTER INFO'))?.includes('cluster_slots_assigned:16384\r\n') !== true) {
+    await Promise.all(ports.map((port) => queryRedis(port, 'CLUSTER RESET')))
     const addresses = ports.map((port) => `${LOOPBACK}:${port}`)
     const bounds = { timeout: FORMED_WITHIN_MS, killSignal: 'SIGKILL' } as const
     const kind = ['--cluster-replicas', String(replicas), '--cluster-yes']
     await run('redis-cli', ['--cluster', 'create', ...addresses, ...kind], bounds)
   }
   const deadline = Date.now() + FORMED_WITHIN_MS
-  while (!(await isWhole(ports))) {
+  while (!(await isComplete(ports))) {
     if (Date.now() > deadline) {
-      throw new Error(`the Redis Cluster in ${folder} is not whole after ${FORMED_WITHIN_MS} ms`)
+      throw new Error(`the Redis Cluster in ${folder} is not complete after ${FORMED_WITHIN_MS} ms`)
     }
-    await pause(LOOK_EVERY_MS)
+    await pause(POLL_EVERY_MS)
   }
 }
 
-async function isWhole(ports: readonly number[]): Promise<boolean> {
+async function isComplete(ports: readonly number[]): Promise<boolean> {
   const states = await Promise.all(
     ports.map(async (port) => ({
-      cluster: (await askRedis(port, 'CLUSTER INFO')) ?? '',
-      replication: (await askRedis(port, 'INFO replication')) ?? '',
+      cluster: (await queryRedis(port, 'CLUSTER INFO')) ?? '',
+      replication: (await queryRedis(port, 'INFO replication')) ?? '',
     })),
   )
   const known = `cluster_known_nodes:${ports.length}\r\n`

@@ -8,13 +8,13 @@ describeWith('redis-server')('a Redis', () => {
     { persistence: 'append-only', kept: 'value' },
     { persistence: 'dump', kept: 'value' },
   ]
-  it.each(cases)('that is ended and started again has $kept with persistence $persistence', async (it) => {
+  it.each(cases)('that is restarted with persistence $persistence has $kept', async (it) => {
     const server = await startRedis(it.persistence === undefined ? {} : { persistence: it.persistence })
     try {
       await onServer(server.url, (redis) => redis.set('key', 'value'))
       const { pid } = server
       await server.kill('SIGTERM')
-      await server.startAgain()
+      await server.restart()
       expect(server.pid).not.toBe(pid)
       expect(await onServer(server.url, (redis) => redis.get('key'))).toBe(it.kept)
     } finally {
@@ -22,7 +22,7 @@ describeWith('redis-server')('a Redis', () => {
     }
   })
 
-  it('that is stopped goes on where it is continued', async () => {
+  it('that is paused continues after SIGCONT', async () => {
     const server = await startRedis()
     try {
       await server.kill('SIGSTOP')

@@ -4,11 +4,11 @@ import { firstAnswer, LOOPBACK } from '../servers/ports.js'
 import { ServerProcess, type Life } from '../servers/server-process.js'
 
 /*
- * The machine's redis-server on the loopback, with `noeviction` as Mayfly needs it. Its folder holds redis.conf,
- * redis.log and data/. Nothing but this machine may reach it: it asks for no password.
+ * The machine's redis-server on loopback, with `noeviction`, as Mayfly requires. Its folder has redis.conf, redis.log
+ * and data/. It must only be reachable from this machine, because it requires no password.
  */
 
-/** What outlives the process: nothing; every write, within a second; what SAVE, BGSAVE or SIGTERM dumped. */
+/** What survives the process: nothing; all writes except those of the last second; the last dump by SAVE, BGSAVE or SIGTERM. */
 export type Persistence = 'none' | 'append-only' | 'dump'
 
 export interface RedisOptions {
@@ -16,9 +16,8 @@ export interface RedisOptions {
   port: number
   persistence: Persistence
   life: Life
-  /** Whether it is a node of a Cluster. */
   isClusterNode?: boolean
-  /** More lines of redis.conf, or others instead. */
+  /** Added to redis.conf; overrides the defaults. */
   settings?: Readonly<Record<string, string | number>>
 }
 
@@ -26,12 +25,12 @@ export interface RedisServer {
   readonly url: string
   readonly port: number
   readonly pid: number
-  /** Folder of its dump, its append-only files, its Cluster's nodes.conf. */
+  /** Folder of its dump, append-only files, and nodes.conf of a Cluster. */
   readonly dataDir: string
-  /** Sends a signal; where it is one that ends a process, resolves once the server has ended. */
+  /** Sends a signal. If the signal ends processes, resolves once the server has ended. */
   kill(signal: NodeJS.Signals): Promise<void>
-  /** Starts it, once it has ended, on the same data and port; resolves once it answers. */
-  startAgain(): Promise<void>
+  /** Starts it again after it has ended, on the same data and port. Resolves once it answers. */
+  restart(): Promise<void>
 }
 
 const UP_WITHIN_MS = 30_000
@@ -43,7 +42,7 @@ const KEPT: Readonly<Record<Persistence, Record<string, string>>> = {
   dump: { save: '3600 1', appendonly: 'no' },
 }
 
-/** Resolves once it answers. */
+/** Starts it. Resolves once it answers. */
 export async function startRedis(options: RedisOptions): Promise<RedisServer> {
   const { folder, port } = options
   const dataDir = join(folder, 'data')
@@ -58,15 +57,15 @@ export async function startRedis(options: RedisOptions): Promise<RedisServer> {
       return server.pid
     },
     kill: (signal) => server.end(signal),
-    async startAgain() {
-      if (!server.hasEnded()) throw new Error(`Redis at port ${port} runs still`)
+    async restart() {
+      if (!server.hasEnded()) throw new Error(`Redis at port ${port} is still running`)
       server = await start(options)
     },
   }
 }
 
-/** The beginning of the answer to a command; null if none comes. */
-export function askRedis(port: number, command: string): Promise<string | null> {
+/** The start of the answer to a command; null without an answer. */
+export function queryRedis(port: number, command: string): Promise<string | null> {
   return firstAnswer(port, `${command}\r\n`, ANSWER_WITHIN_MS)
 }
 
@@ -77,8 +76,8 @@ function start({ folder, port, life }: RedisOptions): Promise<ServerProcess> {
     logPath: join(folder, 'redis.log'),
     life,
   } as const
-  // While it loads its data it answers otherwise; one with a password is there as well.
-  const isReady = async () => /^(\+PONG|-NOAUTH)/.test((await askRedis(port, 'PING')) ?? '')
+  // While it loads its data the answer is an error. A password error shows that it is up.
+  const isReady = async () => /^(\+PONG|-NOAUTH)/.test((await queryRedis(port, 'PING')) ?? '')
   return ServerProcess.start(launch, isReady, UP_WITHIN_MS)
 }
 

@@ -1,4 +1,4 @@
-"""What the document can't say of a valid request, said to schemathesis before it is sent."""
+"""Changes the requests of schemathesis where the document can't express what makes a request valid."""
 
 import itertools
 import os
@@ -8,17 +8,17 @@ from schemathesis import GenerationMode
 
 INBOX = os.environ["MAYFLY_INBOX"]
 MESSAGE = os.environ["MAYFLY_MESSAGE"]
-# From before its mail came.
+# A cursor from before its mail arrived.
 CURSOR = os.environ["MAYFLY_CURSOR"]
-# What the run lives on, and well-formed ids of nothing in their places.
-SPARED = {id: id[:4] + "0" * 26 for id in (INBOX, os.environ["MAYFLY_KEY_ID"], os.environ["MAYFLY_ACCOUNT_ID"])}
+# Resources that the run needs, and well-formed unknown ids that replace them in destructive requests.
+PROTECTED = {id: id[:4] + "0" * 26 for id in (INBOX, os.environ["MAYFLY_KEY_ID"], os.environ["MAYFLY_ACCOUNT_ID"])}
 
 turns = itertools.count()
 
 
 @schemathesis.hook
 def before_load_schema(context, raw_schema):
-    """The document has the schema of an event's data; schemathesis validates the whole event."""
+    """The document has the schema of an event's data, but schemathesis validates the whole event."""
     for operations in raw_schema["paths"].values():
         for operation in operations.values():
             for response in operation["responses"].values():
@@ -43,37 +43,37 @@ def event_with(data):
 @schemathesis.hook
 def before_call(context, case, kwargs):
     if case.meta is None or case.meta.generation.mode == GenerationMode.POSITIVE:
-        make_acceptable(case)
+        make_valid(case)
     if case.path.endswith("/wait"):
-        wait_no_longer(case)
+        set_no_timeout(case)
     if case.path.endswith("/events"):
-        stream_what_has_been(case)
+        stream_past_events(case)
     if case.method in ("DELETE", "PATCH") or case.path.endswith("/rotate"):
-        spare(case)
+        protect_resources(case)
 
 
-def make_acceptable(case):
-    # A cursor can't be made up: it is one that an answer had.
+def make_valid(case):
+    # Cursors can't be invented: they come from answers.
     case.query.pop("cursor", None)
     case.headers.pop("Last-Event-ID", None)
-    # Most inboxes that are made here have no mail, and some have ended: one has, and stays.
+    # Most inboxes of the run have no mail, and some have ended. This one has mail and is never ended.
     if case.method == "GET" and "/messages" in case.path and next(turns) % 4 > 0:
         case.path_parameters["id"] = INBOX
         if "message_id" in case.path_parameters:
             case.path_parameters["message_id"] = MESSAGE
         if "index" in case.path_parameters:
             case.path_parameters["index"] = 0
-    # Nor does one tell which of two moments is first, and a day has too many seconds to be told one by one.
+    # The document can't express that `from` is before `to`, or that a day has too many rows by second.
     if "/usage" in case.path and ("from" in case.query or "to" in case.query or case.query.get("interval") == "second"):
         case.query["from"], case.query["to"] = "2026-11-21T08:00:00Z", "2026-11-21T09:00:00Z"
     if isinstance(case.body, dict):
-        # Plans are the installation's own, and this one leaves its limits to each account.
+        # Plans are configured. This one allows limits per account.
         if "plan" in case.body or "limits" in case.body:
             case.body["plan"] = "enterprise"
-        # At most the account's.
+        # At most the limit of the account.
         if isinstance(case.body.get("rate_limit"), int):
             case.body["rate_limit"] = 1 + case.body["rate_limit"] % 1000
-        # No pattern tells which hosts and which days there are.
+        # No pattern describes existing hosts and dates.
         if "/webhooks" in case.path:
             if "url" in case.body:
                 case.body["url"] = "https://ci.example/mail"
@@ -83,21 +83,21 @@ def make_acceptable(case):
                 case.body["from"], case.body["to"] = "2026-11-21T08:00:00Z", "2026-11-22T08:00:00Z"
 
 
-def wait_no_longer(case):
-    """A wait of no time is as valid as any other, and a longer one would hold the run up."""
+def set_no_timeout(case):
+    """A longer timeout would only delay the run."""
     timeout = str(case.query.get("timeout", 25))
     if timeout.isdigit() and int(timeout) <= 55:
         case.query["timeout"] = 0
 
 
-def stream_what_has_been(case):
-    """A stream of an inbox in which nothing happens would hold the run up: one with a past begins with that."""
+def stream_past_events(case):
+    """A stream without events would delay the run. With a cursor, it starts with past events."""
     if "cursor" not in case.query and "Last-Event-ID" not in case.headers:
         case.path_parameters["id"] = INBOX
         case.query["cursor"] = CURSOR
 
 
-def spare(case):
-    """Nothing that ends or changes something reaches what the run lives on."""
+def protect_resources(case):
+    """Destructive requests must not change the resources that the run needs."""
     for name, value in case.path_parameters.items():
-        case.path_parameters[name] = SPARED.get(value, value)
+        case.path_parameters[name] = PROTECTED.get(value, value)

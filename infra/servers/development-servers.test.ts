@@ -13,27 +13,31 @@ const run = promisify(execFile)
 const MAIN = join(process.cwd(), 'dist/infra/servers/main.js')
 const WITHIN_MS = 90_000
 
-describeWith('kafka')('the Kafka of a developer', () => {
-  it('runs in the background until it is stopped', () => comesAndGoes('kafka', 'KAFKA_BROKERS='), WITHIN_MS)
-})
-
-describeWith('redis-server')('the Redis of a developer', () => {
+describeWith('kafka')('npm run kafka:start', () => {
   it(
-    'runs in the background until it is stopped',
-    () => comesAndGoes('redis', 'REDIS_URL=redis://'),
+    'starts it in the background until it is stopped',
+    () => startsAndStops('kafka', 'KAFKA_BROKERS='),
     WITHIN_MS,
   )
 })
 
-describeWith('clickhouse')('the ClickHouse of a developer', () => {
+describeWith('redis-server')('npm run redis:start', () => {
   it(
-    'runs in the background until it is stopped',
-    () => comesAndGoes('clickhouse', 'CLICKHOUSE_URL=http://'),
+    'starts it in the background until it is stopped',
+    () => startsAndStops('redis', 'REDIS_URL=redis://'),
     WITHIN_MS,
   )
 })
 
-async function comesAndGoes(kind: Kind, setting: string): Promise<void> {
+describeWith('clickhouse')('npm run clickhouse:start', () => {
+  it(
+    'starts it in the background until it is stopped',
+    () => startsAndStops('clickhouse', 'CLICKHOUSE_URL=http://'),
+    WITHIN_MS,
+  )
+})
+
+async function startsAndStops(kind: Kind, setting: string): Promise<void> {
   const root = await mkdtemp(join(tmpdir(), 'mayfly-servers-'))
   const port = await freePort()
   const start = () => run(process.execPath, [MAIN, 'start', kind, '--folder', root, '--port', String(port)])
@@ -41,7 +45,7 @@ async function comesAndGoes(kind: Kind, setting: string): Promise<void> {
   try {
     expect((await start()).stdout).toContain(`${setting}127.0.0.1:${port}`)
     expect(await isFree(port)).toBe(false)
-    await expect(start()).rejects.toThrow('runs already')
+    await expect(start()).rejects.toThrow('is already running')
 
     expect((await stop()).stdout).toMatch(/^Ended \d+\.$/m)
     expect(await isFree(port)).toBe(true)
@@ -52,8 +56,8 @@ async function comesAndGoes(kind: Kind, setting: string): Promise<void> {
   }
 }
 
-describe('a port that something else listens on', () => {
-  it('is named, and nothing is started', async () => {
+describe('a port that is in use', () => {
+  it('is reported, and nothing is started', async () => {
     const root = await mkdtemp(join(tmpdir(), 'mayfly-servers-'))
     const port = await freePort()
     const server = createServer().listen(port, '127.0.0.1')

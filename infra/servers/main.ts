@@ -1,9 +1,7 @@
 import { parseArgs } from 'node:util'
 import { listed, startServers, stopServers, type Kind } from './development-servers.js'
 
-/*
- * npm run kafka:start, kafka:stop and the same of redis and clickhouse: servers in the background for whoever develops.
- */
+/* `npm run kafka:start`, `kafka:stop`, and the same for redis and clickhouse: servers in the background for development. */
 
 const USAGE = `npm run <kafka|redis>:start [-- --nodes 3] [-- --port <first port>]
 npm run clickhouse:start [-- --port <port>]
@@ -43,7 +41,7 @@ async function stop(kind: Kind, root: string): Promise<void> {
   say(ended.length === 0 ? `No ${kind} was started here.` : `Ended ${listed(ended)}.`)
 }
 
-/** The last port of three nodes, and those 10,000 above, must be ports too. */
+/** Leaves space for the ports of three nodes, and for those 10,000 above. */
 function portFrom(text: string): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : 0
   if (port < 1 || port > 55_533) throw new Error(`--port must be from 1 to 55533, not ${text}`)

@@ -5,23 +5,23 @@ import { connect, createServer, type Socket } from 'node:net'
 export const LOOPBACK = '127.0.0.1'
 
 /*
- * Below the ports that operating systems give to outgoing connections (from 32768 on Linux), so that none of
- * those takes a server's port while the server is down for a moment. A Redis Cluster's bus listens 10,000 above.
+ * Below the ephemeral ports of operating systems (from 32768 on Linux), so that no outgoing connection takes the port of
+ * a server that is restarting. The bus of a Redis Cluster listens 10,000 above.
  */
 const [LEAST, MOST] = [12_000, 22_000]
 const CLUSTER_BUS = 10_000
 const MAX_TRIES = 500
-/* Each of Jest's workers takes ports of a slice of its own: another worker's server may be down for a moment. */
+/* Each of Jest's workers uses its own slice of ports, because a server of another worker may be restarting. */
 const SLICES = 5
 const SLICE = Number(process.env['JEST_WORKER_ID'] ?? 0) % SLICES
 
 const given = new Set<number>()
 
-/** Ports of the loopback that nobody listens on, nor 10,000 above them; this process is given none twice. */
+/** Free loopback ports, which are also free 10,000 above. Never returns a port twice in one process. */
 export async function freePorts(count: number): Promise<number[]> {
   const ports: number[] = []
   for (let tries = 0; ports.length < count; tries += 1) {
-    if (tries === MAX_TRIES) throw new Error(`${MAX_TRIES} ports were tried, and no ${count} are free`)
+    if (tries === MAX_TRIES) throw new Error(`found no ${count} free ports in ${MAX_TRIES} attempts`)
     const port = LEAST + SLICE + SLICES * randomInt((MOST - LEAST) / SLICES)
     if (given.has(port)) continue
     given.add(port)
@@ -30,13 +30,13 @@ export async function freePorts(count: number): Promise<number[]> {
   return ports
 }
 
-/** As {@link freePorts}, one of them. */
+/** One port of {@link freePorts}. */
 export async function freePort(): Promise<number> {
   const [port = 0] = await freePorts(1)
   return port
 }
 
-/** Whether a server could listen on this port of the loopback just now. */
+/** Whether a server could listen on this loopback port now. */
 export async function isFree(port: number): Promise<boolean> {
   const server = createServer()
   const { promise, resolve } = Promise.withResolvers<boolean>()
@@ -50,8 +50,8 @@ export async function isFree(port: number): Promise<boolean> {
 }
 
 /**
- * Sends bytes to a port of the loopback and resolves with what comes first in answer; null if nobody listens,
- * the connection is closed without an answer, or none comes in time.
+ * Sends bytes to a loopback port. Resolves with the first chunk of the answer; null if the port is closed, the
+ * connection is closed without an answer, or there is none in time.
  */
 export async function firstAnswer(port: number, bytes: string, withinMs: number): Promise<string | null> {
   const socket: Socket = connect({ port, host: LOOPBACK })

@@ -9,7 +9,7 @@ import { ServerProcess, type Launch } from './server-process.js'
 
 const MODULE = join(process.cwd(), 'dist/infra/servers/server-process.js')
 
-/** Listens, and nothing but SIGKILL ends it. */
+/** Listens, and ignores all signals except SIGKILL. */
 const SERVER = `
   process.on('SIGINT', () => {}).on('SIGTERM', () => {})
   require('node:net').createServer().listen(Number(process.argv[1]), '127.0.0.1')
@@ -23,13 +23,13 @@ const OWNER = `
   setInterval(() => {}, 1000)
 `
 
-describe('the process of a server', () => {
+describe('a server process', () => {
   let folder: string
 
   beforeEach(async () => (folder = await mkdtemp(join(tmpdir(), 'mayfly-server-'))))
   afterEach(() => rm(folder, { recursive: true, force: true }))
 
-  it('ends with the one that started it, however that ends, and its folder goes too', async () => {
+  it('ends with its owner in any case, and its folder is removed', async () => {
     const port = await freePort()
     const args = ['--input-type=module', '-e', OWNER, MODULE, folder, String(port), SERVER]
     const owner = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] })
@@ -39,14 +39,14 @@ describe('the process of a server', () => {
     await until('its folder to go', () => !existsSync(folder))
   })
 
-  it('that ends before it is ready is told of with what it printed last', async () => {
+  it('that ends before it is ready is reported with its last output', async () => {
     const launch = launchOf('echo the disk is upside down; exit 3')
     await expect(ServerProcess.start(launch, () => Promise.resolve(false), 10_000)).rejects.toThrow(
       /ended before it was ready.*the disk is upside down/s,
     )
   })
 
-  it('whose program is not there is told of with what to install', async () => {
+  it('whose program is missing is reported with the package to install', async () => {
     const { PATH } = process.env
     process.env.PATH = '/nowhere'
     try {
@@ -59,7 +59,7 @@ describe('the process of a server', () => {
     }
   })
 
-  it('that is never ready is ended', async () => {
+  it('that does not become ready is killed', async () => {
     const launch = launchOf('echo $$; exec sleep 60')
     const start = ServerProcess.start(launch, () => Promise.resolve(false), 200)
     await expect(start).rejects.toThrow('was not ready within 200 ms')

@@ -5,27 +5,27 @@ import { Socket } from 'node:net'
 import { dirname } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { recordProcess } from './process-record.js'
-import { mustBeInstalled } from './programs.js'
+import { requireProgram } from './programs.js'
 
-/** How long a server lives. */
+/** The lifetime of a server. */
 export type Life =
-  /** On its own, until somebody ends it: which process it is stands in `pid` beside its log. */
+  /** It runs until it is stopped. The file `pid` next to its log identifies its process. */
   | 'detached'
-  /** No longer than the process that started it, however that one ends; then its folder is removed too. */
+  /** It ends with the process that started it, however that ends, and its folder is removed. */
   | { endsWithOwner: true; removing: string | null }
 
 export interface Launch {
-  /** What it is called in messages. */
+  /** Its name in messages. */
   name: string
   command: readonly [program: string, ...args: string[]]
-  /** What it prints is appended there. */
+  /** Its output is appended to this file. */
   logPath: string
   life: Life
 }
 
 /*
- * Becomes the server, and leaves a guard beside it that holds the reading end of a pipe (3) to the owner: a line
- * there says that the server has ended; the pipe's end says that the owner has, and that the server must.
+ * Starts a guard process and then becomes the server. The guard reads a pipe (3) from the owner: a line means that the
+ * server has ended; the end of the pipe means that the owner has ended, so the guard kills the server.
  */
 const GUARDED = `
 folder=$1; shift
@@ -38,10 +38,10 @@ folder=$1; shift
 ) </dev/null >/dev/null 2>&1 &
 exec "$@" 3<&-
 `
-const LOOK_EVERY_MS = 50
+const POLL_EVERY_MS = 50
 const END_WITHIN_MS = 60_000
 const LOG_LINES_SHOWN = 15
-/** Signals that do not end a process that catches none. */
+/** Signals that do not end a process by default. */
 const HARMLESS: ReadonlySet<NodeJS.Signals> = new Set(['SIGSTOP', 'SIGCONT', 'SIGCHLD', 'SIGURG', 'SIGWINCH'])
 
 /** A server's process. */
@@ -58,13 +58,13 @@ export class ServerProcess {
     const guard = child.stdio[3]
     if (guard instanceof Socket) {
       guard.unref()
-      // The guard is gone where somebody ended it; then nobody is to be told.
+      // Fails if the guard was killed, which does not matter.
       guard.on('error', () => guard.destroy())
       child.once('exit', () => guard.end('ended\n'))
     }
   }
 
-  /** Resolves once `isReady` says so; rejects, with what it printed last, if it ends before or takes longer. */
+  /** Starts the process. Resolves once `isReady`; rejects with its last output if it ends before or takes too long. */
   static async start(
     launch: Launch,
     isReady: () => Promise<boolean>,
@@ -82,7 +82,7 @@ export class ServerProcess {
 
   private static async spawn(launch: Launch): Promise<ServerProcess> {
     const { command, life, logPath } = launch
-    mustBeInstalled(command[0])
+    requireProgram(command[0])
     const log = openSync(logPath, 'a')
     try {
       const [program, ...args] = command
@@ -91,7 +91,7 @@ export class ServerProcess {
           ? spawn(program, args, { stdio: ['ignore', log, log], detached: true })
           : spawn('sh', ['-c', GUARDED, launch.name, life.removing ?? '', ...command], {
               stdio: ['ignore', log, log, 'pipe'],
-              // Of a process group of its own: at Ctrl-C the owner ends it, when what uses it has ended.
+              // A separate process group: at Ctrl-C the owner stops the server after its clients.
               detached: true,
             })
       await once(child, 'spawn')
@@ -107,7 +107,7 @@ export class ServerProcess {
     return this.child.exitCode !== null || this.child.signalCode !== null
   }
 
-  /** Sends a signal; where it is one that ends a process, resolves once the process has ended. */
+  /** Sends a signal. If the signal ends processes, resolves once the process has ended. */
   async end(signal: NodeJS.Signals): Promise<void> {
     if (this.hasEnded()) return
     this.child.kill(signal)
@@ -120,13 +120,13 @@ export class ServerProcess {
       throw new Error(`${this.launch.name} did not end within ${END_WITHIN_MS} ms of ${signal}`)
   }
 
-  /** Looks until it is so; rejects, with what the server printed last, if it ends before or takes longer. */
+  /** Polls until `isReady`; rejects with the last output if the server ends before or takes too long. */
   async until(what: string, isSo: () => Promise<boolean>, withinMs: number): Promise<void> {
     const deadline = Date.now() + withinMs
     while (!(await isSo())) {
       if (this.hasEnded()) throw this.failure(`ended before it was ${what}`)
       if (Date.now() > deadline) throw this.failure(`was not ${what} within ${withinMs} ms`)
-      await pause(LOOK_EVERY_MS)
+      await pause(POLL_EVERY_MS)
     }
   }
 

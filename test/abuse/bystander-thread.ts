@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import type { Target } from '#test/harness/client.js'
 import { timesOf } from './bystander.js'
 
-/* Takes the times of the account in `workerData` until it is sent a message, and answers with them. */
+/* Measures the account in `workerData` until it gets a message, and replies with the times. */
 
-if (parentPort === null) throw new Error('this is the code of a thread')
+if (parentPort === null) throw new Error('this file must run in a worker thread')
 parentPort.postMessage(await timesOf(workerData as Target, once(parentPort, 'message')))

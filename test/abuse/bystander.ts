@@ -5,7 +5,7 @@ import { call, createInbox, mail, messagesOf, send, type Target } from '#test/ha
 import { startEndpoint } from '#test/harness/endpoint.js'
 import { registerWebhook } from '#test/harness/webhooks.js'
 
-/** How long what another account did meanwhile took, in milliseconds. */
+/** Latencies of another account during an attack, in milliseconds. */
 export interface Times {
   create: number[]
   list: number[]
@@ -17,8 +17,8 @@ export interface Times {
 const PAUSE_MS = 20
 
 /**
- * Creates inboxes, lists messages, sends mail and waits for its webhook, one after the other, until `over` is settled;
- * once at least.
+ * Creates an inbox, lists messages, sends a mail and waits for its webhook, repeatedly until `over` settles, at least
+ * once.
  */
 export async function timesOf(target: Target, over: Promise<unknown>): Promise<Times> {
   const times: Times = { create: [], list: [], accept: [], deliver: [] }
@@ -54,8 +54,11 @@ export async function timesOf(target: Target, over: Promise<unknown>): Promise<T
   return times
 }
 
-/** As `timesOf`, in a thread of its own: what the test does itself meanwhile adds nothing to the times. */
-export async function timesBeside({ url, smtpPort, apiKey }: Target, over: Promise<unknown>): Promise<Times> {
+/** Like `timesOf`, in a worker thread, so that the load of the test itself does not add to the times. */
+export async function timesInThread(
+  { url, smtpPort, apiKey }: Target,
+  over: Promise<unknown>,
+): Promise<Times> {
   const file = new URL('./bystander-thread.js', import.meta.url)
   const thread = new Worker(file, { workerData: { url, smtpPort, apiKey } })
   const times = once(thread, 'message') as Promise<[Times]>

@@ -16,18 +16,18 @@ import { listen } from '#test/harness/event-stream.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { until } from '#test/harness/until.js'
 import { httpPort, openWire } from '#test/harness/wire.js'
-import { p99, timesBeside } from './bystander.js'
+import { p99, timesInThread } from './bystander.js'
 
 /*
- * What one account can do to others with ordinary requests. With `npm run test:abuse` there is more of it, and other
- * accounts are asked to be as quick as promised; beside other suites, they are only asked to be served.
+ * Attacks of one account on others with ordinary requests. With `npm run test:abuse` they are larger, and the latency of
+ * other accounts must stay as low as promised. Beside other suites, the others must only be served.
  */
 
 const IS_LONG = process.env.MAYFLY_ABUSE === 'long'
 const SCALE = IS_LONG ? 4 : 1
 const MIB = 2 ** 20
 const MAX_GROWTH_BYTES = 300 * MIB
-/** So little that budgets are smaller than usual. */
+/** Little memory, so that budgets are smaller than by default. */
 const MEMORY_MIB = 1024
 const SERVED_WITHIN_MS = IS_LONG ? 250 : 10_000
 const STALL_MS = 2_000
@@ -58,7 +58,7 @@ describe('one account', () => {
     for (const controller of controllers) controller.abort()
   })
 
-  /** A request of the attacker: its answer as soon as it begins, unread. */
+  /** A request of the attacker. Resolves with the answer once its headers arrive; the body is not read. */
   function ask(path: string): Promise<Response> {
     const controller = new AbortController()
     controllers.push(controller)
@@ -70,9 +70,9 @@ describe('one account', () => {
     for (const controller of controllers.splice(0)) controller.abort()
   }
 
-  /** Runs an attack; fails where another account is not served meanwhile, or memory grows by too much. */
+  /** Runs an attack. Rejects if another account is not served meanwhile, or if memory grows too much. */
   async function underAttack(attack: () => Promise<unknown>): Promise<void> {
-    const before = await timesBeside(other, pause(IS_LONG ? 4_000 : 500))
+    const before = await timesInThread(other, pause(IS_LONG ? 4_000 : 500))
     const bytesBefore = anonymousBytes(mayfly.pid) ?? 0
     let peakBytes = 0
     const looking = setInterval(() => {
@@ -80,7 +80,7 @@ describe('one account', () => {
     }, 50)
     try {
       const attacking = attack()
-      const during = await timesBeside(other, attacking)
+      const during = await timesInThread(other, attacking)
       await attacking
       const slow = (['create', 'list', 'accept', 'deliver'] as const)
         .map((name) => ({ name, ms: p99(during[name]), usualMs: p99(before[name]) }))
@@ -94,7 +94,7 @@ describe('one account', () => {
     }
   }
 
-  it('that hangs up on searches of large mail has none of them go on', async () => {
+  it('that disconnects during searches of large mail ends them all', async () => {
     const inbox = await createInbox(attacker)
     for (let n = 0; n < 10 * SCALE; n += 1) await send(attacker, inbox.address, largeMail(4 * MIB))
     await shown(attacker, inbox, 10 * SCALE)
@@ -106,14 +106,14 @@ describe('one account', () => {
       hangUp()
       await Promise.all(asked)
     })
-    // What had begun has ended by now, if only other work is done.
+    // Searches that had started have ended, because only other work is done.
     await pause(1_000)
     const cpuBefore = await cpuSecondsOf(mayfly)
     await pause(4_000)
     expect((await cpuSecondsOf(mayfly)) - cpuBefore).toBeLessThan(1.5)
   })
 
-  it('that reads no large answer it asks for takes little memory, and is disconnected', async () => {
+  it('that does not read its large answers takes little memory, and is disconnected', async () => {
     const inbox = await createInbox(attacker)
     await send(attacker, inbox.address, largeMail(20 * MIB))
     const [message] = await messagesOf(attacker, inbox.id, 1)
@@ -138,7 +138,7 @@ describe('one account', () => {
     expect(whole.body.length).toBeGreaterThan(20 * MIB)
   })
 
-  it('that asks for many large attachments keeps no other from its own', async () => {
+  it('that requests many large attachments does not block those of others', async () => {
     const [large, small] = [await createInbox(attacker), await createInbox(other)]
     await send(attacker, large.address, withAttachment(10 * MIB))
     await send(other, small.address, withAttachment(1_000))
@@ -163,7 +163,7 @@ describe('one account', () => {
     })
   })
 
-  it('whose many streams tell of a large mail delays nobody else', async () => {
+  it('with many streams that send a large mail delays no other account', async () => {
     const inbox = await createInbox(attacker)
     const path = `/v1/inboxes/${inbox.id}/events`
     const streams = await Promise.all(Array.from({ length: 50 }, () => listen(attacker, path)))
@@ -177,7 +177,7 @@ describe('one account', () => {
     }
   })
 
-  it('that sends a large mail to many recipients, and hangs up, has few copies made of it', async () => {
+  it('that sends a large mail to many recipients and disconnects has few copies made', async () => {
     const inboxes = await Promise.all(Array.from({ length: 30 }, () => createInbox(attacker)))
     const recipients = inboxes.flatMap(({ address }) =>
       Array.from({ length: 10 }, (_, tag) => address.replace('@', `+${tag}@`)),
@@ -192,7 +192,7 @@ describe('one account', () => {
       await until('the greeting', () => wire.received() !== '')
       const to = recipients.map((address) => `RCPT TO:<${address}>\r\n`).join('')
       wire.write(`EHLO test\r\nMAIL FROM:<a@b.example>\r\n${to}DATA\r\n`)
-      await until('DATA to be let in', () => /^354 /m.test(wire.received()))
+      await until('DATA to be accepted', () => /^354 /m.test(wire.received()))
       // Random, so that it can't be compressed.
       const lines = randomBytes(1.5 * MIB)
         .toString('base64')
@@ -202,7 +202,7 @@ describe('one account', () => {
       wire.close()
       await pause(500)
     })
-    // What had begun is shown by now.
+    // Copies that were started are visible by now.
     await pause(1_000)
     expect(await copies()).toBeLessThan(recipients.length / 4)
   })
@@ -226,7 +226,7 @@ describe('one account', () => {
     })
   })
 
-  it('that ends none of its large bodies waits for its own memory, and others for none of it', async () => {
+  it('that finishes none of its large bodies waits for its own memory, and others do not wait', async () => {
     const wires = await Promise.all(Array.from({ length: 40 * SCALE }, () => openWire(httpPort(mayfly))))
     try {
       for (const wire of wires) wire.write(`${headOf(attacker)}Content-Length: 262144\r\n\r\n{`)
@@ -241,7 +241,7 @@ describe('one account', () => {
     await until('memory again', async () => (await createInbox(attacker)).state === 'active')
   })
 
-  it('that holds all waits gives some of them to another', async () => {
+  it('that has all waits loses some of them to another account', async () => {
     const inbox = await createInbox(attacker)
     const answers = Array.from({ length: 4 }, () => ask(`/v1/inboxes/${inbox.id}/messages/wait?timeout=55`))
     await until('the waits to be open', async () => (await metric(mayfly, 'mayfly_open_waits')) === 4)
@@ -269,7 +269,7 @@ describe('one account', () => {
     await Promise.allSettled(answers)
   })
 
-  it('that holds all streams gives some of them to another', async () => {
+  it('that has all streams loses some of them to another account', async () => {
     const [inbox, own] = [await createInbox(attacker), await createInbox(other)]
     const streams = await Promise.all(
       Array.from({ length: 60 }, () => listen(attacker, `/v1/inboxes/${inbox.id}/events`)),
@@ -287,7 +287,7 @@ describe('one account', () => {
   })
 })
 
-/** The head of a request for an inbox, but for the headers that say where its body ends. */
+/** The head of a request that creates an inbox, without the headers that delimit its body. */
 function headOf({ apiKey }: Target): string {
   return `POST /v1/inboxes HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${apiKey}\r\nContent-Type: application/json\r\n`
 }
@@ -331,7 +331,7 @@ async function metric(target: Target, name: string): Promise<number> {
   return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(body)?.[1] ?? NaN)
 }
 
-/** What the process that answers HTTP has computed for. */
+/** The CPU time of the process that answers HTTP. */
 async function cpuSecondsOf(target: Target): Promise<number> {
   await pause(1_100)
   return metric(target, 'process_cpu_seconds_total')

@@ -3,9 +3,9 @@ import { findPostfix, sourceRate, withSink, type Postfix } from './postfix.js'
 import type { Section } from './section.js'
 import { Subject } from './subject.js'
 
-const REACH = { embedded: { kept: 0.25, single: 0.3 }, distributed: { kept: 0.2, single: 0.2 } }
+const TARGETS = { embedded: { kept: 0.25, single: 0.3 }, distributed: { kept: 0.2, single: 0.2 } }
 
-/** Mails accepted durably per second, on kept connections and with one for each mail. */
+/** Mails durably accepted per second, on reused connections and with one connection per mail. */
 export const accepting: Section = async ({ plan, engine, profileDir, say }) => {
   const postfix = findPostfix()
   if (postfix === null) {
@@ -25,15 +25,15 @@ export const accepting: Section = async ({ plan, engine, profileDir, say }) => {
         theirs.push(await sinkRate(postfix, load))
         ours.push(await sourceRate(postfix, { ...load, port: smtpPort }))
         sent += plan.acceptedMails
-        // What is still to be parsed would be measured with the next round.
+        // Mail that is still being parsed would slow the next round.
         await subject.untilVisible(sent)
       }
       figures.push({
         name: isKept ? 'accepted, kept connections' : 'accepted, a connection per mail',
         unit: 'mails/s',
         rounds: ours,
-        yardstick: { name: 'smtp-sink', rounds: theirs },
-        reach: { atLeast: REACH[engine][isKept ? 'kept' : 'single'] },
+        baseline: { name: 'smtp-sink', rounds: theirs },
+        target: { atLeast: TARGETS[engine][isKept ? 'kept' : 'single'] },
       })
     }
     return figures

@@ -1,7 +1,7 @@
 import { Webhook } from 'standardwebhooks'
 import { Pool } from 'undici'
 
-export interface Posting {
+export interface PostLoad {
   url: string
   secret: string
   body: string
@@ -9,8 +9,8 @@ export interface Posting {
   connections: number
 }
 
-/** The yardstick of webhooks: posts a second of undici alone, each signed, all with the same content. */
-export async function barePostRate({ url, secret, body, posts, connections }: Posting): Promise<number> {
+/** The baseline of webhooks: signed POSTs per second of undici alone, all with the same body. */
+export async function barePostRate({ url, secret, body, posts, connections }: PostLoad): Promise<number> {
   const { origin, pathname: path } = new URL(url)
   const pool = new Pool(origin, { connections })
   let next = 0

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import fastify from 'fastify'
 
 /*
- * The yardstick of reading: one route of a bare Fastify in a process of its own, which answers with bytes that it was
- * given. Forked, this file is that process.
+ * The baseline of reads: one route of a bare Fastify in a separate process, which always answers with the same bytes.
+ * This file is also the forked process.
  */
 
 export interface BareRoute {

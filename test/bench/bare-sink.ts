@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 
 /*
- * The yardstick of what a mail costs: an SMTP server on node:net in a process of its own that discards what it is sent.
- * It knows what smtp-source sends and no more. Forked, this file is that process.
+ * The baseline of the cost of a mail: an SMTP server on node:net in a separate process that discards all mail. It
+ * understands only the commands that smtp-source sends. This file is also the forked process.
  */
 
 export interface BareSink {

@@ -1,8 +1,8 @@
 import { median, spreadOf, type Figure } from './figure.js'
 import type { Section, SectionContext } from './section.js'
-import { tableOf, written } from './table.js'
+import { tableOf, formatted } from './table.js'
 
-/** A figure of two builds, measured in turn: medians, and the ratio of each turn. */
+/** A figure of two builds, with the median of each turn. */
 export interface Compared {
   name: string
   unit: string
@@ -11,8 +11,8 @@ export interface Compared {
 }
 
 /**
- * Runs a section on another build and on this one, as often as it has rounds, with one round each time; every second
- * time this one goes first, since what the machine does besides may grow or fade.
+ * Runs a section alternately on another build and on this one, one round at a time. Every second time this build goes
+ * first, because the other load on the machine may increase or decrease.
  */
 export async function compare(
   section: Section,
@@ -43,14 +43,14 @@ export async function compare(
   }))
 }
 
-/** The ratio is the median of those of the turns, the spread the distance between the best and the worst of these. */
+/** The ratio is the median of the turns' ratios; the spread is the distance between the best and the worst of them. */
 export function comparisonTable(compared: readonly Compared[]): string {
   const rows = compared.map(({ name, unit, other, own }) => {
     const ratios = own.map((value, turn) => value / (other[turn] ?? NaN))
     return [
       name,
-      `${written(median(other))} ${unit}`,
-      `${written(median(own))} ${unit}`,
+      `${formatted(median(other))} ${unit}`,
+      `${formatted(median(own))} ${unit}`,
       median(ratios).toFixed(2),
       `${Math.round(spreadOf(ratios) * 100)} %`,
     ]

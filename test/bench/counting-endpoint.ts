@@ -5,15 +5,15 @@ import type { AddressInfo } from 'node:net'
 import { until } from '#test/harness/until.js'
 
 /*
- * Where webhooks are sent to in numbers: a process of its own that says 200 at once and counts. Forked, this file is
- * that process.
+ * An endpoint for many webhook deliveries: a separate process that answers 200 at once and counts requests. This file
+ * is also the forked process.
  */
 
 export interface CountingEndpoint {
   url: string
-  /** Requests that it has answered, and the content of the last one. */
-  look(): Promise<Answered>
-  /** Resolves once it has answered so many. */
+  /** The number of requests that it has answered, and the body of the last one. */
+  read(): Promise<Answered>
+  /** Resolves once it has answered that many. */
   untilCount(count: number): Promise<void>
   close(): Promise<void>
 }
@@ -30,21 +30,21 @@ const FORKED = '--count'
 export async function startCountingEndpoint(): Promise<CountingEndpoint> {
   const child = fork(new URL(import.meta.url), [FORKED])
   const exited = once(child, 'exit')
-  const said = async () => (await Promise.race([once(child, 'message'), exited])) as unknown[]
-  const [url] = await said()
+  const nextMessage = async () => (await Promise.race([once(child, 'message'), exited])) as unknown[]
+  const [url] = await nextMessage()
   if (typeof url !== 'string') throw new Error('the endpoint did not start')
-  const look = async () => {
-    const answer = said()
-    child.send('look')
+  const read = async () => {
+    const answer = nextMessage()
+    child.send('read')
     const [answered] = await answer
     if (typeof answered !== 'object') throw new Error('the endpoint has ended')
     return answered as Answered
   }
   return {
     url,
-    look,
+    read,
     async untilCount(count) {
-      await until(`${count} requests`, async () => (await look()).count >= count, COUNTED_WITHIN_MS)
+      await until(`${count} requests`, async () => (await read()).count >= count, COUNTED_WITHIN_MS)
     },
     async close() {
       if (child.connected) child.disconnect()
@@ -65,7 +65,7 @@ if (process.argv[2] === FORKED) {
       response.end('ok')
     })
   })
-  // Only the client ends connections.
+  // Only the client closes connections.
   server.keepAliveTimeout = 0
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

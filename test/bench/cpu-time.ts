@@ -1,13 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** CPU time of some processes and of each of their threads, in milliseconds since they started. */
+/** CPU time of processes and of each of their threads, in milliseconds since they started. */
 export interface CpuTime {
-  /** With that of threads that have ended. */
+  /** Includes threads that have ended. */
   all: number
   threads: ReadonlyMap<string, number>
 }
 
-/** Of one clock tick: USER_HZ is 100 on every Linux (proc(5)). */
+/** One clock tick: USER_HZ is 100 on every Linux (proc(5)). */
 const TICK_MS = 10
 
 /** Null on a system without /proc. */
@@ -30,13 +30,13 @@ export interface CpuSpent {
   busiestThread: number
 }
 
-/** What was spent between two readings, in milliseconds. */
+/** CPU time between two readings, in milliseconds. */
 export function cpuSpent(before: CpuTime, after: CpuTime): CpuSpent {
   const ofThreads = [...after.threads].map(([id, ms]) => ms - (before.threads.get(id) ?? 0))
   return { all: after.all - before.all, busiestThread: Math.max(...ofThreads) }
 }
 
-/** User and system time: fields 14 and 15, counted behind the name, which may hold anything (proc(5)). */
+/** User and system time: fields 14 and 15 (proc(5)). The name in field 2 may contain any character, so counting starts after it. */
 function msOf(path: string): number {
   const stat = readFileSync(path, 'latin1')
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')

@@ -7,8 +7,8 @@ import type { Section } from './section.js'
 import { Subject } from './subject.js'
 
 const COUNTED_WITHIN_MS = 300_000
-/** The sink's share of CPU is small, and is counted in clock ticks. */
-const TIMES_TO_SINK = 5
+/** The sink uses little CPU time, which is counted in clock ticks, so it gets more mails. */
+const SINK_FACTOR = 5
 
 /** Microseconds per mail. */
 interface Rounds {
@@ -17,8 +17,8 @@ interface Rounds {
 }
 
 /**
- * CPU per mail of all processes and threads, from the first connection until the mails are visible and counted, beside
- * a server that discards them.
+ * CPU time per mail of all processes and threads, from the first connection until the mails are visible and counted,
+ * compared with a server that discards them.
  */
 export const cpu: Section = async ({ plan, engine, profileDir, say }) => {
   const postfix = findPostfix()
@@ -34,23 +34,23 @@ export const cpu: Section = async ({ plan, engine, profileDir, say }) => {
     const mails = plan.acceptedMails
     const rates = { ours: [] as number[], theirs: [] as number[] }
     const ofSink: Rounds = { all: [], busiest: [] }
-    // The first round meets code that has not run before.
+    // The first round warms up and does not count.
     for (let round = 0; round <= plan.rounds; round++) {
       const smtpSink = await withSink(postfix, (port) => sourceRate(postfix, loadOf(mails, port)))
-      const [rate, spent] = await discarded(postfix, sink, TIMES_TO_SINK * mails)
+      const [rate, spent] = await sendToSink(postfix, sink, SINK_FACTOR * mails)
       await measured.round(mails, round > 0)
       await embedded?.round(mails, round > 0)
       if (round === 0) continue
       rates.theirs.push(smtpSink)
       rates.ours.push(rate)
-      note(ofSink, spent, TIMES_TO_SINK * mails)
+      record(ofSink, spent, SINK_FACTOR * mails)
     }
     const ofMayfly = (name: string, rounds: number[], atMost: number): Figure => ({
       name,
       unit: 'µs',
       rounds,
-      yardstick: { name: 'bare node:net sink', rounds: ofSink.all },
-      ...(engine === 'embedded' ? { reach: { atMost } } : {}),
+      baseline: { name: 'bare node:net sink', rounds: ofSink.all },
+      ...(engine === 'embedded' ? { target: { atMost } } : {}),
     })
     const figures: Figure[] = [
       ofMayfly('CPU per mail until visible and counted', measured.rounds.all, 7),
@@ -59,7 +59,7 @@ export const cpu: Section = async ({ plan, engine, profileDir, say }) => {
         name: 'bare node:net sink, kept connections',
         unit: 'mails/s',
         rounds: rates.ours,
-        yardstick: { name: 'smtp-sink', rounds: rates.theirs },
+        baseline: { name: 'smtp-sink', rounds: rates.theirs },
       },
     ]
     if (embedded !== null) {
@@ -67,8 +67,8 @@ export const cpu: Section = async ({ plan, engine, profileDir, say }) => {
         name: 'CPU per mail of all processes',
         unit: 'µs',
         rounds: measured.rounds.all,
-        yardstick: { name: 'embedded', rounds: embedded.rounds.all },
-        reach: { atMost: 1.3 },
+        baseline: { name: 'embedded', rounds: embedded.rounds.all },
+        target: { atMost: 1.3 },
       })
     }
     return figures
@@ -79,7 +79,7 @@ export const cpu: Section = async ({ plan, engine, profileDir, say }) => {
   }
 }
 
-/** A Mayfly and what its mails cost. */
+/** A Mayfly and the CPU time of its mails. */
 class Measured {
   readonly rounds: Rounds = { all: [], busiest: [] }
   private sent = 0
@@ -95,8 +95,8 @@ class Measured {
     return new Measured(subject, postfix, address)
   }
 
-  /** Sends so many mails and waits until they are visible and counted. */
-  async round(mails: number, isNoted: boolean): Promise<void> {
+  /** Sends that many mails and waits until they are visible and counted. */
+  async round(mails: number, isRecorded: boolean): Promise<void> {
     const { subject } = this
     const { pids, smtpPort } = subject.mayfly
     const spent = await spentBy(pids, async () => {
@@ -106,11 +106,11 @@ class Measured {
       const isCounted = async () => (await subject.countedMails()) >= this.sent
       await until(`${this.sent} mails to be counted`, isCounted, COUNTED_WITHIN_MS)
     })
-    if (isNoted) note(this.rounds, spent, mails)
+    if (isRecorded) record(this.rounds, spent, mails)
   }
 }
 
-async function discarded(
+async function sendToSink(
   postfix: Postfix,
   { port, pid }: BareSink,
   mails: number,
@@ -126,7 +126,7 @@ async function spentBy(pids: readonly number[], work: () => Promise<void>): Prom
   const before = cpuTimeOf(pids)
   await work()
   const after = cpuTimeOf(pids)
-  if (before === null || after === null) throw new Error('a process that is measured has ended')
+  if (before === null || after === null) throw new Error('a measured process has ended')
   return cpuSpent(before, after)
 }
 
@@ -134,7 +134,7 @@ function loadOf(mails: number, port: number, to = 'anybody@bare.example') {
   return { mails, port, to, isKept: true }
 }
 
-function note(rounds: Rounds, { all, busiestThread }: CpuSpent, mails: number): void {
+function record(rounds: Rounds, { all, busiestThread }: CpuSpent, mails: number): void {
   rounds.all.push((all * 1_000) / mails)
   rounds.busiest.push((busiestThread * 1_000) / mails)
 }

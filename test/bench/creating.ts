@@ -4,7 +4,7 @@ import { Subject } from './subject.js'
 
 const WARM_UP = 50
 
-/** From the request for an inbox to its 201, one after the other and ten at once. */
+/** From a request that creates an inbox to its 201, one at a time and ten at once. */
 export const creating: Section = async ({ plan, engine, profileDir }) => {
   const subject = await Subject.start(profileDir)
   try {
@@ -28,7 +28,7 @@ export const creating: Section = async ({ plan, engine, profileDir }) => {
           name: `${name}, p99`,
           unit: 'ms',
           rounds: [quantile(times, 0.99)],
-          reach: { atMost: engine === 'embedded' ? 20 : 60 },
+          target: { atMost: engine === 'embedded' ? 20 : 60 },
         },
       )
     }

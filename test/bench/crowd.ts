@@ -12,13 +12,13 @@ const MAILS = 200
 const AT_ONCE = 100
 /** From one local address: the default of MAYFLY_SMTP_MAX_CONNECTIONS_PER_ADDRESS. */
 const PER_ADDRESS = 500
-/** Files of this process that are no connection. */
+/** Open files of this process other than connections. */
 const OTHER_FILES = 500
 const FLOODING_MS = 3_000
 
 /**
- * Many SMTP connections that say nothing, then some that never stop talking: what they cost, and what they do to a
- * client that delivers.
+ * Many idle SMTP connections, then some that flood: the memory that they take, and how much they slow a client that
+ * delivers mail.
  */
 export const crowd: Section = async ({ plan, profileDir, say }) => {
   const count = Math.min(plan.idleConnections, openFilesLimit() - OTHER_FILES)
@@ -38,7 +38,7 @@ export const crowd: Section = async ({ plan, profileDir, say }) => {
     const manyBytes = anonymousBytes(subject.mayfly.pid)
     const among = await delivered(subject, inbox)
     const flooding = flood(subject.mayfly.smtpPort)
-    const beside = await delivered(subject, inbox)
+    const duringFlood = await delivered(subject, inbox)
     await flooding
     const name = `accepted among ${count} idle connections`
     const figures: Figure[] = [
@@ -46,10 +46,10 @@ export const crowd: Section = async ({ plan, profileDir, say }) => {
         name: `${name}, p50`,
         unit: 'ms',
         rounds: [median(among)],
-        yardstick: { name: 'alone', rounds: [median(before)] },
+        baseline: { name: 'alone', rounds: [median(before)] },
       },
       { name: `${name}, p99`, unit: 'ms', rounds: [quantile(among, 0.99)] },
-      { name: 'the same, 20 flooding besides, p99', unit: 'ms', rounds: [quantile(beside, 0.99)] },
+      { name: 'the same, 20 flooding besides, p99', unit: 'ms', rounds: [quantile(duringFlood, 0.99)] },
     ]
     if (fewBytes !== null && manyBytes !== null) {
       const rounds = [(manyBytes - fewBytes) / 1024 / count]
@@ -80,7 +80,7 @@ async function greeted(port: number, localAddress: string): Promise<Socket> {
   const socket = createConnection({ host: '127.0.0.1', port, localAddress })
   const [greeting] = (await once(socket, 'data')) as [Buffer]
   if (!greeting.toString().startsWith('220 ')) throw new Error(`greeted with ${greeting.toString()}`)
-  // It goes on to read, and so sees when it is told to go.
+  // Keeps reading, so that it notices when the server closes the connection.
   socket.on('error', () => undefined).resume()
   return socket
 }

@@ -1,13 +1,11 @@
 import type { Figure } from './figure.js'
 import { memoryOf, MIB } from './memory.js'
-import { realisticMail } from './realistic-mail.js'
 import type { Section } from './section.js'
-import { sendAll } from './smtp-client.js'
 import { Subject, type InboxHandle } from './subject.js'
 
 const INBOXES = 64
 
-/** Memory after few mails and after many: the views are on disk, so it should not grow with them. */
+/** Memory after few mails and after many: the views are on disk, so memory should not grow with them. */
 export const footprint: Section = async ({ plan, profileDir }) => {
   const subject = await Subject.start(profileDir)
   try {
@@ -21,7 +19,7 @@ export const footprint: Section = async ({ plan, profileDir }) => {
       name: `${name} after ${after} mails`,
       unit: 'MiB',
       rounds: [to / MIB],
-      yardstick: { name: `after ${before}`, rounds: [from / MIB] },
+      baseline: { name: `after ${before}`, rounds: [from / MIB] },
       ...(note === undefined ? {} : { note }),
     })
     const figures = [
@@ -30,15 +28,15 @@ export const footprint: Section = async ({ plan, profileDir }) => {
         'resident memory',
         few.resident,
         many.resident,
-        'Counts pages of the database files, which the system takes back when it needs them.',
+        'Includes pages of the database files, which the system reclaims when it needs them.',
       ),
     ]
     if (few.anonymous !== null && many.anonymous !== null) {
-      // Of 100,000 mails too: it must not grow with them.
-      const { yardstick: _, ...after20000 } = grown('the same', few.anonymous, many.anonymous)
+      // The same bound for 100,000 mails: memory must not grow with their number.
+      const { baseline: _, ...after20000 } = grown('the same', few.anonymous, many.anonymous)
       figures.push(grown('resident memory without files', few.anonymous, many.anonymous), {
         ...after20000,
-        reach: { atMost: 450 },
+        target: { atMost: 450 },
       })
     }
     return figures
@@ -53,12 +51,6 @@ async function send(
   from: number,
   to: number,
 ): Promise<void> {
-  await sendAll({
-    port: subject.mayfly.smtpPort,
-    connections: 20,
-    mails: to - from,
-    addressOf: (number) => inboxes[number % inboxes.length]?.address ?? '',
-    sourceOf: (number, address) => realisticMail(from + number, address),
-  })
+  await subject.sendMails(inboxes, to - from, from)
   await subject.untilVisible(to)
 }

@@ -1,4 +1,4 @@
-/** What is repeated for megabytes to make extraction slow: of each the kind of trap that it sets. */
+/** Text that, repeated for megabytes, could make extraction slow: one piece of each kind. */
 export const hostilePieces: readonly string[] = [
   ...['<div>', '</p>', '<b><i>', '<table><tr><td>', '<a', '<a ', '<a href="', '<a href=https://x.example>'],
   ...[
@@ -79,7 +79,7 @@ export const hostilePieces: readonly string[] = [
   ],
 ]
 
-/** What stands once before what is repeated: values, addresses and blocks that never end. */
+/** Values, addresses and blocks that never end: an opening once, and the piece that is repeated after it. */
 export const hostileOpenings: readonly (readonly [opening: string, piece: string])[] = [
   ...['(', ')', '.', 'a', '에', '/에', '%', '?'].map((piece) => ['https://x.example/', piece] as const),
   ['https://', 'a.'],

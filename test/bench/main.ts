@@ -26,12 +26,11 @@ import { waking } from './waking.js'
 import { webhooks } from './webhooks.js'
 
 /*
- * The benchmark: the standalone build on the embedded engine, or one process of each role with a Kafka and a Redis
- * on the same machine; on free ports of the loopback, with folders of their own that are removed. What each figure
- * means stands in docs/benchmarks.md.
+ * The benchmark of the standalone build on the embedded engine, or of one process of each role with a Kafka and a Redis
+ * on the same machine. It uses free loopback ports and temporary folders. docs/benchmarks.md explains each figure.
  */
 
-const ON_BOTH = {
+const ON_BOTH_ENGINES = {
   accepting,
   cpu,
   showing,
@@ -43,7 +42,7 @@ const ON_BOTH = {
 }
 const SECTIONS: Readonly<Record<EngineName, Readonly<Record<string, Section>>>> = {
   embedded: {
-    ...ON_BOTH,
+    ...ON_BOTH_ENGINES,
     extraction,
     footprint,
     crowd,
@@ -53,11 +52,11 @@ const SECTIONS: Readonly<Record<EngineName, Readonly<Record<string, Section>>>> 
     'usage-storage': usageStorage,
     starting,
   },
-  distributed: { ...ON_BOTH, rebuilding },
+  distributed: { ...ON_BOTH_ENGINES, rebuilding },
 }
 
-/** Sections that start no server: another build can't be measured by them. */
-const OF_THIS_BUILD: ReadonlySet<string> = new Set(['extraction', 'usage', 'usage-storage'])
+/** Sections that run parts of this build in this process, so they can't measure another build. */
+const IN_PROCESS_SECTIONS: ReadonlySet<string> = new Set(['extraction', 'usage', 'usage-storage'])
 
 try {
   await run(readCommand(process.argv.slice(2)))
@@ -95,7 +94,7 @@ async function measure(command: Command): Promise<void> {
   for (const [name, section] of Object.entries(SECTIONS[engine])) {
     if (only !== null && !only.includes(name)) continue
     const say = (line: string) => process.stderr.write(`${name}: ${line}\n`)
-    if (compareWith !== null && OF_THIS_BUILD.has(name)) {
+    if (compareWith !== null && IN_PROCESS_SECTIONS.has(name)) {
       say('skipped: it runs parts of this build in the benchmark itself')
       continue
     }

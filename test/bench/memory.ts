@@ -6,27 +6,27 @@ export const MIB = 1024 * 1024
 const SAMPLES = 10
 const SAMPLE_EVERY_MS = 300
 
-/** Bytes. */
+/** In bytes. */
 export interface Memory {
   heap: number
   resident: number
-  /** Resident memory that is no file's: Linux alone tells it apart. */
+  /** Resident memory without mapped files; null except on Linux. */
   anonymous: number | null
 }
 
-/** The least of several looks over three seconds: what a collection is about to free is not kept. */
+/** The lowest of several samples over three seconds, so that garbage that is about to be collected does not count. */
 export async function memoryOf(subject: Subject): Promise<Memory> {
-  const looks: Memory[] = []
-  for (let look = 0; look < SAMPLES; look++) {
+  const samples: Memory[] = []
+  for (let sample = 0; sample < SAMPLES; sample++) {
     await pause(SAMPLE_EVERY_MS)
-    looks.push({
+    samples.push({
       heap: await subject.metric('nodejs_heap_size_used_bytes'),
       resident: await subject.metric('process_resident_memory_bytes'),
       anonymous: anonymousBytes(subject.mayfly.pid),
     })
   }
-  const least = (read: (look: Memory) => number) => Math.min(...looks.map(read))
-  const isKnown = looks.every(({ anonymous }) => anonymous !== null)
+  const least = (read: (sample: Memory) => number) => Math.min(...samples.map(read))
+  const isKnown = samples.every(({ anonymous }) => anonymous !== null)
   return {
     heap: least(({ heap }) => heap),
     resident: least(({ resident }) => resident),

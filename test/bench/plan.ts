@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { EngineName } from '#test/harness/mayfly.js'
 
-/** How much is measured. */
+/** The amount of work of each section. */
 export interface Plan {
   rounds: number
   /** Mails of one round against smtp-sink. */
@@ -22,15 +22,15 @@ export interface Plan {
   manyInboxesMails: number
   /** Mails whose views are emptied and rebuilt. */
   rebuiltMails: number
-  /** SMTP connections that are open and say nothing. */
+  /** SMTP connections that are open and idle. */
   idleConnections: number
-  /** Mails of one round that several webhooks are told of. */
-  toldMails: number
+  /** Mails of one round, each delivered to several webhooks. */
+  fanOutMails: number
   /** Deliveries that are due at once. */
   dueDeliveries: { few: number; many: number }
-  /** Of whose requests, mails and deliveries usage figures are kept. */
+  /** Inboxes whose requests, mails and deliveries are stored as usage. */
   countedInboxes: number
-  /** Events that usage is asked of. */
+  /** Usage events that the queries read. */
   storedEvents: number
 }
 
@@ -48,7 +48,7 @@ const DEFAULT: Plan = {
   manyInboxesMails: 3_000,
   rebuiltMails: 10_000,
   idleConnections: 10_000,
-  toldMails: 300,
+  fanOutMails: 300,
   dueDeliveries: { few: 10_000, many: 100_000 },
   countedInboxes: 20_000,
   storedEvents: 1_000_000,
@@ -68,7 +68,7 @@ const FULL: Plan = {
   manyInboxesMails: 10_000,
   rebuiltMails: 100_000,
   idleConnections: 10_000,
-  toldMails: 1_000,
+  fanOutMails: 1_000,
   dueDeliveries: { few: 10_000, many: 1_000_000 },
   countedInboxes: 100_000,
   storedEvents: 10_000_000,
@@ -77,23 +77,23 @@ const FULL: Plan = {
 export interface Command {
   plan: Plan
   engine: EngineName
-  /** Where the findings go as JSON; null for nowhere. */
+  /** File that gets the findings as JSON, or null. */
   jsonPath: string | null
   /** Names of the sections to run; null for all. */
   only: readonly string[] | null
-  /** Where each Mayfly leaves its CPU profiles; null for none. */
+  /** Folder for the CPU profiles of each Mayfly, or null. */
   profileDir: string | null
-  /** The folder of another build, to measure both in turn; null for this build alone. */
+  /** Project folder of another build to compare with, or null. */
   compareWith: string | null
 }
 
 export const USAGE = `npm run bench -- [options]
   --distributed     on a Kafka and a Redis that it starts, instead of the embedded engine
   --full            more rounds and larger counts: about 20 minutes instead of 7
-  --only a,b        these sections alone
-  --json <file>     writes the findings there, with every round
+  --only a,b        only these sections
+  --json <file>     writes the findings to a file, with every round
   --compare <dir>   runs another build, in its project folder, and this one in turn, and prints the ratios
-  --profile <dir>   leaves CPU profiles of every Mayfly there, which slows it
+  --profile <dir>   writes CPU profiles of every Mayfly, which slows it
 `
 
 /** Throws if an argument is unknown. */

@@ -1,13 +1,12 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { accessSync, constants } from 'node:fs'
 import { createConnection } from 'node:net'
-import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
 import { freePort } from '#infra/servers/ports.js'
+import { findProgram } from '#test/harness/tools.js'
 import { until } from '#test/harness/until.js'
 
-/** postfix's own load tools, smtp-source(1) and smtp-sink(1). */
+/** The load tools of postfix, smtp-source(1) and smtp-sink(1). */
 export interface Postfix {
   source: string
   sink: string
@@ -19,21 +18,19 @@ const run = promisify(execFile)
 
 /** Null if they are not installed. */
 export function findPostfix(): Postfix | null {
-  const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin']
-  const find = (name: string) => folders.map((folder) => join(folder, name)).find(isExecutable)
-  const [source, sink] = [find('smtp-source'), find('smtp-sink')]
-  return source === undefined || sink === undefined ? null : { source, sink }
+  const [source, sink] = [findProgram('smtp-source'), findProgram('smtp-sink')]
+  return source === null || sink === null ? null : { source, sink }
 }
 
 export interface SourceOptions {
   port: number
   to: string
   mails: number
-  /** Whether each connection serves mail after mail. */
+  /** Whether a connection is reused for the next mail. */
   isKept: boolean
 }
 
-/** Mails per second of 20 connections with 5 KB each; rejects if one is refused. */
+/** Mails of 5 KB per second over 20 connections; rejects if one is refused. */
 export async function sourceRate(
   { source }: Postfix,
   { port, to, mails, isKept }: SourceOptions,
@@ -45,7 +42,7 @@ export async function sourceRate(
   return mails / ((performance.now() - started) / 1000)
 }
 
-/** Runs smtp-sink, which discards what it is sent, while `work` goes on. */
+/** Runs smtp-sink, which discards all mail, during `work`. */
 export async function withSink<Result>(
   { sink }: Postfix,
   work: (port: number) => Promise<Result>,
@@ -61,15 +58,6 @@ export async function withSink<Result>(
   } finally {
     child.kill('SIGKILL')
     await ended
-  }
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK)
-    return true
-  } catch {
-    return false
   }
 }
 

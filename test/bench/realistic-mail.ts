@@ -5,7 +5,7 @@ const PARAGRAPH =
   'Thank you for signing up. Before you can invite your team we need to know that this address is yours. ' +
   'The code is good for thirty minutes, and asking for another one makes this one void.'
 
-/** A sign-up mail of 5 KB with a text and an HTML part, a code and links; no two numbers give the same one. */
+/** A sign-up mail of 5 KB with a text and an HTML part, a code and links; a different one for each number. */
 export function realisticMail(number: number, to: string): string {
   const id = `${number.toString(36)}.${(number * 2_654_435_761) % 4_294_967_296}`
   const code = String(100_000 + (number % 900_000))
@@ -52,7 +52,7 @@ export function realisticMail(number: number, to: string): string {
   ]
   const lines = [...head, ...text, ...html]
   const bytes = lines.reduce((sum, line) => sum + line.length + 2, 0)
-  // What is missing stands behind the last boundary, which readers pass over.
+  // The filler is after the last boundary, where parsers ignore it.
   return [...lines, ...filler(BYTES - bytes)].join('\r\n')
 }
 

@@ -1,13 +1,11 @@
 import { Redis } from 'ioredis'
 import { startRedis } from '#test/harness/redis.js'
-import { realisticMail } from './realistic-mail.js'
 import type { Section } from './section.js'
-import { sendAll } from './smtp-client.js'
 import { Subject } from './subject.js'
 
 const INBOXES = 64
 
-/** Events per second that a projector replays from the log into emptied views, in a Redis of the section's own. */
+/** Events per second that a projector replays from the log into emptied views, on a separate Redis. */
 export const rebuilding: Section = async ({ plan, profileDir }) => {
   const server = await startRedis()
   const redis = new Redis(server.url)
@@ -15,13 +13,7 @@ export const rebuilding: Section = async ({ plan, profileDir }) => {
   try {
     const inboxes = await subject.createInboxes(INBOXES)
     const mails = plan.rebuiltMails
-    await sendAll({
-      port: subject.mayfly.smtpPort,
-      connections: 20,
-      mails,
-      addressOf: (number) => inboxes[number % INBOXES]?.address ?? '',
-      sourceOf: (number, to) => realisticMail(number, to),
-    })
+    await subject.sendMails(inboxes, mails)
     await subject.untilVisible(mails)
     await redis.flushall()
     const started = performance.now()

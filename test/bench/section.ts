@@ -6,9 +6,9 @@ export interface SectionContext {
   plan: Plan
   engine: EngineName
   profileDir: string | null
-  /** Tells the reader what is going on. */
+  /** Prints progress. */
   say: (line: string) => void
 }
 
-/** Measures something, and leaves nothing behind. */
+/** Measures one thing, and cleans up after itself. */
 export type Section = (context: SectionContext) => Promise<Figure[]>

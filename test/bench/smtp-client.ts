@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createConnection, type Socket } from 'node:net'
 
-/** One SMTP session that stays open: the least that a client can spend on a mail, with PIPELINING (RFC 2920). */
+/** One SMTP session that stays open and uses PIPELINING (RFC 2920), so that the client costs as little as possible. */
 export class SmtpClient {
   private received = ''
   private readonly waiting: { resolve: (reply: string) => void; reject: (error: Error) => void }[] = []
@@ -24,7 +24,7 @@ export class SmtpClient {
     return client
   }
 
-  /** Resolves with the last reply once the server has taken the mail; no line of it may begin with a dot. */
+  /** Resolves with the last reply once the server has accepted the mail. No line of the mail may begin with a dot. */
   async send(to: string, source: string | Buffer): Promise<string> {
     this.socket.write(`MAIL FROM:<sender@app.example>\r\nRCPT TO:<${to}>\r\nDATA\r\n`)
     await Promise.all([this.expect(250), this.expect(250), this.expect(354)])
@@ -42,7 +42,7 @@ export class SmtpClient {
 
   private async expect(code: number): Promise<string> {
     const reply = await new Promise<string>((resolve, reject) => this.waiting.push({ resolve, reject }))
-    if (!reply.startsWith(String(code))) throw new Error(`the server said: ${reply}`)
+    if (!reply.startsWith(String(code))) throw new Error(`the server replied: ${reply}`)
     return reply
   }
 
@@ -51,7 +51,7 @@ export class SmtpClient {
     for (let end = this.received.indexOf('\r\n'); end >= 0; end = this.received.indexOf('\r\n')) {
       const line = this.received.slice(0, end)
       this.received = this.received.slice(end + 2)
-      // A hyphen behind the code: the reply goes on (RFC 5321, section 4.2.1).
+      // A hyphen after the code means that the reply continues (RFC 5321, section 4.2.1).
       if (line[3] !== '-') this.waiting.shift()?.resolve(line)
     }
   }
@@ -65,7 +65,7 @@ export interface Load {
   sourceOf: (number: number, to: string) => string
 }
 
-/** Sends as fast as the server takes it; resolves once the last mail was accepted. */
+/** Sends as fast as the server accepts; resolves once the last mail was accepted. */
 export async function sendAll({ port, connections, mails, addressOf, sourceOf }: Load): Promise<void> {
   const clients = await Promise.all(Array.from({ length: connections }, () => SmtpClient.open(port)))
   let next = 0

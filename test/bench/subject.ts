@@ -1,8 +1,10 @@
 import { mkdir } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { Pool } from 'undici'
-import { AS_SHIPPED, startMayfly, type EngineName, type Mayfly } from '#test/harness/mayfly.js'
+import { DEFAULT_SETTINGS, startMayfly, type EngineName, type Mayfly } from '#test/harness/mayfly.js'
 import { until } from '#test/harness/until.js'
+import { realisticMail } from './realistic-mail.js'
+import { sendAll } from './smtp-client.js'
 
 export interface InboxHandle {
   id: string
@@ -11,7 +13,7 @@ export interface InboxHandle {
 
 const DRAIN_WITHIN_MS = 300_000
 
-/** A Mayfly under measurement, with a client that costs little. */
+/** A Mayfly under measurement, with an HTTP client that costs little. */
 export class Subject {
   private readonly http: Pool
 
@@ -24,7 +26,7 @@ export class Subject {
     env: Readonly<Record<string, string>> = {},
     engine?: EngineName,
   ): Promise<Subject> {
-    const settings = { ...AS_SHIPPED, ...env }
+    const settings = { ...DEFAULT_SETTINGS, ...env }
     const options = { hasWebhooks: true, hasAnalytics: true, ...(engine === undefined ? {} : { engine }) }
     if (profileDir === null) return new Subject(await startMayfly({ ...options, env: settings }))
     await mkdir(profileDir, { recursive: true })
@@ -32,12 +34,12 @@ export class Subject {
     return new Subject(await startMayfly({ ...options, env: { ...settings, NODE_OPTIONS: flags } }))
   }
 
-  /** Ends it, does what it is given with its folder, and starts it on that again: as another subject. */
-  async startedAgainAfter(work: (dataDir: string) => Promise<void>): Promise<Subject> {
+  /** Stops it, runs `work` on its data folder, and starts it again. Resolves with the new subject. */
+  async restartAfter(work: (dataDir: string) => Promise<void>): Promise<Subject> {
     await this.http.destroy()
     await this.mayfly.end('SIGTERM')
     await work(this.mayfly.dataDir)
-    return new Subject(await this.mayfly.startAgain())
+    return new Subject(await this.mayfly.restart())
   }
 
   async createInbox(): Promise<InboxHandle> {
@@ -46,7 +48,7 @@ export class Subject {
     return JSON.parse(text) as InboxHandle
   }
 
-  /** Made ten at once. */
+  /** Creates inboxes, ten at once. */
   async createInboxes(count: number): Promise<InboxHandle[]> {
     const inboxes: InboxHandle[] = []
     let left = count
@@ -55,6 +57,17 @@ export class Subject {
     }
     await Promise.all(Array.from({ length: 10 }, work))
     return inboxes
+  }
+
+  /** Sends sign-up mails to the inboxes in turn on 20 connections, as fast as they are accepted, numbered from `first`. */
+  sendMails(inboxes: readonly InboxHandle[], mails: number, first = 0): Promise<void> {
+    return sendAll({
+      port: this.mayfly.smtpPort,
+      connections: 20,
+      mails,
+      addressOf: (number) => inboxes[number % inboxes.length]?.address ?? '',
+      sourceOf: (number, address) => realisticMail(first + number, address),
+    })
   }
 
   async isVisible(inboxId: string, messageId: string): Promise<boolean> {
@@ -70,10 +83,10 @@ export class Subject {
     return text
   }
 
-  /** Messages that the API shows in all inboxes, of which there are no more than a page holds. */
+  /** Messages that the API shows in all inboxes, which must fit in one page. */
   async visibleMessages(): Promise<number> {
     const { status, text } = await this.request('GET', '/v1/inboxes?limit=1000')
-    // Views that were emptied are being rebuilt.
+    // The views are being rebuilt.
     if (status === 503) return 0
     if (status !== 200) throw new Error(`no inboxes: ${status} ${text}`)
     const inboxes = JSON.parse(text) as { message_count: number }[]
@@ -84,13 +97,13 @@ export class Subject {
     await until(`${count} messages`, async () => (await this.visibleMessages()) >= count, DRAIN_WITHIN_MS)
   }
 
-  /** Mails of the last 24 hours that usage figures have. */
+  /** Mails of the last 24 hours that usage has counted. */
   async countedMails(): Promise<number> {
     const rows = JSON.parse(await this.read('/v1/usage?interval=day')) as { mails: number }[]
     return rows.reduce((sum, { mails }) => sum + mails, 0)
   }
 
-  /** A sample of /metrics: the sum over its labels. */
+  /** A metric of /metrics, summed over its labels. */
   async metric(name: string): Promise<number> {
     const { text } = await this.request('GET', '/metrics')
     const samples = text
@@ -100,7 +113,7 @@ export class Subject {
     return samples.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0)
   }
 
-  /** Ends it by a signal that lets it leave its profiles, and removes its folder. */
+  /** Stops it with SIGTERM, so that it can write its profiles, and removes its folder. */
   async dispose(): Promise<void> {
     await this.http.destroy()
     await this.mayfly.end('SIGTERM')

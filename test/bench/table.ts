@@ -1,15 +1,15 @@
-import type { Finding, Reach } from './figure.js'
+import type { Finding, FigureTarget } from './figure.js'
 
-const COLUMNS = ['figure', 'measured', 'yardstick', 'ratio', 'reach', 'reached', 'spread'] as const
+const COLUMNS = ['figure', 'measured', 'baseline', 'ratio', 'target', 'reached', 'spread'] as const
 
-/** The findings as a table of plain text, notes below it. */
+/** The findings as a Markdown table, with notes below. */
 export function findingsTable(findings: readonly Finding[]): string {
   const rows = findings.map((finding, index) => cellsOf(finding, noteNumber(findings, index)))
   const notes = findings.flatMap(({ note }) => (note === null ? [] : [note]))
   return tableOf(COLUMNS, rows) + notes.map((note, at) => `${at + 1}. ${note}\n`).join('')
 }
 
-/** A Markdown table, its columns aligned, with an empty line behind it. */
+/** A Markdown table with aligned columns, followed by an empty line. */
 export function tableOf(columns: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = columns.map((column, at) =>
     Math.max(column.length, ...rows.map((row) => row[at]?.length ?? 0)),
@@ -21,14 +21,14 @@ export function tableOf(columns: readonly string[], rows: readonly (readonly str
 }
 
 function cellsOf(finding: Finding, note: number | null): string[] {
-  const { name, unit, value, yardstick, ratio, reach, isReached, spread, rounds } = finding
+  const { name, unit, value, baseline, ratio, target, isMet, spread, rounds } = finding
   return [
     note === null ? name : `${name} (${note})`,
-    `${written(value)} ${unit}`,
-    yardstick === null ? '' : `${written(yardstick.value)} (${yardstick.name})`,
+    `${formatted(value)} ${unit}`,
+    baseline === null ? '' : `${formatted(baseline.value)} (${baseline.name})`,
     ratio === null ? '' : ratio.toFixed(2),
-    reach === null ? '' : reachText(reach, ratio === null ? ` ${unit}` : ' ×'),
-    isReached === null ? '' : isReached ? 'yes' : 'no',
+    target === null ? '' : targetText(target, ratio === null ? ` ${unit}` : ' ×'),
+    isMet === null ? '' : isMet ? 'yes' : 'no',
     rounds.length > 1 ? `${Math.round(spread * 100)} %` : '',
   ]
 }
@@ -38,11 +38,11 @@ function noteNumber(findings: readonly Finding[], index: number): number | null 
   return findings.slice(0, index + 1).filter(({ note }) => note !== null).length
 }
 
-function reachText(reach: Reach, unit: string): string {
-  return 'atLeast' in reach ? `≥ ${reach.atLeast}${unit}` : `≤ ${reach.atMost}${unit}`
+function targetText(target: FigureTarget, unit: string): string {
+  return 'atLeast' in target ? `≥ ${target.atLeast}${unit}` : `≤ ${target.atMost}${unit}`
 }
 
-export function written(value: number): string {
+export function formatted(value: number): string {
   if (value >= 100) return Math.round(value).toString()
   return value.toPrecision(3)
 }

@@ -8,29 +8,29 @@ import type { InboxHandle, Subject } from './subject.js'
 
 const EVERY_MS = 50
 const WARM_UP = 20
-const TOLD_WITHIN_MS = 60_000
+const DELIVERED_WITHIN_MS = 60_000
 
-/** An inbox's webhook that tells when it was told of a message. */
+/** A webhook of one inbox that records when its endpoint received each message. */
 export class TimedWebhook {
   private constructor(
     private readonly inbox: InboxHandle,
     private readonly endpoint: HttpEndpoint,
-    private readonly toldAtMs: ReadonlyMap<string, number>,
+    private readonly receivedAtMs: ReadonlyMap<string, number>,
   ) {}
 
   static async register(subject: Subject): Promise<TimedWebhook> {
-    const toldAtMs = new Map<string, number>()
+    const receivedAtMs = new Map<string, number>()
     const endpoint = await startEndpoint((response, { body }) => {
       const [messageId = ''] = /msg_\w+/.exec(body) ?? []
-      toldAtMs.set(messageId, performance.now())
+      receivedAtMs.set(messageId, performance.now())
       response.end('ok')
     })
     const inbox = await subject.createInbox()
     await registerWebhook(subject.mayfly, `/v1/inboxes/${inbox.id}/webhooks`, { url: endpoint.url })
-    return new TimedWebhook(inbox, endpoint, toldAtMs)
+    return new TimedWebhook(inbox, endpoint, receivedAtMs)
   }
 
-  /** Milliseconds from each 250 to when the endpoint had the request, twenty mails a second. */
+  /** Milliseconds from each 250 until the endpoint had the whole request, at twenty mails per second. */
   async delays(subject: Subject, mails: number): Promise<number[]> {
     const client = await SmtpClient.open(subject.mayfly.smtpPort)
     const accepted: { messageId: string; atMs: number }[] = []
@@ -42,10 +42,12 @@ export class TimedWebhook {
       await pause(Math.max(EVERY_MS - (performance.now() - slot), 0))
     }
     client.close()
-    const isTold = () => accepted.every(({ messageId }) => this.toldAtMs.has(messageId))
-    await until('every mail to be told', isTold, TOLD_WITHIN_MS)
-    // The first ones meet code that has not run before.
-    return accepted.slice(WARM_UP).map(({ messageId, atMs }) => (this.toldAtMs.get(messageId) ?? NaN) - atMs)
+    const isDelivered = () => accepted.every(({ messageId }) => this.receivedAtMs.has(messageId))
+    await until('every mail to be delivered', isDelivered, DELIVERED_WITHIN_MS)
+    // The first mails warm up and do not count.
+    return accepted
+      .slice(WARM_UP)
+      .map(({ messageId, atMs }) => (this.receivedAtMs.get(messageId) ?? NaN) - atMs)
   }
 
   close(): Promise<void> {

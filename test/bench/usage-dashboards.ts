@@ -2,29 +2,28 @@ import type { ClickHouseClient } from '@clickhouse/client'
 import { expanded } from '#infra/grafana/macros.js'
 import { dashboards, type Dashboard, type Panel } from '#infra/grafana/provisioned.js'
 import { INTERVAL_MS } from '#libs/ports/usage/usage-store.js'
-import { median, type Figure } from './figure.js'
-import { withTables } from './stored-usage.js'
-import { timesOf } from './times-of.js'
+import { median, timesOf, type Figure } from './figure.js'
+import { withTables } from './filled-tables.js'
 
-const ASKED = 5
+const QUERY_ROUNDS = 5
 const ANSWERED_MS = { atMost: 200 }
 const { second: s, minute: m, hour: h, day: d } = INTERVAL_MS
 const UNIT_MS: Readonly<Record<string, number>> = { s, m, h, d }
-/** Points of a panel that fills the screen: what Grafana makes its interval of. */
+/** Points of a panel that fills the screen, from which Grafana computes its interval. */
 const POINTS = 1_000
 
-interface Asked {
+interface PanelQuery {
   title: string
   sql: string
 }
 
-/** How long the panels of the dashboards take, over the span that they open with and over a month. */
+/** Query times of the panels of the dashboards, over their default time range and over a month. */
 export function dashboardFigures(folder: string): Promise<Figure[]> {
   return withTables(folder, async (client) => {
     const opened = await slowest(client, ({ time }) => durationOf(time.from.replace(/^now-/, '')))
     const month = await slowest(client, () => 30 * INTERVAL_MS.day)
     return [
-      { ...named('the slowest panel of the dashboards', opened), reach: ANSWERED_MS },
+      { ...named('the slowest panel of the dashboards', opened), target: ANSWERED_MS },
       named('the slowest panel over 30 days', month),
     ]
   })
@@ -41,20 +40,20 @@ function named(name: string, { title, times, of }: Slowest): Figure {
 }
 
 async function slowest(client: ClickHouseClient, spanOf: (dashboard: Dashboard) => number): Promise<Slowest> {
-  const asked = dashboards().flatMap((dashboard) =>
-    dashboard.panels.flatMap((panel) => askedBy(dashboard, panel, spanOf(dashboard))),
+  const queries = dashboards().flatMap((dashboard) =>
+    dashboard.panels.flatMap((panel) => queriesOf(dashboard, panel, spanOf(dashboard))),
   )
   const all: { title: string; times: number[] }[] = []
-  for (const { title, sql: query } of asked) {
-    const ask = async () => (await client.query({ query, format: 'JSON' })).json()
-    all.push({ title, times: await timesOf(ASKED, ask) })
+  for (const { title, sql: query } of queries) {
+    const run = async () => (await client.query({ query, format: 'JSON' })).json()
+    all.push({ title, times: await timesOf(QUERY_ROUNDS, run) })
   }
   const [first] = all.toSorted((one, other) => median(other.times) - median(one.times))
-  if (first === undefined) throw new Error('there is no dashboard')
+  if (first === undefined) throw new Error('no dashboards found')
   return { ...first, of: all.length }
 }
 
-function askedBy({ title, templating }: Dashboard, panel: Panel, spanMs: number): Asked[] {
+function queriesOf({ title, templating }: Dashboard, panel: Panel, spanMs: number): PanelQuery[] {
   const to = new Date()
   const least = panel.interval === undefined ? 1_000 : durationOf(panel.interval)
   const shown = {
@@ -68,10 +67,10 @@ function askedBy({ title, templating }: Dashboard, panel: Panel, spanMs: number)
   }))
 }
 
-/** As Grafana writes it: `30s`, `6h`. */
+/** The milliseconds of a duration of Grafana: `30s`, `6h`. */
 function durationOf(text: string): number {
   const [, count, unit = ''] = /^(\d+)([smhd])$/.exec(text) ?? []
   const ms = Number(count) * (UNIT_MS[unit] ?? NaN)
-  if (Number.isNaN(ms)) throw new Error(`${text} is no duration`)
+  if (Number.isNaN(ms)) throw new Error(`${text} is not a duration`)
   return ms
 }

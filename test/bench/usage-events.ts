@@ -11,14 +11,14 @@ const ENVIRONMENT = 'staging'
 
 export const ACCOUNT: AccountId = idFromBytes('acc', Buffer.alloc(16, 1))
 
-/** Of one account, as many as there are. */
+/** All keys of the account. */
 export const KEY_IDS: readonly KeyId[] = Array.from({ length: KEYS }, (_, number) => keyId(number))
 
 export function keyId(number: number): KeyId {
   return idFromBytes('key', Buffer.alloc(16, number + 1))
 }
 
-/** What happens one after the other: of ten events seven are requests, the others what becomes of a mail. */
+/** The event with this number: of ten events, seven are requests, the others the stages of a mail. */
 export function usageEventOf(number: number, at: Date): UsageEvent {
   const key = keyId(number % KEYS)
   const [inboxId, messageId] = [mintId('inb'), mintId('msg')]
@@ -50,13 +50,13 @@ export function usageEventOf(number: number, at: Date): UsageEvent {
   }
 }
 
-/** As it stands on the log. */
+/** The event as a record of the log. */
 export function recordOf(event: UsageEvent, at: Date): LogRecord {
   const { keyId: key } = event
   return usageEventCodec.encode({ ...occurrenceOf(at), keyId: key, event })
 }
 
-/** As it is stored. */
+/** The event as a row of ClickHouse. */
 export function rowOf(number: number, at: Date): UsageRow {
   const event = usageEventOf(number, at)
   return usageRow({ ...occurrenceOf(at), keyId: event.keyId, event }, { partition: 0, offset: number })

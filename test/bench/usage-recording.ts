@@ -2,21 +2,21 @@ import { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
 import type { EventLog } from '#libs/ports/event-log/event-log.js'
 import { ACCOUNT, usageEventOf } from './usage-events.js'
 
-/** Fewer than the recorder keeps. */
+/** Fewer than the recorder buffers. */
 const AT_ONCE = 20_000
 const TURNS = 5
 const NEVER_MS = 3_600_000
 const TENANT = { accountId: ACCOUNT, environment: 'staging' }
 
-/** Of one event, in microseconds. */
+/** Cost of one event, in microseconds. */
 export interface RecordingCost {
-  /** For which the request's answer, or those behind it, wait. */
+  /** Time on the main thread that delays this request or the next ones. */
   synchronous: number
-  /** CPU of all threads, until it is durable. */
+  /** CPU time of all threads until the event is durable. */
   cpu: number
 }
 
-/** What it costs to record what a request was. */
+/** The cost of recording a request. */
 export async function recordingCost(log: EventLog): Promise<RecordingCost> {
   let [ms, cpuUs] = [0, 0]
   for (let turn = 0; turn < TURNS; turn += 1) {
@@ -28,7 +28,7 @@ export async function recordingCost(log: EventLog): Promise<RecordingCost> {
     })
     const before = process.cpuUsage()
     const started = performance.now()
-    // One of ten, which is a request.
+    // Multiples of ten are requests.
     for (let number = 0; number < AT_ONCE; number += 1)
       recorder.record(usageEventOf(number * 10, new Date()), TENANT)
     ms += performance.now() - started

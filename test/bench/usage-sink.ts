@@ -11,13 +11,13 @@ import type { UsageStore } from '#libs/ports/usage/usage-store.js'
 import { until } from '#test/harness/until.js'
 import { ACCOUNT, KEY_IDS, recordOf, rowOf, usageEventOf } from './usage-events.js'
 
-/** As the embedded engine has it. */
+/** The number on the embedded engine. */
 const PARTITIONS = 8
 const APPENDED_AT_ONCE = 2_000
 const BATCH_ROWS = 50_000
 const WITHIN_MS = 300_000
 
-/** A log in a folder of its own. */
+/** Opens a log in a folder. */
 export function openLog(folder: string): Promise<LmdbEventLog> {
   return LmdbEventLog.open({
     path: join(folder, 'log.mdb'),
@@ -30,7 +30,7 @@ export function openLog(folder: string): Promise<LmdbEventLog> {
   })
 }
 
-/** Puts so many usage events on a log, of the last hour. */
+/** Appends that many usage events of the last hour to a log. */
 export async function appendUsage(log: EventLog, events: number): Promise<void> {
   for (let number = 0; number < events; number += APPENDED_AT_ONCE) {
     const records = Array.from({ length: Math.min(APPENDED_AT_ONCE, events - number) }, (_, index) => {
@@ -41,7 +41,7 @@ export async function appendUsage(log: EventLog, events: number): Promise<void> 
   }
 }
 
-/** Events a second that analytics counts, from its start on an empty store to the last one being counted. */
+/** Events per second that analytics counts, from its start on an empty store until the last one is counted. */
 export async function countingRate(log: EventLog, folder: string, events: number): Promise<number> {
   const usage = await openStore(folder)
   try {
@@ -52,18 +52,18 @@ export async function countingRate(log: EventLog, folder: string, events: number
       logger: pino({ level: 'warn' }),
       registry,
     })
-    const rows = () => written(registry)
+    const rows = () => rowsWritten(registry)
     await until('every event to be counted', async () => (await rows()) >= events, WITHIN_MS)
     const seconds = (performance.now() - started) / 1_000
     await analytics.close()
-    await mustHaveCounted(usage, events)
+    await verifyCounts(usage, events)
     return events / seconds
   } finally {
     await usage.close()
   }
 }
 
-/** Rows a second of the same events, in the same tables, inserted a batch at a time by the client alone. */
+/** Rows per second of the same events in the same tables, inserted in batches by the client alone. */
 export async function bareInsertRate(folder: string, events: number): Promise<number> {
   await (await openStore(folder)).close()
   const client = await chdbClient(join(folder, 'tables'))
@@ -87,7 +87,7 @@ export async function bareInsertRate(folder: string, events: number): Promise<nu
   }
   const usage = await openStore(folder)
   try {
-    await mustHaveCounted(usage, events)
+    await verifyCounts(usage, events)
   } finally {
     await usage.close()
   }
@@ -101,14 +101,14 @@ export async function openStore(folder: string): Promise<UsageStore> {
   return usage
 }
 
-async function mustHaveCounted({ queries }: UsageStore, events: number): Promise<void> {
+async function verifyCounts({ queries }: UsageStore, events: number): Promise<void> {
   const totals = await queries.totals(ACCOUNT, KEY_IDS)
   const requests = [...totals.values()].reduce((sum, each) => sum + each.requests, 0)
   const expected = Math.floor(events / 10) * 7
   if (requests !== expected) throw new Error(`${requests} requests were counted, not ${expected}`)
 }
 
-async function written(registry: Registry): Promise<number> {
+async function rowsWritten(registry: Registry): Promise<number> {
   const { values = [] } = (await registry.getSingleMetric('mayfly_usage_rows_total')?.get()) ?? {}
   return values.reduce((sum, { value }) => sum + value, 0)
 }

@@ -2,27 +2,26 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { UsageQueries, UsageQuery } from '#libs/ports/usage/usage-store.js'
-import type { Figure } from './figure.js'
+import { timesOf, type Figure } from './figure.js'
 import type { Section, SectionContext } from './section.js'
-import { ACCOUNT_KEYS, BUSY_ACCOUNT, BUSY_KEY, fillTables, RUN_MAILS, sizesOf } from './stored-usage.js'
-import { timesOf } from './times-of.js'
+import { ACCOUNT_KEYS, BUSY_ACCOUNT, BUSY_KEY, fillTables, RUN_MAILS, sizesOf } from './filled-tables.js'
 import { dashboardFigures } from './usage-dashboards.js'
 import { recordingCost } from './usage-recording.js'
 import { appendUsage, bareInsertRate, countingRate, openLog, openStore } from './usage-sink.js'
 
 const DAY_MS = 86_400_000
-/** Of one round: so many that the second for which the last ones are gathered tells little. */
+/** Events of one round: enough that the second for which the last ones are buffered matters little. */
 const COUNTED_EVENTS = 2_000_000
 const COUNTED_PER_SECOND = { atLeast: 100_000 }
 const OF_BARE_INSERTS = { atLeast: 0.5 }
 const A_YEAR_MS = { atMost: 100 }
-const ASKED = 9
+const QUERY_ROUNDS = 9
 
-/** What counting usage takes, what being counted costs, and how soon usage is told of many events. */
+/** The rate of counting usage, the cost of recording it, and the latency of queries over many events. */
 export const usage: Section = async (context) => {
   const folder = await mkdtemp(join(tmpdir(), 'mayfly-bench-usage-'))
   try {
-    return [...(await counting(context, folder)), ...(await asking(context, folder))]
+    return [...(await counting(context, folder)), ...(await querying(context, folder))]
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
@@ -41,11 +40,11 @@ async function counting({ plan, say }: SectionContext, folder: string): Promise<
       say(`${Math.round(ours.at(-1) ?? 0)} counted a second, ${Math.round(theirs.at(-1) ?? 0)} inserted`)
     }
     const cost = await recordingCost(log)
-    const yardstick = { name: 'bare inserts', rounds: theirs }
+    const baseline = { name: 'bare inserts', rounds: theirs }
     return [
-      { name: 'usage events counted', unit: 'events/s', rounds: ours, reach: COUNTED_PER_SECOND },
-      { name: 'the same', unit: 'events/s', rounds: ours, yardstick, reach: OF_BARE_INSERTS },
-      { name: 'recording a request, in its way', unit: 'µs', rounds: [cost.synchronous] },
+      { name: 'usage events counted', unit: 'events/s', rounds: ours, target: COUNTED_PER_SECOND },
+      { name: 'the same', unit: 'events/s', rounds: ours, baseline, target: OF_BARE_INSERTS },
+      { name: 'recording a request, main thread', unit: 'µs', rounds: [cost.synchronous] },
       { name: 'recording a request, CPU until durable', unit: 'µs', rounds: [cost.cpu] },
     ]
   } finally {
@@ -53,7 +52,7 @@ async function counting({ plan, say }: SectionContext, folder: string): Promise<
   }
 }
 
-async function asking({ plan, say }: SectionContext, folder: string): Promise<Figure[]> {
+async function querying({ plan, say }: SectionContext, folder: string): Promise<Figure[]> {
   const tables = join(folder, 'stored')
   const started = performance.now()
   await fillTables(tables, plan.storedEvents)
@@ -61,10 +60,10 @@ async function asking({ plan, say }: SectionContext, folder: string): Promise<Fi
   const store = await openStore(tables)
   const figures: Figure[] = []
   try {
-    for (const [name, ask] of Object.entries(questions(store.queries))) {
-      const times = await timesOf(ASKED, ask)
-      const reach = name === A_YEAR ? { reach: A_YEAR_MS } : {}
-      figures.push({ name: `${name}, p50`, unit: 'ms', rounds: times, ...reach })
+    for (const [name, query] of Object.entries(usageQueries(store.queries))) {
+      const times = await timesOf(QUERY_ROUNDS, query)
+      const target = name === A_YEAR ? { target: A_YEAR_MS } : {}
+      figures.push({ name: `${name}, p50`, unit: 'ms', rounds: times, ...target })
     }
   } finally {
     await store.close()
@@ -84,9 +83,9 @@ async function asking({ plan, say }: SectionContext, folder: string): Promise<Fi
 
 const A_YEAR = 'a year of a busy key by day'
 
-function questions(queries: UsageQueries): Record<string, () => Promise<unknown>> {
+function usageQueries(queries: UsageQueries): Record<string, () => Promise<unknown>> {
   const now = Date.now()
-  const figures = async (days: number, asked: Partial<UsageQuery>) => {
+  const figures = async (days: number, changed: Partial<UsageQuery>) => {
     const rows = await queries.figures({
       ...{
         owner: { accountId: BUSY_ACCOUNT, keyId: null },
@@ -94,9 +93,9 @@ function questions(queries: UsageQueries): Record<string, () => Promise<unknown>
         to: new Date(now),
       },
       ...{ interval: 'hour', grouping: { by: 'none' }, labels: [], limit: 10_000 },
-      ...asked,
+      ...changed,
     })
-    if (rows === null || rows.length === 0) throw new Error('there is no usage')
+    if (rows === null || rows.length === 0) throw new Error('no usage found')
   }
   const busy = { accountId: BUSY_ACCOUNT, keyId: BUSY_KEY }
   const labels = [['run', 'load']] as const

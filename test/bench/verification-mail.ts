@@ -1,4 +1,4 @@
-/** A verification mail of about 1.5 KB with a code and a link, as plain text; no two numbers give the same one. */
+/** A verification mail of about 1.5 KB in plain text with a code and a link; a different one for each number. */
 export function verificationMail(number: number, to: string): string {
   const code = String(100_000 + ((number * 7_919) % 900_000))
   const token = (number * 2_654_435_761).toString(36).padStart(24, 'x')

@@ -11,7 +11,7 @@ const EVERY_MS = 50
 const WARM_UP = 20
 const OPEN_WITHIN_MS = 60_000
 
-/** From a 250 to the end of the answer to one of many who wait, each for another inbox, twenty mails a second. */
+/** From a 250 to the end of the answer to one of many waiting clients, each with its own inbox, at twenty mails per second. */
 export const waking: Section = async ({ plan, engine, profileDir }) => {
   const subject = await Subject.start(profileDir)
   const http = new Pool(subject.mayfly.url, { connections: plan.waiters, headersTimeout: 0 })
@@ -25,7 +25,7 @@ export const waking: Section = async ({ plan, engine, profileDir }) => {
     for (let number = -WARM_UP; number < plan.wakeUps; number++) {
       const slot = performance.now()
       const waiter = waiters[(number + WARM_UP) % waiters.length]
-      if (waiter === undefined) throw new Error('nobody waits')
+      if (waiter === undefined) throw new Error('no client waits')
       const woken = waiter.woken()
       const { address } = waiter.inbox
       await client.send(address, verificationMail(number + WARM_UP, address))
@@ -46,7 +46,7 @@ export const waking: Section = async ({ plan, engine, profileDir }) => {
         name: `${name}, p99`,
         unit: 'ms',
         rounds: [quantile(delays, 0.99)],
-        ...(engine === 'embedded' ? { reach: { atMost: 20 } } : {}),
+        ...(engine === 'embedded' ? { target: { atMost: 20 } } : {}),
       },
     ]
   } finally {
@@ -56,7 +56,7 @@ export const waking: Section = async ({ plan, engine, profileDir }) => {
   }
 }
 
-/** Waits again and again: after a message for the one behind it, after a timeout for whatever comes. */
+/** Waits repeatedly: after a message for the next one, after a timeout for any message. */
 class Waiter {
   private cursor: string | null = null
   private onWoken: ((at: number) => void) | null = null
@@ -66,11 +66,11 @@ class Waiter {
     private readonly apiKey: string,
     readonly inbox: InboxHandle,
   ) {
-    // Until the pool is destroyed.
+    // Ends when the pool is destroyed.
     void this.waitOn().catch(() => undefined)
   }
 
-  /** When the next message has come to this waiter. */
+  /** Resolves with the time at which this waiter got the next message. */
   woken(): Promise<number> {
     return new Promise((resolve) => (this.onWoken = resolve))
   }

@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process'
-import { accessSync, constants } from 'node:fs'
-import { delimiter, join } from 'node:path'
-import { promisify } from 'node:util'
 
-/** wrk(1), which asks for the same thing again and again. */
+import { promisify } from 'node:util'
+import { findProgram } from '#test/harness/tools.js'
+
+/** wrk(1), which repeats one request. */
 export interface Wrk {
   path: string
 }
@@ -20,13 +20,12 @@ const UNITS_IN_MS: Readonly<Record<string, number>> = { us: 0.001, ms: 1, s: 1_0
 
 /** Null if it is not installed. */
 export function findWrk(): Wrk | null {
-  const paths = (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, 'wrk'))
-  const path = paths.find(isExecutable)
-  return path === undefined ? null : { path }
+  const path = findProgram('wrk')
+  return path === null ? null : { path }
 }
 
-/** Answers a second, and the median latency, on connections kept open; rejects if one is not a 2xx. */
-export async function readAgainAndAgain(
+/** Answers per second and the median latency, on kept connections; rejects if an answer is not a 2xx. */
+export async function measureReads(
   { path }: Wrk,
   { url, apiKey, connections, seconds }: Reading,
 ): Promise<{ perSecond: number; medianMs: number }> {
@@ -40,18 +39,9 @@ export async function readAgainAndAgain(
     '--latency',
   ]
   const { stdout } = await run(path, [...load, '--header', `Authorization: Bearer ${apiKey}`, url])
-  if (/Non-2xx|Socket errors/.test(stdout)) throw new Error(`not every answer was right: ${stdout}`)
+  if (/Non-2xx|Socket errors/.test(stdout)) throw new Error(`not every answer was a 2xx: ${stdout}`)
   const [, perSecond] = /^Requests\/sec:\s+([\d.]+)$/m.exec(stdout) ?? []
   const [, median, unit = ''] = /^\s+50%\s+([\d.]+)(us|ms|s)$/m.exec(stdout) ?? []
-  if (perSecond === undefined || median === undefined) throw new Error(`wrk said: ${stdout}`)
+  if (perSecond === undefined || median === undefined) throw new Error(`unexpected output of wrk: ${stdout}`)
   return { perSecond: Number(perSecond), medianMs: Number(median) * (UNITS_IN_MS[unit] ?? NaN) }
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
 }

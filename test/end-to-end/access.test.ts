@@ -1,4 +1,4 @@
-import { as, issueKey, openAccount } from '#test/harness/accounts.js'
+import { withKey, issueKey, openAccount } from '#test/harness/accounts.js'
 import {
   call,
   createInbox,
@@ -13,7 +13,7 @@ import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 
 const FIRST_KEY = 'the-key-of-the-first-account'
-/** Of the right form; no key has it. */
+/** Well-formed, but no key has it. */
 const MISTYPED = `mf_development_${'a'.repeat(32)}_000000`
 
 describe('access', () => {
@@ -25,7 +25,7 @@ describe('access', () => {
     mayfly = await startMayfly({ isOneProcess: true, apiKey: FIRST_KEY })
     first = mayfly
     const { key } = await openAccount(mayfly)
-    second = as(mayfly, await issueKey(as(mayfly, key)))
+    second = withKey(mayfly, await issueKey(withKey(mayfly, key)))
   })
   afterAll(() => mayfly.dispose())
 
@@ -48,7 +48,7 @@ describe('access', () => {
     ['PUT', '/v1/inboxes'],
   ]
 
-  it.each(PATHS)('needs a key: %s %s', async (method, path) => {
+  it.each(PATHS)('requires a key: %s %s', async (method, path) => {
     const response = await fetch(mayfly.url + path, { method })
     const body: unknown = await response.json()
     const answer = { status: response.status, headers: response.headers, body }
@@ -56,7 +56,7 @@ describe('access', () => {
     expect(response.headers.get('www-authenticate')).toBe('Bearer')
   })
 
-  it.each(['/healthz', '/readyz', '/metrics', '/problems/not-found'])('needs none: %s', async (path) => {
+  it.each(['/healthz', '/readyz', '/metrics', '/problems/not-found'])('requires no key: %s', async (path) => {
     expect((await fetch(mayfly.url + path)).status).toBe(200)
   })
 
@@ -86,7 +86,7 @@ describe('access', () => {
   })
 
   it.each([`bearer ${FIRST_KEY}`, `BEARER   ${FIRST_KEY}`])(
-    'takes Authorization: %s',
+    'accepts Authorization: %s',
     async (authorization) => {
       expect((await call(first, 'GET', '/v1/inboxes', { headers: { authorization } })).status).toBe(200)
     },
@@ -103,7 +103,7 @@ describe('access', () => {
     expectProblem(answer, { status: 401, code: 'invalid-api-key' })
   })
 
-  it("answers for another account's inbox exactly as for an unknown one", async () => {
+  it("gives the same answer for another account's inbox as for an unknown one", async () => {
     const inbox = await inboxWith(first, mail('private'))
     const message = only(await messagesOf(first, inbox.id, 1))
     const ended = await createInbox(first)
@@ -132,7 +132,7 @@ describe('access', () => {
     expect((await call(first, 'GET', `/v1/inboxes/${inbox.id}/messages/${message.id}`)).status).toBe(200)
   })
 
-  it("lists a key's own inboxes alone", async () => {
+  it('lists only the inboxes of the account and environment of the key', async () => {
     const labels = { story: 'tenants' }
     const [mine, theirs] = [await createInbox(first, { labels }), await createInbox(second, { labels })]
     for (const query of ['limit=1000', 'label=story:tenants']) {

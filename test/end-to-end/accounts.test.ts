@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
-  as,
+  withKey,
   issueKey,
   openAccount,
   type AccountJson,
@@ -50,7 +50,7 @@ describe('accounts', () => {
       created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}Z$/) as string,
     })
     expect(key).toMatchObject({ environment: 'production', scopes: ['admin'], state: 'active' })
-    const admin = as(mayfly, key)
+    const admin = withKey(mayfly, key)
     await issueKey(admin, { environment: 'staging' })
     const own = await call(admin, 'GET', '/v1/account')
     expect({ status: own.status, body: own.body }).toEqual({
@@ -61,10 +61,10 @@ describe('accounts', () => {
     expect({ status: read.status, body: read.body }).toEqual({ status: 200, body: own.body })
   })
 
-  it('that have lost their keys get one from an operator only', async () => {
+  it('that have lost their keys get a new one only from an operator', async () => {
     const { id, key } = await openAccount(mayfly)
-    const admin = as(mayfly, key)
-    const inbox = await createInbox(as(mayfly, await issueKey(admin)))
+    const admin = withKey(mayfly, key)
+    const inbox = await createInbox(withKey(mayfly, await issueKey(admin)))
     for (const lost of (await call<KeyJson[]>(admin, 'GET', '/v1/keys')).body.toReversed()) {
       await call(admin, 'DELETE', `/v1/keys/${lost.id}`)
     }
@@ -76,7 +76,7 @@ describe('accounts', () => {
     const issued = await call<NewKeyJson>(mayfly, 'POST', path, { body, headers })
     expect(issued).toMatchObject({ status: 201, body: { ...body, state: 'active' } })
     expect(issued.headers.get('location')).toBe(`/v1/keys/${issued.body.id}`)
-    const back = as(mayfly, issued.body)
+    const back = withKey(mayfly, issued.body)
     expect((await call(back, 'GET', '/v1/account')).body).toMatchObject({ id })
     expect((await call(back, 'GET', `/v1/inboxes/${inbox.id}`)).status).toBe(200)
     const repeated = await call<NewKeyJson>(mayfly, 'POST', path, { body, headers })
@@ -89,11 +89,11 @@ describe('accounts', () => {
     expectProblem(wrong, { status: 400, code: 'invalid-request' })
   })
 
-  it('on free have no key, and no API access once they are moved there', async () => {
+  it('on the plan free have no key, and lose API access when they move there', async () => {
     const free = await openAccount(mayfly, { plan: 'free' })
     expect(free).toMatchObject({ key: null, environments: [], limits: { retention: '48h' } })
     const paid = await openAccount(mayfly)
-    const admin = as(mayfly, paid.key)
+    const admin = withKey(mayfly, paid.key)
     const moved = await call(mayfly, 'PATCH', `/v1/accounts/${paid.id}`, { body: { plan: 'free' } })
     expect(moved).toMatchObject({ status: 200, body: { id: paid.id, plan: 'free', key: null } })
     for (const path of ['/v1/account', '/v1/keys', '/v1/inboxes']) {
@@ -104,24 +104,24 @@ describe('accounts', () => {
     expect((await call(admin, 'GET', '/v1/account')).status).toBe(200)
   })
 
-  it('are given a key of scope admin where they have none and a plan with API access', async () => {
+  it('get a key of scope admin if they have none when they move to a plan with API access', async () => {
     const { id } = await openAccount(mayfly, { plan: 'free' })
     const upgrade = () =>
       call<NewAccountJson>(mayfly, 'PATCH', `/v1/accounts/${id}`, { body: { plan: 'pro' } })
     const { body } = await upgrade()
-    const admin = as(mayfly, body.key)
+    const admin = withKey(mayfly, body.key)
     expect((await upgrade()).body.key).toBeNull()
     expect((await call(admin, 'DELETE', `/v1/keys/${body.key?.id}`)).status).toBe(200)
-    const another = as(mayfly, (await upgrade()).body.key)
+    const another = withKey(mayfly, (await upgrade()).body.key)
     expect((await call(another, 'GET', '/v1/account')).body).toMatchObject({ id, plan: 'pro' })
   })
 
-  it('may have limits of their own on enterprise, which hold at once', async () => {
+  it('on the plan enterprise can have custom limits, which take effect at once', async () => {
     const limits = { requests_per_minute: 5_000, retention: '2h', max_messages: 1 }
     const { id, key, ...account } = await openAccount(mayfly, { plan: 'enterprise', limits })
     expect(account.limits).toEqual({ ...limits, max_message_bytes: 26_214_400 })
-    const admin = as(mayfly, key)
-    const caller = as(mayfly, await issueKey(admin))
+    const admin = withKey(mayfly, key)
+    const caller = withKey(mayfly, await issueKey(admin))
     expectProblem(await call(caller, 'POST', '/v1/inboxes', { body: { duration: '3h' } }), {
       status: 400,
       code: 'invalid-request',
@@ -192,7 +192,7 @@ describe('accounts', () => {
     expect((await call(mayfly, 'GET', path)).body).toEqual({ id, ...before })
   })
 
-  it("keep the API access of the caller's own account", async () => {
+  it("can't remove the API access of their own account", async () => {
     const { body: own } = await call<{ id: string }>(mayfly, 'GET', '/v1/account')
     const refused = await call(mayfly, 'PATCH', `/v1/accounts/${own.id}`, { body: { plan: 'free' } })
     expectProblem(refused, { status: 400, code: 'invalid-request', at: [{ pointer: '/plan' }] })
@@ -207,7 +207,7 @@ describe('accounts', () => {
   })
 
   it.each(['limit=0', 'limit=101', 'limit=x', 'order=up', 'cursor=x', 'cursor=a&cursor=b', 'page=2'])(
-    'are not listed by %s',
+    'are not listed with ?%s',
     async (query) => {
       const answer = await call(mayfly, 'GET', `/v1/accounts?${query}`)
       const [parameter = ''] = query.split('=')
@@ -215,15 +215,15 @@ describe('accounts', () => {
     },
   )
 
-  it('are for keys of scope operator alone', async () => {
-    const admin = as(mayfly, (await openAccount(mayfly)).key)
-    const asked: [string, string][] = [
+  it('are only for keys of scope operator', async () => {
+    const admin = withKey(mayfly, (await openAccount(mayfly)).key)
+    const requests: [string, string][] = [
       ['GET', '/v1/accounts'],
       ['POST', '/v1/accounts'],
       ['GET', `/v1/accounts/${UNKNOWN}`],
       ['PATCH', `/v1/accounts/${UNKNOWN}`],
     ]
-    for (const [method, path] of asked) {
+    for (const [method, path] of requests) {
       const answer = await call(admin, method, path)
       expectProblem(answer, { status: 403, code: 'missing-scope' })
       expect(answer.headers.get('www-authenticate')).toBe(
@@ -248,7 +248,7 @@ describe('plans in a file', () => {
     return { MAYFLY_PLANS: path }
   }
 
-  it('are what accounts may have; one that is no longer there gives no API access, until it is back', async () => {
+  it('replace the default plans; a plan that is removed gives no API access until it is back', async () => {
     const both = { enterprise: plan, business: { ...plan, requests_per_minute: 30 } }
     const mayfly = await startMayfly({ env: await planFile(both) })
     const account = await openAccount(mayfly, { plan: 'business' })
@@ -258,25 +258,25 @@ describe('plans in a file', () => {
     expect(await mayfly.end('SIGTERM')).toBe(0)
 
     await planFile({ enterprise: plan })
-    const without = await mayfly.startAgain()
-    expectProblem(await call(as(without, account.key), 'GET', '/v1/account'), {
+    const without = await mayfly.restart()
+    expectProblem(await call(withKey(without, account.key), 'GET', '/v1/account'), {
       status: 403,
       code: 'plan-lacks-api-access',
       detail: /business/,
     })
     expect((await call(without, 'GET', path)).body).toMatchObject({ plan: 'business', limits: null })
-    const told = await until('the line that says so', () => {
+    const logged = await until('the line that says so', () => {
       const { stdout, stderr } = without.output()
       return (stdout + stderr).match(/"plan":"business".*accounts are on a plan that is not configured/g)
     })
-    expect(told).toHaveLength(1)
+    expect(logged).toHaveLength(1)
     const moved = await call<NewAccountJson>(without, 'PATCH', path, { body: { plan: 'enterprise' } })
     expect(moved.body).toMatchObject({ plan: 'enterprise', limits: { requests_per_minute: 60 }, key: null })
-    expect((await call(as(without, account.key), 'GET', '/v1/account')).status).toBe(200)
+    expect((await call(withKey(without, account.key), 'GET', '/v1/account')).status).toBe(200)
     await without.dispose()
   }, 120_000)
 
-  it('keep Mayfly from starting where they are not right, with each fault', async () => {
+  it('that are invalid end the start, with each error', async () => {
     const env = await planFile({ enterprise: { ...plan, retention: '1y', price: 9 } })
     const failed = await startMayfly({ env }).then(
       () => null,
@@ -289,7 +289,7 @@ describe('plans in a file', () => {
 })
 
 describe('the first account', () => {
-  it('is the only one of a new installation, on enterprise', async () => {
+  it('is the only one of a new installation, on the plan enterprise', async () => {
     const mayfly = await startMayfly()
     const { body } = await call<AccountJson[]>(mayfly, 'GET', '/v1/accounts')
     expect(only(body)).toMatchObject({ name: 'bootstrap', plan: 'enterprise', environments: ['development'] })

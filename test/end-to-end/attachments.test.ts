@@ -7,7 +7,7 @@ const CONTENT = Buffer.from(Array.from({ length: 1_000 }, (_, index) => (index *
 interface Part {
   type: string
   content?: Buffer
-  /** The header's parameters, as they stand in the mail. */
+  /** The parameters of the header, as in the mail. */
   disposition: string
 }
 
@@ -27,7 +27,7 @@ describe('an attachment', () => {
   const fetchAt = (path: string) =>
     fetch(mayfly.url + path, { headers: { authorization: `Bearer ${mayfly.apiKey}` } })
 
-  it('comes back byte for byte, to be saved', async () => {
+  it('is returned byte for byte, for download', async () => {
     const { message, path } = await received(
       { type: 'application/pdf', disposition: 'attachment; filename="a.pdf"' },
       { type: 'image/png', disposition: 'inline; filename="b.png"' },
@@ -67,7 +67,7 @@ describe('an attachment', () => {
     { disposition: 'attachment; filename=""', name: 'attachment' },
     { disposition: 'attachment', name: 'attachment' },
     { disposition: `attachment; filename="${'x'.repeat(600)}.pdf"`, name: `${'x'.repeat(196)}.pdf` },
-  ])('is named safely: $disposition', async ({ disposition, name }) => {
+  ])('gets a safe file name: $disposition', async ({ disposition, name }) => {
     const { path } = await received({ type: 'application/octet-stream', disposition })
     const answer = await fetchAt(`${path}/0`)
     expect(answer.status).toBe(200)
@@ -86,7 +86,7 @@ describe('an attachment', () => {
     'application/x-shockwave-flash',
     'application/vnd.mozilla.xul+xml',
     'garbage',
-  ])('is never shown by a browser: %s', async (type) => {
+  ])('is never displayed by a browser: %s', async (type) => {
     const { message, path } = await received({ type, disposition: 'attachment; filename="page.html"' })
     expect(message.attachments[0]?.content_type).toBe(declaredType(type))
     const answer = await fetchAt(`${path}/0`)
@@ -97,7 +97,7 @@ describe('an attachment', () => {
     expect(answer.headers.get('content-security-policy')).toContain('sandbox')
   })
 
-  it('that is a PDF with a script in it goes out as plain bytes', async () => {
+  it('that is a PDF with a script is sent as application/octet-stream', async () => {
     const type = 'application/pdf'
     const disposition = 'attachment; filename="a.pdf"'
     const { message, path } = await received(
@@ -113,7 +113,7 @@ describe('an attachment', () => {
   })
 
   it.each(['1', '-1', '99', '999999999999', '1.0', 'x', '%00', '0x0', 'a.pdf'])(
-    'there is none at %s',
+    'is not found at %s',
     async (index) => {
       const { path } = await received({
         type: 'application/pdf',
@@ -123,7 +123,7 @@ describe('an attachment', () => {
     },
   )
 
-  it('is given to a hundred who ask at once', async () => {
+  it('is returned to a hundred concurrent requests', async () => {
     const { path } = await received({ type: 'application/pdf', disposition: 'attachment; filename="a.pdf"' })
     const answers = await Promise.all(Array.from({ length: 100 }, () => fetchAt(`${path}/0`)))
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
@@ -155,13 +155,13 @@ function mixed(parts: Part[]): string {
   )
 }
 
-/** What the message says of it: the type alone, and that of unknown bytes where it is none. */
+/** The content type in the message: without parameters, and application/octet-stream if it is invalid. */
 function declaredType(type: string): string {
   const [name = ''] = type.toLowerCase().split(';')
   return name.includes('/') ? name : 'application/octet-stream'
 }
 
-/** As a browser reads it (RFC 6266): `filename*` before `filename`. */
+/** The file name as a browser reads it (RFC 6266): `filename*` before `filename`. */
 function fileName(disposition: string): string {
   const [, extended] = /; filename\*=UTF-8''([^;]+)/.exec(disposition) ?? []
   if (extended !== undefined) return decodeURIComponent(extended)

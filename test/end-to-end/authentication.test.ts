@@ -10,7 +10,7 @@ const { publicKey, privateKey } = generateKeyPairSync('rsa', {
   privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
 })
 
-describe('whom a mail is from', () => {
+describe('the authentication of a mail', () => {
   let dns: DnsServer
   let mayfly: Mayfly
 
@@ -34,7 +34,7 @@ describe('whom a mail is from', () => {
   const firstMessage = async (id: string): Promise<MessageJson | undefined> =>
     (await messagesOf(mayfly, id, 1))[0]
 
-  it('is verified when it comes, and told the same when the zone has changed since', async () => {
+  it('is verified on arrival, and stays the same when the DNS zone changes', async () => {
     const inbox = await createInbox(mayfly)
     const dkim = { domainName: 'app.example', keySelector: 'k', privateKey }
     const mailer = createTransport({ host: '127.0.0.1', port: mayfly.smtpPort, ignoreTLS: true, dkim })
@@ -64,12 +64,12 @@ describe('whom a mail is from', () => {
     const { zone } = dns
     dns.zone = {}
     await mayfly.end('SIGTERM')
-    mayfly = await mayfly.startAgain()
+    mayfly = await mayfly.restart()
     expect((await firstMessage(inbox.id))?.authentication).toMatchObject(expected)
     dns.zone = zone
   })
 
-  it('refuses nothing: not what fails, not what can not be verified', async () => {
+  it('refuses no mail, even if verification fails or is impossible', async () => {
     const inbox = await createInbox(mayfly)
     await send(mayfly, inbox.address, mail('forged', 'text'), 'ceo@silent.example')
     const message = await firstMessage(inbox.id)

@@ -96,7 +96,7 @@ describe('the command mayfly', () => {
     expect(await run('inbox', 'read', id)).toMatchObject({ code: 3, stdout: '' })
   })
 
-  it('prints the API’s own JSON for scripts', async () => {
+  it('prints the JSON of the API for scripts', async () => {
     const { id } = await json<InboxJson>('inbox', 'create', '--name', 'for scripts')
     const alone = await call(mayfly, 'GET', `/v1/inboxes/${id}`)
     expect(alone.body).toMatchObject({ id, name: 'for scripts' })
@@ -106,7 +106,7 @@ describe('the command mayfly', () => {
     expect(JSON.parse(stderr)).toMatchObject({ code: 'not-found', status: 404 })
   })
 
-  it('lists as many as are asked for, over several pages', async () => {
+  it('lists the requested number, over several pages', async () => {
     const { id, address } = await createInbox(mayfly)
     await Promise.all(Array.from({ length: 102 }, (_, index) => send(mayfly, address, mail(`Mail ${index}`))))
     await until('102 messages', async () => {
@@ -117,7 +117,7 @@ describe('the command mayfly', () => {
     expect(await json<unknown[]>('inbox', 'read', id, '--limit', '3', '--subject', 'mail 9')).toHaveLength(3)
   })
 
-  it('opens what is protected with its password', async () => {
+  it('reads a protected inbox with its password', async () => {
     const { id, password = '' } = await json<{ id: string; password?: string }>(
       'inbox',
       'create',
@@ -136,7 +136,7 @@ describe('the command mayfly', () => {
     expect((await run('inbox', 'read', inbox.id, id)).stdout).toMatch(/\n\nYour code: 493201\n$/)
   })
 
-  it('lets nothing that a mail says steer the terminal', async () => {
+  it('prints no control characters of a mail', async () => {
     const escape = '\u001b[2J\u001b]0;owned\u0007'
     const inbox = await inboxWith(mayfly, mail('=?utf-8?q?=1b[2J=07?= shown', `${escape}shown too`))
     const { id } = only(await messagesOf(mayfly, inbox.id, 1))
@@ -150,7 +150,7 @@ describe('the command mayfly', () => {
     }
   })
 
-  it('ends with 3 if nothing matched in time, and prints which messages came nearest and a cursor', async () => {
+  it('exits with 3 if nothing matched in time, and prints the nearest messages and a cursor', async () => {
     const { id } = await inboxWith(mayfly, mail('Hello'), mail('Code for Jo'))
     const [hello, code] = await messagesOf(mayfly, id, 2)
     const filters = ['--subject', 'code', '--sender', 'nobody']
@@ -167,7 +167,7 @@ describe('the command mayfly', () => {
     expect(later.stderr).toContain('is before `cursor`')
   })
 
-  it('tells by its end what went wrong, and says why', async () => {
+  it('reports an error by its exit code, and prints the reason', async () => {
     const wrong = [
       { args: ['inbox', 'create', '--duration', '31d'], code: 2, says: /30d[^]*To fix it/ },
       { args: ['inbox', 'creat'], code: 2, says: /unknown command/ },
@@ -280,7 +280,7 @@ describe('the command mayfly', () => {
       )
     })
 
-    it('prints how a run went', async () => {
+    it('prints the report of a run', async () => {
       const { code, stdout } = await run('usage', 'report', ...LABEL)
       expect(code).toBe(0)
       for (const fact of [
@@ -297,7 +297,7 @@ describe('the command mayfly', () => {
       expect(stdout).toMatch(/^visible ms +[\d.]+\/[\d.]+\/[\d.]+$/m)
       expect(stdout).toMatch(/^accept ms +[\d.]+\/[\d.]+\/[\d.]+, at most [\d.]+$/m)
       expect(stdout).toMatch(/^counted up to +(-|\S+Z)$/m)
-      // What is given behind `report` is the report's own.
+      // Options after `report` belong to the report.
       const before = ['--to', '2020-01-01T00:00:00Z']
       expect(await json('usage', 'report', ...LABEL, ...before)).toMatchObject({
         inboxes: 0,
@@ -305,7 +305,7 @@ describe('the command mayfly', () => {
       })
     })
 
-    it('writes files, and standard output', async () => {
+    it('writes exports to files and to standard output', async () => {
       const table = ['--table', 'inbox_events', ...span]
       const { code, stdout } = await run('usage', 'export', ...table)
       expect(code).toBe(0)
@@ -329,7 +329,7 @@ describe('the command mayfly', () => {
       expect(await readdir(folder)).toEqual(['events'])
     })
 
-    it('writes no file for a key that may not have it', async () => {
+    it('writes no file for a key without the scope', async () => {
       const key = await json<{ secret: string }>('key', 'issue', 'CI', '--environment', 'ci')
       const path = join(folder, 'refused')
       const refused = await run('--key', key.secret, 'usage', 'export', '--output', path)
@@ -340,7 +340,7 @@ describe('the command mayfly', () => {
     })
   })
 
-  it('ends with 5 where nobody answers', async () => {
+  it('exits with 5 if the server is unreachable', async () => {
     const url = `http://127.0.0.1:${await freePort()}`
     expect(await run('--url', url, 'inbox', 'list')).toMatchObject({ code: 5, stdout: '' })
   })
@@ -358,7 +358,7 @@ describe('the command mayfly', () => {
     })
   })
 
-  it('explains itself', async () => {
+  it('has help for every command', async () => {
     const { code, stdout } = await mayflyWith({ MAYFLY_KEY: '' }, '--help')
     expect(code).toBe(0)
     for (const command of ['account', 'key', 'inbox', 'usage', 'config'])

@@ -14,7 +14,7 @@ describe('creating an inbox', () => {
   const create = (body?: unknown, headers?: Record<string, string>) =>
     call<InboxJson>(mayfly, 'POST', '/v1/inboxes', { body, ...(headers === undefined ? {} : { headers }) })
 
-  it('needs no property: it lives for a day', async () => {
+  it('requires no property; the default duration is a day', async () => {
     const { status, headers, body } = await create({})
     expect(status).toBe(201)
     expect(body).toEqual({
@@ -47,7 +47,7 @@ describe('creating an inbox', () => {
       body: '{}',
       headers: { 'content-type': 'Application/JSON;charset=utf-8' },
     },
-  ])('counts as {}: $name', async ({ body, headers }) => {
+  ])('treats as {}: $name', async ({ body, headers }) => {
     expect((await create(body, headers)).status).toBe(201)
   })
 
@@ -63,7 +63,7 @@ describe('creating an inbox', () => {
     { sent: { labels: inherited() }, answer: { labels: inherited() } },
     { sent: { labels: pairs(16) }, answer: { labels: pairs(16) } },
     { sent: { labels: { ['👋'.repeat(64)]: '👋'.repeat(128) } }, answer: {} },
-  ])('takes $sent', async ({ sent, answer }) => {
+  ])('accepts $sent', async ({ sent, answer }) => {
     const { status, body } = await create(sent)
     expect(status).toBe(201)
     expect(body).toMatchObject(answer)
@@ -77,7 +77,7 @@ describe('creating an inbox', () => {
   })
 
   it.each(['31d', '5w', '721h', '43201m', '99999999999999w', `${'9'.repeat(400)}m`])(
-    'names the limit where %s is over it',
+    'names the limit if %s exceeds it',
     async (duration) => {
       const at = [{ pointer: '/duration' }]
       expectProblem(await create({ duration }), { status: 400, code: 'invalid-request', at, detail: /30d/ })
@@ -85,7 +85,7 @@ describe('creating an inbox', () => {
   )
 
   it.each(['0m', '59s', '', ' 1h', '1h ', '1H', '1.5h', '-1h', '+1h', '1', 'h', '1h30m', '1h\n', '１h'])(
-    'takes no duration %j',
+    'refuses the duration %j',
     async (duration) => {
       const at = [{ pointer: '/duration' }]
       expectProblem(await create({ duration }), { status: 400, code: 'invalid-request', at })
@@ -116,7 +116,7 @@ describe('creating an inbox', () => {
     expect([...new Set(found)].sort()).toEqual([...pointers].sort())
   })
 
-  it('is reached in either case, and with a tag', async () => {
+  it('gives an address that is not case-sensitive and accepts tags', async () => {
     const { id, address } = await createInbox(mayfly)
     const [local = '', domain = ''] = address.split('@')
     const ways = [address, address.toUpperCase(), `${local}+sign-up@${domain}`, `${local}+a+b@MAYFLY.Test`]
@@ -125,7 +125,7 @@ describe('creating an inbox', () => {
     expect(messages.map(({ subject }) => subject)).toEqual(ways)
   })
 
-  it('never gives an address out twice', async () => {
+  it('never gives the same address twice', async () => {
     const inboxes = await Promise.all(Array.from({ length: 100 }, () => createInbox(mayfly)))
     expect(new Set(inboxes.map(({ address }) => address)).size).toBe(100)
     expect(new Set(inboxes.map(({ id }) => id)).size).toBe(100)
@@ -136,7 +136,7 @@ function pairs(count: number): Record<string, string> {
   return Object.fromEntries(Array.from({ length: count }, (_, index) => [`label-${index}`, `${index}`]))
 }
 
-/** Names that every object has already. */
+/** Names of properties that every object inherits. */
 function inherited(): Record<string, string> {
   return { constructor: 'x', toString: 'y', hasOwnProperty: 'z', valueOf: '' }
 }

@@ -7,43 +7,43 @@ import {
   call,
   createInbox,
   mail,
-  NoPageError,
+  UnexpectedAnswerError,
   pagesFrom,
   send,
   type MessageJson,
 } from '#test/harness/client.js'
 import { engineUnderTest, startMayfly, type Mayfly } from '#test/harness/mayfly.js'
-import { CursorReader, type Reading } from '#test/harness/cursor-reader.js'
+import { CursorReader, type ReadOptions } from '#test/harness/cursor-reader.js'
 import { redisUrlUnderTest } from '#test/harness/servers.js'
 import { until } from '#test/harness/until.js'
 
 /*
- * The law of cursors: whoever goes from cursor to cursor sees every message that stays once and only once, whatever
- * arrives, is deleted, restarted or rebuilt meanwhile.
+ * The property of cursors: a client that reads from cursor to cursor sees every message that is not deleted exactly
+ * once, even if messages arrive or are deleted, or Mayfly restarts or rebuilds its views meanwhile.
  */
 
-/** More of them, and longer, with MAYFLY_CURSOR_RUNS. */
+/** MAYFLY_CURSOR_RUNS sets a larger number. */
 const RUNS = Number(process.env.MAYFLY_CURSOR_RUNS ?? 4)
 const SETTLED_WITHIN_MS = 60_000
 
 type Step =
-  /** So many mails at once. */
+  /** That many concurrent mails. */
   | { type: 'send'; count: number }
-  /** One of those that are there. */
-  | { type: 'delete'; place: number }
-  /** Every reader goes on by so many requests, all readers at once. */
+  /** One of the existing messages. */
+  | { type: 'delete'; index: number }
+  /** Every reader makes that many requests; all readers run concurrently. */
   | { type: 'read'; requests: number }
   | { type: 'restart' }
   | { type: 'rebuild' }
 
 interface Planned {
   step: Step
-  /** Whether the next step waits for its end. */
+  /** Whether the next step waits until this one ends. */
   isAwaited: boolean
 }
 
-const reading: fc.Arbitrary<Reading> = fc.record({
-  way: fc.constantFrom('asc', 'desc', 'wait'),
+const reading: fc.Arbitrary<ReadOptions> = fc.record({
+  mode: fc.constantFrom('asc', 'desc', 'wait'),
   limit: fc.constantFrom(1, 2, 3, 7, 100),
   subject: fc.constantFrom(null, 'odd', 'even'),
 })
@@ -57,7 +57,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 4,
     arbitrary: fc.record({
       type: fc.constant('delete' as const),
-      place: fc.nat({ max: 99 }),
+      index: fc.nat({ max: 99 }),
     }),
   },
   {
@@ -66,19 +66,19 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 )
 
-/** Some steps, and a restart or a rebuild somewhere among them. */
-const story = fc
+/** Some steps, with a restart or a rebuild among them. */
+const scenario = fc
   .tuple(
     fc.array(fc.record({ step, isAwaited: fc.boolean() }), { minLength: 6, maxLength: 20 }),
     fc.constantFrom('restart' as const, 'rebuild' as const),
     fc.nat(),
   )
-  .map(([steps, type, place]): Planned[] => {
+  .map(([steps, type, index]): Planned[] => {
     const fault: Planned = { step: { type }, isAwaited: true }
-    return steps.toSpliced(place % (steps.length + 1), 0, fault)
+    return steps.toSpliced(index % (steps.length + 1), 0, fault)
   })
 
-describe('going from cursor to cursor', () => {
+describe('reading from cursor to cursor', () => {
   let mayfly: Mayfly
 
   beforeAll(async () => {
@@ -86,9 +86,9 @@ describe('going from cursor to cursor', () => {
   })
   afterAll(() => mayfly.dispose())
 
-  it('shows every message that stays, once', async () => {
+  it('returns every message that is not deleted once', async () => {
     const property = fc.asyncProperty(
-      story,
+      scenario,
       fc.array(reading, { minLength: 2, maxLength: 4 }),
       async (steps, readings) => {
         const { id, address } = await createInbox(mayfly)
@@ -109,19 +109,19 @@ describe('going from cursor to cursor', () => {
             case 'delete':
               return steady(async () => {
                 const { body } = await call<MessageJson[]>(mayfly, 'GET', `${path}?limit=100`)
-                const victim = body[step.place % body.length]
+                const victim = body[step.index % body.length]
                 if (victim !== undefined) await call(mayfly, 'DELETE', `${path}/${victim.id}`)
               })
             case 'read':
               await Promise.all(
                 readers.map(async (reader) => {
-                  for (let n = 0; n < step.requests; n += 1) await reader.goOn()
+                  for (let n = 0; n < step.requests; n += 1) await reader.readNext()
                 }),
               )
               return
             case 'restart':
               await mayfly.end('SIGTERM')
-              mayfly = await mayfly.startAgain()
+              mayfly = await mayfly.restart()
               return
             case 'rebuild':
               mayfly = await withoutViews(mayfly)
@@ -131,20 +131,20 @@ describe('going from cursor to cursor', () => {
         const [changes, reads]: [Promise<void>[], Promise<void>[]] = [[], []]
         for (const { step, isAwaited } of steps) {
           const isChange = step.type === 'send' || step.type === 'delete'
-          // A reader makes one request after the other, while things change; a restart or a rebuild comes by itself.
+          // Reads run one after another, concurrently with changes. A restart or a rebuild runs alone.
           if (!isChange) await Promise.all(reads.splice(0))
           if (!isChange && step.type !== 'read') await Promise.all(changes.splice(0))
-          const deed = take(step)
-          if (isAwaited) await deed
-          else if (isChange) changes.push(deed)
-          else reads.push(deed)
+          const running = take(step)
+          if (isAwaited) await running
+          else if (isChange) changes.push(running)
+          else reads.push(running)
         }
         await Promise.all([...changes, ...reads])
 
         const there = await untilSettled(mayfly, path)
         for (const reader of readers) {
-          await reader.toTheEnd()
-          const staying = there.filter(({ subject }) => reader.wants(subject)).map((message) => message.id)
+          await reader.readToEnd()
+          const staying = there.filter(({ subject }) => reader.matches(subject)).map((message) => message.id)
           const seen = reader.seen.filter((messageId) => staying.includes(messageId))
           expect(new Set(reader.seen).size).toBe(reader.seen.length)
           if (reader.isInOrder) expect(seen).toEqual(staying)
@@ -161,7 +161,7 @@ function numbered(n: number): string {
   return mail(`${n % 2 === 0 ? 'even' : 'odd'} ${n}`)
 }
 
-/** What is there once nothing is under way any more: a list that stays the same. */
+/** Resolves with the list of messages once it no longer changes. */
 async function untilSettled(mayfly: Mayfly, path: string): Promise<MessageJson[]> {
   let before: string | null = null
   return until(
@@ -170,8 +170,8 @@ async function untilSettled(mayfly: Mayfly, path: string): Promise<MessageJson[]
       const ready = await call(mayfly, 'GET', '/readyz')
       if (ready.status !== 200 || (ready.body as { backlog: number }).backlog > 0) return null
       const pages = await pagesFrom<MessageJson>(mayfly, `${path}?limit=100`).catch((error: unknown) => {
-        // The inbox may be there again before its key is.
-        if (error instanceof NoPageError && error.status === 503) return null
+        // The inbox may be visible again before its key.
+        if (error instanceof UnexpectedAnswerError && error.status === 503) return null
         throw error
       })
       if (pages === null) return null
@@ -185,17 +185,17 @@ async function untilSettled(mayfly: Mayfly, path: string): Promise<MessageJson[]
   )
 }
 
-/** The same Mayfly, its views removed: of a file while it is ended, of Redis while it runs. */
+/** Removes the views: the file while Mayfly is stopped, or the keys in Redis while it runs. */
 async function withoutViews(mayfly: Mayfly): Promise<Mayfly> {
   if (engineUnderTest() === 'embedded') {
     await mayfly.end('SIGTERM')
     await rm(join(mayfly.dataDir, 'read-model'), { recursive: true })
-    return mayfly.startAgain()
+    return mayfly.restart()
   }
   const urls = redisUrlUnderTest().split(',')
   const client = await openRedis({ urls, name: 'mayfly-test', onError: () => undefined })
   const keys = await keysUnder(client, `${basename(mayfly.dataDir)}.`)
-  // What lies in one slot at once: half a view would show half of its messages.
+  // All keys of a slot at once, because half of the views would show half of the messages.
   const slots = Map.groupBy(keys, (key) => /\{(.+?)\}/.exec(key)?.[1] ?? key)
   await Promise.all([...slots.values()].map((together) => client.unlink(...together)))
   client.disconnect()

@@ -47,11 +47,11 @@ describe('a list of messages', () => {
     { query: 'limit=1&subject=a&order=desc', expected: [['a7'], ['a5'], ['a3'], ['a1']] },
     { query: 'limit=2&subject=b', expected: [['b2', 'b4'], ['b6']] },
     { query: 'limit=2&subject=nothing', expected: [[]] },
-  ])('comes in pages as asked: ?$query', async ({ query, expected }) => {
+  ])('has pages as requested: ?$query', async ({ query, expected }) => {
     expect(await pages(query)).toEqual(expected)
   })
 
-  it('links to the next page with all that was asked, as it was asked', async () => {
+  it('links to the next page with the same parameters', async () => {
     const link = nextOf(await list('limit=1&subject=a&text=Hello&sender=App%40example'))
     expect(link).toMatch(
       /^\/v1\/inboxes\/inb_\w+\/messages\?limit=1&subject=a&text=Hello&sender=App%40example&cursor=[\w-]+$/,
@@ -64,16 +64,16 @@ describe('a list of messages', () => {
     expect(questions.map(subjects)).toEqual([['why? 1'], ['why? 2']])
   })
 
-  it('ascending, has a cursor just past the last message examined', async () => {
+  it('in ascending order has a cursor after the last examined message', async () => {
     expect(await after(await list('limit=2'))).toEqual(['a3', 'b4', 'a5', 'b6', 'a7'])
     expect(await after(await list('limit=1'), 'limit=1')).toEqual(['b2'])
-    // Up to a3, which is the next page's, b2 has been examined too.
+    // b2, which is before a3 of the next page, has been examined too.
     expect(await after(await list('limit=1&subject=a'))).toEqual(['a3', 'b4', 'a5', 'b6', 'a7'])
     expect(await after(await list('subject=nothing'))).toEqual([])
     expect(await after(await list(''))).toEqual([])
   })
 
-  it('has a cursor that fits any filter and order', async () => {
+  it('has a cursor that is valid with any filter and order', async () => {
     const page = await list('limit=3&order=asc')
     expect(await after(page, 'order=desc')).toEqual(['a7', 'b6', 'a5', 'b4'])
     expect(await after(page, 'order=desc&limit=2')).toEqual(['a7', 'b6'])
@@ -82,7 +82,7 @@ describe('a list of messages', () => {
     expect(rest).toEqual([['b6'], ['b4']])
   })
 
-  it("descending, has the inbox's end as the first page read it, on every page", async () => {
+  it('in descending order has on every page a cursor at the end of the inbox as of the first page', async () => {
     const moving = await inboxWith(mayfly, mail('1'), mail('2'), mail('3'))
     const first = await list('order=desc&limit=1', moving)
     await send(mayfly, moving.address, mail('4'))
@@ -94,7 +94,7 @@ describe('a list of messages', () => {
     for (const page of [first, second, third]) expect(await after(page, '', moving)).toEqual(['4'])
   })
 
-  it('yields exactly what came after a cursor, whoever gave it', async () => {
+  it('has exactly the messages after a cursor from any answer', async () => {
     const moving = await createInbox(mayfly)
     const atCreation = await call(mayfly, 'GET', `/v1/inboxes/${moving.id}`)
     const whenEmpty = await list('', moving)
@@ -108,14 +108,14 @@ describe('a list of messages', () => {
     for (const page of [afterOne, filtered]) expect(await after(page, '', moving)).toEqual(['2'])
   })
 
-  it('has the cursor of creation at the very beginning', async () => {
+  it('has all messages after the cursor of the creation', async () => {
     const created = await call<InboxJson>(mayfly, 'POST', '/v1/inboxes')
     await send(mayfly, created.body.address, mail('first'))
     await messagesOf(mayfly, created.body.id, 1)
     expect(await after(created, '', created.body)).toEqual(['first'])
   })
 
-  it('goes on where a message was deleted meanwhile, without gap or repeat', async () => {
+  it('continues without gap or repeat if a message was deleted meanwhile', async () => {
     const moving = await inboxWith(mayfly, ...['1', '2', '3', '4', '5', '6'].map((subject) => mail(subject)))
     const ids = (await messagesOf(mayfly, moving.id, 6)).map(({ id }) => id)
     const remove = (index: number) =>
@@ -132,15 +132,15 @@ describe('a list of messages', () => {
     expect(await after(up, '', moving)).toEqual(['4', '6'])
   })
 
-  it('keeps cursors over a restart', async () => {
+  it('accepts cursors from before a restart', async () => {
     const page = await list('limit=4')
     expect(await mayfly.end('SIGTERM')).toBe(0)
-    mayfly = await mayfly.startAgain()
+    mayfly = await mayfly.restart()
     expect(await after(page)).toEqual(['a5', 'b6', 'a7'])
     expect(subjects(await call<MessageJson[]>(mayfly, 'GET', nextOf(page) ?? ''))).toEqual(['a5', 'b6', 'a7'])
   })
 
-  it("takes no cursor but the inbox's own, whole", async () => {
+  it('refuses cursors of other inboxes and damaged ones', async () => {
     const other = await call(mayfly, 'POST', '/v1/inboxes')
     const own = cursorOf(await list('limit=1'))
     const flipped = (own.startsWith('A') ? 'B' : 'A') + own.slice(1)

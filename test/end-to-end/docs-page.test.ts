@@ -19,7 +19,7 @@ import { deliveriesOf, registerWebhook } from '#test/harness/webhooks.js'
 const run = promisify(execFile)
 const VOID = new Set(['meta', 'link', 'br', 'img', 'input', '!doctype'])
 
-describe('the page about the API', () => {
+describe('the page /docs', () => {
   let mayfly: SharedMayfly
   let html: string
   let policy: string
@@ -33,12 +33,12 @@ describe('the page about the API', () => {
     page = read(html)
   })
 
-  it('is whole: what is opened is closed, in order', () => {
+  it('closes every tag, in order', () => {
     expect(page.unbalanced).toEqual([])
     expect(page.title).toBe('Mayfly API')
   })
 
-  it('loads nothing and runs nothing, and its policy allows no more than its own style', () => {
+  it('loads and runs nothing, and its policy allows only its own style', () => {
     const digest = createHash('sha256').update(page.style).digest('base64')
     expect(policy).toMatch(/^default-src 'none'; style-src 'sha256-[^']+';/)
     expect(policy).toContain(`'sha256-${digest}'`)
@@ -47,7 +47,7 @@ describe('the page about the API', () => {
     expect(html).not.toMatch(/\ssrc=|\sstyle=|@import|url\(|\son\w+=/)
   })
 
-  it('leads to places that are there', async () => {
+  it('has no broken links', async () => {
     expect(new Set(page.ids).size).toBe(page.ids.length)
     const anchors = page.links.filter((href) => href.startsWith('#'))
     expect(anchors.length).toBeGreaterThan(50)
@@ -58,7 +58,7 @@ describe('the page about the API', () => {
     }
   })
 
-  it('is found with a slash at the end of its path too, and has an icon', async () => {
+  it('answers with a trailing slash too, and has an icon', async () => {
     const answer = await fetch(`${mayfly.url}/docs/`)
     expect([answer.url, (await answer.text()) === html]).toEqual([`${mayfly.url}/docs`, true])
     const icon = await fetch(`${mayfly.url}/favicon.ico`)
@@ -67,7 +67,7 @@ describe('the page about the API', () => {
     expect(policy).toContain("img-src 'self'")
   })
 
-  it('tells of every operation, schema, header and problem', async () => {
+  it('describes every operation, schema, header and problem', async () => {
     const { body: document } = await call<Document>(mayfly, 'GET', '/openapi.json')
     const { webhooks, components } = document
     const sent = Object.values(webhooks).map(({ post }) => post)
@@ -84,7 +84,7 @@ describe('the page about the API', () => {
   })
 })
 
-describeWith('curl')('the curl commands of the page about the API', () => {
+describeWith('curl')('the curl commands of /docs', () => {
   const ENDING = /-X (?:PATCH|DELETE)|\/rotate'/
   let mayfly: Mayfly
   let folder: string
@@ -99,14 +99,14 @@ describeWith('curl')('the curl commands of the page about the API', () => {
     await rm(folder, { recursive: true, force: true })
   })
 
-  it('run as they stand, one for each operation', async () => {
+  it('run unchanged, one for each operation', async () => {
     const { commands } = read((await call<string>(mayfly, 'GET', '/docs')).body)
     const document = (await call<Document>(mayfly, 'GET', '/openapi.json')).body
     expect(commands).toHaveLength(operationsOf(document).length)
     const ids = await makeOneOfEach()
-    // What ends or changes something comes last, a message before its inbox.
-    const place = (command: string) => (ENDING.test(command) ? -command.length : -Infinity)
-    for (const command of commands.toSorted((one, other) => place(one) - place(other))) {
+    // Commands that end or change something run last, a message before its inbox.
+    const rank = (command: string) => (ENDING.test(command) ? -command.length : -Infinity)
+    for (const command of commands.toSorted((one, other) => rank(one) - rank(other))) {
       const own = command.replaceAll(
         /(inb|msg|whk|dlv|rpl|key|acc)_\w{26}/g,
         (_, kind: string) => ids[kind] ?? '',
@@ -115,7 +115,7 @@ describeWith('curl')('the curl commands of the page about the API', () => {
       const seconds = own.startsWith('curl -N') ? 1 : 20
       const script = own.replace('curl ', `curl -s -m ${seconds} -w '\\n%{http_code}' `)
       const env = { PATH: process.env.PATH, MAYFLY_KEY: mayfly.apiKey }
-      // A stream ends with an error, as its time is over.
+      // A stream ends with an error when its time is over.
       const { stdout } = await run('sh', ['-c', script], { cwd: folder, env }).catch(
         (error: unknown) => error as { stdout: string },
       )
@@ -172,7 +172,7 @@ interface Page {
   ids: string[]
   links: string[]
   commands: string[]
-  /** Tags that close nothing, or that nothing closes. */
+  /** Unbalanced tags. */
   unbalanced: string[]
 }
 

@@ -13,7 +13,7 @@ const run = promisify(execFile)
 const GUIDE = join(process.cwd(), 'docs/api.md')
 
 describe('the README', () => {
-  // One that runs already takes the place of the one that the script starts.
+  // The script would use a Mayfly that already runs.
   const start = /^npm ci && \(npm start .*\)$/m
   const ports = ['http://127.0.0.1:3000', '127.0.0.1:2525'] as const
   let script: string
@@ -24,7 +24,7 @@ describe('the README', () => {
     for (const needed of [start, ...ports]) expect(script.search(needed)).toBeGreaterThanOrEqual(0)
   })
 
-  it('has a short script that leads from a clone to a code', async () => {
+  it('has a short script from a clone to a code', async () => {
     const mayfly = await sharedMayfly()
     expect(script.trimEnd().split('\n')).toHaveLength(11)
     const here = script
@@ -58,7 +58,7 @@ describe('the API guide', () => {
   let mayfly: Mayfly
   let folder: string
 
-  // One of its own: it counts what all that bears a label came to.
+  // Its own Mayfly, because it counts everything with a label.
   beforeAll(async () => {
     mayfly = await startMayfly({ isOneProcess: true, hasAnalytics: true })
     folder = await mkdtemp(join(tmpdir(), 'mayfly-guide-'))
@@ -68,7 +68,7 @@ describe('the API guide', () => {
     await rm(folder, { recursive: true, force: true })
   })
 
-  it('has a session that runs as it stands', async () => {
+  it('has a session that runs unchanged', async () => {
     const blocks = [...(await readFile(GUIDE, 'utf8')).matchAll(/^```sh\n(.*?)^```$/gms)].map(
       ([, code]) => code,
     )
@@ -79,13 +79,13 @@ describe('the API guide', () => {
       MAYFLY_SMTP: `127.0.0.1:${mayfly.smtpPort}`,
       MAYFLY_KEY: mayfly.apiKey,
     }
-    // The first command that fails ends it, and shows which it was.
+    // Stops at the first command that fails, and prints it.
     const script = `set -eux\n${blocks.join('\n')}`
     const { stdout } = await run('bash', ['-c', script], { env, cwd: folder, timeout: 25_000 })
     for (const shown of ['"subject":"Welcome"', '118822', '"status":"ready"']) expect(stdout).toContain(shown)
   })
 
-  it('names every problem there is a page for, and no other', async () => {
+  it('names exactly the problems that have a page', async () => {
     const guide = await readFile(GUIDE, 'utf8')
     const rows = [...guide.matchAll(/^\|\s*\d{3}\s*\|(.+)\|$/gm)].map(([, codes = '']) => codes)
     const codes = rows.flatMap((row) => [...row.matchAll(/`([a-z-]+)`/g)].map(([, code = '']) => code))

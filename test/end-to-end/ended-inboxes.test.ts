@@ -12,7 +12,7 @@ import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { until } from '#test/harness/until.js'
 
-/** Every path of an inbox that its end concerns, but a repeated DELETE. */
+/** Every path of an inbox that is answered 410 after its end, except a repeated DELETE. */
 function pathsOf(inboxId: string, messageId: string): [method: string, path: string][] {
   const message = `/v1/inboxes/${inboxId}/messages/${messageId}`
   return [
@@ -40,7 +40,7 @@ describe('an inbox that has ended', () => {
   const messageIn = async (inboxId: string) =>
     only((await call<{ id: string }[]>(mayfly, 'GET', `/v1/inboxes/${inboxId}/messages`)).body).id
 
-  it('is deleted for good, and a repeat repeats the answer', async () => {
+  it('is deleted permanently, and a repeat gets the same answer', async () => {
     const { id, address } = await inboxWith(mayfly, mail('gone'))
     const first = await call<{ deleted_at: string }>(mayfly, 'DELETE', `/v1/inboxes/${id}`)
     expect(first.status).toBe(200)
@@ -57,7 +57,7 @@ describe('an inbox that has ended', () => {
     await expect(send(mayfly, address, mail('too late'))).rejects.toThrow(/550/)
   })
 
-  it('answers the same to deletions that race', async () => {
+  it('gives concurrent deletions the same answer', async () => {
     const { id } = await createInbox(mayfly)
     const answers = await Promise.all(
       Array.from({ length: 10 }, () => call(mayfly, 'DELETE', `/v1/inboxes/${id}`)),
@@ -66,7 +66,7 @@ describe('an inbox that has ended', () => {
     expect(new Set(answers.map(({ body }) => JSON.stringify(body))).size).toBe(1)
   })
 
-  it('says on every path when it was deleted and by which key', async () => {
+  it('reports on every path when it was deleted and by which key', async () => {
     const { id } = await inboxWith(mayfly, mail('gone'))
     const messageId = await messageIn(id)
     const { body } = await call<{ deleted_at: string }>(mayfly, 'DELETE', `/v1/inboxes/${id}`)
@@ -81,7 +81,7 @@ describe('an inbox that has ended', () => {
     }
   })
 
-  it('is never an empty list, however close to its end it is asked', async () => {
+  it('is never answered with an empty list, even at the moment of its end', async () => {
     const { id } = await inboxWith(mayfly, ...Array.from({ length: 20 }, (_, index) => mail(String(index))))
     const reading = Array.from({ length: 4 }, async () => {
       const seen: { status: number; count: number }[] = []
@@ -101,17 +101,17 @@ describe('an inbox that has ended', () => {
     expect(seen.at(-1)?.status).toBe(410)
   })
 
-  it('stays ended over a restart', async () => {
+  it('stays ended after a restart', async () => {
     const { id } = await createInbox(mayfly)
     const { body } = await call(mayfly, 'DELETE', `/v1/inboxes/${id}`)
     expect(await mayfly.end('SIGTERM')).toBe(0)
-    mayfly = await mayfly.startAgain()
+    mayfly = await mayfly.restart()
     expectProblem(await call(mayfly, 'GET', `/v1/inboxes/${id}`), { status: 410, code: 'inbox-deleted' })
     expect((await call(mayfly, 'DELETE', `/v1/inboxes/${id}`)).body).toEqual(body)
   })
 
-  // The shortest life is a minute: the one test that takes as long.
-  it('has expired once its time is over, at once and on every path', async () => {
+  // The shortest duration is a minute, so this test takes that long.
+  it('is expired on every path as soon as its time is over', async () => {
     const labels = { story: 'expiry' }
     const inbox = await createInbox(mayfly, { duration: '1m', labels })
     const { id, address, created_at, expires_at } = inbox
@@ -119,7 +119,7 @@ describe('an inbox that has ended', () => {
     await send(mayfly, address, mail('short life'))
     const messageId = await until('the message', () => messageIn(id).catch(() => null))
 
-    // A wait that would go on for longer ends with the inbox.
+    // A longer wait ends with the inbox.
     await until('less than the longest wait', () => Date.parse(expires_at) - Date.now() < 54_000, 10_000)
     const waiting = call(mayfly, 'GET', `/v1/inboxes/${id}/messages/wait?subject=never&timeout=55`).then(
       (answer) => ({ answer, lateMs: Date.now() - Date.parse(expires_at) }),

@@ -161,11 +161,11 @@ describe('an error', () => {
     'application/json; charset=utf-8',
     'application/json;charset="UTF-8";q=0.5',
     '',
-  ])('is none with Accept: %s', async (accept) => {
+  ])('is not caused by Accept: %s', async (accept) => {
     expect((await call(mayfly, 'GET', '/v1/inboxes', { headers: { accept } })).status).toBe(200)
   })
 
-  it('has a type that leads to a page about it', async () => {
+  it('has a type that is the URL of a page about it', async () => {
     const { id } = await createInbox(mayfly)
     await call(mayfly, 'DELETE', `/v1/inboxes/${id}`)
     for (const path of ['/nothing', '/v1/inboxes?x=1', `/v1/inboxes/${id}`]) {
@@ -179,7 +179,7 @@ describe('an error', () => {
     }
   })
 
-  it('has a request id of its own, which the answer to a success has too', async () => {
+  it('has a unique request id, like successful answers', async () => {
     const answers = await Promise.all([
       call(mayfly, 'GET', '/nothing', { headers: { 'x-request-id': 'mine' } }),
       call(mayfly, 'GET', '/nothing'),
@@ -190,7 +190,7 @@ describe('an error', () => {
     for (const id of ids) expect(id).toMatch(/^req_\w+$/)
   })
 
-  it('is bounded, however many faults a request has', async () => {
+  it('lists a bounded number of faults', async () => {
     const body = Object.fromEntries(Array.from({ length: 5_000 }, (_, index) => [`x${index}`, index]))
     const problem = expectProblem(await call(mayfly, 'POST', '/v1/inboxes', { body }), {
       status: 400,
@@ -206,14 +206,14 @@ describe('an error', () => {
       status: 404,
       code: 'not-found',
     },
-  ])('quotes no half surrogate pair of $send', async ({ send, body, ...expected }) => {
+  ])('quotes no lone surrogate of $send', async ({ send, body, ...expected }) => {
     const [method = '', path = ''] = send.split(' ')
     const answer = await call(mayfly, method, path, body === undefined ? {} : { body, headers: JSON_TYPE })
     expect(JSON.stringify(expectProblem(answer, expected))).not.toMatch(/\\ud[89a-f]/)
   })
 
   it.each(['/v1/inboxes', '/healthz', '/readyz', '/metrics', '/v1/inboxes/x', '/nothing'])(
-    'or success, a HEAD of %s has the headers of the GET',
+    'or success: HEAD %s has the headers of GET',
     async (path) => {
       const [get, head] = [await call(mayfly, 'GET', path), await call(mayfly, 'HEAD', path)]
       expect(head.status).toBe(get.status)

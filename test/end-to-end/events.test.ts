@@ -12,7 +12,7 @@ import {
   type InboxJson,
   type MessageJson,
 } from '#test/harness/client.js'
-import { as, issueKey } from '#test/harness/accounts.js'
+import { withKey, issueKey } from '#test/harness/accounts.js'
 import { listen, type ListeningClient, type StreamedEvent } from '#test/harness/event-stream.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
@@ -29,7 +29,7 @@ interface HistoryEvent {
 describe('the events of an inbox', () => {
   let mayfly: Mayfly
   let clients: ListeningClient[]
-  /** Open beside those that a test opens. */
+  /** Streams that are open in addition to those of the tests. */
   let others = 0
 
   beforeAll(async () => {
@@ -69,7 +69,7 @@ describe('the events of an inbox', () => {
     })
   }
 
-  it('are told as they happen, to the end, which closes the stream', async () => {
+  it('are sent as they happen, until the end of the inbox closes the stream', async () => {
     const inbox = await inboxWith(mayfly, mail('before'))
     const client = await listenAt(pathOf(inbox.id))
     expect(client.status).toBe(200)
@@ -113,7 +113,7 @@ describe('the events of an inbox', () => {
     await openStreams(0)
   })
 
-  it('begin now, or behind a cursor, or behind the last event that a client has', async () => {
+  it('start now, after a cursor, or after the last event of a client', async () => {
     const inbox = await inboxWith(mayfly, mail('1'))
     const cursor = await cursorNow(inbox.id)
     await send(mayfly, inbox.address, mail('2'))
@@ -138,7 +138,7 @@ describe('the events of an inbox', () => {
     expect(subjects(await resumed.end())).toEqual(['3', '4'])
   })
 
-  it('come without gap or repeat to a client that hangs up and comes again, whatever happens meanwhile', async () => {
+  it('reach a client that reconnects without gap or repeat', async () => {
     const inbox = await createInbox(mayfly)
     const start = await cursorNow(inbox.id)
     const seed = Date.now() % 100_000
@@ -157,24 +157,24 @@ describe('the events of an inbox', () => {
         if (chosen !== undefined && random() < 0.5) await remove(`${inbox.id}/messages/${chosen.id}`)
       }
     })()
-    const told: StreamedEvent[] = []
+    const received: StreamedEvent[] = []
     const listening = (async () => {
       const path = `${pathOf(inbox.id)}?cursor=${start}`
       for (;;) {
         const isLast = is.removed
-        const client = await listenAt(path, told.at(-1)?.id)
+        const client = await listenAt(path, received.at(-1)?.id)
         if (isLast) {
-          // What comes before the end is told before it: with the inbox its mail goes.
+          // Wait until all events have been sent, because the end of the inbox removes its mail.
           const [last] = (await historyPage(inbox.id, 'limit=1&order=desc')).body
-          const newest = () => client.events().at(-1) ?? told.at(-1)
+          const newest = () => client.events().at(-1) ?? received.at(-1)
           await until('the newest event', () => newest()?.data.data.id === last?.message_id)
           await remove(inbox.id)
-          told.push(...(await client.end()))
+          received.push(...(await client.end()))
           return
         }
         await client.count(1 + Math.floor(random() * 5), 300).catch(() => undefined)
         client.close()
-        told.push(...client.events())
+        received.push(...client.events())
       }
     })()
     await Promise.all(sending)
@@ -192,21 +192,21 @@ describe('the events of an inbox', () => {
       history.filter(({ type }) => type === 'message.deleted').map(({ message_id: id }) => id),
     )
     const nameOf = (type: string, id: unknown) => `${type} ${typeof id === 'string' ? id : inbox.id}`
-    const heard = told.map(({ event, data }) => nameOf(event, data.data.id))
+    const receivedNames = received.map(({ event, data }) => nameOf(event, data.data.id))
     const sayable = history.slice(1).map(({ type, message_id: id }) => nameOf(type, id))
     const owed = history
       .slice(1)
       .filter(({ type, message_id: id }) => type !== 'message.received' || !gone.has(id))
       .map(({ type, message_id: id }) => nameOf(type, id))
-    // In the order of the history, each once; left out is at most a message that was deleted before it was told.
-    const places = heard.map((name) => sayable.indexOf(name))
+    // In the order of the history, each once. Only messages that were deleted before they were sent may be missing.
+    const places = receivedNames.map((name) => sayable.indexOf(name))
     expect({ seed, places }).toEqual({ seed, places: [...new Set(places)].toSorted((a, b) => a - b) })
     expect(places).not.toContain(-1)
-    expect(heard.filter((name) => owed.includes(name))).toEqual(owed)
+    expect(receivedNames.filter((name) => owed.includes(name))).toEqual(owed)
     expect(history).toHaveLength(62 + gone.size)
   }, 60_000)
 
-  it('are told to every listener', async () => {
+  it('are sent to every client', async () => {
     const inbox = await createInbox(mayfly)
     const all = await Promise.all(Array.from({ length: 5 }, () => listenAt(pathOf(inbox.id))))
     await send(mayfly, inbox.address, mail('for all'))
@@ -215,7 +215,7 @@ describe('the events of an inbox', () => {
     for (const client of all) expect(names(await client.end())).toEqual(['message.received', 'inbox.deleted'])
   })
 
-  it('have links in the family of the request', async () => {
+  it('have links with the path of the request', async () => {
     const inbox = await createInbox(mayfly)
     const client = await listenAt(`/v1/emails/${inbox.id}/events`)
     await send(mayfly, inbox.address, mail('x'))
@@ -223,7 +223,7 @@ describe('the events of an inbox', () => {
     expect(data.data.raw_url).toBe(`/v1/emails/${inbox.id}/messages/${String(data.data.id)}/raw`)
   })
 
-  it('leave out of a large message what makes it so, and name that', async () => {
+  it('omit the large properties of a large message, and name them', async () => {
     const inbox = await createInbox(mayfly)
     const client = await listenAt(pathOf(inbox.id))
     await send(mayfly, inbox.address, mail('large', 'x'.repeat(70).concat('\r\n').repeat(5_000)))
@@ -232,16 +232,16 @@ describe('the events of an inbox', () => {
     expect(data.data.headers).not.toBeNull()
   })
 
-  it('end at once with the process, and go on behind the last one in the next', async () => {
+  it('end at once with the process, and continue after the last one in the next process', async () => {
     const inbox = await createInbox(mayfly)
     const client = await listenAt(pathOf(inbox.id))
     await send(mayfly, inbox.address, mail('1'))
     await client.count(1)
     const ended = mayfly.end('SIGTERM')
-    // Sooner than requests under way are given up.
+    // Sooner than the timeout of requests in progress.
     expect(subjects(await client.end(8_000))).toEqual(['1'])
     expect(await ended).toBe(0)
-    mayfly = await mayfly.startAgain()
+    mayfly = await mayfly.restart()
     await send(mayfly, inbox.address, mail('2'))
     await messagesOf(mayfly, inbox.id, 2)
     const resumed = await listenAt(pathOf(inbox.id), client.lastId())
@@ -249,7 +249,7 @@ describe('the events of an inbox', () => {
     expect(subjects(await resumed.count(2))).toEqual(['2', '3'])
   })
 
-  describe('in streams', () => {
+  describe('event streams', () => {
     let inbox: InboxJson
     let quiet: ListeningClient
     let quietSince: number
@@ -261,7 +261,7 @@ describe('the events of an inbox', () => {
       others = 1
     })
 
-    it('are no more than there may be, and one whose client hangs up counts no more', async () => {
+    it('are limited in number, and a stream whose client disconnects no longer counts', async () => {
       const all = await Promise.all(
         Array.from({ length: MAX_STREAMS - others }, () => listenAt(pathOf(inbox.id))),
       )
@@ -274,7 +274,7 @@ describe('the events of an inbox', () => {
       expect((await listenAt(pathOf(inbox.id))).status).toBe(200)
     })
 
-    it('are let go of where the client has gone before they began', async () => {
+    it('are released if the client disconnects before they start', async () => {
       const request = `GET ${pathOf(inbox.id)} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${mayfly.apiKey}\r\n\r\n`
       for (let turn = 0; turn < 3; turn += 1) {
         const wires = await Promise.all(Array.from({ length: 10 }, () => openWire(httpPort(mayfly))))
@@ -285,7 +285,7 @@ describe('the events of an inbox', () => {
       await openStreams(0)
     })
 
-    it('that nobody reads are cut, and hold nobody else up', async () => {
+    it('whose client does not read are closed, and delay no others', async () => {
       const full = await createInbox(mayfly)
       const cursor = await cursorNow(full.id)
       const count = 60
@@ -326,23 +326,23 @@ describe('the events of an inbox', () => {
     }, 30_000)
   })
 
-  it('end with the key that they are read with', async () => {
+  it('end when their key is revoked', async () => {
     const key = await issueKey(mayfly, { environment: 'development', scopes: ['read'] })
     const inbox = await createInbox(mayfly)
-    const client = await listen(as(mayfly, key), pathOf(inbox.id))
+    const client = await listen(withKey(mayfly, key), pathOf(inbox.id))
     clients.push(client)
     await send(mayfly, inbox.address, mail('1'))
     await client.count(1)
     expect((await call(mayfly, 'DELETE', `/v1/keys/${key.id}`)).status).toBe(200)
     expect(subjects(await client.end())).toEqual(['1'])
-    expect((await listen(as(mayfly, key), pathOf(inbox.id))).status).toBe(401)
+    expect((await listen(withKey(mayfly, key), pathOf(inbox.id))).status).toBe(401)
     const auditor = await issueKey(mayfly, { environment: 'development', scopes: ['audit'] })
-    expect((await listen(as(mayfly, auditor), pathOf(inbox.id))).status).toBe(403)
-    const history = await call<unknown[]>(as(mayfly, auditor), 'GET', `/v1/inboxes/${inbox.id}/history`)
+    expect((await listen(withKey(mayfly, auditor), pathOf(inbox.id))).status).toBe(403)
+    const history = await call<unknown[]>(withKey(mayfly, auditor), 'GET', `/v1/inboxes/${inbox.id}/history`)
     expect(history.body).toHaveLength(2)
   })
 
-  it('of a protected inbox take its password, and its history none', async () => {
+  it('of a protected inbox require its password, while its history does not', async () => {
     const made = await createInbox(mayfly, { password_protected: true })
     const { id, address, password } = made as InboxJson & { password: string }
     const refused = await call(mayfly, 'GET', pathOf(id))
@@ -354,7 +354,7 @@ describe('the events of an inbox', () => {
     expect(await historyOf(id)).toHaveLength(2)
   })
 
-  it('of an ended inbox are 410, also behind the last one that was told', async () => {
+  it('of an ended inbox are answered 410, also after the last event', async () => {
     const inbox = await createInbox(mayfly)
     const client = await listenAt(pathOf(inbox.id))
     await send(mayfly, inbox.address, mail('1'))
@@ -368,27 +368,27 @@ describe('the events of an inbox', () => {
     }
   })
 
-  it('of an inbox that is not there are 404', async () => {
+  it('of an unknown inbox are answered 404', async () => {
     const answer = await call(mayfly, 'GET', pathOf(mintId('inb')))
     expectProblem(answer, { status: 404, code: 'not-found' })
   })
 
-  it('are refused behind what is no cursor of the inbox, wherever that stands', async () => {
+  it('are refused with an invalid cursor, in the query or the header', async () => {
     const { id } = await createInbox(mayfly)
     const foreign = await cursorNow((await createInbox(mayfly)).id)
     const own = await cursorNow(id)
-    const ask = (query: string, headers: Record<string, string> = {}) =>
+    const request = (query: string, headers: Record<string, string> = {}) =>
       call(mayfly, 'GET', `${pathOf(id)}${query}`, { headers })
     const invalid = { status: 400, code: 'invalid-request' }
     const parameter = { ...invalid, at: [{ parameter: 'cursor' }] }
     const header = { ...invalid, at: [{ header: 'Last-Event-ID' }] }
     for (const wrong of [foreign, 'x', own.slice(1)]) {
-      expectProblem(await ask(`?cursor=${wrong}`), parameter)
-      expectProblem(await ask(`?cursor=${wrong}`, { 'last-event-id': own }), parameter)
-      expectProblem(await ask('', { 'last-event-id': wrong }), header)
+      expectProblem(await request(`?cursor=${wrong}`), parameter)
+      expectProblem(await request(`?cursor=${wrong}`, { 'last-event-id': own }), parameter)
+      expectProblem(await request('', { 'last-event-id': wrong }), header)
     }
-    expectProblem(await ask('?limit=1'), { ...invalid, at: [{ parameter: 'limit' }] })
-    const accept = await ask('', { accept: 'application/json' })
+    expectProblem(await request('?limit=1'), { ...invalid, at: [{ parameter: 'limit' }] })
+    const accept = await request('', { accept: 'application/json' })
     expectProblem(accept, { status: 406, code: 'not-acceptable' })
     await openStreams(0)
   })
@@ -402,7 +402,7 @@ function subjects(events: readonly StreamedEvent[]): unknown[] {
   return events.flatMap(({ event, data }) => (event === 'message.received' ? [data.data.subject] : []))
 }
 
-/** A client that asks and takes nothing of the answer. */
+/** A client that sends a request and does not read the answer. */
 function openIdleReader(target: Pick<Mayfly, 'url' | 'apiKey'>, path: string) {
   const socket = connect({ port: httpPort(target), host: '127.0.0.1' })
   socket.on('error', () => undefined)
@@ -411,7 +411,7 @@ function openIdleReader(target: Pick<Mayfly, 'url' | 'apiKey'>, path: string) {
   return { close: () => void socket.destroy() }
 }
 
-/** Numbers from 0 up to, not including, 1: the same ones for the same seed (mulberry32). */
+/** Pseudorandom numbers in [0, 1) from a seed (mulberry32). */
 function randomFrom(seed: number): () => number {
   let state = seed
   return () => {

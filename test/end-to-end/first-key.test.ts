@@ -26,11 +26,11 @@ describe('MAYFLY_BOOTSTRAP_API_KEY', () => {
     expect(keys).toHaveLength(2)
     expect((await call({ ...mayfly, apiKey: firstKey }, 'GET', `/v1/inboxes/${inbox.id}`)).status).toBe(200)
 
-    // A repeated start with the same key adds nothing; a key that was revoked stays revoked, and the log says so.
+    // A repeated start with the same key adds nothing. A revoked key stays revoked, which is logged.
     const own = keys.find(({ prefix }) => SECOND_KEY.startsWith(prefix))
     await call({ ...mayfly, apiKey: firstKey }, 'DELETE', `/v1/keys/${own?.id ?? ''}`)
     await mayfly.end('SIGTERM')
-    mayfly = await mayfly.startAgain()
+    mayfly = await mayfly.restart()
     expect((await call<unknown[]>({ ...mayfly, apiKey: firstKey }, 'GET', '/v1/keys')).body).toHaveLength(2)
     expectProblem(await call(mayfly, 'GET', '/v1/account'), { status: 401, code: 'revoked-api-key' })
     expect(mayfly.output().stderr).toContain('MAYFLY_BOOTSTRAP_API_KEY was revoked or replaced')

@@ -37,7 +37,7 @@ describe('the history of an inbox', () => {
     call<EventJson[]>(mayfly, 'GET', `/v1/inboxes/${id}/history${query}`)
   const types = ({ body }: Pick<Answer<EventJson[]>, 'body'>) => body.map(({ type }) => type)
 
-  it('has every event, oldest first, with what is known of it and no content', async () => {
+  it('has every event, oldest first, with its details but no content', async () => {
     const inbox = await inboxWith(mayfly, mail('a-secret-subject', 'a-secret-text'), mail('second'))
     const [first, second] = await messagesOf(mayfly, inbox.id, 2)
     const path = `/v1/inboxes/${inbox.id}`
@@ -83,7 +83,7 @@ describe('the history of an inbox', () => {
     expect(JSON.stringify(answer.body)).not.toContain('secret')
   })
 
-  it('comes in pages as asked, either way', async () => {
+  it('has pages in both orders', async () => {
     const inbox = await inboxWith(mayfly, mail('1'), mail('2'), mail('3'), mail('4'))
     const path = `/v1/inboxes/${inbox.id}/history`
     const all = (await historyOf(inbox.id)).body
@@ -98,7 +98,7 @@ describe('the history of an inbox', () => {
     }
   })
 
-  it('goes on where events come meanwhile: upwards with them, downwards without', async () => {
+  it('continues while events arrive: with them in ascending order, without them in descending order', async () => {
     const inbox = await inboxWith(mayfly, mail('1'), mail('2'))
     const up = await historyOf(inbox.id, '?limit=1')
     const down = await historyOf(inbox.id, '?limit=1&order=desc')
@@ -114,7 +114,7 @@ describe('the history of an inbox', () => {
     expect(await rest(down)).toEqual(['message.received', 'inbox.created'])
   })
 
-  it('takes a Mayfly-Cursor, and then has what came after it', async () => {
+  it('accepts a Mayfly-Cursor, and then has the events after it', async () => {
     const inbox = await inboxWith(mayfly, mail('1'))
     const { headers } = await call(mayfly, 'GET', `/v1/inboxes/${inbox.id}`)
     await call(mayfly, 'DELETE', `/v1/inboxes/${inbox.id}`)
@@ -122,7 +122,7 @@ describe('the history of an inbox', () => {
     expect(types(await historyOf(inbox.id, `?cursor=${cursor}`))).toEqual(['inbox.deleted'])
   })
 
-  it('has an end once, and a repeat of a deletion not at all', async () => {
+  it('has one end, and no repeated deletions', async () => {
     const inbox = await inboxWith(mayfly, mail('1'))
     const [message] = await messagesOf(mayfly, inbox.id, 1)
     const path = `/v1/inboxes/${inbox.id}`
@@ -133,16 +133,16 @@ describe('the history of an inbox', () => {
     expect(types(await historyOf(inbox.id))).toEqual(expected)
   })
 
-  it('stays over a restart', async () => {
+  it('is the same after a restart', async () => {
     const inbox = await inboxWith(mayfly, mail('1'))
     await call(mayfly, 'DELETE', `/v1/inboxes/${inbox.id}`)
     const before = await historyOf(inbox.id)
     expect(await mayfly.end('SIGTERM')).toBe(0)
-    mayfly = await mayfly.startAgain()
+    mayfly = await mayfly.restart()
     expect((await historyOf(inbox.id)).body).toEqual(before.body)
   })
 
-  it('is found under the other family too, with links in it', async () => {
+  it('is found under /v1/emails too, with links there', async () => {
     const inbox = await createInbox(mayfly)
     await call(mayfly, 'DELETE', `/v1/emails/${inbox.id}`)
     const page = await call<EventJson[]>(mayfly, 'GET', `/v1/emails/${inbox.id}/history?limit=1`)
@@ -151,7 +151,7 @@ describe('the history of an inbox', () => {
     expect(types(rest)).toEqual(['inbox.deleted'])
   })
 
-  it('of an inbox that is not there is 404', async () => {
+  it('of an unknown inbox is answered 404', async () => {
     for (const id of [mintId('inb'), 'nonsense']) {
       expectProblem(await historyOf(id), { status: 404, code: 'not-found' })
     }

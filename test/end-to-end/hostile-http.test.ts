@@ -209,12 +209,12 @@ describe('hostile HTTP', () => {
       send: `POST /v1/inboxes HTTP/1.1\r\n${AUTHORIZED}\r\n`,
       status: 201,
     },
-  ])('is no more than odd: $name', async ({ send, status }) => {
+  ])('is answered normally if it is only unusual: $name', async ({ send, status }) => {
     const [answer] = await speakHttp(mayfly, send)
     expect(answer?.status).toBe(status)
   })
 
-  it('answers requests sent ahead, each once and in order', async () => {
+  it('answers pipelined requests, each once and in order', async () => {
     const { id } = await createInbox(mayfly)
     const get = (path: string) => `GET ${path} HTTP/1.1\r\n${AUTHORIZED}\r\n`
     const paths = [
@@ -228,14 +228,14 @@ describe('hostile HTTP', () => {
     expect(answers.map(({ status }) => status)).toEqual([200, 404, 200, 200, 400])
   })
 
-  it('answers hundreds of requests sent ahead, more than it works on at once', async () => {
+  it('answers hundreds of pipelined requests, more than it processes concurrently', async () => {
     const answers = await speakHttp(mayfly, 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(500), {
       answers: 500,
     })
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
   })
 
-  it('answers others while a connection sends thousands of requests ahead', async () => {
+  it('answers others while a connection pipelines thousands of requests', async () => {
     const wire = await openWire(httpPort(mayfly))
     wire.write('GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(5_000))
     expect((await createInbox(mayfly)).state).toBe('active')
@@ -244,7 +244,7 @@ describe('hostile HTTP', () => {
     wire.close()
   })
 
-  it('reads a body that comes in a thousand chunks', async () => {
+  it('reads a body of a thousand chunks', async () => {
     const name = 'x'.repeat(100)
     const text = JSON.stringify({ name }).padEnd(1_000)
     const chunks = text.replaceAll(/./g, '1\r\n$&\r\n')
@@ -256,7 +256,7 @@ describe('hostile HTTP', () => {
     expect(JSON.parse(answer?.body ?? '')).toMatchObject({ name })
   })
 
-  it('takes requests that arrive byte by byte', async () => {
+  it('reads requests that arrive byte by byte', async () => {
     const wire = await openWire(httpPort(mayfly))
     for (const byte of `POST /v1/inboxes HTTP/1.1\r\n${JSON_BODY}Content-Length: 2\r\n\r\n{}`) {
       wire.write(byte)
@@ -287,7 +287,7 @@ describe('hostile HTTP', () => {
       send: `GET /v1/%zz HTTP/1.1\r\n${AUTHORIZED}${UPGRADE}\r\n`,
       status: 400,
     },
-  ])('runs nothing that comes behind $name, and ends the connection', async ({ send, status }) => {
+  ])('runs no request after $name, and closes the connection', async ({ send, status }) => {
     const run = randomUUID()
     const body = JSON.stringify({ labels: { run } })
     const create = `POST /v1/inboxes HTTP/1.1\r\n${JSON_BODY}Content-Length: ${body.length}\r\n\r\n${body}`
@@ -303,14 +303,14 @@ describe('hostile HTTP', () => {
     expect(made).toEqual([])
   })
 
-  it('answers what came before a request for an upgrade', async () => {
+  it('answers requests before an upgrade request', async () => {
     const get = (path: string, headers = '') => `GET ${path} HTTP/1.1\r\n${AUTHORIZED}${headers}\r\n`
     const ahead = Array.from({ length: 40 }, () => get('/healthz'))
     const answers = await speakHttp(mayfly, [...ahead, get('/nothing', UPGRADE)].join(''), { answers: 41 })
     expect(answers.map(({ status }) => status)).toEqual([...ahead.map(() => 200), 404])
   })
 
-  it('answers who has ended sending', async () => {
+  it('answers a client that has closed its sending side', async () => {
     const { id } = await createInbox(mayfly)
     for (const path of ['/v1/inboxes?limit=1', `/v1/inboxes/${id}/messages`]) {
       const request = `GET ${path} HTTP/1.1\r\n${AUTHORIZED}\r\n`
@@ -319,7 +319,7 @@ describe('hostile HTTP', () => {
     }
   })
 
-  it('takes a body that comes a byte at a time', async () => {
+  it('reads a body that arrives one byte at a time', async () => {
     const body = '{"name":"slow"}'
     const wire = await openWire(httpPort(mayfly))
     wire.write(`POST /v1/inboxes HTTP/1.1\r\n${JSON_BODY}Content-Length: ${body.length}\r\n\r\n`)
@@ -333,7 +333,7 @@ describe('hostile HTTP', () => {
     expect(JSON.parse(answer.body)).toMatchObject({ name: 'slow' })
   })
 
-  it('is not held up by clients that say nothing more', async () => {
+  it('is not delayed by clients that stop sending', async () => {
     const beginnings = [
       '',
       'G',
@@ -347,7 +347,7 @@ describe('hostile HTTP', () => {
     for (const wire of wires) wire.close()
   })
 
-  it('outlives clients that leave before their answer', async () => {
+  it('survives clients that disconnect before their answer', async () => {
     for (let left = 0; left < 50; left += 1) {
       const wire = await openWire(httpPort(mayfly))
       wire.write(`POST /v1/inboxes HTTP/1.1\r\n${JSON_BODY}Content-Length: 2\r\n\r\n{}`)

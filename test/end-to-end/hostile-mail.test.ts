@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { as, issueKey, openAccount } from '#test/harness/accounts.js'
+import { withKey, issueKey, openAccount } from '#test/harness/accounts.js'
 import {
   call,
   createInbox,
@@ -24,7 +24,7 @@ interface Shown {
   attachments: { index: number; size: number }[]
 }
 
-/** The worst of what test/hostile/bombs.ts makes. */
+/** The most expensive bombs of test/hostile/bombs.ts. */
 const SENT: { name: string; bytes: number; warning: string | null }[] = [
   { name: 'multiparts in multiparts', bytes: MIB, warning: 'too-many-parts' },
   { name: 'attachments without end', bytes: 8 * MIB, warning: 'too-many-attachments' },
@@ -35,11 +35,11 @@ const SENT: { name: string; bytes: number; warning: string | null }[] = [
   { name: 'an image in a data URI', bytes: 20 * MIB, warning: 'html-truncated' },
 ]
 
-describe('a mail made to cost much', () => {
+describe('a bomb', () => {
   let mayfly: Mayfly
 
   beforeAll(async () => {
-    // CPU time alone is to count here, however busy the machine is.
+    // Only CPU time counts here, because the machine may be busy.
     mayfly = await startMayfly({
       isOneProcess: true,
       env: { MAYFLY_PARSE_PATIENCE_MS: '60000', MAYFLY_PARSE_TIMEOUT_MS: '60000' },
@@ -47,30 +47,33 @@ describe('a mail made to cost much', () => {
   })
   afterAll(() => mayfly.dispose())
 
-  it.each(SENT)('of $name is shown with a warning, its source whole', async ({ name, bytes, warning }) => {
-    const source = sourceOf(name, bytes)
-    const { tenant, path, message } = await received(source)
-    expect(message.size).toBe(source.length)
-    expect(message.warnings.map(({ code }) => code)).toContain(warning)
-    const raw = await fetchAt(tenant, `${path}/raw`)
-    const content = Buffer.from(await raw.arrayBuffer())
-    expect(digestOf(content)).toBe(digestOf(source))
-    expect(message.sha256).toBe(digestOf(source))
-    for (const { index, size } of message.attachments.slice(-1)) {
-      const attachment = await fetchAt(tenant, `${path}/attachments/${index}`)
-      expect((await attachment.arrayBuffer()).byteLength).toBe(size)
-    }
-  })
+  it.each(SENT)(
+    'of $name is shown with a warning and its complete source',
+    async ({ name, bytes, warning }) => {
+      const source = sourceOf(name, bytes)
+      const { tenant, path, message } = await received(source)
+      expect(message.size).toBe(source.length)
+      expect(message.warnings.map(({ code }) => code)).toContain(warning)
+      const raw = await fetchAt(tenant, `${path}/raw`)
+      const content = Buffer.from(await raw.arrayBuffer())
+      expect(digestOf(content)).toBe(digestOf(source))
+      expect(message.sha256).toBe(digestOf(source))
+      for (const { index, size } of message.attachments.slice(-1)) {
+        const attachment = await fetchAt(tenant, `${path}/attachments/${index}`)
+        expect((await attachment.arrayBuffer()).byteLength).toBe(size)
+      }
+    },
+  )
 
-  it('is searched by sender, however many it names', async () => {
+  it('with very many senders can be searched by sender', async () => {
     const { tenant, inbox } = await received(sourceOf('many senders', 0.9 * MIB))
     const list = `/v1/inboxes/${inbox.id}/messages`
     expect((await call<Shown[]>(tenant, 'GET', `${list}?sender=999@b.c`)).body).toHaveLength(1)
     expect((await call<Shown[]>(tenant, 'GET', `${list}?sender=nobody`)).body).toEqual([])
   })
 
-  it('is shown by its header where it goes past its budget, and so is what comes behind it', async () => {
-    // Where nobody else has mail nobody waits.
+  it('that exceeds its budget is shown with its header only, and so is the next mail', async () => {
+    // Budgets apply only if another account has mail.
     await received(Buffer.from(mail('Somebody else')))
     const tenant = await newTenant()
     const inbox = await createInbox(tenant)
@@ -90,7 +93,7 @@ describe('a mail made to cost much', () => {
     expect(elsewhere.message).toMatchObject({ subject: 'Elsewhere', warnings: [] })
   })
 
-  it('is looked through and read whole while others are served', async () => {
+  it('is searched and read completely while others are served', async () => {
     const { tenant, inbox, path, message } = await received(sourceOf('one line', 25 * MIB))
     const list = `/v1/inboxes/${inbox.id}/messages`
     const [whole, matching, other] = await Promise.all([
@@ -102,10 +105,10 @@ describe('a mail made to cost much', () => {
     expect([matching.body.length, other.body.length]).toEqual([1, 0])
   })
 
-  /** An account has a budget of its own. */
+  /** Each account has its own budget. */
   async function newTenant(): Promise<Target> {
     const { key } = await openAccount(mayfly)
-    return as(mayfly, await issueKey(as(mayfly, key)))
+    return withKey(mayfly, await issueKey(withKey(mayfly, key)))
   }
 
   async function received(source: Buffer): Promise<{
@@ -131,10 +134,10 @@ describe('a mail made to cost much', () => {
   }
 })
 
-/** It ends with its last line. */
+/** Adds a CRLF at the end. */
 function sourceOf(name: string, bytes: number): Buffer {
   const bomb = BOMBS[name]
-  if (bomb === undefined) throw new Error(`there is no bomb of ${name}`)
+  if (bomb === undefined) throw new Error(`unknown bomb ${name}`)
   const most = 25 * MIB - 2
   return Buffer.concat([bomb(bytes).subarray(0, most), Buffer.from('\r\n')])
 }

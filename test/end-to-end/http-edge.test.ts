@@ -13,7 +13,7 @@ const preflight = (origin: string): RequestOptions =>
   asPage(origin, { 'access-control-request-method': 'POST', authorization: '' })
 const corsHeaders = (headers: Headers) => [...headers.keys()].filter((name) => /^access-control-/.test(name))
 
-describe('HTTP as it is without settings', () => {
+describe('HTTP with default settings', () => {
   let mayfly: Mayfly
 
   beforeAll(async () => {
@@ -31,19 +31,19 @@ describe('HTTP as it is without settings', () => {
     ['GET', '/healthz'],
     ['GET', '/metrics'],
     ['GET', '/problems/not-found'],
-  ])('keeps answers out of caches, and from being taken for something else: %s %s', async (method, path) => {
+  ])('forbids caching and content sniffing: %s %s', async (method, path) => {
     const { headers } = await call(mayfly, method, path)
     expect(headers.get('cache-control')).toBe('no-store')
     expect(headers.get('x-content-type-options')).toBe('nosniff')
   })
 
-  it('does so where there was no request to answer', async () => {
+  it('does so for a request that can not be parsed', async () => {
     const [answer] = await speakHttp(mayfly, 'hello\r\n\r\n')
     expect(answer?.headers.get('cache-control')).toBe('no-store')
     expect(answer?.headers.get('x-content-type-options')).toBe('nosniff')
   })
 
-  it('has pages that load nothing, stand in no frame and tell nobody of their reader', async () => {
+  it('has pages that load nothing, can not be framed and send no referrer', async () => {
     const { headers } = await call(mayfly, 'GET', '/problems/not-found')
     const policy = headers.get('content-security-policy') ?? ''
     for (const rule of [
@@ -58,7 +58,7 @@ describe('HTTP as it is without settings', () => {
     expect(headers.get('x-frame-options')).toBe('DENY')
   })
 
-  it('lets no page of another origin in', async () => {
+  it('allows no other origin', async () => {
     const answer = await call(mayfly, 'GET', '/v1/inboxes', asPage(APP))
     expect(answer.status).toBe(200)
     expect(corsHeaders(answer.headers)).toEqual([])
@@ -67,7 +67,7 @@ describe('HTTP as it is without settings', () => {
     expect(corsHeaders(asked.headers)).toEqual([])
   })
 
-  it('makes the request’s id itself, and logs the client’s beside it', async () => {
+  it('generates the request id, and logs the id of the client too', async () => {
     const mine = 'id-of-the-client'
     const { headers } = await call(mayfly, 'GET', '/v1/inboxes/nobody?', {
       headers: { 'x-request-id': mine },
@@ -77,7 +77,7 @@ describe('HTTP as it is without settings', () => {
     expect(await lineOf(mayfly, reqId)).toMatchObject({ clientRequestId: mine })
   })
 
-  it('logs who asked for what, what came of it, and nothing that was said', async () => {
+  it('logs the key, route and outcome of a request, and no content', async () => {
     const agent = `tests/1 ${'a'.repeat(1_000)}`
     const said = { name: 'said-in-a-body', label: 'said-in-a-query', password: 'said-as-a-password' }
     const body = JSON.stringify({ name: said.name })
@@ -120,7 +120,7 @@ describe('HTTP as it is without settings', () => {
       localAddress: '127.0.0.9',
       send: 'GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n',
     },
-  ])('logs what reached no handler: $what', async ({ localAddress, send }) => {
+  ])('logs requests that reach no handler: $what', async ({ localAddress, send }) => {
     const [answer] = await speakHttp(mayfly, send, { localAddress })
     const line = await lineOf(mayfly, answer?.headers.get('x-request-id') ?? 'none')
     expect(line).toMatchObject({ status: 400, problem: 'invalid-request', remoteAddress: localAddress })
@@ -139,7 +139,7 @@ describe('HTTP as it is without settings', () => {
         return `Authorization: Bearer ${key.body.secret}\r\n`
       },
     },
-  ])('logs a flood of refused requests in few lines, and counts each: $status', async (flood) => {
+  ])('logs many refused requests in few lines, and counts each: $status', async (flood) => {
     const count = 500
     const request = `GET ${flood.path} HTTP/1.1\r\nHost: x\r\n${await flood.headers()}\r\n`
     const before = await countOf(mayfly, flood.status)
@@ -158,8 +158,11 @@ describe('HTTP as it is without settings', () => {
           status === flood.status &&
           (remoteAddress === flood.localAddress || (keyId !== undefined && more !== undefined)),
       )
-      const told = found.reduce((sum, line) => sum + (typeof line.refused === 'number' ? line.refused : 1), 0)
-      return told === refused ? found : null
+      const counted = found.reduce(
+        (sum, line) => sum + (typeof line.refused === 'number' ? line.refused : 1),
+        0,
+      )
+      return counted === refused ? found : null
     })
     expect(lines.length).toBeLessThan(count / 10)
     expect(lines[0]).toMatchObject({ method: 'GET', status: flood.status })
@@ -173,7 +176,7 @@ describe('HTTP as it is without settings', () => {
       send: 'GET /docs HTTP/1.1\r\nHost: x\r\n\r\n',
     },
     { what: 'connections that send no HTTP', status: 400, send: 'hello\r\n\r\n' },
-  ])('logs a flood of $what in few lines', async ({ status, send }) => {
+  ])('logs many $what in few lines', async ({ status, send }) => {
     const localAddress = `127.0.1.${status - 399}`
     const opened = Array.from({ length: 100 }, () => openWire(httpPort(mayfly), localAddress))
     const wires = await Promise.all(opened)
@@ -190,7 +193,7 @@ describe('HTTP as it is without settings', () => {
     expect(lines.length).toBeLessThan(wires.length / 5)
   })
 
-  it('answers requests without a key at a bounded pace, and those with one at once', async () => {
+  it('answers requests without a key at a bounded rate, and those with a key at once', async () => {
     const count = 500
     const beganAtMs = performance.now()
     const wire = await openWire(httpPort(mayfly), '127.0.0.5')
@@ -198,11 +201,11 @@ describe('HTTP as it is without settings', () => {
     expect((await call(mayfly, 'GET', '/v1/inboxes')).status).toBe(200)
     await until('all answers', () => wire.received().split('HTTP/1.1 200').length - 1 === count)
     wire.close()
-    // 100 at once, and then one every 5 ms.
+    // 100 at once, then one every 5 ms.
     expect(performance.now() - beganAtMs).toBeGreaterThan((count - 100 - 1) * 5)
   })
 
-  it('logs a client that left before its answer as such', async () => {
+  it('logs that a client disconnected before its answer', async () => {
     const wire = await openWire(httpPort(mayfly))
     const head = `POST /v1/inboxes HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${mayfly.apiKey}\r\n`
     wire.write(`${head}X-Request-Id: the-one-that-left\r\nContent-Length: 100\r\n\r\n{`)
@@ -213,7 +216,7 @@ describe('HTTP as it is without settings', () => {
   })
 })
 
-describe('HTTP with bounds and origins', () => {
+describe('HTTP with configured limits and origins', () => {
   let mayfly: Mayfly
   const connections = 20
 
@@ -241,7 +244,7 @@ describe('HTTP with bounds and origins', () => {
       what: 'a part of its body',
       send: `POST /v1/inboxes HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nContent-Type: application/json\r\n\r\n{`,
     },
-  ])('lets go of a client that sends $what', async ({ send }) => {
+  ])('disconnects a client that sends $what', async ({ send }) => {
     const withKey = send.replace('Host: x\r\n', `Host: x\r\nAuthorization: Bearer ${mayfly.apiKey}\r\n`)
     const wire = await openWire(httpPort(mayfly))
     wire.write(withKey)
@@ -252,26 +255,29 @@ describe('HTTP with bounds and origins', () => {
     expectProblem(answer, { status: 400, code: 'invalid-request', detail: /in time/ })
   })
 
-  it.each([APP, 'http://localhost:5173'])('lets pages of %s ask, without a key', async (origin) => {
-    const { status, headers } = await call(mayfly, 'OPTIONS', '/v1/inboxes/x/messages/y', preflight(origin))
-    expect(status).toBe(204)
-    expect(headers.get('access-control-allow-origin')).toBe(origin)
-    expect(headers.get('vary')).toBe('Origin')
-    const allowed = (name: string) => headers.get(`access-control-allow-${name}`)?.toLowerCase().split(', ')
-    expect(allowed('methods')).toEqual(['get', 'head', 'post', 'patch', 'delete'])
-    expect(allowed('headers')).toEqual(
-      expect.arrayContaining([
-        'authorization',
-        'content-type',
-        'idempotency-key',
-        'mayfly-inbox-password',
-        'last-event-id',
-      ]),
-    )
-    expect(headers.get('access-control-allow-credentials')).toBeNull()
-  })
+  it.each([APP, 'http://localhost:5173'])(
+    'answers preflight requests of %s without a key',
+    async (origin) => {
+      const { status, headers } = await call(mayfly, 'OPTIONS', '/v1/inboxes/x/messages/y', preflight(origin))
+      expect(status).toBe(204)
+      expect(headers.get('access-control-allow-origin')).toBe(origin)
+      expect(headers.get('vary')).toBe('Origin')
+      const allowed = (name: string) => headers.get(`access-control-allow-${name}`)?.toLowerCase().split(', ')
+      expect(allowed('methods')).toEqual(['get', 'head', 'post', 'patch', 'delete'])
+      expect(allowed('headers')).toEqual(
+        expect.arrayContaining([
+          'authorization',
+          'content-type',
+          'idempotency-key',
+          'mayfly-inbox-password',
+          'last-event-id',
+        ]),
+      )
+      expect(headers.get('access-control-allow-credentials')).toBeNull()
+    },
+  )
 
-  it('lets them read answers and what stands in their headers', async () => {
+  it('allows them to read answers and their headers', async () => {
     await createInbox(mayfly)
     const { status, headers } = await call(mayfly, 'POST', '/v1/inboxes', asPage(APP))
     expect(status).toBe(201)
@@ -286,7 +292,7 @@ describe('HTTP with bounds and origins', () => {
     { path: '/v1/inboxes?x=1', key: null, status: 400 },
     { path: '/v1/nothing', key: null, status: 404 },
     { path: '/v1/%zz', key: null, status: 400 },
-  ])('lets them read errors: $status at $path', async ({ path, key, status }) => {
+  ])('allows them to read errors: $status at $path', async ({ path, key, status }) => {
     const headers = key === null ? {} : { authorization: key }
     const answer = await call(mayfly, 'GET', path, asPage(APP, headers))
     expect(answer.status).toBe(status)
@@ -294,7 +300,7 @@ describe('HTTP with bounds and origins', () => {
   })
 
   it.each(['https://app.example.org', 'http://app.example', 'https://APP.example', 'null', ''])(
-    'lets no page of %j in',
+    'refuses the origin %j',
     async (origin) => {
       const answers = [
         await call(mayfly, 'GET', '/v1/inboxes', asPage(origin)),
@@ -308,14 +314,14 @@ describe('HTTP with bounds and origins', () => {
     },
   )
 
-  it('says of other OPTIONS what a path takes', async () => {
+  it('answers other OPTIONS requests with the allowed methods', async () => {
     const answer = await call(mayfly, 'OPTIONS', '/v1/inboxes', asPage(APP))
     expectProblem(answer, { status: 405, code: 'method-not-allowed' })
     expect(answer.headers.get('allow')).toBe('GET, HEAD, POST')
   })
 
-  // The tests of full connections come last: who asks right after one of them may find its connection closed.
-  /** Connections on which a request was answered, if they were not closed before, and which stay open. */
+  // The tests of the connection limit are last, because the next request may find its connection closed.
+  /** Opens connections, has a request answered on each, and keeps them open. */
   const openIdle = async (count: number, localAddress: string): Promise<Wire[]> => {
     const wires: Wire[] = []
     for (let opened = 0; opened < count; opened += 1) {
@@ -336,11 +342,11 @@ describe('HTTP with bounds and origins', () => {
       ...(await openIdle(3, '127.0.0.4')),
     ]
     expect(answered(wires)).toBeGreaterThan((connections / 4) * 3)
-    // Once a second, so that the last ones may have come behind it.
+    // The check runs once a second, so the last connections may be newer.
     await until('the end of most', () => wires.filter((wire) => wire.isClosed()).length > wires.length / 2)
   })
 
-  it('closes connections past the bound, counts them, and those of one address for another’s', async () => {
+  it('closes connections over the limit, counts them, and prefers to close those of the address with the most', async () => {
     const hoarded: Wire[] = []
     for (let opened = 0; opened < connections + 5; opened += 1) {
       hoarded.push(await openWire(httpPort(mayfly), '127.0.0.1'))
@@ -357,11 +363,11 @@ describe('HTTP with bounds and origins', () => {
     expect(dropped).toBeGreaterThanOrEqual(5)
   })
 
-  it('ends waits of the address with the most connections for another’s request', async () => {
+  it('ends waits of the address with the most connections for a request of another address', async () => {
     const { id } = await createInbox(mayfly)
     const path = `/v1/inboxes/${id}/messages/wait?timeout=55`
     const head = `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${mayfly.apiKey}\r\n\r\n`
-    // Idle connections of this test are closed meanwhile.
+    // Idle connections of this test may be closed meanwhile.
     await until('all connections to be taken', async () => {
       const wire = await openWire(httpPort(mayfly), '127.0.0.3')
       wire.write(head)
@@ -384,13 +390,13 @@ async function lineOf(mayfly: Mayfly, id: string): Promise<Line> {
   return lines[0] ?? {}
 }
 
-/** Those that are whole by now. */
+/** The complete log lines so far. */
 function linesOf(mayfly: Mayfly): Line[] {
   const whole = mayfly.output().stderr.split('\n').slice(0, -1)
   return whole.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as Line)
 }
 
-/** How many requests with this status the metrics count. */
+/** The number of requests with this status in the metrics. */
 async function countOf(mayfly: Mayfly, status: number): Promise<number> {
   const { body } = await call<string>(mayfly, 'GET', '/metrics')
   const counts = body.matchAll(

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { as, issueKey, openAccount } from '#test/harness/accounts.js'
+import { withKey, issueKey, openAccount } from '#test/harness/accounts.js'
 import { call, only, pagesFrom, type Answer, type InboxJson } from '#test/harness/client.js'
 import { engineUnderTest, startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
@@ -35,7 +35,7 @@ describe('POST with an Idempotency-Key', () => {
 
   const isReplayed = ({ headers }: Answer<unknown>) => headers.get('idempotent-replayed') === 'true'
 
-  it('is answered once, and with that answer from then on, whatever has become of the inbox', async () => {
+  it('gets the same answer for every repeat, even after the inbox has changed or ended', async () => {
     const body = { name: 'once', labels: { run: key }, password_protected: true }
     const first = await post<InboxJson & { password: string }>(body)
     expect(first.status).toBe(201)
@@ -58,7 +58,7 @@ describe('POST with an Idempotency-Key', () => {
       expect(stored.includes(text)).toBe(false)
   })
 
-  it('makes one inbox of many at once, and has given all the same answer in the end', async () => {
+  it('creates one inbox for many concurrent requests, which all get the same answer', async () => {
     const body = { labels: { run: key } }
     const answers = await Promise.all(Array.from({ length: 20 }, () => post(body)))
     expect(answers.some(({ status }) => status === 201)).toBe(true)
@@ -72,7 +72,7 @@ describe('POST with an Idempotency-Key', () => {
     expect(answers.filter((answer) => answer.status === 201 && !isReplayed(answer))).toHaveLength(1)
   })
 
-  it('keeps inboxes in the order of their making', async () => {
+  it('keeps inboxes in the order of their creation', async () => {
     const labels = { run: key }
     const made = [
       (await post({ labels })).body,
@@ -82,7 +82,7 @@ describe('POST with an Idempotency-Key', () => {
     expect((await ofRun(key)).map(({ id }) => id)).toEqual(made.map(({ id }) => id).toReversed())
   })
 
-  it('stands for one method, path and body', async () => {
+  it('is bound to one method, path and body', async () => {
     const first = await post({ name: 'first' })
     expect(first.status).toBe(201)
     for (const [body, path] of [
@@ -98,7 +98,7 @@ describe('POST with an Idempotency-Key', () => {
     expect((await post({ name: 'first' })).body).toEqual(first.body)
   })
 
-  it('takes no body at all for an empty object', async () => {
+  it('treats a missing body as an empty object', async () => {
     const first = await post(undefined)
     expect(first.status).toBe(201)
     for (const body of [{}, ' ', undefined]) {
@@ -108,7 +108,7 @@ describe('POST with an Idempotency-Key', () => {
     expectProblem(await post({ name: 'other' }), REUSED)
   })
 
-  it('leaves nothing behind where nothing was done', async () => {
+  it('stores nothing if the request was refused', async () => {
     const refused = [
       await post('{'),
       await post({ duration: '31d' }),
@@ -122,7 +122,7 @@ describe('POST with an Idempotency-Key', () => {
     expect(isReplayed(made)).toBe(false)
   })
 
-  it('is each API key its own, and opens to the secret alone that it was answered to', async () => {
+  it('is separate for each API key, and its answer requires the same secret', async () => {
     const made = await post<KeyJson>({ name: 'mine', environment: 'development' }, '/v1/keys')
     const again = await post<KeyJson>({ name: 'mine', environment: 'development' }, '/v1/keys')
     expect([made.status, isReplayed(again)]).toEqual([201, true])
@@ -138,7 +138,7 @@ describe('POST with an Idempotency-Key', () => {
     expect(problem.detail).toMatch('another secret of this API key')
   })
 
-  it('opens to nobody without the password of a protected inbox', async () => {
+  it('gives an answer about a protected inbox only with its password', async () => {
     const { body: inbox } = await post<InboxJson & { password: string }>({ password_protected: true })
     const withPassword = { headers: { 'mayfly-inbox-password': inbox.password } }
     const webhook = await registerWebhook(mayfly, `/v1/inboxes/${inbox.id}/webhooks`, {}, withPassword)
@@ -155,9 +155,9 @@ describe('POST with an Idempotency-Key', () => {
     }
   })
 
-  it('opens to nobody whose account has lost its API access', async () => {
+  it('gives no answer to an account that has lost its API access', async () => {
     const account = await openAccount(mayfly)
-    const own = as(mayfly, await issueKey(as(mayfly, account.key)))
+    const own = withKey(mayfly, await issueKey(withKey(mayfly, account.key)))
     const made = () => call(own, 'POST', '/v1/inboxes', { headers: { 'idempotency-key': key } })
     expect((await made()).status).toBe(201)
     await call(mayfly, 'PATCH', `/v1/accounts/${account.id}`, { body: { plan: 'free' } })
@@ -166,7 +166,7 @@ describe('POST with an Idempotency-Key', () => {
     expect(isReplayed(await made())).toBe(true)
   })
 
-  it('keeps what was not there, with the id of the request that met it', async () => {
+  it('stores a 404, with the id of the first request', async () => {
     const path = '/v1/keys/key_01h455vb4pex5vsknk084sn02q/rotate'
     const first = expectProblem(await post({}, path), { status: 404, code: 'not-found' })
     const again = await post({}, path)
@@ -175,14 +175,14 @@ describe('POST with an Idempotency-Key', () => {
   })
 
   it.each(['with a blank', '"open', 'x'.repeat(256)])(
-    'is refused where it is no such key: %s',
+    'is refused if its format is invalid: %s',
     async (named) => {
       const at = [{ header: 'Idempotency-Key' }]
       expectProblem(await post({}, '/v1/inboxes', named), { status: 400, code: 'invalid-request', at })
     },
   )
 
-  it('means nothing on other methods', async () => {
+  it('is ignored on other methods', async () => {
     const headers = { 'idempotency-key': 'with a blank' }
     const { id } = (await post({})).body
     expect((await call(mayfly, 'GET', `/v1/inboxes/${id}`, { headers })).status).toBe(200)
@@ -191,10 +191,10 @@ describe('POST with an Idempotency-Key', () => {
     expect(isReplayed(deleted)).toBe(false)
   })
 
-  it('is kept when Mayfly is started again', async () => {
+  it('is kept after a restart', async () => {
     const first = await post({})
     expect(await mayfly.end('SIGTERM')).toBe(0)
-    mayfly = await mayfly.startAgain()
+    mayfly = await mayfly.restart()
     const again = await until('an answer', async () => {
       const answer = await post({})
       return answer.status === 503 ? null : answer

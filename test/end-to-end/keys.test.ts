@@ -1,4 +1,4 @@
-import { as, issueKey, openAccount, type KeyJson, type NewKeyJson } from '#test/harness/accounts.js'
+import { withKey, issueKey, openAccount, type KeyJson, type NewKeyJson } from '#test/harness/accounts.js'
 import { call, createInbox, pagesFrom, type Answer, type Target } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
@@ -14,7 +14,7 @@ describe('keys', () => {
   beforeAll(async () => {
     mayfly = await startMayfly({ hasAnalytics: true })
     const { key } = await openAccount(mayfly)
-    admin = as(mayfly, key)
+    admin = withKey(mayfly, key)
     adminKeyId = key?.id ?? ''
   })
   afterAll(() => mayfly.dispose())
@@ -48,9 +48,9 @@ describe('keys', () => {
       usage: { requests: 0, refusals: 0, inboxes: 0, mails: 0, bytes: 0 },
     })
     expect((await call(admin, 'GET', `/v1/keys/${key.id}`)).body).toEqual(key)
-    const caller = as(mayfly, { secret })
+    const caller = withKey(mayfly, { secret })
     expect((await createInbox(caller)).address).toMatch(/@/)
-    const mistyped = as(mayfly, { secret: secret.slice(0, -1) + (secret.endsWith('a') ? 'b' : 'a') })
+    const mistyped = withKey(mayfly, { secret: secret.slice(0, -1) + (secret.endsWith('a') ? 'b' : 'a') })
     expectProblem(await call(mistyped, 'GET', '/v1/inboxes'), {
       status: 401,
       code: 'invalid-api-key',
@@ -60,11 +60,11 @@ describe('keys', () => {
     expect(stdout + stderr).not.toContain(secret)
   })
 
-  it('have the scopes and the limit that they were given', async () => {
+  it('have the requested scopes and limit', async () => {
     const scopes = ['read', 'audit']
     const key = await issueKey(admin, { scopes, rate_limit: 30 })
     expect(key).toMatchObject({ scopes, rate_limit: 30 })
-    const reader = as(mayfly, key)
+    const reader = withKey(mayfly, key)
     expect((await call(reader, 'GET', '/v1/inboxes')).status).toBe(200)
     expectProblem(await call(reader, 'POST', '/v1/inboxes'), { status: 403, code: 'missing-scope' })
     expectProblem(await call(reader, 'GET', '/v1/keys'), { status: 403, code: 'missing-scope' })
@@ -97,17 +97,17 @@ describe('keys', () => {
     })
   })
 
-  it('of scope operator come from keys of that scope alone, by issue and by rotation', async () => {
+  it('of scope operator can only be issued and rotated by keys of that scope', async () => {
     const scopes = ['operator', 'inboxes']
     const refused = await call(admin, 'POST', '/v1/keys', {
       body: { name: 'x', environment: 'staging', scopes },
     })
     expectProblem(refused, { status: 403, code: 'missing-scope' })
     const operator = await issueKey(mayfly, { scopes })
-    const adminBesides = as(mayfly, await issueKey(mayfly, { scopes: ['admin'] }))
+    const adminBesides = withKey(mayfly, await issueKey(mayfly, { scopes: ['admin'] }))
     const taken = await call(adminBesides, 'POST', `/v1/keys/${operator.id}/rotate`)
     expectProblem(taken, { status: 403, code: 'missing-scope' })
-    expect((await call(as(mayfly, operator), 'GET', '/v1/accounts?limit=1')).status).toBe(200)
+    expect((await call(withKey(mayfly, operator), 'GET', '/v1/accounts?limit=1')).status).toBe(200)
     expect((await call(mayfly, 'POST', `/v1/keys/${operator.id}/rotate`)).status).toBe(201)
   })
 
@@ -125,7 +125,7 @@ describe('keys', () => {
     expect(ascending.flatMap(({ body }) => body.map(({ id }) => id))).toEqual(ids.toReversed())
   })
 
-  it('get another secret by rotation, at once; the one before it works no longer', async () => {
+  it('get another secret at once by rotation; the previous one stops working', async () => {
     const before = await issueKey(admin)
     const answer = await rotate(before.id)
     expect(answer.status).toBe(201)
@@ -134,36 +134,36 @@ describe('keys', () => {
     expect(after).toEqual(facts)
     expect(secret).not.toBe(oldSecret)
     expect(secret.startsWith(prefix)).toBe(true)
-    expect(await statusOf(as(mayfly, answer.body))).toBe(200)
-    expectRevoked(await call(as(mayfly, before), 'GET', '/v1/inboxes'))
+    expect(await statusOf(withKey(mayfly, answer.body))).toBe(200)
+    expectRevoked(await call(withKey(mayfly, before), 'GET', '/v1/inboxes'))
     expect((await call(admin, 'GET', `/v1/keys/${before.id}`)).body).toMatchObject({ prefix })
   })
 
-  it('keep the secret before a rotation for its grace', async () => {
+  it('keep the previous secret for the grace of a rotation', async () => {
     const before = await issueKey(admin)
     const { body: after } = await rotate(before.id, { grace: '5s' })
-    expect(await statusOf(as(mayfly, before))).toBe(200)
-    expect(await statusOf(as(mayfly, after))).toBe(200)
-    await until('the end of the grace', async () => (await statusOf(as(mayfly, before))) === 401, 20_000)
-    expectRevoked(await call(as(mayfly, before), 'GET', '/v1/inboxes'))
-    expect(await statusOf(as(mayfly, after))).toBe(200)
+    expect(await statusOf(withKey(mayfly, before))).toBe(200)
+    expect(await statusOf(withKey(mayfly, after))).toBe(200)
+    await until('the end of the grace', async () => (await statusOf(withKey(mayfly, before))) === 401, 20_000)
+    expectRevoked(await call(withKey(mayfly, before), 'GET', '/v1/inboxes'))
+    expect(await statusOf(withKey(mayfly, after))).toBe(200)
   })
 
-  it('have no more than one former secret that works', async () => {
+  it('have at most one previous secret that works', async () => {
     const first = await issueKey(admin)
     const { body: second } = await rotate(first.id, { grace: '7d' })
     const { body: third } = await rotate(first.id, { grace: '1h' })
-    const statuses = await Promise.all([first, second, third].map((key) => statusOf(as(mayfly, key))))
+    const statuses = await Promise.all([first, second, third].map((key) => statusOf(withKey(mayfly, key))))
     expect(statuses).toEqual([401, 200, 200])
   })
 
-  it('that are rotated by several at once have one of their secrets, and say which to each', async () => {
+  it('that are rotated by concurrent requests get one of the secrets, and each request learns the result', async () => {
     const { id } = await issueKey(admin)
     const answers = await Promise.all([1, 2, 3].map(() => rotate(id, { grace: '1h' })))
     expect(answers.map(({ status }) => status)).toEqual([201, 201, 201])
     const { body } = await call<KeyJson>(admin, 'GET', `/v1/keys/${id}`)
-    const statuses = await Promise.all(answers.map((each) => statusOf(as(mayfly, each.body))))
-    // The last and the one before it.
+    const statuses = await Promise.all(answers.map((each) => statusOf(withKey(mayfly, each.body))))
+    // The current and the previous secret.
     expect(statuses.toSorted()).toEqual([200, 200, 401])
     expect(answers.map((each) => each.body.prefix)).toContain(body.prefix)
   })
@@ -177,11 +177,11 @@ describe('keys', () => {
         code: 'invalid-request',
         at: [{ pointer: '/grace' }],
       })
-      expect(await statusOf(as(mayfly, key))).toBe(200)
+      expect(await statusOf(withKey(mayfly, key))).toBe(200)
     },
   )
 
-  it('are issued and rotated once for one Idempotency-Key, which gives the same secret again', async () => {
+  it('are issued and rotated once for one Idempotency-Key; repeats get the same secret', async () => {
     const body = { name: 'once', environment: 'staging' }
     const headers = { 'idempotency-key': 'issue-once' }
     const issue = () => call<NewKeyJson>(admin, 'POST', '/v1/keys', { body, headers })
@@ -192,18 +192,19 @@ describe('keys', () => {
       call<NewKeyJson>(admin, 'POST', path, { headers: { 'idempotency-key': 'rotate-once' } })
     const [rotated, repeated] = [await turn(), await turn()]
     expect(repeated).toMatchObject({ status: 201, body: rotated.body })
-    expect(await statusOf(as(mayfly, rotated.body))).toBe(200)
+    expect(await statusOf(withKey(mayfly, rotated.body))).toBe(200)
     const { body: keys } = await call<KeyJson[]>(admin, 'GET', '/v1/keys?limit=100')
     expect(keys.filter(({ name }) => name === 'once')).toHaveLength(1)
   })
 
-  it('are revoked for good; a repeat repeats the answer', async () => {
+  it('are revoked permanently; a repeat gets the same answer', async () => {
     const key = await issueKey(admin)
     const { body: rotated } = await rotate(key.id, { grace: '7d' })
     const path = `/v1/keys/${key.id}`
     const first = await call<KeyJson>(admin, 'DELETE', path)
     expect(first).toMatchObject({ status: 200, body: { id: key.id, state: 'revoked' } })
-    for (const secret of [key, rotated]) expectRevoked(await call(as(mayfly, secret), 'GET', '/v1/inboxes'))
+    for (const secret of [key, rotated])
+      expectRevoked(await call(withKey(mayfly, secret), 'GET', '/v1/inboxes'))
     expect(await call(admin, 'DELETE', path)).toMatchObject({ status: 200, body: first.body })
     expect((await call(admin, 'GET', path)).body).toEqual(first.body)
     const pages = await pagesFrom<KeyJson>(admin, '/v1/keys?limit=100')
@@ -216,9 +217,9 @@ describe('keys', () => {
     })
   })
 
-  it('may revoke themselves', async () => {
+  it('can revoke themselves', async () => {
     const { key } = await openAccount(mayfly)
-    const own = as(mayfly, key)
+    const own = withKey(mayfly, key)
     expect(await call(own, 'DELETE', `/v1/keys/${key?.id}`)).toMatchObject({
       status: 200,
       body: { state: 'revoked' },
@@ -226,9 +227,9 @@ describe('keys', () => {
     expectRevoked(await call(own, 'GET', '/v1/keys'))
   })
 
-  it('no longer count among the environments of their account once all of one are revoked', async () => {
+  it('no longer define an environment of the account once all of its keys are revoked', async () => {
     const { key } = await openAccount(mayfly)
-    const own = as(mayfly, key)
+    const own = withKey(mayfly, key)
     const environments = async () =>
       (await call<{ environments: string[] }>(own, 'GET', '/v1/account')).body.environments
     const [one, two] = [
@@ -242,18 +243,18 @@ describe('keys', () => {
     expect(await environments()).toEqual(['production'])
   })
 
-  it('say when they were used last', async () => {
+  it('have the time of their last use', async () => {
     const key = await issueKey(admin)
     const lastUse = async () =>
       (await call<KeyJson>(admin, 'GET', `/v1/keys/${key.id}`)).body.last_used_at ?? null
     const from = Date.now()
-    await call(as(mayfly, key), 'GET', '/v1/inboxes')
+    await call(withKey(mayfly, key), 'GET', '/v1/inboxes')
     const first = Date.parse((await lastUse()) ?? '')
     expect(first).toBeGreaterThanOrEqual(from)
     expect(first).toBeLessThanOrEqual(Date.now())
     await until('the clock to move on', () => Date.now() > first)
-    // Refused for what it asks, but used.
-    await call(as(mayfly, key), 'GET', '/v1/keys')
+    // The request is refused, but the key was used.
+    await call(withKey(mayfly, key), 'GET', '/v1/keys')
     expect(Date.parse((await lastUse()) ?? '')).toBeGreaterThan(first)
     expect((await call<KeyJson>(admin, 'DELETE', `/v1/keys/${key.id}`)).body.last_used_at).toBe(
       await lastUse(),
@@ -263,38 +264,38 @@ describe('keys', () => {
   it.each([UNKNOWN, 'x', 'acc_01h455vb4pex5vsknk084sn02q', '__proto__'])(
     'are not found as %s',
     async (id) => {
-      const asked: [string, string][] = [
+      const requests: [string, string][] = [
         ['GET', ''],
         ['DELETE', ''],
         ['POST', '/rotate'],
       ]
-      for (const [method, tail] of asked) {
+      for (const [method, tail] of requests) {
         expectProblem(await call(admin, method, `/v1/keys/${id}${tail}`), { status: 404, code: 'not-found' })
       }
     },
   )
 
-  it('stay as they are, with their last use, over a restart', async () => {
+  it('are the same after a restart, including their last use', async () => {
     const before = await startMayfly()
     const used = await issueKey(before)
     const rotated = await issueKey(before)
     const revoked = await issueKey(before)
-    await call(as(before, used), 'GET', '/v1/inboxes')
+    await call(withKey(before, used), 'GET', '/v1/inboxes')
     await call(before, 'POST', `/v1/keys/${rotated.id}/rotate`)
     await call(before, 'DELETE', `/v1/keys/${revoked.id}`)
     const keys = async (target: Target) => (await call<KeyJson[]>(target, 'GET', '/v1/keys')).body
-    // What was done with it is counted a moment later, where it is counted at all.
+    // Usage, if it is counted, is counted a moment later.
     const isCounted = ({ id, usage }: KeyJson) => id !== used.id || usage === null || usage.requests === 1
     const listed = await until('the request to be counted', async () => {
       const found = await keys(before)
       return found.every(isCounted) ? found : null
     })
     expect(await before.end('SIGTERM')).toBe(0)
-    const after = await before.startAgain()
+    const after = await before.restart()
     const own = ({ name }: KeyJson) => name === 'bootstrap'
     expect((await keys(after)).filter((key) => !own(key))).toEqual(listed.filter((key) => !own(key)))
-    expect(await statusOf(as(after, used))).toBe(200)
-    for (const key of [rotated, revoked]) expectRevoked(await call(as(after, key), 'GET', '/v1/inboxes'))
+    expect(await statusOf(withKey(after, used))).toBe(200)
+    for (const key of [rotated, revoked]) expectRevoked(await call(withKey(after, key), 'GET', '/v1/inboxes'))
     await after.dispose()
   })
 })

@@ -29,7 +29,7 @@ describe('the list of inboxes', () => {
     return ids
   }
 
-  it('shows the active ones, newest first, each as it is by itself', async () => {
+  it('shows active inboxes, newest first, each as it is read by id', async () => {
     const made = await make(3, { story: 'order' })
     const { body } = await call<InboxJson[]>(mayfly, 'GET', '/v1/inboxes?limit=3')
     expect(body.map(({ id }) => id)).toEqual(made.toReversed())
@@ -37,7 +37,7 @@ describe('the list of inboxes', () => {
     expect(body[0]).toEqual(alone.body)
   })
 
-  it('is narrowed by every label given', async () => {
+  it('is filtered by every label', async () => {
     const [both = ''] = await make(1, { story: 'labels', run: '1', 'a b&c': 'x=y:z' })
     const [one = ''] = await make(1, { story: 'labels', run: '2' })
     expect(await idsAt('label=story:labels')).toEqual([one, both])
@@ -49,7 +49,7 @@ describe('the list of inboxes', () => {
     expect(await idsAt('label=RUN:1')).toEqual([])
   })
 
-  it.each([1, 2, 3, 7, 1000])('comes in pages of %d, without gap or repeat', async (limit) => {
+  it.each([1, 2, 3, 7, 1000])('has pages of %d, without gap or repeat', async (limit) => {
     const story = `pages of ${limit}`
     const made = await make(7, { story })
     const query = new URLSearchParams({ label: `story:${story}`, limit: String(limit) })
@@ -59,14 +59,14 @@ describe('the list of inboxes', () => {
     for (const { body } of pages.slice(0, -1)) expect(body).toHaveLength(limit)
   })
 
-  it('has pages of 25 where no limit is given', async () => {
+  it('has pages of 25 by default', async () => {
     await make(26, { story: 'default limit' })
     const page = await call<InboxJson[]>(mayfly, 'GET', '/v1/inboxes?label=story:default%20limit')
     expect(page.body).toHaveLength(25)
     expect(nextOf(page)).not.toBeNull()
   })
 
-  it('goes on behind an inbox that has been deleted meanwhile, and leaves new ones out', async () => {
+  it('continues after an inbox that was deleted meanwhile, without new inboxes', async () => {
     const made = await make(4, { story: 'moving' })
     const first = await call<InboxJson[]>(mayfly, 'GET', '/v1/inboxes?label=story:moving&limit=2')
     expect(first.body.map(({ id }) => id)).toEqual([made[3], made[2]])
@@ -76,7 +76,7 @@ describe('the list of inboxes', () => {
     expect(rest.flatMap(({ body }) => body.map(({ id }) => id))).toEqual([made[1], made[0]])
   })
 
-  it('shows deleted ones with what stays of them', async () => {
+  it('shows deleted inboxes with the properties that remain', async () => {
     const { id } = await inboxWith(mayfly, mail('one'), mail('two'))
     const { body: before } = await call<InboxJson>(mayfly, 'GET', `/v1/inboxes/${id}`)
     const { body: deleted } = await call<{ deleted_at: string }>(mayfly, 'DELETE', `/v1/inboxes/${id}`)
@@ -96,7 +96,7 @@ describe('the list of inboxes', () => {
     expect(await idsAt('state=expired&limit=1000')).not.toContain(id)
   })
 
-  it('finds deleted ones by their labels', async () => {
+  it('finds deleted inboxes by their labels', async () => {
     const [id = ''] = await make(1, { story: 'ended' })
     await call(mayfly, 'DELETE', `/v1/inboxes/${id}`)
     expect(await idsAt('state=deleted&label=story:ended')).toEqual([id])

@@ -12,7 +12,7 @@ import { expectProblem } from '#test/harness/problem.js'
 const PLAIN = 'Content-Type: text/plain; charset=utf-8'
 const HTML = 'Content-Type: text/html; charset=utf-8'
 
-/** Each by the name that its X-Name header gives it, which no filter looks at. */
+/** By the name in the X-Name header, which no filter reads. */
 const MAILS = {
   code: [
     'From: Äpp Store <No-Reply@shop.example>',

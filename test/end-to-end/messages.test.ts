@@ -121,7 +121,7 @@ describe('a message', () => {
     ])
   })
 
-  it('is the same in a list and by id, but for its source', async () => {
+  it('is the same in a list and by id, except for its source', async () => {
     const inbox = await inboxWith(mayfly, mail('the same'))
     const listed = only(await messagesOf(mayfly, inbox.id, 1))
     expect(listed).not.toHaveProperty('raw')
@@ -163,14 +163,14 @@ describe('a message', () => {
       source: 'Date: whenever\r\n\r\n\r\n',
       has: { date: null, warnings: [{ code: 'invalid-date' }] },
     },
-  ])('invents nothing: $name', async ({ source, has }) => {
+  ])('has null or empty properties if the mail lacks them: $name', async ({ source, has }) => {
     const inbox = await createInbox(mayfly)
     await send(mayfly, inbox.address, source)
     const message = only(await messagesOf(mayfly, inbox.id, 1))
     expect(message).toMatchObject(has)
   })
 
-  it('reaches each of its recipients, with the address that it was sent to', async () => {
+  it('reaches each recipient, with the address that it was sent to', async () => {
     const [one, two] = [await createInbox(mayfly), await createInbox(mayfly)]
     const tagged = two.address.replace('@', '+tag@')
     await send(mayfly, [one.address, tagged], mail('for two'))
@@ -189,7 +189,7 @@ describe('a message', () => {
     expect(await read()).toMatchObject({ message_count: 1 })
   })
 
-  it('is deleted for good, and a repeat repeats the answer', async () => {
+  it('is deleted permanently, and a repeat gets the same answer', async () => {
     const inbox = await inboxWith(mayfly, mail('stays'), mail('goes'))
     const [, goes] = await messagesOf(mayfly, inbox.id, 2)
     const path = `/v1/inboxes/${inbox.id}/messages/${goes?.id ?? ''}`
@@ -203,7 +203,7 @@ describe('a message', () => {
     expect(only(await messagesOf(mayfly, inbox.id, 1)).subject).toBe('stays')
   })
 
-  it('is refused where its inbox has as many as the account may have, until one of them is deleted', async () => {
+  it('is refused if its inbox is full, until a message is deleted', async () => {
     const body = { name: 'of two mails', plan: 'enterprise', limits: { max_messages: 2 } }
     const opened = await call<{ key: { secret: string } }>(mayfly.operator, 'POST', '/v1/accounts', { body })
     const admin = { ...mayfly, apiKey: opened.body.key.secret }
@@ -219,7 +219,7 @@ describe('a message', () => {
     expect(messages.map(({ subject }) => subject)).toEqual(['two', 'four'])
   })
 
-  it('is not found in another inbox, nor where there is none', async () => {
+  it('is not found in another inbox or an unknown one', async () => {
     const inbox = await inboxWith(mayfly, mail('here'))
     const other = await createInbox(mayfly)
     const { id } = only(await messagesOf(mayfly, inbox.id, 1))

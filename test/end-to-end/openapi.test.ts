@@ -6,13 +6,12 @@ import { WEBHOOK_EVENT_TYPES } from '#libs/domain/webhook/events.js'
 import { call, createInbox, messagesOf, only, send } from '#test/harness/client.js'
 import { Contract, ContractError } from '#test/harness/contract.js'
 import { startEndpoint } from '#test/harness/endpoint.js'
-import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { registeredRoutes, startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { richMail } from '#test/harness/rich-mail.js'
-import { registeredRoutes } from '#test/harness/routes.js'
 import { until } from '#test/harness/until.js'
 import { registerWebhook } from '#test/harness/webhooks.js'
 
-/** What the server needs beside an example. */
+/** Properties that the server requires in addition to an example. */
 const NEEDED: Readonly<Record<string, object>> = {
   '/v1/accounts': { name: 'Example' },
   '/v1/keys': { name: 'CI' },
@@ -39,14 +38,14 @@ describe('the OpenAPI document', () => {
     return answer !== undefined && 'content' in answer ? answer.content : undefined
   }
 
-  it('has every route of the server, and no other', () => {
+  it('has exactly the routes of the server', () => {
     const routes = registeredRoutes(mayfly).filter((route) => !route.startsWith('HEAD '))
     expect(routes.length).toBeGreaterThan(20)
     const documented = operationsOf(document).map(({ method, path }) => `${method} ${path}`)
     expect(documented.toSorted()).toEqual(routes.toSorted())
   })
 
-  it('names each operation once, and the two families apart', () => {
+  it('has a unique id for each operation, also under /v1/emails', () => {
     const sent = Object.values(document.webhooks).map(({ post }) => post.operationId)
     const ids = [...operationsOf(document).map(({ operation }) => operation.operationId), ...sent]
     expect(new Set(ids).size).toBe(ids.length)
@@ -57,7 +56,7 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  it('says the same of both families, and marks the second one', () => {
+  it('describes /v1/emails like /v1/inboxes, and marks it as an alias', () => {
     const under = (family: string) => operationsOf(document).filter(({ path }) => path.startsWith(family))
     const said = (family: string) =>
       under(family).map(({ path, method, operation }) => {
@@ -72,7 +71,7 @@ describe('the OpenAPI document', () => {
     expect(tagged).toEqual(under(OTHER_FAMILY))
   })
 
-  it('has what generators look for: named bodies, bytes as binary, and events by what they hold', () => {
+  it('has named bodies, binary formats and event schemas for generators', () => {
     const bodies = operationsOf(document).flatMap(({ operation }) => bodyOf(operation) ?? [])
     expect(bodies.length).toBeGreaterThan(10)
     for (const body of bodies) expect(body).toEqual({ $ref: expect.any(String) as unknown })
@@ -90,7 +89,7 @@ describe('the OpenAPI document', () => {
     })
   })
 
-  it('can be read by people: what each operation, parameter, property and answer is', () => {
+  it('describes each operation, parameter, property and answer', () => {
     for (const { operation } of operationsOf(document)) {
       expect(operation.summary).toMatch(/\S/)
       for (const { description } of operation.parameters) expect(description).toMatch(/\S/)
@@ -108,7 +107,7 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  it('has no HTML but its own pages: what a sender made is shown by no browser', async () => {
+  it('has no HTML answers except its own pages, so that no browser displays mail', async () => {
     const pages = operationsOf(document).filter(({ operation }) =>
       Object.values(operation.responses).some(
         (answer) => 'content' in answer && Object.keys(answer.content ?? {}).includes('text/html'),
@@ -139,7 +138,7 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  it('has every problem as an answer of its own, with an example', () => {
+  it('has an answer with an example for every problem', () => {
     for (const [code, { status }] of Object.entries(PROBLEMS)) {
       const answer = document.components.responses[code]
       const { schema, examples } = answer?.content?.['application/problem+json'] ?? {}
@@ -151,7 +150,7 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  it('leads nowhere in vain, and its examples are as its schemas say', () => {
+  it('has no broken references, and examples that match their schemas', () => {
     const ajv = new Ajv2020({ strict: false })
     formats.default(ajv)
     ajv.addSchema(document, 'document')
@@ -174,7 +173,7 @@ describe('the OpenAPI document', () => {
     expect(tried).toBeGreaterThan(50)
   })
 
-  it('has examples of bodies that the server takes', async () => {
+  it('has examples of bodies that the server accepts', async () => {
     let taken = 0
     for (const { method, path, operation } of operationsOf(document)) {
       for (const [name, property] of Object.entries(resolve(bodyOf(operation)).properties ?? {})) {
@@ -190,7 +189,7 @@ describe('the OpenAPI document', () => {
     expect(taken).toBeGreaterThan(8)
   })
 
-  it('has what webhooks are sent, each event by its name', async () => {
+  it('describes the requests of webhooks, each event by name', async () => {
     expect(Object.keys(document.webhooks)).toEqual([...WEBHOOK_EVENT_TYPES])
     const endpoint = await startEndpoint()
     try {
@@ -202,17 +201,17 @@ describe('the OpenAPI document', () => {
       await call(mayfly, 'POST', `/v1/webhooks/${id}/secret/rotate`)
       await send(mayfly, inbox.address, richMail(inbox.address))
       const message = only(await messagesOf(mayfly, inbox.id, 1))
-      await until('the mail is told', () => endpoint.requests.length === 1)
+      await until('the mail to be delivered', () => endpoint.requests.length === 1)
       await call(mayfly, 'DELETE', `/v1/inboxes/${inbox.id}/messages/${message.id}`)
       await call(mayfly, 'DELETE', `/v1/inboxes/${inbox.id}`)
-      await until('the ends are told', () => endpoint.requests.length === 3)
+      await until('the ends to be delivered', () => endpoint.requests.length === 3)
     } finally {
       await endpoint.dispose()
     }
     const ajv = new Ajv2020({ strict: false })
     formats.default(ajv)
     ajv.addSchema(document, 'document')
-    const told = endpoint.requests.map(({ headers, body }) => {
+    const delivered = endpoint.requests.map(({ headers, body }) => {
       const { type } = JSON.parse(body) as { type: string }
       const { parameters = [] } = document.webhooks[type]?.post ?? {}
       const at = `document#/webhooks/${type}/post`
@@ -227,10 +226,10 @@ describe('the OpenAPI document', () => {
       })
       return type
     })
-    expect(told.toSorted()).toEqual(['inbox.deleted', 'message.deleted', 'message.received'])
+    expect(delivered.toSorted()).toEqual(['inbox.deleted', 'message.deleted', 'message.received'])
   })
 
-  it('is what the other suites hold answers against: each slip is noticed', async () => {
+  it('is the contract for all suites: every deviation is detected', async () => {
     await createInbox(mayfly)
     const path = '/v1/inboxes?limit=1'
     const { status, headers, body } = await call<Record<string, unknown>[]>(mayfly, 'GET', path)
@@ -294,7 +293,7 @@ function* placesIn(value: unknown, pointer: string): Generator<Place> {
   }
 }
 
-/** Of a schema a list; of a body by name, each with its value. */
+/** The examples of a schema, which are a list, or of a body, which are values by name. */
 function examplesOf({ examples }: Record<string, unknown>): unknown[] {
   if (Array.isArray(examples)) return examples
   return Object.values((examples ?? {}) as Record<string, { value?: unknown }>).map(({ value }) => value)

@@ -22,7 +22,7 @@ describe('operations', () => {
   })
   afterAll(() => mayfly.dispose())
 
-  it('say that the process lives, and that it is ready', async () => {
+  it('report that the process is live and ready', async () => {
     expect(await call(mayfly, 'GET', '/healthz')).toMatchObject({ status: 200, body: { status: 'ok' } })
     expect(await call(mayfly, 'GET', '/readyz')).toMatchObject({ status: 200, body: { status: 'ready' } })
   })
@@ -54,7 +54,7 @@ describe('operations', () => {
     await one.dispose()
   })
 
-  it('count requests by route, never by what is in a path', async () => {
+  it('count requests by route, never by path', async () => {
     const inbox = await inboxWith(mayfly, mail('counted'))
     const { id } = only(await messagesOf(mayfly, inbox.id, 1))
     const message = `/v1/inboxes/${inbox.id}/messages/${id}`
@@ -91,7 +91,7 @@ describe('operations', () => {
     expect(Object.keys(document.paths)).toEqual(expect.arrayContaining([...routes]))
   })
 
-  it('keep the number of series, whatever is asked for', async () => {
+  it('have a bounded number of series for any requests', async () => {
     const unknownRoute = /^mayfly_http_request_seconds_count\{.*route="unknown".*\} (\d+)$/m
     const requests = (metrics: string) => Number(unknownRoute.exec(metrics)?.[1] ?? 0)
     const seriesAfter = (count: number) =>
@@ -100,15 +100,15 @@ describe('operations', () => {
         if (requests(metrics) < count) return null
         return metrics.split('\n').filter((line) => /^mayfly_http/.test(line)).length
       })
-    const ask = async (from: number) => {
+    const request = async (from: number) => {
       for (let index = from; index < from + 50; index += 1) {
         await call(mayfly, 'GET', `/v1/inboxes/inb_${index}`)
         await call(mayfly, 'GET', `/nowhere/${index}`)
       }
     }
-    await ask(0)
+    await request(0)
     const before = await seriesAfter(50)
-    await ask(50)
+    await request(50)
     expect(await seriesAfter(100)).toBe(before)
   })
 
@@ -121,14 +121,14 @@ describe('operations', () => {
   })
 
   it.each(['/healthz', '/readyz', '/metrics', '/problems/not-found'])(
-    'take no parameters: %s',
+    'accept no parameters: %s',
     async (path) => {
       const at = [{ parameter: 'x' }]
       expectProblem(await call(mayfly, 'GET', `${path}?x=1`), { status: 400, code: 'invalid-request', at })
     },
   )
 
-  it('have a page for every problem of the contract that there is so far', async () => {
+  it('have a page for every problem', async () => {
     const codes = [
       'invalid-request',
       'malformed-json',
@@ -177,7 +177,7 @@ function linesWith(mayfly: Mayfly, text: string): string[] {
     .filter((line) => line.includes(text))
 }
 
-describe('an instance with other addresses', () => {
+describe('an instance with a public URL and a domain', () => {
   let mayfly: Mayfly
   let metricsPort: number
 
@@ -201,7 +201,7 @@ describe('an instance with other addresses', () => {
     expect(broken?.body).toContain('"https://mail.example/mayfly/problems/invalid-request"')
   })
 
-  it('serves its metrics on their own port alone', async () => {
+  it('serves metrics only on their own port', async () => {
     const elsewhere = { url: `http://127.0.0.1:${metricsPort}`, smtpPort: 0, apiKey: '' }
     const metrics = await call<string>(elsewhere, 'GET', '/metrics')
     expect(metrics.status).toBe(200)
@@ -212,7 +212,7 @@ describe('an instance with other addresses', () => {
     expect((await call(elsewhere, 'POST', '/metrics')).status).toBe(405)
   })
 
-  it('gives out addresses of its domain, in lower case', async () => {
+  it('creates addresses in its domain, in lower case', async () => {
     const inbox = await inboxWith(mayfly, mail('here'))
     expect(inbox.address).toMatch(/^\w{20}@post\.example$/)
   })

@@ -27,36 +27,39 @@ describe('paging', () => {
     { limit: 7, by: 'cursor' },
     { limit: 100, by: 'cursor' },
     { limit: 3, by: 'link' },
-  ])('sees every message exactly once while more arrive: by $by, $limit at a time', async ({ limit, by }) => {
-    const inbox = await createInbox(mayfly)
-    let isSending = true
-    const sending = Promise.all(
-      Array.from({ length: SENDERS }, async (_, sender) => {
-        for (let mailNo = 0; mailNo < MAILS / SENDERS; mailNo += 1)
-          await send(mayfly, inbox.address, mail(`${sender}-${mailNo}`))
-      }),
-    ).finally(() => (isSending = false))
+  ])(
+    'returns every message exactly once while more arrive: by $by, $limit at a time',
+    async ({ limit, by }) => {
+      const inbox = await createInbox(mayfly)
+      let isSending = true
+      const sending = Promise.all(
+        Array.from({ length: SENDERS }, async (_, sender) => {
+          for (let mailNo = 0; mailNo < MAILS / SENDERS; mailNo += 1)
+            await send(mayfly, inbox.address, mail(`${sender}-${mailNo}`))
+        }),
+      ).finally(() => (isSending = false))
 
-    const seen: string[] = []
-    const first = `/v1/inboxes/${inbox.id}/messages?limit=${limit}`
-    let path = first
-    await until(
-      'all of them',
-      async () => {
-        const page = await call<MessageJson[]>(mayfly, 'GET', path)
-        seen.push(...page.body.map(({ id }) => id))
-        const cursor = page.headers.get('mayfly-cursor') ?? ''
-        const onward = `${first}&cursor=${cursor}`
-        path = by === 'link' ? (nextOf(page) ?? onward) : onward
-        return !isSending && page.body.length === 0 && seen.length >= MAILS
-      },
-      25_000,
-    )
-    await sending
-    const all = (await messagesOf(mayfly, inbox.id, MAILS)).map(({ id }) => id)
-    expect(seen).toEqual(all)
-    expect(new Set(seen).size).toBe(MAILS)
-  })
+      const seen: string[] = []
+      const first = `/v1/inboxes/${inbox.id}/messages?limit=${limit}`
+      let path = first
+      await until(
+        'all of them',
+        async () => {
+          const page = await call<MessageJson[]>(mayfly, 'GET', path)
+          seen.push(...page.body.map(({ id }) => id))
+          const cursor = page.headers.get('mayfly-cursor') ?? ''
+          const onward = `${first}&cursor=${cursor}`
+          path = by === 'link' ? (nextOf(page) ?? onward) : onward
+          return !isSending && page.body.length === 0 && seen.length >= MAILS
+        },
+        25_000,
+      )
+      await sending
+      const all = (await messagesOf(mayfly, inbox.id, MAILS)).map(({ id }) => id)
+      expect(seen).toEqual(all)
+      expect(new Set(seen).size).toBe(MAILS)
+    },
+  )
 
   it('never answers with an error while messages are deleted', async () => {
     const inbox = await inboxWith(mayfly, ...Array.from({ length: 30 }, (_, index) => mail(String(index))))
@@ -80,7 +83,7 @@ describe('paging', () => {
   })
 
   it('ends a page early past 8 MB, with at least one message', async () => {
-    // Three bytes a character: a page is measured in bytes.
+    // Three bytes per character, because pages are limited in bytes.
     const [large, larger] = ['日本語'.repeat(111_112), '日本語'.repeat(500_000)]
     const texts = [large, large, large, large, large, large, large, large, larger]
     const inbox = await createInbox(mayfly)
@@ -104,7 +107,7 @@ describe('paging', () => {
         const bytes = body.reduce((sum, message) => sum + Buffer.byteLength(message.text ?? ''), 0)
         if (body.length > 1) expect(bytes).toBeLessThan(8_500_000)
       }
-      // It is a page of many where many fit.
+      // Small messages fit into one page.
       expect(pages.some(({ body }) => body.length >= 4)).toBe(true)
     }
   })

@@ -41,7 +41,7 @@ describe('a protected inbox', () => {
 
   const withPassword = (password: string) => ({ headers: { 'mayfly-inbox-password': password } })
 
-  /** One with a mail in it. */
+  /** Creates a protected inbox with a mail. */
   const withMail = async () => {
     const inbox = await create()
     await send(mayfly, inbox.address, WITH_ATTACHMENT)
@@ -53,7 +53,7 @@ describe('a protected inbox', () => {
     return { ...inbox, messageId: id }
   }
 
-  it('is told its password at its creation, and never again', async () => {
+  it('has its password in the answer to its creation, and never again', async () => {
     const { password, ...shown } = await create()
     expect(password).toMatch(/^[0-9a-v]{26}$/)
     expect(shown.password_protected).toBe(true)
@@ -62,7 +62,7 @@ describe('a protected inbox', () => {
     expect((await create()).password).not.toBe(password)
   })
 
-  /** What shows or changes its mail; `messages` and the message's id are put in. */
+  /** Requests that show or change its mail; the message's id is inserted. */
   const CONTENT: [method: string, path: string][] = [
     ['GET', 'messages'],
     ['GET', 'messages/:message'],
@@ -83,22 +83,22 @@ describe('a protected inbox', () => {
     })
 
     it.each(CONTENT)('shows and changes nothing without its password: %s %s', async (method, path) => {
-      const ask = (options?: ReturnType<typeof withPassword>) =>
+      const request = (options?: ReturnType<typeof withPassword>) =>
         call(mayfly, method, `${family}/${inbox.id}/${path.replace(':message', inbox.messageId)}`, options)
       const other = await create()
       const refusals = [
-        { answer: await ask(), code: 'inbox-password-required' },
-        { answer: await ask(withPassword('')), code: 'inbox-password-required' },
-        { answer: await ask(withPassword(other.password)), code: 'inbox-password-invalid' },
+        { answer: await request(), code: 'inbox-password-required' },
+        { answer: await request(withPassword('')), code: 'inbox-password-required' },
+        { answer: await request(withPassword(other.password)), code: 'inbox-password-invalid' },
       ]
       for (const { answer, code } of refusals) {
         if (method === 'HEAD') expect(answer.status).toBe(403)
         else expectProblem(answer, { status: 403, code })
       }
-      expect((await ask(withPassword(inbox.password))).status).toBe(200)
+      expect((await request(withPassword(inbox.password))).status).toBe(200)
     })
 
-    it('says no more of a message that is not there', async () => {
+    it('does not reveal whether a message exists', async () => {
       const path = `${family}/${inbox.id}/messages/msg_00000000000000000000000000`
       expectProblem(await call(mayfly, 'GET', path), { status: 403, code: 'inbox-password-required' })
       const answer = await call(mayfly, 'GET', path, withPassword(inbox.password))
@@ -106,11 +106,11 @@ describe('a protected inbox', () => {
     })
   })
 
-  it('is behind its password on every path below it that the server has, but for its history', async () => {
+  it('requires its password on every path below it, except its history', async () => {
     const inbox = await withMail()
     const { body: document } = await call<{ paths: Record<string, object> }>(mayfly, 'GET', '/openapi.json')
     const open = ['GET /v1/inboxes/{}', 'DELETE /v1/inboxes/{}', 'GET /v1/inboxes/{}/history']
-    const asked = Object.entries(document.paths).flatMap(([path, operations]) => {
+    const requests = Object.entries(document.paths).flatMap(([path, operations]) => {
       const pattern = path.replace('/v1/emails', '/v1/inboxes').replaceAll(/\{\w+\}/g, '{}')
       if (!pattern.startsWith('/v1/inboxes/{}')) return []
       const methods = Object.keys(operations).map((method) => method.toUpperCase())
@@ -118,8 +118,8 @@ describe('a protected inbox', () => {
         .filter((method) => !open.includes(`${method} ${pattern}`))
         .map((method) => ({ method, path }))
     })
-    expect(asked.length).toBeGreaterThanOrEqual(2 * CONTENT.length - 4)
-    for (const { method, path } of asked) {
+    expect(requests.length).toBeGreaterThanOrEqual(2 * CONTENT.length - 4)
+    for (const { method, path } of requests) {
       const values = [inbox.id, inbox.messageId, '0']
       const filled = path.replaceAll(/\{\w+\}/g, () => values.shift() ?? '')
       const body = method === 'POST' ? { url: 'https://ci.example/' } : undefined
@@ -130,7 +130,7 @@ describe('a protected inbox', () => {
   })
 
   it.each(['letters in the other case', 'a part', 'a longer one', 'a very long one'])(
-    'takes nothing but its password: %s',
+    'accepts only its password: %s',
     async (slip) => {
       const { id, password } = await create()
       const given: Record<string, string> = {
@@ -144,15 +144,15 @@ describe('a protected inbox', () => {
     },
   )
 
-  it('is closed to who has guessed ten times within a minute, also with the right password', async () => {
+  it('refuses a key after ten wrong passwords within a minute, even with the right one', async () => {
     const [{ id, password }, other] = [await create(), await create()]
-    const ask = (inbox: string, given: string) =>
+    const request = (inbox: string, given: string) =>
       call(mayfly, 'GET', `/v1/inboxes/${inbox}/messages`, withPassword(given))
-    expect((await ask(id, password)).status).toBe(200)
-    const guesses = await Promise.all(Array.from({ length: 12 }, (_, guess) => ask(id, `guess ${guess}`)))
+    expect((await request(id, password)).status).toBe(200)
+    const guesses = await Promise.all(Array.from({ length: 12 }, (_, guess) => request(id, `guess ${guess}`)))
     const statuses = guesses.map(({ status }) => status)
     expect(statuses.toSorted()).toEqual([...Array<number>(10).fill(403), 429, 429])
-    for (const answer of [await ask(id, 'another guess'), await ask(id, password)]) {
+    for (const answer of [await request(id, 'another guess'), await request(id, password)]) {
       expectProblem(answer, { status: 429, code: 'too-many-password-attempts' })
       const seconds = Number(answer.headers.get('retry-after'))
       expect(seconds).toBeGreaterThan(0)
@@ -162,7 +162,7 @@ describe('a protected inbox', () => {
       status: 403,
       code: 'inbox-password-required',
     })
-    expect((await ask(other.id, other.password)).status).toBe(200)
+    expect((await request(other.id, other.password)).status).toBe(200)
 
     const body = { name: 'who guessed nothing', environment: 'development' }
     const issued = await call<{ secret: string }>(mayfly, 'POST', '/v1/keys', { body })
@@ -175,7 +175,7 @@ describe('a protected inbox', () => {
     }
   })
 
-  it('answers 410 once it has ended, whatever the password', async () => {
+  it('is answered 410 after its end with any password', async () => {
     const { id, password, messageId } = await withMail()
     const { status, body } = await call(mayfly, 'DELETE', `/v1/inboxes/${id}`, withPassword(password))
     expect(status).toBe(200)
@@ -188,7 +188,7 @@ describe('a protected inbox', () => {
     }
   })
 
-  it('is deleted with it alone, but by a key with the scope admin', async () => {
+  it('is deleted only with its password or by a key of scope admin', async () => {
     const body = { name: 'no admin', environment: 'development', scopes: ['inboxes'] }
     const issued = await call<{ secret: string }>(mayfly, 'POST', '/v1/keys', { body })
     const other = { ...mayfly, apiKey: issued.body.secret }
@@ -205,7 +205,7 @@ describe('a protected inbox', () => {
     expect((await call(mayfly, 'DELETE', `/v1/inboxes/${id}`)).status).toBe(200)
   })
 
-  it('leaves other inboxes as they are: a password too many is none of theirs', async () => {
+  it('does not affect other inboxes, which ignore a password', async () => {
     const { id, address } = await createInbox(mayfly)
     await send(mayfly, address, mail('open'))
     only(await messagesOf(mayfly, id, 1))

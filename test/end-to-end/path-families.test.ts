@@ -22,7 +22,7 @@ describe.each(FAMILIES)('the paths under %s', (family) => {
     mayfly = await sharedMayfly()
   })
 
-  it('lead through the whole life of an inbox, and links stay among them', async () => {
+  it('serve the whole life of an inbox, with links under the same path', async () => {
     const labels = { family: family.slice(4) }
     const created = await call<InboxJson>(mayfly, 'POST', family, { body: { labels } })
     expect(created.status).toBe(201)
@@ -48,7 +48,7 @@ describe.each(FAMILIES)('the paths under %s', (family) => {
     expect((await call(mayfly, 'GET', `${family}/${id}`)).status).toBe(410)
   })
 
-  it('show what the other family made, as its own', async () => {
+  it('show inboxes that were created under the other path', async () => {
     const { body, headers } = await call<InboxJson>(mayfly, 'POST', other)
     const same = await call<InboxJson>(mayfly, 'GET', `${family}/${body.id}`)
     expect(same.body).toEqual(body)
@@ -58,13 +58,13 @@ describe.each(FAMILIES)('the paths under %s', (family) => {
     expect(listed.body).toContainEqual(body)
   })
 
-  it('are kept to by a list of inboxes', async () => {
+  it('are used in the links of a list of inboxes', async () => {
     for (let made = 0; made < 2; made += 1) await call(mayfly, 'POST', family)
     const next = nextOf(await call(mayfly, 'GET', `${family}?limit=1`))
     expect(next).toMatch(new RegExp(`^${family}\\?limit=1&cursor=`))
   })
 
-  it('are kept to by a target in absolute form', async () => {
+  it('are used in links for a request target in absolute form', async () => {
     for (let made = 0; made < 2; made += 1) await call(mayfly, 'POST', family)
     const head = `Host: x\r\nAuthorization: Bearer ${mayfly.apiKey}\r\n\r\n`
     const [answer] = await speakHttp(mayfly, `GET http://x${family}?limit=1 HTTP/1.1\r\n${head}`)

@@ -6,7 +6,7 @@ import { until } from '#test/harness/until.js'
 import { openWire, type Wire } from '#test/harness/wire.js'
 
 const LARGEST_BYTES = 400_000
-/** What four mails take that are said to be as large as is believed before they come. */
+/** The memory for mail. Four mails use it up, because each reserves DECLARED_BYTES. */
 const MEMORY_BYTES = 1_048_576
 const DECLARED_BYTES = MEMORY_BYTES / 4
 const WITHIN_MS = 20_000
@@ -39,7 +39,7 @@ describeWith('postfix')('Postfix as a relay', () => {
     await until(`${pattern} in Postfix's log`, async () => pattern.test(await postfix.log()), WITHIN_MS)
   }
 
-  it('delivers what a program gives it, over TLS', async () => {
+  it('delivers mail of a local program over TLS', async () => {
     const source = mail('by sendmail', '.a line with a dot\r\n..and two\r\n')
     await postfix.submit({
       from: 'sender@example.com',
@@ -59,7 +59,7 @@ describeWith('postfix')('Postfix as a relay', () => {
     })
   })
 
-  it('relays what it is sent over SMTP, to each recipient', async () => {
+  it('relays mail that it gets over SMTP to each recipient', async () => {
     const other = await createInbox(mayfly)
     await send({ ...mayfly, smtpPort: postfix.port }, [inbox.address, other.address], mail('by SMTP'))
     for (const { id, address } of [inbox, other]) {
@@ -69,7 +69,7 @@ describeWith('postfix')('Postfix as a relay', () => {
     }
   })
 
-  it('returns to its sender what is for no inbox', async () => {
+  it('returns mail without an inbox to its sender', async () => {
     const unknown = inbox.address.replace(/^.{4}/, '0000')
     await postfix.submit({ from: inbox.address, to: [unknown], source: mail('returned') })
     await logged(
@@ -82,7 +82,7 @@ describeWith('postfix')('Postfix as a relay', () => {
     })
   })
 
-  it('keeps what is refused for now, and delivers it later', async () => {
+  it('keeps temporarily refused mail, and delivers it later', async () => {
     const held = await Promise.all(Array.from({ length: 4 }, () => holdMemory()))
     await postfix.submit({ from: 'sender@example.com', to: [inbox.address], source: mail('kept') })
     await logged(/status=deferred \(host 127\.0\.0\.1\[127\.0\.0\.1\] said: 451 4\.3\.1 /)
@@ -98,7 +98,7 @@ describeWith('postfix')('Postfix as a relay', () => {
     )
   })
 
-  /** A mail that has begun. */
+  /** Starts a mail that is not finished. */
   async function holdMemory(): Promise<Wire> {
     const wire = await openWire(mayfly.smtpPort)
     const says = (text: string) => until(text, () => wire.received().includes(text))

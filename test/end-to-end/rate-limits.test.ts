@@ -2,14 +2,14 @@ import { call, type Answer, type Target } from '#test/harness/client.js'
 import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 
-interface Standing {
+interface QuotaState {
   policy: string
   remaining: number
   seconds: number
 }
 
-/** What the headers of an answer say, once they agree with each other. */
-function standingOf({ headers }: Pick<Answer<unknown>, 'headers'>): Standing {
+/** The state in the headers of an answer. Expects that all headers agree. */
+function quotaStateOf({ headers }: Pick<Answer<unknown>, 'headers'>): QuotaState {
   const [, policy = '', r, t] = /^"(\w+)";r=(\d+);t=(\d+)$/.exec(headers.get('ratelimit') ?? '') ?? []
   const policies = headers.get('ratelimit-policy') ?? ''
   const [, quota] = new RegExp(`"${policy}";q=(\\d+);w=\\d+`).exec(policies) ?? []
@@ -29,7 +29,7 @@ describe('rate limits', () => {
     mayfly = await sharedMayfly()
   })
 
-  /** Of a key of its own, that may make so many requests a minute. */
+  /** A new key that may make that many requests per minute. */
   async function keyWith(rateLimit: number): Promise<Target> {
     const body = { name: 'limited', environment: 'development', rate_limit: rateLimit }
     const made = await call<{ secret: string }>(mayfly, 'POST', '/v1/keys', { body })
@@ -37,8 +37,8 @@ describe('rate limits', () => {
     return { ...mayfly, apiKey: made.body.secret }
   }
 
-  it('are told in every answer to a valid key, and each of these counts one', async () => {
-    const before = standingOf(await call(mayfly, 'GET', '/v1/inboxes'))
+  it('are in every answer to a valid key, and each request counts', async () => {
+    const before = quotaStateOf(await call(mayfly, 'GET', '/v1/inboxes'))
     const requests = [
       { send: 'POST /v1/inboxes', status: 201 },
       { send: 'POST /v1/emails', body: '{', status: 400 },
@@ -59,14 +59,14 @@ describe('rate limits', () => {
       expect(answer.headers.get('ratelimit-policy')).toBe(
         '"sustained";q=1000000;w=60, "burst";q=500000;w=600',
       )
-      const { policy, remaining, seconds } = standingOf(answer)
+      const { policy, remaining, seconds } = quotaStateOf(answer)
       expect({ policy, remaining }).toEqual({ policy: 'sustained', remaining: before.remaining - index - 1 })
       expect(seconds).toBeGreaterThan(0)
       expect(seconds).toBeLessThanOrEqual(60)
     }
   })
 
-  it('let a key do its minute, then its burst, and refuse it alone from then on', async () => {
+  it('allow the quota of a minute, then the burst, and then refuse this key only', async () => {
     const limited = await keyWith(10)
     const answers = []
     for (let sent = 0; sent < 15; sent += 1) answers.push(await call(limited, 'GET', NO_SUCH))
@@ -74,7 +74,7 @@ describe('rate limits', () => {
       expect(status).toBe(404)
       expect(headers.get('ratelimit-policy')).toBe('"sustained";q=10;w=60, "burst";q=5;w=600')
     }
-    expect(answers.map(standingOf).map(({ policy, remaining }) => [policy, remaining])).toEqual([
+    expect(answers.map(quotaStateOf).map(({ policy, remaining }) => [policy, remaining])).toEqual([
       ...[9, 8, 7, 6, 5, 4, 3, 2, 1].map((left) => ['sustained', left]),
       ...[5, 4, 3, 2, 1].map((left) => ['burst', left]),
       ['sustained', 0],
@@ -87,7 +87,7 @@ describe('rate limits', () => {
     ] as const) {
       const refused = await call(limited, method, path)
       expectProblem(refused, { status: 429, code: 'rate-limited' })
-      const { policy, remaining: left, seconds } = standingOf(refused)
+      const { policy, remaining: left, seconds } = quotaStateOf(refused)
       expect({ policy, left }).toEqual({ policy: 'sustained', left: 0 })
       expect(refused.headers.get('retry-after')).toBe(String(seconds))
       expect(seconds).toBeLessThanOrEqual(60)
@@ -97,14 +97,14 @@ describe('rate limits', () => {
     }
   })
 
-  it('allow exactly both quotas to requests that come at once', async () => {
+  it('allow exactly both quotas for concurrent requests', async () => {
     const limited = await keyWith(21)
     const answers = await Promise.all(Array.from({ length: 60 }, () => call(limited, 'GET', NO_SUCH)))
     const of = (wanted: number) => answers.filter(({ status }) => status === wanted).length
     expect([of(404), of(429)]).toEqual([31, 29])
   })
 
-  it('are not told without a valid key, nor where none is needed', async () => {
+  it('are not in answers without a valid key, or if no key is required', async () => {
     for (const path of ['/v1/inboxes', '/v1/inboxes/%zz', '/v1/nothing']) {
       const answer = await call(mayfly, 'GET', path, { headers: { authorization: 'Bearer another-one' } })
       expectProblem(answer, { status: 401, code: 'invalid-api-key' })

@@ -8,7 +8,7 @@ describe('a mail to an inbox', () => {
     mayfly = await sharedMayfly()
   })
 
-  it('comes back as JSON, with its code, its link and its source', async () => {
+  it('is returned as JSON, with its code, its link and its source', async () => {
     const inbox = await createInbox(mayfly)
     const source = mail('Your code is 493201', 'Your code is 493201: https://app.example/verify?t=1')
     const response = await send(mayfly, inbox.address, source)

@@ -7,7 +7,7 @@ import { httpPort, openWire, readAnswers } from '#test/harness/wire.js'
 const KEY = 'a-key-for-the-end-to-end-suites'
 const HEAD = `Host: x\r\nAuthorization: Bearer ${KEY}\r\n`
 
-describe('a signal to end', () => {
+describe('a shutdown signal', () => {
   let mayfly: Mayfly
   let hasEnded = false
 
@@ -15,7 +15,7 @@ describe('a signal to end', () => {
     mayfly = await startMayfly({ apiKey: KEY })
   })
   beforeEach(async () => {
-    if (hasEnded) await startAgain()
+    if (hasEnded) await restart()
   })
   afterAll(() => mayfly.dispose())
 
@@ -24,16 +24,16 @@ describe('a signal to end', () => {
     return mayfly.end(signal)
   }
 
-  async function startAgain(): Promise<void> {
-    mayfly = await mayfly.startAgain()
+  async function restart(): Promise<void> {
+    mayfly = await mayfly.restart()
     hasEnded = false
   }
 
-  it('lets requests under way be answered, refuses new ones, and ends with 0', async () => {
+  it('lets requests in progress be answered, refuses new ones, and exits with 0', async () => {
     const inbox = await createInbox(mayfly)
     const body = JSON.stringify({ name: 'under way' })
     const head = `POST /v1/inboxes HTTP/1.1\r\n${HEAD}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`
-    // Begun, and seen to be so, but not whole.
+    // A request that the server has started to read, but that is not complete.
     const underWay = await openWire(httpPort(mayfly))
     underWay.write(`GET /healthz HTTP/1.1\r\n${HEAD}\r\n${head}`)
     await until('the first answer', () => readAnswers(underWay.received())[0])
@@ -48,18 +48,18 @@ describe('a signal to end', () => {
     expect(underWay.isClosed()).toBe(true)
 
     const { id } = JSON.parse(answer.body) as { id: string }
-    await startAgain()
+    await restart()
     expect((await call(mayfly, 'GET', `/v1/inboxes/${id}`)).status).toBe(200)
   })
 
-  it.each(['SIGTERM', 'SIGINT'] as const)('may be %s', async (signal) => {
+  it.each(['SIGTERM', 'SIGINT'] as const)('can be %s', async (signal) => {
     const { id } = await createInbox(mayfly)
     expect(await end(signal)).toBe(0)
-    await startAgain()
+    await restart()
     expect((await call(mayfly, 'GET', `/v1/inboxes/${id}`)).status).toBe(200)
   })
 
-  it('answers a request on a connection kept open with shutting-down, or closes it', async () => {
+  it('answers a request on a kept connection with shutting-down, or closes the connection', async () => {
     const holding = await openWire(httpPort(mayfly))
     const kept = await openWire(httpPort(mayfly))
     const get = `GET /v1/inboxes HTTP/1.1\r\n${HEAD}\r\n`
@@ -67,7 +67,7 @@ describe('a signal to end', () => {
       wire.write(get)
       await until('the first answer', () => readAnswers(wire.received())[0])
     }
-    // Half a request keeps this connection, and so the instance, open for a while.
+    // An incomplete request keeps this connection and the instance open for a while.
     holding.write('GET /v1/inboxes HTTP/1.1\r\n')
     const ended = end('SIGTERM')
     await until('the end of idle connections', () => kept.isClosed())
@@ -83,7 +83,7 @@ describe('a signal to end', () => {
     expect(await ended).toBe(0)
   })
 
-  it('is not held up for ever by clients that neither send nor read', async () => {
+  it('is not delayed forever by clients that neither send nor read', async () => {
     await inboxWith(mayfly, mail('x'))
     const beginnings = [
       '',
@@ -103,7 +103,7 @@ describe('a signal to end', () => {
   }, 25_000)
 })
 
-/** Why a connection was refused; null if it was not. */
+/** The error code of a refused connection; null if it was accepted. */
 async function refusalAt(port: number): Promise<string | null> {
   try {
     const wire = await openWire(port)

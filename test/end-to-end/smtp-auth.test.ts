@@ -1,5 +1,5 @@
 import { createTransport } from 'nodemailer'
-import { as, issueKey, openAccount, type KeyJson, type NewKeyJson } from '#test/harness/accounts.js'
+import { withKey, issueKey, openAccount, type KeyJson, type NewKeyJson } from '#test/harness/accounts.js'
 import { call, createInbox, mail, messagesOf, type InboxJson, type Target } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { until } from '#test/harness/until.js'
@@ -16,9 +16,9 @@ describe('MAYFLY_SMTP_AUTH=key', () => {
     mayfly = await startMayfly({ hasAnalytics: true, env: { MAYFLY_SMTP_AUTH: 'key' } })
   })
   beforeEach(async () => {
-    admin = as(mayfly, (await openAccount(mayfly)).key)
+    admin = withKey(mayfly, (await openAccount(mayfly)).key)
     owner = await issueKey(admin)
-    inbox = await createInbox(as(mayfly, owner))
+    inbox = await createInbox(withKey(mayfly, owner))
   })
   afterEach(() => Dialogue.closeAll())
   afterAll(() => mayfly.dispose())
@@ -40,7 +40,11 @@ describe('MAYFLY_SMTP_AUTH=key', () => {
 
   async function sendersInHistory(): Promise<(string | null)[]> {
     const path = `/v1/inboxes/${inbox.id}/history`
-    const { body } = await call<{ type: string; key_id: string | null }[]>(as(mayfly, owner), 'GET', path)
+    const { body } = await call<{ type: string; key_id: string | null }[]>(
+      withKey(mayfly, owner),
+      'GET',
+      path,
+    )
     return body.filter(({ type }) => type === 'message.received').map((event) => event.key_id)
   }
 
@@ -49,7 +53,7 @@ describe('MAYFLY_SMTP_AUTH=key', () => {
     const elsewhere = await issueKey(admin, { environment: 'production' })
     const { key: stranger } = await openAccount(mayfly)
     for (const { secret } of [sender, elsewhere, stranger ?? owner]) await sendWith(secret)
-    await messagesOf(as(mayfly, owner), inbox.id, 3)
+    await messagesOf(withKey(mayfly, owner), inbox.id, 3)
 
     const counted = await untilCounted(
       mailsByKey,
@@ -70,7 +74,7 @@ describe('MAYFLY_SMTP_AUTH=key', () => {
     expect(await client.data(`${mail('no AUTH')}\r\n.\r\n`)).toMatch(/^250 /)
   })
 
-  it('refuses a password that is no key, mistyped or revoked', async () => {
+  it('refuses a password that is not a valid key: unknown, mistyped or revoked', async () => {
     const revoked = await issueKey(admin)
     await call(admin, 'DELETE', `/v1/keys/${revoked.id}`)
     const mistyped = owner.secret.replace(/.$/, (last) => (last === '0' ? '1' : '0'))
@@ -79,7 +83,7 @@ describe('MAYFLY_SMTP_AUTH=key', () => {
     }
   })
 
-  it('no longer counts mail for a key that was revoked since, also in an open session', async () => {
+  it('does not count mail for a key that was revoked, even in an open session', async () => {
     const sender = await issueKey(admin)
     const client = await Dialogue.greeted(mayfly.smtpPort)
     const credentials = Buffer.from(`\0api\0${sender.secret}`).toString('base64')
@@ -92,7 +96,7 @@ describe('MAYFLY_SMTP_AUTH=key', () => {
     expect(await deliver()).toMatch(/^250 /)
     await call(admin, 'DELETE', `/v1/keys/${sender.id}`)
     expect(await deliver()).toMatch(/^250 /)
-    await messagesOf(as(mayfly, owner), inbox.id, 2)
+    await messagesOf(withKey(mayfly, owner), inbox.id, 2)
     expect(await sendersInHistory()).toEqual([sender.id, null])
   })
 })

@@ -86,7 +86,7 @@ describe('real SMTP clients', () => {
   })
 
   describe('nodemailer', () => {
-    it('delivers a mail with an address beyond ASCII', async () => {
+    it('delivers a mail with a non-ASCII address', async () => {
       const mailer = createTransport({ host: '127.0.0.1', port: mayfly.smtpPort })
       await mailer.sendMail({
         from: 'grüße@example.com',

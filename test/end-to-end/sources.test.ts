@@ -6,7 +6,7 @@ import { sendBytes } from '#test/harness/wire.js'
 const HEAD = 'Subject: source\r\n\r\n'
 const END = '.\r\n'
 
-/** `sent` follows DATA as it is, `END` behind it; `kept` is what must come back. */
+/** `sent` and `END` are sent unchanged after DATA; `kept` is the expected source. */
 const SOURCES: { name: string; sent: Buffer; kept: Buffer; encoding: 'utf-8' | 'base64' }[] = [
   same('ASCII', HEAD + 'Hello.\r\n', 'utf-8'),
   same('UTF-8', HEAD + 'Grüße, 日本, 👋\r\n', 'utf-8'),
@@ -46,7 +46,7 @@ describe("a message's source", () => {
     mayfly = await sharedMayfly()
   })
 
-  it.each(SOURCES)('comes back byte for byte: $name', async ({ sent, kept, encoding }) => {
+  it.each(SOURCES)('is returned byte for byte: $name', async ({ sent, kept, encoding }) => {
     const inbox = await createInbox(mayfly)
     await sendBytes(mayfly, inbox.address, Buffer.concat([sent, bytes(END)]))
     const { id } = only(await messagesOf(mayfly, inbox.id, 1))
@@ -74,7 +74,7 @@ describe("a message's source", () => {
     { accept: 'message/*', status: 200 },
     { accept: '*/*', status: 200 },
     { accept: 'application/json', status: 406 },
-  ])('has one form: Accept $accept is answered $status', async ({ accept, status }) => {
+  ])('has one media type: Accept $accept is answered $status', async ({ accept, status }) => {
     const inbox = await createInbox(mayfly)
     await sendBytes(mayfly, inbox.address, bytes(HEAD + END))
     const { raw_url } = only(await messagesOf(mayfly, inbox.id, 1))

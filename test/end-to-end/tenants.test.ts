@@ -1,4 +1,4 @@
-import { as, issueKey, openAccount } from '#test/harness/accounts.js'
+import { withKey, issueKey, openAccount } from '#test/harness/accounts.js'
 import {
   call,
   createInbox,
@@ -9,10 +9,9 @@ import {
   type InboxJson,
   type Target,
 } from '#test/harness/client.js'
-import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { registeredRoutes, startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { registerWebhook } from '#test/harness/webhooks.js'
-import { registeredRoutes } from '#test/harness/routes.js'
 import { byGroup, reportOf, untilCounted, usageOf } from '#test/harness/usage.js'
 import { SCOPES } from '#libs/domain/account/access.js'
 
@@ -20,7 +19,7 @@ const ALL_BUT_OPERATOR = SCOPES.filter((scope) => scope !== 'operator')
 const ACCOUNTS = '/v1/accounts/{id}'
 const SUFFIX = '01h455vb4pex5vsknk084sn02q'
 
-/** Bodies that the routes which need one would take. */
+/** Valid bodies of the routes that require one. */
 const BODIES: Readonly<Record<string, object>> = {
   'PATCH /v1/accounts/{id}': { plan: 'pro' },
   'POST /v1/inboxes/{id}/webhooks': { url: 'https://ci.example/' },
@@ -30,21 +29,21 @@ const BODIES: Readonly<Record<string, object>> = {
 }
 
 interface Ids {
-  /** The id of what belongs to the tenant. */
+  /** The id of a resource of the tenant. */
   own: string
-  /** One of which nothing is known. */
+  /** An unknown id. */
   unknown: string
 }
 
-describe('what belongs to a tenant', () => {
+describe('a resource of a tenant', () => {
   let mayfly: Mayfly
   let routes: string[]
-  /** By the collection that is in front of an id in a path. */
+  /** Ids by the path segment before the id. */
   let ids: Readonly<Record<string, Ids>>
   let owner: Target
-  /** Of the same account, with the same scopes. */
+  /** A key of another environment of the same account, with the same scopes. */
   let otherEnvironment: Target
-  /** Of another account, with the same scopes and environment. */
+  /** A key of another account, with the same scopes and environment. */
   let otherAccount: Target
 
   beforeAll(async () => {
@@ -52,13 +51,16 @@ describe('what belongs to a tenant', () => {
     routes = registeredRoutes(mayfly)
     const scopes = ALL_BUT_OPERATOR
     const [account, another] = [await openAccount(mayfly), await openAccount(mayfly)]
-    const admin = as(mayfly, account.key)
+    const admin = withKey(mayfly, account.key)
     const key = await issueKey(admin, { environment: 'staging', scopes })
-    owner = as(mayfly, key)
-    otherEnvironment = as(mayfly, await issueKey(admin, { environment: 'production', scopes }))
-    otherAccount = as(mayfly, await issueKey(as(mayfly, another.key), { environment: 'staging', scopes }))
+    owner = withKey(mayfly, key)
+    otherEnvironment = withKey(mayfly, await issueKey(admin, { environment: 'production', scopes }))
+    otherAccount = withKey(
+      mayfly,
+      await issueKey(withKey(mayfly, another.key), { environment: 'staging', scopes }),
+    )
     const inbox = await inboxWith(owner, mail('private'))
-    // Nothing is sent there: a sample of it is refused.
+    // No request is sent to this URL: its test delivery is refused.
     const webhook = await registerWebhook(owner, '/v1/webhooks', { url: 'http://127.0.0.1:9/' })
     const sample = await call<{ id: string }>(owner, 'POST', `/v1/webhooks/${webhook.id}/test`)
     const replay = await call<{ id: string }>(owner, 'POST', `/v1/webhooks/${webhook.id}/replays`, {
@@ -80,14 +82,14 @@ describe('what belongs to a tenant', () => {
   })
   afterAll(() => mayfly.dispose())
 
-  /** Every route under /v1 with an id in its path that keys of some scopes reach: `operator` reaches every account. */
+  /** The routes under /v1 with an id, except those of scope `operator`, which are for all accounts. */
   const routesWithIds = () => routes.filter((route) => / \/v1\/.*\{/.test(route) && !route.includes(ACCOUNTS))
 
-  async function ask(target: Target, route: string, which: keyof Ids) {
+  async function request(target: Target, route: string, which: keyof Ids) {
     const [method = '', pattern = ''] = route.split(' ')
     const path = pattern.replaceAll(/(\w+)\/\{\w+\}/g, (_, collection: string) => {
       const known = ids[collection]
-      // A new resource: give this suite one, so that its routes are tried too.
+      // If this fails for a new resource: add an id of it to this suite, so that its routes are tested.
       if (known === undefined) throw new Error(`no ids are known for ${collection} in ${route}`)
       return `${collection}/${known[which]}`
     })
@@ -95,9 +97,9 @@ describe('what belongs to a tenant', () => {
     return call(target, method, path, body === undefined ? {} : { body })
   }
 
-  /** An answer without what differs between any two: the id of the request, and the ids that were asked for. */
+  /** The problem without the parts that differ between any two requests: the request id and the requested ids. */
   async function problemOf(target: Target, route: string, which: keyof Ids): Promise<string> {
-    const answer = await ask(target, route, which)
+    const answer = await request(target, route, which)
     if (route.startsWith('HEAD ')) return String(answer.status)
     const { request_id: _, ...problem } = expectProblem(answer, { status: 404, code: 'not-found' })
     const texts = Object.values(ids).flatMap(({ own, unknown }) => [own, unknown])
@@ -107,7 +109,7 @@ describe('what belongs to a tenant', () => {
     )
   }
 
-  it('is reached by routes that the server tells of, in both families', () => {
+  it('has routes that the server lists, under both paths', () => {
     const found = routesWithIds()
     for (const family of ['/v1/inboxes', '/v1/emails']) {
       expect(found).toContain(`GET ${family}/{id}`)
@@ -117,7 +119,7 @@ describe('what belongs to a tenant', () => {
     expect(found.length).toBeGreaterThan(20)
   })
 
-  it("is for another account's key exactly as if it were not there, on every path", async () => {
+  it('does not exist for keys of another account, on every path', async () => {
     for (const route of routesWithIds()) {
       const [own, unknown] = [
         await problemOf(otherAccount, route, 'own'),
@@ -128,7 +130,7 @@ describe('what belongs to a tenant', () => {
     }
   })
 
-  it("is for another environment's key of the same account as if it were not there, keys aside", async () => {
+  it('does not exist for keys of another environment of the account, except for keys', async () => {
     for (const route of routesWithIds().filter((each) => !each.includes('/v1/keys/{id}'))) {
       const [own, unknown] = [
         await problemOf(otherEnvironment, route, 'own'),
@@ -137,19 +139,19 @@ describe('what belongs to a tenant', () => {
       expect({ route, answer: own }).toEqual({ route, answer: unknown })
       if (route.startsWith('HEAD ')) expect({ route, answer: own }).toEqual({ route, answer: '404' })
     }
-    // Scope admin is about the whole account.
-    expect((await ask(otherEnvironment, 'GET /v1/keys/{id}', 'own')).status).toBe(200)
+    // Scope admin covers the whole account.
+    expect((await request(otherEnvironment, 'GET /v1/keys/{id}', 'own')).status).toBe(200)
   })
 
-  it('is no account to who does not operate all of them, the own one included', async () => {
+  it('that is an account does not exist without scope operator, not even the own account', async () => {
     for (const route of routes.filter((each) => each.includes(ACCOUNTS))) {
       for (const which of ['own', 'unknown'] as const) {
-        expect((await ask(owner, route, which)).status).toBe(403)
+        expect((await request(owner, route, which)).status).toBe(403)
       }
     }
   })
 
-  it('is listed for no other tenant', async () => {
+  it('is not listed for another tenant', async () => {
     for (const path of ['/v1/inboxes?limit=1000', '/v1/emails?limit=1000', '/v1/webhooks?limit=100']) {
       for (const target of [otherAccount, otherEnvironment]) {
         const { status, body } = await call<InboxJson[]>(target, 'GET', path)
@@ -160,7 +162,7 @@ describe('what belongs to a tenant', () => {
     expect(body.map(({ id }) => id)).not.toContain(ids.keys?.own)
   })
 
-  it('is counted and exported for no other tenant', async () => {
+  it('is not counted or exported for another tenant', async () => {
     const counted = async (target: Target) => {
       const groups = byGroup(await usageOf(target, { group_by: 'key' }))
       return [...groups].flatMap(([key, { inboxes }]) => (inboxes > 0 ? [key] : []))
@@ -184,13 +186,13 @@ describe('what belongs to a tenant', () => {
     expect(await file(otherAccount)).toBe('')
   })
 
-  it('is all there afterwards, for its tenant', async () => {
+  it('still exists for its tenant afterwards', async () => {
     const paths = [
       'GET /v1/inboxes/{id}',
       'GET /v1/inboxes/{id}/messages/{message_id}/raw',
       'GET /v1/webhooks/{id}',
       'GET /v1/keys/{id}',
     ]
-    for (const route of paths) expect((await ask(owner, route, 'own')).status).toBe(200)
+    for (const route of paths) expect((await request(owner, route, 'own')).status).toBe(200)
   })
 })

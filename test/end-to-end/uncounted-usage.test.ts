@@ -7,13 +7,13 @@ describe('usage that is not counted', () => {
   let mayfly: Mayfly
 
   beforeAll(async () => {
-    // A distributed engine that does not count needs no ClickHouse.
+    // Without analytics, the distributed engine needs no ClickHouse.
     const env = { MAYFLY_COUNT_USAGE: 'false', CLICKHOUSE_URL: '' }
     mayfly = await startMayfly({ isOneProcess: true, env })
   })
   afterAll(() => mayfly.dispose())
 
-  it('is told as unavailable, and everything else goes on', async () => {
+  it('is answered as unavailable, and everything else works', async () => {
     await createInbox(mayfly)
     for (const path of ['/v1/usage', '/v1/usage/report?label=run:1', '/v1/usage/export?format=csv']) {
       const problem = { status: 503, code: 'read-model-unavailable', detail: /MAYFLY_COUNT_USAGE is false/ }
@@ -24,11 +24,11 @@ describe('usage that is not counted', () => {
     expect(mayfly.output().stderr).toContain('usage is not counted: MAYFLY_COUNT_USAGE is false')
   })
 
-  it('is made up for by a later start that counts', async () => {
+  it('is counted after a later start with analytics', async () => {
     expect(await mayfly.end('SIGTERM')).toBe(0)
     const { dataDir } = mayfly
     mayfly = await startMayfly({ dataDir, hasAnalytics: true, isOneProcess: true })
-    // With the requests that ask for it, which this one counts too.
+    // Includes the requests for usage itself.
     const { inboxes } = await untilCounted(
       async () => sumOf(await usageOf(mayfly)),
       (sum) => sum.inboxes > 0 && sum.requests >= 5,

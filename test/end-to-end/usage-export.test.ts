@@ -3,7 +3,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { query } from 'chdb'
 import { EXPORT_TABLES, type ExportTable } from '#libs/ports/usage/usage-store.js'
-import { as, issueKey, openAccount, type NewAccountJson, type NewKeyJson } from '#test/harness/accounts.js'
+import {
+  withKey,
+  issueKey,
+  openAccount,
+  type NewAccountJson,
+  type NewKeyJson,
+} from '#test/harness/accounts.js'
 import { call, createInbox, inboxWith, mail, messagesOf, send, type Target } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
@@ -20,10 +26,10 @@ describe('usage as a file', () => {
   let worker: NewKeyJson
   let inboxId: string
   let webhookId: string
-  /** Of another account, that did the same. */
+  /** Another account that made the same requests. */
   let stranger: Target
   let theirs: string[]
-  /** Just after the last of that, so that the exports below are not counted in what they export. */
+  /** Just after the last of these requests, so that the exports below do not contain themselves. */
   let before: { to?: string } = {}
 
   beforeAll(async () => {
@@ -40,7 +46,7 @@ describe('usage as a file', () => {
     for (const target of [admin, stranger]) {
       const counted = (table: ExportTable, isAll: (rows: Row[]) => boolean) =>
         untilCounted(() => rowsOf(table, target), isAll)
-      // Each key's requests are counted in their order: these are the last ones.
+      // The requests of a key are counted in order, and these are the last ones.
       for (const route of ['DELETE /v1/inboxes/{id}', 'GET /v1/account', 'POST /v1/webhooks/{id}/test']) {
         const isRoute = (row: Row) => `${String(row.http_method)} ${String(row.route)}` === route
         const rows = await counted('requests', (found) => found.some(isRoute))
@@ -59,15 +65,15 @@ describe('usage as a file', () => {
   })
 
   async function use(opened: NewAccountJson) {
-    const owner = as(mayfly, opened.key)
+    const owner = withKey(mayfly, opened.key)
     const key = await issueKey(owner)
-    const target = as(mayfly, key)
+    const target = withKey(mayfly, key)
     const { id } = await inboxWith(target, mail('one'))
     const ended = await createInbox(target, { labels: { run: '42', story: 'a "quoted", one' } })
     await call(target, 'DELETE', `/v1/inboxes/${ended.id}`)
     await expect(send(mayfly, ended.address, mail('late'))).rejects.toThrow(/550/)
-    const hooked = as(mayfly, await issueKey(owner, { scopes: ['inboxes', 'admin'] }))
-    // Nothing is sent there: a sample of it is refused, and that is an event too.
+    const hooked = withKey(mayfly, await issueKey(owner, { scopes: ['inboxes', 'admin'] }))
+    // No request is sent to this URL: its test delivery is refused, which is an event too.
     const webhook = await registerWebhook(hooked, '/v1/webhooks', { url: 'http://127.0.0.1:9/' })
     await call(hooked, 'POST', `/v1/webhooks/${webhook.id}/test`)
     await call(owner, 'GET', '/v1/account')
@@ -91,7 +97,7 @@ describe('usage as a file', () => {
     return lines.map((line) => JSON.parse(line) as Row)
   }
 
-  it.each(EXPORT_TABLES)('has the %s of the account, and nothing of another', async (table) => {
+  it.each(EXPORT_TABLES)('has the %s of the account only', async (table) => {
     const [ours, others] = [await rowsOf(table, admin), await rowsOf(table, stranger)]
     expect(ours.length).toBeGreaterThan(0)
     expect(others.length).toBeGreaterThan(0)
@@ -124,7 +130,7 @@ describe('usage as a file', () => {
     expect(webhookEvents[0]).toMatchObject({ type: 'requested', webhook_id: webhookId })
   })
 
-  it.each(EXPORT_TABLES)('is the same rows of %s in every format', async (table) => {
+  it.each(EXPORT_TABLES)('has the same rows of %s in every format', async (table) => {
     const [ndjson, csv, parquet] = [
       await fileOf(admin, { table, ...before, format: 'ndjson' }),
       await fileOf(admin, { table, ...before, format: 'csv' }),
@@ -144,7 +150,7 @@ describe('usage as a file', () => {
       await writeFile(path, bytes)
       return linesOf(query(`SELECT * FROM file('${path}', '${format}')`, 'JSONCompactEachRow'))
     }
-    // Exports are counted too, in a row of their own by route.
+    // Exports are counted too, in a row for their route.
     const linesOf = (text: string) =>
       text
         .trim()
@@ -161,7 +167,7 @@ describe('usage as a file', () => {
     )
   })
 
-  it('is empty of what did not happen, and still a file', async () => {
+  it('is a valid file even without rows', async () => {
     const span = { from: '2020-01-01T00:00:00Z', to: '2020-01-02T00:00:00Z', table: 'requests' }
     expect((await fileOf(admin, { ...span, format: 'ndjson' })).bytes).toHaveLength(0)
     expect((await fileOf(admin, { ...span, format: 'csv' })).bytes.toString()).toMatch(
@@ -172,22 +178,22 @@ describe('usage as a file', () => {
     expect(query(`SELECT count() FROM file('${join(folder, 'none.parquet')}', 'Parquet')`, 'TSV')).toBe('0\n')
   })
 
-  it('is given to an account but twice at once, and to another beside that', async () => {
-    const ask = (target: Target) => call(target, 'GET', '/v1/usage/export?table=requests')
-    const asked = Array.from({ length: 20 }, () => ask(admin))
-    expect((await ask(stranger)).status).toBe(200)
-    const answers = await Promise.all(asked)
+  it('is limited to two concurrent exports per account, which do not affect another account', async () => {
+    const request = (target: Target) => call(target, 'GET', '/v1/usage/export?table=requests')
+    const exportsStarted = Array.from({ length: 20 }, () => request(admin))
+    expect((await request(stranger)).status).toBe(200)
+    const answers = await Promise.all(exportsStarted)
     const refused = answers.filter(({ status }) => status !== 200)
     expect(refused.length).toBeGreaterThan(0)
     for (const answer of refused) {
       expectProblem(answer, { status: 503, code: 'too-many-streams', detail: /2 of them for one account/ })
     }
-    expect((await ask(admin)).status).toBe(200)
+    expect((await request(admin)).status).toBe(200)
   })
 
-  it('is for keys of scope admin alone', async () => {
+  it('is only for keys of scope admin', async () => {
     const scopes = ['inboxes', 'read', 'audit']
-    const target = as(mayfly, await issueKey(admin, { scopes }))
+    const target = withKey(mayfly, await issueKey(admin, { scopes }))
     const answer = await call(target, 'GET', '/v1/usage/export')
     expectProblem(answer, { status: 403, code: 'missing-scope' })
     expect(answer.headers.get('www-authenticate')).toContain('insufficient_scope')
@@ -199,15 +205,15 @@ describe('usage as a file', () => {
     { query: 'table=requests;drop', at: 'table' },
     { query: 'from=now', at: 'from' },
     { query: 'interval=day', at: 'interval' },
-  ])('is not given for ?$query', async ({ query: text, at }) => {
+  ])('is refused for ?$query', async ({ query: text, at }) => {
     const answer = await call(admin, 'GET', `/v1/usage/export?${text}`)
     expectProblem(answer, { status: 400, code: 'invalid-request', at: [{ parameter: at }] })
   })
 
-  it('counts each event of an inbox for the key that created it, whichever key deletes', async () => {
-    const inbox = await createInbox(as(mayfly, worker), { labels: { run: '43' } })
+  it('has the creating key for each event of an inbox, even if another key deletes', async () => {
+    const inbox = await createInbox(withKey(mayfly, worker), { labels: { run: '43' } })
     await send(mayfly, inbox.address, mail('one'))
-    const deleter = as(mayfly, await issueKey(admin))
+    const deleter = withKey(mayfly, await issueKey(admin))
     const [message] = await messagesOf(deleter, inbox.id, 1)
     const path = `/v1/inboxes/${inbox.id}`
     expect((await call(deleter, 'DELETE', `${path}/messages/${message?.id ?? ''}`)).status).toBe(200)

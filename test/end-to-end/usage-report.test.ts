@@ -1,4 +1,4 @@
-import { as, issueKey, openAccount } from '#test/harness/accounts.js'
+import { withKey, issueKey, openAccount } from '#test/harness/accounts.js'
 import { call, createInbox, mail, send, type MessageJson, type Target } from '#test/harness/client.js'
 import { listen } from '#test/harness/event-stream.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
@@ -8,7 +8,7 @@ import { reportOf, untilCounted, type UsageReportJson } from '#test/harness/usag
 
 type Received = MessageJson & { received_at: string }
 
-/** A mail that its sender knows by an id. */
+/** A mail with a Message-ID. */
 const mailWithId = (id: string) => `Message-ID: <${id}@app.example>\r\n${mail(`Mail ${id}`)}`
 
 const sumBy = <Name extends string>(rows: readonly Record<Name, number>[], name: Name) =>
@@ -22,14 +22,14 @@ describe('the report of a load run', () => {
   beforeAll(async () => {
     mayfly = await startMayfly({ isOneProcess: true, hasAnalytics: true })
     const limits = { max_messages: 2 }
-    admin = as(mayfly, (await openAccount(mayfly, { plan: 'enterprise', limits })).key)
-    worker = as(mayfly, await issueKey(admin))
+    admin = withKey(mayfly, (await openAccount(mayfly, { plan: 'enterprise', limits })).key)
+    worker = withKey(mayfly, await issueKey(admin))
   })
   afterAll(() => mayfly.dispose())
 
-  it('tells what came, what came twice, what was refused, and what was read', async () => {
+  it('counts received, duplicate, refused and read mails', async () => {
     let requests = 0
-    const ask = <Body>(method: string, path: string) => {
+    const request = <Body>(method: string, path: string) => {
       requests += 1
       return call<Body>(worker, method, path)
     }
@@ -41,14 +41,14 @@ describe('the report of a load run', () => {
     const [full, second, ended] = [await make(labels), await make(labels), await make(labels)]
     const source = mailWithId('one')
     await send(mayfly, full.address, source)
-    // As a sender does that was not told that the mail had been taken.
+    // Like a sender that did not get the 250.
     await send(mayfly, full.address, source)
     await expect(send(mayfly, full.address, mailWithId('two'))).rejects.toThrow(/552 5\.2\.2 /)
-    // The same mail for somebody else is none that came twice.
+    // The same mail to another inbox is not a duplicate.
     await send(mayfly, second.address, source)
-    expect((await ask('DELETE', `/v1/inboxes/${ended.id}`)).status).toBe(200)
+    expect((await request('DELETE', `/v1/inboxes/${ended.id}`)).status).toBe(200)
     await expect(send(mayfly, ended.address, source)).rejects.toThrow(/550 5\.1\.1 /)
-    // Nothing of another run is told.
+    // Another run does not count.
     const other = await createInbox(worker, { labels: { run: '421' } })
     await send(mayfly, other.address, source)
 
@@ -59,11 +59,11 @@ describe('the report of a load run', () => {
     expect(visible).toMatchObject({ inboxes: 3, mails: 3, duplicates: 1, refusals: 2, read: 0 })
     expect(visible.first_read_ms).toBeNull()
 
-    const list = await ask<Received[]>('GET', `/v1/inboxes/${full.id}/messages`)
+    const list = await request<Received[]>('GET', `/v1/inboxes/${full.id}/messages`)
     const [first, twice] = list.body
     if (first === undefined || twice === undefined) throw new Error(`${list.body.length} messages`)
-    // Read again: the first time counts.
-    await ask('GET', `/v1/inboxes/${full.id}/messages/${first.id}`)
+    // Read again: only the first read counts.
+    await request('GET', `/v1/inboxes/${full.id}/messages/${first.id}`)
     const report = await untilCounted(
       () => reportOf(worker, 'run:42'),
       (found) => found.read >= 2 && found.requests >= requests,
@@ -83,11 +83,11 @@ describe('the report of a load run', () => {
     expect(timeline[0]?.from).toBe(`${first.received_at.slice(0, 19)}.000Z`)
     expect(acceptMs?.max).toBeGreaterThanOrEqual(acceptMs?.p99 ?? Infinity)
     for (const quantiles of [visibleMs, firstReadMs, acceptMs]) {
-      if (quantiles === null) throw new Error('nothing was timed')
+      if (quantiles === null) throw new Error('the report has no latencies')
       expect(quantiles.p50).toBeGreaterThanOrEqual(0)
       expect(quantiles.p99).toBeGreaterThanOrEqual(quantiles.p50)
     }
-    // They were read after that had been asked for, and so well behind their coming.
+    // They were read after the list was requested, some time after their arrival.
     expect(firstReadMs?.p50).toBeGreaterThan(visibleMs?.p50 ?? Infinity)
 
     const figuresOf = ({ counted_up_to: _, ...figures }: UsageReportJson) => figures
@@ -98,16 +98,16 @@ describe('the report of a load run', () => {
       ...{ first_mail_at: null, last_mail_at: null, mails_per_second: null, timeline: [] },
     }
     const [another, elsewhere] = [await issueKey(admin), (await openAccount(mayfly)).key]
-    expect(figuresOf(await reportOf(as(mayfly, another), 'run:42'))).toEqual(nothing)
-    expect(figuresOf(await reportOf(as(mayfly, elsewhere), 'run:42'))).toEqual(nothing)
+    expect(figuresOf(await reportOf(withKey(mayfly, another), 'run:42'))).toEqual(nothing)
+    expect(figuresOf(await reportOf(withKey(mayfly, elsewhere), 'run:42'))).toEqual(nothing)
     expect(figuresOf(await reportOf(worker, "run:42' OR 1 = 1 --"))).toEqual(nothing)
     expect(await reportOf(worker, 'run:42', { to: list.body[0]?.received_at ?? '' })).toMatchObject({
       mails: 0,
     })
   })
 
-  it('says up to when it is complete', async () => {
-    const target = as(mayfly, await issueKey(admin))
+  it('has the time up to which it is complete', async () => {
+    const target = withKey(mayfly, await issueKey(admin))
     const labels = { run: 'complete' }
     const addresses = await Promise.all(
       Array.from({ length: 4 }, async () => (await createInbox(target, { labels })).address),
@@ -122,12 +122,12 @@ describe('the report of a load run', () => {
       },
       15_000,
     )
-    // The first report that says so has everything, whichever partition it is on.
+    // The first report with that time has all events of every partition.
     expect(complete).toMatchObject({ requests: 4, inboxes: 4, mails: 8, inboxes_without_mail: 0 })
     expect(Date.parse(complete.counted_up_to ?? '')).toBeLessThan(Date.now())
   })
 
-  it('counts waits that waited, and event streams, for the run of their inbox', async () => {
+  it('counts long waits and event streams for the run of their inbox', async () => {
     const { id, address } = await createInbox(worker, { labels: { run: 'waits' } })
     const wait = await call(worker, 'GET', `/v1/inboxes/${id}/messages/wait?timeout=1`)
     expectProblem(wait, { status: 404, code: 'no-matching-message' })
@@ -148,7 +148,7 @@ describe('the report of a load run', () => {
     { query: 'label=run', at: 'label' },
     { query: 'label=run:42&interval=day', at: 'interval' },
     { query: 'label=run:42&from=2026-11-21', at: 'from' },
-  ])('is not told for ?$query', async ({ query, at }) => {
+  ])('is refused for ?$query', async ({ query, at }) => {
     const answer = await call(worker, 'GET', `/v1/usage/report?${query}`)
     expectProblem(answer, { status: 400, code: 'invalid-request', at: [{ parameter: at }] })
   })

@@ -1,5 +1,5 @@
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
-import { as, issueKey, openAccount, type KeyJson, type NewKeyJson } from '#test/harness/accounts.js'
+import { withKey, issueKey, openAccount, type KeyJson, type NewKeyJson } from '#test/harness/accounts.js'
 import { call, createInbox, mail, send, type Target } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
@@ -8,7 +8,7 @@ import { byGroup, sumOf, untilCounted, usageOf, type UsageTotalsJson } from '#te
 const UNIT_MS = { second: 1_000, minute: 60_000, hour: 3_600_000, day: 86_400_000 }
 const DAY_MS = UNIT_MS.day
 const NOTHING: UsageTotalsJson = { requests: 0, refusals: 0, inboxes: 0, mails: 0, bytes: 0 }
-/** What a query that is put together from texts would stumble over, or do. */
+/** Would break, or be executed in, a query that is built by concatenation. */
 const HOSTILE = `') OR 1 = 1 -- {account:String} \\N \\' "\u202e😀 %s`
 
 describe('usage', () => {
@@ -16,25 +16,25 @@ describe('usage', () => {
   let began: Date
   let admin: Target
   let adminKeyId: string
-  /** That made requests and has inboxes with mail. */
+  /** A key that made requests and has inboxes with mail. */
   let worker: NewKeyJson
-  /** Of the same account, and of another one: they did nothing. */
+  /** Keys of the same account and of another one, without requests. */
   let idle: NewKeyJson
   let stranger: Target
   let done: UsageTotalsJson
-  /** By the label `run`. */
+  /** Inboxes by the label `run`. */
   let mails: Record<'first' | 'second' | 'third', string>
 
   beforeAll(async () => {
     mayfly = await startMayfly({ hasAnalytics: true })
     began = new Date()
     const [account, other] = [await openAccount(mayfly), await openAccount(mayfly)]
-    admin = as(mayfly, account.key)
+    admin = withKey(mayfly, account.key)
     adminKeyId = account.key?.id ?? ''
-    stranger = as(mayfly, other.key)
+    stranger = withKey(mayfly, other.key)
     worker = await issueKey(admin, { environment: 'staging' })
     idle = await issueKey(admin, { environment: 'production' })
-    const target = as(mayfly, worker)
+    const target = withKey(mayfly, worker)
     const first = await createInbox(target, { labels: { run: '42', story: HOSTILE } })
     const second = await createInbox(target, { labels: { run: '43' } })
     const third = await createInbox(target)
@@ -53,17 +53,17 @@ describe('usage', () => {
   const ofWorker = async () => byGroup(await usageOf(admin, { group_by: 'key' })).get(worker.id) ?? NOTHING
   const workerIsCounted = () => untilCounted(ofWorker, (sum) => sum.requests >= 7 && sum.mails >= 4)
 
-  it('counts what a key did, and the mail that came to its inboxes, within seconds', async () => {
+  it('counts the requests of a key and the mail to its inboxes within seconds', async () => {
     expect(await workerIsCounted()).toEqual(done)
   })
 
-  it('tells how long requests took, and mails to be seen', async () => {
+  it('has the latencies of requests and of mail until it is visible', async () => {
     const rows = await untilCounted(
       () => usageOf(admin, { group_by: 'environment', interval: 'day' }),
       (found) => found.some(({ group, visible_ms }) => group === 'staging' && visible_ms !== null),
     )
     for (const { group, request_ms: requestMs, visible_ms: visibleMs } of rows) {
-      if (requestMs === null) throw new Error('no request was timed')
+      if (requestMs === null) throw new Error('usage has no latencies of requests')
       for (const { p50, p95, p99 } of [requestMs, visibleMs ?? { p50: 1, p95: 1, p99: 1 }]) {
         expect(p50).toBeGreaterThan(0)
         expect(p95).toBeGreaterThanOrEqual(p50)
@@ -75,7 +75,7 @@ describe('usage', () => {
   })
 
   it.each(['second', 'minute', 'hour', 'day'] as const)(
-    'comes to the same by the %s, within its bounds',
+    'has the same totals by %s, within its bounds',
     async (interval) => {
       await workerIsCounted()
       const [from, to] = [began.toISOString(), new Date(Date.now() + 60_000).toISOString()]
@@ -83,7 +83,7 @@ describe('usage', () => {
       expect(byGroup(rows).get(worker.id)).toEqual(done)
       for (const row of rows) {
         const [start, end] = [Date.parse(row.from), Date.parse(row.to)]
-        // Whole intervals in UTC, but for those that the query cuts.
+        // Whole intervals in UTC, except the first and last ones.
         if (row.from !== from) expect(start % UNIT_MS[interval]).toBe(0)
         if (row.to !== to) expect(end % UNIT_MS[interval]).toBe(0)
         expect(row.from >= from && row.to <= to && start < end).toBe(true)
@@ -95,7 +95,7 @@ describe('usage', () => {
     },
   )
 
-  it('is told by key, by environment and by label, of which the inboxes of others have none', async () => {
+  it('is grouped by key, environment and label', async () => {
     await workerIsCounted()
     expect(byGroup(await usageOf(admin, { group_by: 'environment' })).get('staging')).toEqual(done)
     const runs = byGroup(await usageOf(admin, { group_by: 'label.run' }))
@@ -112,7 +112,7 @@ describe('usage', () => {
     expect(sumOf(all)).toMatchObject({ inboxes: 3, mails: 4, bytes: done.bytes })
   })
 
-  it('is told of what bears labels, whatever stands in them', async () => {
+  it('is filtered by labels with any characters', async () => {
     await workerIsCounted()
     const sum = async (labels: readonly string[]) => {
       const query = new URLSearchParams(labels.map((label) => ['label', label] as [string, string]))
@@ -141,13 +141,13 @@ describe('usage', () => {
     }
   })
 
-  it('is its own for a key, all of the account for one of scope admin, and of no other account', async () => {
+  it('covers the key itself, or the account for scope admin, and never another account', async () => {
     await workerIsCounted()
     const own = byGroup(
-      await usageOf(as(mayfly, await issueKey(admin, { scopes: ['read'] })), { group_by: 'key' }),
+      await usageOf(withKey(mayfly, await issueKey(admin, { scopes: ['read'] })), { group_by: 'key' }),
     )
     expect([...own.keys()]).toEqual([])
-    const idleSees = await usageOf(as(mayfly, idle), { group_by: 'key' })
+    const idleSees = await usageOf(withKey(mayfly, idle), { group_by: 'key' })
     expect([...byGroup(idleSees).keys()].filter((id) => id !== idle.id)).toEqual([])
     expect(sumOf(idleSees)).toMatchObject({ inboxes: 0, mails: 0, bytes: 0 })
     const accountWide = byGroup(await usageOf(admin, { group_by: 'key' }))
@@ -158,7 +158,7 @@ describe('usage', () => {
     expect(await usageOf(stranger, { label: 'run:42' })).toEqual([])
   })
 
-  it('counts as refusals what was over the limits, and nothing of who was not let in', async () => {
+  it('counts requests over the limits as refusals, and does not count requests without a valid key', async () => {
     const limited = await issueKey(admin, { environment: 'limited', rate_limit: 2 })
     const statuses: number[] = []
     const paths = Array.from(
@@ -167,7 +167,7 @@ describe('usage', () => {
     )
     paths.push('/v1/account', '/v1/inboxes')
     for (let round = 0; round < 5; round += 1) {
-      const answers = await Promise.all(paths.map((path) => call(as(mayfly, limited), 'GET', path)))
+      const answers = await Promise.all(paths.map((path) => call(withKey(mayfly, limited), 'GET', path)))
       statuses.push(...answers.map(({ status }) => status))
     }
     const requests = statuses.length
@@ -179,10 +179,10 @@ describe('usage', () => {
     expect(await untilCounted(counted, (sum) => sum.requests >= requests)).toEqual(expected)
 
     expect((await call(admin, 'DELETE', `/v1/keys/${limited.id}`)).status).toBe(200)
-    const refused = await call(as(mayfly, limited), 'GET', '/v1/usage')
+    const refused = await call(withKey(mayfly, limited), 'GET', '/v1/usage')
     expectProblem(refused, { status: 401, code: 'revoked-api-key' })
-    // What comes after it is counted: that is not.
-    await createInbox(as(mayfly, await issueKey(admin, { environment: 'afterwards' })))
+    // Once a later request is counted, these would be too.
+    await createInbox(withKey(mayfly, await issueKey(admin, { environment: 'afterwards' })))
     await untilCounted(
       async () => byGroup(await usageOf(admin, { group_by: 'environment' })).get('afterwards'),
       (sum) => sum?.requests === 1,
@@ -192,7 +192,7 @@ describe('usage', () => {
     expect(body).toMatchObject({ state: 'revoked', usage: expected })
   })
 
-  it('stands in each key, in all', async () => {
+  it('is in each key as a total', async () => {
     await workerIsCounted()
     const { body: key } = await call<KeyJson>(admin, 'GET', `/v1/keys/${worker.id}`)
     expect(key.usage).toEqual(done)
@@ -220,12 +220,12 @@ describe('usage', () => {
     { query: Array.from({ length: 17 }, () => 'label=a:b').join('&'), at: 'label' },
     { query: 'key=any', at: 'key' },
     { query: 'interval=hour&interval=day', at: 'interval' },
-  ])('is not told for ?$query', async ({ query, at }) => {
+  ])('is refused for ?$query', async ({ query, at }) => {
     const answer = await call(admin, 'GET', `/v1/usage?${query}`)
     expectProblem(answer, { status: 400, code: 'invalid-request', at: [{ parameter: at }] })
   })
 
-  it('is answered by the second without a span, and over years, if it has few rows', async () => {
+  it('is answered by second without a time range, and over years, if it has few rows', async () => {
     await workerIsCounted()
     const rows = await usageOf(admin, { interval: 'second', group_by: 'key' })
     expect(byGroup(rows).get(worker.id)).toEqual(done)
@@ -241,7 +241,7 @@ describe('usage', () => {
     '1969-12-31T23:59:59.999Z',
     '2299-12-31T23:59:59Z',
     '9999-12-30T00:00:00Z',
-  ])('bears a day as far away as that of %s', async (from) => {
+  ])('accepts dates as distant as %s', async (from) => {
     const to = new Date(Date.parse(from) + DAY_MS).toISOString()
     for (const tail of ['', '/report?label=run:42', '/export']) {
       const path = `/v1/usage${tail}${tail.includes('?') ? '&' : '?'}from=${from}&to=${to}`

@@ -1,4 +1,4 @@
-import { as, issueKey, openAccount } from '#test/harness/accounts.js'
+import { withKey, issueKey, openAccount } from '#test/harness/accounts.js'
 import {
   call,
   createInbox,
@@ -19,7 +19,7 @@ import { httpPort, openWire } from '#test/harness/wire.js'
 
 type WaitAnswer = Answer<MessageJson & ProblemJson & NoMatch>
 
-/** What is changed while a wait is open. */
+/** Changes that a test makes while a wait is open. */
 interface Changed {
   keyId: string
   accountId: string
@@ -50,7 +50,7 @@ describe('a wait', () => {
   const waits = () => openWaits(mayfly)
   const subjectOf = ({ status, body }: WaitAnswer) => (status === 200 ? body.subject : body.code)
 
-  describe('for mail that is there', () => {
+  describe('for existing mail', () => {
     let inbox: InboxJson
 
     beforeAll(async () => {
@@ -63,7 +63,7 @@ describe('a wait', () => {
       { query: { order: 'desc' }, subject: 'b4', rest: [] },
       { query: { order: 'asc', subject: 'B' }, subject: 'b2', rest: ['a3', 'b4'] },
       { query: { order: 'desc', subject: 'A' }, subject: 'a3', rest: ['b4'] },
-    ])('gives $subject for $query, and a cursor just past it', async ({ query, subject, rest }) => {
+    ])('returns $subject for $query, and a cursor after it', async ({ query, subject, rest }) => {
       const answer = await wait(inbox, query)
       expect(subjectOf(answer)).toBe(subject)
       const list = await call<MessageJson[]>(
@@ -74,13 +74,13 @@ describe('a wait', () => {
       expect(list.body.map((message) => message.subject)).toEqual(rest)
     })
 
-    it('gives the message as a list does, without its source, and consumes nothing', async () => {
+    it('returns the message as in a list, without its source, and consumes nothing', async () => {
       const [first] = await messagesOf(mayfly, inbox.id, 4)
       const answers = await Promise.all([wait(inbox), wait(inbox)])
       for (const { status, body } of answers) expect({ status, body }).toEqual({ status: 200, body: first })
     })
 
-    it('goes on from the cursor of the one before, to the end', async () => {
+    it('continues from the cursor of the previous wait, to the end', async () => {
       const seen: unknown[] = []
       let cursor = ''
       for (;;) {
@@ -92,13 +92,13 @@ describe('a wait', () => {
       expect(seen).toEqual(['a1', 'b2', 'a3', 'b4'])
     })
 
-    it('keeps to the family of its path', async () => {
+    it('has links with the path of the request', async () => {
       const { body } = await call<MessageJson>(mayfly, 'GET', `/v1/emails/${inbox.id}/messages/wait`)
       expect(body.raw_url).toBe(`/v1/emails/${inbox.id}/messages/${body.id}/raw`)
     })
   })
 
-  it('is woken by the mail that comes, every one who waits by the same', async () => {
+  it('ends when a matching mail arrives, for every waiting client', async () => {
     const inbox = await createInbox(mayfly)
     const waiting = Array.from({ length: 5 }, () => wait(inbox, { subject: 'welcome' }))
     await until('the waits to be open', async () => (await waits()) === 5)
@@ -110,7 +110,7 @@ describe('a wait', () => {
     await until('the waits to be over', async () => (await waits()) === 0)
   })
 
-  it('with order=desc takes the newest that is there, else the one that comes', async () => {
+  it('with order=desc returns the newest existing mail, or else the next one', async () => {
     const inbox = await inboxWith(mayfly, mail('code 1'), mail('code 2'))
     const newest = await wait(inbox, { order: 'desc', subject: 'code' })
     expect(subjectOf(newest)).toBe('code 2')
@@ -120,7 +120,7 @@ describe('a wait', () => {
     expect(subjectOf(await coming)).toBe('code 3')
   })
 
-  it('with the cursor taken before a resend sees only the new mail', async () => {
+  it('with a cursor from before a resend returns only the new mail', async () => {
     const inbox = await inboxWith(mayfly, mail('code 1'))
     const before = cursorOf(await call(mayfly, 'GET', `/v1/inboxes/${inbox.id}`))
     const coming = wait(inbox, { subject: 'code', cursor: before })
@@ -129,7 +129,7 @@ describe('a wait', () => {
     expect(subjectOf(await coming)).toBe('code 2')
   })
 
-  it('loses no wake-up, however a mail and the look for it meet', async () => {
+  it('loses no wake-up if a mail arrives at any moment of its reads', async () => {
     const ROUNDS = 30
     const WAITS = 10
     const inboxes = await Promise.all(Array.from({ length: ROUNDS }, () => createInbox(mayfly)))
@@ -137,7 +137,7 @@ describe('a wait', () => {
       inboxes.map(async (inbox, round) => {
         const accepted = send(mayfly, inbox.address, mail('racing')).then(() => performance.now())
         const racing = Array.from({ length: WAITS }, async (_, index) => {
-          // Each begins a little further into the mail's way.
+          // Each wait starts a little later relative to the mail.
           for (let turns = 0; turns < index * (round % 7); turns += 1) await new Promise(setImmediate)
           const { status } = await wait(inbox, { timeout: '20' })
           return { status, answered: performance.now() }
@@ -148,11 +148,11 @@ describe('a wait', () => {
       }),
     )
     expect(new Set(outcomes.flat().map(({ status }) => status))).toEqual(new Set([200]))
-    // A lost signal would be made up for by the next look without one, seconds later.
+    // After a lost signal, the next periodic read would find the mail seconds later.
     expect(Math.max(...outcomes.flat().map(({ lateMs }) => lateMs))).toBeLessThan(9_500)
   })
 
-  it('yields every message of racing senders once, in order, from cursor to cursor', async () => {
+  it('returns every message of concurrent senders once, in order, from cursor to cursor', async () => {
     const SENDERS = 6
     const EACH = 8
     const inbox = await createInbox(mayfly)
@@ -192,14 +192,14 @@ describe('a wait', () => {
       mismatches: ['sender does not contain "nobody"', 'there is no link'],
     })
     expect(nearest[2]?.mismatches).toHaveLength(3)
-    // All of them have been examined: from there on only what comes counts.
+    // All of them have been examined, so only new mail matches after the cursor.
     expect(cursorOf(answer)).toBe(cursor)
     expect(subjectOf(await wait(inbox, { cursor, timeout: '0' }))).toBe('no-matching-message')
     await send(mayfly, inbox.address, mail('Code 3'))
     expect(subjectOf(await wait(inbox, { cursor }))).toBe('Code 3')
   })
 
-  it('counts what came while it waited among the examined', async () => {
+  it('counts mail that arrived during the wait as examined', async () => {
     const inbox = await inboxWith(mayfly, mail('one'))
     const waiting = wait(inbox, { subject: 'never', timeout: '3' })
     await until('the wait to be open', async () => (await waits()) === 1)
@@ -220,7 +220,7 @@ describe('a wait', () => {
     },
   )
 
-  it('says at timeout when the last mail arrived, if that mail is excluded', async () => {
+  it('reports at its timeout when the last mail arrived, if that mail is excluded', async () => {
     const { id } = await inboxWith(mayfly, mail('one'), mail('two'))
     const inbox = await call<InboxJson>(mayfly, 'GET', `/v1/inboxes/${id}`)
     const since = `No mail has arrived in this inbox since the last one at ${inbox.body.last_message_at ?? ''}, which`
@@ -270,11 +270,11 @@ describe('a wait', () => {
       change: (_: Target, { accountId }: Changed) =>
         call(mayfly, 'PATCH', `/v1/accounts/${accountId}`, { body: { plan: 'free' } }),
     },
-  ])('gives nothing to one whose $name meanwhile', async ({ code, status, change }) => {
+  ])('is refused if the client’s $name meanwhile', async ({ code, status, change }) => {
     const account = await openAccount(mayfly)
-    const admin = as(mayfly, account.key)
+    const admin = withKey(mayfly, account.key)
     const key = await issueKey(admin)
-    const own = as(mayfly, key)
+    const own = withKey(mayfly, key)
     const inbox = await inboxWith(own, mail('not this one'))
     const waiting = call(own, 'GET', `/v1/inboxes/${inbox.id}/messages/wait?subject=private`)
     await until('the wait to be open', async () => (await waits()) === 1)
@@ -283,7 +283,7 @@ describe('a wait', () => {
     expectProblem(await waiting, { status, code })
   })
 
-  it('is over once its client has hung up', async () => {
+  it('ends when its client disconnects', async () => {
     const inbox = await createInbox(mayfly)
     const wires = await Promise.all(Array.from({ length: 20 }, () => openWire(httpPort(mayfly))))
     for (const wire of wires) wire.write(waitRequest(mayfly, inbox.id, 55))
@@ -292,7 +292,7 @@ describe('a wait', () => {
     await until('the waits to be over', async () => (await waits()) === 0)
   })
 
-  it('says nothing of many that come over one connection', async () => {
+  it('logs no warning for many waits on one connection', async () => {
     const inbox = await createInbox(mayfly)
     const wire = await openWire(httpPort(mayfly))
     wire.write(waitRequest(mayfly, inbox.id, 55).repeat(12))
@@ -320,7 +320,7 @@ describe('a wait', () => {
     expectProblem(answer, { status: 400, code: 'invalid-request', at })
   })
 
-  it('in no inbox ends at once', async () => {
+  it('for an unknown inbox ends at once', async () => {
     const other = `inb_${'0'.repeat(26)}`
     for (const id of [other, 'x']) {
       expectProblem(await wait({ id }), { status: 404, code: 'not-found' })
@@ -338,7 +338,7 @@ describe('the waits of one instance', () => {
 
   const waitFor = (id: string) => call(mayfly, 'GET', `/v1/inboxes/${id}/messages/wait?timeout=55`)
 
-  it('are so many at most, and end with shutting-down at once where it ends', async () => {
+  it('are limited in number, and end at once with shutting-down at a shutdown', async () => {
     const inbox = await createInbox(mayfly)
     const waiting = Array.from({ length: 3 }, () => waitFor(inbox.id))
     await until('the waits to be open', async () => (await openWaits(mayfly)) === 3)

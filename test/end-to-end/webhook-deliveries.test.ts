@@ -1,8 +1,8 @@
 import { Webhook } from 'standardwebhooks'
-import { as, issueKey, openAccount } from '#test/harness/accounts.js'
+import { withKey, issueKey, openAccount } from '#test/harness/accounts.js'
 import { call, createInbox, mail, messagesOf, pagesFrom, send, type InboxJson } from '#test/harness/client.js'
 import {
-  endpointsOfTests,
+  endpointsPerTest,
   startTcpEndpoint,
   type Endpoint,
   type HttpEndpoint,
@@ -23,7 +23,7 @@ const GIGABYTE = 1_073_741_824
 const LONGEST_ATTEMPT_MS = 15_000
 const NOT_FOUND = { status: 404, code: 'not-found' }
 
-interface Told {
+interface ReceivedEvent {
   type: string
   timestamp: string
   data: Record<string, unknown>
@@ -31,7 +31,7 @@ interface Told {
 
 describe('a webhook', () => {
   let mayfly: Mayfly
-  const endpoints = endpointsOfTests()
+  const endpoints = endpointsPerTest()
   const listening = endpoints.start
 
   beforeAll(async () => {
@@ -39,8 +39,8 @@ describe('a webhook', () => {
   })
   afterAll(() => mayfly.dispose())
 
-  /** Answers these statuses in turn, the last one from then on. */
-  function saying(...statuses: [number, ...number[]]): Promise<HttpEndpoint> {
+  /** Starts an endpoint that answers these statuses in turn, and then the last one. */
+  function startAnswering(...statuses: [number, ...number[]]): Promise<HttpEndpoint> {
     const left = [...statuses]
     return listening((response) => {
       response.statusCode = (left.length > 1 ? left.shift() : left[0]) ?? 200
@@ -53,19 +53,19 @@ describe('a webhook', () => {
   const registerAt = ({ id }: InboxJson, { url }: Pick<Endpoint, 'url'>, facts: object = {}) =>
     register(`/v1/inboxes/${id}/webhooks`, { url, ...facts })
 
-  const told = ({ requests }: HttpEndpoint, count: number) =>
+  const received = ({ requests }: HttpEndpoint, count: number) =>
     until(`${count} requests to the endpoint`, () => requests.length >= count).then(() =>
       requests.map(bodyOf),
     )
 
-  const bodyOf = ({ body }: ReceivedRequest) => JSON.parse(body) as Told
+  const bodyOf = ({ body }: ReceivedRequest) => JSON.parse(body) as ReceivedEvent
 
-  it('is told of a mail as the list has it, signed', async () => {
-    const endpoint = await saying(204)
+  it('gets a mail as in a list, signed', async () => {
+    const endpoint = await startAnswering(204)
     const inbox = await createInbox(mayfly)
     const { secret } = await registerAt(inbox, endpoint)
     await send(mayfly, inbox.address, mail('Your code is 481516'))
-    const [body] = await told(endpoint, 1)
+    const [body] = await received(endpoint, 1)
     const [message] = await messagesOf(mayfly, inbox.id, 1)
     expect(body).toEqual({ type: 'message.received', timestamp: expect.any(String) as string, data: message })
     const [request] = endpoint.requests
@@ -74,12 +74,12 @@ describe('a webhook', () => {
     expect(headers['content-type']).toBe('application/json')
   })
 
-  it('is tried again after a failure, under the same id', async () => {
-    const endpoint = await saying(500, 200)
+  it('is retried after a failure, with the same id', async () => {
+    const endpoint = await startAnswering(500, 200)
     const inbox = await createInbox(mayfly)
     await registerAt(inbox, endpoint)
     await send(mayfly, inbox.address, mail('again'))
-    const [first, second] = await told(endpoint, 2)
+    const [first, second] = await received(endpoint, 2)
     expect(second).toEqual(first)
     const [one, other] = endpoint.requests.map(({ headers }) => headers)
     expect(one?.['webhook-id']).toBe(other?.['webhook-id'])
@@ -87,8 +87,8 @@ describe('a webhook', () => {
     expect(seconds).toBeGreaterThanOrEqual(4)
   })
 
-  it('is disabled where the endpoint is gone, and enabled again by its owner', async () => {
-    const endpoint = await saying(410, 200)
+  it('is disabled if the endpoint answers 410, and enabled again by its owner', async () => {
+    const endpoint = await startAnswering(410, 200)
     const inbox = await createInbox(mayfly)
     const { id } = await registerAt(inbox, endpoint)
     const stateOf = async () => (await call<WebhookJson>(mayfly, 'GET', `/v1/webhooks/${id}`)).body
@@ -99,12 +99,12 @@ describe('a webhook', () => {
     await messagesOf(mayfly, inbox.id, 2)
     await call(mayfly, 'PATCH', `/v1/webhooks/${id}`, { body: { state: 'active' } })
     await send(mayfly, inbox.address, mail('three'))
-    const bodies = await told(endpoint, 2)
+    const bodies = await received(endpoint, 2)
     expect(bodies.map(({ data }) => data.subject)).toEqual(['one', 'three'])
   })
 
-  it('of an environment is told of its inboxes, but of those with a password', async () => {
-    const endpoint = await saying(200)
+  it('of an environment gets the events of its inboxes, except protected ones', async () => {
+    const endpoint = await startAnswering(200)
     const guarded = await call<InboxJson>(mayfly, 'POST', '/v1/inboxes', {
       body: { password_protected: true },
     })
@@ -112,21 +112,21 @@ describe('a webhook', () => {
     const { id } = await register('/v1/webhooks', { url: endpoint.url })
     await send(mayfly, guarded.body.address, mail('behind a password'))
     await send(mayfly, inbox.address, mail('for all'))
-    const bodies = await told(endpoint, 1)
+    const bodies = await received(endpoint, 1)
     expect(bodies.map(({ data }) => data.subject)).toEqual(['for all'])
     await call(mayfly, 'DELETE', `/v1/webhooks/${id}`)
   })
 
-  it('is told of deletions and ends where it asks for them', async () => {
-    const endpoint = await saying(200)
+  it('gets deletions and ends if it is registered for them', async () => {
+    const endpoint = await startAnswering(200)
     const inbox = await createInbox(mayfly)
     await registerAt(inbox, endpoint, { events: ['message.deleted', 'inbox.deleted'] })
     await send(mayfly, inbox.address, mail('to be deleted'))
     const [message] = await messagesOf(mayfly, inbox.id, 1)
     await call(mayfly, 'DELETE', `/v1/inboxes/${inbox.id}/messages/${message?.id ?? ''}`)
-    await told(endpoint, 1)
+    await received(endpoint, 1)
     await call(mayfly, 'DELETE', `/v1/inboxes/${inbox.id}`)
-    const bodies = await told(endpoint, 2)
+    const bodies = await received(endpoint, 2)
     expect(bodies).toEqual([
       {
         type: 'message.deleted',
@@ -141,46 +141,46 @@ describe('a webhook', () => {
     ])
   })
 
-  it('that starts from the beginning is told of what its inbox holds, then of what comes, each once', async () => {
-    const endpoint = await saying(200)
+  it('with start_from=beginning gets existing mail, then new mail, each once', async () => {
+    const endpoint = await startAnswering(200)
     const inbox = await createInbox(mayfly)
     for (const subject of ['one', 'two']) await send(mayfly, inbox.address, mail(subject))
     await messagesOf(mayfly, inbox.id, 2)
     await registerAt(inbox, endpoint, { start_from: 'beginning' })
     await send(mayfly, inbox.address, mail('three'))
-    const bodies = await told(endpoint, 3)
+    const bodies = await received(endpoint, 3)
     expect(bodies.map(({ data }) => data.subject).sort()).toEqual(['one', 'three', 'two'])
   })
 
   it('signs with both secrets during the grace of a rotation', async () => {
-    const endpoint = await saying(200)
+    const endpoint = await startAnswering(200)
     const inbox = await createInbox(mayfly)
     const { id, secret } = await registerAt(inbox, endpoint)
     const rotated = await call<NewWebhookJson>(mayfly, 'POST', `/v1/webhooks/${id}/secret/rotate`, {
       body: {},
     })
     await send(mayfly, inbox.address, mail('signed twice'))
-    await told(endpoint, 1)
+    await received(endpoint, 1)
     const [request] = endpoint.requests
     const headers = request?.headers as Record<string, string>
     for (const each of [secret, rotated.body.secret]) new Webhook(each).verify(request?.body ?? '', headers)
     expect(headers['webhook-signature']?.split(' ')).toHaveLength(2)
   })
 
-  it('that nobody answers delays no other', async () => {
+  it('whose endpoint does not answer delays no other', async () => {
     const silent = await listening(() => undefined)
-    const good = await saying(200)
+    const good = await startAnswering(200)
     const [one, other] = [await createInbox(mayfly), await createInbox(mayfly)]
     for (let n = 0; n < 3; n += 1) await registerAt(one, silent)
     await registerAt(other, good)
     for (let n = 0; n < 20; n += 1) await send(mayfly, one.address, mail(`silence ${n}`))
-    await told(silent, 3)
+    await received(silent, 3)
     await send(mayfly, other.address, mail('heard'))
-    const bodies = await told(good, 1)
+    const bodies = await received(good, 1)
     expect(bodies[0]?.data.subject).toBe('heard')
   })
 
-  describe('has a log of deliveries', () => {
+  describe('has a list of deliveries', () => {
     const untilIn = (state: string, id: string) =>
       until(
         `a delivery that has ${state}`,
@@ -188,7 +188,7 @@ describe('a webhook', () => {
       )
 
     it('with each attempt, and what the endpoint answered', async () => {
-      const endpoint = await saying(500, 201)
+      const endpoint = await startAnswering(500, 201)
       const inbox = await createInbox(mayfly)
       const { id } = await registerAt(inbox, endpoint)
       await send(mayfly, inbox.address, mail('logged'))
@@ -207,7 +207,7 @@ describe('a webhook', () => {
       expect(one.body).toEqual(delivery)
     })
 
-    it('with what each endpoint that misbehaves did, and when it is tried again', async () => {
+    it('with the error of each misbehaving endpoint, and the time of the next attempt', async () => {
       const flood = await startTcpEndpoint((socket) => {
         socket.once('data', () => {
           socket.write(`HTTP/1.1 500 No\r\ncontent-length: ${GIGABYTE}\r\n\r\n`)
@@ -225,7 +225,7 @@ describe('a webhook', () => {
         response.writeHead(429, { 'retry-after': '3600' }).end('busy'),
       )
       const moved = await listening((response) => response.writeHead(301, { location: '/' }).end())
-      const plain = await saying(200)
+      const plain = await startAnswering(200)
       const noTls = { ...plain, url: plain.url.replace('http:', 'https:') }
       const expected: [endpoint: Endpoint, attempt: object, waitsMs: number][] = [
         [flood, { status: 500, error: 'answered 500', answer: '.'.repeat(1_024) }, 5_000],
@@ -258,7 +258,7 @@ describe('a webhook', () => {
     })
 
     it('page by page, and by state', async () => {
-      const endpoint = await saying(200)
+      const endpoint = await startAnswering(200)
       const inbox = await createInbox(mayfly)
       const { id } = await registerAt(inbox, endpoint)
       for (let n = 0; n < 5; n += 1) await send(mayfly, inbox.address, mail(`page ${n}`))
@@ -273,12 +273,12 @@ describe('a webhook', () => {
       expect(await deliveriesOf(mayfly, id, '?state=failed')).toEqual([])
     })
 
-    it('which says what was abandoned, and keeps no answer of an inbox that has ended', async () => {
-      const endpoint = await saying(500)
+    it('with abandoned deliveries, and without answers for an ended inbox', async () => {
+      const endpoint = await startAnswering(500)
       const inbox = await createInbox(mayfly)
       const { id } = await registerAt(inbox, endpoint)
       await send(mayfly, inbox.address, mail('too late'))
-      await told(endpoint, 1)
+      await received(endpoint, 1)
       await call(mayfly, 'DELETE', `/v1/inboxes/${inbox.id}`)
       const delivery = await untilIn('abandoned', id)
       expect(delivery).toMatchObject({
@@ -288,8 +288,8 @@ describe('a webhook', () => {
       expect(endpoint.requests).toHaveLength(1)
     })
 
-    it('of samples too, which are sent once, also where it is disabled', async () => {
-      const endpoint = await saying(500)
+    it('with test deliveries, which are sent once, even while it is disabled', async () => {
+      const endpoint = await startAnswering(500)
       const { id } = await register('/v1/webhooks', { url: endpoint.url })
       await call(mayfly, 'PATCH', `/v1/webhooks/${id}`, { body: { state: 'disabled' } })
       const sample = await call<DeliveryJson>(mayfly, 'POST', `/v1/webhooks/${id}/test`)
@@ -300,16 +300,16 @@ describe('a webhook', () => {
         event: 'sample',
         inbox_id: null,
       })
-      const [body] = await told(endpoint, 1)
+      const [body] = await received(endpoint, 1)
       expect(body).toMatchObject({ type: 'message.received', data: { subject: 'A sample' } })
       await call(mayfly, 'DELETE', `/v1/webhooks/${id}`)
     })
 
-    it('for nobody else', async () => {
+    it('for its owner only', async () => {
       const inbox = await createInbox(mayfly)
-      const { id } = await registerAt(inbox, await saying(200))
+      const { id } = await registerAt(inbox, await startAnswering(200))
       const { key } = await openAccount(mayfly, { plan: 'enterprise' })
-      const stranger = as(mayfly, await issueKey(as(mayfly, key), { scopes: ['inboxes', 'admin'] }))
+      const stranger = withKey(mayfly, await issueKey(withKey(mayfly, key), { scopes: ['inboxes', 'admin'] }))
       for (const path of ['deliveries', 'deliveries/dlv_01jd6b90czf2jb8z0w6s8p1q3r']) {
         expectProblem(await call(stranger, 'GET', `/v1/webhooks/${id}/${path}`), NOT_FOUND)
       }

@@ -14,7 +14,7 @@ import { registerWebhook } from '#test/harness/webhooks.js'
 
 interface Receiver {
   port: number
-  /** What it said of what it was told, a line each. */
+  /** Its output, one line for each request. */
   lines(): string[]
   dispose(): Promise<void>
 }
@@ -22,10 +22,10 @@ interface Receiver {
 const run = promisify(execFile)
 const GUIDE = join(process.cwd(), 'docs/webhooks.md')
 const LISTENING = /^listening on (\d+)$/m
-/** Nobody listens there: a webhook is registered before its receiver runs, which needs the secret. */
+/** A closed port. The webhook is registered before its receiver runs, because the receiver needs the secret. */
 const NOT_YET = 'http://127.0.0.1:9/hook'
 
-describe('a receiver as the guide to webhooks has it', () => {
+describe('a receiver from docs/webhooks.md', () => {
   let mayfly: Mayfly
   let folder: string
 
@@ -39,7 +39,7 @@ describe('a receiver as the guide to webhooks has it', () => {
     await rm(folder, { recursive: true, force: true })
   })
 
-  it('is registered and tested with commands that run as they stand', async () => {
+  it('is registered and tested with commands that run unchanged', async () => {
     const script = (await blocksOf('sh')).join('\n').replaceAll('https://ci.example/mail', NOT_YET)
     expect(script).toContain(NOT_YET)
     const env = { PATH: process.env.PATH, MAYFLY_URL: mayfly.url, MAYFLY_KEY: mayfly.apiKey }
@@ -58,7 +58,7 @@ describe('a receiver as the guide to webhooks has it', () => {
   })
 
   function receives(language: string, file: string, program: () => Promise<string>): void {
-    it('takes a mail, drops its repeat and refuses what was not signed with its secret', async () => {
+    it('accepts a mail, drops its repeat and refuses requests that are not signed with its secret', async () => {
       const inbox = await createInbox(mayfly)
       const { id, secret } = await registerWebhook(mayfly, `/v1/inboxes/${inbox.id}/webhooks`, {
         url: NOT_YET,
@@ -70,7 +70,7 @@ describe('a receiver as the guide to webhooks has it', () => {
       try {
         await call(mayfly, 'PATCH', `/v1/webhooks/${id}`, { body: { url } })
         await send(mayfly, inbox.address, mail('the first'))
-        const told = await succeeded(id)
+        const deliveryId = await succeeded(id)
         await until('a line', () => receiver.lines().length > 0)
         expect(receiver.lines()).toEqual(['mail: the first'])
 
@@ -78,7 +78,7 @@ describe('a receiver as the guide to webhooks has it', () => {
         expect(await post(url, saying('forged'), signed('dlv_forged', saying('forged'), other))).toBe(401)
         expect(await post(url, saying('forged'), signed('dlv_forged', saying('other'), secret))).toBe(401)
         expect(await post(url, saying('forged'), {})).toBe(401)
-        expect(await post(url, saying('repeat'), signed(told, saying('repeat'), secret))).toBe(204)
+        expect(await post(url, saying('repeat'), signed(deliveryId, saying('repeat'), secret))).toBe(204)
 
         await send(mayfly, inbox.address, mail('the second'))
         await until('two lines', () => receiver.lines().length >= 2)
@@ -89,7 +89,7 @@ describe('a receiver as the guide to webhooks has it', () => {
     })
   }
 
-  /** The id of the one delivery, once it has succeeded. */
+  /** Resolves with the id of the only delivery once it has succeeded. */
   async function succeeded(webhookId: string): Promise<string> {
     const path = `/v1/webhooks/${webhookId}/deliveries?state=succeeded`
     return until('a delivery', async () => {
@@ -99,7 +99,7 @@ describe('a receiver as the guide to webhooks has it', () => {
   }
 })
 
-/** The guide's blocks of code in a language. */
+/** The code blocks of the guide in a language. */
 async function blocksOf(language: string): Promise<string[]> {
   const blocks = (await readFile(GUIDE, 'utf8')).matchAll(
     new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'),
@@ -107,7 +107,7 @@ async function blocksOf(language: string): Promise<string[]> {
   return [...blocks].map(([, code = '']) => code)
 }
 
-/** Resolves once it listens, on a port that was free. */
+/** Starts the program on a free port. Resolves once it listens. */
 async function startReceiver(program: string, file: string, secret: string): Promise<Receiver> {
   const env = { PATH: process.env.PATH, WEBHOOK_SECRET: secret, PORT: '0' }
   const child = spawn(program, [file], { env, stdio: ['ignore', 'pipe', 'pipe'] })

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { call, createInbox, mail, messagesOf, send, type InboxJson } from '#test/harness/client.js'
-import { endpointsOfTests, type HttpEndpoint, type ReceivedRequest } from '#test/harness/endpoint.js'
+import { type HttpEndpoint, type ReceivedRequest, endpointsPerTest } from '#test/harness/endpoint.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { until } from '#test/harness/until.js'
@@ -29,7 +29,7 @@ const EVERYTHING = { from: LONG_AGO, to: FAR_AHEAD }
 
 describe('a replay', () => {
   let mayfly: Mayfly
-  const endpoints = endpointsOfTests()
+  const endpoints = endpointsPerTest()
   const listening = endpoints.start
 
   beforeAll(async () => {
@@ -47,11 +47,11 @@ describe('a replay', () => {
   const registerAt = ({ id }: InboxJson, { url }: HttpEndpoint, facts: object = {}) =>
     registerWebhook(mayfly, `/v1/inboxes/${id}/webhooks`, { url, ...facts })
 
-  const ask = (webhook: NewWebhookJson, body: object, headers: Record<string, string> = {}) =>
+  const request = (webhook: NewWebhookJson, body: object, headers: Record<string, string> = {}) =>
     call<ReplayJson>(mayfly, 'POST', `/v1/webhooks/${webhook.id}/replays`, { body, headers })
 
   async function replay(webhook: NewWebhookJson, body: object): Promise<ReplayJson> {
-    const answer = await ask(webhook, body)
+    const answer = await request(webhook, body)
     expect(answer.status).toBe(202)
     expect(answer.headers.get('location')).toBe(`/v1/webhooks/${webhook.id}/replays/${answer.body.id}`)
     return answer.body
@@ -60,9 +60,9 @@ describe('a replay', () => {
   const look = async ({ webhook_id: webhookId, id }: ReplayJson) =>
     (await call<ReplayJson>(mayfly, 'GET', `/v1/webhooks/${webhookId}/replays/${id}`)).body
 
-  async function completed(asked: ReplayJson): Promise<ReplayJson> {
-    await until('the replay to be through', async () => (await look(asked)).state === 'completed')
-    return look(asked)
+  async function completed(started: ReplayJson): Promise<ReplayJson> {
+    await until('the replay to complete', async () => (await look(started)).state === 'completed')
+    return look(started)
   }
 
   const subjectOf = ({ body }: ReceivedRequest) =>
@@ -76,37 +76,37 @@ describe('a replay', () => {
   const deliveriesOf = async ({ id }: NewWebhookJson, query = '') =>
     (await call<DeliveryJson[]>(mayfly, 'GET', `/v1/webhooks/${id}/deliveries?limit=100${query}`)).body
 
-  it('tells all of a time once more, under the ids of the first time', async () => {
+  it('sends all events of a time range again, with the same event ids', async () => {
     const endpoint = await listening()
     const inbox = await createInbox(mayfly)
     const webhook = await registerAt(inbox, endpoint)
     for (const subject of ['one', 'two']) await send(mayfly, inbox.address, mail(subject))
     await subjectsAt(endpoint, 2)
-    const asked = await replay(webhook, EVERYTHING)
-    expect(asked).toMatchObject({ id: expect.stringMatching(/^rpl_/) as string, webhook_id: webhook.id })
-    expect(await completed(asked)).toMatchObject({ requested: 2, done: 2 })
+    const started = await replay(webhook, EVERYTHING)
+    expect(started).toMatchObject({ id: expect.stringMatching(/^rpl_/) as string, webhook_id: webhook.id })
+    expect(await completed(started)).toMatchObject({ requested: 2, done: 2 })
     expect(await subjectsAt(endpoint, 4)).toEqual(['one', 'one', 'two', 'two'])
     const ids = new Set(endpoint.requests.map(({ headers }) => headers['webhook-id']))
     expect(ids.size).toBe(2)
-    const replayed = (await deliveriesOf(webhook)).filter(({ replay_id }) => replay_id === asked.id)
+    const replayed = (await deliveriesOf(webhook)).filter(({ replay_id }) => replay_id === started.id)
     expect(replayed.map(({ state }) => state)).toEqual(['succeeded', 'succeeded'])
   })
 
-  it('tells of mail that came before the webhook, within its time alone', async () => {
+  it('sends mail from before the registration, within its time range only', async () => {
     const endpoint = await listening()
     const inbox = await inboxWithMail('before')
     const from = new Date().toISOString()
     await send(mayfly, inbox.address, mail('within'))
     await messagesOf(mayfly, inbox.id, 2)
     const webhook = await registerAt(inbox, endpoint)
-    const asked = await replay(webhook, { from, to: FAR_AHEAD })
-    expect(await completed(asked)).toMatchObject({ requested: 1, done: 1 })
+    const started = await replay(webhook, { from, to: FAR_AHEAD })
+    expect(await completed(started)).toMatchObject({ requested: 1, done: 1 })
     expect(await subjectsAt(endpoint, 1)).toEqual(['within'])
     const none = await replay(webhook, { from: LONG_AGO, to: '2020-01-02T00:00:00Z' })
     expect(await completed(none)).toMatchObject({ requested: 0, done: 0 })
   })
 
-  it('of an environment tells of all its inboxes, but of those with a password', async () => {
+  it('of an environment sends events of all its inboxes, except protected ones', async () => {
     const endpoint = await listening()
     const from = new Date().toISOString()
     await inboxWithMail('of the first')
@@ -121,19 +121,19 @@ describe('a replay', () => {
     await call(mayfly, 'DELETE', `/v1/webhooks/${webhook.id}`)
   })
 
-  it('tells of deletions and ends as they were told', async () => {
+  it('sends deletions and ends again', async () => {
     const endpoint = await listening()
     const inbox = await inboxWithMail('to be deleted')
     const webhook = await registerAt(inbox, endpoint, { events: ['message.deleted'] })
     const [message] = await messagesOf(mayfly, inbox.id, 1)
     await call(mayfly, 'DELETE', `/v1/inboxes/${inbox.id}/messages/${message?.id ?? ''}`)
-    await until('the deletion to be told', () => endpoint.requests.length === 1)
+    await until('the deletion to be delivered', () => endpoint.requests.length === 1)
     expect(await completed(await replay(webhook, EVERYTHING))).toMatchObject({ requested: 1, done: 1 })
     const [first, second] = endpoint.requests.map(({ body }) => body)
     expect(second).toBe(first)
   })
 
-  it('tells of single deliveries', async () => {
+  it('sends single deliveries', async () => {
     const endpoint = await listening()
     const inbox = await createInbox(mayfly)
     const webhook = await registerAt(inbox, endpoint)
@@ -147,7 +147,7 @@ describe('a replay', () => {
     expect(await completed(failed)).toMatchObject({ requested: 0, done: 0 })
   })
 
-  it('tells only of what failed, where it is asked to', async () => {
+  it('sends only failed deliveries if requested', async () => {
     const left = [200, 410]
     const endpoint = await listening((response) => {
       response.statusCode = left.shift() ?? 200
@@ -165,28 +165,28 @@ describe('a replay', () => {
       'the refusal to show',
       async () => (await deliveriesOf(webhook, '&state=failed')).length === 1,
     )
-    const asked = await replay(webhook, { ...EVERYTHING, only_failed: true })
-    expect(asked).toMatchObject({ state: 'running', requested: 0, done: 0 })
-    // While it is disabled, nothing is asked for.
+    const started = await replay(webhook, { ...EVERYTHING, only_failed: true })
+    expect(started).toMatchObject({ state: 'running', requested: 0, done: 0 })
+    // While the webhook is disabled, no deliveries are requested.
     await call(mayfly, 'PATCH', `/v1/webhooks/${webhook.id}`, { body: { state: 'active' } })
-    expect(await completed(asked)).toMatchObject({ requested: 1, done: 1 })
+    expect(await completed(started)).toMatchObject({ requested: 1, done: 1 })
     expect(await subjectsAt(endpoint, 3)).toEqual(['refused', 'refused', 'taken'])
   })
 
-  it('that is cancelled tells no more', async () => {
+  it('sends nothing more after it is cancelled', async () => {
     const held: (() => void)[] = []
     const endpoint = await listening((response) => held.push(() => response.end()))
     const subjects = Array.from({ length: 30 }, (_, index) => `mail ${index}`)
     const inbox = await inboxWithMail(...subjects)
     const webhook = await registerAt(inbox, endpoint)
-    const asked = await replay(webhook, EVERYTHING)
+    const started = await replay(webhook, EVERYTHING)
     await until('its place to be taken', () => held.length === 1)
-    const path = `/v1/webhooks/${webhook.id}/replays/${asked.id}`
+    const path = `/v1/webhooks/${webhook.id}/replays/${started.id}`
     const cancelled = await call<ReplayJson>(mayfly, 'DELETE', path)
     expect([cancelled.status, cancelled.body.state]).toEqual([200, 'cancelled'])
     for (const answer of held) answer()
     await until('the rest to be abandoned', async () => {
-      const { requested, done } = await look(asked)
+      const { requested, done } = await look(started)
       return requested === done
     })
     expect(endpoint.requests).toHaveLength(1)
@@ -197,7 +197,7 @@ describe('a replay', () => {
     expect((await call<ReplayJson>(mayfly, 'DELETE', path)).body.state).toBe('cancelled')
   })
 
-  it('that a registration asked for is listed with the others, newest first', async () => {
+  it('from a registration is listed with the others, newest first', async () => {
     const endpoint = await listening()
     const webhook = await registerAt(await inboxWithMail('held'), endpoint, { start_from: 'beginning' })
     await subjectsAt(endpoint, 1)
@@ -208,29 +208,35 @@ describe('a replay', () => {
     expect(first).toMatchObject({ requested: 1, done: 1 })
     const [delivery] = await deliveriesOf(webhook)
     expect(delivery).toMatchObject({ id: endpoint.requests[0]?.headers['webhook-id'] })
-    const asked = await replay(webhook, EVERYTHING)
+    const started = await replay(webhook, EVERYTHING)
     const [newest, oldest] = await list()
-    expect([newest?.id, oldest?.id]).toEqual([asked.id, first?.id])
-    expect(await completed(asked)).toMatchObject({ requested: 1 })
+    expect([newest?.id, oldest?.id]).toEqual([started.id, first?.id])
+    expect(await completed(started)).toMatchObject({ requested: 1 })
   })
 
-  it('is asked for once with one Idempotency-Key', async () => {
+  it('is created once for one Idempotency-Key', async () => {
     const endpoint = await listening()
     const webhook = await registerAt(await inboxWithMail('once'), endpoint)
     const headers = { 'idempotency-key': randomUUID() }
-    const [one, other] = [await ask(webhook, EVERYTHING, headers), await ask(webhook, EVERYTHING, headers)]
+    const [one, other] = [
+      await request(webhook, EVERYTHING, headers),
+      await request(webhook, EVERYTHING, headers),
+    ]
     expect(other.body.id).toBe(one.body.id)
     expect(await completed(one.body)).toMatchObject({ requested: 1, done: 1 })
     expect(await subjectsAt(endpoint, 1)).toEqual(['once'])
   })
 
-  it('beyond those that may run is refused until one is cancelled', async () => {
+  it('over the limit of running replays is refused until one is cancelled', async () => {
     const endpoint = await listening()
     const webhook = await registerAt(await inboxWithMail('later'), endpoint)
     await call(mayfly, 'PATCH', `/v1/webhooks/${webhook.id}`, { body: { state: 'disabled' } })
     const running: ReplayJson[] = []
     for (let count = 0; count < 5; count += 1) running.push(await replay(webhook, EVERYTHING))
-    const refusal = expectProblem(await ask(webhook, EVERYTHING), { status: 400, code: 'invalid-request' })
+    const refusal = expectProblem(await request(webhook, EVERYTHING), {
+      status: 400,
+      code: 'invalid-request',
+    })
     expect(refusal.detail).toMatch(/5 running replays/)
     await call(mayfly, 'DELETE', `/v1/webhooks/${webhook.id}/replays/${running[0]?.id ?? ''}`)
     await replay(webhook, EVERYTHING)
@@ -251,7 +257,7 @@ describe('a replay', () => {
   ])('is refused with $body', async ({ body, says, status = 400 }) => {
     const endpoint = await listening()
     const webhook = await registerAt(await createInbox(mayfly), endpoint)
-    const answer = await ask(webhook, body)
+    const answer = await request(webhook, body)
     const code = status === 404 ? 'not-found' : 'invalid-request'
     expect(JSON.stringify(expectProblem(answer, { status, code }))).toMatch(says)
   })

@@ -4,7 +4,7 @@ import { basename, join } from 'node:path'
 import { Redis } from 'ioredis'
 import { freePort } from '#infra/servers/ports.js'
 import { call, createInbox, mail, send } from '#test/harness/client.js'
-import { endpointsOfTests } from '#test/harness/endpoint.js'
+import { endpointsPerTest } from '#test/harness/endpoint.js'
 import { engineUnderTest, startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { kafkaDataDir, redisUrl } from '#test/harness/servers.js'
 import { until } from '#test/harness/until.js'
@@ -12,7 +12,7 @@ import { deliveriesOf, type NewWebhookJson, type WebhookJson } from '#test/harne
 
 describe('the URL of a webhook', () => {
   const isEmbedded = engineUnderTest() === 'embedded'
-  const endpoints = endpointsOfTests()
+  const endpoints = endpointsPerTest()
   let mayfly: Mayfly
 
   beforeAll(async () => {
@@ -20,7 +20,7 @@ describe('the URL of a webhook', () => {
   })
   afterAll(() => mayfly.dispose())
 
-  it('is shown to its owner, and nowhere in clear in what is stored and logged, before and after removal', async () => {
+  it('is shown to its owner, and is never stored or logged in plain text', async () => {
     const [first, second] = ['first', 'second'].map((name) => `${name}-${randomBytes(12).toString('hex')}`)
     const endpoint = await endpoints.start()
     const url = `${endpoint.url}/${first}?token=${first}`
@@ -72,16 +72,16 @@ describe('the URL of a webhook', () => {
     }
   })
 
-  /** The data folder's files; on the distributed engine, the files of its topics and every key in Redis. */
+  /** The files of the data folder or, on the distributed engine, of the topics, and every key in Redis. */
   async function stored(): Promise<Stored[]> {
     if (isEmbedded) return filesIn(mayfly.dataDir)
     const folder = kafkaDataDir()
-    if (folder === null) throw new Error('the folder of Kafka is not known')
+    if (folder === null) throw new Error('the folder of Kafka is unknown')
     const prefix = `${basename(mayfly.dataDir)}.`
     const partitions = (await readdir(folder)).filter((name) => name.startsWith(prefix))
     const files = await Promise.all(partitions.map((name) => filesIn(join(folder, name))))
     const all = [...files.flat(), ...(await redisKeys(prefix))]
-    // Else it looks in the wrong place.
+    // Checks that the search reads the right files.
     for (const text of [`${prefix}account-events`, `${prefix}{accounts}`]) {
       expect(all.some(({ name, bytes }) => name.includes(text) && bytes.length > 0)).toBe(true)
     }
@@ -100,7 +100,7 @@ async function filesIn(folder: string): Promise<Stored[]> {
   return Promise.all(files.map(async (name) => ({ name, bytes: await readFile(name) })))
 }
 
-/** Fields and members of each key, as they were written: DUMP would compress them. */
+/** The raw fields and members of each key, because DUMP would compress them. */
 async function redisKeys(prefix: string): Promise<Stored[]> {
   const client = new Redis(redisUrl())
   try {
@@ -128,6 +128,6 @@ async function valueOf(client: Redis, key: string): Promise<Buffer> {
     case 'none':
       return Buffer.alloc(0)
     default:
-      throw new Error(`${key} has a type that is not read`)
+      throw new Error(`${key} has an unknown type`)
   }
 }

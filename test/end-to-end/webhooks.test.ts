@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { as, issueKey, openAccount } from '#test/harness/accounts.js'
+import { withKey, issueKey, openAccount } from '#test/harness/accounts.js'
 import { call, createInbox, nextOf, pagesFrom, type InboxJson, type Target } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
@@ -11,17 +11,17 @@ const NOT_FOUND = { status: 404, code: 'not-found' }
 
 describe('webhooks', () => {
   let mayfly: Mayfly
-  /** Of an account of their own, so that each test has all the webhooks that it may. */
+  /** A key of a new account, so that each test can register the maximum of webhooks. */
   let owner: Target
-  /** Of the same account and environment. */
+  /** Another key of the same account and environment. */
   let inboxesOnly: Target
   let reader: Target
   let adminOnly: Target
 
   beforeAll(async () => {
     mayfly = await startMayfly()
-    const admin = as(mayfly, (await openAccount(mayfly, { plan: 'enterprise' })).key)
-    const withScopes = async (...scopes: string[]) => as(mayfly, await issueKey(admin, { scopes }))
+    const admin = withKey(mayfly, (await openAccount(mayfly, { plan: 'enterprise' })).key)
+    const withScopes = async (...scopes: string[]) => withKey(mayfly, await issueKey(admin, { scopes }))
     owner = await withScopes('inboxes', 'admin')
     inboxesOnly = await withScopes('inboxes')
     reader = await withScopes('read')
@@ -65,7 +65,7 @@ describe('webhooks', () => {
       },
     )
 
-    it('are of that inbox alone, and not among those of the environment', async () => {
+    it('belong to that inbox only, and are not listed in the environment', async () => {
       const [one, other] = [await createInbox(owner), await createInbox(owner)]
       const { id } = await registerWebhook(owner, pathOf(one))
       expect((await call(owner, 'GET', pathOf(other))).body).toEqual([])
@@ -85,7 +85,7 @@ describe('webhooks', () => {
       expect(nextOf(await call(owner, 'GET', other))).toMatch(new RegExp(`^/v1/emails/${inbox.id}/webhooks`))
     })
 
-    it('are at most twenty', async () => {
+    it('are limited to twenty', async () => {
       const inbox = await createInbox(owner)
       for (let made = 0; made < 20; made += 1) await registerWebhook(owner, pathOf(inbox))
       const full = await call(owner, 'POST', pathOf(inbox), { body: { url: URL } })
@@ -100,10 +100,10 @@ describe('webhooks', () => {
       await registerWebhook(owner, pathOf(inbox))
     })
 
-    it('need a scope that reads or uses inboxes', async () => {
+    it('require the scope inboxes or read', async () => {
       const inbox = await createInbox(owner)
       const { id } = await registerWebhook(owner, pathOf(inbox))
-      const asked: [Target, string, string, object?][] = [
+      const requests: [Target, string, string, object?][] = [
         [reader, 'POST', pathOf(inbox), { url: URL }],
         [adminOnly, 'POST', pathOf(inbox), { url: URL }],
         [adminOnly, 'GET', pathOf(inbox)],
@@ -114,7 +114,7 @@ describe('webhooks', () => {
         [reader, 'DELETE', `/v1/webhooks/${id}`],
         [reader, 'POST', `/v1/webhooks/${id}/secret/rotate`],
       ]
-      for (const [target, method, path, body] of asked) {
+      for (const [target, method, path, body] of requests) {
         const answer = await call(target, method, path, body === undefined ? {} : { body })
         expectProblem(answer, { status: 403, code: 'missing-scope' })
         expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer error="insufficient_scope"/)
@@ -122,7 +122,7 @@ describe('webhooks', () => {
       expect((await read(id)).body.state).toBe('active')
     })
 
-    it('outlive it, readable and removable, but it gets no others', async () => {
+    it('stay readable and removable after its end, but no others can be added', async () => {
       const inbox = await createInbox(owner)
       const { secret: _secret, ...webhook } = await registerWebhook(owner, pathOf(inbox))
       await call(owner, 'DELETE', `/v1/inboxes/${inbox.id}`)
@@ -135,14 +135,14 @@ describe('webhooks', () => {
       expectProblem(await read(webhook.id), NOT_FOUND)
     })
 
-    it('are behind the password of a protected one, until that has ended', async () => {
+    it('require the password of a protected inbox until it ends', async () => {
       const inbox = await createInbox(owner, { password_protected: true })
       const { password } = inbox as InboxJson & { password: string }
       const headers = { 'mayfly-inbox-password': password }
       const made = await call<NewWebhookJson>(owner, 'POST', pathOf(inbox), { body: { url: URL }, headers })
       expect(made.status).toBe(201)
       const path = `/v1/webhooks/${made.body.id}`
-      const asked: [method: string, path: string, body?: object][] = [
+      const requests: [method: string, path: string, body?: object][] = [
         ['POST', pathOf(inbox), { url: URL }],
         ['GET', pathOf(inbox)],
         ['GET', path],
@@ -150,7 +150,7 @@ describe('webhooks', () => {
         ['POST', `${path}/secret/rotate`, {}],
         ['DELETE', path],
       ]
-      for (const [method, where, body] of asked) {
+      for (const [method, where, body] of requests) {
         const given = body === undefined ? {} : { body }
         expectProblem(await call(owner, method, where, given), {
           status: 403,
@@ -169,7 +169,7 @@ describe('webhooks', () => {
   })
 
   describe('of a whole environment', () => {
-    it('are registered and listed with the scope admin, in the environment of the key', async () => {
+    it('are registered and listed with scope admin, in the environment of the key', async () => {
       const { secret, ...webhook } = await registerWebhook(adminOnly, '/v1/webhooks', {
         events: ['inbox.deleted', 'message.received'],
         start_from: 'beginning',
@@ -181,13 +181,13 @@ describe('webhooks', () => {
       expect((await read(webhook.id, adminOnly)).body).toEqual(webhook)
 
       const elsewhere = await issueKey(adminOnly, { environment: 'production', scopes: ['admin'] })
-      expect((await call(as(mayfly, elsewhere), 'GET', '/v1/webhooks')).body).toEqual([])
-      expectProblem(await read(webhook.id, as(mayfly, elsewhere)), NOT_FOUND)
+      expect((await call(withKey(mayfly, elsewhere), 'GET', '/v1/webhooks')).body).toEqual([])
+      expectProblem(await read(webhook.id, withKey(mayfly, elsewhere)), NOT_FOUND)
     })
 
-    it('are nothing for keys without that scope', async () => {
+    it('are refused to keys without that scope', async () => {
       const { id } = await registerWebhook(adminOnly, '/v1/webhooks')
-      const asked: [method: string, path: string, body?: object][] = [
+      const requests: [method: string, path: string, body?: object][] = [
         ['POST', '/v1/webhooks', { url: URL }],
         ['GET', '/v1/webhooks'],
         ['GET', `/v1/webhooks/${id}`],
@@ -195,14 +195,14 @@ describe('webhooks', () => {
         ['POST', `/v1/webhooks/${id}/secret/rotate`],
         ['DELETE', `/v1/webhooks/${id}`],
       ]
-      for (const [method, path, body] of asked) {
+      for (const [method, path, body] of requests) {
         const answer = await call(inboxesOnly, method, path, body === undefined ? {} : { body })
         expectProblem(answer, { status: 403, code: 'missing-scope' })
       }
     })
 
-    it('are at most a hundred', async () => {
-      const admin = as(mayfly, (await openAccount(mayfly)).key)
+    it('are limited to a hundred', async () => {
+      const admin = withKey(mayfly, (await openAccount(mayfly)).key)
       const register = () => call(admin, 'POST', '/v1/webhooks', { body: { url: URL } })
       for (let made = 0; made < 100; made += 10) {
         const answers = await Promise.all(Array.from({ length: 10 }, register))
@@ -249,30 +249,30 @@ describe('webhooks', () => {
     '2026-11-21T08:00:00.123+01:00',
     '9999-12-31T00:00:00Z',
     '0000-01-01T00:00:00Z',
-  ])('begin at %s', async (start) => {
+  ])('can start from %s', async (start) => {
     const { id } = await registerWebhook(owner, pathOf(await createInbox(owner)), { start_from: start })
     expect((await read(id)).status).toBe(200)
   })
 
-  describe('that are there', () => {
+  describe('that exist', () => {
     let webhook: NewWebhookJson
 
     beforeEach(async () => {
       webhook = await registerWebhook(owner, pathOf(await createInbox(owner)))
     })
 
-    it('are changed in what is given alone', async () => {
+    it('are changed only in the given properties', async () => {
       const { secret: _secret, ...before } = webhook
       const url = 'http://127.0.0.1:9000/hook?a=b'
       expect((await change(webhook.id, { url })).body).toEqual({ ...before, url })
       const events = ['inbox.expired', 'inbox.deleted']
       expect((await change(webhook.id, { events })).body).toEqual({ ...before, url, events })
       expect((await read(webhook.id)).body).toEqual({ ...before, url, events })
-      // To what already is, too.
+      // A change to the current value is accepted too.
       expect((await change(webhook.id, { events, url, state: 'active' })).status).toBe(200)
     })
 
-    it('are disabled and enabled by request', async () => {
+    it('are disabled and enabled on request', async () => {
       const off = await change(webhook.id, { state: 'disabled' })
       expect(off.body).toMatchObject({ state: 'disabled', disabled_reason: 'by-request' })
       const on = await change(webhook.id, { state: 'active', url: 'http://other.example' })
@@ -308,7 +308,7 @@ describe('webhooks', () => {
       expect((await call(owner, 'GET', `/v1/inboxes/${webhook.inbox_id ?? ''}/webhooks`)).body).toEqual([])
     })
 
-    it('are given another secret', async () => {
+    it('get another secret by rotation', async () => {
       const { secret: former, ...before } = webhook
       const rotated = await rotate(webhook.id)
       expect(rotated.status).toBe(201)
@@ -321,7 +321,7 @@ describe('webhooks', () => {
       }
     })
 
-    it('are given no other secret with a grace that is none, or of more than seven days', async () => {
+    it('are not rotated with an invalid grace, or one of more than seven days', async () => {
       for (const grace of ['8d', '169h', '', 'long', 5, null]) {
         expectProblem(await rotate(webhook.id, { grace }), {
           status: 400,
@@ -331,7 +331,7 @@ describe('webhooks', () => {
       }
     })
 
-    it('are rotated once by a request that is repeated, and by each of many at once', async () => {
+    it('are rotated once by a repeated request, and by each of several concurrent ones', async () => {
       const headers = { 'idempotency-key': randomUUID() }
       const first = await rotate(webhook.id, {}, headers)
       const again = await rotate(webhook.id, {}, headers)
@@ -343,7 +343,7 @@ describe('webhooks', () => {
     })
   })
 
-  it('are registered once by a request that is repeated', async () => {
+  it('are registered once by a repeated request', async () => {
     const inbox = await createInbox(owner)
     const options = { body: { url: URL }, headers: { 'idempotency-key': randomUUID() } }
     const first = await call<NewWebhookJson>(owner, 'POST', pathOf(inbox), options)
@@ -353,19 +353,19 @@ describe('webhooks', () => {
     expect((await call<WebhookJson[]>(owner, 'GET', pathOf(inbox))).body).toHaveLength(1)
   })
 
-  it('count as requests', async () => {
+  it('count against the rate limit', async () => {
     const { headers } = await call(owner, 'GET', '/v1/webhooks')
     expect(headers.get('ratelimit')).toMatch(/^"sustained";r=\d+;t=\d+$/)
   })
 
-  it('are there as they were after a restart, and removed ones are not', async () => {
+  it('are the same after a restart, and removed ones stay removed', async () => {
     const inbox = await createInbox(owner)
     const kept = await registerWebhook(owner, pathOf(inbox), { events: ['inbox.expired'] })
     const removed = await registerWebhook(owner, pathOf(inbox))
     await call(owner, 'DELETE', `/v1/webhooks/${removed.id}`)
     const { body } = await change(kept.id, { state: 'disabled' })
     await mayfly.end('SIGTERM')
-    mayfly = await mayfly.startAgain()
+    mayfly = await mayfly.restart()
     const { url } = mayfly
     expect((await call({ ...owner, url }, 'GET', pathOf(inbox))).body).toEqual([body])
   })

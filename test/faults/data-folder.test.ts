@@ -3,21 +3,21 @@ import { once } from 'node:events'
 import { chmod, mkdir, rename, rm, truncate, writeFile } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
 import { call, createInbox, mail, messagesOf, send, type InboxJson } from '#test/harness/client.js'
 import { NotStartedError } from '#test/harness/mayfly-process.js'
+import { makeFolder } from '#test/harness/mayfly-with-clock.js'
 import { startMayfly, type Mayfly, type StartOptions } from '#test/harness/mayfly.js'
-import { makeFolder } from '#test/harness/standalone.js'
-import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
 
 const NOBODY = 65_534
 
-/** What a start that fails says on standard error; it must say so with an exit code of 1, in one line. */
+/** The error line of a start that fails. Expects exit code 1 and a single line. */
 async function refusalOf(options: StartOptions): Promise<string> {
   const started = await startMayfly(options).catch((error: unknown) => error)
   if (!(started instanceof NotStartedError)) {
     if (started instanceof Error) throw started
     await (started as Mayfly).end('SIGKILL')
-    throw new Error('it started')
+    throw new Error('the start did not fail')
   }
   expect(started.ending).toBe(1)
   const lines = started.stderr
@@ -29,7 +29,7 @@ async function refusalOf(options: StartOptions): Promise<string> {
   return started.stderr.slice(started.stderr.indexOf('mayfly: '))
 }
 
-describe('a data folder that can not be used', () => {
+describe('a start on an unusable data folder', () => {
   let folder: Awaited<ReturnType<typeof makeFolder>>
 
   beforeEach(async () => {
@@ -37,22 +37,22 @@ describe('a data folder that can not be used', () => {
   })
   afterEach(() => folder.remove())
 
-  it('is told where it may not be written', async () => {
-    // Root may write anywhere but below a file.
+  it('fails if the folder is not writable', async () => {
+    // Root can write anywhere, except below a file.
     const isRoot = process.getuid?.() === 0
     await chmod(folder.path, 0o555)
-    const said = await refusalOf({ dataDir: folder.path, ...(isRoot ? { user: NOBODY } : {}) })
-    expect(said).toMatch(`the data folder ${folder.path} can't be written`)
-    expect(said).toMatch('set MAYFLY_DATA_DIR')
+    const refusal = await refusalOf({ dataDir: folder.path, ...(isRoot ? { user: NOBODY } : {}) })
+    expect(refusal).toMatch(`the data folder ${folder.path} can't be written`)
+    expect(refusal).toMatch('set MAYFLY_DATA_DIR')
   })
 
-  it.each(['', 'below'])('is told where a file stands in its place (%p)', async (below) => {
+  it.each(['', 'below'])('fails if a file is in its place (%p)', async (below) => {
     const file = join(folder.path, 'file')
     await writeFile(file, '')
     expect(await refusalOf({ dataDir: join(file, below) })).toMatch(/can't be written: .*(EEXIST|ENOTDIR)/)
   })
 
-  it('is told where the log has another number of partitions', async () => {
+  it('fails if the log has another number of partitions', async () => {
     await mkdir(join(folder.path, 'event-log'))
     const log = await LmdbEventLog.open({
       path: join(folder.path, 'event-log', 'log.mdb'),
@@ -67,59 +67,62 @@ describe('a data folder that can not be used', () => {
     expect(await refusalOf({ dataDir: folder.path })).toMatch(/has 3 partitions, not 8/)
   })
 
-  it.each(['event-log/log.mdb', 'keys/keys.mdb'])('is told where %s is none of its own', async (file) => {
+  it.each(['event-log/log.mdb', 'keys/keys.mdb'])('fails if %s is a foreign file', async (file) => {
     const path = join(folder.path, file)
     await mkdir(join(path, '..'), { recursive: true })
     await writeFile(path, randomBytes(65_536))
     expect(await refusalOf({ dataDir: folder.path })).toMatch(path)
   })
 
-  it.each([null, ''])('is told where its log is lost, though keys are there (%p)', async (left) => {
+  it.each([null, ''])('fails if the log is lost but keys exist (%p)', async (left) => {
     for (const part of ['event-log', 'keys']) await mkdir(join(folder.path, part))
     await writeFile(join(folder.path, 'keys', 'keys.mdb'), 'keys')
     if (left !== null) await writeFile(join(folder.path, 'event-log', 'log.mdb'), left)
     expect(await refusalOf({ dataDir: folder.path })).toMatch(/the event log .* is missing or empty/)
   })
 
-  it('is told where the master key is no key', async () => {
+  it('fails if the master key is invalid', async () => {
     const env = { MAYFLY_MASTER_KEY: 'c2hvcnQ=' }
     expect(await refusalOf({ dataDir: folder.path, env })).toMatch(
       /MAYFLY_MASTER_KEY must be 32 bytes in base64/,
     )
   })
 
-  it.each(['MAYFLY_HTTP_PORT', 'MAYFLY_SMTP_PORT'])('is left alone where %s is taken', async (variable) => {
-    const server = createServer().listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const { port } = server.address() as AddressInfo
-    const said = await refusalOf({
-      dataDir: folder.path,
-      hasAnalytics: true,
-      env: { [variable]: String(port) },
-    })
-    expect(said).toMatch(new RegExp(`port ${port} of 127.0.0.1 is in use; .*${variable}`))
-    server.close()
-  })
+  it.each(['MAYFLY_HTTP_PORT', 'MAYFLY_SMTP_PORT'])(
+    'does not touch the folder if %s is taken',
+    async (variable) => {
+      const server = createServer().listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      const { port } = server.address() as AddressInfo
+      const refusal = await refusalOf({
+        dataDir: folder.path,
+        hasAnalytics: true,
+        env: { [variable]: String(port) },
+      })
+      expect(refusal).toMatch(new RegExp(`port ${port} of 127.0.0.1 is in use; .*${variable}`))
+      server.close()
+    },
+  )
 
   it.each([
     { variable: 'MAYFLY_HTTP_HOST', host: '192.0.2.1' },
     { variable: 'MAYFLY_SMTP_HOST', host: '192.0.2.1' },
     { variable: 'MAYFLY_SMTP_HOST', host: 'no-such-host.invalid' },
-  ])('is left alone where $variable is $host, which is not here', async ({ variable, host }) => {
-    const said = await refusalOf({ dataDir: folder.path, hasAnalytics: true, env: { [variable]: host } })
-    expect(said).toMatch(new RegExp(`${variable} is not an address of this machine: .*${host}`))
+  ])('does not touch the folder if $variable is $host, a foreign address', async ({ variable, host }) => {
+    const refusal = await refusalOf({ dataDir: folder.path, hasAnalytics: true, env: { [variable]: host } })
+    expect(refusal).toMatch(new RegExp(`${variable} is not an address of this machine: .*${host}`))
   })
 
-  it('is left alone where the certificate for STARTTLS is none', async () => {
+  it('does not touch the folder if the certificate for STARTTLS is invalid', async () => {
     const file = join(folder.path, 'master.key')
     const env = { MAYFLY_SMTP_TLS: 'files', MAYFLY_SMTP_TLS_CERT: file, MAYFLY_SMTP_TLS_KEY: '/none/key.pem' }
-    const said = await refusalOf({ dataDir: folder.path, env })
-    expect(said).toContain(`MAYFLY_SMTP_TLS_CERT (${file}) holds no certificate in PEM form`)
-    expect(said).toContain("MAYFLY_SMTP_TLS_KEY (/none/key.pem) can't be read: ENOENT")
+    const refusal = await refusalOf({ dataDir: folder.path, env })
+    expect(refusal).toContain(`MAYFLY_SMTP_TLS_CERT (${file}) holds no certificate in PEM form`)
+    expect(refusal).toContain("MAYFLY_SMTP_TLS_KEY (/none/key.pem) can't be read: ENOENT")
   })
 })
 
-describe('a data folder with mail in it', () => {
+describe('a data folder with mail', () => {
   let mayfly: Mayfly
   let inbox: InboxJson
 
@@ -136,33 +139,33 @@ describe('a data folder with mail in it', () => {
     expect(messages.map(({ subject }) => subject)).toEqual(['first', 'second'])
   }
 
-  it('is refused to a second process, and the first goes on', async () => {
-    const said = await refusalOf({ dataDir: mayfly.dataDir })
-    expect(said).toMatch(/is in use by another Mayfly process/)
+  it('is refused to a second process, while the first continues', async () => {
+    const refusal = await refusalOf({ dataDir: mayfly.dataDir })
+    expect(refusal).toMatch(/is in use by another Mayfly process/)
     await nothingIsLost()
   })
 
-  it('is refused under another master key, and opens under its own', async () => {
+  it('is refused with another master key, and opens with its own', async () => {
     await mayfly.end('SIGTERM')
     const env = { MAYFLY_MASTER_KEY: randomBytes(32).toString('base64') }
-    const said = await refusalOf({ dataDir: mayfly.dataDir, env })
-    expect(said).toMatch(/master key [0-9a-f]{16}, which is not configured: add it to MAYFLY_MASTER_KEY/)
-    mayfly = await mayfly.startAgain()
+    const refusal = await refusalOf({ dataDir: mayfly.dataDir, env })
+    expect(refusal).toMatch(/master key [0-9a-f]{16}, which is not configured: add it to MAYFLY_MASTER_KEY/)
+    mayfly = await mayfly.restart()
     await nothingIsLost()
   })
 
   it.each([
-    { lost: 'keys', said: /the keys of inboxes .* are missing/ },
-    { lost: 'master.key', said: /master\.key is missing/ },
-    { lost: 'event-log', said: /the event log .* is missing/ },
-  ])('is refused where $lost is lost, and opens once it is put back', async ({ lost, said }) => {
+    { lost: 'keys', refusal: /the keys of inboxes .* are missing/ },
+    { lost: 'master.key', refusal: /master\.key is missing/ },
+    { lost: 'event-log', refusal: /the event log .* is missing/ },
+  ])('is refused if $lost is lost, and opens once it is restored', async ({ lost, refusal }) => {
     await mayfly.end('SIGTERM')
     const [path, aside] = [join(mayfly.dataDir, lost), join(mayfly.dataDir, 'aside')]
     await rename(path, aside)
-    expect(await refusalOf({ dataDir: mayfly.dataDir })).toMatch(said)
+    expect(await refusalOf({ dataDir: mayfly.dataDir })).toMatch(refusal)
     await rm(path, { recursive: true, force: true })
     await rename(aside, path)
-    mayfly = await mayfly.startAgain()
+    mayfly = await mayfly.restart()
     await nothingIsLost()
   })
 
@@ -170,10 +173,10 @@ describe('a data folder with mail in it', () => {
     ['holds garbage', (path: string) => writeFile(path, randomBytes(65_536))],
     ['is empty', (path: string) => truncate(path, 0)],
     ['is cut short', (path: string) => truncate(path, 3 * 4096)],
-  ])('rebuilds its views where their file %s', async (_, spoil) => {
+  ])('rebuilds its views if their file %s', async (_, spoil) => {
     await mayfly.end('SIGTERM')
     await spoil(join(mayfly.dataDir, 'read-model', 'views.mdb'))
-    mayfly = await mayfly.startAgain()
+    mayfly = await mayfly.restart()
     const { status } = await call(mayfly, 'GET', `/v1/inboxes/${inbox.id}`)
     expect([200, 503]).toContain(status)
     await nothingIsLost()

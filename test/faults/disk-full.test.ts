@@ -4,34 +4,34 @@ import { rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { call, createInbox, mail, messagesOf, send, type InboxJson } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
-import { makeFolder } from '#test/harness/standalone.js'
+import { makeFolder } from '#test/harness/mayfly-with-clock.js'
 import { MUST_RUN_ALL } from '#test/harness/tools.js'
 import { until } from '#test/harness/until.js'
-import { sha256Of } from './ledger.js'
+import { sha256Of } from './acknowledged-writes.js'
 
 /*
- * A file size limit stands in for a full disk: it fails the same writes, needs no mount and no root, and can be
- * raised while the process runs.
+ * A file size limit simulates a full disk: the same writes fail, it needs no mount and no root, and it can be raised
+ * while the process runs.
  */
 
 const LIMIT_BYTES = 2 << 20
 const BODY = 'x'.repeat(60_000)
 
-describe('a disk that is full', () => {
+describe('a full disk', () => {
   let mayfly: Mayfly
   let inbox: InboxJson
   const accepted = new Map<string, string>()
 
   beforeAll(async () => {
     const limited = ['bash', '-c', `ulimit -S -f ${LIMIT_BYTES >> 10}; exec "$0" "$@"`] as const
-    // Without ClickHouse's engine, whose calls leave large numbers on a thread's stack: lmdb 3.5 prints three from there
-    // into 100 bytes when a write fails, and what lies behind them breaks.
+    // Without chDB: when a write fails, lmdb 3.5 prints three uninitialized numbers from the stack into 100 bytes. chDB's
+    // calls leave large numbers there, which overflow the buffer.
     mayfly = await startMayfly({ through: limited })
     inbox = await createInbox(mayfly)
   })
   afterAll(() => mayfly.dispose())
 
-  it('is told to senders as 451 and to clients as 503, by a process that goes on', async () => {
+  it('is answered 451 and 503, and the process continues', async () => {
     const refusal = await sendUntilRefused()
     expect(refusal).toMatch(/^451 4\.3\.0 /)
     const create = await until('a refusal to make an inbox', async () => {
@@ -39,29 +39,29 @@ describe('a disk that is full', () => {
       return answer.status === 201 ? null : answer
     })
     expect(create.status).toBe(503)
-    // Which file is full first decides.
+    // Depends on the file that is full first.
     expect(['log-unavailable', 'catching-up']).toContain(create.body.code)
     expect(create.headers.get('retry-after')).toMatch(/^\d+$/)
     expect((await call(mayfly, 'GET', '/healthz')).status).toBe(200)
     expect((await call(mayfly, 'GET', `/v1/inboxes/${inbox.id}`)).status).toBe(200)
   })
 
-  it('is used again once there is room, without a restart', async () => {
+  it('is used again without a restart once there is space', async () => {
     execFileSync('prlimit', ['--pid', String(mayfly.pid), '--fsize=unlimited:unlimited'])
     await until('a mail to be taken', async () => (await sendOne()) === null)
     await everyAcceptedMailIsThere(mayfly)
   })
 
-  it('has cost nothing that was accepted, after a restart too', async () => {
+  it('loses nothing that was accepted, also after a restart', async () => {
     expect(await mayfly.end('SIGTERM')).toBe(0)
     mayfly = await startMayfly({ dataDir: mayfly.dataDir })
     await everyAcceptedMailIsThere(mayfly)
     expect(accepted.size).toBeGreaterThan(3)
   })
 
-  /** Null if the mail was taken, else the refusal. */
+  /** Resolves with the refusal, or null if the mail was accepted. */
   async function sendOne(): Promise<string | null> {
-    // Random text, since what repeats itself is packed.
+    // Random text, because repetitive text is compressed.
     const text = BODY.replace(/x/g, () => Math.random().toString(36).charAt(2)).replace(/.{70}/g, '$&\r\n')
     const source = mail(`Mail ${accepted.size}`, text)
     try {
@@ -94,8 +94,8 @@ const hasMount =
 const describeWithMount = MUST_RUN_ALL || hasMount ? describe : describe.skip
 if (!hasMount) process.stdout.write('skipped: a small file system that is full (run as root to mount one)\n')
 
-describeWithMount('a file system that is full', () => {
-  it('refuses inboxes and mail with 503 and 451, and takes them again once there is room', async () => {
+describeWithMount('a full file system', () => {
+  it('makes requests and mail fail with 503 and 451, and accepts them again once there is space', async () => {
     const folder = await makeFolder()
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'tmpfs', folder.path])
     const dataDir = join(folder.path, 'data')
@@ -107,30 +107,30 @@ describeWithMount('a file system that is full', () => {
       await messagesOf(mayfly, inbox.id, 1)
       const create = () => call<{ code: string }>(mayfly, 'POST', '/v1/inboxes', { body: {} })
       const refusal = { status: 503, body: { code: 'log-unavailable' } }
-      // Room for an inbox, and no more for what follows from many.
+      // Enough space for one inbox, but not for the views of many.
       const { bavail, bsize } = await statfs(folder.path)
       spawnSync('dd', ['if=/dev/zero', `of=${filler}`, `bs=${bsize}`, `count=${bavail - 50}`])
-      await until('less room than there must be', async () => (await create()).status !== 201)
+      await until('the disk to be full', async () => (await create()).status !== 201)
       expect(await create()).toMatchObject(refusal)
-      expect(await roomOf(mayfly)).toBeLessThan(0)
+      expect(await freeBytes(mayfly)).toBeLessThan(0)
 
       spawnSync('dd', ['if=/dev/zero', `of=${filler}`, 'bs=4096'])
-      // There may be no room left for the views of what was created last.
+      // There may be no space left for the views of the last inboxes.
       const code: unknown = expect.stringMatching(/^(log-unavailable|catching-up)$/)
       expect(await create()).toMatchObject({ ...refusal, body: { code } })
-      // More than freed pages have room for.
+      // Larger than the freed pages.
       const large = mail('full', randomBytes(100_000).toString('hex').replace(/.{70}/g, '$&\r\n'))
       await expect(send(mayfly, inbox.address, large)).rejects.toMatchObject({ responseCode: 451 })
       expect((await messagesOf(mayfly, inbox.id, 1)).map(({ subject }) => subject)).toEqual(['before'])
 
       await rm(filler)
       await createInbox(mayfly)
-      await until('room to be shown', async () => (await roomOf(mayfly)) > 0)
+      await until('free space to be reported', async () => (await freeBytes(mayfly)) > 0)
       await send(mayfly, inbox.address, mail('after'))
       const subjects = async () => (await messagesOf(mayfly, inbox.id, 2)).map(({ subject }) => subject)
       expect(await subjects()).toEqual(['before', 'after'])
       expect(await mayfly.end('SIGTERM')).toBe(0)
-      mayfly = await mayfly.startAgain()
+      mayfly = await mayfly.restart()
       expect(await subjects()).toEqual(['before', 'after'])
     } finally {
       await mayfly.end('SIGKILL')
@@ -140,7 +140,7 @@ describeWithMount('a file system that is full', () => {
   })
 })
 
-async function roomOf(mayfly: Mayfly): Promise<number> {
+async function freeBytes(mayfly: Mayfly): Promise<number> {
   const { body } = await call<string>(mayfly, 'GET', '/metrics')
   return Number(/^mayfly_disk_room_bytes (-?[\d.e+]+)$/m.exec(body)?.[1])
 }

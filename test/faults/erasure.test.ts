@@ -2,14 +2,14 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { open } from 'lmdb'
 import { call, createInbox, messagesOf, send, type InboxJson } from '#test/harness/client.js'
-import { makeFolder, startRoles, type Roles } from '#test/harness/standalone.js'
+import { makeFolder, startWithClock, type MayflyWithClock } from '#test/harness/mayfly-with-clock.js'
 import { answerToRcpt } from '#test/harness/smtp.js'
 import { until } from '#test/harness/until.js'
-import { openVault } from './log-file.js'
+import { openVault } from './stored-log.js'
 
 const MINUTE_MS = 60_000
 
-/** What only the mail and the inbox's maker know. Long enough not to stand anywhere by chance. */
+/** Secrets of the mail and the inbox. Long enough not to occur anywhere by chance. */
 const MARKERS = {
   subject: 'marker-subject-quahfeix',
   body: 'marker-body-ohghaech',
@@ -45,17 +45,17 @@ const SOURCE = [
   '',
 ].join('\r\n')
 
-describe('what an ended inbox held', () => {
+describe('the content of an ended inbox', () => {
   const folder = makeFolder()
   let clock = Date.now()
-  let roles: Roles
+  let roles: MayflyWithClock
   let deleted: InboxJson
   let expired: InboxJson
   let messageIds: Record<string, string>
   let wrapped: Buffer[]
 
   beforeAll(async () => {
-    roles = await startRoles((await folder).path, clock)
+    roles = await startWithClock((await folder).path, clock)
     deleted = await createInbox(roles, { name: MARKERS.name })
     expired = await createInbox(roles, { name: MARKERS.name, duration: '1m' })
     messageIds = {}
@@ -70,7 +70,7 @@ describe('what an ended inbox held', () => {
     await (await folder).remove()
   })
 
-  it('stands in clear in no file before its end', async () => {
+  it('is in no file in plain text, even before the end', async () => {
     const { body } = await call<{ text: string }>(roles, 'GET', pathsOf(deleted)[2] ?? '')
     expect(body).toMatchObject({
       subject: MARKERS.subject,
@@ -82,20 +82,20 @@ describe('what an ended inbox held', () => {
 
   it('is answered 410 everywhere after the deletion', async () => {
     expect((await call(roles, 'DELETE', `/v1/inboxes/${deleted.id}`)).status).toBe(200)
-    await allGone(deleted, 'inbox-deleted')
+    await expectGone(deleted, 'inbox-deleted')
   })
 
-  it('is answered 410 everywhere from its expiry on', async () => {
+  it('is answered 410 everywhere after the expiry', async () => {
     clock += MINUTE_MS
     await roles.setClock(clock)
-    await allGone(expired, 'inbox-expired')
+    await expectGone(expired, 'inbox-expired')
     await until('the end to be in the list', async () => {
       const { body } = await call<InboxJson[]>(roles, 'GET', '/v1/inboxes?state=expired')
       return body.some(({ id }) => id === expired.id)
     })
   })
 
-  it('is behind a key that is forgotten, and leaves the key file with its rewriting', async () => {
+  it('loses its key, which is gone from the key file once that is rewritten', async () => {
     const ids = [deleted.id, expired.id]
     await until('both keys to be forgotten', async () => {
       const keys = await readFile(join(roles.dataDir, 'keys', 'keys.mdb'))
@@ -108,12 +108,12 @@ describe('what an ended inbox held', () => {
     await vault.close()
     const files = await contentsOf(roles.dataDir)
     for (const key of wrapped) expect(files.filter(({ bytes }) => bytes.includes(key))).toEqual([])
-    roles = await startRoles(roles.dataDir, clock)
+    roles = await startWithClock(roles.dataDir, clock)
   })
 
-  it('stays gone after a restart, and stands in clear in no file', async () => {
-    await allGone(deleted, 'inbox-deleted')
-    await allGone(expired, 'inbox-expired')
+  it('stays gone after a restart, and is in no file in plain text', async () => {
+    await expectGone(deleted, 'inbox-deleted')
+    await expectGone(expired, 'inbox-expired')
     expect(await leaks(roles.dataDir)).toEqual([])
   })
 
@@ -123,7 +123,7 @@ describe('what an ended inbox held', () => {
     return [`/v1/inboxes/${id}`, messages, message, `${message}/raw`, `${message}/attachments/0`]
   }
 
-  async function allGone(inbox: InboxJson, code: string): Promise<void> {
+  async function expectGone(inbox: InboxJson, code: string): Promise<void> {
     for (const path of [
       ...pathsOf(inbox),
       ...pathsOf(inbox).map((one) => one.replace('inboxes', 'emails')),
@@ -134,7 +134,7 @@ describe('what an ended inbox held', () => {
   }
 })
 
-/** The markers that stand in any file of the folder, in a form that a mail could have them in. */
+/** The markers that occur in any file of the folder, in any encoding of a mail. */
 async function leaks(dataDir: string): Promise<string[]> {
   const found: string[] = []
   for (const { file, bytes } of await contentsOf(dataDir)) {
@@ -165,9 +165,9 @@ interface Content {
   bytes: Buffer
 }
 
-/** Of all files at about one moment: those of usage figures come and go under other names, and then it looks anew. */
+/** The content of all files at about the same time. Retries if ClickHouse renames or removes files meanwhile. */
 function contentsOf(dataDir: string): Promise<Content[]> {
-  return until('a look at every file', () => lookAt(dataDir).catch(noneIfMoved))
+  return until('a look at every file', () => readFiles(dataDir).catch(noneIfMoved))
 }
 
 function noneIfMoved(error: unknown): null {
@@ -175,7 +175,7 @@ function noneIfMoved(error: unknown): null {
   return null
 }
 
-async function lookAt(dataDir: string): Promise<Content[]> {
+async function readFiles(dataDir: string): Promise<Content[]> {
   const entries = await readdir(dataDir, { recursive: true, withFileTypes: true })
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
   return Promise.all(files.map(async (file) => ({ file, bytes: await readFile(file) })))
@@ -183,7 +183,7 @@ async function lookAt(dataDir: string): Promise<Content[]> {
 
 type KeyRow = { wrapped: Buffer } | { forgottenAt: Date }
 
-/** Reads a copy, since one process opens a file once. */
+/** Reads a copy, because a process can open an LMDB file only once. */
 async function keyRows(dataDir: string): Promise<Map<string, KeyRow>> {
   const copy = await makeFolder()
   const path = join(copy.path, 'keys.mdb')

@@ -20,9 +20,9 @@ import { MUST_RUN_ALL } from '#test/harness/tools.js'
 import { until } from '#test/harness/until.js'
 
 const PARTITIONS = 2
-/** As in use, but in seconds. */
+/** The settings of the topic, but seconds instead of minutes. */
 const QUICKLY = { 'segment.ms': '500', 'max.compaction.lag.ms': '500', 'file.delete.delay.ms': '100' }
-/** Brokers look every 15 s for what is to be compacted. */
+/** Brokers look for logs to compact every 15 s. */
 const GONE_WITHIN_MS = 90_000
 
 const topicPrefix = `test-${randomUUID()}.`
@@ -47,7 +47,7 @@ async function openVault(): Promise<LoggedKeyVault> {
     for (const key of await client.keys(`${topicPrefix}*`)) await client.unlink(key)
   })
   const masterKeys = MasterKeys.parse(makeSecretKey().toString('base64'))
-  if (masterKeys === null) throw new Error('the test has no master key')
+  if (masterKeys === null) throw new Error('invalid master key')
   const vault = await LoggedKeyVault.open({
     log,
     view: new RedisKeyView({ client, prefix: topicPrefix }),
@@ -60,9 +60,9 @@ async function openVault(): Promise<LoggedKeyVault> {
   return vault
 }
 
-/** Every byte that the broker has of the topic, in files that it is about to remove as well. */
+/** All bytes of the topic on the broker's disk, including files that it is about to remove. */
 function onDisk(): Promise<string> {
-  // A look during which it renamed or removed a file may have missed something.
+  // If the broker renamed or removed a file meanwhile, something may have been missed.
   return until('a look at files that stay', () => readAll().catch(nullIfGone))
 }
 
@@ -83,7 +83,7 @@ function nullIfGone(error: unknown): null {
   throw error
 }
 
-/** The wrapped key of an inbox, as it is written on the log. */
+/** The wrapped key of an inbox on the log. */
 function wrappedIn(disk: string, inboxId: InboxId): string {
   const found = new RegExp(`"inbox_id":"${inboxId}"[^}]*"wrapped":"([^"]+)"`).exec(disk)?.[1]
   if (found === undefined) throw new Error(`the key of ${inboxId} is not on the disk`)
@@ -93,11 +93,11 @@ function wrappedIn(disk: string, inboxId: InboxId): string {
 const describeOnDisk =
   MUST_RUN_ALL || kafkaDataDir() !== null ? describeOn('kafka', 'redis', 'clickhouse') : describe.skip
 
-describeOnDisk('a forgotten key', () => {
+describeOnDisk('a deleted key', () => {
   afterEach(() => closing.disposeAsync())
 
   it(
-    "leaves the disks of the brokers, and the others don't",
+    'disappears from the disks of the brokers, and other keys stay',
     async () => {
       const vault = await openVault()
       const ids = Array.from({ length: 20 }, () => mintId('inb'))

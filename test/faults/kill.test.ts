@@ -2,55 +2,55 @@ import { call, createInbox, pagesFrom, type InboxJson } from '#test/harness/clie
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { answerToRcpt } from '#test/harness/smtp.js'
 import { until } from '#test/harness/until.js'
-import { Ledger } from './ledger.js'
+import { AcknowledgedWrites } from './acknowledged-writes.js'
 import { startLoad } from './load.js'
 
 const ROUNDS = Number(process.env.MAYFLY_FAULT_ROUNDS ?? 5)
 const ROUND_MS = 30_000
-const MAX_PROMISES = 150
+const MAX_ACKNOWLEDGEMENTS = 150
 
-describe('killed at random moments under load', () => {
-  const ledger = new Ledger()
+describe('Mayfly, killed at random moments under load', () => {
+  const acknowledged = new AcknowledgedWrites()
   let mayfly: Mayfly
 
   beforeAll(async () => {
     mayfly = await startMayfly({ hasAnalytics: true })
     for (let count = 0; count < 5; count += 1) {
       const inbox = await createInbox(mayfly)
-      ledger.inboxes.set(inbox.id, inbox)
+      acknowledged.inboxes.set(inbox.id, inbox)
     }
   })
   afterAll(() => mayfly.dispose())
 
   it(
-    `keeps every promise, over ${ROUNDS} rounds on one folder`,
+    `loses nothing that it acknowledged, over ${ROUNDS} rounds on one folder`,
     async () => {
       for (let round = 0; round < ROUNDS; round += 1) {
-        const acceptedBefore = new Set(ledger.accepted.keys())
-        const load = startLoad(mayfly, ledger, { senders: 6, creators: 2 })
-        const enough = 1 + Math.floor(Math.random() * MAX_PROMISES)
-        await until(`${enough} promises`, () => load.promises() >= enough)
+        const acceptedBefore = new Set(acknowledged.accepted.keys())
+        const load = startLoad(mayfly, acknowledged, { senders: 6, creators: 2 })
+        const enough = 1 + Math.floor(Math.random() * MAX_ACKNOWLEDGEMENTS)
+        await until(`${enough} acknowledgements`, () => load.acknowledgements() >= enough)
         await mayfly.end('SIGKILL')
         await load.stop()
 
-        mayfly = await mayfly.startAgain()
-        await knownMustStayKnown(mayfly, [...ledger.inboxes.values()].slice(-20))
-        await ledger.mustHold(mayfly)
-        const fresh = [...ledger.accepted.keys()].filter((id) => !acceptedBefore.has(id))
-        await ledger.sourcesMustHold(mayfly, fresh)
-        await everyInboxIsListed(mayfly)
+        mayfly = await mayfly.restart()
+        await verifyAlwaysKnown(mayfly, [...acknowledged.inboxes.values()].slice(-20))
+        await acknowledged.verify(mayfly)
+        const fresh = [...acknowledged.accepted.keys()].filter((id) => !acceptedBefore.has(id))
+        await acknowledged.verifySources(mayfly, fresh)
+        await verifyEveryInboxIsListed(mayfly)
       }
-      await ledger.sourcesMustHold(mayfly, ledger.accepted.keys())
-      expect(ledger.accepted.size).toBeGreaterThan(ROUNDS)
+      await acknowledged.verifySources(mayfly, acknowledged.accepted.keys())
+      expect(acknowledged.accepted.size).toBeGreaterThan(ROUNDS)
       process.stdout.write(
-        `kill: ${ROUNDS} rounds, ${ledger.accepted.size} mails and ${ledger.inboxes.size} inboxes promised and kept\n`,
+        `kill: ${ROUNDS} rounds, ${acknowledged.accepted.size} mails and ${acknowledged.inboxes.size} inboxes acknowledged and kept\n`,
       )
     },
     ROUNDS * ROUND_MS,
   )
 
-  /** From the first moment on, and until the views have caught up. */
-  async function knownMustStayKnown(target: Mayfly, inboxes: readonly InboxJson[]): Promise<void> {
+  /** Expects that known inboxes are never answered 404, from the start until the views have caught up. */
+  async function verifyAlwaysKnown(target: Mayfly, inboxes: readonly InboxJson[]): Promise<void> {
     for (const { id, address } of inboxes) {
       const answers = await Promise.all([
         call(target, 'GET', `/v1/inboxes/${id}`),
@@ -64,7 +64,7 @@ describe('killed at random moments under load', () => {
     await until('readiness', async () => (await call(target, 'GET', '/readyz')).status === 200)
   }
 
-  async function everyInboxIsListed(target: Mayfly): Promise<void> {
+  async function verifyEveryInboxIsListed(target: Mayfly): Promise<void> {
     const listed = new Set<string>()
     for (const { body } of await pagesFrom<InboxJson>(target, '/v1/inboxes?limit=1000')) {
       for (const { id, state } of body) {
@@ -73,6 +73,6 @@ describe('killed at random moments under load', () => {
         listed.add(id)
       }
     }
-    for (const id of ledger.inboxes.keys()) expect(listed).toContain(id)
+    for (const id of acknowledged.inboxes.keys()) expect(listed).toContain(id)
   }
 })

@@ -1,15 +1,21 @@
 import { createTransport } from 'nodemailer'
 import { setTimeout as pause } from 'node:timers/promises'
-import { call, createInbox, OtherAnswerError, type InboxJson, type Target } from '#test/harness/client.js'
-import type { Ledger } from './ledger.js'
+import {
+  call,
+  createInbox,
+  UnexpectedAnswerError,
+  type InboxJson,
+  type Target,
+} from '#test/harness/client.js'
+import type { AcknowledgedWrites } from './acknowledged-writes.js'
 
 export interface Load {
-  /** Answers that were promises: 201 and 250. */
-  promises(): number
-  /** What refused or broke, oldest first. */
+  /** The number of 201 and 250 answers. */
+  acknowledgements(): number
+  /** Refusals and errors, oldest first. */
   failures(): unknown[]
-  /** Of these the ones that are not for now but for good, though what was asked for had been promised. */
-  denials(): unknown[]
+  /** Those failures that are permanent refusals: always wrong, because only acknowledged inboxes are used. */
+  permanentRefusals(): unknown[]
   /** Resolves once every sender and creator has stopped. */
   stop(): Promise<void>
 }
@@ -17,28 +23,28 @@ export interface Load {
 export interface LoadOptions {
   senders: number
   creators: number
-  /** Look at inboxes that were promised; what they find is no promise. None, unless told otherwise. */
+  /** Clients that read acknowledged inboxes, 0 by default. */
   readers?: number
-  /** Goes on after a failure, until it is stopped. */
+  /** Continues after a failure. */
   isPersistent?: boolean
-  /** Of each sender it gets the first mail that is accepted, and every eighth from then on. */
+  /** Gets the first and then every eighth accepted mail of each sender. */
   favourite?: InboxJson
 }
 
 const AFTER_FAILURE_MS = 100
-const BETWEEN_LOOKS_MS = 20
+const BETWEEN_READS_MS = 20
 const MAX_WAIT_MS = 15_000
 const NEWEST = 3
 const FAVOURED_EVERY = 8
 
-/** Sends mails and makes inboxes until it is stopped or nothing answers any more, and notes every promise. */
+/** Sends mails and creates inboxes until it is stopped or a request fails, and records what was acknowledged. */
 export function startLoad(
   target: Target,
-  ledger: Ledger,
+  acknowledged: AcknowledgedWrites,
   { senders, creators, readers = 0, isPersistent = false, favourite }: LoadOptions,
 ): Load {
   const failures: unknown[] = []
-  let promises = 0
+  let acknowledgements = 0
   let isStopped = false
 
   async function repeat(work: () => Promise<void>): Promise<void> {
@@ -70,13 +76,13 @@ export function startLoad(
     try {
       await repeat(async () => {
         const favoured = accepted % FAVOURED_EVERY === 0 ? favourite : undefined
-        const { id: inboxId, address } = favoured ?? pick([...ledger.inboxes.values()])
-        const { source, sha256 } = ledger.makeSource(inboxId)
+        const { id: inboxId, address } = favoured ?? pick([...acknowledged.inboxes.values()])
+        const { source, sha256 } = acknowledged.makeSource(inboxId)
         const envelope = { from: 'sender@example.com', to: address }
         const { response } = await transport.sendMail({ envelope, raw: source })
-        ledger.keepMail(response, { inboxId, sha256 })
+        acknowledged.recordMail(response, { inboxId, sha256 })
         accepted += 1
-        promises += 1
+        acknowledgements += 1
       })
     } finally {
       transport.close()
@@ -86,17 +92,17 @@ export function startLoad(
   async function create(): Promise<void> {
     await repeat(async () => {
       const inbox = await createInbox(target)
-      ledger.inboxes.set(inbox.id, inbox)
-      promises += 1
+      acknowledged.inboxes.set(inbox.id, inbox)
+      acknowledgements += 1
     })
   }
 
   async function read(): Promise<void> {
     await repeat(async () => {
-      const path = `/v1/inboxes/${pick([...ledger.inboxes.values()]).id}`
+      const path = `/v1/inboxes/${pick([...acknowledged.inboxes.values()]).id}`
       const { status, body } = await call(target, 'GET', path)
-      if (status !== 200) throw new OtherAnswerError(path, status, body)
-      await pause(BETWEEN_LOOKS_MS)
+      if (status !== 200) throw new UnexpectedAnswerError(path, status, body)
+      await pause(BETWEEN_READS_MS)
     })
   }
 
@@ -106,9 +112,9 @@ export function startLoad(
     ...Array.from({ length: readers }, () => read()),
   ]
   return {
-    promises: () => promises,
+    acknowledgements: () => acknowledgements,
     failures: () => [...failures],
-    denials: () => failures.filter(isDenial),
+    permanentRefusals: () => failures.filter(isPermanentRefusal),
     async stop() {
       isStopped = true
       await Promise.all(workers)
@@ -116,12 +122,12 @@ export function startLoad(
   }
 }
 
-function isDenial(error: unknown): boolean {
-  if (error instanceof OtherAnswerError) return error.status < 500
+function isPermanentRefusal(error: unknown): boolean {
+  if (error instanceof UnexpectedAnswerError) return error.status < 500
   return error instanceof Error && 'responseCode' in error && Number(error.responseCode) >= 500
 }
 
-/** Any of them, or one of the newest: those are lost the most easily. */
+/** Any inbox or, half of the time, one of the newest, which are the most likely to be lost. */
 function pick(inboxes: readonly InboxJson[]): InboxJson {
   const among = Math.random() < 0.5 ? inboxes : inboxes.slice(-NEWEST)
   const inbox = among[Math.floor(Math.random() * among.length)]

@@ -4,8 +4,8 @@ import { answerToRcpt } from '#test/harness/smtp.js'
 import { until } from '#test/harness/until.js'
 import type { LogRecord } from '#libs/ports/event-log/event-log.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
-import { untilReady } from './answers.js'
-import { makeMailRecords, openLog, PARTITIONS } from './log-file.js'
+import { untilReady } from './api-snapshot.js'
+import { makeMailRecords, openLog, PARTITIONS } from './stored-log.js'
 
 describe('a record of the log', () => {
   let mayfly: Mayfly
@@ -28,10 +28,10 @@ describe('a record of the log', () => {
     const log = await openLog(mayfly.dataDir)
     for (const record of records) await log.append('inbox-events', record)
     await log.close()
-    mayfly = await mayfly.startAgain()
+    mayfly = await mayfly.restart()
   }
 
-  it('that comes twice counts once, in a batch or apart', async () => {
+  it('counts once if it is on the log twice, in one batch or in two', async () => {
     await append(async (dataDir) => {
       const records = await makeMailRecords(dataDir, [inbox.id], [mail('one'), mail('two')])
       return [...records, ...records]
@@ -53,10 +53,10 @@ describe('a record of the log', () => {
     expect((await call<InboxJson>(mayfly, 'GET', `/v1/inboxes/${inbox.id}`)).body.message_count).toBe(3)
   })
 
-  it('that can not be decoded is set aside with its reason, and its partition goes on', async () => {
+  it('becomes a dead letter with a reason if it can not be decoded, and the partition continues', async () => {
     await append(async (dataDir) => {
       const [good, other] = await makeMailRecords(dataDir, [inbox.id], [mail('good'), mail('spoilt')])
-      if (good === undefined || other === undefined) throw new Error('there are no records')
+      if (good === undefined || other === undefined) throw new Error('no records were made')
       return [{ ...other, value: Buffer.from('no CBOR of ours') }, { ...other, headers: {} }, good]
     })
     await untilReady(mayfly)
@@ -80,13 +80,13 @@ describe('a record of the log', () => {
       expect(headers['dead-letter-origin']).toMatch(new RegExp(`^inbox-events/${partition}/\\d+$`))
       expect(headers['dead-letter-reason']).toMatch(/./)
     }
-    mayfly = await mayfly.startAgain()
+    mayfly = await mayfly.restart()
   })
 
-  it('of a newer version stops its partition and says so, and no other', async () => {
+  it('of a newer version stops its partition only, and is reported', async () => {
     await append(async (dataDir) => {
       const [first, second] = await makeMailRecords(dataDir, [inbox.id], [mail('before'), mail('newer')])
-      if (first === undefined || second === undefined) throw new Error('there are no records')
+      if (first === undefined || second === undefined) throw new Error('no records were made')
       return [first, { ...second, headers: { ...second.headers, ce_schemaversion: '2' } }]
     })
     await until('the log line', () => mayfly.output().stderr.includes('schema version 2'))
@@ -98,7 +98,7 @@ describe('a record of the log', () => {
     const listed = await call(mayfly, 'GET', `/v1/inboxes/${inbox.id}/messages`)
     expect(listed).toMatchObject({ status: 503, body: { code: 'catching-up' } })
 
-    // Mail is still accepted, here and elsewhere; it shows where the partition goes on.
+    // Mail is still accepted in every partition. It becomes visible in those that continue.
     expect(await answerToRcpt(mayfly, inbox.address)).toMatch(/^250 /)
     expect(await send(mayfly, inbox.address, mail('waits'))).toMatch(/^250 2\.0\.0 /)
     await send(mayfly, elsewhere.address, mail('elsewhere'))

@@ -4,17 +4,17 @@ import { join } from 'node:path'
 import { call, createInbox, mail, messagesOf, send, type InboxJson } from '#test/harness/client.js'
 import { describeWith } from '#test/harness/tools.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
-import { makeFolder } from '#test/harness/standalone.js'
+import { makeFolder } from '#test/harness/mayfly-with-clock.js'
 import { until } from '#test/harness/until.js'
 import { rowEncoding, type Row } from '#libs/engines/embedded/event-log/log-file.js'
 import { openLmdbFile } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
-import { untilReady } from './answers.js'
-import { cutTail, logPath } from './log-file.js'
-import { SyncedDisk, traceInto } from './synced-writes.js'
+import { untilReady } from './api-snapshot.js'
+import { removeNewestRecords, logPath } from './stored-log.js'
+import { SyncedDisk, straceCommand } from './synced-writes.js'
 
 const MAILS = 40
 
-describe('a machine that loses its power', () => {
+describe('after a power loss', () => {
   let mayfly: Mayfly
   let inbox: InboxJson
 
@@ -34,21 +34,21 @@ describe('a machine that loses its power', () => {
 
   const numbered = (count: number) => Array.from({ length: count }, (_, index) => `Mail ${index}`)
 
-  it('with the end of its log gone shows what the log holds, and goes on from there', async () => {
+  it('Mayfly shows what is left of a log that lost its end, and continues from there', async () => {
     await sendNumbered(0, MAILS)
     await mayfly.end('SIGKILL')
-    const other = await cutTail(mayfly.dataDir, 10)
+    const other = await removeNewestRecords(mayfly.dataDir, 10)
     expect(other).toBeGreaterThanOrEqual(10)
-    mayfly = await mayfly.startAgain()
+    mayfly = await mayfly.restart()
     expect(mayfly.output().stderr).toMatch('views are catching up with the log')
     await untilReady(mayfly)
     expect(await subjectsOf(MAILS - 10)).toEqual(numbered(MAILS - 10))
-    // Offsets are given out anew: what is written there now is what shows.
+    // Offsets are reused: the records written now must be shown.
     await sendNumbered(MAILS - 10, MAILS + 5)
     expect(await subjectsOf(MAILS + 5)).toEqual(numbered(MAILS + 5))
   })
 
-  it('with the log of a moment before shows that one', async () => {
+  it('Mayfly shows the content of an older copy of the log', async () => {
     await sendNumbered(0, 10)
     const folder = await makeFolder()
     const copy = join(folder.path, 'log.mdb')
@@ -57,19 +57,19 @@ describe('a machine that loses its power', () => {
     await mayfly.end('SIGKILL')
     await copyFile(copy, logPath(mayfly.dataDir))
     await folder.remove()
-    mayfly = await mayfly.startAgain()
+    mayfly = await mayfly.restart()
     await untilReady(mayfly)
     expect(await subjectsOf(10)).toEqual(numbered(10))
     expect((await call<InboxJson>(mayfly, 'GET', `/v1/inboxes/${inbox.id}`)).body.message_count).toBe(10)
   })
 })
 
-describeWith('strace')('what is on disk', () => {
-  it('at the moment of each 250 and 201 holds what was promised', async () => {
+describeWith('strace')('the synced data on disk', () => {
+  it('has every mail and inbox at the moment of its 250 or 201', async () => {
     const folder = await makeFolder()
     const trace = join(folder.path, 'trace')
     const dataDir = join(folder.path, 'data')
-    const mayfly = await startMayfly({ dataDir, hasAnalytics: true, through: traceInto(trace) })
+    const mayfly = await startMayfly({ dataDir, hasAnalytics: true, through: straceCommand(trace) })
     const first = await createInbox(mayfly)
     await send(mayfly, first.address, mail('one at a time'))
     await Promise.all([
@@ -79,28 +79,28 @@ describeWith('strace')('what is on disk', () => {
     expect(await mayfly.end('SIGTERM')).toBe(0)
 
     const disk = new SyncedDisk()
-    let promises = 0
+    let acknowledgements = 0
     const lines = await until('the trace', async () => {
       const text = await readFile(trace, 'utf8')
       return text.includes('+++ exited with 0 +++') && text.split('\n')
     })
     for (const line of lines) {
-      const said = disk.play(line)
+      const said = disk.replay(line)
       const [, messageId] = /^250 2\.0\.0 (msg_\w+)/.exec(said ?? '') ?? []
       const [, inboxId] = /^HTTP\/1\.1 201 [^]*"id":"(inb_\w+)"/.exec(said ?? '') ?? []
       const log = () => durableText(folder.path, disk.durable(logPath(dataDir)), 'inbox-events')
       if (messageId !== undefined) {
         expect(await log()).toContain(messageId)
-        promises += 1
+        acknowledgements += 1
       }
       if (inboxId !== undefined) {
         expect(await log()).toContain(`"inbox_id":"${inboxId}"`)
         const keys = disk.durable(join(dataDir, 'keys', 'keys.mdb'))
         expect(await durableText(folder.path, keys, null)).toContain(`${inboxId} has a key`)
-        promises += 1
+        acknowledgements += 1
       }
     }
-    expect(promises).toBe(17)
+    expect(acknowledgements).toBe(17)
     await folder.remove()
   }, 60_000)
 })
@@ -109,10 +109,10 @@ interface StoredKey {
   wrapped?: Uint8Array
 }
 
-/** What LMDB reads from the bytes that a crash would leave: the values of a database, or the keys of the main one. */
+/** What LMDB reads from the bytes that survive a crash: the values of a database, or the keys of the main database. */
 async function durableText(folder: string, bytes: Buffer, database: string | null): Promise<string> {
   if (bytes.length === 0) return 'nothing'
-  // A name of its own each time, since lmdb knows a file that it had open.
+  // A new name each time, because lmdb caches files that it has opened.
   const path = join(folder, `${randomUUID()}.mdb`)
   await writeFile(path, bytes)
   const root = openLmdbFile<StoredKey, string>({ path, syncMode: 'before-visible', maxDbs: 16 })

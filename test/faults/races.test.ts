@@ -10,11 +10,11 @@ import {
 } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { until } from '#test/harness/until.js'
-import { makeFolder, startRoles } from '#test/harness/standalone.js'
+import { makeFolder, startWithClock } from '#test/harness/mayfly-with-clock.js'
 
 const ROUNDS = 20
 
-describe('at once', () => {
+describe('concurrent requests', () => {
   let mayfly: Mayfly
 
   beforeAll(async () => {
@@ -22,7 +22,7 @@ describe('at once', () => {
   })
   afterAll(() => mayfly.dispose())
 
-  it('deletions of one inbox agree on its end', async () => {
+  it('that delete one inbox agree on its end', async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
       const { id } = await createInbox(mayfly)
       const answers = await Promise.all(
@@ -35,7 +35,7 @@ describe('at once', () => {
     }
   })
 
-  it('deletions of one message count once', async () => {
+  it('that delete one message count once', async () => {
     const inbox = await createInbox(mayfly)
     for (let round = 0; round < ROUNDS; round += 1) await send(mayfly, inbox.address, mail(`Mail ${round}`))
     const messages = await messagesOf(mayfly, inbox.id, ROUNDS)
@@ -53,7 +53,7 @@ describe('at once', () => {
     }
   })
 
-  it('a deletion and mails coming in leave no mail half there', async () => {
+  it('that delete an inbox while mail arrives leave no mail half visible', async () => {
     let accepted = 0
     for (let round = 0; round < ROUNDS; round += 1) {
       const inbox = await createInbox(mayfly)
@@ -76,7 +76,7 @@ describe('at once', () => {
     expect(accepted).toBeGreaterThan(ROUNDS)
   }, 60_000)
 
-  it('a mail is listed whole or not at all, while others come and go', async () => {
+  it('list a mail either completely or not at all while mails arrive and are deleted', async () => {
     const inbox = await createInbox(mayfly)
     let isEnded = false
     const senders = Array.from({ length: 3 }, () => sendUntil(inbox, () => isEnded))
@@ -102,7 +102,7 @@ describe('at once', () => {
     for (const id of seen) expect(ids).toContain(id)
   })
 
-  /** The ids of the mails that got a 250. */
+  /** Sends mails until `isEnded`. Resolves with the ids of those that were answered 250. */
   async function sendUntil({ address }: InboxJson, isEnded: () => boolean): Promise<string[]> {
     const ids: string[] = []
     const transport = createTransport({
@@ -128,16 +128,16 @@ describe('at once', () => {
 })
 
 describe('an expiry', () => {
-  it('that comes between two pages of a list leaves each inbox in exactly one of the states', async () => {
+  it('between two pages of a list leaves each inbox in exactly one state', async () => {
     const folder = await makeFolder()
     const clock = Date.now()
-    const roles = await startRoles(folder.path, clock)
+    const roles = await startWithClock(folder.path, clock)
     const ids = new Set<string>()
     for (let count = 0; count < 30; count += 1) {
       ids.add((await createInbox(roles, { duration: count % 2 === 0 ? '1m' : '1h' })).id)
     }
     await roles.setClock(clock + 60_000)
-    // Looked at again and again: before the events of the expiry come, while they do, and after.
+    // Polled before, during and after the events of the expiry.
     const ended = () =>
       call<string>(roles, 'GET', '/metrics').then(({ body }) => /expired_inboxes_total (\d+)/.exec(body)?.[1])
     await until('every expiry', async () => {

@@ -6,23 +6,23 @@ import { answerToRcpt } from '#test/harness/smtp.js'
 import { until } from '#test/harness/until.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
 import { mintId } from '#libs/domain/ids/mint.js'
-import { everyAnswer, untilReady } from './answers.js'
-import { makeMailRecords, openLog, PARTITIONS } from './log-file.js'
+import { snapshotOfApi, untilReady } from './api-snapshot.js'
+import { makeMailRecords, openLog, PARTITIONS } from './stored-log.js'
 
 const MAILS = 4_000
 const INBOXES = 16
 const PROSE =
   'A paragraph of ordinary length, with a link to https://app.example/verify?t=1 in it.\r\n'.repeat(100)
 
-/** An id of no inbox, in the partition of one. */
-function strangerBeside(inboxId: string): string {
+/** An id that belongs to no inbox, in the partition of an existing inbox. */
+function unknownIdBeside(inboxId: string): string {
   for (;;) {
     const id = mintId('inb')
     if (partitionOf(id, PARTITIONS) === partitionOf(inboxId, PARTITIONS)) return id
   }
 }
 
-describe('views that are gone', () => {
+describe('views that were lost', () => {
   let mayfly: Mayfly
   let inboxes: InboxJson[]
   let before: Map<string, string>
@@ -46,21 +46,21 @@ describe('views that are gone', () => {
     await Promise.all(records.map((record) => log.append('inbox-events', record)))
     await log.close()
 
-    mayfly = await mayfly.startAgain()
+    mayfly = await mayfly.restart()
     await untilReady(mayfly)
-    before = await everyAnswer(
+    before = await snapshotOfApi(
       mayfly,
       inboxes.map(({ id }) => id),
       3,
     )
     await mayfly.end('SIGTERM')
     await rm(join(mayfly.dataDir, 'read-model'), { recursive: true })
-    mayfly = await mayfly.startAgain()
+    mayfly = await mayfly.restart()
   }, 120_000)
   afterAll(() => mayfly.dispose())
 
-  it('are not taken for the whole truth while they are rebuilt', async () => {
-    const strangers = inboxes.slice(1).map(({ id }) => strangerBeside(id))
+  it('are not treated as complete while they are rebuilt', async () => {
+    const strangers = inboxes.slice(1).map(({ id }) => unknownIdBeside(id))
     const stranger = `${'z'.repeat(20)}@mayfly.test`
     const [answers, ready, list, rcpt] = await Promise.all([
       Promise.all(strangers.map((id) => call<{ code: string }>(mayfly, 'GET', `/v1/inboxes/${id}`))),
@@ -78,7 +78,7 @@ describe('views that are gone', () => {
     expect((await call(mayfly, 'GET', '/healthz')).status).toBe(200)
   })
 
-  it('never make a known inbox look unknown or empty meanwhile', async () => {
+  it('never make a known inbox appear unknown or empty', async () => {
     let looks = 0
     await until(
       'the rebuild to end',
@@ -98,8 +98,8 @@ describe('views that are gone', () => {
     expect(looks).toBeGreaterThan(5)
   }, 130_000)
 
-  it('are afterwards as they were, byte for byte', async () => {
-    const after = await everyAnswer(
+  it('are the same after the rebuild, byte for byte', async () => {
+    const after = await snapshotOfApi(
       mayfly,
       inboxes.map(({ id }) => id),
       3,

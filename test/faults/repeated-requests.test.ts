@@ -6,7 +6,7 @@ import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { describeWith } from '#test/harness/tools.js'
 import { until } from '#test/harness/until.js'
 
-/** Where a POST is on its way, by the file that is synced then, and for which time. */
+/** Stages of a POST, each with the file that is synced and the number of that sync. */
 const MOMENTS = [
   { moment: 'its reservation', file: 'idempotency/requests.mdb', time: 1 },
   { moment: "the inbox's key", file: 'keys/keys.mdb', time: 1 },
@@ -14,42 +14,45 @@ const MOMENTS = [
   { moment: 'the answer', file: 'idempotency/requests.mdb', time: 2 },
 ]
 
-describeWith('strace')('a process that is killed while it answers a POST with an Idempotency-Key', () => {
+describeWith('strace')('a process killed during a POST with an Idempotency-Key', () => {
   let mayfly: Mayfly
 
   beforeAll(async () => {
-    // strace counts the calls of each thread for itself.
+    // strace counts the calls of each thread separately.
     mayfly = await startMayfly({ env: { UV_THREADPOOL_SIZE: '1' } })
   })
   afterAll(() => mayfly.dispose())
 
-  it.each(MOMENTS)('at the sync of $moment: a repeat makes the one inbox', async ({ moment, file, time }) => {
-    const run = moment.replaceAll(/\W/g, '-')
-    const post = () =>
-      call<InboxJson>(mayfly, 'POST', '/v1/inboxes', {
-        body: { labels: { run } },
-        headers: { 'idempotency-key': run },
+  it.each(MOMENTS)(
+    'at the sync of $moment: a repeat creates only one inbox',
+    async ({ moment, file, time }) => {
+      const run = moment.replaceAll(/\W/g, '-')
+      const post = () =>
+        call<InboxJson>(mayfly, 'POST', '/v1/inboxes', {
+          body: { labels: { run } },
+          headers: { 'idempotency-key': run },
+        })
+      const { killed } = await killAtSync(mayfly.pid, join(mayfly.dataDir, file), time)
+      await expect(post()).rejects.toThrow()
+      await killed
+      await mayfly.end('SIGKILL')
+      mayfly = await mayfly.restart()
+      const repeated = await until('an answer', async () => {
+        const answer = await post()
+        return answer.status === 503 ? null : answer
       })
-    const { killed } = await killAtSync(mayfly.pid, join(mayfly.dataDir, file), time)
-    await expect(post()).rejects.toThrow()
-    await killed
-    await mayfly.end('SIGKILL')
-    mayfly = await mayfly.startAgain()
-    const repeated = await until('an answer', async () => {
-      const answer = await post()
-      return answer.status === 503 ? null : answer
-    })
-    expect(repeated.status).toBe(201)
-    expect(repeated.headers.get('idempotent-replayed')).toBeNull()
-    const [listed] = await pagesFrom<InboxJson>(mayfly, `/v1/inboxes?label=run:${run}`)
-    expect(only(listed?.body ?? [])).toEqual(repeated.body)
-    const replayed = await post()
-    expect(replayed.headers.get('idempotent-replayed')).toBe('true')
-    expect(replayed.body).toEqual(repeated.body)
-  })
+      expect(repeated.status).toBe(201)
+      expect(repeated.headers.get('idempotent-replayed')).toBeNull()
+      const [listed] = await pagesFrom<InboxJson>(mayfly, `/v1/inboxes?label=run:${run}`)
+      expect(only(listed?.body ?? [])).toEqual(repeated.body)
+      const replayed = await post()
+      expect(replayed.headers.get('idempotent-replayed')).toBe('true')
+      expect(replayed.body).toEqual(repeated.body)
+    },
+  )
 })
 
-/** Resolves once the process will be killed at a sync of a file; `killed` resolves once it was. */
+/** Kills the process at a sync of a file. Resolves once strace is attached; `killed` resolves after the kill. */
 async function killAtSync(pid: number, file: string, time: number): Promise<{ killed: Promise<unknown> }> {
   const inject = `inject=fdatasync,fsync,msync:signal=SIGKILL:when=${time}`
   const options = ['-f', '-p', String(pid), '-P', file, '-e', 'trace=fdatasync,fsync,msync', '-e', inject]

@@ -1,14 +1,14 @@
 import { cp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { call, createInbox, mail, messagesOf, send, type InboxJson } from '#test/harness/client.js'
-import { makeFolder, startRoles, type Roles } from '#test/harness/standalone.js'
+import { makeFolder, startWithClock, type MayflyWithClock } from '#test/harness/mayfly-with-clock.js'
 import { answerToRcpt } from '#test/harness/smtp.js'
 import { until } from '#test/harness/until.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { brand, type InboxId } from '#libs/domain/ids/typeid.js'
-import { untilReady } from './answers.js'
-import { eventsOf, makeMailRecords, openLog, openVault, PARTITIONS, recordOf } from './log-file.js'
+import { untilReady } from './api-snapshot.js'
+import { eventsOf, makeMailRecords, openLog, openVault, PARTITIONS, recordOf } from './stored-log.js'
 
 const MINUTE_MS = 60_000
 const MARKER = 'marker-aexoothu'
@@ -16,12 +16,12 @@ const MARKER = 'marker-aexoothu'
 describe('a data folder', () => {
   let folder: Awaited<ReturnType<typeof makeFolder>>
   let clock = Date.now()
-  let roles: Roles
+  let roles: MayflyWithClock
 
   const start = async () => {
-    roles = await startRoles(join(folder.path, 'data'), clock)
+    roles = await startWithClock(join(folder.path, 'data'), clock)
   }
-  /** Puts a part of the folder aside, or back in place of what stands there. */
+  /** Saves a copy of a part of the folder, or restores it. */
   const keep = (part: string) =>
     cp(join(folder.path, 'data', part), join(folder.path, part), { recursive: true })
   const putBack = async (part: string) => {
@@ -50,7 +50,7 @@ describe('a data folder', () => {
     return inbox
   }
 
-  /** What the API says of an inbox, each answer searched for what must not come back. */
+  /** The statuses of all paths of an inbox. Expects that no answer contains the marker. */
   async function statusesOf({ id }: InboxJson): Promise<number[]> {
     const paths = [`/v1/inboxes/${id}`, `/v1/inboxes/${id}/messages`]
     const answers = await Promise.all(paths.map((path) => call(roles, 'GET', path)))
@@ -58,7 +58,7 @@ describe('a data folder', () => {
     return answers.map(({ status }) => status)
   }
 
-  it('with an old copy of its views brings nothing of an ended inbox back', async () => {
+  it('with an old copy of its views shows nothing of an ended inbox', async () => {
     const inbox = await inboxWithMail()
     await restartAfter(() => keep('read-model'))
     expect((await call(roles, 'DELETE', `/v1/inboxes/${inbox.id}`)).status).toBe(200)
@@ -70,7 +70,7 @@ describe('a data folder', () => {
     expect(await answerToRcpt(roles, inbox.address)).toMatch(/^550 /)
   })
 
-  it('with an old copy of its log rebuilds its views from that, and goes on', async () => {
+  it('with an old copy of its log rebuilds its views from it, and continues', async () => {
     const kept = await inboxWithMail()
     const ended = await inboxWithMail()
     await restartAfter(() => keep('event-log'))
@@ -88,7 +88,7 @@ describe('a data folder', () => {
     expect((await messagesOf(roles, kept.id, 2)).map(({ subject }) => subject)).toEqual([MARKER, 'anew'])
   })
 
-  it('left between the end of an inbox and its erasure gets that done at the next start', async () => {
+  it('that was stopped between the end of an inbox and its erasure completes the erasure at the next start', async () => {
     const inbox = await inboxWithMail()
     await restartAfter(async () => {
       const log = await openLog(roles.dataDir)
@@ -110,7 +110,7 @@ describe('a data folder', () => {
     expect(await statusesOf(inbox)).toEqual([410, 410])
   })
 
-  it('ends at start what came due while it was down, once, behind its mail', async () => {
+  it('ends inboxes that expired while it was down once, after their mail', async () => {
     const inbox = await inboxWithMail({ duration: '1m' })
     await restartAfter(() => {
       clock += 10 * MINUTE_MS
@@ -125,13 +125,13 @@ describe('a data folder', () => {
     expect(events.map(({ type }) => type)).toEqual(['InboxCreated', 'MessageReceived', 'InboxExpired'])
   })
 
-  it('does not end again, while its views are rebuilt, what has ended', async () => {
+  it('does not end inboxes again while its views are rebuilt', async () => {
     const inbox = await inboxWithMail({ duration: '1m' })
     const neighbour = await until('an inbox in the same partition', async () => {
       const one = await createInbox(roles)
       return partitionOf(one.id, PARTITIONS) === partitionOf(inbox.id, PARTITIONS) ? one : null
     })
-    // Enough for several batches between its beginning and its end.
+    // Enough for several batches between the creation and the end of the inbox.
     await restartAfter(async () => {
       const sources = Array.from({ length: 4_500 }, (_, index) => mail(`Mail ${index}`))
       const records = await makeMailRecords(roles.dataDir, [neighbour.id], sources)
@@ -145,7 +145,7 @@ describe('a data folder', () => {
     await untilExpired(1)
     await restartAfter(() => rm(join(roles.dataDir, 'read-model'), { recursive: true }))
     await untilReady(roles)
-    // An inbox made and ended now shows that the look for such has come round.
+    // Once an inbox created now has expired, all due inboxes have been checked.
     await inboxWithMail({ duration: '1m' })
     clock += 10 * MINUTE_MS
     await roles.setClock(clock)
@@ -155,7 +155,7 @@ describe('a data folder', () => {
     expect(events.filter(({ type }) => type === 'InboxExpired')).toHaveLength(1)
   }, 90_000)
 
-  /** Of the roles that run now, since their start. */
+  /** A metric of the running roles since their start. */
   async function metric(name: string): Promise<number> {
     const { body } = await call<string>(roles, 'GET', '/metrics')
     return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(body)?.[1])

@@ -5,15 +5,15 @@ import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { until } from '#test/harness/until.js'
 import { registerWebhook } from '#test/harness/webhooks.js'
 
-/** As many as an inbox may have. */
-const OF_INBOX = 20
+/** The maximum of an inbox. */
+const WEBHOOKS_PER_INBOX = 20
 const INBOXES = 8
-const PLACES = 400
-/** A hanging attempt takes three times as long: who waits for one comes too late. */
-const TOLD_WITHIN_MS = 20_000
+const ATTEMPT_SLOTS = 400
+/** A third of the timeout: a delivery that waits for a hanging attempt is too late. */
+const DELIVERED_WITHIN_MS = 20_000
 const TIMEOUT_MS = 60_000
 
-describe('a server that leaves all requests of one account’s new webhooks unanswered', () => {
+describe('a server that does not answer the new webhooks of one account', () => {
   let mayfly: Mayfly
   let server: HttpEndpoint
   let owner: Target
@@ -23,7 +23,7 @@ describe('a server that leaves all requests of one account’s new webhooks unan
     const env = {
       MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true',
       MAYFLY_WEBHOOK_TIMEOUT_MS: String(TIMEOUT_MS),
-      MAYFLY_WEBHOOK_CONCURRENCY: String(PLACES),
+      MAYFLY_WEBHOOK_CONCURRENCY: String(ATTEMPT_SLOTS),
     }
     mayfly = await startMayfly({ hasWebhooks: true, env })
     server = await startEndpoint((response, { url }) => {
@@ -32,11 +32,11 @@ describe('a server that leaves all requests of one account’s new webhooks unan
     owner = await accountOn(mayfly)
     await prove(owner, '/own')
     await prove(await accountOn(mayfly), '/other')
-    const paths = Array.from({ length: OF_INBOX }, () => '/hang')
+    const paths = Array.from({ length: WEBHOOKS_PER_INBOX }, () => '/hang')
     const hanging: string[] = []
-    for (let n = 0; n < INBOXES; n += 1) hanging.push(await toldTo(owner, paths))
+    for (let n = 0; n < INBOXES; n += 1) hanging.push(await addressWithWebhooks(owner, paths))
     await send(mayfly, hanging, mail('hang'))
-    await until('them to hang', () => countAt('/hang') === INBOXES * OF_INBOX)
+    await until('them to hang', () => countAt('/hang') === INBOXES * WEBHOOKS_PER_INBOX)
   })
   afterAll(async () => {
     await mayfly.dispose()
@@ -45,8 +45,8 @@ describe('a server that leaves all requests of one account’s new webhooks unan
 
   const countAt = (path: string) => server.requests.filter(({ url }) => url === path).length
 
-  /** The address of an inbox whose mails the server is told of. */
-  async function toldTo(target: Target, paths: readonly string[]): Promise<string> {
+  /** Creates an inbox with webhooks to these paths of the server. Resolves with its address. */
+  async function addressWithWebhooks(target: Target, paths: readonly string[]): Promise<string> {
     const { id, address } = await createInbox(target)
     for (const path of paths) {
       await registerWebhook(target, `/v1/inboxes/${id}/webhooks`, { url: new URL(path, server.url).href })
@@ -55,16 +55,16 @@ describe('a server that leaves all requests of one account’s new webhooks unan
   }
 
   async function prove(target: Target, path: string): Promise<void> {
-    const address = await toldTo(target, [path])
+    const address = await addressWithWebhooks(target, [path])
     await send(mayfly, address, mail('first'))
     await until('the first delivery', () => countAt(path) === 1)
     addresses.push(address)
   }
 
-  it('is told at once of what answers there, of this account and of another', async () => {
+  it('gets other deliveries at once, of this account and of another', async () => {
     await send(mayfly, addresses, mail('second'))
     for (const path of ['/own', '/other']) {
-      await until(`the second delivery to ${path}`, () => countAt(path) === 2, TOLD_WITHIN_MS)
+      await until(`the second delivery to ${path}`, () => countAt(path) === 2, DELIVERED_WITHIN_MS)
     }
   })
 })

@@ -4,15 +4,15 @@ import { call, createInbox, type InboxJson } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { converse } from '#test/harness/smtp.js'
 import { until } from '#test/harness/until.js'
-import { Ledger } from './ledger.js'
+import { AcknowledgedWrites } from './acknowledged-writes.js'
 
 const CLIENTS = 6
 
-/** How a request ended: with a status, refused before anything was said, or cut short. */
+/** How a request ended: with a status, refused before it was sent, or interrupted. */
 type Outcome = { status: number; body: string } | 'refused' | 'cut'
 
 describe('SIGTERM under load', () => {
-  const ledger = new Ledger()
+  const acknowledged = new AcknowledgedWrites()
   let mayfly: Mayfly
 
   beforeAll(async () => {
@@ -20,16 +20,16 @@ describe('SIGTERM under load', () => {
   })
   afterAll(() => mayfly.dispose())
 
-  it('cuts no answer, loses no accepted mail, and ends with 0', async () => {
+  it('interrupts no answer, loses no accepted mail, and exits with 0', async () => {
     const inbox = await createInbox(mayfly)
-    ledger.inboxes.set(inbox.id, inbox)
+    acknowledged.inboxes.set(inbox.id, inbox)
     const outcomes: Outcome[] = []
     const sessions: string[][] = []
     const clients = [
       ...Array.from({ length: CLIENTS }, () => createUntilRefused(outcomes)),
       ...Array.from({ length: CLIENTS }, () => sendUntilRefused(inbox, sessions)),
     ]
-    await until('load', () => outcomes.length > 50 && ledger.accepted.size > 50, 20_000)
+    await until('load', () => outcomes.length > 50 && acknowledged.accepted.size > 50, 20_000)
     const exitCode = await mayfly.end('SIGTERM')
     await Promise.all(clients)
 
@@ -37,21 +37,21 @@ describe('SIGTERM under load', () => {
     expect(outcomes.filter((outcome) => outcome === 'cut')).toEqual([])
     const statuses = outcomes.map((outcome) => (typeof outcome === 'string' ? outcome : outcome.status))
     for (const status of statuses) expect([201, 503, 'refused']).toContain(status)
-    // Each mail whose end was sent was answered, by 250 or by a refusal to try again later.
+    // Each mail that was sent completely was answered, with 250 or a temporary refusal.
     for (const answers of sessions) {
       const last = answers.at(-1) ?? ''
       expect(last).toMatch(/^(250 2\.0\.0|421|451) /)
     }
     expect(mayfly.output().stderr).toMatch('"msg":"ended"')
 
-    mayfly = await mayfly.startAgain()
-    await ledger.mustHold(mayfly)
+    mayfly = await mayfly.restart()
+    await acknowledged.verify(mayfly)
     const { body } = await call<InboxJson[]>(mayfly, 'GET', '/v1/inboxes?limit=1000')
-    expect(new Set(body.map(({ id }) => id))).toEqual(new Set(ledger.inboxes.keys()))
+    expect(new Set(body.map(({ id }) => id))).toEqual(new Set(acknowledged.inboxes.keys()))
   }, 60_000)
 
-  it('ends at once at the second one, whatever is under way', async () => {
-    // A mail that is begun and never ended holds the draining up.
+  it('ends the process at once if it is sent twice', async () => {
+    // A mail that is never finished delays the drain.
     const inbox = await createInbox(mayfly)
     const socket = connect(mayfly.smtpPort, '127.0.0.1')
     let said = ''
@@ -59,13 +59,13 @@ describe('SIGTERM under load', () => {
     await until('the greeting', () => said.startsWith('220 '))
     socket.write(`EHLO tests\r\nMAIL FROM:<a@example.com>\r\nRCPT TO:<${inbox.address}>\r\nDATA\r\n`)
     socket.on('error', () => socket.destroy())
-    await until('the mail to be begun', () => /^354 /m.test(said))
+    await until('the mail to start', () => /^354 /m.test(said))
     const ended = mayfly.end('SIGTERM')
     await until('draining', () => mayfly.output().stderr.includes('"msg":"draining"'))
     process.kill(mayfly.pid, 'SIGTERM')
     expect(await ended).toBe('SIGTERM')
-    mayfly = await mayfly.startAgain()
-    await ledger.mustHold(mayfly)
+    mayfly = await mayfly.restart()
+    await acknowledged.verify(mayfly)
   }, 30_000)
 
   async function createUntilRefused(outcomes: Outcome[]): Promise<void> {
@@ -74,33 +74,33 @@ describe('SIGTERM under load', () => {
       outcomes.push(outcome)
       if (typeof outcome === 'string' || outcome.status !== 201) return
       const inbox = JSON.parse(outcome.body) as InboxJson
-      ledger.inboxes.set(inbox.id, inbox)
+      acknowledged.inboxes.set(inbox.id, inbox)
     }
   }
 
   async function sendUntilRefused({ id: inboxId, address }: InboxJson, sessions: string[][]): Promise<void> {
     for (;;) {
-      const { source, sha256 } = ledger.makeSource(inboxId)
+      const { source, sha256 } = acknowledged.makeSource(inboxId)
       const lines = ['EHLO tests', 'MAIL FROM:<a@example.com>', `RCPT TO:<${address}>`, 'DATA', `${source}.`]
       const answers = await converse(mayfly.smtpPort, lines).catch(() => null)
       // The connection was refused.
       if (answers === null || answers.length === 0) return
       sessions.push(answers)
       if (answers.length < 6 || !/^250 /.test(answers[5] ?? '')) return
-      ledger.keepMail(answers[5] ?? '', { inboxId, sha256 })
+      acknowledged.recordMail(answers[5] ?? '', { inboxId, sha256 })
     }
   }
 })
 
-describe('a process that is broken', () => {
-  it.each(['SIGSEGV', 'SIGABRT'] as const)('ends at once by its %s', async (signal) => {
+describe('a process with a fatal error', () => {
+  it.each(['SIGSEGV', 'SIGABRT'] as const)('ends at once with %s', async (signal) => {
     const mayfly = await startMayfly({ hasAnalytics: true })
     expect(await mayfly.end(signal)).toBe(signal)
     await mayfly.dispose()
   })
 })
 
-/** Asks for an inbox over a connection of its own. */
+/** Requests an inbox on a new connection. */
 function post({ url, apiKey }: Mayfly): Promise<Outcome> {
   return new Promise((resolve) => {
     const headers = { authorization: `Bearer ${apiKey}`, 'content-length': '0' }

@@ -5,20 +5,20 @@ import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { until } from '#test/harness/until.js'
 import { deliveriesOf, registerWebhook } from '#test/harness/webhooks.js'
 
-/** As many as an inbox may have. */
-const OF_INBOX = 20
+/** The maximum of an inbox. */
+const WEBHOOKS_PER_INBOX = 20
 const GOOD_INBOXES = 5
-/** An attempt may take three times as long: who waits for one comes too late. */
+/** A third of the timeout: a delivery that waits for a hanging attempt is too late. */
 const GOOD_WITHIN_MS = 20_000
 const TIMEOUT_MS = 60_000
-/** As many as a webhook may have under way. */
+/** The maximum of concurrent attempts of a webhook. */
 const MAILS = 10
-/** More than a few of them under way, where one attempt is what a new one has. */
-const ENOUGH_HELD = 5 * OF_INBOX
-/** Past which an answer is slow. A few of them in a row leave a webhook one attempt at a time. */
+/** Many concurrent attempts. A new webhook has one. */
+const ENOUGH_HELD = 5 * WEBHOOKS_PER_INBOX
+/** Answers that take longer are slow. After a few of them in a row, a webhook gets one attempt at a time. */
 const SLOW_MS = 1_000
 
-/** An endpoint that answers 200, at once or when it is told to. */
+/** An endpoint that answers 200, at once or on request. */
 class SlowEndpoint {
   isHolding = true
   private readonly held: { response: ServerResponse; sinceMs: number }[] = []
@@ -43,7 +43,7 @@ class SlowEndpoint {
   }
 }
 
-describe('a dead endpoint, one that drips and twenty that are slow do not delay a hundred good ones', () => {
+describe('a dead endpoint, a dripping one and twenty slow ones do not delay a hundred good ones', () => {
   let mayfly: Mayfly
   let bad: string[]
   let fine: string[]
@@ -52,7 +52,7 @@ describe('a dead endpoint, one that drips and twenty that are slow do not delay 
   let slowly: HttpEndpoint[]
   /** The webhook of each endpoint, by its URL. */
   const webhookIds = new Map<string, string>()
-  const slow = Array.from({ length: OF_INBOX }, () => new SlowEndpoint())
+  const slow = Array.from({ length: WEBHOOKS_PER_INBOX }, () => new SlowEndpoint())
 
   beforeAll(async () => {
     const env = { MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true', MAYFLY_WEBHOOK_TIMEOUT_MS: String(TIMEOUT_MS) }
@@ -65,21 +65,21 @@ describe('a dead endpoint, one that drips and twenty that are slow do not delay 
     })
     slowly = await Promise.all(slow.map(({ answer }) => startEndpoint(answer)))
     endpoints.push(dead, dripping, ...slowly)
-    for (let n = 0; n < GOOD_INBOXES * OF_INBOX; n += 1) good.push(await startEndpoint())
+    for (let n = 0; n < GOOD_INBOXES * WEBHOOKS_PER_INBOX; n += 1) good.push(await startEndpoint())
     endpoints.push(...good)
     const groups = Array.from({ length: GOOD_INBOXES }, (_, n) =>
-      good.slice(n * OF_INBOX, (n + 1) * OF_INBOX),
+      good.slice(n * WEBHOOKS_PER_INBOX, (n + 1) * WEBHOOKS_PER_INBOX),
     )
-    bad = await Promise.all([[dead, dripping], slowly].map(toldTo))
-    fine = await Promise.all(groups.map(toldTo))
+    bad = await Promise.all([[dead, dripping], slowly].map(addressWithWebhooks))
+    fine = await Promise.all(groups.map(addressWithWebhooks))
   })
   afterAll(async () => {
     await mayfly.dispose()
     await Promise.all(endpoints.map((endpoint) => endpoint.dispose()))
   })
 
-  /** The address of an inbox that they are told of. */
-  async function toldTo(listening: readonly Endpoint[]): Promise<string> {
+  /** Creates an inbox with webhooks to the endpoints. Resolves with its address. */
+  async function addressWithWebhooks(listening: readonly Endpoint[]): Promise<string> {
     const { id, address } = await createInbox(mayfly)
     for (const { url } of listening) {
       const webhook = await registerWebhook(mayfly, `/v1/inboxes/${id}/webhooks`, { url })
@@ -94,8 +94,8 @@ describe('a dead endpoint, one that drips and twenty that are slow do not delay 
 
   const held = () => slow.reduce((sum, { countHeld }) => sum + countHeld, 0)
 
-  /** Whether all answers but those held are on the log, so that the process knows of them. */
-  async function areAllCounted(): Promise<boolean> {
+  /** Whether the outcomes of all answered attempts are on the log. */
+  async function areOutcomesRecorded(): Promise<boolean> {
     const counted = slowly.map(async ({ url, requests }, index) => {
       const deliveries = await deliveriesOf(mayfly, webhookIds.get(url) ?? '', '?state=succeeded&limit=100')
       return deliveries.length === requests.length - (slow[index]?.countHeld ?? 0)
@@ -103,14 +103,14 @@ describe('a dead endpoint, one that drips and twenty that are slow do not delay 
     return (await Promise.all(counted)).every(Boolean)
   }
 
-  const areTold = (count: number) => slowly.every(({ requests }) => requests.length === count)
+  const haveReceived = (count: number) => slowly.every(({ requests }) => requests.length === count)
 
-  /** Each good one is told of all mails, while the slow ones hold at least so many attempts up. */
-  async function goodAreTold(least: number): Promise<void> {
+  /** Expects that each good endpoint gets all mails, while the slow ones hold at least that many attempts. */
+  async function verifyGoodDeliveries(least: number): Promise<void> {
     const before = good.map(({ requests }) => requests.length)
     await sendMails(fine)
     await until(
-      'the good ones to be told',
+      'the good ones to receive mail',
       () => good.every(({ requests }, index) => requests.length - (before[index] ?? 0) >= MAILS),
       GOOD_WITHIN_MS,
     )
@@ -119,30 +119,30 @@ describe('a dead endpoint, one that drips and twenty that are slow do not delay 
 
   it('when they are new', async () => {
     await sendMails(bad)
-    await until('each slow one to be told', () => slow.every(({ countHeld }) => countHeld > 0))
-    await goodAreTold(OF_INBOX)
+    await until('each slow one to receive mail', () => slow.every(({ countHeld }) => countHeld > 0))
+    await verifyGoodDeliveries(WEBHOOKS_PER_INBOX)
   })
 
-  it('when they were quick, and all of a sudden hang', async () => {
+  it('when they were quick and suddenly hang', async () => {
     for (const endpoint of slow) endpoint.isHolding = false
     for (const endpoint of slow) endpoint.answerHeld()
     await sendMails(bad)
-    await until('the slow ones to be told', () => areTold(2 * MAILS))
+    await until('the slow ones to receive mail', () => haveReceived(2 * MAILS))
     for (const endpoint of slow) endpoint.isHolding = true
     await sendMails(bad)
     await until('them to hang', () => held() > ENOUGH_HELD)
-    await goodAreTold(ENOUGH_HELD)
+    await verifyGoodDeliveries(ENOUGH_HELD)
   })
 
-  it('when they have long been slow', async () => {
+  it('when they have been slow for long', async () => {
     await until('them to have answered all mails slowly', () => {
       for (const endpoint of slow) endpoint.answerSlowly()
-      return areTold(3 * MAILS) && held() === 0
+      return haveReceived(3 * MAILS) && held() === 0
     })
-    await until('the answers to be counted', areAllCounted)
+    await until('the answers to be counted', areOutcomesRecorded)
     await sendMails(bad)
-    await until('each slow one to be told', () => slow.every(({ countHeld }) => countHeld > 0))
-    await goodAreTold(OF_INBOX)
-    expect(held()).toBe(OF_INBOX)
+    await until('each slow one to receive mail', () => slow.every(({ countHeld }) => countHeld > 0))
+    await verifyGoodDeliveries(WEBHOOKS_PER_INBOX)
+    expect(held()).toBe(WEBHOOKS_PER_INBOX)
   })
 })

@@ -1,14 +1,14 @@
 /*
- * What strace saw of a process, played again as a disk that keeps nothing but what was synced: a write counts once
- * a sync of its file that began later has returned, or, through a descriptor opened with O_DSYNC, once it has
- * returned itself. Takes the output of `strace -f -y -xx`.
+ * Replays the output of `strace -f -y -xx` on a simulated disk that keeps only synced data. A write is durable once a
+ * sync of its file that began after it has returned. A write to a descriptor opened with O_DSYNC is durable once it
+ * returns.
  */
 
-/** Holds each sync up, so that what does not wait for it comes before it. */
+/** Delays each sync, so that an answer that does not wait for it is sent before it. */
 const SYNC_DELAY_US = 30_000
 
-/** The arguments of strace for it; the process id stays that of the traced one. */
-export function traceInto(file: string): [string, ...string[]] {
+/** The strace command that writes such output to a file. The traced process keeps its id. */
+export function straceCommand(file: string): [string, ...string[]] {
   const calls = 'openat,lseek,pwrite64,pwritev,fdatasync,fsync,write,writev'
   const slow = `inject=fdatasync:delay_enter=${SYNC_DELAY_US}`
   return [
@@ -41,18 +41,18 @@ interface Call {
 export class SyncedDisk {
   private readonly files = new Map<string, Buffer>()
   private readonly pending = new Map<string, Call[]>()
-  private readonly underWay = new Map<string, Call & { syncs: Call[] }>()
+  private readonly unfinished = new Map<string, Call & { syncs: Call[] }>()
   private readonly dsync = new Set<string>()
-  /** Where each descriptor stands, for writes that name no offset. */
+  /** File position of each descriptor, for writes without an offset. */
   private readonly positions = new Map<string, number>()
 
-  /** Takes one line; returns what the process began to say to a peer with it. */
-  play(line: string): string | null {
+  /** Replays one line. Returns the bytes that the process began to send to a socket with it, or null. */
+  replay(line: string): string | null {
     const resumed = /^(\d+) +<\.\.\. \w+ resumed>.*= (-?\d+)/.exec(line)
     if (resumed !== null) {
       const [, pid = '', result = ''] = resumed
-      const call = this.underWay.get(pid)
-      this.underWay.delete(pid)
+      const call = this.unfinished.get(pid)
+      this.unfinished.delete(pid)
       if (call !== undefined && !result.startsWith('-')) this.returned(call, call.syncs)
       return null
     }
@@ -74,12 +74,12 @@ export class SyncedDisk {
     }
     if (isWrite(call) && call.path.startsWith('/')) this.pendingOf(call.path).push(call)
     const syncs = [...this.pendingOf(call.path)]
-    if (text.endsWith('<unfinished ...>')) this.underWay.set(pid, { ...call, syncs })
+    if (text.endsWith('<unfinished ...>')) this.unfinished.set(pid, { ...call, syncs })
     else if (!/= -\d/.test(call.rest)) this.returned(call, syncs)
     return call.path.startsWith('socket:') ? call.bytes.toString('latin1') : null
   }
 
-  /** What a crash of the machine would leave of a file now. */
+  /** The content of a file after a crash at this moment. */
   durable(path: string): Buffer {
     return this.files.get(path) ?? Buffer.alloc(0)
   }

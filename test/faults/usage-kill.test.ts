@@ -3,23 +3,29 @@ import { chdbClient } from '#libs/engines/clickhouse/clients.js'
 import { createInbox, type Target } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { until } from '#test/harness/until.js'
-import { countedInTables, countedOnLog, summedInTables, sumsOf, untilAllIsTaken } from './counted.js'
-import { Ledger } from './ledger.js'
+import {
+  rowCounts,
+  eventCountsOnLog,
+  figureTotals,
+  expectedTotals,
+  untilAnalyticsCaughtUp,
+} from './usage-counts.js'
+import { AcknowledgedWrites } from './acknowledged-writes.js'
 import { startLoad } from './load.js'
-import { openLog } from './log-file.js'
+import { openLog } from './stored-log.js'
 
 const ROUNDS = Number(process.env.MAYFLY_FAULT_ROUNDS ?? 5)
 const ROUND_MS = 30_000
 const WRITES_EVERY_MS = 1_000
 
-describe('usage, with the one process killed under load', () => {
-  const ledger = new Ledger()
+describe('usage, with the process killed under load', () => {
+  const acknowledged = new AcknowledgedWrites()
   let mayfly: Mayfly
 
   beforeAll(async () => {
     mayfly = await startMayfly({ hasAnalytics: true })
     const inbox = await createInbox(mayfly)
-    ledger.inboxes.set(inbox.id, inbox)
+    acknowledged.inboxes.set(inbox.id, inbox)
   })
   afterAll(() => mayfly.dispose())
 
@@ -27,19 +33,19 @@ describe('usage, with the one process killed under load', () => {
     `is counted exactly as the log has it, over ${ROUNDS} rounds on one folder`,
     async () => {
       for (let round = 0; round < ROUNDS; round += 1) {
-        await loadFor(mayfly, ledger, 200 + Math.random() * 2 * WRITES_EVERY_MS)
-        mayfly = await mayfly.startAgain()
+        await loadFor(mayfly, acknowledged, 200 + Math.random() * 2 * WRITES_EVERY_MS)
+        mayfly = await mayfly.restart()
       }
-      await loadFor(mayfly, ledger, WRITES_EVERY_MS, 'SIGTERM')
-      // What the other roles told last came behind the sink's end: it is counted after the next start.
-      mayfly = await mayfly.startAgain()
-      await untilAllIsTaken(mayfly)
+      await loadFor(mayfly, acknowledged, WRITES_EVERY_MS, 'SIGTERM')
+      // The last events of the other roles follow the end of the sink. They are counted after the next start.
+      mayfly = await mayfly.restart()
+      await untilAnalyticsCaughtUp(mayfly)
       await mayfly.end('SIGTERM')
       const log = await openLog(mayfly.dataDir)
       try {
-        // What was gathered has been written at the end: there is nothing to wait for.
-        const onLog = await countedOnLog(log)
-        await tablesMustAgree(mayfly.dataDir, onLog)
+        // Buffered events are written at shutdown, so there is nothing to wait for.
+        const onLog = await eventCountsOnLog(log)
+        await verifyTables(mayfly.dataDir, onLog)
         expect(onLog['mayfly.inbox.message-received']).toBeGreaterThan(ROUNDS)
         process.stdout.write(`usage: ${ROUNDS} kills, counted ${JSON.stringify(onLog)}\n`)
       } finally {
@@ -50,31 +56,31 @@ describe('usage, with the one process killed under load', () => {
   )
 })
 
-/** Load until the process is ended by a signal, that long after its first promise. */
+/** Runs load, and ends the process by a signal some time after its first acknowledgement. */
 async function loadFor(
   mayfly: Mayfly & Target,
-  ledger: Ledger,
+  acknowledged: AcknowledgedWrites,
   ms: number,
   signal: NodeJS.Signals = 'SIGKILL',
 ): Promise<void> {
-  const load = startLoad(mayfly, ledger, { senders: 3, creators: 1, readers: 1 })
-  await until('a promise', () => load.promises() > 0)
+  const load = startLoad(mayfly, acknowledged, { senders: 3, creators: 1, readers: 1 })
+  await until('an acknowledgement', () => load.acknowledgements() > 0)
   const endAt = performance.now() + ms
   await until('the moment', () => performance.now() >= endAt)
   await mayfly.end(signal)
   await load.stop()
 }
 
-async function tablesMustAgree(
+async function verifyTables(
   dataDir: string,
-  onLog: Awaited<ReturnType<typeof countedOnLog>>,
+  onLog: Awaited<ReturnType<typeof eventCountsOnLog>>,
 ): Promise<void> {
   const client = await chdbClient(join(dataDir, 'usage', 'tables'))
   if (client === null) throw new Error('chDB is not installed')
   try {
     await client.command({ query: 'USE mayfly' })
-    expect(await countedInTables(client)).toEqual(onLog)
-    expect(await summedInTables(client)).toEqual(Array(3).fill(sumsOf(onLog)))
+    expect(await rowCounts(client)).toEqual(onLog)
+    expect(await figureTotals(client)).toEqual(Array(3).fill(expectedTotals(onLog)))
   } finally {
     await client.close()
   }

@@ -10,12 +10,12 @@ import { evolve, REMOVED, type WebhookEntry } from '#libs/domain/webhook/webhook
 import { call, createInbox, inboxWith, mail } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { registerWebhook } from '#test/harness/webhooks.js'
-import { untilReady } from './answers.js'
-import { openLog, PARTITIONS } from './log-file.js'
+import { untilReady } from './api-snapshot.js'
+import { openLog, PARTITIONS } from './stored-log.js'
 
 const OLD_ID = idFromBytes('whk', Buffer.alloc(16, 7))
 
-/** A registration of another webhook as it was written before URLs were sealed. */
+/** A registration of another webhook in the old format, before URLs were encrypted. */
 function withUrlAsText({ key, headers, value }: LogRecord, url: string) {
   const data = JSON.parse(Buffer.from(value).toString()) as object
   return { key, headers, value: Buffer.from(JSON.stringify({ ...data, webhook_id: OLD_ID, url })) }
@@ -29,7 +29,7 @@ describe('registrations of webhooks on the log', () => {
   })
   afterEach(() => mayfly.dispose())
 
-  /** What the log has of webhooks, with its records, and where inbox-events end; of a Mayfly that has ended. */
+  /** The webhook events on the log with their records, and the ends of inbox-events. Mayfly must be stopped. */
   async function readLog() {
     const log = await openLog(mayfly.dataDir)
     const found: { record: LogRecord; event: RegistrationEvent }[] = []
@@ -51,7 +51,7 @@ describe('registrations of webhooks on the log', () => {
     return { found, ends }
   }
 
-  it('say where inbox-events ended before them: of the inbox, or all partitions', async () => {
+  it('have the end offsets of inbox-events at that time: of the partition of the inbox, or of all', async () => {
     const inbox = await inboxWith(mayfly, mail('one'), mail('two'))
     for (let made = 0; made < 5; made += 1) await createInbox(mayfly)
     await registerWebhook(mayfly, `/v1/inboxes/${inbox.id}/webhooks`)
@@ -67,7 +67,7 @@ describe('registrations of webhooks on the log', () => {
     expect(ends[own]?.offset).toBeGreaterThanOrEqual(3)
   })
 
-  it('have the secrets that were shown, for the master key alone to open', async () => {
+  it('have the secrets that were shown, encrypted with the master key', async () => {
     const shown = await registerWebhook(mayfly, '/v1/webhooks')
     const rotated = await call<{ secret: string }>(mayfly, 'POST', `/v1/webhooks/${shown.id}/secret/rotate`)
     await mayfly.end('SIGTERM')
@@ -87,7 +87,7 @@ describe('registrations of webhooks on the log', () => {
     }
   })
 
-  it('have the URL sealed, anew if it was text, and say nothing of a change to the URL it has', async () => {
+  it('have the URL encrypted, also if it was plain text before, and no event if the URL stays the same', async () => {
     const url = 'https://ci.example/mail?token=ohghaech'
     const { id } = await registerWebhook(mayfly, '/v1/webhooks', { url })
     const change = () =>
@@ -104,7 +104,7 @@ describe('registrations of webhooks on the log', () => {
     for (const { record } of sealed) await log.append('account-events', withUrlAsText(record, url))
     await log.close()
 
-    mayfly = await mayfly.startAgain()
+    mayfly = await mayfly.restart()
     await untilReady(mayfly)
     const path = `/v1/webhooks/${OLD_ID}`
     const old = () => call<{ url: string }>(mayfly, 'GET', path).then(({ body }) => body.url)
@@ -119,7 +119,7 @@ describe('registrations of webhooks on the log', () => {
     ])
   })
 
-  it('have each of several rotations at once, one behind the other', async () => {
+  it('have each of several concurrent rotations, in sequence', async () => {
     const { id } = await registerWebhook(mayfly, '/v1/webhooks')
     const rotate = () => call<{ secret: string }>(mayfly, 'POST', `/v1/webhooks/${id}/secret/rotate`)
     const answers = await Promise.all(Array.from({ length: 4 }, rotate))
@@ -137,7 +137,7 @@ describe('registrations of webhooks on the log', () => {
     expect([...inForce].slice(1).toSorted()).toEqual(answers.map(({ body }) => body.secret).toSorted())
   })
 
-  it('show the same again in views that are made anew, and nothing of a removed one that comes again', async () => {
+  it('give the same views after a rebuild, and ignore a repeated registration of a removed webhook', async () => {
     const [kept, removed] = [
       await registerWebhook(mayfly, '/v1/webhooks', { events: ['inbox.deleted'] }),
       await registerWebhook(mayfly, '/v1/webhooks'),
@@ -153,7 +153,7 @@ describe('registrations of webhooks on the log', () => {
     }
     await log.close()
     await rm(join(mayfly.dataDir, 'read-model'), { recursive: true })
-    mayfly = await mayfly.startAgain()
+    mayfly = await mayfly.restart()
     await untilReady(mayfly)
     expect((await call(mayfly, 'GET', '/v1/webhooks')).body).toEqual([changed.body])
   })

@@ -9,9 +9,9 @@ const KILLS = { embedded: 3, distributed: 1 }
 const INBOXES = 3
 const MAILS_EACH = 60
 const ENOUGH = 20
-/** Attempts that may be under way when a process is killed: what became of them nobody knows. */
-const UNDER_WAY = 20
-/** Past a lease, on the engine where leases outlive who held them. */
+/** Maximum of attempts in progress when a process is killed, whose outcome is unknown. */
+const IN_PROGRESS = 20
+/** Longer than a lease: on the distributed engine, leases outlive the process. */
 const ROUND_MS = 60_000
 
 interface ReplayJson {
@@ -21,7 +21,7 @@ interface ReplayJson {
   done: number
 }
 
-it('a replay asks for no more in a second than it may, and keeps no process from ending', async () => {
+it('a replay requests no more deliveries per second than allowed, and delays no shutdown', async () => {
   const endpoint = await startEndpoint()
   const env = { MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true', MAYFLY_WEBHOOK_REPLAY_RATE: '1' }
   const mayfly = await startMayfly({ engine: 'embedded', env, hasWebhooks: true })
@@ -31,7 +31,7 @@ it('a replay asks for no more in a second than it may, and keeps no process from
   await messagesOf(mayfly, id, ENOUGH)
   const start = { url: endpoint.url, start_from: 'beginning' }
   await registerWebhook(mayfly, `/v1/inboxes/${id}/webhooks`, start)
-  await until('the replay to be under way', () => endpoint.requests.length >= 2, ROUND_MS)
+  await until('the replay to run', () => endpoint.requests.length >= 2, ROUND_MS)
   expect(await mayfly.end('SIGTERM')).toBe(0)
   expect(endpoint.requests.length).toBeLessThan(ENOUGH)
   await mayfly.dispose()
@@ -60,7 +60,7 @@ function resume(engine: EngineName): void {
     const env = {
       MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true',
       MAYFLY_WEBHOOK_REPLAY_RATE: '60',
-      MAYFLY_WEBHOOK_CONCURRENCY: String(UNDER_WAY),
+      MAYFLY_WEBHOOK_CONCURRENCY: String(IN_PROGRESS),
       MAYFLY_WEBHOOK_TIMEOUT_MS: '2000',
     }
     mayfly = await startMayfly({ engine, env, hasWebhooks: true })
@@ -71,7 +71,7 @@ function resume(engine: EngineName): void {
   })
 
   it(
-    'goes on where it was, and asks for no delivery twice',
+    'continues from its position, and requests no delivery twice',
     async () => {
       const inboxes: InboxJson[] = []
       for (let count = 0; count < INBOXES; count += 1) inboxes.push(await createInbox(mayfly))
@@ -87,11 +87,11 @@ function resume(engine: EngineName): void {
       expect(asked.status).toBe(202)
       const path = `/v1/webhooks/${id}/replays/${asked.body.id}`
       for (let round = 0; round < kills; round += 1) {
-        // In all: much may have been asked for by the time that a start is through.
+        // In total, because many may have been requested before the start has finished.
         const enough = (round + 1) * ENOUGH
-        await until('the replay to be under way', () => endpoint.requests.length >= enough, ROUND_MS)
+        await until('the replay to run', () => endpoint.requests.length >= enough, ROUND_MS)
         await mayfly.end('SIGKILL')
-        mayfly = await mayfly.startAgain()
+        mayfly = await mayfly.restart()
       }
       const look = async () => (await call<ReplayJson>(mayfly, 'GET', path)).body
       await until('the replay to be through', async () => (await look()).state === 'completed', ROUND_MS)
@@ -99,7 +99,7 @@ function resume(engine: EngineName): void {
       expect(await look()).toMatchObject({ requested: all, done: all })
       const ids = endpoint.requests.map(({ headers }) => headers['webhook-id'])
       expect(new Set(ids).size).toBe(all)
-      expect(ids.length - all).toBeLessThanOrEqual(kills * UNDER_WAY)
+      expect(ids.length - all).toBeLessThanOrEqual(kills * IN_PROGRESS)
     },
     (kills + 1) * ROUND_MS,
   )

@@ -1,6 +1,6 @@
 import { call, createInbox, mail, messagesOf, only, send, type InboxJson } from '#test/harness/client.js'
 import { startEndpoint, type HttpEndpoint } from '#test/harness/endpoint.js'
-import { makeFolder, startRoles, type Roles } from '#test/harness/standalone.js'
+import { makeFolder, startWithClock, type MayflyWithClock } from '#test/harness/mayfly-with-clock.js'
 import { until } from '#test/harness/until.js'
 import { deliveriesOf, registerWebhook, type DeliveryJson, type WebhookJson } from '#test/harness/webhooks.js'
 
@@ -8,19 +8,20 @@ const SECOND_MS = 1_000
 const MINUTE_MS = 60 * SECOND_MS
 const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS
-/** Before each attempt, as docs/webhooks.md has them, and the most that chance adds. */
+/** The delays before each attempt, as in docs/webhooks.md. */
 const DELAYS_MS = [
   ...[0, 5 * SECOND_MS, 5 * MINUTE_MS, 30 * MINUTE_MS],
   ...[2, 5, 10, 14, 20, 24].map((hours) => hours * HOUR_MS),
 ]
+/** The maximum share of random jitter. */
 const JITTER = 0.1
-/** Between attempts to an endpoint that has failed often, whatever is due. */
+/** Minimum between attempts to an endpoint that has failed often. */
 const CIRCUIT_MS = 5 * MINUTE_MS
 const START_MS = Date.UTC(2026, 2, 1)
 
-describe('an endpoint that is down, on a clock that the test moves', () => {
+describe('an endpoint that is down, on a simulated clock', () => {
   let folder: Awaited<ReturnType<typeof makeFolder>>
-  let roles: Roles
+  let roles: MayflyWithClock
   let inbox: InboxJson
   let webhook: WebhookJson
   let other: HttpEndpoint
@@ -31,7 +32,7 @@ describe('an endpoint that is down, on a clock that the test moves', () => {
 
   beforeAll(async () => {
     folder = await makeFolder()
-    roles = await startRoles(folder.path, clock, { MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true' })
+    roles = await startWithClock(folder.path, clock, { MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true' })
     inbox = await createInbox(roles, { duration: '14d' })
     other = await startEndpoint()
     otherId = (await register(await createInbox(roles, { duration: '14d' }), other)).id
@@ -62,14 +63,14 @@ describe('an endpoint that is down, on a clock that the test moves', () => {
     await messagesOf(roles, inbox.id, length + 1)
   }
 
-  /** The newest delivery, once so many attempts of it have been made. */
+  /** Resolves with the newest delivery once that many attempts of it have been made. */
   const attempted = (count: number) =>
     until(`attempt ${count}`, async () => {
       const [newest] = await deliveriesOf(roles, webhook.id)
       return newest?.attempts.length === count ? newest : null
     })
 
-  /** Resolves once what was due by now has been looked for: another webhook's sample was. */
+  /** Resolves once all due attempts have been made. Another webhook's test delivery shows that. */
   async function allDueIsAttempted(): Promise<void> {
     const before = other.requests.length
     await call(roles, 'POST', `/v1/webhooks/${otherId}/test`)
@@ -78,8 +79,8 @@ describe('an endpoint that is down, on a clock that the test moves', () => {
 
   const dueOf = ({ next_attempt_at }: DeliveryJson) => Date.parse(next_attempt_at ?? '')
 
-  it('is tried ten times, each when it is due and not before, over some three days', async () => {
-    await sendMail('never told')
+  it('gets ten attempts, each when it is due and not earlier, over about three days', async () => {
+    await sendMail('never delivered')
     let delivery = await attempted(1)
     firstFailureMs = clock
     for (const [made, delayMs] of DELAYS_MS.slice(1).entries()) {
@@ -104,10 +105,10 @@ describe('an endpoint that is down, on a clock that the test moves', () => {
     expect(only(await deliveriesOf(roles, webhook.id))).toEqual(delivery)
   })
 
-  it('has its webhook disabled once it has failed for five days, and not before', async () => {
+  it('has its webhook disabled after five days of failures, and not earlier', async () => {
     const fiveDaysMs = firstFailureMs + 5 * DAY_MS
     await moveTo(fiveDaysMs - CIRCUIT_MS - MINUTE_MS)
-    await sendMail('never told either')
+    await sendMail('never delivered either')
     await attempted(1)
     await moveTo(clock + CIRCUIT_MS)
     const second = await attempted(2)
@@ -124,19 +125,19 @@ describe('an endpoint that is down, on a clock that the test moves', () => {
     await sendMail('while it is disabled')
   })
 
-  it('is told of what comes once its owner has enabled the webhook, failures or not', async () => {
+  it('gets new events once its owner has enabled the webhook, despite earlier failures', async () => {
     await call(roles, 'PATCH', `/v1/webhooks/${webhook.id}`, { body: { state: 'active' } })
-    await sendMail('told in the end')
+    await sendMail('delivered at last')
     await attempted(1)
     await moveTo(clock + CIRCUIT_MS)
     const delivery = await attempted(2)
     expect(await now()).toMatchObject({ state: 'active' })
     const up = await startEndpoint(undefined, { port: downAt })
     await moveTo(dueOf(delivery))
-    await until('it to be told', () => up.requests.length > 0)
+    await until('the mail to be delivered', () => up.requests.length > 0)
     expect((await attempted(3)).state).toBe('succeeded')
     const subjects = up.requests.map(({ body }) => (JSON.parse(body) as { data: { subject: string } }).data)
-    expect(only(subjects)).toMatchObject({ subject: 'told in the end' })
+    expect(only(subjects)).toMatchObject({ subject: 'delivered at last' })
     expect(await deliveriesOf(roles, webhook.id)).toHaveLength(3)
     await up.dispose()
   })

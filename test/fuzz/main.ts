@@ -7,7 +7,7 @@ import { fuzzMime } from './mime.js'
 import { fuzzSmtp } from './smtp.js'
 import type { FuzzTarget } from './target.js'
 
-/* Fuzzes one entrance for as long as told; inputs that fail are kept, and the exit code says whether there were any. */
+/* `npm run fuzz`: fuzzes one target for a given time. Saves inputs that fail, and exits with 1 if there were any. */
 
 const TARGETS: Readonly<Record<string, FuzzTarget>> = { mime: fuzzMime, smtp: fuzzSmtp }
 
@@ -37,10 +37,10 @@ async function run(args: readonly string[]): Promise<number> {
   })
   const [name = ''] = positionals
   const target = Object.hasOwn(TARGETS, name) ? TARGETS[name] : undefined
-  if (target === undefined || positionals.length !== 1) throw new Error(`there is no target "${name}"`)
+  if (target === undefined || positionals.length !== 1) throw new Error(`unknown target "${name}"`)
   const [minutes, seed] = [Number(values.minutes), Number(values.seed)]
-  if (!(minutes > 0 && minutes <= 24 * 60)) throw new Error('--minutes is a number up to 1440')
-  if (!Number.isSafeInteger(seed)) throw new Error('--seed is a whole number')
+  if (!(minutes > 0 && minutes <= 24 * 60)) throw new Error('--minutes must be a number up to 1440')
+  if (!Number.isSafeInteger(seed)) throw new Error('--seed must be an integer')
   const say = (line: string) => process.stdout.write(`${new Date().toISOString()} ${name}: ${line}\n`)
   say(`seed ${seed}, ${minutes} minutes`)
   return target({ endsAtMs: Date.now() + minutes * 60_000, seed, folder: values.folder, say })

@@ -5,10 +5,10 @@ import { fragment, markup } from './mime-words.js'
 
 const MAIL = join(process.cwd(), 'libs/mail')
 
-/** Beyond it a repetition adds time and no more insight. */
+/** Longer repetitions take time without finding more. */
 const MAX_BYTES = 200_000
 
-/** Mails that are read as they should be. */
+/** Valid mails. */
 export const golden = readdirSync(MAIL, { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.eml'))
   .map((name) => readFileSync(join(MAIL, name)))
@@ -37,7 +37,7 @@ export const change: fc.Arbitrary<Change> = fc.oneof(
   }),
 )
 
-/** A short piece said again and again: what takes more than linear time shows itself. */
+/** Repeats a short piece, so that superlinear time shows. */
 export const repetition: fc.Arbitrary<Change> = fc
   .tuple(position, fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: MAX_BYTES }))
   .map(([at, length, bytes]): Change => (source) => {

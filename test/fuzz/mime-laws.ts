@@ -5,16 +5,16 @@ import { type ParsedMail, defaultMailLimits, type MailLimits } from '#libs/mail/
 import { parseMail } from '#libs/mail/parse.js'
 import { anyEnvelope } from '#test/harness/envelope.js'
 
-/** CPU that reading may take: some whatever the size, since code is compiled and memory collected, and so much a byte. */
+/** Maximum CPU time of parsing: a constant for compilation and garbage collection, and a part per byte. */
 const FREE_MS = 1_000
 const MS_PER_BYTE = 0.004
 
-/** As many of a mail's attachments are read as well. */
+/** The number of attachments that are read too. */
 const READ_ATTACHMENTS = 4
 
 /**
- * What holds of any bytes whatsoever: they are read within a time that grows with their length, the same way each
- * time, into values that hold together; or they are refused by an Error. Rejects with an AssertionError.
+ * The properties of parsing for arbitrary bytes: it takes time linear in their length, gives the same consistent result
+ * each time, or throws an Error. Rejects with an AssertionError if one does not hold.
  */
 export async function checkMail(raw: Buffer, limits: MailLimits = defaultMailLimits): Promise<void> {
   const before = Buffer.from(raw)
@@ -66,7 +66,7 @@ function checkValues(mail: ParsedMail, limits: MailLimits): void {
     assert.ok(confidence > 0 && confidence <= 1, `confidence ${confidence}`)
     assert.ok(
       texts.some((each) => each?.includes(text) === true),
-      `the code ${text} stands nowhere`,
+      `the code ${text} is not in the text`,
     )
   }
 }

@@ -13,11 +13,11 @@ import {
 } from './mime-words.js'
 
 /*
- * Sources of mail for the fuzzer: trees of parts whose headers and bodies are sound, odd or broken, and the golden
- * files; then changed here and there, cut, joined, and repeated until a cost that grows too fast shows.
+ * Sources of mail for the fuzzer: the golden files, and trees of parts with valid, unusual or broken headers and bodies.
+ * They are then mutated, cut, joined and repeated.
  */
 
-/** One character a byte, as the source is put together. */
+/** Encodes the text as one character per byte, as sources are assembled. */
 function inBytes(text: string): string {
   return Buffer.from(text).toString('latin1')
 }
@@ -87,7 +87,7 @@ const built = fc
   .tuple(fc.array(otherHeader, { maxLength: 6 }), tree)
   .map(([headers, rest]) => Buffer.from(inBytes(headers.join('')) + rest, 'latin1'))
 
-/** Any source, from bytes without sense to mail that a program might send. */
+/** Any source, from random bytes to realistic mail. */
 export const anySource: fc.Arbitrary<Buffer> = fc
   .tuple(
     fc.oneof(

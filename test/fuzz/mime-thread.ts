@@ -4,15 +4,15 @@ import { messageOf } from '#libs/runtime/errors.js'
 import { checkMail } from './mime-laws.js'
 import { anySource } from './mime-sources.js'
 
-/** Shared with who watches: what is being read, and since when one after the other. */
+/** Memory shared with the watching thread: the current input. */
 interface WatchedMemory {
-  /** Of 32-bit numbers: inputs begun, length of the one under way. */
+  /** 32-bit numbers: inputs started, length of the current input. */
   progress: SharedArrayBuffer
-  /** The input under way. */
+  /** The current input. */
   input: SharedArrayBuffer
 }
 
-/** A source for which something does not hold. */
+/** A source for which a property does not hold. */
 export interface Finding {
   seed: number
   message: string
@@ -20,13 +20,13 @@ export interface Finding {
 }
 
 export interface MimeThreadStart extends WatchedMemory {
-  /** Each round's seed is the one before it and one more. */
+  /** Seed of the first round; each round adds one. */
   seed: number
 }
 
 const ROUND = 200
 
-/** Runs in a thread of its own until it is ended: round after round, each told with what it found. */
+/** Runs in a worker thread until it is terminated, and reports the findings of each round. */
 async function run({ progress, input, seed }: MimeThreadStart): Promise<void> {
   const counters = new Int32Array(progress)
   const bytes = new Uint8Array(input)
@@ -43,7 +43,7 @@ async function run({ progress, input, seed }: MimeThreadStart): Promise<void> {
         parentPort?.postMessage(finding)
       }
     }
-    // Ending the thread takes its turn.
+    // Lets the thread be terminated.
     await new Promise(setImmediate)
   }
 }

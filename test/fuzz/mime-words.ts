@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 
-/* What sources of mail are made of: sound, odd and broken. */
+/* Pieces of mail sources: valid, unusual and broken. */
 
 export const charset = fc.constantFrom(
   ...['utf-8', 'us-ascii', 'iso-8859-1', 'windows-1252', 'utf-16', 'utf-16le', 'utf-7', 'utf-32', 'gb18030'],

@@ -9,8 +9,8 @@ import { fuzzMime } from './mime.js'
 const FOUND = join(process.cwd(), 'test/fuzz/mime-found')
 const SOURCES = 800
 
-describe('the MIME entrance', () => {
-  it('holds for what the fuzzer has found before', async () => {
+describe('parsing of arbitrary mail', () => {
+  it('holds for the inputs that the fuzzer has found', async () => {
     const names = (await readdir(FOUND)).filter((name) => name.endsWith('.eml'))
     expect(names).not.toEqual([])
     for (const name of names) {
@@ -20,14 +20,14 @@ describe('the MIME entrance', () => {
     }
   })
 
-  it('holds for sources that are made up', async () => {
+  it('holds for generated sources', async () => {
     await fc.assert(
       fc.asyncProperty(anySource, (raw) => checkMail(raw)),
       { numRuns: SOURCES },
     )
   })
 
-  it('is fuzzed from a seed on, until it is enough', async () => {
+  it('can be fuzzed from a seed for a number of inputs', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'mayfly-fuzz-'))
     const said: string[] = []
     try {

@@ -8,15 +8,15 @@ import type { Finding, MimeThreadStart } from './mime-thread.js'
 import type { FuzzRun, FuzzTarget } from './target.js'
 
 const INPUT_BYTES = 4 * 1024 * 1024
-/** One input of a few hundred kilobytes that takes longer hangs. */
+/** An input of a few hundred kilobytes that takes longer counts as hanging. */
 const HANGS_AFTER_MS = 60_000
 const LOOK_EVERY_MS = 200
 const SAY_EVERY_MS = 60_000
 const MAX_HEAP_MIB = 2_048
-/** More of the same would say no more. */
+/** More findings would not help. */
 const MAX_KEPT = 50
 
-/** The sources for which something did not hold: one file for each kind of failure. */
+/** Saves failing sources, one file for each kind of failure. */
 class Findings {
   failures = 0
   private readonly kinds = new Set<string>()
@@ -29,7 +29,7 @@ class Findings {
 
   async keep(source: Uint8Array, message: string): Promise<void> {
     this.failures += 1
-    // Numbers apart, a message is a kind of failure.
+    // The message without its numbers is the kind of failure.
     const kind = message.replace(/\d+/g, 'N').slice(0, 200)
     if (this.kinds.has(kind) || this.kinds.size >= MAX_KEPT) return
     this.kinds.add(kind)
@@ -43,8 +43,8 @@ class Findings {
 }
 
 /**
- * The MIME entrance: whatever bytes come, what checkMail says holds. What does not is kept as a file, and the
- * thread goes on; one that hangs or dies is replaced.
+ * Fuzzes the parsing of mail with checkMail. Failing sources are saved as files. A thread that hangs or dies is
+ * replaced.
  */
 export const fuzzMime: FuzzTarget = async ({ endsAtMs, mostInputs = Infinity, seed, folder, say }) => {
   const memory = { progress: new SharedArrayBuffer(8), input: new SharedArrayBuffer(INPUT_BYTES) }
@@ -65,7 +65,7 @@ export const fuzzMime: FuzzTarget = async ({ endsAtMs, mostInputs = Infinity, se
   return failures
 }
 
-/** Until time is up, or the thread is lost. */
+/** Runs until the time is up, or the thread hangs or dies. */
 async function runThread(
   start: MimeThreadStart,
   findings: Findings,

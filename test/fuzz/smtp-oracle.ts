@@ -1,21 +1,21 @@
-/** What a client may expect, told from the bytes that it sent and the replies that came. */
+/** What a client can expect, computed from the bytes that it sent and the replies that it got. */
 export interface Expectation {
-  /** Replies that must have come by now. */
+  /** Replies that must have arrived by now. */
   replies: number
   /** Whether the server ends the connection. */
   isEnd: boolean
-  /** Whether the bytes end within a mail. */
+  /** Whether the bytes end inside a mail. */
   isInMail: boolean
-  /** Mails that were answered with 250: their ids, and their content as it must be kept. */
+  /** Mails that were answered 250: id and content. */
   mails: { ids: string[]; raw: Buffer }[]
 }
 
-/** As apps/smtp/server.ts has it, without the CRLF. */
+/** The limit of apps/smtp/server.ts, without the CRLF. */
 const MAX_COMMAND_BYTES = 2_048
 
 /**
- * Reads the bytes of a session as RFC 5321 has them read, by nothing but searching: a reply for each line, one for
- * each mail, up to its CRLF.CRLF. Throws if a reply can't be the one to what stands there.
+ * Reads the bytes of a session by RFC 5321, independently of the server: one reply for each line, and one for each mail
+ * up to CRLF.CRLF. Throws if a reply can't belong to its line.
  */
 export function expectationOf(
   wire: Buffer,
@@ -32,7 +32,7 @@ export function expectationOf(
       lineFeed < 0 ? length > MAX_COMMAND_BYTES + 1 : length + (isCrLf ? -1 : 1) > MAX_COMMAND_BYTES
     if (lineFeed < 0 && !isTooLong) return expected
     const reply = replies[expected.replies]
-    // Such a line is part of the AUTH command before it (RFC 4954, section 4).
+    // The line is a part of the AUTH command before it (RFC 4954, section 4).
     const isAuthResponse = replies[expected.replies - 1]?.startsWith('334 ') === true
     expected.replies += 1
     if (reply === undefined) return expected
@@ -52,17 +52,17 @@ export function expectationOf(
       expected.replies += 1
       if (answer === undefined) return expected
       checkMail(wire.subarray(at, end.content), answer, { maxMessageBytes, mails: expected.mails })
-      at = end.behind
+      at = end.next
       expected.isEnd = answer.startsWith('421 ')
     }
   }
   return expected
 }
 
-function endOfMail(wire: Buffer, from: number): { content: number; behind: number } | null {
-  if (wire.subarray(from, from + 3).equals(Buffer.from('.\r\n'))) return { content: from, behind: from + 3 }
+function endOfMail(wire: Buffer, from: number): { content: number; next: number } | null {
+  if (wire.subarray(from, from + 3).equals(Buffer.from('.\r\n'))) return { content: from, next: from + 3 }
   const at = wire.indexOf('\r\n.\r\n', from)
-  return at < 0 ? null : { content: at + 2, behind: at + 5 }
+  return at < 0 ? null : { content: at + 2, next: at + 5 }
 }
 
 function checkMail(

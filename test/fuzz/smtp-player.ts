@@ -9,11 +9,11 @@ const REPLY = /^(?:\d{3}-[\x20-\x7e]*\r\n)*\d{3} [\x20-\x7e]*\r\n/
 
 export interface PlayedSession {
   mails: Expectation['mails']
-  /** Whether the client stayed for every reply: then there is no other mail than these. */
+  /** Whether the client waited for every reply. If so, no other mail was accepted. */
   isComplete: boolean
 }
 
-/** Plays a session. Rejects if a reply is missing, is one too many, or can't be the one to what was said. */
+/** Plays a session. Rejects if a reply is missing, unexpected, or can't belong to its command. */
 export async function play(
   port: number,
   session: FuzzSession,
@@ -24,8 +24,8 @@ export async function play(
   const clear = new Leg(socket, maxMessageBytes)
   try {
     await clear.greeting()
-    if (session.leaves !== 'behind') {
-      // The cut is somewhere in the bytes.
+    if (session.leaves !== 'after-replies') {
+      // The client disconnects somewhere in the bytes.
       const wire = Buffer.from(session.clear, 'latin1')
       const upTo = Math.floor((wire.length * (session.cuts[0] ?? 1_000)) / 1_000)
       await clear.send(wire.subarray(0, upTo), session)
@@ -50,7 +50,7 @@ export async function play(
   }
 }
 
-/** One direction of talk: what was sent, and the replies to it. */
+/** A part of a session, in the clear or over TLS: the bytes sent, and the replies. */
 class Leg {
   private wire = Buffer.alloc(0)
   private text = ''
@@ -88,17 +88,17 @@ class Leg {
     for (const to of [...places, bytes.length]) {
       if (to > from) this.socket.write(bytes.subarray(from, to))
       from = Math.max(from, to)
-      // Sockets are read between two turns.
+      // Sockets are read between two turns of the event loop.
       for (let turn = 0; isSlow && turn < 2; turn += 1) await new Promise(setImmediate)
     }
   }
 
-  /** Whether the bytes end within a line. */
+  /** Whether the bytes end inside a line. */
   hasBegunLine(): boolean {
     return this.wire.length > 0 && this.wire.at(-1) !== 0x0a
   }
 
-  /** Whether the next line would be taken for a response to AUTH (RFC 4954, section 4). */
+  /** Whether the next line would be a response to AUTH (RFC 4954, section 4). */
   isInAuth(): boolean {
     return this.replies.at(-1)?.startsWith('334 ') === true
   }
@@ -107,7 +107,7 @@ class Leg {
     return expectationOf(this.wire, this.replies, this.maxMessageBytes)
   }
 
-  /** Waits for every reply, and sees that there is none too many. */
+  /** Waits for every reply. Throws if there is one too many. */
   async settled(): Promise<Expectation> {
     await this.until(() => {
       const { replies, isEnd } = this.expectation()
@@ -115,12 +115,12 @@ class Leg {
     })
     const expected = this.expectation()
     if (this.replies.length > expected.replies)
-      throw new Error(`a reply too many: ${this.replies.join(' | ')}`)
-    if (this.isEnded && !expected.isEnd) throw new Error(`ended behind ${this.replies.at(-1)}`)
+      throw new Error(`unexpected reply: ${this.replies.join(' | ')}`)
+    if (this.isEnded && !expected.isEnd) throw new Error(`ended after ${this.replies.at(-1)}`)
     return expected
   }
 
-  /** Whether the handshake may begin; what is injected behind it in the clear must have no reply. */
+  /** Whether the handshake may begin. Bytes injected after STARTTLS in the clear must get no reply. */
   async startTls(injected: string): Promise<boolean> {
     const before = this.replies.length
     this.socket.write(Buffer.from(`STARTTLS\r\n${injected}`, 'latin1'))
@@ -142,7 +142,7 @@ class Leg {
     while (!isDone()) {
       const leftMs = deadlineMs - performance.now()
       if (this.isEnded || leftMs <= 0) {
-        throw new Error(`no reply to all of it: ${this.replies.join(' | ')} ${JSON.stringify(this.text)}`)
+        throw new Error(`missing replies: ${this.replies.join(' | ')} ${JSON.stringify(this.text)}`)
       }
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, leftMs)

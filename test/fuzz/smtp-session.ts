@@ -1,19 +1,19 @@
 import fc from 'fast-check'
 
-/** What a client does in one connection. Bytes are written as latin1; the names below stand for addresses. */
+/** The actions of a client in one connection. Bytes are latin1; the names below are replaced by addresses. */
 export interface FuzzSession {
   clear: string
-  /** What comes behind STARTTLS: in the clear in the same packet, then over TLS. Null for none. */
+  /** What follows STARTTLS: in the clear in the same packet, then over TLS. Null without STARTTLS. */
   tls: { injected: string; secure: string } | null
-  /** Where the bytes are cut into packets, in thousandths of their length. */
+  /** Positions at which the bytes are split into packets, in thousandths of their length. */
   cuts: number[]
-  /** Whether a turn is left to the server between packets. */
+  /** Whether the server gets a turn of the event loop between packets. */
   isSlow: boolean
-  /** How it leaves: behind the last reply, or in the midst of it all. */
-  leaves: 'behind' | 'resets' | 'ends'
+  /** How the client disconnects: after the last reply, or in the middle. */
+  leaves: 'after-replies' | 'resets' | 'ends'
 }
 
-/** An inbox of the session, another one, and one that is full after two mails. */
+/** Two inboxes of the session, and one that is full after two mails. */
 export const NAMES = ['ONE', 'TWO', 'SMALL'] as const
 
 const often = <Value>(weight: number, arbitrary: fc.Arbitrary<Value>) => ({ weight, arbitrary })
@@ -77,7 +77,7 @@ const command = fc.oneof(
   ),
 )
 
-/** One place of a text is another byte, is missing, or has one more. */
+/** Changes, removes or inserts one byte. */
 const mangled = (texts: fc.Arbitrary<string>) =>
   fc.tuple(texts, fc.nat(1_000), fc.nat(255), fc.constantFrom(0, 1)).map(([text, place, code, removed]) => {
     const at = Math.floor((text.length * place) / 1_000)
@@ -121,7 +121,7 @@ export const session: fc.Arbitrary<FuzzSession> = fc.record({
   cuts: fc.array(fc.nat(1_000), { maxLength: 8 }),
   isSlow: fc.boolean(),
   leaves: fc.oneof(
-    often(6, fc.constant('behind' as const)),
+    often(6, fc.constant('after-replies' as const)),
     often(1, fc.constantFrom('resets' as const, 'ends' as const)),
   ),
 })

@@ -3,11 +3,11 @@ import type { Address } from '#libs/domain/inbox/events.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { Dialogue } from '#test/smtp/dialogue.js'
 import type { ReceivedMail } from '#test/smtp/logged-mail.js'
-import { MailRoom } from '#test/smtp/mail-room.js'
+import { SmtpFixture } from '#test/smtp/smtp-fixture.js'
 import { play, type PlayedSession } from './smtp-player.js'
 import { NAMES, session, type FuzzSession } from './smtp-session.js'
 
-/** Small, so that the limits are met. */
+/** Small limits, so that sessions reach them. */
 const SETTINGS = {
   smtpTls: 'self-signed' as const,
   maxMessageBytes: 20_000,
@@ -23,23 +23,23 @@ const SETTINGS = {
 }
 const MAX_SESSIONS = 4
 const MAX_GROWTH_BYTES = 512 * 1024 * 1024
-/** Then the room is left for a new one: its log holds every mail. */
-const RUNS_OF_ROOM = 2_000
+/** After these runs the fixture is replaced, because its log keeps every mail. */
+const RUNS_PER_FIXTURE = 2_000
 
 export interface SmtpTarget {
-  /** What to fuzz it with; fails if what must hold does not. */
+  /** The property to check with random sessions. */
   readonly property: fc.IRawProperty<unknown>
-  /** What must hold once the runs are over; rejects if it does not. */
+  /** Rejects unless everything is well after the runs. */
   settle(): Promise<void>
   close(): Promise<void>
 }
 
-/** The SMTP edge on the embedded engine, with several clients at once that stop at nothing. */
+/** The SMTP server on the embedded engine, with several hostile clients at once. */
 export async function openSmtpTarget(): Promise<SmtpTarget> {
-  let room = await MailRoom.started(SETTINGS)
+  let fixture = await SmtpFixture.started(SETTINGS)
   let slots = new Map<number, Slot>()
   const slotAt = (index: number) => {
-    const slot = slots.get(index) ?? new Slot(room)
+    const slot = slots.get(index) ?? new Slot(fixture)
     slots.set(index, slot)
     return slot
   }
@@ -49,26 +49,26 @@ export async function openSmtpTarget(): Promise<SmtpTarget> {
     fc.array(session, { minLength: 1, maxLength: MAX_SESSIONS }),
     async (sessions) => {
       const played = await Promise.all(sessions.map((one, index) => slotAt(index).play(one)))
-      const received = await room.newlyReceived()
+      const received = await fixture.newlyReceived()
       for (const one of played) compare(one, received)
-      await answersOthers(room)
+      await answersOthers(fixture)
       runs += 1
     },
   )
   return {
     property,
     async settle() {
-      await room.untilConnectionsAre(0)
-      await hasAllItsMemory(room)
+      await fixture.untilConnectionsAre(0)
+      await hasAllItsMemory(fixture)
       const grown = process.memoryUsage().rss - before
       if (grown > MAX_GROWTH_BYTES) throw new Error(`grown by ${grown} bytes`)
-      if (runs < RUNS_OF_ROOM) return
+      if (runs < RUNS_PER_FIXTURE) return
       runs = 0
-      await room.close()
-      room = await MailRoom.started(SETTINGS)
+      await fixture.close()
+      fixture = await SmtpFixture.started(SETTINGS)
       slots = new Map()
     },
-    close: () => room.close(),
+    close: () => fixture.close(),
   }
 }
 
@@ -76,20 +76,20 @@ interface Played extends PlayedSession {
   inboxIds: ReadonlySet<InboxId>
 }
 
-type Inbox = Awaited<ReturnType<MailRoom['createInbox']>>
+type Inbox = Awaited<ReturnType<SmtpFixture['createInbox']>>
 
-/** Where one session after the other delivers, its inboxes kept as long as nothing can come to them late. */
+/** The inboxes of one session at a time, reused as long as no mail can arrive late. */
 class Slot {
   private kept: [Inbox, Inbox] | null = null
 
-  constructor(private readonly room: MailRoom) {}
+  constructor(private readonly fixture: SmtpFixture) {}
 
   async play(given: FuzzSession): Promise<Played> {
-    const { room } = this
-    this.kept ??= [await room.createInbox(1_000_000), await room.createInbox(1_000_000)]
+    const { fixture } = this
+    this.kept ??= [await fixture.createInbox(1_000_000), await fixture.createInbox(1_000_000)]
     const isSmallUsed = JSON.stringify(given).includes('<SMALL>')
-    const inboxes = [...this.kept, ...(isSmallUsed ? [await room.createInbox(2)] : [])]
-    const played = await play(room.port, addressed(given, inboxes), SETTINGS.maxMessageBytes)
+    const inboxes = [...this.kept, ...(isSmallUsed ? [await fixture.createInbox(2)] : [])]
+    const played = await play(fixture.port, addressed(given, inboxes), SETTINGS.maxMessageBytes)
     if (!played.isComplete) this.kept = null
     return { ...played, inboxIds: new Set(inboxes.map(({ id }) => id)) }
   }
@@ -106,23 +106,23 @@ function addressed(given: FuzzSession, inboxes: readonly { address: Address }[])
   }
 }
 
-/** Fails if a mail is missing that was answered with 250, or there is one that was not. */
+/** Throws if a mail that was answered 250 is missing, or if there is one that was not. */
 function compare({ mails, isComplete, inboxIds }: Played, received: readonly ReceivedMail[]): void {
   const own = received.filter(({ event }) => inboxIds.has(event.inboxId))
   const kept = new Map(own.map((mail) => [String(mail.event.messageId), mail]))
   for (const { ids, raw } of mails) {
     for (const id of ids) {
       const mail = kept.get(id)
-      if (mail === undefined) throw new Error(`250 for ${id}, which is not there`)
+      if (mail === undefined) throw new Error(`250 for ${id}, which is missing`)
       if (!mail.raw.equals(raw)) throw new Error(`${id} is not what was sent`)
       kept.delete(id)
     }
   }
-  if (isComplete && kept.size > 0) throw new Error(`${kept.size} mails that nobody was told of`)
+  if (isComplete && kept.size > 0) throw new Error(`${kept.size} mails that were not answered 250`)
 }
 
-async function answersOthers(room: MailRoom): Promise<void> {
-  const witness = await Dialogue.open(room.port)
+async function answersOthers(fixture: SmtpFixture): Promise<void> {
+  const witness = await Dialogue.open(fixture.port)
   try {
     const greeting = await witness.reply()
     if (!greeting.startsWith('220 ')) throw new Error(`another client is greeted with ${greeting}`)
@@ -131,12 +131,12 @@ async function answersOthers(room: MailRoom): Promise<void> {
   }
 }
 
-async function hasAllItsMemory(room: MailRoom): Promise<void> {
-  const { address } = await room.createInbox()
+async function hasAllItsMemory(fixture: SmtpFixture): Promise<void> {
+  const { address } = await fixture.createInbox()
   const clients = await Promise.all(
-    // As many as have room: the first bytes of each are those that it declared.
+    // As many as fit into the memory, each of which reserves its declared size.
     Array.from({ length: 20 }, async () => {
-      const client = await Dialogue.open(room.port, '127.0.0.1')
+      const client = await Dialogue.open(fixture.port, '127.0.0.1')
       await client.reply()
       for (const line of ['EHLO a.test', 'MAIL FROM:<> SIZE=15000', `RCPT TO:<${address}>`])
         await client.ask(line)
@@ -145,6 +145,6 @@ async function hasAllItsMemory(room: MailRoom): Promise<void> {
   )
   const refused = clients.find(({ reply }) => !reply.startsWith('354 '))
   for (const { client } of clients) client.close()
-  if (refused !== undefined) throw new Error(`memory is held by nobody: ${refused.reply}`)
-  await room.untilConnectionsAre(0)
+  if (refused !== undefined) throw new Error(`memory was not released: ${refused.reply}`)
+  await fixture.untilConnectionsAre(0)
 }

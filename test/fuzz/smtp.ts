@@ -5,10 +5,10 @@ import { openSmtpTarget } from './smtp-target.js'
 import type { FuzzTarget } from './target.js'
 
 const RUNS_OF_BATCH = 200
-/** How long a smaller input is looked for that fails too. */
+/** Time to search for a smaller input that fails too. */
 const SHRINK_WITHIN_MS = 60_000
 
-/** The SMTP entrance: batches of sessions, each with a seed of its own, up to the first for which something does not hold. */
+/** Fuzzes SMTP with batches of sessions, each with its own seed, until the first failure. */
 export const fuzzSmtp: FuzzTarget = async ({ endsAtMs, mostInputs = Infinity, seed, folder, say }) => {
   const target = await openSmtpTarget()
   try {

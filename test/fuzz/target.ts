@@ -1,13 +1,13 @@
 export interface FuzzRun {
   endsAtMs: number
-  /** Ends sooner, once about so many inputs have been tried; no matter how many unless said so. */
+  /** Ends early after about that many inputs. */
   mostInputs?: number
-  /** What it does follows from it. */
+  /** Determines all inputs. */
   seed: number
-  /** Where inputs that failed are kept. */
+  /** Folder for inputs that failed. */
   folder: string
   say: (line: string) => void
 }
 
-/** Fuzzes an entrance until it is time; resolves with how many inputs failed. */
+/** Fuzzes a target until the time is up. Resolves with the number of inputs that failed. */
 export type FuzzTarget = (run: FuzzRun) => Promise<number>

@@ -24,7 +24,7 @@ const TSCONFIG = {
   },
 }
 
-/** Generates clients, checks their types and runs tests with them: all as docs/generated-clients.md shows it. */
+/** Generates clients, checks their types and runs tests with them, exactly as docs/generated-clients.md shows. */
 describe('a client generated from the OpenAPI document', () => {
   let mayfly: Mayfly
   let guide: string
@@ -45,7 +45,7 @@ describe('a client generated from the OpenAPI document', () => {
     await rm(folder, { recursive: true, force: true })
   })
 
-  /** Resolves with what a program printed. Rejects with that if it fails or takes too long. */
+  /** Resolves with the output of a program. Rejects with the output if it fails or takes too long. */
   async function output(program: string, args: readonly string[], ...bins: string[]): Promise<string> {
     const env = {
       PATH: [...bins, BIN, process.env.PATH].join(delimiter),

@@ -1,4 +1,4 @@
-import { call, OtherAnswerError, type Target } from './client.js'
+import { call, UnexpectedAnswerError, type Target } from './client.js'
 import type { UsageTotalsJson } from './usage.js'
 
 export interface KeyJson {
@@ -11,7 +11,7 @@ export interface KeyJson {
   last_used_at: string | null
   state: 'active' | 'revoked'
   rate_limit: number | null
-  /** Null if it is not counted. */
+  /** Null if usage is not counted. */
   usage: UsageTotalsJson | null
 }
 
@@ -40,29 +40,29 @@ export interface NewAccountJson extends AccountJson {
 /** Opens an account; fails on any answer but 201. */
 export async function openAccount(target: Target, body: object = {}): Promise<NewAccountJson> {
   const wanted = { name: 'Acme', plan: 'pro', ...body }
-  return made(await call<NewAccountJson>(target, 'POST', '/v1/accounts', { body: wanted }))
+  return created(await call<NewAccountJson>(target, 'POST', '/v1/accounts', { body: wanted }))
 }
 
 /** Issues a key; fails on any answer but 201. */
 export async function issueKey(target: Target, body: object = {}): Promise<NewKeyJson> {
   const wanted = { name: 'CI', environment: 'staging', ...body }
-  return made(await call<NewKeyJson>(target, 'POST', '/v1/keys', { body: wanted }))
+  return created(await call<NewKeyJson>(target, 'POST', '/v1/keys', { body: wanted }))
 }
 
-/** The target with another key. */
-export function as(target: Target, key: { secret: string } | null): Target {
-  if (key === null) throw new Error('there is no key')
+/** The same target with another key. */
+export function withKey(target: Target, key: { secret: string } | null): Target {
+  if (key === null) throw new Error('the account has no key')
   return { ...target, apiKey: key.secret }
 }
 
-/** Opens an account; the target with a key of it that may do all there is to do with mail. */
+/** Opens an account. Resolves with the target and a key of that account with all rights on mail. */
 export async function accountOn(target: Target): Promise<Target> {
   const { key } = await openAccount(target, { name: 'One', plan: 'enterprise' })
   const scopes = ['inboxes', 'read']
-  return as(target, await issueKey(as(target, key), { scopes, environment: 'development' }))
+  return withKey(target, await issueKey(withKey(target, key), { scopes, environment: 'development' }))
 }
 
-function made<Body>({ status, body }: { status: number; body: Body }): Body {
-  if (status !== 201) throw new OtherAnswerError('not made', status, body)
+function created<Body>({ status, body }: { status: number; body: Body }): Body {
+  if (status !== 201) throw new UnexpectedAnswerError('not created', status, body)
   return body
 }

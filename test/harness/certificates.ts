@@ -7,22 +7,22 @@ import { issueCertificate, makeAuthority, type KeyPairPem } from '#libs/runtime/
 export interface CertificateFiles {
   cert: string
   key: string
-  /** Both in one file, as Kafka takes them. */
+  /** Both in one file, as Kafka expects them. */
   both: string
 }
 
 interface Issuing {
-  /** Names and addresses that it is for; none for a client's. */
+  /** Host names and addresses of a server; empty for a client. */
   hosts?: readonly string[]
-  /** When it ends; a day from now by default. */
+  /** Expiry; a day from now by default. */
   until?: Date
 }
 
 const DAY_MS = 86_400_000
-/** TLS compares times to the second. */
+/** TLS compares times in whole seconds. */
 const CLOCK_SKEW_MS = 60_000
 
-/** A certificate authority of a suite's own. */
+/** A certificate authority for one suite. */
 export class Authority {
   private issued = 0
 
@@ -43,7 +43,7 @@ export class Authority {
     return new Authority(folder, made, certFile)
   }
 
-  /** A certificate for servers and clients, with that common name. */
+  /** Issues a certificate for servers and clients with that common name. */
   async issue(commonName: string, { hosts = [], until }: Issuing = {}): Promise<CertificateFiles> {
     const notAfter = until ?? new Date(Date.now() + DAY_MS)
     const notBefore = new Date(Math.min(Date.now(), notAfter.getTime()) - CLOCK_SKEW_MS)

@@ -4,15 +4,15 @@ import { join } from 'node:path'
 import * as clickhouse from '#infra/clickhouse/clickhouse.js'
 import { freePort } from '#infra/servers/ports.js'
 
-/** A ClickHouse of a suite's own, that ends with the suite's process at the latest. */
+/** A ClickHouse for one suite. It is stopped with the suite's process at the latest. */
 export interface ClickHouseServer extends clickhouse.ClickHouseServer {
-  /** Ends it and removes its data. */
+  /** Stops it and removes its data. */
   dispose(): Promise<void>
 }
 
 export type StartClickHouseOptions = Omit<clickhouse.ClickHouseOptions, 'folder' | 'port' | 'life'>
 
-/** Resolves once it answers, on a free port and an empty folder. */
+/** Starts it on a free port and an empty folder. Resolves once it answers. */
 export async function startClickHouse(options: StartClickHouseOptions = {}): Promise<ClickHouseServer> {
   const port = await freePort()
   const folder = await mkdtemp(join(tmpdir(), 'mayfly-clickhouse-'))

@@ -58,8 +58,8 @@ export interface RequestOptions {
 }
 
 /**
- * One request with the target's key, unless the headers say otherwise; the answer is read as JSON where it is JSON.
- * Throws if the target's own OpenAPI document does not allow that answer.
+ * Sends one request with the target's key, unless `headers` override it, and parses the answer if it is JSON. Throws
+ * ContractError if the target's OpenAPI document does not allow the answer.
  */
 export async function call<Body = unknown>(
   target: Target,
@@ -83,15 +83,15 @@ export async function call<Body = unknown>(
   return { status, headers: answered, body: read }
 }
 
-/** Text and bytes as they are, anything else as JSON. */
+/** Strings and bytes are sent unchanged, everything else as JSON. */
 function bodyOf(body: unknown): string | Uint8Array<ArrayBuffer> {
   if (typeof body === 'string') return body
   return body instanceof Uint8Array ? new Uint8Array(body) : JSON.stringify(body)
 }
 
-/** An answer of the API that was not the one asked for. */
-export class OtherAnswerError extends Error {
-  override readonly name = 'OtherAnswerError'
+/** An answer of the API with an unexpected status. */
+export class UnexpectedAnswerError extends Error {
+  override readonly name = 'UnexpectedAnswerError'
 
   constructor(
     what: string,
@@ -102,14 +102,14 @@ export class OtherAnswerError extends Error {
   }
 }
 
-/** Makes an inbox; fails on any answer but 201. */
+/** Creates an inbox; rejects unless the answer is 201. */
 export async function createInbox(target: Target, body: unknown = {}): Promise<InboxJson> {
   const answer = await call<InboxJson>(target, 'POST', '/v1/inboxes', { body })
-  if (answer.status !== 201) throw new OtherAnswerError('no inbox', answer.status, answer.body)
+  if (answer.status !== 201) throw new UnexpectedAnswerError('inbox not created', answer.status, answer.body)
   return answer.body
 }
 
-/** Sends a source as it is; resolves with the server's last line, rejects with its refusal. */
+/** Sends a raw source. Resolves with the server's last line, rejects with its refusal. */
 export async function send(
   target: Target,
   to: string | string[],
@@ -126,7 +126,7 @@ export async function send(
   }
 }
 
-/** The inbox's messages, once there are as many. */
+/** Resolves with the inbox's messages once there are at least `count`. */
 export async function messagesOf(target: Target, inboxId: string, count: number): Promise<MessageJson[]> {
   return until(`${count} messages in ${inboxId}`, async () => {
     const path = `/v1/inboxes/${inboxId}/messages?limit=100`
@@ -135,7 +135,7 @@ export async function messagesOf(target: Target, inboxId: string, count: number)
   })
 }
 
-/** A small mail with CRLF line ends. */
+/** A small mail with CRLF line endings. */
 export function mail(subject: string, text = 'Hello.'): string {
   return [
     'From: App <app@example.com>',
@@ -148,7 +148,7 @@ export function mail(subject: string, text = 'Hello.'): string {
   ].join('\r\n')
 }
 
-/** Makes an inbox with a mail in it for each source, in their order. */
+/** Creates an inbox and sends it the sources, in order. Resolves once all are visible. */
 export async function inboxWith(target: Target, ...sources: (string | Buffer)[]): Promise<InboxJson> {
   const inbox = await createInbox(target)
   for (const source of sources) await send(target, inbox.address, source)
@@ -156,14 +156,14 @@ export async function inboxWith(target: Target, ...sources: (string | Buffer)[])
   return inbox
 }
 
-/** The only one of a list; fails if there are none or several. */
+/** The only item of a list; throws if there are none or several. */
 export function only<Item>(items: readonly Item[]): Item {
   const [first, ...others] = items
   if (first === undefined || others.length > 0) throw new Error(`${items.length} items, not one`)
   return first
 }
 
-/** Where a list goes on, as its `Link` says; null at its end. */
+/** The path of the next page, from the `Link` header; null on the last page. */
 export function nextOf({ headers }: Pick<Answer<unknown>, 'headers'>): string | null {
   const link = headers.get('link')
   if (link === null) return null
@@ -172,25 +172,12 @@ export function nextOf({ headers }: Pick<Answer<unknown>, 'headers'>): string | 
   return path
 }
 
-/** What was answered instead of a page. */
-export class NoPageError extends Error {
-  override readonly name = 'NoPageError'
-
-  constructor(
-    path: string,
-    readonly status: number,
-    body: unknown,
-  ) {
-    super(`${path}: ${status} ${JSON.stringify(body)}`)
-  }
-}
-
-/** Every page of a list from a path on; rejects with NoPageError if there is another answer. */
+/** All pages of a list, starting at a path. Rejects with UnexpectedAnswerError if an answer is not 200. */
 export async function pagesFrom<Item>(target: Target, path: string): Promise<Answer<Item[]>[]> {
   const pages: Answer<Item[]>[] = []
   for (let next: string | null = path; next !== null;) {
     const page: Answer<Item[]> = await call<Item[]>(target, 'GET', next)
-    if (page.status !== 200) throw new NoPageError(next, page.status, page.body)
+    if (page.status !== 200) throw new UnexpectedAnswerError(next, page.status, page.body)
     pages.push(page)
     next = nextOf(page)
   }

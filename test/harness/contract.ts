@@ -2,25 +2,25 @@ import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.
 import formats from 'ajv-formats'
 import type { Document, Method, Operation, ResponseJson, SchemaJson } from '#apps/api/openapi/openapi-json.js'
 
-/** An answer to be held against the document. */
-export interface Observed {
+/** An answer to check against the document. */
+export interface ObservedAnswer {
   method: string
-  /** With its query. */
+  /** Includes the query. */
   path: string
   status: number
   headers: Headers
-  /** Parsed where it is JSON, and not read at all for HEAD. */
+  /** Parsed if it is JSON; not read for HEAD. */
   body: unknown
 }
 
-/** An answer that the document of its server does not allow. */
+/** The OpenAPI document of the server does not allow its answer. */
 export class ContractError extends Error {
   override readonly name = 'ContractError'
 }
 
 const PROBLEM = '/components/schemas/Problem'
 
-/** What a server's own OpenAPI document says that it answers. */
+/** The answers that a server's OpenAPI document allows. */
 export class Contract {
   private readonly ajv = new Ajv2020({ strict: false, allErrors: true, coerceTypes: false })
   private readonly texts = new Ajv2020({ strict: false, coerceTypes: true })
@@ -38,41 +38,42 @@ export class Contract {
   }
 
   /** Throws ContractError if the document does not allow the answer. */
-  check(observed: Observed): void {
-    const faults = this.faultsOf(observed)
-    if (faults.length === 0) return
+  check(observed: ObservedAnswer): void {
+    const violations = this.violationsOf(observed)
+    if (violations.length === 0) return
     const { method, path, status, body } = observed
     const shown = JSON.stringify(body ?? null).slice(0, 500)
     throw new ContractError(
-      `${method} ${path.slice(0, 200)} answered ${status}, but ${faults.join('; ')}: ${shown}`,
+      `${method} ${path.slice(0, 200)} answered ${status}, but ${violations.join('; ')}: ${shown}`,
     )
   }
 
-  private faultsOf(observed: Observed): string[] {
+  private violationsOf(observed: ObservedAnswer): string[] {
     const { method, status, headers } = observed
-    // What a browser asks before a request of another origin's page (Fetch, section 4.8) is no operation.
+    // A CORS preflight (Fetch, section 4.8) is not an operation.
     if (method === 'OPTIONS' && status === 204) return []
     const found = this.find(observed)
-    // What is not in the document can only be refused.
-    if (found === null) return status < 400 ? ['the document lacks it'] : this.bodyFaults(observed, PROBLEM)
+    // Paths that are not in the document may only be refused.
+    if (found === null)
+      return status < 400 ? ['the document lacks it'] : this.bodyViolations(observed, PROBLEM)
     const { operation, at } = found
     const answer = operation.responses[status]
     if (answer === undefined) return ['the document lacks that status']
     const pointer = '$ref' in answer ? answer.$ref.slice(1) : `${at}/responses/${status}`
     const { content = {}, headers: described } = this.responseOf(answer)
-    const faults = this.headerFaults(headers, described)
+    const violations = this.headerViolations(headers, described)
     const type = headers.get('content-type')?.split(';')[0] ?? 'none'
     const known = [type, '*/*'].find((name) => name in content)
-    if (known === undefined) return [...faults, `the document lacks the media type ${type}`]
-    if (method === 'HEAD' || !type.endsWith('json')) return faults
-    return [...faults, ...this.bodyFaults(observed, `${pointer}/content/${escape(known)}/schema`)]
+    if (known === undefined) return [...violations, `the document lacks the media type ${type}`]
+    if (method === 'HEAD' || !type.endsWith('json')) return violations
+    return [...violations, ...this.bodyViolations(observed, `${pointer}/content/${escape(known)}/schema`)]
   }
 
-  private find({ method, path }: Observed): { operation: Operation; at: string } | null {
-    const [place = ''] = path.split('?')
-    const segments = place.split('/')
+  private find({ method, path }: ObservedAnswer): { operation: Operation; at: string } | null {
+    const [pathname = ''] = path.split('?')
+    const segments = pathname.split('/')
     const name = (method === 'HEAD' ? 'get' : method.toLowerCase()) as Method
-    const entry = this.paths.find((each) => isLike(each.segments, segments))
+    const entry = this.paths.find((each) => matchesTemplate(each.segments, segments))
     const operation = entry === undefined ? undefined : this.document.paths[entry.path]?.[name]
     if (entry === undefined || operation === undefined) return null
     return { operation, at: `/paths/${escape(entry.path)}/${name}` }
@@ -81,11 +82,11 @@ export class Contract {
   private responseOf(answer: ResponseJson | { $ref: string }): ResponseJson {
     if (!('$ref' in answer)) return answer
     const named = this.document.components.responses[answer.$ref.split('/').at(-1) ?? '']
-    if (named === undefined) throw new Error(`the document refers to nothing: ${answer.$ref}`)
+    if (named === undefined) throw new Error(`the document has an unresolved reference: ${answer.$ref}`)
     return named
   }
 
-  private headerFaults(headers: Headers, described: ResponseJson['headers']): string[] {
+  private headerViolations(headers: Headers, described: ResponseJson['headers']): string[] {
     return Object.entries(described).flatMap(([name, given]) => {
       const { required, schema } = 'required' in given ? given : this.headerOf(name)
       const value = headers.get(name)
@@ -100,7 +101,7 @@ export class Contract {
     return header
   }
 
-  private bodyFaults({ method, body }: Observed, pointer: string): string[] {
+  private bodyViolations({ method, body }: ObservedAnswer, pointer: string): string[] {
     if (method === 'HEAD') return []
     const validate: ValidateFunction =
       this.ajv.getSchema(`contract#${pointer}`) ?? this.ajv.compile({ $ref: `contract#${pointer}` })
@@ -112,18 +113,18 @@ export class Contract {
   }
 }
 
-const known = new Map<string, Promise<Contract | null>>()
+const contracts = new Map<string, Promise<Contract | null>>()
 
-/** Holds an answer against the document that its server has. Throws ContractError. */
-export async function checkAnswer(url: string, observed: Observed): Promise<void> {
-  const reading = known.get(url) ?? readContract(url)
-  known.set(url, reading)
+/** Checks an answer against the document of its server. Throws ContractError. */
+export async function checkAnswer(url: string, observed: ObservedAnswer): Promise<void> {
+  const reading = contracts.get(url) ?? readContract(url)
+  contracts.set(url, reading)
   const contract = await reading
-  if (contract === null) known.delete(url)
+  if (contract === null) contracts.delete(url)
   else contract.check(observed)
 }
 
-/** Null if there is none to be had: from a server that ends, or one that is not the API. */
+/** Null if the server has no document: it is shutting down, or it is not the API. */
 async function readContract(url: string): Promise<Contract | null> {
   try {
     const answer = await fetch(`${url}/openapi.json`)
@@ -131,15 +132,15 @@ async function readContract(url: string): Promise<Contract | null> {
     if (answer.status !== 200) throw new ContractError(`the document was answered ${answer.status}`)
     return new Contract((await answer.json()) as Document)
   } catch (error) {
-    // What fetch throws if there is no connection, or no longer.
+    // fetch throws a TypeError if it can't connect or the connection is lost.
     if (error instanceof TypeError) return null
     throw error
   }
 }
 
 /**
- * Clients must bear properties that they don't know, so the document leaves objects open; here each property that is
- * not described is a fault.
+ * Clients must ignore unknown properties, so the document allows additional ones. Here, each property that is not
+ * described is a violation.
  */
 function close(schema: SchemaJson): SchemaJson {
   const { properties, items, anyOf } = schema
@@ -158,17 +159,17 @@ function close(schema: SchemaJson): SchemaJson {
   }
 }
 
-function isLike(template: readonly string[], segments: readonly string[]): boolean {
+function matchesTemplate(template: readonly string[], segments: readonly string[]): boolean {
   if (template.length !== segments.length) return false
   return template.every((part, index) => part.startsWith('{') || part === segments[index])
 }
 
-/** How many parameters a path has: one with fewer is meant first. */
+/** The number of parameters of a path. Paths with fewer match first. */
 function count(path: string): number {
   return path.split('{').length
 }
 
-/** A name within a pointer that is a fragment (RFC 6901, section 6). */
+/** A name in a JSON pointer that is a URI fragment (RFC 6901, section 6). */
 function escape(name: string): string {
   return encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'))
 }

@@ -1,70 +1,72 @@
 import { call, nextOf, type Answer, type MessageJson, type Target } from './client.js'
 import { until } from './until.js'
 
-/** How an inbox is read. */
-export interface Reading {
-  /** Page by page from the oldest on, from the newest down and then from where it began on, or wait by wait. */
-  way: 'asc' | 'desc' | 'wait'
+export interface ReadOptions {
+  /**
+   * Pages from the oldest; or pages from the newest, and then from the first page's cursor in ascending order; or waits.
+   */
+  mode: 'asc' | 'desc' | 'wait'
   limit: number
-  /** What subjects must contain. */
+  /** Filter: subjects must contain it. */
   subject: string | null
 }
 
 const ANSWERED_WITHIN_MS = 60_000
 
-/** Goes through an inbox from cursor to cursor, and keeps what it was shown. */
+/** Reads an inbox from cursor to cursor, and records the ids that it has seen. */
 export class CursorReader {
   readonly seen: string[] = []
   private cursor: string | null = null
-  /** Where the descending list goes on; undefined before its first page, null behind its last. */
-  private down: string | null | undefined
+  /** Next page of the descending list; undefined before the first page, null after the last one. */
+  private nextDescending: string | null | undefined
 
-  /** `target` is asked before each request, which is repeated while it is not up or its views catch up. */
+  /** `target` is called before each request. Requests are repeated while Mayfly restarts or its views catch up. */
   constructor(
     private readonly target: () => Target,
     private readonly path: string,
-    private readonly reading: Reading,
+    private readonly options: ReadOptions,
   ) {}
 
-  /** Whether it sees messages in the order in which they came. */
+  /** Whether it sees messages in the order of their arrival. */
   get isInOrder(): boolean {
-    return this.reading.way !== 'desc'
+    return this.options.mode !== 'desc'
   }
 
-  wants(subject: string | null): boolean {
-    return this.reading.subject === null || (subject?.includes(this.reading.subject) ?? false)
+  matches(subject: string | null): boolean {
+    return this.options.subject === null || (subject?.includes(this.options.subject) ?? false)
   }
 
-  /** One request; resolves with whether there was anything new, or may be. */
-  async goOn(): Promise<boolean> {
-    if (this.reading.way === 'wait') return this.waitOn()
-    return this.reading.way === 'desc' && this.down !== null ? this.goDown() : this.goUp()
+  /** Makes one request. Resolves with false if nothing is left to read. */
+  async readNext(): Promise<boolean> {
+    if (this.options.mode === 'wait') return this.wait()
+    return this.options.mode === 'desc' && this.nextDescending !== null
+      ? this.readDescending()
+      : this.readAscending()
   }
 
-  /** Resolves once nothing is left to see. */
-  async toTheEnd(): Promise<void> {
-    while (await this.goOn());
+  async readToEnd(): Promise<void> {
+    while (await this.readNext());
   }
 
-  private async waitOn(): Promise<boolean> {
-    const answer = await this.ask<MessageJson>(`${this.path}/wait?timeout=0${this.query()}`)
+  private async wait(): Promise<boolean> {
+    const answer = await this.get<MessageJson>(`${this.path}/wait?timeout=0${this.query()}`)
     this.cursor = answer.headers.get('mayfly-cursor')
     if (answer.status === 200) this.seen.push(answer.body.id)
     return answer.status === 200
   }
 
-  private async goUp(): Promise<boolean> {
-    const answer = await this.ask<MessageJson[]>(`${this.path}?limit=${this.reading.limit}${this.query()}`)
+  private async readAscending(): Promise<boolean> {
+    const answer = await this.get<MessageJson[]>(`${this.path}?limit=${this.options.limit}${this.query()}`)
     this.cursor = answer.headers.get('mayfly-cursor')
     return this.take(answer)
   }
 
-  private async goDown(): Promise<boolean> {
-    const first = `${this.path}?order=desc&limit=${this.reading.limit}${this.query()}`
-    const answer = await this.ask<MessageJson[]>(this.down ?? first)
-    this.down = nextOf(answer)
-    // Every page has it: where the inbox ended as the first one read it.
-    if (this.down === null) this.cursor = answer.headers.get('mayfly-cursor')
+  private async readDescending(): Promise<boolean> {
+    const first = `${this.path}?order=desc&limit=${this.options.limit}${this.query()}`
+    const answer = await this.get<MessageJson[]>(this.nextDescending ?? first)
+    this.nextDescending = nextOf(answer)
+    // The same on every page: the end of the inbox when the first page was read.
+    if (this.nextDescending === null) this.cursor = answer.headers.get('mayfly-cursor')
     this.take(answer)
     return true
   }
@@ -75,16 +77,16 @@ export class CursorReader {
   }
 
   private query(): string {
-    const { subject } = this.reading
+    const { subject } = this.options
     const from = this.cursor === null ? '' : `&cursor=${this.cursor}`
     return `${from}${subject === null ? '' : `&subject=${subject}`}`
   }
 
-  private async ask<Body>(path: string): Promise<Answer<Body>> {
+  private async get<Body>(path: string): Promise<Answer<Body>> {
     const answer = await until(
       `an answer to ${path}`,
       async () => {
-        // It may just be restarting.
+        // It may be restarting.
         const answer = await call<Body>(this.target(), 'GET', path).catch(() => null)
         return answer === null || answer.status === 503 ? null : answer
       },

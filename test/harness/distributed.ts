@@ -1,2 +1,2 @@
-// Runs before each suite of the project `distributed`: see mayfly.ts.
+// Runs before each suite of Jest's project `distributed`: see mayfly.ts.
 process.env.TEST_ENGINE = 'distributed'

@@ -2,40 +2,40 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { decode, encode, type Answer, type Packet, type RecordType } from 'dns-packet'
 
-/** Names and what they have; a name that is not there does not exist (RFC 1035, RCODE 3). */
+/** Records by name. Queries for other names are answered NXDOMAIN (RFC 1035, RCODE 3). */
 export type Zone = Readonly<Record<string, NameRecords>>
 
 export interface NameRecords {
   TXT?: readonly string[]
-  /** Or what each question is answered with, one after the other. */
+  /** A function is called for each query. */
   A?: readonly string[] | (() => readonly string[])
   AAAA?: readonly string[]
-  /** Questions for this name get no answer. */
+  /** Queries for this name get no answer. */
   isSilent?: boolean
-  /** Or this one (RFC 1035, section 4.1.1). */
+  /** Answered instead of records (RFC 1035, section 4.1.1). */
   rcode?: 'SERVFAIL' | 'REFUSED'
 }
 
 export interface DnsServer {
-  /** As MAYFLY_DNS_SERVERS has it. */
+  /** In the format of MAYFLY_DNS_SERVERS. */
   address: string
-  /** `TXT app.example`, one for each question that came, in lower case. */
-  asked: string[]
+  /** The queries received, such as `TXT app.example`, with the name in lower case. */
+  queries: string[]
   zone: Zone
   dispose(): void
 }
 
-/** A DNS server over UDP, on a free port of loopback. */
+/** Starts a DNS server over UDP on a free loopback port. */
 export async function startDns(zone: Zone): Promise<DnsServer> {
   const socket = createSocket('udp4')
-  const asked: string[] = []
+  const queries: string[] = []
   const server = { zone }
   socket.on('message', (bytes, { port, address }) => {
     const { id, questions = [] } = decode(bytes)
     const [question] = questions
     if (question === undefined) return
     const name = question.name.toLowerCase()
-    asked.push(`${question.type} ${name}`)
+    queries.push(`${question.type} ${name}`)
     const records = server.zone[name]
     if (records?.isSilent === true) return
     const answers = answersTo(question.name, question.type, records)
@@ -45,7 +45,7 @@ export async function startDns(zone: Zone): Promise<DnsServer> {
   await once(socket, 'listening')
   return {
     address: `127.0.0.1:${socket.address().port}`,
-    asked,
+    queries,
     get zone() {
       return server.zone
     },

@@ -16,16 +16,16 @@ export interface ReceivedRequest {
   url: string
   headers: IncomingHttpHeaders
   body: string
-  /** Whom the client asked for over TLS, where it did by name. */
+  /** The server name that the client sent in TLS; null if none. */
   serverName: string | null
 }
 
-/** Where webhooks are sent to. */
+/** An endpoint of webhooks. */
 export interface Endpoint {
-  /** With a path. */
+  /** Includes a path. */
   url: string
   port: number
-  /** That have been opened, and those of them that are still open. */
+  /** The number of connections that were opened, and those that are still open. */
   connections: { opened: number; open: Set<Socket> }
   dispose(): Promise<void>
 }
@@ -40,11 +40,11 @@ interface Listening {
   host?: string
   /** 0 for a free one. */
   port?: number
-  /** Over TLS with that. */
+  /** Enables TLS. */
   certificate?: CertificateFiles
 }
 
-/** An HTTP server that keeps what it was sent, and says 200 unless told otherwise. */
+/** Starts an HTTP server that records its requests, and answers 200 by default. */
 export async function startEndpoint(
   answer: Answer = (response) => response.end('ok'),
   { certificate, ...listening }: Listening = {},
@@ -61,14 +61,14 @@ export async function startEndpoint(
   }
   const server =
     certificate === undefined ? createHttp(listener) : createHttps(await pemOf(certificate), listener)
-  // Only the client ends connections.
+  // Only the client closes connections.
   server.keepAliveTimeout = 0
   const endpoint = await listen(server, certificate === undefined ? 'http' : 'https', listening)
   return { ...endpoint, requests }
 }
 
-/** As `startEndpoint`, of a suite: each is gone after the test that started it, with those that are handed in. */
-export function endpointsOfTests(): { start: typeof startEndpoint; add: (...more: Endpoint[]) => void } {
+/** `startEndpoint` for a suite: after each test, the endpoints that it started or added are disposed of. */
+export function endpointsPerTest(): { start: typeof startEndpoint; add: (...more: Endpoint[]) => void } {
   const endpoints: Endpoint[] = []
   afterEach(async () => {
     await Promise.all(endpoints.splice(0).map((endpoint) => endpoint.dispose()))
@@ -83,7 +83,7 @@ export function endpointsOfTests(): { start: typeof startEndpoint; add: (...more
   }
 }
 
-/** One that does with a connection whatever it likes. */
+/** Starts a TCP server that handles its connections itself. */
 export async function startTcpEndpoint(
   onConnection: (socket: Socket) => void,
   { host, scheme = 'http' }: { host?: string; scheme?: 'http' | 'https' } = {},
@@ -91,8 +91,8 @@ export async function startTcpEndpoint(
   return listen(createTcp(onConnection), scheme, host === undefined ? {} : { host })
 }
 
-/** One that says these bytes to each request, which has to come in one piece. */
-export function startSaying(...pieces: readonly (string | Buffer)[]): Promise<Endpoint> {
+/** Starts a TCP server that answers each request with these bytes. Requests must arrive in one packet. */
+export function startRawEndpoint(...pieces: readonly (string | Buffer)[]): Promise<Endpoint> {
   return startTcpEndpoint((socket) => {
     socket.once('data', () => {
       for (const piece of pieces) socket.write(piece)
@@ -109,7 +109,7 @@ async function listen(
   server.on('connection', (socket) => {
     connections.opened += 1
     connections.open.add(socket)
-    // A client may cut it at any time.
+    // A client may reset the connection at any time.
     socket.on('error', () => socket.destroy()).on('close', () => connections.open.delete(socket))
   })
   server.listen(port, host)
@@ -133,7 +133,7 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
   try {
     for await (const chunk of request) chunks.push(chunk as Buffer)
   } catch {
-    // Cut: what came of it is kept.
+    // The client disconnected: keep what has arrived.
     return `${Buffer.concat(chunks).toString()} (cut)`
   }
   return Buffer.concat(chunks).toString()

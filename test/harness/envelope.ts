@@ -1,6 +1,6 @@
 import type { Envelope } from '#libs/mail/message.js'
 
-/** For mails of which it does not matter how they came. */
+/** For tests in which the envelope does not matter. */
 export const anyEnvelope: Envelope = {
   mailFrom: 'bounce@app.example',
   rcptTo: 'k3v+tag@mayfly.test',

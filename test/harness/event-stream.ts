@@ -7,25 +7,25 @@ export interface StreamedEvent {
   data: { type: string; timestamp: string; data: Record<string, unknown> }
 }
 
-/** A stream of events as a client has it, read as it comes. */
+/** A client that reads a stream of events as they arrive. */
 export interface ListeningClient {
   status: number
   headers: Headers
-  /** Everything that came, as text. */
+  /** Everything received, as text. */
   text(): string
   events(): StreamedEvent[]
   /** The id of the last event, null before the first. */
   lastId(): string | null
   isOver(): boolean
-  /** Resolves with all events once there are as many. */
+  /** Resolves with all events once there are at least that many. */
   count(events: number, withinMs?: number): Promise<StreamedEvent[]>
   /** Resolves with all events once the server has ended it. */
   end(withinMs?: number): Promise<StreamedEvent[]>
-  /** Hangs up. */
+  /** Disconnects. */
   close(): void
 }
 
-/** Opens a stream; of a refusal the text is the problem. */
+/** Opens a stream. If it is refused, `text` is the problem. */
 export async function listen(
   target: Pick<Target, 'url' | 'apiKey'>,
   path: string,
@@ -53,7 +53,7 @@ export async function listen(
     },
     close: () => hangingUp.abort(),
   }
-  // The first lines come with the headers: from then on nothing is missed.
+  // The first lines arrive with the headers. After that, no event is missed.
   if (response.ok) await until('the beginning of a stream', () => text !== '' || isOver)
   return client
 
@@ -65,7 +65,7 @@ export async function listen(
         text += decoder.decode(next.value, { stream: true })
       }
     } catch {
-      // Cut off by the server, or hung up by the test: it is over.
+      // The server or the test has closed the connection.
     }
   }
 }
@@ -74,7 +74,7 @@ function hasCount(events: StreamedEvent[], count: number): StreamedEvent[] | nul
   return events.length >= count ? events : null
 }
 
-/** The whole events in a text, as the HTML standard reads them. */
+/** The complete events in a text, parsed as the HTML standard defines. */
 function parseEvents(text: string): StreamedEvent[] {
   return text
     .split('\n\n')

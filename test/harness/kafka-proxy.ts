@@ -2,15 +2,15 @@ import { createServer, connect, type AddressInfo, type Server, type Socket } fro
 import { once } from 'node:events'
 
 /**
- * Stands between a client and a broker, and can be out of reach or silent. The broker's answers name its own
- * address, to which clients would turn: the proxy puts its own in the place.
+ * A proxy between a client and a broker that can become unreachable or unresponsive. The broker's answers contain its
+ * address, to which clients would connect directly, so the proxy replaces it with its own.
  */
 export class KafkaProxy {
   private readonly sockets = new Set<Socket>()
   private isSilent = false
   private server: Server
 
-  /** `broker` as `host:port`, as it is advertised; the host must be the proxy's, 127.0.0.1. */
+  /** `broker` is the advertised `host:port`. The host must be the proxy's, 127.0.0.1. */
   static async start(broker: string): Promise<KafkaProxy> {
     const [host = '', port = ''] = broker.split(':')
     const proxy = new KafkaProxy(host, Number(port))
@@ -22,14 +22,14 @@ export class KafkaProxy {
     private readonly host: string,
     private readonly port: number,
   ) {
-    this.server = createServer((client) => this.pass(client))
+    this.server = createServer((client) => this.forward(client))
   }
 
   get address(): string {
     return `${this.host}:${this.ownPort}`
   }
 
-  /** Ends all connections and refuses others. */
+  /** Closes all connections and refuses new ones. */
   async cut(): Promise<void> {
     const closed = once(this.server, 'close')
     this.server.close()
@@ -37,15 +37,15 @@ export class KafkaProxy {
     await closed
   }
 
-  /** Takes connections and passes nothing on, until `mend`. */
+  /** Accepts connections but forwards nothing, until `restore`. */
   silence(): Promise<void> {
     this.isSilent = true
     for (const socket of this.sockets) socket.pause()
     return Promise.resolve()
   }
 
-  /** Ends a silence or a cut. */
-  async mend(): Promise<void> {
+  /** Ends `silence` or `cut`. */
+  async restore(): Promise<void> {
     this.isSilent = false
     for (const socket of this.sockets) socket.resume()
     if (!this.server.listening) await this.listen(this.ownPort)
@@ -59,7 +59,7 @@ export class KafkaProxy {
     this.ownPort = (this.server.address() as AddressInfo).port
   }
 
-  private pass(client: Socket): void {
+  private forward(client: Socket): void {
     const broker = connect(this.port, this.host)
     const [theirs, ours] = [this.port, this.ownPort].map((port) => addressBytes(this.host, port))
     client.on('data', (bytes) => broker.write(bytes))
@@ -76,7 +76,7 @@ export class KafkaProxy {
   }
 }
 
-/** As Kafka's protocol writes it: a string of two bytes of length, then four bytes. */
+/** The encoding of Kafka's protocol: a string with a length of two bytes, then a port of four bytes. */
 function addressBytes(host: string, port: number): Buffer {
   const bytes = Buffer.alloc(2 + host.length + 4)
   bytes.writeUInt16BE(host.length)

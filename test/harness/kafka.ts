@@ -1,37 +1,37 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { bringJars } from '#infra/kafka/jars.js'
+import { installJars } from '#infra/kafka/jars.js'
 import * as kafka from '#infra/kafka/kafka.js'
 import { changeScramUser } from '#infra/kafka/scram-users.js'
 import { freePorts, LOOPBACK } from '#infra/servers/ports.js'
 
 export type { KafkaNode } from '#infra/kafka/kafka.js'
 
-/** A Kafka of a suite's own, that ends with the suite's process at the latest. */
+/** A Kafka for one suite. It is stopped with the suite's process at the latest. */
 export interface KafkaCluster extends kafka.KafkaCluster {
-  /** Ends every node and removes their data. */
+  /** Stops every node and removes their data. */
   dispose(): Promise<void>
-  /** host:port of each listener that asks for credentials, where they were wanted. */
+  /** host:port of each listener that requires credentials, if they were requested. */
   secured: Readonly<Record<keyof kafka.SecuredListeners['ports'], string>>
-  /** What a user logs in with by SCRAM-SHA-512 from now on; null for nothing at all. */
+  /** Sets a user's password for SCRAM-SHA-512; null removes it. */
   setPassword(name: string, password: string | null): Promise<void>
 }
 
 export interface StartKafkaOptions {
   nodes?: 1 | 3
-  /** More lines of server.properties, or others instead. */
+  /** Added to server.properties; overrides the defaults. */
   settings?: kafka.KafkaOptions['settings']
-  /** Most heap of each node. */
+  /** Maximum heap of each node. */
   heapMib?: number
-  /** How often to try for Kafka's jars, where they are not there. */
+  /** Attempts to download Kafka's jars, if they are missing. */
   attempts?: number
-  /** Listeners that ask for credentials, beside the plain one of a single node. */
+  /** Listeners that require credentials, in addition to the plain one; single node only. */
   secured?: Omit<kafka.SecuredListeners, 'ports'>
 }
 
-/** What a Kafka does in minutes or hours, these have it do in moments. */
-const HURRIED = {
+/** Makes Kafka do within seconds what by default takes minutes or hours. */
+const SHORT_INTERVALS = {
   'log.cleaner.backoff.ms': 200,
   'log.retention.check.interval.ms': 500,
   'log.segment.delete.delay.ms': 500,
@@ -40,7 +40,7 @@ const HURRIED = {
   'broker.heartbeat.interval.ms': 500,
 }
 
-/** Resolves once every node answers, on free ports and an empty folder. */
+/** Starts it on free ports and an empty folder. Resolves once every node answers. */
 export async function startKafka({
   nodes = 1,
   settings,
@@ -48,7 +48,7 @@ export async function startKafka({
   attempts = 1,
   secured,
 }: StartKafkaOptions = {}): Promise<KafkaCluster> {
-  const jars = await bringJars({ attempts })
+  const jars = await installJars({ attempts })
   const folder = await mkdtemp(join(tmpdir(), 'mayfly-kafka-'))
   const remove = () => rm(folder, { recursive: true, force: true })
   const ports = await Promise.all(
@@ -65,7 +65,7 @@ export async function startKafka({
       ports,
       life: { endsWithOwner: true, removing: folder },
       isShortLived: true,
-      settings: { ...HURRIED, ...settings },
+      settings: { ...SHORT_INTERVALS, ...settings },
       ...(heapMib === undefined ? {} : { heapMib }),
       ...(secured === undefined ? {} : { secured: { ...secured, ports: { sasl, saslTls, mutualTls } } }),
     })

@@ -2,15 +2,16 @@ import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
 import type { Link, OneTimeCode } from '#libs/mail/message.js'
 import { parseMail } from '#libs/mail/parse.js'
+import { anyEnvelope } from './envelope.js'
 
-/** Where the mails lie, beside `labels.yaml`, which says of each what is to be found in it. */
+/** Folder of the mails and of `labels.yaml`, which has the expected codes and links of each. */
 const folder = 'libs/mail/labelled'
 
-/** From this confidence on a code is taken to be one; docs/links-and-codes.md tells users so. */
+/** Codes with at least this confidence count as found, as docs/links-and-codes.md recommends. */
 export const likelyConfidence = 0.5
 
 export interface Label {
-  /** `tuned` mails were looked at while the rules were made, `held-out` ones only afterwards; `short` ones are of a few lines. */
+  /** The rules were tuned on `tuned` mails, and not on `held-out` ones. `short` mails have a few lines. */
   set: 'tuned' | 'held-out' | 'short'
   /** Values of the one-time codes, in any order. */
   codes: string[]
@@ -18,7 +19,7 @@ export interface Label {
   links: [string, string | null][]
 }
 
-/** What is to be found in a mail, and what was found. */
+/** The expected codes and links of a mail, and those that were found. */
 export interface LabelledMail {
   name: string
   label: Label
@@ -33,16 +34,9 @@ export interface Score {
 
 export async function readLabelledMails(): Promise<LabelledMail[]> {
   const labels = parse(readFileSync(`${folder}/labels.yaml`, 'utf8')) as Record<string, Label>
-  const envelope = {
-    mailFrom: 'bounce@app.example',
-    rcptTo: 'someone@mayfly.test',
-    helo: 'mx.app.example',
-    remoteAddress: '192.0.2.1',
-    tls: null,
-  }
   const mails: LabelledMail[] = []
   for (const [name, label] of Object.entries(labels)) {
-    const { codes, links } = await parseMail(sourceOf(name), envelope)
+    const { codes, links } = await parseMail(sourceOf(name), anyEnvelope)
     mails.push({ name, label, codes, links })
   }
   return mails
@@ -52,13 +46,13 @@ export function sourceOf(name: string): Buffer {
   return readFileSync(`${folder}/${name}.eml`)
 }
 
-/** The one code that a test would type: none if the best is not likely enough. */
+/** The code that a test would enter: the best one, or null if its confidence is too low. */
 export function bestCode({ codes }: LabelledMail): string | null {
   const [best] = codes
   return best !== undefined && best.confidence >= likelyConfidence ? best.value : null
 }
 
-/** Of the mails with codes, how many give one of theirs as the best; and of those that give any, how many rightly. */
+/** Recall: the share of mails with codes whose best code is right. Precision: the share of best codes that are right. */
 export function scoreBestCodes(mails: readonly LabelledMail[]): Score {
   const given = mails.filter((mail) => bestCode(mail) !== null)
   const right = given.filter((mail) => mail.label.codes.includes(bestCode(mail) ?? ''))
@@ -66,7 +60,7 @@ export function scoreBestCodes(mails: readonly LabelledMail[]): Score {
   return { precision: right.length / given.length, recall: right.length / withCodes.length }
 }
 
-/** Of all codes listed, whatever their confidence, and of all that should be. */
+/** Precision and recall of all listed codes, with any confidence. */
 export function scoreAllCodes(mails: readonly LabelledMail[]): Score {
   return score(
     mails,
@@ -75,7 +69,7 @@ export function scoreAllCodes(mails: readonly LabelledMail[]): Score {
   )
 }
 
-/** Of all links; one with another text is another link. */
+/** Precision and recall of all links. A link with a different text counts as a different link. */
 export function scoreLinks(mails: readonly LabelledMail[]): Score {
   return score(
     mails,

@@ -1,6 +1,6 @@
 import Sequencer from '@jest/test-sequencer'
 
-// Of half a minute and more, the longest first, on whichever engine they run.
+// Suites that take half a minute or more on any engine, the longest first.
 const LONG = [
   'test/faults/distributed/kafka',
   'test/faults/distributed/processes',
@@ -22,16 +22,16 @@ const LONG = [
 ].map((suite) => `/dist/${suite}.test.js`)
 
 /**
- * Jest's order of suites, with those first that take long. Jest itself knows how long each took the last time, but
- * in a fresh clone goes by the size of files; a long suite that is left for the end runs there beside an idle core.
+ * Jest's order of suites, but with long suites first. Jest sorts by the previous duration, or by file size in a fresh
+ * clone. A long suite that starts last would leave the other cores idle.
  */
 export default class LongestFirst extends Sequencer {
   sort(tests) {
-    return super.sort([...tests]).toSorted((a, b) => placeOf(a.path) - placeOf(b.path))
+    return super.sort([...tests]).toSorted((a, b) => rankOf(a.path) - rankOf(b.path))
   }
 }
 
-function placeOf(path) {
-  const place = LONG.findIndex((suite) => path.endsWith(suite))
-  return place === -1 ? LONG.length : place
+function rankOf(path) {
+  const rank = LONG.findIndex((suite) => path.endsWith(suite))
+  return rank === -1 ? LONG.length : rank
 }

@@ -4,33 +4,33 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { beforeDeadline } from '#libs/runtime/timing.js'
 
-/** The exit code, or the signal that a process ended by. */
+/** The exit code of a process, or the signal that ended it. */
 export type Ending = number | NodeJS.Signals
 
-/** One process of Mayfly's that listens. */
+/** One process of Mayfly that listens. */
 export interface MayflyProcess {
   pid: number
-  /** What its line `listening` says. */
+  /** The fields of its log line `listening`. */
   listening: { httpPort?: number; smtpPort?: number; smtpsPort?: number; smtpCaFile?: string }
   /** Everything printed so far. */
   output(): { stdout: string; stderr: string }
   /** Sends a signal; resolves once the process has ended. */
   end(signal: NodeJS.Signals): Promise<Ending>
-  /** Sends a signal that does not end it. */
+  /** Sends a signal that does not end the process. */
   signal(signal: NodeJS.Signals): void
 }
 
 export interface ProcessOptions {
-  /** Whose main file runs. */
+  /** The app whose main file runs. */
   app: 'standalone' | 'api' | 'smtp' | 'projector' | 'lifecycle' | 'webhooks' | 'analytics'
   env: Readonly<Record<string, string>>
   /** Runs it as this user and group. */
   user?: number | undefined
-  /** A command that runs it, its own arguments in front: it must leave the process id as it is. */
+  /** A command that runs it, with arguments. It must keep the process id. */
   through?: readonly [command: string, ...args: string[]] | undefined
 }
 
-/** A process that did not come up, with what it said. */
+/** A process ended before it listened. Has the output of the process. */
 export class NotStartedError extends Error {
   override readonly name = 'NotStartedError'
 
@@ -43,29 +43,29 @@ export class NotStartedError extends Error {
   }
 }
 
-/** Less than a test has, so that what hangs shows what it said. */
+/** Shorter than a test's timeout, so that the error shows the output of a process that hangs. */
 const LISTENS_WITHIN_MS = 100_000
 const NODE_FLAGS = [
   '--max-semi-space-size=16',
   '--disable-warning=ExperimentalWarning',
   '--disable-warning=TimeoutNegativeWarning',
 ]
-/** Hundreds of processes start from one build: each finds what an earlier one compiled. */
+/** Shared by the hundreds of processes that start from one build. */
 export const COMPILE_CACHE = { NODE_COMPILE_CACHE: join(process.cwd(), 'node_modules/.cache/compiled') }
 
-/** The project folder whose build runs: this one's, unless the benchmark compares it with another. */
+/** The project folder whose build runs: this one, unless the benchmark compares it with another one. */
 export function buildUnderTest(): string {
   return process.env.TEST_BUILD ?? process.cwd()
 }
 
-/** Runs the build of an app. Resolves once it listens; rejects with NotStartedError if it ends before. */
+/** Runs the build of an app. Resolves once it listens; rejects with NotStartedError if it ends before that. */
 export async function startProcess({ app, env, user, through }: ProcessOptions): Promise<MayflyProcess> {
   const main = join(buildUnderTest(), 'dist/apps', app, 'main.js')
   const [program = '', ...args] = [...(through ?? []), process.execPath, ...NODE_FLAGS, main]
   const child = spawn(program, args, {
     ...(user === undefined ? {} : { uid: user, gid: user }),
     stdio: ['ignore', 'pipe', 'pipe'],
-    // As under npm it ends by itself where this process does without ending it.
+    // As under npm: the process ends by itself if its parent is gone.
     env: { PATH: process.env.PATH, npm_lifecycle_event: 'test', ...COMPILE_CACHE, ...env },
   })
   const printed = { stdout: '', stderr: '' }

@@ -4,101 +4,99 @@ import { basename, join } from 'node:path'
 import { startProcess, type Ending, type MayflyProcess, type ProcessOptions } from './mayfly-process.js'
 import { clickhouseUrl, kafkaBrokers, redisUrlUnderTest } from './servers.js'
 
-/** Mayfly under test, on ports of its own: one process, or one for each role on Kafka, Redis and ClickHouse. */
+/** Mayfly under test on free ports: one process, or one process per role on Kafka, Redis and ClickHouse. */
 export interface Mayfly {
   url: string
   smtpPort: number
-  /** With implicit TLS; null if there is none. */
+  /** The port for implicit TLS, or null. */
   smtpsPort: number | null
-  /** What a client must trust for TLS; null if it is off. */
+  /** The authority that a client must trust for TLS; null if TLS is off. */
   smtpCaFile: string | null
   dataDir: string
   apiKey: string
-  /** Of the process that answers HTTP. */
+  /** Id of the process that answers HTTP. */
   pid: number
-  /** Of every process. */
+  /** Ids of all processes. */
   pids: readonly number[]
   /** Everything printed so far. */
   output(): { stdout: string; stderr: string }
-  /**
-   * Sends a signal to every process; resolves once they have ended, with how the first one did that did not end with 0.
-   */
+  /** Sends a signal to every process. Resolves once all have ended, with the first ending that is not 0. */
   end(signal: NodeJS.Signals): Promise<Ending>
-  /** Starts it anew on what it stored, once it has ended. */
-  startAgain(): Promise<Mayfly>
-  /** Ends it, where it runs, and removes its folder. */
+  /** Starts it again on the same data, after it has ended. */
+  restart(): Promise<Mayfly>
+  /** Kills it, if it runs, and removes its folder. */
   dispose(): Promise<void>
 }
 
 export interface StartOptions {
   env?: Readonly<Record<string, string>>
-  /** What another one stored in. */
+  /** The data folder of an earlier Mayfly. */
   dataDir?: string
   apiKey?: string
   /** Runs it as this user and group, on the embedded engine. */
   user?: number
   /** A command that runs it on the embedded engine. */
   through?: ProcessOptions['through']
-  /** Runs the webhooks too, which where each role has a process have one of their own. */
+  /** Also runs webhooks, in a separate process on the distributed engine. */
   hasWebhooks?: boolean
-  /** Likewise what counts usage; without, nothing does. */
+  /** Also runs analytics. Without it, usage is not counted. */
   hasAnalytics?: boolean
-  /** Runs every role in one process on the distributed engine too: for what it does not matter to who knows what. */
+  /** Runs all roles in one process on the distributed engine too. */
   isOneProcess?: boolean
-  /** In place of the one that the suite runs on. */
+  /** Overrides the engine that the suite runs on. */
   engine?: EngineName
 }
 
 export type EngineName = 'embedded' | 'distributed'
 
-/** As a part of `env`: what trials do without at their defaults again. */
-export const AS_SHIPPED = { MAYFLY_PARSE_THREADS: '', MAYFLY_COUNT_USAGE: '' }
+/** Part of `env`: resets the settings that `startMayfly` changes to their defaults. */
+export const DEFAULT_SETTINGS = { MAYFLY_PARSE_THREADS: '', MAYFLY_COUNT_USAGE: '' }
 
-type Layers = readonly (readonly ProcessOptions['app'][])[]
+type StartOrder = readonly (readonly ProcessOptions['app'][])[]
 
-const ONE_PROCESS: Layers = [['standalone']]
-/** In the order of their start; what takes something in ends first, as an operator would have it. */
-const A_PROCESS_A_ROLE: Layers = [
+const ONE_PROCESS: StartOrder = [['standalone']]
+/** In the order of their start. They end in reverse order, so that requests and mail stop first. */
+const ONE_PROCESS_PER_ROLE: StartOrder = [
   ['projector', 'lifecycle', 'webhooks', 'analytics'],
   ['api', 'smtp'],
 ]
 
-/** Which engine is run on: suites for both are run twice. */
+/** The engine of this run. Suites for both engines run twice. */
 export function engineUnderTest(): EngineName {
   return process.env.TEST_ENGINE === 'distributed' ? 'distributed' : 'embedded'
 }
 
-/** Runs the build. Resolves once it listens; rejects with NotStartedError if a process ends before. */
+/** Runs the build. Resolves once it listens; rejects with NotStartedError if a process ends before that. */
 export async function startMayfly(options: StartOptions = {}): Promise<Mayfly> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'mayfly-')))
   const apiKey = options.apiKey ?? 'a-key-for-the-end-to-end-suites'
   const { user, through, hasWebhooks = false, hasAnalytics = false, engine = engineUnderTest() } = options
-  const planned = engine === 'embedded' || options.isOneProcess === true ? ONE_PROCESS : A_PROCESS_A_ROLE
+  const planned = engine === 'embedded' || options.isOneProcess === true ? ONE_PROCESS : ONE_PROCESS_PER_ROLE
   const env = {
     MAYFLY_DATA_DIR: dataDir,
     MAYFLY_HTTP_PORT: '0',
     MAYFLY_SMTP_PORT: '0',
     MAYFLY_BOOTSTRAP_API_KEY: apiKey,
-    // Hundreds are started: each with no more than it is asked for.
+    // Hundreds are started, so each runs as little as possible.
     MAYFLY_PARSE_THREADS: '1',
     MAYFLY_COUNT_USAGE: String(hasAnalytics),
     ...(engine === 'distributed' ? distributedEnvironment(basename(dataDir)) : {}),
     ...options.env,
   }
-  const layers: MayflyProcess[][] = []
-  for (const layer of planned) {
-    const apps = layer.filter(
+  const groups: MayflyProcess[][] = []
+  for (const group of planned) {
+    const apps = group.filter(
       (app) => (app !== 'webhooks' || hasWebhooks) && (app !== 'analytics' || hasAnalytics),
     )
     const starting = apps.map((app) => startProcess({ app, env: environmentOf(app, env), user, through }))
     const started = await Promise.allSettled(starting)
-    layers.push(started.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : [])))
+    groups.push(started.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : [])))
     const failed = started.find((each) => each.status === 'rejected')
     if (failed === undefined) continue
-    await endAll(layers, 'SIGKILL')
+    await endAll(groups, 'SIGKILL')
     throw failed.reason
   }
-  const all = layers.flat()
+  const all = groups.flat()
   const api = all.find(({ listening }) => listening.httpPort !== undefined)
   const smtp = all.find(({ listening }) => listening.smtpPort !== undefined)
   if (api === undefined || smtp === undefined) throw new Error('no process listens')
@@ -115,8 +113,8 @@ export async function startMayfly(options: StartOptions = {}): Promise<Mayfly> {
       stdout: all.map((each) => each.output().stdout).join(''),
       stderr: all.map((each) => each.output().stderr).join(''),
     }),
-    end: (signal) => endAll(layers, signal),
-    startAgain: () => startMayfly({ ...options, dataDir, apiKey }),
+    end: (signal) => endAll(groups, signal),
+    restart: () => startMayfly({ ...options, dataDir, apiKey }),
     async dispose() {
       await mayfly.end('SIGKILL')
       await rm(dataDir, { recursive: true, force: true })
@@ -125,7 +123,15 @@ export async function startMayfly(options: StartOptions = {}): Promise<Mayfly> {
   return mayfly
 }
 
-/** Settings of processes that share a Kafka, a Redis and a ClickHouse with other suites'. */
+/** The routes of a server as `<method> <path>`. The server logs them at level `debug` when it starts to listen. */
+export function registeredRoutes(mayfly: Mayfly): string[] {
+  const { stdout, stderr } = mayfly.output()
+  const line = (stdout + stderr).split('\n').find((each) => each.includes('"accepting requests"')) ?? '{}'
+  const { routes = [] } = JSON.parse(line) as { routes?: string[] }
+  return routes
+}
+
+/** Settings of processes that share Kafka, Redis and ClickHouse with other suites. */
 export function distributedEnvironment(name: string): Record<string, string> {
   return {
     KAFKA_BROKERS: kafkaBrokers().join(','),
@@ -139,12 +145,12 @@ export function distributedEnvironment(name: string): Record<string, string> {
   }
 }
 
-/** A database of the suite's own, as its topics are; ClickHouse's names have fewer characters. */
+/** The ClickHouse database of a suite. ClickHouse allows shorter names than Kafka. */
 export function databaseOf(name: string): string {
   return `suite_${Buffer.from(name).toString('hex').slice(-50)}`
 }
 
-/** Of a port that is given, the process that answers HTTP alone makes use. */
+/** Only the process that answers HTTP uses MAYFLY_METRICS_PORT. */
 function environmentOf(
   app: ProcessOptions['app'],
   env: Readonly<Record<string, string>>,
@@ -152,10 +158,10 @@ function environmentOf(
   return app === 'api' || app === 'standalone' ? { ...env } : { ...env, MAYFLY_METRICS_PORT: '' }
 }
 
-async function endAll(layers: readonly MayflyProcess[][], signal: NodeJS.Signals): Promise<Ending> {
+async function endAll(groups: readonly MayflyProcess[][], signal: NodeJS.Signals): Promise<Ending> {
   let worst: Ending = 0
-  for (const layer of layers.toReversed()) {
-    const codes = await Promise.all(layer.map((each) => each.end(signal)))
+  for (const group of groups.toReversed()) {
+    const codes = await Promise.all(group.map((each) => each.end(signal)))
     for (const code of codes) if (worst === 0) worst = code
   }
   return worst

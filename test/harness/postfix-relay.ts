@@ -12,13 +12,13 @@ const run = promisify(execFile)
 const COMMAND_WITHIN_MS = 20_000
 const STOPPED_WITHIN_MS = 10_000
 
-/** A Postfix that relays what it is given. */
+/** A Postfix that relays all mail to one server. */
 export interface PostfixRelay {
-  /** Where it takes mail over SMTP. */
+  /** The port on which it accepts mail over SMTP. */
   port: number
-  /** Gives it a mail as a program on its machine does. */
+  /** Submits a mail with `sendmail`, as a local program does. */
   submit(mail: { from: string; to: readonly string[]; source: string }): Promise<void>
-  /** Has it try at once what it deferred. */
+  /** Retries deferred mail at once. */
   flush(): Promise<void>
   log(): Promise<string>
   /** Resolves once all its processes have ended and its folder is gone. */
@@ -26,12 +26,12 @@ export interface PostfixRelay {
 }
 
 /**
- * Runs an instance of Debian's Postfix, with a configuration and a queue of its own, that relays all mail to a port
- * on 127.0.0.1, over STARTTLS or not at all. It needs root, as every Postfix does. Resolves once it listens.
+ * Runs an instance of Debian's Postfix with its own configuration and queue, which relays all mail to a port on
+ * 127.0.0.1 and requires STARTTLS there. It needs root, like every Postfix. Resolves once it listens.
  */
 export async function startPostfixRelay(smtpPort: number): Promise<PostfixRelay> {
   const folder = await mkdtemp(join(tmpdir(), 'mayfly-postfix-'))
-  // Its processes run as the user postfix.
+  // Postfix's processes run as the user postfix and must be able to enter the folder.
   await chmod(folder, 0o755)
   const [port, config, logPath] = [await freePort(), join(folder, 'config'), join(folder, 'maillog')]
   await mkdir(config)
@@ -42,7 +42,7 @@ export async function startPostfixRelay(smtpPort: number): Promise<PostfixRelay>
   await writeFile(join(config, 'master.cf'), servicesOf(port))
   const postfix = async (program: string, ...args: string[]) =>
     run(program, ['-c', config, ...args], { timeout: COMMAND_WITHIN_MS })
-  // Makes the folders in the queue's.
+  // Creates the folders of the queue.
   await postfix('postfix', 'check')
   const { stdout } = await run('postconf', ['-h', 'daemon_directory'])
   const master = spawn(join(stdout.trim(), 'master'), ['-c', config, '-d'], {
@@ -76,7 +76,7 @@ export async function startPostfixRelay(smtpPort: number): Promise<PostfixRelay>
     },
     log: () => readFile(logPath, 'utf8'),
     async stop() {
-      // The master, detached, leads a group of all that it started.
+      // The detached master leads a process group with all its children.
       const kill = (signal: NodeJS.Signals) => {
         if (master.pid !== undefined && master.exitCode === null) process.kill(-master.pid, signal)
       }
@@ -108,7 +108,7 @@ function settingsOf(paths: { folder: string; logPath: string; smtpPort: number }
     smtp_tls_loglevel: '1',
     alias_maps: '',
     local_recipient_maps: '',
-    // What is deferred waits for the flush.
+    // Deferred mail waits for `flush`.
     queue_run_delay: '1h',
     minimal_backoff_time: '1h',
     maximal_backoff_time: '1h',
@@ -119,7 +119,7 @@ function settingsOf(paths: { folder: string; logPath: string; smtpPort: number }
     .join('')
 }
 
-/** Service, type, private, unprivileged, chroot, wakeup, most processes, program. */
+/** Columns: service, type, private, unprivileged, chroot, wakeup, maximum of processes, program. */
 function servicesOf(port: number): string {
   const services = [
     `127.0.0.1:${port} inet n - n - - smtpd`,

@@ -1,6 +1,6 @@
 import { missingTools, MUST_RUN_ALL } from './tools.js'
 
-// Runs before the suites: tells what will be skipped, or fails if nothing may be.
+// Runs before the suites: lists those that will be skipped, or fails if none may be skipped.
 const missing = missingTools()
 if (missing.length > 0) {
   const list = missing.map(({ tool, get }) => `${tool} (${get})`).join(', ')

@@ -3,12 +3,12 @@ import type { Answer, ProblemJson } from './client.js'
 export interface ExpectedProblem {
   status: number
   code: string
-  /** The whole of `errors`: where each fault stands. */
+  /** The positions in `errors`, complete and in order. */
   at?: ({ pointer: string } | { parameter: string } | { header: string })[]
   detail?: RegExp
 }
 
-/** Holds an answer to what the contract says of every error; returns its body. */
+/** Checks an answer against the rules for all problems. Returns the problem. */
 export function expectProblem(
   { status, headers, body }: Pick<Answer<unknown>, 'status' | 'headers' | 'body'>,
   expected: ExpectedProblem,
@@ -23,8 +23,8 @@ export function expectProblem(
   expect(problem.request_id).toMatch(/\S/)
   if (expected.detail !== undefined) expect(problem.detail).toMatch(expected.detail)
   if (expected.at !== undefined) {
-    const places = (problem.errors ?? []).map(({ detail: _detail, ...place }) => place)
-    expect(places).toEqual(expected.at)
+    const positions = (problem.errors ?? []).map(({ detail: _detail, ...position }) => position)
+    expect(positions).toEqual(expected.at)
     for (const { detail } of problem.errors ?? []) expect(detail).toMatch(/\S/)
   }
   return problem

@@ -6,27 +6,27 @@ import * as redis from '#infra/redis/redis.js'
 import { freePort, freePorts } from '#infra/servers/ports.js'
 import type { Life } from '#infra/servers/server-process.js'
 
-/** A Redis of a suite's own, that ends with the suite's process at the latest. */
+/** A Redis for one suite. It is stopped with the suite's process at the latest. */
 export interface RedisServer extends redis.RedisServer {
-  /** Ends it and removes its data. */
+  /** Stops it and removes its data. */
   dispose(): Promise<void>
 }
 
 export interface RedisCluster {
   urls: string[]
   nodes: redis.RedisServer[]
-  /** Ends every node and removes their data. */
+  /** Stops every node and removes their data. */
   dispose(): Promise<void>
 }
 
 export interface StartRedisOptions {
-  /** In memory alone, unless told otherwise. */
+  /** By default `none`: in memory only. */
   persistence?: redis.Persistence
-  /** More lines of redis.conf, or others instead. */
+  /** Added to redis.conf; overrides the defaults. */
   settings?: redis.RedisOptions['settings']
 }
 
-/** Resolves once it answers, on a free port and an empty folder. */
+/** Starts it on a free port and an empty folder. Resolves once it answers. */
 export async function startRedis({
   persistence = 'none',
   settings = {},
@@ -34,11 +34,11 @@ export async function startRedis({
   const port = await freePort()
   return inFolder(async (folder, life) => {
     const server = await redis.startRedis({ folder, port, persistence, settings, life })
-    return { made: server, nodes: [server] }
+    return { started: server, nodes: [server] }
   })
 }
 
-/** Three masters, and their replicas; resolves once the cluster is whole, on free ports and empty folders. */
+/** Starts three masters and their replicas on free ports and empty folders. Resolves once the cluster is complete. */
 export async function startRedisCluster({
   persistence = 'none',
   settings = {},
@@ -47,27 +47,27 @@ export async function startRedisCluster({
   const ports = await freePorts(3 + 3 * replicas)
   return inFolder(async (folder, life) => {
     const nodes = await cluster.startRedisCluster({ folder, ports, replicas, persistence, settings, life })
-    return { made: { urls: nodes.map(({ url }) => url), nodes }, nodes }
+    return { started: { urls: nodes.map(({ url }) => url), nodes }, nodes }
   })
 }
 
-interface Started<Made> {
-  made: Made
+interface StartResult<Started> {
+  started: Started
   nodes: readonly redis.RedisServer[]
 }
 
-async function inFolder<Made extends object>(
-  start: (folder: string, life: Life) => Promise<Started<Made>>,
-): Promise<Made & { dispose(): Promise<void> }> {
+async function inFolder<Started extends object>(
+  start: (folder: string, life: Life) => Promise<StartResult<Started>>,
+): Promise<Started & { dispose(): Promise<void> }> {
   const folder = await mkdtemp(join(tmpdir(), 'mayfly-redis-'))
   const remove = () => rm(folder, { recursive: true, force: true })
   try {
-    const { made, nodes } = await start(folder, { endsWithOwner: true, removing: folder })
+    const { started, nodes } = await start(folder, { endsWithOwner: true, removing: folder })
     const dispose = async () => {
       await Promise.all(nodes.map((node) => node.kill('SIGKILL')))
       await remove()
     }
-    return Object.assign(made, { dispose })
+    return Object.assign(started, { dispose })
   } catch (error) {
     await remove()
     throw error

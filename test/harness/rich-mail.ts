@@ -1,7 +1,7 @@
 export const IMAGE = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk', 'base64')
 export const PDF = Buffer.from('%PDF-1.4\n% nothing in it\n')
 
-/** Two parts, an inline image, an attachment, encoded headers, several mailboxes: all that a message can show. */
+/** A mail with two parts, an inline image, an attachment, encoded headers and several mailboxes. */
 export function richMail(to: string): string {
   return [
     'Received: from a.example by b.example; Sun, 1 Mar 2026 10:00:02 +0000',

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 
-/** What of Jest's configuration says which suites will run. */
+/** The part of Jest's configuration that selects suites. */
 export interface Selection {
   rootDir: string
   runTestsByPath: boolean
@@ -13,7 +13,7 @@ export interface Selection {
 const BUILD = join(process.cwd(), 'dist')
 const IMPORT = /^\s*(?:import|export)\b[^'"\n]*['"]([^'"\n]+)['"]/gm
 
-/** The compiled suites that Jest was asked for; it may run fewer of them. */
+/** The compiled suites that the command line selects. Jest may run fewer of them. */
 export async function selectedSuites(selection: Selection): Promise<string[]> {
   const { rootDir, runTestsByPath, nonFlagArgs, testPathPatterns } = selection
   if (runTestsByPath) return nonFlagArgs.map((path) => resolve(path))
@@ -23,7 +23,7 @@ export async function selectedSuites(selection: Selection): Promise<string[]> {
   return suites.filter((suite) => patterns.isMatch(suite))
 }
 
-/** Whether one of these compiled files imports one of those, however indirectly. */
+/** Whether one of the compiled files imports one of the wanted ones, directly or indirectly. */
 export function importsAny(files: readonly string[], wanted: readonly string[]): boolean {
   const paths = new Set(wanted.map((path) => join(BUILD, path)))
   const seen = new Set(files)

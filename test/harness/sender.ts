@@ -4,12 +4,12 @@ import { WebhookSender, type Post, type WebhookSenderOptions } from '#apps/webho
 
 export const SECRET = randomBytes(32)
 
-/** One that may send to this machine, and does not wait for long. */
+/** A sender that may send to this machine, with a short timeout. */
 export function openSender(options: Partial<WebhookSenderOptions> = {}): WebhookSender {
   return new WebhookSender({ allowPrivate: true, ports: [], timeoutMs: 5_000, dnsServers: null, ...options })
 }
 
-/** A webhook with one secret. */
+/** A POST of a webhook with one secret. */
 export function post(url: string, changed: Partial<Post> = {}): Post {
   return {
     owner: 'an account',
@@ -21,7 +21,7 @@ export function post(url: string, changed: Partial<Post> = {}): Post {
   }
 }
 
-/** One attempt of a sender of its own. */
+/** One attempt, with a new sender. */
 export async function attempt(
   url: string,
   options: Partial<WebhookSenderOptions> = {},

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { Redis } from 'ioredis'
 import { Kafka, logLevel } from 'kafkajs'
-import { askRedis } from '#infra/redis/redis.js'
+import { queryRedis } from '#infra/redis/redis.js'
 import {
   clickhouseUrl,
   describeOn,
@@ -12,14 +12,14 @@ import {
 } from './servers.js'
 
 describeOn('kafka')('the shared Kafka', () => {
-  it('answers at its address, and makes no topic by itself', async () => {
+  it('answers at its address, and creates no topic automatically', async () => {
     const kafka = new Kafka({ brokers: kafkaBrokers(), logLevel: logLevel.NOTHING, retry: { retries: 1 } })
     const admin = kafka.admin()
     await admin.connect()
     try {
       const { brokers } = await admin.describeCluster()
       expect(brokers.map(({ host, port }) => `${host}:${port}`)).toEqual(kafkaBrokers())
-      await expect(admin.fetchTopicMetadata({ topics: ['never-made'] })).rejects.toMatchObject({
+      await expect(admin.fetchTopicMetadata({ topics: ['never-created'] })).rejects.toMatchObject({
         type: 'UNKNOWN_TOPIC_OR_PARTITION',
       })
     } finally {
@@ -27,14 +27,14 @@ describeOn('kafka')('the shared Kafka', () => {
     }
   })
 
-  it('has its files where they are said to be', () => {
+  it('has its files in the given folder', () => {
     const dataDir = kafkaDataDir()
     expect(dataDir === null || existsSync(`${dataDir}/meta.properties`)).toBe(true)
   })
 })
 
 describeOn('redis')('the shared Redis', () => {
-  it('answers at its address and refuses rather than evicts', async () => {
+  it('answers at its address, and refuses writes instead of evicting keys', async () => {
     const redis = new Redis(redisUrl(), { lazyConnect: true })
     await redis.connect()
     expect(await redis.config('GET', 'maxmemory-policy')).toContain('noeviction')
@@ -43,15 +43,15 @@ describeOn('redis')('the shared Redis', () => {
 })
 
 describeOn('redis-cluster')('the shared Redis Cluster', () => {
-  it('is whole, whichever node is asked', async () => {
+  it('is complete according to every node', async () => {
     const ports = redisClusterUrls().map((url) => Number(new URL(url).port))
     expect(ports.length).toBeGreaterThanOrEqual(3)
-    for (const port of ports) expect(await askRedis(port, 'CLUSTER INFO')).toContain('cluster_state:ok')
+    for (const port of ports) expect(await queryRedis(port, 'CLUSTER INFO')).toContain('cluster_state:ok')
   })
 })
 
 describeOn('clickhouse')('the shared ClickHouse', () => {
-  it('answers at its address, to the user without a password', async () => {
+  it('answers at its address without a password', async () => {
     const answer = await fetch(`${clickhouseUrl()}/?query=SELECT%20currentUser()`)
     expect(await answer.text()).toBe('default\n')
   })

@@ -1,41 +1,41 @@
 import { MUST_RUN_ALL } from './tools.js'
 
 /*
- * The servers of the distributed engine that the suites share. Jest's global setup starts them and leaves their
- * addresses in the environment; what could not be started has none.
+ * The servers of the distributed engine that the suites share. Jest's global setup starts them and puts their addresses
+ * into the environment. A server that could not be started has no address.
  */
 
-/** Brokers of a Kafka of one node. */
+/** Brokers of the single-node Kafka. */
 export function kafkaBrokers(): string[] {
   return addressesIn('TEST_KAFKA_BROKERS')
 }
 
-/** Folder of that Kafka's partitions; null if it is a developer's own and they don't say. */
+/** Folder of that Kafka's partitions; null if a developer provides the Kafka and no folder. */
 export function kafkaDataDir(): string | null {
   return addressesIn('TEST_KAFKA_DATA_DIR')[0] ?? null
 }
 
-/** A Redis of one node. */
+/** The single-node Redis. */
 export function redisUrl(): string {
   return addressesIn('TEST_REDIS_URL')[0] ?? ''
 }
 
-/** Nodes of a Redis Cluster. */
+/** Nodes of the Redis Cluster. */
 export function redisClusterUrls(): string[] {
   return addressesIn('TEST_REDIS_CLUSTER_URLS')
 }
 
-/** A ClickHouse, without a password. */
+/** The ClickHouse, without a password. */
 export function clickhouseUrl(): string {
   return addressesIn('TEST_CLICKHOUSE_URL')[0] ?? ''
 }
 
-/** What Mayfly under test has as REDIS_URL: the one node, or for the project `redis-cluster` those of the Cluster. */
+/** REDIS_URL of Mayfly under test: the single node or, in Jest's project `redis-cluster`, the nodes of the Cluster. */
 export function redisUrlUnderTest(): string {
   return process.env.TEST_REDIS === 'cluster' ? redisClusterUrls().join(',') : redisUrl()
 }
 
-/** `describe` where the servers are there or must be, else `describe.skip`. */
+/** `describe` if the servers run or no suite may be skipped, otherwise `describe.skip`. */
 export function describeOn(
   ...servers: readonly ('kafka' | 'redis' | 'redis-cluster' | 'clickhouse')[]
 ): jest.Describe {
@@ -45,8 +45,8 @@ export function describeOn(
     'redis-cluster': redisClusterUrls,
     clickhouse: () => [clickhouseUrl()],
   }
-  const areThere = servers.every((server) => addresses[server]().some((address) => address !== ''))
-  return areThere || MUST_RUN_ALL ? describe : describe.skip
+  const areRunning = servers.every((server) => addresses[server]().some((address) => address !== ''))
+  return areRunning || MUST_RUN_ALL ? describe : describe.skip
 }
 
 function addressesIn(variable: string): string[] {

@@ -1,21 +1,21 @@
-import { bringJars, NoKafkaJarsError } from '#infra/kafka/jars.js'
+import { installJars, KafkaJarsUnavailableError } from '#infra/kafka/jars.js'
 import { startClickHouse } from './clickhouse.js'
 import { startKafka } from './kafka.js'
 import { startRedis, startRedisCluster } from './redis.js'
-import { canHave, hasTool, MUST_RUN_ALL } from './tools.js'
+import { isAvailable, hasTool, MUST_RUN_ALL } from './tools.js'
 
 /*
- * One Kafka, one Redis, one Redis Cluster and one ClickHouse for a whole run of Jest. Addresses that are in the environment
- * already are a developer's own servers: nothing is started in their place, nor ended.
+ * One Kafka, one Redis, one Redis Cluster and one ClickHouse for a run of Jest. If the environment already has an
+ * address, the developer provides that server: it is neither started nor stopped here.
  */
 
 type Variables = Record<string, string>
 
 const disposals: (() => Promise<void>)[] = []
-/** Of what runs on the servers. */
-const users: (() => Promise<void>)[] = []
+/** Run before the servers are stopped. */
+const disposalsOfUsers: (() => Promise<void>)[] = []
 
-/** Starts what the machine can start and leaves the addresses in the environment, which Jest's workers inherit. */
+/** Starts the servers that the machine can run and puts their addresses into the environment, which Jest's workers inherit. */
 export async function startSharedServers(): Promise<void> {
   const starts = [
     unlessSet('TEST_KAFKA_BROKERS', sharedKafka),
@@ -26,26 +26,28 @@ export async function startSharedServers(): Promise<void> {
   for (const variables of await Promise.all(starts)) Object.assign(process.env, variables)
 }
 
-/** Brings what a Kafka is started from, and resolves with whether it is there; says why where it is not. */
-export async function bringKafka(): Promise<boolean> {
-  if (!canHave('kafka')) return false
+/** Installs Kafka's jars. Resolves with false, and prints the reason, if that fails and suites may be skipped. */
+export async function installKafka(): Promise<boolean> {
+  if (!isAvailable('kafka')) return false
   try {
-    await bringJars({ attempts: MUST_RUN_ALL ? 3 : 1 })
+    await installJars({ attempts: MUST_RUN_ALL ? 3 : 1 })
     return true
   } catch (error) {
-    if (MUST_RUN_ALL || !(error instanceof NoKafkaJarsError)) throw error
+    if (MUST_RUN_ALL || !(error instanceof KafkaJarsUnavailableError)) throw error
     process.stdout.write(`Skipping the suites that use Kafka: ${error.message}\n`)
     return false
   }
 }
 
-/** To be done before the servers are ended. */
+/** Runs `dispose` before the servers are stopped. */
 export function deferToEnd(dispose: () => Promise<void>): void {
-  users.push(dispose)
+  disposalsOfUsers.push(dispose)
 }
 
 export async function endSharedServers(): Promise<void> {
-  for (const ends of [users, disposals]) await Promise.all(ends.splice(0).map((dispose) => dispose()))
+  for (const group of [disposalsOfUsers, disposals]) {
+    await Promise.all(group.splice(0).map((dispose) => dispose()))
+  }
 }
 
 async function unlessSet(variable: string, start: () => Promise<Variables>): Promise<Variables> {
@@ -53,7 +55,7 @@ async function unlessSet(variable: string, start: () => Promise<Variables>): Pro
 }
 
 async function sharedKafka(): Promise<Variables> {
-  if (!(await bringKafka())) return {}
+  if (!(await installKafka())) return {}
   const kafka = await startKafka()
   disposals.push(() => kafka.dispose())
   const [node] = kafka.nodes

@@ -2,8 +2,8 @@ import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
 
 /**
- * Says one line after the other, each once the one before it is answered, and resolves with the last line of each
- * answer, the greeting first. What never was answered has none: the connection closed before.
+ * Sends the lines one by one, each after the reply to the previous one. Resolves with the last line of each reply,
+ * starting with the greeting. If the connection closes early, later lines have no reply.
  */
 export async function converse(port: number, lines: readonly string[]): Promise<string[]> {
   const socket = connect(port, '127.0.0.1')
@@ -13,7 +13,7 @@ export async function converse(port: number, lines: readonly string[]): Promise<
     socket.on('error', (error) => (answers.length === 0 ? reject(error) : resolve()))
   })
   const lineReader = createInterface({ input: socket })
-  // It passes on what the socket has told already.
+  // readline repeats the socket's error, which is handled above.
   lineReader.on('error', () => lineReader.close())
   lineReader.on('line', (line) => {
     if (/^\d{3}-/.test(line)) return
@@ -25,7 +25,7 @@ export async function converse(port: number, lines: readonly string[]): Promise<
   return answers.slice(0, lines.length + 1)
 }
 
-/** What RCPT TO is answered for an address. */
+/** The reply to RCPT TO for an address. */
 export async function answerToRcpt(target: { smtpPort: number }, address: string): Promise<string> {
   const lines = ['EHLO tests', 'MAIL FROM:<sender@example.com>', `RCPT TO:<${address}>`]
   const answers = await converse(target.smtpPort, lines)

@@ -1,13 +1,14 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { accessSync, constants, existsSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
 import { hasEngine } from '#infra/clickhouse/clickhouse.js'
 import { hasJars } from '#infra/kafka/jars.js'
 import { hasVenv } from '#infra/python/venv.js'
 
 interface ToolNeed {
-  isThere: () => boolean
-  /** Whether the global setup brings it, where a suite needs it. */
-  willCome?: () => boolean
+  isInstalled: () => boolean
+  /** Whether the global setup can install it if a suite needs it. */
+  canInstall?: () => boolean
   get: string
 }
 
@@ -18,70 +19,88 @@ const PHP_MAILERS = [
 
 /** Programs that some suites use and that a machine may lack. */
 const TOOLS = {
-  swaks: { isThere: () => runs('swaks', '--version'), get: 'apt-get install swaks' },
-  'smtp-source': { isThere: () => runs('smtp-source', '-h'), get: 'apt-get install postfix' },
+  swaks: { isInstalled: () => runs('swaks', '--version'), get: 'apt-get install swaks' },
+  'smtp-source': { isInstalled: () => runs('smtp-source', '-h'), get: 'apt-get install postfix' },
   postfix: {
-    // Every Postfix is started by root.
-    isThere: () => process.getuid?.() === 0 && runs('postconf', 'mail_version'),
+    // Postfix must be started by root.
+    isInstalled: () => process.getuid?.() === 0 && runs('postconf', 'mail_version'),
     get: 'as root, apt-get install postfix',
   },
-  curl: { isThere: () => runs('curl', '--version'), get: 'apt-get install curl' },
-  strace: { isThere: () => runs('strace', '-V'), get: 'apt-get install strace' },
+  curl: { isInstalled: () => runs('curl', '--version'), get: 'apt-get install curl' },
+  strace: { isInstalled: () => runs('strace', '-V'), get: 'apt-get install strace' },
   'python-packages': {
-    isThere: hasVenv,
-    willCome: () => spawnSync('python3', ['-c', 'import ensurepip'], { timeout: 10_000 }).status === 0,
-    get: 'apt-get install python3-venv; pip fetches it then',
+    isInstalled: hasVenv,
+    canInstall: () => spawnSync('python3', ['-c', 'import ensurepip'], { timeout: 10_000 }).status === 0,
+    get: 'apt-get install python3-venv; the tests then install it with pip',
   },
-  'ruby-mail': { isThere: () => succeeds('ruby', '-e', 'require "mail"'), get: 'apt-get install ruby-mail' },
+  'ruby-mail': {
+    isInstalled: () => succeeds('ruby', '-e', 'require "mail"'),
+    get: 'apt-get install ruby-mail',
+  },
   'php-mailers': {
-    isThere: () => PHP_MAILERS.every((path) => existsSync(path)) && runs('php', '--version'),
+    isInstalled: () => PHP_MAILERS.every((path) => existsSync(path)) && runs('php', '--version'),
     get: 'apt-get install php-cli libphp-phpmailer php-symfony-mailer',
   },
   'java-mail': {
-    isThere: () => existsSync('/usr/share/java/jakarta-mail.jar') && succeeds('javac', '-version'),
+    isInstalled: () => existsSync('/usr/share/java/jakarta-mail.jar') && succeeds('javac', '-version'),
     get: 'apt-get install default-jdk-headless libjakarta-mail-java',
   },
-  go: { isThere: () => runs('go', 'version'), get: 'apt-get install golang-go' },
-  msmtp: { isThere: () => runs('msmtp', '--version'), get: 'apt-get install msmtp' },
-  python3: { isThere: () => runs('python3', '--version'), get: 'apt-get install python3' },
+  go: { isInstalled: () => runs('go', 'version'), get: 'apt-get install golang-go' },
+  msmtp: { isInstalled: () => runs('msmtp', '--version'), get: 'apt-get install msmtp' },
+  python3: { isInstalled: () => runs('python3', '--version'), get: 'apt-get install python3' },
   kafka: {
-    isThere: () => hasJava() && hasJars(),
-    willCome: () => hasJava() && runs('mvn', '--version'),
-    get: 'apt-get install openjdk-17-jre-headless maven; Maven fetches it then',
+    isInstalled: () => hasJava() && hasJars(),
+    canInstall: () => hasJava() && runs('mvn', '--version'),
+    get: 'apt-get install openjdk-17-jre-headless maven; the tests then download it with Maven',
   },
   'redis-server': {
-    isThere: () => version('redis-server', '--version', /v=(\d+)/) >= 7,
+    isInstalled: () => version('redis-server', '--version', /v=(\d+)/) >= 7,
     get: 'version 7 or newer; apt-get install redis-server',
   },
   clickhouse: {
-    isThere: hasEngine,
+    isInstalled: hasEngine,
     get: 'npm ci --include=optional, on Linux with glibc or macOS',
   },
-  'redis-cli': { isThere: () => runs('redis-cli', '--version'), get: 'apt-get install redis-tools' },
+  'redis-cli': { isInstalled: () => runs('redis-cli', '--version'), get: 'apt-get install redis-tools' },
 } as const satisfies Record<string, ToolNeed>
 
 export type Tool = keyof typeof TOOLS
 
-/** Whether nothing may be skipped: set for continuous integration. */
+/** Whether no suite may be skipped, as in continuous integration. */
 export const MUST_RUN_ALL = process.env.MAYFLY_TEST_ALL === '1'
 
-/** What neither is there nor can be brought. */
+/** Tools that are neither installed nor can be installed by the global setup. */
 export function missingTools(): { tool: Tool; get: string }[] {
   const tools = Object.entries<ToolNeed>(TOOLS).map(([tool, { get }]) => ({ tool: tool as Tool, get }))
-  return tools.filter(({ tool }) => !canHave(tool))
+  return tools.filter(({ tool }) => !isAvailable(tool))
 }
 
-/** Whether the tool is there, or can be brought. */
-export function canHave(tool: Tool): boolean {
-  const { isThere, willCome }: ToolNeed = TOOLS[tool]
-  return isThere() || willCome?.() === true
+/** Whether the tool is installed, or the global setup can install it. */
+export function isAvailable(tool: Tool): boolean {
+  const { isInstalled, canInstall }: ToolNeed = TOOLS[tool]
+  return isInstalled() || canInstall?.() === true
+}
+
+/** The path of a program in PATH or /usr/sbin; null if it is not installed. */
+export function findProgram(name: string): string | null {
+  const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin']
+  return folders.map((folder) => join(folder, name)).find(isExecutable) ?? null
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
 }
 
 export function hasTool(tool: Tool): boolean {
-  return TOOLS[tool].isThere()
+  return TOOLS[tool].isInstalled()
 }
 
-/** `describe` where the tools are there or must be, else `describe.skip`. */
+/** `describe` if the tools are installed or no suite may be skipped, otherwise `describe.skip`. */
 export function describeWith(...tools: readonly Tool[]): jest.Describe {
   return MUST_RUN_ALL || tools.every(hasTool) ? describe : describe.skip
 }
@@ -98,9 +117,9 @@ function hasJava(): boolean {
   return version('java', '-version', /version "(\d+)/) >= 17
 }
 
-/** The number that a program says of itself; 0 if there is none. */
-function version(program: string, probe: string, form: RegExp): number {
+/** The major version that a program prints; 0 if it is missing. */
+function version(program: string, probe: string, pattern: RegExp): number {
   const { stdout, stderr, error } = spawnSync(program, [probe], { encoding: 'utf8', timeout: 10_000 })
   if (error !== undefined) return 0
-  return Number(form.exec(`${stdout}${stderr}`)?.[1] ?? 0)
+  return Number(pattern.exec(`${stdout}${stderr}`)?.[1] ?? 0)
 }

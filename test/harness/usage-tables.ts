@@ -6,23 +6,23 @@ import { openChdbUsage } from '#libs/engines/clickhouse/clickhouse-usage.js'
 import { chdbClient } from '#libs/engines/clickhouse/clients.js'
 import type { UsageQueries, UsageSink } from '#libs/ports/usage/usage-store.js'
 
-/** What a statement of somebody else's answers: columns in their order, and rows. */
+/** The result of a query: columns in order, and rows. */
 export interface Answer {
   columns: { name: string; type: string }[]
   rows: Record<string, unknown>[]
 }
 
-/** Mayfly's tables of usage figures, written by its own sink and asked in SQL, as a dashboard would. */
+/** Mayfly's usage tables, written by its sink and queried with SQL, as a dashboard does. */
 export interface UsageTables {
   sink: UsageSink
   queries: UsageQueries
-  ask(query: string, parameters?: Record<string, unknown>): Promise<Answer>
-  /** What answers nothing. */
+  query(query: string, parameters?: Record<string, unknown>): Promise<Answer>
+  /** Runs a statement without a result. */
   run(statement: string): Promise<void>
   close(): Promise<void>
 }
 
-/** On chDB, in a folder of their own. */
+/** Opens the tables on chDB, in a temporary folder. */
 export async function openUsageTables(): Promise<UsageTables> {
   const folder = await mkdtemp(join(tmpdir(), 'mayfly-usage-'))
   const usage = await openChdbUsage(folder)
@@ -34,7 +34,7 @@ export async function openUsageTables(): Promise<UsageTables> {
   return {
     sink: usage.sink,
     queries: usage.queries,
-    ask: (query, parameters = {}) => answerOf(client, query, parameters),
+    query: (query, parameters = {}) => answerOf(client, query, parameters),
     async run(statement) {
       await client.command({ query: statement })
     },

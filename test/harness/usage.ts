@@ -1,4 +1,4 @@
-import { call, OtherAnswerError, type Target } from './client.js'
+import { call, UnexpectedAnswerError, type Target } from './client.js'
 import { until } from './until.js'
 
 export interface UsageTotalsJson {
@@ -39,20 +39,20 @@ export interface UsageReportJson extends UsageTotalsJson {
 
 type Query = Readonly<Record<string, string>>
 
-/** How far usage is behind what happens at most, as the API promises. */
-const BEHIND_MS = 5_000
+/** The maximum delay of usage that the API promises. */
+const MAX_DELAY_MS = 5_000
 
-/** Rows of usage; fails on any answer but 200. */
+/** Rows of usage; rejects unless the answer is 200. */
 export function usageOf(target: Target, query: Query = {}): Promise<UsageRowJson[]> {
-  return got(target, '/v1/usage', query)
+  return getJson(target, '/v1/usage', query)
 }
 
-/** The report of what bears a label; fails on any answer but 200. */
+/** The report of everything with a label; rejects unless the answer is 200. */
 export function reportOf(target: Target, label: string, query: Query = {}): Promise<UsageReportJson> {
-  return got(target, '/v1/usage/report', { label, ...query })
+  return getJson(target, '/v1/usage/report', { label, ...query })
 }
 
-/** What is counted once that is as it should be; fails if that takes longer than usage is behind at most. */
+/** Polls until the counted usage is right; rejects after the maximum delay of usage. */
 export function untilCounted<Counted>(
   look: () => Promise<Counted>,
   isRight: (counted: Counted) => boolean,
@@ -64,19 +64,19 @@ export function untilCounted<Counted>(
       last = await look()
       return isRight(last) ? last : null
     },
-    BEHIND_MS,
+    MAX_DELAY_MS,
   ).catch((error: unknown) => {
     throw new Error(`last counted: ${JSON.stringify(last)}`, { cause: error })
   })
 }
 
-/** What rows come to, group by group: a run may be in several intervals. */
+/** The totals of each group over all intervals. */
 export function byGroup(rows: readonly UsageRowJson[]): Map<string | null, UsageTotalsJson> {
   const groups = Map.groupBy(rows, ({ group }) => group)
   return new Map([...groups].map(([group, parts]) => [group, sumOf(parts)]))
 }
 
-/** What rows come to, all of them. */
+/** The totals of all rows. */
 export function sumOf(rows: readonly UsageTotalsJson[]): UsageTotalsJson {
   const sum = { requests: 0, refusals: 0, inboxes: 0, mails: 0, bytes: 0 }
   for (const row of rows) {
@@ -89,8 +89,8 @@ export function sumOf(rows: readonly UsageTotalsJson[]): UsageTotalsJson {
   return sum
 }
 
-async function got<Body>(target: Target, path: string, query: Query): Promise<Body> {
+async function getJson<Body>(target: Target, path: string, query: Query): Promise<Body> {
   const answer = await call<Body>(target, 'GET', `${path}?${new URLSearchParams(query).toString()}`)
-  if (answer.status !== 200) throw new OtherAnswerError(path, answer.status, answer.body)
+  if (answer.status !== 200) throw new UnexpectedAnswerError(path, answer.status, answer.body)
   return answer.body
 }

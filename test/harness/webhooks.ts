@@ -1,4 +1,4 @@
-import { call, OtherAnswerError, type RequestOptions, type Target } from './client.js'
+import { call, UnexpectedAnswerError, type RequestOptions, type Target } from './client.js'
 
 export interface WebhookJson {
   id: string
@@ -24,7 +24,7 @@ export interface DeliveryJson {
   attempts: { time: string; status: number | null; answer: string | null; error: string | null }[]
 }
 
-/** Registers a webhook under a path, `/v1/webhooks` or an inbox's; fails on any answer but 201. */
+/** Registers a webhook at `/v1/webhooks` or at an inbox's path; rejects unless the answer is 201. */
 export async function registerWebhook(
   target: Target,
   path: string,
@@ -33,7 +33,8 @@ export async function registerWebhook(
 ): Promise<NewWebhookJson> {
   const wanted = { url: 'https://ci.example/mail', ...body }
   const answer = await call<NewWebhookJson>(target, 'POST', path, { ...options, body: wanted })
-  if (answer.status !== 201) throw new OtherAnswerError('no webhook', answer.status, answer.body)
+  if (answer.status !== 201)
+    throw new UnexpectedAnswerError('webhook not registered', answer.status, answer.body)
   return answer.body
 }
 
@@ -41,6 +42,6 @@ export async function registerWebhook(
 export async function deliveriesOf(target: Target, webhookId: string, query = ''): Promise<DeliveryJson[]> {
   const path = `/v1/webhooks/${webhookId}/deliveries${query}`
   const { status, body } = await call<DeliveryJson[]>(target, 'GET', path)
-  if (status !== 200) throw new OtherAnswerError(path, status, body)
+  if (status !== 200) throw new UnexpectedAnswerError(path, status, body)
   return body
 }

@@ -2,20 +2,20 @@ import { connect } from 'node:net'
 import type { Target } from './client.js'
 import { until } from './until.js'
 
-/** A TCP connection on which bytes are sent as they are. */
+/** A raw TCP connection. */
 export interface Wire {
   write(bytes: string | Buffer): void
   /** Ends the sending half. */
   end(): void
-  /** All that has come so far, one character a byte. */
+  /** All bytes received so far, one character per byte. */
   received(): string
   isClosed(): boolean
   close(): void
 }
 
-const BOUND_MS = 15_000
+const TIMEOUT_MS = 15_000
 
-/** Resolves once connected, from a loopback address; rejects if nobody listens. */
+/** Resolves once connected, from a loopback address; rejects if the port is closed. */
 export async function openWire(port: number, localAddress = '127.0.0.1'): Promise<Wire> {
   const socket = connect({ port, host: '127.0.0.1', localAddress, allowHalfOpen: true }).setEncoding('latin1')
   let text = ''
@@ -27,7 +27,7 @@ export async function openWire(port: number, localAddress = '127.0.0.1'): Promis
     socket.once('connect', resolve)
     socket.once('error', reject)
   })
-  // What the other end does to the connection shows in isClosed.
+  // An error of the connection only shows in isClosed.
   socket.on('error', () => (isClosed = true))
   return {
     write: (bytes) => void socket.write(bytes),
@@ -48,7 +48,7 @@ export interface WireAnswer {
   body: string
 }
 
-/** Sends bytes over HTTP's port and reads as many whole answers. */
+/** Sends bytes to the HTTP port and reads that many complete answers. */
 export async function speakHttp(
   target: Pick<Target, 'url'>,
   bytes: string | Buffer,
@@ -68,14 +68,14 @@ export async function speakHttp(
         const read = readAnswers(wire.received())
         return read.length >= answers ? read : null
       },
-      BOUND_MS,
+      TIMEOUT_MS,
     )
   } finally {
     wire.close()
   }
 }
 
-/** The whole answers in a text; only Content-Length is understood. */
+/** The complete answers in a text. Bodies must have a Content-Length. */
 export function readAnswers(text: string): WireAnswer[] {
   const answers: WireAnswer[] = []
   for (let rest = text; ;) {
@@ -98,8 +98,8 @@ function splitHeader(line: string): [string, string] {
 }
 
 /**
- * Sends what follows DATA as it is, already dot-stuffed and with its end, which no mail client lets through
- * unchanged. Resolves with the server's last line.
+ * Sends mail data unchanged, already dot-stuffed and terminated, as no mail client does. Resolves with the server's
+ * last line.
  */
 export async function sendBytes(target: Pick<Target, 'smtpPort'>, to: string, data: Buffer): Promise<string> {
   const wire = await openWire(target.smtpPort)
@@ -121,7 +121,7 @@ export async function sendBytes(target: Pick<Target, 'smtpPort'>, to: string, da
     wire.close()
   }
 
-  /** The last line of the reply with this number; a refusal is no reason to go on. */
+  /** The last line of the reply with this number. Throws if it is a refusal. */
   async function reply(number: number): Promise<string> {
     const line = await until(
       `reply ${number} of SMTP`,
@@ -130,7 +130,7 @@ export async function sendBytes(target: Pick<Target, 'smtpPort'>, to: string, da
           .received()
           .match(/^\d{3} .*\r\n/gm)
           ?.[number]?.trim(),
-      BOUND_MS,
+      TIMEOUT_MS,
     )
     if (!/^[23]/.test(line)) throw new Error(line)
     return line

@@ -3,8 +3,8 @@ import { SmtpClient } from '#test/bench/smtp-client.js'
 import { BOMBS } from './bombs.js'
 
 /*
- * A process of its own that sends dear mails, one after the other on each connection, until its parent lets go of it.
- * Its argument is a BomberOrder as JSON; it tells its parent of each mail that was accepted.
+ * A process that sends bombs, one after another on each connection, until its parent disconnects. Its argument is a
+ * BomberOrder as JSON. It sends its parent a message for each mail that was accepted.
  */
 
 export interface BomberOrder {
@@ -16,7 +16,7 @@ export interface BomberOrder {
 const MIB = 1024 * 1024
 const AFTER_REFUSAL_MS = 50
 
-/** The dearest of each kind; no line of them begins with a dot. */
+/** The most expensive bomb of each kind. No line of them begins with a dot. */
 const SENT: readonly [name: string, bytes: number][] = [
   ['UTF-7', 2 * MIB],
   ['line breaks', 6 * MIB],
@@ -31,7 +31,7 @@ const SENT: readonly [name: string, bytes: number][] = [
 const { smtpPort, connections, addresses } = JSON.parse(process.argv[2] ?? '') as BomberOrder
 const sources = SENT.map(([name, bytes]) => {
   const bomb = BOMBS[name]
-  if (bomb === undefined) throw new Error(`there is no bomb of ${name}`)
+  if (bomb === undefined) throw new Error(`unknown bomb ${name}`)
   return bomb(bytes)
 })
 let next = 0
@@ -44,11 +44,11 @@ async function work(): Promise<void> {
         const number = next++
         const source = sources[number % sources.length] ?? Buffer.alloc(0)
         await client.send(addresses[number % addresses.length] ?? '', source)
-        // Whoever is told may have gone: then this process ends too.
+        // The parent may have disconnected: then this process ends too.
         process.send?.('accepted', undefined, undefined, () => undefined)
       }
     } catch {
-      // Refused, as a full inbox or a busy server does: just what a sender of bombs would not mind.
+      // Refused, for example because the inbox is full or the server is busy. A sender of bombs continues.
       await pause(AFTER_REFUSAL_MS)
     }
   }

@@ -1,25 +1,25 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { as, issueKey, openAccount } from '#test/harness/accounts.js'
+import { withKey, issueKey, openAccount } from '#test/harness/accounts.js'
 import { createInbox, type InboxJson, type Target } from '#test/harness/client.js'
 import type { BomberOrder } from './bomber.js'
 
 export interface Bombing {
-  /** The account that the bombs are sent to. */
+  /** The account that gets the bombs. */
   target: Target
   inboxes: readonly InboxJson[]
   accepted(): number
-  /** Resolves once nothing is sent any more. */
+  /** Resolves once no more bombs are sent. */
   stop(): Promise<void>
 }
 
-/** Sends dear mails to inboxes of an account of their own until it is stopped. `operator` may open accounts. */
+/** Sends bombs to inboxes of a new account until it is stopped. `operator` must have the scope `operator`. */
 export async function startBombing(
   operator: Target,
   { connections, inboxes: count }: { connections: number; inboxes: number },
 ): Promise<Bombing> {
   const { key } = await openAccount(operator, { name: 'Bombs', plan: 'enterprise' })
-  const target = as(operator, await issueKey(as(operator, key)))
+  const target = withKey(operator, await issueKey(withKey(operator, key)))
   const inboxes = await Promise.all(Array.from({ length: count }, () => createInbox(target)))
   const order: BomberOrder = {
     smtpPort: target.smtpPort,

@@ -4,7 +4,7 @@ import { HTML_BOMBS } from './html-bombs.js'
 import { STRUCTURE_BOMBS } from './structure-bombs.js'
 import { TEXT_BOMBS } from './text-bombs.js'
 
-/** All of them, by their names. */
+/** All bombs by name. */
 export const BOMBS: Readonly<Record<string, Bomb>> = {
   ...STRUCTURE_BOMBS,
   ...HEADER_BOMBS,

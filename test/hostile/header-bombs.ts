@@ -7,7 +7,7 @@ function header(name: string, unit: (number: number) => string, start = '', end 
   }
 }
 
-/** One header field each. */
+/** Bombs with one expensive header field. */
 export const HEADER_BOMBS: Readonly<Record<string, Bomb>> = {
   'a long Subject': header('Subject', () => 'word '),
   'a Subject of one word': header('Subject', () => 'x'),

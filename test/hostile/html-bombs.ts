@@ -8,7 +8,7 @@ function repeated(unit: string): (bytes: number) => string {
   return (bytes) => fill(unit, bytes)
 }
 
-/** Elements, attributes, entities, and what a reader sees of them. */
+/** Bombs of HTML elements, attributes, entities and visible text. */
 export const HTML_BOMBS: Readonly<Record<string, Bomb>> = {
   'nested tables': html(repeated('<table><tr><td>')),
   'nested divs': html(repeated('<div>')),

@@ -12,7 +12,7 @@ function nested(contentType: (level: number) => string, delimiter: (level: numbe
 
 const multipart = 'Content-Type: multipart/mixed; boundary="part"'
 
-/** Parts within and beside each other, their headers, and the lines that separate them. */
+/** Bombs of nested and repeated parts, their headers and delimiters. */
 export const STRUCTURE_BOMBS: Readonly<Record<string, Bomb>> = {
   'multiparts in multiparts': nested(
     (level) => `multipart/mixed; boundary="b${level}"`,

@@ -10,7 +10,7 @@ function text(unit: string, contentType = 'text/plain; charset=utf-8', encoding 
 
 const base64Lines = `${'QUJD'.repeat(19)}${CRLF}`
 
-/** Transfer encodings, charsets, plain text, and the links and codes in it. */
+/** Bombs of transfer encodings, charsets, plain text, links and codes. */
 export const TEXT_BOMBS: Readonly<Record<string, Bomb>> = {
   'quoted-printable soft breaks': text(`=${CRLF}`, 'text/plain', 'quoted-printable'),
   'quoted-printable equals': text('=', 'text/plain', 'quoted-printable'),

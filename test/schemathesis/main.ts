@@ -1,7 +1,7 @@
 import { startMayfly } from '#test/harness/mayfly.js'
 import { runSchemathesis } from './run.js'
 
-// `npm run schemathesis`: the API as it is built, on a data folder of its own.
+// `npm run schemathesis`: runs schemathesis against the built API, on a temporary data folder.
 const mayfly = await startMayfly({ hasAnalytics: true })
 try {
   const { exitCode } = await runSchemathesis(mayfly, (text) => process.stdout.write(text))

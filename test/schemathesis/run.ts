@@ -5,18 +5,18 @@ import { pythonWithPackages } from '#test/harness/python.js'
 import { call, inboxWith, mail, messagesOf, only, type Target } from '#test/harness/client.js'
 import { richMail } from '#test/harness/rich-mail.js'
 
-/** Its configuration and hooks are there. */
+/** Folder of its configuration and hooks. */
 const FOLDER = join(process.cwd(), 'infra/schemathesis')
-/** It is bounded by its examples; this is for one that hangs. */
+/** The number of examples bounds a run; this bounds one that hangs. */
 const WITHIN_MS = 300_000
 
 export interface SchemathesisRun {
-  /** 0 if nothing was found. */
+  /** 0 if it found nothing. */
   exitCode: number | null
   output: string
 }
 
-/** Holds a running API against the document that it serves; `onOutput` is told what schemathesis prints. */
+/** Checks a running API against the document that it serves. `onOutput` gets the output of schemathesis. */
 export async function runSchemathesis(
   target: Target,
   onOutput: (text: string) => void = () => undefined,
@@ -35,7 +35,7 @@ export async function runSchemathesis(
     `${target.url}/openapi.json`,
     '--checks',
     'all',
-    // A revoked key is shown as such; that what was deleted is gone, the end-to-end suites try.
+    // A revoked key stays readable. The end-to-end suites check that deleted resources are gone.
     '--exclude-checks',
     'use_after_free',
   ]
@@ -67,7 +67,7 @@ export async function runSchemathesis(
   return { exitCode: child.exitCode, output }
 }
 
-/** A position in front of an inbox's newest message. */
+/** A cursor before the newest message of an inbox. */
 async function cursorBefore(target: Target, inboxId: string): Promise<string | undefined> {
   const first = await call(target, 'GET', `/v1/inboxes/${inboxId}/messages?limit=1`)
   return first.headers.get('mayfly-cursor') ?? undefined

@@ -12,28 +12,28 @@ import { KAFKA_PASSWORD, REDIS_PASSWORD, USER, type SecuredServers } from './sec
 
 interface RefusedStart {
   env: Readonly<Record<string, string>>
-  /** What the line says, its variable among it. */
+  /** Text of the error line, including the name of the variable. */
   says: RegExp
 }
 
 const WITHIN_MS = 15_000
 const WRONG = 'a-wrong-secret-1618'
 
-/** Every way in which credentials can be wrong ends a start in time, and says what to look at, but no secret. */
-export async function mustRefuseEach(servers: SecuredServers): Promise<void> {
+/** Expects that wrong credentials of every kind end the start in time with a helpful error without secrets. */
+export async function verifyRefusedStarts(servers: SecuredServers): Promise<void> {
   const stranger = await Authority.make('a stranger')
   const expired = await startExpired(servers.authority)
   try {
     const right = { ...servers.settings(), KAFKA_REPLICATION: '1', ...MASTER }
     const starts = await refusedStarts(servers, stranger, expired)
-    const said = await Promise.all(starts.map(({ env }) => lineOf({ ...right, ...env })))
-    expect(said).toEqual(starts.map(({ says }) => expect.stringMatching(says) as unknown))
+    const lines = await Promise.all(starts.map(({ env }) => lineOf({ ...right, ...env })))
+    expect(lines).toEqual(starts.map(({ says }) => expect.stringMatching(says) as unknown))
     for (const secret of [KAFKA_PASSWORD, REDIS_PASSWORD, WRONG])
-      expect(said.join('\n')).not.toContain(secret)
+      expect(lines.join('\n')).not.toContain(secret)
 
     const env = { ...right, KAFKA_SASL_PASSWORD: WRONG }
     const ended: unknown = await startProcess({ app: 'lifecycle', env }).catch((error: unknown) => error)
-    if (!(ended instanceof NotStartedError)) throw new Error('a role runs with a wrong password')
+    if (!(ended instanceof NotStartedError)) throw new Error('a role started with a wrong password')
     expect(ended.ending).toBe(1)
     expect(ended.stderr).toMatch(/^mayfly: .*KAFKA_SASL_PASSWORD$/m)
     expect(ended.stderr).not.toContain(WRONG)
@@ -112,7 +112,7 @@ async function refusedStarts(
   ]
 }
 
-/** The line that a process would end with. */
+/** The error line of a start with this environment. */
 async function lineOf(env: Readonly<Record<string, string>>): Promise<string> {
   const begunAt = Date.now()
   const options = {
@@ -128,7 +128,7 @@ async function lineOf(env: Readonly<Record<string, string>>): Promise<string> {
   return opened.message
 }
 
-/** Something that speaks TLS with a certificate which ended yesterday. */
+/** A TLS server with a certificate that expired yesterday. */
 async function startExpired(authority: Authority): Promise<Server> {
   const yesterday = new Date(Date.now() - 86_400_000)
   const { cert, key } = await authority.issue('expired', { hosts: [LOOPBACK], until: yesterday })

@@ -10,13 +10,13 @@ const { AclOperationTypes, AclPermissionTypes, AclResourceTypes, Kafka, logLevel
   kafkajs
 
 export const USER = 'mayfly'
-/** Begins topics, groups and Redis keys, and is all that the user may touch. */
+/** Prefix of the topics, groups and Redis keys that the user may access. */
 export const PREFIX = 'mayfly.'
 export const KAFKA_PASSWORD = 'kafka-only-secret-2718'
 export const REDIS_PASSWORD = 'redis-only-secret-3141'
 export const CLICKHOUSE_PASSWORD = 'clickhouse-only-secret-1414'
 
-/** What docs/distributed.md tells an operator to allow, on topics and groups that begin with the prefix. */
+/** The rights that docs/distributed.md lists, on topics and groups with the prefix. */
 export const TOPIC_RIGHTS = ['READ', 'WRITE', 'CREATE', 'DESCRIBE_CONFIGS', 'ALTER_CONFIGS'] as const
 export const GROUP_RIGHTS = ['READ'] as const
 export const REDIS_RIGHTS =
@@ -25,16 +25,16 @@ export const REDIS_RIGHTS =
   '+zscore +zlexcount +time +incrby +pttl +expire +multi +exec +pexpire'
 
 /**
- * A Kafka, a Redis and a ClickHouse that ask for credentials, with a user that has, in the first two, the rights that
- * Mayfly needs and no others.
+ * A Kafka, a Redis and a ClickHouse that require credentials. In Kafka and Redis, the user has only the rights that
+ * Mayfly needs.
  */
 export class SecuredServers {
   private constructor(
     readonly authority: Authority,
-    /** What a client of theirs may show. */
+    /** The client's certificate. */
     readonly client: CertificateFiles,
     readonly kafka: KafkaCluster,
-    /** Where Redis does not speak TLS, said to be over TLS. */
+    /** A rediss: URL of the port on which Redis does not use TLS. */
     readonly openRedisUrl: string,
     private readonly redisTlsPort: number,
     private readonly redisAdmin: Redis,
@@ -48,7 +48,7 @@ export class SecuredServers {
       const authority = await Authority.make()
       started.defer(() => authority.dispose())
       const client = await authority.issue(USER)
-      // Not for localhost: who asks for that name has the wrong one.
+      // Not valid for localhost, so that a client with that name finds the wrong certificate.
       const server = await authority.issue('server', { hosts: [LOOPBACK] })
       const redisTlsPort = await freePort()
       const redis = await startRedis({
@@ -66,7 +66,7 @@ export class SecuredServers {
         secured: {
           users: { [USER]: KAFKA_PASSWORD },
           tls: { keyStore: server.both, trustStore: authority.certFile },
-          // kafkajs logs in anew ten seconds before the end.
+          // kafkajs reauthenticates ten seconds before the session ends.
           sessionMs: 11_000,
         },
       })
@@ -98,12 +98,12 @@ export class SecuredServers {
     }
   }
 
-  /** Where Redis speaks TLS, for that user. */
+  /** The URL of Redis's TLS port for the user. */
   redisUrl(password = REDIS_PASSWORD, host = LOOPBACK): string {
     return `rediss://${USER}:${password}@${host}:${this.redisTlsPort}`
   }
 
-  /** What Mayfly is to be set to. */
+  /** The settings of Mayfly. */
   settings(): Record<string, string> {
     return {
       KAFKA_BROKERS: this.kafka.secured.saslTls,
@@ -126,7 +126,7 @@ export class SecuredServers {
     await this.administer((admin) => admin.createAcls({ acl }))
   }
 
-  /** Makes the user with its rights, or puts it back. */
+  /** Creates or restores the user with its rights. */
   async allowInRedis(): Promise<void> {
     await this.redisAdmin.call('ACL', [
       'SETUSER',
@@ -137,12 +137,12 @@ export class SecuredServers {
     ])
   }
 
-  /** Removes the user, whose connections end. */
+  /** Removes the user, which closes its connections. */
   async forbidInRedis(): Promise<void> {
     await this.redisAdmin.call('ACL', ['DELUSER', USER])
   }
 
-  /** What Redis has refused to who had logged in, newest first. */
+  /** Commands that Redis has denied to authenticated users, newest first. */
   async refusedByRedis(): Promise<unknown[]> {
     const refusals = (await this.redisAdmin.call('ACL', ['LOG'])) as unknown[][]
     return refusals.filter((refusal) => !refusal.includes('auth'))

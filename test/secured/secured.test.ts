@@ -12,7 +12,7 @@ import { until } from '#test/harness/until.js'
 import { untilCounted, usageOf } from '#test/harness/usage.js'
 import { registerWebhook } from '#test/harness/webhooks.js'
 import { Deployment, ROLES } from '../faults/distributed/deployment.js'
-import { mustRefuseEach } from './refused-starts.js'
+import { verifyRefusedStarts } from './refused-starts.js'
 import {
   CLICKHOUSE_PASSWORD,
   GROUP_RIGHTS,
@@ -27,16 +27,16 @@ import {
 } from './secured-servers.js'
 
 const MECHANISMS = ['plain', 'scram-sha-256', 'scram-sha-512'] as const
-/** The other one serves to bring settings of topics that are there up to date. */
+/** ALTER_CONFIGS is only needed to update the settings of existing topics. */
 const RIGHTS_TO_OPEN = TOPIC_RIGHTS.filter((each) => each !== 'ALTER_CONFIGS')
 const START_MS = 90_000
-const TRIAL_MS = 120_000
+const TEST_TIMEOUT_MS = 120_000
 
 describeWith(
   'kafka',
   'redis-server',
   'clickhouse',
-)('servers that ask for credentials', () => {
+)('servers that require credentials', () => {
   let servers: SecuredServers
   let pem: { ca: string; cert: string; key: string }
 
@@ -52,7 +52,7 @@ describeWith(
     return { mechanism, username: USER, password: KAFKA_PASSWORD }
   }
 
-  it('are documented with the rights that these suites run under', async () => {
+  it('are documented with the rights that these suites use', async () => {
     const docs = await readFile('docs/distributed.md', 'utf8')
     expect(docs).toContain(REDIS_RIGHTS)
     const operations = [...docs.matchAll(/--operation (\w+)/g)].map(([, name = '']) => name)
@@ -61,7 +61,7 @@ describeWith(
   })
 
   describe('a Kafka log', () => {
-    async function mustCarry(options: Partial<KafkaEventLogOptions>) {
+    async function verifyCarriesRecords(options: Partial<KafkaEventLogOptions>) {
       const faults: string[] = []
       const onError = (error: unknown) => faults.push(String(error))
       const topicPrefix = `${PREFIX}${randomUUID()}.`
@@ -72,16 +72,16 @@ describeWith(
       await arrivals.until(() => arrivals.count >= 1)
       await consumer.stop()
       await log.close()
-      // A broker that has just made its groups' topic may say so for a moment.
+      // A broker that has just created the groups' topic may answer so for a moment.
       expect(faults.filter((fault) => !fault.includes('coordinator is loading'))).toEqual([])
     }
 
     it.each(MECHANISMS)('carries records with %s over an open connection', (mechanism) =>
-      mustCarry({ brokers: [servers.kafka.secured.sasl], sasl: sasl(mechanism) }),
+      verifyCarriesRecords({ brokers: [servers.kafka.secured.sasl], sasl: sasl(mechanism) }),
     )
 
     it.each(MECHANISMS)('carries records with %s over TLS', (mechanism) =>
-      mustCarry({
+      verifyCarriesRecords({
         brokers: [servers.kafka.secured.saslTls],
         sasl: sasl(mechanism),
         tls: { ca: pem.ca, cert: null, key: null },
@@ -89,10 +89,10 @@ describeWith(
     )
 
     it("carries records with a client's certificate", () =>
-      mustCarry({ brokers: [servers.kafka.secured.mutualTls], tls: pem }))
+      verifyCarriesRecords({ brokers: [servers.kafka.secured.mutualTls], tls: pem }))
 
     it.each(RIGHTS_TO_OPEN)(
-      'is not opened by who lacks the right %s, and says where the rights are listed',
+      'can not be opened without the right %s, and the error names the list of rights',
       async (missing) => {
         const topicPrefix = `without-${missing}.`
         const others = RIGHTS_TO_OPEN.filter((each) => each !== missing)
@@ -140,7 +140,7 @@ describeWith(
         address: () => ({ url: clickhouseUrl().replace('http:', 'https:') }),
         says: /does this port use TLS\? Check CLICKHOUSE_URL$/,
       },
-    ])('that is spoken to with a wrong $wrong says which setting to look at', async ({ address, says }) => {
+    ])('with a wrong $wrong is reported with the setting to check', async ({ address, says }) => {
       const usage = serverUsage({ ...right(), ...address() })
       try {
         const said: unknown = await usage.prepare().catch((error: unknown) => error)
@@ -156,12 +156,12 @@ describeWith(
   })
 
   it(
-    'that are spoken to in the wrong way end a start, and the line names the variable',
-    () => mustRefuseEach(servers),
+    'that are configured wrongly end the start, and the error names the variable',
+    () => verifyRefusedStarts(servers),
     START_MS,
   )
 
-  describe('roles that log in over TLS, with no more rights than they need', () => {
+  describe('roles that log in over TLS, with only the rights that they need', () => {
     let deployment: Deployment
 
     beforeAll(async () => {
@@ -170,13 +170,13 @@ describeWith(
     afterAll(() => deployment.dispose())
 
     it(
-      'bring mail through, also once they are started again',
+      'deliver mail, also after a restart',
       async () => {
         const { target } = deployment
         const inbox = await createInbox(target)
         await send(target, inbox.address, mail('first'))
         await messagesOf(target, inbox.id, 1)
-        expect(await Promise.all(ROLES.map((role) => deployment.replace(role, 'SIGTERM')))).toEqual([
+        expect(await Promise.all(ROLES.map((role) => deployment.restart(role, 'SIGTERM')))).toEqual([
           0, 0, 0, 0,
         ])
         await send(target, inbox.address, mail('second'))
@@ -203,11 +203,11 @@ describeWith(
         expect(await servers.refusedByRedis()).toEqual([])
         expect(deployment.output()).not.toContain('AUTHORIZATION_FAILED')
       },
-      TRIAL_MS,
+      TEST_TIMEOUT_MS,
     )
 
     it(
-      'refuse while their credentials are taken away, and go on by themselves once they are back',
+      'refuse requests while their credentials are revoked, and continue once they are restored',
       async () => {
         const { target } = deployment
         const create = () => call<{ code?: string }>(target, 'POST', '/v1/inboxes')
@@ -235,7 +235,7 @@ describeWith(
         for (const secret of [KAFKA_PASSWORD, REDIS_PASSWORD, CLICKHOUSE_PASSWORD])
           expect(deployment.output()).not.toContain(secret)
       },
-      TRIAL_MS,
+      TEST_TIMEOUT_MS,
     )
   })
 })

@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net'
 const WITHIN_MS = 5_000
 const open = new Set<Dialogue>()
 
-/** A raw SMTP client: sends bytes as they are, waits for replies. */
+/** A raw SMTP client: sends bytes unchanged and waits for replies. */
 export class Dialogue {
   private text = ''
   private isEnded = false
@@ -17,7 +17,7 @@ export class Dialogue {
     return dialogue
   }
 
-  /** Behind the greeting and EHLO. */
+  /** Opens a dialogue, past the greeting and EHLO. */
   static async greeted(port: number, localAddress?: string): Promise<Dialogue> {
     const dialogue = await Dialogue.open(port, localAddress)
     await dialogue.reply()
@@ -43,18 +43,18 @@ export class Dialogue {
     this.socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes)
   }
 
-  /** Sends each piece in a packet of its own, to a server in this process. */
+  /** Sends each piece in a separate packet, to a server in this process. */
   async sendInPieces(pieces: Iterable<string | Buffer>): Promise<void> {
     this.socket.setNoDelay(true)
     for (const piece of pieces) {
       this.send(piece)
-      // Sockets are read between two turns.
+      // Sockets are read between two turns of the event loop.
       await new Promise(setImmediate)
       await new Promise(setImmediate)
     }
   }
 
-  /** The next reply, all its lines; "" where the connection ended instead. */
+  /** The next reply with all its lines; "" if the connection has ended. */
   reply(): Promise<string> {
     return this.until(() => {
       const match = /^(?:\d{3}-.*\r\n)*\d{3}(?: .*)?\r\n/.exec(this.text)
@@ -69,12 +69,12 @@ export class Dialogue {
     return this.reply()
   }
 
-  /** Everything that came until the server ended the connection. */
+  /** Everything received until the server ended the connection. */
   rest(): Promise<string> {
     return this.until(() => (this.isEnded ? this.text : null))
   }
 
-  /** Goes through the greeting, EHLO, MAIL and RCPT; resolves with the last reply. */
+  /** Completes the greeting, EHLO, MAIL and RCPT. Resolves with the last reply. */
   async address(...recipients: string[]): Promise<string> {
     await this.reply()
     await this.ask('EHLO client.test')
@@ -83,7 +83,7 @@ export class Dialogue {
     return last
   }
 
-  /** A mail through DATA, given as it goes over the wire. */
+  /** Sends DATA and a mail, already dot-stuffed and terminated. */
   async data(wire: string | Buffer): Promise<string> {
     const begun = await this.ask('DATA')
     if (!begun.startsWith('354')) return begun
@@ -96,7 +96,7 @@ export class Dialogue {
     this.socket.destroy()
   }
 
-  /** What a test left open would hold its edge's drain up. */
+  /** Open connections would delay the drain of the server. */
   static closeAll(): void {
     for (const dialogue of open) dialogue.close()
   }

@@ -15,7 +15,7 @@ export interface ReceivedMail {
   raw: Buffer
 }
 
-/** The events of a partition's range, in its order. Rejects if one can't be decoded. */
+/** The events in a range of a partition, in order. Rejects if one can't be decoded. */
 export async function eventsIn(log: Log, range: Range): Promise<PlacedEvent<InboxEvent>[]> {
   const events: PlacedEvent<InboxEvent>[] = []
   for await (const records of log.read(range)) {
@@ -29,7 +29,7 @@ export async function eventsIn(log: Log, range: Range): Promise<PlacedEvent<Inbo
   return events
 }
 
-/** The mails of those ranges, opened, in the order of their partition. */
+/** The decrypted mails in the ranges, in the order of each partition. */
 export async function openedMails(
   log: Log,
   vault: Pick<KeyVault, 'find'>,

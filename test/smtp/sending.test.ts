@@ -14,11 +14,11 @@ const GUIDE = join(process.cwd(), 'docs/sending.md')
 const JAVA_MAIL = ['jakarta-mail', 'jakarta-activation']
   .map((name) => `/usr/share/java/${name}.jar`)
   .join(':')
-/** Kept between runs: Go compiles its own TLS library first. */
+/** Kept between runs, because Go first compiles its TLS library. */
 const GOCACHE = join(process.cwd(), 'node_modules/.cache/mayfly/go')
 const RUN_WITHIN_MS = 90_000
 
-/** A program around the configuration that the guide shows. It sends a mail with the library's name for a subject. */
+/** A program around the configuration in the guide. It sends a mail with the library's name as the subject. */
 interface Library {
   heading: string
   needs: readonly Tool[]
@@ -250,7 +250,7 @@ describe('docs/sending.md', () => {
     await rm(folder, { recursive: true, force: true })
   })
 
-  /** Writes the program, with the guide's configuration for another port, and runs it. */
+  /** Writes the program with the configuration of the guide, but with another port, and runs it. */
   async function sendBy(
     { heading, file, program, command }: Library,
     port: number,
@@ -262,7 +262,7 @@ describe('docs/sending.md', () => {
     const path = join(cwd, file)
     const indented = program.replace(/^( +)CONFIG$/m, (_, indent: string) => config.replaceAll(/^/gm, indent))
     const source = indented.replace('CONFIG', config).replaceAll(/\b2525\b/g, String(port))
-    // msmtp refuses a file that others may read.
+    // msmtp refuses a configuration file that others can read.
     await writeFile(path, source, { mode: 0o600 })
     const python = command.includes('PYTHON') ? await pythonWithPackages() : ''
     const [name = '', ...args] = command.map((word) => word.replace('FILE', path).replace('PYTHON', python))
@@ -275,7 +275,7 @@ describe('docs/sending.md', () => {
 
   for (const library of LIBRARIES) {
     describeWith(...library.needs)(library.heading, () => {
-      it('gets through as configured there, to a server with default settings', async () => {
+      it('sends with the shown configuration to a server with default settings', async () => {
         const mayfly = await sharedMayfly()
         const { id, address } = await createInbox(mayfly)
         await sendBy(library, mayfly.smtpPort, { ADDRESS: address })
@@ -283,7 +283,7 @@ describe('docs/sending.md', () => {
       })
 
       if (library.triesStartTls !== true) return
-      it('gets through STARTTLS, trusting the authority that made the certificate', async () => {
+      it('sends over STARTTLS if it trusts the authority', async () => {
         const { id, address } = await createInbox(secured)
         const caFile = secured.smtpCaFile ?? ''
         const trust = { SSL_CERT_FILE: caFile, NODE_EXTRA_CA_CERTS: caFile }

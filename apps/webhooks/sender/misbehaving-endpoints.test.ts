@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { startEndpoint, startSaying, startTcpEndpoint, type Endpoint } from '#test/harness/endpoint.js'
+import { startEndpoint, startTcpEndpoint, type Endpoint, startRawEndpoint } from '#test/harness/endpoint.js'
 import { attempt, openSender, post } from '#test/harness/sender.js'
 import { until } from '#test/harness/until.js'
 
@@ -109,7 +109,7 @@ describe('an attempt at a slow endpoint', () => {
 describe('an attempt with a response that is too large', () => {
   it('does not wait for the rest', async () => {
     const more = 'x'.repeat(65 * 1_024)
-    const endpoint = await here(startSaying(`${OK}content-length: ${MIB}\r\n\r\n${more}`))
+    const endpoint = await here(startRawEndpoint(`${OK}content-length: ${MIB}\r\n\r\n${more}`))
     const outcome = await attempt(endpoint.url, { timeoutMs: HOURS_MS, bounds: { contentMs: HOURS_MS } })
     expect(outcome).toMatchObject({ kind: 'answered', status: 200 })
   })
@@ -200,7 +200,7 @@ describe('an attempt with an invalid response', () => {
     'HTTP/1.1 600 Beyond\r\ncontent-length: 0\r\n\r\n',
     'HTTP/1.1 999 Beyond\r\ncontent-length: 0\r\n\r\n',
   ])('fails with %j', async (said) => {
-    const endpoint = await here(startSaying(said))
+    const endpoint = await here(startRawEndpoint(said))
     expect(await attempt(endpoint.url)).toMatchObject({ kind: 'failed', reason: 'protocol' })
     await until('the connection to be closed', () => endpoint.connections.open.size === 0)
   })

@@ -75,7 +75,7 @@ describe('a host name', () => {
   it('is resolved once: the checked address is the one connected to', async () => {
     const A = inSequence([PUBLIC], [PRIVATE])
     expect(await attemptAt({ A })).toMatchObject({ kind: 'answered' })
-    expect(dns.asked.toSorted()).toEqual(['A app.example', 'AAAA app.example'])
+    expect(dns.queries.toSorted()).toEqual(['A app.example', 'AAAA app.example'])
     expect([publicEndpoint.connections.opened, privateEndpoint.connections.opened]).toEqual([1, 0])
   })
 
@@ -115,7 +115,7 @@ describe('a host name', () => {
     const url = `http://app.example:${port}/`
     await Promise.all(Array.from({ length: 10 }, () => sender.post(post(url))))
     expect(publicEndpoint.connections.opened).toBe(10)
-    expect(dns.asked).toHaveLength(2)
+    expect(dns.queries).toHaveLength(2)
     await sender.close()
   })
 })

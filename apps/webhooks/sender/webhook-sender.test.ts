@@ -1,5 +1,5 @@
 import { Webhook } from 'standardwebhooks'
-import { startEndpoint, startSaying, startTcpEndpoint, type Endpoint } from '#test/harness/endpoint.js'
+import { startEndpoint, startTcpEndpoint, type Endpoint, startRawEndpoint } from '#test/harness/endpoint.js'
 import { attempt, openSender, post, SECRET } from '#test/harness/sender.js'
 import { until } from '#test/harness/until.js'
 import type { WebhookSender } from './webhook-sender.js'
@@ -158,7 +158,7 @@ describe('a webhook request', () => {
   })
 
   it('does not wait for attempts that hang at another origin', async () => {
-    const hanging = await here(startSaying())
+    const hanging = await here(startRawEndpoint())
     const good = await here(startEndpoint())
     const brief = openSender({ timeoutMs: 1_000 })
     const stuck = Array.from({ length: 50 }, () => brief.post(post(hanging.url)))

@@ -7,11 +7,11 @@ import { DatabaseSync } from 'node:sqlite'
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { isId, type AccountId } from '#libs/domain/ids/typeid.js'
+import { EXPORT_TABLES } from '#libs/ports/usage/usage-store.js'
+import { GeneratedUsage } from '#test/harness/generated-usage.js'
 import { pythonWithPackages } from '#test/harness/python.js'
 import { describeWith } from '#test/harness/tools.js'
-import { UsageStory } from '#test/harness/usage-story.js'
 import { openUsageTables, type UsageTables } from '#test/harness/usage-tables.js'
-import { EXPORT_TABLES } from '#libs/ports/usage/usage-store.js'
 
 const run = promisify(execFile)
 const GUIDE = readFileSync('docs/analytics.md', 'utf8')
@@ -42,19 +42,19 @@ describe('docs/analytics.md', () => {
   beforeAll(async () => {
     tables = await openUsageTables()
     const [from, to] = [new Date(Date.now() - 60 * MINUTE), new Date()]
-    for (const batch of new UsageStory().tell(from, to, 200)) await tables.sink.write(batch)
+    for (const batch of new GeneratedUsage().generate(from, to, 200)) await tables.sink.write(batch)
     // Inboxes that received nothing.
-    for (const batch of new UsageStory({ refusedMails: 1 }).tell(from, to, 5)) {
+    for (const batch of new GeneratedUsage({ refusedMails: 1 }).generate(from, to, 5)) {
       await tables.sink.write({ ...batch, logId: 'another' })
     }
-    const { rows } = await tables.ask('SELECT any(account_id) AS account FROM usage_day')
+    const { rows } = await tables.query('SELECT any(account_id) AS account FROM usage_day')
     const account = String(rows[0]?.account)
     if (!isId('acc', account)) throw new Error(`${account} is no account`)
     accountId = account
     parameters = {
       account,
       label: 'run:0',
-      log: 'story',
+      log: 'generated',
       // Hourly figures have the time of the start of the hour.
       from: secondsOf(new Date(from.getTime() - 60 * MINUTE)),
       to: secondsOf(new Date(to.getTime() + MINUTE)),
@@ -74,7 +74,7 @@ describe('docs/analytics.md', () => {
   it.each(SERVER_QUERIES)('on a ClickHouse server: $question', async ({ text }) => {
     const names = [...text.matchAll(/\{(\w+):/g)].map(([, name = '']) => name)
     const given = Object.fromEntries(names.map((name) => [name, parameters[name]]))
-    const { columns, rows } = await tables.ask(text, given)
+    const { columns, rows } = await tables.query(text, given)
     expect(rows.length).toBeGreaterThan(0)
     for (const { name } of columns) {
       expect([name, rows.some((row) => row[name] !== null && row[name] !== '')]).toEqual([name, true])
@@ -167,13 +167,13 @@ describe('docs/analytics.md', () => {
   })
 
   it('names every table, its columns in their order, and how long rows are kept', async () => {
-    const { rows } = await tables.ask(
+    const { rows } = await tables.query(
       `SELECT t.name AS name, extract(t.engine_full, 'toIntervalDay\\\\((\\\\d+)\\\\)') AS days
         FROM system.tables AS t
         WHERE t.database = currentDatabase() AND t.engine LIKE '%MergeTree' AND t.name != 'schema_migrations'
         ORDER BY name`,
     )
-    const { rows: columns } = await tables.ask(
+    const { rows: columns } = await tables.query(
       'SELECT table, name FROM system.columns WHERE database = currentDatabase() ORDER BY table, position',
     )
     const there = rows.map(({ name, days }) => ({

@@ -26,7 +26,7 @@ describe('DNS for mail', () => {
     const answers = await Promise.all(names.map((name) => within(5_000)(name, 'TXT')))
     expect(answers).toEqual(names.map(() => [['one'], ['two']]))
     expect(await within(5_000)('app.example', 'TXT')).toEqual([['one'], ['two']])
-    expect(server.asked).toEqual(['TXT app.example'])
+    expect(server.queries).toEqual(['TXT app.example'])
   })
 
   it('caches that a name or record does not exist', async () => {
@@ -34,7 +34,7 @@ describe('DNS for mail', () => {
       await expect(within(5_000)('missing.example', 'TXT')).rejects.toMatchObject({ code: 'ENOTFOUND' })
       await expect(within(5_000)('empty.example', 'TXT')).rejects.toMatchObject({ code: 'ENODATA' })
     }
-    expect(server.asked).toEqual(['TXT missing.example', 'TXT empty.example'])
+    expect(server.queries).toEqual(['TXT missing.example', 'TXT empty.example'])
   })
 
   it('returns answers that can be changed without changing the cache', async () => {
@@ -66,6 +66,6 @@ describe('DNS for mail', () => {
     await expect(within(5_000)(`${'a'.repeat(300)}.example`, 'TXT')).rejects.toMatchObject({
       code: 'ENOTFOUND',
     })
-    expect(server.asked).toEqual([])
+    expect(server.queries).toEqual([])
   })
 })

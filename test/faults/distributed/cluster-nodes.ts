@@ -14,12 +14,12 @@ interface ClusterNode {
   server: RedisServer
   isMaster: boolean
   hasFailed: boolean
-  /** Of a replica: the id of its master. */
+  /** Id of the master, if the node is a replica. */
   masterId: string
   slots: number
 }
 
-/** Who serves what in a Redis Cluster. */
+/** The roles and slots of the nodes of a Redis Cluster. */
 export class ClusterNodes {
   constructor(private readonly cluster: RedisCluster) {}
 
@@ -27,19 +27,19 @@ export class ClusterNodes {
   async servingTag(tag: string): Promise<{ master: RedisServer; replicas: RedisServer[] }> {
     const [first] = this.cluster.nodes
     if (first === undefined) throw new Error('the Cluster has no node')
-    const port = await this.ask(first, async (redis) => {
+    const port = await this.query(first, async (redis) => {
       const slot = await redis.cluster('KEYSLOT', `{${tag}}`)
       const ranges = await redis.cluster('SLOTS')
       return ranges.find(([from, to]) => from <= slot && slot <= to)?.[2]?.[1]
     })
     const nodes = await this.seenBy(first)
     const master = nodes.find(({ server }) => server.port === port)
-    if (master === undefined) throw new Error(`nobody serves {${tag}}`)
+    if (master === undefined) throw new Error(`no master serves {${tag}}`)
     const replicas = nodes.filter(({ masterId }) => masterId === master.id)
     return { master: master.server, replicas: replicas.map(({ server }) => server) }
   }
 
-  /** Resolves once a node, as it sees itself and as another sees it, is a master that serves, or a replica. */
+  /** Resolves once the node and another one agree that it is a master with slots, or a replica. */
   async untilRole(server: RedisServer, role: 'master' | 'replica', seenBy: RedisServer): Promise<void> {
     await until(
       `${server.url} to be a ${role}`,
@@ -57,12 +57,19 @@ export class ClusterNodes {
     )
   }
 
-  /** Hands the first slots of one master to another, key by key, as an operator would. */
+  /** Moves the first slots of one master to another with redis-cli, as an operator would. */
   async moveSlots(from: RedisServer, to: RedisServer, count: number): Promise<void> {
     const nodes = await this.seenBy(from)
-    const [giver, taker] = [from, to].map((server) => nodes.find((node) => node.server === server))
-    if (giver === undefined || taker === undefined) throw new Error('they are not of one Cluster')
-    const what = ['--cluster-from', giver.id, '--cluster-to', taker.id, '--cluster-slots', String(count)]
+    const [source, destination] = [from, to].map((server) => nodes.find((node) => node.server === server))
+    if (source === undefined || destination === undefined) throw new Error('a node is not in the Cluster')
+    const what = [
+      '--cluster-from',
+      source.id,
+      '--cluster-to',
+      destination.id,
+      '--cluster-slots',
+      String(count),
+    ]
     const bounds = { timeout: MOVED_WITHIN_MS, killSignal: 'SIGKILL', maxBuffer: 64 * 1024 * 1024 } as const
     await run(
       'redis-cli',
@@ -72,7 +79,7 @@ export class ClusterNodes {
   }
 
   private async seenBy(server: RedisServer): Promise<ClusterNode[]> {
-    const text = await this.ask(server, async (redis) => String(await redis.cluster('NODES')))
+    const text = await this.query(server, async (redis) => String(await redis.cluster('NODES')))
     return text.split('\n').flatMap((line) => {
       const [id = '', address = '', flags = '', masterId = '', , , , , ...ranges] = line.split(' ')
       const port = Number(/:(\d+)@/.exec(address)?.[1])
@@ -84,10 +91,7 @@ export class ClusterNodes {
     })
   }
 
-  private async ask<Answer>(
-    server: RedisServer,
-    question: (redis: Redis) => Promise<Answer>,
-  ): Promise<Answer> {
+  private async query<Answer>(server: RedisServer, run: (redis: Redis) => Promise<Answer>): Promise<Answer> {
     const redis = new Redis(server.url, {
       commandTimeout: 2_000,
       retryStrategy: () => null,
@@ -96,7 +100,7 @@ export class ClusterNodes {
     redis.on('error', () => undefined)
     try {
       await redis.connect()
-      return await question(redis)
+      return await run(redis)
     } finally {
       redis.disconnect()
     }

@@ -6,15 +6,18 @@ import type { Target } from '#test/harness/client.js'
 import { startProcess, type Ending, type MayflyProcess } from '#test/harness/mayfly-process.js'
 import { distributedEnvironment } from '#test/harness/mayfly.js'
 
+/** Whether faults last as long as in production, with `npm run test:faults`, or as short as possible. */
+export const IS_LONG = Number(process.env.MAYFLY_FAULT_ROUNDS ?? 0) >= 20
+
 export const ROLES = ['projector', 'lifecycle', 'api', 'smtp'] as const
 export type Role = (typeof ROLES)[number] | 'webhooks' | 'analytics'
 
 export interface DeploymentOptions {
-  /** How many of each role. */
+  /** Number of processes of each role. */
   instances?: number
-  /** Runs one process of webhooks too: trials are then told to an endpoint. */
+  /** Also runs one process of webhooks. Load tests then verify deliveries to an endpoint. */
   hasWebhooks?: boolean
-  /** Runs one process of analytics too. */
+  /** Also runs one process of analytics. */
   hasAnalytics?: boolean
   env?: Readonly<Record<string, string>>
 }
@@ -27,12 +30,12 @@ interface Instance {
 
 const API_KEY = 'a-key-for-the-fault-suites'
 
-/** What nobody knows the outcome of is made again so much later, and 15 s. */
+/** An attempt with an unknown outcome is repeated after this timeout and 15 s. */
 const WEBHOOKS_ENV = { MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true', MAYFLY_WEBHOOK_TIMEOUT_MS: '2000' }
 
-/** Every role as processes of their own, each of which keeps its port when it is started again. */
+/** Processes of every role, each of which keeps its ports when it is restarted. */
 export class Deployment {
-  /** What uses it, and ends with it. */
+  /** Stopped before the deployment. */
   readonly users: { stop: () => Promise<unknown> }[] = []
 
   private constructor(
@@ -102,7 +105,7 @@ export class Deployment {
     return this.instanceOf(role).process
   }
 
-  /** Where the instances of a role say how they fare. */
+  /** The metrics endpoints of a role. */
   metricsOf(role: Role): Target[] {
     return this.instances
       .filter((each) => each.role === role)
@@ -113,15 +116,15 @@ export class Deployment {
       }))
   }
 
-  /** Ends an instance of a role and starts it again. */
-  async replace(role: Role, signal: NodeJS.Signals): Promise<Ending> {
+  /** Ends the first instance of a role and starts it again. */
+  async restart(role: Role, signal: NodeJS.Signals): Promise<Ending> {
     const instance = this.instanceOf(role)
     const code = await instance.process.end(signal)
     instance.process = await startProcess({ app: role, env: instance.env })
     return code
   }
 
-  /** One more of a role that listens nowhere. */
+  /** Starts one more instance of a role that serves no clients. */
   async add(role: 'projector' | 'lifecycle' | 'analytics'): Promise<MayflyProcess> {
     const metricsPort = await freePort()
     const env = { ...this.instanceOf(role).env, MAYFLY_METRICS_PORT: String(metricsPort) }
@@ -142,7 +145,7 @@ export class Deployment {
 
   private instanceOf(role: Role): Instance {
     const instance = this.instances.find((each) => each.role === role)
-    if (instance === undefined) throw new Error(`there is no ${role}`)
+    if (instance === undefined) throw new Error(`the deployment has no ${role}`)
     return instance
   }
 }

@@ -18,13 +18,12 @@ import { answerToRcpt } from '#test/harness/smtp.js'
 import { until } from '#test/harness/until.js'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Kafka, logLevel, type Admin, type Message, type Producer } from 'kafkajs'
-import { Deployment, ROLES } from './deployment.js'
-import { IS_LONG } from './long.js'
-import { Trial, untilAllIsShown } from './trial.js'
+import { Deployment, IS_LONG, ROLES } from './deployment.js'
+import { LoadTest, untilBacklogIsEmpty } from './load-test.js'
 
-/** As the topic has it, for the largest mail. */
+/** The limit of the topic, for the largest mail. */
 const LARGEST_RECORD_BYTES = 26 << 20
-const TRIAL_MS = 240_000
+const TEST_TIMEOUT_MS = 240_000
 const AWAY_MS = IS_LONG ? 30_000 : 5_000
 
 describeOn(
@@ -39,18 +38,18 @@ describeOn(
     kafka = await startKafka()
     const env = { KAFKA_BROKERS: kafka.brokers.join(',') }
     deployment = await Deployment.start({ hasWebhooks: true, env })
-  }, TRIAL_MS)
+  }, TEST_TIMEOUT_MS)
   afterAll(async () => {
     await deployment.dispose()
     await kafka.dispose()
   })
 
   it(
-    'killed and started again: refusals meanwhile, and afterwards all that was promised',
+    'killed and restarted: refusals meanwhile, and nothing acknowledged is lost',
     async () => {
       const { target } = deployment
-      const trial = await Trial.begin(deployment)
-      const [inbox] = trial.ledger.inboxes.values()
+      const loadTest = await LoadTest.start(deployment)
+      const [inbox] = loadTest.acknowledged.inboxes.values()
       const shown = await firstMessage(target, inbox)
       const [broker] = kafka.nodes
       await broker?.kill('SIGKILL')
@@ -81,15 +80,15 @@ describeOn(
         expect(metrics.body).toContain('process_resident_memory_bytes')
       }
       await pause(AWAY_MS)
-      await broker?.startAgain()
-      await trial.goesOn()
-      await trial.end()
+      await broker?.restart()
+      await loadTest.untilProgress()
+      await loadTest.stopAndVerify()
     },
-    TRIAL_MS,
+    TEST_TIMEOUT_MS,
   )
 })
 
-/** Of mail that the trial's load sends there, the first that is shown. */
+/** Resolves with the first visible message that the load test has sent to an inbox. */
 async function firstMessage(target: Target, inbox: InboxJson | undefined): Promise<MessageJson> {
   const { status, body } = await call<MessageJson>(
     target,
@@ -100,7 +99,7 @@ async function firstMessage(target: Target, inbox: InboxJson | undefined): Promi
   return body
 }
 
-/** What is stored is read, and what does not exist is denied, without the log. */
+/** Expects that stored data is readable, and unknown ids are answered 404, without the log. */
 async function readsGoOn(target: Target, inbox: InboxJson | undefined, shown: MessageJson): Promise<void> {
   const path = `/v1/inboxes/${inbox?.id}`
   const paths = [
@@ -126,42 +125,42 @@ describeOn(
     kafka = await startKafka({ nodes: 3, heapMib: 320 })
     const env = { KAFKA_BROKERS: kafka.brokers.join(','), KAFKA_REPLICATION: '3' }
     deployment = await Deployment.start({ env })
-  }, TRIAL_MS)
+  }, TEST_TIMEOUT_MS)
   afterAll(async () => {
     await deployment.dispose()
     await kafka.dispose()
   })
 
   it(
-    'one of them down: everything goes on',
+    'with one of them down: everything continues',
     async () => {
-      const trial = await Trial.begin(deployment)
+      const loadTest = await LoadTest.start(deployment)
       const [, broker] = kafka.nodes
       await broker?.kill('SIGKILL')
-      await trial.goesOn()
-      await broker?.startAgain()
-      await trial.goesOn()
-      await trial.end()
+      await loadTest.untilProgress()
+      await broker?.restart()
+      await loadTest.untilProgress()
+      await loadTest.stopAndVerify()
     },
-    TRIAL_MS,
+    TEST_TIMEOUT_MS,
   )
 
   it(
-    'all of them down, and started again: all that was promised is there',
+    'all of them down and restarted: nothing acknowledged is lost',
     async () => {
-      const trial = await Trial.begin(deployment)
+      const loadTest = await LoadTest.start(deployment)
       await Promise.all(kafka.nodes.map((node) => node.kill('SIGKILL')))
       await refusesHttp(deployment)
       await pause(AWAY_MS)
-      await Promise.all(kafka.nodes.map((node) => node.startAgain()))
-      await trial.goesOn()
-      await trial.end()
+      await Promise.all(kafka.nodes.map((node) => node.restart()))
+      await loadTest.untilProgress()
+      await loadTest.stopAndVerify()
     },
-    TRIAL_MS,
+    TEST_TIMEOUT_MS,
   )
 })
 
-/** Resolves once the API says that nothing can be changed now. */
+/** Resolves once the API refuses changes. */
 async function refusesHttp({ target }: Deployment): Promise<void> {
   await until(
     'the API to refuse',
@@ -187,7 +186,7 @@ describeOn(
   'kafka',
   'redis',
   'clickhouse',
-)('records of others', () => {
+)('foreign records', () => {
   let deployment: Deployment
   let redis: RedisServer
   let producer: Producer
@@ -202,7 +201,7 @@ describeOn(
     producer = kafka.producer({ transactionalId: topic, maxInFlightRequests: 1, idempotent: true })
     admin = kafka.admin()
     await Promise.all([producer.connect(), admin.connect()])
-  }, TRIAL_MS)
+  }, TEST_TIMEOUT_MS)
   afterAll(async () => {
     await Promise.all([producer.disconnect(), admin.disconnect()])
     await deployment.dispose()
@@ -214,7 +213,7 @@ describeOn(
     return Number(end?.high)
   }
 
-  /** In a transaction, whose end takes an offset that holds no record. */
+  /** Appends in a transaction, whose end takes an offset without a record. */
   async function poison(key: string, record: Partial<Message> = {}): Promise<void> {
     const transaction = await until('a coordinator', () => producer.transaction().catch(() => null))
     const messages = [{ value: 'not an event', headers: { ce_type: 'poison' }, ...record, key }]
@@ -223,31 +222,31 @@ describeOn(
   }
 
   it(
-    'that nobody can decode are set aside with their reason, and the partition goes on past them and past gaps',
+    'that can not be decoded become dead letters with a reason, and the partition continues past them and past gaps',
     async () => {
       const { target } = deployment
       const [inbox, other] = [await createInbox(target), await createInbox(target)]
       await poison(inbox.id)
       await poison(inbox.id, { value: Buffer.alloc(LARGEST_RECORD_BYTES - 200) })
       await poison(inbox.id, deletionOf(brand('inb', other.id)))
-      await send(target, inbox.address, mail('behind the poison', 'text'))
+      await send(target, inbox.address, mail('after the poison', 'text'))
       const [message] = await messagesOf(target, inbox.id, 1)
-      expect(message).toMatchObject({ subject: 'behind the poison' })
+      expect(message).toMatchObject({ subject: 'after the poison' })
       expect(await deadLetters()).toBe(3)
       expect((await call(target, 'GET', `/v1/inboxes/${other.id}`)).status).toBe(200)
       expect(await answerToRcpt(target, inbox.address)).toMatch(/^250 /)
       await poison(inbox.id)
-      await untilAllIsShown(target)
+      await untilBacklogIsEmpty(target)
     },
-    TRIAL_MS,
+    TEST_TIMEOUT_MS,
   )
 
   it(
-    'are set aside once, however often their batch is tried again',
+    'become dead letters once, even if their batch is retried',
     async () => {
       const { target } = deployment
       const inbox = await createInbox(target)
-      await untilAllIsShown(target)
+      await untilBacklogIsEmpty(target)
       const before = await deadLetters()
       const projector = deployment.process('projector')
       const failures = () => projector.output().stderr.split('a batch failed: retrying').length
@@ -259,9 +258,9 @@ describeOn(
       } finally {
         await redis.kill('SIGCONT')
       }
-      await untilAllIsShown(target)
+      await untilBacklogIsEmpty(target)
       expect(await deadLetters()).toBe(before + 1)
     },
-    TRIAL_MS,
+    TEST_TIMEOUT_MS,
   )
 })

@@ -5,13 +5,12 @@ import { startProcess } from '#test/harness/mayfly-process.js'
 import { distributedEnvironment } from '#test/harness/mayfly.js'
 import { describeOn, kafkaBrokers, redisUrl } from '#test/harness/servers.js'
 import { until } from '#test/harness/until.js'
-import { Deployment, ROLES } from './deployment.js'
-import { IS_LONG } from './long.js'
-import { Trial } from './trial.js'
+import { Deployment, IS_LONG, ROLES } from './deployment.js'
+import { LoadTest } from './load-test.js'
 
 const ROUNDS = IS_LONG ? 3 : 1
-const TRIAL_MS = 180_000
-/** Of a consumer that is not heard of: its partitions then go to others. */
+const TEST_TIMEOUT_MS = 180_000
+/** A consumer without heartbeats for this time loses its partitions to others. */
 const SESSION_MS = 12_000
 
 describeOn(
@@ -23,82 +22,77 @@ describeOn(
 
   beforeAll(async () => {
     deployment = await Deployment.start()
-  }, TRIAL_MS)
+  }, TEST_TIMEOUT_MS)
   afterAll(() => deployment.dispose())
 
   test.each(ROLES)(
-    '%s is killed: nothing promised is lost, nothing comes twice',
+    '%s is killed: nothing acknowledged is lost or duplicated',
     async (role) => {
-      const trial = await Trial.begin(deployment)
+      const loadTest = await LoadTest.start(deployment)
       for (let round = 0; round < ROUNDS; round += 1) {
-        await deployment.replace(role, 'SIGKILL')
-        await trial.goesOn()
+        await deployment.restart(role, 'SIGKILL')
+        await loadTest.untilProgress()
       }
-      await trial.end()
+      await loadTest.stopAndVerify()
     },
-    TRIAL_MS,
+    TEST_TIMEOUT_MS,
   )
 
   test.each(ROLES)(
-    '%s is asked to end: it ends with 0, and nothing is lost',
+    '%s gets SIGTERM: it exits with 0, and nothing is lost',
     async (role) => {
-      const trial = await Trial.begin(deployment)
-      expect(await deployment.replace(role, 'SIGTERM')).toBe(0)
-      await trial.goesOn()
-      await trial.end()
+      const loadTest = await LoadTest.start(deployment)
+      expect(await deployment.restart(role, 'SIGTERM')).toBe(0)
+      await loadTest.untilProgress()
+      await loadTest.stopAndVerify()
     },
-    TRIAL_MS,
+    TEST_TIMEOUT_MS,
   )
 
   it(
-    'a projector that hung while another took its partitions over changes nothing when it goes on',
+    'a projector that hung while another took its partitions over changes nothing when it continues',
     async () => {
-      const trial = await Trial.begin(deployment)
+      const loadTest = await LoadTest.start(deployment)
       const hung = deployment.process('projector')
       hung.signal('SIGSTOP')
       const stoppedAt = Date.now()
       const successor = await deployment.add('projector')
-      await trial.goesOn()
+      await loadTest.untilProgress()
       await until('the session to end', () => Date.now() - stoppedAt > SESSION_MS, SESSION_MS * 2)
       hung.signal('SIGCONT')
-      await trial.goesOn()
-      await trial.end()
+      await loadTest.untilProgress()
+      await loadTest.stopAndVerify()
       expect(await successor.end('SIGTERM')).toBe(0)
     },
-    TRIAL_MS,
+    TEST_TIMEOUT_MS,
   )
 
   it(
-    'projectors that come and go in the middle of batches lose nothing and repeat nothing',
+    'projectors that start and stop in the middle of batches lose nothing and repeat nothing',
     async () => {
-      const trial = await Trial.begin(deployment)
-      for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
-        const another = await deployment.add('projector')
-        await trial.goesOn()
-        await another.end(signal)
-        await trial.goesOn()
-      }
-      await trial.end()
+      const loadTest = await LoadTest.start(deployment)
+      await loadTest.startAndEndAnother('projector')
+      await loadTest.stopAndVerify()
     },
-    TRIAL_MS,
+    TEST_TIMEOUT_MS,
   )
 
-  describe('an api that answers a POST with an Idempotency-Key', () => {
+  describe('an api process during a POST with an Idempotency-Key', () => {
     const post = (name: string) =>
       call<InboxJson>(deployment.target, 'POST', '/v1/inboxes', {
         body: { labels: { run: name } },
         headers: { 'idempotency-key': name },
       })
 
-    /** Repeats until there is an answer that is not for now; it names the one inbox that was made. */
-    async function mustComplete(name: string): Promise<void> {
+    /** Repeats the POST until its answer is final. Expects that it has the only inbox that was created. */
+    async function verifyCompletes(name: string): Promise<void> {
       const { status, body } = await until(
         'an answer',
         async () => {
           const answer = await post(name)
           return [409, 503].includes(answer.status) ? null : answer
         },
-        TRIAL_MS,
+        TEST_TIMEOUT_MS,
       )
       expect(status).toBe(201)
       const [listed] = await pagesFrom<InboxJson>(deployment.target, `/v1/inboxes?label=run:${name}`)
@@ -107,7 +101,7 @@ describeOn(
     }
 
     it(
-      'is killed once the request is reserved: the repeat makes the one inbox',
+      'is killed once the request is reserved: the repeat creates the inbox',
       async () => {
         const redis = new Redis(redisUrl())
         const answer = post('reserved').catch(() => null)
@@ -122,15 +116,15 @@ describeOn(
           return keys.length > 0
         })
         redis.disconnect()
-        await deployment.replace('api', 'SIGKILL')
+        await deployment.restart('api', 'SIGKILL')
         await answer
-        await mustComplete('reserved')
+        await verifyCompletes('reserved')
       },
-      TRIAL_MS,
+      TEST_TIMEOUT_MS,
     )
 
     it(
-      'is killed once the inbox is on the log: the repeat makes no other',
+      'is killed once the inbox is on the log: the repeat creates no other inbox',
       async () => {
         const projector = deployment.process('projector')
         projector.signal('SIGSTOP')
@@ -140,38 +134,38 @@ describeOn(
         await deployment.process('api').end('SIGKILL')
         await answer
         projector.signal('SIGCONT')
-        await deployment.replace('api', 'SIGKILL')
-        await mustComplete('on-the-log')
+        await deployment.restart('api', 'SIGKILL')
+        await verifyCompletes('on-the-log')
       },
-      TRIAL_MS,
+      TEST_TIMEOUT_MS,
     )
 
     it(
-      'and answers 503, since nobody can read yet what it made: the repeat completes it',
+      'answers 503, because the views do not show the inbox yet: the repeat completes it',
       async () => {
         const projector = deployment.process('projector')
         projector.signal('SIGSTOP')
         expect((await post('unread')).status).toBe(503)
         projector.signal('SIGCONT')
-        await mustComplete('unread')
+        await verifyCompletes('unread')
       },
-      TRIAL_MS,
+      TEST_TIMEOUT_MS,
     )
   })
 
-  it('an api whose key nobody makes readable ends where it is asked to while it starts', async () => {
+  it('an api process that waits for its first key to be readable ends at SIGTERM', async () => {
     const env = {
       ...distributedEnvironment(`alone-${process.pid}`),
       MAYFLY_BOOTSTRAP_API_KEY: 'a-key-that-no-projector-shows',
       MAYFLY_HTTP_PORT: '0',
     }
-    // It tells of the signal as a shell would.
+    // The exit code names the signal, as in a shell.
     const through = ['timeout', '--preserve-status', '6'] as const
     await expect(startProcess({ app: 'api', env, through })).rejects.toMatchObject({ ending: 143 })
   })
 })
 
-/** How many records inbox-events has. */
+/** The number of records in inbox-events. */
 async function recordsOf({ topicPrefix }: Deployment): Promise<number> {
   const admin = new Kafka({ brokers: kafkaBrokers(), logLevel: logLevel.NOTHING }).admin()
   await admin.connect()

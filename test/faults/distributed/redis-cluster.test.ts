@@ -1,19 +1,18 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { Redis } from 'ioredis'
 import type { RedisServer } from '#infra/redis/redis.js'
 import { call } from '#test/harness/client.js'
 import { startRedisCluster, type RedisCluster } from '#test/harness/redis.js'
 import { describeOn } from '#test/harness/servers.js'
 import { until } from '#test/harness/until.js'
-import { Redis } from 'ioredis'
 import { ClusterNodes } from './cluster-nodes.js'
-import { Deployment } from './deployment.js'
-import { IS_LONG } from './long.js'
-import { RECOVERS_WITHIN_MS, Trial } from './trial.js'
+import { Deployment, IS_LONG } from './deployment.js'
+import { RECOVERS_WITHIN_MS, LoadTest } from './load-test.js'
 
-const TRIAL_MS = 240_000
-/** A node that is not heard of for so long has failed. */
+const TEST_TIMEOUT_MS = 240_000
+/** A node that does not answer for this time has failed. */
 const NODE_TIMEOUT_MS = 1_000
-/** Longer than a connection without an answer is kept. */
+/** Longer than the timeout of a connection without an answer. */
 const HUNG_MS = 20_000
 /** A partition of inbox-events: among the first thousand slots of its master. */
 const TAG = 'p1'
@@ -33,7 +32,7 @@ describeOn(
     cluster = await startRedisCluster({ replicas: 1, settings })
     nodes = new ClusterNodes(cluster)
     deployment = await Deployment.start({ env: { REDIS_URL: cluster.urls.join(',') } })
-  }, TRIAL_MS)
+  }, TEST_TIMEOUT_MS)
   afterAll(async () => {
     await deployment.dispose()
     await cluster.dispose()
@@ -48,49 +47,49 @@ describeOn(
   }
 
   it(
-    'whose master is killed while its replica is behind: what the replica lacks is taken from the log again',
+    'whose master is killed while its replica is behind: the missing data is rebuilt from the log',
     async () => {
-      const trial = await Trial.begin(deployment)
+      const loadTest = await LoadTest.start(deployment)
       const { master, replica, witness } = await served()
       await replica.kill('SIGSTOP')
       await disconnectReplicas(master)
-      await trial.goesOn()
+      await loadTest.untilProgress()
       await master.kill('SIGKILL')
       await replica.kill('SIGCONT')
       await nodes.untilRole(replica, 'master', witness)
-      await trial.goesOn()
+      await loadTest.untilProgress()
       const isNoticed = () => deployment.output().includes('the views were lost or restored')
-      await until('the replica to be found behind', isNoticed, RECOVERS_WITHIN_MS)
-      await master.startAgain()
+      await until('the stale replica to be noticed', isNoticed, RECOVERS_WITHIN_MS)
+      await master.restart()
       await nodes.untilRole(master, 'replica', witness)
-      await trial.goesOn()
-      await trial.end()
+      await loadTest.untilProgress()
+      await loadTest.stopAndVerify()
     },
-    TRIAL_MS,
+    TEST_TIMEOUT_MS,
   )
 
   if (IS_LONG)
     it(
-      'whose master hangs until another has taken its place',
+      'whose master hangs until another has replaced it',
       async () => {
-        const trial = await Trial.begin(deployment)
+        const loadTest = await LoadTest.start(deployment)
         const { master, replica, witness } = await served()
         await master.kill('SIGSTOP')
         await nodes.untilRole(replica, 'master', witness)
-        await trial.goesOn()
+        await loadTest.untilProgress()
         await pause(HUNG_MS)
         await master.kill('SIGCONT')
         await nodes.untilRole(master, 'replica', witness)
-        await trial.goesOn()
-        await trial.end()
+        await loadTest.untilProgress()
+        await loadTest.stopAndVerify()
       },
-      TRIAL_MS,
+      TEST_TIMEOUT_MS,
     )
 
   it(
-    'that loses all that a master and its replica held',
+    'that loses all data of a master and its replica',
     async () => {
-      const trial = await Trial.begin(deployment)
+      const loadTest = await LoadTest.start(deployment)
       const { master, replica, witness } = await served()
       await replica.kill('SIGKILL')
       await master.kill('SIGKILL')
@@ -98,32 +97,32 @@ describeOn(
         const { status } = await call(deployment.target, 'GET', '/v1/inboxes')
         return status === 503
       })
-      await master.startAgain()
+      await master.restart()
       await nodes.untilRole(master, 'master', witness)
-      await trial.goesOn()
-      await replica.startAgain()
+      await loadTest.untilProgress()
+      await replica.restart()
       await nodes.untilRole(replica, 'replica', witness)
-      await trial.end()
+      await loadTest.stopAndVerify()
     },
-    TRIAL_MS,
+    TEST_TIMEOUT_MS,
   )
 
   it(
-    'whose slots go from one master to another: everything goes on, and nothing is lost on the way',
+    'whose slots move from one master to another: everything continues, and nothing is lost',
     async () => {
-      const trial = await Trial.begin(deployment)
+      const loadTest = await LoadTest.start(deployment)
       const { master } = await served()
       const { master: other } = await nodes.servingTag('p2')
       await nodes.moveSlots(master, other, MOVED_SLOTS)
-      await trial.goesOn()
+      await loadTest.untilProgress()
       expect((await nodes.servingTag(TAG)).master).toBe(other)
-      await trial.end()
+      await loadTest.stopAndVerify()
     },
-    TRIAL_MS,
+    TEST_TIMEOUT_MS,
   )
 })
 
-/** What the master is given from now on does not reach a replica that hangs. */
+/** Disconnects the replicas, so that later writes do not reach a replica that hangs. */
 async function disconnectReplicas({ url }: RedisServer): Promise<void> {
   const redis = new Redis(url)
   await redis.call('CLIENT', 'KILL', 'TYPE', 'replica')

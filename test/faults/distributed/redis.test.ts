@@ -7,13 +7,12 @@ import { describeOn } from '#test/harness/servers.js'
 import { answerToRcpt } from '#test/harness/smtp.js'
 import { until } from '#test/harness/until.js'
 import { Redis } from 'ioredis'
-import { everyAnswer, untilReady } from '../answers.js'
-import { Deployment } from './deployment.js'
-import { IS_LONG } from './long.js'
-import { Trial } from './trial.js'
+import { snapshotOfApi, untilReady } from '../api-snapshot.js'
+import { Deployment, IS_LONG } from './deployment.js'
+import { LoadTest } from './load-test.js'
 
-const TRIAL_MS = 240_000
-const WHOLE_WITHIN_MS = 120_000
+const TEST_TIMEOUT_MS = 240_000
+const COMPLETE_WITHIN_MS = 120_000
 const HUNG_MS = IS_LONG ? 20_000 : 6_000
 
 describeOn(
@@ -27,17 +26,17 @@ describeOn(
   beforeAll(async () => {
     redis = await startRedis({ persistence: 'dump' })
     deployment = await Deployment.start({ hasWebhooks: true, env: { REDIS_URL: redis.url } })
-  }, TRIAL_MS)
+  }, TEST_TIMEOUT_MS)
   afterAll(async () => {
     await deployment.dispose()
     await redis.dispose()
   })
 
   /**
-   * Until the views are whole again, what they don't show is refused for now, never denied; where MAIL was refused
-   * already, RCPT is out of order.
+   * Expects temporary refusals, never a 404 or 550, for known inboxes until the views are complete again. If MAIL was
+   * refused, RCPT is out of sequence.
    */
-  async function nothingIsDenied(inboxes: Iterable<InboxJson>): Promise<void> {
+  async function verifyNoPermanentRefusal(inboxes: Iterable<InboxJson>): Promise<void> {
     const { target } = deployment
     const look = async () => {
       const isReady = (await call(target, 'GET', '/readyz')).status === 200
@@ -48,7 +47,7 @@ describeOn(
       }
       return isReady
     }
-    await until('the views to be whole again', look, WHOLE_WITHIN_MS)
+    await until('the views to be complete again', look, COMPLETE_WITHIN_MS)
   }
 
   function dump(): string {
@@ -62,53 +61,53 @@ describeOn(
   }
 
   it(
-    'flushed under load: the views are rebuilt, and nothing is denied meanwhile',
+    'flushed under load: the views are rebuilt, and nothing is permanently refused meanwhile',
     async () => {
-      const trial = await Trial.begin(deployment)
+      const loadTest = await LoadTest.start(deployment)
       await inRedis((client) => client.flushall())
-      await nothingIsDenied(trial.ledger.inboxes.values())
-      await trial.goesOn()
-      await trial.end()
+      await verifyNoPermanentRefusal(loadTest.acknowledged.inboxes.values())
+      await loadTest.untilProgress()
+      await loadTest.stopAndVerify()
     },
-    TRIAL_MS,
+    TEST_TIMEOUT_MS,
   )
 
   it(
-    'flushed while nothing comes: noticed, and rebuilt to the same answers',
+    'flushed while idle: noticed, and rebuilt to the same answers',
     async () => {
       const { target } = deployment
       const inbox = await createInbox(target)
       const deleted = await createInbox(target)
       await call(target, 'DELETE', `/v1/inboxes/${deleted.id}`)
-      const before = await everyAnswer(target, [inbox.id, deleted.id], 5)
+      const before = await snapshotOfApi(target, [inbox.id, deleted.id], 5)
       await inRedis((client) => client.flushall())
-      await nothingIsDenied([inbox])
-      expect(await everyAnswer(target, [inbox.id, deleted.id], 5)).toEqual(before)
+      await verifyNoPermanentRefusal([inbox])
+      expect(await snapshotOfApi(target, [inbox.id, deleted.id], 5)).toEqual(before)
     },
-    TRIAL_MS,
+    TEST_TIMEOUT_MS,
   )
 
   it(
-    'killed with what it held, and started again',
+    'killed with its data, and restarted',
     async () => {
-      const trial = await Trial.begin(deployment)
+      const loadTest = await LoadTest.start(deployment)
       await redis.kill('SIGKILL')
       await until('the API to refuse', async () => {
         const { status } = await call(deployment.target, 'GET', '/v1/inboxes')
         return status === 503
       })
-      await redis.startAgain()
-      await nothingIsDenied(trial.ledger.inboxes.values())
-      await trial.goesOn()
-      await trial.end()
+      await redis.restart()
+      await verifyNoPermanentRefusal(loadTest.acknowledged.inboxes.values())
+      await loadTest.untilProgress()
+      await loadTest.stopAndVerify()
     },
-    TRIAL_MS,
+    TEST_TIMEOUT_MS,
   )
 
   it(
-    'hung: requests are refused in bounded time, and all goes on afterwards',
+    'hung: requests are refused in bounded time, and everything continues afterwards',
     async () => {
-      const trial = await Trial.begin(deployment)
+      const loadTest = await LoadTest.start(deployment)
       await redis.kill('SIGSTOP')
       try {
         const asked = Date.now()
@@ -119,17 +118,17 @@ describeOn(
       } finally {
         await redis.kill('SIGCONT')
       }
-      await trial.goesOn()
-      await trial.end()
+      await loadTest.untilProgress()
+      await loadTest.stopAndVerify()
     },
-    TRIAL_MS,
+    TEST_TIMEOUT_MS,
   )
 
   it(
-    'full: what needs memory there is refused or waits, and goes on once there is some',
+    'out of memory: requests that need memory are refused or wait, and continue once there is some',
     async () => {
       const { target } = deployment
-      const trial = await Trial.begin(deployment)
+      const loadTest = await LoadTest.start(deployment)
       await inRedis((client) => client.config('SET', 'maxmemory', '1mb'))
       try {
         await until('the API to refuse', async () => {
@@ -142,31 +141,31 @@ describeOn(
       } finally {
         await inRedis((client) => client.config('SET', 'maxmemory', '0'))
       }
-      await trial.goesOn()
-      await trial.end()
+      await loadTest.untilProgress()
+      await loadTest.stopAndVerify()
     },
-    TRIAL_MS,
+    TEST_TIMEOUT_MS,
   )
 
   it(
-    'put back from an older snapshot: what was made, came and ended since is there again',
+    'restored from an older snapshot: later inboxes, mails and deletions are there again',
     async () => {
       const { target } = deployment
       const ended = await createInbox(target)
       await inRedis((client) => client.save())
       const snapshot = await readFile(dump())
-      const trial = await Trial.begin(deployment)
+      const loadTest = await LoadTest.start(deployment)
       expect((await call(target, 'DELETE', `/v1/inboxes/${ended.id}`)).status).toBe(200)
       await redis.kill('SIGKILL')
       await writeFile(dump(), snapshot)
-      await redis.startAgain()
-      await nothingIsDenied(trial.ledger.inboxes.values())
-      await trial.goesOn()
-      await trial.end()
+      await redis.restart()
+      await verifyNoPermanentRefusal(loadTest.acknowledged.inboxes.values())
+      await loadTest.untilProgress()
+      await loadTest.stopAndVerify()
       await untilReady(target)
       expect((await call(target, 'GET', `/v1/inboxes/${ended.id}`)).status).toBe(410)
       expect(await answerToRcpt(target, ended.address)).toMatch(/^550 /)
     },
-    TRIAL_MS,
+    TEST_TIMEOUT_MS,
   )
 })

@@ -4,7 +4,7 @@ import { startProcess, type MayflyProcess } from '#test/harness/mayfly-process.j
 import { distributedEnvironment } from '#test/harness/mayfly.js'
 import { describeOn, kafkaBrokers } from '#test/harness/servers.js'
 
-const TRIAL_MS = 60_000
+const TEST_TIMEOUT_MS = 60_000
 const NAME = `replaced-${process.pid}-${Date.now()}`
 const API_KEY = 'a-key-for-the-fault-suites'
 
@@ -12,7 +12,7 @@ describeOn(
   'kafka',
   'redis',
   'clickhouse',
-)('a log that another one has replaced, beside the views of the old one', () => {
+)('a log that was replaced, with the views of the old one', () => {
   const running: MayflyProcess[] = []
 
   async function start(app: 'api' | 'projector'): Promise<MayflyProcess> {
@@ -45,7 +45,7 @@ describeOn(
   })
 
   it(
-    'is begun anew: the configured key works, and nothing of the old one is shown',
+    'starts from scratch: the configured key works, and nothing of the old log is shown',
     async () => {
       const before = await startBoth()
       const inbox = await createInbox(before)
@@ -56,6 +56,6 @@ describeOn(
       expect(await call(target, 'GET', '/v1/inboxes')).toMatchObject({ status: 200, body: [] })
       await createInbox(target)
     },
-    TRIAL_MS,
+    TEST_TIMEOUT_MS,
   )
 })

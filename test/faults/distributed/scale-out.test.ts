@@ -1,12 +1,12 @@
-import { as, issueKey, openAccount, type KeyJson, type NewKeyJson } from '#test/harness/accounts.js'
+import { withKey, issueKey, openAccount, type KeyJson, type NewKeyJson } from '#test/harness/accounts.js'
 import { call, createInbox, messagesOf, send, mail, type InboxJson } from '#test/harness/client.js'
 import { describeOn } from '#test/harness/servers.js'
 import { until } from '#test/harness/until.js'
-import { untilReady } from '../answers.js'
+import { untilReady } from '../api-snapshot.js'
 import { Deployment, ROLES } from './deployment.js'
-import { Trial, untilAllIsShown } from './trial.js'
+import { LoadTest, untilBacklogIsEmpty } from './load-test.js'
 
-const TRIAL_MS = 180_000
+const TEST_TIMEOUT_MS = 180_000
 
 describeOn(
   'kafka',
@@ -17,7 +17,7 @@ describeOn(
 
   beforeAll(async () => {
     deployment = await Deployment.start({ instances: 2 })
-  }, TRIAL_MS)
+  }, TEST_TIMEOUT_MS)
   afterAll(() => deployment.dispose())
 
   async function recordedEnds(): Promise<number> {
@@ -30,9 +30,10 @@ describeOn(
     return counts.reduce((sum, count) => sum + count, 0)
   }
 
-  it('show through one what came in through the other', async () => {
+  it('show through one process what another one has accepted', async () => {
     const [one, other] = deployment.targets
-    if (one === undefined || other === undefined) throw new Error('there are not two of each')
+    if (one === undefined || other === undefined)
+      throw new Error('the deployment has fewer than two instances')
     const { id, address } = await createInbox(one)
     expect((await call(other, 'GET', `/v1/inboxes/${id}`)).status).toBe(200)
     await send(other, address, mail('through the other', 'text'))
@@ -43,18 +44,19 @@ describeOn(
     expect((await call(one, 'GET', `/v1/inboxes/${id}`)).status).toBe(410)
   })
 
-  it('take keys and plans from each other within a second', async () => {
+  it('see changes of keys and plans by another process within a second', async () => {
     const [one, other] = deployment.targets
-    if (one === undefined || other === undefined) throw new Error('there are not two of each')
+    if (one === undefined || other === undefined)
+      throw new Error('the deployment has fewer than two instances')
     const account = await openAccount(one)
-    const admin = as(one, account.key)
+    const admin = withKey(one, account.key)
     const [revoked, rotated] = [await issueKey(admin), await issueKey(admin)]
     const statusOf = async (key: { secret: string } | null) =>
-      (await call(as(other, key), 'GET', '/v1/account')).status
+      (await call(withKey(other, key), 'GET', '/v1/account')).status
     const withinASecond = (what: string, key: { secret: string } | null, status: number) =>
       until(what, async () => (await statusOf(key)) === status, 1_000)
 
-    // Each is at hand in the other process, as of a busy client.
+    // The other process has them cached, as for a busy client.
     for (const key of [account.key, revoked, rotated]) expect(await statusOf(key)).toBe(200)
     expect((await call(admin, 'DELETE', `/v1/keys/${revoked.id}`)).status).toBe(200)
     await withinASecond('the revocation', revoked, 401)
@@ -65,12 +67,13 @@ describeOn(
     await withinASecond('the plan', account.key, 403)
   })
 
-  it('know when a key was used through the other', async () => {
+  it('know when a key was used at another process', async () => {
     const [one, other] = deployment.targets
-    if (one === undefined || other === undefined) throw new Error('there are not two of each')
-    const admin = as(one, (await openAccount(one)).key)
+    if (one === undefined || other === undefined)
+      throw new Error('the deployment has fewer than two instances')
+    const admin = withKey(one, (await openAccount(one)).key)
     const key = await issueKey(admin)
-    await call(as(other, key), 'GET', '/v1/account')
+    await call(withKey(other, key), 'GET', '/v1/account')
     await until('its last use', async () => {
       const { body } = await call<KeyJson>(admin, 'GET', `/v1/keys/${key.id}`)
       return body.last_used_at !== null
@@ -78,16 +81,16 @@ describeOn(
   })
 
   it(
-    'keep every promise under load',
+    'lose nothing acknowledged under load',
     async () => {
-      const trial = await Trial.begin(deployment)
-      await trial.goesOn()
-      await trial.end()
+      const loadTest = await LoadTest.start(deployment)
+      await loadTest.untilProgress()
+      await loadTest.stopAndVerify()
     },
-    TRIAL_MS,
+    TEST_TIMEOUT_MS,
   )
 
-  it('say that they are ready, and how far each is behind in its share', async () => {
+  it('report that they are ready, and the backlog of each', async () => {
     for (const target of ROLES.flatMap((role) => deployment.metricsOf(role))) {
       await untilReady(target)
       expect((await call(target, 'GET', '/healthz')).status).toBe(200)
@@ -107,7 +110,7 @@ describeOn(
   })
 
   it(
-    'expire an inbox once, which both then say',
+    'expire an inbox once, which both then report',
     async () => {
       const { id } = await createInbox(deployment.target, { duration: '1m' })
       for (const target of deployment.targets) {
@@ -121,11 +124,11 @@ describeOn(
         )
         expect((await call(target, 'GET', `/v1/inboxes/${id}`)).status).toBe(410)
       }
-      // Both may say so by the clock before its end is recorded. Nothing else has come to its end here.
+      // Both may report it by the clock before the event is recorded. No other inbox has ended.
       await until('the end to be recorded', async () => (await recordedEnds()) > 0)
-      await untilAllIsShown(deployment.target)
+      await untilBacklogIsEmpty(deployment.target)
       expect(await recordedEnds()).toBe(1)
     },
-    TRIAL_MS,
+    TEST_TIMEOUT_MS,
   )
 })

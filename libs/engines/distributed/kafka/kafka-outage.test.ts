@@ -42,7 +42,7 @@ describeOn('kafka')('Kafka event log: unavailable brokers', () => {
       expect(Date.now() - startedAt).toBeLessThan(BOUND_MS)
       expect(errors.length).toBeGreaterThan(0)
 
-      await proxy.mend()
+      await proxy.restore()
       await until('an append', () => appendTo(log, 1, 'after').catch(() => null), 30_000)
       await until('the positions', () => log.topology('inbox-events').catch(() => null), 30_000)
       await until('the record', () => arrivals.texts[1]?.includes('after'), 30_000)

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { makeFolder } from '#test/harness/standalone.js'
+import { makeFolder } from '#test/harness/mayfly-with-clock.js'
 import { describeIdempotencyStore } from '#libs/ports/idempotency/idempotency-store.contract.js'
 import type { Run } from '#libs/ports/idempotency/idempotency-store.js'
 import { LmdbIdempotencyStore } from './lmdb-idempotency-store.js'

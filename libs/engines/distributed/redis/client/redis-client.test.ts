@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { askRedis } from '#infra/redis/redis.js'
+import { queryRedis } from '#infra/redis/redis.js'
 import { freePort, LOOPBACK } from '#infra/servers/ports.js'
 import { Authority, type CertificateFiles } from '#test/harness/certificates.js'
 import { describeOn, redisClusterUrls, redisUrl } from '#test/harness/servers.js'
@@ -166,7 +166,7 @@ describeWith('redis-server')('a Redis', () => {
     await until('several attempts', () => attempts.length > 3)
     expect(errors.length).toBeGreaterThan(0)
     expect(new Set(errors.map(String)).size).toBe(errors.length)
-    await server.startAgain()
+    await server.restart()
     await until('the connection', () => client.ping().catch(() => null))
   })
 })
@@ -196,8 +196,8 @@ describeWith('redis-server')('a Redis Cluster over TLS', () => {
       'tls-auth-clients': 'no',
       ...settings,
     })
-    await askRedis(port, 'CLUSTER ADDSLOTSRANGE 0 16383')
-    await until('every slot', async () => (await askRedis(port, 'CLUSTER INFO'))?.includes('state:ok'))
+    await queryRedis(port, 'CLUSTER ADDSLOTSRANGE 0 16383')
+    await until('every slot', async () => (await queryRedis(port, 'CLUSTER INFO'))?.includes('state:ok'))
     return `rediss://${LOOPBACK}:${tlsPort}`
   }
 

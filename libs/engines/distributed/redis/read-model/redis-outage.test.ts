@@ -123,7 +123,7 @@ describeWith('redis-server')('views in an unavailable Redis', () => {
   it('are unavailable while it is down, and empty once it is back without data', async () => {
     await server.kill('SIGKILL')
     await expectUnavailable()
-    await server.startAgain()
+    await server.restart()
     await until('Redis to answer', isBack)
     expect(await harness.queries.progress(partition)).toBeNull()
     expect(await follower.begin()).toBe(0)

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { openRedis, type RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
+import { describeSignals } from '#libs/ports/signals/signals.contract.js'
 import { startRedis, type RedisServer } from '#test/harness/redis.js'
 import { describeOn, redisClusterUrls, redisUrl } from '#test/harness/servers.js'
 import { describeWith } from '#test/harness/tools.js'
 import { until } from '#test/harness/until.js'
-import { describeSignals } from '#libs/ports/signals/signals.contract.js'
 import { RedisSignals } from './redis-signals.js'
 
 const open = (urls: string[]) => openRedis({ urls, name: 'mayfly-test', onError: () => undefined })
@@ -117,7 +117,7 @@ describeWith('redis-server')('signals over a Redis', () => {
     const heard = new Set<string>()
     await signals.subscribe('moved', () => heard.add('moved'))
     signals.publish('moved')
-    await server.startAgain()
+    await server.restart()
     await until('the call', () => heard.has('moved'))
     heard.clear()
     await until('the signal', () => {

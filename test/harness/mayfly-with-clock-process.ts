@@ -4,8 +4,8 @@ import { startStandalone } from '#apps/standalone/standalone.js'
 import { readSettings } from '#libs/runtime/config/settings.js'
 
 /*
- * What test/harness/standalone.ts forks: every role, on a clock that stands where the last message put it. It
- * answers each message, and closes the roles when it is disconnected.
+ * The process that mayfly-with-clock.ts forks: all roles, on a clock that each message sets. It acknowledges each
+ * message, and closes the roles when its parent disconnects.
  */
 
 let nowMs = Number(process.env.TEST_NOW_MS)

@@ -6,25 +6,25 @@ import { join } from 'node:path'
 import type { Target } from './client.js'
 import { COMPILE_CACHE } from './mayfly-process.js'
 
-/** Every role, on a clock that stands still until the test moves it. */
-export interface Roles extends Target {
+/** All roles in one process, on a clock that only the test moves. */
+export interface MayflyWithClock extends Target {
   dataDir: string
-  /** Resolves once the roles see that time. */
+  /** Resolves once the roles see the new time. */
   setClock(nowMs: number): Promise<void>
-  /** Resolves once everything is closed. Harmless to repeat. */
+  /** Resolves once everything is closed. Idempotent. */
   close(): Promise<void>
 }
 
 const API_KEY = 'a-key-for-the-end-to-end-suites'
-const MAIN = join(process.cwd(), 'dist/test/harness/roles-process.js')
+const PROCESS_FILE = join(process.cwd(), 'dist/test/harness/mayfly-with-clock-process.js')
 
-/** Resolves once all roles run. */
-export async function startRoles(
+/** Starts all roles in a child process. Resolves once they listen. */
+export async function startWithClock(
   dataDir: string,
   nowMs: number,
   env: Readonly<Record<string, string>> = {},
-): Promise<Roles> {
-  const child = fork(MAIN, {
+): Promise<MayflyWithClock> {
+  const child = fork(PROCESS_FILE, {
     env: {
       ...COMPILE_CACHE,
       PATH: process.env.PATH,
@@ -58,7 +58,7 @@ export async function startRoles(
   }
 }
 
-/** An empty folder, and the way to be rid of it. */
+/** Creates an empty temporary folder. */
 export async function makeFolder(): Promise<{ path: string; remove: () => Promise<void> }> {
   const path = await mkdtemp(join(tmpdir(), 'mayfly-'))
   return { path, remove: () => rm(path, { recursive: true, force: true }) }

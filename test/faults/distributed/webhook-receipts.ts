@@ -2,46 +2,46 @@ import { call, type Target } from '#test/harness/client.js'
 import { startEndpoint, type HttpEndpoint } from '#test/harness/endpoint.js'
 import { until } from '#test/harness/until.js'
 import { registerWebhook, type WebhookJson } from '#test/harness/webhooks.js'
-import type { Ledger } from '../ledger.js'
-import { IS_LONG } from './long.js'
+import type { AcknowledgedWrites } from '../acknowledged-writes.js'
+import { IS_LONG } from './deployment.js'
 
-/** Past a lease, and a start of what was down. */
-const TOLD_WITHIN_MS = 60_000
+/** Longer than a lease and the restart of a process. */
+const DELIVERED_WITHIN_MS = 60_000
 
-/** What the endpoint of a webhook was told, to be held against what the ledger says was accepted. */
-export class Told {
+/** The deliveries that the endpoint of a webhook has received, to compare with the accepted mails. */
+export class WebhookReceipts {
   private constructor(
     private readonly target: Target,
     private readonly webhook: WebhookJson,
     private readonly endpoint: HttpEndpoint,
-    /** Of the process of webhooks. */
+    /** The metrics of the process of webhooks. */
     private readonly metrics: Target,
     private readonly unknownBefore: number,
   ) {}
 
-  /** Of one inbox, or of all where faults last long: what nobody knows the outcome of then waits for its lease. */
-  static async begin(target: Target, inboxId: string, metrics: Target): Promise<Told> {
+  /** Registers a webhook for one inbox, or for all if faults last long, because unknown outcomes then wait for their lease. */
+  static async register(target: Target, inboxId: string, metrics: Target): Promise<WebhookReceipts> {
     const endpoint = await startEndpoint()
     const path = IS_LONG ? '/v1/webhooks' : `/v1/inboxes/${inboxId}/webhooks`
     const webhook = await registerWebhook(target, path, { url: endpoint.url })
-    return new Told(target, webhook, endpoint, metrics, await unknownOutcomes(metrics))
+    return new WebhookReceipts(target, webhook, endpoint, metrics, await unknownOutcomes(metrics))
   }
 
   /**
-   * Every accepted mail was told, and again only where what became of an attempt could not be known. Then the webhook
-   * is removed.
+   * Expects that every accepted mail was delivered, and repeated only if the outcome of an attempt was unknown. Then
+   * removes the webhook.
    */
-  async mustHold({ accepted }: Ledger): Promise<void> {
+  async verify({ accepted }: AcknowledgedWrites): Promise<void> {
     const { id, inbox_id } = this.webhook
     const due = [...accepted].filter(([, { inboxId }]) => inbox_id === null || inbox_id === inboxId)
     expect(due.length).toBeGreaterThan(0)
     await until(
-      'every accepted mail to be told',
+      'every accepted mail to be delivered',
       () => {
-        const told = new Set(this.messages())
-        return due.every(([messageId]) => told.has(messageId))
+        const delivered = new Set(this.messages())
+        return due.every(([messageId]) => delivered.has(messageId))
       },
-      TOLD_WITHIN_MS,
+      DELIVERED_WITHIN_MS,
     )
     const ids = new Set(this.endpoint.requests.map(({ headers }) => headers['webhook-id']))
     const messages = this.messages()
@@ -51,12 +51,12 @@ export class Told {
     await call(this.target, 'DELETE', `/v1/webhooks/${id}`)
   }
 
-  /** Ends the endpoint. */
+  /** Stops the endpoint. */
   stop(): Promise<void> {
     return this.endpoint.dispose()
   }
 
-  /** One for each request. */
+  /** The message id of each request. */
   private messages(): string[] {
     return this.endpoint.requests.map(({ body }) => (JSON.parse(body) as { data: { id: string } }).data.id)
   }

@@ -7,14 +7,13 @@ import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
 import type { LogRecord } from '#libs/ports/event-log/event-log.js'
 import { inboxEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
+import { anyEnvelope } from '#test/harness/envelope.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import { commit, openLmdbFile } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { brand, type InboxId } from '#libs/domain/ids/typeid.js'
 
-/*
- * The files of a data folder that no process holds, opened by the test itself.
- */
+/* The stores of a data folder that no process has open, opened by the test itself. */
 
 export const PARTITIONS = 8
 
@@ -44,7 +43,7 @@ export function logPath(dataDir: string): string {
   return join(dataDir, 'event-log', 'log.mdb')
 }
 
-/** Records as SMTP would have written them: one for each source, in turn to each inbox. */
+/** The records that SMTP would write: one for each source, to the inboxes in turn. */
 export async function makeMailRecords(
   dataDir: string,
   inboxIds: readonly string[],
@@ -57,15 +56,8 @@ export async function makeMailRecords(
     const lookup = await vault.find(inboxId)
     if (lookup.state !== 'known') throw new Error(`the key of ${inboxId} is ${lookup.state}`)
     const messageId = mintId('msg')
-    const envelope = {
-      mailFrom: 'a@example.com',
-      rcptTo: 'b@mayfly.test',
-      helo: 'tests',
-      remoteAddress: '::1',
-      tls: null,
-    }
     const packed = await packSource(Buffer.from(source))
-    const sealed = sealMail(lookup.key, inboxId, messageId, envelope, packed)
+    const sealed = sealMail(lookup.key, inboxId, messageId, anyEnvelope, packed)
     const digest = createHash('sha256').update(sealed).digest('hex')
     const receivedAt = new Date()
     records.push(
@@ -85,7 +77,7 @@ export async function makeMailRecords(
   return records
 }
 
-/** An event as the roles record it. */
+/** An event as a record of the log. */
 export function recordOf(event: InboxEvent): LogRecord {
   return inboxEventCodec.encode({
     id: mintId('evt'),
@@ -98,7 +90,7 @@ export function recordOf(event: InboxEvent): LogRecord {
   })
 }
 
-/** What the log holds of one inbox, in order. */
+/** The events of one inbox on the log, in order. */
 export async function eventsOf(dataDir: string, inboxId: InboxId): Promise<InboxEvent[]> {
   const log = await openLog(dataDir)
   const events: InboxEvent[] = []
@@ -115,22 +107,22 @@ export async function eventsOf(dataDir: string, inboxId: InboxId): Promise<Inbox
   return events
 }
 
-/** Takes the last records of each partition away, as a crash does with what was not flushed. Returns how many went. */
-export async function cutTail(dataDir: string, recordsPerPartition: number): Promise<number> {
+/** Removes the newest records of each partition, as a crash loses unsynced ones. Returns the number of removed records. */
+export async function removeNewestRecords(dataDir: string, recordsPerPartition: number): Promise<number> {
   const root = openLmdbFile<unknown, string>({
     path: logPath(dataDir),
     syncMode: 'before-visible',
     maxDbs: 16,
   })
   const rows = root.openDB<unknown, [partition: number, offset: number]>({ name: 'inbox-events' })
-  const tails = Array.from({ length: PARTITIONS }, (_, partition) =>
+  const newest = Array.from({ length: PARTITIONS }, (_, partition) =>
     [...rows.getKeys({ start: [partition, 0], end: [partition + 1, 0] })].slice(-recordsPerPartition),
   ).flat()
   await commit(root, () => {
-    for (const key of tails) rows.removeSync(key)
+    for (const key of newest) rows.removeSync(key)
   })
   await root.close()
-  return tails.length
+  return newest.length
 }
 
 function rethrow(error: unknown): never {

@@ -6,20 +6,20 @@ import { brand, idFromBytes, type InboxId, type MessageId } from '#libs/domain/i
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 
 export interface Backlog {
-  /** Each in turn is to be told of each message in turn. */
+  /** Delivery n goes to webhook n modulo their number, and likewise for messages. */
   webhookIds: readonly string[]
   inboxId: string
   messageIds: readonly string[]
   count: number
 }
 
-const AT_ONCE = 20_000
+const BATCH_SIZE = 20_000
 
 /**
- * Asks, in the log of a folder that no process holds, for deliveries that are due at once. Resolves once they are
- * durable; the views know nothing of them yet.
+ * Appends deliveries that are due at once to the log of a data folder that no process has open. Resolves once they are
+ * durable. The views do not have them yet.
  */
-export async function askForBacklog(dataDir: string, backlog: Backlog): Promise<void> {
+export async function appendBacklog(dataDir: string, backlog: Backlog): Promise<void> {
   const now = () => new Date()
   const engine = await openEngine({
     settings: readSettings({ MAYFLY_DATA_DIR: dataDir }),
@@ -32,23 +32,23 @@ export async function askForBacklog(dataDir: string, backlog: Backlog): Promise<
     const found = await Promise.all(ids.map((id) => engine.webhooks.webhook(id)))
     const webhooks = found.filter((webhook) => webhook !== null)
     const recorder = new Recorder(engine.log, '/mayfly/webhooks', now)
-    for (let from = 0; from < backlog.count; from += AT_ONCE) {
-      const numbers = Array.from({ length: Math.min(AT_ONCE, backlog.count - from) }, (_, n) => from + n)
-      await Promise.all(numbers.map((number) => ask(recorder, webhooks, backlog, number)))
+    for (let from = 0; from < backlog.count; from += BATCH_SIZE) {
+      const numbers = Array.from({ length: Math.min(BATCH_SIZE, backlog.count - from) }, (_, n) => from + n)
+      await Promise.all(numbers.map((number) => appendDelivery(recorder, webhooks, backlog, number)))
     }
   } finally {
     await engine.close()
   }
 }
 
-async function ask(
+async function appendDelivery(
   recorder: Recorder,
   webhooks: readonly Webhook[],
   { inboxId, messageIds }: Backlog,
   number: number,
 ): Promise<void> {
   const webhook = webhooks[number % webhooks.length]
-  if (webhook === undefined) throw new Error('there is no webhook to be told')
+  if (webhook === undefined) throw new Error('the backlog has no webhook')
   const { id: webhookId, accountId, environment } = webhook
   const now = new Date()
   const notification = {
@@ -61,7 +61,7 @@ async function ask(
     {
       type: 'DeliveryRequested',
       ...{ webhookId, accountId, environment, notification, replayId: null, requestedAt: now },
-      // As the digests that they are otherwise, in no order.
+      // Real ids are digests, so they are in no order either.
       deliveryId: idFromBytes('dlv', randomBytes(16)),
     },
     { accountId, environment, keyId: null },

@@ -1,9 +1,9 @@
 import { call, type InboxJson, type Target } from '#test/harness/client.js'
 import { until } from '#test/harness/until.js'
-import { allMessages } from './ledger.js'
+import { allMessages } from './acknowledged-writes.js'
 
-/** Headers that differ from answer to answer without meaning anything. */
-const FLEETING = new Set([
+/** Headers that differ between two equal answers. */
+const VOLATILE_HEADERS = new Set([
   'date',
   'x-request-id',
   'connection',
@@ -13,33 +13,33 @@ const FLEETING = new Set([
   'x-ratelimit-reset',
 ])
 
-/** Everything that the API tells of these inboxes: path to status, headers and body. */
-export async function everyAnswer(
+/** All answers of the API about these inboxes: status, headers and body, by path. */
+export async function snapshotOfApi(
   target: Target,
   inboxIds: readonly string[],
   messagesRead: number,
 ): Promise<Map<string, string>> {
   const answers = new Map<string, string>()
-  const ask = async <Body>(path: string): Promise<Body> => {
+  const record = async <Body>(path: string): Promise<Body> => {
     const { status, headers, body } = await call<Body>(target, 'GET', path)
-    const kept = [...headers].filter(([name]) => !FLEETING.has(name))
+    const kept = [...headers].filter(([name]) => !VOLATILE_HEADERS.has(name))
     const answer = JSON.stringify([status, kept, body]).replaceAll(target.url, '')
     answers.set(path, answer.replace(/"request_id":"\w+"/, ''))
     return body
   }
   for (const state of ['active', 'deleted', 'expired']) {
-    await ask<InboxJson[]>(`/v1/inboxes?limit=1000&state=${state}`)
+    await record<InboxJson[]>(`/v1/inboxes?limit=1000&state=${state}`)
   }
   for (const id of inboxIds) {
     const inbox = `/v1/inboxes/${id}`
-    await ask(inbox)
-    await ask(`${inbox}/messages?limit=100&order=desc`)
+    await record(inbox)
+    await record(`${inbox}/messages?limit=100&order=desc`)
     if ((await call(target, 'GET', inbox)).status !== 200) continue
     const messages = await allMessages(target, id)
     answers.set(`every message of ${id}`, JSON.stringify(messages))
     for (const message of messages.slice(0, messagesRead)) {
-      await ask(`${inbox}/messages/${message.id}`)
-      await ask(`${inbox}/messages/${message.id}/raw`)
+      await record(`${inbox}/messages/${message.id}`)
+      await record(`${inbox}/messages/${message.id}/raw`)
     }
   }
   return answers

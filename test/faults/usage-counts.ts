@@ -4,8 +4,8 @@ import type { Target } from '#test/harness/client.js'
 import { until } from '#test/harness/until.js'
 import { COUNTED_TOPICS } from '#apps/analytics/event-rows.js'
 
-/** How often each type of event stands on the log, copies of one event aside. */
-export async function countedOnLog(log: EventLog): Promise<Record<string, number>> {
+/** The number of events on the log by type, without duplicates of an event. */
+export async function eventCountsOnLog(log: EventLog): Promise<Record<string, number>> {
   const ids = new Map<string, Set<string>>()
   for (const topic of COUNTED_TOPICS) {
     const { partitions } = await log.topology(topic)
@@ -22,7 +22,7 @@ export async function countedOnLog(log: EventLog): Promise<Record<string, number
   return Object.fromEntries([...ids].map(([type, { size }]): [string, number] => [type, size]))
 }
 
-/** As the log calls them. */
+/** Event types on the log by table and type in ClickHouse. */
 const TYPES: Readonly<Record<string, string>> = {
   'requests/': 'mayfly.usage.api-request-served',
   'mail_events/accepted': 'mayfly.usage.mail-accepted',
@@ -40,8 +40,8 @@ const TYPES: Readonly<Record<string, string>> = {
   'webhook_events/abandoned': 'mayfly.webhook.delivery-abandoned',
 }
 
-/** How many rows the tables have of each type of event. */
-export async function countedInTables(client: ClickHouseClient): Promise<Record<string, number>> {
+/** The number of rows in ClickHouse by event type. */
+export async function rowCounts(client: ClickHouseClient): Promise<Record<string, number>> {
   const tables = ['mail_events', 'inbox_events', 'webhook_events'].map(
     (table) =>
       `SELECT concat('${table}/', type) AS name, toFloat64(count()) AS n FROM ${table} GROUP BY name`,
@@ -53,15 +53,15 @@ export async function countedInTables(client: ClickHouseClient): Promise<Record<
   return Object.fromEntries(rows.map(({ name, n }): [string, number] => [TYPES[name] ?? name, n]))
 }
 
-export interface Sums {
+export interface UsageTotals {
   requests: number
   inboxes: number
   mails: number
   refusals: number
 }
 
-/** What figures must sum up to, where every request was answered other than by 429. */
-export function sumsOf(onLog: Readonly<Record<string, number>>): Sums {
+/** The totals that follow from the events, if no request was answered 429. */
+export function expectedTotals(onLog: Readonly<Record<string, number>>): UsageTotals {
   const of = (type: string) => onLog[`mayfly.${type}`] ?? 0
   return {
     requests: of('usage.api-request-served'),
@@ -71,12 +71,12 @@ export function sumsOf(onLog: Readonly<Record<string, number>>): Sums {
   }
 }
 
-/** What each table of figures sums up to: all of them to the same. */
-export async function summedInTables(client: ClickHouseClient): Promise<Sums[]> {
+/** The totals of each table of figures, which must all be equal. */
+export async function figureTotals(client: ClickHouseClient): Promise<UsageTotals[]> {
   const tables = ['usage_minute', 'usage_hour', 'usage_day']
   const sums = await Promise.all(
     tables.map((table) =>
-      rowsOf<Sums>(
+      rowsOf<UsageTotals>(
         client,
         `SELECT toFloat64(sum(t.requests)) AS requests, toFloat64(sum(t.inboxes)) AS inboxes,
           toFloat64(sum(t.mails)) AS mails, toFloat64(sum(t.refusals)) AS refusals FROM ${table} AS t`,
@@ -90,9 +90,9 @@ async function rowsOf<Row>(client: ClickHouseClient, query: string): Promise<Row
   return (await client.query({ query, format: 'JSONEachRow' })).json<Row>()
 }
 
-/** Until those who count have taken all that the log has; no request is made that would be counted itself. */
-export async function untilAllIsTaken(target: Pick<Target, 'url'>): Promise<void> {
-  await until('everything to be taken in', async () => {
+/** Waits until analytics has processed the whole log, without making requests that are counted themselves. */
+export async function untilAnalyticsCaughtUp(target: Pick<Target, 'url'>): Promise<void> {
+  await until('analytics to catch up', async () => {
     const metrics = await (await fetch(`${target.url}/metrics`)).text()
     const lags = [...metrics.matchAll(/^mayfly_consumer_lag_records\{group="analytics".*\} (\d+)$/gm)]
     return lags.length > 0 && lags.every(([, lag]) => lag === '0')

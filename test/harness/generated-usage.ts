@@ -8,22 +8,22 @@ import type { UsageBatch } from '#libs/ports/usage/usage-store.js'
 import type { WebhookEvent } from '#libs/domain/webhook/events.js'
 
 /*
- * What the test suites of several accounts leave on the log, in rows as analytics makes them: inboxes are made, mail
- * is taken in, shown, read and refused, webhooks are told of it. The same each time but for the time.
+ * Usage rows as analytics would write them for the test suites of several accounts: inboxes are created; mail is
+ * accepted, shown, read and refused; webhooks are delivered. Deterministic except for the time.
  */
 
-export interface StoryOptions {
+export interface GeneratedUsageOptions {
   accounts: number
-  /** Of each account, in two environments. */
+  /** Keys of each account, in two environments. */
   keys: number
   partitions: number
-  /** What goes wrong of all requests, mails and attempts to deliver: from 0 to 1. */
+  /** Share of all requests, mails and delivery attempts that fail, from 0 to 1. */
   refusedRequests: number
   refusedMails: number
   failedAttempts: number
 }
 
-const ORDINARY: StoryOptions = {
+const ORDINARY: GeneratedUsageOptions = {
   accounts: 2,
   keys: 4,
   partitions: 2,
@@ -34,8 +34,8 @@ const ORDINARY: StoryOptions = {
 
 type Topic = 'usage-events' | 'inbox-events' | 'webhook-events'
 
-/** An inbox, and who has it. */
-interface Subject {
+/** An inbox and its owner. */
+interface OwnedInbox {
   accountId: AccountId
   environment: string
   keyId: KeyId
@@ -53,35 +53,35 @@ const REASONS = [
 ]
 const SUITES = ['sign-up', 'reset', 'invoice', 'invite', 'digest']
 
-export class UsageStory {
-  private readonly options: StoryOptions
+export class GeneratedUsage {
+  private readonly options: GeneratedUsageOptions
   private readonly rows: Record<Topic, UsageRow[]> = {
     'usage-events': [],
     'inbox-events': [],
     'webhook-events': [],
   }
-  /** Of each topic, what the last batch ended before and the next one will, by partition. */
-  private readonly ends: Record<Topic, { told: number[]; next: number[] }>
+  /** End offsets by topic and partition: of the last batch, and of the next one so far. */
+  private readonly ends: Record<Topic, { batched: number[]; next: number[] }>
   private readonly due = { refusedRequests: 0, refusedMails: 0, failedAttempts: 0 }
   private inboxes = 0
   private state = 1
 
-  constructor(options: Partial<StoryOptions> = {}) {
+  constructor(options: Partial<GeneratedUsageOptions> = {}) {
     this.options = { ...ORDINARY, ...options }
     const none = () => Array.from({ length: this.options.partitions }, () => 0)
-    const ends = () => ({ told: none(), next: none() })
+    const ends = () => ({ batched: none(), next: none() })
     this.ends = { 'usage-events': ends(), 'inbox-events': ends(), 'webhook-events': ends() }
   }
 
-  /** Inboxes evenly over a span of time, in one batch of each topic, which goes on where the one before ended. */
-  tell(from: Date, to: Date, inboxes: number): UsageBatch[] {
+  /** Spreads inboxes evenly over a time span. Returns one batch per topic, which continues after the previous one. */
+  generate(from: Date, to: Date, inboxes: number): UsageBatch[] {
     const spanMs = to.getTime() - from.getTime()
     for (let n = 1; n <= inboxes; n++) this.inbox(new Date(from.getTime() + (spanMs * n) / inboxes))
     return (['usage-events', 'inbox-events', 'webhook-events'] as const).map((topic) => {
-      const { told, next } = this.ends[topic]
-      const ranges = next.map((end, partition) => ({ partition, first: told[partition] ?? 0, end }))
-      this.ends[topic].told = [...next]
-      return { logId: 'story', topic, ranges, rows: encodeRows(this.rows[topic].splice(0)) }
+      const { batched, next } = this.ends[topic]
+      const ranges = next.map((end, partition) => ({ partition, first: batched[partition] ?? 0, end }))
+      this.ends[topic].batched = [...next]
+      return { logId: 'generated', topic, ranges, rows: encodeRows(this.rows[topic].splice(0)) }
     })
   }
 
@@ -89,7 +89,7 @@ export class UsageStory {
     const { accounts, keys, partitions } = this.options
     const number = this.inboxes++
     const key = number % (accounts * keys)
-    const subject: Subject = {
+    const subject: OwnedInbox = {
       accountId: idFromBytes('acc', Buffer.alloc(16, 1 + (key % accounts))),
       environment: key < accounts * (keys / 2) ? 'staging' : 'production',
       keyId: idFromBytes('key', Buffer.alloc(16).fill(`key ${key}`)),
@@ -109,22 +109,22 @@ export class UsageStory {
     this.inboxEvent(subject, at, { type: 'InboxDeleted', inboxId, keyId, deletedAt: at, inbox })
   }
 
-  private mail(subject: Subject, end: Date): void {
+  private mail(subject: OwnedInbox, end: Date): void {
     const at = this.before(end)
     const { inboxId, keyId, labels } = subject
     const about = { keyId, inboxId, labels }
-    if (this.goesWrong('refusedMails')) {
-      const why = REASONS[Math.floor(this.chance() * REASONS.length)] ?? { reason: '', code: 0 }
+    if (this.shouldFail('refusedMails')) {
+      const why = REASONS[Math.floor(this.random() * REASONS.length)] ?? { reason: '', code: 0 }
       this.usageEvent(subject, at, { type: 'MailRefused', ...about, ...why, refusedAt: at })
       return
     }
     const messageId = this.id('msg', at)
-    const size = 1_000 + Math.floor(this.chance() ** 3 * 80_000)
+    const size = 1_000 + Math.floor(this.random() ** 3 * 80_000)
     this.inboxEvent(subject, at, {
       ...{ type: 'MessageReceived', inboxId, messageId, receivedAt: at, size, digest: '' },
       ...{ sealed: Buffer.alloc(0), inbox: { keyId, labels } },
     })
-    const fingerprint = Math.floor(this.chance() * 2 ** 52).toString(16)
+    const fingerprint = Math.floor(this.random() * 2 ** 52).toString(16)
     this.usageEvent(subject, at, {
       ...{ type: 'MailAccepted', ...about, messageId, size, acceptMs: this.ms(3), fingerprint },
       acceptedAt: at,
@@ -132,13 +132,13 @@ export class UsageStory {
     const message = { ...about, messageId, receivedAt: at }
     const shownAt = new Date(at.getTime() + this.ms(9))
     this.usageEvent(subject, at, { type: 'MessageShown', ...message, shownAt })
-    for (const route of READS) this.request(subject, at, 'GET', route, this.chance() < 0.05 ? 404 : 200)
+    for (const route of READS) this.request(subject, at, 'GET', route, this.random() < 0.05 ? 404 : 200)
     const readAt = new Date(shownAt.getTime() + this.ms(60))
     this.usageEvent(subject, at, { type: 'MessageRead', ...message, readAt })
     this.delivery(subject, at, messageId)
   }
 
-  private delivery(subject: Subject, at: Date, messageId: Id<'msg'>): void {
+  private delivery(subject: OwnedInbox, at: Date, messageId: Id<'msg'>): void {
     const { accountId, environment, inboxId } = subject
     const webhookId = idFromBytes('whk', Buffer.alloc(16).fill(subject.keyId))
     const deliveryId = this.id('dlv', at)
@@ -149,12 +149,12 @@ export class UsageStory {
     })
     const attempt = { webhookId, deliveryId, attempt: 1, attemptedAt: at, answer: null }
     const latencyMs = Math.ceil(this.ms(120))
-    if (!this.goesWrong('failedAttempts')) {
+    if (!this.shouldFail('failedAttempts')) {
       this.webhookEvent(subject, at, { type: 'DeliverySucceeded', ...attempt, latencyMs, status: 204 })
       return
     }
     const why =
-      this.chance() < 0.5 ? { status: 503, error: 'answered 503' } : { status: null, error: 'timeout' }
+      this.random() < 0.5 ? { status: 503, error: 'answered 503' } : { status: null, error: 'timeout' }
     this.webhookEvent(subject, at, {
       type: 'DeliveryFailed',
       ...attempt,
@@ -166,13 +166,13 @@ export class UsageStory {
     this.webhookEvent(subject, at, { ...abandoned, abandonedAt: at })
   }
 
-  private request(subject: Subject, end: Date, method: string, route: string, usualStatus: number): void {
+  private request(subject: OwnedInbox, end: Date, method: string, route: string, usualStatus: number): void {
     const at = this.before(end)
     const { keyId, inboxId, labels } = subject
-    const isRefused = this.goesWrong('refusedRequests')
+    const isRefused = this.shouldFail('refusedRequests')
     const [requestBytes, responseBytes] = [
       method === 'POST' ? 80 : 0,
-      300 + Math.floor(this.chance() * 9_000),
+      300 + Math.floor(this.random() * 9_000),
     ]
     this.usageEvent(subject, at, {
       ...{
@@ -188,61 +188,61 @@ export class UsageStory {
     })
   }
 
-  private usageEvent(subject: Subject, time: Date, event: UsageEvent): void {
-    const place = this.place('usage-events', subject)
-    this.rows['usage-events'].push(usageRow(this.recorded(subject, time, event), place))
+  private usageEvent(subject: OwnedInbox, time: Date, event: UsageEvent): void {
+    const position = this.nextPosition('usage-events', subject)
+    this.rows['usage-events'].push(usageRow(this.recorded(subject, time, event), position))
   }
 
-  private inboxEvent(subject: Subject, time: Date, event: InboxEvent): void {
-    const place = this.place('inbox-events', subject)
-    this.rows['inbox-events'].push(inboxRow(this.recorded(subject, time, event), place))
+  private inboxEvent(subject: OwnedInbox, time: Date, event: InboxEvent): void {
+    const position = this.nextPosition('inbox-events', subject)
+    this.rows['inbox-events'].push(inboxRow(this.recorded(subject, time, event), position))
   }
 
-  private webhookEvent(subject: Subject, time: Date, event: WebhookEvent): void {
-    const place = this.place('webhook-events', subject)
-    this.rows['webhook-events'].push(webhookRow(this.recorded(subject, time, event), place))
+  private webhookEvent(subject: OwnedInbox, time: Date, event: WebhookEvent): void {
+    const position = this.nextPosition('webhook-events', subject)
+    this.rows['webhook-events'].push(webhookRow(this.recorded(subject, time, event), position))
   }
 
-  private recorded<Event>(subject: Subject, time: Date, event: Event): Recorded<Event> {
+  private recorded<Event>(subject: OwnedInbox, time: Date, event: Event): Recorded<Event> {
     const { accountId, environment, keyId } = subject
-    return { id: EVENT_ID, source: '/mayfly/story', time, accountId, environment, keyId, event }
+    return { id: EVENT_ID, source: '/mayfly/generated', time, accountId, environment, keyId, event }
   }
 
-  private place(topic: Topic, { partition }: Subject): { partition: number; offset: number } {
+  private nextPosition(topic: Topic, { partition }: OwnedInbox): { partition: number; offset: number } {
     const { next } = this.ends[topic]
     const offset = next[partition] ?? 0
     next[partition] = offset + 1
     return { partition, offset }
   }
 
-  /** As evenly as the share allows. */
-  private goesWrong(what: keyof UsageStory['due']): boolean {
+  /** Spreads failures evenly over all calls. */
+  private shouldFail(what: keyof GeneratedUsage['due']): boolean {
     this.due[what] += this.options[what]
     if (this.due[what] < 1) return false
     this.due[what] -= 1
     return true
   }
 
-  /** Most are around the usual, few of them far above. */
+  /** Mostly around `usual`, with a long tail. */
   private ms(usual: number): number {
-    return usual * (0.5 + this.chance() + this.chance() ** 20 * 20)
+    return usual * (0.5 + this.random() + this.random() ** 20 * 20)
   }
 
-  /** All that happens to an inbox does so within seconds. */
+  /** All events of an inbox are within seconds. */
   private before(end: Date): Date {
-    return new Date(end.getTime() - Math.floor(this.chance() * 3_000))
+    return new Date(end.getTime() - Math.floor(this.random() * 3_000))
   }
 
-  /** As a UUIDv7: the time, then chance. */
+  /** Like a UUIDv7: the time, then random bytes. */
   private id<Prefix extends string>(prefix: Prefix, at: Date): Id<Prefix> {
     const bytes = Buffer.alloc(16)
     bytes.writeUIntBE(at.getTime(), 0, 6)
-    for (let place = 6; place < 16; place++) bytes[place] = Math.floor(this.chance() * 256)
+    for (let index = 6; index < 16; index++) bytes[index] = Math.floor(this.random() * 256)
     return idFromBytes(prefix, bytes)
   }
 
-  /** From 0 up to 1, the same numbers each time (mulberry32). */
-  private chance(): number {
+  /** A number from 0 up to 1, from a fixed seed (mulberry32). */
+  private random(): number {
     this.state = (this.state + 0x6d2b79f5) | 0
     let mixed = Math.imul(this.state ^ (this.state >>> 15), 1 | this.state)
     mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed

@@ -6,10 +6,10 @@ import { SmtpClient } from '#test/bench/smtp-client.js'
 const FAILS_AFTER_MS = 30_000
 
 /**
- * Milliseconds from each mail's 250 to the first read that finds it: small mails one after the other, to inboxes in
- * turn, of as many partitions.
+ * Milliseconds from each mail's 250 to the first read that finds it. Sends small mails one by one, to inboxes in turn,
+ * which are in as many partitions.
  */
-export async function showingTimes(
+export async function visibilityDelays(
   target: Target,
   { mails, inboxes: count }: { mails: number; inboxes: number },
 ): Promise<number[]> {

@@ -5,7 +5,7 @@ const THREADS = 2
 const MAILS_PER_TASK = 32
 
 /** Mails per second of mailparser alone, in two threads. */
-export class ParserYardstick {
+export class ParserBaseline {
   private readonly pool = new Piscina<string[], number>({
     filename: new URL('./parsing-thread.js', import.meta.url).href,
     minThreads: THREADS,

@@ -27,18 +27,19 @@ const DOMAIN = 'mayfly.test'
 const PARTITIONS = 4
 const HOUR_MS = 3_600_000
 
-const open = new Set<MailRoom>()
+const open = new Set<SmtpFixture>()
 
-/** The SMTP edge on the embedded adapters in a folder of its own, with what a test asks of them. */
-export class MailRoom {
+/** The SMTP server on embedded adapters in a temporary folder, with helpers for tests. */
+export class SmtpFixture {
   readonly registry = new Registry()
   readonly logLines: Record<string, unknown>[] = []
   readonly usedKeys = new Set<KeyId>()
   private nowMs = Date.now()
   private edge: SmtpEdge | null = null
-  private readonly given = new Map<number, number>()
+  /** End offset by partition of the mails that `newlyReceived` has returned. */
+  private readonly returnedUpTo = new Map<number, number>()
 
-  static async open(overrides: Partial<Settings> = {}): Promise<MailRoom> {
+  static async open(overrides: Partial<Settings> = {}): Promise<SmtpFixture> {
     const folder = await mkdtemp(join(tmpdir(), 'mayfly-smtp-'))
     const masterKeys = MasterKeys.parse(makeSecretKey().toString('base64'))
     if (masterKeys === null) throw new Error('no master key')
@@ -59,23 +60,23 @@ export class MailRoom {
     })
     const views = await openLmdbReadModel(join(folder, 'views.mdb'))
     const settings = { ...readSettings({ MAYFLY_SMTP_PORT: '0', MAYFLY_MAIL_DOMAIN: DOMAIN }), ...overrides }
-    const room = new MailRoom(folder, settings, log, vault, views)
+    const fixture = new SmtpFixture(folder, settings, log, vault, views)
     const { logId, partitions } = await log.topology('inbox-events')
     for (const range of partitions) await views.store.begin(logId, range)
-    return room
+    return fixture
   }
 
-  /** With its edge listening. */
-  static async started(overrides: Partial<Settings> = {}): Promise<MailRoom> {
-    const room = await MailRoom.open(overrides)
-    await room.start()
-    return room
+  /** Opens a fixture and starts the server. */
+  static async started(overrides: Partial<Settings> = {}): Promise<SmtpFixture> {
+    const fixture = await SmtpFixture.open(overrides)
+    await fixture.start()
+    return fixture
   }
 
-  /** What tests left open; clients first, since they would hold an edge's drain up. */
+  /** Closes all open fixtures. Clients first, because they would delay the drain. */
   static async closeAll(): Promise<void> {
     Dialogue.closeAll()
-    await Promise.all([...open].map((room) => room.close()))
+    await Promise.all([...open].map((fixture) => fixture.close()))
   }
 
   private readonly signals = new InProcessSignals()
@@ -120,14 +121,14 @@ export class MailRoom {
     return this.edge.port
   }
 
-  /** With implicit TLS. */
+  /** The port for implicit TLS. */
   get tlsPort(): number {
     const port = this.edge?.tlsPort ?? null
     if (port === null) throw new Error('the edge has no port for implicit TLS')
     return port
   }
 
-  /** Lets the views of accounts begin: without, keys may be missing. */
+  /** Starts the views of accounts. Without them, keys may be missing. */
   async trackAccounts(): Promise<void> {
     const { logId, partitions } = await this.log.topology('account-events')
     for (const range of partitions) await this.views.store.begin(logId, range)
@@ -166,7 +167,7 @@ export class MailRoom {
     await new Recorder(this.log, '/mayfly/api', this.now).record(event, attribution)
   }
 
-  /** Brings the views to the log's end, as the projector would; content is left out. */
+  /** Updates the views to the end of the log, as the projector would, but without content. */
   async project(): Promise<void> {
     const { partitions } = await this.log.topology('inbox-events')
     for (const range of partitions) {
@@ -180,20 +181,20 @@ export class MailRoom {
     }
   }
 
-  /** Every mail on the log, opened, in the order of its partition. */
+  /** All mails on the log, decrypted, in the order of each partition. */
   async received(): Promise<ReceivedMail[]> {
     return openedMails(this.log, this.vault, (await this.log.topology('inbox-events')).partitions)
   }
 
-  /** The mails on the log that an earlier call has not given. */
+  /** The mails on the log that no earlier call has returned. */
   async newlyReceived(): Promise<ReceivedMail[]> {
     const { partitions } = await this.log.topology('inbox-events')
-    const fresh = partitions.map((range) => ({
+    const unread = partitions.map((range) => ({
       ...range,
-      first: this.given.get(range.partition) ?? range.first,
+      first: this.returnedUpTo.get(range.partition) ?? range.first,
     }))
-    for (const { partition, end } of partitions) this.given.set(partition, end)
-    return openedMails(this.log, this.vault, fresh)
+    for (const { partition, end } of partitions) this.returnedUpTo.set(partition, end)
+    return openedMails(this.log, this.vault, unread)
   }
 
   async metric(name: string): Promise<number> {
@@ -201,7 +202,7 @@ export class MailRoom {
     return values.reduce((sum, { value }) => sum + value, 0)
   }
 
-  /** Resolves once the edge counts so many. */
+  /** Resolves once the server counts that many connections. */
   async untilConnectionsAre(count: number): Promise<void> {
     const look = async () => (await this.metric('mayfly_smtp_connections')) === count
     await until(`${count} connections`, look)
