@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
-import { decide } from '#libs/domain/inbox/inbox.js'
+import { decide } from '#libs/domain/inbox/decide.js'
 import type { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { DueInboxes, InboxQueries } from '#libs/ports/read-model/queries.js'

@@ -1,4 +1,5 @@
 import type { AccountId, InboxId } from '#libs/domain/ids/typeid.js'
+import { MAX_LABELS } from '#libs/domain/inbox/new-inbox.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import type { DecodedBatch } from '#libs/ports/event-log/partition-loop.js'
 import type { SecretKey } from '#libs/ports/key-vault/content.js'
@@ -18,7 +19,6 @@ import type { ParserPool } from './parser-pool.js'
 const MAX_SOURCE_BYTES = 32 * 1024 * 1024
 /** Writes in one step. Redis is blocked while it applies a step: this many writes take a few milliseconds. */
 const MAX_WRITES = 600
-const MAX_LABELS = 16
 
 /** A part of a batch that is written to the views in one transaction. */
 export type InboxStep = Pick<DecodedBatch<InboxEvent>, 'events' | 'undecodable' | 'next'>

@@ -1,6 +1,7 @@
 import { domainToASCII } from 'node:url'
 import type { Address } from '#libs/domain/inbox/events.js'
-import { asOf, type Inbox, addressOfRecipient } from '#libs/domain/inbox/inbox.js'
+import { asOf, type Inbox } from '#libs/domain/inbox/inbox.js'
+import { addressOfRecipient } from '#libs/domain/inbox/new-inbox.js'
 import type { LogLayout } from '#libs/ports/event-log/event-log.js'
 import {
   measureBacklog,

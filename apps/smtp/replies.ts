@@ -66,7 +66,7 @@ function protocolError(code: number, text: string): Refusal {
   return new Refusal('protocol-error', code, text)
 }
 
-/** Every refusal of the edge; API.md, section SMTP. */
+/** Every refusal of the edge, as docs/smtp.md lists them. */
 export const REFUSALS = {
   unknownRecipient: new Refusal('unknown-recipient', 550, '5.1.1 no inbox has this address'),
   /** The inbox's key is deleted, but the views don't show its end yet. */

@@ -136,7 +136,10 @@ function revokedKey({ id, revokedAt }: ApiKey): Problem {
 
 const REQUIRED_SCOPES = 'required-scopes'
 
-/** The handler requires a key with one of these scopes. A handler without this decorator requires no key. */
+/**
+ * The handler requires a key with one of these scopes. Every handler under /v1 has this decorator; the others, such as
+ * /healthz, require no key.
+ */
 export function RequireScope(...scopes: [Scope, ...Scope[]]): MethodDecorator {
   return SetMetadata(REQUIRED_SCOPES, scopes)
 }

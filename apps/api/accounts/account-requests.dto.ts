@@ -6,7 +6,7 @@ import {
   parseRetention,
   type AccountLimits,
 } from '#libs/domain/account/access.js'
-import { UNIT_MS } from '#libs/domain/inbox/inbox.js'
+import { UNIT_MS } from '#libs/domain/inbox/new-inbox.js'
 import { IfGiven, Rule, durationPattern } from '../http/validation.js'
 import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 

@@ -5,7 +5,7 @@ import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { EVENT_NAMES } from '#libs/mail/json/message-json.js'
 import type { HistoryEntry } from '#libs/ports/read-model/views.js'
 import { type Principal, Caller, RequireScope } from '../access/authenticator.js'
-import { Describe, Count, Digest, IdOf, OrNull, Time, Tag } from '../openapi/describe.js'
+import { Describe, Count, Digest, IdOf, OneOf, OrNull, Time, Tag } from '../openapi/describe.js'
 import { IsCursor, IsLimit, IsOrder, offsetPageOf } from '../http/list-pages.js'
 import { Views } from '../http/views.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
@@ -24,16 +24,7 @@ const Position = Type.Object(
 const Event = Type.Object(
   {
     id: IdOf('evt', 'The id of the event.'),
-    type: Type.Union(
-      [
-        Type.Literal('inbox.created'),
-        Type.Literal('message.received'),
-        Type.Literal('message.deleted'),
-        Type.Literal('inbox.expired'),
-        Type.Literal('inbox.deleted'),
-      ],
-      { description: 'The type of the event.' },
-    ),
+    type: OneOf(Object.values(EVENT_NAMES), 'The type of the event.'),
     time: Time('When it happened.'),
     inbox_id: IdOf('inb', 'The inbox.'),
     message_id: OrNull(IdOf('msg', ''), 'The message; null if the event is about the inbox.'),

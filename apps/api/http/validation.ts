@@ -15,7 +15,7 @@ import { plainToInstance, Transform } from 'class-transformer'
 import { getMetadataStorage, validate, ValidateBy, ValidateIf } from 'class-validator'
 import type { FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
-import { GRACE_UNIT_MS, parseGrace } from '#libs/domain/account/access.js'
+import { GRACE_UNIT_MS, MAX_GRACE_MS, parseGrace } from '#libs/domain/account/access.js'
 import { invalid, Problem, type Fault } from './problems.js'
 
 /*
@@ -237,8 +237,6 @@ export function IsTime(): PropertyDecorator {
   const isTime = (value: unknown) => typeof value === 'string' && parseTime(value) !== null
   return Rule('isTime', isTime, `$property must be ${TIME_FORM}`)
 }
-
-const MAX_GRACE_MS = 7 * 86_400_000
 
 /** A grace period as JSON Schema. */
 export const GRACE_SCHEMA = {

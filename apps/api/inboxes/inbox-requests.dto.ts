@@ -11,7 +11,7 @@ import {
 } from 'class-validator'
 import Type from 'typebox'
 import { MAX_RETENTION } from '#libs/domain/account/access.js'
-import { parseLifespan, UNIT_MS } from '#libs/domain/inbox/inbox.js'
+import { MAX_LABELS, parseLifespan, UNIT_MS } from '#libs/domain/inbox/new-inbox.js'
 import { IsCursor, IsLimit, IsOrder } from '../http/list-pages.js'
 import { durationPattern, IfGiven, Repeatable, Rule } from '../http/validation.js'
 import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
@@ -20,7 +20,6 @@ import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
  * The body that creates an inbox, the query that lists inboxes, and the rules for labels.
  */
 
-const MAX_LABELS = 16
 /** A colon separates name and value in queries. Some stores and clients lose the name `__proto__`. */
 const NAME = /^(?!__proto__$)[^:\p{Cc}\p{Cs}]{1,64}$/u
 const VALUE = /^[^\p{Cc}\p{Cs}]{0,128}$/u

@@ -3,18 +3,17 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
+import { decide, isOverRetention } from '#libs/domain/inbox/decide.js'
+import type { Inbox as AnyInbox } from '#libs/domain/inbox/inbox.js'
 import {
   makePassword,
   PASSWORD_BYTES,
-  type Inbox as AnyInbox,
-  decide,
-  isOverRetention,
   ADDRESS_BYTES,
   makeAddress,
   defaultLifespan,
   parseLifespan,
   type Lifespan,
-} from '#libs/domain/inbox/inbox.js'
+} from '#libs/domain/inbox/new-inbox.js'
 import type { InboxDetails } from '#libs/domain/inbox/events.js'
 import { detailsContext, sealJson, unsealJson, type SecretKey } from '#libs/ports/key-vault/content.js'
 import { KeyForgottenError } from '#libs/ports/key-vault/key-vault.js'

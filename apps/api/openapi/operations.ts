@@ -59,6 +59,8 @@ function routeOf(controller: Type, name: string, handler: Handler, registered: s
   const path = routeTemplate(`/${registered.split('/').filter(Boolean).join('/')}`)
   const isAlias = path.startsWith(ALIAS)
   const scopes = scopesOf(reflector, handler)
+  if (scopes === null && path.startsWith('/v1/'))
+    throw new Error(`${controller.name}.${name} requires no scope`)
   const produces = producedBy(reflector, handler)
   const status = Reflect.getMetadata(HTTP_CODE_METADATA, handler) as number | undefined
   const query = argumentClass(controller, name, RouteParamtypes.QUERY)

@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import { parseLifespan, type Lifespan } from '#libs/domain/inbox/inbox.js'
+import { parseLifespan, type Lifespan } from '#libs/domain/inbox/new-inbox.js'
 
 /*
  * What an account may do: its plan, the scopes of its keys, and the form and grace of secrets.

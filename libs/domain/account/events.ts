@@ -14,7 +14,7 @@ import {
   type EventOf,
 } from '#libs/domain/events/declare.js'
 import { REGISTRATION_EVENTS } from '#libs/domain/webhook/events.js'
-import type { Lifespan } from '#libs/domain/inbox/inbox.js'
+import type { Lifespan } from '#libs/domain/inbox/new-inbox.js'
 import { parseRetention, SCOPES } from './access.js'
 
 const retention = codec(Type.String(), (value: Lifespan) => value.text, decodeRetention)

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { ADDRESS_BYTES, addressOfRecipient, makeAddress } from './inbox.js'
+import { ADDRESS_BYTES, addressOfRecipient, makeAddress } from './new-inbox.js'
 
 const LOCAL_PART = 'k3v9x2m4q8wz7t5b6n0c'
 const ADDRESS = `${LOCAL_PART}@mayfly.test`

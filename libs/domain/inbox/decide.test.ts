@@ -1,4 +1,5 @@
-import type { EndedInbox, InboxCommand } from './inbox.js'
+import type { InboxCommand } from './decide.js'
+import type { EndedInbox } from './inbox.js'
 import {
   created,
   createInbox,

@@ -9,15 +9,9 @@ import type {
   MessageDeleted,
   MessageReceived,
 } from './events.js'
-import {
-  addressOfRecipient,
-  decide,
-  evolve,
-  type Inbox,
-  type InboxCommand,
-  type InboxSlice,
-  type Message,
-} from './inbox.js'
+import { decide, type InboxCommand } from './decide.js'
+import { evolve, type Inbox, type InboxSlice, type Message } from './inbox.js'
+import { addressOfRecipient } from './new-inbox.js'
 
 /** An inbox with all its messages, after a history of events. */
 export interface InboxView {

@@ -1,4 +1,4 @@
-import { defaultLifespan, parseLifespan } from './inbox.js'
+import { defaultLifespan, parseLifespan } from './new-inbox.js'
 
 const HOUR_MS = 3_600_000
 

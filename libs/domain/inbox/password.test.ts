@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { makePassword, PASSWORD_BYTES } from './inbox.js'
+import { makePassword, PASSWORD_BYTES } from './new-inbox.js'
 
 describe('a password', () => {
   const bytes = fc.uint8Array({ minLength: PASSWORD_BYTES, maxLength: PASSWORD_BYTES })

@@ -1,7 +1,7 @@
 import type { AccountEvent } from '#libs/domain/account/events.js'
 import { idFromBytes, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
 import type { InboxCreated, InboxEvent, MessageReceived } from '#libs/domain/inbox/events.js'
-import { makeAddress } from '#libs/domain/inbox/inbox.js'
+import { makeAddress } from '#libs/domain/inbox/new-inbox.js'
 import { created, minute, received } from '#libs/domain/inbox/inbox.test-support.js'
 import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'

@@ -1,0 +1,82 @@
+import { accept, refuse, type Decision } from '#libs/domain/events/declare.js'
+import type { InboxId, KeyId, MessageId } from '#libs/domain/ids/typeid.js'
+import type { InboxCreated, InboxEvent, MessageReceived } from './events.js'
+import { asOf, type EndedInbox, type InboxSlice } from './inbox.js'
+import type { Lifespan } from './new-inbox.js'
+
+export type InboxCommand =
+  | (Omit<InboxCreated, 'type' | 'duration' | 'createdAt' | 'expiresAt'> & {
+      type: 'CreateInbox'
+      lifespan: Lifespan
+      retention: Lifespan
+      now: Date
+    })
+  | (Omit<MessageReceived, 'type' | 'receivedAt' | 'inbox'> & { type: 'ReceiveMessage'; now: Date })
+  | { type: 'DeleteMessage'; inboxId: InboxId; messageId: MessageId; keyId: KeyId; now: Date }
+  | { type: 'DeleteInbox'; inboxId: InboxId; keyId: KeyId; now: Date }
+  | { type: 'ExpireInbox'; inboxId: InboxId; now: Date }
+
+/** Why a command was refused. Expected, not an error. */
+export type Refusal =
+  | { code: 'over-retention'; retention: Lifespan }
+  | { code: 'unknown-inbox' }
+  | { code: 'inbox-ended'; inbox: EndedInbox }
+  | { code: 'inbox-full'; maxMessages: number }
+  | { code: 'unknown-message' }
+
+/**
+ * Checks a command against the view. The view may lag, and other processes may append meanwhile: the order on the log
+ * decides, and `evolve` ignores events that are too late. Neither an event nor a refusal means that there is nothing to
+ * change.
+ */
+export function decide({ inbox, message }: InboxSlice, command: InboxCommand): Decision<InboxEvent, Refusal> {
+  if (command.type === 'CreateInbox') return create(command)
+  if (inbox === null) return refuse({ code: 'unknown-inbox' })
+  const { inboxId, now } = command
+  const ofInbox = { inboxId, inbox: { keyId: inbox.keyId, labels: inbox.labels } }
+
+  if (command.type === 'ExpireInbox') {
+    const isDue = inbox.state === 'active' && now >= inbox.expiresAt
+    if (!isDue) return accept()
+    return accept({ type: 'InboxExpired', ...ofInbox, expiredAt: inbox.expiresAt })
+  }
+
+  const current = asOf(inbox, now)
+  if (command.type === 'DeleteInbox' && current.state === 'deleted') return accept()
+  if (current.state !== 'active') return refuse({ code: 'inbox-ended', inbox: current })
+
+  switch (command.type) {
+    case 'ReceiveMessage': {
+      const { type: _type, now: receivedAt, ...facts } = command
+      if (current.messageCount >= current.maxMessages) {
+        return refuse({ code: 'inbox-full', maxMessages: current.maxMessages })
+      }
+      return accept({ type: 'MessageReceived', ...ofInbox, ...facts, receivedAt })
+    }
+    case 'DeleteMessage': {
+      if (message === null) return refuse({ code: 'unknown-message' })
+      if (message.state === 'deleted') return accept()
+      const { messageId, keyId } = command
+      return accept({ type: 'MessageDeleted', ...ofInbox, messageId, keyId, deletedAt: now })
+    }
+    case 'DeleteInbox':
+      return accept({ type: 'InboxDeleted', ...ofInbox, keyId: command.keyId, deletedAt: now })
+  }
+}
+
+/** Exported so that a caller can check it before it creates a key for an inbox that would be refused. */
+export function isOverRetention(lifespan: Lifespan, retention: Lifespan): boolean {
+  return lifespan.ms > retention.ms
+}
+
+function create(command: Extract<InboxCommand, { type: 'CreateInbox' }>): Decision<InboxEvent, Refusal> {
+  const { type: _type, lifespan, retention, now, ...facts } = command
+  if (isOverRetention(lifespan, retention)) return refuse({ code: 'over-retention', retention })
+  return accept({
+    ...facts,
+    type: 'InboxCreated',
+    duration: lifespan.text,
+    createdAt: now,
+    expiresAt: new Date(now.getTime() + lifespan.ms),
+  })
+}
