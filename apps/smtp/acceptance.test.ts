@@ -6,7 +6,7 @@ import { Acceptance, type AcceptanceOptions } from './acceptance.js'
 import { MailUsage } from './journal.js'
 import type { Recipient } from './mail-data.js'
 import { REFUSALS } from './replies.js'
-import { UnshownMail } from './unshown-mail.js'
+import { InFlightMail } from './in-flight-mail.js'
 
 const TRACE = { mailFrom: 'a@x.test', helo: 'client.test', remoteAddress: '127.0.0.1', tls: null }
 
@@ -34,7 +34,7 @@ async function accept(
       : recorder.record(event, attribution)
   }
   // The budget fits one copy at a time.
-  const unshown = new UnshownMail({
+  const inFlight = new InFlightMail({
     inboxes: fixture.views.queries,
     maxBytes: 1,
     onExhausted: () => undefined,
@@ -44,8 +44,8 @@ async function accept(
     inboxes: fixture.views.queries,
     recorder: { record },
     usage: new MailUsage({ record: (event) => usage.push(event) }, fixture.now),
-    authenticator: null,
-    unshown,
+    verifier: null,
+    inFlight: inFlight,
     now: fixture.now,
     onError: () => undefined,
   })
@@ -67,7 +67,7 @@ async function accept(
     deadlineMs,
     disconnected,
   })
-  unshown.close()
+  inFlight.close()
   return { outcome, appends, recipients, usage }
 }
 

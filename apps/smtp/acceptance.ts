@@ -9,13 +9,13 @@ import type { Position } from '#libs/ports/event-log/event-log.js'
 import { packSource, sealMail, type PackedSource, type SecretKey } from '#libs/ports/key-vault/content.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import type { InboxQueries } from '#libs/ports/read-model/queries.js'
-import type { Authenticator } from './authenticator.js'
+import type { SenderVerifier } from './sender-verifier.js'
 import { identityOf, type MailUsage } from './journal.js'
 import type { IncomingMail, Recipient } from './mail-data.js'
 import { refusalOf } from './recipients.js'
 import { Refusal, REFUSALS } from './replies.js'
 import { keyOfSender, type SenderKey } from './smtp-auth.js'
-import { InboxCapacity, type Reservation, type UnshownMail } from './unshown-mail.js'
+import { InboxCapacity, type Reservation, type InFlightMail } from './in-flight-mail.js'
 
 export interface AcceptanceOptions {
   vault: Pick<KeyVault, 'find'>
@@ -23,8 +23,8 @@ export interface AcceptanceOptions {
   recorder: Pick<Recorder, 'record'>
   usage: MailUsage
   /** Null if senders are not verified. */
-  authenticator: Pick<Authenticator, 'verify'> | null
-  unshown: Pick<UnshownMail, 'take' | 'releaseWhenShown'>
+  verifier: Pick<SenderVerifier, 'verify'> | null
+  inFlight: Pick<InFlightMail, 'take' | 'releaseWhenVisible'>
   now: () => Date
   onError: (error: unknown) => void
 }
@@ -113,14 +113,14 @@ export class Acceptance {
     const { raw, senderKey, deadlineMs, disconnected } = mail
     const [source, authentication] = await Promise.all([
       packSource(raw),
-      this.options.authenticator?.verify(raw, mail.trace),
+      this.options.verifier?.verify(raw, mail.trace),
     ])
     const trace = { ...mail.trace, ...(authentication && { authentication }) }
     const packed = { ...mail, trace, source, receivedAt, startedAtMs, identity: identityOf(raw) }
     const first = await this.appendEach(copies, packed)
     let { missing } = first
     if (missing.length === copies.length) {
-      const refusal = first.hasWaitedTooLong ? REFUSALS.memoryFull : REFUSALS.logUnavailable
+      const refusal = first.isBudgetExhausted ? REFUSALS.memoryFull : REFUSALS.logUnavailable
       return this.refuse(missing, senderKey, refusal)
     }
     for (let ms = RETRY_MS.first; missing.length > 0; ms = Math.min(ms * 2, RETRY_MS.max)) {
@@ -161,23 +161,23 @@ export class Acceptance {
   }
 
   /**
-   * Resolves with the copies whose records are not known to be durable, and whether a copy has waited too long for
-   * earlier mail of its account.
+   * Resolves with the copies whose records are not known to be durable, and whether an account has too much mail in
+   * flight.
    */
   private async appendEach(
     copies: readonly Copy[],
     mail: PackedMail,
-  ): Promise<{ missing: Copy[]; hasWaitedTooLong: boolean }> {
-    const { unshown, onError } = this.options
+  ): Promise<{ missing: Copy[]; isBudgetExhausted: boolean }> {
+    const { inFlight, onError } = this.options
     const { size: bytes } = mail.source
     const missing: Copy[] = []
-    let hasWaitedTooLong = false
+    let isBudgetExhausted = false
     let durable = 0
     const appends: Promise<void>[] = []
     for (const [index, copy] of copies.entries()) {
-      const release = await unshown.take(copy.inbox.accountId, bytes, mail.disconnected).catch(() => null)
+      const release = await inFlight.take(copy.inbox.accountId, bytes, mail.disconnected).catch(() => null)
       const isLogUnavailable = missing.length > 0 && durable === 0
-      hasWaitedTooLong = release === null
+      isBudgetExhausted = release === null
       if (release === null || isLogUnavailable) {
         // Don't seal and append the remaining copies.
         release?.()
@@ -187,7 +187,7 @@ export class Acceptance {
       const appending = this.append(copy, mail).then(
         (position) => {
           durable += 1
-          unshown.releaseWhenShown(position, release)
+          inFlight.releaseWhenVisible(position, release)
         },
         (error: unknown) => {
           release()
@@ -199,7 +199,7 @@ export class Acceptance {
       if (bytes >= YIELD_FROM_BYTES) await nextTurn()
     }
     await Promise.all(appends)
-    return { missing, hasWaitedTooLong }
+    return { missing, isBudgetExhausted }
   }
 
   /** Resolves with the position of the copy's record. */

@@ -65,11 +65,11 @@ async function loadSelfSigned({ settings, folder, now }: CertificateOptions): Pr
   const caKeyFile = join(folder, CA_KEY_FILE)
   let authority = await readPair(caKeyFile)
   if (authority === null || !isValidFor(authority, now(), validity(SERVER_DAYS).notAfter)) {
-    const made = await makeAuthority('Mayfly local CA', validity(AUTHORITY_DAYS))
+    const created = await makeAuthority('Mayfly local CA', validity(AUTHORITY_DAYS))
     // If several processes start at once, all use the authority of the first that stores one.
-    if (authority !== null) await replaceFile(caKeyFile, pairOf(made), 0o600)
-    else await createFile(caKeyFile, pairOf(made), 0o600)
-    authority = (await readPair(caKeyFile)) ?? made
+    if (authority !== null) await replaceFile(caKeyFile, pairOf(created), 0o600)
+    else await createFile(caKeyFile, pairOf(created), 0o600)
+    authority = (await readPair(caKeyFile)) ?? created
   }
   const caFile = join(folder, CA_FILE)
   await replaceFile(caFile, authority.cert, 0o644)

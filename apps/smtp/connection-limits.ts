@@ -17,11 +17,11 @@ export class ConnectionLimits {
   private readonly opened = new LRUCache<string, { count: number }>({ max: MAX_COUNTED, ttl: MINUTE_MS })
   private readonly slots: SharedSlots
   /** The memory for all mail. */
-  private readonly memory: MemoryBudget
+  private readonly memory: FixedMemoryLimit
 
   constructor(private readonly settings: Settings) {
     this.slots = new SharedSlots(settings.smtpMaxConnections)
-    this.memory = new MemoryBudget(settings.smtpMemoryBytes)
+    this.memory = new FixedMemoryLimit(settings.smtpMemoryBytes)
   }
 
   get count(): number {
@@ -77,15 +77,14 @@ export class ConnectionLimits {
   }
 }
 
-/** A budget of bytes. */
-export interface Budget {
+/** A limit of bytes in memory. */
+export interface MemoryLimit {
   /** Takes bytes, to be released later. Returns false if too few are left. */
   tryTake(bytes: number): boolean
   release(bytes: number): void
 }
 
-/** A budget with a fixed limit. */
-export class MemoryBudget implements Budget {
+export class FixedMemoryLimit implements MemoryLimit {
   private bytes = 0
 
   constructor(private readonly maxBytes: number) {}
@@ -109,7 +108,7 @@ export class MemoryBudget implements Budget {
  * A remote address with its connections and memory. Its bytes also count towards the memory for all mail: when that is
  * full, incomplete mails of the address with the most bytes are dropped.
  */
-export class RemoteHost implements Budget {
+export class RemoteHost implements MemoryLimit {
   connections = 0
   /** Incomplete mails, the oldest first, which can be dropped for another address. */
   readonly incoming = new Set<{ dropForMemory: () => void }>()
@@ -118,7 +117,7 @@ export class RemoteHost implements Budget {
   constructor(
     readonly group: string,
     private readonly maxBytes: number,
-    private readonly memory: MemoryBudget,
+    private readonly memory: FixedMemoryLimit,
     private readonly hosts: Map<string, RemoteHost>,
   ) {}
 

@@ -1,8 +1,12 @@
 import fc from 'fast-check'
-import { MemoryBudget } from './connection-limits.js'
+import { FixedMemoryLimit } from './connection-limits.js'
 import { MailData } from './mail-data.js'
 
-function begin(maxBytes = 1_000, declaredBytes: number | null = null, budget = new MemoryBudget(1 << 20)) {
+function begin(
+  maxBytes = 1_000,
+  declaredBytes: number | null = null,
+  budget = new FixedMemoryLimit(1 << 20),
+) {
   const data = MailData.begin({ maxBytes, declaredBytes }, budget)
   if (data === null) throw new Error('no memory')
   return data
@@ -46,7 +50,7 @@ describe('mail data', () => {
     for (let pieceBytes = 1; pieceBytes <= wire.length + 5; pieceBytes += 1) {
       const data = begin()
       expect(feed(data, `${wire}QUIT\r\n`, pieceBytes)).toBe('QUIT\r\n')
-      expect(data.content()).toEqual({ state: 'whole', raw: Buffer.from(raw, 'latin1') })
+      expect(data.content()).toEqual({ state: 'complete', raw: Buffer.from(raw, 'latin1') })
       data.release()
     }
   })
@@ -69,16 +73,16 @@ describe('mail data', () => {
         const data = begin()
         expect(feed(data, wire, pieceBytes)).toBe('')
         const content = data.content()
-        expect(content.state === 'whole' && content.raw.toString('latin1')).toBe(raw)
+        expect(content.state === 'complete' && content.raw.toString('latin1')).toBe(raw)
       }),
     )
   })
 
   it('keeps a mail of exactly the limit, and reads a larger one without keeping it', () => {
-    const budget = new MemoryBudget(100_000)
+    const budget = new FixedMemoryLimit(100_000)
     const fits = begin(20_000, null, budget)
     feed(fits, `${'x'.repeat(19_998)}\r\n.\r\n`, 1_000)
-    expect(fits.content().state).toBe('whole')
+    expect(fits.content().state).toBe('complete')
     fits.release()
     const data = begin(20_000, null, budget)
     expect(feed(data, `${'x'.repeat(19_999)}\r\n.\r\nQUIT`, 1_000)).toBe('QUIT')
@@ -87,7 +91,7 @@ describe('mail data', () => {
   })
 
   it('counts the bytes that it allocates, and releases them all', () => {
-    const budget = new MemoryBudget(40_000)
+    const budget = new FixedMemoryLimit(40_000)
     expect(MailData.begin({ maxBytes: 50_000, declaredBytes: 45_000 }, budget)).toBeNull()
     const one = begin(50_000, 30_000, budget)
     expect(budget.canTake(10_001)).toBe(false)

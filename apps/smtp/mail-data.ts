@@ -1,6 +1,6 @@
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { Envelope } from '#libs/mail/message.js'
-import type { Budget } from './connection-limits.js'
+import type { MemoryLimit } from './connection-limits.js'
 import type { SenderKey } from './smtp-auth.js'
 
 const CR = 0x0d
@@ -30,34 +30,34 @@ export interface MailLimits {
   declaredBytes: number | null
 }
 
-/** `whole`, or why the mail's bytes were dropped. */
-export type MailState = 'whole' | 'too-large' | 'memory-full' | 'bare-line-break'
+/** `complete`, or why the mail's bytes were dropped. */
+export type MailState = 'complete' | 'too-large' | 'memory-full' | 'bare-line-break'
 
 /**
  * Reads the content after DATA up to its end, which is CRLF.CRLF and nothing else (RFC 5321, section 4.1.1.4). It
  * removes stuffed dots (section 4.5.2) and adds nothing. A CR or LF that is not part of a CRLF (section 2.3.8) does
  * not end the mail, and the mail is refused for it. A mail that is dropped is still read to its end.
  *
- * The budget counts the allocated bytes until `release`.
+ * The limit counts the allocated bytes until `release`.
  */
 export class MailData {
   private line: LineState = 'line-start'
   private buffer: Buffer
   private length = 0
-  private state: MailState = 'whole'
+  private state: MailState = 'complete'
   private readBytes = 0
 
-  /** Null if the budget is used up. */
-  static begin(limits: MailLimits, budget: Budget): MailData | null {
+  /** Null if no memory is left. */
+  static begin(limits: MailLimits, memory: MemoryLimit): MailData | null {
     const declared = Math.min(limits.declaredBytes ?? 0, MAX_DECLARED_BYTES)
     const bytes = Math.min(Math.max(declared, FIRST_BYTES), limits.maxBytes)
-    return budget.tryTake(bytes) ? new MailData(limits.maxBytes, bytes, budget) : null
+    return memory.tryTake(bytes) ? new MailData(limits.maxBytes, bytes, memory) : null
   }
 
   private constructor(
     private readonly maxBytes: number,
     bytes: number,
-    private readonly budget: Budget,
+    private readonly memory: MemoryLimit,
   ) {
     this.buffer = (bytes === FIRST_BYTES ? spare.pop() : undefined) ?? Buffer.allocUnsafeSlow(bytes)
   }
@@ -102,14 +102,14 @@ export class MailData {
   }
 
   /** The content, once the end has been read. Valid until `release`. */
-  content(): { state: 'whole'; raw: Buffer } | { state: Exclude<MailState, 'whole'> } {
-    if (this.state !== 'whole') return { state: this.state }
-    return { state: 'whole', raw: this.buffer.subarray(0, this.length) }
+  content(): { state: 'complete'; raw: Buffer } | { state: Exclude<MailState, 'complete'> } {
+    if (this.state !== 'complete') return { state: this.state }
+    return { state: 'complete', raw: this.buffer.subarray(0, this.length) }
   }
 
   /** Frees the memory. Can be repeated. */
   release(): void {
-    this.budget.release(this.buffer.length)
+    this.memory.release(this.buffer.length)
     if (this.buffer.length === FIRST_BYTES && spare.length < MAX_SPARE) spare.push(this.buffer)
     this.buffer = NOTHING
   }
@@ -121,7 +121,7 @@ export class MailData {
 
   private keep(chunk: Buffer, from: number, to: number): void {
     const bytes = to - from
-    if (bytes <= 0 || this.state !== 'whole') return
+    if (bytes <= 0 || this.state !== 'complete') return
     if (this.length + bytes > this.maxBytes) {
       this.drop('too-large')
       return
@@ -134,18 +134,18 @@ export class MailData {
   /** At least doubles the buffer, so that a mail in many small chunks is copied a bounded number of times. */
   private grow(minBytes: number): boolean {
     const bytes = Math.min(Math.max(minBytes, this.buffer.length * 2), this.maxBytes)
-    if (!this.budget.tryTake(bytes)) {
+    if (!this.memory.tryTake(bytes)) {
       this.drop('memory-full')
       return false
     }
     const larger = Buffer.allocUnsafeSlow(bytes)
     this.buffer.copy(larger, 0, 0, this.length)
-    this.budget.release(this.buffer.length)
+    this.memory.release(this.buffer.length)
     this.buffer = larger
     return true
   }
 
-  private drop(state: Exclude<MailState, 'whole'>): void {
+  private drop(state: Exclude<MailState, 'complete'>): void {
     if (this.state === 'bare-line-break') return
     this.state = state
     this.release()

@@ -8,7 +8,7 @@ import { plainAddress } from '#libs/runtime/remote-address.js'
 type ProxySource = { address: string } | null
 
 type ProxyHeader =
-  { state: 'whole'; bytes: number; source: ProxySource } | { state: 'partial' } | { state: 'malformed' }
+  { state: 'complete'; bytes: number; source: ProxySource } | { state: 'partial' } | { state: 'malformed' }
 
 const V1 = Buffer.from('PROXY')
 const V2 = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1')
@@ -45,13 +45,13 @@ function readV1(bytes: Buffer): ProxyHeader {
   const line = bytes.toString('latin1', 0, end)
   const length = end + 2
   if (line === 'PROXY UNKNOWN' || line.startsWith('PROXY UNKNOWN ')) {
-    return { state: 'whole', bytes: length, source: null }
+    return { state: 'complete', bytes: length, source: null }
   }
   const [, family, address, destination, port, destinationPort, ...more] = line.split(' ')
   const isIP = family === 'TCP4' ? isIPv4 : family === 'TCP6' ? isIPv6 : null
   if (isIP === null || address === undefined || destination === undefined || more.length > 0) return MALFORMED
   if (!isIP(address) || !isIP(destination) || !isPort(port) || !isPort(destinationPort)) return MALFORMED
-  return { state: 'whole', bytes: length, source: { address: normalize(address) } }
+  return { state: 'complete', bytes: length, source: { address: normalize(address) } }
 }
 
 /**
@@ -77,11 +77,11 @@ function readV2(bytes: Buffer): ProxyHeader {
   if (isRelayed && length < V2_HEAD_BYTES + 2 * addressBytes + 4) return MALFORMED
   if (command === 0x21 && !isRelayed && !WITHOUT_ADDRESS.has(family)) return MALFORMED
   if (bytes.length < length) return PARTIAL
-  if (!isRelayed) return { state: 'whole', bytes: length, source: null }
+  if (!isRelayed) return { state: 'complete', bytes: length, source: null }
   const source = bytes.subarray(V2_HEAD_BYTES, V2_HEAD_BYTES + addressBytes)
   const address =
     addressBytes === 4 ? source.join('.') : (source.toString('hex').match(/.{4}/g) ?? []).join(':')
-  return { state: 'whole', bytes: length, source: { address: normalize(address) } }
+  return { state: 'complete', bytes: length, source: { address: normalize(address) } }
 }
 
 /**
@@ -101,7 +101,7 @@ export function readProxySource(
     const header = readProxyHeader(received)
     if (header.state === 'partial') return
     settle(header.state === 'malformed' ? 'malformed' : header.source)
-    if (header.state === 'whole' && received.length > header.bytes) {
+    if (header.state === 'complete' && received.length > header.bytes) {
       socket.unshift(received.subarray(header.bytes))
     }
   }

@@ -1,6 +1,6 @@
 import { Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { MemoryBudget } from './connection-limits.js'
+import { FixedMemoryLimit } from './connection-limits.js'
 import { MailData } from './mail-data.js'
 import { SessionStream } from './session-stream.js'
 
@@ -13,7 +13,7 @@ describe('the streams of large mails', () => {
     'read at most eight chunks in a turn of the event loop: $count of them',
     async ({ count }) => {
       let read = 0
-      const budget = new MemoryBudget(count * MIB)
+      const budget = new FixedMemoryLimit(count * MIB)
       for (let opened = 0; opened < count; opened += 1) {
         const data = MailData.begin({ maxBytes: MIB, declaredBytes: null }, budget)
         if (data === null) throw new Error('no memory')

@@ -12,13 +12,13 @@ import type { Settings } from '#libs/runtime/config/settings.js'
 import { countExhausted } from '#libs/runtime/fair-share.js'
 import { listenError } from '#libs/runtime/process/listen-error.js'
 import { Acceptance } from './acceptance.js'
-import { Authenticator } from './authenticator.js'
+import { SenderVerifier } from './sender-verifier.js'
 import { loadCertificate } from './certificate.js'
 import { Journal, MailUsage } from './journal.js'
 import { Recipients } from './recipients.js'
 import { EdgeServer } from './server.js'
 import { SmtpAuth } from './smtp-auth.js'
-import { UnshownMail } from './unshown-mail.js'
+import { InFlightMail } from './in-flight-mail.js'
 
 export interface SmtpEdgeOptions {
   engine: Pick<Engine, 'log' | 'vault' | 'inboxes' | 'accounts' | 'signals'> & {
@@ -62,8 +62,8 @@ export function listeningFacts({
 }
 
 const DRAIN_MS = 20_000
-/** A quarter of the memory for mail may be used, in addition, by sealed copies that the views don't show yet. */
-const UNSHOWN_DIVISOR = 4
+/** Sealed copies that the views don't show yet may use another quarter of the memory for mail. */
+const IN_FLIGHT_DIVISOR = 4
 
 /**
  * The SMTP edge: accepts mail for active inboxes and appends it to the log.
@@ -104,24 +104,24 @@ async function listen(
   const usage = new MailUsage(recorded, now)
   const views = new ConsistentViews(log, inboxes, signals)
   const recipients = new Recipients({ log, inboxes, views, usage, settings, now, onError })
-  const authenticator = settings.mailAuthentication
-    ? new Authenticator({
+  const verifier = settings.mailAuthentication
+    ? new SenderVerifier({
         dnsServers: settings.dnsServers,
         memoryScale: budgetScale(settings),
         onExhausted: () => exhausted('authentication'),
         onError,
       })
     : null
-  opened.defer(() => authenticator?.close())
-  const unshown = new UnshownMail({
+  opened.defer(() => verifier?.close())
+  const inFlight = new InFlightMail({
     inboxes,
-    maxBytes: settings.smtpMemoryBytes / UNSHOWN_DIVISOR,
+    maxBytes: settings.smtpMemoryBytes / IN_FLIGHT_DIVISOR,
     onExhausted: () => exhausted('unshown-mail'),
   })
-  opened.defer(() => unshown.close())
+  opened.defer(() => inFlight.close())
   const recorder = new Recorder(log, '/mayfly/smtp', now)
   const stores = { vault, inboxes, recorder, usage }
-  const acceptance = new Acceptance({ ...stores, authenticator, unshown, now, onError })
+  const acceptance = new Acceptance({ ...stores, verifier: verifier, inFlight: inFlight, now, onError })
   const certificate = await loadCertificate({ settings, folder: options.tlsFolder, now })
   const auth = new SmtpAuth({ settings, accounts, views, keyUse, now, onError })
 

@@ -197,7 +197,7 @@ export class Transaction {
 
   private async outcomeOf({ data, trace, startedAtMs }: CurrentMail): Promise<MessageId[] | Refusal> {
     const content = data.content()
-    if (content.state !== 'whole') return this.refuse(REFUSAL_OF_CONTENT[content.state])
+    if (content.state !== 'complete') return this.refuse(REFUSAL_OF_CONTENT[content.state])
     const { journal, settings, acceptance } = this.context
     const { raw } = content
     const recipients = [...this.byMailbox.values()]

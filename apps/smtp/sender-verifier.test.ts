@@ -1,9 +1,9 @@
 import { startDns, type DnsServer } from '#test/harness/dns.js'
-import { Authenticator } from './authenticator.js'
+import { SenderVerifier } from './sender-verifier.js'
 
 const common = { memoryScale: 1, onExhausted: () => undefined }
 let server: DnsServer
-let authenticator: Authenticator
+let verifier: SenderVerifier
 const errors: unknown[] = []
 
 beforeAll(async () => {
@@ -13,10 +13,10 @@ beforeAll(async () => {
     '_dmarc.silent.example': { isSilent: true },
   })
   const onError = (error: unknown) => errors.push(error)
-  authenticator = new Authenticator({ ...common, dnsServers: [server.address], onError, dnsMs: 2_000 })
+  verifier = new SenderVerifier({ ...common, dnsServers: [server.address], onError, dnsMs: 2_000 })
 })
 afterAll(async () => {
-  await authenticator.close()
+  await verifier.close()
   server.dispose()
 })
 
@@ -29,7 +29,7 @@ describe('the authenticator', () => {
       ...Array.from({ length: 200 }, () => mail('Hello\r\n')),
       mail('Hello\r\n'.repeat(1_000_000)),
     ]
-    for (const { spf } of await Promise.all(mails.map((raw) => authenticator.verify(raw, sender)))) {
+    for (const { spf } of await Promise.all(mails.map((raw) => verifier.verify(raw, sender)))) {
       expect(spf).toMatchObject({ result: 'pass', domain: 'app.example' })
     }
     expect(errors).toEqual([])
@@ -37,9 +37,9 @@ describe('the authenticator', () => {
 
   it('is not delayed by mails whose DNS does not answer', async () => {
     const hanging = Array.from({ length: 50 }, () =>
-      authenticator.verify(mail(), { ...sender, mailFrom: 'a@silent.example' }),
+      verifier.verify(mail(), { ...sender, mailFrom: 'a@silent.example' }),
     )
-    const first = await Promise.race([authenticator.verify(mail(), sender), ...hanging])
+    const first = await Promise.race([verifier.verify(mail(), sender), ...hanging])
     expect(first.spf).toMatchObject({ result: 'pass' })
     for (const { spf } of await Promise.all(hanging)) expect(spf).toMatchObject({ result: 'temperror' })
   })
@@ -47,15 +47,15 @@ describe('the authenticator', () => {
   it('does not delay a large mail because of another address', async () => {
     const large = mail('Hello\r\n'.repeat(200_000))
     const hanging = Array.from({ length: 8 }, () =>
-      authenticator.verify(large, { ...sender, mailFrom: 'a@silent.example', remoteAddress: '192.0.2.9' }),
+      verifier.verify(large, { ...sender, mailFrom: 'a@silent.example', remoteAddress: '192.0.2.9' }),
     )
-    const first = await Promise.race([authenticator.verify(large, sender), ...hanging])
+    const first = await Promise.race([verifier.verify(large, sender), ...hanging])
     expect(first.spf).toMatchObject({ result: 'pass' })
     for (const { spf } of await Promise.all(hanging)) expect(spf).toMatchObject({ result: 'temperror' })
   })
 
   it('replaces a thread that hangs, and verifies its other mails again', async () => {
-    const hanging = new Authenticator({
+    const hanging = new SenderVerifier({
       ...common,
       dnsServers: [server.address],
       onError: (error) => errors.push(error),
@@ -74,9 +74,9 @@ describe('the authenticator', () => {
   it('reports a temperror if an address sends more than can be verified in time', async () => {
     const large = mail('Hello\r\n'.repeat(3_000_000))
     const silent = { ...sender, mailFrom: 'a@silent.example' }
-    const verified = await Promise.all(Array.from({ length: 10 }, () => authenticator.verify(large, silent)))
+    const verified = await Promise.all(Array.from({ length: 10 }, () => verifier.verify(large, silent)))
     const details = verified.map(({ spf }) => spf?.detail)
     expect(details).toContain('too many mails were verified at once')
-    expect((await authenticator.verify(mail(), sender)).spf).toMatchObject({ result: 'pass' })
+    expect((await verifier.verify(mail(), sender)).spf).toMatchObject({ result: 'pass' })
   })
 })

@@ -7,11 +7,11 @@ import type { InboxRow } from '#libs/ports/read-model/views.js'
 import { Budget, type Release } from '#libs/runtime/fair-share.js'
 
 /*
- * Counts mail that the views don't show yet: its bytes for each account, so that an account can't delay others
- * (UnshownMail), and its number for each inbox, so that an inbox is filled exactly (InboxCapacity).
+ * Counts mail in flight, which the views don't show yet: its bytes for each account, so that an account can't delay
+ * others (InFlightMail), and its number for each inbox, so that an inbox is filled exactly (InboxCapacity).
  */
 
-export interface UnshownMailOptions {
+export interface InFlightMailOptions {
   inboxes: Pick<InboxQueries, 'progress'>
   /** The budget of all accounts. */
   maxBytes: number
@@ -28,7 +28,7 @@ const MAX_ACCOUNT_BYTES = 4 * 1024 * 1024
 const MAIL_BYTES = 64 * 1024
 const WAIT_MS = 10_000
 /** A mail counts for at most this long, even if the views don't show it yet. */
-const MAX_UNSHOWN_MS = 1_000
+const MAX_IN_FLIGHT_MS = 1_000
 /** If the views have not advanced for this long, they have stopped, and mail does not wait for them. */
 const STOPPED_MS = 5_000
 const POLL_EVERY_MS = 10
@@ -40,11 +40,10 @@ interface Appended {
 }
 
 /**
- * A budget of mail that the views don't show yet, for each account. A mail counts from before it is sealed until the
- * views show it. An account that sends faster than the views are updated must wait, so that it does not delay other
+ * A budget of mail in flight for each account. A mail counts from before it is sealed until the views show it. An account that sends faster than the views are updated must wait, so that it does not delay other
  * accounts.
  */
-export class UnshownMail {
+export class InFlightMail {
   private readonly budget: Budget
   /** The mails of each partition, in the order of the log. */
   private readonly appended = new Map<number, Appended[]>()
@@ -52,7 +51,7 @@ export class UnshownMail {
   private readonly lagging = new Map<number, { position: number; sinceMs: number }>()
   private isClosed = false
 
-  constructor(private readonly options: UnshownMailOptions) {
+  constructor(private readonly options: InFlightMailOptions) {
     const { maxBytes: total, onExhausted } = options
     this.budget = new Budget({ total, perOwner: MAX_ACCOUNT_BYTES, waitMs: WAIT_MS, onExhausted })
   }
@@ -71,7 +70,7 @@ export class UnshownMail {
   }
 
   /** Calls `release` once the views show the record at a position, or after a second. */
-  releaseWhenShown({ topic, partition, offset }: Position, release: Release): void {
+  releaseWhenVisible({ topic, partition, offset }: Position, release: Release): void {
     const mail = { offset, appendedAtMs: performance.now(), release }
     const waiting = this.appended.get(partition)
     if (waiting !== undefined) {
@@ -99,7 +98,7 @@ export class UnshownMail {
       else if (position > (this.lagging.get(partition)?.position ?? -1)) {
         this.lagging.set(partition, { position, sinceMs: nowMs })
       }
-      const oldestMs = nowMs - MAX_UNSHOWN_MS
+      const oldestMs = nowMs - MAX_IN_FLIGHT_MS
       const isOver = ({ offset, appendedAtMs }: Appended) => offset < position || appendedAtMs < oldestMs
       for (const { release } of waiting.filter(isOver)) release()
       waiting = waiting.filter((mail) => !isOver(mail))

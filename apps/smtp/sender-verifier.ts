@@ -5,9 +5,9 @@ import type { Authentication } from '#libs/mail/message.js'
 import { Budget, BudgetExhaustedError } from '#libs/runtime/fair-share.js'
 import { addressGroup } from '#libs/runtime/remote-address.js'
 import { beforeDeadline, DeadlineError } from '#libs/runtime/timing.js'
-import type { AuthenticateData, AuthenticateTask } from './authenticate-worker.js'
+import type { VerificationData, VerificationTask } from './sender-verifier-worker.js'
 
-export interface AuthenticatorOptions {
+export interface SenderVerifierOptions {
   /** Null for the system's servers. */
   dnsServers: readonly string[] | null
   onError: (error: unknown) => void
@@ -40,13 +40,13 @@ const MEMORY_MIB = 512
 const MAX_ATTEMPTS = 2
 
 /** Verifies mails in worker threads, because a crafted mail could block the event loop for seconds. */
-export class Authenticator {
-  private readonly small: Lane
-  private readonly large: Lane
+export class SenderVerifier {
+  private readonly small: VerifierThread
+  private readonly large: VerifierThread
 
-  constructor(private readonly options: AuthenticatorOptions) {
-    this.small = new Lane(SMALL, { minThreads: 1 }, options)
-    this.large = new Lane(LARGE, { minThreads: 0, idleTimeout: IDLE_MS }, options)
+  constructor(private readonly options: SenderVerifierOptions) {
+    this.small = new VerifierThread(SMALL, { minThreads: 1 }, options)
+    this.large = new VerifierThread(LARGE, { minThreads: 0, idleTimeout: IDLE_MS }, options)
   }
 
   /** Never rejects. A mail that can't be verified now gets a `temperror` with the reason, and is not refused. */
@@ -72,14 +72,14 @@ export class Authenticator {
   }
 }
 
-type Pool = Piscina<AuthenticateTask, Authentication>
+type Pool = Piscina<VerificationTask, Authentication>
 type PoolOptions = ConstructorParameters<typeof Piscina>[0]
 
 /**
  * A thread that verifies many mails concurrently. Piscina runs an abortable task alone in its thread, so tasks are not
  * abortable: a thread that does not respond in time is replaced.
  */
-class Lane {
+class VerifierThread {
   private pool: Pool
   private readonly turns: Budget
   private readonly dnsMs: number
@@ -88,7 +88,7 @@ class Lane {
   constructor(
     private readonly size: { concurrency: number; bytes: number },
     private readonly poolOptions: PoolOptions,
-    private readonly options: AuthenticatorOptions,
+    private readonly options: SenderVerifierOptions,
   ) {
     this.dnsMs = options.dnsMs ?? DNS_MS
     this.withinMs = options.withinMs ?? WITHIN_MS
@@ -102,7 +102,7 @@ class Lane {
    * Waits for the turn of the remote address, and verifies a mail. Resolves with `thread-lost` if the thread was
    * replaced meanwhile, because of this mail or another one. Rejects with BudgetExhaustedError.
    */
-  async run(task: Omit<AuthenticateTask, 'withinMs'>): Promise<Authentication | 'thread-lost'> {
+  async run(task: Omit<VerificationTask, 'withinMs'>): Promise<Authentication | 'thread-lost'> {
     const bytes = Math.max(task.raw.length, this.size.bytes / this.size.concurrency)
     const release = await this.turns.take(addressGroup(task.sender.remoteAddress), bytes)
     const { pool } = this
@@ -128,11 +128,11 @@ class Lane {
   }
 
   private open(): Pool {
-    const workerData: AuthenticateData = { dnsServers: this.options.dnsServers }
+    const workerData: VerificationData = { dnsServers: this.options.dnsServers }
     const pool: Pool = new Piscina({
       ...this.poolOptions,
       concurrentTasksPerWorker: this.size.concurrency,
-      filename: import.meta.resolve('#apps/smtp/authenticate-worker.js'),
+      filename: import.meta.resolve('#apps/smtp/sender-verifier-worker.js'),
       workerData,
       maxThreads: 1,
       // A thread that waits with Atomics does not process DNS responses.

@@ -3,7 +3,7 @@ import type { Partition } from '#libs/ports/event-log/event-log.js'
 import type { Release } from '#libs/runtime/fair-share.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { until } from '#test/harness/until.js'
-import { UnshownMail } from './unshown-mail.js'
+import { InFlightMail } from './in-flight-mail.js'
 
 const MIB = 2 ** 20
 const [account, other] = [1, 2].map((n) => idFromBytes('acc', Buffer.alloc(16, n)))
@@ -12,13 +12,13 @@ const NEVER = new AbortController().signal
 describe('mail that the views do not show yet', () => {
   /** The position of the views in every partition. */
   let position: number
-  let unshown: UnshownMail
+  let inFlight: InFlightMail
   let isExhausted: boolean
 
   beforeEach(() => {
     position = 0
     isExhausted = false
-    unshown = new UnshownMail({
+    inFlight = new InFlightMail({
       inboxes: {
         progress: ({ topic, partition }: Partition) =>
           Promise.resolve({ topic, partition, position, target: 0, logId: 'the-log', begunAtMs: 1 }),
@@ -27,12 +27,12 @@ describe('mail that the views do not show yet', () => {
       onExhausted: () => (isExhausted = true),
     })
   })
-  afterEach(() => unshown.close())
+  afterEach(() => inFlight.close())
 
   /** Takes the budget for one mail of 3 MiB, so that a second one does not fit. */
   function take(accountId = account, signal = NEVER): Promise<Release> {
     if (accountId === undefined) throw new Error('no account')
-    return unshown.take(accountId, 3 * MIB, signal)
+    return inFlight.take(accountId, 3 * MIB, signal)
   }
 
   async function isSettled(promise: Promise<unknown>): Promise<boolean> {
@@ -50,12 +50,12 @@ describe('mail that the views do not show yet', () => {
   })
 
   it('is released when the views show it', async () => {
-    unshown.releaseWhenShown({ topic: 'inbox-events', partition: 1, offset: 7 }, await take())
+    inFlight.releaseWhenVisible({ topic: 'inbox-events', partition: 1, offset: 7 }, await take())
     const second = take()
     position = 7
     expect(await isSettled(second)).toBe(false)
     position = 8
-    unshown.releaseWhenShown({ topic: 'inbox-events', partition: 1, offset: 8 }, await second)
+    inFlight.releaseWhenVisible({ topic: 'inbox-events', partition: 1, offset: 8 }, await second)
     const third = take()
     expect(await isSettled(third)).toBe(false)
     position = 9
@@ -63,14 +63,14 @@ describe('mail that the views do not show yet', () => {
   })
 
   it('is released after a second even if the views have stopped', async () => {
-    unshown.releaseWhenShown({ topic: 'inbox-events', partition: 1, offset: 7 }, await take())
+    inFlight.releaseWhenVisible({ topic: 'inbox-events', partition: 1, offset: 7 }, await take())
     await take()
     expect(isExhausted).toBe(false)
   })
 
   it('delays no mail once the views have stopped for five seconds, until they advance', async () => {
     const append = async (offset: number) =>
-      unshown.releaseWhenShown({ topic: 'inbox-events', partition: 1, offset }, await take())
+      inFlight.releaseWhenVisible({ topic: 'inbox-events', partition: 1, offset }, await take())
     const beganAtMs = performance.now()
     for (let offset = 1; performance.now() - beganAtMs < 6_500; offset += 1) await append(offset)
     await take()
@@ -90,9 +90,9 @@ describe('mail that the views do not show yet', () => {
 
   it('counts more than its bytes if it is small', async () => {
     if (account === undefined) throw new Error('no account')
-    for (let n = 0; n < 60; n += 1) await unshown.take(account, 1_000, NEVER)
+    for (let n = 0; n < 60; n += 1) await inFlight.take(account, 1_000, NEVER)
     expect(
-      await isSettled(Promise.all(Array.from({ length: 5 }, () => unshown.take(account, 1_000, NEVER)))),
+      await isSettled(Promise.all(Array.from({ length: 5 }, () => inFlight.take(account, 1_000, NEVER)))),
     ).toBe(false)
   })
 })
