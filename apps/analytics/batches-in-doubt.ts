@@ -9,7 +9,7 @@ import type { EncodedRows } from '#libs/ports/usage/usage-rows.js'
 import type { UsageBatch, UsageRange, UsageSink } from '#libs/ports/usage/usage-store.js'
 import { SharedRun } from '#libs/runtime/timing.js'
 import type { AnalyticsMetrics } from './analytics-metrics.js'
-import { PartitionRows, type CountedTopic } from './event-rows.js'
+import { RowConverter, type CountedTopic } from './event-rows.js'
 
 export interface BatchesInDoubtOptions {
   topic: CountedTopic
@@ -52,24 +52,25 @@ export class BatchesInDoubt {
   }
 
   /** Returns the converter for a partition's records from an offset. Every process makes the same rows. */
-  async rowsFrom(partition: number, offset: number): Promise<PartitionRows> {
+  async rowsFrom(partition: number, offset: number): Promise<RowConverter> {
     const { topic, log } = this.options
-    const maker = new PartitionRows(topic, log.partitionCount(topic))
-    const first = Math.max(offset - maker.lookBack, 0)
-    for await (const records of log.read({ topic, partition, first, end: offset })) maker.remember(records)
-    return maker
+    const converter = new RowConverter(topic, log.partitionCount(topic))
+    const first = Math.max(offset - converter.rememberedRecords, 0)
+    for await (const records of log.read({ topic, partition, first, end: offset }))
+      converter.remember(records)
+    return converter
   }
 
   /** Writes a batch once for all its partitions, which are assigned at about the same time. */
   private repeat(note: string): Promise<void> {
     const running = this.repeats.get(note)
     if (running !== undefined) return running
-    const repeat = this.writeAgain(note).finally(() => this.repeats.delete(note))
+    const repeat = this.rewrite(note).finally(() => this.repeats.delete(note))
     this.repeats.set(note, repeat)
     return repeat
   }
 
-  private async writeAgain(note: string): Promise<void> {
+  private async rewrite(note: string): Promise<void> {
     const { topic, sink, metrics, logger } = this.options
     await sink.write(await this.readBatch(note))
     metrics.repeats.inc({ topic })
@@ -81,12 +82,12 @@ export class BatchesInDoubt {
     const ranges = readRanges(note)
     const rows: EncodedRows[] = []
     for (const range of ranges) {
-      const maker = await this.rowsFrom(range.partition, range.first)
+      const converter = await this.rowsFrom(range.partition, range.first)
       for await (const records of log.read({ topic, ...range })) {
         const from = records[0]?.offset ?? range.first
         const next = (records.at(-1)?.offset ?? from) + 1
-        const made = maker.take({ topic, partition: range.partition, from, next, records })
-        rows.push(...made.rows())
+        const converted = converter.take({ topic, partition: range.partition, from, next, records })
+        rows.push(...converted.rows())
       }
     }
     return { logId: log.logId, topic, ranges, rows }

@@ -1,6 +1,6 @@
 import { inboxEventCodec, usageEventCodec, webhookEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import type { BatchOutcome, RecordBatch, StoredRecord } from '#libs/ports/event-log/event-log.js'
-import { decodeBatch, type DecodedBatch } from '#libs/ports/event-log/partition-loop.js'
+import { decodeBatch, type DecodedBatch } from '#libs/ports/event-log/batch-decoding.js'
 import {
   type EncodedRows,
   encodeRows,
@@ -38,17 +38,17 @@ const RECENT_IDS: Readonly<Record<CountedTopic, number>> = {
  * Converts the records of one partition to rows, in order. An event that is on the log twice, because its appender
  * retried, counts once.
  */
-export class PartitionRows {
-  /** How many records before the start offset must be remembered, so that every process makes the same rows. */
-  readonly lookBack: number
+export class RowConverter {
+  /** The number of records before the start offset to remember, so that every process makes the same rows. */
+  readonly rememberedRecords: number
   private readonly recent: RecentIds
 
   constructor(
     private readonly topic: CountedTopic,
     private readonly partitions: number,
   ) {
-    this.lookBack = RECENT_IDS[topic]
-    this.recent = new RecentIds(this.lookBack)
+    this.rememberedRecords = RECENT_IDS[topic]
+    this.recent = new RecentIds(this.rememberedRecords)
   }
 
   /** Throws NewerSchemaError, as decodeBatch does. */

@@ -6,14 +6,14 @@ import type {
   StartPosition,
   StoredRecord,
 } from '#libs/ports/event-log/event-log.js'
-import { appendDeadLetter } from '#libs/ports/event-log/partition-loop.js'
+import { appendDeadLetter } from '#libs/ports/event-log/batch-decoding.js'
 import { Doorbell } from '#libs/ports/signals/signals.js'
 import type { EncodedRows } from '#libs/ports/usage/usage-rows.js'
 import type { UsageBatch, UsageRange } from '#libs/ports/usage/usage-store.js'
 import type { ConsumedBatch, RoleConsumers } from '#libs/role/role-consumers.js'
 import { Backoff, unlessAborted } from '#libs/runtime/timing.js'
 import { BatchesInDoubt, MAX_RANGES, writeRanges, type BatchesInDoubtOptions } from './batches-in-doubt.js'
-import { BufferedRows, countOf, type PartitionRows } from './event-rows.js'
+import { BufferedRows, countOf, type RowConverter } from './event-rows.js'
 
 export interface TopicSinkOptions extends BatchesInDoubtOptions {
   log: BatchesInDoubtOptions['log'] & LogAppender
@@ -45,7 +45,7 @@ const RETRY = { firstMs: 100, maxMs: 5_000 }
  */
 export class TopicSink {
   private readonly buffered = new BufferedRows()
-  private readonly partitionRows = new Map<number, PartitionRows>()
+  private readonly converters = new Map<number, RowConverter>()
   private readonly inDoubt: BatchesInDoubt
   private readonly bell = new Doorbell()
   private capacityFreed = Promise.withResolvers<undefined>()
@@ -76,7 +76,7 @@ export class TopicSink {
       await unlessAborted(this.writing.done, closing)
     }
     const offset = await this.inDoubt.settle(range)
-    this.partitionRows.set(partition, await this.inDoubt.rowsFrom(partition, offset))
+    this.converters.set(partition, await this.inDoubt.rowsFrom(partition, offset))
     return { offset }
   }
 
@@ -88,12 +88,12 @@ export class TopicSink {
     await nextTurn()
     signal.throwIfAborted()
     this.options.closing.throwIfAborted()
-    const maker = this.partitionRows.get(partition)
-    if (maker === undefined) return { seekTo: from }
-    const { rows, undecodable, next, outcome } = maker.take(batch)
+    const converter = this.converters.get(partition)
+    if (converter === undefined) return { seekTo: from }
+    const { rows, undecodable, next, outcome } = converter.take(batch)
     await this.appendDeadLetters(partition, undecodable)
     // The partition was restarted meanwhile: `startAt` is about to be called again.
-    if (this.partitionRows.get(partition) !== maker) return { seekTo: from }
+    if (this.converters.get(partition) !== converter) return { seekTo: from }
     // Only now, because `rows` remembers the events: if a dead letter fails, the batch comes again.
     this.buffered.add({ partition, first: from, end: next }, rows())
     this.bell.ring()
@@ -206,7 +206,7 @@ export class TopicSink {
   private restart(ranges: readonly UsageRange[]): void {
     for (const { partition } of ranges) {
       this.buffered.drop(partition)
-      this.partitionRows.delete(partition)
+      this.converters.delete(partition)
       this.options.consumers.restart({ topic: this.options.topic, partition })
     }
     this.signalCapacity()

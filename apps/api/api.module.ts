@@ -5,7 +5,8 @@ import { KeyUse } from '#libs/ports/key-use/key-use.js'
 import { engineName } from '#libs/runtime/process/build-info.js'
 import { faultLog } from '#libs/runtime/process/fault-log.js'
 import { MetricsText } from '#libs/runtime/process/metrics-text.js'
-import { Authenticator, KnownKeys, Plans, ScopeGuard } from './access/authenticator.js'
+import { Authenticator, ScopeGuard } from './access/authenticator.js'
+import { KnownKeys, Plans } from './access/key-lookup.js'
 import { AccountCommands } from './accounts/account-commands.js'
 import { AccountsController } from './accounts/accounts.controller.js'
 import { Accounts } from './accounts/accounts.service.js'
@@ -17,7 +18,7 @@ import { RequestBudgets } from './http/budgets.js'
 import { MethodGuard } from './http/method-table.js'
 import { ProblemFilter } from './http/problem-filter.js'
 import { AcceptGuard, ContractPipe, UndeclaredInputGuard } from './http/validation.js'
-import { Changes, Views } from './http/views.js'
+import { VisibleRecorder, Views } from './views.js'
 import { InboxPasswords } from './inboxes/inbox-passwords.js'
 import { InboxesController } from './inboxes/inboxes.controller.js'
 import { Inboxes } from './inboxes/inboxes.service.js'
@@ -25,7 +26,8 @@ import { Instance } from './instance.js'
 import { KeysController } from './keys/keys.controller.js'
 import { Keys } from './keys/keys.service.js'
 import { AttachmentPool } from './messages/attachment-pool.js'
-import { MessageReader, MessagePages, FirstReadings } from './messages/message-reader.js'
+import { MessagePages } from './messages/message-pages.js'
+import { MessageReader, FirstReadings } from './messages/message-reader.js'
 import { MessagesController } from './messages/messages.controller.js'
 import { OpenWaits } from './messages/open-waits.js'
 import { OpenedMail } from './messages/opened-mail.js'
@@ -61,7 +63,7 @@ const CONTROLLERS = [
 
 /** Created by Nest. */
 const SERVICES = [
-  Changes,
+  VisibleRecorder,
   Inboxes,
   ...[MessagePages, MessageReader, InboxFeed],
   ...[AccountCommands, Accounts, Keys, Usage],

@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import { NestFactory } from '@nestjs/core'
 import type { NestFastifyApplication } from '@nestjs/platform-fastify'
-import { movedChannel } from '#libs/ports/read-model/consistent-views.js'
+import { progressChannel } from '#libs/ports/read-model/consistent-views.js'
 import { listenError } from '#libs/runtime/process/listen-error.js'
 import { apiModule } from './api.module.js'
 import { makeServer } from './http/server.js'
@@ -45,7 +45,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
   })
   let unsubscribe: () => void = () => undefined
   try {
-    const accountsChanged = movedChannel({ topic: 'account-events', partition: 0 })
+    const accountsChanged = progressChannel({ topic: 'account-events', partition: 0 })
     unsubscribe = await engine.signals.subscribe(accountsChanged, () => shared.knownKeys.forgetAll())
     await app
       .listen({ port: settings.httpPort, host: settings.httpHost, backlog: BACKLOG })

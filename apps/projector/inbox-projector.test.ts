@@ -1,4 +1,4 @@
-import type { DecodedBatch } from '#libs/ports/event-log/partition-loop.js'
+import type { DecodedBatch } from '#libs/ports/event-log/batch-decoding.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import { created, expired } from '#libs/domain/inbox/inbox.test-support.js'
 import { mintId } from '#libs/domain/ids/mint.js'

@@ -1,7 +1,7 @@
 import type { AccountId, InboxId } from '#libs/domain/ids/typeid.js'
 import { MAX_LABELS } from '#libs/domain/inbox/new-inbox.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
-import type { DecodedBatch } from '#libs/ports/event-log/partition-loop.js'
+import type { DecodedBatch } from '#libs/ports/event-log/batch-decoding.js'
 import type { SecretKey } from '#libs/ports/key-vault/content.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import type { ProjectionStore, StepOutcome } from '#libs/ports/read-model/projection-store.js'
@@ -10,7 +10,7 @@ import {
   type InboxProjection,
   inboxRowsBefore,
 } from '#libs/ports/read-model/projections.js'
-import type { MessageContent, PlacedEvent } from '#libs/ports/read-model/views.js'
+import type { MessageContent, LoggedEvent } from '#libs/ports/read-model/views.js'
 import type { ConsumedBatch } from '#libs/role/role-consumers.js'
 import type { ParseTask } from './parse-task.js'
 import type { ParserPool } from './parser-pool.js'
@@ -81,7 +81,7 @@ export class InboxProjector {
     { topic, partition, from, signal }: ConsumedBatch,
     { events: decoded, next: to }: InboxStep,
   ): Promise<StepOutcome> {
-    const events = decoded.map(({ offset, recorded }): PlacedEvent<InboxEvent> => {
+    const events = decoded.map(({ offset, recorded }): LoggedEvent<InboxEvent> => {
       const { id, keyId, event } = recorded
       return { offset, id, keyId, event }
     })

@@ -1,5 +1,5 @@
 import { mintId } from '#libs/domain/ids/mint.js'
-import { baselineMs, ParseBudget } from './parse-task.js'
+import { baselineMs, ParseBudget } from './parse-budget.js'
 
 const MIB = 1024 * 1024
 const accountId = mintId('acc')

@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { until } from '#test/harness/until.js'
 import { mintId } from '#libs/domain/ids/mint.js'
+import { ParseAllowance } from './parse-budget.js'
 import { ParseJob } from './parse-job.js'
-import { ParseAllowance, PendingMail } from './parse-task.js'
+import { PendingMail } from './parse-task.js'
 import { smallMail, taskOf } from './parse-task.test-support.js'
 
-const PATIENCE_MS = 100
+const SLOW_TIMEOUT_MS = 100
 /** Twice the baseline of a small mail, which is added to the patience. */
 const BASELINE_MS = 40
 
@@ -18,7 +19,7 @@ describe('a watched parse job', () => {
   it('keeps a mail that waits for the CPU, and terminates the thread of one that uses too much', async () => {
     const thread = threadThatTook(10)
     const job = await watched(thread, { timeoutMs: 60_000 })
-    await sleep(3 * (PATIENCE_MS + BASELINE_MS))
+    await sleep(3 * (SLOW_TIMEOUT_MS + BASELINE_MS))
     expect(job.terminated).toBeNull()
     thread.tookMs = 100
     await until('the thread to be terminated', () => Promise.resolve(job.terminated !== null))
@@ -37,7 +38,7 @@ describe('a watched parse job', () => {
   async function watched(thread: ThreadThatTook, { timeoutMs }: { timeoutMs: number }): Promise<ParseJob> {
     const allowance = new ParseAllowance({
       timeoutMs,
-      patienceMs: PATIENCE_MS,
+      slowTimeoutMs: SLOW_TIMEOUT_MS,
       inboxBudgetMs: 60_000,
       accountBudgetMs: 60_000,
     })

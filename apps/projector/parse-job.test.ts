@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { mintId } from '#libs/domain/ids/mint.js'
+import { ParseAllowance } from './parse-budget.js'
 import { ParseJob } from './parse-job.js'
-import { ParseAllowance, PendingMail } from './parse-task.js'
+import { PendingMail } from './parse-task.js'
 
 function pendingMail(): PendingMail {
   const whose = { accountId: mintId('acc'), inboxId: mintId('inb'), messageId: mintId('msg') }
@@ -15,7 +16,7 @@ function jobOf(progress: { index: number }, mails: readonly PendingMail[]): Pars
     stop: () => undefined,
     end: () => Promise.resolve(),
   })
-  const limits = { timeoutMs: 1_000, patienceMs: 1_000, inboxBudgetMs: 1_000, accountBudgetMs: 1_000 }
+  const limits = { timeoutMs: 1_000, slowTimeoutMs: 1_000, inboxBudgetMs: 1_000, accountBudgetMs: 1_000 }
   const allowance = new ParseAllowance(limits)
   return new ParseJob(thread, mails, { allowance, onReleased: () => undefined, onChecked: () => undefined })
 }

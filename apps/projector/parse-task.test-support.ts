@@ -80,7 +80,7 @@ export const anyPoolScenario: fc.Arbitrary<PoolScenario> = fc.record({
   options: fc.record({
     threads: fc.constantFrom(1, 2),
     timeoutMs: fc.constant(2_000),
-    patienceMs: fc.constantFrom(200, 1_000),
+    slowTimeoutMs: fc.constantFrom(200, 1_000),
     memoryMib: fc.constantFrom(64, 256),
     inboxBudgetMs: fc.constantFrom(1, 20),
     accountBudgetMs: fc.constantFrom(1, 40),

@@ -10,7 +10,7 @@ async function withPool(
   const pool = new ParserPool({
     threads: 2,
     timeoutMs: 20_000,
-    patienceMs: 20_000,
+    slowTimeoutMs: 20_000,
     memoryMib: 256,
     inboxBudgetMs: 60_000,
     accountBudgetMs: 60_000,
@@ -177,7 +177,7 @@ describe('the parser pool', () => {
       taskOf(costly, mine),
       taskOf(costly, mine),
     ])
-    await withPool({ inboxBudgetMs: 20, patienceMs: 20 }, async (pool) => {
+    await withPool({ inboxBudgetMs: 20, slowTimeoutMs: 20 }, async (pool) => {
       for (const { open, ...task } of isAlone ? tasks : [other, ...tasks]) {
         expect(open((await pool.parse([task], signal)).get(task.messageId)).warnings).toEqual([])
       }

@@ -1,11 +1,10 @@
 import type { AccountId, MessageId } from '#libs/domain/ids/typeid.js'
-import { FairQueue, hasUrgent, JOB_TASKS, ParseJob, takeJob } from './parse-job.js'
+import { baselineMs, ParseAllowance, type ParseAllowanceOptions } from './parse-budget.js'
+import { ParseJob } from './parse-job.js'
+import { FairQueue, hasUrgent, JOB_TASKS, takeJob } from './parse-queue.js'
 import {
-  baselineMs,
-  ParseAllowance,
   PendingMail,
   type FallbackReason,
-  type ParseAllowanceOptions,
   type ParseFallback,
   type ParseResult,
   type ParseTask,

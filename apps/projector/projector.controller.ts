@@ -3,16 +3,17 @@ import { EventPattern, Payload } from '@nestjs/microservices'
 import type { Logger } from 'pino'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import { accountEventCodec, inboxEventCodec, webhookEventCodec } from '#libs/ports/event-log/cloud-event.js'
-import type {
-  BatchOutcome,
-  LogAppender,
-  LogLayout,
-  Partition,
-  RecordBatch,
-  StoredRecord,
+import {
+  partitionName,
+  type BatchOutcome,
+  type LogAppender,
+  type LogLayout,
+  type Partition,
+  type RecordBatch,
+  type StoredRecord,
 } from '#libs/ports/event-log/event-log.js'
-import { appendDeadLetter, decodeBatch, type DecodedBatch } from '#libs/ports/event-log/partition-loop.js'
-import { inboxChannel, movedChannel } from '#libs/ports/read-model/consistent-views.js'
+import { appendDeadLetter, decodeBatch, type DecodedBatch } from '#libs/ports/event-log/batch-decoding.js'
+import { inboxChannel, progressChannel } from '#libs/ports/read-model/consistent-views.js'
 import {
   beginViews,
   type ProjectionStore,
@@ -21,7 +22,7 @@ import {
 import {
   projectAccountEvent,
   projectWebhookEvents,
-  sliceConcerned,
+  accountSliceKeyOf,
   webhookRowsBefore,
 } from '#libs/ports/read-model/projections.js'
 import type { InboxQueries } from '#libs/ports/read-model/queries.js'
@@ -35,7 +36,7 @@ import type { ProjectorMetrics } from './projector-metrics.js'
  * Records a usage event when a message becomes visible. Views that are being rebuilt show messages that were visible
  * before, so nothing is recorded up to the target offset of the rebuild.
  */
-export class ShownMessages {
+export class MessageVisibility {
   private readonly targets = new Map<number, number>()
 
   constructor(
@@ -60,8 +61,10 @@ export class ShownMessages {
       const { inboxId, messageId, receivedAt, inbox } = event
       const { labels } = inbox
       const keyId = recorded.keyId ?? inbox.keyId
-      const shown = { type: 'MessageShown', keyId, labels, inboxId, messageId, receivedAt, shownAt } as const
-      this.usage.record(shown, recorded)
+      this.usage.record(
+        { type: 'MessageShown', keyId, labels, inboxId, messageId, receivedAt, shownAt },
+        recorded,
+      )
     }
   }
 }
@@ -73,7 +76,7 @@ export abstract class ProjectorPorts {
   abstract readonly signals: Signals
   abstract readonly logger: Logger
   abstract readonly inboxProjector: InboxProjector
-  abstract readonly shown: ShownMessages
+  abstract readonly visibility: MessageVisibility
   abstract readonly metrics: ProjectorMetrics
 }
 
@@ -88,7 +91,7 @@ export class ProjectorController {
 
   @EventPattern('inbox-events')
   async projectInboxes(@Payload() batch: ConsumedBatch): Promise<BatchOutcome> {
-    const { log, inboxProjector, signals, shown } = this.ports
+    const { log, inboxProjector, signals, visibility } = this.ports
     const decoded = decodeBatch(inboxEventCodec, batch, log.partitionCount(batch.topic))
     let { from } = batch
     for (const step of stepsOf(decoded)) {
@@ -99,7 +102,7 @@ export class ProjectorController {
       if (applied === 'applied') {
         const inboxIds = new Set(step.events.map(({ recorded }) => recorded.event.inboxId))
         for (const inboxId of inboxIds) signals.publish(inboxChannel(inboxId))
-        shown.record(part, step.events)
+        visibility.record(part, step.events)
       }
       const records = step.events.length + step.undecodable.length
       const outcome = await this.conclude(part, applied, decoded.outcome, { started, records })
@@ -122,7 +125,7 @@ export class ProjectorController {
     let applied: StepOutcome = 'applied'
     for (const [index, { recorded }] of events.entries()) {
       const { event } = recorded
-      const before = await projections.accountSlice(sliceConcerned(event))
+      const before = await projections.accountSlice(accountSliceKeyOf(event))
       const changes = projectAccountEvent(before, event)
       const to = events[index + 1]?.offset ?? next
       applied = await projections.apply({ topic, partition, from, to, changes, contents: [] })
@@ -154,7 +157,7 @@ export class ProjectorController {
     outcome: BatchOutcome,
     { started, records }: { started: number; records: number },
   ): Promise<BatchOutcome> {
-    const { logger, log, projections, signals, shown, metrics } = this.ports
+    const { logger, log, projections, signals, visibility, metrics } = this.ports
     const { topic, partition, from } = batch
     const at = { topic, partition, from }
     if (applied === 'applied') {
@@ -162,7 +165,7 @@ export class ProjectorController {
       metrics.records.inc({ topic }, records)
       metrics.batchSeconds.observe({ topic }, ms / 1000)
       logger.debug({ ...at, records, ms: Math.round(ms) }, 'views updated')
-      signals.publish(movedChannel(batch))
+      signals.publish(progressChannel(batch))
       return outcome
     }
     if (applied !== 'absent' && applied.position > from) {
@@ -172,7 +175,7 @@ export class ProjectorController {
     // The views were emptied or restored from an older copy, and must report that they are catching up.
     logger.warn({ ...at, views: applied }, 'the views were lost or restored from an older copy: rebuilding')
     const { offset } = await beginViews(projections, log, batch)
-    await shown.begin(batch)
+    await visibility.begin(batch)
     return { seekTo: offset }
   }
 
@@ -183,7 +186,7 @@ export class ProjectorController {
   ): Promise<void> {
     const { log, logger, metrics } = this.ports
     const { topic, partition } = batch
-    const name = movedChannel(batch)
+    const name = partitionName(batch)
     for (const { record, reason } of undecodable) {
       const { offset } = record
       if (offset < (this.deadLetteredTo.get(name) ?? 0)) continue

@@ -8,7 +8,7 @@ import type { Settings } from '#libs/runtime/config/settings.js'
 import { InboxProjector } from './inbox-projector.js'
 import { ParserPool } from './parser-pool.js'
 import { type ProjectorMetrics, projectorMetrics } from './projector-metrics.js'
-import { ProjectorController, ProjectorPorts, ShownMessages } from './projector.controller.js'
+import { ProjectorController, ProjectorPorts, MessageVisibility } from './projector.controller.js'
 import { ViewsWatch } from './views-watch.js'
 
 /*
@@ -49,14 +49,14 @@ export async function startProjector({
   const parser = parserOf(settings, logger, metrics)
   opened.defer(() => parser.close())
   const inboxProjector = new InboxProjector(projections, engine.vault, parser)
-  const shown = new ShownMessages(usage, inboxes, now)
-  const ports: ProjectorPorts = { ...engine, logger, metrics, shown, inboxProjector }
+  const visibility = new MessageVisibility(usage, inboxes, now)
+  const ports: ProjectorPorts = { ...engine, logger, metrics, visibility, inboxProjector }
 
   const consumers = new RoleConsumers({
     ...{ log, group: 'projector', logger, registry },
     startAt: async (partition) => {
       const { range, offset } = await beginViews(projections, log, partition)
-      await shown.begin(partition)
+      await visibility.begin(partition)
       if (offset < range.end) logger.info({ ...range, offset }, 'views are catching up with the log')
       return { offset }
     },
@@ -86,7 +86,7 @@ function parserOf(settings: Settings, logger: Logger, metrics: ProjectorMetrics)
   return new ParserPool({
     threads: settings.parseThreads,
     timeoutMs: settings.parseTimeoutMs,
-    patienceMs: settings.parsePatienceMs,
+    slowTimeoutMs: settings.parseSlowTimeoutMs,
     memoryMib: settings.parseMemoryMib,
     inboxBudgetMs: settings.parseInboxBudgetMs,
     accountBudgetMs: settings.parseAccountBudgetMs,

@@ -1,5 +1,5 @@
 import { mintId } from '#libs/domain/ids/mint.js'
-import { RecentAccounts } from './parse-task.js'
+import { RecentAccounts } from './parse-budget.js'
 
 const [one, other, third] = [mintId('acc'), mintId('acc'), mintId('acc')]
 

@@ -1,6 +1,5 @@
-import type { LogLayout, Partition } from '#libs/ports/event-log/event-log.js'
+import { partitionName, type LogLayout, type Partition } from '#libs/ports/event-log/event-log.js'
 import { VIEWED_TOPICS } from '#libs/ports/event-log/topics.js'
-import { movedChannel } from '#libs/ports/read-model/consistent-views.js'
 import type { InboxQueries } from '#libs/ports/read-model/queries.js'
 import type { RoleConsumers } from '#libs/role/role-consumers.js'
 import { PeriodicTask } from '#libs/runtime/timing.js'
@@ -47,7 +46,7 @@ export class ViewsWatch {
 
   private async checkPartition(partition: Partition): Promise<void> {
     const { queries, consumers, onLost } = this.options
-    const name = movedChannel(partition)
+    const name = partitionName(partition)
     const last = this.positions.get(name)
     // Since the last check the views may have advanced and been restored to the same position.
     const before = last === null ? null : Math.max(last ?? 0, consumers.handledTo(partition) ?? 0)

@@ -88,12 +88,14 @@ Try it: create an inbox, send it a mail, wait for the mail.
 
 function keyNotice(firstKey: FirstKey): string {
   if (firstKey === 'configured') return ''
-  return firstKey === 'made-before'
+  return firstKey === 'created-earlier'
     ? '\n  Lost the API key? Stop Mayfly and run `npx mayfly key recover`.\n'
-    : `\n  Your first API key, shown only now:\n\n    ${firstKey.made}\n`
+    : `\n  Your first API key, shown only now:\n\n    ${firstKey.secret}\n`
 }
 
 function keyForSession(firstKey: FirstKey): string {
   if (firstKey === 'configured') return '"$MAYFLY_BOOTSTRAP_API_KEY"'
-  return firstKey === 'made-before' ? "'<the API key that the first start printed>'" : `'${firstKey.made}'`
+  return firstKey === 'created-earlier'
+    ? "'<the API key that the first start printed>'"
+    : `'${firstKey.secret}'`
 }

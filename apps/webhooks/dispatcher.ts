@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import type { AccountId, DeliveryId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type { Delivery } from '#libs/domain/webhook/delivery.js'
 import type { LogLayout } from '#libs/ports/event-log/event-log.js'
-import { movedChannel } from '#libs/ports/read-model/consistent-views.js'
+import { progressChannel } from '#libs/ports/read-model/consistent-views.js'
 import { DueClaims } from '#libs/ports/read-model/due-claims.js'
 import type { DueDeliveries, WebhookQueries } from '#libs/ports/read-model/queries.js'
 import type { DeliveryRow } from '#libs/ports/read-model/views.js'
@@ -47,8 +47,8 @@ export class Dispatcher {
   private readonly due: DueClaims
   private readonly circuits = new Circuits()
   private readonly accounts = new LRUCache<WebhookId, AccountId>({ max: MAX_REMEMBERED })
-  /** The attempts of each delivery that this process has made: the views may lag behind when a lease expires. */
-  private readonly made = new LRUCache<DeliveryId, number>({ max: MAX_REMEMBERED })
+  /** Attempts that this process has made of each delivery. The views may not have them yet when a lease expires. */
+  private readonly attemptCounts = new LRUCache<DeliveryId, number>({ max: MAX_REMEMBERED })
   private readonly unsubscribe: (() => void)[] = []
   private isStopping = false
   private loop: Promise<void> = Promise.resolve()
@@ -62,7 +62,7 @@ export class Dispatcher {
     const { signals, log } = this.options
     const topic = 'webhook-events'
     for (let partition = 0; partition < log.partitionCount(topic); partition += 1) {
-      const end = await signals.subscribe(movedChannel({ topic, partition }), () => this.bell.ring())
+      const end = await signals.subscribe(progressChannel({ topic, partition }), () => this.bell.ring())
       this.unsubscribe.push(end)
     }
     this.loop = this.run()
@@ -118,7 +118,7 @@ export class Dispatcher {
   }
 
   private isKnown({ delivery: { id, attempts } }: DeliveryRow): boolean {
-    return this.inProgress.has(id) || (this.made.get(id) ?? 0) > attempts.length
+    return this.inProgress.has(id) || (this.attemptCounts.get(id) ?? 0) > attempts.length
   }
 
   private async attempt(delivery: Delivery): Promise<void> {
@@ -130,14 +130,14 @@ export class Dispatcher {
     try {
       // Release the slot as soon as the endpoint has accepted the delivery, before the outcome is recorded. After a
       // failure, release it only once the webhook's circuit has counted the failure.
-      const made = await attempts.make(delivery, (tookMs) => {
+      const completed = await attempts.make(delivery, (tookMs) => {
         this.slots.recordDuration(webhookId, tookMs)
         releaseSlot()
         this.bell.ring()
       })
-      if (made.result === 'failed') this.slots.recordDuration(webhookId, made.outcome.tookMs)
-      this.made.set(delivery.id, delivery.attempts.length + 1)
-      this.conclude(delivery, made)
+      if (completed.result === 'failed') this.slots.recordDuration(webhookId, completed.outcome.tookMs)
+      this.attemptCounts.set(delivery.id, delivery.attempts.length + 1)
+      this.conclude(delivery, completed)
     } catch (error) {
       metrics.ended('unknown', null)
       this.options.logger.error(
@@ -151,27 +151,27 @@ export class Dispatcher {
     }
   }
 
-  private conclude(delivery: Delivery, made: CompletedAttempt): void {
+  private conclude(delivery: Delivery, completed: CompletedAttempt): void {
     const { metrics, logger, now } = this.options
     const { id: deliveryId, webhookId, notification } = delivery
-    const fields = { deliveryId, webhookId, attempt: delivery.attempts.length + 1, result: made.result }
-    if (made.result === 'abandoned') {
-      metrics.ended(made.result, null)
-      logger.info({ ...fields, reason: made.reason }, 'delivery abandoned')
+    const fields = { deliveryId, webhookId, attempt: delivery.attempts.length + 1, result: completed.result }
+    if (completed.result === 'abandoned') {
+      metrics.ended(completed.result, null)
+      logger.info({ ...fields, reason: completed.reason }, 'delivery abandoned')
       return
     }
-    const { status, latencyMs } = made.outcome
-    metrics.ended(made.result, latencyMs)
-    const failure = made.outcome.kind === 'failed' ? { reason: made.outcome.reason } : {}
-    const next = made.result === 'failed' ? { nextAttemptAt: made.nextAttemptAt } : {}
+    const { status, latencyMs } = completed.outcome
+    metrics.ended(completed.result, latencyMs)
+    const failure = completed.outcome.kind === 'failed' ? { reason: completed.outcome.reason } : {}
+    const next = completed.result === 'failed' ? { nextAttemptAt: completed.nextAttemptAt } : {}
     logger.info({ ...fields, ...failure, ...next, status, latencyMs: Math.round(latencyMs) }, 'attempt made')
-    if (made.result === 'succeeded') {
+    if (completed.result === 'succeeded') {
       this.circuits.succeeded(webhookId)
       return
     }
     if (notification.type !== 'sample') this.circuits.failed(webhookId, now().getTime())
-    if (made.disabledFor === null) return
+    if (completed.disabledFor === null) return
     metrics.disabled.inc()
-    logger.warn({ webhookId, reason: made.disabledFor }, 'webhook disabled')
+    logger.warn({ webhookId, reason: completed.disabledFor }, 'webhook disabled')
   }
 }

@@ -9,7 +9,7 @@ import type {
   PartitionRange,
   RecordBatch,
 } from '#libs/ports/event-log/event-log.js'
-import { decodeBatch } from '#libs/ports/event-log/partition-loop.js'
+import { decodeBatch } from '#libs/ports/event-log/batch-decoding.js'
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { WebhookQueries } from '#libs/ports/read-model/queries.js'
 import { RethrowErrors } from '#libs/role/role-consumers.js'

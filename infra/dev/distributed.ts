@@ -134,7 +134,7 @@ async function main(): Promise<void> {
       httpPort: api.httpPort ?? 0,
       smtpHost: process.env.MAYFLY_SMTP_HOST ?? '127.0.0.1',
       smtp: { port: smtp.smtpPort ?? 0, tlsPort: smtp.smtpsPort ?? null, caFile: smtp.smtpCaFile ?? null },
-      firstKey: { made: settings.MAYFLY_BOOTSTRAP_API_KEY },
+      firstKey: { secret: settings.MAYFLY_BOOTSTRAP_API_KEY },
     }),
   )
   process.stdout.write(

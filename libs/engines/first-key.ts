@@ -20,8 +20,8 @@ export interface FirstKeyOptions {
   logger: Pick<Logger, 'info' | 'warn'>
 }
 
-/** Whether the first API key was created at this start, was created earlier, or is configured. */
-export type FirstKey = { made: string } | 'made-before' | 'configured'
+/** The first API key: the secret if it was created at this start. */
+export type FirstKey = { secret: string } | 'created-earlier' | 'configured'
 
 const ENVIRONMENT = 'development'
 const REPORT_WAIT_AFTER_MS = 5_000
@@ -55,12 +55,12 @@ export async function makeFirstKey(
   const { engine, settings, announce } = options
   if (settings.bootstrapApiKey !== null) return 'configured'
   await waitForAccountViews(options)
-  if ((await firstEvent(engine.log, 'ApiKeyIssued')) !== null) return 'made-before'
+  if ((await firstEvent(engine.log, 'ApiKeyIssued')) !== null) return 'created-earlier'
   const secret = generateSecret(ENVIRONMENT, randomBytes)
   // Shown before it is stored: if the process is killed in between, the next start creates and shows another key.
   announce(secret)
   await issueVisibly(secret, options)
-  return { made: secret }
+  return { secret }
 }
 
 /**

@@ -2,7 +2,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Engine } from '#libs/engines/engine.js'
-import { measureWholeBacklog } from '#libs/ports/read-model/consistent-views.js'
+import { measureTotalBacklog } from '#libs/ports/read-model/consistent-views.js'
 import { UnavailableError } from '#libs/runtime/errors.js'
 import { listenError } from '#libs/runtime/process/listen-error.js'
 import { MetricsText } from '#libs/runtime/process/metrics-text.js'
@@ -87,10 +87,10 @@ export async function measureReadiness(
   try {
     const { records: backlog, isCatchingUp } = await beforeDeadline(
       READINESS_TIMEOUT_MS,
-      measureWholeBacklog(log, inboxes),
+      measureTotalBacklog(log, inboxes),
     )
-    const mustWait = isCatchingUp && !READY_WHILE_CATCHING_UP.has(role)
-    return { status: mustWait ? 'catching-up' : 'ready', backlog }
+    const isWaiting = isCatchingUp && !READY_WHILE_CATCHING_UP.has(role)
+    return { status: isWaiting ? 'catching-up' : 'ready', backlog }
   } catch (error) {
     if (error instanceof UnavailableError || error instanceof DeadlineError) return { status: 'unavailable' }
     throw error

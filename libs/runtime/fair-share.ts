@@ -167,7 +167,7 @@ interface Slot {
 type Held = Map<string, Set<Slot>>
 
 /** How many holders of one owner are asked to give up their slot before a new request is refused. */
-const MAX_ASKED = 100
+const MAX_GIVE_UP_REQUESTS = 100
 
 /**
  * A number of slots that owners may hold without a time limit, such as connections. One owner may hold all of them. When
@@ -211,7 +211,7 @@ export class SharedSlots {
    */
   private takeFrom(owner: string, held: Held): boolean {
     const [part, slots] = largest(held, ({ size }) => size) ?? ['', new Set<Slot>()]
-    let asked = 0
+    let requests = 0
     for (const slot of slots) {
       if (slot.giveUp()) {
         this.leave(owner, part, slot)
@@ -219,8 +219,8 @@ export class SharedSlots {
       }
       slots.delete(slot)
       slots.add(slot)
-      asked += 1
-      if (asked === Math.min(slots.size, MAX_ASKED)) break
+      requests += 1
+      if (requests === Math.min(slots.size, MAX_GIVE_UP_REQUESTS)) break
     }
     return false
   }

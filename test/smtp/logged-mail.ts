@@ -4,7 +4,7 @@ import type { EventLog, LogReader } from '#libs/ports/event-log/event-log.js'
 import { inboxEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import type { InboxEvent, MessageReceived } from '#libs/domain/inbox/events.js'
 import type { Envelope } from '#libs/mail/message.js'
-import type { PlacedEvent } from '#libs/ports/read-model/views.js'
+import type { LoggedEvent } from '#libs/ports/read-model/views.js'
 
 type Log = LogReader
 type Range = Parameters<EventLog['read']>[0]
@@ -16,8 +16,8 @@ export interface ReceivedMail {
 }
 
 /** The events in a range of a partition, in order. Rejects if one can't be decoded. */
-export async function eventsIn(log: Log, range: Range): Promise<PlacedEvent<InboxEvent>[]> {
-  const events: PlacedEvent<InboxEvent>[] = []
+export async function eventsIn(log: Log, range: Range): Promise<LoggedEvent<InboxEvent>[]> {
+  const events: LoggedEvent<InboxEvent>[] = []
   for await (const records of log.read(range)) {
     for (const record of records) {
       const result = inboxEventCodec.decode(record)

@@ -6,11 +6,11 @@ import { issued, KEY_FACTS, opened, revoked, day } from '#libs/domain/account/ac
 import { ViewsCatchingUpError } from '#libs/ports/read-model/consistent-views.js'
 import type { AccountEvent } from '#libs/domain/account/events.js'
 import { openLmdbReadModel, type LmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-read-model.js'
-import { projectAccountEvent, sliceConcerned } from '#libs/ports/read-model/projections.js'
+import { projectAccountEvent, accountSliceKeyOf } from '#libs/ports/read-model/projections.js'
 import { InProcessSignals } from '#libs/ports/signals/signals.js'
 import { until } from '#test/harness/until.js'
-import { Views } from '../http/views.js'
-import { KnownKeys } from './authenticator.js'
+import { Views } from '../views.js'
+import { KnownKeys } from './key-lookup.js'
 
 const { secretHash } = KEY_FACTS
 const partition = { topic: 'account-events', partition: 0 } as const
@@ -39,7 +39,7 @@ describe('known keys without signals', () => {
 
   async function project(...events: AccountEvent[]): Promise<void> {
     for (const event of events) {
-      const before = await model.store.accountSlice(sliceConcerned(event))
+      const before = await model.store.accountSlice(accountSliceKeyOf(event))
       const changes = projectAccountEvent(before, event)
       await model.store.apply({ ...partition, from: offset, to: offset + 1, changes, contents: [] })
       offset += 1

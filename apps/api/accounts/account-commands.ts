@@ -3,8 +3,8 @@ import type { Account } from '#libs/domain/account/account.js'
 import { decide, type AccountCommand, type Refusal } from '#libs/domain/account/decide.js'
 import { isId } from '#libs/domain/ids/typeid.js'
 import type { Attribution } from '#libs/ports/event-log/cloud-event.js'
-import { KnownKeys } from '../access/authenticator.js'
-import { Views, Changes } from '../http/views.js'
+import { KnownKeys } from '../access/key-lookup.js'
+import { Views, VisibleRecorder } from '../views.js'
 import { invalid, notFound, Problem } from '../http/problems.js'
 
 /** Executes commands that change an account or one of its keys. */
@@ -12,7 +12,7 @@ import { invalid, notFound, Problem } from '../http/problems.js'
 export class AccountCommands {
   constructor(
     private readonly views: Views,
-    private readonly changes: Changes,
+    private readonly recorder: VisibleRecorder,
     private readonly knownKeys: KnownKeys,
   ) {}
 
@@ -32,7 +32,7 @@ export class AccountCommands {
     const { events, refusal } = decide(state, command)
     if (refusal !== null) throw refused(refusal, command)
     const { environment, keyId } = by
-    await this.changes.record(events, { accountId: command.accountId, environment, keyId })
+    await this.recorder.record(events, { accountId: command.accountId, environment, keyId })
     this.knownKeys.forgetAll()
   }
 }

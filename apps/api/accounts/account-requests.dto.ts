@@ -99,9 +99,9 @@ export function readLimits(limits: LimitsJson): AccountLimits {
 }
 
 const RULES: Readonly<Record<string, (value: unknown) => boolean>> = {
-  requests_per_minute: (value) => isWhole(value, MAX_REQUESTS_PER_MINUTE),
+  requests_per_minute: (value) => isCount(value, MAX_REQUESTS_PER_MINUTE),
   retention: (value) => typeof value === 'string' && parseRetention(value) !== null,
-  max_messages: (value) => isWhole(value, MAX_MESSAGES),
+  max_messages: (value) => isCount(value, MAX_MESSAGES),
 }
 
 function IsLimits(): PropertyDecorator {
@@ -120,6 +120,6 @@ function areLimits(value: unknown): boolean {
   )
 }
 
-function isWhole(value: unknown, max: number): boolean {
+function isCount(value: unknown, max: number): boolean {
   return Number.isInteger(value) && Number(value) >= 1 && Number(value) <= max
 }

@@ -11,7 +11,7 @@ import { note } from '../http/access-log.js'
 import { inboxesPathOf, readOffsetCursor } from '../http/list-pages.js'
 import { Describe, DescribeProperty, Tag } from '../openapi/describe.js'
 import { Produces } from '../http/validation.js'
-import { Views } from '../http/views.js'
+import { Views } from '../views.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
 import { EventBody } from './event-schemas.js'
 import { EventStream, MEDIA_TYPE } from './event-stream.js'
@@ -91,7 +91,7 @@ export class EventsController {
         void reply.send(Readable.from([]))
         return
       }
-      const authenticate = () => this.authenticator.authenticateAgain(request, READERS)
+      const authenticate = () => this.authenticator.reauthenticate(request, READERS)
       const listener = { inbox, from, inboxesPath: inboxesPathOf(request), bell, authenticate }
       const stream = new EventStream(
         (signal) => this.feed.chunks(listener, signal),

@@ -7,7 +7,7 @@ import type { HistoryEntry } from '#libs/ports/read-model/views.js'
 import { type Principal, Caller, RequireScope } from '../access/authenticator.js'
 import { Describe, Count, Digest, IdOf, OneOf, OrNull, Time, Tag } from '../openapi/describe.js'
 import { IsCursor, IsLimit, IsOrder, offsetPageOf } from '../http/list-pages.js'
-import { Views } from '../http/views.js'
+import { Views } from '../views.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
 
 const Position = Type.Object(

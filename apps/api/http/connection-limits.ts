@@ -6,7 +6,7 @@ import { LRUCache } from 'lru-cache'
 import { addressGroup, plainAddress } from '#libs/runtime/remote-address.js'
 import { SharedSlots } from '#libs/runtime/fair-share.js'
 import { isFramed } from './malformed-requests.js'
-import type { ReadTurns } from './request-reading.js'
+import type { ReadTurns } from './read-turns.js'
 
 /** A connection sends one answer after the other, so more requests at once would only take memory. */
 const MAX_OPEN = 16

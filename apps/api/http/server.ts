@@ -20,14 +20,14 @@ import {
 import { MAX_PARAM_CHARACTERS } from './method-table.js'
 import { endWithProblem, sendProblem } from './problem-filter.js'
 import { Problem, unavailable } from './problems.js'
+import { ReadTurns } from './read-turns.js'
 import {
   discardBody,
   MAX_BODY_BYTES,
   maxBodyBytes,
   parseJsonBodies,
-  ReadTurns,
   SMALL_BODY_BYTES,
-} from './request-reading.js'
+} from './request-bodies.js'
 import type { StalledReaders } from './stalled-readers.js'
 
 /** The maximum time for the headers. Shorter if MAYFLY_HTTP_REQUEST_TIMEOUT_MS is. */

@@ -3,7 +3,8 @@ import { mintId } from '#libs/domain/ids/mint.js'
 import { isId } from '#libs/domain/ids/typeid.js'
 import { SealBrokenError } from '#libs/ports/key-vault/content.js'
 import { Problem } from '../http/problems.js'
-import { idempotencyKeyOf, openAnswer, sealAnswer, seededMinting } from './idempotency.js'
+import { idempotencyKeyOf, openAnswer, sealAnswer } from './idempotency.js'
+import { seededMinting } from './minting.js'
 
 const read = (value: string, method = 'POST') =>
   idempotencyKeyOf({ method, headers: { 'idempotency-key': value } } as unknown as FastifyRequest)

@@ -19,8 +19,8 @@ import { detailsContext, sealJson, unsealJson, type SecretKey } from '#libs/port
 import { KeyForgottenError } from '#libs/ports/key-vault/key-vault.js'
 import { type Principal, Caller, RequireScope } from '../access/authenticator.js'
 import { withLocation } from '../http/headers.js'
-import { Mint, type Minting } from '../idempotency/idempotency.js'
-import { Views, Changes } from '../http/views.js'
+import { Mint, type Minting } from '../idempotency/minting.js'
+import { Views, VisibleRecorder } from '../views.js'
 import { RequestBudgets } from '../http/budgets.js'
 import { pageOf, inboxesPathOf, writeOffsetCursor } from '../http/list-pages.js'
 import { invalid } from '../http/problems.js'
@@ -46,7 +46,7 @@ export class InboxesController {
   constructor(
     private readonly views: Views,
     private readonly inboxes: Inboxes,
-    private readonly changes: Changes,
+    private readonly recorder: VisibleRecorder,
     private readonly instance: Instance,
     private readonly opened: OpenedMail,
     private readonly budgets: RequestBudgets,
@@ -101,7 +101,7 @@ export class InboxesController {
       },
     )
     if (events.length === 0) throw new Error('an inbox within its retention was refused')
-    await this.changes.record(events, principal)
+    await this.recorder.record(events, principal)
     // Read from the views: in a repeat of the request, it is the inbox that the first run created.
     const created = await this.inboxes.open(principal, inboxId)
     const details = unsealJson(key, detailsContext(inboxId), created.inbox.sealed) as InboxDetails
@@ -184,7 +184,7 @@ export class InboxesController {
     const command = { type: 'DeleteInbox', inboxId: id, keyId, now: this.instance.now() } as const
     const { events, refusal } = decide({ inbox, message: null }, command)
     if (refusal?.code === 'inbox-ended') throw hasEnded(refusal.inbox)
-    await this.changes.record(events, principal)
+    await this.recorder.record(events, principal)
     this.opened.forget(id)
     const row = await this.views.inboxes.inbox(id)
     // The views were lost in the meantime, and are being rebuilt.

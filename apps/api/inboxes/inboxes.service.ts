@@ -5,7 +5,7 @@ import { asOf, type ActiveInbox, type EndedInbox, type Inbox } from '#libs/domai
 import { detailsContext, unsealJson } from '#libs/ports/key-vault/content.js'
 import type { Principal } from '../access/authenticator.js'
 import { notFound, Problem, unavailable } from '../http/problems.js'
-import { Views } from '../http/views.js'
+import { Views } from '../views.js'
 import { Instance } from '../instance.js'
 import { OpenedMail } from '../messages/opened-mail.js'
 import { InboxPasswords } from './inbox-passwords.js'

@@ -5,12 +5,13 @@ import { KeyUse } from '#libs/ports/key-use/key-use.js'
 import type { ListQuery } from '#libs/ports/read-model/queries.js'
 import { isId, type AccountId, type KeyId } from '#libs/domain/ids/typeid.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
-import { type Principal, Plans, missingScope } from '../access/authenticator.js'
-import type { Minting } from '../idempotency/idempotency.js'
+import { type Principal, missingScope } from '../access/authenticator.js'
+import { Plans } from '../access/key-lookup.js'
+import type { Minting } from '../idempotency/minting.js'
 import { AccountCommands, noKey } from '../accounts/account-commands.js'
 import { Instance } from '../instance.js'
 import { unavailable } from '../http/problems.js'
-import { Views } from '../http/views.js'
+import { Views } from '../views.js'
 import { Usage } from '../usage/usage.service.js'
 import { UNUSED, type KeyUses, type NewKey } from './key-schemas.js'
 import type { IssueKey, RotateKey } from './key-requests.dto.js'
@@ -81,7 +82,7 @@ export class Keys {
       now: this.instance.now(),
     } as const
     await this.commands.execute({ account, key }, command, { environment, keyId: issuedBy })
-    return { key: await this.mustFind(keyId), secret, uses: { lastUsedAt: null, usage: UNUSED } }
+    return { key: await this.findRecorded(keyId), secret, uses: { lastUsedAt: null, usage: UNUSED } }
   }
 
   /** Includes revoked keys. */
@@ -121,7 +122,7 @@ export class Keys {
       if (attempts === MAX_ATTEMPTS) throw unavailable('catching-up', 'Other requests are rotating the key.')
       const command = { ...rotation, now: this.instance.now() }
       await this.commands.execute({ account, key }, command, { environment, keyId: principal.keyId })
-      key = await this.mustFind(keyId)
+      key = await this.findRecorded(keyId)
     }
     return { key, secret, uses }
   }
@@ -135,7 +136,7 @@ export class Keys {
     const now = this.instance.now()
     const command = { type: 'RevokeApiKey', accountId, keyId, revokedBy, now } as const
     await this.commands.execute({ account, key }, command, { environment, keyId: revokedBy })
-    return this.mustFind(keyId)
+    return this.findRecorded(keyId)
   }
 
   async useOf(key: ApiKey): Promise<KeyUses> {
@@ -156,7 +157,7 @@ export class Keys {
   }
 
   /** A recorded key is missing only if the views were lost in the meantime and are being rebuilt. */
-  private async mustFind(keyId: KeyId): Promise<ApiKey> {
+  private async findRecorded(keyId: KeyId): Promise<ApiKey> {
     const key = await this.views.accounts.key(keyId)
     if (key === null) throw unavailable('catching-up', `The key ${keyId} can't be read yet.`)
     return key

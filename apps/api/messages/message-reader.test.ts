@@ -18,8 +18,9 @@ import {
 } from '#libs/ports/read-model/read-model-harness.contract.js'
 import { InProcessSignals } from '#libs/ports/signals/signals.js'
 import { anyEnvelope } from '#test/harness/envelope.js'
-import { Views } from '../http/views.js'
-import { MessageReader, messageWithRaw } from './message-reader.js'
+import { Views } from '../views.js'
+import { messageWithRaw } from './message-pages.js'
+import { MessageReader } from './message-reader.js'
 import { OpenedMail } from './opened-mail.js'
 
 const id = inboxIdIn(1)

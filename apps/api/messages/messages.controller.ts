@@ -7,7 +7,7 @@ import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import { isId, type MessageId } from '#libs/domain/ids/typeid.js'
 import { messageJson } from '#libs/mail/json/message-json.js'
 import { type Principal, Caller, RequireScope } from '../access/authenticator.js'
-import { Views, Changes } from '../http/views.js'
+import { Views, VisibleRecorder } from '../views.js'
 import { RequestBudgets, untilClientLeaves } from '../http/budgets.js'
 import { inboxesPathOf, setNextLink, writeOffsetCursor } from '../http/list-pages.js'
 import { Bytes, Describe, Tag } from '../openapi/describe.js'
@@ -17,7 +17,8 @@ import { Inboxes, hasEnded } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
 import { attachmentHeaders } from './attachment-headers.js'
 import { AttachmentPool } from './attachment-pool.js'
-import { MessageReader, messageWithRaw, noMessage, MessagePages, FirstReadings } from './message-reader.js'
+import { MessagePages, messageWithRaw } from './message-pages.js'
+import { FirstReadings, MessageReader, noMessage } from './message-reader.js'
 import { ListMessages, ReadMessage } from './message-filters.js'
 import { DeletedMessage, Message, MessageWithRaw } from './message-schemas.js'
 import { OpenedMail } from './opened-mail.js'
@@ -33,7 +34,7 @@ export class MessagesController {
   constructor(
     private readonly views: Views,
     private readonly inboxes: Inboxes,
-    private readonly changes: Changes,
+    private readonly recorder: VisibleRecorder,
     private readonly instance: Instance,
     private readonly opened: OpenedMail,
     private readonly pages: MessagePages,
@@ -118,7 +119,7 @@ export class MessagesController {
         query.raw ? this.reader.raw(key, inbox.id, message.id) : null,
       ])
     })
-    if (opened === null || (query.raw && raw === null)) return this.reader.throwGone(inbox, message.id)
+    if (opened === null || (query.raw && raw === null)) return this.reader.throwDeleted(inbox, message.id)
     this.readings.note(inbox, [message])
     const json = messageJson(opened, inboxesPathOf(request))
     if (raw === null) return json
@@ -223,7 +224,7 @@ export class MessagesController {
     const { events, refusal } = decide({ inbox, message: row?.message ?? null }, command)
     if (refusal?.code === 'inbox-ended') throw hasEnded(refusal.inbox)
     if (refusal !== null) throw await this.reader.whyMissing(inbox.id, id)
-    await this.changes.record(events, principal)
+    await this.recorder.record(events, principal)
     this.opened.forget(inbox.id)
     const after = await this.views.inboxes.message(key)
     if (after?.message.state === 'deleted') return { id, deleted_at: after.message.deletedAt.toISOString() }
@@ -235,6 +236,6 @@ export class MessagesController {
 
   private async source(key: SecretKey, inbox: ActiveInbox, messageId: MessageId): Promise<Buffer> {
     const raw = await this.reader.raw(key, inbox.id, messageId)
-    return raw ?? this.reader.throwGone(inbox, messageId)
+    return raw ?? this.reader.throwDeleted(inbox, messageId)
   }
 }

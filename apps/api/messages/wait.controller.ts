@@ -9,7 +9,7 @@ import { Authenticator, type Principal, Caller, RequireScope } from '../access/a
 import { type MailRead, RequestBudgets, untilClientLeaves } from '../http/budgets.js'
 import { inboxesPathOf, readOffsetCursor, writeOffsetCursor } from '../http/list-pages.js'
 import { isTransient, Problem } from '../http/problems.js'
-import { Views } from '../http/views.js'
+import { Views } from '../views.js'
 import { Inboxes, noInbox, type OpenInbox } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
 import { Describe, Tag } from '../openapi/describe.js'
@@ -146,7 +146,7 @@ export class WaitController {
   ): Promise<Examined> {
     // The password is checked once, the key before each read, since it may be revoked at any time.
     if (before === null) await this.inboxes.openContent(principal, inboxId)
-    else await this.authenticator.authenticateAgain(request, READERS)
+    else await this.authenticator.reauthenticate(request, READERS)
     const position = wanted.cursor === undefined ? 0 : readOffsetCursor(inboxId, wanted.cursor).from
     const progress: Progress = before ?? { examined: 0, nearest: [], position }
     const read = (open: OpenInbox) =>

@@ -2,14 +2,14 @@ import { Controller, Get, Param, Res } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import type { LogLayout } from '#libs/ports/event-log/event-log.js'
-import { measureWholeBacklog } from '#libs/ports/read-model/consistent-views.js'
+import { measureTotalBacklog } from '#libs/ports/read-model/consistent-views.js'
 import { BUILD_INFO } from '#libs/runtime/process/build-info.js'
 import type { MetricsText } from '#libs/runtime/process/metrics-text.js'
 import { Count, Describe, Tag } from '../openapi/describe.js'
 import { inline } from '../openapi/docs-text.js'
 import { Produces } from '../http/validation.js'
 import { notFound, PROBLEM_CODES, type ProblemCode, PROBLEMS, unavailable } from '../http/problems.js'
-import { Views } from '../http/views.js'
+import { Views } from '../views.js'
 
 /** What the operations handlers read. */
 export abstract class OperationsPorts {
@@ -77,7 +77,7 @@ export class OperationsController {
     problems: ['catching-up', 'log-unavailable', 'read-model-unavailable'],
   })
   async readyz() {
-    const { records: backlog, isCatchingUp } = await measureWholeBacklog(this.ports.log, this.views.inboxes)
+    const { records: backlog, isCatchingUp } = await measureTotalBacklog(this.ports.log, this.views.inboxes)
     if (!this.ports.isStarted()) throw unavailable('catching-up', 'This instance is starting.')
     if (isCatchingUp) throw unavailable('catching-up', `The views are ${backlog} records behind the log.`)
     return { status: 'ready', backlog }

@@ -8,8 +8,8 @@ import { answerContext, unseal, type SecretKey } from '#libs/ports/key-vault/con
 import type { DeliveryListQuery } from '#libs/ports/read-model/queries.js'
 import type { DeliveryRow } from '#libs/ports/read-model/views.js'
 import type { Principal } from '../access/authenticator.js'
-import type { Minting } from '../idempotency/idempotency.js'
-import { Views, Changes } from '../http/views.js'
+import type { Minting } from '../idempotency/minting.js'
+import { Views, VisibleRecorder } from '../views.js'
 import { notFound } from '../http/problems.js'
 import { Instance } from '../instance.js'
 import { Count, IdOf, OneOf, OrNull, Time } from '../openapi/describe.js'
@@ -82,7 +82,7 @@ type DeliveryJson = Static<typeof DeliverySchema>
 export class Deliveries {
   constructor(
     private readonly views: Views,
-    private readonly changes: Changes,
+    private readonly recorder: VisibleRecorder,
     private readonly instance: Instance,
     private readonly ports: WebhookPorts,
   ) {}
@@ -109,7 +109,7 @@ export class Deliveries {
     const deliveryId = minting.id('dlv')
     const notification = { type: 'sample', inboxId: null, messageId: null, occurredAt: requestedAt } as const
     const facts = { webhookId, deliveryId, accountId, environment, replayId: null, requestedAt, notification }
-    await this.changes.record([{ type: 'DeliveryRequested', ...facts }], principal)
+    await this.recorder.record([{ type: 'DeliveryRequested', ...facts }], principal)
     return this.find(webhook, deliveryId)
   }
 

@@ -9,8 +9,8 @@ import type { ReplaySelection } from '#libs/domain/webhook/events.js'
 import type { ListQuery } from '#libs/ports/read-model/queries.js'
 import { type Principal, Caller, RequireScope } from '../access/authenticator.js'
 import { withLocation } from '../http/headers.js'
-import { Mint, type Minting } from '../idempotency/idempotency.js'
-import { Views, Changes } from '../http/views.js'
+import { Mint, type Minting } from '../idempotency/minting.js'
+import { Views, VisibleRecorder } from '../views.js'
 import { readTime } from '../http/validation.js'
 import { ListPage, pageOf } from '../http/list-pages.js'
 import { invalid, notFound } from '../http/problems.js'
@@ -31,7 +31,7 @@ export class ReplaysController {
     private readonly webhooks: Webhooks,
     private readonly deliveries: Deliveries,
     private readonly views: Views,
-    private readonly changes: Changes,
+    private readonly recorder: VisibleRecorder,
     private readonly instance: Instance,
     private readonly ports: WebhookPorts,
   ) {}
@@ -70,7 +70,7 @@ export class ReplaysController {
       throw invalid({ detail, pointer: '' })
     }
     const facts = { webhookId, replayId, accountId, environment, selection, requestedAt }
-    await this.changes.record([{ type: 'ReplayRequested', ...facts }], principal)
+    await this.recorder.record([{ type: 'ReplayRequested', ...facts }], principal)
     const replay = await this.find(webhookId, replayId)
     return withLocation(reply, `/v1/webhooks/${webhookId}/replays`, replayJson(replay))
   }
@@ -135,7 +135,7 @@ export class ReplaysController {
     if (stateOf(replay) !== 'running') return replayJson(replay)
     const { id: replayId } = replay
     const cancelledAt = this.instance.now()
-    await this.changes.record([{ type: 'ReplayCancelled', webhookId, replayId, cancelledAt }], principal)
+    await this.recorder.record([{ type: 'ReplayCancelled', webhookId, replayId, cancelledAt }], principal)
     return replayJson(await this.find(webhookId, replayId))
   }
 

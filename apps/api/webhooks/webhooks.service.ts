@@ -23,8 +23,8 @@ import type {
 } from '#libs/ports/read-model/queries.js'
 import { type Principal, requireScope } from '../access/authenticator.js'
 import { invalid, notFound, unavailable, type Problem } from '../http/problems.js'
-import { Views, Changes } from '../http/views.js'
-import type { Minting } from '../idempotency/idempotency.js'
+import { Views, VisibleRecorder } from '../views.js'
+import type { Minting } from '../idempotency/minting.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
 import {
@@ -63,7 +63,7 @@ export class Webhooks {
   constructor(
     private readonly views: Views,
     private readonly inboxes: Inboxes,
-    private readonly changes: Changes,
+    private readonly recorder: VisibleRecorder,
     private readonly instance: Instance,
     private readonly ports: WebhookPorts,
   ) {}
@@ -105,7 +105,7 @@ export class Webhooks {
       registered: others.length,
       now: this.instance.now(),
     })
-    return { webhook: await this.mustFind(webhookId), secret }
+    return { webhook: await this.findOrThrow(webhookId), secret }
   }
 
   /** The webhooks of one inbox, or of an environment. */
@@ -141,7 +141,7 @@ export class Webhooks {
     const url = text === null ? null : this.requestedUrl(webhook, text)
     const command = { type: 'ChangeWebhook', accountId, webhookId, url, events, state, now } as const
     await this.run(principal, webhook, command)
-    return this.mustFind(webhookId)
+    return this.findOrThrow(webhookId)
   }
 
   /** Resolves with the former webhook once it is deleted on this instance. Throws as `find` does. */
@@ -183,7 +183,7 @@ export class Webhooks {
         graceMs: parseGrace(grace) ?? 0,
         now: this.instance.now(),
       })
-      webhook = await this.mustFind(webhookId)
+      webhook = await this.findOrThrow(webhookId)
     }
     return { webhook, secret }
   }
@@ -214,7 +214,7 @@ export class Webhooks {
   private async run(principal: Principal, webhook: Webhook | null, command: WebhookCommand): Promise<void> {
     const { events, refusal } = decide(webhook, command)
     if (refusal !== null) throw problemOf(refusal, command.webhookId)
-    await this.changes.record(events, principal)
+    await this.recorder.record(events, principal)
   }
 
   private read(id: WebhookId): Promise<Webhook | null> {
@@ -222,7 +222,7 @@ export class Webhooks {
   }
 
   /** Reads a webhook after a change. Throws not-found if it was deleted in the meantime. */
-  private async mustFind(id: WebhookId): Promise<Webhook> {
+  private async findOrThrow(id: WebhookId): Promise<Webhook> {
     const webhook = await this.read(id)
     if (webhook === null) throw noWebhook(id)
     return webhook

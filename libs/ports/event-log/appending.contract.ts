@@ -8,12 +8,12 @@ import {
   type EventLogHarness,
 } from './event-log-harness.contract.js'
 import { LogUnavailableError, type LogRecord, type PartitionRange } from './event-log.js'
-import { appendDeadLetter } from './partition-loop.js'
+import { appendDeadLetter } from './batch-decoding.js'
 import { partitionOf } from './topics.js'
 
-export function describeAppending(made: () => EventLogHarness): void {
+export function describeAppending(current: () => EventLogHarness): void {
   it('returns the position of each record, at which it can be read byte for byte', async () => {
-    const { log } = made()
+    const { log } = current()
     const sent: LogRecord[] = [
       { key: 'a', headers: { ce_id: '1', note: 'größer als 0' }, value: Buffer.from([0, 255, 13, 10]) },
       { key: 'b', headers: {}, value: Buffer.alloc(0) },
@@ -31,7 +31,7 @@ export function describeAppending(made: () => EventLogHarness): void {
   })
 
   it('chooses the partition as Kafka’s default partitioner does, and one partition for all accounts', async () => {
-    const { log } = made()
+    const { log } = current()
     for (let n = 0; n < 20; n += 1) {
       const inbox = await log.append('inbox-events', record(`key-${n}`, ''))
       expect(inbox).toMatchObject({ topic: 'inbox-events', partition: partitionOf(`key-${n}`, PARTITIONS) })
@@ -47,7 +47,7 @@ export function describeAppending(made: () => EventLogHarness): void {
   })
 
   it('keeps the order of each key with concurrent appends', async () => {
-    const { log } = made()
+    const { log } = current()
     const sent = Array.from({ length: 300 }, (_, n) => ({ key: `key-${n % 7}`, text: `${n}` }))
     const positions = await Promise.all(
       sent.map(({ key, text }) => log.append('inbox-events', record(key, text))),
@@ -63,7 +63,7 @@ export function describeAppending(made: () => EventLogHarness): void {
   })
 
   it('moves only the end of the record’s partition past it', async () => {
-    const { log } = made()
+    const { log } = current()
     const before = await log.topology('inbox-events')
     const { offset } = await log.append('inbox-events', record(keyIn(2), 'a'))
     const after = await log.topology('inbox-events')
@@ -76,7 +76,7 @@ export function describeAppending(made: () => EventLogHarness): void {
   })
 
   it('reads a range from its first offset to just before its end, also during appends', async () => {
-    const { log } = made()
+    const { log } = current()
     const key = keyIn(1)
     const positions = []
     for (const text of ['a', 'b', 'c', 'd', 'e']) {
@@ -93,7 +93,7 @@ export function describeAppending(made: () => EventLogHarness): void {
   })
 
   it('stores a record of 20 MB among small ones', async () => {
-    const { log } = made()
+    const { log } = current()
     const key = keyIn(0)
     const value = Buffer.alloc(20 << 20, 'mail ')
     const sent = [record(key, 'before'), { key, headers: {}, value }, record(key, 'after')]
@@ -103,7 +103,7 @@ export function describeAppending(made: () => EventLogHarness): void {
   })
 
   it('stores a dead letter with the reason and the position of the record', async () => {
-    const { log } = made()
+    const { log } = current()
     const bad = { key: keyIn(3), headers: { ce_type: 'foreign' }, value: Buffer.from([1, 2, 3]) }
     const { topic, partition, offset } = await log.append('inbox-events', bad)
     await appendDeadLetter(log, { topic, partition }, { ...bad, offset }, 'unknown type "foreign"')
@@ -122,7 +122,7 @@ export function describeAppending(made: () => EventLogHarness): void {
   })
 
   it('keeps its id, its records and its ends when it is reopened', async () => {
-    const harness = made()
+    const harness = current()
     const { offset } = await harness.log.append('inbox-events', record(keyIn(1), 'a'))
     const before = await harness.log.topology('inbox-events')
     const log = await harness.reopen()
@@ -133,7 +133,7 @@ export function describeAppending(made: () => EventLogHarness): void {
   })
 
   it('waits for appends in progress when it closes, and rejects others', async () => {
-    const harness = made()
+    const harness = current()
     const inProgress = Promise.all(
       ['a', 'b'].map((text) => harness.log.append('inbox-events', record('k', text))),
     )

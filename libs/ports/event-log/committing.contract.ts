@@ -18,9 +18,9 @@ function consumeFromFirst(log: EventLog): Promise<Consumer> {
   )
 }
 
-export function describeCommitting(made: () => EventLogHarness): void {
+export function describeCommitting(current: () => EventLogHarness): void {
   it('keeps offsets and their notes, also when the log is reopened', async () => {
-    const harness = made()
+    const harness = current()
     const offsets = [offsetAt(1, 2, 'from 2 to 5'), offsetAt(2, 0, '{"grüße":"ä"}'), offsetAt(3, 7, '')]
     const consumer = await consumeFromFirst(harness.log)
     expect(await harness.log.committed(GROUP, TOPIC)).toEqual([])
@@ -39,7 +39,7 @@ export function describeCommitting(made: () => EventLogHarness): void {
     { what: 'a partition that is not the consumer’s', foreign: offsetAt(PARTITIONS, 1, '') },
     { what: 'another topic', foreign: { ...offsetAt(0, 1, ''), topic: 'webhook-events' } as const },
   ])('commits no offsets if one is of $what', async ({ foreign }) => {
-    const { log } = made()
+    const { log } = current()
     const consumer = await consumeFromFirst(log)
     await consumer.commit([offsetAt(1, 1, 'before')])
     await expect(consumer.commit([offsetAt(1, 2, 'after'), foreign])).rejects.toMatchObject(notAssigned)
@@ -48,7 +48,7 @@ export function describeCommitting(made: () => EventLogHarness): void {
   })
 
   it('accepts notes of 3,500 bytes for all partitions at once, and commits no offsets if one is longer', async () => {
-    const { log } = made()
+    const { log } = current()
     const consumer = await consumeFromFirst(log)
     const longest = Array.from({ length: PARTITIONS }, (_, n) =>
       offsetAt(n, n, 'ä'.repeat(MAX_NOTE_BYTES / 2)),
@@ -61,7 +61,7 @@ export function describeCommitting(made: () => EventLogHarness): void {
   })
 
   it('starts at an offset with a note, and commits empty notes by itself', async () => {
-    const { log } = made()
+    const { log } = current()
     const [, second = NaN] = await appendTo(log, 1, 'a', 'b')
     const noting = await consumeFromFirst(log)
     await noting.commit([offsetAt(1, second, 'noted')])
@@ -75,7 +75,7 @@ export function describeCommitting(made: () => EventLogHarness): void {
   })
 
   it('commits offsets while a batch is being handled, by its handler and by others', async () => {
-    const { log } = made()
+    const { log } = current()
     const arrivals = new Arrivals()
     const finish = Promise.withResolvers<undefined>()
     const begun = Promise.withResolvers<Consumer>()
@@ -110,7 +110,7 @@ export function describeCommitting(made: () => EventLogHarness): void {
   })
 
   it('commits last offsets once no batch is being handled, and none after it has stopped', async () => {
-    const { log } = made()
+    const { log } = current()
     const arrivals = new Arrivals()
     const order: string[] = []
     const finish = Promise.withResolvers<undefined>()
@@ -140,7 +140,7 @@ export function describeCommitting(made: () => EventLogHarness): void {
   })
 
   it('stops although `beforeLeaving` fails, and rejects with that failure', async () => {
-    const { log } = made()
+    const { log } = current()
     const consumer = await consumeFromFirst(log)
     const failure = new Error('ClickHouse is away')
     const stopped = consumer.stop(() => Promise.reject(failure))

@@ -4,9 +4,9 @@ import { PARTITIONS, record, type EventLogHarness } from './event-log-harness.co
 import type { PartitionRange } from './event-log.js'
 import { partitionOf } from './topics.js'
 
-export function describeConsuming(made: () => EventLogHarness): void {
+export function describeConsuming(current: () => EventLogHarness): void {
   it('delivers all records once, and those of a partition in order', async () => {
-    const { log } = made()
+    const { log } = current()
     const arrivals = new Arrivals()
     const sent = Array.from({ length: 200 }, (_, n) => ({ key: `key-${n % 11}`, text: `${n}` }))
     const append = (part: typeof sent) =>
@@ -23,7 +23,7 @@ export function describeConsuming(made: () => EventLogHarness): void {
   })
 
   it('requests the start position of each partition with its range, and starts there', async () => {
-    const { log } = made()
+    const { log } = current()
     const arrivals = new Arrivals()
     const requested: PartitionRange[] = []
     const [, second = NaN] = await appendTo(log, 1, 'a', 'b', 'c')
@@ -44,7 +44,7 @@ export function describeConsuming(made: () => EventLogHarness): void {
   })
 
   it('requests the start position again on restart, and continues from there', async () => {
-    const { log } = made()
+    const { log } = current()
     const arrivals = new Arrivals()
     const [, second = NaN] = await appendTo(log, 1, 'a', 'b')
     let offset = 0
@@ -62,7 +62,7 @@ export function describeConsuming(made: () => EventLogHarness): void {
   })
 
   it('requests the start position only after the batch in progress, and until it gets one', async () => {
-    const { log } = made()
+    const { log } = current()
     const arrivals = new Arrivals()
     await appendTo(log, 1, 'a')
     const finish = Promise.withResolvers<undefined>()
@@ -93,7 +93,7 @@ export function describeConsuming(made: () => EventLogHarness): void {
   })
 
   it('stops while it waits for a start position at the end', async () => {
-    const { log } = made()
+    const { log } = current()
     const arrivals = new Arrivals()
     await appendTo(log, 1, 'a')
     const requested = Promise.withResolvers<undefined>()
@@ -117,7 +117,7 @@ export function describeConsuming(made: () => EventLogHarness): void {
   })
 
   it('requests the start position again if it is past the end, and starts at the first record if it is before that', async () => {
-    const { log } = made()
+    const { log } = current()
     const arrivals = new Arrivals()
     await appendTo(log, 1, 'a')
     const answers: number[] = []
@@ -135,7 +135,7 @@ export function describeConsuming(made: () => EventLogHarness): void {
   })
 
   it('can start at the end of a partition', async () => {
-    const { log } = made()
+    const { log } = current()
     const arrivals = new Arrivals()
     await appendTo(log, 1, 'a', 'b')
     const startAt = ({ end }: PartitionRange) => Promise.resolve({ offset: end })
@@ -147,7 +147,7 @@ export function describeConsuming(made: () => EventLogHarness): void {
   })
 
   it('continues at the committed offset after a stop, and after the log is reopened', async () => {
-    const harness = made()
+    const harness = current()
     const next = async () => {
       const arrivals = new Arrivals()
       const consumer = await harness.log.consume(consumerOf(arrivals))
@@ -165,7 +165,7 @@ export function describeConsuming(made: () => EventLogHarness): void {
   })
 
   it('keeps the offsets of different groups apart', async () => {
-    const { log } = made()
+    const { log } = current()
     await appendTo(log, 1, 'a', 'b')
     for (const group of ['one', 'other']) {
       const arrivals = new Arrivals()
@@ -177,7 +177,7 @@ export function describeConsuming(made: () => EventLogHarness): void {
   })
 
   it('reports its position in each partition', async () => {
-    const { log } = made()
+    const { log } = current()
     const arrivals = new Arrivals()
     const [, second = NaN] = await appendTo(log, 1, 'a', 'b')
     const finish = Promise.withResolvers<undefined>()
@@ -205,7 +205,7 @@ export function describeConsuming(made: () => EventLogHarness): void {
   })
 
   it('stops after the batch in progress, whose signal it aborts, and delivers no other', async () => {
-    const { log } = made()
+    const { log } = current()
     const arrivals = new Arrivals()
     let received: AbortSignal | null = null
     const finish = Promise.withResolvers<undefined>()

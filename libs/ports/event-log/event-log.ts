@@ -18,6 +18,11 @@ export interface Partition {
   partition: number
 }
 
+/** A partition as text, for keys and messages. */
+export function partitionName({ topic, partition }: Partition): string {
+  return `${topic}/${partition}`
+}
+
 /** The position of a record. Offsets of a partition increase from 0, possibly with gaps. */
 export interface Position extends Partition {
   offset: number

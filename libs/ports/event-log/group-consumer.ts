@@ -2,6 +2,7 @@ import {
   LogUnavailableError,
   MAX_NOTE_BYTES,
   NotAssignedError,
+  partitionName,
   type CommittedOffset,
   type Consumer,
   type ConsumerSpec,
@@ -136,7 +137,7 @@ export class GroupConsumer implements Consumer {
   }
 
   private notAssigned(partitions: readonly Partition[]): NotAssignedError {
-    const names = partitions.map(({ topic, partition }) => `${topic}/${partition}`)
+    const names = partitions.map(partitionName)
     return new NotAssignedError(
       `not, or no longer, assigned to this consumer of ${this.group}: ${names.join(', ')}`,
     )

@@ -1,9 +1,9 @@
 import { appendTo, Arrivals, consumerOf } from './arrivals.contract.js'
 import { textOf, type EventLogHarness } from './event-log-harness.contract.js'
 
-export function describeRetrying(made: () => EventLogHarness): void {
+export function describeRetrying(current: () => EventLogHarness): void {
   it('delivers the same records again if the handler rejects, and reports the error', async () => {
-    const { log } = made()
+    const { log } = current()
     const arrivals = new Arrivals()
     const failure = new Error('the views are out of reach')
     const errors: unknown[] = []
@@ -29,7 +29,7 @@ export function describeRetrying(made: () => EventLogHarness): void {
   })
 
   it('does not commit batches that were not handled', async () => {
-    const { log } = made()
+    const { log } = current()
     const [failing, working] = [new Arrivals(), new Arrivals()]
     let failures = 0
     await appendTo(log, 1, 'a')
@@ -54,7 +54,7 @@ export function describeRetrying(made: () => EventLogHarness): void {
     { to: 0, expected: ['a', 'b', 'c', 'a', 'b', 'c'] },
     { to: 1, expected: ['a', 'b', 'c', 'b', 'c'] },
   ])('seeks back to record $to if the handler requests it', async ({ to, expected }) => {
-    const { log } = made()
+    const { log } = current()
     const arrivals = new Arrivals()
     const offsets = await appendTo(log, 1, 'a', 'b', 'c')
     let isSought = false
@@ -74,7 +74,7 @@ export function describeRetrying(made: () => EventLogHarness): void {
   })
 
   it('handles other partitions while one is blocked, and one batch of a partition at a time', async () => {
-    const { log } = made()
+    const { log } = current()
     const arrivals = new Arrivals()
     const blocked = Promise.withResolvers<undefined>()
     let inProgress = 0

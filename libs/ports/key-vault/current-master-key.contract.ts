@@ -6,7 +6,7 @@ import { masterKeys, type VaultHarness } from './logged-key-vault-harness.contra
 import type { LoggedKeyVault } from './logged-key-vault.js'
 import { MasterKeyMissingError } from './master-key.js'
 
-export function describeCurrentMasterKey(made: () => VaultHarness & { vault: LoggedKeyVault }): void {
+export function describeCurrentMasterKey(current: () => VaultHarness & { vault: LoggedKeyVault }): void {
   let inboxId: InboxId
 
   beforeEach(() => {
@@ -14,7 +14,7 @@ export function describeCurrentMasterKey(made: () => VaultHarness & { vault: Log
   })
 
   it('that was current last must be configured', async () => {
-    const harness = made()
+    const harness = current()
     const key = await harness.vault.create(inboxId)
     await harness.vault.close()
     const fresh = makeSecretKey().toString('base64')
@@ -31,7 +31,7 @@ export function describeCurrentMasterKey(made: () => VaultHarness & { vault: Log
   })
 
   it('that another process took first at the same time wins', async () => {
-    const harness = made()
+    const harness = current()
     const [mine, theirs] = [1, 2].map(() => makeSecretKey().toString('base64'))
     const open = () => harness.open({ masterKeys: masterKeys(`${mine ?? ''},${harness.masterText}`) })
     const taken = { type: 'MasterKeyTaken', masterKeyId: masterKeys(theirs ?? '').current } as const
@@ -44,7 +44,7 @@ export function describeCurrentMasterKey(made: () => VaultHarness & { vault: Log
   })
 
   it('that was taken before another process took one at the same time stays current', async () => {
-    const harness = made()
+    const harness = current()
     const [mine, theirs] = [1, 2].map(() => makeSecretKey().toString('base64'))
     const taken = { type: 'MasterKeyTaken', masterKeyId: masterKeys(theirs ?? '').current } as const
     harness.faultyLog.onDurable = async () => {

@@ -3,7 +3,7 @@ import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { InboxKeyEvent } from '#libs/domain/inbox/key-events.js'
 import { inboxKeyEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import type { LogReader, PartitionRange, StoredRecord } from '#libs/ports/event-log/event-log.js'
-import { decodeBatch } from '#libs/ports/event-log/partition-loop.js'
+import { decodeBatch } from '#libs/ports/event-log/batch-decoding.js'
 import { PeriodicTask, SharedRun } from '#libs/runtime/timing.js'
 import type { KeyStatement, KeyView, ViewProgress } from './key-view.js'
 

@@ -2,7 +2,7 @@ import { mintId } from '#libs/domain/ids/mint.js'
 import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import type { Partition } from '#libs/ports/event-log/event-log.js'
 import { InProcessSignals, type Signals } from '#libs/ports/signals/signals.js'
-import { ConsistentViews, movedChannel, ViewsCatchingUpError } from './consistent-views.js'
+import { ConsistentViews, progressChannel, ViewsCatchingUpError } from './consistent-views.js'
 
 const LONG_MS = 20_000
 const partition: Partition = { topic: 'inbox-events', partition: 3 }
@@ -59,12 +59,12 @@ describe('waiting for the views to pass a position', () => {
     await new Promise(setImmediate)
     views.position = 7
     const readsBefore = views.reads
-    signals.publish(movedChannel(partition))
+    signals.publish(progressChannel(partition))
     await new Promise(setImmediate)
     expect(views.reads).toBeGreaterThan(readsBefore)
     expect(isOver).toBe(false)
     views.position = 8
-    signals.publish(movedChannel(partition))
+    signals.publish(progressChannel(partition))
     expect(await passed).toBe(true)
   })
 
@@ -113,7 +113,7 @@ describe('waiting for the views to pass a position', () => {
     await new Promise(setImmediate)
     expect(listening).toBe(1)
     views.position = 8
-    signals.publish(movedChannel(partition))
+    signals.publish(progressChannel(partition))
     await passed
     expect(listening).toBe(0)
   })

@@ -18,7 +18,7 @@ export class ViewsCatchingUpError extends ReadModelUnavailableError {
 export type ViewScope = ViewedTopic | InboxId | WebhookId
 
 /** The channel that is signalled when a partition's views have advanced. */
-export function movedChannel({ topic, partition }: Partition): string {
+export function progressChannel({ topic, partition }: Partition): string {
   return `moved:${topic}:${partition}`
 }
 
@@ -83,7 +83,7 @@ export class ConsistentViews {
     if (await this.isVisible(position)) return true
     const deadlineMs = performance.now() + withinMs
     const bell = new Doorbell()
-    const unsubscribe = await this.signals.subscribe(movedChannel(position), () => bell.ring())
+    const unsubscribe = await this.signals.subscribe(progressChannel(position), () => bell.ring())
     try {
       // The views may have advanced before the subscription, so each turn starts with a check.
       while (!(await this.isVisible(position))) {
@@ -154,7 +154,7 @@ export interface Backlog {
 }
 
 /** Measures the backlog of all topics that the views follow. */
-export async function measureWholeBacklog(
+export async function measureTotalBacklog(
   log: LogLayout,
   queries: Pick<InboxQueries, 'progress'>,
 ): Promise<Backlog> {

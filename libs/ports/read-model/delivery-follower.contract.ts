@@ -81,8 +81,8 @@ export class DeliveryFollower {
   /** Applies events in one step, with consecutive offsets, and advances. */
   async follow(...events: WebhookEvent[]): Promise<StepOutcome> {
     const { store, partition, position: from } = this
-    const placed = events.map((event, index) => ({ offset: from + index, event }))
-    const changes = projectWebhookEvents(await webhookRowsBefore(store, placed), placed)
+    const logged = events.map((event, index) => ({ offset: from + index, event }))
+    const changes = projectWebhookEvents(await webhookRowsBefore(store, logged), logged)
     const to = from + events.length
     const outcome = await store.apply({ topic: 'webhook-events', partition, from, to, changes, contents: [] })
     if (outcome === 'applied') this.position = to

@@ -15,19 +15,19 @@ const id = webhookIdIn(1)
 const neighbour = webhookIdIn(1, 1)
 const elsewhere = webhookIdIn(2)
 
-export function describeDeliveryQueries(made: () => ReadModelHarness): void {
+export function describeDeliveryQueries(current: () => ReadModelHarness): void {
   let follower: DeliveryFollower
   let claims: DueClaims
 
   beforeEach(async () => {
-    for (const partition of [0, 2, 3]) await DeliveryFollower.begin(made().store, partition)
-    follower = await DeliveryFollower.begin(made().store, 1)
-    claims = new DueClaims(made().deliveries)
+    for (const partition of [0, 2, 3]) await DeliveryFollower.begin(current().store, partition)
+    follower = await DeliveryFollower.begin(current().store, 1)
+    claims = new DueClaims(current().deliveries)
   })
 
   const list = async (query: Partial<DeliveryListQuery> = {}) => {
     const all = { webhookId: id, state: null, order: 'asc', from: 0, to: 1_000, limit: 100 } as const
-    const rows = await made().deliveries.listDeliveries({ ...all, ...query })
+    const rows = await current().deliveries.listDeliveries({ ...all, ...query })
     return rows.map(({ delivery }) => delivery.id)
   }
   const ids = (...numbers: number[]) => numbers.map(deliveryIdOf)
@@ -38,7 +38,7 @@ export function describeDeliveryQueries(made: () => ReadModelHarness): void {
     const rows = await claims.claim({ ...all, ...claimed })
     return rows.map(({ delivery }) => delivery.id).sort()
   }
-  const health = async (webhookId: WebhookId) => (await made().store.webhookHealth([webhookId]))[0]
+  const health = async (webhookId: WebhookId) => (await current().store.webhookHealth([webhookId]))[0]
 
   describe('the log of deliveries', () => {
     beforeEach(async () => {
@@ -75,7 +75,7 @@ export function describeDeliveryQueries(made: () => ReadModelHarness): void {
     })
 
     it('returns a delivery with its attempts, and only for its webhook', async () => {
-      const row = await made().deliveries.delivery({ webhookId: id, deliveryId: deliveryIdOf(3) })
+      const row = await current().deliveries.delivery({ webhookId: id, deliveryId: deliveryIdOf(3) })
       expect(row).toMatchObject({
         offset: 3,
         delivery: {
@@ -85,12 +85,12 @@ export function describeDeliveryQueries(made: () => ReadModelHarness): void {
       })
       expect(Buffer.from(row?.delivery.attempts[0]?.answer ?? []).toString()).toBe('sealed')
       expect(
-        await made().deliveries.delivery({ webhookId: neighbour, deliveryId: deliveryIdOf(3) }),
+        await current().deliveries.delivery({ webhookId: neighbour, deliveryId: deliveryIdOf(3) }),
       ).toBeNull()
     })
 
     it('is empty after the views are rebuilt', async () => {
-      const other = await DeliveryFollower.begin(made().store, 1, { logId: 'another-log' })
+      const other = await DeliveryFollower.begin(current().store, 1, { logId: 'another-log' })
       expect(await list()).toEqual([])
       expect(await claim(1_000)).toEqual([])
       expect(await health(id)).toBeNull()
@@ -109,19 +109,19 @@ export function describeDeliveryQueries(made: () => ReadModelHarness): void {
         requested(neighbour, 4),
       )
       await follower.follow(answered(id, 2), answered(id, 3, { status: 500 }), answered(neighbour, 4))
-      expect(await made().deliveries.removeOld(moment(30))).toBe(2)
+      expect(await current().deliveries.removeOld(moment(30))).toBe(2)
       expect(await list()).toEqual(ids(1, 3))
       expect(await list({ state: 'succeeded' })).toEqual([])
       expect(await list({ webhookId: neighbour })).toEqual([])
       expect(await claim(1_000)).toEqual(ids(1))
-      expect(await made().deliveries.removeOld(moment(30))).toBe(0)
+      expect(await current().deliveries.removeOld(moment(30))).toBe(0)
     })
 
     it('are removed however many there are', async () => {
       const many = Array.from({ length: 1_200 }, (_, n) => n + 1)
       await follower.follow(...many.map((n) => requested(id, n)))
       await follower.follow(...many.map((n) => answered(id, n)))
-      expect(await made().deliveries.removeOld(moment(1))).toBe(1_200)
+      expect(await current().deliveries.removeOld(moment(1))).toBe(1_200)
       expect(await list()).toEqual([])
     })
   })
@@ -185,7 +185,7 @@ export function describeDeliveryQueries(made: () => ReadModelHarness): void {
     })
 
     it('of one webhook leave capacity for those of others', async () => {
-      const other = await DeliveryFollower.begin(made().store, 2)
+      const other = await DeliveryFollower.begin(current().store, 2)
       const many = Array.from({ length: 50 }, (_, n) => requested(id, n + 10))
       await follower.follow(...many, requested(neighbour, 1, 5))
       await other.follow(requested(elsewhere, 2, 6))
@@ -195,7 +195,7 @@ export function describeDeliveryQueries(made: () => ReadModelHarness): void {
     })
 
     it('of one webhook don’t wait for all those of another', async () => {
-      const other = await DeliveryFollower.begin(made().store, 2)
+      const other = await DeliveryFollower.begin(current().store, 2)
       await follower.follow(...Array.from({ length: 50 }, (_, n) => requested(id, n + 10)))
       await other.follow(requested(elsewhere, 1, 500))
       const claimed: string[] = []
@@ -213,7 +213,7 @@ export function describeDeliveryQueries(made: () => ReadModelHarness): void {
     })
 
     it('have an earliest due time, past or future', async () => {
-      const earliest = () => made().deliveries.earliestDue()
+      const earliest = () => current().deliveries.earliestDue()
       expect(await earliest()).toBeNull()
       await follower.follow(requested(id, 1, 2_000), requested(neighbour, 2, 1_000), requested(id, 3, 3_000))
       expect(await earliest()).toEqual(moment(1_000))
@@ -224,7 +224,7 @@ export function describeDeliveryQueries(made: () => ReadModelHarness): void {
     })
 
     it('are not claimed while the views are catching up', async () => {
-      const behind = await DeliveryFollower.begin(made().store, 1, { logId: 'another-log', end: 3 })
+      const behind = await DeliveryFollower.begin(current().store, 1, { logId: 'another-log', end: 3 })
       await behind.follow(requested(id, 1), requested(id, 2))
       expect(await claim(1_000)).toEqual([])
       await behind.follow(answered(id, 1))

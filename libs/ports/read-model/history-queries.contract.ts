@@ -12,7 +12,7 @@ import {
   inboxIdIn,
   mail,
   makeInbox,
-  placedAt,
+  atOffset,
   type Follower,
   type ReadModelHarness,
 } from './read-model-harness.contract.js'
@@ -21,12 +21,12 @@ const id = inboxIdIn(1)
 const neighbour = inboxIdIn(1, 1)
 const KEY = makeInbox(id).keyId
 
-export function describeHistoryQueries(made: () => ReadModelHarness): void {
+export function describeHistoryQueries(current: () => ReadModelHarness): void {
   let follower: Follower
   const removal = { ...messageDeleted(minute(2), messageId(4)), inboxId: id }
 
   beforeEach(async () => {
-    follower = await followerOf(made().store, 1)
+    follower = await followerOf(current().store, 1)
     // Offsets: 0 and 1 the inboxes, 2 and 4 the inbox's messages, 5 a deletion, with a neighbour's message at 3.
     await follower.follow(makeInbox(id), makeInbox(neighbour), mail(id, messageId(4)))
     await follower.follow(mail(neighbour, messageId(9)), mail(id, messageId(3)))
@@ -34,7 +34,7 @@ export function describeHistoryQueries(made: () => ReadModelHarness): void {
   })
 
   const historyOf = (query: Partial<HistoryQuery> = {}) =>
-    made().queries.history({ inboxId: id, order: 'asc', from: 0, to: 1_000, limit: 100, ...query })
+    current().queries.history({ inboxId: id, order: 'asc', from: 0, to: 1_000, limit: 100, ...query })
   const offsets = async (query: Partial<HistoryQuery> = {}) =>
     (await historyOf(query)).map(({ offset }) => offset)
 
@@ -49,7 +49,7 @@ export function describeHistoryQueries(made: () => ReadModelHarness): void {
     const none = { messageId: null, keyId: null, size: null, digest: null }
     const { messageId: mailId, receivedAt, size, digest } = mail(id, messageId(4))
     const [createdEntry, received, , removed] = await historyOf()
-    const idAt = (offset: number) => placedAt(offset, removal).id
+    const idAt = (offset: number) => atOffset(offset, removal).id
     expect(createdEntry).toEqual({
       ...none,
       offset: 0,

@@ -14,8 +14,8 @@ import {
 import { idFromBytes, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
 import type { MessageKey } from './projection-store.js'
 import { inboxRowsBefore, projectInboxEvents, type InboxProjection } from './projections.js'
-import { placedAt } from './read-model-harness.contract.js'
-import type { Change, HistoryEntry, InboxRow, MessageRow, PlacedEvent } from './views.js'
+import { atOffset } from './read-model-harness.contract.js'
+import type { Change, HistoryEntry, InboxRow, MessageRow, LoggedEvent } from './views.js'
 
 /** Views in maps, changed as a store changes them. */
 class Views {
@@ -25,7 +25,7 @@ class Views {
   readonly contents = new Map<MessageId, Date>()
   readonly history = new Map<number, { inboxId: InboxId; entry: HistoryEntry }>()
 
-  async apply(events: readonly PlacedEvent<InboxEvent>[]): Promise<InboxProjection> {
+  async apply(events: readonly LoggedEvent<InboxEvent>[]): Promise<InboxProjection> {
     const store = {
       inboxes: (ids: readonly InboxId[]) => Promise.resolve(ids.map((id) => this.inboxes.get(id) ?? null)),
       messages: (keys: readonly MessageKey[]) =>
@@ -71,8 +71,8 @@ class Views {
   }
 }
 
-function placed(events: readonly InboxEvent[]): PlacedEvent<InboxEvent>[] {
-  return events.map((event, index) => placedAt(index * 2, event))
+function logged(events: readonly InboxEvent[]): LoggedEvent<InboxEvent>[] {
+  return events.map((event, index) => atOffset(index * 2, event))
 }
 
 /** The same event for another inbox and other messages. */
@@ -93,7 +93,7 @@ const anyLog = fc
     ...rest.map(([event, inbox]) => moved(event, inbox)),
   ])
 
-async function oneByOne(events: readonly PlacedEvent<InboxEvent>[]): Promise<Views> {
+async function oneByOne(events: readonly LoggedEvent<InboxEvent>[]): Promise<Views> {
   const views = new Views()
   for (const event of events) await views.apply([event])
   return views
@@ -106,7 +106,7 @@ describe('projecting the events of inboxes', () => {
         anyLog,
         fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 40, maxLength: 40 }),
         async (log, sizes) => {
-          const events = placed(log)
+          const events = logged(log)
           const views = new Views()
           let at = 0
           for (const size of sizes) await views.apply(events.slice(at, (at += size)))
@@ -121,7 +121,7 @@ describe('projecting the events of inboxes', () => {
   it('changes nothing if it is repeated from any earlier position', async () => {
     await fc.assert(
       fc.asyncProperty(anyLog, fc.nat(), async (log, from) => {
-        const events = placed(log)
+        const events = logged(log)
         const views = await oneByOne(events)
         const { changes, received: contents } = await views.apply(events.slice(from % events.length))
         expect([changes, contents]).toEqual([[], []])
@@ -135,14 +135,14 @@ describe('projecting the events of inboxes', () => {
       fc.asyncProperty(anyLog, async (log) => {
         const expected: [number, InboxEvent['type']][] = []
         const views = new Views()
-        for (const event of placed(log)) {
+        for (const event of logged(log)) {
           const before = JSON.stringify([...views.inboxes.values()])
           await views.apply([event])
           const isChanged = JSON.stringify([...views.inboxes.values()]) !== before
           if (isChanged) expected.push([event.offset, event.event.type])
         }
         const whole = new Views()
-        await whole.apply(placed(log))
+        await whole.apply(logged(log))
         const found = [...whole.history.values()].map(({ entry }) => [entry.offset, entry.type])
         expect(found).toEqual(expected)
       }),
@@ -154,7 +154,7 @@ describe('projecting the events of inboxes', () => {
     await fc.assert(
       fc.asyncProperty(anyLog, async (log) => {
         const views = new Views()
-        await views.apply(placed(log))
+        await views.apply(logged(log))
         const present = [...views.messages].filter(([, { row }]) => row.message.state === 'present')
         expect([...views.contents.keys()].sort()).toEqual(present.map(([id]) => id).sort())
       }),
@@ -171,7 +171,7 @@ describe('the changes of a run of events', () => {
   const [one, two] = [received(minute(1)), received(minute(2), messageId(2))]
 
   it('contain each inbox and message once, in its last state, with the offsets of the log', async () => {
-    const { changes, received: contents } = await new Views().apply(placed([created, one, two, one]))
+    const { changes, received: contents } = await new Views().apply(logged([created, one, two, one]))
     expect(rowsIn(changes)).toMatchObject([
       { type: 'put-inbox', row: { inbox: { messageCount: 2 }, endOffset: 5 }, previous: null },
       { type: 'put-message', row: { message: { id: one.messageId }, offset: 2 } },
@@ -182,7 +182,7 @@ describe('the changes of a run of events', () => {
 
   it('contain no content of a message that is deleted in the same run', async () => {
     const { changes, received: contents } = await new Views().apply(
-      placed([created, one, messageDeleted(minute(3))]),
+      logged([created, one, messageDeleted(minute(3))]),
     )
     expect(rowsIn(changes)).toMatchObject([
       { type: 'put-inbox', row: { inbox: { messageCount: 0 }, endOffset: 5 } },
@@ -193,8 +193,8 @@ describe('the changes of a run of events', () => {
 
   it('keep the offset of a message that is deleted later', async () => {
     const views = new Views()
-    await views.apply(placed([created, one]))
-    const { changes } = await views.apply([placedAt(9, messageDeleted(minute(3)))])
+    await views.apply(logged([created, one]))
+    const { changes } = await views.apply([atOffset(9, messageDeleted(minute(3)))])
     expect(rowsIn(changes)).toMatchObject([
       { type: 'put-inbox', row: { endOffset: 10 } },
       { type: 'put-message', row: { message: { state: 'deleted' }, offset: 2 } },
@@ -203,7 +203,7 @@ describe('the changes of a run of events', () => {
 
   it('drop the messages of an inbox that ends, also those received in the same run', async () => {
     const { changes, received: contents } = await new Views().apply(
-      placed([created, one, deleted(minute(3)), two]),
+      logged([created, one, deleted(minute(3)), two]),
     )
     expect(rowsIn(changes)).toMatchObject([
       { type: 'put-inbox', row: { inbox: { state: 'deleted' }, endOffset: 5 } },
@@ -214,7 +214,7 @@ describe('the changes of a run of events', () => {
 
   it('contain a history entry for each event, with its metadata and nothing sealed', async () => {
     const events = [created, one, messageDeleted(minute(3)), deleted(minute(4)), two]
-    const { changes } = await new Views().apply(placed(events))
+    const { changes } = await new Views().apply(logged(events))
     const history = changes.flatMap((change) => (change.type === 'put-history' ? [change] : []))
     const none = { messageId: null, keyId: null, size: null, digest: null }
     const { messageId: id, size, digest } = one
@@ -224,11 +224,11 @@ describe('the changes of a run of events', () => {
       { ...none, type: 'MessageReceived', time: minute(1), messageId: id, size, digest },
       { ...none, type: 'MessageDeleted', time: minute(3), messageId: id, keyId: OTHER_KEY_ID },
       { ...none, type: 'InboxDeleted', time: minute(4), keyId: OTHER_KEY_ID },
-    ].map((entry, index) => ({ offset: index * 2, id: placedAt(index * 2, created).id, ...entry }))
+    ].map((entry, index) => ({ offset: index * 2, id: atOffset(index * 2, created).id, ...entry }))
     expect(history).toEqual(entries.map((entry) => ({ type: 'put-history', inboxId, entry })))
   })
 
   it('are empty for an inbox that does not exist', async () => {
-    expect(await new Views().apply(placed([one, deleted(minute(3))]))).toEqual({ changes: [], received: [] })
+    expect(await new Views().apply(logged([one, deleted(minute(3))]))).toEqual({ changes: [], received: [] })
   })
 })

@@ -30,10 +30,10 @@ const inboxes = FACTS.map(({ end, ...facts }, n) => ({
 }))
 const idOf = (n: number) => inboxes[n]?.event.inboxId ?? null
 
-export function describeInboxQueries(made: () => ReadModelHarness): void {
+export function describeInboxQueries(current: () => ReadModelHarness): void {
   beforeEach(async () => {
     for (let partition = 0; partition < PARTITIONS; partition += 1) {
-      const follower = await followerOf(made().store, partition)
+      const follower = await followerOf(current().store, partition)
       for (const { end, event } of inboxes.filter((_, n) => n % PARTITIONS === partition)) {
         const { inboxId, expiresAt } = event
         await follower.follow(event)
@@ -47,7 +47,7 @@ export function describeInboxQueries(made: () => ReadModelHarness): void {
   async function listed(query: Partial<InboxListQuery> = {}) {
     const { accountId, environment } = created
     const all = { accountId, environment, state: 'active', order: 'asc', after: null } as const
-    const found = await made().queries.listInboxes({
+    const found = await current().queries.listInboxes({
       ...all,
       labels: [],
       limit: 100,
@@ -58,7 +58,7 @@ export function describeInboxQueries(made: () => ReadModelHarness): void {
   }
 
   it('finds an inbox by its id and by its address', async () => {
-    const { queries } = made()
+    const { queries } = current()
     for (const { end, event } of inboxes) {
       const row = await queries.inbox(event.inboxId)
       expect(row?.inbox).toMatchObject({ id: event.inboxId, state: end ?? 'active', labels: event.labels })
@@ -70,7 +70,7 @@ export function describeInboxQueries(made: () => ReadModelHarness): void {
   })
 
   it('keeps an ended inbox without its sealed details', async () => {
-    const row = await made().queries.inbox(inboxIdIn(1, 1))
+    const row = await current().queries.inbox(inboxIdIn(1, 1))
     expect(row?.inbox).toMatchObject({ state: 'deleted', endedAt: minute(3), endedBy: OTHER_KEY_ID })
     expect(row?.inbox).not.toHaveProperty('sealed')
     expect(row?.endOffset).toBe(2)
@@ -140,14 +140,14 @@ export function describeInboxQueries(made: () => ReadModelHarness): void {
     for (let partition = 0; partition < PARTITIONS; partition += 1) {
       const numbers = Array.from({ length: 251 }, (_, n) => 100 + n)
       const others = numbers.map((n) => makeInbox(inboxIdIn(partition, n), facts))
-      expect(await (await followerOf(made().store, partition)).follow(...others)).toBe('applied')
+      expect(await (await followerOf(current().store, partition)).follow(...others)).toBe('applied')
     }
     for (const states of STATES) await expectLists(states)
   })
 
   it('shows an inbox past its expiry as ended then, without its sealed details', async () => {
     const { accountId, environment } = created
-    const [inbox] = await made().queries.listInboxes({
+    const [inbox] = await current().queries.listInboxes({
       ...{ accountId, environment, state: 'expired', labels: [['run', '421']] },
       ...{ order: 'asc', after: null, limit: 1, now: minute(12) },
     })
@@ -163,7 +163,7 @@ export function describeInboxQueries(made: () => ReadModelHarness): void {
 
   describe('leasing due inboxes', () => {
     const lease = async (now: Date, limit = 100) =>
-      (await made().queries.leaseDue(now, limit)).map((id) =>
+      (await current().queries.leaseDue(now, limit)).map((id) =>
         inboxes.findIndex(({ event }) => event.inboxId === id),
       )
 
@@ -182,19 +182,19 @@ export function describeInboxQueries(made: () => ReadModelHarness): void {
     })
 
     it('does not return inboxes that have ended since', async () => {
-      const active = await made().queries.countActive()
+      const active = await current().queries.countActive()
       expect(await lease(minute(10))).toEqual([2])
-      const follower = await followerOf(made().store, 2)
+      const follower = await followerOf(current().store, 2)
       await follower.follow({ ...expired, inboxId: inboxIdIn(2, 2), expiredAt: minute(10) })
       expect(await lease(minute(25))).toEqual([6])
-      expect(await made().queries.countActive()).toBe(active - 1)
+      expect(await current().queries.countActive()).toBe(active - 1)
     })
   })
 
   it('counts the active inboxes of all accounts', async () => {
-    const shown = await Promise.all(inboxes.map(({ event }) => made().queries.inbox(event.inboxId)))
+    const shown = await Promise.all(inboxes.map(({ event }) => current().queries.inbox(event.inboxId)))
     const active = shown.filter((row) => row?.inbox.state === 'active')
     expect(active.length).toBeGreaterThan(2)
-    expect(await made().queries.countActive()).toBe(active.length)
+    expect(await current().queries.countActive()).toBe(active.length)
   })
 }

@@ -12,11 +12,11 @@ import {
 const id = inboxIdIn(1)
 const neighbour = inboxIdIn(1, 1)
 
-export function describeMessageQueries(made: () => ReadModelHarness): void {
+export function describeMessageQueries(current: () => ReadModelHarness): void {
   let follower: Follower
 
   beforeEach(async () => {
-    follower = await followerOf(made().store, 1)
+    follower = await followerOf(current().store, 1)
     // Offsets: 0 and 1 the inboxes, 2 to 5 the messages 4, 3, 2 and 1, with a neighbour's at 4.
     await follower.follow(makeInbox(id), makeInbox(neighbour), mail(id, messageId(4)))
     await follower.follow(mail(id, messageId(3)), mail(neighbour, messageId(9)))
@@ -25,7 +25,7 @@ export function describeMessageQueries(made: () => ReadModelHarness): void {
 
   async function listed(query: Partial<MessageRangeQuery> = {}) {
     const all = { inboxId: id, order: 'asc', from: 0, to: 1_000, limit: 100 } as const
-    const rows = await made().queries.listMessages({ ...all, ...query })
+    const rows = await current().queries.listMessages({ ...all, ...query })
     return rows.map((row) => [row.offset, row.message.id])
   }
 
@@ -66,7 +66,7 @@ export function describeMessageQueries(made: () => ReadModelHarness): void {
     const key = { inboxId: id, messageId: messageId(3) }
     await follower.follow({ ...messageDeleted(minute(2), messageId(3)), inboxId: id })
     expect(await listed()).toEqual(rows.filter(([, message]) => message !== messageId(3)))
-    const { queries } = made()
+    const { queries } = current()
     expect(await queries.message(key)).toMatchObject({
       message: { state: 'deleted', id: messageId(3), deletedAt: minute(2) },
     })
@@ -79,15 +79,15 @@ export function describeMessageQueries(made: () => ReadModelHarness): void {
     const key = { inboxId: id, messageId: messageId(7) }
     await follower.follow(mail(id, messageId(7)), { ...messageDeleted(minute(2), messageId(7)), inboxId: id })
     expect(await listed()).toEqual(rows)
-    expect(await made().queries.message(key)).toMatchObject({ message: { state: 'deleted' } })
-    expect(await made().queries.raw(key)).toBeNull()
+    expect(await current().queries.message(key)).toMatchObject({ message: { state: 'deleted' } })
+    expect(await current().queries.raw(key)).toBeNull()
   })
 
   test.each([deleted(minute(3)), expired])(
     'keeps no messages of an inbox after $type, but those of others',
     async (end) => {
       await follower.follow({ ...end, inboxId: id })
-      const { queries } = made()
+      const { queries } = current()
       expect(await listed()).toEqual([])
       for (const number of [1, 2, 3, 4]) {
         const key = { inboxId: id, messageId: messageId(number) }
@@ -104,7 +104,7 @@ export function describeMessageQueries(made: () => ReadModelHarness): void {
     await follower.follow({ ...deleted(minute(3)), inboxId: id }, mail(id, messageId(8)))
     await follower.follow(mail(id, messageId(7)))
     expect(await listed()).toEqual([])
-    expect(await made().queries.raw({ inboxId: id, messageId: messageId(8) })).toBeNull()
-    expect(await made().queries.raw({ inboxId: id, messageId: messageId(7) })).toBeNull()
+    expect(await current().queries.raw({ inboxId: id, messageId: messageId(8) })).toBeNull()
+    expect(await current().queries.raw({ inboxId: id, messageId: messageId(7) })).toBeNull()
   })
 }

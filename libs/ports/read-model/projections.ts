@@ -21,7 +21,7 @@ import {
   type HistoryEntry,
   type InboxRow,
   type MessageRow,
-  type PlacedEvent,
+  type LoggedEvent,
   type WebhookHealth,
 } from './views.js'
 
@@ -44,7 +44,7 @@ export interface InboxProjection {
 /** Reads the rows that are needed to project a run of events. */
 export async function inboxRowsBefore(
   store: Pick<ProjectionStore, 'inboxes' | 'messages'>,
-  events: readonly PlacedEvent<InboxEvent>[],
+  events: readonly LoggedEvent<InboxEvent>[],
 ): Promise<InboxRows> {
   const inboxIds = new Set(events.map(({ event }) => event.inboxId))
   const messageKeys = new Map<MessageId, MessageKey>()
@@ -65,15 +65,15 @@ export async function inboxRowsBefore(
  */
 export function projectInboxEvents(
   before: InboxRows,
-  events: readonly PlacedEvent<InboxEvent>[],
+  events: readonly LoggedEvent<InboxEvent>[],
 ): InboxProjection {
   const inboxes = new Map<InboxId, InboxRow>()
   const messages = new Map<MessageId, { inboxId: InboxId; row: MessageRow }>()
   const received = new Map<MessageId, MessageReceived>()
   const history: { inboxId: InboxId; entry: HistoryEntry }[] = []
 
-  for (const placed of events) {
-    const { offset, event } = placed
+  for (const logged of events) {
+    const { offset, event } = logged
     const { inboxId } = event
     const inboxRow = inboxes.get(inboxId) ?? before.inboxes.get(inboxId)
     const messageRow =
@@ -84,7 +84,7 @@ export function projectInboxEvents(
     const next = evolve(slice, event)
     if (next === slice || next.inbox === null) continue
     inboxes.set(inboxId, { inbox: next.inbox, endOffset: offset + 1 })
-    history.push({ inboxId, entry: historyEntry(placed) })
+    history.push({ inboxId, entry: historyEntry(logged) })
     if (next.message !== null) {
       const row = { message: next.message, offset: messageRow?.offset ?? offset }
       messages.set(next.message.id, { inboxId, row })
@@ -122,7 +122,7 @@ export interface WebhookRows {
 }
 
 /** An event and its offset in its partition of webhook-events. */
-export interface PlacedWebhookEvent {
+export interface LoggedWebhookEvent {
   offset: number
   event: WebhookEvent
 }
@@ -130,15 +130,15 @@ export interface PlacedWebhookEvent {
 /** Reads the rows that are needed to project a run of events. */
 export async function webhookRowsBefore(
   store: Pick<ProjectionStore, 'deliveries' | 'replays' | 'webhookHealth'>,
-  events: readonly PlacedWebhookEvent[],
+  events: readonly LoggedWebhookEvent[],
 ): Promise<WebhookRows> {
   const webhookIds = new Set(events.map(({ event }) => event.webhookId))
   const [found, health] = await Promise.all([
-    store.deliveries(deliveriesConcerned(events)),
+    store.deliveries(deliveryKeysOf(events)),
     store.webhookHealth([...webhookIds]),
   ])
   const deliveries = found.filter((row) => row !== null)
-  const replayKeys = replaysConcerned(events, deliveries)
+  const replayKeys = replayKeysOf(events, deliveries)
   const replays = replayKeys.length === 0 ? [] : await store.replays(replayKeys)
   return {
     deliveries: new Map(deliveries.map((row) => [row.delivery.id, row])),
@@ -147,15 +147,15 @@ export async function webhookRowsBefore(
   }
 }
 
-function deliveriesConcerned(events: readonly PlacedWebhookEvent[]): DeliveryKey[] {
+function deliveryKeysOf(events: readonly LoggedWebhookEvent[]): DeliveryKey[] {
   const found = new Map<DeliveryId, DeliveryKey>()
   for (const { event } of events) if ('deliveryId' in event) found.set(event.deliveryId, event)
   return [...found.values()]
 }
 
 /** The replays that the events are about, and those that the deliveries belong to. */
-function replaysConcerned(
-  events: readonly PlacedWebhookEvent[],
+function replayKeysOf(
+  events: readonly LoggedWebhookEvent[],
   deliveries: readonly DeliveryRow[],
 ): ReplayKey[] {
   const found = new Map<ReplayId, ReplayKey>()
@@ -167,7 +167,7 @@ function replaysConcerned(
 }
 
 /** The changes that a run of events of one partition makes in the views: one for each row, with its last state. */
-export function projectWebhookEvents(before: WebhookRows, events: readonly PlacedWebhookEvent[]): Change[] {
+export function projectWebhookEvents(before: WebhookRows, events: readonly LoggedWebhookEvent[]): Change[] {
   const deliveries = new Map(before.deliveries)
   const replays = new Map(before.replays)
   const health = new Map(before.health)
@@ -222,7 +222,7 @@ function isChanged(health: WebhookHealth, before: WebhookHealth | undefined): bo
 }
 
 /** The rows that an event of an account is applied to. */
-export function sliceConcerned(event: AccountEvent): AccountSliceKey {
+export function accountSliceKeyOf(event: AccountEvent): AccountSliceKey {
   return {
     accountId: event.accountId,
     keyId: 'keyId' in event ? event.keyId : null,

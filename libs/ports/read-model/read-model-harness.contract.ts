@@ -6,9 +6,9 @@ import { created, minute, received } from '#libs/domain/inbox/inbox.test-support
 import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
 import { beginViews, type ProjectionStore, type Step, type StepOutcome } from './projection-store.js'
-import { inboxRowsBefore, projectAccountEvent, projectInboxEvents, sliceConcerned } from './projections.js'
+import { inboxRowsBefore, projectAccountEvent, projectInboxEvents, accountSliceKeyOf } from './projections.js'
 import type { ReadModel } from './queries.js'
-import type { MessageContent, PlacedEvent } from './views.js'
+import type { MessageContent, LoggedEvent } from './views.js'
 
 /** Empty views for one test, with PARTITIONS partitions of inbox-events. */
 export interface ReadModelHarness extends ReadModel {
@@ -48,7 +48,7 @@ export function contentOf({ inboxId, messageId, sealed }: MessageReceived): Mess
 }
 
 /** An event at an offset, with an id that depends on the offset, and its key. */
-export function placedAt(offset: number, event: InboxEvent): PlacedEvent<InboxEvent> {
+export function atOffset(offset: number, event: InboxEvent): LoggedEvent<InboxEvent> {
   const bytes = Buffer.alloc(16)
   bytes.writeUInt32BE(offset)
   return { offset, id: idFromBytes('evt', bytes), keyId: 'keyId' in event ? event.keyId : null, event }
@@ -77,9 +77,9 @@ export class Follower {
 
   /** The step for events with consecutive offsets from the follower's position. */
   async stepOf(...events: InboxEvent[]): Promise<Step> {
-    const placed = events.map((event, index) => placedAt(this.position + index, event))
-    const before = await inboxRowsBefore(this.store, placed)
-    const { changes, received: mails } = projectInboxEvents(before, placed)
+    const logged = events.map((event, index) => atOffset(this.position + index, event))
+    const before = await inboxRowsBefore(this.store, logged)
+    const { changes, received: mails } = projectInboxEvents(before, logged)
     const contents = mails.map(({ event }) => contentOf(event))
     const [from, to] = [this.position, this.position + events.length]
     return { topic: 'inbox-events', partition: this.partition, from, to, changes, contents }
@@ -107,7 +107,7 @@ export async function followAccounts(store: ProjectionStore, ...events: AccountE
   const log = layoutOf({ topology: () => Promise.resolve({ logId: LOG_ID, partitions: [range] }) })
   let { offset: from } = await beginViews(store, log, range)
   for (const event of events) {
-    const changes = projectAccountEvent(await store.accountSlice(sliceConcerned(event)), event)
+    const changes = projectAccountEvent(await store.accountSlice(accountSliceKeyOf(event)), event)
     await store.apply({ topic: 'account-events', partition: 0, from, to: from + 1, changes, contents: [] })
     from += 1
   }

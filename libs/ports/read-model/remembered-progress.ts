@@ -1,7 +1,6 @@
-import type { LogLayout, Partition } from '#libs/ports/event-log/event-log.js'
+import { partitionName, type LogLayout, type Partition } from '#libs/ports/event-log/event-log.js'
 import { VIEWED_TOPICS } from '#libs/ports/event-log/topics.js'
 import { SharedRun } from '#libs/runtime/timing.js'
-import { movedChannel } from './consistent-views.js'
 import type { InboxQueries, Progress } from './queries.js'
 
 export interface RememberedProgress {
@@ -43,7 +42,7 @@ export function rememberProgress(
     for (const topic of VIEWED_TOPICS) {
       const { partitions } = await log.topology(topic)
       for (const { partition, end } of partitions) {
-        const name = movedChannel({ topic, partition })
+        const name = partitionName({ topic, partition })
         const { position, begunAtMs } = reached.get(name) ?? { position: 0, begunAtMs: null }
         reached.set(name, { position: Math.max(position, end), begunAtMs })
       }
@@ -62,7 +61,7 @@ export function rememberProgress(
     if (now?.logId !== log.logId) return null
     // Checked after the read: `invalidate` is called before the store returns older data.
     if (await isInvalid()) return { ...now, target: Math.max(now.target, now.position + 1) }
-    const name = movedChannel(partition)
+    const name = partitionName(partition)
     const { position, begunAtMs } = reached.get(name) ?? now
     const isBegunSince = begunAtMs !== null && now.begunAtMs > begunAtMs
     if (isBegunSince || now.position >= position) {

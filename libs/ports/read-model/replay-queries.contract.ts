@@ -23,18 +23,18 @@ const cancelled = (n: number): ReplayEvent => ({
   ...{ type: 'ReplayCancelled', webhookId, replayId: replayIdOf(n), cancelledAt: moment(1) },
 })
 
-export function describeReplayQueries(made: () => ReadModelHarness): void {
+export function describeReplayQueries(current: () => ReadModelHarness): void {
   let follower: DeliveryFollower
 
   beforeEach(async () => {
-    for (const partition of [0, 2, 3]) await DeliveryFollower.begin(made().store, partition)
-    follower = await DeliveryFollower.begin(made().store, 1)
+    for (const partition of [0, 2, 3]) await DeliveryFollower.begin(current().store, partition)
+    follower = await DeliveryFollower.begin(current().store, 1)
   })
 
   const idsOf = async (of: WebhookId, query: Partial<ListQuery<ReplayId>> = {}) =>
-    (await made().replays.listReplays(of, { ...everything, ...query })).map(({ id }) => id)
+    (await current().replays.listReplays(of, { ...everything, ...query })).map(({ id }) => id)
   const claim = async (atMs: number) =>
-    (await made().replays.claimReplay({ now: moment(atMs), leaseMs: 60_000 }))?.id ?? null
+    (await current().replays.claimReplay({ now: moment(atMs), leaseMs: 60_000 }))?.id ?? null
   const ids = (...numbers: number[]) => numbers.map(replayIdOf)
 
   describe('replays', () => {
@@ -51,7 +51,7 @@ export function describeReplayQueries(made: () => ReadModelHarness): void {
       expect(await idsOf(webhookId, { order: 'desc', after: replayIdOf(2) })).toEqual(ids(1))
       expect(await idsOf(neighbour)).toEqual(ids(9))
       const other = { webhookId: neighbour, replayId: replayIdOf(1) }
-      expect(await made().replays.replay(other)).toBeNull()
+      expect(await current().replays.replay(other)).toBeNull()
     })
 
     it('count their deliveries as these progress', async () => {
@@ -61,7 +61,7 @@ export function describeReplayQueries(made: () => ReadModelHarness): void {
       await follower.follow({ ...first, replayId }, { ...second, replayId }, requested(webhookId, 3))
       await follower.follow(answered(webhookId, 1), { ...first, replayId })
       await follower.follow(answered(webhookId, 2, { status: 500, nextMs: 5_000 }), answered(webhookId, 3))
-      expect(await made().replays.replay({ webhookId, replayId })).toEqual({
+      expect(await current().replays.replay({ webhookId, replayId })).toEqual({
         ...{
           id: replayId,
           webhookId,
@@ -79,7 +79,7 @@ export function describeReplayQueries(made: () => ReadModelHarness): void {
       await follower.follow(completed(2))
       expect([await claim(0), await claim(0)].sort()).toEqual(ids(1, 3))
       expect(await claim(59_999)).toBeNull()
-      await made().replays.releaseReplay({ webhookId, replayId: replayIdOf(3) }, moment(20))
+      await current().replays.releaseReplay({ webhookId, replayId: replayIdOf(3) }, moment(20))
       expect(await claim(19)).toBeNull()
       expect(await claim(20)).toBe(replayIdOf(3))
       await follower.follow(cancelled(3))
@@ -91,12 +91,12 @@ export function describeReplayQueries(made: () => ReadModelHarness): void {
       await follower.follow(requestedReplay(1))
       expect(await claim(0)).toBe(replayIdOf(1))
       await follower.follow(completed(1))
-      await made().replays.releaseReplay({ webhookId, replayId: replayIdOf(1) }, moment(1))
+      await current().replays.releaseReplay({ webhookId, replayId: replayIdOf(1) }, moment(1))
       expect(await claim(1_000)).toBeNull()
     })
 
     it('can’t be claimed while the views are catching up', async () => {
-      const behind = await DeliveryFollower.begin(made().store, 1, { logId: 'another-log', end: 2 })
+      const behind = await DeliveryFollower.begin(current().store, 1, { logId: 'another-log', end: 2 })
       await behind.follow(requestedReplay(1))
       expect(await claim(0)).toBeNull()
       await behind.follow(requestedReplay(2))
@@ -105,7 +105,7 @@ export function describeReplayQueries(made: () => ReadModelHarness): void {
 
     it('are gone after the views are rebuilt', async () => {
       await follower.follow(requestedReplay(1))
-      await DeliveryFollower.begin(made().store, 1, { logId: 'another-log' })
+      await DeliveryFollower.begin(current().store, 1, { logId: 'another-log' })
       expect(await idsOf(webhookId)).toEqual([])
       expect(await claim(0)).toBeNull()
     })
@@ -116,7 +116,7 @@ export function describeReplayQueries(made: () => ReadModelHarness): void {
         requestedReplay(2, { atMs: 20 }),
         requestedReplay(3, { atMs: 5, of: neighbour }),
       )
-      expect(await made().replays.removeOldReplays(moment(20))).toBe(2)
+      expect(await current().replays.removeOldReplays(moment(20))).toBe(2)
       expect(await idsOf(webhookId)).toEqual(ids(2))
       expect(await idsOf(neighbour)).toEqual([])
       expect(await claim(30)).toBe(replayIdOf(2))

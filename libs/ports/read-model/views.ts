@@ -81,7 +81,7 @@ export type Change =
   | { type: 'remove-webhook'; webhook: Webhook }
 
 /** An event with its offset and attributes. */
-export interface PlacedEvent<Event> {
+export interface LoggedEvent<Event> {
   offset: number
   id: EventId
   /** The API key that caused it; null if none did. */
@@ -105,7 +105,7 @@ export interface HistoryEntry {
   digest: string | null
 }
 
-export function historyEntry({ offset, id, keyId, event }: PlacedEvent<InboxEvent>): HistoryEntry {
+export function historyEntry({ offset, id, keyId, event }: LoggedEvent<InboxEvent>): HistoryEntry {
   const isMail = event.type === 'MessageReceived'
   return {
     offset,
@@ -149,7 +149,7 @@ export type IndexEntry =
   | { index: 'webhooks' | 'active-webhooks'; webhook: Webhook }
   | { index: 'deliveries' | 'delivery-states'; row: DeliveryRow }
   | { index: 'due-deliveries'; webhookId: WebhookId; deliveryId: DeliveryId; dueAt: Date }
-  | { index: 'replays' | 'asking-replays'; replay: Replay }
+  | { index: 'replays' | 'pending-replays'; replay: Replay }
 
 /** Removals are made first. No entry is in both lists. */
 export interface IndexChanges {
@@ -204,7 +204,7 @@ export function indexChanges(change: Change): IndexChanges {
       return deliveryChanges(change.row, change.previous && { ...change.row, delivery: change.previous })
     case 'put-replay': {
       const { replay, previous } = change
-      const { remove, put } = putIf(hasMoreToRequest(replay), { index: 'asking-replays', replay })
+      const { remove, put } = putIf(hasMoreToRequest(replay), { index: 'pending-replays', replay })
       if (previous === null) put.push({ index: 'replays', replay })
       return { remove, put }
     }

@@ -86,7 +86,7 @@ export function wholeNumber(
   help: string,
   range: { default: number; min: number; max: number },
 ): Setting<number> {
-  return setting(variable, help, range.default, (value) => parseWhole(value, range))
+  return setting(variable, help, range.default, (value) => parseWholeNumber(value, range))
 }
 
 export function port(variable: string, help: string, options: { default: number }): Setting<number>
@@ -97,11 +97,11 @@ export function port(
   options: { default?: number } = {},
 ): Setting<number | null> {
   return setting(variable, help, options.default ?? null, (value) =>
-    parseWhole(value, { min: 0, max: 65_535 }),
+    parseWholeNumber(value, { min: 0, max: 65_535 }),
   )
 }
 
-function parseWhole(value: string, { min, max }: { min: number; max: number }): number {
+function parseWholeNumber(value: string, { min, max }: { min: number; max: number }): number {
   const number = /^\d{1,15}$/.test(value) ? Number(value) : NaN
   if (!(number >= min && number <= max)) throw new Error(`must be a whole number from ${min} to ${max}`)
   return number

@@ -100,7 +100,7 @@ export const SETTINGS = {
     'Longest time to parse one mail, in milliseconds, whatever the budgets below leave.',
     { default: 10_000, min: 100, max: 600_000 },
   ),
-  parsePatienceMs: kind.wholeNumber(
+  parseSlowTimeoutMs: kind.wholeNumber(
     'MAYFLY_PARSE_PATIENCE_MS',
     'Shorter limit in milliseconds, plus 40 ms and 40 ms per MiB, for a mail that takes more than the usual CPU ' +
       'time (20 ms, and 20 ms per MiB). Beyond it only the header is parsed. It applies to mail of the last minute, ' +

@@ -4,8 +4,8 @@ const VALID_MS = 1_000
 
 /** The metrics of a process as text, rendered at most once a second, so that frequent requests are cheap. */
 export class MetricsText {
-  private made: Promise<string> | null = null
-  private madeAtMs = 0
+  private rendered: Promise<string> | null = null
+  private renderedAtMs = 0
 
   constructor(private readonly registry: Registry) {}
 
@@ -15,10 +15,10 @@ export class MetricsText {
 
   read(): Promise<string> {
     const nowMs = performance.now()
-    if (this.made === null || nowMs - this.madeAtMs >= VALID_MS) {
-      this.made = this.registry.metrics()
-      this.madeAtMs = nowMs
+    if (this.rendered === null || nowMs - this.renderedAtMs >= VALID_MS) {
+      this.rendered = this.registry.metrics()
+      this.renderedAtMs = nowMs
     }
-    return this.made
+    return this.rendered
   }
 }

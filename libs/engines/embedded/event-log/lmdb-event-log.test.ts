@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { appendDeadLetter } from '#libs/ports/event-log/partition-loop.js'
+import { appendDeadLetter } from '#libs/ports/event-log/batch-decoding.js'
 import {
   keyIn,
   PARTITIONS,

@@ -7,6 +7,7 @@ import { closeLmdbFile, commit, openLmdbStore, FreeDisk } from '#libs/engines/em
 import { Batcher } from '#libs/ports/event-log/batcher.js'
 import {
   LogUnavailableError,
+  partitionName,
   type CommittedOffset,
   type Consumer,
   type ConsumerSpec,
@@ -185,7 +186,7 @@ export class LmdbEventLog implements EventLog {
   private async write(appends: readonly Append[]): Promise<Position[]> {
     await this.disk.require()
     const positions = await this.topics.append(appends, this.options.now())
-    for (const name of new Set(positions.map(nameOf))) this.appended.emit(name)
+    for (const name of new Set(positions.map(partitionName))) this.appended.emit(name)
     return positions
   }
 
@@ -211,7 +212,7 @@ export class LmdbEventLog implements EventLog {
       const records = this.readBatch(range, offset, batchRecords)
       const last = records.at(-1)
       if (last !== undefined) return { records, next: last.offset + 1 }
-      await once(this.appended, nameOf(range), { signal }).catch((error: unknown) => {
+      await once(this.appended, partitionName(range), { signal }).catch((error: unknown) => {
         if (!signal.aborted) throw error
       })
     }
@@ -232,8 +233,4 @@ export class LmdbEventLog implements EventLog {
       }
     }
   }
-}
-
-function nameOf({ topic, partition }: Partition): string {
-  return `${topic}/${partition}`
 }

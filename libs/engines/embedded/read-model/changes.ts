@@ -57,7 +57,7 @@ export function removeDelivery(tables: Tables, row: DeliveryRow): void {
 }
 
 export function removeReplay(tables: Tables, key: ReplayRowKey): void {
-  tables.askingReplays.removeSync(key)
+  tables.pendingReplays.removeSync(key)
   tables.replays.removeSync(key)
 }
 
@@ -153,8 +153,8 @@ function entryOf(tables: Tables, entry: IndexEntry): Stored | null {
     }
     case 'due-deliveries':
       return at(tables.dueDeliveries, [entry.webhookId, entry.dueAt.getTime(), entry.deliveryId], true)
-    case 'asking-replays':
-      return at(tables.askingReplays, [entry.replay.webhookId, entry.replay.id], true)
+    case 'pending-replays':
+      return at(tables.pendingReplays, [entry.replay.webhookId, entry.replay.id], true)
     case 'accounts':
     case 'active-webhooks':
     case 'replays':

@@ -15,7 +15,7 @@ import type {
 import type { DeliveryRow, InboxRow, MessageRow, WebhookHealth } from '#libs/ports/read-model/views.js'
 import { applyChange, putContent, removeInbox } from './changes.js'
 import { removeWebhooksOf } from './lmdb-deliveries.js'
-import { accountTablesOf, type SlotRow, type Tables } from './tables.js'
+import { accountTablesOf, type ProgressRow, type Tables } from './tables.js'
 
 /** Must change with the form of any row. Views of another form are rebuilt from the log. */
 const FORM = 3
@@ -26,22 +26,22 @@ export class LmdbProjectionStore implements ProjectionStore {
 
   async begin(logId: string, range: PartitionRange, aheadAt?: number): Promise<number | { aheadAt: number }> {
     const { topic, partition, first, end } = range
-    const { root, slots } = this.tables
+    const { root, progress } = this.tables
     // In one transaction, so that a step applied at the same time is not undone.
     const found = await commit(root, () => {
-      const slot = slots.get([topic, partition])
-      if (slot?.logId !== logId || slot.form !== FORM) return null
-      if (slot.position > end) return slot.position === aheadAt ? null : { aheadAt: slot.position }
+      const row = progress.get([topic, partition])
+      if (row?.logId !== logId || row.form !== FORM) return null
+      if (row.position > end) return row.position === aheadAt ? null : { aheadAt: row.position }
       // Records that the log no longer has can't be applied: the views continue from its first record.
-      const position = Math.max(slot.position, first)
-      const begunAtMs = Math.max(Date.now(), slot.begunAtMs + 1)
-      slots.putSync([topic, partition], { ...slot, position, target: end, begunAtMs })
+      const position = Math.max(row.position, first)
+      const begunAtMs = Math.max(Date.now(), row.begunAtMs + 1)
+      progress.putSync([topic, partition], { ...row, position, target: end, begunAtMs })
       return position
     })
     if (found !== null) return found
     await this.clear(range)
-    const row: SlotRow = { logId, form: FORM, position: first, target: end, begunAtMs: Date.now() }
-    await commit(root, () => slots.putSync([topic, partition], row))
+    const created: ProgressRow = { logId, form: FORM, position: first, target: end, begunAtMs: Date.now() }
+    await commit(root, () => progress.putSync([topic, partition], created))
     return first
   }
 
@@ -86,20 +86,20 @@ export class LmdbProjectionStore implements ProjectionStore {
   apply(step: Step): Promise<StepOutcome> {
     const { topic, partition, from, to, changes, contents } = step
     return commit(this.tables.root, (): StepOutcome => {
-      const slot = this.tables.slots.get([topic, partition])
-      if (slot === undefined) return 'absent'
-      if (slot.position !== from) return { position: slot.position }
+      const row = this.tables.progress.get([topic, partition])
+      if (row === undefined) return 'absent'
+      if (row.position !== from) return { position: row.position }
       for (const content of contents) putContent(this.tables, content)
       for (const change of changes) applyChange(this.tables, partition, change)
-      this.tables.slots.putSync([topic, partition], { ...slot, position: to } satisfies SlotRow)
+      this.tables.progress.putSync([topic, partition], { ...row, position: to } satisfies ProgressRow)
       return 'applied'
     })
   }
 
-  /** If the process is killed midway, the slot is gone, and the next process that begins clears the rest. */
+  /** If the process is killed midway, the progress row is gone, and the next process that begins clears the rest. */
   private async clear({ topic, partition }: PartitionRange): Promise<void> {
-    const { slots, inboxes, root } = this.tables
-    await commit(root, () => slots.removeSync([topic, partition]))
+    const { progress, inboxes, root } = this.tables
+    await commit(root, () => progress.removeSync([topic, partition]))
     if (topic === 'account-events') {
       await Promise.all(accountTablesOf(this.tables).map((table) => table.clearAsync()))
       return

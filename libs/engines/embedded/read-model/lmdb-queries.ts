@@ -46,9 +46,9 @@ export class LmdbInboxes implements InboxQueries, DueInboxes {
   constructor(private readonly tables: Tables) {}
 
   progress({ topic, partition }: Partition): Promise<Progress | null> {
-    const slot = this.tables.slots.get([topic, partition])
-    if (slot === undefined) return Promise.resolve(null)
-    const { logId, position, target, begunAtMs } = slot
+    const row = this.tables.progress.get([topic, partition])
+    if (row === undefined) return Promise.resolve(null)
+    const { logId, position, target, begunAtMs } = row
     return Promise.resolve({ topic, partition, logId, position, target, begunAtMs })
   }
 

@@ -37,7 +37,7 @@ export class LmdbReplays implements ReplayQueries, ReplayLeases {
   }
 
   releaseReplay({ webhookId, replayId }: ReplayKey, at: Date): Promise<void> {
-    if (this.tables.askingReplays.doesExist([webhookId, replayId]))
+    if (this.tables.pendingReplays.doesExist([webhookId, replayId]))
       this.leasedUntil.set(replayId, at.getTime())
     else this.leasedUntil.delete(replayId)
     return Promise.resolve()
@@ -57,17 +57,17 @@ export class LmdbReplays implements ReplayQueries, ReplayLeases {
 
   private nextClaimable(nowMs: number): ReplayRowKey | null {
     for (let key = this.claimable.pop(); key !== undefined; key = this.claimable.pop()) {
-      if (this.leasedUntilMs(key) <= nowMs && this.tables.askingReplays.doesExist(key)) return key
+      if (this.leasedUntilMs(key) <= nowMs && this.tables.pendingReplays.doesExist(key)) return key
     }
     return null
   }
 
   /** Reads all replays. All that are claimable are kept for the next claims, since there may be many. */
   private findClaimable(nowMs: number): ReplayRowKey | null {
-    const asking = [...this.tables.askingReplays.getKeys({})]
-    const ids = new Set(asking.map(([, id]) => id))
+    const pending = [...this.tables.pendingReplays.getKeys({})]
+    const ids = new Set(pending.map(([, id]) => id))
     for (const id of this.leasedUntil.keys()) if (!ids.has(id)) this.leasedUntil.delete(id)
-    this.claimable = asking
+    this.claimable = pending
       .filter((key) => this.leasedUntilMs(key) <= nowMs)
       .sort((one, other) => this.leasedUntilMs(other) - this.leasedUntilMs(one))
     return this.nextClaimable(nowMs)

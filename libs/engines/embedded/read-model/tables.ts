@@ -28,7 +28,8 @@ import type {
  * after. A crash of the machine restores the last synced commit: views may lose their last steps, but stay consistent.
  */
 
-export interface SlotRow {
+/** How far the views of a partition have the log's events. */
+export interface ProgressRow {
   logId: string
   /** The version of the form of the views. Views of another form are rebuilt. */
   form: number
@@ -64,7 +65,7 @@ export function tablesIn(root: RootDatabase<unknown, string>) {
   const contents = (name: string) => root.openDB<Buffer, MessageId>({ name, encoding: 'binary' })
   return {
     root,
-    slots: rows<SlotRow, [topic: string, partition: number]>('slots'),
+    progress: rows<ProgressRow, [topic: string, partition: number]>('slots'),
     inboxes: rows<InboxRow & OfPartition, InboxId>('inboxes'),
     addresses: index<InboxId, string>('addresses'),
     listing: index<true, ListKey>('listing'),
@@ -94,7 +95,7 @@ export function tablesIn(root: RootDatabase<unknown, string>) {
     dueWebhooks: index<true, DueWebhookKey>('due-webhooks'),
     replays: rows<Replay, ReplayRowKey>('replays'),
     /** Replays that have more deliveries to request. */
-    askingReplays: index<true, ReplayRowKey>('asking-replays'),
+    pendingReplays: index<true, ReplayRowKey>('asking-replays'),
     /** A removed webhook is a mark. */
     webhooks: rows<Webhook | typeof REMOVED, WebhookId>('webhooks'),
     /** Webhooks of one inbox. */
@@ -114,8 +115,8 @@ export function accountTablesOf(tables: Tables): Pick<RootDatabase, 'clearAsync'
 }
 
 /** Whether the views of any partition of a topic are catching up with the log. */
-export function isCatchingUpWith({ slots }: Tables, topic: LogTopic): boolean {
-  for (const { value } of slots.getRange({ start: [topic, 0], end: [topic, Infinity] })) {
+export function isCatchingUpWith({ progress }: Tables, topic: LogTopic): boolean {
+  for (const { value } of progress.getRange({ start: [topic, 0], end: [topic, Infinity] })) {
     if (value.position < value.target) return true
   }
   return false

@@ -51,9 +51,9 @@ export class RedisKeyView implements KeyView {
   async begin(
     partition: number,
     start: Pick<ViewProgress, 'logId' | 'next'>,
-    seen: ViewProgress | null,
+    known: ViewProgress | null,
   ): Promise<void> {
-    const position = seen === null ? ['', ''] : [seen.logId, seen.next]
+    const position = known === null ? ['', ''] : [known.logId, known.next]
     await this.run(BEGIN, partition, [...position, start.logId, start.next])
   }
 

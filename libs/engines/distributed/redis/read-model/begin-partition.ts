@@ -21,22 +21,22 @@ export async function beginPartition(
   range: PartitionRange,
   aheadAt?: number,
 ): Promise<number | { aheadAt: number }> {
-  const slot = keys.slot(range)
+  const progressKey = keys.progress(range)
   const args = [logId, FORM, range.first, range.end]
   for (;;) {
-    const position = await reach(() => BEGIN.run(client, [slot], [...args, aheadAt ?? '']))
+    const position = await reach(() => BEGIN.run(client, [progressKey], [...args, aheadAt ?? '']))
     if (Array.isArray(position)) return { aheadAt: Number(position[1]) }
     if (position !== 'absent') return Number(position)
     if (!(await emptyPartition(client, keys, range))) continue
-    const all = [slot, ...keys.tables(range)]
+    const all = [progressKey, ...keys.tables(range)]
     if ((await reach(() => ESTABLISH.run(client, all, args))) === 'established') return range.first
   }
 }
 
 /**
- * Removes the keys of each inbox or webhook of a partition whose slot was removed, in many steps. If the process is killed
+ * Removes the keys of each inbox or webhook of a partition whose progress was removed, in many steps. If the process is killed
  * midway, the next process that begins removes the rest. Several processes may do it at once. Resolves with false if the
- * slot exists again: another process has finished first, and none of its new views was removed.
+ * progress exists again: another process has finished first, and none of its new views was removed.
  */
 export async function emptyPartition(
   client: RedisClient,
@@ -44,7 +44,7 @@ export async function emptyPartition(
   partition: Partition,
 ): Promise<boolean> {
   for await (const writes of removals(client, keys, partition)) {
-    const { keys: all, args } = writes.forScript([keys.slot(partition)])
+    const { keys: all, args } = writes.forScript([keys.progress(partition)])
     if ((await reach(() => EMPTY.run(client, all, args))) !== 'emptied') return false
   }
   return true
@@ -101,7 +101,7 @@ end
 
 /**
  * Sets the target of existing views of the log, and returns their position. If the position is past the end of the log, and
- * not equal to the last argument, changes nothing and returns a pair with the position. Otherwise removes the slot and
+ * not equal to the last argument, changes nothing and returns a pair with the position. Otherwise removes the progress and
  * returns `absent`. Arguments: log, form, first, end, the position known to be past the end (or empty).
  */
 const BEGIN = new Script(`${LATER}
@@ -125,11 +125,11 @@ write(1)
 return 'emptied'
 `)
 
-/** Removes the remaining keys, and creates the slot. Returns `begun` as EMPTY does. Arguments: as for BEGIN. */
+/** Removes the remaining keys, and creates the progress. Returns `begun` as EMPTY does. Arguments: as for BEGIN. */
 export const ESTABLISH = new Script(`${LATER}
 if redis.call('EXISTS', KEYS[1]) == 1 then return 'begun' end
 for at = 2, #KEYS do redis.call('UNLINK', KEYS[at]) end
-local slot = {'log', ARGV[1], 'form', ARGV[2], 'position', ARGV[3], 'target', ARGV[4], 'begun', later(0)}
-redis.call('HSET', KEYS[1], unpack(slot))
+local progress = {'log', ARGV[1], 'form', ARGV[2], 'position', ARGV[3], 'target', ARGV[4], 'begun', later(0)}
+redis.call('HSET', KEYS[1], unpack(progress))
 return 'established'
 `)

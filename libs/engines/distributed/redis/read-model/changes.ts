@@ -7,7 +7,7 @@ import {
   labelScope,
   listScope,
   type ViewKeys,
-  askingMember,
+  pendingReplayMember,
   keyListMember,
   webhookListMember,
   writeActiveKey,
@@ -63,7 +63,7 @@ function putEntry(writes: StepWrites, keys: ViewKeys, entry: IndexEntry): void {
   const { key, field, value } = stored(keys, entry)
   if (isInHash(entry)) writes.add('HSET', key, field, value)
   // NX keeps an existing lease.
-  else writes.add(entry.index === 'asking-replays' ? 'ZADD NX' : 'ZADD', key, value, field)
+  else writes.add(entry.index === 'pending-replays' ? 'ZADD NX' : 'ZADD', key, value, field)
   if (entry.index === 'due-deliveries') {
     writes.add('ZADD LT', keys.dueWebhooks(keys.partitionOf(entry.webhookId)), value, entry.webhookId)
   }
@@ -126,9 +126,12 @@ function stored(keys: ViewKeys, entry: IndexEntry): Stored {
       return at(keys.dueDeliveries(entry.webhookId), entry.deliveryId, entry.dueAt.getTime())
     case 'replays':
       return at(keys.replayList(entry.replay.webhookId), entry.replay.id)
-    case 'asking-replays': {
+    case 'pending-replays': {
       const { id: replayId, webhookId } = entry.replay
-      return at(keys.askingReplays(keys.partitionOf(webhookId)), askingMember({ webhookId, replayId }))
+      return at(
+        keys.pendingReplays(keys.partitionOf(webhookId)),
+        pendingReplayMember({ webhookId, replayId }),
+      )
     }
   }
 }

@@ -50,7 +50,7 @@ export function viewKeys(prefix: string, partitions: number) {
   const webhookKeys = {
     webhookHealth: byPartition('webhook-health'), // hash: webhook id → row, for webhooks with deliveries or replays
     dueWebhooks: byPartition('due-webhooks'), // sorted set: webhook id, scored by the due time of its first delivery, or earlier
-    askingReplays: byPartition('asking-replays'), // sorted set: webhook id and replay id, scored by when it may be claimed
+    pendingReplays: byPartition('asking-replays'), // sorted set: webhook id and replay id, scored by when it may be claimed
   }
   const keysOfOneWebhook = {
     deliveries: byWebhook('deliveries'), // hash: delivery id → row
@@ -75,7 +75,7 @@ export function viewKeys(prefix: string, partitions: number) {
     raw: byMessage('raw'), // string: sealed envelope and source; expires
     address: (address: Address) => `${prefix}address:${address}`, // string: inbox id; valid only if the inbox has this address
     /** Hash: log, form, position, target, begun. If it is missing, the views are being emptied. */
-    slot: ({ topic, partition }: Partition) =>
+    progress: ({ topic, partition }: Partition) =>
       topic === 'account-events' ? ofAccounts(`slot:${topic}`) : inPartition(partition, `slot:${topic}`),
 
     partitionOf: partitionOfId,
@@ -133,11 +133,11 @@ export function readActiveKey(member: string): ActiveKey {
   return { id: brand('key', id), environment, scopes: SCOPES.filter((scope) => held.includes(scope)) }
 }
 
-export function askingMember({ webhookId, replayId }: ReplayKey): string {
+export function pendingReplayMember({ webhookId, replayId }: ReplayKey): string {
   return `${webhookId} ${replayId}`
 }
 
-export function readAskingMember(member: string): ReplayKey {
+export function readPendingReplayMember(member: string): ReplayKey {
   const [webhookId = '', replayId = ''] = member.split(' ')
   return { webhookId: brand('whk', webhookId), replayId: brand('rpl', replayId) }
 }

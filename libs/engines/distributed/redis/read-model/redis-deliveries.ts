@@ -18,7 +18,7 @@ export function redisDeliveries(
   keys: ViewKeys,
   tables: Tables,
 ): DeliveryQueries & DueDeliveries {
-  const slotOf = (partition: number) => keys.slot({ topic: 'webhook-events', partition })
+  const progressKeyOf = (partition: number) => keys.progress({ topic: 'webhook-events', partition })
 
   return {
     delivery: (key) => tables.deliveries.get(key),
@@ -32,7 +32,9 @@ export function redisDeliveries(
         const args = [now.getTime(), skipped, WEBHOOKS_PER_PAGE]
         const pages = (await Promise.all(
           partitions.map((partition) =>
-            reach(() => DUE_WEBHOOKS.run(client, [slotOf(partition), keys.dueWebhooks(partition)], args)),
+            reach(() =>
+              DUE_WEBHOOKS.run(client, [progressKeyOf(partition), keys.dueWebhooks(partition)], args),
+            ),
           ),
         )) as WebhookId[][]
         yield pages.flat()
@@ -43,7 +45,7 @@ export function redisDeliveries(
     async claimOf(webhookId, { now, leaseMs, limit }) {
       const partition = keys.partitionOf(webhookId)
       const all = [
-        slotOf(partition),
+        progressKeyOf(partition),
         keys.dueWebhooks(partition),
         keys.dueDeliveries(webhookId),
         keys.deliveries(webhookId),
@@ -97,7 +99,7 @@ export function redisDeliveries(
 }
 
 /**
- * Returns webhooks that may have deliveries due, earliest first; none while the partition is catching up. Keys: slot,
+ * Returns webhooks that may have deliveries due, earliest first; none while the partition is catching up. Keys: progress,
  * webhooks by due time. Arguments: now, number of webhooks to skip, limit.
  */
 const DUE_WEBHOOKS = new Script(`${IS_CATCHING_UP}
@@ -107,7 +109,7 @@ return redis.call('ZRANGE', KEYS[2], '-inf', ARGV[1], 'BYSCORE', 'LIMIT', ARGV[2
 
 /**
  * Leases due deliveries of one webhook, earliest first, and returns their rows; none while the partition is catching up.
- * Keys: slot, webhooks by due time, the webhook's due deliveries, its rows. Arguments: webhook, now, end of the lease,
+ * Keys: progress, webhooks by due time, the webhook's due deliveries, its rows. Arguments: webhook, now, end of the lease,
  * limit.
  */
 const CLAIM_DUE = new Script(`${IS_CATCHING_UP}${LEASE_DUE}

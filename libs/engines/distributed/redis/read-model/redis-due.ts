@@ -63,7 +63,7 @@ export function dueInboxes(client: RedisClient, keys: ViewKeys): DueInboxes {
   }
 }
 
-/** Lua: whether the partition whose slot is the first key is catching up. */
+/** Lua: whether the partition whose progress is the first key is catching up. */
 export const IS_CATCHING_UP = `
 local function isCatchingUp()
   local position, target = unpack(redis.call('HMGET', KEYS[1], 'position', 'target'))

@@ -16,9 +16,9 @@ export function inboxQueries(
 ): InboxQueries {
   return {
     async progress({ topic, partition }) {
-      const slot = keys.slot({ topic, partition })
+      const progressKey = keys.progress({ topic, partition })
       const names = ['log', 'position', 'target', 'begun']
-      const [logId, position, target, begun] = await reach(() => client.hmget(slot, ...names))
+      const [logId, position, target, begun] = await reach(() => client.hmget(progressKey, ...names))
       if (logId == null || position == null || target == null) return null
       const begunAtMs = Number(begun)
       return { topic, partition, logId, position: Number(position), target: Number(target), begunAtMs }

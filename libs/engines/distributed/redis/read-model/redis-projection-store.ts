@@ -41,7 +41,7 @@ export function projectionStore(
     async apply(step) {
       if (step.contents.length > 0 || step.changes.length > 0) {
         // The script checks this too. Checking first avoids writing the content of a step that is rejected.
-        const position = await reach(() => client.hget(keys.slot(step), 'position'))
+        const position = await reach(() => client.hget(keys.progress(step), 'position'))
         if (position === null) return 'absent'
         if (position !== String(step.from)) return { position: Number(position) }
       }
@@ -67,7 +67,7 @@ export function projectionStore(
     for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts += 1) {
       await writeContents(bulk, keys, step.contents)
       const contentKeys = contentKeysHeld(keys, step.contents)
-      const { keys: all, args } = writes.forScript([keys.slot(step), ...contentKeys])
+      const { keys: all, args } = writes.forScript([keys.progress(step), ...contentKeys])
       const given = [step.from, step.to, contentKeys.length, ...args]
       const outcome = await reach(() => APPLY.run(client, all, given))
       if (outcome !== 'incomplete') return outcome
@@ -93,7 +93,7 @@ export function projectionStore(
     }
   }
 
-  /** Addresses are in other slots, so they are written before the step. They are valid once the inbox has the address. */
+  /** An address is in another slot of a Cluster, so it is written before the step. It is valid once the inbox has it. */
   async function writeAddresses({ changes }: Step): Promise<void> {
     const created = changes.flatMap((change) =>
       change.type === 'put-inbox' && change.previous === null ? [change.row.inbox] : [],
@@ -107,9 +107,9 @@ export function projectionStore(
 }
 
 /**
- * If the slot is at `from`, executes the writes and moves it to `to`. Returns `applied`; the position, if it is another one;
+ * If the position is `from`, executes the writes and moves it to `to`. Returns `applied`; the position, if it is another one;
  * `absent`; or `incomplete`, if a key of content is missing, which may have been written to a node that was replaced.
- * Keys: slot, keys of content, keys of the writes. Arguments: from, to, number of content keys, the writes. Offsets are
+ * Keys: progress, keys of content, keys of the writes. Arguments: from, to, number of content keys, the writes. Offsets are
  * compared as strings, because Lua's numbers lose digits.
  */
 const APPLY = new Script(`${WRITE}

@@ -13,8 +13,8 @@ import { tablesIn } from './rows.js'
  * Relies on Redis 7 with `maxmemory-policy noeviction`, since views would lose keys unnoticed otherwise. A script is applied
  * as a whole, also on replicas and in the append-only file. With full memory, Redis rejects a script before its first
  * write, unless that is a removal. If Redis loses its last second, or is restored from an older copy, all keys of a
- * partition go back together, position included, because they are in one slot, and the projector continues from there. Only
- * content expires, some time after its inbox.
+ * partition go back together, including its position, because they are in one slot of a Cluster. The projector continues
+ * from there. Only content expires, some time after its inbox.
  */
 
 interface RedisReadModelOptions {

@@ -3,7 +3,7 @@ import { answersOf, reach } from '#libs/engines/distributed/redis/client/answer.
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { Script } from '#libs/engines/distributed/redis/client/script.js'
 import type { ReplayLeases, ReplayQueries } from '#libs/ports/read-model/queries.js'
-import { type ViewKeys, askingMember, readAskingMember } from './keys.js'
+import { type ViewKeys, pendingReplayMember, readPendingReplayMember } from './keys.js'
 import { idsIn, pageOfIds, webhooksIn } from './lists.js'
 import { IS_CATCHING_UP, LEASE_DUE } from './redis-due.js'
 import type { Tables } from './rows.js'
@@ -32,16 +32,16 @@ export function redisReplays(
       const args = [now.getTime(), now.getTime() + leaseMs]
       for (const _ of keys.everyPartition) {
         partition = (partition + 1) % keys.everyPartition.length
-        const all = [keys.slot({ topic: 'webhook-events', partition }), keys.askingReplays(partition)]
+        const all = [keys.progress({ topic: 'webhook-events', partition }), keys.pendingReplays(partition)]
         const member = await reach(() => CLAIM_REPLAY.run(client, all, args))
-        if (typeof member === 'string') return replays.get(readAskingMember(member))
+        if (typeof member === 'string') return replays.get(readPendingReplayMember(member))
       }
       return null
     },
 
     async releaseReplay(key, at) {
-      const asking = keys.askingReplays(keys.partitionOf(key.webhookId))
-      await reach(() => client.zadd(asking, 'XX', at.getTime(), askingMember(key)))
+      const pending = keys.pendingReplays(keys.partitionOf(key.webhookId))
+      await reach(() => client.zadd(pending, 'XX', at.getTime(), pendingReplayMember(key)))
     },
 
     async removeOldReplays(before) {
@@ -52,14 +52,14 @@ export function redisReplays(
   }
 
   async function removeOldOf(webhookId: WebhookId, before: Date): Promise<number> {
-    const asking = keys.askingReplays(keys.partitionOf(webhookId))
+    const pending = keys.pendingReplays(keys.partitionOf(webhookId))
     let count = 0
     for await (const ids of idsIn<ReplayId>(client, keys.replays(webhookId), IDS_PER_SCAN)) {
       const rows = await replays.getAll(ids.map((replayId) => ({ webhookId, replayId })))
       const old = rows.flatMap((row) => (row !== null && row.requestedAt < before ? [row.id] : []))
       if (old.length === 0) continue
       const pipeline = client.pipeline()
-      pipeline.zrem(asking, ...old.map((replayId) => askingMember({ webhookId, replayId })))
+      pipeline.zrem(pending, ...old.map((replayId) => pendingReplayMember({ webhookId, replayId })))
       pipeline.zrem(keys.replayList(webhookId), ...old)
       pipeline.hdel(keys.replays(webhookId), ...old)
       await reach(() => answersOf(pipeline))
@@ -70,8 +70,8 @@ export function redisReplays(
 }
 
 /**
- * Leases the replay that has waited longest, and returns its member; nothing while the partition is catching up. Keys: slot,
- * replays with more to request. Arguments: now, end of the lease.
+ * Leases the replay that has waited longest, and returns its member; nothing while the partition is catching up. Keys:
+ * progress, replays with more to request. Arguments: now, end of the lease.
  */
 const CLAIM_REPLAY = new Script(`${IS_CATCHING_UP}${LEASE_DUE}
 return not isCatchingUp() and leaseDue(KEYS[2], ARGV[1], ARGV[2], 1)[1]

@@ -210,7 +210,7 @@ describe.each([
       const before = await keys()
       const names = viewKeys(harness.prefix, PARTITIONS)
       expect(await emptyPartition(client, names, PARTITION)).toBe(false)
-      const all = [names.slot(PARTITION), ...names.tables(PARTITION)]
+      const all = [names.progress(PARTITION), ...names.tables(PARTITION)]
       expect(await ESTABLISH.run(client, all, ['another-log', 1, 0, 9])).toBe('begun')
       expect(await keys()).toEqual(before)
       expect(await harness.queries.progress(PARTITION)).toMatchObject({ position: 2 })
@@ -221,7 +221,7 @@ describe.each([
       const ids = Array.from({ length: 600 }, (_, n) => inboxIdIn(1, n))
       await follower.follow(...ids.map((inboxId) => makeInbox(inboxId)))
       const names = viewKeys(harness.prefix, PARTITIONS)
-      await client.unlink(names.slot(PARTITION))
+      await client.unlink(names.progress(PARTITION))
       await client.hdel(names.inboxes(1), ...ids.slice(0, 300))
       await client.unlink(...ids.slice(0, 300).map((inboxId) => names.history(inboxId)))
       expect(await harness.queries.progress(PARTITION)).toBeNull()

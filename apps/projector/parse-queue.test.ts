@@ -1,4 +1,4 @@
-import { FairQueue } from './parse-job.js'
+import { FairQueue } from './parse-queue.js'
 
 const any = () => true
 

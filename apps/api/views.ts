@@ -35,7 +35,7 @@ export class Views extends ConsistentViews {
 
 /** Records the events of commands. */
 @Injectable()
-export class Changes {
+export class VisibleRecorder {
   constructor(
     private readonly recorder: Recorder,
     private readonly views: Views,

@@ -1,0 +1,114 @@
+import { isUtf8 } from 'node:buffer'
+import type { IncomingMessage } from 'node:http'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { messageOf } from '#libs/runtime/errors.js'
+import { note } from './access-log.js'
+import { Problem } from './problems.js'
+
+export const MAX_BODY_BYTES = 256 * 1024
+const MAX_DISCARDED_BYTES = 4 * 1024 * 1024
+/** Smaller pieces of a body count as this many bytes: a body could be 262,144 chunks of one byte. */
+const MIN_PIECE_BYTES = 16
+/** Bodies over this size need memory from the account's budget. */
+export const SMALL_BODY_BYTES = 16 * 1024
+
+const BYTES = Symbol('bytes')
+type RequestWithBytes = FastifyRequest & { [BYTES]?: Buffer }
+
+/** The bytes of the body; `{}` if it is empty or not JSON. */
+export function bodyBytesOf(request: RequestWithBytes): Uint8Array {
+  return request[BYTES] ?? Buffer.from('{}')
+}
+
+/**
+ * Makes the server parse bodies as JSON in UTF-8 (RFC 8259, section 8.1). An empty body of any `Content-Type` counts as
+ * `{}`.
+ */
+export function parseJsonBodies(server: FastifyInstance): void {
+  server.removeAllContentTypeParsers()
+  server.addContentTypeParser('application/json', async (request: RequestWithBytes) =>
+    parse(request, await readBody(request)),
+  )
+  server.addContentTypeParser('*', async (request: RequestWithBytes) => {
+    const body = await readBody(request)
+    if (body.length > 0) throw unsupported('Only application/json is accepted.')
+    return {}
+  })
+}
+
+/** The maximum size of a request's body: its `Content-Length`, unless it is sent in chunks. */
+export function maxBodyBytes({ headers }: IncomingMessage): number {
+  if (headers['transfer-encoding'] !== undefined) return MAX_BODY_BYTES
+  return Number(headers['content-length'] ?? 0)
+}
+
+/**
+ * Reads a body into one buffer, since each piece, however small, is an object of 340 bytes. Throws body-too-large, and
+ * invalid-request if the connection ends before the body.
+ */
+async function readBody(request: RequestWithBytes): Promise<Buffer> {
+  const { raw } = request
+  const maxBytes = maxBodyBytes(raw)
+  if (maxBytes > MAX_BODY_BYTES) throw tooLarge()
+  let bytes = Buffer.allocUnsafeSlow(Math.min(maxBytes, SMALL_BODY_BYTES))
+  let length = 0
+  await readPieces(raw, MAX_BODY_BYTES, (piece) => {
+    const needed = length + piece.length
+    if (needed > bytes.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.min(Math.max(needed, 2 * bytes.length), MAX_BODY_BYTES))
+      bytes.copy(larger)
+      bytes = larger
+    }
+    piece.copy(bytes, length)
+    length = needed
+  })
+  note(request, { bodyBytes: length })
+  return bytes.subarray(0, length)
+}
+
+/** Reads and discards a body, so that the client reads its answer. Closes the connection after 4 MiB. */
+export function discardBody(raw: IncomingMessage): void {
+  if (maxBodyBytes(raw) === 0) return
+  readPieces(raw, MAX_DISCARDED_BYTES, () => undefined).catch(() => raw.socket.destroy())
+}
+
+/** Resolves at the end of a body. Rejects with body-too-large if it has too many bytes or pieces. */
+function readPieces(raw: IncomingMessage, maxBytes: number, take: (piece: Buffer) => void): Promise<void> {
+  let left = maxBytes
+  return new Promise((resolve, reject) => {
+    raw.on('data', (piece: Buffer) => {
+      left -= Math.max(piece.length, MIN_PIECE_BYTES)
+      if (left < 0) reject(tooLarge())
+      else take(piece)
+    })
+    raw.once('end', resolve)
+    raw.once('error', () => {
+      reject(new Problem('invalid-request', { detail: 'The connection ended before the body.' }))
+    })
+  })
+}
+
+/** The names of properties, such as `__proto__`, are validated later, by the class of the body. */
+function parse(request: RequestWithBytes, body: Buffer): unknown {
+  const encoding = request.headers['content-encoding']
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+    throw unsupported(`The Content-Encoding ${encoding} is not supported.`)
+  }
+  if (!isUtf8(body)) throw new Problem('malformed-json', { detail: 'The body is not valid UTF-8.' })
+  const text = body.toString('utf8').replace(/^\uFEFF/, '')
+  if (text.trim() === '') return {}
+  request[BYTES] = body
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw new Problem('malformed-json', { detail: messageOf(error) })
+  }
+}
+
+function tooLarge(): Problem {
+  return new Problem('body-too-large', { detail: `A body may have at most ${MAX_BODY_BYTES} bytes.` })
+}
+
+function unsupported(detail: string): Problem {
+  return new Problem('unsupported-media-type', { detail })
+}

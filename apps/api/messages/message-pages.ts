@@ -1,0 +1,118 @@
+import { isUtf8 } from 'node:buffer'
+import { StringDecoder } from 'node:string_decoder'
+import { Injectable } from '@nestjs/common'
+import { messageJson, type MessageJson, type OpenedMessage } from '#libs/mail/json/message-json.js'
+import type { MailRead } from '../http/budgets.js'
+import { readOffsetCursor } from '../http/list-pages.js'
+import type { OpenInbox } from '../inboxes/inboxes.service.js'
+import { matches, type ListMessages } from './message-filters.js'
+import { FirstReadings, MessageReader } from './message-reader.js'
+import { OpenedMail, type WrittenPage } from './opened-mail.js'
+
+/*
+ * Writes messages as JSON: pages of a list, and a message with its source.
+ */
+
+/** A larger page ends early, but has at least one message. */
+const PAGE_BYTES = 8_000_000
+
+/** Reads an inbox's messages page by page, in the order of the log. */
+@Injectable()
+export class MessagePages {
+  constructor(
+    private readonly reader: MessageReader,
+    private readonly opened: OpenedMail,
+    private readonly readings: FirstReadings,
+  ) {}
+
+  /**
+   * `inboxesPath` is the base of links. Throws invalid-request for a cursor of another inbox, and the errors of `read`.
+   */
+  async read(
+    { inbox, endOffset }: OpenInbox,
+    query: ListMessages,
+    inboxesPath: string,
+    read: MailRead,
+  ): Promise<WrittenPage> {
+    const { order, limit } = query
+    const cursor = query.cursor === undefined ? null : readOffsetCursor(inbox.id, query.cursor)
+    const from = cursor?.from ?? 0
+    const to = cursor?.to ?? Math.max(endOffset, from)
+    const end = cursor?.end ?? to
+    const messages: OpenedMessage[] = []
+    let bytes = 0
+    /** The offset of the first message on the next page. */
+    let nextOffset: number | null = null
+    for await (const { offset, message } of this.reader.opened(inbox, { order, from, to }, read)) {
+      if (!(await matches(message.mail, query))) continue
+      if (messages.length === limit || (messages.length > 0 && bytes + message.bytes > PAGE_BYTES)) {
+        nextOffset = offset
+        break
+      }
+      messages.push(message)
+      bytes += message.bytes
+    }
+
+    this.readings.note(inbox, messages)
+    const items: string[] = []
+    for (const message of messages) {
+      await read.pace(message.bytes)
+      items.push(JSON.stringify(messageJson(message, inboxesPath)))
+    }
+    const body = Buffer.from(`[${items.join(',')}]`)
+    if (order === 'desc') {
+      const next = nextOffset === null ? null : { from, to: nextOffset + 1, end }
+      return { body, cursor: { from: end, to: null, end: null }, next }
+    }
+    const position = { from: nextOffset ?? to, to: null, end: null }
+    return {
+      body,
+      cursor: position,
+      next: nextOffset === null ? null : { ...position, to: cursor?.to ?? null },
+    }
+  }
+
+  /** The same page from memory; null if it is not there. */
+  recall({ inbox, endOffset }: OpenInbox, query: ListMessages, inboxesPath: string): WrittenPage | null {
+    return this.opened.pages.get(inbox.id, nameOf(endOffset, query, inboxesPath))
+  }
+
+  /** Caches a page that was read from complete views. */
+  remember(
+    { inbox, endOffset }: OpenInbox,
+    query: ListMessages,
+    inboxesPath: string,
+    page: WrittenPage,
+  ): void {
+    this.opened.pages.set(inbox.id, nameOf(endOffset, query, inboxesPath), page, page.body.length)
+  }
+}
+
+/** Everything that determines a page. Each change of an inbox increases its `endOffset`. */
+function nameOf(endOffset: number, query: ListMessages, inboxesPath: string): string {
+  return JSON.stringify([endOffset, inboxesPath, query])
+}
+
+/** Bytes of a source that are encoded at once, before other requests run. A multiple of 3 for base64. */
+const PIECE = 3 * 128 * 1024
+
+/**
+ * Writes a message with its source as JSON in UTF-8; in base64 if the source is not valid UTF-8. It is written in
+ * pieces, since a source of many megabytes takes long.
+ */
+export async function messageWithRaw(message: MessageJson, raw: Buffer): Promise<Buffer> {
+  const encoding = isUtf8(raw) ? 'utf-8' : 'base64'
+  const decoder = new StringDecoder(encoding)
+  const pieces: Buffer[] = [Buffer.from(`${JSON.stringify(message).slice(0, -1)},"raw":"`)]
+  for (let at = 0; at < raw.length; at += PIECE) {
+    if (at > 0) await new Promise(setImmediate)
+    pieces.push(jsonStringBody(decoder.write(raw.subarray(at, at + PIECE))))
+  }
+  pieces.push(jsonStringBody(decoder.end()), Buffer.from(`","raw_encoding":"${encoding}"}`))
+  return Buffer.concat(pieces)
+}
+
+/** Text as a JSON string without its quotation marks. */
+function jsonStringBody(text: string): Buffer {
+  return Buffer.from(JSON.stringify(text).slice(1, -1))
+}

@@ -1,0 +1,159 @@
+import { LRUCache } from 'lru-cache'
+import type { AccountId } from '#libs/domain/ids/typeid.js'
+import type { ParseTask } from './parse-task.js'
+
+/*
+ * The time that parsing a mail may take: CPU time from the budgets of its inbox and account, and wall-clock time.
+ */
+
+export interface ParseBudgetOptions {
+  /** CPU milliseconds above the baseline for the mail that one inbox receives in a minute. */
+  inboxBudgetMs: number
+  /** CPU milliseconds above the baseline for the mail that one account receives in a minute. */
+  accountBudgetMs: number
+}
+
+/** CPU time that is not charged: many times what normal mail takes. */
+const BASELINE_MS = 20
+const BASELINE_MS_PER_MIB = 20
+/** A mail up to this size may take SMALL_MS more, which is less than terminating a thread costs. */
+const SMALL_BYTES = 64 * 1024
+const SMALL_MS = 100
+const WINDOW_MS = 60_000
+/** How many budgets are remembered. */
+const MAX_WINDOWS = 20_000
+
+type BudgetedMail = Pick<ParseTask, 'accountId' | 'inboxId' | 'receivedAt' | 'size'>
+
+/** The CPU time that is not charged for a mail of that size. */
+export function baselineMs(bytes: number): number {
+  return BASELINE_MS + (bytes / (1024 * 1024)) * BASELINE_MS_PER_MIB
+}
+
+/**
+ * The CPU time above the baseline that the mail of an inbox and of an account may take. There is a budget for the mail
+ * received in each minute, whenever it is parsed (docs/decisions/0017-fair-parsing.md).
+ */
+export class ParseBudget {
+  private readonly spent = new LRUCache<string, number>({ max: MAX_WINDOWS })
+
+  constructor(private readonly budgets: ParseBudgetOptions) {}
+
+  /**
+   * Whether only the header of a mail is parsed: its inbox's budget is used up, or its account's budget is used up and
+   * the mail is larger than a typical sign-up mail.
+   */
+  isSpent(mail: BudgetedMail): boolean {
+    const { isInboxSpent, isAccountSpent } = this.stateOf(mail)
+    return isInboxSpent || (isAccountSpent && mail.size > SMALL_BYTES)
+  }
+
+  /** Whether parsing must stop for a mail that has taken `excessMs` above the baseline, which is charged already. */
+  isOver(mail: BudgetedMail, excessMs: number): boolean {
+    if (mail.size <= SMALL_BYTES && excessMs < SMALL_MS) return false
+    const { isInboxSpent, isAccountSpent } = this.stateOf(mail)
+    return isInboxSpent || isAccountSpent
+  }
+
+  /** Uses up the budgets of a mail whose thread was terminated, so that no other mail of its inbox costs a thread. */
+  spendAll(mail: BudgetedMail): void {
+    this.spend(mail, Math.max(this.budgets.inboxBudgetMs, this.budgets.accountBudgetMs))
+  }
+
+  spend(mail: BudgetedMail, ms: number): void {
+    if (ms <= 0) return
+    for (const window of windowsOf(mail)) this.spent.set(window, this.spentIn(window) + ms)
+  }
+
+  private stateOf(mail: BudgetedMail): { isInboxSpent: boolean; isAccountSpent: boolean } {
+    const [inbox, account] = windowsOf(mail)
+    return {
+      isInboxSpent: this.spentIn(inbox) >= this.budgets.inboxBudgetMs,
+      isAccountSpent: this.spentIn(account) >= this.budgets.accountBudgetMs,
+    }
+  }
+
+  private spentIn(window: string): number {
+    return this.spent.get(window) ?? 0
+  }
+}
+
+function windowsOf({ inboxId, accountId, receivedAt }: BudgetedMail): [inbox: string, account: string] {
+  const window = Math.floor(receivedAt.getTime() / WINDOW_MS)
+  return [`${window} ${inboxId}`, `${window} ${accountId}`]
+}
+
+interface AccountMail {
+  accountId: AccountId
+  atMs: number
+}
+
+const RECENT_MS = 60_000
+
+/** Knows whether only one account had mail in the last minute. Then its mail delays no other account's. */
+export class RecentAccounts {
+  private latest: AccountMail | null = null
+  /** The latest mail of another account. */
+  private other: AccountMail | null = null
+
+  record(accountId: AccountId, nowMs: number): void {
+    if (this.latest?.accountId !== accountId) this.other = this.latest
+    this.latest = { accountId, atMs: nowMs }
+  }
+
+  /** Whether no other account had mail within the last minute. */
+  isAlone(accountId: AccountId, nowMs: number): boolean {
+    const rival = this.latest?.accountId === accountId ? this.other : this.latest
+    return rival === null || nowMs - rival.atMs > RECENT_MS
+  }
+}
+
+export interface ParseAllowanceOptions extends ParseBudgetOptions {
+  /** Wall-clock timeout of every mail. */
+  timeoutMs: number
+  /** Wall-clock timeout, in addition to twice the baseline, of new mail that takes more CPU time than the baseline. */
+  slowTimeoutMs: number
+}
+
+/** Older mail is parsed because the views are being rebuilt, and delays no new mail. */
+const FRESH_FOR_MS = 60_000
+
+/** The time that parsing a mail may take. The budgets apply only if the mail may delay other accounts. */
+export class ParseAllowance extends ParseBudget {
+  private readonly accounts = new RecentAccounts()
+
+  constructor(private readonly options: ParseAllowanceOptions) {
+    super(options)
+  }
+
+  /** Records that an account has mail. */
+  recordMail(accountId: AccountId): void {
+    this.accounts.record(accountId, performance.now())
+  }
+
+  override isSpent(task: BudgetedMail): boolean {
+    return this.mayDelayOthers(task) && super.isSpent(task)
+  }
+
+  override isOver(task: BudgetedMail, excessMs: number): boolean {
+    return this.mayDelayOthers(task) && super.isOver(task, excessMs)
+  }
+
+  /** Wall-clock timeout of every mail. */
+  get timeoutMs(): number {
+    return this.options.timeoutMs
+  }
+
+  /** Wall-clock timeout of a mail that has taken more CPU time than the baseline. */
+  slowTimeoutMs(task: BudgetedMail): number {
+    const { timeoutMs, slowTimeoutMs } = this.options
+    if (!this.mayDelayOthers(task)) return timeoutMs
+    // On a busy machine the baseline takes longer too.
+    return Math.min(slowTimeoutMs + 2 * baselineMs(task.size), timeoutMs)
+  }
+
+  private mayDelayOthers({ accountId, receivedAt }: BudgetedMail): boolean {
+    const isFresh = Date.now() - receivedAt.getTime() < FRESH_FOR_MS
+    return isFresh && !this.accounts.isAlone(accountId, performance.now())
+  }
+}
