@@ -161,7 +161,7 @@ export interface MailLimits {
   maxHtmlBytes: number
 }
 
-export const defaultMailLimits: MailLimits = {
+export const DEFAULT_MAIL_LIMITS: MailLimits = {
   maxHeaders: 2_000,
   maxHeaderBytes: 1024 * 1024,
   maxMailboxes: 1_000,

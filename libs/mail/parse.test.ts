@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { createTransport } from 'nodemailer'
 import { anyEnvelope } from '#test/harness/envelope.js'
-import { defaultMailLimits, type MailLimits, type ParsedMail } from './message.js'
+import { DEFAULT_MAIL_LIMITS, type MailLimits, type ParsedMail } from './message.js'
 import { readAttachment } from './mime/mime.js'
 import { parseMail } from './parse.js'
 
@@ -10,7 +10,7 @@ const golden = 'libs/mail/golden'
 const source = (name: string): Buffer => readFileSync(`${golden}/${name}.eml`)
 const names = readdirSync(golden).flatMap((file) => /^(.*)\.eml$/.exec(file)?.[1] ?? [])
 const parse = (raw: Buffer | string, limits?: Partial<MailLimits>) =>
-  parseMail(Buffer.from(raw), anyEnvelope, { ...defaultMailLimits, ...limits })
+  parseMail(Buffer.from(raw), anyEnvelope, { ...DEFAULT_MAIL_LIMITS, ...limits })
 
 test('an attached mail is an attachment, with its whole source', async () => {
   const { attachments } = await parse(source('attached-message'))
@@ -169,7 +169,7 @@ test('line breaks are LF at any position of a long text, and a lone CR is kept',
 })
 
 test('attachments above the limit are neither listed nor read', async () => {
-  const limits = { ...defaultMailLimits, maxAttachments: 20 }
+  const limits = { ...DEFAULT_MAIL_LIMITS, maxAttachments: 20 }
   const { attachments } = await parse(multipart(attached), limits)
   expect(attachments.map(({ index }) => index)).toEqual(Array.from({ length: 20 }, (_, index) => index))
   expect(await readAttachment(Buffer.from(multipart(attached)), 19, limits)).toMatchObject({
@@ -198,7 +198,7 @@ test.each(['', 'Content-Type: text/html\n'])(
 test('a mail with thousands of parts is read up to the limit', async () => {
   const mail = await parse(multipart(many(5_000, () => '--m\n\nx\n')))
   expect(mail.warnings.map(({ code }) => code)).toEqual(['too-many-parts'])
-  expect(mail.text).toHaveLength(2 * (defaultMailLimits.maxParts - 1) - 1)
+  expect(mail.text).toHaveLength(2 * (DEFAULT_MAIL_LIMITS.maxParts - 1) - 1)
 })
 
 const pieces = fc.constantFrom(

@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto'
 import { findCodes } from './codes/codes.js'
-import { maxHrefLength } from './links/html-links.js'
+import { MAX_HREF_LENGTH } from './links/html-links.js'
 import { findLinks } from './links/links.js'
 import { readHtml } from './links/visible-text.js'
 import {
   cutToJsonBytes,
-  defaultMailLimits,
+  DEFAULT_MAIL_LIMITS,
   type Envelope,
   type MailLimits,
   type ParsedMail,
@@ -22,7 +22,7 @@ import { firstValue } from './mime/part-header.js'
 export async function parseMail(
   raw: Buffer,
   envelope: Envelope,
-  limits: MailLimits = defaultMailLimits,
+  limits: MailLimits = DEFAULT_MAIL_LIMITS,
 ): Promise<ParsedMail> {
   const mime = await readMime(raw, limits)
   const warnings = [...mime.warnings]
@@ -32,7 +32,7 @@ export async function parseMail(
   const content = html === null ? null : readHtml(html)
   const links = findLinks(content, text, limits.maxLinks)
   if (links.isCut) {
-    const detail = `Only the first ${limits.maxLinks} links are listed, none longer than ${maxHrefLength} characters.`
+    const detail = `Only the first ${limits.maxLinks} links are listed, none longer than ${MAX_HREF_LENGTH} characters.`
     warnings.push({ code: 'too-many-links', detail })
   }
   return {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { readAttachment } from '#libs/mail/mime/mime.js'
-import { type ParsedMail, defaultMailLimits, type MailLimits } from '#libs/mail/message.js'
+import { type ParsedMail, DEFAULT_MAIL_LIMITS, type MailLimits } from '#libs/mail/message.js'
 import { parseMail } from '#libs/mail/parse.js'
 import { anyEnvelope } from '#test/harness/envelope.js'
 
@@ -16,7 +16,7 @@ const READ_ATTACHMENTS = 4
  * The properties of parsing for arbitrary bytes: it takes time linear in their length, gives the same consistent result
  * each time, or throws an Error. Rejects with an AssertionError if one does not hold.
  */
-export async function checkMail(raw: Buffer, limits: MailLimits = defaultMailLimits): Promise<void> {
+export async function checkMail(raw: Buffer, limits: MailLimits = DEFAULT_MAIL_LIMITS): Promise<void> {
   const before = Buffer.from(raw)
   const started = process.threadCpuUsage()
   const mail = await parseMail(raw, anyEnvelope, limits).catch(asError)

@@ -15,14 +15,14 @@ export function attachmentHeaders(filename: string | null, mediaType: string): R
 }
 
 /** File systems allow 255; browsers add to the name. */
-const maxBytes = 200
-const fallback = 'attachment'
+const MAX_BYTES = 200
+const FALLBACK = 'attachment'
 
 /** Control characters, bidirectional overrides, which reverse `fdp.exe`, and lone surrogates. */
-const invisible = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
 /** Device names on Windows, with any extension. */
-const reserved = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:\.|$)/i
-const ending = /\.[^. ]{1,16}$/
+const RESERVED = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:\.|$)/i
+const ENDING = /\.[^. ]{1,16}$/
 
 /**
  * A file name that every system accepts: without folders, invisible characters, dots at its start and end, and device
@@ -33,12 +33,12 @@ function safeFileName(declared: string | null): string {
   const name = path.slice(Math.max(path.lastIndexOf('/'), path.lastIndexOf('\\')) + 1)
   // A header may have a megabyte, and the result has only 200 bytes.
   const shortened = name.length > 1_000 ? name.slice(0, 900) + name.slice(-100) : name
-  const clean = withoutEnds(shortened.replaceAll(invisible, ''))
-  if (clean === '') return fallback
-  const [end = ''] = ending.exec(clean) ?? []
+  const clean = withoutEnds(shortened.replaceAll(INVISIBLE, ''))
+  if (clean === '') return FALLBACK
+  const [end = ''] = ENDING.exec(clean) ?? []
   const stem = clean.slice(0, clean.length - end.length)
-  const bounded = withoutEnds(cutToBytes(stem, maxBytes - Buffer.byteLength(end)) + end)
-  return reserved.test(bounded) ? `_${bounded}` : bounded
+  const bounded = withoutEnds(cutToBytes(stem, MAX_BYTES - Buffer.byteLength(end)) + end)
+  return RESERVED.test(bounded) ? `_${bounded}` : bounded
 }
 
 /** A leading dot hides a file; Windows drops trailing dots and spaces. */

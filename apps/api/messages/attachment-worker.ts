@@ -19,10 +19,10 @@ export default async function read({ raw, index }: AttachmentRequest): Promise<A
   return { filename: meta.filename, mediaType: servedType(meta.contentType, content), content }
 }
 
-const fallback = 'application/octet-stream'
+const FALLBACK = 'application/octet-stream'
 
 /** Types that are harmless even if a browser shows them: no markup, no XML, no type that can contain scripts. */
-const harmless = new RegExp(
+const HARMLESS = new RegExp(
   `^(?:${[
     'text/(?:plain|csv|calendar)',
     'image/(?:png|jpeg|gif|webp|avif|bmp|tiff|heic)',
@@ -36,15 +36,15 @@ const harmless = new RegExp(
 )
 
 /** Names of actions that run code or open other content in a PDF (ISO 32000-1, sections 12.6.4 and 12.7.8). */
-const activePdf = /\/(?:JavaScript|JS|Launch|RichMedia|XFA)(?![A-Za-z])/
+const ACTIVE_PDF = /\/(?:JavaScript|JS|Launch|RichMedia|XFA)(?![A-Za-z])/
 
 /**
  * The media type of an attachment: the declared type if it is harmless; otherwise, and for a PDF with scripts,
  * application/octet-stream. A PDF can hide scripts in a compressed stream, so browsers must save every attachment.
  */
 export function servedType(declared: string, content: Buffer): string {
-  if (!harmless.test(declared)) return fallback
-  return declared === 'application/pdf' && isActivePdf(content) ? fallback : declared
+  if (!HARMLESS.test(declared)) return FALLBACK
+  return declared === 'application/pdf' && isActivePdf(content) ? FALLBACK : declared
 }
 
 /** Takes linear time: a tenth of a second for 25 MB. */
@@ -54,5 +54,5 @@ function isActivePdf(content: Buffer): boolean {
   const names = text.includes('#')
     ? text.replace(/#([0-9a-f]{2})/gi, (_, digits: string) => String.fromCharCode(parseInt(digits, 16)))
     : text
-  return activePdf.test(names)
+  return ACTIVE_PDF.test(names)
 }

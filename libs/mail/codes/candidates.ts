@@ -9,7 +9,7 @@ export interface Candidate {
 
 type CandidateForm = 'digits' | 'capitals-and-digits' | 'letters-and-digits' | 'uneven-groups' | 'capitals'
 
-const groupedDigits = /^(?:\d{3}-\d{3}|\d{4}-\d{4}|\d\d-\d\d-\d\d|\d{3}-\d{3}-\d{3}|\d(?:-\d){3,7})$/
+const GROUPED_DIGITS = /^(?:\d{3}-\d{3}|\d{4}-\d{4}|\d\d-\d\d-\d\d|\d{3}-\d{3}-\d{3}|\d(?:-\d){3,7})$/
 
 /** Two to four groups of the same length. `ahead` is a condition for each group. */
 function evenGroups(character: string, lengths: readonly number[], ahead = ''): RegExp {
@@ -21,11 +21,11 @@ function evenGroups(character: string, lengths: readonly number[], ahead = ''): 
 }
 
 /** The forms of codes and of other numbers. The first pattern that matches applies. */
-const forms: readonly (readonly [CandidateForm | 'none', RegExp])[] = [
+const FORMS: readonly (readonly [CandidateForm | 'none', RegExp])[] = [
   // 493201
   ['digits', /^\d{4,8}$/],
   // 493-201, 49-32-01, 4-9-3-2-0-1
-  ['digits', groupedDigits],
+  ['digits', GROUPED_DIGITS],
   // A number that is too short or too long for a code
   ['none', /^\d+$/],
   // G-493201: users don't type the prefix.
@@ -52,20 +52,20 @@ const forms: readonly (readonly [CandidateForm | 'none', RegExp])[] = [
   // WXRKTZ
   ['capitals', /^[A-Z]{5,10}$/],
 ]
-const maxLength = 23
+const MAX_LENGTH = 23
 
-const maxCandidates = 500
+const MAX_CANDIDATES = 500
 
-const letters = 'A-Za-zÀ-ÖØ-öø-ԯא-ي'
-const hyphen = '[-‐-–]'
+const LETTERS = 'A-Za-zÀ-ÖØ-öø-ԯא-ي'
+const HYPHEN = '[-‐-–]'
 /** Runs of letters and digits, joined by hyphens. */
-const group = new RegExp(`[0-9${letters}]+(?:${hyphen}[0-9${letters}]+)*`, 'g')
+const GROUP = new RegExp(`[0-9${LETTERS}]+(?:${HYPHEN}[0-9${LETTERS}]+)*`, 'g')
 
 /** The candidates of a text in order, in linear time. `codes.ts` has converted digits and Latin letters to ASCII. */
 export function findCandidates(text: string): Candidate[] {
   const found: Candidate[] = []
   let run: Span[] = []
-  for (const { 0: written, index: start } of text.matchAll(group)) {
+  for (const { 0: written, index: start } of text.matchAll(GROUP)) {
     const span = { start, end: start + written.length }
     const isDigits = /^\d+$/.test(written)
     const previous = run.at(-1)
@@ -75,7 +75,7 @@ export function findCandidates(text: string): Candidate[] {
     }
     addRun(text, run, found)
     run = isDigits ? [span] : []
-    if (found.length >= maxCandidates) return found
+    if (found.length >= MAX_CANDIDATES) return found
     if (!isDigits) addGroup(text, span, found)
   }
   addRun(text, run, found)
@@ -105,7 +105,7 @@ function addRun(text: string, run: readonly Span[], found: Candidate[]): void {
   if (first === undefined || last === undefined) return
   if (run.length > 1) {
     const digits = text.slice(first.start, last.end).replace(/\D+/g, '-')
-    if (groupedDigits.test(digits)) {
+    if (GROUPED_DIGITS.test(digits)) {
       add(text, { start: first.start, end: last.end }, 'digits', found)
       return
     }
@@ -122,10 +122,10 @@ function addRun(text: string, run: readonly Span[], found: Candidate[]): void {
 }
 
 function addGroup(text: string, span: Span, found: Candidate[]): void {
-  if (span.end - span.start > maxLength) return
+  if (span.end - span.start > MAX_LENGTH) return
   const written = text.slice(span.start, span.end).replace(/[‐-–]/g, '-')
   if (!/\d|^[A-Z-]{5,}$/.test(written)) return
-  const form = forms.find(([, pattern]) => pattern.test(written))?.[0] ?? 'none'
+  const form = FORMS.find(([, pattern]) => pattern.test(written))?.[0] ?? 'none'
   if (form !== 'none') add(text, span, form, found)
 }
 
@@ -135,19 +135,19 @@ function add(text: string, { start, end }: Span, form: CandidateForm, found: Can
   found.push({ start, end, value, form })
 }
 
-const joinedBefore = /(?:[#$€£¥₹₽₩+/\\@_=&?%•‐-–-]|[0-9A-Za-z][.,]|\d:|\*\*\*)$/
-const joinedAfter = /^(?:[#%€£¥₹₽₩$@/\\_=°‐-–-]|[.,:][0-9a-z])/
+const JOINED_BEFORE = /(?:[#$€£¥₹₽₩+/\\@_=&?%•‐-–-]|[0-9A-Za-z][.,]|\d:|\*\*\*)$/
+const JOINED_AFTER = /^(?:[#%€£¥₹₽₩$@/\\_=°‐-–-]|[.,:][0-9a-z])/
 // "OTP=493201", but not a parameter of a URL.
-const assigned = /(?<![A-Za-z?&])(?:OTP|PIN|TAN|CODE)=$/i
+const ASSIGNED = /(?<![A-Za-z?&])(?:OTP|PIN|TAN|CODE)=$/i
 // "661823,5分钟内有效": an ASCII comma, and then the time for which the code is valid.
-const validity = /^[.,]\d{1,3}[ \u00a0]?(?:分|秒|小时|小時|時間|天|日|초|시간)/
+const VALIDITY = /^[.,]\d{1,3}[ \u00a0]?(?:分|秒|小时|小時|時間|天|日|초|시간)/
 
 /** Whether the text is not part of a longer number, a price, an address, a path, a color or a time. */
 function isStandalone(text: string, start: number, end: number): boolean {
   const before = text.slice(Math.max(0, start - 7), start)
   const after = text.slice(end, end + 8)
-  if (joinedBefore.test(before) && !assigned.test(before)) return false
-  if (joinedAfter.test(after) && !validity.test(after)) return false
+  if (JOINED_BEFORE.test(before) && !ASSIGNED.test(before)) return false
+  if (JOINED_AFTER.test(after) && !VALIDITY.test(after)) return false
   // Emphasis has a star on both sides, a number to dial on one side.
   return !before.endsWith('*') || after.startsWith('*')
 }

@@ -1,7 +1,7 @@
 import { words } from './vocabulary.js'
 
 /** Words that only name one-time codes. */
-export const strongWords = words({
+export const STRONG_WORDS = words({
   English: `
     verify, verification, one-time, one time, onetime, single-use, ^otp$, ^otps$, ^totp$, ^tac$, passcode,
     pass code, pass-code, ^2fa$, ^mfa$, ^pin$, ^tan$, ^mtan$, ^2sv$, two-factor, two factor, two-step, two step,
@@ -78,7 +78,7 @@ export const strongWords = words({
 })
 
 /** Words that may name a code or something else. */
-export const weakWords = words(`
+export const WEAK_WORDS = words(`
   code$, codes$, código, codigo, codice, ^cod$, ^codul, ^codi$, koodi, kood$, ^kod$, ^kode$, ^koden, ^kodu,
   ^kodot, ^kodom, ^kodja, ^koda$, ^kodo$, ^kodą$, ^kodi, ^kodas, ^kods$, kód, ^код, κωδικ, mã_, รหัส, โค้ด, رمز,
   كود, کد, کوڈ, קוד, कोड, কোড, கோட், కోడ్, コード, 코드, կոդ, კოდი, msimbo, ^clau$, ^cód, ^chód, kodea$, លេខកូដ,
@@ -89,7 +89,7 @@ export const weakWords = words(`
 `)
 
 /** Words for signing in. They do not name a code, but suggest that a number is one. */
-export const signInWords = words(`
+export const SIGN_IN_WORDS = words(`
   anmelden, einloggen, connecter, iniciar sesión, inicia sesión, accedi, accedere, entrar, inloggen, te loggen,
   logga in, loggar in, log ind, logge ind, logg inn, logge inn, logg på, logge på, kirjaud, zalogować, zaloguj,
   logowani, přihlá, prihlás, bejelentkez, autentific, σύνδεσ, giriş yap, войти, входа, увійти, تسجيل الدخول,
@@ -98,7 +98,7 @@ export const signInWords = words(`
 `)
 
 /** Other words that are frequent in mails with codes: for confirming, and for digits. */
-export const confirmingWords = words(`
+export const CONFIRMING_WORDS = words(`
   confirm, authenticat, bestätig, anmeld, connexion, potwierdź, giriş, ^вход, ^вхід, 인증, authentif, digits,
   ziffern, chiffres, dígitos, cifre, cifras, cijfers, siffror, siffer, cyfr, číslic, számjegy, ψηφί, haneli,
   цифр, أرقام, ספרות, अंक, หลัก, chữ số, angka, 位数字, 位數字, 桁の, 桁数, 자리

@@ -1,9 +1,9 @@
 import { bareUrls } from '../links/links.js'
 import type { OneTimeCode } from '../message.js'
-import { confirmingWords, signInWords, strongWords, weakWords } from './code-words.js'
-import { handoverWords } from './instructions.js'
+import { CONFIRMING_WORDS, SIGN_IN_WORDS, STRONG_WORDS, WEAK_WORDS } from './code-words.js'
+import { HANDOVER_WORDS } from './instructions.js'
 import { textBefore } from './mentions.js'
-import { appointmentWords, approvalWords, promotionWords, receiptWords } from './number-words.js'
+import { APPOINTMENT_WORDS, APPROVAL_WORDS, PROMOTION_WORDS, RECEIPT_WORDS } from './number-words.js'
 import {
   candidatesInContext,
   isYear,
@@ -19,10 +19,10 @@ import { Vocabulary } from './vocabulary.js'
  */
 
 /** Characters of each of subject, text and visible text that are searched for codes. */
-const maxSearchedLength = 262_144
+const MAX_SEARCHED_LENGTH = 262_144
 /** Characters of each that decide what the mail is about. */
-const maxTopicLength = 4_096
-const minConfidence = 0.3
+const MAX_TOPIC_LENGTH = 4_096
+const MIN_CONFIDENCE = 0.3
 
 /** The one-time codes of a mail, the most likely one first. `visible` is the visible text of its HTML. */
 export function findCodes(
@@ -33,7 +33,7 @@ export function findCodes(
 ): OneTimeCode[] {
   const isReply = subject !== null && isReplySubject(subject)
   const originals = [isReply ? '' : subject, text, visible].map((part) =>
-    (part ?? '').slice(0, maxSearchedLength),
+    (part ?? '').slice(0, MAX_SEARCHED_LENGTH),
   )
   const searched = originals.map((part) => searchableText(part, isReply))
   const topic = new Topic(searched)
@@ -42,7 +42,7 @@ export function findCodes(
     for (const candidate of candidatesInContext(part)) {
       const { value, start, end } = candidate
       const confidence = confidenceOf(candidate, topic)
-      if (confidence < Math.max(minConfidence, best.get(value)?.confidence ?? 0)) continue
+      if (confidence < Math.max(MIN_CONFIDENCE, best.get(value)?.confidence ?? 0)) continue
       best.set(value, { value, text: originals[index]?.slice(start, end) ?? '', confidence })
     }
   }
@@ -52,29 +52,31 @@ export function findCodes(
     .slice(0, maxCodes)
 }
 
-const topics = new Vocabulary({
-  code: strongWords,
-  confirming: [...weakWords, ...signInWords, ...confirmingWords],
-  promotion: promotionWords,
-  appointment: appointmentWords,
+const TOPICS = new Vocabulary({
+  code: STRONG_WORDS,
+  confirming: [...WEAK_WORDS, ...SIGN_IN_WORDS, ...CONFIRMING_WORDS],
+  promotion: PROMOTION_WORDS,
+  appointment: APPOINTMENT_WORDS,
 })
-const receipts = new Vocabulary({ receipt: receiptWords })
-const handovers = new Vocabulary({ handover: handoverWords })
-const approvals = new Vocabulary({ approval: approvalWords })
+const RECEIPTS = new Vocabulary({ receipt: RECEIPT_WORDS })
+const HANDOVERS = new Vocabulary({ handover: HANDOVER_WORDS })
+const APPROVALS = new Vocabulary({ approval: APPROVAL_WORDS })
 
 /** What a mail is about. Computed only for mails with candidates. */
 class Topic {
   private lowerText: string | null = null
-  private kinds: ReturnType<typeof topics.kindsIn> | null = null
+  private kinds: ReturnType<typeof TOPICS.kindsIn> | null = null
 
   constructor(private readonly parts: readonly string[]) {}
 
   has(kind: 'code' | 'confirming' | 'promotion' | 'appointment'): boolean {
-    return (this.kinds ??= topics.kindsIn(this.text)).has(kind)
+    return (this.kinds ??= TOPICS.kindsIn(this.text)).has(kind)
   }
 
   get text(): string {
-    return (this.lowerText ??= lowerCase(this.parts.map((part) => part.slice(0, maxTopicLength)).join('\n')))
+    return (this.lowerText ??= lowerCase(
+      this.parts.map((part) => part.slice(0, MAX_TOPIC_LENGTH)).join('\n'),
+    ))
   }
 }
 
@@ -83,7 +85,7 @@ function confidenceOf(candidate: CandidateInContext, topic: Topic): number {
   if (evidence === null) return confidenceWithoutEvidence(candidate, topic)
   const confidence = confidenceByForm(candidate, evidence)
   if (confidence <= 0) return confidence
-  if (evidence.isForHandover && !handovers.matches(topic.text)) return 0
+  if (evidence.isForHandover && !HANDOVERS.matches(topic.text)) return 0
   if (topic.has('appointment') || isPromotionCode(candidate, evidence, topic)) return 0
   return isCardApproval(candidate, topic) ? 0 : confidence
 }
@@ -107,7 +109,7 @@ function isPromotionCode(
 
 /** "Auth code 604418" on the receipt of a card payment is not for typing. */
 function isCardApproval({ lower, start }: CandidateInContext, topic: Topic): boolean {
-  return approvals.matches(textBefore(lower, start, 60)) && receipts.matches(topic.text)
+  return APPROVALS.matches(textBefore(lower, start, 60)) && RECEIPTS.matches(topic.text)
 }
 
 /** A form that is rare for codes, or frequent for other things, needs more evidence. */
@@ -146,7 +148,7 @@ function isUnlikeWord(value: string): boolean {
 }
 
 /** Replaces characters that are not searched. Neither a letter nor a digit. */
-const blank = '\ue000'
+const BLANK = '\ue000'
 
 /**
  * Prepares a text for the search: converts digits of all scripts and fullwidth characters to ASCII, and blanks out
@@ -160,23 +162,23 @@ function searchableText(text: string, isReply: boolean): string {
   for (const { start, end } of ranges) {
     if (end <= done) continue
     const from = Math.max(start, done)
-    pieces.push(plain.slice(done, from), blank.repeat(end - from))
+    pieces.push(plain.slice(done, from), BLANK.repeat(end - from))
     done = end
   }
   return done === 0 ? plain : pieces.join('') + plain.slice(done)
 }
 
 /** The zeros of Arabic, Persian, the scripts of India, Thai, Lao, Burmese and Khmer. Nine digits follow each. */
-const zeros = Array.from('٠۰०০੦૦୦௦౦೦൦๐໐၀០', (zero) => zero.charCodeAt(0))
-const asciiDigits = new Map(
-  zeros.flatMap((zero) => Array.from({ length: 10 }, (_, digit) => [zero + digit, String(digit)])),
+const ZEROS = Array.from('٠۰०০੦૦୦௦౦೦൦๐໐၀០', (zero) => zero.charCodeAt(0))
+const ASCII_DIGITS = new Map(
+  ZEROS.flatMap((zero) => Array.from({ length: 10 }, (_, digit) => [zero + digit, String(digit)])),
 )
-const notAscii = new RegExp(`[${String.fromCharCode(...asciiDigits.keys())}０-９Ａ-Ｚａ-ｚ－]`, 'g')
+const NOT_ASCII = new RegExp(`[${String.fromCharCode(...ASCII_DIGITS.keys())}０-９Ａ-Ｚａ-ｚ－]`, 'g')
 
 function toAscii(text: string): string {
-  return text.replace(notAscii, (character) => {
+  return text.replace(NOT_ASCII, (character) => {
     const code = character.charCodeAt(0)
-    return asciiDigits.get(code) ?? String.fromCharCode(code - 0xfee0)
+    return ASCII_DIGITS.get(code) ?? String.fromCharCode(code - 0xfee0)
   })
 }
 
@@ -188,45 +190,45 @@ interface Range {
 const rangeOf = ({ index, 0: { length } }: RegExpExecArray): Range => ({ start: index, end: index + length })
 
 // ISO 13616: a country, two check digits, and up to 30 characters in groups of four.
-const iban = /(?<![0-9A-Za-z])[A-Z]{2}\d{2}(?: ?[0-9A-Z]{4}){2,7}(?: ?[0-9A-Z]{1,3})?(?![0-9A-Za-z])/g
+const IBAN = /(?<![0-9A-Za-z])[A-Z]{2}\d{2}(?: ?[0-9A-Z]{4}){2,7}(?: ?[0-9A-Z]{1,3})?(?![0-9A-Za-z])/g
 
 /** URLs, email addresses and bank accounts. They contain no codes, and their words say nothing about a code. */
 function* addressRanges(text: string): Generator<Range> {
   if (text.includes('://')) yield* bareUrls(text)
   if (text.includes('www.')) for (const match of text.matchAll(/www\.[^\s<>"]+/gi)) yield rangeOf(match)
-  for (const match of text.matchAll(iban)) if (match[0].length >= 15) yield rangeOf(match)
+  for (const match of text.matchAll(IBAN)) if (match[0].length >= 15) yield rangeOf(match)
   for (let at = text.indexOf('@'); at !== -1; at = text.indexOf('@', at + 1)) {
     let start = at
-    while (at - start < maxAddressSide && isAddressCharacter(text.charCodeAt(start - 1))) start--
+    while (at - start < MAX_ADDRESS_SIDE && isAddressCharacter(text.charCodeAt(start - 1))) start--
     let end = at + 1
-    while (end - at < maxAddressSide && isAddressCharacter(text.charCodeAt(end))) end++
+    while (end - at < MAX_ADDRESS_SIDE && isAddressCharacter(text.charCodeAt(end))) end++
     if (start < at) yield { start, end }
   }
 }
 
-const maxAddressSide = 64
-const addressCharacters = new Set(Array.from('.+-_', (character) => character.charCodeAt(0)))
+const MAX_ADDRESS_SIDE = 64
+const ADDRESS_CHARACTERS = new Set(Array.from('.+-_', (character) => character.charCodeAt(0)))
 
 function isAddressCharacter(code: number): boolean {
   const isDigit = code >= 0x30 && code <= 0x39
   const letter = code | 0x20
-  return isDigit || (code < 0x80 && letter >= 0x61 && letter <= 0x7a) || addressCharacters.has(code)
+  return isDigit || (code < 0x80 && letter >= 0x61 && letter <= 0x7a) || ADDRESS_CHARACTERS.has(code)
 }
 
-const replySubject =
+const REPLY_SUBJECT =
   /^\s{0,9}(?:re|aw|antw|sv|vs|odp|ynt|res|rif|ref|ha|回复|回覆|答复|відп|отв)\s{0,3}(?:\[\d+\])?\s{0,3}[:：]/i
 
 /** Whether a subject is that of a reply, which repeats the subject of the original mail. */
 function isReplySubject(subject: string): boolean {
-  return replySubject.test(subject)
+  return REPLY_SUBJECT.test(subject)
 }
 
 // "On … wrote:" in the languages of common mail programs.
-const attribution =
+const ATTRIBUTION =
   /(?:wrote|schrieb|a écrit|escribió|escreveu|ha scritto|schreef|skrev|kirjoitti|napisał|napisał\(a\)|napsal|napísal|írta|a scris|έγραψε|yazdı|пише|написал|написала|написав|كتب|כתב|نوشت|เขียนว่า|đã viết|menulis|写道|寫道|のメール|님이 작성)\s{0,2}[:：]$/i
-const originalMessage =
+const ORIGINAL_MESSAGE =
   /^-{2,20}\s{0,3}(?:original message|ursprüngliche nachricht|message d'origine|mensaje original|mensagem original|messaggio originale|oorspronkelijk bericht|ursprungligt meddelande|原始邮件|原始郵件|исходное сообщение)/i
-const forwarded = /^(?:-{2,20}\s{0,3}(?:forwarded|weitergeleitet)|begin forwarded)/i
+const FORWARDED = /^(?:-{2,20}\s{0,3}(?:forwarded|weitergeleitet)|begin forwarded)/i
 
 /**
  * Lines that begin with `>`, and in a reply everything after "On … wrote:" or "Original Message". Forwarded mail does
@@ -239,8 +241,8 @@ function* quotedRanges(text: string, isReply: boolean): Generator<Range> {
     if (text.charAt(start) === '>') yield { start, end }
     else if (end - start < 300) {
       const line = text.slice(start, end).trim()
-      if (forwarded.test(line)) return
-      if (isReply && (originalMessage.test(line) || (/\d|@/.test(line) && attribution.test(line)))) {
+      if (FORWARDED.test(line)) return
+      if (isReply && (ORIGINAL_MESSAGE.test(line) || (/\d|@/.test(line) && ATTRIBUTION.test(line)))) {
         yield { start: end, end: text.length }
         return
       }

@@ -1,4 +1,4 @@
-import { signInWords } from './code-words.js'
+import { SIGN_IN_WORDS } from './code-words.js'
 import { upTo } from './mentions.js'
 import { Vocabulary, words, type Found } from './vocabulary.js'
 
@@ -10,8 +10,8 @@ export interface Instruction {
   hasPurpose: boolean
 }
 
-const maxGapBefore = 40
-const maxGapAfter = 24
+const MAX_GAP_BEFORE = 40
+const MAX_GAP_AFTER = 24
 
 /**
  * The instruction for a number. `before` is its sentence up to the number, `after` the text after it, both in lower
@@ -22,26 +22,26 @@ export function instructionAround(before: string, after: string, labelEnd = 0): 
   const rest = upTo(after, /[.!?;。！？；\n]/)
   const ahead = before.slice(-120)
   const minStart = labelEnd - (before.length - ahead.length)
-  const leading = verbIn(verbsBefore.wordsIn(ahead), ({ start, end }) => {
-    return start >= minStart && isShortGap(ahead.slice(end), maxGapBefore)
+  const leading = verbIn(VERBS_BEFORE.wordsIn(ahead), ({ start, end }) => {
+    return start >= minStart && isShortGap(ahead.slice(end), MAX_GAP_BEFORE)
   })
   const near = rest.slice(0, 60)
   const verb =
     leading ??
     (labelEnd > 0
       ? null
-      : verbIn(verbsAfter.wordsIn(near), ({ start }) => isShortGap(near.slice(0, start), maxGapAfter)))
+      : verbIn(VERBS_AFTER.wordsIn(near), ({ start }) => isShortGap(near.slice(0, start), MAX_GAP_AFTER)))
   if (verb === null) return null
   // In "to open 120433 accounts" the verb is not its own purpose.
   const preamble = leading === null ? ahead : ahead.slice(0, leading.start)
-  return { kind: verb.kind, hasPurpose: [rest, preamble].some((text) => purposes.matches(text)) }
+  return { kind: verb.kind, hasPurpose: [rest, preamble].some((text) => PURPOSES.matches(text)) }
 }
 
 /** Whether a lower-case text tells its reader to type something. */
 export function hasEnteringVerb(text: string): boolean {
-  const kinds = verbsBefore.kindsIn(text)
+  const kinds = VERBS_BEFORE.kindsIn(text)
   if (kinds.has('forbidding')) return false
-  return kinds.has('entering') || verbsAfter.kindsIn(text).has('entering')
+  return kinds.has('entering') || VERBS_AFTER.kindsIn(text).has('entering')
 }
 
 type Verb = Found<Instruction['kind']>
@@ -67,7 +67,7 @@ function isShortGap(gap: string, maxLength: number): boolean {
 }
 
 /** Verbs for typing a number. */
-const enteringWords = words({
+const ENTERING_WORDS = words({
   English: `
     ^enter$, ^entering$, ^copy$, ^type$, ^typing$, ^key in, ^input$, ^paste$, ^punch in, ^fill in, ^submit$,
     open it with, unlock it with, open with, unlock with, ^open the locker with, ^reply with, ^respond with`,
@@ -107,7 +107,7 @@ const enteringWords = words({
  * Verbs for using or giving a number. In "use 493201 to sign in" they have a purpose. Without one, they count only in
  * mail about a parcel or a ride.
  */
-const usingWords = words(`
+const USING_WORDS = words(`
   ^use$, ^using$, ^give$, ^tell$, ^show$, ^quote$, ^say$, ^read out, ^provide$, ^present$, ^share$, ^open$,
   ^unlock$, ^with$, ^hand over, ^mention$, ^press$, ^dial in$, ^punch$, ^put$, ^add$, ^verwende, ^nutze,
   ^benutze, ^nennen, ^nenne$, ^zeigen, ^zeige$, ^sagen sie, ^sag$, ^mit$, ^öffne, ^gebruik, ^geef$, ^toon$,
@@ -131,7 +131,7 @@ const usingWords = words(`
 `)
 
 /** Verbs for typing that come after the number. */
-const enteringAfterWords = words(`
+const ENTERING_AFTER_WORDS = words(`
   eingeben, einzugeben, eintippen, eintragen, ^invoeren, ^invullen, ^intypen, in te voeren, ^girin, ^giriniz,
   ^yazın, ^tuşlayın, ^girerek, ^yazarak, daxil edin, енгізіңіз, ^kiriting, оруулна уу, შეიყვანეთ, ჩაწერეთ,
   մուտքագրեք, ^megadás, ^beírás, وارد کن, وارد نما, را وارد, درج کریں, درج کیجیے, दर्ज कर, डालें, डालिए, डालकर,
@@ -141,7 +141,7 @@ const enteringAfterWords = words(`
 `)
 
 /** Verbs for using or giving that come after the number. */
-const usingAfterWords = words(`
+const USING_AFTER_WORDS = words(`
   verwenden, benutzen, nennen, vorzeigen, ^kullanın, ^kullanarak, ^söyleyin, ^gösterin, istifadə ed, استفاده کن,
   بگویید, بدهید, ارائه, استعمال کر, बताएं, बताएँ, बताइए, दिखाएं, दिखाएँ, का उपयोग, का इस्तेमाल, ব্যবহার কর, বলুন,
   வழங்க, தெரிவி, を使, をお使, を伝え, をお伝え, を提示, をご提示, をお見せ, を見せ, 사용, 제시, 알려, 보여,
@@ -149,7 +149,7 @@ const usingAfterWords = words(`
 `)
 
 /** Purposes of codes. */
-const purposeWords = words(`
+const PURPOSE_WORDS = words(`
   {reset|login|log-in|sign-in|sign-up|activation|verification|confirmation|pairing}{_page|_screen|_form},
   {^to|^and|^then}{_confirm|_verify|_continue|_proceed|_finish|_complete|_activate|_approve|_unlock|_open|
   _receive|_collect|_pick|_access|_pair|_connect|_register|_reset|_change|_authori|_link|_join|_prove|_validate|
@@ -183,7 +183,7 @@ const purposeWords = words(`
 `)
 
 /** Words for parcels and rides: couriers, drivers and lockers, which need a code. */
-export const handoverWords = words(`
+export const HANDOVER_WORDS = words(`
   courier, driver, locker, ^rider, ^your ride, ^trip$, ^taxi, ^course$, ^fahrt$, ^viaje, ^corsa$, ^viagem,
   ^поездк, ^поїздк, ^przejazd, bote$, boten$, kurier, zusteller, fahrer, paketfach, schließfach, packstation,
   livreur, coursier, casier, consigne, repartidor, mensajero, taquilla, entregador, estafeta, armário, cacifo,
@@ -196,21 +196,21 @@ export const handoverWords = words(`
 `)
 
 /** Words that forbid something. The number in such a sentence is an example. */
-const forbiddingWords = words(`
+const FORBIDDING_WORDS = words(`
   ^never$, ^don't$, ^don’t$, do not, ^avoid, ^cannot$, ^nicht$, ^niemals$, ^keine, ^jamais$, n'utilisez,
   n’utilisez, ^nunca$, ^não$, ^nao$, ^non$, ^mai$, ^niet$, ^nooit$, ^aldrig$, ^inte$, ^ikke$, ^aldri$, ^älä$,
   ^älkää$, ^nie$, ^nikdy$, ^никогда$, ^не$, ^ніколи$, ^никога$, ^soha$, ^ποτέ$, ^μην$, ^asla$, ^أبدا, ^لا_,
   ^هرگز$, ^אל$, ^לעולם$, ^đừng$, ^không$, ^jangan$, 不要, 请勿, 請勿, ห้าม, อย่า
 `)
 
-const verbsBefore = new Vocabulary({
-  entering: enteringWords,
-  using: usingWords,
-  forbidding: forbiddingWords,
+const VERBS_BEFORE = new Vocabulary({
+  entering: ENTERING_WORDS,
+  using: USING_WORDS,
+  forbidding: FORBIDDING_WORDS,
 })
-const verbsAfter = new Vocabulary({
-  entering: enteringAfterWords,
-  using: usingAfterWords,
-  forbidding: forbiddingWords,
+const VERBS_AFTER = new Vocabulary({
+  entering: ENTERING_AFTER_WORDS,
+  using: USING_AFTER_WORDS,
+  forbidding: FORBIDDING_WORDS,
 })
-const purposes = new Vocabulary({ purpose: [...signInWords, ...purposeWords, ...handoverWords] })
+const PURPOSES = new Vocabulary({ purpose: [...SIGN_IN_WORDS, ...PURPOSE_WORDS, ...HANDOVER_WORDS] })

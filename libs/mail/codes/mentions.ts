@@ -1,16 +1,16 @@
-import { strongWords, weakWords } from './code-words.js'
-import { neutralWords, otherNumberWords, promotionWords } from './number-words.js'
+import { STRONG_WORDS, WEAK_WORDS } from './code-words.js'
+import { NEUTRAL_WORDS, OTHER_NUMBER_WORDS, PROMOTION_WORDS } from './number-words.js'
 import { Vocabulary, type Found } from './vocabulary.js'
 
 /*
  * What the words around a number call it: a code, or another kind of number. All texts here are in lower case.
  */
 
-const mentionWords = new Vocabulary({
-  strong: strongWords,
-  weak: weakWords,
-  other: [...otherNumberWords, ...promotionWords],
-  neutral: neutralWords,
+const MENTION_WORDS = new Vocabulary({
+  strong: STRONG_WORDS,
+  weak: WEAK_WORDS,
+  other: [...OTHER_NUMBER_WORDS, ...PROMOTION_WORDS],
+  neutral: NEUTRAL_WORDS,
 })
 
 /** Words for a number: `strong` ones only name codes, `weak` ones may name a code, `other` ones something else. */
@@ -23,7 +23,7 @@ export interface Label {
   isAmbiguous: boolean
 }
 
-const maxLabelGap = 40
+const MAX_LABEL_GAP = 40
 
 /** The label of the number after a text: the last mention that does not belong to another number. */
 export function labelBefore(text: string): Label | null {
@@ -37,9 +37,9 @@ export function labelBefore(text: string): Label | null {
       const gap = text.slice(mention.end)
       // "Enter the code to confirm your payment: …" names a code, although "payment" is nearer.
       const isElsewhere =
-        gap.length > maxLabelGap || /[,;!?，。！？；:：\n]|\. /.test(gap.slice(0, maxLabelGap))
+        gap.length > MAX_LABEL_GAP || /[,;!?，。！？；:：\n]|\. /.test(gap.slice(0, MAX_LABEL_GAP))
       if (!isElsewhere || !hasCodeInClause(text, mentions, mention)) {
-        const isNamed = gap.length <= maxLabelGap && !/[,;!?，。！？；]|\S{3}\. /.test(gap)
+        const isNamed = gap.length <= MAX_LABEL_GAP && !/[,;!?，。！？；]|\S{3}\. /.test(gap)
         return isNamed ? { mention, isAmbiguous: false } : null
       }
     }
@@ -50,13 +50,13 @@ export function labelBefore(text: string): Label | null {
 }
 
 /** The most characters between a number and the noun for it: " is your Tern ", " — это ваш ". */
-const maxNounGap = 20
+const MAX_NOUN_GAP = 20
 
 /** A mention of a code in the clause after a number: "493201 is your code". */
 export function codeMentionAfter(text: string): Mention | null {
   const mentions = mentionsIn(upTo(text, /[.!?。！？;；|]|\d|\s\(|^[\])]/))
   const [first] = mentions
-  if (first !== undefined && first.kind !== 'other' && first.start <= maxNounGap) return first
+  if (first !== undefined && first.kind !== 'other' && first.start <= MAX_NOUN_GAP) return first
   // "10000 points with promo code"
   return mentions.at(-1)?.kind === 'other' ? null : (mentions.find(({ kind }) => kind !== 'other') ?? null)
 }
@@ -69,34 +69,34 @@ function hasCodeInClause(text: string, mentions: readonly Mention[], mention: Me
 }
 
 // A date, or a year, does not belong to the mention before it.
-const date =
+const DATE =
   /(?<!\d)(?:\d{1,2}[-./]\d{1,2}[-./]\d{2,4}|\d{4}[-./]\d{1,2}[-./]\d{1,2}|\p{L} (?:19|20)\d\d)(?!\d)/gu
 
 /** Whether a text contains a number that a mention of this kind could name. */
 function hasNumberFor(kind: Mention['kind'], text: string): boolean {
   if (kind === 'other') return /\d{4}|\d{3}[- ]\d{3}/.test(text)
-  return /(?<!\d)\d{4,8}(?!\d)|(?<!\d)\d{3}[- ]\d{3}(?!\d)/.test(text.replace(date, ''))
+  return /(?<!\d)\d{4,8}(?!\d)|(?<!\d)\d{3}[- ]\d{3}(?!\d)/.test(text.replace(DATE, ''))
 }
 
-const preposition = ' (?:(?:de|di|do|da|du|del|della|des) )?'
+const PREPOSITION = ' (?:(?:de|di|do|da|du|del|della|des) )?'
 /** The text between two mentions that are one phrase. Its kind is that of the first mention, unless that is weak. */
-const phrases: Record<Mention['kind'], Partial<Record<Mention['kind'], RegExp>>> = {
+const PHRASES: Record<Mention['kind'], Partial<Record<Mention['kind'], RegExp>>> = {
   // "verification code", "one-time sign-in code"
   strong: { weak: /^.{0,12}$/s },
   // "promo code", "slevový kód"; "card ending in"
   other: { weak: /^\p{L}{0,8}[ -]?$/u, other: /^$/ },
   // "chód fíoraithe"; "código de pedido"
-  weak: { strong: new RegExp(`^${preposition}$`), other: new RegExp(`^(?:${preposition})?$`) },
+  weak: { strong: new RegExp(`^${PREPOSITION}$`), other: new RegExp(`^(?:${PREPOSITION})?$`) },
 }
 
 function mentionsIn(text: string): Mention[] {
   const mentions: Mention[] = []
   let passed = 0
-  for (const { kind, start, end } of mentionWords.wordsIn(text)) {
+  for (const { kind, start, end } of MENTION_WORDS.wordsIn(text)) {
     const previous = mentions.at(-1)
     if (start < passed || (previous !== undefined && end <= previous.end)) continue
     if (kind === 'neutral') passed = end
-    else if (previous !== undefined && phrases[previous.kind][kind]?.test(text.slice(previous.end, start))) {
+    else if (previous !== undefined && PHRASES[previous.kind][kind]?.test(text.slice(previous.end, start))) {
       if (previous.kind === 'weak') previous.kind = kind
       previous.end = end
     } else mentions.push({ kind, start, end })

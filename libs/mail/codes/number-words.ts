@@ -1,7 +1,7 @@
 import { words } from './vocabulary.js'
 
 /** Words of mails with codes for everybody, such as discounts, referrals and Wi-Fi passwords. */
-export const promotionWords = words(`
+export const PROMOTION_WORDS = words(`
   % off, %off, _off with code, discount, coupon, ^promo, voucher, gift card, gift code, presale, pre-sale,
   for a free, redeem, reward code, offer code, at checkout, gutschein, rabat, aktionscode, réduction, ^remise,
   code avantage, descuento, cupón, promocional, desconto, cupom, ^sconto, promozional, korting, kortings,
@@ -17,7 +17,7 @@ export const promotionWords = words(`
 `)
 
 /** Words that name another kind of number, before the number. */
-export const otherNumberWords = words({
+export const OTHER_NUMBER_WORDS = words({
   English: `
     {tracking|error|status|response|product|zip|postal|post|area|country|dialling|dialing|source|bar|qr|uni|
     item|sort|swift|bank|style|dress|campaign|store|exit|return|http|result|reason|booking|branch|tax|invite|
@@ -95,12 +95,12 @@ export const otherNumberWords = words({
 })
 
 /** Longer words that contain one of the words above, and mean something else. */
-export const neutralWords = words(`
+export const NEUTRAL_WORDS = words(`
   order to, ordering, error-free, ports$, support$
 `)
 
 /** Words for meetings and journeys. Their PINs and codes are not one-time codes. */
-export const appointmentWords = words(`
+export const APPOINTMENT_WORDS = words(`
   meeting id, conference id, webinar id, join by phone, join the meeting, dial by your location,
   dial in by phone, one tap mobile, besprechungs-id, konferenz-id, id de réunion, id de la réunion,
   id de reunión, id de la reunión, id da reunião, id riunione, vergader-id, mötes-id, møde-id, møte-id,
@@ -116,7 +116,7 @@ export const appointmentWords = words(`
 `)
 
 /** Words for a code that has expired or was used. */
-export const expiredWords = words(`
+export const EXPIRED_WORDS = words(`
   has expired, have expired, had expired, is expired, no longer valid, no longer works, has been used, was used,
   already used, is now invalid, abgelaufen, nicht mehr gültig, wurde verwendet, a expiré, n'est plus valable,
   n’est plus valable, ha caducado, ha expirado, ya no es válido, expirou, não é mais válido, è scaduto,
@@ -127,7 +127,7 @@ export const expiredWords = words(`
 `)
 
 /** Words on the receipt of a card payment. */
-export const receiptWords = words(`
+export const RECEIPT_WORDS = words(`
   ^receipt, ^merchant, ^terminal, ^visa *, ^visa ••, mastercard *, mastercard ••, ^aid:, card ending, kassenbon,
   kartenzahlung, ^beleg, ^reçu, ticket de caisse, ^recibo, ^comprobante, ^comprovante, scontrino, ricevuta,
   kassabon, kvitto, kvittering, kuitti, paragon, potwierdzenie płatności, účtenk, doklad o platb, ^чек$,
@@ -135,14 +135,14 @@ export const receiptWords = words(`
 `)
 
 /** Words for a bank's approval of a payment. */
-export const approvalWords = words(`
+export const APPROVAL_WORDS = words(`
   ^auth, ^approval, ^appr, autorisierung, genehmigung, autorisation, autorización, autorização, autorizza,
   autoris, godkännande, autoryzac, autoriza, авторизац, engedély, provizyon, onay, التفويض, אישור, 授权, 授權,
   承認, 승인
 `)
 
 /** Units after an amount, as regular expressions. */
-export const units = words(String.raw`
+export const UNITS = words(String.raw`
   eur, euros?, usd, usdt, gbp, chf, inr, jpy, cny, rmb, brl, mxn, pln, czk, huf, sek, nok, dkk, ron, lei, bgn, лв,
   tl, rub, uah, грн, btc, eth, kr, kč, zł, ft, руб, ₽, ₺, ₴, ₪, ₫, đ, ฿, บาท, 元, 円, 원, ر\.س, ریال, تومان, درهم,
   points?, punkte, puntos, pontos, credits?, coins?, gems?, xp, miles?, stars?, users?, people, items?, members?,
@@ -154,7 +154,7 @@ export const units = words(String.raw`
 `)
 
 /** Words directly before the id of an account or user: "account 4482913", "user gamer42". */
-export const accountWords = words(`
+export const ACCOUNT_WORDS = words(`
   account, acct, konto, kontos, compte, cuenta, conta, conto, rekening, konta, účtu, účet, hesap, hesabı, аккаунта,
   аккаунту, акаунта, счета, user, username, benutzer, benutzername, utilisateur, usuario, usuário, utente,
   gebruiker, användare, bruker, bruger, player, profile, profil, workspace, tenant

@@ -1,5 +1,5 @@
 import { findCandidates, type Candidate } from './candidates.js'
-import { signInWords } from './code-words.js'
+import { SIGN_IN_WORDS } from './code-words.js'
 import { hasEnteringVerb, instructionAround } from './instructions.js'
 import {
   codeMentionAfter,
@@ -10,7 +10,7 @@ import {
   upTo,
   type Mention,
 } from './mentions.js'
-import { accountWords, expiredWords, units } from './number-words.js'
+import { ACCOUNT_WORDS, EXPIRED_WORDS, UNITS } from './number-words.js'
 import { Vocabulary } from './vocabulary.js'
 
 /** What the words around a candidate say about it. */
@@ -60,7 +60,7 @@ export function lowerCase(text: string): string {
   return text.replaceAll('İ', 'i').toLowerCase()
 }
 
-const notACode: Evidence = { confidence: 0, isDirect: false, isStrong: false, isForHandover: false }
+const NOT_A_CODE: Evidence = { confidence: 0, isDirect: false, isStrong: false, isForHandover: false }
 
 function evidenceFor(text: string, candidate: CandidateInContext): Evidence | null {
   if (
@@ -69,7 +69,7 @@ function evidenceFor(text: string, candidate: CandidateInContext): Evidence | nu
     followsAbbreviation(text, candidate) ||
     isExpired(candidate)
   )
-    return notACode
+    return NOT_A_CODE
   return (
     namedBefore(candidate) ??
     namedAfter(candidate) ??
@@ -81,19 +81,19 @@ function evidenceFor(text: string, candidate: CandidateInContext): Evidence | nu
 }
 
 // "Your backup codes: 48201933, 10394857", or one code per line, possibly numbered.
-const listSeparator = /^(?=.{0,12}[\n,•·|])[\s,•*·–|-]*(?:\d{1,2}[.):])?[\s•*·]+$/s
+const LIST_SEPARATOR = /^(?=.{0,12}[\n,•·|])[\s,•*·–|-]*(?:\d{1,2}[.):])?[\s•*·]+$/s
 
 /** Whether a candidate continues a list of codes: it has the same form, and only a separator before it. */
 function continuesList(text: string, previous: Candidate, { start, form, value }: Candidate): boolean {
   if (form !== previous.form || value.length !== previous.value.length || start - previous.end > 12)
     return false
-  return listSeparator.test(text.slice(previous.end, start))
+  return LIST_SEPARATOR.test(text.slice(previous.end, start))
 }
 
-const ordinal = /^\s*\d{1,2}[.):]\s+$/
+const ORDINAL = /^\s*\d{1,2}[.):]\s+$/
 /** Mail programs may have wrapped lines that have at least this many characters. */
-const minWrappedLength = 50
-const maxBefore = 160
+const MIN_WRAPPED_LENGTH = 50
+const MAX_BEFORE = 160
 
 function inContext(candidate: Candidate, lower: string): CandidateInContext {
   const { start, end } = candidate
@@ -104,53 +104,53 @@ function inContext(candidate: Candidate, lower: string): CandidateInContext {
   const isAlone =
     start - lineStart < 20 &&
     lineEnd - end < 20 &&
-    (isDecoration(ahead) || ordinal.test(ahead)) &&
+    (isDecoration(ahead) || ORDINAL.test(ahead)) &&
     isDecoration(lower.slice(end, lineEnd))
   const previousLineStart = lower.lastIndexOf('\n', lineStart - 2) + 1
   const isWrapped =
-    lineStart - previousLineStart > minWrappedLength &&
+    lineStart - previousLineStart > MIN_WRAPPED_LENGTH &&
     !/[.:!?。：！？]\s{0,3}$/.test(textBefore(lower, lineStart, 4))
-  const before = lower.slice(Math.max(isWrapped ? previousLineStart : lineStart, start - maxBefore), start)
+  const before = lower.slice(Math.max(isWrapped ? previousLineStart : lineStart, start - MAX_BEFORE), start)
   return { ...candidate, lower, lineStart, lineEnd, isAlone, before, evidence: null }
 }
 
-const unitAfter = new RegExp(`^[ \\u00a0]?(?:${units.join('|')})(?![\\p{L}\\p{N}])`, 'u')
-const currencyBefore =
+const UNIT_AFTER = new RegExp(`^[ \\u00a0]?(?:${UNITS.join('|')})(?![\\p{L}\\p{N}])`, 'u')
+const CURRENCY_BEFORE =
   /(?:(?<!\p{L})(?:eur|usd|gbp|chf|inr|jpy|pln|czk|huf|sek|nok|dkk|ron|rm|rp|rs\.?|kr|zł|nt\$|r\$)|[$€£¥₹₽₩₺₪₴฿])[ \u00a0]?$/u
 
 /** An amount of money, time or things: "250000 users", "EUR 4500". */
 function isAmount({ lower, start, end }: CandidateInContext): boolean {
-  return unitAfter.test(lower.slice(end, end + 14)) || currencyBefore.test(textBefore(lower, start, 6))
+  return UNIT_AFTER.test(lower.slice(end, end + 14)) || CURRENCY_BEFORE.test(textBefore(lower, start, 6))
 }
 
-const accounts = new Set(accountWords)
+const ACCOUNTS = new Set(ACCOUNT_WORDS)
 
 /** "account 4482913" */
 function isAccountId({ lower, start }: CandidateInContext): boolean {
   const word = /(\p{L}{4,13})[ \u00a0]$/u.exec(textBefore(lower, start, 14))?.[1]
-  return word !== undefined && accounts.has(word)
+  return word !== undefined && ACCOUNTS.has(word)
 }
 
-const abbreviation = /(?:^|[^\p{L}\p{N}])(\p{Lu}{2,5})[ \u00a0]$/u
-const codeAbbreviations = new Set('OTP PIN TAN TAC CODE KOD KODE COD MFA TOTP MTAN SMS IS BE'.split(' '))
+const ABBREVIATION = /(?:^|[^\p{L}\p{N}])(\p{Lu}{2,5})[ \u00a0]$/u
+const CODE_ABBREVIATIONS = new Set('OTP PIN TAN TAC CODE KOD KODE COD MFA TOTP MTAN SMS IS BE'.split(' '))
 
 /**
  * Whether capitals before a candidate name another kind of number: "RFC 6238", "CA 94107". In a text that is all in
  * capitals, they may be any word.
  */
 function followsAbbreviation(text: string, { start }: Candidate): boolean {
-  const match = abbreviation.exec(textBefore(text, start, 8))
-  if (match === null || codeAbbreviations.has(match[1] ?? '')) return false
+  const match = ABBREVIATION.exec(textBefore(text, start, 8))
+  if (match === null || CODE_ABBREVIATIONS.has(match[1] ?? '')) return false
   return /\p{Ll}/u.test(text.slice(Math.max(0, start - 60), start + 60))
 }
 
-const expired = new Vocabulary({ expired: expiredWords })
+const EXPIRED = new Vocabulary({ expired: EXPIRED_WORDS })
 
 /** "The code 493201 has expired." */
 function isExpired({ lower, start, end }: CandidateInContext): boolean {
   const before = textBefore(lower, start, 100)
   const after = upTo(lower.slice(end, end + 120), /[.!?。！？](?:\s|$)/)
-  return [before.slice(lastSentenceEnd(before)), after].some((part) => expired.matches(part))
+  return [before.slice(lastSentenceEnd(before)), after].some((part) => EXPIRED.matches(part))
 }
 
 /** "Your verification code is 493201." */
@@ -162,7 +162,7 @@ function namedBefore(candidate: CandidateInContext): Evidence | null {
   if (mention.kind === 'other') {
     // In "To pay your invoice enter 493201", the verb is nearer than "invoice".
     const evidence = instructed(candidate, mention.end)
-    return evidence !== null && evidence.confidence >= 0.7 ? evidence : notACode
+    return evidence !== null && evidence.confidence >= 0.7 ? evidence : NOT_A_CODE
   }
   const gap = before.slice(mention.end)
   const sentenceEnd = lastSentenceEnd(gap)
@@ -182,13 +182,13 @@ function namedAfter(candidate: CandidateInContext): Evidence | null {
   return isNamed ? evidenceOf(mention, true, 0.94, 0.87) : null
 }
 
-const signIns = new Vocabulary({ signIn: signInWords })
+const SIGN_INS = new Vocabulary({ signIn: SIGN_IN_WORDS })
 
 /** "Press 493201 to sign in" gives only the purpose, but does not say that the number is a code. */
 function forSigningIn(candidate: CandidateInContext): Evidence | null {
   if (!isPlainNumber(candidate) || !beginsClause(candidate)) return null
   const clause = upTo(lineAfter(candidate), /[.,!?，。！？;；|(]|\d/)
-  return signIns.matches(clause) ? { ...notACode, isDirect: true, confidence: 0.7 } : null
+  return SIGN_INS.matches(clause) ? { ...NOT_A_CODE, isDirect: true, confidence: 0.7 } : null
 }
 
 /** "Enter 493201", "Tell the courier 4932". `labelEnd` is the end of words in `before` that name another number. */
@@ -201,7 +201,7 @@ function instructed(candidate: CandidateInContext, labelEnd = 0): Evidence | nul
   if (instruction === null || !(isPlainNumber(candidate) || instruction.hasPurpose)) return null
   const { kind, hasPurpose } = instruction
   const isForHandover = kind === 'using' && !hasPurpose
-  return { ...notACode, isDirect: true, isForHandover, confidence: hasPurpose ? 0.75 : 0.65 }
+  return { ...NOT_A_CODE, isDirect: true, isForHandover, confidence: hasPurpose ? 0.75 : 0.65 }
 }
 
 /** "Your code:" on a line above, or "is your code" below. */
@@ -210,7 +210,7 @@ function namedOnOtherLines(candidate: CandidateInContext): Evidence | null {
   const above = textBefore(lower, lineStart, 200)
   const mention = labelBefore(above)?.mention
   if (mention?.kind === 'other') {
-    if (above.slice(mention.end).trim().length < 4) return notACode
+    if (above.slice(mention.end).trim().length < 4) return NOT_A_CODE
   } else if (mention !== undefined) {
     if (isAlone) return evidenceOf(mention, false, 0.93, 0.88)
     if (beginsClause(candidate)) return evidenceOf(mention, false, 0.55, 0)
@@ -224,7 +224,7 @@ function instructedOnOtherLines({ lower, lineStart, end, isAlone }: CandidateInC
   const isInstructed =
     isAlone &&
     (hasEnteringVerb(textBefore(lower, lineStart, 120)) || hasEnteringVerb(lower.slice(end, end + 120)))
-  return isInstructed ? { ...notACode, confidence: 0.65 } : null
+  return isInstructed ? { ...NOT_A_CODE, confidence: 0.65 } : null
 }
 
 function evidenceOf({ kind }: Mention, isDirect: boolean, ifStrong: number, ifWeak: number): Evidence {

@@ -7,7 +7,7 @@ export class Vocabulary<Kind extends string> {
   /** Words with the same hash of the first three (or two) characters, longest first. The first list is empty. */
   private readonly lists: Word<Kind>[][] = [[]]
   /** The index in `lists` for each hash. For most positions in a text, it is that of the empty list. */
-  private readonly listOf = new Uint16Array(maxHash + 1)
+  private readonly listOf = new Uint16Array(MAX_HASH + 1)
 
   constructor(lists: Record<Kind, readonly string[]>) {
     for (const kind in lists) for (const word of lists[kind]) this.add(word, kind)
@@ -25,7 +25,7 @@ export class Vocabulary<Kind extends string> {
       const third = start + 2 < text.length ? text.charCodeAt(start + 2) : 0
       const word =
         this.wordAt(text, start, hashOf(first, second, third)) ??
-        (first > lastAscii ? this.wordAt(text, start, hashOf(first, second, 0)) : null)
+        (first > LAST_ASCII ? this.wordAt(text, start, hashOf(first, second, 0)) : null)
       if (word !== null) found.push({ kind: word.kind, start, end: start + word.literal.length })
       first = second
       second = third
@@ -58,7 +58,7 @@ export class Vocabulary<Kind extends string> {
     const literal = pattern.replace(/^\^|\$$/g, '')
     const [first, second] = [literal.charCodeAt(0), literal.charCodeAt(1)]
     const third = literal.length > 2 ? literal.charCodeAt(2) : 0
-    if (literal.length < 2 || (third === 0 && first <= lastAscii)) {
+    if (literal.length < 2 || (third === 0 && first <= LAST_ASCII)) {
       throw new Error(`A word of the vocabulary is too short: ${pattern}`)
     }
     const beginning = hashOf(first, second, third)
@@ -86,12 +86,12 @@ interface Word<Kind> {
   isBoundAtEnd: boolean
 }
 
-const maxHash = 0xffff
+const MAX_HASH = 0xffff
 /** Words of two ASCII letters are not allowed: they are too common. */
-const lastAscii = 0x7f
+const LAST_ASCII = 0x7f
 
 function hashOf(first: number, second: number, third: number): number {
-  return (first * 7_919 + second * 331 + third * 5) & maxHash
+  return (first * 7_919 + second * 331 + third * 5) & MAX_HASH
 }
 
 /** The same as `text.startsWith(literal, start)`, which is slower: a few characters mostly decide. */

@@ -11,10 +11,10 @@ export interface StyleEffect {
 /** `#rrggbb` or `transparent`; null if it is unknown. */
 export type Color = string | null
 
-const none: StyleEffect = { isHidden: false, isTiny: undefined, color: undefined, background: undefined }
+const NONE: StyleEffect = { isHidden: false, isTiny: undefined, color: undefined, background: undefined }
 
-const maxStyleLength = 2_000
-const maxCached = 500
+const MAX_STYLE_LENGTH = 2_000
+const MAX_CACHED = 500
 
 /** Reads styles. Mails repeat the same few style attributes many times, so the results are cached. */
 export class StyleReader {
@@ -22,11 +22,11 @@ export class StyleReader {
 
   /** Null if the attributes of an element have no effect. */
   effectOf(name: string, attributes: Record<string, string>): StyleEffect | null {
-    let effect = none
+    let effect = NONE
     let className: string | undefined
     for (const attribute in attributes) {
       const value = attributes[attribute] ?? ''
-      if (attribute === 'style') effect = withStyle(effect, this.read(value.slice(0, maxStyleLength)))
+      if (attribute === 'style') effect = withStyle(effect, this.read(value.slice(0, MAX_STYLE_LENGTH)))
       else if (attribute === 'class') className = value
       else if (attribute === 'hidden') effect = { ...effect, isHidden: true }
       else if (attribute === 'bgcolor')
@@ -42,21 +42,21 @@ export class StyleReader {
       const { isHidden, isTiny = false, color = null, background = null } = effect
       return { isHidden, isTiny, color, background }
     }
-    return effect === none ? null : effect
+    return effect === NONE ? null : effect
   }
 
   private read(style: string): StyleEffect {
     const cached = this.cache.get(style)
     if (cached !== undefined) return cached
     const effect = readStyle(style)
-    if (this.cache.size < maxCached) this.cache.set(style, effect)
+    if (this.cache.size < MAX_CACHED) this.cache.set(style, effect)
     return effect
   }
 }
 
 /** A style takes precedence over other attributes, in any order. */
 function withStyle(attributes: StyleEffect, style: StyleEffect): StyleEffect {
-  if (attributes === none) return style
+  if (attributes === NONE) return style
   return {
     isHidden: attributes.isHidden || style.isHidden,
     isTiny: style.isTiny,
@@ -65,14 +65,14 @@ function withStyle(attributes: StyleEffect, style: StyleEffect): StyleEffect {
   }
 }
 
-const sizeProperties = new Set(['height', 'max-height', 'width', 'max-width'])
+const SIZE_PROPERTIES = new Set(['height', 'max-height', 'width', 'max-width'])
 
 function readStyle(style: string): StyleEffect {
-  const effect = { ...none }
+  const effect = { ...NONE }
   let hasNoSize = false
   let isClipped = false
   for (const { property, value } of declarationsIn(style)) {
-    if (sizeProperties.has(property)) hasNoSize ||= isZero(value)
+    if (SIZE_PROPERTIES.has(property)) hasNoSize ||= isZero(value)
     switch (property) {
       case 'display':
         effect.isHidden ||= value === 'none'
@@ -102,7 +102,7 @@ function readStyle(style: string): StyleEffect {
   }
   effect.isHidden ||= hasNoSize && isClipped
   const { isHidden, isTiny, color, background } = effect
-  return !isHidden && isTiny === undefined && color === undefined && background === undefined ? none : effect
+  return !isHidden && isTiny === undefined && color === undefined && background === undefined ? NONE : effect
 }
 
 function* declarationsIn(style: string): Generator<{ property: string; value: string }> {
@@ -129,7 +129,7 @@ function backgroundOf(value: string): Color | undefined {
   return colorOf(value.startsWith('rgb') ? value : (/^\S+/.exec(value)?.[0] ?? ''))
 }
 
-const names = new Map([
+const NAMES = new Map([
   ['white', '#ffffff'],
   ['black', '#000000'],
 ])
@@ -146,5 +146,5 @@ function colorOf(value: string): Color {
   }
   if (color === 'transparent') return color
   // Other names, variables and notations are not distinguished.
-  return names.get(color) ?? null
+  return NAMES.get(color) ?? null
 }

@@ -4,11 +4,11 @@ import type { Link } from '../message.js'
  * The links of an HTML mail, and the layout of its text.
  */
 
-const maxLinks = 20_000
+const MAX_LINKS = 20_000
 /** Characters of one address. */
-export const maxHrefLength = 8_192
+export const MAX_HREF_LENGTH = 8_192
 /** Characters of all addresses together: a relative address is listed with its base, which may be long. */
-const maxHrefCharacters = 4_000_000
+const MAX_HREF_CHARACTERS = 4_000_000
 
 interface OpenLink {
   link: Link
@@ -88,12 +88,12 @@ export class LinkCollector {
   }
 
   private setBase(address: string | undefined): void {
-    if ((address?.length ?? 0) <= maxHrefLength) this.base ??= toHttpUrl(address)
+    if ((address?.length ?? 0) <= MAX_HREF_LENGTH) this.base ??= toHttpUrl(address)
   }
 
   private add(address: string | undefined, text: string): Link | null {
-    const isFull = this.links.length >= maxLinks || this.hrefCharacters > maxHrefCharacters
-    const isLong = (address?.length ?? 0) > maxHrefLength
+    const isFull = this.links.length >= MAX_LINKS || this.hrefCharacters > MAX_HREF_CHARACTERS
+    const isLong = (address?.length ?? 0) > MAX_HREF_LENGTH
     if (isFull || isLong) {
       this.isCut = true
       return null
@@ -129,10 +129,10 @@ function collapse(text = ''): string {
 
 // Characters without width: soft hyphens, direction marks and the like. The joiners (U+200C, U+200D) are part of the
 // spelling between characters beyond ASCII, and are removed elsewhere.
-const invisible =
+const INVISIBLE =
   /[\u00ad\u034f\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]|(?<![^\x00-\x7f])[\u200c\u200d]+|[\u200c\u200d]+(?![^\x00-\x7f])/g
 /** What `append` has to change in a text. Most texts contain none of it. */
-const uncollapsed =
+const UNCOLLAPSED =
   /[^\S ]| {2}|[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/
 
 /** Text laid out as in HTML: white space is collapsed to one space, and blocks begin new lines. */
@@ -171,7 +171,7 @@ export class TextFlow {
   }
 
   private append(data: string): void {
-    const collapsed = uncollapsed.test(data) ? data.replace(invisible, '').replace(/\s+/g, ' ') : data
+    const collapsed = UNCOLLAPSED.test(data) ? data.replace(INVISIBLE, '').replace(/\s+/g, ' ') : data
     if (collapsed === '') return
     const isSpaceFirst = collapsed.startsWith(' ')
     const isSpaceLast = collapsed.endsWith(' ')

@@ -1,5 +1,5 @@
 import type { Link } from '../message.js'
-import { maxHrefLength } from './html-links.js'
+import { MAX_HREF_LENGTH } from './html-links.js'
 import type { HtmlContent } from './visible-text.js'
 
 /**
@@ -18,7 +18,7 @@ export function findLinks(
     if (known !== undefined) {
       // A logo and a button often have the same address: the text of the button is more useful.
       if (known.text === '' && link.text !== null) known.text = link.text
-    } else if (found.size < maxLinks && link.href.length <= maxHrefLength) found.set(link.href, { ...link })
+    } else if (found.size < maxLinks && link.href.length <= MAX_HREF_LENGTH) found.set(link.href, { ...link })
     else isCut = true
   }
 
@@ -38,11 +38,11 @@ function* bareUrlsOutsideAnchors(html: HtmlContent): Generator<string> {
 }
 
 // A bare URL ends at white space, invisible characters, quotation marks, angle brackets and East Asian punctuation.
-const bareUrl =
+const BARE_URL =
   /https?:\/\/[^\s\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069<>"“”„«»`|\\^{}、。，！？；：（）「」『』【】《》〈〉]+/gi
 
-const trailingPunctuation = new Set(".,;:!?'*’‘…·")
-const openers = new Map([
+const TRAILING_PUNCTUATION = new Set(".,;:!?'*’‘…·")
+const OPENERS = new Map([
   [')', '('],
   [']', '['],
 ])
@@ -55,8 +55,8 @@ interface BareUrl {
 }
 
 /** An address in angle brackets, possibly over several lines. */
-const bracketed = /<(https?:\/\/[^<>]{1,2000})>/gi
-const brokenLines = /^\S+(?:[ \t]{0,20}\r?\n[ \t]{0,20}\S+){1,40}$/
+const BRACKETED = /<(https?:\/\/[^<>]{1,2000})>/gi
+const BROKEN_LINES = /^\S+(?:[ \t]{0,20}\r?\n[ \t]{0,20}\S+){1,40}$/
 
 /**
  * The http and https URLs in plain text, without the punctuation of the sentence around them. A URL in angle brackets
@@ -74,9 +74,9 @@ export function* bareUrls(text: string): Generator<BareUrl> {
 }
 
 function* brokenUrls(text: string): Generator<BareUrl> {
-  for (const match of text.matchAll(bracketed)) {
+  for (const match of text.matchAll(BRACKETED)) {
     const [, address = ''] = match
-    if (!brokenLines.test(address)) continue
+    if (!BROKEN_LINES.test(address)) continue
     const href = address.replace(/\s+/g, '')
     if (URL.canParse(href)) yield { href, start: match.index, end: match.index + match[0].length }
   }
@@ -85,7 +85,7 @@ function* brokenUrls(text: string): Generator<BareUrl> {
 function* unbrokenUrls(text: string, start: number, end: number): Generator<BareUrl> {
   if (start >= end) return
   const section = start === 0 && end === text.length ? text : text.slice(start, end)
-  for (const match of section.matchAll(bareUrl)) {
+  for (const match of section.matchAll(BARE_URL)) {
     const href = trimUrl(withoutAdjacentWords(match[0]))
     const at = start + match.index
     if (URL.canParse(href)) yield { href, start: at, end: at + href.length }
@@ -93,17 +93,17 @@ function* unbrokenUrls(text: string, start: number, end: number): Generator<Bare
 }
 
 // Thai, the CJK scripts and Hangul: written without spaces, or with endings that are attached to the previous word.
-const nonAscii = /[^\x00-\x7f]/
-const spaceless = /[\u0e00-\u0e7f\u3005-\u30ff\u3400-\u9fff\uac00-\ud7af]/
+const NON_ASCII = /[^\x00-\x7f]/
+const SPACELESS = /[\u0e00-\u0e7f\u3005-\u30ff\u3400-\u9fff\uac00-\ud7af]/
 
 /**
  * Removes words of such a script directly after an ASCII letter or digit, because they belong to the sentence:
  * `https://x.example/a에서` leads to `/a`. After a delimiter (`/地図`, `=東京`) they belong to the URL.
  */
 function withoutAdjacentWords(url: string): string {
-  if (!nonAscii.test(url)) return url
+  if (!NON_ASCII.test(url)) return url
   for (let at = 1; at < url.length; at++) {
-    if (spaceless.test(url.charAt(at)) && /[0-9A-Za-z]/.test(url.charAt(at - 1))) return url.slice(0, at)
+    if (SPACELESS.test(url.charAt(at)) && /[0-9A-Za-z]/.test(url.charAt(at - 1))) return url.slice(0, at)
   }
   return url
 }
@@ -111,7 +111,7 @@ function withoutAdjacentWords(url: string): string {
 /** Removes the sentence's punctuation at the end. A closing bracket is kept if the URL contains the opening one. */
 function trimUrl(url: string): string {
   const excess = new Map<string, number>()
-  for (const [closer, opener] of openers) {
+  for (const [closer, opener] of OPENERS) {
     excess.set(closer, occurrences(url, closer) - occurrences(url, opener))
   }
   let end = url.length
@@ -119,7 +119,7 @@ function trimUrl(url: string): string {
     const last = url.charAt(end - 1)
     const surplus = excess.get(last)
     if (surplus !== undefined && surplus > 0) excess.set(last, surplus - 1)
-    else if (!trailingPunctuation.has(last)) break
+    else if (!TRAILING_PUNCTUATION.has(last)) break
   }
   return url.slice(0, end)
 }

@@ -15,9 +15,9 @@ export interface HtmlContent {
   areLinksCut: boolean
 }
 
-const ignoredElements = new Set('head style script title template iframe object datalist'.split(' '))
+const IGNORED_ELEMENTS = new Set('head style script title template iframe object datalist'.split(' '))
 
-const blockElements = new Set(
+const BLOCK_ELEMENTS = new Set(
   (
     'address article aside blockquote body br button caption center dd details dir div dl dt fieldset figcaption ' +
     'figure footer form h1 h2 h3 h4 h5 h6 header hr html legend li main menu nav ol optgroup option p pre section ' +
@@ -26,15 +26,15 @@ const blockElements = new Set(
 )
 
 /** The parser's time grows with the nesting. No normal mail comes near this limit. */
-const maxNesting = 1_000
-const sliceLength = 65_536
+const MAX_NESTING = 1_000
+const SLICE_LENGTH = 65_536
 
 /** Reads HTML in one pass. Never fails. If elements are nested above the limit, the rest of the mail is left out. */
 export function readHtml(html: string): HtmlContent {
   const reader = new HtmlReader()
   const parser = new Parser(reader, { decodeEntities: true })
-  for (let at = 0; at < html.length && !reader.isTooDeep; at += sliceLength) {
-    parser.write(html.length <= sliceLength ? html : html.slice(at, at + sliceLength))
+  for (let at = 0; at < html.length && !reader.isTooDeep; at += SLICE_LENGTH) {
+    parser.write(html.length <= SLICE_LENGTH ? html : html.slice(at, at + SLICE_LENGTH))
   }
   parser.end()
   return reader.finish()
@@ -64,13 +64,13 @@ class HtmlReader {
 
   onopentag(name: string, attributes: Record<string, string>): void {
     this.depth++
-    if (this.depth > maxNesting) this.isTooDeep = true
+    if (this.depth > MAX_NESTING) this.isTooDeep = true
     if (this.isTooDeep) return
     if (this.hiddenDepth > 0) this.hiddenDepth++
     else {
       const effect = this.styles.effectOf(name, attributes)
       if (effect !== null) this.inherit(effect)
-      this.isIgnored = ignoredElements.has(name)
+      this.isIgnored = IGNORED_ELEMENTS.has(name)
       if (this.isIgnored || effect?.isHidden === true) this.hiddenDepth = 1
     }
     this.links.open(name, attributes, this.flow.text.length, this.isHidden)
@@ -125,7 +125,7 @@ class HtmlReader {
   }
 
   private separate(name: string): void {
-    if (blockElements.has(name)) {
+    if (BLOCK_ELEMENTS.has(name)) {
       this.flow.breakLine()
       this.links.separateWords()
     } else if (name === 'td' || name === 'th') {

@@ -21,10 +21,10 @@ interface Token {
 }
 
 /** A domain literal (RFC 5322, section 3.4.1). It may contain colons, but no quotes or comments. */
-const domainLiteral = /\[[\w.:-]{0,80}\]/y
+const DOMAIN_LITERAL = /\[[\w.:-]{0,80}\]/y
 
 /** An encoded word of a name. It may contain characters that otherwise separate mailboxes. */
-const encodedWord = /=\?[^\s?]{1,100}\?[bq]\?[^\s?]{0,500}\?=/iy
+const ENCODED_WORD = /=\?[^\s?]{1,100}\?[bq]\?[^\s?]{0,500}\?=/iy
 
 class AddressReader {
   private readonly found: Mailbox[] = []
@@ -74,16 +74,16 @@ class AddressReader {
   }
 
   private takeWord(): string {
-    encodedWord.lastIndex = this.at
-    const encoded = encodedWord.exec(this.text)
+    ENCODED_WORD.lastIndex = this.at
+    const encoded = ENCODED_WORD.exec(this.text)
     if (encoded !== null) {
       this.at += encoded[0].length
       return encoded[0]
     }
     const start = this.at
     do {
-      domainLiteral.lastIndex = this.at
-      const literal = this.text[this.at - 1] === '@' ? domainLiteral.exec(this.text) : null
+      DOMAIN_LITERAL.lastIndex = this.at
+      const literal = this.text[this.at - 1] === '@' ? DOMAIN_LITERAL.exec(this.text) : null
       this.at += literal === null ? 1 : literal[0].length
     } while (this.at < this.text.length && !/[\s,:;<>("]/.test(this.text.charAt(this.at)))
     return this.text.slice(start, this.at)

@@ -13,11 +13,11 @@ export interface DecodedText {
 
 type Decode = (bytes: Buffer) => DecodedText
 
-const windows1252 = 'windows-1252'
-const usAscii = new Set('us-ascii ascii ansi_x3.4-1968 iso646-us iso_646.irv:1991 us 7bit'.split(' '))
+const WINDOWS1252 = 'windows-1252'
+const US_ASCII = new Set('us-ascii ascii ansi_x3.4-1968 iso646-us iso_646.irv:1991 us 7bit'.split(' '))
 
 /** Names that occur in mail and are missing in the Encoding Standard. */
-const aliases = new Map([
+const ALIASES = new Map([
   ['cp932', 'shift_jis'],
   ['cp936', 'gbk'],
   ['cp949', 'euc-kr'],
@@ -27,7 +27,7 @@ const aliases = new Map([
 ])
 
 /** Charsets of mail that are missing in the Encoding Standard. */
-const beyondStandard =
+const BEYOND_STANDARD =
   /^(?:utf-7|utf-?32(?:le|be)?|(?:cp|ibm)-?\d{2,5}|viscii|tcvn|armscii-?8|koi8-(?:t|ru))$/
 
 const decodes = new Map<string, Decode>()
@@ -62,7 +62,7 @@ function normalLabel(declared: string | null): string {
     .replace(/[\s"',;]/g, '')
     .replace(/^win(?:dows)?-?(?=\d)/, 'windows-')
     .replace(/^latin-(?=\d)/, 'latin')
-  return aliases.get(label) ?? label
+  return ALIASES.get(label) ?? label
 }
 
 /** Null if the charset is unknown. */
@@ -76,7 +76,7 @@ function decodeFor(label: string): Decode | null {
 }
 
 function makeDecode(label: string): Decode | null {
-  if (usAscii.has(label))
+  if (US_ASCII.has(label))
     return (bytes) => (isAscii(bytes) ? certain(bytes.toString('latin1')) : guess(bytes))
   if (/^iso-2022-jp/.test(label)) return (bytes) => certain(decodeIso2022Jp(bytes))
   if (label === 'iso-2022-kr') return (bytes) => certain(decodeIso2022Kr(bytes))
@@ -90,7 +90,7 @@ function makeDecode(label: string): Decode | null {
 }
 
 function standardName(label: string): string | null {
-  if (beyondStandard.test(label)) return iconv.encodingExists(label) ? label : null
+  if (BEYOND_STANDARD.test(label)) return iconv.encodingExists(label) ? label : null
   if (/^iso-2022-(?:jp|kr)/.test(label)) return label
   try {
     const name = new TextDecoder(label).encoding.replace(/-(?:i|e)$/, '')
@@ -101,19 +101,19 @@ function standardName(label: string): string | null {
 }
 
 /** The Macintosh charsets that iconv-lite lacks, or has without the euro sign. */
-const macintosh = new Map([
+const MACINTOSH = new Map([
   ['macintosh', new TextDecoder('macintosh')],
   ['x-mac-cyrillic', new TextDecoder('x-mac-cyrillic')],
 ])
 
 function decodeBytes(bytes: Buffer, name: string): string {
-  return macintosh.get(name)?.decode(bytes) ?? iconv.decode(bytes, name)
+  return MACINTOSH.get(name)?.decode(bytes) ?? iconv.decode(bytes, name)
 }
 
 function decodeUtf8(bytes: Buffer): DecodedText {
   const text = withoutMark(bytes.toString('utf8'))
   if (isUtf8(bytes) || hasValidSequence(text)) return certain(text)
-  return { text: iconv.decode(bytes, windows1252), guessed: windows1252 }
+  return { text: iconv.decode(bytes, WINDOWS1252), guessed: WINDOWS1252 }
 }
 
 /** Whether any character beyond ASCII was valid UTF-8: then the other bytes are damaged, and not in another charset. */
@@ -134,7 +134,7 @@ function decodeUtf16(bytes: Buffer): string {
 
 function guess(bytes: Buffer): DecodedText {
   if (isUtf8(bytes)) return { text: withoutMark(bytes.toString('utf8')), guessed: 'utf-8' }
-  return { text: iconv.decode(bytes, windows1252), guessed: windows1252 }
+  return { text: iconv.decode(bytes, WINDOWS1252), guessed: WINDOWS1252 }
 }
 
 /** Valid UTF-8 and ISO-2022-JP do not count as guesses. windows-1252 does, because any bytes are valid in it. */
@@ -163,9 +163,9 @@ const PLUS = 0x2b
 const MINUS = 0x2d
 const NOT_BASE64 = 255
 /** The six bits of each byte of the alphabet of base64 (RFC 4648, section 4). */
-const base64Values = new Uint8Array(256).fill(NOT_BASE64)
-const alphabet = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/')
-for (const [value, character] of alphabet.entries()) base64Values[character] = value
+const BASE64_VALUES = new Uint8Array(256).fill(NOT_BASE64)
+const ALPHABET = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/')
+for (const [value, character] of ALPHABET.entries()) BASE64_VALUES[character] = value
 
 /**
  * Decodes UTF-7 (RFC 2152): UTF-16 in base64, from a plus sign to the first character that is not base64. If this is a
@@ -180,7 +180,7 @@ function decodeUtf7(bytes: Buffer): string {
   let bits = 0
   let bitCount = 0
   for (const byte of bytes) {
-    const value = isShifted ? (base64Values[byte] ?? NOT_BASE64) : NOT_BASE64
+    const value = isShifted ? (BASE64_VALUES[byte] ?? NOT_BASE64) : NOT_BASE64
     if (value !== NOT_BASE64) {
       isFresh = false
       bits = ((bits << 6) | value) & 0x3fffff

@@ -1,19 +1,19 @@
 import { endOfComment } from './parameters.js'
 
-const months = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
+const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
 
 /** Hours east of UTC (RFC 5322, section 4.3). Other names have no known offset and count as UTC. */
-const namedZones = new Map(
+const NAMED_ZONES = new Map(
   Object.entries({ edt: -4, est: -5, cdt: -5, cst: -6, mdt: -6, mst: -7, pdt: -7, pst: -8 }),
 )
 
-const mailDate =
+const MAIL_DATE =
   /^(?:[a-z]{2,9}\.?,?\s+)?(\d{1,2})[\s-]+([a-z]{3})[a-z]{0,6}\.?,?[\s-]+(\d{2,4})\s+(\d{1,2}):(\d{2})(?::(\d{2})(?:\.\d{1,9})?)?\s*(?:(?:gmt|utc)?([+-]\d{2}):?(\d{2})|([a-z]{1,5}))?$/
 
 /** The format of C's `ctime`, in UTC if it names no zone: `Sat Nov 21 10:00:00 2026`. */
-const cDate = /^[a-z]{3},? ([a-z]{3}) +(\d{1,2}) (\d{2}:\d{2}:\d{2})(?: ([a-z]{1,5}|[+-]\d{4}))? (\d{4})$/
+const C_DATE = /^[a-z]{3},? ([a-z]{3}) +(\d{1,2}) (\d{2}:\d{2}:\d{2})(?: ([a-z]{1,5}|[+-]\d{4}))? (\d{4})$/
 
-const isoDate = /^\d{4}-\d{2}-\d{2}[t ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:z|[+-]\d{2}:?\d{2})$/
+const ISO_DATE = /^\d{4}-\d{2}-\d{2}[t ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:z|[+-]\d{2}:?\d{2})$/
 
 /**
  * The value of a Date header as RFC 3339 in UTC with milliseconds, or null if it is not a valid time. Accepts RFC 5322
@@ -22,13 +22,13 @@ const isoDate = /^\d{4}-\d{2}-\d{2}[t ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:z|
  */
 export function readDate(value: string): string | null {
   const text = withoutComments(value).toLowerCase()
-  if (isoDate.test(text)) return fromEpoch(Date.parse(text.replace(' ', 't').toUpperCase()))
+  if (ISO_DATE.test(text)) return fromEpoch(Date.parse(text.replace(' ', 't').toUpperCase()))
 
-  const match = mailDate.exec(text.replace(cDate, '$2 $1 $5 $3 $4').trim())
+  const match = MAIL_DATE.exec(text.replace(C_DATE, '$2 $1 $5 $3 $4').trim())
   if (match === null) return null
   const [, day, monthName = '', yearText = '', hour, minute, second = '0', zoneHour, zoneMinute, zoneName] =
     match
-  const month = months.indexOf(monthName)
+  const month = MONTHS.indexOf(monthName)
   const utcMs = Date.UTC(
     fullYear(yearText),
     month,
@@ -44,7 +44,7 @@ export function readDate(value: string): string | null {
   const sign = zoneHour?.startsWith('-') === true ? -1 : 1
   const offsetMinutes =
     zoneHour === undefined
-      ? (namedZones.get(zoneName ?? '') ?? 0) * 60
+      ? (NAMED_ZONES.get(zoneName ?? '') ?? 0) * 60
       : sign * (Math.abs(Number(zoneHour)) * 60 + Number(zoneMinute))
   return fromEpoch(utcMs - offsetMinutes * 60_000)
 }

@@ -1,10 +1,10 @@
 import { charsetName, decodeText } from './charset.js'
 
 /** The beginning of an encoded word, `=?charset*language?encoding?` (RFC 2047, section 2; RFC 2231, section 5). */
-const opening = /=\?([^\s?()<>@,;:"/[\]=]{1,100})\?([bq])\?/iy
-const base64Text = /^[A-Za-z0-9+/=\s]*$/
-const hexDigit = /^[0-9a-f]{2}$/i
-const rawByte = /[\x80-\xff]/
+const OPENING = /=\?([^\s?()<>@,;:"/[\]=]{1,100})\?([bq])\?/iy
+const BASE64_TEXT = /^[A-Za-z0-9+/=\s]*$/
+const HEX_DIGIT = /^[0-9a-f]{2}$/i
+const RAW_BYTE = /[\x80-\xff]/
 
 interface EncodedWord {
   charset: string
@@ -44,7 +44,7 @@ export function escapeRawBytes(field: string): string {
   let escaped = ''
   let done = 0
   for (const { content, end } of wordsIn(field)) {
-    if (!rawByte.test(content)) continue
+    if (!RAW_BYTE.test(content)) continue
     const start = end - content.length - 2
     // `?=` would end the word, so question marks are escaped as well.
     escaped += field.slice(done, start) + content.replace(/[?\x80-\xff]/g, escapeByte)
@@ -62,8 +62,8 @@ function* wordsIn(text: string): Generator<EncodedWord> {
   let close = -2
   for (let start = text.indexOf('=?'), end; start !== -1; start = text.indexOf('=?', end)) {
     end = start + 2
-    opening.lastIndex = start
-    const [head, charset = '', encoding] = opening.exec(text) ?? []
+    OPENING.lastIndex = start
+    const [head, charset = '', encoding] = OPENING.exec(text) ?? []
     if (head === undefined) continue
 
     const begin = start + head.length
@@ -72,7 +72,7 @@ function* wordsIn(text: string): Generator<EncodedWord> {
     const content = text.slice(begin, close)
     const isBase64 = encoding?.toLowerCase() === 'b'
     // If the next word begins inside, this one is never closed.
-    if (content.includes('=?') || (isBase64 && !base64Text.test(content))) continue
+    if (content.includes('=?') || (isBase64 && !BASE64_TEXT.test(content))) continue
 
     end = close + 2
     yield { charset: charset.replace(/\*.*$/, ''), isBase64, content, start, end }
@@ -131,7 +131,7 @@ function decodeQ(text: string): Buffer {
   for (let at = 0; at < encoded.length; at++) {
     const byte = encoded[at] ?? 0
     const digits = byte === 0x3d ? encoded.toString('latin1', at + 1, at + 3) : ''
-    if (hexDigit.test(digits)) {
+    if (HEX_DIGIT.test(digits)) {
       decoded[length++] = parseInt(digits, 16)
       at += 2
     } else decoded[length++] = byte === 0x5f ? 0x20 : byte

@@ -12,7 +12,7 @@ const SINGLE_SHIFT_3 = 0x8f
 type CharacterSet = 'ascii' | 'roman' | 'kana' | 'double' | 'supplementary'
 
 /** The character set of each escape sequence: RFC 1468, RFC 2237 (JIS X 0212), JIS X 0202 (half-width katakana). */
-const escapes = new Map<string, CharacterSet>([
+const ESCAPES = new Map<string, CharacterSet>([
   ['(B', 'ascii'],
   ['(J', 'roman'],
   ['(H', 'roman'],
@@ -67,7 +67,7 @@ export function decodeIso2022Jp(bytes: Buffer): string {
 
 function escapeAt(bytes: Buffer, at: number): { set: CharacterSet; length: number } | null {
   for (const length of [2, 3]) {
-    const set = escapes.get(bytes.toString('latin1', at, at + length))
+    const set = ESCAPES.get(bytes.toString('latin1', at, at + length))
     if (set !== undefined) return { set, length }
   }
   return null

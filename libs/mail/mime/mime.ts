@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import {
-  defaultMailLimits,
+  DEFAULT_MAIL_LIMITS,
   type Attachment,
   type MailLimits,
   type Mailbox,
@@ -106,17 +106,17 @@ function distinct(warnings: Warning[]): Warning[] {
 export async function readAttachment(
   raw: Buffer,
   index: number,
-  limits: MailLimits = defaultMailLimits,
+  limits: MailLimits = DEFAULT_MAIL_LIMITS,
 ): Promise<{ meta: Attachment; content: Buffer } | null> {
   const { attached } = await readParts(raw, limits, [])
   const part = attached.slice(0, limits.maxAttachments)[index]
   return part === undefined ? null : openAttachment(part, index, [])
 }
 
-const identityEncodings = new Set(['', '7bit', '8bit', 'binary', '7-bit', '8-bit', '7 bit', '8 bit'])
+const IDENTITY_ENCODINGS = new Set(['', '7bit', '8bit', 'binary', '7-bit', '8-bit', '7 bit', '8 bit'])
 /** Bytes of HTML in which a meta element may name the charset. Browsers search 1,024, but mails have longer heads. */
-const metaBytes = 4_096
-const metaCharset = /<meta\b[^>]{0,500}?\bcharset\s{0,10}=\s{0,10}["']?\s{0,10}([^\s"'/>;]{1,40})/i
+const META_BYTES = 4_096
+const META_CHARSET = /<meta\b[^>]{0,500}?\bcharset\s{0,10}=\s{0,10}["']?\s{0,10}([^\s"'/>;]{1,40})/i
 
 /** The text of a part that is shown, with LF as line breaks; adds to the warnings. */
 function bodyText(part: Part, warnings: Warning[]): string {
@@ -139,7 +139,7 @@ function bodyText(part: Part, warnings: Warning[]): string {
 function decodedBody({ header: { encoding, type }, body }: Part, warnings: Warning[]): Buffer {
   if (encoding === 'quoted-printable') return decodeQuotedPrintable(body)
   if (encoding === 'base64') return decodeBase64(body)
-  if (!identityEncodings.has(encoding) && !type.startsWith('multipart/')) {
+  if (!IDENTITY_ENCODINGS.has(encoding) && !type.startsWith('multipart/')) {
     const name = encoding.slice(0, 40).toWellFormed()
     const detail = `The transfer encoding "${name}" is unknown; a part is returned without decoding.`
     warnings.push({ code: 'unknown-encoding', detail })
@@ -148,12 +148,12 @@ function decodedBody({ header: { encoding, type }, body }: Part, warnings: Warni
 }
 
 function declaredInHtml(bytes: Buffer): string | null {
-  const [, label = ''] = metaCharset.exec(bytes.toString('latin1', 0, metaBytes)) ?? []
+  const [, label = ''] = META_CHARSET.exec(bytes.toString('latin1', 0, META_BYTES)) ?? []
   // The declaration was read with one byte per character, so the charset can't be UTF-16.
   return label === '' ? null : label.replace(/^utf-?(?:16|32).*$/i, 'utf-8')
 }
 
-const signature = '-- '
+const SIGNATURE = '-- '
 
 /**
  * Decodes format=flowed (RFC 3676, section 4): joins soft line breaks, so that paragraphs become lines; removes
@@ -174,7 +174,7 @@ function unflow(text: string, deletesSpace: boolean): string {
     const lineDepth = quoteDepth(line)
     let content = line.slice(lineDepth)
     if (content.startsWith(' ')) content = content.slice(1)
-    const isSignature = content === signature
+    const isSignature = content === SIGNATURE
     if (!isOpen || lineDepth !== depth || isSignature) {
       end()
       depth = lineDepth

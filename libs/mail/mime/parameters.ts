@@ -10,9 +10,9 @@ export interface ParameterValue {
 }
 
 /** Senders write these values without quotes even if they contain spaces and brackets. */
-const fileNames = new Set(['filename', 'name'])
-const section = /^([^*]+)\*(?:(\d{1,3})(\*)?)?$/
-const percentEscape = /^%[0-9a-f]{2}/i
+const FILE_NAMES = new Set(['filename', 'name'])
+const SECTION = /^([^*]+)\*(?:(\d{1,3})(\*)?)?$/
+const PERCENT_ESCAPE = /^%[0-9a-f]{2}/i
 
 /**
  * Reads a header value with parameters (RFC 2045, section 5.1), including continued and encoded ones (RFC 2231).
@@ -25,7 +25,7 @@ export function readParameters(text: string): ParameterValue {
   const plain = new Map<string, string>()
   const sections = new Map<string, Map<number, Section>>()
   for (let next = reader.next(); next !== null; next = reader.next()) {
-    const [, base, number = '0', star] = section.exec(next.name) ?? []
+    const [, base, number = '0', star] = SECTION.exec(next.name) ?? []
     if (base === undefined) {
       if (!plain.has(next.name)) plain.set(next.name, decodeWords(next.value))
       continue
@@ -71,7 +71,7 @@ function joinSections(parts: Map<number, Section>): string | null {
 /** A percent sign that does not begin an escape is kept. */
 function percentDecode(text: string): Buffer {
   const pieces = text.split(/(?=%)/).map((piece) => {
-    if (!percentEscape.test(piece)) return Buffer.from(piece)
+    if (!PERCENT_ESCAPE.test(piece)) return Buffer.from(piece)
     return Buffer.concat([Buffer.from(piece.slice(1, 3), 'hex'), Buffer.from(piece.slice(3))])
   })
   return Buffer.concat(pieces)
@@ -125,7 +125,7 @@ class ParameterReader {
       this.at++
       return this.take(/[^;]/).trim()
     }
-    if (fileNames.has(name.replace(/\*.*$/, ''))) return this.take(/[^;]/).trim()
+    if (FILE_NAMES.has(name.replace(/\*.*$/, ''))) return this.take(/[^;]/).trim()
     return this.take(name === 'boundary' ? /[^\s;]/ : /[^\s;(]/)
   }
 

@@ -41,9 +41,9 @@ export interface PartHeader extends PartContext {
   isInline: boolean
 }
 
-const mediaType = /^[\w!#$%&'*+.^`{|}~-]+\/[\w!#$%&'*+.^`{|}~-]+$/
+const MEDIA_TYPE = /^[\w!#$%&'*+.^`{|}~-]+\/[\w!#$%&'*+.^`{|}~-]+$/
 /** Text for programs, or a version for special readers of what another part says. */
-const dataTypes = new Set(
+const DATA_TYPES = new Set(
   (
     'calendar vcard x-vcard x-vcalendar directory csv tab-separated-values xml xsl css javascript ecmascript rtf ' +
     'rfc822-headers x-amp-html watch-html x-patch x-diff'
@@ -62,7 +62,7 @@ export function readPartHeader(block: Buffer, context: PartContext): PartHeader 
   const disposition = parametersOf(valueOf('content-disposition'))
   const filename = fileName(disposition, contentType)
   const isAttached = disposition.value !== '' && disposition.value !== 'inline'
-  const isDeclared = mediaType.test(contentType.value)
+  const isDeclared = MEDIA_TYPE.test(contentType.value)
   const type = isDeclared
     ? contentType.value
     : defaultType(context.containerType, isAttached || filename !== null)
@@ -104,7 +104,7 @@ function shownAs(type: string, containerType: string | null, isNamed: boolean): 
   if (type === 'text/plain' || type === 'text/html') return type
   // RFC 2046, section 4.1.4: an unknown kind of text is read as plain text, unless another part is an alternative to
   // it.
-  const isReadable = type.startsWith('text/') && !dataTypes.has(type) && !isNamed
+  const isReadable = type.startsWith('text/') && !DATA_TYPES.has(type) && !isNamed
   return isReadable && containerType !== 'multipart/alternative' ? 'text/plain' : null
 }
 
@@ -131,8 +131,8 @@ export interface Field {
   value: string
 }
 
-const beyondAscii = /[^\x00-\x7f]/
-const mboxLine = /^>?From +[^\s:]/
+const BEYOND_ASCII = /[^\x00-\x7f]/
+const MBOX_LINE = /^>?From +[^\s:]/
 
 /**
  * The fields of a header block (RFC 5322, section 2.2), including obsolete forms, in order. Lines without a name and
@@ -151,7 +151,7 @@ function readFields(block: Buffer, prefix: string): Field[] {
     open = null
     const colon = line.indexOf(':')
     const name = line.slice(0, Math.max(colon, 0)).trim()
-    if (name === '' || mboxLine.test(line)) continue
+    if (name === '' || MBOX_LINE.test(line)) continue
     const key = name.toLowerCase()
     if (!key.startsWith(prefix)) continue
     open = [line.slice(colon + 1).trim()]
@@ -166,7 +166,7 @@ function readFields(block: Buffer, prefix: string): Field[] {
  * words.
  */
 export function fieldText(value: string, bodyCharset: string | null): string {
-  if (!beyondAscii.test(value)) return value
+  if (!BEYOND_ASCII.test(value)) return value
   const bytes = Buffer.from(escapeRawBytes(value), 'latin1')
   if (isUtf8(bytes)) return bytes.toString()
   const isUsable = bodyCharset !== null && !/^utf|^iso-2022/i.test(bodyCharset) && isKnownCharset(bodyCharset)

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { sourceOf } from '#test/harness/labelled-mails.js'
-import { defaultMailLimits, type Warning } from '../message.js'
+import { DEFAULT_MAIL_LIMITS, type Warning } from '../message.js'
 import { prepareSource, readWellFormed } from './parts.js'
 import { readTree } from './read-tree.js'
 
@@ -15,7 +15,7 @@ const mails: readonly Buffer[] = [
   ...golden.map((file) => readFileSync(`libs/mail/golden/${file}`)),
   ...labelled.map((file) => sourceOf(file.slice(0, -'.eml'.length))),
 ]
-const limits = { ...defaultMailLimits, maxHeaderBytes: 2_000, maxDepth: 4 }
+const limits = { ...DEFAULT_MAIL_LIMITS, maxHeaderBytes: 2_000, maxDepth: 4 }
 
 /** Whether `readWellFormed` can read a mail. Fails if `readTree` reads other parts. */
 async function isWellFormed(raw: Buffer): Promise<boolean> {

@@ -26,17 +26,17 @@ const CR = 13
 const SPACE = 32
 const TAB = 9
 const COLON = 58
-const endOfLine = Buffer.from('\r\n')
-const lineFeedThenDashes = Buffer.from('\n--')
-const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
+const END_OF_LINE = Buffer.from('\r\n')
+const LINE_FEED_THEN_DASHES = Buffer.from('\n--')
+const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf])
 
 /**
  * Prepares a source for parsing: cuts off headers and parts above the limits, and adds the empty line between header
  * and body if it is missing. Almost every mail is returned unchanged. Adds to the warnings.
  */
 export function prepareSource(source: Buffer, limits: MailLimits, warnings: Warning[]): Buffer {
-  const raw = byteOrderMark.equals(source.subarray(0, byteOrderMark.length))
-    ? source.subarray(byteOrderMark.length)
+  const raw = BYTE_ORDER_MARK.equals(source.subarray(0, BYTE_ORDER_MARK.length))
+    ? source.subarray(BYTE_ORDER_MARK.length)
     : source
   const header = scanHeader(raw, limits)
   const end = scanParts(raw, limits.maxParts)
@@ -50,7 +50,7 @@ export function prepareSource(source: Buffer, limits: MailLimits, warnings: Warn
     })
   }
   if (!header.isSeparatorMissing) return raw.subarray(0, end)
-  return Buffer.concat([raw.subarray(0, header.end), endOfLine, raw.subarray(header.bodyStart, end)])
+  return Buffer.concat([raw.subarray(0, header.end), END_OF_LINE, raw.subarray(header.bodyStart, end)])
 }
 
 interface HeaderBlock {
@@ -127,7 +127,7 @@ function scanParts(raw: Buffer, maxParts: number): number {
   const boundaries = declaredBoundaries(raw)
   let parts = 1
   for (const at of findDashedLines(raw)) {
-    const start = at + lineFeedThenDashes.length
+    const start = at + LINE_FEED_THEN_DASHES.length
     const lineFeed = raw.indexOf(LF, start)
     const end = lineFeed === -1 ? raw.length : lineFeed
     // RFC 2046, section 5.1.1: a boundary has at most 70 characters, so a much longer line contains none.
@@ -141,7 +141,11 @@ function scanParts(raw: Buffer, maxParts: number): number {
 
 /** The line feeds before lines that begin with two dashes. */
 function* findDashedLines(raw: Buffer): Generator<number> {
-  for (let at = raw.indexOf(lineFeedThenDashes); at !== -1; at = raw.indexOf(lineFeedThenDashes, at + 1))
+  for (
+    let at = raw.indexOf(LINE_FEED_THEN_DASHES);
+    at !== -1;
+    at = raw.indexOf(LINE_FEED_THEN_DASHES, at + 1)
+  )
     yield at
 }
 
@@ -160,11 +164,11 @@ interface Multipart {
   boundary: string
 }
 
-const breakThenDashes = Buffer.from('\n\r--')
+const BREAK_THEN_DASHES = Buffer.from('\n\r--')
 /** RFC 2046 allows 70 characters; some senders use more. */
-export const maxDelimiterLength = 1_000
+export const MAX_DELIMITER_LENGTH = 1_000
 /** Maximum of multiparts around a part: each line with dashes is compared with the delimiters of all of them. */
-const maxOpen = 10
+const MAX_OPEN = 10
 
 /**
  * Reads a mail in which every multipart has all of its delimiters (RFC 2046, section 5.1.1), as in nearly all mails.
@@ -173,7 +177,7 @@ const maxOpen = 10
  */
 export function readWellFormed(source: Buffer, { maxDepth, maxHeaderBytes }: MailLimits): Parts | null {
   // `readTree` treats such a line as a delimiter; a search for dashes after a line feed would miss it.
-  if (source.includes(breakThenDashes)) return null
+  if (source.includes(BREAK_THEN_DASHES)) return null
   const shown: Part[] = []
   const attached: Part[] = []
   const open: Multipart[] = []
@@ -192,7 +196,7 @@ export function readWellFormed(source: Buffer, { maxDepth, maxHeaderBytes }: Mai
     mail ??= header
     if (header.type.startsWith('multipart/') && boundary === null) return null
     if (boundary !== null) {
-      if (open.length >= Math.min(maxDepth, maxOpen) || open.some(isConfusableWith(boundary))) return null
+      if (open.length >= Math.min(maxDepth, MAX_OPEN) || open.some(isConfusableWith(boundary))) return null
       open.push({ header, boundary })
     }
     let delimiter = nextDelimiter(source, bodyStart, open)
@@ -239,14 +243,14 @@ interface Delimiter {
 function nextDelimiter(source: Buffer, from: number, open: readonly Multipart[]): Delimiter | null {
   if (open.length === 0) return null
   for (let at = from - 1; ; at += 1) {
-    at = source.indexOf(lineFeedThenDashes, at)
+    at = source.indexOf(LINE_FEED_THEN_DASHES, at)
     if (at === -1) return null
     const start = at + 1
     const end = afterLine(source, start)
-    if (end - start > maxDelimiterLength) continue
-    const first = source[at + lineFeedThenDashes.length]
+    if (end - start > MAX_DELIMITER_LENGTH) continue
+    const first = source[at + LINE_FEED_THEN_DASHES.length]
     if (!open.some(({ boundary }) => boundary.charCodeAt(0) === first)) continue
-    const text = source.toString('latin1', at + lineFeedThenDashes.length, end).trimEnd()
+    const text = source.toString('latin1', at + LINE_FEED_THEN_DASHES.length, end).trimEnd()
     const isLast = text.endsWith('--')
     for (const multipart of open) {
       if (text === multipart.boundary) return { multipart, start, end, isLast: false }

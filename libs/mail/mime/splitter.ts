@@ -1,5 +1,5 @@
 import type { PartHeader } from './part-header.js'
-import { maxDelimiterLength } from './parts.js'
+import { MAX_DELIMITER_LENGTH } from './parts.js'
 
 /*
  * Types of mailsplit (5.4.18), the splitter of mailparser, and a correction of how it finds delimiters, for
@@ -67,7 +67,7 @@ function checkDelimiter(splitter: Splitter, line: Buffer): 1 | 2 | 3 | 4 | false
   let start = 0
   if (line[start] === 13) start++
   if (line[start] === 10) start++
-  if (line[start] !== 45 || line[start + 1] !== 45 || line.length > maxDelimiterLength) return false
+  if (line[start] !== 45 || line[start + 1] !== 45 || line.length > MAX_DELIMITER_LENGTH) return false
   const text = line.toString('latin1', start + 2).trimEnd()
   if (text === '') return false
   const { node } = splitter

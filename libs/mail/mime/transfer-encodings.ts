@@ -9,7 +9,7 @@ const TAB = 9
 /** Padding in base64, and the escape character of quoted-printable. */
 const EQUALS = 61
 /** After padding, a line that is longer than this is not base64. */
-const maxLineLength = 1_000
+const MAX_LINE_LENGTH = 1_000
 
 /**
  * Decodes base64 (RFC 2045, section 6.8). Line breaks and characters outside of the alphabet are ignored, and padding
@@ -29,18 +29,18 @@ export function decodeBase64(encoded: Buffer): Buffer {
   return decoded.subarray(0, length)
 }
 
-const beforeBase64 = /^\s*=*\s*/
-const base64Line = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\s*$/
+const BEFORE_BASE64 = /^\s*=*\s*/
+const BASE64_LINE = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\s*$/
 
 /** The position of the next line of base64 after padding; -1 if there is none. */
 function nextBase64(encoded: Buffer, padding: number): number {
   for (let start = padding; start < encoded.length;) {
     const lineFeed = encoded.indexOf(LF, start)
     const end = lineFeed === -1 ? encoded.length : lineFeed
-    if (end - start > maxLineLength) return -1
+    if (end - start > MAX_LINE_LENGTH) return -1
     const line = encoded.toString('latin1', start, end)
-    const before = beforeBase64.exec(line)?.[0].length ?? 0
-    if (before < line.length) return base64Line.test(line.slice(before)) ? start + before : -1
+    const before = BEFORE_BASE64.exec(line)?.[0].length ?? 0
+    if (before < line.length) return BASE64_LINE.test(line.slice(before)) ? start + before : -1
     start = end + 1
   }
   return -1
