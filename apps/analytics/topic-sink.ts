@@ -94,7 +94,7 @@ export class TopicSink {
     await this.appendDeadLetters(partition, undecodable)
     // The partition was restarted meanwhile: `startAt` is about to be called again.
     if (this.converters.get(partition) !== converter) return { seekTo: from }
-    // Only now, because `rows` remembers the events: if a dead letter fails, the batch comes again.
+    // Called after the dead letters, because `rows` remembers the events: if a dead letter fails, the batch comes again.
     this.buffered.add({ partition, first: from, end: next }, rows())
     this.bell.ring()
     return outcome

@@ -40,14 +40,14 @@ interface Appended {
 }
 
 /**
- * A budget of mail in flight for each account. A mail counts from before it is sealed until the views show it. An account that sends faster than the views are updated must wait, so that it does not delay other
- * accounts.
+ * A budget of mail in flight for each account. A mail counts from before it is sealed until the views show it. An
+ * account that sends faster than the views are updated must wait, so that it does not delay other accounts.
  */
 export class InFlightMail {
   private readonly budget: Budget
   /** The mails of each partition, in the order of the log. */
   private readonly appended = new Map<number, Appended[]>()
-  /** The position of the views in partitions where they lag, and since when they have been there. */
+  /** The position of the views in partitions that lag, and the time since which it has not changed. */
   private readonly lagging = new Map<number, { position: number; sinceMs: number }>()
   private isClosed = false
 

@@ -9,7 +9,7 @@ import type { Refusal, RefusalReason } from './replies.js'
 import { keyOfSender, type SenderKey } from './smtp-auth.js'
 
 /*
- * What the SMTP edge records about mails and refusals: log lines and metrics (Journal), and usage events (MailUsage).
+ * Records mails and refusals: as log lines and metrics (Journal), and as usage events (MailUsage).
  */
 
 /** The session that a log line is about. */

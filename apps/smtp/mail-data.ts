@@ -170,7 +170,7 @@ export interface IncomingMail {
   recipients: readonly Recipient[]
   /** Null if the client did not authenticate with an API key. */
   senderKey: SenderKey | null
-  /** Until when missing records are retried, on the clock of `performance.now()`. */
+  /** The end of retries for missing records, on the clock of `performance.now()`. */
   deadlineMs: number
   /** Aborts when the client has disconnected. */
   disconnected: AbortSignal

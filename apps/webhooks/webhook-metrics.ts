@@ -17,7 +17,7 @@ export class WebhookMetrics {
     const registers = [registry]
     new Gauge({
       name: 'mayfly_webhook_oldest_due_seconds',
-      help: 'How long the oldest due delivery has been due, whether or not it is being attempted; 0 if none is due.',
+      help: 'How long the oldest due delivery has been due, even if it is being attempted; 0 if none is due.',
       registers,
       async collect() {
         const dueAt = await earliestDue().catch(() => undefined)

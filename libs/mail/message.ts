@@ -2,7 +2,7 @@
  * A parsed mail: its envelope and fields, and the limits of parsing.
  */
 
-/** What the SMTP server knows about a mail: the trace that other servers would write into Received headers. */
+/** The trace of a mail, which other SMTP servers would write into Received headers. */
 export interface Envelope {
   /** MAIL FROM; empty for the null reverse-path (RFC 5321, section 4.5.5). */
   mailFrom: string
@@ -123,7 +123,7 @@ export interface ParsedMail {
   date: string | null
   text: string | null
   html: string | null
-  /** What a reader of `html` sees; null without `html`. */
+  /** The visible text of `html`; null without `html`. */
   htmlText: string | null
   links: Link[]
   codes: OneTimeCode[]
@@ -138,7 +138,7 @@ export interface ParsedMail {
 }
 
 /**
- * How much of a mail is read. What exceeds a limit is left out, with a warning; no mail is refused. Time and memory are
+ * Limits of the parser. Parts of a mail beyond a limit are left out, with a warning; no mail is refused. Time and memory are
  * not limited here, but by the worker that runs the parser.
  */
 export interface MailLimits {

@@ -102,7 +102,7 @@ export async function parseHeader(raw: Buffer, envelope: Envelope, warning: Warn
   }
 }
 
-/** A mail of which nothing can be parsed: only its envelope, and the size and digest of its source. */
+/** A mail that can't be parsed: only its envelope, and the size and digest of its source. */
 export function parseNothing(raw: Buffer, envelope: Envelope, warning: Warning): ParsedMail {
   return {
     subject: null,

@@ -12,7 +12,7 @@ import { measureLag } from './role-consumers.js'
 export interface EngineContext extends ProcessContext {
   engine: Engine
   registry: Registry
-  /** What is deferred here is closed before the engine, in reverse order, even if one of them fails. */
+  /** Deferred calls run before the engine closes, in reverse order, even if one of them fails. */
   running: AsyncDisposableStack
 }
 

@@ -3,8 +3,8 @@ import { UnavailableError } from '#libs/runtime/errors.js'
 import { sharedCounter } from './process/shared-counter.js'
 
 /*
- * Sharing a limited resource fairly among owners: a budget, for which work waits in turn, and slots, which are taken
- * back from the owner that holds the most.
+ * Sharing a limited resource fairly among owners: work waits in turn for a budget, and slots are taken back from the
+ * owner that holds the most.
  */
 
 /** Returns what was taken. Calling it again has no effect. */
@@ -166,7 +166,7 @@ interface Slot {
 /** The slots of one owner by part, in the order in which they were taken. */
 type Held = Map<string, Set<Slot>>
 
-/** How many holders of one owner are asked to give up their slot before a new request is refused. */
+/** The maximum number of holders that are asked to give up their slot before a new request is refused. */
 const MAX_GIVE_UP_REQUESTS = 100
 
 /**

@@ -152,9 +152,9 @@ export class MailRead {
 }
 
 /**
- * Runs work that a client waits for. The signal aborts when the client closes the connection or only its sending side,
- * which look the same until something is written. The signal's reason is the problem with which a client is answered
- * that has closed only its sending side.
+ * Runs work that a client waits for. The signal aborts when the client closes the connection or only its sending side:
+ * both look the same until something is written. The signal's reason is the problem to answer if the client has closed
+ * only its sending side.
  */
 export async function untilClientLeaves<Result>(
   { raw: { socket } }: FastifyRequest,

@@ -26,7 +26,7 @@ import { invalid, Problem, type Fault } from './problems.js'
 const MAX_REMEMBERED = 1_000
 const MAX_REMEMBERED_CHARACTERS = 500
 
-/** What a handler's argument is read from, and its class. */
+/** The source of a handler's argument, and its class. */
 interface Argument {
   type: ArgumentMetadata['type']
   metatype?: Type<object> | undefined

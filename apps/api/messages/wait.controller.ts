@@ -98,8 +98,8 @@ export class WaitController {
 
   /**
    * Resolves at the first match, or without one after the timeout or if the client leaves. Throws the errors of
-   * `openContent`, also if the inbox ends during the wait, and of `authenticateAgain`; shutting-down; too-many-waits;
-   * and the error because of which the inbox can't be read, if it lasts until the timeout.
+   * `openContent`, also if the inbox ends during the wait, and of `reauthenticate`; shutting-down; too-many-waits;
+   * and the error of reading the inbox, if it lasts until the timeout.
    */
   private async firstMatch(waiting: Waiting, wait: OpenWait): Promise<Examined> {
     const { inboxId } = waiting

@@ -15,7 +15,7 @@ export const TAGS = {
   Operations: 'For operators of Mayfly, and this document. They require no key.',
 } as const
 
-/** What the document says of an operation in addition to its route, its classes and its scopes. */
+/** Describes an operation in the document, in addition to its route, classes and scopes. */
 export interface Description {
   /**
    * The id of the operation. If the handler is also under /v1/emails, `Inbox` in its id is replaced with `Email` there.
@@ -39,7 +39,7 @@ export interface Answer {
   headers?: readonly ResponseHeader[]
 }
 
-/** What the document says of a body in addition to its properties. The schema is named after the class. */
+/** Describes a body in the document, in addition to its properties. The schema is named after the class. */
 export interface BodyDescription {
   description: string
   /** A body that does something useful. */

@@ -19,7 +19,7 @@ export interface Document {
 
 export interface Operation {
   operationId: string
-  /** The operation of which this one is an alias. */
+  /** The operation that this one is an alias of. */
   'x-alias-of'?: string
   tags: string[]
   summary: string

@@ -11,7 +11,7 @@ import { Produces } from '../http/validation.js'
 import { notFound, PROBLEM_CODES, type ProblemCode, PROBLEMS, unavailable } from '../http/problems.js'
 import { Views } from '../views.js'
 
-/** What the operations handlers read. */
+/** The ports of the operations handlers. */
 export abstract class OperationsPorts {
   abstract readonly log: LogLayout
   abstract readonly metrics: MetricsText

@@ -6,7 +6,7 @@ export interface CountedUpToOptions {
   log: LogLayout
   sink: Pick<UsageSink, 'writtenTo'>
   now: () => Date
-  /** Called with each error because of which the ends of the log can't be read. */
+  /** Called with each error of reading the ends of the log. */
   onError: (error: unknown) => void
 }
 

@@ -19,7 +19,7 @@ import { Instance } from '../instance.js'
 import type { ExportUsage, ReadReport, ReadUsage, UsageSpan } from './usage-parameters.dto.js'
 import { reportJson, usageRowJson, type UsageReportSchema, type UsageRow } from './usage-schemas.js'
 
-/** What the usage handlers read. */
+/** The ports of the usage handlers. */
 export abstract class UsagePorts {
   /** Null if usage is not stored. */
   abstract readonly queries: UsageQueries | null

@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib'
 import { parseLifespan, type Lifespan } from '#libs/domain/inbox/new-inbox.js'
 
 /*
- * What an account may do: its plan, the scopes of its keys, and the form and grace of secrets.
+ * The permissions of an account: its plan, the scopes of its keys, and the form and grace of secrets.
  */
 
 /** The features and limits of an account. */
@@ -76,7 +76,7 @@ export function parseRetention(text: string): Lifespan | null {
 
 export const SCOPES = ['inboxes', 'read', 'audit', 'admin', 'operator'] as const
 
-/** What a key may do. `read` allows the GET requests of `inboxes`; `operator` has access to every account. */
+/** The permissions of a key. `read` allows the GET requests of `inboxes`; `operator` has access to every account. */
 export type Scope = (typeof SCOPES)[number]
 
 /** Whether at least one of the wanted scopes is held. */

@@ -1,7 +1,7 @@
 import type { Address } from './events.js'
 
 /*
- * What a new inbox is made with: its lifespan, and from random bytes its address and password.
+ * The values of a new inbox: its lifespan, and its address and password, both made from random bytes.
  */
 
 /** Labels of an inbox, at most. */
@@ -37,7 +37,7 @@ export function defaultLifespan(retention: Lifespan): Lifespan {
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
 const LOCAL_PART_LENGTH = 20
 
-/** Random bytes that an address is made from: one for each character, of which five bits are used. */
+/** Random bytes that an address is made from: five bits of each byte are one character. */
 export const ADDRESS_BYTES = LOCAL_PART_LENGTH
 
 /** Makes an address: 20 characters of Crockford's base32, which are 100 random bits. */

@@ -210,7 +210,7 @@ const selection = union('kind', {
   /** Mail that existed when the webhook was registered; null for all of it, else only mail received since then. */
   held: { since: optional(time, null) },
 })
-/** What a replay delivers. */
+/** The deliveries or mail of a replay. */
 export type ReplaySelection = ValueOf<typeof selection>
 
 const position = union('stage', {
@@ -221,7 +221,7 @@ const position = union('stage', {
   /** An offset of an inbox, among the mail that the webhook's inboxes hold; null before the first inbox. */
   held: { inboxId: optional(id('inb'), null), offset: count },
 })
-/** Where a replay continues. */
+/** The position at which a replay continues. */
 export type ReplayPosition = ValueOf<typeof position>
 
 const replayIds = { webhookId: id('whk'), replayId: id('rpl') }

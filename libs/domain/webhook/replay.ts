@@ -12,7 +12,7 @@ export interface Replay extends Omit<ReplayRequested, 'type' | 'replayId'> {
   id: ReplayId
   /** Number of completed steps. */
   steps: number
-  /** Where the next step starts; null once all deliveries have been requested. */
+  /** The position at which the next step starts; null once all deliveries have been requested. */
   next: ReplayPosition | null
   /** Deliveries that it has requested. */
   requested: number

@@ -70,7 +70,7 @@ export function masterKeyText(path: string, configured: string | null, hasKeys: 
   if (!existsSync(file)) {
     if (hasKeys) {
       throw new DataDirError(
-        `${file} is missing, with which the keys of inboxes in ${path} are encrypted: ` +
+        `${file} is missing. It encrypts the keys of inboxes in ${path}: ` +
           `restore it from a copy, or set MAYFLY_MASTER_KEY to its content`,
       )
     }

@@ -148,7 +148,7 @@ function requireLog(dataDir: string): void {
   )
 }
 
-/** Rejects if the log has inboxes, whose keys are lost then. An operator must learn that at the start, not mail by mail. */
+/** Rejects if the log has inboxes: their keys are lost. The operator must learn that at the start, not mail by mail. */
 async function requireEmptyLog(log: LmdbEventLog, dataDir: string): Promise<void> {
   const { partitions } = await log.topology('inbox-events')
   if (partitions.every(({ end }) => end === 0)) return

@@ -5,7 +5,7 @@ import { cutToBytes, type Authentication, type AuthenticationResult, type Envelo
 import type { Resolve } from './mail-dns.js'
 import { unverified } from './unverified.js'
 
-/** What the SMTP server knows about the sender. */
+/** The sender as the SMTP server knows it. */
 export type Sender = Pick<Envelope, 'mailFrom' | 'helo' | 'remoteAddress'>
 
 const MAX_DETAIL_BYTES = 300

@@ -62,7 +62,7 @@ const RECEIPTS = new Vocabulary({ receipt: RECEIPT_WORDS })
 const HANDOVERS = new Vocabulary({ handover: HANDOVER_WORDS })
 const APPROVALS = new Vocabulary({ approval: APPROVAL_WORDS })
 
-/** What a mail is about. Computed only for mails with candidates. */
+/** The subject matter of a mail. Computed only for mails with candidates. */
 class Topic {
   private lowerText: string | null = null
   private kinds: ReturnType<typeof TOPICS.kindsIn> | null = null
@@ -147,7 +147,7 @@ function isUnlikeWord(value: string): boolean {
   return !/[AEIOUY]/.test(value) || /[^AEIOUY]{4}/.test(value)
 }
 
-/** Replaces characters that are not searched. Neither a letter nor a digit. */
+/** Replaces characters that are not searched. It is no letter and no digit. */
 const BLANK = '\ue000'
 
 /**

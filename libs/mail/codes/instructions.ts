@@ -2,7 +2,7 @@ import { SIGN_IN_WORDS } from './code-words.js'
 import { upTo } from './mentions.js'
 import { Vocabulary, words, type Found } from './vocabulary.js'
 
-/** What a sentence tells its reader to do with a number in it. */
+/** The action that a sentence asks for with a number in it. */
 export interface Instruction {
   /** `entering` means to type the number, `using` to use it or give it to somebody. */
   kind: 'entering' | 'using'

@@ -3,7 +3,7 @@ import { NEUTRAL_WORDS, OTHER_NUMBER_WORDS, PROMOTION_WORDS } from './number-wor
 import { Vocabulary, type Found } from './vocabulary.js'
 
 /*
- * What the words around a number call it: a code, or another kind of number. All texts here are in lower case.
+ * Whether the words around a number call it a code or another kind of number. All texts here are in lower case.
  */
 
 const MENTION_WORDS = new Vocabulary({

@@ -13,7 +13,7 @@ import {
 import { ACCOUNT_WORDS, EXPIRED_WORDS, UNITS } from './number-words.js'
 import { Vocabulary } from './vocabulary.js'
 
-/** What the words around a candidate say about it. */
+/** The evidence in the words around a candidate. */
 export interface Evidence {
   /** That it is a code; 0 if it is something else. */
   confidence: number

@@ -131,7 +131,7 @@ function collapse(text = ''): string {
 // spelling between characters beyond ASCII, and are removed elsewhere.
 const INVISIBLE =
   /[\u00ad\u034f\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]|(?<![^\x00-\x7f])[\u200c\u200d]+|[\u200c\u200d]+(?![^\x00-\x7f])/g
-/** What `append` has to change in a text. Most texts contain none of it. */
+/** Characters that `append` must change in a text. Most texts contain none. */
 const UNCOLLAPSED =
   /[^\S ]| {2}|[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/
 

@@ -9,7 +9,7 @@ import { deadLetterOf, partitionOf } from './topics.js'
 export interface DecodedBatch<Event, Recording = Recorded<Event>> {
   events: { offset: number; recorded: Recording }[]
   undecodable: { record: StoredRecord; reason: string }[]
-  /** The offset up to which, not including, the records of the batch are among the events or undecodable. */
+  /** All records before this offset are among the events or undecodable. */
   next: number
   /** The handler's result once everything is done. */
   outcome: BatchOutcome

@@ -63,7 +63,7 @@ export interface RecordBatch extends Partition {
 export type BatchOutcome = 'done' | { seekTo: number }
 
 /**
- * Where a consumer starts in a partition that is assigned to it: at the given offset, or at the group's committed offset
+ * The start of a consumer in a partition that is assigned to it: at the given offset, or at the group's committed offset
  * (the first record if there is none, or if the log no longer holds it). Only in the second case are handled batches
  * committed.
  */

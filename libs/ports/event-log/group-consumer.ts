@@ -11,7 +11,7 @@ import {
 } from './event-log.js'
 import { PartitionLoop, type PartitionSource } from './partition-loop.js'
 
-/** What an engine provides for the consumer of one topic in one group. */
+/** The engine's part in the consumer of one topic in one group. */
 export interface GroupMembership {
   source(partition: number): PartitionSource
   /**

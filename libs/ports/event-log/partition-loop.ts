@@ -1,7 +1,7 @@
 import { Backoff } from '#libs/runtime/timing.js'
 import type { ConsumerSpec, Partition, PartitionRange, Position, RecordBatch } from './event-log.js'
 
-/** What an engine provides of one partition for its loop. */
+/** The engine's access to one partition, for its loop. */
 export interface PartitionSource {
   range(): Promise<PartitionRange>
   /** The group's committed offset; null if there is none. */

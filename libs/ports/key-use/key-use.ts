@@ -39,7 +39,7 @@ export class KeyUse {
 
   /** Has no entry for a key that was never used. Errors: `ReadModelUnavailableError`. */
   async lastUsedAt(keyIds: readonly KeyId[]): Promise<Map<KeyId, Date>> {
-    // Read before the store is: a use that is stored meanwhile is then found in at least one of the three.
+    // Read before the store, so that a use that is stored meanwhile is found in at least one of the three.
     const unstored = [this.flushing, this.pending]
     const known = await this.store.get(keyIds)
     for (const uses of unstored) {

@@ -20,7 +20,7 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const HEAD_BYTES = 1 + NONCE_BYTES
 
-/** What sealing adds to a plaintext. */
+/** The bytes that sealing adds to a plaintext. */
 export const SEAL_OVERHEAD_BYTES = HEAD_BYTES + TAG_BYTES
 
 const SECRET_KEY_BYTES = 32

@@ -26,7 +26,7 @@ export interface WebhookSecrets {
   openUrl(webhookId: WebhookId, stored: StoredUrl): string
 }
 
-/** What is sealed in one context opens in no other. */
+/** A value that is sealed in one context can't be opened in another. */
 const CONTEXT = {
   inboxKey: (inboxId: InboxId) => `inbox-key:${inboxId}`,
   secret: (webhookId: WebhookId) => `webhook-secret:${webhookId}`,

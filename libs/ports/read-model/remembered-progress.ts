@@ -12,7 +12,7 @@ export interface RememberedProgress {
   invalidate: () => void
 }
 
-/** The offset that a partition's views must reach, and the `begunAtMs` with which it was seen; null if it is the log's end. */
+/** The offset that a partition's views must reach, and their `begunAtMs` at that offset; null if it is the log's end. */
 interface Reached {
   position: number
   begunAtMs: number | null

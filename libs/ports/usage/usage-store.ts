@@ -28,7 +28,7 @@ export interface UsageBatch {
 
 /** Writes usage figures. Errors: `UsageUnavailableError`. */
 export interface UsageSink {
-  /** The offset after the last one that is written, by partition. Has no entry for a partition of which nothing is. */
+  /** By partition, the offset after the last written record. Partitions without written records have no entry. */
   writtenTo(logId: string, topic: string): Promise<Map<number, number>>
   /** Resolves once every table counts the rows. Writing the same batch again soon after changes nothing. */
   write(batch: UsageBatch): Promise<void>
@@ -195,7 +195,7 @@ const WIDTHS_MS = [
   ...[1, 2, 3, 6, 12, 24].map((count) => count * HOUR),
 ]
 
-/** The shortest bucket length of which at most MAX_BUCKETS cover a span. Buckets begin at multiples of their length. */
+/** The shortest length with which at most MAX_BUCKETS buckets cover a span. Buckets begin at multiples of their length. */
 export function bucketMs(first: Date, last: Date): number {
   const fits = (widthMs: number) => bucketsOf(first, last, widthMs) <= MAX_BUCKETS
   const days = Math.ceil((last.getTime() - first.getTime()) / DAY / (MAX_BUCKETS - 1))

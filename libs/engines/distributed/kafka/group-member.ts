@@ -203,8 +203,8 @@ export class Generation {
   }
 
   /**
-   * Records a heartbeat. Returns false if the member may have missed a generation between two assignments, in which its
-   * partitions may have been assigned to another member.
+   * Records a heartbeat. Returns false if the member may have missed a generation between two assignments: another member
+   * may have had its partitions then.
    */
   heartbeat(membership: Membership): boolean {
     const { latest, assignments } = this

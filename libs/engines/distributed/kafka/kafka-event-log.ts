@@ -26,9 +26,9 @@ export type { KafkaEventLogOptions }
 
 /*
  * Relies on Kafka 3.7 or later, without automatic creation of topics, and on kafkajs 2.2.4. A record acknowledged with
- * acks=all is on min.insync.replicas brokers and below the high watermark, up to which consumers read and which is the end
- * of a partition. The records of one request have consecutive offsets in a partition. A fetch may be smaller than the
- * largest record, because a broker returns the first batch whole (KIP-74).
+ * acks=all is on min.insync.replicas brokers and below the high watermark. Consumers read up to the high watermark, which
+ * is the end of a partition. The records of one request have consecutive offsets in a partition. A fetch may be smaller
+ * than the largest record, because a broker returns the first batch whole (KIP-74).
  */
 
 /** The minimum time between lookups of one kind, so that many callers do not load the brokers. */

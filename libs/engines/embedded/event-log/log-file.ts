@@ -239,7 +239,7 @@ const MAX_RECENT_BYTES = 8 << 20
  */
 class RecentRecords {
   private readonly byPartition = new Map<PartitionRange, StoredRecord[]>()
-  /** What each call of `add` added, oldest first. */
+  /** The records of each call of `add`, oldest first. */
   private readonly added: { range: PartitionRange; count: number; bytes: number }[] = []
   private bytes = 0
 
