@@ -44,7 +44,7 @@ import { WebhooksController, InboxWebhooksController } from './webhooks/webhooks
 import { WebhookPorts, Webhooks } from './webhooks/webhooks.service.js'
 
 /** In the order of the OpenAPI document. */
-const CONTROLLERS = [
+export const CONTROLLERS = [
   InboxesController,
   WaitController,
   MessagesController,

@@ -4,7 +4,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { bundle } from './bundle.mjs'
 
 rmSync('dist', { recursive: true, force: true })
-execFileSync('swc', ['apps', 'libs', 'test', 'infra', '-d', 'dist', '--ignore', '**/*.mjs', '--quiet'], {
+execFileSync('swc', ['apps', 'libs', 'clients', 'test', 'infra', '-d', 'dist', '--ignore', '**/*.mjs', '--quiet'], {
   stdio: 'inherit',
 })
 await bundle()

@@ -1,8 +1,11 @@
-// Writes the generated parts of the docs, each between its two markers.
+// Writes the generated parts of the docs, each between its two markers, and the types of the TypeScript client.
 import { readFileSync, writeFileSync } from 'node:fs'
+import { CONTROLLERS } from '#apps/api/api.module.js'
+import { describeApi } from '#apps/api/openapi/document.js'
 import { renderProblems } from '#apps/api/openapi/problem-responses.js'
 import { renderSettings } from '#libs/runtime/config/settings-table.js'
 import { renderEventSchemas } from '#libs/ports/event-log/event-schemas.js'
+import { renderClientTypes } from '#infra/docs/client-types.js'
 
 const BEGIN = '<!-- begin: npm run docs -->'
 const END = '<!-- end -->'
@@ -10,6 +13,8 @@ const END = '<!-- end -->'
 write('docs/api.md', renderProblems())
 write('docs/events.md', renderEventSchemas())
 write('docs/operating.md', renderSettings())
+const document = describeApi(CONTROLLERS, 'http://127.0.0.1')
+writeFileSync('clients/typescript/src/openapi.ts', await renderClientTypes(document))
 
 function write(path, part) {
   const text = readFileSync(path, 'utf8')

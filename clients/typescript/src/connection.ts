@@ -1,0 +1,256 @@
+import { ApiError, MayflyError, UnreachableError, type Problem } from './errors.js'
+import { splitOptions, type CallOptions } from './options.js'
+
+export interface ConnectionOptions {
+  url: string
+  apiKey: string
+  /** Milliseconds for a call, retries included. */
+  timeoutMs: number
+  /** Used instead of the global `fetch`. */
+  fetch: typeof fetch
+}
+
+/** `labels` is an object. */
+type Query = Readonly<Record<string, unknown>>
+
+interface Request {
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  path: string
+  query?: Query
+  body?: object
+  headers?: Readonly<Record<string, string>>
+}
+
+/** Attempts of a request whose connection breaks. */
+const MAX_CONNECTION_ATTEMPTS = 4
+const FIRST_PAUSE_MS = 100
+const MAX_PAUSE_MS = 2_000
+
+/** HTTP requests to the API, with retries. Methods reject with ApiError, UnreachableError, or the signal's reason. */
+export class Connection {
+  readonly timeoutMs: number
+  readonly #url: string
+  readonly #apiKey: string
+  readonly #fetch: typeof fetch
+
+  constructor({ url, apiKey, timeoutMs, fetch }: ConnectionOptions) {
+    this.#url = url.replace(/\/+$/, '')
+    this.#apiKey = apiKey
+    this.#fetch = fetch
+    this.timeoutMs = timeoutMs
+  }
+
+  /** A GET whose other options are its query, or a DELETE. */
+  get<Body>(path: string, options: object = {}): Promise<Body> {
+    const [call, query] = splitOptions(options)
+    return this.send({ method: 'GET', path, query }, call, readJson<Body>)
+  }
+
+  delete<Body>(path: string, options: CallOptions = {}): Promise<Body> {
+    return this.send({ method: 'DELETE', path }, options, readJson<Body>)
+  }
+
+  /** A request whose other options are its body. */
+  post<Body>(path: string, options: object = {}, method: 'POST' | 'PATCH' = 'POST'): Promise<Body> {
+    const [call, body] = splitOptions(options)
+    return this.send({ method, path, body }, call, readJson<Body>)
+  }
+
+  bytes(path: string, options: object = {}): Promise<Uint8Array> {
+    const [call, query] = splitOptions(options)
+    return this.send(
+      { method: 'GET', path, query },
+      call,
+      async (response) => new Uint8Array(await response.arrayBuffer()),
+    )
+  }
+
+  /** The bytes of an answer of any length, as they arrive. The time of the call ends with the answer's headers. */
+  stream(
+    path: string,
+    options: object = {},
+    headers: Record<string, string> = {},
+  ): Promise<ReadableStream<Uint8Array>> {
+    const [call, query] = splitOptions(options)
+    return this.send({ method: 'GET', path, query, headers }, call, ({ body }) =>
+      body === null ? Promise.reject(new MayflyError('The answer has no body.')) : Promise.resolve(body),
+    )
+  }
+
+  /** The items of a list, from as many pages as needed; at most `limit`, if it is given. */
+  async list<Item>(path: string, options: object = {}): Promise<Item[]> {
+    const [call, { limit = Infinity, ...filters }] = splitOptions(options)
+    const max = Number(limit)
+    const items: Item[] = []
+    let query: Record<string, unknown> = filters
+    while (items.length < max) {
+      query = { ...query, limit: Math.min(max - items.length, MAX_PAGE_ITEMS) }
+      const { page, next } = await this.send({ method: 'GET', path, query }, call, async (response) => ({
+        page: await readJson<Item[]>(response),
+        next: nextCursor(response),
+      }))
+      items.push(...page)
+      if (next === null) break
+      query = { ...query, cursor: next }
+    }
+    return items
+  }
+
+  /**
+   * Sends a request until it is answered, and reads the answer. Tries again, within the time of the call, if the
+   * connection breaks, and if the server is busy or the key is over its limit. A repeated POST has the same
+   * idempotency key, so nothing is done twice.
+   */
+  async send<Result>(
+    request: Request,
+    call: CallOptions,
+    read: (response: Response) => Promise<Result>,
+  ): Promise<Result> {
+    const { timeoutMs = this.timeoutMs, signal } = call
+    const deadline = performance.now() + timeoutMs
+    const prepared = this.#prepare(request, call)
+    let broken = 0
+    for (let attempt = 0; ; attempt += 1) {
+      signal?.throwIfAborted()
+      let pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** attempt, MAX_PAUSE_MS) * (0.5 + Math.random() / 2)
+      let failure: MayflyError
+      try {
+        const leftMs = deadline - performance.now()
+        return await this.#attempt(prepared, { signal, leftMs, timeoutMs }, read)
+      } catch (error) {
+        if (signal?.aborted === true) throw error
+        if (error instanceof RetryableError) {
+          failure = error.failure
+          pauseMs = error.retryAfterMs ?? pauseMs
+        } else if (error instanceof MayflyError) {
+          throw error
+        } else {
+          broken += 1
+          failure = new UnreachableError(this.#url, reasonOf(error), false, error)
+          if (broken >= MAX_CONNECTION_ATTEMPTS) throw failure
+        }
+      }
+      if (performance.now() + pauseMs >= deadline) throw failure
+      await pause(pauseMs, signal)
+    }
+  }
+
+  #prepare(
+    { method, path, query = {}, body, headers = {} }: Request,
+    call: CallOptions,
+  ): [string, RequestInit] {
+    const all: Record<string, string> = { accept: '*/*', authorization: `Bearer ${this.#apiKey}`, ...headers }
+    if (method === 'POST') all['idempotency-key'] = call.idempotencyKey ?? randomKey()
+    if (body !== undefined) all['content-type'] = 'application/json'
+    if (call.password !== undefined) all['mayfly-inbox-password'] = call.password
+    const init: RequestInit = {
+      method,
+      headers: all,
+      // The key is sent only to the given URL.
+      redirect: 'error',
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    }
+    return [`${this.#url}${path}${queryText(query)}`, init]
+  }
+
+  /** One attempt. Rejects with RetryableError if the answer allows another one. */
+  async #attempt<Result>(
+    [url, init]: [string, RequestInit],
+    { signal, leftMs, timeoutMs }: { signal: AbortSignal | undefined; leftMs: number; timeoutMs: number },
+    read: (response: Response) => Promise<Result>,
+  ): Promise<Result> {
+    // AbortSignal.any needs Node 20.
+    const aborter = new AbortController()
+    const abort = () => aborter.abort(signal?.reason)
+    signal?.addEventListener('abort', abort)
+    const late = new UnreachableError(this.#url, `no answer within ${timeoutMs} ms`, true)
+    const timer = Number.isFinite(leftMs) ? setTimeout(() => aborter.abort(late), leftMs) : undefined
+    try {
+      const response = await this.#fetch(url, { ...init, signal: aborter.signal })
+      if (response.ok) return await read(response)
+      throw await refusal(response)
+    } catch (error) {
+      throw aborter.signal.aborted ? aborter.signal.reason : error
+    } finally {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', abort)
+    }
+  }
+}
+
+/** The largest page that every list of the API allows. */
+const MAX_PAGE_ITEMS = 100
+
+/** An answer after which the request may be sent again. */
+class RetryableError extends Error {
+  constructor(
+    readonly failure: MayflyError,
+    readonly retryAfterMs: number | undefined,
+  ) {
+    super(failure.message)
+  }
+}
+
+async function readJson<Body>(response: Response): Promise<Body> {
+  return (await response.json()) as Body
+}
+
+async function refusal(response: Response): Promise<Error> {
+  const { status, headers } = response
+  const isProblem = /^application\/problem\+json\b/.test(headers.get('content-type') ?? '')
+  const text = await response.text()
+  const failure = isProblem
+    ? new ApiError(JSON.parse(text) as Problem)
+    : new MayflyError(`The answer ${status} does not come from Mayfly: ${text.slice(0, 200)}`)
+  const isInUse = failure instanceof ApiError && failure.code === 'idempotency-key-in-use'
+  if (status !== 429 && status !== 503 && !isInUse) return failure
+  const seconds = headers.get('retry-after')
+  return new RetryableError(failure, seconds === null ? undefined : Number(seconds) * 1_000 || undefined)
+}
+
+function queryText(query: Query): string {
+  const parameters = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) {
+    if (value === undefined) continue
+    if (name !== 'labels') parameters.append(name, value as string)
+    else for (const pair of Object.entries(value as object)) parameters.append('label', pair.join(':'))
+  }
+  const text = parameters.toString()
+  return text === '' ? '' : `?${text}`
+}
+
+function nextCursor({ headers }: Response): string | null {
+  const target = /^<([^>]+)>; rel="next"/.exec(headers.get('link') ?? '')?.[1]
+  return target === undefined ? null : new URL(target, 'http://any').searchParams.get('cursor')
+}
+
+function reasonOf(error: unknown): string {
+  const cause = error instanceof Error ? (error.cause ?? error) : error
+  // The message is empty if several addresses were tried.
+  const first: unknown = cause instanceof AggregateError ? cause.errors[0] : cause
+  return first instanceof Error ? first.message : String(first)
+}
+
+/** Browsers have it on secure pages only, Node since version 19. */
+function randomKey(): string {
+  const digits = () => Math.random().toString(36).slice(2)
+  return (
+    (globalThis.crypto as Partial<typeof globalThis.crypto> | undefined)?.randomUUID?.() ??
+    digits() + digits()
+  )
+}
+
+/** Resolves after the time. Rejects with the signal's reason if that comes first. */
+export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = () => {
+      clearTimeout(timer)
+      reject(signal?.reason as Error)
+    }
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', abort)
+      resolve()
+    }, ms)
+    signal?.addEventListener('abort', abort, { once: true })
+  })
+}

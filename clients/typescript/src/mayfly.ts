@@ -1,0 +1,233 @@
+import { Connection } from './connection.js'
+import { MayflyError } from './errors.js'
+import { Inbox } from './inbox.js'
+import type { BodyOptions, CallOptions, QueryOptions, Schemas } from './options.js'
+
+export * from './errors.js'
+export type { Inbox } from './inbox.js'
+export type { InboxEvent } from './inbox-events.js'
+export type { Attachment, Message } from './message.js'
+export type { BodyOptions, CallOptions, QueryOptions, Schemas } from './options.js'
+export { UnexpectedMessageError, type Filters, type MatchOptions, type WaitOptions } from './waiting.js'
+export { verifyWebhook } from './verify-webhook.js'
+
+export interface MayflyOptions {
+  /** Where the API listens: by default MAYFLY_URL, or http://127.0.0.1:3000. */
+  url?: string | undefined
+  /** An API key: by default MAYFLY_KEY. */
+  apiKey?: string | undefined
+  /** Milliseconds for a call or a wait, retries included, unless it has its own; 30,000 by default. */
+  timeoutMs?: number | undefined
+  /** Used instead of the global `fetch`. */
+  fetch?: typeof fetch | undefined
+}
+
+const DEFAULT_URL = 'http://127.0.0.1:3000'
+const DEFAULT_TIMEOUT_MS = 30_000
+
+/**
+ * The client of a Mayfly server. Methods reject with ApiError if the server refuses the request, and with
+ * UnreachableError if it does not answer; both are MayflyError.
+ */
+export class Mayfly {
+  readonly inboxes: Inboxes
+  readonly accounts: Accounts
+  readonly keys: Keys
+  readonly webhooks: Webhooks
+  readonly usage: Usage
+  readonly #connection: Connection
+
+  constructor(options: MayflyOptions = {}) {
+    const environment: Record<string, string | undefined> = typeof process === 'undefined' ? {} : process.env
+    const { url = environment.MAYFLY_URL || DEFAULT_URL, apiKey = environment.MAYFLY_KEY } = options
+    const { timeoutMs = DEFAULT_TIMEOUT_MS, fetch = globalThis.fetch } = options
+    if (!/^https?:\/\//i.test(url)) throw new MayflyError(`Not an http or https URL: ${url}`)
+    if (!apiKey) throw new MayflyError('No API key: set MAYFLY_KEY, or pass `apiKey`.')
+    this.#connection = new Connection({ url, apiKey, timeoutMs, fetch })
+    this.inboxes = new Inboxes(this.#connection)
+    this.accounts = new Accounts(this.#connection)
+    this.keys = new Keys(this.#connection)
+    this.webhooks = new Webhooks(this.#connection)
+    this.usage = new Usage(this.#connection)
+  }
+
+  /** The account that the key belongs to. */
+  account(options: CallOptions = {}): Promise<Schemas['Account']> {
+    return this.#connection.get('/v1/account', options)
+  }
+
+  /** The version of the server. */
+  version(options: CallOptions = {}): Promise<Schemas['Version']> {
+    return this.#connection.get('/version', options)
+  }
+}
+
+class Inboxes {
+  constructor(private readonly connection: Connection) {}
+
+  /** Creates an inbox with a new address. */
+  async create(options: BodyOptions<'CreateInbox'> = {}): Promise<Inbox> {
+    const created = await this.connection.post<Schemas['CreatedInbox']>('/v1/inboxes', options)
+    const { password, ...data } = created
+    return new Inbox(this.connection, data, password)
+  }
+
+  /** For a protected inbox, with its `password`. Rejects with the code `inbox-deleted` or `inbox-expired` after its end. */
+  async get(id: string, options: CallOptions = {}): Promise<Inbox> {
+    const data = await this.connection.get<Schemas['Inbox']>(`/v1/inboxes/${encodeURIComponent(id)}`, options)
+    return new Inbox(this.connection, data, options.password)
+  }
+
+  /** The inboxes of the key's environment, newest first; all of them, or the first `limit`. */
+  list(options: QueryOptions<'listInboxes'> = {}): Promise<(Schemas['Inbox'] | Schemas['EndedInbox'])[]> {
+    return this.connection.list('/v1/inboxes', options)
+  }
+
+  /** Deletes an inbox and all its mail permanently. */
+  delete(id: string, options: CallOptions = {}): Promise<Schemas['DeletedInbox']> {
+    return this.connection.delete(`/v1/inboxes/${encodeURIComponent(id)}`, options)
+  }
+}
+
+/** The accounts of the server. Needs the scope `operator`. */
+class Accounts {
+  constructor(private readonly connection: Connection) {}
+
+  /** Opens an account. The secret of its first key is only in this answer. */
+  open(options: BodyOptions<'OpenAccount'>): Promise<Schemas['AccountWithKey']> {
+    return this.connection.post('/v1/accounts', options)
+  }
+
+  list(options: QueryOptions<'listAccounts'> = {}): Promise<Schemas['Account'][]> {
+    return this.connection.list('/v1/accounts', options)
+  }
+
+  get(id: string, options: CallOptions = {}): Promise<Schemas['Account']> {
+    return this.connection.get(`/v1/accounts/${encodeURIComponent(id)}`, options)
+  }
+
+  change(id: string, options: BodyOptions<'ChangeAccount'>): Promise<Schemas['Account']> {
+    return this.connection.post(`/v1/accounts/${encodeURIComponent(id)}`, options, 'PATCH')
+  }
+
+  /** Issues a key for an account. The secret is only in this answer. */
+  issueKey(id: string, options: BodyOptions<'IssueKey'>): Promise<Schemas['KeyWithSecret']> {
+    return this.connection.post(`/v1/accounts/${encodeURIComponent(id)}/keys`, options)
+  }
+}
+
+/** The API keys of the account. Needs the scope `admin`. */
+class Keys {
+  constructor(private readonly connection: Connection) {}
+
+  /** The secret is only in this answer. */
+  issue(options: BodyOptions<'IssueKey'>): Promise<Schemas['KeyWithSecret']> {
+    return this.connection.post('/v1/keys', options)
+  }
+
+  list(options: QueryOptions<'listKeys'> = {}): Promise<Schemas['Key'][]> {
+    return this.connection.list('/v1/keys', options)
+  }
+
+  get(id: string, options: CallOptions = {}): Promise<Schemas['Key']> {
+    return this.connection.get(`/v1/keys/${encodeURIComponent(id)}`, options)
+  }
+
+  /** Replaces the secret. The old one is valid for `grace`, such as `10m`; by default it ends at once. */
+  rotate(id: string, options: BodyOptions<'RotateKey'> = {}): Promise<Schemas['KeyWithSecret']> {
+    return this.connection.post(`/v1/keys/${encodeURIComponent(id)}/rotate`, options)
+  }
+
+  revoke(id: string, options: CallOptions = {}): Promise<Schemas['Key']> {
+    return this.connection.delete(`/v1/keys/${encodeURIComponent(id)}`, options)
+  }
+}
+
+/** Webhooks. Those of a whole environment need the scope `admin`; `Inbox` has methods for those of an inbox. */
+class Webhooks {
+  constructor(private readonly connection: Connection) {}
+
+  /** Registers a webhook for the whole environment. Its secret is only in this answer. */
+  create(options: BodyOptions<'RegisterWebhook'>): Promise<Schemas['WebhookWithSecret']> {
+    return this.connection.post('/v1/webhooks', options)
+  }
+
+  list(options: QueryOptions<'listWebhooks'> = {}): Promise<Schemas['Webhook'][]> {
+    return this.connection.list('/v1/webhooks', options)
+  }
+
+  get(id: string, options: CallOptions = {}): Promise<Schemas['Webhook']> {
+    return this.connection.get(pathOf(id), options)
+  }
+
+  change(id: string, options: BodyOptions<'ChangeWebhook'>): Promise<Schemas['Webhook']> {
+    return this.connection.post(pathOf(id), options, 'PATCH')
+  }
+
+  delete(id: string, options: CallOptions = {}): Promise<Schemas['Webhook']> {
+    return this.connection.delete(pathOf(id), options)
+  }
+
+  /** Replaces the secret. During the `grace`, deliveries carry a signature of each. */
+  rotateSecret(
+    id: string,
+    options: BodyOptions<'RotateWebhookSecret'> = {},
+  ): Promise<Schemas['WebhookWithSecret']> {
+    return this.connection.post(`${pathOf(id)}/secret/rotate`, options)
+  }
+
+  /** Sends a sample. */
+  test(id: string, options: CallOptions = {}): Promise<Schemas['Delivery']> {
+    return this.connection.post(`${pathOf(id)}/test`, options)
+  }
+
+  /** Newest first; all of them, or the first `limit`. */
+  listDeliveries(id: string, options: QueryOptions<'listDeliveries'> = {}): Promise<Schemas['Delivery'][]> {
+    return this.connection.list(`${pathOf(id)}/deliveries`, options)
+  }
+
+  getDelivery(id: string, deliveryId: string, options: CallOptions = {}): Promise<Schemas['Delivery']> {
+    return this.connection.get(`${pathOf(id)}/deliveries/${encodeURIComponent(deliveryId)}`, options)
+  }
+
+  /** Sends events again: those between `from` and `to`, or those of `deliveryIds`. */
+  replay(id: string, options: BodyOptions<'RequestReplay'>): Promise<Schemas['Replay']> {
+    return this.connection.post(`${pathOf(id)}/replays`, options)
+  }
+
+  listReplays(id: string, options: QueryOptions<'listReplays'> = {}): Promise<Schemas['Replay'][]> {
+    return this.connection.list(`${pathOf(id)}/replays`, options)
+  }
+
+  getReplay(id: string, replayId: string, options: CallOptions = {}): Promise<Schemas['Replay']> {
+    return this.connection.get(`${pathOf(id)}/replays/${encodeURIComponent(replayId)}`, options)
+  }
+
+  cancelReplay(id: string, replayId: string, options: CallOptions = {}): Promise<Schemas['Replay']> {
+    return this.connection.delete(`${pathOf(id)}/replays/${encodeURIComponent(replayId)}`, options)
+  }
+}
+
+function pathOf(webhookId: string): string {
+  return `/v1/webhooks/${encodeURIComponent(webhookId)}`
+}
+
+/** Usage of the key; with the scope `admin`, of the account. */
+class Usage {
+  constructor(private readonly connection: Connection) {}
+
+  /** Counts per interval, by default those of the last 24 hours by the hour. */
+  read(options: QueryOptions<'readUsage'> = {}): Promise<Schemas['UsageRow'][]> {
+    return this.connection.get('/v1/usage', options)
+  }
+
+  /** A summary of everything that has the labels: of a test run or a load run. */
+  report(options: QueryOptions<'reportUsage'>): Promise<Schemas['UsageReport']> {
+    return this.connection.get('/v1/usage/report', options)
+  }
+
+  /** The account's usage as a file, as it arrives. Needs the scope `admin`. */
+  async export(options: QueryOptions<'exportUsage'> = {}): Promise<ReadableStream<Uint8Array>> {
+    return this.connection.stream('/v1/usage/export', options)
+  }
+}

@@ -1,0 +1,61 @@
+import type { Connection } from './connection.js'
+import type { CallOptions, Schemas } from './options.js'
+
+function Properties(this: object, data: object): void {
+  Object.assign(this, data)
+}
+
+/** A class whose objects have the properties of the data. */
+export function withProperties<Data extends object>(): new (data: Data) => Data {
+  return Properties as unknown as new (data: Data) => Data
+}
+
+/** How an object that belongs to an inbox sends requests. */
+export interface Access {
+  connection: Connection
+  password: string | undefined
+}
+
+/** An attachment of a message: its description, and its content on request. */
+export class Attachment extends withProperties<Schemas['Attachment']>() {
+  readonly #access: Access
+  readonly #path: string
+
+  constructor(access: Access, messagePath: string, data: Schemas['Attachment']) {
+    super(data)
+    this.#access = access
+    this.#path = `${messagePath}/attachments/${data.index}`
+  }
+
+  /** The decoded content. */
+  bytes(options: CallOptions = {}): Promise<Uint8Array> {
+    return this.#access.connection.bytes(this.#path, { password: this.#access.password, ...options })
+  }
+}
+
+/** A message of an inbox. Its properties are those of the API. */
+export class Message extends withProperties<Omit<Schemas['Message'], 'attachments'>>() {
+  readonly attachments: readonly Attachment[]
+  /** The position just after this message, for `since`, if a wait returned it; otherwise null. */
+  readonly cursor: string | null
+  readonly #access: Access
+  readonly #path: string
+
+  constructor(access: Access, data: Schemas['Message'], cursor: string | null = null) {
+    super(data)
+    this.#access = access
+    this.#path = `/v1/inboxes/${data.inbox_id}/messages/${data.id}`
+    this.attachments = data.attachments.map((each) => new Attachment(access, this.#path, each))
+    this.cursor = cursor
+  }
+
+  /** The source, byte for byte as it was received. */
+  raw(options: CallOptions = {}): Promise<Uint8Array> {
+    return this.#access.connection.bytes(`${this.#path}/raw`, { password: this.#access.password, ...options })
+  }
+
+  /** Deletes the message permanently. */
+  delete(options: CallOptions = {}): Promise<Schemas['DeletedMessage']> {
+    return this.#access.connection.delete(this.#path, { password: this.#access.password, ...options })
+  }
+}

@@ -1,0 +1,127 @@
+import { ApiError, MayflyError, UnreachableError, WaitTimeoutError, type NearMiss } from './errors.js'
+import { Message, type Access } from './message.js'
+import { splitOptions, type CallOptions, type QueryOptions, type Schemas } from './options.js'
+
+/** Which messages match. All given filters must hold; a text matches if it is contained, in upper or lower case. */
+export type Filters = Pick<
+  QueryOptions<'waitForInboxMessage'>,
+  'subject' | 'sender' | 'recipient' | 'text' | 'hasCode' | 'hasLink'
+>
+
+export interface MatchOptions extends Filters, CallOptions {
+  /** Also required of a matching message; called in this process. */
+  match?: ((message: Message) => boolean) | undefined
+  /** Only messages after this position: a cursor of the inbox or of a message. By default all messages. */
+  since?: string | undefined
+}
+
+export interface WaitOptions extends MatchOptions {
+  /** `asc`, the default, takes the oldest match; `desc` the newest one that is there, otherwise the next to arrive. */
+  order?: 'asc' | 'desc' | undefined
+}
+
+/** What to wait for in an inbox. */
+export interface Wait {
+  access: Access
+  path: string
+  address: string
+  options: WaitOptions
+  /** The whole time, and when it ends by `performance.now()`. */
+  timeoutMs: number
+  deadline: number
+  /** A sentence for the error about each message that `match` rejects. */
+  requirement?: string
+  /** A sentence for the error: how many messages matched before. */
+  found?: string
+}
+
+/** The longest wait of one request. */
+const MAX_POLL_SECONDS = 30
+/** The messages that an error lists. */
+const MAX_LISTED = 10
+
+/** A message matched although none was expected. */
+export class UnexpectedMessageError extends MayflyError {
+  override readonly name = 'UnexpectedMessageError'
+
+  constructor(
+    readonly received: Message,
+    address: string,
+  ) {
+    const subject = received.subject === null ? 'without a subject' : JSON.stringify(received.subject)
+    super(
+      `Expected no message for ${address}, but one arrived: ${subject} from ${received.sender}, ${received.received_at}`,
+    )
+  }
+}
+
+/**
+ * The first message that matches: one that is there, or the next to arrive. Polls again from the same position, and
+ * after a message that `match` rejects from the position after it. Rejects with WaitTimeoutError.
+ */
+export async function waitForMatch(wait: Wait): Promise<Message> {
+  const { match, since, ...options } = wait.options
+  const rejected: NearMiss[] = []
+  let cursor = since
+  for (;;) {
+    const leftMs = wait.deadline - performance.now()
+    try {
+      const message = await poll(wait, { ...options, cursor }, leftMs)
+      if (match === undefined || match(message)) return message
+      const { id, subject, received_at } = message
+      rejected.push({
+        id,
+        subject,
+        received_at,
+        mismatches: [wait.requirement ?? 'The function `match` rejects it.'],
+      })
+      cursor = message.cursor ?? cursor
+    } catch (error) {
+      const isLate = error instanceof UnreachableError && error.isTimeout
+      const hasNone = error instanceof ApiError && error.code === 'no-matching-message'
+      if (leftMs > 0 && (isLate || hasNone)) continue
+      if (!hasNone) throw error
+      const { examined = 0, nearest = [], cursor: end = '' } = error.problem
+      throw new WaitTimeoutError(
+        `${wait.found ?? ''}No message for ${wait.address} matched within ${wait.timeoutMs / 1_000} s${describe(options)}.`,
+        [...rejected, ...nearest].slice(-MAX_LISTED),
+        rejected.length + examined,
+        end,
+      )
+    }
+  }
+}
+
+/** One request, which waits for at most the time left. If none is left, it only looks at what has arrived. */
+function poll(
+  { access, path }: Wait,
+  options: WaitOptions & { cursor: string | undefined },
+  leftMs: number,
+): Promise<Message> {
+  const timeout = Math.min(Math.max(Math.ceil(leftMs / 1_000), 0), MAX_POLL_SECONDS)
+  const [call, query] = splitOptions({ password: access.password, ...options })
+  const timeoutMs = leftMs > 0 ? leftMs : access.connection.timeoutMs
+  return access.connection.send(
+    { method: 'GET', path: `${path}/messages/wait`, query: { ...query, timeout } },
+    { ...call, timeoutMs },
+    async (response) =>
+      new Message(
+        access,
+        (await response.json()) as Schemas['Message'],
+        response.headers.get('mayfly-cursor'),
+      ),
+  )
+}
+
+/** The filters in words: `: subject contains "Welcome", has a code`. */
+function describe({ subject, sender, recipient, text, hasCode, hasLink }: Filters): string {
+  const texts = Object.entries({ subject, sender, recipient, text })
+  const filters = [
+    ...texts.flatMap(([name, value]) =>
+      value === undefined ? [] : [`${name} contains ${JSON.stringify(value)}`],
+    ),
+    ...(hasCode === undefined ? [] : [hasCode ? 'has a code' : 'has no code']),
+    ...(hasLink === undefined ? [] : [hasLink ? 'has a link' : 'has no link']),
+  ]
+  return filters.length === 0 ? '' : `: ${filters.join(', ')}`
+}

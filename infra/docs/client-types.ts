@@ -1,0 +1,28 @@
+import openapiTS, { astToString, type OpenAPI3 } from 'openapi-typescript'
+import type { Document } from '#apps/api/openapi/openapi-json.js'
+
+const HEADING =
+  '// Written by `npm run docs`: the schemas of the OpenAPI document, and the query of each operation.\n\n'
+
+/**
+ * The types of the TypeScript client. They leave out examples, and the parts of operations that the client does not
+ * use, to keep its package small.
+ */
+export async function renderClientTypes(document: Document): Promise<string> {
+  const paths: Record<string, Record<string, object>> = {}
+  for (const [path, operations] of Object.entries(document.paths)) {
+    for (const [method, operation] of Object.entries(operations)) {
+      if (operation['x-alias-of'] !== undefined) continue
+      const parameters = operation.parameters.filter((each) => each.in === 'query')
+      if (parameters.length === 0) continue
+      paths[path] = {
+        ...paths[path],
+        [method]: { operationId: operation.operationId, parameters, responses: {} },
+      }
+    }
+  }
+  const { openapi, info, components } = document
+  const reduced = { openapi, info, paths, components: { schemas: components.schemas } }
+  const text = JSON.stringify(reduced, (name, value: unknown) => (name === 'examples' ? undefined : value))
+  return HEADING + astToString(await openapiTS(JSON.parse(text) as OpenAPI3))
+}
