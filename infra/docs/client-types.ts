@@ -24,5 +24,7 @@ export async function renderClientTypes(document: Document): Promise<string> {
   const { openapi, info, components } = document
   const reduced = { openapi, info, paths, components: { schemas: components.schemas } }
   const text = JSON.stringify(reduced, (name, value: unknown) => (name === 'examples' ? undefined : value))
-  return HEADING + astToString(await openapiTS(JSON.parse(text) as OpenAPI3))
+  const types = astToString(await openapiTS(JSON.parse(text) as OpenAPI3))
+  // Paths repeat the operations.
+  return HEADING + types.slice(types.indexOf('export interface components'))
 }

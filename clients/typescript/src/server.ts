@@ -63,6 +63,7 @@ export async function startMayfly({
   })
   const ended = once(child, 'close')
   async function stop(): Promise<void> {
+    child.ref()
     child.kill('SIGTERM')
     await ended
     await rm(dataDir, { recursive: true, force: true })

@@ -30,11 +30,15 @@ export class NewProject implements AsyncDisposable {
 
   /** Runs a command in the folder. Resolves with its output; rejects with it if the command fails. */
   async shell(command: string, env: Readonly<Record<string, string>> = {}): Promise<string> {
-    const bins = [join(this.folder, 'node_modules/.bin'), join(process.cwd(), 'node_modules/.bin'), process.env.PATH]
+    const bins = [
+      join(this.folder, 'node_modules/.bin'),
+      join(process.cwd(), 'node_modules/.bin'),
+      process.env.PATH,
+    ]
     try {
       const { stdout, stderr } = await run('sh', ['-c', command], {
         cwd: this.folder,
-        env: { HOME: process.env.HOME ?? '', PATH: bins.join(delimiter), ...env },
+        env: { ...process.env, PATH: bins.join(delimiter), ...env },
         timeout: WITHIN_MS,
       })
       return stdout + stderr
