@@ -25,6 +25,7 @@ import { Instance } from './instance.js'
 import { KeysController } from './keys/keys.controller.js'
 import { Keys } from './keys/keys.service.js'
 import { AttachmentPool } from './messages/attachment-pool.js'
+import { MessageContent } from './messages/message-content.js'
 import { MessageReader, MessagePages, FirstReadings } from './messages/message-reader.js'
 import { MessagesController } from './messages/messages.controller.js'
 import { OpenWaits } from './messages/open-waits.js'
@@ -63,7 +64,7 @@ const CONTROLLERS = [
 const SERVICES = [
   Changes,
   Inboxes,
-  ...[MessagePages, MessageReader, InboxFeed],
+  ...[MessagePages, MessageReader, MessageContent, InboxFeed],
   ...[AccountCommands, Accounts, Keys, Usage],
   ...[Webhooks, Deliveries],
 ]
