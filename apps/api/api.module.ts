@@ -26,6 +26,9 @@ import { Instance } from './instance.js'
 import { KeysController } from './keys/keys.controller.js'
 import { Keys } from './keys/keys.service.js'
 import { AttachmentPool } from './messages/attachment-pool.js'
+import { MailpitController } from './mailpit/mailpit.controller.js'
+import { Mailbox } from './mailpit/mailbox.js'
+import { MessageContent } from './messages/message-content.js'
 import { MessagePages } from './messages/message-pages.js'
 import { MessageReader, FirstReadings } from './messages/message-reader.js'
 import { MessagesController } from './messages/messages.controller.js'
@@ -65,7 +68,7 @@ export const CONTROLLERS = [
 const SERVICES = [
   VisibleRecorder,
   Inboxes,
-  ...[MessagePages, MessageReader, InboxFeed],
+  ...[MessagePages, MessageReader, MessageContent, Mailbox, InboxFeed],
   ...[AccountCommands, Accounts, Keys, Usage],
   ...[Webhooks, Deliveries],
 ]
@@ -125,7 +128,8 @@ export function apiModule(
   ]
   return {
     module: ApiModule,
-    controllers: CONTROLLERS,
+    // Mailpit documents its own API, so the OpenAPI document, which is the contract of /v1, does not have it.
+    controllers: settings.mailpitApi ? [...CONTROLLERS, MailpitController] : CONTROLLERS,
     providers: [...everyRequest, ...created, ...SERVICES],
   }
 }

@@ -51,7 +51,7 @@ export function makeSharedServices({ engine, settings, plans: table, now, logger
 
   const plans = new Plans(table, logger)
   const knownKeys = new KnownKeys(views)
-  const authenticator = new Authenticator(knownKeys, plans, keyUse, now)
+  const authenticator = new Authenticator(knownKeys, plans, keyUse, now, settings)
   const logUncounted = faultLog(logger, { outcome: 'requests pass uncounted' })
   const throttle = new Throttle({
     limits: engine.limits,

@@ -13,12 +13,13 @@ import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { KeyUse } from '#libs/ports/key-use/key-use.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
+import type { Settings } from '#libs/runtime/config/settings.js'
 import { pathOf } from '../http/list-pages.js'
 import { Problem } from '../http/problems.js'
 import type { KnownKeys, Plans } from './key-lookup.js'
 
 /*
- * Authentication and authorization: from the bearer token of a request to its principal, with the key's scopes and the
+ * Authentication and authorization: from the key of a request to its principal, with the key's scopes and the
  * account's plan; and the guard that checks the scopes that a handler requires.
  */
 
@@ -51,22 +52,58 @@ export function bearerSecretOf({ headers }: Pick<FastifyRequest, 'headers'>): st
   return secret
 }
 
+/** The password in a request's `Authorization: Basic` (RFC 7617); null without one. */
+function basicPasswordOf({ headers }: Pick<FastifyRequest, 'headers'>): string | null {
+  const [, encoded = ''] = /^basic +([\w+/=-]{1,1000})$/i.exec(headers.authorization ?? '') ?? []
+  const [, password = null] = /^[^:]*:(\S{1,300})$/.exec(Buffer.from(encoded, 'base64').toString()) ?? []
+  return password
+}
+
+/** How requests to some paths send their key. */
+interface Scheme {
+  paths: RegExp
+  secretOf: (request: FastifyRequest) => string | null
+  challenge: string
+  form: string
+}
+
+const BEARER: Scheme = {
+  paths: /^\/v1(\/|$)/,
+  secretOf: bearerSecretOf,
+  challenge: 'Bearer',
+  form: '`Bearer <key>`',
+}
+
+/** Clients of Mailpit send a user name and a password, and some do so only after a challenge. */
+const MAILPIT: Scheme = {
+  paths: /^\/api\/v1(\/|$)/,
+  secretOf: (request) => bearerSecretOf(request) ?? basicPasswordOf(request),
+  challenge: 'Basic realm="Mayfly", Bearer',
+  form: '`Bearer <key>`, or `Basic` with the key as the password',
+}
+
 /** Authenticates requests by bearer tokens (RFC 6750), before their bodies are read. */
 export class Authenticator {
+  private readonly schemes: readonly Scheme[]
+
   constructor(
     private readonly keys: KnownKeys,
     private readonly plans: Plans,
     private readonly keyUse: Pick<KeyUse, 'touch'>,
     private readonly now: () => Date,
-  ) {}
+    { mailpitApi }: Pick<Settings, 'mailpitApi'>,
+  ) {
+    this.schemes = mailpitApi ? [BEARER, MAILPIT] : [BEARER]
+  }
 
   /**
-   * Throws a 401 if a request to a path under /v1, known or not, has no valid key.
+   * Throws a 401 if a request to a path of the API, known or not, has no valid key.
    */
   async authenticate(request: FastifyRequest): Promise<void> {
     const route = request.routeOptions.url ?? pathOf(request)
-    if (!/^\/v1(\/|$)/.test(route)) return
-    const found = await this.principalFor(request)
+    const scheme = this.schemes.find(({ paths }) => paths.test(route))
+    if (scheme === undefined) return
+    const found = await this.principalFor(request, scheme)
     const principal: Principal = { ...found, subject: principalOf(request)?.subject ?? null }
     Object.assign(request, { [PRINCIPAL]: principal })
   }
@@ -80,16 +117,19 @@ export class Authenticator {
     requireAllowed(request, scopes)
   }
 
-  private async principalFor(request: FastifyRequest): Promise<Omit<Principal, 'subject'>> {
+  private async principalFor(
+    request: FastifyRequest,
+    { secretOf, challenge, form }: Scheme,
+  ): Promise<Omit<Principal, 'subject'>> {
     const { headers } = request
     if (headers.authorization === undefined) {
       throw new Problem('missing-api-key', {
         detail: 'The request has no API key.',
-        headers: { 'www-authenticate': 'Bearer' },
+        headers: { 'www-authenticate': challenge },
       })
     }
-    const secret = bearerSecretOf(request)
-    if (secret === null) throw invalidKey('The header Authorization does not have the form `Bearer <key>`.')
+    const secret = secretOf(request)
+    if (secret === null) throw invalidKey(`The header Authorization does not have the form ${form}.`)
     const secretHash = hashSecret(secret)
     const known = await this.keys.find(secretHash)
     if (known === null && isMistyped(secret)) {

@@ -130,9 +130,14 @@ function callerIds(request: FastifyRequest): Record<string, string> {
   return principal === null ? {} : { accountId: principal.accountId, keyId: principal.keyId }
 }
 
-/** The path parameters that are ids. */
+/** The path parameters that are ids, or two ids with a full stop between them. */
 function idsIn(params: unknown): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(params ?? {}).filter(([, value]) => ID.test(String(value))))
+  return Object.fromEntries(Object.entries(params ?? {}).filter(([, value]) => isIds(String(value))))
+}
+
+function isIds(value: string): boolean {
+  const parts = value.split('.')
+  return parts.length <= 2 && parts.every((part) => ID.test(part))
 }
 
 /** The client's own id of the request, to find the line from the client's log. It never replaces the request's id. */

@@ -1,22 +1,19 @@
 import { Controller, Delete, Get, Param, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
-import type { SecretKey } from '#libs/ports/key-vault/content.js'
 import { decide } from '#libs/domain/inbox/decide.js'
-import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
-import { isId, type MessageId } from '#libs/domain/ids/typeid.js'
+import { isId } from '#libs/domain/ids/typeid.js'
 import { messageJson } from '#libs/mail/json/message-json.js'
 import { type Principal, Caller, RequireScope } from '../access/authenticator.js'
 import { Views, VisibleRecorder } from '../views.js'
-import { RequestBudgets, untilClientLeaves } from '../http/budgets.js'
+import { RequestBudgets } from '../http/budgets.js'
 import { inboxesPathOf, setNextLink, writeOffsetCursor } from '../http/list-pages.js'
 import { Bytes, Describe, Tag } from '../openapi/describe.js'
 import { Produces, ProducesAnything } from '../http/validation.js'
-import { notFound } from '../http/problems.js'
 import { Inboxes, hasEnded } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
 import { attachmentHeaders } from './attachment-headers.js'
-import { AttachmentPool } from './attachment-pool.js'
+import { MessageContent } from './message-content.js'
 import { MessagePages, messageWithRaw } from './message-pages.js'
 import { FirstReadings, MessageReader, noMessage } from './message-reader.js'
 import { ListMessages, ReadMessage } from './message-filters.js'
@@ -39,7 +36,7 @@ export class MessagesController {
     private readonly opened: OpenedMail,
     private readonly pages: MessagePages,
     private readonly reader: MessageReader,
-    private readonly attachments: AttachmentPool,
+    private readonly content: MessageContent,
     private readonly readings: FirstReadings,
     private readonly budgets: RequestBudgets,
   ) {}
@@ -147,12 +144,7 @@ export class MessagesController {
   ) {
     const { inbox } = await this.inboxes.openContent(principal, inboxId)
     const message = await this.reader.find(inbox, messageId)
-    const source = await this.budgets.read(request, async (read) => {
-      await read.pace(message.size)
-      await this.budgets.holdAnswer(reply, message.size)
-      return this.source(await this.reader.keyOf(inbox.id), inbox, message.id)
-    })
-    this.readings.note(inbox, [message])
+    const source = await this.content.source({ inbox, message, request, reply })
     void reply.headers(attachmentHeaders(`${message.id}.eml`, 'message/rfc822'))
     return source
   }
@@ -179,23 +171,7 @@ export class MessagesController {
   ) {
     const { inbox } = await this.inboxes.openContent(principal, inboxId)
     const message = await this.reader.find(inbox, messageId)
-    const key = await this.reader.keyOf(inbox.id)
-    const opened = await this.budgets.read(request, async (read) => {
-      await read.pace(message.size)
-      return this.reader.open(key, inbox.id, message)
-    })
-    // Only listed attachments are read, so that a mail that defeated the parser is not parsed again.
-    const isListed =
-      opened?.mail.attachments.some((attachment) => String(attachment.index) === index) === true
-    if (isListed) await this.budgets.holdAnswer(reply, message.size)
-    const source = () => this.source(key, inbox, message.id)
-    const found = isListed
-      ? await untilClientLeaves(request, (clientGone) =>
-          this.attachments.read({ accountId: principal.accountId, source, index: Number(index) }, clientGone),
-        )
-      : null
-    if (found === null) throw notFound(`The message has no attachment ${index.slice(0, 20)}.`)
-    this.readings.note(inbox, [message])
+    const found = await this.content.attachment({ inbox, message, request, reply }, index)
     void reply.headers(attachmentHeaders(found.filename, found.mediaType))
     return Buffer.from(found.content)
   }
@@ -232,10 +208,5 @@ export class MessagesController {
     await this.inboxes.openContent(principal, inboxId)
     await this.views.requireComplete(inbox.id)
     throw new Error('a deleted message is still in the views')
-  }
-
-  private async source(key: SecretKey, inbox: ActiveInbox, messageId: MessageId): Promise<Buffer> {
-    const raw = await this.reader.raw(key, inbox.id, messageId)
-    return raw ?? this.reader.throwDeleted(inbox, messageId)
   }
 }

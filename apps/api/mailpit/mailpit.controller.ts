@@ -1,0 +1,218 @@
+import { Body, Controller, Delete, Get, HttpCode, Param, Query, Req, Res } from '@nestjs/common'
+import { ArrayMaxSize, IsArray, IsInt, IsString, MaxLength, Min } from 'class-validator'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Caller, RequireScope, type Principal } from '../access/authenticator.js'
+import { RequestBudgets, type MailRead } from '../http/budgets.js'
+import { IsLimit } from '../http/list-pages.js'
+import { FromDigits, IfGiven, Produces, ProducesAnything } from '../http/validation.js'
+import { attachmentHeaders } from '../messages/attachment-headers.js'
+import { MessageContent } from '../messages/message-content.js'
+import { FirstReadings, MessageReader } from '../messages/message-reader.js'
+import { Mailbox, MAX_MESSAGES, type PlacedMessage } from './mailbox.js'
+import { matchesSearch, MAX_QUERY_CHARACTERS, parseSearch, type Search } from './search.js'
+import { headersJson, indexOfPart, messageJson, summaryJson } from './shapes.js'
+
+/** A larger page ends early, but has at least one message. */
+const PAGE_BYTES = 8_000_000
+/** Ids in one request to delete messages. */
+const MAX_IDS = 1_000
+const PLAIN_TEXT = 'text/plain; charset=utf-8'
+
+class ListMailpitMessages {
+  @FromDigits()
+  @Min(0, { message: 'start must be at least 0' })
+  @IsInt({ message: 'start must be a whole number' })
+  start: number = 0
+
+  @IsLimit({ max: MAX_MESSAGES })
+  limit: number = 50
+}
+
+class SearchMailpitMessages extends ListMailpitMessages {
+  @MaxLength(MAX_QUERY_CHARACTERS, { message: `query may have at most ${MAX_QUERY_CHARACTERS} characters` })
+  @IsString({ message: 'query must be sent once' })
+  query: string = ''
+}
+
+class DeleteMailpitMessages {
+  @IfGiven()
+  @IsString({ each: true, message: 'IDs must be texts' })
+  @ArrayMaxSize(MAX_IDS, { message: `IDs may have at most ${MAX_IDS} items` })
+  @IsArray({ message: 'IDs must be a list' })
+  IDs?: string[]
+}
+
+/**
+ * The requests of Mailpit's API that read and delete mail, over all inboxes of the key's environment (docs/mailpit.md).
+ */
+@Controller('api/v1')
+export class MailpitController {
+  constructor(
+    private readonly mailbox: Mailbox,
+    private readonly reader: MessageReader,
+    private readonly content: MessageContent,
+    private readonly readings: FirstReadings,
+    private readonly budgets: RequestBudgets,
+  ) {}
+
+  @Get('messages')
+  @RequireScope('inboxes', 'read')
+  list(
+    @Caller() principal: Principal,
+    @Query() query: ListMailpitMessages,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    return this.page(principal, query, null, reply)
+  }
+
+  @Get('search')
+  @RequireScope('inboxes', 'read')
+  search(
+    @Caller() principal: Principal,
+    @Query() query: SearchMailpitMessages,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    return this.page(principal, query, parseSearch(query.query), reply)
+  }
+
+  @Delete('messages')
+  @HttpCode(200)
+  @RequireScope('inboxes')
+  @Produces('text/plain')
+  async delete(
+    @Caller() principal: Principal,
+    @Body() { IDs: ids = [] }: DeleteMailpitMessages,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    await this.budgets.read(request, (read) =>
+      ids.length === 0
+        ? this.mailbox.deleteAll(principal, read)
+        : this.mailbox.delete(principal, new Set(ids), read),
+    )
+    void reply.type(PLAIN_TEXT)
+    return 'ok'
+  }
+
+  @Get('message/:id')
+  @RequireScope('inboxes', 'read')
+  async get(
+    @Caller() principal: Principal,
+    @Param('id') id: string,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    return messageJson(await this.open(principal, id, reply))
+  }
+
+  @Get('message/:id/headers')
+  @RequireScope('inboxes', 'read')
+  async headers(
+    @Caller() principal: Principal,
+    @Param('id') id: string,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    return headersJson((await this.open(principal, id, reply)).mail)
+  }
+
+  @Get('message/:id/raw')
+  @RequireScope('inboxes', 'read')
+  @Produces('text/plain')
+  async raw(
+    @Caller() principal: Principal,
+    @Param('id') id: string,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    const found = await this.find(principal, id, request)
+    const source = await this.content.source({ ...found, request, reply })
+    void reply.headers(attachmentHeaders(`${found.message.id}.eml`, PLAIN_TEXT))
+    return source
+  }
+
+  @Get('message/:id/part/:part')
+  @RequireScope('inboxes', 'read')
+  @ProducesAnything()
+  async part(
+    @Caller() principal: Principal,
+    @Param('id') id: string,
+    @Param('part') part: string,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    const found = await this.find(principal, id, request)
+    const attachment = await this.content.attachment({ ...found, request, reply }, indexOfPart(part))
+    void reply.headers(attachmentHeaders(attachment.filename, attachment.mediaType))
+    return Buffer.from(attachment.content)
+  }
+
+  private find(principal: Principal, id: string, request: FastifyRequest): Promise<PlacedMessage> {
+    return this.budgets.read(request, (read) => this.mailbox.find(principal, id, read))
+  }
+
+  private async open(principal: Principal, id: string, reply: FastifyReply) {
+    const { request } = reply
+    const { inbox, message } = await this.find(principal, id, request)
+    const key = await this.reader.keyOf(inbox.id)
+    const opened = await this.budgets.read(request, async (read) => {
+      await read.pace(message.size)
+      await this.budgets.holdAnswer(reply, message.size)
+      return this.reader.open(key, inbox.id, message)
+    })
+    if (opened === null) return this.reader.throwDeleted(inbox, message.id)
+    this.readings.note(inbox, [message])
+    return opened
+  }
+
+  /** A page of the newest messages, or of those that match a search. */
+  private page(
+    principal: Principal,
+    { start, limit }: ListMailpitMessages,
+    search: Search | null,
+    reply: FastifyReply,
+  ): Promise<Buffer> {
+    const readPage = (read: MailRead) =>
+      this.mailbox.read(principal, read, async (newest, total) => {
+        const items: string[] = []
+        let bytes = 0
+        let matching = 0
+        for await (const found of newest) {
+          if (search === null && matching >= start + limit) break
+          const isOnPage = matching >= start && matching < start + limit && bytes < PAGE_BYTES
+          if (search !== null || isOnPage) {
+            const opened = await this.mailbox.open(found, read)
+            if (opened === null || (search !== null && !(await matchesSearch(search, opened)))) continue
+            if (isOnPage) {
+              const item = JSON.stringify(summaryJson(opened))
+              items.push(item)
+              bytes += item.length
+              this.readings.note(found.inbox, [found.message])
+            }
+          }
+          matching += 1
+        }
+        const count = search === null ? total : matching
+        return pageBody({ items, start, total, count })
+      })
+    return this.budgets.read(reply.request, async (read) => {
+      const body = await readPage(read)
+      await this.budgets.holdAnswer(reply, body.length)
+      void reply.type('application/json; charset=utf-8')
+      return body
+    })
+  }
+}
+
+/** No message counts as read. */
+function pageBody(page: { items: readonly string[]; start: number; total: number; count: number }): Buffer {
+  const { items, start, total, count } = page
+  const numbers = {
+    total,
+    unread: total,
+    count: items.length,
+    messages_count: count,
+    messages_unread: count,
+    start,
+    tags: [],
+  }
+  return Buffer.from(`${JSON.stringify(numbers).slice(0, -1)},"messages":[${items.join(',')}]}`)
+}

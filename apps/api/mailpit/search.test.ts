@@ -1,0 +1,159 @@
+import { inboxIdIn } from '#libs/ports/read-model/read-model-harness.contract.js'
+import { messageId } from '#libs/domain/inbox/inbox.test-support.js'
+import { parseMail } from '#libs/mail/parse.js'
+import type { OpenedMessage } from '#libs/mail/json/message-json.js'
+import { anyEnvelope } from '#test/harness/envelope.js'
+import { richMail } from '#test/harness/rich-mail.js'
+import { Problem } from '../http/problems.js'
+import { matchesSearch, parseSearch } from './search.js'
+
+async function message(source: string): Promise<OpenedMessage> {
+  const envelope = { ...anyEnvelope, rcptTo: 'k3v9@mayfly.test' }
+  const mail = await parseMail(Buffer.from(source), envelope)
+  const receivedAt = new Date('2026-03-01T10:00:00.000Z')
+  return { id: messageId(1), inboxId: inboxIdIn(1), receivedAt, mail, bytes: 1_000 }
+}
+
+const SIMPLE = [
+  'From: App <app@example.com>',
+  'To: someone@example.com',
+  'Subject: Hello, (world)',
+  'Message-ID: <abc.1@example.com>',
+  'Bcc: Hidden <hidden@example.com>',
+  '',
+  'Please',
+  '   confirm <your> "address".',
+  '',
+].join('\r\n')
+
+describe('a search', () => {
+  let rich: OpenedMessage
+  let simple: OpenedMessage
+
+  beforeAll(async () => {
+    rich = await message(richMail('jo@mayfly.test'))
+    simple = await message(SIMPLE)
+  })
+
+  it.each([
+    // Filters.
+    ['from:no-reply@app.example', 'rich'],
+    ['FROM:ÄPP', 'rich'],
+    ['from:"App <app@example.com>"', 'simple'],
+    ['to:jo@mayfly.test', 'rich'],
+    ['to:"Jo, the tester"', 'rich'],
+    ['to:k3v9@mayfly.test', ''],
+    ['cc:carbon', 'rich'],
+    ['bcc:hidden@example.com', 'simple'],
+    ['bcc:k3v9@mayfly.test', 'rich simple'],
+    ['addressed:k3v9', 'rich simple'],
+    ['reply-to:support@', 'rich'],
+    ['subject:"Hello, (world)"', 'simple'],
+    ['subject:493201', 'rich'],
+    ['message-id:<abc.1@example.com>', 'simple'],
+    ['message-id:abc', 'simple'],
+    ['has:attachment', 'rich'],
+    ['has:attachments', 'rich'],
+    ['has:inline', 'rich'],
+    ['larger:1kb', 'rich'],
+    ['smaller:1K', 'simple'],
+    ['smaller:0.5M', 'rich simple'],
+    ['after:2026-03-01', 'rich simple'],
+    ['after:2026-03-01T10:00:00.001Z', ''],
+    ['after:"2026-03-01 11:00 +01:00"', 'rich simple'],
+    ['before:2026-03-01', ''],
+    ['before:2026-03-01T10:00', 'rich simple'],
+    // Text.
+    ['please confirm', 'simple'],
+    ['"please confirm your address"', 'simple'],
+    ['"confirm please"', ''],
+    ['app@example.com', 'simple'],
+    ['März.pdf', 'rich'],
+    ['verify', 'rich'],
+    ['https://nowhere.example', ''],
+    ['has:nothing', ''],
+    // Several terms, and negation.
+    ['from:app subject:hello', 'simple'],
+    ['from:app subject:code', 'rich'],
+    ['from:app -subject:code', 'simple'],
+    ['from:app !subject:code', 'simple'],
+    ['-has:attachment', 'simple'],
+    ['!"your code"', 'simple'],
+    ['"-from:app@example.com"', 'rich'],
+    ['  hello   please  ', 'simple'],
+    ['subject:"hello', 'simple'],
+  ])('for %s finds: %s', async (query, expected) => {
+    const search = parseSearch(query)
+    const found: string[] = []
+    if (await matchesSearch(search, rich)) found.push('rich')
+    if (await matchesSearch(search, simple)) found.push('simple')
+    expect(found.join(' ')).toBe(expected)
+  })
+
+  it.each([
+    '',
+    '   ',
+    '""',
+    'from:',
+    'subject:""',
+    'to:<>',
+    '(),',
+    '-()',
+    'tag:one',
+    '-TAG:one',
+    'is:read',
+    'is:unread',
+    '!is:tagged',
+    'after:yesterday',
+    'after:2026-13-01',
+    'before:2026-03-01T25:00',
+    'larger:big',
+    'smaller:1GB',
+    'smaller:',
+    'a '.repeat(21),
+  ])('for %j is refused', (query) => {
+    expect(() => parseSearch(query)).toThrow(Problem)
+    try {
+      parseSearch(query)
+    } catch (error) {
+      expect(error).toMatchObject({
+        code: 'invalid-request',
+        options: { errors: [{ parameter: 'query' }] },
+      })
+    }
+  })
+
+  it('treats signs of regular expressions and of SQL as text', async () => {
+    for (const query of ['.*', '%', '_', 'h_llo', '[a-z]+', '$', "' OR 1=1", String.raw`\b`]) {
+      expect([query, await matchesSearch(parseSearch(query), await message('\r\nHello'))]).toEqual([
+        query,
+        false,
+      ])
+    }
+  })
+
+  it('is parsed in linear time', () => {
+    const started = performance.now()
+    for (const part of ['"', '-', '!', ' "', '(', 'from:x ', '"a" ', ' ']) {
+      try {
+        parseSearch(part.repeat(100_000))
+      } catch (error) {
+        expect(error).toBeInstanceOf(Problem)
+      }
+    }
+    expect(performance.now() - started).toBeLessThan(2_000)
+  })
+
+  it('finds text at any place of a long text, and lets other work run meanwhile', async () => {
+    for (const at of [0, 262_000, 262_144, 600_000]) {
+      const { mail, ...rest } = simple
+      const text = `${'x'.repeat(at)} \r\n your  new\tcode ${'y '.repeat(300_000)}`
+      let turns = 0
+      const counting = setInterval(() => (turns += 1), 0)
+      const long = { ...rest, mail: { ...mail, text } }
+      expect(await matchesSearch(parseSearch('"your new code"'), long)).toBe(true)
+      clearInterval(counting)
+      expect(turns).toBeGreaterThan(0)
+    }
+  })
+})

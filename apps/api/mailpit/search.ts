@@ -1,0 +1,190 @@
+import type { OpenedMessage } from '#libs/mail/json/message-json.js'
+import type { ParsedMail } from '#libs/mail/message.js'
+import { invalid, type Problem } from '../http/problems.js'
+import { addressesOf, headerOf, messageIdOf } from './shapes.js'
+
+/*
+ * Mailpit's search language (https://mailpit.axllent.org/docs/usage/search-filters/), as far as Mayfly has the data: a
+ * message must match all terms of a query. Upper and lower case are the same.
+ */
+
+export const MAX_QUERY_CHARACTERS = 1_000
+const MAX_TERMS = 20
+
+export interface Search {
+  /** Terms that need only the fields of a message. */
+  fields: readonly FieldTerm[]
+  /** Terms that are searched in the whole message. */
+  texts: readonly { isNegated: boolean; needle: string }[]
+}
+
+interface FieldTerm {
+  isNegated: boolean
+  holds: (fields: Fields) => boolean
+}
+
+type Addresses = ReturnType<typeof addressesOf>
+
+const TEXTS = {
+  from: ({ from }: Addresses) => addressText([from]),
+  to: ({ to }: Addresses) => addressText(to),
+  cc: ({ cc }: Addresses) => addressText(cc),
+  bcc: ({ bcc }: Addresses) => addressText(bcc),
+  'reply-to': ({ replyTo }: Addresses) => addressText(replyTo),
+  addressed: ({ from, to, cc, bcc, replyTo }: Addresses) =>
+    addressText([from, ...to, ...cc, ...bcc, ...replyTo]),
+  subject: (_: Addresses, { subject }: ParsedMail) => subject ?? '',
+  'message-id': (_: Addresses, mail: ParsedMail) => messageIdOf(mail),
+}
+
+type TextField = keyof typeof TEXTS
+
+/** The fields of a message, prepared once for all terms. */
+class Fields {
+  private addresses: Addresses | null = null
+  private readonly texts = new Map<TextField, string>()
+
+  constructor(readonly message: OpenedMessage) {}
+
+  text(name: TextField): string {
+    const { mail } = this.message
+    this.addresses ??= addressesOf(mail)
+    const text = this.texts.get(name) ?? cleaned(TEXTS[name](this.addresses, mail))
+    this.texts.set(name, text)
+    return text
+  }
+}
+
+const FLAGS: Readonly<Record<string, FieldTerm['holds']>> = {
+  'has:attachment': ({ message: { mail } }) => mail.attachments.some(({ isInline }) => !isInline),
+  'has:inline': ({ message: { mail } }) => mail.attachments.some(({ isInline }) => isInline),
+}
+
+const FILTER = /^(from|to|cc|bcc|reply-to|addressed|subject|message-id|after|before|larger|smaller):(.*)$/is
+/** Parts of Mailpit's language about data that Mayfly does not have. */
+const UNSUPPORTED = /^(tag:|is:(read|unread|tagged)$)/i
+
+/** Throws invalid-request if there is no term or too many, or if one is empty, invalid or not supported. */
+export function parseSearch(query: string): Search {
+  const fields: FieldTerm[] = []
+  const texts: Search['texts'][number][] = []
+  const words = wordsOf(query)
+  if (words.length === 0) throw problemOf('query must have a term to search for')
+  if (words.length > MAX_TERMS) throw problemOf(`query may have at most ${MAX_TERMS} terms`)
+  for (const word of words) {
+    const isNegated = /^[-!]./s.test(word)
+    const term = isNegated ? word.slice(1) : word
+    if (UNSUPPORTED.test(term)) {
+      throw refused(term, 'is not supported: Mayfly has no tags, and does not store whether a mail was read')
+    }
+    const flag = FLAGS[term.toLowerCase().replace(/s$/, '')]
+    const [, name, value] = FILTER.exec(term) ?? []
+    if (flag !== undefined) fields.push({ isNegated, holds: flag })
+    else if (name !== undefined && value !== undefined) {
+      fields.push({ isNegated, holds: filterOf(term, name.toLowerCase(), value) })
+    } else texts.push({ isNegated, needle: needleOf(term, term) })
+  }
+  return { fields, texts }
+}
+
+/** Whether a message matches all terms. */
+export async function matchesSearch({ fields, texts }: Search, message: OpenedMessage): Promise<boolean> {
+  const prepared = new Fields(message)
+  if (fields.some(({ isNegated, holds }) => holds(prepared) === isNegated)) return false
+  if (texts.length === 0) return true
+  const text = await textOf(message.mail)
+  return texts.every(({ isNegated, needle }) => text.includes(needle) !== isNegated)
+}
+
+/** The words of a query. Spaces between quotation marks do not separate words. */
+function wordsOf(query: string): string[] {
+  const words = query.match(/(?:"[^"]*(?:"|$)|[^ "])+/g) ?? []
+  return words.map((word) => word.replaceAll('"', '').trim()).filter((word) => word !== '')
+}
+
+function filterOf(term: string, name: string, value: string): FieldTerm['holds'] {
+  if (isTextField(name)) {
+    const needle = needleOf(term, value)
+    return (fields) => fields.text(name).includes(needle)
+  }
+  if (name === 'larger' || name === 'smaller') {
+    const bytes = bytesOf(term, value)
+    return ({ message: { mail } }) => (name === 'larger' ? mail.size > bytes : mail.size < bytes)
+  }
+  const timeMs = timeOf(term, value)
+  return ({ message: { receivedAt } }) =>
+    name === 'after' ? receivedAt.getTime() >= timeMs : receivedAt.getTime() <= timeMs
+}
+
+function isTextField(name: string): name is TextField {
+  return Object.hasOwn(TEXTS, name)
+}
+
+function needleOf(term: string, value: string): string {
+  const needle = cleaned(value)
+  if (needle === '') throw refused(term, 'has no text to search for')
+  return needle
+}
+
+const SIZE = /^(\d{1,12}(?:\.\d{1,6})?) ?(kb?|mb?)?$/i
+const UNIT_BYTES: Readonly<Record<string, number>> = { k: 1024, m: 1024 * 1024 }
+
+function bytesOf(term: string, value: string): number {
+  const [, number, unit = ''] = SIZE.exec(value.trim()) ?? []
+  if (number === undefined) throw refused(term, 'must have a size such as 500, 20kb or 1.5M')
+  return Number(number) * (UNIT_BYTES[unit.charAt(0).toLowerCase()] ?? 1)
+}
+
+const TIME = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?) ?(Z|[+-]\d\d:\d\d)?)?$/i
+
+/** Milliseconds since 1970. A time without an offset is in UTC. */
+function timeOf(term: string, value: string): number {
+  const [, day, time = '00:00', offset = 'Z'] = TIME.exec(value.trim()) ?? []
+  const timeMs = day === undefined ? NaN : Date.parse(`${day}T${time}${offset.toUpperCase()}`)
+  if (Number.isNaN(timeMs)) {
+    throw refused(term, 'must have a time such as 2026-11-21 or 2026-11-21T10:00:00Z')
+  }
+  return timeMs
+}
+
+/** Characters that are cleaned at once, before other requests run. */
+const PIECE = 256 * 1024
+
+/** What a reader sees of a message: addresses, subject, text and the names of attachments. */
+async function textOf(mail: ParsedMail): Promise<string> {
+  const { from, to, cc, bcc, replyTo } = addressesOf(mail)
+  const whole = [
+    addressText([from, ...to, ...cc, ...bcc, ...replyTo]),
+    mail.subject ?? '',
+    headerOf(mail, 'Return-Path'),
+    mail.htmlText ?? mail.text ?? '',
+    ...mail.attachments.map(({ filename }) => filename ?? ''),
+  ].join(' ')
+  const pieces: string[] = []
+  for (let at = 0; at < whole.length; at += PIECE) {
+    if (at > 0) await new Promise(setImmediate)
+    pieces.push(withoutMarks(whole.slice(at, at + PIECE)))
+  }
+  return pieces.join('').replaceAll('  ', ' ')
+}
+
+function addressText(addresses: Addresses['to']): string {
+  return addresses.map(({ Name, Address }) => `${Name} ${Address}`).join(' ')
+}
+
+/** As Mailpit prepares both what is searched and what it is searched for. */
+function cleaned(text: string): string {
+  return withoutMarks(text).trim()
+}
+
+function withoutMarks(text: string): string {
+  return text.replaceAll(/[\s<>",;()\uFEFF]+/g, ' ').toLowerCase()
+}
+
+function refused(term: string, why: string): Problem {
+  return problemOf(`${JSON.stringify(term.slice(0, 100))} in query ${why}`)
+}
+
+function problemOf(detail: string): Problem {
+  return invalid({ detail, parameter: 'query' })
+}

@@ -1,0 +1,145 @@
+import type { OpenedMessage } from '#libs/mail/json/message-json.js'
+import { cutToBytes, type Attachment, type Mailbox, type ParsedMail } from '#libs/mail/message.js'
+import { readMailboxes } from '#libs/mail/mime/addresses.js'
+
+/*
+ * Messages in the form of Mailpit's API (https://mailpit.axllent.org/docs/api-v1/). Mayfly has no tags, and does not
+ * store whether a message was read.
+ */
+
+/** Bcc addresses that are listed, as for the other address headers, and the beginning of the header that is read. */
+const MAX_BCC = 1_000
+const BCC_CHARACTERS = 64 * 1024
+const SNIPPET_BYTES = 200
+/** A snippet is made from this much of a text. */
+const SNIPPET_FROM = 4_096
+
+/** The id of a message: Mailpit's has no inbox, so both ids are in it. */
+export function mailpitId({ inboxId, id }: Pick<OpenedMessage, 'inboxId' | 'id'>): string {
+  return `${inboxId}.${id}`
+}
+
+/** A message in a list. */
+export function summaryJson(message: OpenedMessage) {
+  const { mail, receivedAt } = message
+  const { from, to, cc, bcc, replyTo } = addressesOf(mail)
+  return {
+    ID: mailpitId(message),
+    MessageID: messageIdOf(mail),
+    Read: false,
+    From: from,
+    To: to,
+    Cc: cc,
+    Bcc: bcc,
+    ReplyTo: replyTo,
+    Subject: mail.subject ?? '',
+    Created: receivedAt.toISOString(),
+    Username: '',
+    Tags: [],
+    Size: mail.size,
+    Attachments: mail.attachments.filter(({ isInline }) => !isInline).length,
+    Snippet: snippetOf(mail),
+  }
+}
+
+/** A message with its text. */
+export function messageJson(message: OpenedMessage) {
+  const { mail, receivedAt } = message
+  const { from, to, cc, bcc, replyTo } = addressesOf(mail)
+  const unsubscribe = headerOf(mail, 'List-Unsubscribe')
+  return {
+    ID: mailpitId(message),
+    MessageID: messageIdOf(mail),
+    From: from,
+    To: to,
+    Cc: cc,
+    Bcc: bcc,
+    ReplyTo: replyTo,
+    ReturnPath: mail.envelope.mailFrom === '' ? from.Address : mail.envelope.mailFrom,
+    Subject: mail.subject ?? '',
+    ListUnsubscribe: {
+      Header: unsubscribe,
+      Links: [...unsubscribe.matchAll(/<([^<>]+)>/g)].map(([, link]) => link),
+      Errors: '',
+      HeaderPost: headerOf(mail, 'List-Unsubscribe-Post'),
+    },
+    Date: mail.date ?? receivedAt.toISOString(),
+    Tags: [],
+    Username: '',
+    Text: mail.text ?? mail.htmlText ?? '',
+    HTML: mail.html ?? '',
+    Size: mail.size,
+    Inline: mail.attachments.filter(({ isInline }) => isInline).map(attachmentJson),
+    Attachments: mail.attachments.filter(({ isInline }) => !isInline).map(attachmentJson),
+  }
+}
+
+/** Headers by name, in Go's spelling of names: `Message-Id`, `X-Mailer`. */
+export function headersJson({ headers }: ParsedMail): Record<string, string[]> {
+  const byName = new Map<string, string[]>()
+  for (const { name, value } of headers) {
+    const spelled = name.toLowerCase().replaceAll(/(^|-)[a-z]/g, (start) => start.toUpperCase())
+    const values = byName.get(spelled)
+    if (values === undefined) byName.set(spelled, [value])
+    else values.push(value)
+  }
+  return Object.fromEntries([...byName].toSorted(([one], [other]) => (one < other ? -1 : 1)))
+}
+
+/** The index of the attachment with a PartID, as text; the empty text if there is none. */
+export function indexOfPart(partId: string): string {
+  return /^[1-9]\d{0,5}$/.test(partId) ? String(Number(partId) - 1) : ''
+}
+
+/** PartIDs count from 1, inline attachments included. Clients take them from the message. */
+function attachmentJson({ index, filename, contentType, contentId, size, sha256 }: Attachment) {
+  return {
+    PartID: String(index + 1),
+    FileName: filename ?? contentId ?? '',
+    ContentType: contentType,
+    ContentID: contentId ?? '',
+    Size: size,
+    Checksums: { MD5: '', SHA1: '', SHA256: sha256 },
+  }
+}
+
+/** The first value of a header; the empty text without one. */
+export function headerOf({ headers }: ParsedMail, name: string): string {
+  const wanted = name.toLowerCase()
+  return headers.find((header) => header.name.toLowerCase() === wanted)?.value ?? ''
+}
+
+export function messageIdOf(mail: ParsedMail): string {
+  return headerOf(mail, 'Message-ID').replaceAll(/^[\s<]+|[\s>]+$/g, '')
+}
+
+/**
+ * The addresses of the header. As in Mailpit, a recipient of the envelope that the header does not name is added to Bcc.
+ */
+export function addressesOf(mail: ParsedMail) {
+  const { sender, recipient, to, cc } = mail
+  const [from = { name: null, address: sender }] = mail.from
+  const bcc = readMailboxes(headerOf(mail, 'Bcc').slice(0, BCC_CHARACTERS), MAX_BCC)
+  const isNamed = [...to, ...cc, ...bcc].some(
+    ({ address }) => address.toLowerCase() === recipient.toLowerCase(),
+  )
+  return {
+    from: addressJson(from),
+    to: to.map(addressJson),
+    cc: cc.map(addressJson),
+    bcc: (isNamed ? bcc : [...bcc, { name: null, address: recipient }]).map(addressJson),
+    replyTo: mail.replyTo.map(addressJson),
+  }
+}
+
+function addressJson({ name, address }: Mailbox) {
+  return { Name: name ?? '', Address: address }
+}
+
+/** The beginning of the text that a reader sees. */
+function snippetOf({ htmlText, text }: ParsedMail): string {
+  const start = (htmlText ?? text ?? '').slice(0, SNIPPET_FROM).toWellFormed()
+  const line = start.replaceAll(/\s+/g, ' ').trim()
+  const cut = cutToBytes(line, SNIPPET_BYTES)
+  return cut.length < line.length ? `${cut}...` : line
+}
