@@ -18,6 +18,7 @@ REPLACEMENTS = [
     (r"httpx\.AsyncClient", "httpx.Client"),
     (r"asyncio\.sleep", "time.sleep"),
     (r"import asyncio", "import time"),
+    (r"AsyncGenerator\[(\w+), None\]", r"Generator[\1, None, None]"),
     (r"\baclose\b", "close"),
     (r"\baread\b", "read"),
     (r"\baiter_bytes\b", "iter_bytes"),

@@ -58,7 +58,7 @@ def main(source: str, check: bool) -> int:
 class Generator:
     """Writes schemas as Python types."""
 
-    def _init__(self, schemas: dict[str, Schema]) -> None:
+    def __init__(self, schemas: dict[str, Schema]) -> None:
         self.schemas = schemas
         self.values = {
             self.enum_of(schemas[name]["properties"][key]): alias for alias, (name, key) in NAMED_VALUES.items()

@@ -100,13 +100,18 @@ class UnexpectedMessageError(MayflyError):
         self.address = address
 
     def __str__(self) -> str:
-        subject, sender, time = self.received.subject, self.received.sender, self.received.received_at
-        return f"Expected no message for {self.address}, but one arrived: {_quoted(subject)} from {sender}, {time}"
+        about = f"{_quoted(self.received.subject)} from {printable(self.received.sender)}, {self.received.received_at}"
+        return f"Expected no message for {self.address}, but one arrived: {about}"
 
 
 class WebhookVerificationError(MayflyError):
     """A request that claims to be a webhook does not have a valid signature."""
 
 
+def printable(text: str) -> str:
+    """A text without the characters that control a terminal: mail comes from anywhere."""
+    return "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text)
+
+
 def _quoted(subject: str | None) -> str:
-    return "(no subject)" if subject is None else json.dumps(subject, ensure_ascii=False)
+    return "(no subject)" if subject is None else printable(json.dumps(subject, ensure_ascii=False))

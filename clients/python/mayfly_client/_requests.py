@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal, TypedDict, cast
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import httpx
 
@@ -71,12 +71,15 @@ def request_of(
 
 
 def path_of(*segments: str) -> str:
-    """A path of the API from its segments, such as `webhooks` and an id."""
+    """A path of the API from its segments, such as `webhooks` and an id. Raises ValueError for another path."""
+    for segment in segments:
+        if segment in ("", ".", ".."):
+            raise ValueError(f"{segment!r} is not an id")
     return "/v1/" + "/".join(quote(each, safe="") for each in segments)
 
 
-def parameters_of(query: Mapping[str, object]) -> list[tuple[str, str]]:
-    """The parameters of a query. `labels` becomes one `label` per pair; None is left out."""
+def query_of(query: Mapping[str, object]) -> str:
+    """The query of an URL with its question mark. `labels` becomes one `label` per pair; None is left out."""
     parameters: list[tuple[str, str]] = []
     for name, value in query.items():
         if value is None:
@@ -85,7 +88,7 @@ def parameters_of(query: Mapping[str, object]) -> list[tuple[str, str]]:
             parameters += [("label", f"{label}:{text}") for label, text in cast("Mapping[str, str]", value).items()]
         else:
             parameters.append((name.rstrip("_"), text_of(value)))
-    return parameters
+    return f"?{urlencode(parameters)}" if parameters else ""
 
 
 def body_of(body: Mapping[str, object]) -> bytes:

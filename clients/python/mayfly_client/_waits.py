@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Callable, Generic, Literal, Protocol, TypedDict, TypeVar, Union
 
 from . import _types as types
@@ -79,7 +80,8 @@ class Wait(Generic[M]):
         self.filters = filters
         self.match = match
         self.link: Pattern | None = None
-        self.number = ""
+        self.found = ""
+        """A sentence for the error: how many messages matched before."""
         self.rejected: list[types.NearMiss] = []
 
     def seconds_left(self) -> float:
@@ -98,9 +100,9 @@ class Wait(Generic[M]):
     def accepts(self, message: M) -> bool:
         """Whether the message is what the wait is for. If not, the wait goes on after it."""
         if self.link and find_link(message.links, self.link) is None:
-            reason = f"no link matches {_shown(self.link)}"
+            reason = f"No link matches {_shown(self.link)}."
         elif self.match is not None and not self.match(message):
-            reason = "match returned False"
+            reason = "The function `match` rejects it."
         else:
             return True
         miss: types.NearMiss = {
@@ -121,20 +123,26 @@ class Wait(Generic[M]):
             return
         nearest = error.problem.get("nearest", [])
         examined = len(self.rejected) + error.problem.get("examined", 0)
-        listed = [*self.rejected, *nearest][:MAX_LISTED]
+        listed = [*self.rejected, *nearest][-MAX_LISTED:]
         raise WaitTimeoutError(self._expected(), listed, examined, error.problem.get("cursor", "")) from None
 
     def _expected(self) -> str:
-        wanted = {name: value for name, value in self.filters.items() if value is not None}
+        conditions = [*_described(self.filters)]
         if self.link:
-            wanted.pop("has_link")
-        conditions = [f"{name}={value!r}" for name, value in wanted.items()]
-        if self.link:
-            conditions.append(f"a link that matches {_shown(self.link)}")
-        if self.match is not None:
-            conditions.append("match")
-        with_ = f" with {', '.join(conditions)}" if conditions else ""
-        return f"No message{self.number}{with_} for {self.address} within {self.timeout:g} s."
+            conditions[-1] += f" that matches {_shown(self.link)}"
+        described = f": {', '.join(conditions)}" if conditions else ""
+        return f"{self.found}No message for {self.address} matched within {self.timeout:g} s{described}."
+
+
+def _described(filters: Mapping[str, Any]) -> Iterator[str]:
+    """The filters in words: `subject contains "Welcome"`, `has a code`."""
+    for name, value in filters.items():
+        if value is None:
+            continue
+        if name in ("has_code", "has_link"):
+            yield f"has {'a' if value else 'no'} {name[4:]}"
+        else:
+            yield f"{name} contains {json.dumps(value, ensure_ascii=False, default=str)}"
 
 
 def find_link(links: Sequence[types.Link], pattern: Pattern) -> str | None:

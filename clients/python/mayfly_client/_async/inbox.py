@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Literal, cast
 
@@ -116,7 +116,7 @@ class AsyncInbox(types.InboxAttributes):
         wait = self._wait({**options, "order": "asc"}, match)
         messages: list[AsyncMessage] = []
         while len(messages) < count:
-            wait.number = f" {len(messages) + 1} of {count}"
+            wait.found = f"{len(messages)} of {count} messages matched. "
             messages.append(await self._next_match(wait))
             wait.cursor = messages[-1].cursor
         return messages
@@ -162,14 +162,12 @@ class AsyncInbox(types.InboxAttributes):
         path = path_of("inboxes", self.id, "messages", message_id)
         return cast("types.DeletedMessage", await self._connection.delete(path, self._call(call)))
 
-    async def events(self, *, since: str | None = None) -> AsyncIterator[InboxEvent]:
+    def events(self, *, since: str | None = None) -> AsyncGenerator[InboxEvent, None]:
         """What happens in the inbox, as it happens: after `since`, or after the iteration starts.
 
         The iteration goes on where it stopped if the connection breaks, and ends after the inbox has ended.
         """
-        start = await self.cursor() if since is None else since
-        async for event in self._connection.events(f"{self._path}/events", self._call({}), start):
-            yield event
+        return self._connection.events(self._path, self._call({}), since)
 
     async def history(self, *, limit: int | None = None, **call: Unpack[CallOptions]) -> list[types.Event]:
         """Every event of the inbox, oldest first, without content; also after the inbox has ended."""

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from typing import Any
 
 import httpx
 
 from .._errors import ApiError
 from .._events import ENDINGS, EventParser, InboxEvent
-from .._requests import MAX_PAGE_ITEMS, Answer, Request, Retries, body_of, parameters_of, request_of, url_of
+from .._requests import MAX_PAGE_ITEMS, Answer, Request, Retries, body_of, query_of, request_of, url_of
 from .._version import VERSION
 
 # The server sends a comment every 15 seconds.
@@ -91,28 +91,38 @@ class Connection:
                 pause = retries.after_refusal(answer)
             time.sleep(pause)
 
-    def events(self, path: str, options: Mapping[str, Any], cursor: str) -> Iterator[InboxEvent]:
-        """The events after a position. Goes on where it stopped if the connection breaks, and ends after the inbox."""
+    def events(
+        self, inbox_path: str, options: Mapping[str, Any], since: str | None
+    ) -> Generator[InboxEvent, None, None]:
+        """The events of an inbox after a position, by default from now on.
+
+        Goes on where it stopped if the connection breaks. Ends after the inbox has ended.
+        """
+        cursor = since
+        if cursor is None:
+            cursor = (self.send(request_of("GET", inbox_path, options))).cursor
         was_open = False
         retries = Retries(self.url, self.timeout)
         while True:
             is_open = False
-            request = request_of("GET", path, options, {"cursor": cursor})
-            timeout = httpx.Timeout(retries.time_left(), read=SILENCE_SECONDS)
+            request = request_of("GET", f"{inbox_path}/events", options, {"cursor": cursor})
             try:
-                with self._http.stream(**self._prepared(request, timeout)) as response:
+                response = self._open(request, httpx.Timeout(retries.time_left(), read=SILENCE_SECONDS))
+                try:
                     if response.is_success:
                         is_open = was_open = True
                         parser = EventParser()
                         for piece in response.iter_bytes():
                             for event in parser.feed(piece):
+                                cursor = event.id
                                 yield event
                                 if event.event in ENDINGS:
                                     return
-                                cursor = event.id
                         raise httpx.ReadError("the stream ended")
-                    answer = Answer(response.status_code, response.headers, response.read())
-                pause = retries.after_refusal(answer)
+                    content = response.read()
+                finally:
+                    response.close()
+                pause = retries.after_refusal(Answer(response.status_code, response.headers, content))
             except httpx.RequestError as error:
                 if is_open:
                     retries = Retries(self.url, self.timeout)
@@ -124,22 +134,26 @@ class Connection:
             time.sleep(pause)
 
     def _attempt(self, request: Request, retries: Retries) -> Answer:
-        with self._http.stream(**self._prepared(request, retries.time_left())) as response:
+        response = self._open(request, httpx.Timeout(retries.time_left()))
+        try:
             pieces: list[bytes] = []
             for piece in response.iter_bytes():
                 retries.time_left()
                 pieces.append(piece)
-            return Answer(response.status_code, response.headers, b"".join(pieces))
+        finally:
+            response.close()
+        return Answer(response.status_code, response.headers, b"".join(pieces))
 
-    def _prepared(self, request: Request, timeout: float | httpx.Timeout) -> dict[str, Any]:
+    def _open(self, request: Request, timeout: httpx.Timeout) -> httpx.Response:
+        """Sends a request once. The body of the answer is not read yet."""
         headers = dict(request.headers)
         if request.body is not None:
             headers["Content-Type"] = "application/json"
-        return {
-            "method": request.method,
-            "url": self.url + request.path,
-            "params": parameters_of(request.query),
-            "content": None if request.body is None else body_of(request.body),
-            "headers": headers,
-            "timeout": timeout,
-        }
+        prepared = self._http.build_request(
+            request.method,
+            self.url + request.path + query_of(request.query),
+            content=None if request.body is None else body_of(request.body),
+            headers=headers,
+            timeout=timeout,
+        )
+        return self._http.send(prepared, stream=True)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Literal, cast
 
@@ -117,7 +117,7 @@ class Inbox(types.InboxAttributes):
         wait = self._wait({**options, "order": "asc"}, match)
         messages: list[Message] = []
         while len(messages) < count:
-            wait.number = f" {len(messages) + 1} of {count}"
+            wait.found = f"{len(messages)} of {count} messages matched. "
             messages.append(self._next_match(wait))
             wait.cursor = messages[-1].cursor
         return messages
@@ -163,14 +163,12 @@ class Inbox(types.InboxAttributes):
         path = path_of("inboxes", self.id, "messages", message_id)
         return cast("types.DeletedMessage", self._connection.delete(path, self._call(call)))
 
-    def events(self, *, since: str | None = None) -> Iterator[InboxEvent]:
+    def events(self, *, since: str | None = None) -> Generator[InboxEvent, None, None]:
         """What happens in the inbox, as it happens: after `since`, or after the iteration starts.
 
         The iteration goes on where it stopped if the connection breaks, and ends after the inbox has ended.
         """
-        start = self.cursor() if since is None else since
-        for event in self._connection.events(f"{self._path}/events", self._call({}), start):
-            yield event
+        return self._connection.events(self._path, self._call({}), since)
 
     def history(self, *, limit: int | None = None, **call: Unpack[CallOptions]) -> list[types.Event]:
         """Every event of the inbox, oldest first, without content; also after the inbox has ended."""
