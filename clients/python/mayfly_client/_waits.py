@@ -127,17 +127,18 @@ class Wait(Generic[M]):
         raise WaitTimeoutError(self._expected(), listed, examined, error.problem.get("cursor", "")) from None
 
     def _expected(self) -> str:
-        conditions = [*_described(self.filters)]
-        if self.link:
-            conditions[-1] += f" that matches {_shown(self.link)}"
+        conditions = [*_described(self.filters, self.link)]
         described = f": {', '.join(conditions)}" if conditions else ""
         return f"{self.found}No message for {self.address} matched within {self.timeout:g} s{described}."
 
 
-def _described(filters: Mapping[str, Any]) -> Iterator[str]:
+def _described(filters: Mapping[str, Any], link: Pattern | None) -> Iterator[str]:
     """The filters in words: `subject contains "Welcome"`, `has a code`."""
     for name, value in filters.items():
         if value is None:
+            continue
+        if name == "has_link" and link:
+            yield f"has a link that matches {_shown(link)}"
             continue
         if name in ("has_code", "has_link"):
             yield f"has {'a' if value else 'no'} {name[4:]}"

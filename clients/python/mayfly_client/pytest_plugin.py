@@ -6,9 +6,10 @@ Loaded by pytest once this package is installed. The server and the key come fro
 from __future__ import annotations
 
 import os
+import sys
 import uuid
 from collections.abc import Generator, Iterator
-from pathlib import Path
+from operator import methodcaller
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
@@ -77,16 +78,14 @@ def mayfly_inbox(mayfly_inbox_factory: InboxFactory) -> Inbox:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Names the run: by MAYFLY_RUN, or at random, the same in all workers of xdist."""
+    _hide_library()
     run = os.environ.get("MAYFLY_RUN") or os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex
     config.stash[_run] = _label_of(run)
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pluggy.Result[pytest.TestReport], None]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pluggy.Result[pytest.TestReport], None]:
     """Adds the mail of a test's inboxes to its report if it failed."""
-    _hide_library(call)
     outcome = yield
     report = outcome.get_result()
     if not report.failed or report.when == "teardown":
@@ -96,14 +95,11 @@ def pytest_runtest_makereport(
         report.sections.append((f"Mayfly inbox {inbox.address}", _mail_of(inbox)))
 
 
-def _hide_library(call: pytest.CallInfo[None]) -> None:
-    """Leaves the code of this package out of the traceback of its own errors. They say what is wrong."""
-    if call.excinfo is None or not isinstance(call.excinfo.value, MayflyError):
-        return
-    package = Path(__file__).parent
-    own = call.excinfo.traceback.filter(lambda entry: package not in Path(entry.path).parents)
-    if own:
-        call.excinfo.traceback = own
+def _hide_library() -> None:
+    """Leaves the code of this package out of the tracebacks of its own errors. They say what is wrong."""
+    for name, module in sys.modules.items():
+        if name.startswith(f"{__package__}."):
+            vars(module)["__tracebackhide__"] = methodcaller("errisinstance", MayflyError)
 
 
 def _label_of(text: str) -> str:
