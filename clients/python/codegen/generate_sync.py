@@ -31,7 +31,9 @@ REPLACEMENTS = [
 
 def main(check: bool) -> int:
     """Returns the exit code."""
-    for source in sorted((PACKAGE / "_async").glob("*.py")):
+    for source in sorted((PACKAGE / "_async").iterdir()):
+        if source.suffix != ".py":
+            continue
         text = source.read_text(encoding="utf-8")
         for pattern, replacement in REPLACEMENTS:
             text = re.sub(pattern, replacement, text)
