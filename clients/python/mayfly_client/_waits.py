@@ -100,9 +100,9 @@ class Wait(Generic[M]):
     def accepts(self, message: M) -> bool:
         """Whether the message is what the wait is for. If not, the wait goes on after it."""
         if self.link and find_link(message.links, self.link) is None:
-            reason = f"No link matches {_shown(self.link)}."
+            reason = f"there is no link that matches {_shown(self.link)}"
         elif self.match is not None and not self.match(message):
-            reason = "The function `match` rejects it."
+            reason = "the function `match` rejects it"
         else:
             return True
         miss: types.NearMiss = {

@@ -167,7 +167,7 @@ def test_finds_links_by_text_and_by_expression(mayfly_inbox: Inbox) -> None:
     with pytest.raises(WaitTimeoutError) as caught:
         mayfly_inbox.wait_for_link("reset", timeout=0.2)
     assert "has a link that matches 'reset'.\n1 message arrived:\n  \"Links\", " in str(caught.value)
-    assert str(caught.value).endswith("No link matches 'reset'.")
+    assert str(caught.value).endswith("there is no link that matches 'reset'")
 
 
 def test_errors_can_be_pickled(mayfly_inbox: Inbox) -> None:
