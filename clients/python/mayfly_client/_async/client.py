@@ -1,0 +1,102 @@
+"""The client: one object per server and key."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, cast
+
+from .. import _types as types
+from .._options import CallOptions, CreateInbox
+from .._requests import key_of, path_of
+from .connection import AsyncConnection
+from .inbox import AsyncInbox
+from .resources import AsyncAccounts, AsyncKeys, AsyncUsage, AsyncWebhooks
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+DEFAULT_URL = "http://127.0.0.1:3000"
+DEFAULT_TIMEOUT = 30.0
+
+
+class AsyncMayfly:
+    """A Mayfly server, used with one API key.
+
+    `url` defaults to MAYFLY_URL, then to http://127.0.0.1:3000; `api_key` to MAYFLY_KEY. `timeout` is for each call,
+    in seconds, with its retries. Calls are repeated if the connection breaks, the server is busy, or the key is over
+    its limit; never in a way that does something twice.
+
+    All methods raise ApiError if the API refuses a request, and UnreachableError if Mayfly does not answer. The
+    constructor raises MayflyError if there is no key, or if the address is not one.
+    """
+
+    def __init__(self, url: str | None = None, api_key: str | None = None, timeout: float = DEFAULT_TIMEOUT) -> None:
+        url = url or os.environ.get("MAYFLY_URL") or DEFAULT_URL
+        api_key = key_of(api_key or os.environ.get("MAYFLY_KEY"))
+        self._connection = AsyncConnection(url, api_key, timeout)
+        self.inboxes = AsyncInboxes(self._connection)
+        self.webhooks = AsyncWebhooks(self._connection)
+        self.keys = AsyncKeys(self._connection)
+        self.accounts = AsyncAccounts(self._connection)
+        self.usage = AsyncUsage(self._connection)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes the connections. Inboxes are not deleted."""
+        await self._connection.close()
+
+    async def account(self, **call: Unpack[CallOptions]) -> types.Account:
+        """The account of the key, with its plan and limits."""
+        return cast("types.Account", await self._connection.get(path_of("account"), call))
+
+    async def version(self, **call: Unpack[CallOptions]) -> types.Version:
+        """The version of the server."""
+        return cast("types.Version", await self._connection.get("/version", call))
+
+
+class AsyncInboxes:
+    """The inboxes of the key's environment."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def create(self, **options: Unpack[CreateInbox]) -> AsyncInbox:
+        """Creates an inbox.
+
+        `duration` is its lifetime, such as `"30m"`, `"24h"`, `"7d"` or `"2w"`; by default 24 hours or what the plan
+        allows. `labels` are pairs to find it by; `name` is shown to people. With `password_protected=True` its mail
+        can be read only with its password, which the returned object has and sends.
+        """
+        return AsyncInbox(self._connection, await self._connection.post(path_of("inboxes"), options))
+
+    async def get(self, inbox_id: str, **call: Unpack[CallOptions]) -> AsyncInbox:
+        """An inbox by its id. For the mail of a protected inbox, give its `password`."""
+        data = await self._connection.get(path_of("inboxes", inbox_id), call)
+        return AsyncInbox(self._connection, data, call.get("password"))
+
+    async def list(
+        self,
+        *,
+        state: Literal["active", "deleted", "expired"] = "active",
+        labels: Mapping[str, str] | None = None,
+        order: Literal["asc", "desc"] = "desc",
+        limit: int | None = None,
+        **call: Unpack[CallOptions],
+    ) -> list[types.Inbox | types.EndedInbox]:
+        """The inboxes in that state that have all of the labels, newest first: all of them, or the first `limit`."""
+        path = path_of("inboxes")
+        data = await self._connection.get_list(path, call, limit, state=state, labels=labels, order=order)
+        return cast("list[types.Inbox | types.EndedInbox]", data)
+
+    async def delete(self, inbox_id: str, **call: Unpack[CallOptions]) -> types.DeletedInbox:
+        """Deletes an inbox and all its mail permanently."""
+        return cast("types.DeletedInbox", await self._connection.delete(path_of("inboxes", inbox_id), call))

@@ -1,0 +1,214 @@
+"""An inbox: reading its mail, waiting for mail, its events."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Callable, Literal, cast
+
+from .. import _types as types
+from .._errors import ApiError, UnexpectedMessageError, UnreachableError, WaitTimeoutError
+from .._events import InboxEvent
+from .._options import CallOptions, Filters, RegisterWebhook, WaitOptions
+from .._requests import path_of, request_of
+from .._waits import EXPECT_NONE_SECONDS, Pattern, Wait, find_link
+from .connection import AsyncConnection
+from .message import AsyncMessage
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+
+class AsyncInbox(types.InboxAttributes):
+    """An inbox. Its attributes are the properties of the API at the time it was read; `refresh` reads them again.
+
+    As a context manager it is deleted at the end of the block.
+
+    Methods raise ApiError if the API refuses a request, with the code `inbox-deleted` or `inbox-expired` after the
+    inbox has ended; UnreachableError if Mayfly does not answer.
+    """
+
+    password: str | None
+    """The password of a protected inbox, which is sent with each of its requests."""
+
+    def __init__(
+        self, connection: AsyncConnection, data: types.Inbox | types.CreatedInbox, password: str | None = None
+    ) -> None:
+        self.password = password
+        self.__dict__.update(data)
+        self._connection = connection
+        self._path = path_of("inboxes", data["id"])
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id} {self.address}>"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            await self.delete()
+        except ApiError as failure:
+            # Nothing is left to delete.
+            if failure.code not in ("inbox-deleted", "inbox-expired"):
+                raise
+
+    async def refresh(self, **call: Unpack[CallOptions]) -> Self:
+        """Reads the attributes again, such as `message_count`. Returns this object."""
+        self.__dict__.update(await self._connection.get(self._path, self._call(call)))
+        return self
+
+    async def cursor(self, **call: Unpack[CallOptions]) -> str:
+        """The position after all messages that are there now, for `since`."""
+        answer = await self._connection.send(request_of("GET", self._path, self._call(call)))
+        return answer.cursor or ""
+
+    async def wait_for_message(
+        self, *, match: Callable[[AsyncMessage], bool] | None = None, **options: Unpack[WaitOptions]
+    ) -> AsyncMessage:
+        """The first message that matches: one that is there already, or the next to arrive.
+
+        `match` is also required of it, and runs in this process. If it returns False, the wait goes on with what
+        arrived after that message. Raises WaitTimeoutError if none arrives in time, 30 seconds unless set.
+        """
+        return await self._next_match(self._wait(options, match))
+
+    async def wait_for_code(
+        self, *, match: Callable[[AsyncMessage], bool] | None = None, **options: Unpack[WaitOptions]
+    ) -> str:
+        """The most likely one-time code of the first message that matches and has a code.
+
+        Raises WaitTimeoutError.
+        """
+        message = await self._next_match(self._wait({**options, "has_code": True}, match))
+        return message.codes[0]["value"]
+
+    async def wait_for_link(
+        self,
+        pattern: Pattern = "",
+        *,
+        match: Callable[[AsyncMessage], bool] | None = None,
+        **options: Unpack[WaitOptions],
+    ) -> str:
+        """The address of the first link that contains a text, or matches an expression, in its address or its text.
+
+        A text is found in upper or lower case; an expression is searched with its own flags. Without a pattern it is
+        the first link. Raises WaitTimeoutError.
+        """
+        wait = self._wait({**options, "has_link": True}, match)
+        wait.link = pattern
+        message = await self._next_match(wait)
+        return find_link(message.links, pattern) or ""
+
+    async def wait_for_count(
+        self,
+        count: int,
+        *,
+        match: Callable[[AsyncMessage], bool] | None = None,
+        **options: Unpack[WaitOptions],
+    ) -> list[AsyncMessage]:
+        """The first `count` messages that match, oldest first, once there are as many.
+
+        The time is for all of them. Raises WaitTimeoutError.
+        """
+        wait = self._wait({**options, "order": "asc"}, match)
+        messages: list[AsyncMessage] = []
+        while len(messages) < count:
+            wait.found = f"{len(messages)} of {count} messages matched. "
+            messages.append(await self._next_match(wait))
+            wait.cursor = messages[-1].cursor
+        return messages
+
+    async def expect_none(
+        self,
+        *,
+        within: float = EXPECT_NONE_SECONDS,
+        match: Callable[[AsyncMessage], bool] | None = None,
+        **options: Unpack[WaitOptions],
+    ) -> None:
+        """Returns if no message matches within 5 seconds, or `within` seconds.
+
+        Messages that are there already count, unless they are before `since`. Raises UnexpectedMessageError.
+        """
+        wait = self._wait({**options, "timeout": within}, match)
+        try:
+            message = await self._next_match(wait)
+        except WaitTimeoutError:
+            return
+        raise UnexpectedMessageError(message, self.address)
+
+    async def list_messages(
+        self,
+        *,
+        order: Literal["asc", "desc"] = "asc",
+        limit: int | None = None,
+        **filters: Unpack[Filters],
+    ) -> list[AsyncMessage]:
+        """The messages that match, oldest first unless `order` is `desc`; all of them, or the first `limit`."""
+        path = f"{self._path}/messages"
+        page = await self._connection.get_list(path, self._call(filters), limit, order=order)
+        return [AsyncMessage(self._connection, each, self.password) for each in page]
+
+    async def get_message(self, message_id: str, **call: Unpack[CallOptions]) -> AsyncMessage:
+        """A message by its id."""
+        path = path_of("inboxes", self.id, "messages", message_id)
+        data = await self._connection.get(path, self._call(call), raw=False)
+        return AsyncMessage(self._connection, data, self.password)
+
+    async def delete_message(self, message_id: str, **call: Unpack[CallOptions]) -> types.DeletedMessage:
+        """Deletes a message permanently."""
+        path = path_of("inboxes", self.id, "messages", message_id)
+        return cast("types.DeletedMessage", await self._connection.delete(path, self._call(call)))
+
+    def events(self, *, since: str | None = None) -> AsyncGenerator[InboxEvent, None]:
+        """What happens in the inbox, as it happens: after `since`, or after the iteration starts.
+
+        The iteration goes on where it stopped if the connection breaks, and ends after the inbox has ended.
+        """
+        return self._connection.events(self._path, self._call({}), since)
+
+    async def history(self, *, limit: int | None = None, **call: Unpack[CallOptions]) -> list[types.Event]:
+        """Every event of the inbox, oldest first, without content; also after the inbox has ended."""
+        events = await self._connection.get_list(f"{self._path}/history", call, limit)
+        return cast("list[types.Event]", events)
+
+    async def delete(self, **call: Unpack[CallOptions]) -> types.DeletedInbox:
+        """Deletes the inbox and all its mail permanently."""
+        return cast("types.DeletedInbox", await self._connection.delete(self._path, self._call(call)))
+
+    async def create_webhook(self, **options: Unpack[RegisterWebhook]) -> types.WebhookWithSecret:
+        """Registers a webhook for this inbox. The secret is only in this answer."""
+        answer = await self._connection.post(f"{self._path}/webhooks", self._call(options))
+        return cast("types.WebhookWithSecret", answer)
+
+    async def list_webhooks(self, *, limit: int | None = None, **call: Unpack[CallOptions]) -> list[types.Webhook]:
+        """The webhooks of this inbox."""
+        webhooks = await self._connection.get_list(f"{self._path}/webhooks", self._call(call), limit)
+        return cast("list[types.Webhook]", webhooks)
+
+    def _call(self, options: object) -> dict[str, Any]:
+        return {"password": self.password, **cast("dict[str, Any]", options)}
+
+    def _wait(self, options: object, match: Callable[[AsyncMessage], bool] | None) -> Wait[AsyncMessage]:
+        return Wait(self.address, cast("dict[str, Any]", options), match, self._connection.timeout)
+
+    async def _next_match(self, wait: Wait[AsyncMessage]) -> AsyncMessage:
+        path = f"{self._path}/messages/wait"
+        while True:
+            is_last = wait.seconds_left() <= 0
+            poll = wait.next_poll()
+            options = self._call({"timeout": poll["timeout"]})
+            try:
+                answer = await self._connection.send(request_of("GET", path, options, poll["query"]))
+            except UnreachableError:
+                # A poll that the deadline ended. The last one reports what arrived.
+                if is_last or wait.seconds_left() > 0:
+                    raise
+            except ApiError as error:
+                wait.after_no_match(error)
+            else:
+                message = AsyncMessage(self._connection, answer.json(), self.password, answer.cursor)
+                if wait.accepts(message):
+                    return message

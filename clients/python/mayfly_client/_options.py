@@ -1,0 +1,79 @@
+"""The keyword arguments of the methods that send a body, from the schemas of the API."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from . import _types as types
+from ._requests import CallOptions
+from ._waits import Filters, WaitOptions
+
+
+class CreateInbox(types.CreateInbox, CallOptions, total=False):
+    """Of `inboxes.create`."""
+
+
+class RegisterWebhook(types.RegisterWebhook, CallOptions):
+    """Of `create_webhook` and `webhooks.create`."""
+
+
+class ChangeWebhook(types.ChangeWebhook, CallOptions, total=False):
+    """Of `webhooks.change`."""
+
+
+class RotateWebhookSecret(types.RotateWebhookSecret, CallOptions, total=False):
+    """Of `webhooks.rotate_secret`."""
+
+
+class RequestReplay(CallOptions, total=False):
+    """Of `webhooks.replay`: a span of time, or deliveries."""
+
+    from_: str | datetime
+    """The start of the span: RFC 3339 or a datetime."""
+    to: str | datetime
+    """The end of the span, exclusive."""
+    delivery_ids: list[str]
+    only_failed: bool
+    """Only deliveries that failed."""
+
+
+class OpenAccount(types.OpenAccount, CallOptions):
+    """Of `accounts.open`."""
+
+
+class ChangeAccount(types.ChangeAccount, CallOptions, total=False):
+    """Of `accounts.change`."""
+
+
+class IssueKey(types.IssueKey, CallOptions):
+    """Of `keys.issue` and `accounts.issue_key`."""
+
+
+class RotateKey(types.RotateKey, CallOptions, total=False):
+    """Of `keys.rotate`."""
+
+
+class Span(CallOptions, total=False):
+    """A span of time."""
+
+    from_: str | datetime
+    """Its start: RFC 3339 or a datetime."""
+    to: str | datetime
+    """Its end, exclusive. Default: now."""
+
+
+__all__ = [
+    "CallOptions",
+    "ChangeAccount",
+    "ChangeWebhook",
+    "CreateInbox",
+    "Filters",
+    "IssueKey",
+    "OpenAccount",
+    "RegisterWebhook",
+    "RequestReplay",
+    "RotateKey",
+    "RotateWebhookSecret",
+    "Span",
+    "WaitOptions",
+]

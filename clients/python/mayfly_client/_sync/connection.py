@@ -1,0 +1,159 @@
+# Written by codegen/generate_sync.py from _async/connection.py. Do not edit.
+"""HTTP requests to the API, with retries."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Mapping
+from typing import Any
+
+import httpx
+
+from .._errors import ApiError
+from .._events import ENDINGS, EventParser, InboxEvent
+from .._requests import MAX_PAGE_ITEMS, Answer, Request, Retries, body_of, query_of, request_of, url_of
+from .._version import VERSION
+
+# The server sends a comment every 15 seconds.
+SILENCE_SECONDS = 45.0
+
+
+class Connection:
+    """Sends requests to one server with one key."""
+
+    def __init__(self, url: str, api_key: str, timeout: float) -> None:
+        self.url = url_of(url)
+        self.timeout = timeout
+        self._http = httpx.Client(
+            headers={
+                "Accept": "*/*",
+                "Authorization": f"Bearer {api_key}",
+                "User-Agent": f"mayfly-client/{VERSION}",
+            },
+            # The key is sent only to the given address.
+            follow_redirects=False,
+            # Each wait needs a connection.
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=30),
+        )
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._http.close()
+
+    def get(self, path: str, options: Mapping[str, Any], **query: object) -> Any:
+        """The JSON of a GET."""
+        return (self.send(request_of("GET", path, options, query))).json()
+
+    def read(self, path: str, options: Mapping[str, Any], **query: object) -> bytes:
+        """The content that a GET returns."""
+        return (self.send(request_of("GET", path, options, query))).content
+
+    def post(self, path: str, options: Mapping[str, Any]) -> Any:
+        """The JSON of a POST whose body has the options that are not of the call."""
+        return (self.send(request_of("POST", path, options))).json()
+
+    def patch(self, path: str, options: Mapping[str, Any]) -> Any:
+        """The JSON of a PATCH whose body has the options that are not of the call."""
+        return (self.send(request_of("PATCH", path, options))).json()
+
+    def delete(self, path: str, options: Mapping[str, Any]) -> Any:
+        """The JSON of a DELETE."""
+        return (self.send(request_of("DELETE", path, options))).json()
+
+    def get_list(self, path: str, options: Mapping[str, Any], limit: int | None, **query: object) -> Any:
+        """The items of a list, from as many pages as needed; at most `limit`, if it is given."""
+        items: list[Any] = []
+        cursor: str | None = None
+        while True:
+            size = MAX_PAGE_ITEMS if limit is None else min(limit - len(items), MAX_PAGE_ITEMS)
+            page = {**query, "limit": size, "cursor": cursor}
+            answer = self.send(request_of("GET", path, options, page))
+            items += answer.json()
+            cursor = answer.next_cursor()
+            if cursor is None or (limit is not None and len(items) >= limit):
+                return items
+
+    def send(self, request: Request) -> Answer:
+        """Sends a request until it is answered.
+
+        Tries again, within the time of the call, if the connection breaks, and if the server is busy or the key is
+        over its limit. Raises ApiError or UnreachableError.
+        """
+        retries = Retries(self.url, self.timeout if request.timeout is None else request.timeout)
+        while True:
+            try:
+                answer = self._attempt(request, retries)
+            except httpx.RequestError as error:
+                pause = retries.after_failure(error)
+            else:
+                if answer.is_success:
+                    return answer
+                pause = retries.after_refusal(answer)
+            time.sleep(pause)
+
+    def events(
+        self, inbox_path: str, options: Mapping[str, Any], since: str | None
+    ) -> Generator[InboxEvent, None, None]:
+        """The events of an inbox after a position, by default from now on.
+
+        Goes on where it stopped if the connection breaks. Ends after the inbox has ended.
+        """
+        cursor = since
+        if cursor is None:
+            cursor = (self.send(request_of("GET", inbox_path, options))).cursor
+        was_open = False
+        retries = Retries(self.url, self.timeout)
+        while True:
+            is_open = False
+            request = request_of("GET", f"{inbox_path}/events", options, {"cursor": cursor})
+            try:
+                response = self._open(request, httpx.Timeout(retries.time_left(), read=SILENCE_SECONDS))
+                try:
+                    if response.is_success:
+                        is_open = was_open = True
+                        parser = EventParser()
+                        for piece in response.iter_bytes():
+                            for event in parser.feed(piece):
+                                cursor = event.id
+                                yield event
+                                if event.event in ENDINGS:
+                                    return
+                        raise httpx.ReadError("the stream ended")
+                    content = response.read()
+                finally:
+                    response.close()
+                pause = retries.after_refusal(Answer(response.status_code, response.headers, content))
+            except httpx.RequestError as error:
+                if is_open:
+                    retries = Retries(self.url, self.timeout)
+                pause = retries.after_failure(error)
+            except ApiError as error:
+                if was_open and error.code in ("inbox-deleted", "inbox-expired"):
+                    return
+                raise
+            time.sleep(pause)
+
+    def _attempt(self, request: Request, retries: Retries) -> Answer:
+        response = self._open(request, httpx.Timeout(retries.time_left()))
+        try:
+            pieces: list[bytes] = []
+            for piece in response.iter_bytes():
+                retries.time_left()
+                pieces.append(piece)
+        finally:
+            response.close()
+        return Answer(response.status_code, response.headers, b"".join(pieces))
+
+    def _open(self, request: Request, timeout: httpx.Timeout) -> httpx.Response:
+        """Sends a request once. The body of the answer is not read yet."""
+        headers = dict(request.headers)
+        if request.body is not None:
+            headers["Content-Type"] = "application/json"
+        prepared = self._http.build_request(
+            request.method,
+            self.url + request.path + query_of(request.query),
+            content=None if request.body is None else body_of(request.body),
+            headers=headers,
+            timeout=timeout,
+        )
+        return self._http.send(prepared, stream=True)

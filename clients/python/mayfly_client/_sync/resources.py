@@ -1,0 +1,203 @@
+# Written by codegen/generate_sync.py from _async/resources.py. Do not edit.
+"""Webhooks, keys, accounts and usage. They return the JSON of the API."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, cast
+
+from .. import _types as types
+from .._options import (
+    CallOptions,
+    ChangeAccount,
+    ChangeWebhook,
+    IssueKey,
+    OpenAccount,
+    RegisterWebhook,
+    RequestReplay,
+    RotateKey,
+    RotateWebhookSecret,
+    Span,
+)
+from .._requests import path_of
+from .connection import Connection
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class Webhooks:
+    """Webhooks. For those of a protected inbox, give its `password` with each call."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def create(self, **options: Unpack[RegisterWebhook]) -> types.WebhookWithSecret:
+        """Registers a webhook for all inboxes of the key's environment (scope `admin`).
+
+        The secret is only in this answer.
+        """
+        return cast("types.WebhookWithSecret", self._connection.post(path_of("webhooks"), options))
+
+    def list(self, *, limit: int | None = None, **call: Unpack[CallOptions]) -> list[types.Webhook]:
+        """The webhooks of the environment: all of them, or the first `limit`."""
+        return cast("list[types.Webhook]", self._connection.get_list(path_of("webhooks"), call, limit))
+
+    def get(self, webhook_id: str, **call: Unpack[CallOptions]) -> types.Webhook:
+        """A webhook by its id."""
+        return cast("types.Webhook", self._connection.get(path_of("webhooks", webhook_id), call))
+
+    def change(self, webhook_id: str, **options: Unpack[ChangeWebhook]) -> types.Webhook:
+        """Changes the `url`, the `events` or the `state`. `state="active"` enables it again."""
+        return cast("types.Webhook", self._connection.patch(path_of("webhooks", webhook_id), options))
+
+    def delete(self, webhook_id: str, **call: Unpack[CallOptions]) -> types.Webhook:
+        """Removes a webhook."""
+        return cast("types.Webhook", self._connection.delete(path_of("webhooks", webhook_id), call))
+
+    def rotate_secret(self, webhook_id: str, **options: Unpack[RotateWebhookSecret]) -> types.WebhookWithSecret:
+        """Issues a new signing secret. The old one also signs for the `grace`, such as `"1h"`; by default no longer."""
+        path = path_of("webhooks", webhook_id, "secret", "rotate")
+        return cast("types.WebhookWithSecret", self._connection.post(path, options))
+
+    def test(self, webhook_id: str, **call: Unpack[CallOptions]) -> types.Delivery:
+        """Sends a sample. Read its delivery by id for the result."""
+        path = path_of("webhooks", webhook_id, "test")
+        return cast("types.Delivery", self._connection.post(path, call))
+
+    def list_deliveries(
+        self,
+        webhook_id: str,
+        *,
+        state: types.DeliveryState | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        limit: int | None = None,
+        **call: Unpack[CallOptions],
+    ) -> builtins.list[types.Delivery]:
+        """The deliveries to a webhook with their attempts: all of them, or the first `limit`."""
+        path = path_of("webhooks", webhook_id, "deliveries")
+        data = self._connection.get_list(path, call, limit, state=state, order=order)
+        return cast("list[types.Delivery]", data)
+
+    def get_delivery(self, webhook_id: str, delivery_id: str, **call: Unpack[CallOptions]) -> types.Delivery:
+        """A delivery by its id."""
+        path = path_of("webhooks", webhook_id, "deliveries", delivery_id)
+        return cast("types.Delivery", self._connection.get(path, call))
+
+    def replay(self, webhook_id: str, **options: Unpack[RequestReplay]) -> types.Replay:
+        """Delivers again what happened from `from_` to `to`, or the deliveries `delivery_ids`."""
+        path = path_of("webhooks", webhook_id, "replays")
+        return cast("types.Replay", self._connection.post(path, options))
+
+    def list_replays(
+        self, webhook_id: str, *, limit: int | None = None, **call: Unpack[CallOptions]
+    ) -> builtins.list[types.Replay]:
+        """The replays of a webhook."""
+        path = path_of("webhooks", webhook_id, "replays")
+        return cast("list[types.Replay]", self._connection.get_list(path, call, limit))
+
+    def get_replay(self, webhook_id: str, replay_id: str, **call: Unpack[CallOptions]) -> types.Replay:
+        """A replay by its id, with its progress."""
+        path = path_of("webhooks", webhook_id, "replays", replay_id)
+        return cast("types.Replay", self._connection.get(path, call))
+
+    def cancel_replay(self, webhook_id: str, replay_id: str, **call: Unpack[CallOptions]) -> types.Replay:
+        """Stops a replay."""
+        path = path_of("webhooks", webhook_id, "replays", replay_id)
+        return cast("types.Replay", self._connection.delete(path, call))
+
+
+class Keys:
+    """The API keys of the account (scope `admin`)."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def issue(self, **options: Unpack[IssueKey]) -> types.KeyWithSecret:
+        """Issues a key. The secret is only in this answer."""
+        return cast("types.KeyWithSecret", self._connection.post(path_of("keys"), options))
+
+    def list(self, *, limit: int | None = None, **call: Unpack[CallOptions]) -> list[types.Key]:
+        """The keys of the account: all of them, or the first `limit`."""
+        return cast("list[types.Key]", self._connection.get_list(path_of("keys"), call, limit))
+
+    def get(self, key_id: str, **call: Unpack[CallOptions]) -> types.Key:
+        """A key by its id, with its usage."""
+        return cast("types.Key", self._connection.get(path_of("keys", key_id), call))
+
+    def rotate(self, key_id: str, **options: Unpack[RotateKey]) -> types.KeyWithSecret:
+        """Issues a new secret. The old one works for the `grace`, such as `"1h"`; by default no longer."""
+        path = path_of("keys", key_id, "rotate")
+        return cast("types.KeyWithSecret", self._connection.post(path, options))
+
+    def revoke(self, key_id: str, **call: Unpack[CallOptions]) -> types.Key:
+        """Ends a key, within a second."""
+        return cast("types.Key", self._connection.delete(path_of("keys", key_id), call))
+
+
+class Accounts:
+    """All accounts of the server (scope `operator`)."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def open(self, **options: Unpack[OpenAccount]) -> types.AccountWithKey:
+        """Opens an account with a `name` and a `plan`. The secret of its first key is only in this answer."""
+        return cast("types.AccountWithKey", self._connection.post(path_of("accounts"), options))
+
+    def list(self, *, limit: int | None = None, **call: Unpack[CallOptions]) -> list[types.Account]:
+        """The accounts: all of them, or the first `limit`."""
+        return cast("list[types.Account]", self._connection.get_list(path_of("accounts"), call, limit))
+
+    def get(self, account_id: str, **call: Unpack[CallOptions]) -> types.Account:
+        """An account by its id."""
+        return cast("types.Account", self._connection.get(path_of("accounts", account_id), call))
+
+    def change(self, account_id: str, **options: Unpack[ChangeAccount]) -> types.AccountWithKey:
+        """Changes the `plan` or the `limits`; `limits=None` stands for those of the plan."""
+        path = path_of("accounts", account_id)
+        return cast("types.AccountWithKey", self._connection.patch(path, options))
+
+    def issue_key(self, account_id: str, **options: Unpack[IssueKey]) -> types.KeyWithSecret:
+        """Issues a key for an account. The secret is only in this answer."""
+        path = path_of("accounts", account_id, "keys")
+        return cast("types.KeyWithSecret", self._connection.post(path, options))
+
+
+class Usage:
+    """What was used: by the key, or with the scope `admin` by the account."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def read(
+        self,
+        *,
+        interval: Literal["second", "minute", "hour", "day"] = "hour",
+        group_by: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        **span: Unpack[Span],
+    ) -> list[types.UsageRow]:
+        """Usage by time, by default of the last 24 hours.
+
+        `group_by` is `key`, `environment`, `label.<name>` or `none`. Only usage with all of the labels is counted.
+        """
+        path = path_of("usage")
+        data = self._connection.get(path, span, interval=interval, group_by=group_by, labels=labels)
+        return cast("list[types.UsageRow]", data)
+
+    def report(self, *, labels: Mapping[str, str], **span: Unpack[Span]) -> types.UsageReport:
+        """A summary of everything with the labels, such as a load run."""
+        data = self._connection.get(path_of("usage", "report"), span, labels=labels)
+        return cast("types.UsageReport", data)
+
+    def export(
+        self,
+        *,
+        format: Literal["parquet", "ndjson", "csv"] = "ndjson",
+        table: str | None = None,
+        **span: Unpack[Span],
+    ) -> bytes:
+        """The usage of the account as a file (scope `admin`). docs/analytics.md lists the tables and columns."""
+        return self._connection.read(path_of("usage", "export"), span, format=format, table=table)

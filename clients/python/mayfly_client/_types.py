@@ -1,0 +1,1186 @@
+"""The JSON that the API takes and returns, from its OpenAPI document.
+
+Written by codegen/generate_types.py. Do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, Literal, TypedDict, Union
+
+
+DeliveryState = Literal[
+    "pending",
+    "succeeded",
+    "failed",
+    "abandoned",
+]
+
+
+EventType = Literal[
+    "message.received",
+    "message.deleted",
+    "inbox.expired",
+    "inbox.deleted",
+]
+
+
+ProblemCode = Literal[
+    "invalid-request",
+    "malformed-json",
+    "missing-api-key",
+    "invalid-api-key",
+    "revoked-api-key",
+    "plan-lacks-api-access",
+    "missing-scope",
+    "inbox-password-required",
+    "inbox-password-invalid",
+    "not-found",
+    "no-matching-message",
+    "method-not-allowed",
+    "not-acceptable",
+    "idempotency-key-in-use",
+    "inbox-deleted",
+    "inbox-expired",
+    "message-deleted",
+    "body-too-large",
+    "unsupported-media-type",
+    "idempotency-key-reused",
+    "rate-limited",
+    "too-many-password-attempts",
+    "internal-error",
+    "catching-up",
+    "log-unavailable",
+    "read-model-unavailable",
+    "busy",
+    "too-many-streams",
+    "too-many-waits",
+    "shutting-down",
+]
+
+
+Scope = Literal[
+    "inboxes",
+    "read",
+    "audit",
+    "admin",
+    "operator",
+]
+
+
+class Account(TypedDict):
+    """The owner of keys and inboxes, with its limits."""
+    id: str
+    """The id of the account."""
+    name: str
+    """A name to show to people."""
+    plan: str
+    """The name of its plan."""
+    limits: Limits | None
+    """Null if its plan is no longer configured. The account then has no API access."""
+    environments: list[str]
+    """The environments of its keys that are not revoked."""
+    created_at: str
+    """When it was opened."""
+
+
+class AccountLimits(TypedDict, total=False):
+    """The account's own limits. For a limit that is left out, the plan's applies."""
+    requests_per_minute: int
+    retention: str
+    max_messages: int
+
+
+class AccountWithKey(TypedDict):
+    """An account, with its new key, if one was issued."""
+    id: str
+    """The id of the account."""
+    name: str
+    """A name to show to people."""
+    plan: str
+    """The name of its plan."""
+    limits: Limits | None
+    """Null if its plan is no longer configured. The account then has no API access."""
+    environments: list[str]
+    """The environments of its keys that are not revoked."""
+    created_at: str
+    """When it was opened."""
+    key: KeyWithSecret | None
+    """Its first key with the scope `admin`. The secret is only in this answer. Null if the account already has such
+    a key, or no API access.
+    """
+
+
+class Attachment(TypedDict):
+    """An attachment of a mail."""
+    index: int
+    """Its number in the path of its content, from 0."""
+    filename: str | None
+    """The file name that the sender declared."""
+    content_type: str
+    """The media type that the sender declared."""
+    size: int
+    """The decoded size in bytes."""
+    content_id: str | None
+    """The id that `cid:` links in the HTML refer to."""
+    inline: bool
+    """Whether it is to be shown within the mail."""
+    sha256: str
+    """SHA-256 of the decoded bytes."""
+
+
+class Attempt(TypedDict):
+    """One POST to an endpoint."""
+    time: str
+    """When it started."""
+    status: int | None
+    """The status that the endpoint answered; null if it did not answer."""
+    latency_ms: int
+    """From its start to the answer or the failure."""
+    answer: str | None
+    """The beginning of the answer, at most 1 kB, read as UTF-8; null if there was none, for a sample or a redirect,
+    and after the inbox has ended.
+    """
+    error: str | None
+    """Why it failed; null if it succeeded."""
+
+
+class AuthenticationSpf(TypedDict):
+    """An object."""
+    result: Literal["none", "neutral", "pass", "fail", "softfail", "policy", "temperror", "permerror"]
+    """The result as in RFC 8601, section 2.7."""
+    domain: str | None
+    """The domain of MAIL FROM, or of EHLO if MAIL FROM is empty."""
+    detail: str | None
+    """Details of the result; null if there are none."""
+
+
+class AuthenticationDkim(TypedDict):
+    """An object."""
+    result: Literal["none", "neutral", "pass", "fail", "softfail", "policy", "temperror", "permerror"]
+    """The result as in RFC 8601, section 2.7."""
+    domain: str | None
+    """The domain that signed."""
+    selector: str | None
+    """The selector of the key."""
+    algorithm: str | None
+    """The algorithm of the signature."""
+    aligned: bool
+    """Whether the domain that signed is aligned with the author, as in DMARC."""
+    detail: str | None
+    """Details of the result; null if there are none."""
+
+
+class AuthenticationDmarc(TypedDict):
+    """An object."""
+    result: Literal["none", "neutral", "pass", "fail", "softfail", "policy", "temperror", "permerror"]
+    """The result as in RFC 8601, section 2.7."""
+    domain: str | None
+    """The domain of the author."""
+    policy: Literal["none", "quarantine", "reject"] | None
+    """The policy of the domain."""
+    detail: str | None
+    """Details of the result; null if there are none."""
+
+
+class AuthenticationArc(TypedDict):
+    """Only for a mail with a chain of ARC headers."""
+    result: Literal["none", "neutral", "pass", "fail", "softfail", "policy", "temperror", "permerror"]
+    """The result as in RFC 8601, section 2.7."""
+    instances: int
+    """The length of the chain."""
+    detail: str | None
+    """Details of the result; null if there are none."""
+
+
+class _AuthenticationOptional(TypedDict, total=False):
+    arc: AuthenticationArc
+    """Only for a mail with a chain of ARC headers."""
+
+
+class Authentication(_AuthenticationOptional):
+    """Whether a mail is from its declared sender, as verified when it was received: SPF, DKIM, DMARC, ARC."""
+    spf: AuthenticationSpf | None
+    """Null if it was not verified."""
+    dkim: list[AuthenticationDkim]
+    """One result for each signature."""
+    dmarc: AuthenticationDmarc | None
+    """Null if it was not verified, or the mail has no author."""
+
+
+class ChangeAccount(TypedDict, total=False):
+    """What to change of an account."""
+    plan: str
+    """The name of a configured plan."""
+    limits: AccountLimits | None
+    """The account's own limits, on a plan with limits per account. Null for the limits of the plan."""
+
+
+class ChangeWebhook(TypedDict, total=False):
+    """What to change of a webhook."""
+    url: str
+    """The new URL of the endpoint."""
+    events: list[EventType]
+    """The new list of events to deliver."""
+    state: Literal["active", "disabled"]
+    """Whether events are delivered. `active` enables a webhook that was disabled for any reason."""
+
+
+class Code(TypedDict):
+    """A one-time code in a mail."""
+    value: str
+    """The code as a user types it."""
+    text: str
+    """The code as written in the mail."""
+    confidence: float
+    """How likely it is a one-time code."""
+
+
+class _CreatedInboxOptional(TypedDict, total=False):
+    password: str
+    """Only for a protected inbox, and only in this answer: the value for `Mayfly-Inbox-Password`."""
+
+
+class CreatedInbox(_CreatedInboxOptional):
+    """An inbox, with its password if it is protected."""
+    id: str
+    """Never changes and is never reused."""
+    address: str
+    """The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox."""
+    state: Literal["active"]
+    """It receives mail."""
+    duration: str
+    """The requested lifetime."""
+    password_protected: bool
+    """Whether reading its mail requires a password."""
+    name: str | None
+    """A name to show to people."""
+    labels: InboxLabels
+    environment: str
+    """The environment of the key that created it."""
+    created_at: str
+    """When it was created."""
+    expires_at: str
+    """When it expires, with all its mail."""
+    message_count: int
+    """The number of messages that it has received, without deleted ones."""
+    last_message_at: str | None
+    """When the newest message arrived."""
+
+
+class CreateInbox(TypedDict, total=False):
+    """A new inbox. Every property is optional."""
+    duration: str
+    """The lifetime: a whole number and one of `m`, `h`, `d`, `w`, from one minute to the retention of the plan.
+    Default: the shorter of that retention and 24 hours.
+    """
+    password_protected: bool
+    """Whether reading its mail requires a password. The answer then has the password. Default: `false`."""
+    name: str | None
+    """A name to show to people."""
+    labels: InboxLabels
+    """Labels to find the inbox by."""
+
+
+class DeletedInbox(TypedDict):
+    """An inbox that was deleted."""
+    id: str
+    """Never changes and is never reused."""
+    address: str
+    """The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox."""
+    state: Literal["deleted"]
+    """It is permanently deleted."""
+    deleted_at: str
+    """When it was deleted. The same in the answer to a repeat."""
+
+
+class DeletedMessage(TypedDict):
+    """A message that was deleted."""
+    id: str
+    """Never changes and is never reused."""
+    deleted_at: str
+    """When it was deleted. The same in the answer to a repeat."""
+
+
+class Delivery(TypedDict):
+    """An event for a webhook, and the attempts to deliver it."""
+    id: str
+    """The id of the delivery."""
+    webhook_id: str
+    """The webhook."""
+    event: Literal["message.received", "message.deleted", "inbox.expired", "inbox.deleted", "sample"]
+    """The event that is delivered."""
+    inbox_id: str | None
+    """The inbox of the event; null for a sample."""
+    message_id: str | None
+    """The message of the event; null if the event is not about a message."""
+    replay_id: str | None
+    """The replay that it belongs to; null if it is not part of one."""
+    state: DeliveryState
+    """`failed` if the last attempt failed; `abandoned` if there is nothing left to deliver."""
+    abandoned_reason: Literal["inbox-ended", "message-deleted", "webhook-disabled", "webhook-removed", "replay-cancelled"] | None
+    """Why it was abandoned."""
+    created_at: str
+    """When it was requested."""
+    next_attempt_at: str | None
+    """When the next attempt is due; null if there is none."""
+    attempts: list[Attempt]
+    """All attempts, in their order."""
+
+
+class EndedInbox(TypedDict):
+    """An inbox after its end. It can be read as long as the log is kept."""
+    id: str
+    """Never changes and is never reused."""
+    address: str
+    """The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox."""
+    state: Literal["deleted"] | Literal["expired"]
+    """How it ended."""
+    labels: InboxLabels
+    created_at: str
+    """When it was created."""
+    ended_at: str
+    """When it ended."""
+    message_count: int
+    """The number of messages that it has received, without deleted ones."""
+
+
+class EnvelopeTls(TypedDict):
+    """An object."""
+    version: str
+    cipher: str
+
+
+class Envelope(TypedDict):
+    """The SMTP envelope of a mail."""
+    mail_from: str
+    """The address in MAIL FROM; empty for the null reverse-path."""
+    rcpt_to: str
+    """The RCPT TO address of this copy."""
+    helo: str
+    """The client's EHLO or HELO."""
+    remote_address: str
+    """The client's IP address."""
+    tls: EnvelopeTls | None
+    """Null for an unencrypted connection."""
+
+
+class Event(TypedDict):
+    """An event of an inbox, without content."""
+    id: str
+    """The id of the event."""
+    type: Literal["inbox.created", "message.received", "message.deleted", "inbox.expired", "inbox.deleted"]
+    """The type of the event."""
+    time: str
+    """When it happened."""
+    inbox_id: str
+    """The inbox."""
+    message_id: str | None
+    """The message; null if the event is about the inbox."""
+    key_id: str | None
+    """The key that caused the event; null if no key did."""
+    position: Position
+    size: int | None
+    """Bytes of a mail's source."""
+    digest: str | None
+    """SHA-256 of a mail's sealed bytes on the log."""
+
+
+class EventDeletedMessage(TypedDict):
+    """A deleted message, as in an event."""
+    id: str
+    """Never changes and is never reused."""
+    inbox_id: str
+    """The inbox that received it."""
+    deleted_at: str
+    """When it was deleted."""
+
+
+class EventEndedInbox(TypedDict):
+    """An ended inbox, as in an event."""
+    id: str
+    """Never changes and is never reused."""
+    state: Literal["deleted"] | Literal["expired"]
+    """How it ended."""
+    ended_at: str
+    """When it ended."""
+
+
+_EventMessageKeywords = TypedDict(
+    "_EventMessageKeywords",
+    {
+        "from": "list[Mailbox]",
+    },
+)
+
+
+class _EventMessageOptional(TypedDict, total=False):
+    truncated: list[Literal["html", "visible_text", "text", "headers"]]
+    """Properties that are null because the event would exceed 256 kB. The message itself has them."""
+
+
+class EventMessage(_EventMessageKeywords, _EventMessageOptional):
+    """A message, as in an event."""
+    id: str
+    """Never changes and is never reused."""
+    inbox_id: str
+    """The inbox that received it."""
+    received_at: str
+    """When it was accepted."""
+    subject: str | None
+    """The decoded subject; null if the mail has none."""
+    sender: str
+    """The first From address, or the envelope's MAIL FROM if there is none."""
+    recipient: str
+    """The RCPT TO address of this copy."""
+    to: list[Mailbox]
+    cc: list[Mailbox]
+    reply_to: list[Mailbox]
+    date: str | None
+    """The Date header, in UTC; null if missing or unreadable."""
+    text: str | None
+    """The text part; null if the mail has none."""
+    html: str | None
+    """The HTML part; null if the mail has none."""
+    visible_text: str | None
+    """The visible text of `html`, which the filter `text` also searches; null without `html`."""
+    links: list[Link]
+    """From the HTML's anchors, areas and forms, then the text, in order, without repeats."""
+    codes: list[Code]
+    """One-time codes, the most likely first."""
+    attachments: list[Attachment]
+    headers: list[Header] | None
+    """All headers in their order, including repeated ones; null if they are left out."""
+    envelope: Envelope
+    authentication: Authentication
+    size: int
+    """The size of the source in bytes."""
+    sha256: str
+    """SHA-256 of the source."""
+    raw_url: str
+    """The path of the source."""
+    warnings: list[Warning]
+    """Empty if the whole mail could be read."""
+
+
+class _FaultOptional(TypedDict, total=False):
+    pointer: str
+    """The location in the body (RFC 6901); empty for the whole body."""
+    parameter: str
+    """The parameter of the query or the path."""
+    header: str
+    """The header."""
+
+
+class Fault(_FaultOptional):
+    """An error in a request, and its location: `pointer`, `parameter` or `header`."""
+    detail: str
+    """What is wrong there."""
+
+
+class Header(TypedDict):
+    """A header of a mail."""
+    name: str
+    """The name as written."""
+    value: str
+    """The value, decoded and unfolded."""
+
+
+class Inbox(TypedDict):
+    """An address that receives mail for a limited time."""
+    id: str
+    """Never changes and is never reused."""
+    address: str
+    """The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox."""
+    state: Literal["active"]
+    """It receives mail."""
+    duration: str
+    """The requested lifetime."""
+    password_protected: bool
+    """Whether reading its mail requires a password."""
+    name: str | None
+    """A name to show to people."""
+    labels: InboxLabels
+    environment: str
+    """The environment of the key that created it."""
+    created_at: str
+    """When it was created."""
+    expires_at: str
+    """When it expires, with all its mail."""
+    message_count: int
+    """The number of messages that it has received, without deleted ones."""
+    last_message_at: str | None
+    """When the newest message arrived."""
+
+
+class InboxDeletedEvent(TypedDict):
+    """The event `inbox.deleted`."""
+    type: Literal["inbox.deleted"]
+    """The type of the event."""
+    timestamp: str
+    """When it happened."""
+    data: EventEndedInbox
+
+
+class InboxExpiredEvent(TypedDict):
+    """The event `inbox.expired`."""
+    type: Literal["inbox.expired"]
+    """The type of the event."""
+    timestamp: str
+    """When it happened."""
+    data: EventEndedInbox
+
+
+class _IssueKeyOptional(TypedDict, total=False):
+    scopes: list[Scope]
+    """The scopes of the key. The scope `operator` can only be given by a key that has it. Default: `["inboxes"]`.
+    """
+    rate_limit: int | None
+    """The maximum requests per minute, if it is less than the account's."""
+
+
+class IssueKey(_IssueKeyOptional):
+    """A new API key."""
+    name: str
+    """A name to show to people."""
+    environment: str
+    """The environment that the key belongs to: a lower-case letter, then up to 31 lower-case letters, digits and
+    hyphens.
+    """
+
+
+class Key(TypedDict):
+    """An API key, which authenticates requests. Its secret is stored as a digest and shown only once."""
+    id: str
+    """The id of the key. It does not change when the secret is rotated."""
+    name: str
+    """A name to show to people."""
+    environment: str
+    """The environment that the key belongs to."""
+    scopes: list[Scope]
+    """The scopes of the key."""
+    prefix: str
+    """The beginning of its secret."""
+    created_at: str
+    """When it was issued."""
+    last_used_at: str | None
+    """The approximate time of the last request with it."""
+    state: Literal["active"] | Literal["revoked"]
+    """Whether it is valid."""
+    rate_limit: int | None
+    """The maximum requests per minute; null if the account's applies."""
+    usage: KeyUsage | None
+    """Its usage since it was issued, a few seconds behind; null if it can not be read at the moment."""
+
+
+class KeyUsage(TypedDict):
+    """The usage of a key."""
+    requests: int
+    """Requests that were answered."""
+    refusals: int
+    """Requests that were answered 429, and mails that were refused."""
+    inboxes: int
+    """Inboxes that were created."""
+    mails: int
+    """Mails received; each recipient's copy counts."""
+    bytes: int
+    """Bytes of those mails."""
+
+
+class KeyWithSecret(TypedDict):
+    """A key with its new secret."""
+    id: str
+    """The id of the key. It does not change when the secret is rotated."""
+    name: str
+    """A name to show to people."""
+    environment: str
+    """The environment that the key belongs to."""
+    scopes: list[Scope]
+    """The scopes of the key."""
+    prefix: str
+    """The beginning of its secret."""
+    created_at: str
+    """When it was issued."""
+    last_used_at: str | None
+    """The approximate time of the last request with it."""
+    state: Literal["active"] | Literal["revoked"]
+    """Whether it is valid."""
+    rate_limit: int | None
+    """The maximum requests per minute; null if the account's applies."""
+    usage: KeyUsage | None
+    """Its usage since it was issued, a few seconds behind; null if it can not be read at the moment."""
+    secret: str
+    """The bearer token. Only in this answer."""
+
+
+class Limits(TypedDict):
+    """The limits of an account."""
+    requests_per_minute: int
+    """The sustained rate of each key. In addition, a burst of half as many every ten minutes."""
+    retention: str
+    """The maximum lifetime of an inbox."""
+    max_message_bytes: int
+    """The maximum size of a mail."""
+    max_messages: int
+    """The maximum number of messages in one inbox."""
+
+
+class Link(TypedDict):
+    """A link, form or bare URL in a mail."""
+    href: str
+    """Its target URL, http or https."""
+    text: str | None
+    """The visible text; null for a bare URL."""
+
+
+class Mailbox(TypedDict):
+    """A name and address in a header."""
+    name: str | None
+    """The display name."""
+    address: str
+    """The address, as written."""
+
+
+_MessageKeywords = TypedDict(
+    "_MessageKeywords",
+    {
+        "from": "list[Mailbox]",
+    },
+)
+
+
+class Message(_MessageKeywords):
+    """A received mail, parsed. Parts that it does not have are null or empty."""
+    id: str
+    """Never changes and is never reused."""
+    inbox_id: str
+    """The inbox that received it."""
+    received_at: str
+    """When it was accepted."""
+    subject: str | None
+    """The decoded subject; null if the mail has none."""
+    sender: str
+    """The first From address, or the envelope's MAIL FROM if there is none."""
+    recipient: str
+    """The RCPT TO address of this copy."""
+    to: list[Mailbox]
+    cc: list[Mailbox]
+    reply_to: list[Mailbox]
+    date: str | None
+    """The Date header, in UTC; null if missing or unreadable."""
+    text: str | None
+    """The text part; null if the mail has none."""
+    html: str | None
+    """The HTML part; null if the mail has none."""
+    visible_text: str | None
+    """The visible text of `html`, which the filter `text` also searches; null without `html`."""
+    links: list[Link]
+    """From the HTML's anchors, areas and forms, then the text, in order, without repeats."""
+    codes: list[Code]
+    """One-time codes, the most likely first."""
+    attachments: list[Attachment]
+    headers: list[Header]
+    """All headers in their order, including repeated ones."""
+    envelope: Envelope
+    authentication: Authentication
+    size: int
+    """The size of the source in bytes."""
+    sha256: str
+    """SHA-256 of the source."""
+    raw_url: str
+    """The path of the source."""
+    warnings: list[Warning]
+    """Empty if the whole mail could be read."""
+
+
+class MessageDeletedEvent(TypedDict):
+    """The event `message.deleted`."""
+    type: Literal["message.deleted"]
+    """The type of the event."""
+    timestamp: str
+    """When it happened."""
+    data: EventDeletedMessage
+
+
+class MessageReceivedEvent(TypedDict):
+    """The event `message.received`."""
+    type: Literal["message.received"]
+    """The type of the event."""
+    timestamp: str
+    """When it happened."""
+    data: EventMessage
+
+
+_MessageWithRawKeywords = TypedDict(
+    "_MessageWithRawKeywords",
+    {
+        "from": "list[Mailbox]",
+    },
+)
+
+
+class _MessageWithRawOptional(TypedDict, total=False):
+    raw: str
+    """The whole source; absent with `raw=false`."""
+    raw_encoding: Literal["utf-8"] | Literal["base64"]
+    """`base64` if the source is not valid UTF-8. Absent with `raw=false`."""
+
+
+class MessageWithRaw(_MessageWithRawKeywords, _MessageWithRawOptional):
+    """A message, with its source unless `raw=false`."""
+    id: str
+    """Never changes and is never reused."""
+    inbox_id: str
+    """The inbox that received it."""
+    received_at: str
+    """When it was accepted."""
+    subject: str | None
+    """The decoded subject; null if the mail has none."""
+    sender: str
+    """The first From address, or the envelope's MAIL FROM if there is none."""
+    recipient: str
+    """The RCPT TO address of this copy."""
+    to: list[Mailbox]
+    cc: list[Mailbox]
+    reply_to: list[Mailbox]
+    date: str | None
+    """The Date header, in UTC; null if missing or unreadable."""
+    text: str | None
+    """The text part; null if the mail has none."""
+    html: str | None
+    """The HTML part; null if the mail has none."""
+    visible_text: str | None
+    """The visible text of `html`, which the filter `text` also searches; null without `html`."""
+    links: list[Link]
+    """From the HTML's anchors, areas and forms, then the text, in order, without repeats."""
+    codes: list[Code]
+    """One-time codes, the most likely first."""
+    attachments: list[Attachment]
+    headers: list[Header]
+    """All headers in their order, including repeated ones."""
+    envelope: Envelope
+    authentication: Authentication
+    size: int
+    """The size of the source in bytes."""
+    sha256: str
+    """SHA-256 of the source."""
+    raw_url: str
+    """The path of the source."""
+    warnings: list[Warning]
+    """Empty if the whole mail could be read."""
+
+
+class NearMiss(TypedDict):
+    """A message that a wait examined, and why it did not match."""
+    id: str
+    """The id of the message."""
+    subject: str | None
+    """Its subject."""
+    received_at: str
+    """When it was accepted."""
+    mismatches: list[str]
+    """A sentence for each filter that it does not match."""
+
+
+class _OpenAccountOptional(TypedDict, total=False):
+    limits: AccountLimits | None
+    """The account's own limits, on a plan with limits per account."""
+
+
+class OpenAccount(_OpenAccountOptional):
+    """A new account."""
+    name: str
+    """A name to show to people."""
+    plan: str
+    """The name of a configured plan."""
+
+
+class Position(TypedDict):
+    """A position on the event log."""
+    topic: Literal["inbox-events"]
+    """Without the prefix that an installation may have configured."""
+    partition: int
+    """The partition of the inbox."""
+    offset: int
+    """The offset in the partition."""
+
+
+class _ProblemOptional(TypedDict, total=False):
+    errors: list[Fault]
+    """With `invalid-request`: all errors in the request."""
+    ended_at: str
+    """When the inbox ended."""
+    ended_by: str | None
+    """The key that deleted the inbox; null if it expired."""
+    deleted_at: str
+    """When the message was deleted."""
+    examined: int
+    """With `no-matching-message`: the number of messages that were examined."""
+    nearest: list[NearMiss]
+    """With `no-matching-message`: the messages nearest to a match."""
+    cursor: str
+    """With `no-matching-message`: the position after the last message that was examined."""
+
+
+class Problem(_ProblemOptional):
+    """An error (RFC 9457)."""
+    type: str
+    """The URL of a page about the problem."""
+    title: str
+    """The same for every problem with this `code`."""
+    status: int
+    """The status of the answer."""
+    detail: str
+    """What is wrong with this request."""
+    code: ProblemCode
+    """The kind of the problem, for programs."""
+    fix: str
+    """What to do."""
+    request_id: str
+    """The value of the header `X-Request-Id`."""
+
+
+class Quantiles(TypedDict):
+    """Milliseconds: median, 95th and 99th percentile."""
+    p50: float
+    p95: float
+    p99: float
+
+
+class QuantilesAndMax(TypedDict):
+    """Milliseconds: median, 95th and 99th percentile, maximum."""
+    p50: float
+    p95: float
+    p99: float
+    max: float
+
+
+class _RegisterWebhookOptional(TypedDict, total=False):
+    events: list[EventType]
+    """The events to deliver. Default: `["message.received"]`."""
+    start_from: str
+    """The first event to deliver: `now`, `beginning` for all existing events, or a time (RFC 3339) for the events
+    since then. Default: `"now"`.
+    """
+
+
+class RegisterWebhook(_RegisterWebhookOptional):
+    """A new webhook."""
+    url: str
+    """The URL of the endpoint: http or https, without user name, password or fragment."""
+
+
+class Replay(TypedDict):
+    """Events that are delivered to a webhook again."""
+    id: str
+    """The id of the replay."""
+    webhook_id: str
+    """The webhook."""
+    state: Literal["running", "completed", "cancelled"]
+    """`completed` once all deliveries are requested and finished."""
+    requested: int
+    """Deliveries requested so far."""
+    done: int
+    """Deliveries that are finished: delivered, failed without another attempt, or abandoned."""
+    created_at: str
+    """When it was requested."""
+
+
+class _ReplayOfDeliveriesOptional(TypedDict, total=False):
+    only_failed: bool
+    """Only events whose delivery has not succeeded: its last attempt failed, it waits for another attempt after a
+    failed one, or it was abandoned because the webhook was disabled or the replay was cancelled. Default: `false`.
+    """
+
+
+class ReplayOfDeliveries(_ReplayOfDeliveriesOptional):
+    """The events of single deliveries."""
+    delivery_ids: list[str]
+    """Deliveries of the webhook, instead of a time range. Samples are skipped."""
+
+
+_ReplayOfRangeKeywords = TypedDict(
+    "_ReplayOfRangeKeywords",
+    {
+        "from": "str",
+    },
+)
+
+
+class _ReplayOfRangeOptional(TypedDict, total=False):
+    only_failed: bool
+    """Only events whose delivery has not succeeded: its last attempt failed, it waits for another attempt after a
+    failed one, or it was abandoned because the webhook was disabled or the replay was cancelled. Default: `false`.
+    """
+
+
+class ReplayOfRange(_ReplayOfRangeKeywords, _ReplayOfRangeOptional):
+    """All events in a time range."""
+    to: str
+    """The end of the range, exclusive; at most now."""
+
+
+class RotateKey(TypedDict, total=False):
+    """How to replace the secret of a key."""
+    grace: str
+    """How long the former secret stays valid, at most 7 days: `0`, or a whole number and one of `s`, `m`, `h`, `d`,
+    `w`. Default: `"0"`.
+    """
+
+
+class RotateWebhookSecret(TypedDict, total=False):
+    """How to replace the secret of a webhook."""
+    grace: str
+    """How long requests are also signed with the former secret, at most 7 days: `0`, or a whole number and one of
+    `s`, `m`, `h`, `d`, `w`. Default: `"24h"`.
+    """
+
+
+class UsageReport(TypedDict):
+    """A summary of a load run."""
+    counted_up_to: str | None
+    """Everything that happened before this time is in the report, except for requests, refusals, reads and
+    latencies that a process could not append to the log immediately. Null if counting is more than a minute behind,
+    or the server has just started.
+    """
+    requests: int
+    """Requests that were answered."""
+    refusals: int
+    """Requests that were answered 429, and mails that were refused."""
+    inboxes: int
+    """Inboxes that were created."""
+    mails: int
+    """Mails received; each recipient's copy counts."""
+    bytes: int
+    """Bytes of those mails."""
+    duplicates: int
+    """Mails beyond the first of those with the same Message-ID in the same inbox."""
+    read: int
+    """Messages that the API has answered with at least once."""
+    inboxes_without_mail: int
+    """Inboxes that were created and got no mail."""
+    accept_ms: QuantilesAndMax | None
+    """From the last byte of a mail until it is durable, just before the sender gets 250. Null if no mail was
+    accepted.
+    """
+    visible_ms: Quantiles | None
+    """From the acceptance of a mail until it can be read over the API. Null if there was nothing to measure."""
+    first_read_ms: Quantiles | None
+    """From the acceptance of a mail to the first answer that contains it. Null if there was nothing to measure."""
+    first_mail_at: str | None
+    """When the first mail arrived."""
+    last_mail_at: str | None
+    """When the last mail arrived."""
+    mails_per_second: float | None
+    """Average rate from the first mail to the last. Null for fewer than two mails, or if all arrived at the same
+    time.
+    """
+    timeline: list[UsageTimelineBucket]
+    """Mails over time, from the first to the last, in buckets of equal length; buckets without mail are included.
+    The length is at least a second and depends on how long the run took.
+    """
+
+
+_UsageRowKeywords = TypedDict(
+    "_UsageRowKeywords",
+    {
+        "from": "str",
+    },
+)
+
+
+class UsageRow(_UsageRowKeywords):
+    """The usage in an interval."""
+    to: str
+    """The end of the interval, or of the span of the query if that is earlier."""
+    group: str | None
+    """The key, environment or label value of the row; null without one."""
+    requests: int
+    """Requests that were answered."""
+    refusals: int
+    """Requests that were answered 429, and mails that were refused."""
+    inboxes: int
+    """Inboxes that were created."""
+    mails: int
+    """Mails received; each recipient's copy counts."""
+    bytes: int
+    """Bytes of those mails."""
+    request_ms: Quantiles | None
+    """From a request to its answer, without waits and streams. Null if there was nothing to measure."""
+    visible_ms: Quantiles | None
+    """From the acceptance of a mail until it can be read over the API. Null if there was nothing to measure."""
+
+
+_UsageTimelineBucketKeywords = TypedDict(
+    "_UsageTimelineBucketKeywords",
+    {
+        "from": "str",
+    },
+)
+
+
+class UsageTimelineBucket(_UsageTimelineBucketKeywords):
+    """The mails of a part of a load run."""
+    to: str
+    """When it ends, exclusive."""
+    mails: int
+    """Mails received; each recipient's copy counts."""
+    bytes: int
+    """Bytes of those mails."""
+
+
+class Version(TypedDict):
+    """The build and engine of this server."""
+    version: str
+    commit: str | None
+    """The git commit that it was built from; null if it is unknown."""
+    engine: Literal["embedded"] | Literal["distributed"]
+
+
+class Warning(TypedDict):
+    """A part of a mail that could not be read."""
+    code: str
+    """The kind of the warning, for programs."""
+    detail: str
+    """The warning, for people."""
+
+
+class Webhook(TypedDict):
+    """An endpoint to which the events of an inbox or of an environment are delivered. Its signing secret is shown
+    only once.
+    """
+    id: str
+    """The id of the webhook. It never changes."""
+    url: str
+    """The URL of the endpoint."""
+    inbox_id: str | None
+    """The inbox whose events are delivered; null for all inboxes of the environment."""
+    events: list[EventType]
+    """The events that are delivered."""
+    state: Literal["active"] | Literal["disabled"]
+    """Whether events are delivered."""
+    created_at: str
+    """When it was registered."""
+    disabled_reason: Literal["by-request", "gone", "failing"] | None
+    """Why it is disabled: `by-request`; `gone` if its endpoint answered 410; `failing` after 5 days in which every
+    attempt failed. Null if it is active.
+    """
+
+
+class WebhookWithSecret(TypedDict):
+    """A webhook with its new secret."""
+    id: str
+    """The id of the webhook. It never changes."""
+    url: str
+    """The URL of the endpoint."""
+    inbox_id: str | None
+    """The inbox whose events are delivered; null for all inboxes of the environment."""
+    events: list[EventType]
+    """The events that are delivered."""
+    state: Literal["active"] | Literal["disabled"]
+    """Whether events are delivered."""
+    created_at: str
+    """When it was registered."""
+    disabled_reason: Literal["by-request", "gone", "failing"] | None
+    """Why it is disabled: `by-request`; `gone` if its endpoint answered 410; `failing` after 5 days in which every
+    attempt failed. Null if it is active.
+    """
+    secret: str
+    """The signing secret in the form of Standard Webhooks: `whsec_` and base64. Only in this answer."""
+
+
+class InboxAttributes:
+    """An address that receives mail for a limited time."""
+    id: str
+    """Never changes and is never reused."""
+    address: str
+    """The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox."""
+    state: Literal["active"]
+    """It receives mail."""
+    duration: str
+    """The requested lifetime."""
+    password_protected: bool
+    """Whether reading its mail requires a password."""
+    name: str | None
+    """A name to show to people."""
+    labels: InboxLabels
+    environment: str
+    """The environment of the key that created it."""
+    created_at: str
+    """When it was created."""
+    expires_at: str
+    """When it expires, with all its mail."""
+    message_count: int
+    """The number of messages that it has received, without deleted ones."""
+    last_message_at: str | None
+    """When the newest message arrived."""
+
+
+class MessageAttributes:
+    """A received mail, parsed. Parts that it does not have are null or empty."""
+    id: str
+    """Never changes and is never reused."""
+    inbox_id: str
+    """The inbox that received it."""
+    received_at: str
+    """When it was accepted."""
+    subject: str | None
+    """The decoded subject; null if the mail has none."""
+    sender: str
+    """The first From address, or the envelope's MAIL FROM if there is none."""
+    recipient: str
+    """The RCPT TO address of this copy."""
+    from_: list[Mailbox]
+    to: list[Mailbox]
+    cc: list[Mailbox]
+    reply_to: list[Mailbox]
+    date: str | None
+    """The Date header, in UTC; null if missing or unreadable."""
+    text: str | None
+    """The text part; null if the mail has none."""
+    html: str | None
+    """The HTML part; null if the mail has none."""
+    visible_text: str | None
+    """The visible text of `html`, which the filter `text` also searches; null without `html`."""
+    links: list[Link]
+    """From the HTML's anchors, areas and forms, then the text, in order, without repeats."""
+    codes: list[Code]
+    """One-time codes, the most likely first."""
+    headers: list[Header]
+    """All headers in their order, including repeated ones."""
+    envelope: Envelope
+    authentication: Authentication
+    size: int
+    """The size of the source in bytes."""
+    sha256: str
+    """SHA-256 of the source."""
+    raw_url: str
+    """The path of the source."""
+    warnings: list[Warning]
+    """Empty if the whole mail could be read."""
+
+
+class AttachmentAttributes:
+    """An attachment of a mail."""
+    index: int
+    """Its number in the path of its content, from 0."""
+    filename: str | None
+    """The file name that the sender declared."""
+    content_type: str
+    """The media type that the sender declared."""
+    size: int
+    """The decoded size in bytes."""
+    content_id: str | None
+    """The id that `cid:` links in the HTML refer to."""
+    inline: bool
+    """Whether it is to be shown within the mail."""
+    sha256: str
+    """SHA-256 of the decoded bytes."""
+
+
+EventBody = Union["MessageReceivedEvent", "MessageDeletedEvent", "InboxExpiredEvent", "InboxDeletedEvent"]
+
+
+InboxLabels = Dict[str, str]
+
+
+RequestReplay = Union["ReplayOfRange", "ReplayOfDeliveries"]
