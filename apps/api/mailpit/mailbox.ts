@@ -160,7 +160,7 @@ export class Mailbox {
     }
   }
 
-  /** Reads more rows of a source, which may all be of deleted messages. False if there are none. */
+  /** Reads more messages of a source. False if there are none. */
   private async fill(source: Source, read: MailRead): Promise<boolean> {
     const { id: inboxId } = source.inbox
     await read.pace(0)
@@ -174,7 +174,7 @@ export class Mailbox {
     source.to = rows.at(-1)?.offset ?? 0
     source.next = rows.map(({ message }) => message).filter((message) => message.state === 'present')
     source.nextMs = source.next[0]?.receivedAt.getTime() ?? source.nextMs
-    return rows.length > 0
+    return source.next.length > 0
   }
 
   private async findById(principal: Principal, id: string): Promise<PlacedMessage> {
