@@ -8,6 +8,7 @@ COPY .swcrc ./
 COPY infra infra
 COPY libs libs
 COPY apps apps
+COPY clients clients
 COPY test test
 # The commit in /version: docker build --build-arg MAYFLY_COMMIT="$(git rev-parse HEAD)" .
 ARG MAYFLY_COMMIT=

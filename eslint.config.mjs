@@ -1,7 +1,7 @@
 import tseslint from 'typescript-eslint'
 
 export default tseslint.config(
-  { ignores: ['dist/', 'clients/*/dist/', 'node_modules/', 'data/', '.servers/'] },
+  { ignores: ['dist/', 'clients/*/dist/', 'clients/*/example/', 'node_modules/', 'data/', '.servers/'] },
   ...tseslint.configs.strictTypeChecked.map((config) => ({ ...config, files: ['**/*.ts'] })),
   {
     files: ['**/*.ts'],

@@ -4,9 +4,13 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { bundle } from './bundle.mjs'
 
 rmSync('dist', { recursive: true, force: true })
-execFileSync('swc', ['apps', 'libs', 'clients', 'test', 'infra', '-d', 'dist', '--ignore', '**/*.mjs', '--quiet'], {
-  stdio: 'inherit',
-})
+execFileSync(
+  'swc',
+  ['apps', 'libs', 'clients', 'test', 'infra', '-d', 'dist', '--ignore', '**/*.mjs', '--quiet'],
+  {
+    stdio: 'inherit',
+  },
+)
 await bundle()
 
 // Version and commit of the build, for /version, metrics and `mayfly --version`.

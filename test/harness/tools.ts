@@ -27,6 +27,7 @@ const TOOLS = {
     get: 'as root, apt-get install postfix',
   },
   curl: { isInstalled: () => runs('curl', '--version'), get: 'apt-get install curl' },
+  chromium: { isInstalled: () => runs('chromium', '--version'), get: 'apt-get install chromium' },
   strace: { isInstalled: () => runs('strace', '-V'), get: 'apt-get install strace' },
   'python-packages': {
     isInstalled: hasVenv,

@@ -1,7 +1,7 @@
 import type { Connection } from './connection.js'
 import { WaitTimeoutError } from './errors.js'
 import { inboxEvents, type InboxEvent } from './inbox-events.js'
-import { Message, withProperties, type Access } from './message.js'
+import { findLink, Message, withProperties, type Access } from './message.js'
 import type { BodyOptions, CallOptions, QueryOptions, Schemas } from './options.js'
 import {
   UnexpectedMessageError,
@@ -169,13 +169,4 @@ export class Inbox extends withProperties<Schemas['Inbox']>() {
     const { address } = this
     return waitForMatch({ access: this.#access, path: this.#path, address, options, ...limit, ...words })
   }
-}
-
-function findLink({ links }: Message, pattern: string | RegExp): string | undefined {
-  // An expression with the flag `g` or `y` would start where its last match ended.
-  const expression =
-    typeof pattern === 'string' ? null : new RegExp(pattern, pattern.flags.replaceAll(/[gy]/g, ''))
-  const matches = (text: string) =>
-    expression === null ? text.toLowerCase().includes(String(pattern).toLowerCase()) : expression.test(text)
-  return links.find(({ href, text }) => matches(href) || matches(text ?? ''))?.href
 }

@@ -6,7 +6,7 @@ import type { BodyOptions, CallOptions, QueryOptions, Schemas } from './options.
 export * from './errors.js'
 export type { Inbox } from './inbox.js'
 export type { InboxEvent } from './inbox-events.js'
-export type { Attachment, Message } from './message.js'
+export { findLink, type Attachment, type Message } from './message.js'
 export type { BodyOptions, CallOptions, QueryOptions, Schemas } from './options.js'
 export { UnexpectedMessageError, type Filters, type MatchOptions, type WaitOptions } from './waiting.js'
 export { verifyWebhook } from './verify-webhook.js'

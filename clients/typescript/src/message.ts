@@ -59,3 +59,16 @@ export class Message extends withProperties<Omit<Schemas['Message'], 'attachment
     return this.#access.connection.delete(this.#path, { password: this.#access.password, ...options })
   }
 }
+
+/**
+ * The address of the first link of a message that contains a text, or matches an expression, in its address or its
+ * text; of the first link, if the text is empty.
+ */
+export function findLink({ links }: Pick<Message, 'links'>, pattern: string | RegExp): string | undefined {
+  // An expression with the flag `g` or `y` would start where its last match ended.
+  const expression =
+    typeof pattern === 'string' ? null : new RegExp(pattern, pattern.flags.replaceAll(/[gy]/g, ''))
+  const matches = (text: string) =>
+    expression === null ? text.toLowerCase().includes(String(pattern).toLowerCase()) : expression.test(text)
+  return links.find(({ href, text }) => matches(href) || matches(text ?? ''))?.href
+}

@@ -1,0 +1,32 @@
+import { randomUUID } from 'node:crypto'
+import type { TestInfo } from '@playwright/test'
+
+const MAX_LABEL_CHARACTERS = 128
+
+/** What CI systems call a run: GitHub, GitLab, CircleCI, Buildkite, Azure and Jenkins. */
+const RUN_IDS = [
+  'GITHUB_RUN_ID',
+  'CI_PIPELINE_ID',
+  'CIRCLE_WORKFLOW_ID',
+  'BUILDKITE_BUILD_ID',
+  'BUILD_BUILDID',
+  'BUILD_TAG',
+]
+
+// Playwright loads the test files before it starts the workers, so that they inherit the name of the run.
+process.env.MAYFLY_RUN ||= RUN_IDS.map((name) => process.env[name]).find(Boolean) ?? randomUUID()
+
+/** The labels of the inboxes of a test. */
+export function labelsOf({ workerIndex, titlePath }: TestInfo): Record<'run' | 'worker' | 'title', string> {
+  return {
+    run: toLabel(process.env.MAYFLY_RUN ?? ''),
+    worker: String(workerIndex),
+    title: toLabel(titlePath.join(' › ')),
+  }
+}
+
+/** A value that a label may have: the end of the text, without control characters. */
+function toLabel(text: string): string {
+  const characters = Array.from(text.replaceAll(/[\p{Cc}\p{Cs}]/gu, ' '))
+  return characters.slice(-MAX_LABEL_CHARACTERS).join('')
+}
