@@ -61,6 +61,9 @@ export function bearerSecretOf({ headers }: Pick<FastifyRequest, 'headers'>): st
   return secret
 }
 
+/** Where the Model Context Protocol is served, if MAYFLY_MCP is set. */
+export const MCP_PATH = '/mcp'
+
 /** Authenticates requests by bearer tokens (RFC 6750), before their bodies are read. */
 export class Authenticator {
   constructor(
@@ -71,11 +74,11 @@ export class Authenticator {
   ) {}
 
   /**
-   * Throws a 401 if a request to a path under /v1, known or not, has no valid key.
+   * Throws a 401 if a request to a path under /v1, known or not, or to /mcp if it is served, has no valid key.
    */
   async authenticate(request: FastifyRequest): Promise<void> {
-    const route = request.routeOptions.url ?? pathOf(request)
-    if (!/^\/v1(\/|$)/.test(route)) return
+    const { url } = request.routeOptions
+    if (url !== MCP_PATH && !/^\/v1(\/|$)/.test(url ?? pathOf(request))) return
     const found = await this.principalFor(request)
     const principal: Principal = { ...found, subject: principalOf(request)?.subject ?? null }
     Object.assign(request, { [PRINCIPAL]: principal })
@@ -170,12 +173,16 @@ export class ScopeGuard implements CanActivate {
 
 /** Throws a 403 if the plan has no API access, or the key has none of the scopes. */
 function requireAllowed(request: FastifyRequest, required: readonly Scope[]): void {
-  const principal = callerOf(request)
-  const { plan } = principal
+  requireApiAccess(request)
+  requireScope(callerOf(request), required)
+}
+
+/** Throws plan-lacks-api-access. */
+export function requireApiAccess(request: FastifyRequest): void {
+  const { plan } = callerOf(request)
   if (!plan.hasApiAccess) {
     throw new Problem('plan-lacks-api-access', { detail: `The plan ${plan.name} has no API access.` })
   }
-  requireScope(principal, required)
 }
 
 /** Throws missing-scope if the key has none of the scopes. Also for handlers whose scopes depend on what they find. */
