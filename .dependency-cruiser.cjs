@@ -75,6 +75,12 @@ module.exports = {
       to: { path: '^apps/', pathNot: '^apps/$1/' },
     },
     {
+      name: 'clients-do-not-import-the-server',
+      severity: 'error',
+      from: { path: '^clients/' },
+      to: { path: '^(apps|libs|infra|test)/' },
+    },
+    {
       name: 'no-test-code-in-production',
       severity: 'error',
       from: { path: '^(apps|libs)/', pathNot: testOnly },

@@ -4,6 +4,7 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify'
 import { progressChannel } from '#libs/ports/read-model/consistent-views.js'
 import { listenError } from '#libs/runtime/process/listen-error.js'
 import { apiModule } from './api.module.js'
+import { ProblemFilter } from './http/problem-filter.js'
 import { makeServer } from './http/server.js'
 import { makeSharedServices, type ApiOptions } from './shared-services.js'
 
@@ -30,6 +31,7 @@ const BACKLOG = 4_096
 export async function startApi(options: ApiOptions): Promise<Api> {
   const { engine, settings, logger, now } = options
   let url = settings.publicUrl ?? ''
+  let localUrl = ''
   const shutdown = new AbortController()
   const publicUrl = () => url
   const shared = makeSharedServices(options)
@@ -37,6 +39,12 @@ export async function startApi(options: ApiOptions): Promise<Api> {
     ...{ settings, logger, now, publicUrl },
     shutdown: shutdown.signal,
   })
+  if (settings.servesMcp) {
+    // Loads a package that most servers don't need.
+    const { serveMcp } = await import('./mcp/mcp-route.js')
+    const problems = new ProblemFilter(publicUrl, shared.methods)
+    serveMcp(server.getInstance(), { problems, localUrl: () => localUrl, shutdown: shutdown.signal })
+  }
   const module = apiModule(options, shared, publicUrl)
   const app = await NestFactory.create<NestFastifyApplication>(module, server, {
     logger: false,
@@ -55,7 +63,8 @@ export async function startApi(options: ApiOptions): Promise<Api> {
     const { port } = app.getHttpServer().address() as AddressInfo
     shared.countedUpTo?.start()
     logger.debug({ routes: shared.methods.routes }, 'accepting requests')
-    if (url === '') url = `http://${urlHost(settings.httpHost)}:${port}`
+    localUrl = `http://${urlHost(settings.httpHost)}:${port}`
+    if (url === '') url = localUrl
     return {
       url,
       port,

@@ -9,6 +9,7 @@ import { ApiClient, type Session } from './api-client.js'
 import { EXIT, Failure } from './failure.js'
 import { inboxCommands } from './inboxes.js'
 import { keyCommands } from './keys.js'
+import { mcpCommand } from './mcp.js'
 import { usageCommands } from './usage.js'
 
 interface GlobalOptions {
@@ -36,10 +37,14 @@ export function makeProgram(output: Writable & { isTTY?: boolean }): Command {
     .exitOverride()
   const write: Session['write'] = (content) => void output.write(content)
   const options = () => program.opts<GlobalOptions>()
+  const access = () => {
+    const { url, key } = options()
+    if (key === undefined || key === '') throw new Failure(EXIT.usage, 'no API key: set MAYFLY_KEY')
+    return { url, key }
+  }
   const session: Session = {
     api() {
-      const { url, key } = options()
-      if (key === undefined || key === '') throw new Failure(EXIT.usage, 'no API key: set MAYFLY_KEY')
+      const { url, key } = access()
       return new ApiClient(url, key)
     },
     async print(result, toText) {
@@ -54,6 +59,7 @@ export function makeProgram(output: Writable & { isTTY?: boolean }): Command {
   keyCommands(program, session)
   inboxCommands(program, session)
   usageCommands(program, session)
+  mcpCommand(program, session, access)
   configCommand(program, session)
   return program
 }

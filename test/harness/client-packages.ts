@@ -41,7 +41,7 @@ export async function installClients(
     async run(program, args, env = {}) {
       const options = {
         cwd: folder,
-        env: { ...process.env, ...env },
+        env: { ...process.env, JEST_WORKER_ID: undefined, NODE_ENV: undefined, ...env },
         timeout: WITHIN_MS,
         maxBuffer: MAX_OUTPUT_BYTES,
       }

@@ -82,6 +82,9 @@ const MAILPIT: Scheme = {
   form: '`Bearer <key>`, or `Basic` with the key as the password',
 }
 
+/** Where the Model Context Protocol is served, if MAYFLY_MCP is set. */
+export const MCP_PATH = '/mcp'
+
 /** Authenticates requests by bearer tokens (RFC 6750), before their bodies are read. */
 export class Authenticator {
   private readonly schemes: readonly Scheme[]
@@ -97,11 +100,12 @@ export class Authenticator {
   }
 
   /**
-   * Throws a 401 if a request to a path of the API, known or not, has no valid key.
+   * Throws a 401 if a request to a path of the API, known or not, or to /mcp if it is served, has no valid key.
    */
   async authenticate(request: FastifyRequest): Promise<void> {
-    const route = request.routeOptions.url ?? pathOf(request)
-    const scheme = this.schemes.find(({ paths }) => paths.test(route))
+    const { url } = request.routeOptions
+    const path = url ?? pathOf(request)
+    const scheme = url === MCP_PATH ? BEARER : this.schemes.find(({ paths }) => paths.test(path))
     if (scheme === undefined) return
     const found = await this.principalFor(request, scheme)
     const principal: Principal = { ...found, subject: principalOf(request)?.subject ?? null }
@@ -200,12 +204,16 @@ export class ScopeGuard implements CanActivate {
 
 /** Throws a 403 if the plan has no API access, or the key has none of the scopes. */
 function requireAllowed(request: FastifyRequest, required: readonly Scope[]): void {
-  const principal = callerOf(request)
-  const { plan } = principal
+  requireApiAccess(request)
+  requireScope(callerOf(request), required)
+}
+
+/** Throws plan-lacks-api-access. */
+export function requireApiAccess(request: FastifyRequest): void {
+  const { plan } = callerOf(request)
   if (!plan.hasApiAccess) {
     throw new Problem('plan-lacks-api-access', { detail: `The plan ${plan.name} has no API access.` })
   }
-  requireScope(principal, required)
 }
 
 /** Throws missing-scope if the key has none of the scopes. Also for handlers whose scopes depend on what they find. */

@@ -155,6 +155,7 @@ const METHODS = 'GET, HEAD, POST, PATCH, DELETE'
 const ALLOWED_HEADERS = listOf([
   'Authorization',
   'Content-Type',
+  'Mcp-Protocol-Version',
   'X-Request-Id',
   ...Object.keys(REQUEST_HEADERS),
 ])

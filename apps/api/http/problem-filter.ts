@@ -24,10 +24,13 @@ export class ProblemFilter implements ExceptionFilter {
     private readonly methods: MethodTable,
   ) {}
 
-  async catch(error: unknown, host: ArgumentsHost): Promise<void> {
+  catch(error: unknown, host: ArgumentsHost): Promise<void> {
     const http = host.switchToHttp()
-    const request = http.getRequest<FastifyRequest>()
-    const reply = http.getResponse<FastifyReply>()
+    return this.answer(error, http.getRequest<FastifyRequest>(), http.getResponse<FastifyReply>())
+  }
+
+  /** Also for routes that are not Nest's. */
+  async answer(error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const problem = this.problemOf(error, request)
     if (problem.code === 'internal-error') request.log.error({ err: error }, 'a request failed')
     await sendProblem(problem, reply, this.publicUrl())

@@ -36,6 +36,11 @@ export const SETTINGS = {
       '(docs/mailpit.md).',
     { default: false },
   ),
+  servesMcp: kind.yesOrNo(
+    'MAYFLY_MCP',
+    'Whether the HTTP API also serves the Model Context Protocol, at /mcp ([docs](mcp.md)).',
+    { default: false },
+  ),
   smtpHost: kind.text('MAYFLY_SMTP_HOST', 'Address the SMTP edge listens on.', { default: '127.0.0.1' }),
   smtpPort: kind.port('MAYFLY_SMTP_PORT', 'Port of the SMTP edge; 0 takes a free one.', { default: 2525 }),
   metricsPort: kind.port(

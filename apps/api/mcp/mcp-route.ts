@@ -1,0 +1,115 @@
+import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { makeMcpServer } from '#clients/mcp/src/server.js'
+import { BUILD_INFO } from '#libs/runtime/process/build-info.js'
+import { bearerSecretOf, MCP_PATH, requireApiAccess } from '../access/authenticator.js'
+import { untilClientLeaves } from '../http/budgets.js'
+import type { ProblemFilter } from '../http/problem-filter.js'
+import { unavailable } from '../http/problems.js'
+
+/*
+ * The Model Context Protocol over HTTP (https://modelcontextprotocol.io/specification/2025-11-25/basic/transports), with
+ * MAYFLY_MCP=true. A request is authenticated and counted like every other request with a key. Its tools send requests
+ * with the same key to the API of this process, so everything that holds for the API holds for them.
+ *
+ * It has no sessions: each request is complete, and any instance answers it. So there is nothing to GET or DELETE.
+ */
+
+interface McpOptions {
+  problems: ProblemFilter
+  /** Where this process listens, for its own requests. */
+  localUrl: () => string
+  shutdown: AbortSignal
+}
+
+/** Adds POST /mcp. */
+export function serveMcp(server: FastifyInstance, options: McpOptions): void {
+  server.post(
+    MCP_PATH,
+    {
+      onRequest: ({ headers }, _, done) => {
+        // Answers are not stored for repeated requests: they have mail, which must not outlive its inbox.
+        delete headers['idempotency-key']
+        done()
+      },
+      errorHandler: (error, request, reply) => void options.problems.answer(error, request, reply),
+    },
+    async (request, reply) => {
+      requireApiAccess(request)
+      // The protocol demands this against DNS rebinding.
+      const isForeign =
+        request.headers.origin !== undefined && !reply.hasHeader('access-control-allow-origin')
+      if (isForeign) return refuse(reply, 403, 'The Origin is not one of MAYFLY_CORS_ORIGINS.')
+      if (Array.isArray(request.body)) return refuse(reply, 400, 'Send one message per request.')
+      const { status, headers, body } = await answer(request, options)
+      return reply.code(status).headers(headers).send(body)
+    },
+  )
+}
+
+const INVALID_REQUEST = -32_600
+
+/** Answers with an error of JSON-RPC. */
+function refuse(reply: FastifyReply, status: number, message: string): FastifyReply {
+  return reply.code(status).send({ jsonrpc: '2.0', error: { code: INVALID_REQUEST, message }, id: null })
+}
+
+interface McpAnswer {
+  status: number
+  headers: Record<string, string>
+  /** Undefined after a notification. */
+  body: string | undefined
+}
+
+/** Ends the tool that runs if the client leaves or the process stops. Then throws the reason. */
+async function answer(request: FastifyRequest, { localUrl, shutdown }: McpOptions): Promise<McpAnswer> {
+  const connection = {
+    url: localUrl(),
+    apiKey: bearerSecretOf(request) ?? '',
+    fetch: fetchFor(request),
+    onError: (error: unknown) => request.log.error({ err: error }, 'a tool failed'),
+  }
+  const mcp = makeMcpServer(connection, BUILD_INFO.version)
+  const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
+  await mcp.connect(transport)
+  try {
+    return await untilClientLeaves(request, async (clientGone) => {
+      const stopped = AbortSignal.any([clientGone, shutdown])
+      const whenStopped = new Promise<never>((_, reject) => {
+        const stop = () => reject(shutdown.aborted ? shuttingDown() : (clientGone.reason as Error))
+        if (stopped.aborted) stop()
+        else stopped.addEventListener('abort', stop, { once: true })
+      })
+      const handled = transport.handleRequest(messageOf(request), { parsedBody: request.body })
+      const response = await Promise.race([handled, whenStopped])
+      const { status, headers } = response
+      return { status, headers: Object.fromEntries(headers), body: (await response.text()) || undefined }
+    })
+  } finally {
+    // Aborts a tool that still runs.
+    await mcp.close()
+  }
+}
+
+function shuttingDown() {
+  return unavailable('shutting-down', 'This instance is shutting down.')
+}
+
+/** The headers that the transport reads. The body is already parsed. */
+function messageOf({ headers }: FastifyRequest): Request {
+  const names = ['accept', 'content-type', 'mcp-protocol-version']
+  const given = names.flatMap((name) => {
+    const value = headers[name]
+    return typeof value === 'string' ? [[name, value] as [string, string]] : []
+  })
+  return new Request(`http://localhost${MCP_PATH}`, { method: 'POST', headers: given })
+}
+
+/** The log lines of the tool's requests have the id of this request. */
+function fetchFor({ id }: FastifyRequest): typeof fetch {
+  return (input, init) => {
+    const headers = new Headers(init?.headers)
+    headers.set('x-request-id', id)
+    return fetch(input, { ...init, headers })
+  }
+}

@@ -1,0 +1,42 @@
+import { z } from 'zod'
+
+/*
+ * Arguments that several tools take. The API validates their values; here only what can't be sent is refused.
+ */
+
+const id = z.string().regex(/^\w{1,100}$/)
+export const inboxId = id.describe('The id of the inbox, such as inb_….')
+export const messageId = id.describe('The id of the message, such as msg_….')
+
+export const password = z
+  .string()
+  .regex(/^[\x21-\x7e]{1,200}$/)
+  .optional()
+  .describe('The password of a protected inbox, from the result of create_inbox.')
+
+export const cursor = z
+  .string()
+  .max(200)
+  .optional()
+  .describe('Only messages after this position: the cursor of another result.')
+
+export const labels = z.record(z.string(), z.string()).optional()
+export const text = z.string().max(1_000).optional()
+
+export const filters = {
+  subject: text.describe(
+    'The subject contains this text. Upper and lower case are the same, in all filters.',
+  ),
+  sender: text.describe("The sender's address or name contains this text."),
+  recipient: text.describe('The recipient contains this text.'),
+  text: text.describe('The text, or the visible text of the HTML, contains this text.'),
+}
+
+/** Options without those that are undefined, which the client does not accept. */
+export function given<Options extends object>(
+  options: Options,
+): { [Name in keyof Options]?: Exclude<Options[Name], undefined> } {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as ReturnType<
+    typeof given<Options>
+  >
+}
