@@ -4,13 +4,8 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { bundle } from './bundle.mjs'
 
 rmSync('dist', { recursive: true, force: true })
-execFileSync(
-  'swc',
-  ['apps', 'libs', 'clients', 'test', 'infra', '-d', 'dist', '--ignore', '**/*.mjs', '--quiet'],
-  {
-    stdio: 'inherit',
-  },
-)
+const sources = ['apps', 'libs', 'clients', 'test', 'infra']
+execFileSync('swc', [...sources, '-d', 'dist', '--ignore', '**/*.mjs', '--quiet'], { stdio: 'inherit' })
 await bundle()
 
 // Version and commit of the build, for /version, metrics and `mayfly --version`.
