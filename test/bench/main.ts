@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os'
 import type { EngineName } from '#test/harness/mayfly.js'
 import { endSharedServers, startSharedServers } from '#test/harness/shared-servers.js'
 import { accepting } from './accepting.js'
+import { clientLibrary } from './client-library.js'
 import { compare, comparisonTable, type Compared } from './comparison.js'
 import { cpu } from './cpu.js'
 import { creating } from './creating.js'
@@ -47,6 +48,7 @@ const SECTIONS: Readonly<Record<EngineName, Readonly<Record<string, Section>>>> 
     footprint,
     crowd,
     'many-inboxes': manyInboxes,
+    client: clientLibrary,
     webhooks,
     usage,
     'usage-storage': usageStorage,
@@ -56,7 +58,7 @@ const SECTIONS: Readonly<Record<EngineName, Readonly<Record<string, Section>>>> 
 }
 
 /** Sections that run parts of this build in this process, so they can't measure another build. */
-const IN_PROCESS_SECTIONS: ReadonlySet<string> = new Set(['extraction', 'usage', 'usage-storage'])
+const IN_PROCESS_SECTIONS: ReadonlySet<string> = new Set(['extraction', 'usage', 'usage-storage', 'client'])
 
 try {
   await run(readCommand(process.argv.slice(2)))
