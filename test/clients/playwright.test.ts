@@ -38,7 +38,7 @@ describeWith('chromium')('the Playwright package', () => {
   let project: Project
 
   beforeAll(async () => {
-    mayfly = await startMayfly({ isOneProcess: true })
+    mayfly = await startMayfly({ isOneProcess: true, env: { MAYFLY_CORS_ORIGINS: '*' } })
     client = new Client({ url: mayfly.url, apiKey: mayfly.apiKey })
     project = await installClients(['typescript', 'playwright'], PACKAGES)
     for (const part of ['app', 'tests', 'playwright.config.ts'])
@@ -80,13 +80,13 @@ describeWith('chromium')('the Playwright package', () => {
   })
 
   it('passes the tests of the example and the docs, shows hostile mail safely, and deletes the inboxes', async () => {
-    const files = ['signup', 'quickstart', 'readme', 'opening']
+    const files = ['signup', 'quickstart', 'readme', 'opening', 'browser']
     const { code, output, results } = await playwright(files)
     const failed = [...results].filter(([, result]) => result?.status !== 'passed')
     expect({ code, failed, output: code === 0 ? '' : output }).toEqual({ code: 0, failed: [], output: '' })
-    expect(results.size).toBe(12)
+    expect(results.size).toBe(13)
     expect(await client.inboxes.list({ state: 'active' })).toEqual([])
-    expect(await client.inboxes.list({ state: 'deleted' })).toHaveLength(13)
+    expect(await client.inboxes.list({ state: 'deleted' })).toHaveLength(14)
   })
 
   describe('when tests fail', () => {

@@ -166,7 +166,9 @@ export class Connection {
     const late = new UnreachableError(this.#url, `no answer within ${timeoutMs} ms`, true)
     const timer = Number.isFinite(leftMs) ? setTimeout(() => aborter.abort(late), leftMs) : undefined
     try {
-      const response = await this.#fetch(url, { ...init, signal: aborter.signal })
+      // In a browser, fetch must not be called as a method.
+      const request = this.#fetch
+      const response = await request(url, { ...init, signal: aborter.signal })
       if (response.ok) return await read(response)
       throw await refusal(response)
     } catch (error) {
