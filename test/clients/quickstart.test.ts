@@ -35,7 +35,7 @@ describe('docs/quickstart.md', () => {
       PATH: [join(project.folder, 'node_modules/.bin'), BIN, process.env.PATH].join(delimiter),
       MAYFLY_URL: mayfly.url,
       MAYFLY_KEY: mayfly.apiKey,
-      MAYFLY_SMTP: `smtp://127.0.0.1:${mayfly.smtpPort}`,
+      MAYFLY_SMTP: `127.0.0.1:${mayfly.smtpPort}`,
     })
   }
   it.each([
