@@ -146,7 +146,7 @@ describe('the Cypress package', () => {
     for (const folder of ['cypress/support', 'cypress/e2e', 'readme', 'source'])
       await mkdir(join(project.folder, folder), { recursive: true })
     for (const [name, content] of Object.entries(files)) await writeFile(join(project.folder, name), content)
-    for (const name of ['commands.ts', 'tasks.ts', 'labels.ts'])
+    for (const name of ['commands.ts', 'tasks.ts'])
       await cp(join('clients/cypress/src', name), join(project.folder, 'source', name))
     expect(await project.run(TSC, [])).toEqual({ code: 0, output: '' })
   })

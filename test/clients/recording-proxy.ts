@@ -11,15 +11,17 @@ interface Fault {
   times: number
   /** Answers with this status, and a problem of Mayfly. */
   status?: 429 | 503
-  retryAfter?: number
+  retryAfter?: number | string
   /** Breaks the connection. */
   reset?: boolean
   /** Forwards the request, and breaks the connection instead of answering. */
   loseAnswer?: boolean
   /** Never answers. */
   hang?: boolean
-  /** Breaks the connection once the answer has contained this text. */
+  /** Breaks the connection after this text of the answer. */
   cutAfter?: string
+  /** Answers as another server would. */
+  answer?: { status: number; headers?: Record<string, string>; body?: string }
 }
 
 const CODES = { 429: 'rate-limited', 503: 'shutting-down' }
@@ -75,6 +77,10 @@ export class RecordingProxy implements AsyncDisposable {
     fault.times -= 1
     if (fault.hang === true) return
     if (fault.reset === true) return void incoming.socket.destroy()
+    if (fault.answer !== undefined) {
+      const { status, headers, body } = fault.answer
+      return void outgoing.writeHead(status, headers).end(body)
+    }
     if (fault.status === undefined) this.forward(incoming, outgoing, fault)
     else refuse(outgoing, fault)
   }
@@ -88,12 +94,17 @@ export class RecordingProxy implements AsyncDisposable {
     forwarded.on('response', (answer) => {
       if (fault?.loseAnswer === true) return void answer.resume().on('end', cut)
       outgoing.writeHead(answer.statusCode ?? 0, answer.headers)
-      let text = ''
+      let sent = ''
       answer.on('data', (chunk: Buffer) => {
-        outgoing.write(chunk, () => {
-          text += fault?.cutAfter === undefined ? '' : chunk.toString()
-          if (fault?.cutAfter !== undefined && text.includes(fault.cutAfter)) cut()
-        })
+        const text = `${sent}${chunk.toString('latin1')}`
+        const { cutAfter = '' } = fault ?? {}
+        const start = cutAfter === '' ? -1 : text.indexOf(cutAfter)
+        if (start === -1) outgoing.write(chunk)
+        else {
+          answer.pause()
+          outgoing.write(chunk.subarray(0, start + cutAfter.length - sent.length), cut)
+        }
+        sent = text
       })
       answer.on('end', () => outgoing.end())
       answer.on('error', cut)

@@ -74,16 +74,21 @@ async function answer(request: FastifyRequest, { localUrl, shutdown }: McpOption
   await mcp.connect(transport)
   try {
     return await untilClientLeaves(request, async (clientGone) => {
-      const stopped = AbortSignal.any([clientGone, shutdown])
-      const whenStopped = new Promise<never>((_, reject) => {
-        const stop = () => reject(shutdown.aborted ? shuttingDown() : (clientGone.reason as Error))
-        if (stopped.aborted) stop()
-        else stopped.addEventListener('abort', stop, { once: true })
-      })
-      const handled = transport.handleRequest(messageOf(request), { parsedBody: request.body })
-      const response = await Promise.race([handled, whenStopped])
-      const { status, headers } = response
-      return { status, headers: Object.fromEntries(headers), body: (await response.text()) || undefined }
+      const { promise: whenStopped, reject } = Promise.withResolvers<never>()
+      const stop = () => reject(shuttingDown())
+      clientGone.addEventListener('abort', () => reject(clientGone.reason as Error))
+      shutdown.addEventListener('abort', stop)
+      try {
+        clientGone.throwIfAborted()
+        if (shutdown.aborted) throw shuttingDown()
+        const handled = transport.handleRequest(messageOf(request), { parsedBody: request.body })
+        const response = await Promise.race([handled, whenStopped])
+        const { status, headers } = response
+        return { status, headers: Object.fromEntries(headers), body: (await response.text()) || undefined }
+      } finally {
+        // The signal lives as long as the process, and would keep this request in memory.
+        shutdown.removeEventListener('abort', stop)
+      }
     })
   } finally {
     // Aborts a tool that still runs.

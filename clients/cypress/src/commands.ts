@@ -66,12 +66,6 @@ function wait<Result>(
   { timeout = DEFAULT_TIMEOUT_MS, ...filters }: WaitOptions = {},
   pattern?: Pattern,
 ): Cypress.Chainable<Result> {
-  const request: WaitTask = {
-    id,
-    filters,
-    timeout,
-    ...(password === undefined ? {} : { password }),
-    ...(pattern === undefined ? {} : { pattern }),
-  }
+  const request: WaitTask = { id, password, filters, timeout, pattern }
   return cy.task<Result>(task, request, { timeout: timeout + MARGIN_MS })
 }

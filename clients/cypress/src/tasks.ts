@@ -1,8 +1,8 @@
 import { Mayfly, type Filters, type Inbox, type Schemas } from '@mayfly/client'
-import { labelsOf } from './labels.js'
+import { testLabels } from '@mayfly/client/test-labels'
 
 /** The properties of an inbox, with the password of a protected one. */
-export type InboxData = Schemas['Inbox'] & { password?: string }
+export type InboxData = Schemas['Inbox'] & { password?: string | undefined }
 
 /** The properties of a message. `cursor` is the position after it, for `since`. */
 export type MessageData = Schemas['Message'] & { cursor: string | null }
@@ -31,10 +31,10 @@ export interface CreateTask {
 }
 export interface WaitTask {
   id: string
-  password?: string
+  password: string | undefined
   filters: WaitFilters
   timeout: number
-  pattern?: Pattern
+  pattern: Pattern | undefined
 }
 
 // Cypress takes a type with an index signature, which an interface does not have.
@@ -67,10 +67,9 @@ export function mayflyTasks(
 
   on('task', {
     async mayflyInbox({ options, titlePath }) {
-      const labels = { ...labelsOf(titlePath), ...options.labels }
+      const labels = { ...testLabels(titlePath), ...options.labels }
       const inbox = await mayfly.inboxes.create({ duration: DEFAULT_DURATION, ...options, labels })
-      const { password } = inbox
-      return { ...(toJson(inbox) as Schemas['Inbox']), ...(password === undefined ? {} : { password }) }
+      return { ...(toJson(inbox) as Schemas['Inbox']), password: inbox.password }
     },
 
     async mayflyWaitFor(task) {

@@ -31,12 +31,3 @@ export const filters = {
   recipient: text.describe('The recipient contains this text.'),
   text: text.describe('The text, or the visible text of the HTML, contains this text.'),
 }
-
-/** Options without those that are undefined, which the client does not accept. */
-export function given<Options extends object>(
-  options: Options,
-): { [Name in keyof Options]?: Exclude<Options[Name], undefined> } {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as ReturnType<
-    typeof given<Options>
-  >
-}

@@ -1,7 +1,7 @@
 import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { z } from 'zod'
 import type { Schemas } from '#clients/typescript/src/mayfly.js'
-import { given, inboxId, labels, password } from './arguments.js'
+import { inboxId, labels, password } from './arguments.js'
 import { oneLine } from './mail-content.js'
 import { result, runTool, type Connection } from './tool-call.js'
 
@@ -47,9 +47,7 @@ export function addInboxTools(server: McpServer, connection: Connection): void {
     },
     ({ duration, name, labels, password_protected: passwordProtected }, { signal }) =>
       runTool(connection, signal, async ({ mayfly }) => {
-        const inbox = await mayfly.inboxes.create(
-          given({ duration, name, labels, passwordProtected, signal }),
-        )
+        const inbox = await mayfly.inboxes.create({ duration, name, labels, passwordProtected, signal })
         const created = inboxOf(inbox)
         const secret = inbox.password === undefined ? {} : { password: inbox.password }
         const note = inbox.password === undefined ? '' : ` Its password is ${inbox.password}.`
@@ -72,7 +70,7 @@ export function addInboxTools(server: McpServer, connection: Connection): void {
     },
     ({ state, labels, limit }, { signal }) =>
       runTool(connection, signal, async ({ mayfly }) => {
-        const found = await mayfly.inboxes.list(given({ state, labels, limit, signal }))
+        const found = await mayfly.inboxes.list({ state, labels, limit, signal })
         const inboxes = found.map(inboxOf)
         const lines = inboxes.map((inbox) => `${inboxText(inbox)}, ${inbox.message_count} messages`)
         return result({ inboxes }, `${inboxes.length} inboxes`, ...lines)

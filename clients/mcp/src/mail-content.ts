@@ -180,11 +180,11 @@ export function oneLine(text: string, maxCharacters = MAX_LINE): string {
 
 /**
  * Replaces characters that people do not see, but models and terminals read: control characters, bidirectional controls,
- * and the tags U+E0000 to U+E007F.
+ * and those from U+E0000, which can hide a text.
  */
 function harmless(text: string): string {
   return text
     .toWellFormed()
     .replaceAll(/\r\n?/g, '\n')
-    .replaceAll(/[^\P{Cc}\n\t]|[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\u{e0000}-\u{e007f}]/gu, '\ufffd')
+    .replaceAll(/[^\P{Cc}\n\t]|[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\u{e0000}-\u{e0fff}]/gu, '\ufffd')
 }

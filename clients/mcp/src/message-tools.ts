@@ -1,6 +1,6 @@
 import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { z } from 'zod'
-import { cursor, filters, given, inboxId, messageId, password } from './arguments.js'
+import { cursor, filters, inboxId, messageId, password } from './arguments.js'
 import {
   FullMessage,
   fullMessage,
@@ -44,7 +44,7 @@ export function addMessageTools(server: McpServer, connection: Connection): void
     ) =>
       runTool(connection, signal, async ({ mayfly, answers }) => {
         const inbox = await mayfly.inboxes.get(id, { password, signal })
-        const query = given({ ...texts, hasCode, hasLink, order, limit, cursor, signal })
+        const query = { ...texts, hasCode, hasLink, order, limit, cursor, signal }
         const messages = (await inbox.listMessages(query)).map(listedMessage)
         const { cursor: after, hasNextPage } = answers
         const listed = { notice: NOTICE, messages, has_more: hasNextPage, cursor: after }

@@ -7,7 +7,7 @@ import {
   type Message,
   type WaitOptions,
 } from '#clients/typescript/src/mayfly.js'
-import { cursor, filters, given, inboxId, password, text } from './arguments.js'
+import { cursor, filters, inboxId, password, text } from './arguments.js'
 import { FullMessage, fullMessage, messageText, NOTICE, oneLine, untrusted } from './mail-content.js'
 import { READS_MAIL, result, runTool, type Connection, type ToolCall } from './tool-call.js'
 
@@ -137,7 +137,7 @@ async function waitResult(
 ): Promise<CallToolResult> {
   const inbox = await mayfly.inboxes.get(id, { password, signal })
   try {
-    const options = { ...given(texts), since, signal, timeoutMs: seconds * 1_000 }
+    const options = { ...texts, since, signal, timeoutMs: seconds * 1_000 }
     const { cursor, found, text } = await wait(inbox, options)
     return result({ notice: NOTICE, status: 'received', cursor, ...found }, `cursor: ${cursor}`, text)
   } catch (error) {

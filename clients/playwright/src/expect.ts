@@ -22,8 +22,7 @@ export const expect = baseExpect.extend({
       message: () => `${hint}\n\n${error.message}`,
     })
     try {
-      if (this.isNot)
-        await inbox.expectNone({ ...filters, ...(timeout === undefined ? {} : { withinMs: timeout }) })
+      if (this.isNot) await inbox.expectNone({ ...filters, withinMs: timeout })
       else await inbox.waitForMessage({ ...filters, timeoutMs: timeout })
     } catch (error) {
       if (error instanceof WaitTimeoutError || error instanceof UnexpectedMessageError) return failure(error)

@@ -1,7 +1,7 @@
-import { ApiError, Mayfly, type BodyOptions } from '@mayfly/client'
+import { Mayfly, type BodyOptions } from '@mayfly/client'
+import { runName, testLabels } from '@mayfly/client/test-labels'
 import { test as base } from '@playwright/test'
 import { withPageMessages, type PageInbox } from './inbox.js'
-import { labelsOf } from './labels.js'
 import { attachMail } from './report.js'
 
 export { expect, type ReceivedOptions } from './expect.js'
@@ -19,6 +19,9 @@ export interface MayflyWorkerFixtures {
   /** The client, for MAYFLY_URL and MAYFLY_KEY. */
   mayfly: Mayfly
 }
+
+// Playwright loads the test files before it starts the workers, which inherit the name.
+runName()
 
 const MAX_WAIT_MS = 30_000
 /** To delete inboxes, or to attach their mail, besides the time of the test. */
@@ -38,7 +41,7 @@ export const test = base.extend<MayflyFixtures, MayflyWorkerFixtures>({
   inboxes: [
     async ({ mayfly }, use, testInfo) => {
       const created: PageInbox[] = []
-      const labels = labelsOf(testInfo)
+      const labels = { ...testLabels(testInfo.titlePath), worker: String(testInfo.workerIndex) }
       await use({
         async create(options = {}) {
           const request = { ...options, labels: { ...labels, ...options.labels } }
@@ -47,7 +50,8 @@ export const test = base.extend<MayflyFixtures, MayflyWorkerFixtures>({
           return inbox
         },
       })
-      if (testInfo.status === testInfo.expectedStatus) await Promise.all(created.map(deleteInbox))
+      if (testInfo.status === testInfo.expectedStatus)
+        await Promise.all(created.map((inbox) => inbox[Symbol.asyncDispose]()))
       else await attachMail(testInfo, created)
     },
     { timeout: CLEANUP_TIMEOUT_MS },
@@ -57,12 +61,3 @@ export const test = base.extend<MayflyFixtures, MayflyWorkerFixtures>({
     await use(await inboxes.create())
   },
 })
-
-async function deleteInbox(inbox: PageInbox): Promise<void> {
-  try {
-    await inbox.delete()
-  } catch (error) {
-    const hasEnded = error instanceof ApiError && error.status === 410
-    if (!hasEnded) throw error
-  }
-}

@@ -175,6 +175,6 @@ def _camel(key: str) -> str:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) not in (2, 3):
+    if len(sys.argv) not in (2, 3) or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
     sys.exit(main(sys.argv[1], "--check" in sys.argv[2:]))

@@ -30,7 +30,7 @@ class CallOptions(TypedDict, total=False):
     """What every method takes besides its own options."""
 
     timeout: float
-    """Seconds for the whole call, retries included. Default: the client's `timeout`."""
+    """Seconds for the whole call, or each page of a list, retries included. Default: the client's `timeout`."""
     password: str | None
     """The password of a protected inbox. Objects of inboxes send theirs by themselves."""
     idempotency_key: str
@@ -122,9 +122,12 @@ class Answer:
         return 200 <= self.status < 300
 
     @property
-    def cursor(self) -> str | None:
-        """The position in the inbox that comes with the answer."""
-        return cast("str | None", self.headers.get("mayfly-cursor"))
+    def cursor(self) -> str:
+        """The position in the inbox that comes with the answer. Raises MayflyError if there is none."""
+        cursor = cast("str | None", self.headers.get("mayfly-cursor"))
+        if cursor is None:
+            raise self.foreign()
+        return cursor
 
     def json(self) -> Any:
         """The JSON of the answer. Raises MayflyError if it is not JSON."""
@@ -153,14 +156,14 @@ class Answer:
         return MayflyError(f"The answer {self.status} does not come from Mayfly: {about}")
 
     def retry_after(self) -> float | None:
-        """Seconds to wait before another attempt, if the server says so: a number or a date."""
+        """Seconds to wait before another attempt, if the server says so: a number or a date. None instead of 0."""
         value = self.headers.get("retry-after", "")
-        if re.fullmatch(r"\d{1,9}", value):
-            return float(value)
         try:
-            return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+            is_number = re.fullmatch(r"\d{1,9}", value)
+            seconds = float(value) if is_number else parsedate_to_datetime(value).timestamp() - time.time()
         except (TypeError, ValueError):
             return None
+        return seconds if seconds > 0 else None
 
 
 class Retries:
@@ -212,16 +215,23 @@ class Retries:
 
 def key_of(api_key: str | None) -> str:
     """A key that can be sent in a header. Raises MayflyError if there is none, or if it can't."""
-    if not api_key:
-        raise MayflyError("There is no API key. Pass `api_key`, or set MAYFLY_KEY.")
-    if not re.fullmatch(r"[!-~]+", api_key):
-        raise MayflyError("The API key has a space, a line end or a character that no key has.")
-    return api_key
+    # A key from a file may end with a line end.
+    key = (api_key or "").strip()
+    if not key:
+        raise MayflyError("No API key: set MAYFLY_KEY, or pass `api_key`.")
+    if not re.fullmatch(r"[!-~]+", key):
+        raise MayflyError("The API key has a character that no key has, such as a space.")
+    return key
 
 
 def url_of(url: str) -> str:
-    """The address of a server without a slash at its end. Raises MayflyError if it is not one."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise MayflyError(f"The address of Mayfly must be an http or https URL without a query, not {url!r}")
-    return url.rstrip("/")
+    """The URL of a server without slashes at its end. Raises MayflyError if it is not one."""
+    text = url.strip().rstrip("/")
+    try:
+        parts = httpx.URL(text)
+        if parts.scheme in ("http", "https") and parts.host and not (parts.userinfo or parts.query or parts.fragment):
+            return text
+    except httpx.InvalidURL:
+        pass
+    rule = "must be an http or https URL without a user, query or fragment"
+    raise MayflyError(f"MAYFLY_URL, or `url`, {rule}, such as http://127.0.0.1:3000.")

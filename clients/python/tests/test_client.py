@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import pickle
 import re
 import socket
@@ -81,7 +82,23 @@ def test_ends_a_call_in_time_when_the_answer_trickles() -> None:
         assert time.monotonic() - started < 2
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:3000", "ftp://127.0.0.1", "http://", "http://127.0.0.1?a=b"])
+def test_accepts_a_url_and_a_key_with_a_line_end(mayfly: Mayfly) -> None:
+    url, key = os.environ["MAYFLY_URL"], os.environ["MAYFLY_KEY"]
+    with Mayfly(f"{url}//\n", f"{key}\n") as other:
+        assert other.account() == mayfly.account()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "127.0.0.1:3000",
+        "ftp://127.0.0.1",
+        "http://",
+        "http://127.0.0.1?a=b",
+        "http://user@127.0.0.1",
+        "http://127.0.0.1:x",
+    ],
+)
 def test_refuses_an_address_that_is_none(url: str) -> None:
     with pytest.raises(MayflyError, match="must be an http or https URL"):
         Mayfly(url, "key")
@@ -92,8 +109,8 @@ def test_refuses_a_key_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MayflyError, match="MAYFLY_KEY"):
         Mayfly()
     with pytest.raises(MayflyError) as caught:
-        Mayfly(api_key="mf_secret\n")
-    assert "mf_secret" not in str(caught.value)
+        Mayfly(api_key="mf secret")
+    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("message_id", ["", ".", ".."])

@@ -2,6 +2,7 @@ import { ApiError, MayflyError, UnreachableError, type Problem } from './errors.
 import { splitOptions, type CallOptions } from './options.js'
 
 export interface ConnectionOptions {
+  /** Without a slash at its end. */
   url: string
   apiKey: string
   /** Milliseconds for a call, retries included. */
@@ -25,6 +26,8 @@ interface Request {
 const MAX_CONNECTION_ATTEMPTS = 4
 const FIRST_PAUSE_MS = 100
 const MAX_PAUSE_MS = 2_000
+/** The longest time of a timer. It fires at once if it has more. */
+const MAX_TIMER_MS = 2 ** 31 - 1
 
 /** HTTP requests to the API, with retries. Methods reject with ApiError, UnreachableError, or the signal's reason. */
 export class Connection {
@@ -34,13 +37,14 @@ export class Connection {
   readonly #fetch: typeof fetch
 
   constructor({ url, apiKey, timeoutMs, fetch }: ConnectionOptions) {
-    this.#url = url.replace(/\/+$/, '')
+    this.#url = url
     this.#apiKey = apiKey
-    this.#fetch = fetch
+    // As a method of this object, a browser's fetch would throw "Illegal invocation".
+    this.#fetch = (input, init) => fetch(input, init)
     this.timeoutMs = timeoutMs
   }
 
-  /** A GET whose other options are its query, or a DELETE. */
+  /** A GET whose other options are its query. */
   get<Body>(path: string, options: object = {}): Promise<Body> {
     const [call, query] = splitOptions(options)
     return this.send({ method: 'GET', path, query }, call, readJson<Body>)
@@ -65,16 +69,18 @@ export class Connection {
     )
   }
 
-  /** The bytes of an answer of any length, as they arrive. The time of the call ends with the answer's headers. */
-  stream(
-    path: string,
-    options: object = {},
-    headers: Record<string, string> = {},
-  ): Promise<ReadableStream<Uint8Array>> {
+  /**
+   * The bytes of an answer of any length, as they arrive; of a media type, if one is given. The time of the call and
+   * its signal end with the answer's headers.
+   */
+  stream(path: string, options: object = {}, mediaType = ''): Promise<ReadableStream<Uint8Array>> {
     const [call, query] = splitOptions(options)
-    return this.send({ method: 'GET', path, query, headers }, call, ({ body }) =>
-      body === null ? Promise.reject(new MayflyError('The answer has no body.')) : Promise.resolve(body),
-    )
+    const headers: Record<string, string> = mediaType === '' ? {} : { accept: mediaType }
+    return this.send({ method: 'GET', path, query, headers }, call, async (response) => {
+      const isExpected = response.headers.get('content-type')?.startsWith(mediaType) ?? mediaType === ''
+      if (response.body === null || !isExpected) throw foreignAnswer(response, await response.text())
+      return response.body
+    })
   }
 
   /** The items of a list, from as many pages as needed; at most `limit`, if it is given. */
@@ -139,15 +145,17 @@ export class Connection {
     { method, path, query = {}, body, headers = {} }: Request,
     call: CallOptions,
   ): [string, RequestInit] {
+    if (/\/\.{0,2}(\/|$)/.test(path)) throw new MayflyError(`An id in ${path} is empty, "." or "..".`)
     const all: Record<string, string> = { accept: '*/*', authorization: `Bearer ${this.#apiKey}`, ...headers }
     if (method === 'POST') all['idempotency-key'] = call.idempotencyKey ?? randomKey()
     if (body !== undefined) all['content-type'] = 'application/json'
     if (call.password !== undefined) all['mayfly-inbox-password'] = call.password
     const init: RequestInit = {
       method,
-      headers: all,
+      // Throws TypeError if a password or an idempotency key can't be in a header.
+      headers: new Headers(all),
       // The key is sent only to the given URL.
-      redirect: 'error',
+      redirect: 'manual',
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     }
     return [`${this.#url}${path}${queryText(query)}`, init]
@@ -164,7 +172,7 @@ export class Connection {
     const abort = () => aborter.abort(signal?.reason)
     signal?.addEventListener('abort', abort)
     const late = new UnreachableError(this.#url, `no answer within ${timeoutMs} ms`, true)
-    const timer = Number.isFinite(leftMs) ? setTimeout(() => aborter.abort(late), leftMs) : undefined
+    const timer = setTimeout(() => aborter.abort(late), Math.min(leftMs, MAX_TIMER_MS))
     try {
       // In a browser, fetch must not be called as a method.
       const request = this.#fetch
@@ -193,21 +201,55 @@ class RetryableError extends Error {
   }
 }
 
-async function readJson<Body>(response: Response): Promise<Body> {
-  return (await response.json()) as Body
+/** The JSON of an answer. Rejects with MayflyError if it is something else. */
+export async function readJson<Body>(response: Response): Promise<Body> {
+  const text = await response.text()
+  try {
+    return JSON.parse(text) as Body
+  } catch {
+    throw foreignAnswer(response, text)
+  }
+}
+
+/** The position in the inbox that comes with an answer. Throws MayflyError if there is none. */
+export function cursorOf({ headers }: Response): string {
+  const cursor = headers.get('mayfly-cursor')
+  if (cursor === null) throw new MayflyError('The answer does not come from Mayfly: it has no Mayfly-Cursor.')
+  return cursor
 }
 
 async function refusal(response: Response): Promise<Error> {
   const { status, headers } = response
-  const isProblem = /^application\/problem\+json\b/.test(headers.get('content-type') ?? '')
   const text = await response.text()
-  const failure = isProblem
-    ? new ApiError(JSON.parse(text) as Problem)
-    : new MayflyError(`The answer ${status} does not come from Mayfly: ${text.slice(0, 200)}`)
-  const isInUse = failure instanceof ApiError && failure.code === 'idempotency-key-in-use'
+  const isProblem = /^application\/problem\+json\b/.test(headers.get('content-type') ?? '')
+  const problem = isProblem ? parseProblem(text) : null
+  const failure = problem === null ? foreignAnswer(response, text) : new ApiError(problem)
+  const isInUse = problem?.code === 'idempotency-key-in-use'
   if (status !== 429 && status !== 503 && !isInUse) return failure
-  const seconds = headers.get('retry-after')
-  return new RetryableError(failure, seconds === null ? undefined : Number(seconds) * 1_000 || undefined)
+  return new RetryableError(failure, retryAfterMs(headers))
+}
+
+/** Null if it is not a problem of Mayfly's API. */
+function parseProblem(text: string): Problem | null {
+  try {
+    const parsed = JSON.parse(text) as Partial<Problem> | null
+    return parsed?.code === undefined || parsed.request_id === undefined ? null : (parsed as Problem)
+  } catch {
+    return null
+  }
+}
+
+function foreignAnswer({ status, headers }: Response, text: string): MayflyError {
+  const location = headers.get('location')
+  const about = location === null ? text.slice(0, 200) : `it redirects to ${location}`
+  return new MayflyError(`The answer ${status} does not come from Mayfly: ${about}`)
+}
+
+/** Milliseconds until another attempt, if the server sent a number of seconds or a date (RFC 9110, section 10.2.3). */
+function retryAfterMs(headers: Headers): number | undefined {
+  const value = headers.get('retry-after') ?? ''
+  const ms = /^\d+$/.test(value) ? Number(value) * 1_000 : Date.parse(value) - Date.now()
+  return ms > 0 ? ms : undefined
 }
 
 function queryText(query: Query): string {
@@ -249,10 +291,13 @@ export function pause(ms: number, signal: AbortSignal | undefined): Promise<void
       clearTimeout(timer)
       reject(signal?.reason as Error)
     }
-    const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', abort)
-      resolve()
-    }, ms)
+    const timer = setTimeout(
+      () => {
+        signal?.removeEventListener('abort', abort)
+        resolve()
+      },
+      Math.min(ms, MAX_TIMER_MS),
+    )
     signal?.addEventListener('abort', abort, { once: true })
   })
 }

@@ -79,10 +79,19 @@ export class WaitTimeoutError extends MayflyError {
     const count = `${examined} message${examined === 1 ? '' : 's'} arrived`
     const nearest = examined > arrived.length ? '; the nearest to a match' : ''
     const lines = arrived.map(({ subject, received_at, mismatches }) => {
-      return `\n  ${subject === null ? 'no subject' : JSON.stringify(subject)}, ${received_at}: ${mismatches.join('; ')}`
+      return `\n  ${quoted(subject)}, ${received_at}: ${mismatches.join('; ')}`
     })
     super(`${expected}\n${examined === 0 ? 'No message arrived.' : `${count}${nearest}:${lines.join('')}`}`)
   }
+}
+
+export function quoted(subject: string | null): string {
+  return subject === null ? '(no subject)' : printable(JSON.stringify(subject))
+}
+
+/** A text without the characters that control a terminal: mail comes from anywhere. */
+export function printable(text: string): string {
+  return text.replaceAll(/\p{C}/gu, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`)
 }
 
 /** A request that claims to be a webhook does not have a valid signature. */

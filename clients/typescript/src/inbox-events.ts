@@ -1,3 +1,5 @@
+import { pause } from './connection.js'
+import { ApiError } from './errors.js'
 import type { Access } from './message.js'
 import type { Schemas } from './options.js'
 
@@ -10,9 +12,13 @@ export interface InboxEvent {
 
 const ENDING: readonly string[] = ['inbox.expired', 'inbox.deleted'] satisfies Schemas['EventBody']['type'][]
 
+/** The server sends a comment every 15 seconds. */
+const MAX_SILENCE_MS = 45_000
+const RECONNECT_MS = 500
+
 /**
- * The events after a position, as they happen. If the connection breaks, the stream is opened again after the last
- * event. Ends after the inbox has ended. Rejects with ApiError, UnreachableError, or the signal's reason.
+ * The events after a position, as they happen. If the connection breaks or is silent, the stream is opened again after
+ * the last event. Ends after the inbox has ended. Rejects with MayflyError, or the signal's reason.
  */
 export async function* inboxEvents(
   access: Access,
@@ -21,15 +27,27 @@ export async function* inboxEvents(
   signal: AbortSignal | undefined,
 ): AsyncGenerator<InboxEvent, void> {
   let cursor = since
-  for (;;) {
-    const options = { cursor, signal, password: access.password }
-    const body = await access.connection.stream(`${path}/events`, options, { accept: 'text/event-stream' })
+  let body = await open()
+  while (body !== null) {
     for await (const event of readEvents(body, signal)) {
       cursor = event.id
       yield event
       if (ENDING.includes(event.event)) return
     }
+    await pause(RECONNECT_MS, signal)
+    body = await open().catch(nullIfEnded)
   }
+
+  function open(): Promise<ReadableStream<Uint8Array> | null> {
+    const options = { cursor, signal, password: access.password }
+    return access.connection.stream(`${path}/events`, options, 'text/event-stream')
+  }
+}
+
+/** The inbox may end while the stream is not open. */
+function nullIfEnded(error: unknown): null {
+  if (error instanceof ApiError && error.status === 410) return null
+  throw error
 }
 
 /** The events of one response (https://html.spec.whatwg.org/multipage/server-sent-events.html). Ends if it breaks. */
@@ -44,8 +62,11 @@ async function* readEvents(
   let text = ''
   try {
     for (;;) {
+      signal?.throwIfAborted()
+      const silence = setTimeout(cancel, MAX_SILENCE_MS)
       // A broken connection rejects. The caller opens the stream again.
       const { done, value } = await reader.read().catch(() => ({ done: true, value: undefined }))
+      clearTimeout(silence)
       signal?.throwIfAborted()
       if (done || value === undefined) return
       text += decoder.decode(value, { stream: true })

@@ -1,5 +1,5 @@
-import type { Connection } from './connection.js'
-import { WaitTimeoutError } from './errors.js'
+import { cursorOf, type Connection } from './connection.js'
+import { ApiError, WaitTimeoutError } from './errors.js'
 import { inboxEvents, type InboxEvent } from './inbox-events.js'
 import { findLink, Message, withProperties, type Access } from './message.js'
 import type { BodyOptions, CallOptions, QueryOptions, Schemas } from './options.js'
@@ -39,8 +39,8 @@ export class Inbox extends withProperties<Schemas['Inbox']>() {
   /** The position after all messages that are there now, for `since`. */
   cursor(options: CallOptions = {}): Promise<string> {
     const request = { method: 'GET', path: this.#path } as const
-    return this.#access.connection.send(request, this.#call(options), ({ headers }) =>
-      Promise.resolve(headers.get('mayfly-cursor') ?? ''),
+    return this.#access.connection.send(request, this.#call(options), (response) =>
+      Promise.resolve(cursorOf(response)),
     )
   }
 
@@ -89,7 +89,9 @@ export class Inbox extends withProperties<Schemas['Inbox']>() {
    * Resolves if no message matches within 5 seconds, or `withinMs`. Messages that are there already count, unless
    * they are before `since`. Rejects with UnexpectedMessageError.
    */
-  async expectNone(options: Omit<MatchOptions, 'timeoutMs'> & { withinMs?: number } = {}): Promise<void> {
+  async expectNone(
+    options: Omit<MatchOptions, 'timeoutMs'> & { withinMs?: number | undefined } = {},
+  ): Promise<void> {
     const { withinMs = EXPECT_NONE_MS, ...wanted } = options
     let received: Message
     try {
@@ -148,9 +150,14 @@ export class Inbox extends withProperties<Schemas['Inbox']>() {
     return this.#access.connection.delete(this.#path, this.#call(options))
   }
 
-  /** Deletes the inbox at the end of the block that declares it with `await using`. */
+  /** Deletes the inbox at the end of the block that declares it with `await using`, unless it has ended before. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.delete()
+    try {
+      await this.delete()
+    } catch (error) {
+      const hasEnded = error instanceof ApiError && error.status === 410
+      if (!hasEnded) throw error
+    }
   }
 
   #call<Options extends CallOptions>(options: Options): Options & CallOptions {

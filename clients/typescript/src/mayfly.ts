@@ -3,7 +3,16 @@ import { MayflyError } from './errors.js'
 import { Inbox } from './inbox.js'
 import type { BodyOptions, CallOptions, QueryOptions, Schemas } from './options.js'
 
-export * from './errors.js'
+export {
+  ApiError,
+  MayflyError,
+  UnreachableError,
+  WaitTimeoutError,
+  WebhookVerificationError,
+  type NearMiss,
+  type Problem,
+  type ProblemCode,
+} from './errors.js'
 export type { Inbox } from './inbox.js'
 export type { InboxEvent } from './inbox-events.js'
 export { findLink, type Attachment, type Message } from './message.js'
@@ -39,10 +48,9 @@ export class Mayfly {
 
   constructor(options: MayflyOptions = {}) {
     const environment: Record<string, string | undefined> = typeof process === 'undefined' ? {} : process.env
-    const { url = environment.MAYFLY_URL || DEFAULT_URL, apiKey = environment.MAYFLY_KEY } = options
     const { timeoutMs = DEFAULT_TIMEOUT_MS, fetch = globalThis.fetch } = options
-    if (!/^https?:\/\//i.test(url)) throw new MayflyError(`Not an http or https URL: ${url}`)
-    if (!apiKey) throw new MayflyError('No API key: set MAYFLY_KEY, or pass `apiKey`.')
+    const url = requireUrl(options.url ?? (environment.MAYFLY_URL || DEFAULT_URL))
+    const apiKey = requireKey(options.apiKey ?? environment.MAYFLY_KEY ?? '')
     this.#connection = new Connection({ url, apiKey, timeoutMs, fetch })
     this.inboxes = new Inboxes(this.#connection)
     this.accounts = new Accounts(this.#connection)
@@ -60,6 +68,30 @@ export class Mayfly {
   version(options: CallOptions = {}): Promise<Schemas['Version']> {
     return this.#connection.get('/version', options)
   }
+}
+
+/** The URL without slashes at its end. */
+function requireUrl(text: string): string {
+  try {
+    const { protocol, username, search, hash, href } = new URL(text)
+    const isHttp = protocol === 'http:' || protocol === 'https:'
+    if (isHttp && [username, search, hash].join('') === '') return href.replace(/\/+$/, '')
+  } catch {
+    // It is refused below.
+  }
+  const example = `such as ${DEFAULT_URL}`
+  throw new MayflyError(
+    `MAYFLY_URL, or \`url\`, must be an http or https URL without a user, query or fragment, ${example}.`,
+  )
+}
+
+/** A key from a file may end with a line end. */
+function requireKey(text: string): string {
+  const key = text.trim()
+  if (key === '') throw new MayflyError('No API key: set MAYFLY_KEY, or pass `apiKey`.')
+  if (!/^[!-~]+$/.test(key))
+    throw new MayflyError('The API key has a character that no key has, such as a space.')
+  return key
 }
 
 class Inboxes {
@@ -226,7 +258,10 @@ class Usage {
     return this.connection.get('/v1/usage/report', options)
   }
 
-  /** The account's usage as a file, as it arrives. Needs the scope `admin`. */
+  /**
+   * The account's usage as a file, as it arrives. Needs the scope `admin`. `timeoutMs` and `signal` are for its start;
+   * cancel the stream to end it early.
+   */
   async export(options: QueryOptions<'exportUsage'> = {}): Promise<ReadableStream<Uint8Array>> {
     return this.connection.stream('/v1/usage/export', options)
   }

@@ -7,7 +7,7 @@ export type Schemas = components['schemas']
 export interface CallOptions {
   /** Cancels the call. It then rejects with the signal's reason. */
   signal?: AbortSignal | undefined
-  /** Milliseconds for the whole call, retries included; 30,000 by default. */
+  /** Milliseconds for the whole call, or each page of a list, retries included; 30,000 by default. */
   timeoutMs?: number | undefined
   /** The password of a protected inbox. Objects of inboxes send theirs by themselves. */
   password?: string | undefined
@@ -17,9 +17,13 @@ export interface CallOptions {
 
 type Camel<Name> = Name extends `${infer First}_${infer Rest}` ? `${First}${Capitalize<Camel<Rest>>}` : Name
 
-/** Properties of a request in camelCase. */
+/** Properties of a request in camelCase. Those that are optional may also be undefined. */
 export type CamelCased<Data> = Data extends unknown
-  ? { [Name in keyof Data as Camel<Name & string>]: Data[Name] }
+  ? {
+      [Name in keyof Data as Camel<Name & string>]: object extends Pick<Data, Name>
+        ? Data[Name] | undefined
+        : Data[Name]
+    }
   : never
 
 /** The options of a method that sends a body. */

@@ -1,6 +1,5 @@
 import { execFileSync, spawn, type ChildProcessByStdio } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { mkdtemp, realpath, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -61,7 +60,7 @@ export async function startMayfly({
     },
     stdio: ['ignore', 'ignore', 'pipe'],
   })
-  const ended = once(child, 'close')
+  const ended = new Promise((resolve) => child.once('close', resolve))
   async function stop(): Promise<void> {
     child.ref()
     child.kill('SIGTERM')

@@ -1,4 +1,4 @@
-import { WebhookVerificationError } from './errors.js'
+import { MayflyError, WebhookVerificationError } from './errors.js'
 import type { Schemas } from './options.js'
 
 /** How far the time of an attempt may be from the clock of this machine. */
@@ -9,8 +9,8 @@ type HeaderValue = string | readonly string[] | undefined
 /**
  * Verifies a webhook, and returns its event. `headers` are those of the request: a Headers object, or an object with
  * lower-case names as Node has it; `body` is the body exactly as it was received; `secret` the webhook's (`whsec_…`).
- * Rejects with WebhookVerificationError if the signature is wrong, or more than five minutes old
- * (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
+ * Rejects with WebhookVerificationError if the signature is wrong, or more than five minutes old, and with MayflyError if
+ * the secret is malformed (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
  */
 export async function verifyWebhook(
   headers: Headers | Readonly<Record<string, HeaderValue>>,
@@ -33,9 +33,10 @@ export async function verifyWebhook(
   signed.set(content, prefix.length)
   const { subtle } = await webCrypto()
   const algorithm = { name: 'HMAC', hash: 'SHA-256' }
-  const key = await subtle.importKey('raw', decode(secret.replace(/^whsec_/, '')), algorithm, false, [
-    'verify',
-  ])
+  const secretBytes = decode(secret.replace(/^whsec_/, ''))
+  // With an empty key, everybody could sign.
+  if (secretBytes.length === 0) throw new MayflyError('The secret of a webhook is `whsec_` and base64.')
+  const key = await subtle.importKey('raw', secretBytes, algorithm, false, ['verify'])
   for (const signature of signatures) {
     if (!signature.startsWith('v1,')) continue
     // The comparison takes the same time wherever the signatures differ.

@@ -1,4 +1,13 @@
-import { ApiError, MayflyError, UnreachableError, WaitTimeoutError, type NearMiss } from './errors.js'
+import { cursorOf, readJson } from './connection.js'
+import {
+  ApiError,
+  MayflyError,
+  printable,
+  quoted,
+  UnreachableError,
+  WaitTimeoutError,
+  type NearMiss,
+} from './errors.js'
 import { Message, type Access } from './message.js'
 import { splitOptions, type CallOptions, type QueryOptions, type Schemas } from './options.js'
 
@@ -37,6 +46,8 @@ export interface Wait {
 
 /** The longest wait of one request. */
 const MAX_POLL_SECONDS = 30
+/** The time of the last request, which reports what has arrived. */
+const LAST_POLL_MS = 5_000
 /** The messages that an error lists. */
 const MAX_LISTED = 10
 
@@ -48,10 +59,9 @@ export class UnexpectedMessageError extends MayflyError {
     readonly received: Message,
     address: string,
   ) {
-    const subject = received.subject === null ? 'without a subject' : JSON.stringify(received.subject)
-    super(
-      `Expected no message for ${address}, but one arrived: ${subject} from ${received.sender}, ${received.received_at}`,
-    )
+    const { subject, sender, received_at } = received
+    const about = `${quoted(subject)} from ${printable(sender)}, ${received_at}`
+    super(`Expected no message for ${address}, but one arrived: ${about}`)
   }
 }
 
@@ -100,16 +110,11 @@ function poll(
 ): Promise<Message> {
   const timeout = Math.min(Math.max(Math.ceil(leftMs / 1_000), 0), MAX_POLL_SECONDS)
   const [call, query] = splitOptions({ password: access.password, ...options })
-  const timeoutMs = leftMs > 0 ? leftMs : access.connection.timeoutMs
+  const timeoutMs = leftMs > 0 ? leftMs : LAST_POLL_MS
   return access.connection.send(
     { method: 'GET', path: `${path}/messages/wait`, query: { ...query, timeout } },
     { ...call, timeoutMs },
-    async (response) =>
-      new Message(
-        access,
-        (await response.json()) as Schemas['Message'],
-        response.headers.get('mayfly-cursor'),
-      ),
+    async (response) => new Message(access, await readJson<Schemas['Message']>(response), cursorOf(response)),
   )
 }
 

@@ -15,6 +15,8 @@ from .._version import VERSION
 
 # The server sends a comment every 15 seconds.
 SILENCE_SECONDS = 45.0
+RECONNECT_SECONDS = 0.5
+EVENT_STREAM = "text/event-stream"
 
 
 class AsyncConnection:
@@ -108,7 +110,7 @@ class AsyncConnection:
             try:
                 response = await self._open(request, httpx.Timeout(retries.time_left(), read=SILENCE_SECONDS))
                 try:
-                    if response.is_success:
+                    if response.is_success and response.headers.get("content-type", "").startswith(EVENT_STREAM):
                         is_open = was_open = True
                         parser = EventParser()
                         async for piece in response.aiter_bytes():
@@ -121,11 +123,16 @@ class AsyncConnection:
                     content = await response.aread()
                 finally:
                     await response.aclose()
-                pause = retries.after_refusal(Answer(response.status_code, response.headers, content))
+                answer = Answer(response.status_code, response.headers, content)
+                if answer.is_success:
+                    raise answer.foreign()
+                pause = retries.after_refusal(answer)
             except httpx.RequestError as error:
                 if is_open:
                     retries = Retries(self.url, self.timeout)
-                pause = retries.after_failure(error)
+                    pause = RECONNECT_SECONDS
+                else:
+                    pause = retries.after_failure(error)
             except ApiError as error:
                 if was_open and error.code in ("inbox-deleted", "inbox-expired"):
                     return

@@ -63,7 +63,7 @@ class AsyncInbox(types.InboxAttributes):
     async def cursor(self, **call: Unpack[CallOptions]) -> str:
         """The position after all messages that are there now, for `since`."""
         answer = await self._connection.send(request_of("GET", self._path, self._call(call)))
-        return answer.cursor or ""
+        return answer.cursor
 
     async def wait_for_message(
         self, *, match: Callable[[AsyncMessage], bool] | None = None, **options: Unpack[WaitOptions]

@@ -64,7 +64,7 @@ class Inbox(types.InboxAttributes):
     def cursor(self, **call: Unpack[CallOptions]) -> str:
         """The position after all messages that are there now, for `since`."""
         answer = self._connection.send(request_of("GET", self._path, self._call(call)))
-        return answer.cursor or ""
+        return answer.cursor
 
     def wait_for_message(
         self, *, match: Callable[[Message], bool] | None = None, **options: Unpack[WaitOptions]

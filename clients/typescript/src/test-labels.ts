@@ -12,11 +12,17 @@ const RUN_IDS = [
   'BUILD_TAG',
 ]
 
-const run = ['MAYFLY_RUN', ...RUN_IDS].map((name) => process.env[name]).find(Boolean) ?? randomUUID()
+/**
+ * The name of the test run: MAYFLY_RUN, the id that the CI system gives to it, or random. Sets MAYFLY_RUN, so that
+ * processes that start later have the same name.
+ */
+export function runName(): string {
+  return (process.env.MAYFLY_RUN ||= RUN_IDS.map((name) => process.env[name]).find(Boolean) ?? randomUUID())
+}
 
-/** The labels of the inboxes of a test. */
-export function labelsOf(titlePath: readonly string[]): Record<'run' | 'title', string> {
-  return { run: toLabel(run), title: toLabel(titlePath.join(' › ')) }
+/** The labels of the inboxes of a test, from its title and those of its suites. */
+export function testLabels(titlePath: readonly string[]): Record<'run' | 'title', string> {
+  return { run: toLabel(runName()), title: toLabel(titlePath.join(' › ')) }
 }
 
 /** A value that a label may have: the end of the text, without control characters. */

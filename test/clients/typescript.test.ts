@@ -1,0 +1,106 @@
+import { once } from 'node:events'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+import { Mayfly } from '#clients/typescript/src/mayfly.js'
+
+const INBOX = { id: 'inb_1', address: 'one@mayfly.test' }
+
+/** What the scenarios of all clients do not show, with a server that answers as each test demands. */
+describe('the TypeScript client', () => {
+  let server: Server
+  let url: string
+  let answer: RequestListener
+  const requests: string[] = []
+
+  beforeAll(async () => {
+    server = createServer((request, response) => {
+      requests.push(`${request.method} ${request.url} ${request.headers.authorization}`)
+      answer(request, response)
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  })
+  beforeEach(() => {
+    requests.length = 0
+    answer = (_, response) => response.end(JSON.stringify(INBOX))
+  })
+  afterAll(async () => {
+    server.closeAllConnections()
+    server.close()
+    await once(server, 'close')
+  })
+
+  it('accepts a URL and a key with a line end, and slashes after the URL', async () => {
+    await new Mayfly({ url: `${url}//\n`, apiKey: 'key\n' }).account()
+    expect(requests).toEqual(['GET /v1/account Bearer key'])
+  })
+
+  it.each(['127.0.0.1:3000', 'ftp://127.0.0.1', 'http://', 'http://127.0.0.1?a=b', 'http://user@127.0.0.1'])(
+    'refuses the URL %s',
+    (text) => {
+      expect(() => new Mayfly({ url: text, apiKey: 'key' })).toThrow(/must be an http or https URL/)
+    },
+  )
+
+  it.each(['mf secret', 'mf\nsecret', 'mf_sécret'])('refuses the key %j without showing it', (apiKey) => {
+    expect(() => new Mayfly({ url, apiKey })).toThrow(/^The API key has a character that no key has/)
+  })
+
+  it.each(['', '.', '..'])('sends no request for the id "%s"', async (id) => {
+    const mayfly = new Mayfly({ url, apiKey: 'key' })
+    const inbox = await mayfly.inboxes.get('inb_1')
+    await expect(inbox.deleteMessage(id)).rejects.toThrow('is empty, "." or ".."')
+    await expect(mayfly.inboxes.delete(id)).rejects.toThrow('is empty, "." or ".."')
+    expect(requests).toHaveLength(1)
+  })
+
+  it('calls fetch as a function, not as a method, which browsers refuse', async () => {
+    const receivers: unknown[] = []
+    const mayfly = new Mayfly({
+      url,
+      apiKey: 'key',
+      fetch(this: unknown, ...request) {
+        receivers.push(this)
+        return fetch(...request)
+      },
+    })
+    await mayfly.account()
+    expect(receivers).toEqual([undefined])
+  })
+
+  it('waits for months without sending more requests', async () => {
+    answer = (_, response) => void pause(100).then(() => response.end(JSON.stringify(INBOX)))
+    const months = new Mayfly({ url, apiKey: 'key', timeoutMs: 2 ** 33 })
+    await months.account()
+    expect(requests).toHaveLength(1)
+  })
+
+  it("says at once that a password can't be sent", async () => {
+    const call = new Mayfly({ url, apiKey: 'key' }).inboxes.get('inb_1', { password: 'a\nb' })
+    await expect(call).rejects.toMatchObject({ name: 'TypeError' })
+    expect(requests).toEqual([])
+  })
+
+  it('deletes an inbox at the end of its block, unless it has ended', async () => {
+    const inbox = await new Mayfly({ url, apiKey: 'key' }).inboxes.get('inb_1')
+    answer = (_, response) => {
+      response.writeHead(410, { 'content-type': 'application/problem+json' })
+      response.end(JSON.stringify({ code: 'inbox-expired', status: 410, request_id: 'req_1' }))
+    }
+    await inbox[Symbol.asyncDispose]()
+    expect(requests.at(-1)).toMatch(/^DELETE /)
+    answer = (_, response) => response.writeHead(401).end()
+    await expect(inbox[Symbol.asyncDispose]()).rejects.toThrow('401')
+  })
+
+  it('opens a stream again only after a pause, if it ends at once', async () => {
+    const inbox = await new Mayfly({ url, apiKey: 'key' }).inboxes.get('inb_1')
+    answer = (_, response) =>
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).end(': hello\n\n')
+    const signal = AbortSignal.timeout(700)
+    const next = inbox.events({ since: 'a', signal }).next()
+    await expect(next).rejects.toThrow(/aborted due to timeout/)
+    expect(requests.filter((each) => each.includes('/events'))).toHaveLength(2)
+  })
+})
