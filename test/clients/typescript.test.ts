@@ -55,6 +55,29 @@ describe('the TypeScript client', () => {
     expect(requests).toHaveLength(1)
   })
 
+  it('refuses options that plain JavaScript can get wrong', async () => {
+    const inbox = await new Mayfly({ url, apiKey: 'key' }).inboxes.get('inb_1')
+    const wrong = (options: object) => options as { timeoutMs: number }
+    await expect(inbox.waitForCode(wrong({ timeout: 500 }))).rejects.toThrow('use timeoutMs')
+    await expect(inbox.waitForCode(wrong({ subject: /Wel/ }))).rejects.toThrow(
+      'The option subject must be a text',
+    )
+    await expect(inbox.waitForLink(wrong({ timeoutMs: 500 }) as unknown as string)).rejects.toThrow(
+      'must be a text or',
+    )
+    expect(requests).toHaveLength(1)
+  })
+
+  it('says why no connection was possible', async () => {
+    const closed = createServer().listen(0, '127.0.0.1')
+    await once(closed, 'listening')
+    const { port } = closed.address() as AddressInfo
+    closed.close()
+    await once(closed, 'close')
+    const mayfly = new Mayfly({ url: `http://127.0.0.1:${port}`, apiKey: 'key' })
+    await expect(mayfly.account()).rejects.toThrow(`connect ECONNREFUSED 127.0.0.1:${port}`)
+  })
+
   it('calls fetch as a function, not as a method, which browsers refuse', async () => {
     const receivers: unknown[] = []
     const mayfly = new Mayfly({

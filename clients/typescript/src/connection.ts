@@ -174,9 +174,7 @@ export class Connection {
     const late = new UnreachableError(this.#url, `no answer within ${timeoutMs} ms`, true)
     const timer = setTimeout(() => aborter.abort(late), Math.min(leftMs, MAX_TIMER_MS))
     try {
-      // In a browser, fetch must not be called as a method.
-      const request = this.#fetch
-      const response = await request(url, { ...init, signal: aborter.signal })
+      const response = await this.#fetch(url, { ...init, signal: aborter.signal })
       if (response.ok) return await read(response)
       throw await refusal(response)
     } catch (error) {
@@ -256,11 +254,18 @@ function queryText(query: Query): string {
   const parameters = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) {
     if (value === undefined) continue
-    if (name !== 'labels') parameters.append(name, value as string)
+    if (name !== 'labels') parameters.append(name, plainText(name, value))
     else for (const pair of Object.entries(value as object)) parameters.append('label', pair.join(':'))
   }
   const text = parameters.toString()
   return text === '' ? '' : `?${text}`
+}
+
+/** Throws MayflyError for an object, such as a RegExp, which would otherwise be sent as some text. */
+function plainText(name: string, value: unknown): string {
+  if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
+    return String(value)
+  throw new MayflyError(`The option ${name} must be a text, a number or a boolean.`)
 }
 
 function nextCursor({ headers }: Response): string | null {
@@ -268,11 +273,12 @@ function nextCursor({ headers }: Response): string | null {
   return target === undefined ? null : new URL(target, 'http://any').searchParams.get('cursor')
 }
 
+/** In Jest, errors of `fetch` are not instances of the test's classes. */
 function reasonOf(error: unknown): string {
-  const cause = error instanceof Error ? (error.cause ?? error) : error
+  const { cause = error } = error as { cause?: unknown }
   // The message is empty if several addresses were tried.
-  const first: unknown = cause instanceof AggregateError ? cause.errors[0] : cause
-  return first instanceof Error ? first.message : String(first)
+  const { errors: [first] = [cause] } = cause as { errors?: unknown[] }
+  return String((first as Partial<Error>).message ?? first)
 }
 
 /** Browsers have it on secure pages only, Node since version 19. */

@@ -63,6 +63,8 @@ export class Inbox extends withProperties<Schemas['Inbox']>() {
    * link, without a pattern. Rejects as `waitForMessage`.
    */
   async waitForLink(pattern: string | RegExp = '', options: WaitOptions = {}): Promise<string> {
+    // Throws if the pattern is not one.
+    findLink({ links: [] }, pattern)
     const match = (message: Message) =>
       findLink(message, pattern) !== undefined && (options.match?.(message) ?? true)
     const wanted = { ...options, hasLink: true, match }

@@ -1,4 +1,5 @@
 import type { Connection } from './connection.js'
+import { MayflyError } from './errors.js'
 import type { CallOptions, Schemas } from './options.js'
 
 function Properties(this: object, data: object): void {
@@ -65,6 +66,10 @@ export class Message extends withProperties<Omit<Schemas['Message'], 'attachment
  * text; of the first link, if the text is empty.
  */
 export function findLink({ links }: Pick<Message, 'links'>, pattern: string | RegExp): string | undefined {
+  // Not by instanceof, because a test runner may have a RegExp of its own.
+  if (typeof pattern !== 'string' && Object.prototype.toString.call(pattern) !== '[object RegExp]') {
+    throw new MayflyError('The pattern of a link must be a text or a regular expression.')
+  }
   // An expression with the flag `g` or `y` would start where its last match ended.
   const expression =
     typeof pattern === 'string' ? null : new RegExp(pattern, pattern.flags.replaceAll(/[gy]/g, ''))
