@@ -266,3 +266,5 @@ class Usage {
     return this.connection.stream('/v1/usage/export', options)
   }
 }
+
+export type { Accounts, Inboxes, Keys, Usage, Webhooks }
