@@ -49,7 +49,7 @@ async function copyJars(folder: string, again: boolean): Promise<void> {
   const unfinished = await mkdtemp(`${folder}.`)
   try {
     const output = [`-DoutputDirectory=${unfinished}`, '-DincludeScope=runtime']
-    // Maven caches failed lookups for a day, unless it is told to update.
+    // Maven caches failed lookups for a day, unless `-U` is given.
     const flags = ['-q', '-B', ...(again ? ['-U'] : []), '-f', POM]
     const bounds = { timeout: WITHIN_MS, killSignal: 'SIGKILL', maxBuffer: 1 << 26 } as const
     await run('mvn', [...flags, COPY_DEPENDENCIES, ...output], bounds)

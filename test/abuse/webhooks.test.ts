@@ -63,7 +63,7 @@ describe('hanging endpoints of one account', () => {
       DELIVERED_WITHIN_MS,
     )
     await sendToWebhooks(other, [good.url])
-    await until('the other to be told', () => good.requests.length === 1, DELIVERED_WITHIN_MS)
+    await until('the delivery to the other one', () => good.requests.length === 1, DELIVERED_WITHIN_MS)
     expect(countHeld).toBe(SLOTS_PER_ACCOUNT + OTHERS)
   })
 
@@ -78,7 +78,7 @@ describe('hanging endpoints of one account', () => {
       await messagesOf(attacker, id, 1)
     }
     await sendToWebhooks(other, [good.url], large)
-    await until('the other to be told', () => good.requests.length === 1, DELIVERED_WITHIN_MS)
+    await until('the delivery to the other one', () => good.requests.length === 1, DELIVERED_WITHIN_MS)
     expect(countHeld).toBe(LARGE_AT_ONCE)
   })
 })

@@ -1,7 +1,7 @@
 import { cursorOf, type Connection } from './connection.js'
 import { ApiError, WaitTimeoutError } from './errors.js'
 import { inboxEvents, type InboxEvent } from './inbox-events.js'
-import { findLink, Message, withProperties, type Access } from './message.js'
+import { linkFinder, Message, withProperties, type Access } from './message.js'
 import type { BodyOptions, CallOptions, QueryOptions, Schemas } from './options.js'
 import {
   UnexpectedMessageError,
@@ -63,14 +63,12 @@ export class Inbox extends withProperties<Schemas['Inbox']>() {
    * link, without a pattern. Rejects as `waitForMessage`.
    */
   async waitForLink(pattern: string | RegExp = '', options: WaitOptions = {}): Promise<string> {
-    // Throws if the pattern is not one.
-    findLink({ links: [] }, pattern)
-    const match = (message: Message) =>
-      findLink(message, pattern) !== undefined && (options.match?.(message) ?? true)
+    const find = linkFinder(pattern)
+    const match = (message: Message) => find(message) !== undefined && (options.match?.(message) ?? true)
     const wanted = { ...options, hasLink: true, match }
     const requirement = `It has no link that matches ${String(pattern)}.`
     const message = await this.#wait(wanted, this.#limit(options.timeoutMs), { requirement })
-    return findLink(message, pattern) ?? ''
+    return find(message) ?? ''
   }
 
   /** The first `count` messages that match, oldest first, once there are as many. Rejects as `waitForMessage`. */

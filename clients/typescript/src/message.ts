@@ -65,15 +65,28 @@ export class Message extends withProperties<Omit<Schemas['Message'], 'attachment
  * The address of the first link of a message that contains a text, or matches an expression, in its address or its
  * text; of the first link, if the text is empty.
  */
-export function findLink({ links }: Pick<Message, 'links'>, pattern: string | RegExp): string | undefined {
+export function findLink(message: Pick<Message, 'links'>, pattern: string | RegExp): string | undefined {
+  return linkFinder(pattern)(message)
+}
+
+/** The same as a function of the message. Throws MayflyError if the pattern is neither a text nor an expression. */
+export function linkFinder(
+  pattern: string | RegExp,
+): (message: Pick<Message, 'links'>) => string | undefined {
+  const matches = textMatcher(pattern)
+  return ({ links }) => links.find(({ href, text }) => matches(href) || matches(text ?? ''))?.href
+}
+
+function textMatcher(pattern: string | RegExp): (text: string) => boolean {
+  if (typeof pattern === 'string') {
+    const wanted = pattern.toLowerCase()
+    return (text) => text.toLowerCase().includes(wanted)
+  }
   // Not by instanceof, because a test runner may have a RegExp of its own.
-  if (typeof pattern !== 'string' && Object.prototype.toString.call(pattern) !== '[object RegExp]') {
+  if (Object.prototype.toString.call(pattern) !== '[object RegExp]') {
     throw new MayflyError('The pattern of a link must be a text or a regular expression.')
   }
   // An expression with the flag `g` or `y` would start where its last match ended.
-  const expression =
-    typeof pattern === 'string' ? null : new RegExp(pattern, pattern.flags.replaceAll(/[gy]/g, ''))
-  const matches = (text: string) =>
-    expression === null ? text.toLowerCase().includes(String(pattern).toLowerCase()) : expression.test(text)
-  return links.find(({ href, text }) => matches(href) || matches(text ?? ''))?.href
+  const expression = new RegExp(pattern, pattern.flags.replaceAll(/[gy]/g, ''))
+  return (text) => expression.test(text)
 }

@@ -71,6 +71,7 @@ export class UnexpectedMessageError extends MayflyError {
  */
 export async function waitForMatch(wait: Wait): Promise<Message> {
   const { match, since, ...options } = wait.options
+  if ('timeout' in options) throw new MayflyError('There is no option timeout: use timeoutMs.')
   const rejected: NearMiss[] = []
   let cursor = since
   for (;;) {
@@ -109,7 +110,6 @@ function poll(
   leftMs: number,
 ): Promise<Message> {
   const timeout = Math.min(Math.max(Math.ceil(leftMs / 1_000), 0), MAX_POLL_SECONDS)
-  if ('timeout' in options) throw new MayflyError('There is no option timeout: use timeoutMs.')
   const [call, query] = splitOptions({ password: access.password, ...options })
   const timeoutMs = leftMs > 0 ? leftMs : LAST_POLL_MS
   return access.connection.send(
