@@ -175,9 +175,10 @@ class Retries:
         self.deadline = time.monotonic() + timeout
         self.attempts = 0
         self.broken = 0
+        self.refusal: MayflyError | None = None
 
     def time_left(self) -> float:
-        """Seconds until the call must end. Raises UnreachableError if there are none."""
+        """Seconds until the call must end. Raises an error if there are none."""
         left = self.deadline - time.monotonic()
         if left <= 0:
             raise self.late()
@@ -198,11 +199,12 @@ class Retries:
         is_in_use = isinstance(error, ApiError) and error.code == "idempotency-key-in-use"
         if answer.status not in (429, 503) and not is_in_use:
             raise error from None
+        self.refusal = error
         return self._pause(answer.retry_after(), error)
 
-    def late(self) -> UnreachableError:
-        """The error after the time of the call."""
-        return UnreachableError(self.url, f"no answer within {self.timeout:g} s")
+    def late(self) -> MayflyError:
+        """The error after the time of the call: the last refusal, which says more, if there was one."""
+        return self.refusal or UnreachableError(self.url, f"no answer within {self.timeout:g} s")
 
     def _pause(self, retry_after: float | None, failure: MayflyError) -> float:
         backoff = min(FIRST_PAUSE_SECONDS * 2**self.attempts, MAX_PAUSE_SECONDS) * random.uniform(0.5, 1)

@@ -116,6 +116,7 @@ export class Connection {
     const deadline = performance.now() + timeoutMs
     const prepared = this.#prepare(request, call)
     let broken = 0
+    let refusal: MayflyError | undefined
     for (let attempt = 0; ; attempt += 1) {
       signal?.throwIfAborted()
       let pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** attempt, MAX_PAUSE_MS) * (0.5 + Math.random() / 2)
@@ -126,10 +127,11 @@ export class Connection {
       } catch (error) {
         if (signal?.aborted === true) throw error
         if (error instanceof RetryableError) {
-          failure = error.failure
+          failure = refusal = error.failure
           pauseMs = error.retryAfterMs ?? pauseMs
         } else if (error instanceof MayflyError) {
-          throw error
+          // A refusal says more than that the time ended during the attempt after it.
+          throw error instanceof UnreachableError ? (refusal ?? error) : error
         } else {
           broken += 1
           failure = new UnreachableError(this.#url, reasonOf(error), false, error)
@@ -176,7 +178,7 @@ export class Connection {
     try {
       const response = await this.#fetch(url, { ...init, signal: aborter.signal })
       if (response.ok) return await read(response)
-      throw await refusal(response)
+      throw await refused(response)
     } catch (error) {
       throw aborter.signal.aborted ? aborter.signal.reason : error
     } finally {
@@ -216,7 +218,7 @@ export function cursorOf({ headers }: Response): string {
   return cursor
 }
 
-async function refusal(response: Response): Promise<Error> {
+async function refused(response: Response): Promise<Error> {
   const { status, headers } = response
   const text = await response.text()
   const isProblem = /^application\/problem\+json\b/.test(headers.get('content-type') ?? '')
