@@ -35,6 +35,7 @@ const MAX_PAGE_SIZE = 1_000
 export function inboxCommands(program: Command, session: Session): void {
   const inbox = program.command('inbox').description('manage inboxes and read their mail')
   createCommand(inbox, session)
+  updateCommand(inbox, session)
   listCommand(inbox, session)
   readCommand(inbox, session)
   waitCommand(inbox, session)
@@ -60,6 +61,29 @@ function createCommand(inbox: Command, session: Session): void {
       const { duration, name, protected: isProtected } = options
       const body = { duration, name, labels: pairsOf(options.label ?? []), password_protected: isProtected }
       return session.print(session.api().call<InboxJson>('POST', '/v1/inboxes', { body }), inboxText)
+    })
+}
+
+interface UpdateOptions {
+  duration?: string
+  name?: string
+  label?: readonly string[]
+  password?: string
+}
+
+function updateCommand(inbox: Command, session: Session): void {
+  inbox
+    .command('update')
+    .description('change when an inbox expires, its name or its labels')
+    .argument('<inbox>', 'inbox id')
+    .option('--duration <duration>', 'lifetime from now, such as 30m, 24h, 7d or 2w')
+    .option('--name <name>')
+    .option('--label <name:value>', 'replaces all labels; can be repeated', label)
+    .addOption(passwordOption())
+    .action((inboxId: string, { label: labels, password, ...given }: UpdateOptions) => {
+      const body = { ...given, labels: labels && pairsOf(labels) }
+      const updated = session.api().call<InboxJson>('PATCH', inboxPath(inboxId), { body, password })
+      return session.print(updated, inboxText)
     })
 }
 

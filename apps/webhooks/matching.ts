@@ -39,6 +39,7 @@ export function notificationsIn(
 function notificationOf(event: InboxEvent): InboxNotification['notification'] | null {
   switch (event.type) {
     case 'InboxCreated':
+    case 'InboxChanged':
       return null
     case 'MessageReceived': {
       const { inboxId, messageId, receivedAt: occurredAt } = event

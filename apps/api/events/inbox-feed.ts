@@ -54,7 +54,8 @@ export class InboxFeed {
    * meantime, since `next` only increases. If something can't be read, it is retried.
    */
   async *chunks(listener: Listener, signal: AbortSignal): AsyncGenerator<string, EndOfEvents | undefined> {
-    const { inbox, bell, authenticate } = listener
+    const { bell, authenticate } = listener
+    let { inbox } = listener
     let next = listener.from
     let commentAtMs = performance.now() + COMMENT_EVERY_MS
     let expiredAtMs: number | null = null
@@ -68,8 +69,10 @@ export class InboxFeed {
         const entries = await this.entriesFrom(inbox, next)
         for (const entry of entries) {
           await authenticate()
+          if (entry.type === 'InboxChanged' || this.msLeftOf(inbox) <= 0) inbox = await this.latest(inbox)
+          const current = { ...listener, inbox }
           const text = await this.budgets.readFor(inbox.accountId, signal, (read) =>
-            this.textOf(listener, entry, read),
+            this.textOf(current, entry, read),
           )
           if (isOver()) return undefined
           if (text !== null) {
@@ -84,6 +87,7 @@ export class InboxFeed {
           if (entry.type === 'InboxDeleted' || entry.type === 'InboxExpired') return 'inbox-ended'
         }
         if (entries.length === PAGE) waitMs = 0
+        else if (this.msLeftOf(inbox) <= 0) inbox = await this.latest(inbox)
       } catch (error) {
         if (isOver()) return undefined
         if (error instanceof Problem && error.status < 500) return 'key-refused'
@@ -101,6 +105,7 @@ export class InboxFeed {
         if (nowMs >= expiredAtMs + END_WITHIN_MS) return 'inbox-ended'
         waitMs = Math.min(waitMs, RETRY_MS)
       } else {
+        expiredAtMs = null
         waitMs = Math.min(waitMs, leftMs)
       }
       if (waitMs > 0) await bell.wait(Math.min(waitMs, Math.max(0, commentAtMs - performance.now())))
@@ -114,6 +119,12 @@ export class InboxFeed {
   private entriesFrom({ id: inboxId }: ActiveInbox, from: number): Promise<HistoryEntry[]> {
     const to = Number.MAX_SAFE_INTEGER
     return this.views.inboxes.history({ inboxId, order: 'asc', from, to, limit: PAGE })
+  }
+
+  /** The inbox with its current expiry, which may have been moved. Throws ViewsCatchingUpError. */
+  private async latest(inbox: ActiveInbox): Promise<ActiveInbox> {
+    const row = await this.views.readComplete(inbox.id, () => this.views.inboxes.inbox(inbox.id))
+    return row?.inbox.state === 'active' ? row.inbox : inbox
   }
 
   /** If it is 0 or less, the inbox has ended, even if its end is not in the history yet. */
@@ -130,8 +141,8 @@ export class InboxFeed {
   }
 
   /**
-   * The JSON of an entry. Null if clients get no event for it: the message is deleted, or the inbox has ended, which
-   * has an event of its own later. Throws ViewsCatchingUpError if the views are not complete, and the errors of `read`.
+   * The JSON of an entry. Null if clients get no event for it: the inbox was created or changed, the message is deleted,
+   * or the inbox has ended, which has an event of its own later. Throws ViewsCatchingUpError if the views are not complete, and the errors of `read`.
    */
   private async dataOf(
     { inbox, inboxesPath }: Listener,

@@ -17,7 +17,7 @@ import { durationPattern, IfGiven, Repeatable, Rule } from '../http/validation.j
 import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 
 /*
- * The body that creates an inbox, the query that lists inboxes, and the rules for labels.
+ * The bodies that create and change an inbox, the query that lists inboxes, and the rules for labels.
  */
 
 /** A colon separates name and value in queries. Some stores and clients lose the name `__proto__`. */
@@ -41,6 +41,12 @@ export const InboxLabels = Type.Unsafe<Readonly<Record<string, string>>>({
 /** `label` in a query: `<name>:<value>`. */
 const FILTER = /^[^:]{1,64}:[\s\S]{0,128}$/u
 
+const DURATION = {
+  type: 'string',
+  pattern: `^${durationPattern(UNIT_MS, MAX_RETENTION.ms)}$`,
+  examples: ['30m', '24h', '7d', '2w'],
+}
+
 /** The body of POST /v1/inboxes. */
 @DescribeBody({
   description: 'A new inbox. Every property is optional.',
@@ -50,11 +56,7 @@ export class CreateInbox {
   @DescribeProperty(
     'The lifetime: a whole number and one of `m`, `h`, `d`, `w`, from one minute to the retention of the plan. Default: ' +
       'the shorter of that retention and 24 hours.',
-    {
-      type: 'string',
-      pattern: `^${durationPattern(UNIT_MS, MAX_RETENTION.ms)}$`,
-      examples: ['30m', '24h', '7d', '2w'],
-    },
+    DURATION,
   )
   @IfGiven()
   @IsDuration()
@@ -68,13 +70,35 @@ export class CreateInbox {
   password_protected?: boolean
 
   @DescribeProperty('A name to show to people.')
-  @IsOptional()
-  @IsWellFormed()
-  @MaxLength(200, { message: 'name must be a string of at most 200 characters' })
-  @IsString({ message: 'name must be a string of at most 200 characters' })
+  @IsName()
   name?: string | null
 
   @DescribeProperty('Labels to find the inbox by.', InboxLabels)
+  @IfGiven()
+  @IsLabels()
+  labels?: Record<string, string>
+}
+
+/** The body of PATCH /v1/inboxes/{id}. */
+@DescribeBody({
+  description: 'What to change of an inbox. Every property is optional.',
+  example: { duration: '2h', labels: { run: '43' } },
+})
+export class UpdateInbox {
+  @DescribeProperty(
+    'The time from now at which it expires: a whole number and one of `m`, `h`, `d`, `w`, at least one minute. At the ' +
+      "end, the inbox may be as old as the plan's retention.",
+    DURATION,
+  )
+  @IfGiven()
+  @IsDuration()
+  duration?: string
+
+  @DescribeProperty('A name to show to people; null removes it.')
+  @IsName()
+  name?: string | null
+
+  @DescribeProperty('Replaces all labels.', InboxLabels)
   @IfGiven()
   @IsLabels()
   labels?: Record<string, string>
@@ -110,6 +134,12 @@ function IsDuration(): PropertyDecorator {
     (value) => typeof value === 'string' && parseLifespan(value) !== null,
     '$property must be a whole number and one of m, h, d, w, and at least "1m": "30m", "24h", "7d", "2w"',
   )
+}
+
+/** A text, or null. */
+function IsName(): PropertyDecorator {
+  const message = 'name must be a string of at most 200 characters'
+  return applyDecorators(IsOptional(), IsWellFormed(), MaxLength(200, { message }), IsString({ message }))
 }
 
 /** A lone surrogate is not a character, and would be answered as another character. */

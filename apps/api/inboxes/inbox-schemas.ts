@@ -18,7 +18,7 @@ const messageCount = Count('The number of messages that it has received, without
 const activeInbox = {
   ...identity,
   state: Type.Literal('active', { description: 'It receives mail.' }),
-  duration: Type.String({ pattern: '^\\d+[mhdw]$', description: 'The requested lifetime.' }),
+  duration: Type.String({ pattern: '^\\d+[mhdw]$', description: 'The lifetime that was last requested.' }),
   password_protected: Type.Boolean({ description: 'Whether reading its mail requires a password.' }),
   name: OrNull(Type.String(), 'A name to show to people.'),
   labels: InboxLabels,

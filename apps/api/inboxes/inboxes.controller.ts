@@ -1,10 +1,10 @@
-import { Body, Controller, Delete, Get, Param, Post, Query, Req, Res } from '@nestjs/common'
+import { Body, Controller, Delete, Get, Param, Patch, Post, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { decide, isOverRetention } from '#libs/domain/inbox/decide.js'
-import type { Inbox as AnyInbox } from '#libs/domain/inbox/inbox.js'
+import type { ActiveInbox, Inbox as AnyInbox } from '#libs/domain/inbox/inbox.js'
 import {
   makePassword,
   PASSWORD_BYTES,
@@ -23,11 +23,11 @@ import { Mint, type Minting } from '../idempotency/minting.js'
 import { Views, VisibleRecorder } from '../views.js'
 import { RequestBudgets } from '../http/budgets.js'
 import { pageOf, inboxesPathOf, writeOffsetCursor } from '../http/list-pages.js'
-import { invalid } from '../http/problems.js'
+import { invalid, unavailable } from '../http/problems.js'
 import { Instance } from '../instance.js'
 import { OpenedMail } from '../messages/opened-mail.js'
 import { Describe, Tag } from '../openapi/describe.js'
-import { CreateInbox, ListInboxes, readLabels } from './inbox-requests.dto.js'
+import { CreateInbox, ListInboxes, readLabels, UpdateInbox } from './inbox-requests.dto.js'
 import {
   CreatedInbox,
   DeletedInbox,
@@ -39,7 +39,10 @@ import {
 } from './inbox-schemas.js'
 import { beingDeleted, hasEnded, Inboxes, type OpenInbox } from './inboxes.service.js'
 
-/** Creates, lists, reads and deletes inboxes, under both paths. */
+/** Attempts to change an inbox, if other requests change it at the same time. */
+const MAX_ATTEMPTS = 5
+
+/** Creates, lists, reads, changes and deletes inboxes, under both paths. */
 @Controller(['v1/inboxes', 'v1/emails'])
 @Tag('Inboxes')
 export class InboxesController {
@@ -164,6 +167,59 @@ export class InboxesController {
     return inboxJson(found.inbox, details)
   }
 
+  @Patch(':inboxId')
+  @RequireScope('inboxes')
+  @Describe({
+    id: 'updateInbox',
+    summary: 'Change an inbox',
+    description:
+      'What the body does not name stays, and so does its mail. `duration` counts from now, and may also shorten the ' +
+      "lifetime. An inbox can't be changed in the last second before it expires. A protected inbox requires its " +
+      'password, or a key that also has the scope `admin`.',
+    requestHeaders: ['Mayfly-Inbox-Password'],
+    answer: { description: 'The inbox.', schema: Inbox, headers: ['Mayfly-Cursor'] },
+    problems: ['inbox-deleted', 'inbox-expired', 'busy'],
+  })
+  async update(
+    @Caller() principal: Principal,
+    @Param('inboxId') inboxId: string,
+    @Body() { duration, name, labels }: UpdateInbox,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    const { keyId, plan } = principal
+    const { retention } = plan
+    const lifespan = duration === undefined ? null : lifespanOf(duration, retention)
+    const now = this.instance.now()
+    await this.requirePassword(principal, (await this.inboxes.open(principal, inboxId)).inbox)
+    // If another change comes first on the log, this one is decided again. It is done if nothing is left to change.
+    for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts += 1) {
+      const open = await this.inboxes.open(principal, inboxId)
+      const { inbox } = open
+      const { id } = inbox
+      const lookup = await this.views.vault.find(id)
+      if (lookup.state !== 'known') throw beingDeleted(id)
+      const details = unsealJson(lookup.key, detailsContext(id), inbox.sealed) as InboxDetails
+      const sealed =
+        name === undefined || name === details.name
+          ? null
+          : sealJson(lookup.key, detailsContext(id), { ...details, name } satisfies InboxDetails)
+      const wanted = { lifespan, retention, labels: labels ?? null, sealed }
+      const command = { type: 'ChangeInbox', inboxId: id, keyId, ...wanted, now } as const
+      const { events, refusal } = decide({ inbox, message: null }, command)
+      if (refusal?.code === 'inbox-ended') throw hasEnded(refusal.inbox)
+      if (refusal?.code === 'over-retention') {
+        const detail = `duration may end at most ${retention.text} after the inbox was created, the plan's retention`
+        throw invalid({ detail, pointer: '/duration' })
+      }
+      if (events.length === 0) {
+        setCursor(reply, open)
+        return inboxJson(inbox, details)
+      }
+      await this.recorder.record(events, principal)
+    }
+    throw unavailable('busy', `Other requests change the inbox ${inboxId} at the same time.`)
+  }
+
   @Delete(':inboxId')
   @RequireScope('inboxes', 'admin')
   @Describe({
@@ -179,8 +235,8 @@ export class InboxesController {
   async delete(@Caller() principal: Principal, @Param('inboxId') inboxId: string) {
     const { inbox } = await this.inboxes.find(principal, inboxId)
     const { id, state } = inbox
-    const { keyId, scopes } = principal
-    if (state === 'active' && !scopes.includes('admin')) await this.inboxes.requirePassword(principal, inbox)
+    const { keyId } = principal
+    if (state === 'active') await this.requirePassword(principal, inbox)
     const command = { type: 'DeleteInbox', inboxId: id, keyId, now: this.instance.now() } as const
     const { events, refusal } = decide({ inbox, message: null }, command)
     if (refusal?.code === 'inbox-ended') throw hasEnded(refusal.inbox)
@@ -191,6 +247,11 @@ export class InboxesController {
     if (row === null || row.inbox.state === 'active') throw beingDeleted(id)
     if (row.inbox.state !== 'deleted') throw hasEnded(row.inbox)
     return deletedInboxJson(row.inbox)
+  }
+
+  /** The scope `admin` needs no password to change or delete an inbox. Throws as `Inboxes.requirePassword` does. */
+  private async requirePassword(principal: Principal, inbox: ActiveInbox): Promise<void> {
+    if (!principal.scopes.includes('admin')) await this.inboxes.requirePassword(principal, inbox)
   }
 
   /** Creates the key of a new inbox. If an earlier run created the inbox and it has ended, throws as `Inboxes.open`. */

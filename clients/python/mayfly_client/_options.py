@@ -13,6 +13,10 @@ class CreateInbox(types.CreateInbox, CallOptions, total=False):
     """Of `inboxes.create`."""
 
 
+class UpdateInbox(types.UpdateInbox, CallOptions, total=False):
+    """Of `update`."""
+
+
 class RegisterWebhook(types.RegisterWebhook, CallOptions):
     """Of `create_webhook` and `webhooks.create`."""
 

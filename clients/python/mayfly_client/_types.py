@@ -249,7 +249,7 @@ class CreatedInbox(_CreatedInboxOptional):
     state: Literal["active"]
     """It receives mail."""
     duration: str
-    """The requested lifetime."""
+    """The lifetime that was last requested."""
     password_protected: bool
     """Whether reading its mail requires a password."""
     name: str | None
@@ -368,7 +368,7 @@ class Event(TypedDict):
     """An event of an inbox, without content."""
     id: str
     """The id of the event."""
-    type: Literal["inbox.created", "message.received", "message.deleted", "inbox.expired", "inbox.deleted"]
+    type: Literal["inbox.created", "inbox.changed", "message.received", "message.deleted", "inbox.expired", "inbox.deleted"]
     """The type of the event."""
     time: str
     """When it happened."""
@@ -494,7 +494,7 @@ class Inbox(TypedDict):
     state: Literal["active"]
     """It receives mail."""
     duration: str
-    """The requested lifetime."""
+    """The lifetime that was last requested."""
     password_protected: bool
     """Whether reading its mail requires a password."""
     name: str | None
@@ -935,6 +935,18 @@ class RotateWebhookSecret(TypedDict, total=False):
     """
 
 
+class UpdateInbox(TypedDict, total=False):
+    """What to change of an inbox. Every property is optional."""
+    duration: str
+    """The time from now at which it expires: a whole number and one of `m`, `h`, `d`, `w`, at least one minute. At
+    the end, the inbox may be as old as the plan's retention.
+    """
+    name: str | None
+    """A name to show to people; null removes it."""
+    labels: InboxLabels
+    """Replaces all labels."""
+
+
 class UsageReport(TypedDict):
     """A summary of a load run."""
     counted_up_to: str | None
@@ -1097,7 +1109,7 @@ class InboxAttributes:
     state: Literal["active"]
     """It receives mail."""
     duration: str
-    """The requested lifetime."""
+    """The lifetime that was last requested."""
     password_protected: bool
     """Whether reading its mail requires a password."""
     name: str | None

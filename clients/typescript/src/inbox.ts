@@ -36,6 +36,13 @@ export class Inbox extends withProperties<Schemas['Inbox']>() {
     return Object.assign(this, data)
   }
 
+  /** Changes what is given, here too. `duration` counts from now. */
+  async update(options: BodyOptions<'UpdateInbox'>): Promise<this> {
+    const { connection } = this.#access
+    const data = await connection.post<Schemas['Inbox']>(this.#path, this.#call(options), 'PATCH')
+    return Object.assign(this, data)
+  }
+
   /** The position after all messages that are there now, for `since`. */
   cursor(options: CallOptions = {}): Promise<string> {
     const request = { method: 'GET', path: this.#path } as const

@@ -177,7 +177,7 @@ export interface components {
              * @constant
              */
             state: "active";
-            /** @description The requested lifetime. */
+            /** @description The lifetime that was last requested. */
             duration: string;
             /** @description Whether reading its mail requires a password. */
             password_protected: boolean;
@@ -321,7 +321,7 @@ export interface components {
              * @description The type of the event.
              * @enum {string}
              */
-            type: "inbox.created" | "message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted";
+            type: "inbox.created" | "inbox.changed" | "message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted";
             /**
              * Format: date-time
              * @description When it happened.
@@ -443,7 +443,7 @@ export interface components {
              * @constant
              */
             state: "active";
-            /** @description The requested lifetime. */
+            /** @description The lifetime that was last requested. */
             duration: string;
             /** @description Whether reading its mail requires a password. */
             password_protected: boolean;
@@ -876,6 +876,15 @@ export interface components {
         RotateWebhookSecret: {
             /** @description How long requests are also signed with the former secret, at most 7 days: `0`, or a whole number and one of `s`, `m`, `h`, `d`, `w`. Default: `"24h"`. */
             grace?: string;
+        };
+        /** @description What to change of an inbox. Every property is optional. */
+        UpdateInbox: {
+            /** @description The time from now at which it expires: a whole number and one of `m`, `h`, `d`, `w`, at least one minute. At the end, the inbox may be as old as the plan's retention. */
+            duration?: string;
+            /** @description A name to show to people; null removes it. */
+            name?: string | null;
+            /** @description Replaces all labels. */
+            labels?: components["schemas"]["InboxLabels"];
         };
         /** @description A summary of a load run. */
         UsageReport: {

@@ -1,6 +1,8 @@
 import type { InboxCommand } from './decide.js'
 import type { EndedInbox } from './inbox.js'
 import {
+  changed,
+  changeInbox,
   created,
   createInbox,
   deleted,
@@ -10,6 +12,7 @@ import {
   expireInbox,
   FACTS,
   given,
+  labelled,
   LIFESPAN,
   messageDeleted,
   minute,
@@ -46,6 +49,93 @@ describe('CreateInbox', () => {
     given()
       .when(createInbox(minute(0), LIFESPAN))
       .then([created])
+  })
+})
+
+describe('ChangeInbox', () => {
+  const hour = { text: '1h', ms: 60 * 60_000 }
+  const [short, long] = [
+    { text: '1m', ms: 60_000 },
+    { text: '50m', ms: 50 * 60_000 },
+  ]
+
+  it('counts a new lifespan from the time of the change', () => {
+    given(created)
+      .when(changeInbox(minute(10), { lifespan: long }))
+      .then([changed(minute(10), { lifetime: { duration: '50m', expiresAt: minute(60) } })])
+    given(created)
+      .when(changeInbox(minute(10), { lifespan: short }))
+      .then([changed(minute(10), { lifetime: { duration: '1m', expiresAt: minute(11) } })])
+  })
+
+  it('is refused if the inbox would become older than the retention, which the refusal contains', () => {
+    given(created)
+      .when(changeInbox(new Date(minute(10).getTime() + 1), { lifespan: long }))
+      .thenRefused({ code: 'over-retention', retention: hour })
+  })
+
+  it('does not measure an inbox by its retention if it keeps its lifespan', () => {
+    const labels = { run: '43' }
+    given(created)
+      .when(changeInbox(minute(10), { labels, retention: short }))
+      .then([changed(minute(10), { inbox: labelled(labels) })])
+  })
+
+  it('replaces all labels, and the sealed details', () => {
+    const sealed = Buffer.from('other details')
+    given(created)
+      .when(changeInbox(minute(10), { labels: {}, sealed }))
+      .then([changed(minute(10), { sealed, inbox: labelled({}) })])
+  })
+
+  it('changes nothing if everything is as wanted, or nothing is wanted', () => {
+    given(created)
+      .when(changeInbox(minute(10)))
+      .then([])
+    given(created)
+      .when(changeInbox(minute(0), { lifespan: LIFESPAN, labels: { run: '42' } }))
+      .then([])
+  })
+
+  it('numbers the changes', () => {
+    const relabelled = changed(minute(1), { inbox: labelled({ run: '43' }) })
+    given(created, relabelled)
+      .when(changeInbox(minute(2), { lifespan: long }))
+      .then([
+        changed(minute(2), {
+          revision: 2,
+          lifetime: { duration: '50m', expiresAt: minute(52) },
+          inbox: labelled({ run: '43' }),
+        }),
+      ])
+  })
+
+  it('is refused in the last second before the expiry, and then counts as expired', () => {
+    const refusal = { code: 'inbox-ended', inbox: ended('expired', minute(30)) } as const
+    const at = (ms: number) => new Date(minute(30).getTime() - ms)
+    given(created)
+      .when(changeInbox(at(1_000), { lifespan: short }))
+      .thenRefused(refusal)
+    given(created)
+      .when(changeInbox(at(1_001), { lifespan: short }))
+      .then([
+        changed(at(1_001), {
+          lifetime: { duration: '1m', expiresAt: new Date(minute(31).getTime() - 1_001) },
+        }),
+      ])
+  })
+
+  it('moves the expiry of an inbox', () => {
+    const longer = changed(minute(10), { lifetime: { duration: '50m', expiresAt: minute(60) } })
+    given(created, longer)
+      .when(expireInbox(minute(31)))
+      .then([])
+    given(created, longer)
+      .when(receiveMessage(minute(31)))
+      .then([received(minute(31))])
+    given(created, longer)
+      .when(expireInbox(minute(60)))
+      .then([{ ...expired, expiredAt: minute(60) }])
   })
 })
 
@@ -146,6 +236,7 @@ describe('ExpireInbox', () => {
 const COMMANDS: { name: string; command: (now: Date) => InboxCommand }[] = [
   { name: 'ReceiveMessage', command: receiveMessage },
   { name: 'DeleteMessage', command: deleteMessage },
+  { name: 'ChangeInbox', command: changeInbox },
   { name: 'DeleteInbox', command: deleteInbox },
   { name: 'ExpireInbox', command: expireInbox },
 ]
@@ -157,13 +248,13 @@ describe('a command for an inbox that does not exist', () => {
       .thenRefused(unknown)
   })
 
-  test.each(COMMANDS.slice(0, 2))('$name is refused after its deletion', ({ command }) => {
+  test.each(COMMANDS.slice(0, 3))('$name is refused after its deletion', ({ command }) => {
     given(created, one, deleted(minute(3)))
       .when(command(minute(4)))
       .thenRefused({ code: 'inbox-ended', inbox: ended('deleted', minute(3), 1) })
   })
 
-  test.each(COMMANDS.slice(0, 2))('$name is refused after its expiry', ({ command }) => {
+  test.each(COMMANDS.slice(0, 3))('$name is refused after its expiry', ({ command }) => {
     const refusal = { code: 'inbox-ended', inbox: ended('expired', minute(30), 1) } as const
     given(created, one)
       .when(command(minute(30)))

@@ -1,7 +1,7 @@
 import { accept, refuse, type Decision } from '#libs/domain/events/declare.js'
 import type { InboxId, KeyId, MessageId } from '#libs/domain/ids/typeid.js'
 import type { InboxCreated, InboxEvent, MessageReceived } from './events.js'
-import { asOf, type EndedInbox, type InboxSlice } from './inbox.js'
+import { asOf, type ActiveInbox, type EndedInbox, type InboxSlice } from './inbox.js'
 import type { Lifespan } from './new-inbox.js'
 
 export type InboxCommand =
@@ -11,10 +11,29 @@ export type InboxCommand =
       retention: Lifespan
       now: Date
     })
+  | {
+      type: 'ChangeInbox'
+      inboxId: InboxId
+      keyId: KeyId
+      /** Counted from now; null to keep it. */
+      lifespan: Lifespan | null
+      retention: Lifespan
+      /** All labels; null to keep them. */
+      labels: Readonly<Record<string, string>> | null
+      /** The sealed InboxDetails; null to keep them. */
+      sealed: Uint8Array | null
+      now: Date
+    }
   | (Omit<MessageReceived, 'type' | 'receivedAt' | 'inbox'> & { type: 'ReceiveMessage'; now: Date })
   | { type: 'DeleteMessage'; inboxId: InboxId; messageId: MessageId; keyId: KeyId; now: Date }
   | { type: 'DeleteInbox'; inboxId: InboxId; keyId: KeyId; now: Date }
   | { type: 'ExpireInbox'; inboxId: InboxId; now: Date }
+
+/**
+ * An inbox that expires within this time can't be changed any more. Otherwise the change could reach the log after an
+ * InboxExpired that another process writes at the expiry, and would have no effect although the client was told of it.
+ */
+const UNCHANGEABLE_MS = 1_000
 
 /** Why a command was refused. Expected, not an error. */
 export type Refusal =
@@ -41,11 +60,13 @@ export function decide({ inbox, message }: InboxSlice, command: InboxCommand): D
     return accept({ type: 'InboxExpired', ...ofInbox, expiredAt: inbox.expiresAt })
   }
 
-  const current = asOf(inbox, now)
+  const current = asOf(inbox, command.type === 'ChangeInbox' ? later(now, UNCHANGEABLE_MS) : now)
   if (command.type === 'DeleteInbox' && current.state === 'deleted') return accept()
   if (current.state !== 'active') return refuse({ code: 'inbox-ended', inbox: current })
 
   switch (command.type) {
+    case 'ChangeInbox':
+      return change(current, command)
     case 'ReceiveMessage': {
       const { type: _type, now: receivedAt, ...facts } = command
       if (current.messageCount >= current.maxMessages) {
@@ -77,6 +98,40 @@ function create(command: Extract<InboxCommand, { type: 'CreateInbox' }>): Decisi
     type: 'InboxCreated',
     duration: lifespan.text,
     createdAt: now,
-    expiresAt: new Date(now.getTime() + lifespan.ms),
+    expiresAt: later(now, lifespan.ms),
   })
+}
+
+function change(
+  inbox: ActiveInbox,
+  command: Extract<InboxCommand, { type: 'ChangeInbox' }>,
+): Decision<InboxEvent, Refusal> {
+  const { inboxId, keyId, lifespan, retention, sealed, now: changedAt } = command
+  const labels = command.labels ?? inbox.labels
+  const wanted = lifespan && { duration: lifespan.text, expiresAt: later(changedAt, lifespan.ms) }
+  if (wanted !== null && wanted.expiresAt > later(inbox.createdAt, retention.ms)) {
+    return refuse({ code: 'over-retention', retention })
+  }
+  const isKept =
+    wanted?.duration === inbox.duration && wanted.expiresAt.getTime() === inbox.expiresAt.getTime()
+  const lifetime = isKept ? null : wanted
+  if (lifetime === null && sealed === null && haveSamePairs(labels, inbox.labels)) return accept()
+  return accept({
+    ...{ type: 'InboxChanged', inboxId, keyId, changedAt, revision: inbox.revision + 1, lifetime, sealed },
+    inbox: { keyId: inbox.keyId, labels },
+  })
+}
+
+type Labels = ActiveInbox['labels']
+
+function haveSamePairs(one: Labels, other: Labels): boolean {
+  const pairs = Object.entries(one)
+  return (
+    pairs.length === Object.keys(other).length &&
+    pairs.every(([name, value]) => Object.hasOwn(other, name) && other[name] === value)
+  )
+}
+
+function later(time: Date, ms: number): Date {
+  return new Date(time.getTime() + ms)
 }

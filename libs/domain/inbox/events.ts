@@ -48,6 +48,22 @@ export const INBOX_EVENTS = {
     sealed: sealedText,
   }),
 
+  /** The client changed what it may choose of an inbox. */
+  InboxChanged: event('inbox.changed', {
+    inboxId: id('inb'),
+    /** The key that changed the inbox. */
+    keyId: id('key'),
+    changedAt: time,
+    /** The number of changes of the inbox, with this one. If two changes have the same, the first one on the log counts. */
+    revision: count,
+    /** Null if they stay. */
+    lifetime: optional(flat({ duration: text, expiresAt: time }), null),
+    /** The newly sealed InboxDetails; null if they stay. */
+    sealed: optional(sealedText, null),
+    /** With the labels after the change, all of them. */
+    inbox: flat(attribution),
+  }),
+
   MessageReceived: event(
     'inbox.message-received',
     {
@@ -87,6 +103,7 @@ export const INBOX_EVENTS = {
 
 export type InboxEvent = EventOf<typeof INBOX_EVENTS>
 export type InboxCreated = EventOf<typeof INBOX_EVENTS, 'InboxCreated'>
+export type InboxChanged = EventOf<typeof INBOX_EVENTS, 'InboxChanged'>
 export type MessageReceived = EventOf<typeof INBOX_EVENTS, 'MessageReceived'>
 export type MessageDeleted = EventOf<typeof INBOX_EVENTS, 'MessageDeleted'>
 export type InboxExpired = EventOf<typeof INBOX_EVENTS, 'InboxExpired'>

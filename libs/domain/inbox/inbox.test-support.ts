@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { specificationOf } from '#libs/domain/events/specification.test-support.js'
 import { idFromBytes, type InboxId, type KeyId, type MessageId } from '#libs/domain/ids/typeid.js'
 import type {
+  InboxChanged,
   InboxCreated,
   InboxDeleted,
   InboxEvent,
@@ -95,6 +96,17 @@ export function messageDeleted(at: Date, id = MESSAGE_ID): MessageDeleted {
   return { type: 'MessageDeleted', ...ABOUT, messageId: id, keyId: OTHER_KEY_ID, deletedAt: at }
 }
 
+/** Changes nothing, except for `facts`. */
+export function changed(at: Date, facts: Partial<InboxChanged> = {}): InboxChanged {
+  const none = { revision: 1, lifetime: null, sealed: null }
+  return { type: 'InboxChanged', ...ABOUT, keyId: OTHER_KEY_ID, changedAt: at, ...none, ...facts }
+}
+
+/** The example's inbox with other labels, as in its events. */
+export function labelled(labels: Readonly<Record<string, string>>): InboxChanged['inbox'] {
+  return { keyId: KEY_ID, labels }
+}
+
 export function deleted(at: Date): InboxDeleted {
   return { type: 'InboxDeleted', ...ABOUT, keyId: OTHER_KEY_ID, deletedAt: at }
 }
@@ -103,6 +115,15 @@ export const expired: InboxExpired = { type: 'InboxExpired', ...ABOUT, expiredAt
 
 export function createInbox(now: Date, retention = LIFESPAN): InboxCommand {
   return { type: 'CreateInbox', ...FACTS, lifespan: LIFESPAN, retention, now }
+}
+
+type ChangeInbox = Extract<InboxCommand, { type: 'ChangeInbox' }>
+
+/** Changes nothing, except for `wanted`. The retention is an hour. */
+export function changeInbox(now: Date, wanted: Partial<ChangeInbox> = {}): InboxCommand {
+  const retention = { text: '1h', ms: 60 * 60_000 }
+  const facts = { inboxId: INBOX_ID, keyId: OTHER_KEY_ID, lifespan: null, labels: null, sealed: null }
+  return { type: 'ChangeInbox', ...facts, retention, now, ...wanted }
 }
 
 export function receiveMessage(now: Date, id = MESSAGE_ID): InboxCommand {
@@ -160,6 +181,19 @@ const anyCreated = fc
 
 export const anyInboxEvent: fc.Arbitrary<InboxEvent> = fc.oneof(
   { weight: 1, arbitrary: anyCreated },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      type: fc.constant('InboxChanged' as const),
+      inboxId,
+      keyId: anyKeyId,
+      changedAt: anyMinute,
+      revision: fc.integer({ min: 1, max: 4 }),
+      lifetime: fc.option(fc.record({ duration: fc.constantFrom('1h', '2h'), expiresAt: anyMinute })),
+      sealed: fc.option(anyBytes),
+      inbox: fc.record({ keyId: anyKeyId, labels: anyLabels }),
+    }),
+  },
   {
     weight: 6,
     arbitrary: fc.record({

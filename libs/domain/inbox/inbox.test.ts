@@ -3,11 +3,13 @@ import {
   anyHistory,
   anyInboxEvent,
   anySequence,
+  changed,
   created,
   deleted,
   expired,
   FACTS,
   given,
+  labelled,
   MESSAGE_ID,
   messageDeleted,
   minute,
@@ -32,7 +34,33 @@ describe('an inbox', () => {
       expiresAt: minute(30),
       messageCount: 0,
       lastMessageAt: null,
+      revision: 0,
     })
+  })
+
+  it('has what the last change gave it, and keeps the rest with its messages', () => {
+    const lifetime = { duration: '50m', expiresAt: minute(55) }
+    const [longer, renamed] = [changed(minute(5), { lifetime }), Buffer.from('other details')]
+    const before = given(created, one, longer).state
+    expect(before.inbox).toEqual({ ...given(created, one).state.inbox, ...lifetime, revision: 1 })
+    expect(before.messages.get(MESSAGE_ID)).toMatchObject({ state: 'present' })
+    const other = changed(minute(6), { revision: 2, sealed: renamed, inbox: labelled({ run: '43' }) })
+    const { inbox } = given(created, one, longer, other).state
+    expect(inbox).toEqual({ ...before.inbox, labels: { run: '43' }, sealed: renamed, revision: 2 })
+  })
+
+  it('ignores a change that was decided from the same state as an earlier one', () => {
+    const [first, second] = [{ run: '43' }, { run: '44' }].map((labels) =>
+      changed(minute(5), { inbox: labelled(labels) }),
+    )
+    if (first === undefined || second === undefined) throw new Error('two changes')
+    expect(given(created, first, second).state.inbox).toMatchObject({ labels: { run: '43' }, revision: 1 })
+  })
+
+  it('stays ended, if a change comes after its end', () => {
+    const lifetime = { duration: '50m', expiresAt: minute(55) }
+    const { inbox } = given(created, expired, changed(minute(29), { lifetime })).state
+    expect(inbox).toEqual(given(created, expired).state.inbox)
   })
 
   it('counts its messages and has the time of the last one', () => {

@@ -1,5 +1,5 @@
 import type { AccountId, InboxId, KeyId, MessageId } from '#libs/domain/ids/typeid.js'
-import type { Address, InboxCreated, InboxEvent } from './events.js'
+import type { Address, InboxChanged, InboxCreated, InboxEvent } from './events.js'
 
 interface InboxFacts {
   id: InboxId
@@ -20,6 +20,8 @@ export interface ActiveInbox extends InboxFacts {
   expiresAt: Date
   maxMessages: number
   lastMessageAt: Date | null
+  /** How often it was changed. */
+  revision: number
   sealed: Uint8Array
 }
 
@@ -52,6 +54,8 @@ export function evolve(slice: InboxSlice, event: InboxEvent): InboxSlice {
   if (event.type === 'InboxCreated') return inbox === null ? { inbox: created(event), message } : slice
   if (inbox?.state !== 'active') return slice
   switch (event.type) {
+    case 'InboxChanged':
+      return event.revision <= inbox.revision ? slice : { inbox: changed(inbox, event), message }
     case 'MessageReceived': {
       if (message !== null) return slice
       const { messageId: id, receivedAt, size } = event
@@ -76,7 +80,14 @@ export function evolve(slice: InboxSlice, event: InboxEvent): InboxSlice {
 
 function created(event: InboxCreated): ActiveInbox {
   const { inboxId, type: _type, ...facts } = event
-  return { ...facts, id: inboxId, state: 'active', messageCount: 0, lastMessageAt: null }
+  return { ...facts, id: inboxId, state: 'active', messageCount: 0, lastMessageAt: null, revision: 0 }
+}
+
+function changed(
+  inbox: ActiveInbox,
+  { revision, lifetime, sealed, inbox: { labels } }: InboxChanged,
+): ActiveInbox {
+  return { ...inbox, ...lifetime, revision, labels, sealed: sealed ?? inbox.sealed }
 }
 
 function ended(

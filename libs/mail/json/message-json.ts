@@ -63,9 +63,10 @@ export function messageJson({ id, inboxId, receivedAt, mail }: OpenedMessage, ba
 
 export type MessageJson = ReturnType<typeof messageJson>
 
-/** The names of an inbox's events in its history, in its stream and in its webhooks. */
+/** The names of an inbox's events in its history. Its stream and its webhooks have some of them. */
 export const EVENT_NAMES = {
   InboxCreated: 'inbox.created',
+  InboxChanged: 'inbox.changed',
   MessageReceived: 'message.received',
   MessageDeleted: 'message.deleted',
   InboxExpired: 'inbox.expired',

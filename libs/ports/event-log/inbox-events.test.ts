@@ -6,6 +6,7 @@ import {
   anyId,
   anyInboxEvent,
   anyTime,
+  changed,
   created,
   deleted,
   expired,
@@ -91,6 +92,7 @@ const { accountId, keyId, inboxId } = created
 describe('the record of an event', () => {
   test.each([
     { event: created, type: 'mayfly.inbox.created', contentType: 'application/json' },
+    { event: changed(minute(1)), type: 'mayfly.inbox.changed', contentType: 'application/json' },
     { event: received(minute(1)), type: 'mayfly.inbox.message-received', contentType: 'application/cbor' },
     {
       event: messageDeleted(minute(2)),

@@ -1,6 +1,13 @@
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import type { InboxCreated } from '#libs/domain/inbox/events.js'
-import { created, deleted, expired, minute, OTHER_KEY_ID } from '#libs/domain/inbox/inbox.test-support.js'
+import {
+  changed,
+  created,
+  deleted,
+  expired,
+  minute,
+  OTHER_KEY_ID,
+} from '#libs/domain/inbox/inbox.test-support.js'
 import type { InboxListQuery } from './queries.js'
 import {
   followerOf,
@@ -143,6 +150,31 @@ export function describeInboxQueries(current: () => ReadModelHarness): void {
       expect(await (await followerOf(current().store, partition)).follow(...others)).toBe('applied')
     }
     for (const states of STATES) await expectLists(states)
+  })
+
+  it('follow the change of an inbox: its labels, and when it is due', async () => {
+    const { store, queries } = current()
+    const [inboxId, follower] = [inboxIdIn(2, 2), await followerOf(store, 2)]
+    const change = async (revision: number, labels: Record<string, string>, expiresAt: Date) => {
+      const about = { inboxId, revision, inbox: { keyId: created.keyId, labels } }
+      await follower.follow({ ...changed(minute(1)), ...about, lifetime: { duration: '1h', expiresAt } })
+    }
+    const dueAt = async (n: number) => (await queries.leaseDue(minute(n), 100)).includes(inboxId)
+    await change(1, { run: '42', shard: 'c' }, minute(60))
+    expect(await listed({ labels: [['run', '421']] })).toEqual([])
+    expect(await listed({ labels: [['run', '42']] })).toEqual([0, 2, 6, 7])
+    expect(await listed({ labels: [['shard', 'c']] })).toEqual([2])
+    expect(await listed({ now: minute(59) })).toEqual([2])
+    expect(await dueAt(59)).toBe(false)
+    await change(2, { shard: 'c' }, minute(8))
+    expect(await listed({ labels: [['run', '42']] })).toEqual([0, 6, 7])
+    expect(await listed({ labels: [['shard', 'c']] })).toEqual([2])
+    expect(await listed({ state: 'expired', now: minute(8) })).toEqual([2, 3])
+    expect(await dueAt(7)).toBe(false)
+    expect(await dueAt(8)).toBe(true)
+    await follower.follow({ ...deleted(minute(9)), inboxId })
+    expect(await listed({ state: 'deleted', labels: [['shard', 'c']] })).toEqual([2])
+    expect(await listed({ labels: [['shard', 'c']] })).toEqual([])
   })
 
   it('shows an inbox past its expiry as ended then, without its sealed details', async () => {

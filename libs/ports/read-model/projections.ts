@@ -1,3 +1,4 @@
+import { MAX_RETENTION } from '#libs/domain/account/access.js'
 import { evolve as evolveAccount, type AccountSlice } from '#libs/domain/account/account.js'
 import type { AccountEvent } from '#libs/domain/account/events.js'
 import type { DeliveryId, InboxId, MessageId, ReplayId, WebhookId } from '#libs/domain/ids/typeid.js'
@@ -37,7 +38,10 @@ export interface InboxRows {
 
 export interface InboxProjection {
   changes: Change[]
-  /** Messages that the events add and don't delete again. Their content must be written together with the changes. */
+  /**
+   * Messages that the events add and don't delete again. Their content must be written together with the changes, and
+   * kept until `expiresAt`, the latest time at which their inbox can end: its expiry may still be moved there.
+   */
   received: { event: MessageReceived; expiresAt: Date }[]
 }
 
@@ -104,7 +108,7 @@ export function projectInboxEvents(
   for (const each of history) changes.push({ type: 'put-history', ...each })
   const kept = [...received.values()].flatMap((event) => {
     const inbox = activeInbox(event.inboxId)
-    return inbox === null ? [] : [{ event, expiresAt: inbox.expiresAt }]
+    return inbox === null ? [] : [{ event, expiresAt: latestExpiry(inbox) }]
   })
   return { changes, received: kept }
 
@@ -112,6 +116,10 @@ export function projectInboxEvents(
     const inbox = inboxes.get(inboxId)?.inbox
     return inbox?.state === 'active' ? inbox : null
   }
+}
+
+function latestExpiry({ createdAt }: ActiveInbox): Date {
+  return new Date(createdAt.getTime() + MAX_RETENTION.ms)
 }
 
 /** The rows of the views that a run of webhook events concerns, before that run. */

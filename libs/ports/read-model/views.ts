@@ -123,6 +123,8 @@ function timeOf(event: InboxEvent): Date {
   switch (event.type) {
     case 'InboxCreated':
       return event.createdAt
+    case 'InboxChanged':
+      return event.changedAt
     case 'MessageReceived':
       return event.receivedAt
     case 'MessageDeleted':
@@ -166,9 +168,14 @@ export function indexChanges(change: Change): IndexChanges {
     case 'put-inbox': {
       const { row, previous } = change
       if (previous === null) return { remove: [], put: entriesOfInbox(row.inbox) }
-      // The address of an inbox never changes. Its other entries depend only on its state.
-      if (previous.state === row.inbox.state) return { remove: [], put: [] }
-      return { remove: listEntries(previous), put: listEntries(row.inbox) }
+      const { inbox } = row
+      // The address of an inbox never changes. Its other entries change with its state, its expiry and its labels.
+      if (previous.state === 'active' && inbox.state === 'active' && previous.revision === inbox.revision) {
+        return { remove: [], put: [] }
+      }
+      const [before, after] = [listEntries(previous), listEntries(inbox)]
+      if (previous.state !== inbox.state) return { remove: before, put: after }
+      return { remove: entriesNotIn(after, before), put: entriesNotIn(before, after) }
     }
     case 'put-message': {
       const { message, offset } = change.row
@@ -234,6 +241,18 @@ function listEntries(inbox: Inbox): IndexEntry[] {
     entries.push({ index: 'due-inboxes', inboxId: inbox.id, expiresAt: inbox.expiresAt })
   }
   return entries
+}
+
+/** The list entries of one inbox in one state that it does not have among others. */
+function entriesNotIn(others: readonly IndexEntry[], entries: readonly IndexEntry[]): IndexEntry[] {
+  const known = new Set(others.map(textOfListEntry))
+  return entries.filter((entry) => !known.has(textOfListEntry(entry)))
+}
+
+function textOfListEntry(entry: IndexEntry): string {
+  const { index } = entry
+  if (index === 'labels') return JSON.stringify([index, entry.name, entry.value])
+  return index === 'due-inboxes' ? entry.expiresAt.toISOString() : index
 }
 
 function deliveryChanges(row: DeliveryRow, previous: DeliveryRow | null): IndexChanges {

@@ -197,6 +197,8 @@ function inboxFacts(event: InboxEvent): InboxFacts {
   switch (event.type) {
     case 'InboxCreated':
       return { at: event.createdAt, type: 'inbox.created' }
+    case 'InboxChanged':
+      return { at: event.changedAt, type: 'inbox.changed' }
     case 'MessageReceived': {
       const { receivedAt: at, messageId, size: bytes } = event
       return { at, type: 'message.received', messageId, bytes }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Literal, cast
 from .. import _types as types
 from .._errors import ApiError, UnexpectedMessageError, UnreachableError, WaitTimeoutError
 from .._events import InboxEvent
-from .._options import CallOptions, Filters, RegisterWebhook, WaitOptions
+from .._options import CallOptions, Filters, RegisterWebhook, UpdateInbox, WaitOptions
 from .._requests import path_of, request_of
 from .._waits import EXPECT_NONE_SECONDS, Pattern, Wait, find_link
 from .connection import AsyncConnection
@@ -58,6 +58,14 @@ class AsyncInbox(types.InboxAttributes):
     async def refresh(self, **call: Unpack[CallOptions]) -> Self:
         """Reads the attributes again, such as `message_count`. Returns this object."""
         self.__dict__.update(await self._connection.get(self._path, self._call(call)))
+        return self
+
+    async def update(self, **options: Unpack[UpdateInbox]) -> Self:
+        """Changes what is given, and the attributes with it. Returns this object.
+
+        `duration` counts from now; `labels` replace all labels; `name=None` removes the name.
+        """
+        self.__dict__.update(await self._connection.patch(self._path, self._call(options)))
         return self
 
     async def cursor(self, **call: Unpack[CallOptions]) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Literal, cast
 from .. import _types as types
 from .._errors import ApiError, UnexpectedMessageError, UnreachableError, WaitTimeoutError
 from .._events import InboxEvent
-from .._options import CallOptions, Filters, RegisterWebhook, WaitOptions
+from .._options import CallOptions, Filters, RegisterWebhook, UpdateInbox, WaitOptions
 from .._requests import path_of, request_of
 from .._waits import EXPECT_NONE_SECONDS, Pattern, Wait, find_link
 from .connection import Connection
@@ -59,6 +59,14 @@ class Inbox(types.InboxAttributes):
     def refresh(self, **call: Unpack[CallOptions]) -> Self:
         """Reads the attributes again, such as `message_count`. Returns this object."""
         self.__dict__.update(self._connection.get(self._path, self._call(call)))
+        return self
+
+    def update(self, **options: Unpack[UpdateInbox]) -> Self:
+        """Changes what is given, and the attributes with it. Returns this object.
+
+        `duration` counts from now; `labels` replace all labels; `name=None` removes the name.
+        """
+        self.__dict__.update(self._connection.patch(self._path, self._call(options)))
         return self
 
     def cursor(self, **call: Unpack[CallOptions]) -> str:

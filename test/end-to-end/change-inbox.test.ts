@@ -1,0 +1,183 @@
+import { issueKey, withKey } from '#test/harness/accounts.js'
+import {
+  call,
+  createInbox,
+  inboxWith,
+  mail,
+  messagesOf,
+  pagesFrom,
+  send,
+  type InboxJson,
+  type ProblemJson,
+} from '#test/harness/client.js'
+import { listen } from '#test/harness/event-stream.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { expectProblem } from '#test/harness/problem.js'
+import { until } from '#test/harness/until.js'
+import { byGroup, untilCounted, usageOf } from '#test/harness/usage.js'
+
+type Inbox = InboxJson & { name: string | null; password?: string }
+
+const MINUTE_MS = 60_000
+const DAY_MS = 24 * 60 * MINUTE_MS
+
+describe('changing an inbox', () => {
+  let mayfly: Mayfly
+
+  beforeAll(async () => {
+    mayfly = await startMayfly({ hasAnalytics: true })
+  })
+  afterAll(() => mayfly.dispose())
+
+  const change = (id: string, body: unknown, headers: Record<string, string> = {}) =>
+    call<Inbox & ProblemJson>(mayfly, 'PATCH', `/v1/inboxes/${id}`, { body, headers })
+  const read = async (id: string) => (await call<Inbox>(mayfly, 'GET', `/v1/inboxes/${id}`)).body
+  const idsOf = async (query: string) => {
+    const pages = await pagesFrom<InboxJson>(mayfly, `/v1/inboxes?${query}`)
+    return pages.flatMap(({ body }) => body.map(({ id }) => id))
+  }
+  const historyOf = async (id: string) =>
+    (await call<{ type: string }[]>(mayfly, 'GET', `/v1/inboxes/${id}/history`)).body.map(({ type }) => type)
+
+  it('answers with the inbox as it is then, and is in its history', async () => {
+    const before = (await createInbox(mayfly, { name: 'old', labels: { run: '1' } })) as Inbox
+    const [from, answer] = [Date.now(), await change(before.id, { duration: '2h', name: 'new', labels: {} })]
+    expect(answer.status).toBe(200)
+    const { expires_at } = answer.body
+    expect(answer.body).toEqual({ ...before, duration: '2h', name: 'new', labels: {}, expires_at })
+    expect(Date.parse(expires_at)).toBeGreaterThanOrEqual(from + 120 * MINUTE_MS)
+    expect(Date.parse(expires_at)).toBeLessThanOrEqual(Date.now() + 120 * MINUTE_MS)
+    expect(await read(before.id)).toEqual(answer.body)
+    expect((await change(before.id, { name: null })).body).toEqual({ ...answer.body, name: null })
+    expect(await historyOf(before.id)).toEqual(['inbox.created', 'inbox.changed', 'inbox.changed'])
+  })
+
+  it('changes nothing if nothing is sent, or nothing new', async () => {
+    const before = (await createInbox(mayfly, { name: 'same', labels: { run: '1' } })) as Inbox
+    for (const body of [undefined, {}, { name: 'same' }, { labels: { run: '1' } }]) {
+      const { status, body: after } = await change(before.id, body)
+      expect({ status, after }).toEqual({ status: 200, after: before })
+    }
+    expect(await historyOf(before.id)).toEqual(['inbox.created'])
+  })
+
+  it.each([
+    [{ duration: '30s' }, '/duration'],
+    [{ duration: null }, '/duration'],
+    [{ duration: '31d' }, '/duration'],
+    [{ name: 7 }, '/name'],
+    [{ labels: null }, '/labels'],
+    [{ labels: { 'a:b': '1' } }, '/labels'],
+    [{ password_protected: true }, '/password_protected'],
+  ])('refuses %j', async (body, pointer) => {
+    const { id } = await createInbox(mayfly)
+    const problem = expectProblem(await change(id, body), { status: 400, code: 'invalid-request' })
+    expect(problem.errors).toEqual([expect.objectContaining({ pointer })])
+  })
+
+  it('lets no inbox become older than the retention of the plan', async () => {
+    const before = await createInbox(mayfly)
+    const problem = expectProblem(await change(before.id, { duration: '30d' }), {
+      status: 400,
+      code: 'invalid-request',
+    })
+    expect(problem.errors).toEqual([
+      {
+        detail: "duration may end at most 30d after the inbox was created, the plan's retention",
+        pointer: '/duration',
+      },
+    ])
+    expect((await change(before.id, { duration: '29d' })).status).toBe(200)
+    const { created_at, expires_at } = await read(before.id)
+    expect(Date.parse(expires_at) - Date.parse(created_at)).toBeGreaterThanOrEqual(29 * DAY_MS)
+  })
+
+  it('needs the scope inboxes, and an inbox that exists', async () => {
+    const { id } = await createInbox(mayfly)
+    for (const scope of ['read', 'audit', 'admin']) {
+      const key = await issueKey(mayfly, { scopes: [scope], environment: 'development' })
+      const answer = await call(withKey(mayfly, key), 'PATCH', `/v1/inboxes/${id}`, { body: { name: 'x' } })
+      expectProblem(answer, { status: 403, code: 'missing-scope' })
+    }
+    const elsewhere = withKey(mayfly, await issueKey(mayfly, { environment: 'elsewhere' }))
+    const answer = await call(elsewhere, 'PATCH', `/v1/inboxes/${id}`, { body: { name: 'x' } })
+    expectProblem(answer, { status: 404, code: 'not-found' })
+    await call(mayfly, 'DELETE', `/v1/inboxes/${id}`)
+    expectProblem(await change(id, { name: 'x' }), { status: 410, code: 'inbox-deleted' })
+  })
+
+  it('needs the password of a protected inbox, which stays the same', async () => {
+    const key = await issueKey(mayfly, { scopes: ['inboxes'] })
+    const target = withKey(mayfly, key)
+    const { id, password = '' } = (await createInbox(target, { password_protected: true })) as Inbox
+    const rename = (headers: Record<string, string>) =>
+      call<Inbox>(target, 'PATCH', `/v1/emails/${id}`, { body: { name: 'renamed' }, headers })
+    expectProblem(await rename({}), { status: 403, code: 'inbox-password-required' })
+    const headers = { 'mayfly-inbox-password': password }
+    expect(await rename(headers)).toMatchObject({ status: 200, body: { name: 'renamed' } })
+    expect((await call(target, 'GET', `/v1/inboxes/${id}/messages`)).status).toBe(403)
+    expect((await call(target, 'GET', `/v1/inboxes/${id}/messages`, { headers })).status).toBe(200)
+  })
+
+  it('makes every change of concurrent requests', async () => {
+    const { id } = await createInbox(mayfly)
+    const bodies = [{ name: 'concurrent' }, { labels: { run: '1' } }, { duration: '3h' }]
+    const answers = await Promise.all(bodies.map((body) => change(id, body)))
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200])
+    for (const [index, body] of bodies.entries()) expect(answers[index]?.body).toMatchObject(body)
+    expect(await read(id)).toMatchObject({ name: 'concurrent', labels: { run: '1' }, duration: '3h' })
+  })
+
+  it('moves the inbox to its new labels, in the list and in the usage of later mail', async () => {
+    const { id, address } = await createInbox(mayfly, { labels: { story: 'before', stays: 'yes' } })
+    await change(id, { labels: { story: 'after', stays: 'yes' } })
+    expect(await idsOf('label=story:before')).toEqual([])
+    expect(await idsOf('label=story:after')).toEqual([id])
+    expect(await idsOf('label=stays:yes')).toEqual([id])
+    await send(mayfly, address, mail('counted'))
+    const mails = async (value: string) =>
+      byGroup(await usageOf(mayfly, { group_by: 'label.story' })).get(value)?.mails ?? 0
+    expect(
+      await untilCounted(
+        () => mails('after'),
+        (count) => count > 0,
+      ),
+    ).toBe(1)
+    expect(await mails('before')).toBe(0)
+    await call(mayfly, 'DELETE', `/v1/inboxes/${id}`)
+    expect(await idsOf('label=story:after&state=deleted')).toEqual([id])
+  })
+
+  it('moves the expiry, for the inbox, its mail, its waits and its streams', async () => {
+    const longer = await createInbox(mayfly, { duration: '1m' })
+    await send(mayfly, longer.address, mail('before'))
+    await messagesOf(mayfly, longer.id, 1)
+    const stream = await listen(mayfly, `/v1/inboxes/${longer.id}/events`)
+    const shorter = await inboxWith(mayfly, mail('before'))
+    const started = Date.now()
+    expect((await change(longer.id, { duration: '1h' })).status).toBe(200)
+    const { body: shortened } = await change(shorter.id, { duration: '1m' })
+
+    // The wait begins within the longest timeout before the new expiry, and ends with the inbox.
+    await until('less than the longest wait', () => Date.now() - started > 10_000, 20_000)
+    const waited = await call(
+      mayfly,
+      'GET',
+      `/v1/inboxes/${shorter.id}/messages/wait?subject=never&timeout=55`,
+    )
+    const lateMs = Date.now() - Date.parse(shortened.expires_at)
+    expectProblem(waited, { status: 410, code: 'inbox-expired' })
+    expect(lateMs).toBeGreaterThanOrEqual(0)
+    expect(lateMs).toBeLessThan(2_000)
+    expectProblem(await change(shorter.id, { duration: '1h' }), { status: 410, code: 'inbox-expired' })
+
+    await until('the first expiry', () => Date.now() > Date.parse(longer.expires_at) + 2_000, 20_000)
+    const [before] = await messagesOf(mayfly, longer.id, 1)
+    const raw = await call<string>(mayfly, 'GET', before?.raw_url ?? '')
+    expect({ status: raw.status, body: raw.body }).toEqual({ status: 200, body: mail('before') })
+    await send(mayfly, longer.address, mail('after'))
+    const events = await stream.count(1)
+    expect(events).toMatchObject([{ event: 'message.received', data: { data: { subject: 'after' } } }])
+    stream.close()
+  }, 100_000)
+})
