@@ -76,7 +76,7 @@ function updateCommand(inbox: Command, session: Session): void {
     .command('update')
     .description('change when an inbox expires, its name or its labels')
     .argument('<inbox>', 'inbox id')
-    .option('--duration <duration>', 'lifetime from now, such as 30m, 24h, 7d or 2w')
+    .option('--duration <duration>', 'lifetime from its creation, such as 30m, 24h, 7d or 2w')
     .option('--name <name>')
     .option('--label <name:value>', 'replaces all labels; can be repeated', label)
     .addOption(passwordOption())

@@ -103,7 +103,7 @@ const ROUTES: Case[] = [
   { send: 'GET /v1/inboxes/%ff', expect: { status: 400, code: 'invalid-request' } },
   { send: 'GET /v1/inboxes/%E0%80%AF/messages', expect: { status: 400, code: 'invalid-request' } },
   ...notAllowed('/v1/inboxes', 'GET, HEAD, POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'),
-  ...notAllowed('/v1/inboxes/x', 'GET, HEAD, DELETE', 'POST', 'PUT', 'PATCH', 'OPTIONS'),
+  ...notAllowed('/v1/inboxes/x', 'GET, HEAD, PATCH, DELETE', 'POST', 'PUT', 'OPTIONS'),
   ...notAllowed('/v1/inboxes/x/messages', 'GET, HEAD', 'POST', 'DELETE', 'OPTIONS'),
   ...notAllowed('/v1/emails/x/messages/y', 'GET, HEAD, DELETE', 'POST', 'PATCH'),
   ...notAllowed('/v1/inboxes/x/messages/y/raw', 'GET, HEAD', 'PUT', 'DELETE'),

@@ -109,7 +109,13 @@ describe('a protected inbox', () => {
   it('requires its password on every path below it, except its history', async () => {
     const inbox = await withMail()
     const { body: document } = await call<{ paths: Record<string, object> }>(mayfly, 'GET', '/openapi.json')
-    const open = ['GET /v1/inboxes/{}', 'DELETE /v1/inboxes/{}', 'GET /v1/inboxes/{}/history']
+    const open = [
+      'GET /v1/inboxes/{}',
+      // The key has the scope admin.
+      'PATCH /v1/inboxes/{}',
+      'DELETE /v1/inboxes/{}',
+      'GET /v1/inboxes/{}/history',
+    ]
     const requests = Object.entries(document.paths).flatMap(([path, operations]) => {
       const pattern = path.replace('/v1/emails', '/v1/inboxes').replaceAll(/\{\w+\}/g, '{}')
       if (!pattern.startsWith('/v1/inboxes/{}')) return []

@@ -86,8 +86,8 @@ export class CreateInbox {
 })
 export class UpdateInbox {
   @DescribeProperty(
-    'The time from now at which it expires: a whole number and one of `m`, `h`, `d`, `w`, at least one minute. At the ' +
-      "end, the inbox may be as old as the plan's retention.",
+    'The lifetime, counted from the creation: a whole number and one of `m`, `h`, `d`, `w`, from one minute to the ' +
+      'retention of the plan.',
     DURATION,
   )
   @IfGiven()

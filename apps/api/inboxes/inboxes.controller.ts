@@ -72,11 +72,6 @@ export class InboxesController {
     const { accountId, environment, keyId, plan } = principal
     const { duration, name = null, labels = {}, password_protected: isProtected = false } = body
     const lifespan = lifespanOf(duration, plan.retention)
-    // Checked before the key is created, since a refusal must not leave a key.
-    if (isOverRetention(lifespan, plan.retention)) {
-      const detail = `duration may be at most ${plan.retention.text}, the plan's retention`
-      throw invalid({ detail, pointer: '/duration' })
-    }
     const inboxId = minting.id('inb')
     const address = makeAddress(minting.bytes(ADDRESS_BYTES), this.instance.settings.mailDomain)
     const password = isProtected ? makePassword(minting.bytes(PASSWORD_BYTES)) : null
@@ -173,8 +168,8 @@ export class InboxesController {
     id: 'updateInbox',
     summary: 'Change an inbox',
     description:
-      'What the body does not name stays, and so does its mail. `duration` counts from now, and may also shorten the ' +
-      "lifetime. An inbox can't be changed in the last second before it expires. A protected inbox requires its " +
+      'What the body does not name stays, and so does its mail. `duration` counts from the creation, and may ' +
+      "also shorten the lifetime. An inbox can't be changed in the last second before it expires. A protected inbox requires its " +
       'password, or a key that also has the scope `admin`.',
     requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The inbox.', schema: Inbox, headers: ['Mayfly-Cursor'] },
@@ -207,9 +202,11 @@ export class InboxesController {
       const command = { type: 'ChangeInbox', inboxId: id, keyId, ...wanted, now } as const
       const { events, refusal } = decide({ inbox, message: null }, command)
       if (refusal?.code === 'inbox-ended') throw hasEnded(refusal.inbox)
-      if (refusal?.code === 'over-retention') {
-        const detail = `duration may end at most ${retention.text} after the inbox was created, the plan's retention`
-        throw invalid({ detail, pointer: '/duration' })
+      if (refusal?.code === 'older-than-lifespan') {
+        throw invalid({
+          detail: 'duration counts from the creation, and that time has passed',
+          pointer: '/duration',
+        })
       }
       if (events.length === 0) {
         setCursor(reply, open)
@@ -277,8 +274,14 @@ function setCursor(reply: FastifyReply, { inbox, endOffset }: OpenInbox): void {
   void reply.header('mayfly-cursor', writeOffsetCursor(inbox.id, { from: endOffset, to: null, end: null }))
 }
 
+/** Throws invalid-request if it is longer than the retention. */
 function lifespanOf(duration: string | undefined, retention: Lifespan): Lifespan {
   const lifespan = duration === undefined ? defaultLifespan(retention) : parseLifespan(duration)
   if (lifespan === null) throw new TypeError(`not a duration: ${String(duration)}`)
+  // Checked before the key of a new inbox is created, since a refusal must not leave a key.
+  if (isOverRetention(lifespan, retention)) {
+    const detail = `duration may be at most ${retention.text}, the plan's retention`
+    throw invalid({ detail, pointer: '/duration' })
+  }
   return lifespan
 }

@@ -938,8 +938,8 @@ class RotateWebhookSecret(TypedDict, total=False):
 class UpdateInbox(TypedDict, total=False):
     """What to change of an inbox. Every property is optional."""
     duration: str
-    """The time from now at which it expires: a whole number and one of `m`, `h`, `d`, `w`, at least one minute. At
-    the end, the inbox may be as old as the plan's retention.
+    """The lifetime, counted from the creation: a whole number and one of `m`, `h`, `d`, `w`, from one minute to the
+    retention of the plan.
     """
     name: str | None
     """A name to show to people; null removes it."""

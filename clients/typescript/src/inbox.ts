@@ -36,7 +36,7 @@ export class Inbox extends withProperties<Schemas['Inbox']>() {
     return Object.assign(this, data)
   }
 
-  /** Changes what is given, here too. `duration` counts from now. */
+  /** Changes what is given, here too. `duration` counts from the creation. */
   async update(options: BodyOptions<'UpdateInbox'>): Promise<this> {
     const { connection } = this.#access
     const data = await connection.post<Schemas['Inbox']>(this.#path, this.#call(options), 'PATCH')

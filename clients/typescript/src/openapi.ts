@@ -879,7 +879,7 @@ export interface components {
         };
         /** @description What to change of an inbox. Every property is optional. */
         UpdateInbox: {
-            /** @description The time from now at which it expires: a whole number and one of `m`, `h`, `d`, `w`, at least one minute. At the end, the inbox may be as old as the plan's retention. */
+            /** @description The lifetime, counted from the creation: a whole number and one of `m`, `h`, `d`, `w`, from one minute to the retention of the plan. */
             duration?: string;
             /** @description A name to show to people; null removes it. */
             name?: string | null;

@@ -53,25 +53,31 @@ describe('CreateInbox', () => {
 })
 
 describe('ChangeInbox', () => {
-  const hour = { text: '1h', ms: 60 * 60_000 }
   const [short, long] = [
     { text: '1m', ms: 60_000 },
     { text: '50m', ms: 50 * 60_000 },
   ]
 
-  it('counts a new lifespan from the time of the change', () => {
+  it('counts a new lifespan from the creation', () => {
     given(created)
       .when(changeInbox(minute(10), { lifespan: long }))
-      .then([changed(minute(10), { lifetime: { duration: '50m', expiresAt: minute(60) } })])
+      .then([changed(minute(10), { lifetime: { duration: '50m', expiresAt: minute(50) } })])
     given(created)
-      .when(changeInbox(minute(10), { lifespan: short }))
-      .then([changed(minute(10), { lifetime: { duration: '1m', expiresAt: minute(11) } })])
+      .when(changeInbox(minute(0), { lifespan: short }))
+      .then([changed(minute(0), { lifetime: { duration: '1m', expiresAt: minute(1) } })])
   })
 
-  it('is refused if the inbox would become older than the retention, which the refusal contains', () => {
+  it('is refused if the lifespan exceeds the retention, which the refusal contains', () => {
+    const retention = { text: '49m', ms: 49 * 60_000 }
     given(created)
-      .when(changeInbox(new Date(minute(10).getTime() + 1), { lifespan: long }))
-      .thenRefused({ code: 'over-retention', retention: hour })
+      .when(changeInbox(minute(10), { lifespan: long, retention }))
+      .thenRefused({ code: 'over-retention', retention })
+  })
+
+  it('is refused if the inbox is older than its new lifespan', () => {
+    given(created)
+      .when(changeInbox(minute(1), { lifespan: short }))
+      .thenRefused({ code: 'older-than-lifespan' })
   })
 
   it('does not measure an inbox by its retention if it keeps its lifespan', () => {
@@ -93,7 +99,7 @@ describe('ChangeInbox', () => {
       .when(changeInbox(minute(10)))
       .then([])
     given(created)
-      .when(changeInbox(minute(0), { lifespan: LIFESPAN, labels: { run: '42' } }))
+      .when(changeInbox(minute(10), { lifespan: LIFESPAN, labels: { run: '42' } }))
       .then([])
   })
 
@@ -104,7 +110,7 @@ describe('ChangeInbox', () => {
       .then([
         changed(minute(2), {
           revision: 2,
-          lifetime: { duration: '50m', expiresAt: minute(52) },
+          lifetime: { duration: '50m', expiresAt: minute(50) },
           inbox: labelled({ run: '43' }),
         }),
       ])
@@ -114,15 +120,11 @@ describe('ChangeInbox', () => {
     const refusal = { code: 'inbox-ended', inbox: ended('expired', minute(30)) } as const
     const at = (ms: number) => new Date(minute(30).getTime() - ms)
     given(created)
-      .when(changeInbox(at(1_000), { lifespan: short }))
+      .when(changeInbox(at(1_000), { lifespan: long }))
       .thenRefused(refusal)
     given(created)
-      .when(changeInbox(at(1_001), { lifespan: short }))
-      .then([
-        changed(at(1_001), {
-          lifetime: { duration: '1m', expiresAt: new Date(minute(31).getTime() - 1_001) },
-        }),
-      ])
+      .when(changeInbox(at(1_001), { lifespan: long }))
+      .then([changed(at(1_001), { lifetime: { duration: '50m', expiresAt: minute(50) } })])
   })
 
   it('moves the expiry of an inbox', () => {

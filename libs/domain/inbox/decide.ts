@@ -15,7 +15,7 @@ export type InboxCommand =
       type: 'ChangeInbox'
       inboxId: InboxId
       keyId: KeyId
-      /** Counted from now; null to keep it. */
+      /** Counted from the creation; null to keep it. */
       lifespan: Lifespan | null
       retention: Lifespan
       /** All labels; null to keep them. */
@@ -38,6 +38,7 @@ const UNCHANGEABLE_MS = 1_000
 /** Why a command was refused. Expected, not an error. */
 export type Refusal =
   | { code: 'over-retention'; retention: Lifespan }
+  | { code: 'older-than-lifespan' }
   | { code: 'unknown-inbox' }
   | { code: 'inbox-ended'; inbox: EndedInbox }
   | { code: 'inbox-full'; maxMessages: number }
@@ -108,13 +109,14 @@ function change(
 ): Decision<InboxEvent, Refusal> {
   const { inboxId, keyId, lifespan, retention, sealed, now: changedAt } = command
   const labels = command.labels ?? inbox.labels
-  const wanted = lifespan && { duration: lifespan.text, expiresAt: later(changedAt, lifespan.ms) }
-  if (wanted !== null && wanted.expiresAt > later(inbox.createdAt, retention.ms)) {
+  if (lifespan !== null && isOverRetention(lifespan, retention)) {
     return refuse({ code: 'over-retention', retention })
   }
-  const isKept =
-    wanted?.duration === inbox.duration && wanted.expiresAt.getTime() === inbox.expiresAt.getTime()
-  const lifetime = isKept ? null : wanted
+  const lifetime =
+    lifespan === null || lifespan.text === inbox.duration
+      ? null
+      : { duration: lifespan.text, expiresAt: later(inbox.createdAt, lifespan.ms) }
+  if (lifetime !== null && lifetime.expiresAt <= changedAt) return refuse({ code: 'older-than-lifespan' })
   if (lifetime === null && sealed === null && haveSamePairs(labels, inbox.labels)) return accept()
   return accept({
     ...{ type: 'InboxChanged', inboxId, keyId, changedAt, revision: inbox.revision + 1, lifetime, sealed },

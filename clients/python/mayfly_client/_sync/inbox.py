@@ -64,7 +64,7 @@ class Inbox(types.InboxAttributes):
     def update(self, **options: Unpack[UpdateInbox]) -> Self:
         """Changes what is given, and the attributes with it. Returns this object.
 
-        `duration` counts from now; `labels` replace all labels; `name=None` removes the name.
+        `duration` counts from the creation; `labels` replace all labels; `name=None` removes the name.
         """
         self.__dict__.update(self._connection.patch(self._path, self._call(options)))
         return self
