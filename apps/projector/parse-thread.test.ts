@@ -1,11 +1,11 @@
 import { ParseThread } from './parse-thread.js'
-import { smallMail, taskOf } from './parse-task.test-support.js'
+import { slowMail, taskOf } from './parse-task.test-support.js'
 
 describe('a parsing thread', () => {
   it('reports the CPU time of the current mail only', async () => {
     const thread = new ParseThread('urgent', 256, () => undefined)
     try {
-      const { open: _, ...task } = await taskOf(smallMail('first'))
+      const { open: _, ...task } = await taskOf(slowMail('first'))
       await thread.run([{ task, fallback: null }], () => undefined)
       expect(await thread.cpuMs()).toBeGreaterThan(0)
       await thread.run([], () => undefined)
