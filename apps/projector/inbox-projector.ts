@@ -51,13 +51,15 @@ export function* stepsOf({ events, undecodable, next }: DecodedBatch<InboxEvent>
   yield endingAt(next)
 }
 
-/** An upper bound of the view entries that an event changes. The end of an inbox moves each label to another list, a change may replace each. */
+/**
+ * An upper bound of the view entries that an event changes. The end of an inbox, and a change, remove each label from a
+ * list and add it to one.
+ */
 function writesOf(event: InboxEvent): number {
   switch (event.type) {
     case 'InboxCreated':
       return 5 + Object.keys(event.labels).length
     case 'InboxChanged':
-      return 6 + 2 * MAX_LABELS
     case 'InboxExpired':
     case 'InboxDeleted':
       return 8 + 2 * MAX_LABELS

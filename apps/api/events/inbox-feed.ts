@@ -142,7 +142,8 @@ export class InboxFeed {
 
   /**
    * The JSON of an entry. Null if clients get no event for it: the inbox was created or changed, the message is deleted,
-   * or the inbox has ended, which has an event of its own later. Throws ViewsCatchingUpError if the views are not complete, and the errors of `read`.
+   * or the inbox has ended, which has an event of its own later. Throws ViewsCatchingUpError if the views are not
+   * complete, and the errors of `read`.
    */
   private async dataOf(
     { inbox, inboxesPath }: Listener,

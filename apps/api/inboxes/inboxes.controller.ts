@@ -15,7 +15,7 @@ import {
   type Lifespan,
 } from '#libs/domain/inbox/new-inbox.js'
 import type { InboxDetails } from '#libs/domain/inbox/events.js'
-import { detailsContext, sealJson, unsealJson, type SecretKey } from '#libs/ports/key-vault/content.js'
+import { detailsContext, sealJson, type SecretKey } from '#libs/ports/key-vault/content.js'
 import { KeyForgottenError } from '#libs/ports/key-vault/key-vault.js'
 import { type Principal, Caller, RequireScope } from '../access/authenticator.js'
 import { withLocation } from '../http/headers.js'
@@ -37,7 +37,7 @@ import {
   endedInboxJson,
   inboxJson,
 } from './inbox-schemas.js'
-import { beingDeleted, hasEnded, Inboxes, type OpenInbox } from './inboxes.service.js'
+import { beingDeleted, hasEnded, Inboxes, unsealDetails, type OpenInbox } from './inboxes.service.js'
 
 /** Attempts to change an inbox, if other requests change it at the same time. */
 const MAX_ATTEMPTS = 5
@@ -102,7 +102,7 @@ export class InboxesController {
     await this.recorder.record(events, principal)
     // Read from the views: in a repeat of the request, it is the inbox that the first run created.
     const created = await this.inboxes.open(principal, inboxId)
-    const details = unsealJson(key, detailsContext(inboxId), created.inbox.sealed) as InboxDetails
+    const details = unsealDetails(key, created.inbox)
     setCursor(reply, created)
     const inbox = { ...inboxJson(created.inbox, details), ...(password === null ? {} : { password }) }
     return withLocation(reply, inboxesPathOf(reply.request), inbox)
@@ -168,9 +168,9 @@ export class InboxesController {
     id: 'updateInbox',
     summary: 'Change an inbox',
     description:
-      'What the body does not name stays, and so does its mail. `duration` counts from the creation, and may ' +
-      "also shorten the lifetime. An inbox can't be changed in the last second before it expires. A protected inbox requires its " +
-      'password, or a key that also has the scope `admin`.',
+      'What the body does not name stays, and so does its mail. `duration` counts from the creation, and may also ' +
+      "shorten the lifetime. An inbox can't be changed in the last second before it expires. A protected inbox " +
+      'requires its password, or a key that also has the scope `admin`.',
     requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The inbox.', schema: Inbox, headers: ['Mayfly-Cursor'] },
     problems: ['inbox-deleted', 'inbox-expired', 'busy'],
@@ -185,15 +185,15 @@ export class InboxesController {
     const { retention } = plan
     const lifespan = duration === undefined ? null : lifespanOf(duration, retention)
     const now = this.instance.now()
-    await this.requirePassword(principal, (await this.inboxes.open(principal, inboxId)).inbox)
+    let open = await this.inboxes.open(principal, inboxId)
+    await this.requirePassword(principal, open.inbox)
     // If another change comes first on the log, this one is decided again. It is done if nothing is left to change.
     for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts += 1) {
-      const open = await this.inboxes.open(principal, inboxId)
       const { inbox } = open
       const { id } = inbox
       const lookup = await this.views.vault.find(id)
       if (lookup.state !== 'known') throw beingDeleted(id)
-      const details = unsealJson(lookup.key, detailsContext(id), inbox.sealed) as InboxDetails
+      const details = unsealDetails(lookup.key, inbox)
       const sealed =
         name === undefined || name === details.name
           ? null
@@ -213,6 +213,7 @@ export class InboxesController {
         return inboxJson(inbox, details)
       }
       await this.recorder.record(events, principal)
+      open = await this.inboxes.open(principal, inboxId)
     }
     throw unavailable('busy', `Other requests change the inbox ${inboxId} at the same time.`)
   }

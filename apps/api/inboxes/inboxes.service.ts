@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common'
 import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
 import type { InboxDetails } from '#libs/domain/inbox/events.js'
 import { asOf, type ActiveInbox, type EndedInbox, type Inbox } from '#libs/domain/inbox/inbox.js'
-import { detailsContext, unsealJson } from '#libs/ports/key-vault/content.js'
+import { detailsContext, unsealJson, type SecretKey } from '#libs/ports/key-vault/content.js'
 import type { Principal } from '../access/authenticator.js'
 import { notFound, Problem, unavailable } from '../http/problems.js'
 import { Views } from '../views.js'
@@ -67,7 +67,7 @@ export class Inboxes {
   async details(inbox: ActiveInbox): Promise<InboxDetails | null> {
     const lookup = await this.views.vault.find(inbox.id)
     if (lookup.state !== 'known') return null
-    return unsealJson(lookup.key, detailsContext(inbox.id), inbox.sealed) as InboxDetails
+    return unsealDetails(lookup.key, inbox)
   }
 
   /** As `requirePassword`, but an ended inbox requires no password, since its password is deleted. */
@@ -98,6 +98,10 @@ export class Inboxes {
     }
     throw noInbox(id)
   }
+}
+
+export function unsealDetails(key: SecretKey, { id, sealed }: ActiveInbox): InboxDetails {
+  return unsealJson(key, detailsContext(id), sealed) as InboxDetails
 }
 
 export function noInbox(id: string): Problem {

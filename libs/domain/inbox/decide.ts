@@ -31,7 +31,7 @@ export type InboxCommand =
 
 /**
  * An inbox that expires within this time can't be changed any more. Otherwise the change could reach the log after an
- * InboxExpired that another process writes at the expiry, and would have no effect although the client was told of it.
+ * InboxExpired that another process writes at the expiry, and would have no effect although it was answered with a success.
  */
 const UNCHANGEABLE_MS = 1_000
 

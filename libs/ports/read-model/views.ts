@@ -153,7 +153,7 @@ export type IndexEntry =
   | { index: 'due-deliveries'; webhookId: WebhookId; deliveryId: DeliveryId; dueAt: Date }
   | { index: 'replays' | 'pending-replays'; replay: Replay }
 
-/** Removals are made first. No entry is in both lists. */
+/** Removals are made first: an entry in both lists exists afterwards. */
 export interface IndexChanges {
   remove: IndexEntry[]
   put: IndexEntry[]
@@ -173,9 +173,7 @@ export function indexChanges(change: Change): IndexChanges {
       if (previous.state === 'active' && inbox.state === 'active' && previous.revision === inbox.revision) {
         return { remove: [], put: [] }
       }
-      const [before, after] = [listEntries(previous), listEntries(inbox)]
-      if (previous.state !== inbox.state) return { remove: before, put: after }
-      return { remove: entriesNotIn(after, before), put: entriesNotIn(before, after) }
+      return { remove: listEntries(previous), put: listEntries(inbox) }
     }
     case 'put-message': {
       const { message, offset } = change.row
@@ -241,18 +239,6 @@ function listEntries(inbox: Inbox): IndexEntry[] {
     entries.push({ index: 'due-inboxes', inboxId: inbox.id, expiresAt: inbox.expiresAt })
   }
   return entries
-}
-
-/** The list entries of one inbox in one state that it does not have among others. */
-function entriesNotIn(others: readonly IndexEntry[], entries: readonly IndexEntry[]): IndexEntry[] {
-  const known = new Set(others.map(textOfListEntry))
-  return entries.filter((entry) => !known.has(textOfListEntry(entry)))
-}
-
-function textOfListEntry(entry: IndexEntry): string {
-  const { index } = entry
-  if (index === 'labels') return JSON.stringify([index, entry.name, entry.value])
-  return index === 'due-inboxes' ? entry.expiresAt.toISOString() : index
 }
 
 function deliveryChanges(row: DeliveryRow, previous: DeliveryRow | null): IndexChanges {

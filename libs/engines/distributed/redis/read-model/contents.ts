@@ -8,7 +8,7 @@ import { idsIn } from './lists.js'
 
 // Parsed bodies and sources of mails. Each is a key that expires, and is not written by the step's script.
 
-/** Content expires this long after its inbox, because clocks differ and an inbox ends a little late. */
+/** Content expires this long after the latest end of its inbox, because clocks differ and an inbox ends a little late. */
 export const CONTENT_SLACK_MS = 3_600_000
 /** Bytes of content in one round trip. A larger content is sent alone. */
 const MAX_BYTES = 1_048_576
