@@ -1,6 +1,6 @@
 import type { Settings } from '#libs/runtime/config/settings.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
-import type { WebhookSecrets } from '#libs/ports/key-vault/master-key.js'
+import type { DerivedKeys, WebhookSecrets } from '#libs/ports/key-vault/master-key.js'
 import type { EventLog } from '#libs/ports/event-log/event-log.js'
 import type { FreeDisk } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import type { KeyUse } from '#libs/ports/key-use/key-use.js'
@@ -17,7 +17,7 @@ export interface Engine extends Omit<ReadModel, 'store' | 'queries'> {
   vault: KeyVault
   projections: ReadModel['store']
   inboxes: ReadModel['queries']
-  secrets: WebhookSecrets
+  secrets: WebhookSecrets & DerivedKeys
   keyUse: KeyUse
   signals: Signals
   limits: RateLimits

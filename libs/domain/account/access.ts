@@ -68,6 +68,9 @@ export function unknownPlan(name: string): Plan {
   return { ...built(name, 0, MIN_RETENTION, 0), isPerAccount: false }
 }
 
+/** What an inbox token may use, whatever the plan of its account. It can't create anything. */
+export const TOKEN_PLAN: Plan = { ...built('inbox-token', 60, MIN_RETENTION, 0), isPerAccount: false }
+
 /** Parses a plan's retention. Null if the text is malformed or the time is longer than thirty days. */
 export function parseRetention(text: string): Lifespan | null {
   const retention = parseLifespan(text)

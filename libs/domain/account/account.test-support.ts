@@ -1,10 +1,17 @@
 import fc from 'fast-check'
 import { specificationOf } from '#libs/domain/events/specification.test-support.js'
-import { idFromBytes, type AccountId, type KeyId, type WebhookId } from '#libs/domain/ids/typeid.js'
+import {
+  idFromBytes,
+  type AccountId,
+  type ConsoleSessionId,
+  type KeyId,
+  type WebhookId,
+} from '#libs/domain/ids/typeid.js'
 import type { WebhookEntry } from '#libs/domain/webhook/webhook.js'
 import { anyRegistrationEvent, isCaused } from '#libs/domain/webhook/webhook.test-support.js'
 import { BUILT_IN_PLANS, parseRetention, type AccountLimits, type Plan, SCOPES } from './access.js'
 import { evolve, type Account, type AccountSlice, type ApiKey } from './account.js'
+import type { ConsoleEvent } from './console-sessions.js'
 import { decide, type AccountCommand } from './decide.js'
 import type { AccountEvent, AccountOpened, ApiKeyIssued, ApiKeyRevoked, ApiKeyRotated } from './events.js'
 
@@ -123,7 +130,36 @@ const anyOpened: fc.Arbitrary<AccountOpened> = fc.record({
   openedAt: anyDay,
 })
 
-/** Events of one account and a few keys and webhooks, so that events about the same one occur. */
+const anySessionId = fc.integer({ min: 1, max: 3 }).map((n) => idFromBytes('ses', Buffer.alloc(16, n)))
+
+const anyConsoleEvent: fc.Arbitrary<ConsoleEvent> = fc.oneof(
+  fc.record({
+    type: fc.constant('ConsoleLinkCreated' as const),
+    accountId,
+    sessionId: anySessionId,
+    createdBy: anyKeyId,
+    linkHash: anyHash,
+    createdAt: anyDay,
+    expiresAt: anyDay,
+  }),
+  fc.record({
+    type: fc.constant('ConsoleSessionStarted' as const),
+    accountId,
+    sessionId: anySessionId,
+    startedBy: anyKeyId,
+    secretHash: anyHash,
+    startedAt: anyDay,
+    expiresAt: anyDay,
+  }),
+  fc.record({
+    type: fc.constant('ConsoleSessionEnded' as const),
+    accountId,
+    sessionId: anySessionId,
+    endedAt: anyDay,
+  }),
+)
+
+/** Events of one account and a few keys, sessions and webhooks, so that events about the same one occur. */
 export const anyAccountEvent: fc.Arbitrary<AccountEvent> = fc.oneof(
   anyOpened,
   fc.record({
@@ -162,22 +198,28 @@ export const anyAccountEvent: fc.Arbitrary<AccountEvent> = fc.oneof(
     revokedBy: anyKeyId,
     revokedAt: anyDay,
   }),
+  anyConsoleEvent,
   anyRegistrationEvent(accountId),
 )
 
 export const anyAccountSequence = fc.array(anyAccountEvent, { maxLength: 12 })
 
-/** Histories that a log may contain: events about an account, key, webhook or rotation come after its creation. */
+/** Histories that a log may contain: events about an account, key, session, webhook or rotation come after its creation. */
 export const anyAccountHistory = fc
   .tuple(anyOpened, anyAccountSequence)
   .map(([first, rest]): AccountEvent[] => [first, ...withCauses(rest)])
 
 function withCauses(events: readonly AccountEvent[]): AccountEvent[] {
   const rotations = new Map<KeyId, number>()
+  const sessions = new Set<ConsoleSessionId>()
   const isCausedRegistration = isCaused()
   return events.filter((event) => {
     if (event.type === 'AccountOpened' || event.type === 'PlanChanged') return true
     if ('webhookId' in event) return isCausedRegistration(event)
+    if ('sessionId' in event) {
+      if (event.type !== 'ConsoleSessionEnded') sessions.add(event.sessionId)
+      return sessions.has(event.sessionId)
+    }
     const { type, keyId } = event
     const known = rotations.get(keyId)
     if (type === 'ApiKeyIssued') {

@@ -27,7 +27,14 @@ function keyAfter(...history: AccountEvent[]) {
 
 describe('an account', () => {
   it('keeps its first state if it is opened again', () => {
-    const account = { id: ACCOUNT_ID, name: 'Acme', plan: 'pro', limits: null, openedAt: day(0) }
+    const account = {
+      id: ACCOUNT_ID,
+      name: 'Acme',
+      plan: 'pro',
+      limits: null,
+      openedAt: day(0),
+      consoleSessions: [],
+    }
     expect(replay([opened]).account).toEqual(account)
     expect(replay([opened, { ...opened, name: 'Other', plan: 'free' }]).account).toEqual(account)
   })

@@ -1,10 +1,13 @@
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import { evolve as evolveWebhook, type WebhookEntry } from '#libs/domain/webhook/webhook.js'
+import { evolveSessions, type ConsoleSession } from './console-sessions.js'
 import type { AccountEvent, AccountOpened, ApiKeyIssued, ApiKeyRotated, PlanChanged } from './events.js'
 
 /** An account on its current plan. */
 export interface Account extends Omit<AccountOpened, 'type' | 'accountId'> {
   id: AccountId
+  /** In the order of their creation, including some that have ended. */
+  consoleSessions: readonly ConsoleSession[]
 }
 
 /** An API key with its current secret. */
@@ -37,11 +40,17 @@ export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
     const after = account === null ? webhook : evolveWebhook(webhook, event)
     return after === webhook ? slice : { ...slice, webhook: after }
   }
+  if ('sessionId' in event) {
+    if (account === null) return slice
+    const consoleSessions = evolveSessions(account.consoleSessions, event)
+    if (consoleSessions === account.consoleSessions) return slice
+    return { ...slice, account: { ...account, consoleSessions } }
+  }
   switch (event.type) {
     case 'AccountOpened': {
       if (account !== null) return slice
       const { type: _type, accountId: id, ...facts } = event
-      return { account: { ...facts, id }, key, webhook }
+      return { account: { ...facts, id, consoleSessions: [] }, key, webhook }
     }
     case 'PlanChanged': {
       if (account === null || isOnPlan(account, event)) return slice

@@ -16,6 +16,7 @@ import {
 import { REGISTRATION_EVENTS } from '#libs/domain/webhook/events.js'
 import type { Lifespan } from '#libs/domain/inbox/new-inbox.js'
 import { parseRetention, SCOPES } from './access.js'
+import { CONSOLE_EVENTS } from './console-sessions.js'
 
 const retention = codec(Type.String(), (value: Lifespan) => value.text, decodeRetention)
 
@@ -25,7 +26,7 @@ const plan = text
 /** The plan's limit applies for each absent property; null if the account has no limits of its own. */
 const limits = optional(partial({ requestsPerMinute: count, retention, maxMessages: count }), null)
 
-/** All events of the topic account-events, including registrations of webhooks: they have one order. */
+/** All events of the topic account-events, including those of webhooks and the console: they have one order. */
 export const ACCOUNT_EVENTS = {
   AccountOpened: event(
     'account.opened',
@@ -73,6 +74,7 @@ export const ACCOUNT_EVENTS = {
     revokedAt: time,
   }),
 
+  ...CONSOLE_EVENTS,
   ...REGISTRATION_EVENTS,
 }
 

@@ -14,6 +14,7 @@ export type EventId = Id<'evt'>
 export type WebhookId = Id<'whk'>
 export type DeliveryId = Id<'dlv'>
 export type ReplayId = Id<'rpl'>
+export type ConsoleSessionId = Id<'ses'>
 
 /** The source of a regular expression for ids with this prefix. */
 export function idPattern(prefix: string): string {

@@ -12,6 +12,7 @@ import {
   expireInbox,
   FACTS,
   given,
+  issueToken,
   labelled,
   LIFESPAN,
   messageDeleted,
@@ -20,12 +21,13 @@ import {
   OTHER_MESSAGE_ID,
   received,
   receiveMessage,
+  revokeToken,
 } from './inbox.test-support.js'
 
 function ended(state: EndedInbox['state'], endedAt: Date, messageCount = 0): EndedInbox {
   const { inboxId: id, maxMessages: _maxMessages, sealed: _sealed, ...facts } = FACTS
   const endedBy = state === 'deleted' ? OTHER_KEY_ID : null
-  return { id, ...facts, createdAt: minute(0), messageCount, state, endedAt, endedBy }
+  return { id, ...facts, createdAt: minute(0), messageCount, tokens: [], state, endedAt, endedBy }
 }
 
 const [one, two] = [received(minute(1)), received(minute(2), OTHER_MESSAGE_ID)]
@@ -239,6 +241,8 @@ const COMMANDS: { name: string; command: (now: Date) => InboxCommand }[] = [
   { name: 'ReceiveMessage', command: receiveMessage },
   { name: 'DeleteMessage', command: deleteMessage },
   { name: 'ChangeInbox', command: changeInbox },
+  { name: 'IssueToken', command: issueToken },
+  { name: 'RevokeToken', command: revokeToken },
   { name: 'DeleteInbox', command: deleteInbox },
   { name: 'ExpireInbox', command: expireInbox },
 ]
@@ -250,13 +254,13 @@ describe('a command for an inbox that does not exist', () => {
       .thenRefused(unknown)
   })
 
-  test.each(COMMANDS.slice(0, 3))('$name is refused after its deletion', ({ command }) => {
+  test.each(COMMANDS.slice(0, 5))('$name is refused after its deletion', ({ command }) => {
     given(created, one, deleted(minute(3)))
       .when(command(minute(4)))
       .thenRefused({ code: 'inbox-ended', inbox: ended('deleted', minute(3), 1) })
   })
 
-  test.each(COMMANDS.slice(0, 3))('$name is refused after its expiry', ({ command }) => {
+  test.each(COMMANDS.slice(0, 5))('$name is refused after its expiry', ({ command }) => {
     const refusal = { code: 'inbox-ended', inbox: ended('expired', minute(30), 1) } as const
     given(created, one)
       .when(command(minute(30)))

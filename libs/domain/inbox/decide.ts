@@ -3,6 +3,7 @@ import type { InboxId, KeyId, MessageId } from '#libs/domain/ids/typeid.js'
 import type { InboxCreated, InboxEvent, MessageReceived } from './events.js'
 import { asOf, type ActiveInbox, type EndedInbox, type InboxSlice } from './inbox.js'
 import type { Lifespan } from './new-inbox.js'
+import { isLive, MAX_TOKENS, type TokenAccess, type TokenId } from './token.js'
 
 export type InboxCommand =
   | (Omit<InboxCreated, 'type' | 'duration' | 'createdAt' | 'expiresAt'> & {
@@ -24,10 +25,25 @@ export type InboxCommand =
       sealed: Uint8Array | null
       now: Date
     }
+  | TokenCommand
   | (Omit<MessageReceived, 'type' | 'receivedAt' | 'inbox'> & { type: 'ReceiveMessage'; now: Date })
   | { type: 'DeleteMessage'; inboxId: InboxId; messageId: MessageId; keyId: KeyId; now: Date }
   | { type: 'DeleteInbox'; inboxId: InboxId; keyId: KeyId; now: Date }
   | { type: 'ExpireInbox'; inboxId: InboxId; now: Date }
+
+export type TokenCommand =
+  | {
+      type: 'IssueToken'
+      inboxId: InboxId
+      keyId: KeyId
+      tokenId: TokenId
+      hash: string
+      access: TokenAccess
+      /** Counted from now; null to be valid until the inbox expires. */
+      lifeMs: number | null
+      now: Date
+    }
+  | { type: 'RevokeToken'; inboxId: InboxId; keyId: KeyId; tokenId: TokenId; now: Date }
 
 /**
  * An inbox that expires within this time can't be changed any more. Otherwise the change could reach the log after an
@@ -43,6 +59,9 @@ export type Refusal =
   | { code: 'inbox-ended'; inbox: EndedInbox }
   | { code: 'inbox-full'; maxMessages: number }
   | { code: 'unknown-message' }
+  | { code: 'unknown-token' }
+  | { code: 'outlives-inbox'; expiresAt: Date }
+  | { code: 'too-many-tokens' }
 
 /**
  * Checks a command against the view. The view may lag, and other processes may append meanwhile: the order on the log
@@ -68,6 +87,9 @@ export function decide({ inbox, message }: InboxSlice, command: InboxCommand): D
   switch (command.type) {
     case 'ChangeInbox':
       return change(current, command)
+    case 'IssueToken':
+    case 'RevokeToken':
+      return changeTokens(current, command)
     case 'ReceiveMessage': {
       const { type: _type, now: receivedAt, ...facts } = command
       if (current.messageCount >= current.maxMessages) {
@@ -121,6 +143,36 @@ function change(
   return accept({
     ...{ type: 'InboxChanged', inboxId, keyId, changedAt, revision: inbox.revision + 1, lifetime, sealed },
     inbox: { keyId: inbox.keyId, labels },
+  })
+}
+
+/** Issuing or revoking a token again changes nothing. */
+function changeTokens(inbox: ActiveInbox, command: TokenCommand): Decision<InboxEvent, Refusal> {
+  const { inboxId, keyId, tokenId, now } = command
+  const token = inbox.tokens.find(({ id }) => id === tokenId)
+  const facts = { inboxId, keyId, tokenId, revision: inbox.revision + 1 }
+  const ofInbox = { keyId: inbox.keyId, labels: inbox.labels }
+  if (command.type === 'RevokeToken') {
+    if (token === undefined) return refuse({ code: 'unknown-token' })
+    if (token.revokedAt !== null) return accept()
+    return accept({ type: 'InboxTokenRevoked', ...facts, revokedAt: now, inbox: ofInbox })
+  }
+  if (token !== undefined) return accept()
+  const { hash, access, lifeMs } = command
+  const leftMs = inbox.expiresAt.getTime() - now.getTime()
+  if (lifeMs !== null && lifeMs > leftMs)
+    return refuse({ code: 'outlives-inbox', expiresAt: inbox.expiresAt })
+  const expiresAt = new Date(now.getTime() + (lifeMs ?? leftMs))
+  const valid = inbox.tokens.filter((each) => isLive(each, now))
+  if (valid.length >= MAX_TOKENS) return refuse({ code: 'too-many-tokens' })
+  return accept({
+    type: 'InboxTokenIssued',
+    ...facts,
+    hash,
+    access,
+    issuedAt: now,
+    expiresAt,
+    inbox: ofInbox,
   })
 }
 

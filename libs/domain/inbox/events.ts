@@ -8,6 +8,7 @@ import {
   id,
   labels,
   named,
+  oneOf,
   optional,
   plain,
   sealedBytes,
@@ -18,6 +19,7 @@ import {
   type EventOf,
   type ValuesOf,
 } from '#libs/domain/events/declare.js'
+import { TOKEN_ACCESS } from './token.js'
 
 /** An address of Mayfly: lower case, without a tag. */
 export type Address = string & { readonly __address: true }
@@ -64,6 +66,33 @@ export const INBOX_EVENTS = {
     inbox: flat(attribution),
   }),
 
+  /** A secret that can access this inbox and nothing else. */
+  InboxTokenIssued: event('inbox.token-issued', {
+    inboxId: id('inb'),
+    tokenId: id('tok'),
+    /** The key that issued it. */
+    keyId: id('key'),
+    /** Of the secret, which is not stored. */
+    hash: named('secret_hash', sha256),
+    access: oneOf(TOKEN_ACCESS),
+    issuedAt: time,
+    /** The token is invalid from then on, or from the end of the inbox if that comes first. */
+    expiresAt: time,
+    /** As in InboxChanged: tokens that are issued and revoked are changes too. */
+    revision: count,
+    inbox: flat(attribution),
+  }),
+
+  InboxTokenRevoked: event('inbox.token-revoked', {
+    inboxId: id('inb'),
+    tokenId: id('tok'),
+    /** The key that revoked it. */
+    keyId: id('key'),
+    revokedAt: time,
+    revision: count,
+    inbox: flat(attribution),
+  }),
+
   MessageReceived: event(
     'inbox.message-received',
     {
@@ -104,6 +133,8 @@ export const INBOX_EVENTS = {
 export type InboxEvent = EventOf<typeof INBOX_EVENTS>
 export type InboxCreated = EventOf<typeof INBOX_EVENTS, 'InboxCreated'>
 export type InboxChanged = EventOf<typeof INBOX_EVENTS, 'InboxChanged'>
+export type InboxTokenIssued = EventOf<typeof INBOX_EVENTS, 'InboxTokenIssued'>
+export type InboxTokenRevoked = EventOf<typeof INBOX_EVENTS, 'InboxTokenRevoked'>
 export type MessageReceived = EventOf<typeof INBOX_EVENTS, 'MessageReceived'>
 export type MessageDeleted = EventOf<typeof INBOX_EVENTS, 'MessageDeleted'>
 export type InboxExpired = EventOf<typeof INBOX_EVENTS, 'InboxExpired'>

@@ -7,12 +7,15 @@ import type {
   InboxDeleted,
   InboxEvent,
   InboxExpired,
+  InboxTokenIssued,
+  InboxTokenRevoked,
   MessageDeleted,
   MessageReceived,
 } from './events.js'
-import { decide, type InboxCommand } from './decide.js'
+import { decide, type InboxCommand, type TokenCommand } from './decide.js'
 import { evolve, type Inbox, type InboxSlice, type Message } from './inbox.js'
 import { addressOfRecipient } from './new-inbox.js'
+import type { TokenId } from './token.js'
 
 /** An inbox with all its messages, after a history of events. */
 export interface InboxView {
@@ -107,6 +110,35 @@ export function labelled(labels: Readonly<Record<string, string>>): InboxChanged
   return { keyId: KEY_ID, labels }
 }
 
+export function tokenId(number: number): TokenId {
+  return idFromBytes('tok', Buffer.alloc(16, number))
+}
+
+/** A token for the example's inbox that is valid for ten minutes, except for `facts`. */
+export function tokenIssued(at: Date, facts: Partial<InboxTokenIssued> = {}): InboxTokenIssued {
+  const token = { tokenId: tokenId(1), keyId: OTHER_KEY_ID, hash: 'cd'.repeat(32), access: 'read' } as const
+  const expiresAt = new Date(at.getTime() + 10 * 60_000)
+  return { type: 'InboxTokenIssued', ...ABOUT, ...token, issuedAt: at, expiresAt, revision: 1, ...facts }
+}
+
+export function tokenRevoked(at: Date, facts: Partial<InboxTokenRevoked> = {}): InboxTokenRevoked {
+  const token = { tokenId: tokenId(1), keyId: OTHER_KEY_ID, revision: 2 }
+  return { type: 'InboxTokenRevoked', ...ABOUT, ...token, revokedAt: at, ...facts }
+}
+
+type IssueToken = Extract<TokenCommand, { type: 'IssueToken' }>
+
+/** The command for `tokenIssued`, except for `wanted`. */
+export function issueToken(now: Date, wanted: Partial<IssueToken> = {}): IssueToken {
+  const { inboxId, tokenId, keyId, hash, access } = tokenIssued(now)
+  const facts = { inboxId, tokenId, keyId, hash, access, lifeMs: 10 * 60_000 }
+  return { type: 'IssueToken', ...facts, now, ...wanted }
+}
+
+export function revokeToken(now: Date, id = tokenId(1)): InboxCommand {
+  return { type: 'RevokeToken', inboxId: INBOX_ID, keyId: OTHER_KEY_ID, tokenId: id, now }
+}
+
 export function deleted(at: Date): InboxDeleted {
   return { type: 'InboxDeleted', ...ABOUT, keyId: OTHER_KEY_ID, deletedAt: at }
 }
@@ -193,6 +225,31 @@ export const anyInboxEvent: fc.Arbitrary<InboxEvent> = fc.oneof(
       sealed: fc.option(anyBytes),
       inbox: fc.record({ keyId: anyKeyId, labels: anyLabels }),
     }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc
+      .record({
+        tokenId: fc.integer({ min: 1, max: 3 }).map(tokenId),
+        keyId: anyKeyId,
+        hash: anyDigest,
+        access: fc.constantFrom('read', 'owner'),
+        issuedAt: anyMinute,
+        expiresAt: anyMinute,
+        revision: fc.integer({ min: 1, max: 4 }),
+      })
+      .map((facts) => tokenIssued(facts.issuedAt, facts)),
+  },
+  {
+    weight: 2,
+    arbitrary: fc
+      .record({
+        tokenId: fc.integer({ min: 1, max: 3 }).map(tokenId),
+        keyId: anyKeyId,
+        revokedAt: anyMinute,
+        revision: fc.integer({ min: 1, max: 4 }),
+      })
+      .map((facts) => tokenRevoked(facts.revokedAt, facts)),
   },
   {
     weight: 6,

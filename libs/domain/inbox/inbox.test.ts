@@ -34,6 +34,7 @@ describe('an inbox', () => {
       expiresAt: minute(30),
       messageCount: 0,
       lastMessageAt: null,
+      tokens: [],
       revision: 0,
     })
   })

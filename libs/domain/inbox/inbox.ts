@@ -1,5 +1,13 @@
 import type { AccountId, InboxId, KeyId, MessageId } from '#libs/domain/ids/typeid.js'
-import type { Address, InboxChanged, InboxCreated, InboxEvent } from './events.js'
+import type {
+  Address,
+  InboxChanged,
+  InboxCreated,
+  InboxEvent,
+  InboxTokenIssued,
+  InboxTokenRevoked,
+} from './events.js'
+import { isLive, MAX_TOKENS, type InboxToken } from './token.js'
 
 interface InboxFacts {
   id: InboxId
@@ -12,6 +20,8 @@ interface InboxFacts {
   isProtected: boolean
   createdAt: Date
   messageCount: number
+  /** In the order in which they were issued. Those that are no longer valid may be missing. */
+  tokens: readonly InboxToken[]
 }
 
 export interface ActiveInbox extends InboxFacts {
@@ -20,7 +30,7 @@ export interface ActiveInbox extends InboxFacts {
   expiresAt: Date
   maxMessages: number
   lastMessageAt: Date | null
-  /** How often it was changed. */
+  /** How often it was changed, with its tokens. */
   revision: number
   sealed: Uint8Array
 }
@@ -56,6 +66,15 @@ export function evolve(slice: InboxSlice, event: InboxEvent): InboxSlice {
   switch (event.type) {
     case 'InboxChanged':
       return event.revision <= inbox.revision ? slice : { inbox: changed(inbox, event), message }
+    case 'InboxTokenIssued':
+    case 'InboxTokenRevoked': {
+      const { revision } = event
+      if (revision <= inbox.revision) return slice
+      const { tokens: before } = inbox
+      const tokens =
+        event.type === 'InboxTokenIssued' ? withIssued(before, event) : withRevoked(before, event)
+      return { inbox: { ...inbox, revision, tokens }, message }
+    }
     case 'MessageReceived': {
       if (message !== null) return slice
       const { messageId: id, receivedAt, size } = event
@@ -80,7 +99,8 @@ export function evolve(slice: InboxSlice, event: InboxEvent): InboxSlice {
 
 function created(event: InboxCreated): ActiveInbox {
   const { inboxId, type: _type, ...facts } = event
-  return { ...facts, id: inboxId, state: 'active', messageCount: 0, lastMessageAt: null, revision: 0 }
+  const empty = { messageCount: 0, lastMessageAt: null, tokens: [], revision: 0 }
+  return { ...facts, id: inboxId, state: 'active', ...empty }
 }
 
 function changed(
@@ -90,15 +110,34 @@ function changed(
   return { ...inbox, ...lifetime, revision, labels, sealed: sealed ?? inbox.sealed }
 }
 
+/** Tokens that are no longer valid are dropped when the list is full. */
+function withIssued(
+  tokens: readonly InboxToken[],
+  { tokenId: id, hash, access, keyId, issuedAt, expiresAt }: InboxTokenIssued,
+): readonly InboxToken[] {
+  const kept = tokens.length < MAX_TOKENS ? tokens : tokens.filter((each) => isLive(each, issuedAt))
+  return [...kept, { id, hash, access, keyId, issuedAt, expiresAt, revokedAt: null }]
+}
+
+function withRevoked(
+  tokens: readonly InboxToken[],
+  { tokenId, revokedAt }: InboxTokenRevoked,
+): readonly InboxToken[] {
+  return tokens.map((each) =>
+    each.id === tokenId && each.revokedAt === null ? { ...each, revokedAt } : each,
+  )
+}
+
 function ended(
   inbox: ActiveInbox,
   state: EndedInbox['state'],
   endedAt: Date,
   endedBy: KeyId | null,
 ): EndedInbox {
-  const { id, accountId, environment, keyId, address, labels, isProtected, createdAt, messageCount } = inbox
-  const kept = { id, accountId, environment, keyId, address, labels, isProtected, createdAt, messageCount }
-  return { ...kept, state, endedAt, endedBy }
+  const { id, accountId, environment, keyId, address, labels, isProtected, createdAt } = inbox
+  const { messageCount, tokens } = inbox
+  const facts = { id, accountId, environment, keyId, address, labels, isProtected, createdAt }
+  return { ...facts, messageCount, tokens, state, endedAt, endedBy }
 }
 
 /** The inbox at a given time. Past its expiry it has ended, even if there is no InboxExpired event yet. */

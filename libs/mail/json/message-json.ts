@@ -67,6 +67,8 @@ export type MessageJson = ReturnType<typeof messageJson>
 export const EVENT_NAMES = {
   InboxCreated: 'inbox.created',
   InboxChanged: 'inbox.changed',
+  InboxTokenIssued: 'token.issued',
+  InboxTokenRevoked: 'token.revoked',
   MessageReceived: 'message.received',
   MessageDeleted: 'message.deleted',
   InboxExpired: 'inbox.expired',

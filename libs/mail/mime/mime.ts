@@ -108,9 +108,22 @@ export async function readAttachment(
   index: number,
   limits: MailLimits = DEFAULT_MAIL_LIMITS,
 ): Promise<{ meta: Attachment; content: Buffer } | null> {
+  const [found = null] = await readAttachments(raw, [index], limits)
+  return found
+}
+
+/** As `readAttachment`, for several. Those that don't exist are left out. */
+export async function readAttachments(
+  raw: Buffer,
+  indexes: readonly number[],
+  limits: MailLimits = DEFAULT_MAIL_LIMITS,
+): Promise<{ meta: Attachment; content: Buffer }[]> {
   const { attached } = await readParts(raw, limits, [])
-  const part = attached.slice(0, limits.maxAttachments)[index]
-  return part === undefined ? null : openAttachment(part, index, [])
+  const listed = attached.slice(0, limits.maxAttachments)
+  return indexes.flatMap((index) => {
+    const part = listed[index]
+    return part === undefined ? [] : [openAttachment(part, index, [])]
+  })
 }
 
 const IDENTITY_ENCODINGS = new Set(['', '7bit', '8bit', 'binary', '7-bit', '8-bit', '7 bit', '8 bit'])

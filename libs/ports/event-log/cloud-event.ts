@@ -31,6 +31,8 @@ export interface Recorded<Event> extends Occurrence<Event> {
   accountId: AccountId
   environment: string
   keyId: KeyId | null
+  /** Who caused it, if not the key itself, such as the id of an inbox token. */
+  actor?: string | null
 }
 
 export type Decoded<Event, Recording = Recorded<Event>> =
@@ -113,6 +115,7 @@ export class EventCodec<Event extends { type: string }> extends OccurrenceCodec<
       ce_accountid: recorded.accountId,
       ce_environment: recorded.environment,
       ...(recorded.keyId === null ? {} : { ce_keyid: recorded.keyId }),
+      ...(recorded.actor == null ? {} : { ce_actor: recorded.actor }),
     }
     return { ...record, headers: { ...headers, ...attributes } }
   }
@@ -120,12 +123,14 @@ export class EventCodec<Event extends { type: string }> extends OccurrenceCodec<
   override decode(record: Pick<LogRecord, 'headers' | 'value'>): Decoded<Event> {
     const decoded = super.decode(record)
     if (decoded.kind !== 'event') return decoded
-    const { ce_accountid: accountId = '', ce_environment: environment = '', ce_keyid: keyId } = record.headers
+    const { ce_accountid: accountId = '', ce_environment: environment = '' } = record.headers
+    const { ce_keyid: keyId, ce_actor: actor } = record.headers
     return orUndecodable(() => ({
       ...decoded.recorded,
       accountId: brand('acc', accountId),
       environment,
       keyId: keyId === undefined ? null : brand('key', keyId),
+      ...(actor === undefined ? {} : { actor }),
     }))
   }
 }
@@ -205,8 +210,8 @@ export const CODECS = {
   'inbox-keys': inboxKeyEventCodec,
 } as const satisfies Record<LogTopic, object>
 
-/** The account and environment of an event, and the key that caused it. */
-export type Attribution = Pick<Recorded<unknown>, 'accountId' | 'environment' | 'keyId'>
+/** The account and environment of an event, and who caused it. */
+export type Attribution = Pick<Recorded<unknown>, 'accountId' | 'environment' | 'keyId' | 'actor'>
 
 export type DomainEvent = InboxEvent | AccountEvent | WebhookEvent
 
@@ -220,8 +225,12 @@ export class Recorder {
   ) {}
 
   /** Resolves with the event's position once it is durable. Rejects as `EventLog.append` does. */
-  record(event: DomainEvent, { accountId, environment, keyId }: Attribution): Promise<Position> {
-    const by = { id: mintId('evt'), time: this.now(), source: this.source, accountId, environment, keyId }
+  record(
+    event: DomainEvent,
+    { accountId, environment, keyId, actor = null }: Attribution,
+  ): Promise<Position> {
+    const from = { id: mintId('evt'), time: this.now(), source: this.source }
+    const by = { ...from, accountId, environment, keyId, actor }
     if (isOneOf(INBOX_EVENTS, event)) {
       return this.log.append('inbox-events', inboxEventCodec.encode({ ...by, event }))
     }

@@ -13,6 +13,9 @@ import {
   messageDeleted,
   minute,
   received,
+  tokenId,
+  tokenIssued,
+  tokenRevoked,
 } from '#libs/domain/inbox/inbox.test-support.js'
 import { anyDeliveryEvent, anyReplayEvent } from '#libs/domain/webhook/delivery.test-support.js'
 import type { DeliveryEvent } from '#libs/domain/webhook/events.js'
@@ -93,6 +96,8 @@ describe('the record of an event', () => {
   test.each([
     { event: created, type: 'mayfly.inbox.created', contentType: 'application/json' },
     { event: changed(minute(1)), type: 'mayfly.inbox.changed', contentType: 'application/json' },
+    { event: tokenIssued(minute(1)), type: 'mayfly.inbox.token-issued', contentType: 'application/json' },
+    { event: tokenRevoked(minute(2)), type: 'mayfly.inbox.token-revoked', contentType: 'application/json' },
     { event: received(minute(1)), type: 'mayfly.inbox.message-received', contentType: 'application/cbor' },
     {
       event: messageDeleted(minute(2)),
@@ -119,6 +124,14 @@ describe('the record of an event', () => {
       ce_schemaversion: '1',
       'content-type': contentType,
     })
+  })
+
+  it('has the actor if the key itself did not cause the event', () => {
+    const about = { id, time: minute(5), source: '/mayfly/api', accountId, environment: 'staging', keyId }
+    const recorded = { ...about, actor: tokenId(1), event: deleted(minute(3)) }
+    const record = inboxEventCodec.encode(recorded)
+    expect(record.headers).toMatchObject({ ce_keyid: keyId, ce_actor: tokenId(1) })
+    expect(inboxEventCodec.decode(record)).toEqual({ kind: 'event', recorded })
   })
 
   it('has no key attribute if no key caused the event', () => {

@@ -112,3 +112,12 @@ describe('the URL of a webhook', () => {
     expect(() => parse(one).openSecret(webhookId, sealed)).toThrow(SealBrokenError)
   })
 })
+
+describe('a derived key', () => {
+  it('is the same for the same purpose and current master key only', () => {
+    const key = parse(one).deriveKey('tokens')
+    expect(parse(`${one},${two}`).deriveKey('tokens')).toEqual(key)
+    expect(parse(one).deriveKey('tickets')).not.toEqual(key)
+    expect(parse(`${two},${one}`).deriveKey('tokens')).not.toEqual(key)
+  })
+})

@@ -1,4 +1,4 @@
-import { createHash, hash } from 'node:crypto'
+import { createHash, hash, hkdfSync } from 'node:crypto'
 import type { InboxId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type { SealedSecret, StoredUrl } from '#libs/domain/webhook/events.js'
 import { seal, secretKey, unseal, type SecretKey } from './content.js'
@@ -26,6 +26,15 @@ export interface WebhookSecrets {
   openUrl(webhookId: WebhookId, stored: StoredUrl): string
 }
 
+/** Derives keys for other uses than sealing, such as signing tokens, so that these need no setting of their own. */
+export interface DerivedKeys {
+  /**
+   * The key for a purpose, the same in every process with the same current master key. Keys of different purposes are
+   * independent (HKDF, RFC 5869), and reveal nothing of the master key.
+   */
+  deriveKey(purpose: string): SecretKey
+}
+
 /** A value that is sealed in one context can't be opened in another. */
 const CONTEXT = {
   inboxKey: (inboxId: InboxId) => `inbox-key:${inboxId}`,
@@ -37,7 +46,7 @@ const CONTEXT = {
  * The configured master keys. The first, current one seals everything new. The others are retired: they only open what
  * they sealed before.
  */
-export class MasterKeys implements WebhookSecrets {
+export class MasterKeys implements WebhookSecrets, DerivedKeys {
   private readonly byId: ReadonlyMap<string, SecretKey>
   /** The id of the current key. */
   readonly current: string
@@ -92,6 +101,10 @@ export class MasterKeys implements WebhookSecrets {
 
   openUrl(webhookId: WebhookId, stored: StoredUrl): string {
     return typeof stored === 'string' ? stored : this.open(CONTEXT.url(webhookId), stored).toString()
+  }
+
+  deriveKey(purpose: string): SecretKey {
+    return secretKey(Buffer.from(hkdfSync('sha256', this.currentKey, '', `mayfly ${purpose}`, 32)))
   }
 
   private seal(context: string, plaintext: Uint8Array): SealedSecret {

@@ -57,12 +57,36 @@ const rotated = (n: number, rotation: number, digit: string) =>
   }) as const
 
 export function describeAccountQueries(harness: () => ReadModelHarness): void {
+  it('show the console sessions of an account', async () => {
+    const { store, accounts } = harness()
+    const [link, session] = [1, 2].map((n) => idFromBytes('ses', Buffer.alloc(16, n)))
+    if (link === undefined || session === undefined) throw new Error('no ids')
+    const times = { createdAt: minute(1), expiresAt: minute(11) }
+    const facts = { accountId, createdBy: keyIdOf(1), linkHash: hash('a'), ...times }
+    const start = { accountId, startedBy: keyIdOf(2), secretHash: hash('b'), startedAt: minute(2) }
+    await followAccounts(
+      store,
+      opened(),
+      { type: 'ConsoleLinkCreated', sessionId: link, ...facts },
+      { type: 'ConsoleSessionStarted', sessionId: session, ...start, expiresAt: minute(720) },
+      { type: 'ConsoleSessionEnded', accountId, sessionId: session, endedAt: minute(3) },
+    )
+    expect((await accounts.account(accountId))?.consoleSessions).toEqual([
+      { id: link, keyId: keyIdOf(1), state: 'offered', secretHash: hash('a'), ...times },
+      {
+        ...{ id: session, keyId: keyIdOf(2), state: 'ended', secretHash: hash('b') },
+        ...{ createdAt: minute(2), expiresAt: minute(720) },
+      },
+    ])
+  })
+
   it('find a key and its account by the hash of its secret', async () => {
     const { store, accounts } = harness()
     await followAccounts(store, opened(), issued(1), issued(2))
-    const { type: _type, keyId: id, ...facts } = issued(2)
-    const key = { id, ...facts, rotation: 0, former: null, revokedAt: null }
-    const account = { id: accountId, name: 'Acme', plan: 'pro', limits: null, openedAt: minute(0) }
+    const { type: _type, keyId: id, ...keyFacts } = issued(2)
+    const key = { id, ...keyFacts, rotation: 0, former: null, revokedAt: null }
+    const facts = { name: 'Acme', plan: 'pro', limits: null, openedAt: minute(0) }
+    const account = { id: accountId, ...facts, consoleSessions: [] }
     expect(await accounts.keyByHash(hash('2'))).toEqual({ account, key })
     expect((await accounts.keyByHash(hash('1')))?.key.name).toBe('key 1')
     expect(await accounts.keyByHash(hash('c'))).toBeNull()

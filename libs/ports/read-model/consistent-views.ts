@@ -3,6 +3,7 @@ import type { LogLayout, Partition, PartitionRange, Position } from '#libs/ports
 import { partitionOf, VIEWED_TOPICS, type ViewedTopic } from '#libs/ports/event-log/topics.js'
 import { Doorbell, type Signals } from '#libs/ports/signals/signals.js'
 import { isCatchingUp, ReadModelUnavailableError, type InboxQueries } from './queries.js'
+import type { MailOwner } from './views.js'
 
 /*
  * Reading from views that follow the log with a delay: whether they are complete, waiting until they show a record, and
@@ -25,6 +26,11 @@ export function progressChannel({ topic, partition }: Partition): string {
 /** The channel that is signalled when the views show a change of an inbox: a message, a deletion or its end. */
 export function inboxChannel(inboxId: InboxId): string {
   return `inbox:${inboxId}`
+}
+
+/** The channel that is signalled when the views show a change of any inbox of an environment. */
+export function environmentChannel({ accountId, environment }: MailOwner): string {
+  return `environment:${accountId}:${environment}`
 }
 
 const CHECK_AGAIN_MS = 500

@@ -40,17 +40,18 @@ class Views {
           this.inboxes.set(change.row.inbox.id, change.row)
           break
         case 'put-message': {
-          const { inboxId, row } = change
-          this.messages.set(row.message.id, { inboxId, row })
+          const { inbox, row, previous } = change
+          expect(previous).toEqual(this.messages.get(row.message.id)?.row ?? null)
+          this.messages.set(row.message.id, { inboxId: inbox.id, row })
           if (row.message.state === 'deleted') this.contents.delete(row.message.id)
           break
         }
         case 'drop-messages':
-          for (const [id, { inboxId }] of this.messages) if (inboxId === change.inboxId) this.drop(id)
+          for (const [id, { inboxId }] of this.messages) if (inboxId === change.inbox.id) this.drop(id)
           break
         case 'put-history':
           expect(this.history.has(change.entry.offset)).toBe(false)
-          this.history.set(change.entry.offset, { inboxId: change.inboxId, entry: change.entry })
+          this.history.set(change.entry.offset, { inboxId: change.inbox.id, entry: change.entry })
           break
         case 'put-account':
         case 'put-key':
@@ -209,7 +210,7 @@ describe('the changes of a run of events', () => {
     )
     expect(rowsIn(changes)).toMatchObject([
       { type: 'put-inbox', row: { inbox: { state: 'deleted' }, endOffset: 5 } },
-      { type: 'drop-messages', inboxId: created.inboxId },
+      { type: 'drop-messages', inbox: { id: created.inboxId, state: 'deleted' } },
     ])
     expect(contents).toEqual([])
   })
@@ -227,7 +228,9 @@ describe('the changes of a run of events', () => {
       { ...none, type: 'MessageDeleted', time: minute(3), messageId: id, keyId: OTHER_KEY_ID },
       { ...none, type: 'InboxDeleted', time: minute(4), keyId: OTHER_KEY_ID },
     ].map((entry, index) => ({ offset: index * 2, id: atOffset(index * 2, created).id, ...entry }))
-    expect(history).toEqual(entries.map((entry) => ({ type: 'put-history', inboxId, entry })))
+    expect(history.map(({ inbox, entry }) => ({ id: inbox.id, entry }))).toEqual(
+      entries.map((entry) => ({ id: inboxId, entry })),
+    )
   })
 
   it('are empty for an inbox that does not exist', async () => {

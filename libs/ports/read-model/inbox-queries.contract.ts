@@ -7,6 +7,8 @@ import {
   expired,
   minute,
   OTHER_KEY_ID,
+  tokenIssued,
+  tokenRevoked,
 } from '#libs/domain/inbox/inbox.test-support.js'
 import type { InboxListQuery } from './queries.js'
 import {
@@ -74,6 +76,21 @@ export function describeInboxQueries(current: () => ReadModelHarness): void {
     const unknown = makeInbox(inboxIdIn(1, 99))
     expect(await queries.inbox(unknown.inboxId)).toBeNull()
     expect(await queries.inboxIdAt(unknown.address)).toBeNull()
+  })
+
+  it('keeps the tokens of an inbox, also after its end', async () => {
+    const inboxId = inboxIdIn(0, 100)
+    const events = [makeInbox(inboxId), { ...tokenIssued(minute(1)), inboxId }]
+    const follower = await followerOf(current().store, 0)
+    for (const event of events) await follower.follow(event)
+    const { tokenId: id, hash, access, keyId, issuedAt, expiresAt } = tokenIssued(minute(1))
+    const token = { id, hash, access, keyId, issuedAt, expiresAt, revokedAt: null }
+    const tokens = async () => (await current().queries.inbox(inboxId))?.inbox.tokens
+    expect(await tokens()).toEqual([token])
+    await follower.follow({ ...tokenRevoked(minute(2)), inboxId })
+    expect(await tokens()).toEqual([{ ...token, revokedAt: minute(2) }])
+    await follower.follow({ ...deleted(minute(3)), inboxId })
+    expect(await tokens()).toEqual([{ ...token, revokedAt: minute(2) }])
   })
 
   it('keeps an ended inbox without its sealed details', async () => {

@@ -100,12 +100,17 @@ export function projectInboxEvents(
   const changes: Change[] = []
   for (const [inboxId, row] of inboxes) {
     changes.push({ type: 'put-inbox', row, previous: before.inboxes.get(inboxId)?.inbox ?? null })
-    if (row.inbox.state !== 'active') changes.push({ type: 'drop-messages', inboxId })
+    if (row.inbox.state !== 'active') changes.push({ type: 'drop-messages', inbox: row.inbox })
   }
-  for (const { inboxId, row } of messages.values()) {
-    if (activeInbox(inboxId) !== null) changes.push({ type: 'put-message', inboxId, row })
+  for (const [messageId, { inboxId, row }] of messages) {
+    const inbox = activeInbox(inboxId)
+    const previous = before.messages.get(messageId) ?? null
+    if (inbox !== null) changes.push({ type: 'put-message', inbox, row, previous })
   }
-  for (const each of history) changes.push({ type: 'put-history', ...each })
+  for (const { inboxId, entry } of history) {
+    const inbox = inboxes.get(inboxId)?.inbox
+    if (inbox !== undefined) changes.push({ type: 'put-history', inbox, entry })
+  }
   const kept = [...received.values()].flatMap((event) => {
     const inbox = activeInbox(event.inboxId)
     return inbox === null ? [] : [{ event, expiresAt: latestExpiry(inbox) }]

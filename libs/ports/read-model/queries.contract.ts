@@ -1,5 +1,6 @@
 import { describeAccountQueries } from './account-queries.contract.js'
 import { describeDeliveryQueries } from './delivery-queries.contract.js'
+import { describeEnvironmentLists } from './environment-lists.contract.js'
 import { describeHistoryQueries } from './history-queries.contract.js'
 import { describeInboxQueries } from './inbox-queries.contract.js'
 import { describeMessageQueries } from './message-queries.contract.js'
@@ -21,6 +22,7 @@ export function describeQueries(
 
     describe('of inboxes', () => describeInboxQueries(() => harness))
     describe('of messages', () => describeMessageQueries(() => harness))
+    describe('of the lists of an environment', () => describeEnvironmentLists(() => harness))
     describe('of history', () => describeHistoryQueries(() => harness))
     describe('of accounts', () => describeAccountQueries(() => harness))
     describe('of deliveries', () => describeDeliveryQueries(() => harness))

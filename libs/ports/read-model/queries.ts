@@ -8,7 +8,15 @@ import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { Partition } from '#libs/ports/event-log/event-log.js'
 import { UnavailableError } from '#libs/runtime/errors.js'
 import type { DeliveryKey, MessageKey, ProjectionStore, ReplayKey } from './projection-store.js'
-import type { DeliveryRow, HistoryEntry, InboxRow, MessageRow } from './views.js'
+import type {
+  DeliveryRow,
+  EnvironmentEnding,
+  EnvironmentMessage,
+  HistoryEntry,
+  InboxRow,
+  MailOwner,
+  MessageRow,
+} from './views.js'
 
 /**
  * The views are unavailable. All methods of the store and of the queries reject with it, without a long wait. A change may
@@ -77,6 +85,11 @@ export interface MessageRangeQuery extends OffsetQuery {
 
 export type HistoryQuery = MessageRangeQuery
 
+/** Offsets of one partition of inbox-events. */
+export interface EnvironmentQuery extends OffsetQuery, MailOwner {
+  partition: number
+}
+
 /** The queries of the HTTP API and the SMTP edge. */
 export interface InboxQueries {
   /** Null for a partition that no projector has begun. */
@@ -87,6 +100,13 @@ export interface InboxQueries {
   message(key: MessageKey): Promise<MessageRow | null>
   /** Without deleted messages. Fewer than the limit only if the range has no more. */
   listMessages(query: MessageRangeQuery): Promise<MessageRow[]>
+  /**
+   * The messages of an environment's active inboxes in one partition, without deleted ones and those of protected
+   * inboxes. Fewer than the limit only if the range has no more.
+   */
+  listEnvironmentMessages(query: EnvironmentQuery): Promise<EnvironmentMessage[]>
+  /** The deletions of messages and the ends of inboxes, as in their history. Otherwise as `listEnvironmentMessages`. */
+  listEnvironmentEndings(query: EnvironmentQuery): Promise<EnvironmentEnding[]>
   /** The sealed parsed mail. */
   body(key: MessageKey): Promise<Uint8Array | null>
   /** The sealed envelope and source. */

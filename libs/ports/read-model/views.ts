@@ -9,7 +9,7 @@ import type {
   WebhookId,
 } from '#libs/domain/ids/typeid.js'
 import type { Address, InboxEvent } from '#libs/domain/inbox/events.js'
-import type { Inbox, Message } from '#libs/domain/inbox/inbox.js'
+import type { ActiveInbox, Inbox, Message } from '#libs/domain/inbox/inbox.js'
 import type { Delivery } from '#libs/domain/webhook/delivery.js'
 import { hasMoreToRequest, type Replay } from '#libs/domain/webhook/replay.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
@@ -31,6 +31,24 @@ export interface MessageRow {
   /** The offset of its MessageReceived. Messages of an inbox are in this order. */
   offset: number
 }
+
+/** A message in the list of its environment's mail. */
+export interface EnvironmentMessage {
+  inboxId: InboxId
+  messageId: MessageId
+  receivedAt: Date
+  /** The offset of its MessageReceived. The list of a partition is in this order. */
+  offset: number
+}
+
+/** The deletion of a message, or the end of an inbox, as in the inbox's history. */
+export interface EnvironmentEnding {
+  inboxId: InboxId
+  entry: HistoryEntry
+}
+
+/** The account and environment of an inbox, in whose lists its messages are. */
+export type MailOwner = Pick<Inbox, 'accountId' | 'environment'>
 
 /** A message's content, sealed with its inbox's key. */
 export interface MessageContent {
@@ -66,11 +84,11 @@ export interface WebhookHealth {
 /** A change of the views. Changes are idempotent. */
 export type Change =
   | { type: 'put-inbox'; row: InboxRow; previous: Inbox | null }
-  | { type: 'put-message'; inboxId: InboxId; row: MessageRow }
+  | { type: 'put-message'; inbox: ActiveInbox; row: MessageRow; previous: MessageRow | null }
   /** Removes all messages of an ended inbox, including deleted ones and content. */
-  | { type: 'drop-messages'; inboxId: InboxId }
+  | { type: 'drop-messages'; inbox: Inbox }
   /** The history is kept after the inbox's end. */
-  | { type: 'put-history'; inboxId: InboxId; entry: HistoryEntry }
+  | { type: 'put-history'; inbox: Inbox; entry: HistoryEntry }
   | { type: 'put-account'; account: Account }
   | { type: 'put-key'; key: ApiKey }
   | { type: 'put-delivery'; row: DeliveryRow; previous: Delivery | null }
@@ -125,6 +143,10 @@ function timeOf(event: InboxEvent): Date {
       return event.createdAt
     case 'InboxChanged':
       return event.changedAt
+    case 'InboxTokenIssued':
+      return event.issuedAt
+    case 'InboxTokenRevoked':
+      return event.revokedAt
     case 'MessageReceived':
       return event.receivedAt
     case 'MessageDeleted':
@@ -145,6 +167,10 @@ export type IndexEntry =
   | { index: 'labels'; inbox: Inbox; name: string; value: string }
   | { index: 'due-inboxes'; inboxId: InboxId; expiresAt: Date }
   | { index: 'messages'; inboxId: InboxId; messageId: MessageId; offset: number }
+  /** The messages of an environment's inboxes, except those of protected inboxes. */
+  | { index: 'environment-messages'; inbox: Inbox; message: EnvironmentMessage }
+  /** The deletions of these messages, and the ends of these inboxes. */
+  | { index: 'environment-endings'; inbox: Inbox; offset: number }
   | { index: 'accounts'; accountId: AccountId }
   | { index: 'key-hashes'; secretHash: string; keyId: KeyId }
   | { index: 'keys' | 'active-keys'; key: ApiKey }
@@ -176,9 +202,11 @@ export function indexChanges(change: Change): IndexChanges {
       return { remove: listEntries(previous), put: listEntries(inbox) }
     }
     case 'put-message': {
-      const { message, offset } = change.row
-      const entry: IndexEntry = { index: 'messages', inboxId: change.inboxId, messageId: message.id, offset }
-      return putIf(message.state === 'present', entry)
+      const { inbox, row, previous } = change
+      return {
+        remove: previous === null ? [] : entriesOfMessage(inbox, previous),
+        put: entriesOfMessage(inbox, row),
+      }
     }
     case 'put-account':
       return { remove: [], put: [{ index: 'accounts', accountId: change.account.id }] }
@@ -213,7 +241,14 @@ export function indexChanges(change: Change): IndexChanges {
       if (previous === null) put.push({ index: 'replays', replay })
       return { remove, put }
     }
-    case 'put-history':
+    case 'put-history': {
+      const { inbox, entry } = change
+      const isListed = !inbox.isProtected && ENDINGS.has(entry.type)
+      return {
+        remove: [],
+        put: isListed ? [{ index: 'environment-endings', inbox, offset: entry.offset }] : [],
+      }
+    }
     case 'put-webhook-health':
     case 'drop-messages':
       return { remove: [], put: [] }
@@ -223,6 +258,20 @@ export function indexChanges(change: Change): IndexChanges {
 /** All entries of an inbox, without those of its messages. */
 export function entriesOfInbox(inbox: Inbox): IndexEntry[] {
   return [{ index: 'addresses', address: inbox.address, inboxId: inbox.id }, ...listEntries(inbox)]
+}
+
+/** Events after which something can't be read any more. */
+const ENDINGS: ReadonlySet<InboxEvent['type']> = new Set(['MessageDeleted', 'InboxExpired', 'InboxDeleted'])
+
+/** All entries of a message; none of one that is deleted. */
+function entriesOfMessage(inbox: ActiveInbox, { message, offset }: MessageRow): IndexEntry[] {
+  if (message.state !== 'present') return []
+  const { id: messageId, receivedAt } = message
+  const inboxId = inbox.id
+  const entries: IndexEntry[] = [{ index: 'messages', inboxId, messageId, offset }]
+  if (inbox.isProtected) return entries
+  const listed = { inboxId, messageId, receivedAt, offset }
+  return [...entries, { index: 'environment-messages', inbox, message: listed }]
 }
 
 /** All entries of a delivery. */

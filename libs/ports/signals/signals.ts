@@ -56,8 +56,8 @@ export class Doorbell {
     this.wake?.()
   }
 
-  /** Resolves at the next ring, or after the time limit. */
-  async wait(ms: number): Promise<void> {
+  /** Resolves at the next ring with true, or after the time limit with false. */
+  async wait(ms: number): Promise<boolean> {
     if (!this.isRung) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, ms)
@@ -67,7 +67,9 @@ export class Doorbell {
         }
       })
     }
+    const { isRung } = this
     this.wake = null
     this.isRung = false
+    return isRung
   }
 }

@@ -199,6 +199,10 @@ function inboxFacts(event: InboxEvent): InboxFacts {
       return { at: event.createdAt, type: 'inbox.created' }
     case 'InboxChanged':
       return { at: event.changedAt, type: 'inbox.changed' }
+    case 'InboxTokenIssued':
+      return { at: event.issuedAt, type: 'token.issued' }
+    case 'InboxTokenRevoked':
+      return { at: event.revokedAt, type: 'token.revoked' }
     case 'MessageReceived': {
       const { receivedAt: at, messageId, size: bytes } = event
       return { at, type: 'message.received', messageId, bytes }

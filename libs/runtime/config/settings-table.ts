@@ -47,7 +47,10 @@ export const SETTINGS = {
     'MAYFLY_METRICS_PORT',
     'Serves /metrics on a separate port instead of on the HTTP API.',
   ),
-  publicUrl: kind.url('MAYFLY_PUBLIC_URL', 'Base of links in problems and docs; the HTTP address if unset.'),
+  publicUrl: kind.url(
+    'MAYFLY_PUBLIC_URL',
+    'Base of links, and the only address of the web console; the HTTP address if unset.',
+  ),
   mailDomain: kind.text('MAYFLY_MAIL_DOMAIN', 'Domain of generated addresses.', {
     default: 'mayfly.test',
     accepts: /^(?=.{1,200}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/i,

@@ -1,6 +1,6 @@
 import type { Database, Key } from 'lmdb'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
-import type { DeliveryId, InboxId, MessageId, WebhookId } from '#libs/domain/ids/typeid.js'
+import type { DeliveryId, MessageId, WebhookId } from '#libs/domain/ids/typeid.js'
 import { REMOVED } from '#libs/domain/webhook/webhook.js'
 import {
   type Change,
@@ -28,10 +28,10 @@ import {
 export function applyChange(tables: Tables, partition: number, change: Change): void {
   rowOf(tables, partition, change)?.put()
   const { remove, put } = indexChanges(change)
-  for (const entry of remove) entryOf(tables, entry)?.remove()
-  for (const entry of put) entryOf(tables, entry)?.put()
+  for (const entry of remove) entryOf(tables, partition, entry)?.remove()
+  for (const entry of put) entryOf(tables, partition, entry)?.put()
   if (change.type === 'put-delivery') putEarliest(tables, change.row.delivery.webhookId)
-  if (change.type === 'drop-messages') dropMessages(tables, change.inboxId)
+  if (change.type === 'drop-messages') dropMessages(tables, partition, change.inbox)
   if (change.type === 'put-message' && change.row.message.state === 'deleted') {
     removeContent(tables, change.row.message.id)
   }
@@ -43,16 +43,19 @@ export function putContent(tables: Tables, { messageId, body, raw }: MessageCont
 }
 
 /** Removes an inbox with its messages and history. */
-export function removeInbox(tables: Tables, inbox: Inbox): void {
-  dropMessages(tables, inbox.id)
+export function removeInbox(tables: Tables, partition: number, inbox: Inbox): void {
+  dropMessages(tables, partition, inbox)
   const history = [...tables.history.getKeys(offsetRange([inbox.id], ALL_OFFSETS))]
-  for (const key of history) tables.history.removeSync(key)
-  for (const entry of entriesOfInbox(inbox)) entryOf(tables, entry)?.remove()
+  for (const key of history) {
+    tables.history.removeSync(key)
+    tables.environmentEndings.removeSync([inbox.accountId, inbox.environment, partition, key[1]])
+  }
+  for (const entry of entriesOfInbox(inbox)) entryOf(tables, partition, entry)?.remove()
   tables.inboxes.removeSync(inbox.id)
 }
 
-export function removeDelivery(tables: Tables, row: DeliveryRow): void {
-  for (const entry of entriesOfDelivery(row)) entryOf(tables, entry)?.remove()
+export function removeDelivery(tables: Tables, partition: number, row: DeliveryRow): void {
+  for (const entry of entriesOfDelivery(row)) entryOf(tables, partition, entry)?.remove()
   tables.deliveries.removeSync([row.delivery.webhookId, row.delivery.id])
 }
 
@@ -88,11 +91,11 @@ function rowOf(tables: Tables, partition: number, change: Change): Stored | null
     case 'put-inbox':
       return at(tables.inboxes, change.row.inbox.id, { ...change.row, partition })
     case 'put-message':
-      return at(tables.messages, [change.inboxId, change.row.message.id], change.row)
+      return at(tables.messages, [change.inbox.id, change.row.message.id], change.row)
     case 'drop-messages':
       return null
     case 'put-history':
-      return at(tables.history, [change.inboxId, change.entry.offset], change.entry)
+      return at(tables.history, [change.inbox.id, change.entry.offset], change.entry)
     case 'put-account':
       return at(tables.accounts, change.account.id, change.account)
     case 'put-key':
@@ -113,7 +116,7 @@ function rowOf(tables: Tables, partition: number, change: Change): Stored | null
 }
 
 /** Null for an index that LMDB does not need: its rows are in order, and it reads every webhook of a scope. */
-function entryOf(tables: Tables, entry: IndexEntry): Stored | null {
+function entryOf(tables: Tables, partition: number, entry: IndexEntry): Stored | null {
   switch (entry.index) {
     case 'addresses':
       return at(tables.addresses, entry.address, entry.inboxId)
@@ -129,6 +132,16 @@ function entryOf(tables: Tables, entry: IndexEntry): Stored | null {
       return at(tables.due, [entry.expiresAt.getTime(), entry.inboxId], true)
     case 'messages':
       return at(tables.messageIndex, [entry.inboxId, entry.offset], entry.messageId)
+    case 'environment-messages': {
+      const { accountId, environment } = entry.inbox
+      const { inboxId, messageId, receivedAt, offset } = entry.message
+      const value = [inboxId, messageId, receivedAt.getTime()] as const
+      return at(tables.environmentMessages, [accountId, environment, partition, offset], [...value])
+    }
+    case 'environment-endings': {
+      const { id, accountId, environment } = entry.inbox
+      return at(tables.environmentEndings, [accountId, environment, partition, entry.offset], id)
+    }
     case 'key-hashes':
       return at(tables.keyHashes, entry.secretHash, entry.keyId)
     case 'keys':
@@ -170,9 +183,13 @@ function at<Value, TableKey extends Key>(
   return { put: () => table.putSync(key, value), remove: () => table.removeSync(key) }
 }
 
-function dropMessages(tables: Tables, inboxId: InboxId): void {
+function dropMessages(tables: Tables, partition: number, inbox: Inbox): void {
+  const { id: inboxId, accountId, environment, isProtected } = inbox
   const index = [...tables.messageIndex.getKeys(offsetRange([inboxId], ALL_OFFSETS))]
-  for (const key of index) tables.messageIndex.removeSync(key)
+  for (const key of index) {
+    tables.messageIndex.removeSync(key)
+    if (!isProtected) tables.environmentMessages.removeSync([accountId, environment, partition, key[1]])
+  }
   const rows = idRange([inboxId], 'msg_' as MessageId, ALL)
   for (const key of [...tables.messages.getKeys(rows)]) {
     tables.messages.removeSync(key)

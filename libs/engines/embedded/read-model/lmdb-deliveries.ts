@@ -77,8 +77,8 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
 
   async removeOld(before: Date): Promise<number> {
     let count = 0
-    for (const webhookId of [...this.tables.webhookHealth.getKeys({})]) {
-      count += await removeDeliveries(this.tables, webhookId, (row) => isOver(row, before))
+    for (const { webhookId, partition } of webhooksIn(this.tables)) {
+      count += await removeDeliveries(this.tables, partition, webhookId, (row) => isOver(row, before))
     }
     return count
   }
@@ -97,13 +97,18 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
  * last, so that the next process finds the rest if this one is killed midway.
  */
 export async function removeWebhooksOf(tables: Tables, partition: number): Promise<void> {
-  const ids: WebhookId[] = []
-  for (const { key, value } of tables.webhookHealth.getRange({}))
-    if (value.partition === partition) ids.push(key)
-  for (const id of ids) {
-    await removeDeliveries(tables, id, () => true)
-    await commit(tables.root, () => removeWebhookHealth(tables, id))
+  for (const { webhookId } of webhooksIn(tables).filter((row) => row.partition === partition)) {
+    await removeDeliveries(tables, partition, webhookId, () => true)
+    await commit(tables.root, () => removeWebhookHealth(tables, webhookId))
   }
+}
+
+/** All webhooks that have had a delivery or a replay. */
+function webhooksIn({ webhookHealth }: Tables): { webhookId: WebhookId; partition: number }[] {
+  return [...webhookHealth.getRange({})].map(({ value: { webhookId, partition } }) => ({
+    webhookId,
+    partition,
+  }))
 }
 
 /**
@@ -112,6 +117,7 @@ export async function removeWebhooksOf(tables: Tables, partition: number): Promi
  */
 async function removeDeliveries(
   tables: Tables,
+  partition: number,
   webhookId: WebhookId,
   shouldRemove: (row: DeliveryRow) => boolean,
 ): Promise<number> {
@@ -121,7 +127,7 @@ async function removeDeliveries(
     const removed = await commit(tables.root, () => {
       const ids = [...tables.deliveryOrder.getRange(oldest)].map(({ value }) => value)
       const rows = ids.flatMap((id) => tables.deliveries.get([webhookId, id]) ?? []).filter(shouldRemove)
-      for (const row of rows) removeDelivery(tables, row)
+      for (const row of rows) removeDelivery(tables, partition, row)
       return rows.length
     })
     count += removed

@@ -18,7 +18,7 @@ import { removeWebhooksOf } from './lmdb-deliveries.js'
 import { accountTablesOf, type ProgressRow, type Tables } from './tables.js'
 
 /** Must change with the form of any row. Views of another form are rebuilt from the log. */
-const FORM = 4
+const FORM = 6
 const MAX_REMOVED_AT_ONCE = 200
 
 export class LmdbProjectionStore implements ProjectionStore {
@@ -114,7 +114,7 @@ export class LmdbProjectionStore implements ProjectionStore {
       await commit(root, () => {
         for (const id of ids.slice(at, at + MAX_REMOVED_AT_ONCE)) {
           const row = inboxes.get(id)
-          if (row !== undefined) removeInbox(this.tables, row.inbox)
+          if (row !== undefined) removeInbox(this.tables, partition, row.inbox)
         }
       })
     }

@@ -10,6 +10,7 @@ import {
   type AccountQueries,
   type ActiveKey,
   type DueInboxes,
+  type EnvironmentQuery,
   type HistoryQuery,
   type InboxListQuery,
   type InboxQueries,
@@ -20,7 +21,13 @@ import {
   type WebhookQueries,
   type WebhookScope,
 } from '#libs/ports/read-model/queries.js'
-import type { HistoryEntry, InboxRow, MessageRow } from '#libs/ports/read-model/views.js'
+import type {
+  EnvironmentEnding,
+  EnvironmentMessage,
+  HistoryEntry,
+  InboxRow,
+  MessageRow,
+} from '#libs/ports/read-model/views.js'
 import { ALL, idRange, offsetRange, type DueKey, type Tables } from './tables.js'
 
 /*
@@ -85,6 +92,29 @@ export class LmdbInboxes implements InboxQueries, DueInboxes {
     return Promise.resolve(
       [...listed].flatMap(({ value }) => this.tables.messages.get([inboxId, value]) ?? []),
     )
+  }
+
+  listEnvironmentMessages(query: EnvironmentQuery): Promise<EnvironmentMessage[]> {
+    const { accountId, environment, partition } = query
+    const listed = this.tables.environmentMessages.getRange(
+      offsetRange([accountId, environment, partition], query),
+    )
+    const messages = [...listed].map(({ key, value: [inboxId, messageId, receivedAtMs] }) => ({
+      ...{ inboxId, messageId, receivedAt: new Date(receivedAtMs), offset: key[3] },
+    }))
+    return Promise.resolve(messages)
+  }
+
+  listEnvironmentEndings(query: EnvironmentQuery): Promise<EnvironmentEnding[]> {
+    const { accountId, environment, partition } = query
+    const listed = this.tables.environmentEndings.getRange(
+      offsetRange([accountId, environment, partition], query),
+    )
+    const endings = [...listed].flatMap(({ key, value: inboxId }) => {
+      const entry = this.tables.history.get([inboxId, key[3]])
+      return entry === undefined ? [] : [{ inboxId, entry }]
+    })
+    return Promise.resolve(endings)
   }
 
   body({ messageId }: MessageKey): Promise<Uint8Array | null> {

@@ -48,6 +48,8 @@ type LabelKey = [
   ...[account: AccountId, environment: string, state: Inbox['state']],
   ...[name: string, value: string, id: InboxId],
 ]
+type EnvironmentKey = [account: AccountId, environment: string, partition: number, offset: number]
+type EnvironmentMessageValue = [inbox: InboxId, message: MessageId, receivedAtMs: number]
 export type DueKey = [expiresAtMs: number, id: InboxId]
 export type DueDeliveryKey = [webhook: WebhookId, dueAtMs: number, delivery: DeliveryId]
 export type ReplayRowKey = [webhook: WebhookId, replay: ReplayId]
@@ -72,6 +74,10 @@ export function tablesIn(root: RootDatabase<unknown, string>) {
     labels: index<true, LabelKey>('labels'),
     due: index<true, DueKey>('due'),
     messageIndex: index<MessageId, [inbox: InboxId, offset: number]>('message-index'),
+    /** By environment and partition, in the order of the log. */
+    environmentMessages: index<EnvironmentMessageValue, EnvironmentKey>('environment-messages'),
+    /** By environment and partition: inboxes whose history has an ending at the offset. */
+    environmentEndings: index<InboxId, EnvironmentKey>('environment-endings'),
     messages: rows<MessageRow, [inbox: InboxId, message: MessageId]>('messages'),
     bodies: contents('bodies'),
     raws: contents('raws'),

@@ -3,6 +3,7 @@ import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { type Change, indexChanges, type IndexEntry } from '#libs/ports/read-model/views.js'
 import { scopeOf } from '#libs/ports/read-model/queries.js'
 import type { ScriptArgument } from '#libs/engines/distributed/redis/client/script.js'
+import { environmentEndingMember, environmentMessageMember } from './environment-lists.js'
 import {
   labelScope,
   listScope,
@@ -16,7 +17,7 @@ import { encodeHistoryEntry, type Tables } from './rows.js'
 
 /** Adds the writes of one change: its row, then its index entries. Content is written before the step. */
 export function addChange(writes: StepWrites, keys: ViewKeys, tables: Tables, change: Change): void {
-  if (change.type === 'drop-messages') dropMessages(writes, keys, change.inboxId)
+  if (change.type === 'drop-messages') dropMessages(writes, keys, change.inbox.id)
   else writes.add(...rowWrite(keys, tables, change))
   const { remove, put } = indexChanges(change)
   for (const entry of remove) removeEntry(writes, keys, entry)
@@ -35,9 +36,9 @@ function rowWrite(keys: ViewKeys, tables: Tables, change: Exclude<Change, { type
     case 'put-inbox':
       return tables.inboxes.put(change.row.inbox.id, change.row)
     case 'put-message':
-      return tables.messages.put({ inboxId: change.inboxId, messageId: change.row.message.id }, change.row)
+      return tables.messages.put({ inboxId: change.inbox.id, messageId: change.row.message.id }, change.row)
     case 'put-history':
-      return ['ZADD', keys.history(change.inboxId), change.entry.offset, encodeHistoryEntry(change.entry)]
+      return ['ZADD', keys.history(change.inbox.id), change.entry.offset, encodeHistoryEntry(change.entry)]
     case 'put-account':
       return tables.accounts.put(change.account.id, change.account)
     case 'put-key':
@@ -102,6 +103,15 @@ function stored(keys: ViewKeys, entry: IndexEntry): Stored {
       return at(keys.due(keys.partitionOf(entry.inboxId)), entry.inboxId, entry.expiresAt.getTime())
     case 'messages':
       return at(keys.order(entry.inboxId), entry.messageId, entry.offset)
+    case 'environment-messages': {
+      const { inbox, message } = entry
+      const key = keys.environmentMessages(keys.partitionOf(message.inboxId))
+      return at(key, environmentMessageMember(inbox, message))
+    }
+    case 'environment-endings': {
+      const { inbox, offset } = entry
+      return at(keys.environmentEndings(keys.partitionOf(inbox.id)), environmentEndingMember(inbox, offset))
+    }
     case 'accounts':
       return at(keys.accountList, entry.accountId)
     case 'key-hashes':

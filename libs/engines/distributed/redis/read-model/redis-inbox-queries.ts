@@ -3,6 +3,7 @@ import { reach, BULK_TIMEOUT_MS } from '#libs/engines/distributed/redis/client/a
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import type { MessageKey } from '#libs/ports/read-model/projection-store.js'
 import type { InboxQueries } from '#libs/ports/read-model/queries.js'
+import { listEnvironmentEndings, listEnvironmentMessages } from './environment-lists.js'
 import { inboxLists } from './inbox-lists.js'
 import type { ViewKeys } from './keys.js'
 import { pageByOffset, reachEveryPartition } from './lists.js'
@@ -55,6 +56,10 @@ export function inboxQueries(
         const rows = await tables.messages.getAll(ids.map((id) => ({ inboxId, messageId: id as MessageId })))
         return rows.flatMap((row) => (row?.message.state === 'present' ? [row] : []))
       }),
+
+    listEnvironmentMessages: (query) => listEnvironmentMessages(client, keys, query),
+
+    listEnvironmentEndings: (query) => listEnvironmentEndings(client, keys, query),
 
     body: (key) => content(key, keys.body(key)),
 

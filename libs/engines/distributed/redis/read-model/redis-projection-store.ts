@@ -6,6 +6,7 @@ import { ReadModelUnavailableError } from '#libs/ports/read-model/queries.js'
 import { beginPartition } from './begin-partition.js'
 import { addChange, StepWrites, WRITE } from './changes.js'
 import { contentKeysHeld, messagesOf, removeContents, writeContents } from './contents.js'
+import { removeEnvironmentMessagesOf } from './environment-lists.js'
 import type { ViewKeys } from './keys.js'
 import type { Tables } from './rows.js'
 
@@ -52,7 +53,7 @@ export function projectionStore(
       if (outcome !== 'applied') return { position: Number(outcome) }
       const deleted = step.changes.flatMap((change) =>
         change.type === 'put-message' && change.row.message.state === 'deleted'
-          ? [{ inboxId: change.inboxId, messageId: change.row.message.id }]
+          ? [{ inboxId: change.inbox.id, messageId: change.row.message.id }]
           : [],
       )
       await removeContents(client, keys, deleted)
@@ -76,16 +77,18 @@ export function projectionStore(
   }
 
   /**
-   * Removes the contents of ended inboxes before the step, which removes the ids of their messages. They are removed in
+   * Removes the contents of ended inboxes, and their messages from the list of the environment, before the step, which
+   * removes the ids of their messages. They are removed in
    * chunks, because there may be many. Until the step is applied, the messages are shown without content, which can't be
    * decrypted any more anyway.
    */
   async function removeEnded({ changes }: Step): Promise<void> {
-    const ended = changes.flatMap((change) => (change.type === 'drop-messages' ? [change.inboxId] : []))
-    for (const inboxIds of chunksOf(ended, MAX_ENDED_AT_ONCE)) {
+    const ended = changes.flatMap((change) => (change.type === 'drop-messages' ? [change.inbox] : []))
+    for (const inboxes of chunksOf(ended, MAX_ENDED_AT_ONCE)) {
       await Promise.all(
-        inboxIds.map(async (inboxId) => {
-          for await (const messages of messagesOf(client, keys, inboxId)) {
+        inboxes.map(async (inbox) => {
+          await removeEnvironmentMessagesOf(client, keys, inbox)
+          for await (const messages of messagesOf(client, keys, inbox.id)) {
             await removeContents(client, keys, messages)
           }
         }),

@@ -1,0 +1,197 @@
+import {
+  accept,
+  event,
+  id,
+  refuse,
+  sha256,
+  time,
+  type Decision,
+  type EventOf,
+} from '#libs/domain/events/declare.js'
+import type { AccountId, ConsoleSessionId, KeyId } from '#libs/domain/ids/typeid.js'
+
+/*
+ * Sessions of people who use an account in the console. A session starts with a link that is used once, or with an API
+ * key. The log has only hashes of the secrets of links and sessions.
+ */
+
+export const CONSOLE_EVENTS = {
+  ConsoleLinkCreated: event('account.console-link-created', {
+    accountId: id('acc'),
+    /** Of the session that the link starts. */
+    sessionId: id('ses'),
+    /** The session ends when this key is revoked. */
+    createdBy: id('key'),
+    linkHash: sha256,
+    createdAt: time,
+    expiresAt: time,
+  }),
+
+  ConsoleSessionStarted: event('account.console-session-started', {
+    accountId: id('acc'),
+    sessionId: id('ses'),
+    /** The key that was sent, or that created the link. The session ends when it is revoked. */
+    startedBy: id('key'),
+    secretHash: sha256,
+    startedAt: time,
+    expiresAt: time,
+  }),
+
+  ConsoleSessionEnded: event('account.console-session-ended', {
+    accountId: id('acc'),
+    sessionId: id('ses'),
+    endedAt: time,
+  }),
+}
+
+export type ConsoleEvent = EventOf<typeof CONSOLE_EVENTS>
+
+/** A session, from the creation of its link on. */
+export interface ConsoleSession {
+  id: ConsoleSessionId
+  /** The key that it was started with. */
+  keyId: KeyId
+  /** `offered`: the link has not been used. */
+  state: 'offered' | 'active' | 'ended'
+  /** Of the link while the session is offered, then of the session. */
+  secretHash: string
+  /** When the link was created, or the session started. */
+  createdAt: Date
+  expiresAt: Date
+}
+
+export const LINK_MS = 10 * 60_000
+export const SESSION_MS = 12 * 3_600_000
+
+/** Of one account, including links. One more replaces one that has ended, or else the oldest. */
+export const MAX_SESSIONS = 50
+
+export type ConsoleCommand =
+  | { type: 'CreateConsoleLink'; sessionId: ConsoleSessionId; createdBy: KeyId; linkHash: string; now: Date }
+  | { type: 'UseConsoleLink'; linkHash: string; secretHash: string; now: Date }
+  | {
+      type: 'StartConsoleSession'
+      sessionId: ConsoleSessionId
+      startedBy: KeyId
+      secretHash: string
+      now: Date
+    }
+  | { type: 'EndConsoleSession'; sessionId: ConsoleSessionId; now: Date }
+
+export type ConsoleRefusal = { code: 'unknown-link' } | { code: 'unknown-session' }
+
+interface Owner {
+  id: AccountId
+  consoleSessions: readonly ConsoleSession[]
+}
+
+/** Checks a command against the view, which may lag. Of two uses of a link, the first on the log starts the session. */
+export function decideConsole(
+  { id: accountId, consoleSessions: sessions }: Owner,
+  command: ConsoleCommand,
+): Decision<ConsoleEvent, ConsoleRefusal> {
+  const { now } = command
+  switch (command.type) {
+    case 'CreateConsoleLink': {
+      const { sessionId, createdBy, linkHash } = command
+      if (find(sessions, sessionId) !== null) return accept()
+      const expiresAt = new Date(now.getTime() + LINK_MS)
+      const facts = { accountId, sessionId, createdBy, linkHash, createdAt: now, expiresAt }
+      return accept({ type: 'ConsoleLinkCreated', ...facts })
+    }
+    case 'UseConsoleLink': {
+      const link = sessions.find(
+        ({ state, secretHash }) => state === 'offered' && secretHash === command.linkHash,
+      )
+      if (link === undefined || now >= link.expiresAt) return refuse({ code: 'unknown-link' })
+      return accept(started(accountId, link.id, link.keyId, command))
+    }
+    case 'StartConsoleSession':
+      return accept(started(accountId, command.sessionId, command.startedBy, command))
+    case 'EndConsoleSession': {
+      const session = find(sessions, command.sessionId)
+      if (session === null) return refuse({ code: 'unknown-session' })
+      if (session.state === 'ended') return accept()
+      return accept({ type: 'ConsoleSessionEnded', accountId, sessionId: session.id, endedAt: now })
+    }
+  }
+}
+
+function started(
+  accountId: AccountId,
+  sessionId: ConsoleSessionId,
+  startedBy: KeyId,
+  { secretHash, now }: { secretHash: string; now: Date },
+): ConsoleEvent {
+  const expiresAt = new Date(now.getTime() + SESSION_MS)
+  return {
+    type: 'ConsoleSessionStarted',
+    accountId,
+    sessionId,
+    startedBy,
+    secretHash,
+    startedAt: now,
+    expiresAt,
+  }
+}
+
+/** Total and idempotent: for a repeated or misplaced event, returns the same list. */
+export function evolveSessions(
+  sessions: readonly ConsoleSession[],
+  event: ConsoleEvent,
+): readonly ConsoleSession[] {
+  const known = find(sessions, event.sessionId)
+  switch (event.type) {
+    case 'ConsoleLinkCreated': {
+      if (known !== null) return sessions
+      const { sessionId, createdBy, linkHash: secretHash, createdAt, expiresAt } = event
+      return added(sessions, {
+        id: sessionId,
+        keyId: createdBy,
+        state: 'offered',
+        secretHash,
+        createdAt,
+        expiresAt,
+      })
+    }
+    case 'ConsoleSessionStarted': {
+      const { sessionId, startedBy, secretHash, startedAt, expiresAt } = event
+      const session = {
+        keyId: startedBy,
+        state: 'active',
+        secretHash,
+        createdAt: startedAt,
+        expiresAt,
+      } as const
+      if (known === null) return added(sessions, { id: sessionId, ...session })
+      return known.state === 'offered' ? replaced(sessions, { ...known, ...session }) : sessions
+    }
+    case 'ConsoleSessionEnded':
+      if (known === null || known.state === 'ended') return sessions
+      return replaced(sessions, { ...known, state: 'ended' })
+  }
+}
+
+function find(sessions: readonly ConsoleSession[], sessionId: ConsoleSessionId): ConsoleSession | null {
+  return sessions.find(({ id }) => id === sessionId) ?? null
+}
+
+function replaced(sessions: readonly ConsoleSession[], session: ConsoleSession): ConsoleSession[] {
+  return sessions.map((each) => (each.id === session.id ? session : each))
+}
+
+/** Sessions that have ended are kept while there is space, so that a repeated event does not start them again. */
+function added(sessions: readonly ConsoleSession[], session: ConsoleSession): ConsoleSession[] {
+  const all = [...sessions, session]
+  if (all.length <= MAX_SESSIONS) return all
+  const rank = ({ state, expiresAt }: ConsoleSession) =>
+    state === 'ended' || expiresAt <= session.createdAt ? 0 : state === 'offered' ? 1 : 2
+  const least = Math.min(...sessions.map(rank))
+  const dropped = sessions.find((each) => rank(each) === least)
+  return all.filter((each) => each !== dropped)
+}
+
+/** Whether the session can be used now, as far as the account says: its key may have been revoked. */
+export function isActive({ state, expiresAt }: ConsoleSession, now: Date): boolean {
+  return state === 'active' && now < expiresAt
+}
