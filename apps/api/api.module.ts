@@ -6,13 +6,24 @@ import { engineName } from '#libs/runtime/process/build-info.js'
 import { faultLog } from '#libs/runtime/process/fault-log.js'
 import { MetricsText } from '#libs/runtime/process/metrics-text.js'
 import { Authenticator, ScopeGuard } from './access/authenticator.js'
+import { ConsoleTokens } from './access/console-tokens.js'
 import { KnownKeys, Plans } from './access/key-lookup.js'
+import { Throttle } from './access/request-limits.js'
 import { AccountCommands } from './accounts/account-commands.js'
 import { AccountsController } from './accounts/accounts.controller.js'
 import { Accounts } from './accounts/accounts.service.js'
+import { ConsoleAddress } from './console/console-address.js'
+import { ConsoleSessions } from './console/console-sessions.service.js'
+import { ConsoleController, ConsoleLinksController } from './console/console.controller.js'
+import { RenderController } from './console/render.controller.js'
+import { RenderTickets } from './console/render-tickets.js'
+import { EnvironmentEventsController } from './events/environment-events.controller.js'
+import { EnvironmentFeed } from './events/environment-feed.js'
 import { EventsController } from './events/events.controller.js'
 import { InboxFeed } from './events/inbox-feed.js'
 import { OpenStreams } from './events/open-streams.js'
+import { ReceivedEvents } from './events/received-events.js'
+import { StreamAnswers } from './events/stream-answers.js'
 import { HistoryController } from './history/history.controller.js'
 import { RequestBudgets } from './http/budgets.js'
 import { MethodGuard } from './http/method-table.js'
@@ -25,9 +36,12 @@ import { Inboxes } from './inboxes/inboxes.service.js'
 import { Instance } from './instance.js'
 import { KeysController } from './keys/keys.controller.js'
 import { Keys } from './keys/keys.service.js'
-import { AttachmentPool } from './messages/attachment-pool.js'
+import { ContentPool } from './messages/content-pool.js'
 import { MailpitController } from './mailpit/mailpit.controller.js'
 import { Mailbox } from './mailpit/mailbox.js'
+import { EnvironmentMail } from './messages/environment-mail.js'
+import { EnvironmentMessagesController } from './messages/environment-messages.controller.js'
+import { EnvironmentWaitController } from './messages/environment-wait.controller.js'
 import { MessageContent } from './messages/message-content.js'
 import { MessagePages } from './messages/message-pages.js'
 import { MessageReader, FirstReadings } from './messages/message-reader.js'
@@ -38,6 +52,7 @@ import { WaitController } from './messages/wait.controller.js'
 import { ApiDocument, DocsController } from './openapi/docs.controller.js'
 import { OperationsController, OperationsPorts } from './operations/operations.controller.js'
 import type { ApiOptions, SharedServices } from './shared-services.js'
+import { TokensController } from './tokens/tokens.controller.js'
 import { UsageController } from './usage/usage.controller.js'
 import { Usage, UsagePorts } from './usage/usage.service.js'
 import { DeliveriesController } from './webhooks/deliveries.controller.js'
@@ -51,10 +66,14 @@ export const CONTROLLERS = [
   InboxesController,
   WaitController,
   MessagesController,
+  EnvironmentWaitController,
+  EnvironmentMessagesController,
   AccountsController,
   KeysController,
   HistoryController,
   EventsController,
+  EnvironmentEventsController,
+  TokensController,
   InboxWebhooksController,
   WebhooksController,
   DeliveriesController,
@@ -68,9 +87,20 @@ export const CONTROLLERS = [
 const SERVICES = [
   VisibleRecorder,
   Inboxes,
-  ...[MessagePages, MessageReader, MessageContent, Mailbox, InboxFeed],
+  ...[
+    MessagePages,
+    EnvironmentMail,
+    MessageReader,
+    MessageContent,
+    Mailbox,
+    InboxFeed,
+    EnvironmentFeed,
+    ReceivedEvents,
+    StreamAnswers,
+  ],
   ...[AccountCommands, Accounts, Keys, Usage],
   ...[Webhooks, Deliveries],
+  ConsoleSessions,
 ]
 
 @Module({})
@@ -97,6 +127,7 @@ export function apiModule(
     hasMetricsPort: settings.metricsPort !== null,
     isStarted,
   }
+  const problems = new ProblemFilter(publicUrl, shared.methods)
   const created: Provider[] = [
     { provide: Instance, useValue: shared.instance },
     { provide: Views, useValue: shared.views },
@@ -105,12 +136,17 @@ export function apiModule(
     { provide: KnownKeys, useValue: shared.knownKeys },
     { provide: KeyUse, useValue: keyUse },
     { provide: Authenticator, useValue: shared.authenticator },
+    { provide: ConsoleTokens, useValue: shared.consoleTokens },
+    { provide: ConsoleAddress, useValue: new ConsoleAddress(publicUrl, settings.publicUrl !== null) },
+    { provide: Throttle, useValue: shared.throttle },
     { provide: InboxPasswords, useValue: new InboxPasswords(shared.throttle) },
     { provide: RequestBudgets, useValue: shared.budgets },
     { provide: OpenStreams, useValue: shared.streams },
     { provide: OpenWaits, useValue: shared.waits },
     { provide: OpenedMail, useValue: shared.openedMail },
-    { provide: AttachmentPool, useValue: shared.attachments },
+    { provide: ContentPool, useValue: shared.contentPool },
+    { provide: RenderTickets, useValue: new RenderTickets(engine.secrets, engine.limits, now) },
+    { provide: ProblemFilter, useValue: problems },
     { provide: FirstReadings, useValue: new FirstReadings(shared.usage, now) },
     { provide: WebhookPorts, useValue: webhookPorts },
     { provide: UsagePorts, useValue: usagePorts },
@@ -124,12 +160,16 @@ export function apiModule(
     { provide: APP_GUARD, useClass: ScopeGuard },
     { provide: APP_GUARD, useValue: new UndeclaredInputGuard(contract) },
     { provide: APP_PIPE, useValue: contract },
-    { provide: APP_FILTER, useValue: new ProblemFilter(publicUrl, shared.methods) },
+    { provide: APP_FILTER, useValue: problems },
   ]
   return {
     module: ApiModule,
-    // Mailpit documents its own API, so the OpenAPI document, which is the contract of /v1, does not have it.
-    controllers: settings.mailpitApi ? [...CONTROLLERS, MailpitController] : CONTROLLERS,
+    // The OpenAPI document is the contract of /v1. It does not have the console's own routes, nor Mailpit's API.
+    controllers: [
+      ...CONTROLLERS,
+      ...[ConsoleLinksController, ConsoleController, RenderController],
+      ...(settings.mailpitApi ? [MailpitController] : []),
+    ],
     providers: [...everyRequest, ...created, ...SERVICES],
   }
 }

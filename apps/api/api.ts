@@ -1,11 +1,16 @@
 import type { AddressInfo } from 'node:net'
 import { NestFactory } from '@nestjs/core'
 import type { NestFastifyApplication } from '@nestjs/platform-fastify'
+import type { AccountId } from '#libs/domain/ids/typeid.js'
 import { progressChannel } from '#libs/ports/read-model/consistent-views.js'
 import { listenError } from '#libs/runtime/process/listen-error.js'
 import { apiModule } from './api.module.js'
+import { ConsoleAddress } from './console/console-address.js'
+import { serveConsole } from './console/console-files.js'
+import { ConsoleSessions } from './console/console-sessions.service.js'
 import { ProblemFilter } from './http/problem-filter.js'
 import { makeServer } from './http/server.js'
+import { RANDOM_MINTING } from './idempotency/minting.js'
 import { makeSharedServices, type ApiOptions } from './shared-services.js'
 
 /*
@@ -17,6 +22,8 @@ export interface Api {
   /** The base of every path, and of links in problems. */
   url: string
   port: number
+  /** A link that signs in to the console as the account; null if the account has no key with the scope `admin`. */
+  createConsoleLink(accountId: AccountId): Promise<string | null>
   /** Stops listening, answers open requests and releases its resources. */
   close(): Promise<void>
 }
@@ -39,10 +46,11 @@ export async function startApi(options: ApiOptions): Promise<Api> {
     ...{ settings, logger, now, publicUrl },
     shutdown: shutdown.signal,
   })
+  const problems = new ProblemFilter(publicUrl, shared.methods)
+  serveConsole(server.getInstance(), problems)
   if (settings.servesMcp) {
     // Loads a package that most servers don't need.
     const { serveMcp } = await import('./mcp/mcp-route.js')
-    const problems = new ProblemFilter(publicUrl, shared.methods)
     serveMcp(server.getInstance(), { problems, localUrl: () => localUrl, shutdown: shutdown.signal })
   }
   const module = apiModule(options, shared, publicUrl)
@@ -68,6 +76,14 @@ export async function startApi(options: ApiOptions): Promise<Api> {
     return {
       url,
       port,
+      async createConsoleLink(accountId) {
+        const keys = await shared.views.accounts.activeKeys(accountId)
+        const key = keys.find(({ scopes }) => scopes.includes('admin'))
+        if (key === undefined) return null
+        const creator = { accountId, keyId: key.id, environment: key.environment, actor: null }
+        const { secret } = await app.get(ConsoleSessions).createLink(creator, RANDOM_MINTING)
+        return app.get(ConsoleAddress).linkWith(secret)
+      },
       async close() {
         shutdown.abort()
         unsubscribe()

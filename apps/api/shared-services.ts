@@ -10,8 +10,10 @@ import type { Settings } from '#libs/runtime/config/settings.js'
 import { countExhausted } from '#libs/runtime/fair-share.js'
 import { faultLog } from '#libs/runtime/process/fault-log.js'
 import { Authenticator } from './access/authenticator.js'
+import { ConsoleTokens } from './access/console-tokens.js'
 import { KnownKeys, Plans } from './access/key-lookup.js'
 import { RequestLimits, Throttle } from './access/request-limits.js'
+import { TokenLookup } from './access/token-lookup.js'
 import { OpenStreams } from './events/open-streams.js'
 import { RequestBudgets } from './http/budgets.js'
 import { MethodTable } from './http/method-table.js'
@@ -19,7 +21,7 @@ import { StalledReaders } from './http/stalled-readers.js'
 import { Views } from './views.js'
 import { Idempotency } from './idempotency/idempotency.js'
 import type { Instance } from './instance.js'
-import { AttachmentPool } from './messages/attachment-pool.js'
+import { ContentPool } from './messages/content-pool.js'
 import { OpenWaits } from './messages/open-waits.js'
 import { OpenedMail } from './messages/opened-mail.js'
 import { ApiMetrics } from './operations/api-metrics.js'
@@ -40,7 +42,7 @@ export type SharedServices = ReturnType<typeof makeSharedServices>
 
 /** Creates the services that the HTTP server and the handlers share, before Nest creates the others. */
 export function makeSharedServices({ engine, settings, plans: table, now, logger, registry }: ApiOptions) {
-  const { log, inboxes, accounts, vault, signals, keyUse } = engine
+  const { log, inboxes, accounts, vault, signals, secrets, keyUse } = engine
   const onExhausted = countExhausted(registry)
   const instance: Instance = { now, settings }
   const views = new Views(log, inboxes, accounts, vault, signals)
@@ -51,7 +53,12 @@ export function makeSharedServices({ engine, settings, plans: table, now, logger
 
   const plans = new Plans(table, logger)
   const knownKeys = new KnownKeys(views)
-  const authenticator = new Authenticator(knownKeys, plans, keyUse, now, settings)
+  const tokens = new TokenLookup(views, now)
+  const consoleTokens = new ConsoleTokens({ secrets, keys: knownKeys, now })
+  const authenticator = new Authenticator({
+    ...{ keys: knownKeys, tokens, consoleTokens },
+    ...{ plans, keyUse, now, settings },
+  })
   const logUncounted = faultLog(logger, { outcome: 'requests pass uncounted' })
   const throttle = new Throttle({
     limits: engine.limits,
@@ -69,10 +76,10 @@ export function makeSharedServices({ engine, settings, plans: table, now, logger
   const stalled = new StalledReaders(settings.streamStallMs)
   const streams = new OpenStreams({ max: settings.maxStreams, stalled, registry })
   const waits = new OpenWaits(settings.maxWaits, registry)
-  const attachments = new AttachmentPool({
+  const contentPool = new ContentPool({
     ...attachmentMemory(settings),
     onExhausted: () => onExhausted('attachments'),
-    onThreadLost: (error) => logger.warn({ err: error }, 'a thread that read attachments has failed'),
+    onThreadLost: (error) => logger.warn({ err: error }, 'a thread that read mail for answers has failed'),
   })
   const logRetried = faultLog(logger)
   const onError = (error: unknown) => logRetried(error, 'reading the ends of the log')
@@ -80,8 +87,9 @@ export function makeSharedServices({ engine, settings, plans: table, now, logger
   const countedUpTo = engine.usage && new CountedUpTo({ log, sink: engine.usage.sink, now, onError })
 
   return {
-    ...{ instance, views, recorder, usage, metrics, plans, knownKeys, authenticator, throttle, idempotency },
-    ...{ stalled, streams, waits, attachments, countedUpTo },
+    ...{ instance, views, recorder, usage, metrics, plans, knownKeys, consoleTokens, authenticator },
+    ...{ throttle, idempotency },
+    ...{ stalled, streams, waits, contentPool, countedUpTo },
     methods: new MethodTable(),
     requestLimits: new RequestLimits(throttle, now),
     budgets: new RequestBudgets({ memoryScale: budgetScale(settings), onExhausted }),

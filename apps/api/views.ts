@@ -27,9 +27,22 @@ export class Views extends ConsistentViews {
     return this.readComplete('account-events', () => read(this.accounts))
   }
 
+  /** For each partition of inbox-events, the offset after the last event that the views show. */
+  async endOffsets(): Promise<number[]> {
+    const all = Array.from({ length: this.partitionCount() }, (_, partition) =>
+      this.inboxes.progress({ topic: 'inbox-events', partition }),
+    )
+    return (await Promise.all(all)).map((progress) => progress?.position ?? 0)
+  }
+
+  /** The number of partitions of inbox-events. */
+  partitionCount(): number {
+    return this.log.partitionCount('inbox-events')
+  }
+
   /** The partition of inbox-events that has the inbox. */
   partitionOf(inboxId: InboxId): number {
-    return partitionOf(inboxId, this.log.partitionCount('inbox-events'))
+    return partitionOf(inboxId, this.partitionCount())
   }
 }
 

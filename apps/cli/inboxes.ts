@@ -39,6 +39,7 @@ export function inboxCommands(program: Command, session: Session): void {
   listCommand(inbox, session)
   readCommand(inbox, session)
   waitCommand(inbox, session)
+  shareCommand(inbox, session)
   deleteCommand(inbox, session)
 }
 
@@ -146,6 +147,32 @@ function readCommand(inbox: Command, session: Session): void {
         const message = api.call<MessageJson>('GET', one, { query: { raw: 'false' }, password })
         await session.print(message, messageText)
       }
+    })
+}
+
+interface TokenJson {
+  id: string
+  token: string
+  access: string
+  expires_at: string
+}
+
+function shareCommand(inbox: Command, session: Session): void {
+  inbox
+    .command('share')
+    .description('issue a token that can read this inbox and nothing else; it is shown only once')
+    .argument('<inbox>', 'inbox id')
+    .option('--expires-in <duration>', 'how long it is valid, such as 30m; default: until the inbox expires')
+    .option('--owner', 'the token may also delete the inbox')
+    .addOption(passwordOption())
+    .action((inboxId: string, options: { expiresIn?: string; owner?: boolean; password?: string }) => {
+      const { expiresIn: expires_in, owner = false, password } = options
+      const body = { access: owner ? 'owner' : 'read', expires_in }
+      const path = `${inboxPath(inboxId)}/tokens`
+      const issued = session.api().call<TokenJson>('POST', path, { body, password })
+      return session.print(issued, ({ id, token, access, expires_at: expires }) =>
+        facts({ id, token, access, expires }),
+      )
     })
 }
 

@@ -6,6 +6,7 @@ import { SETTINGS } from '#libs/runtime/config/settings-table.js'
 import { BUILD_INFO } from '#libs/runtime/process/build-info.js'
 import { accountCommands } from './accounts.js'
 import { ApiClient, type Session } from './api-client.js'
+import { consoleCommand } from './console.js'
 import { EXIT, Failure } from './failure.js'
 import { inboxCommands } from './inboxes.js'
 import { keyCommands } from './keys.js'
@@ -59,6 +60,7 @@ export function makeProgram(output: Writable & { isTTY?: boolean }): Command {
   keyCommands(program, session)
   inboxCommands(program, session)
   usageCommands(program, session)
+  consoleCommand(program, session)
   mcpCommand(program, session, access)
   configCommand(program, session)
   return program

@@ -60,12 +60,14 @@ function writesOf(event: InboxEvent): number {
     case 'InboxCreated':
       return 5 + Object.keys(event.labels).length
     case 'InboxChanged':
+    case 'InboxTokenIssued':
+    case 'InboxTokenRevoked':
     case 'InboxExpired':
     case 'InboxDeleted':
-      return 8 + 2 * MAX_LABELS
+      return 9 + 2 * MAX_LABELS
     case 'MessageReceived':
     case 'MessageDeleted':
-      return 4
+      return 6
   }
 }
 

@@ -13,7 +13,7 @@ import {
   type StoredRecord,
 } from '#libs/ports/event-log/event-log.js'
 import { appendDeadLetter, decodeBatch, type DecodedBatch } from '#libs/ports/event-log/batch-decoding.js'
-import { inboxChannel, progressChannel } from '#libs/ports/read-model/consistent-views.js'
+import { environmentChannel, inboxChannel, progressChannel } from '#libs/ports/read-model/consistent-views.js'
 import {
   beginViews,
   type ProjectionStore,
@@ -100,8 +100,11 @@ export class ProjectorController {
       const part = { ...batch, from }
       const applied = await inboxProjector.project(part, step)
       if (applied === 'applied') {
-        const inboxIds = new Set(step.events.map(({ recorded }) => recorded.event.inboxId))
-        for (const inboxId of inboxIds) signals.publish(inboxChannel(inboxId))
+        const channels = step.events.flatMap(({ recorded }) => [
+          inboxChannel(recorded.event.inboxId),
+          environmentChannel(recorded),
+        ])
+        for (const channel of new Set(channels)) signals.publish(channel)
         visibility.record(part, step.events)
       }
       const records = step.events.length + step.undecodable.length

@@ -9,9 +9,11 @@ import { openEngine } from '#libs/engines/open-engine.js'
 import { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { call, createInbox, type Target } from '#test/harness/client.js'
+import { secretIn, signIn } from '#test/harness/console.js'
 import { NotStartedError } from '#test/harness/mayfly-process.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { makeFolder } from '#test/harness/mayfly-with-clock.js'
+import { until } from '#test/harness/until.js'
 
 const NO_KEY = { MAYFLY_BOOTSTRAP_API_KEY: '' }
 const SECRET = /mf_development_[0-9A-Za-z]{32}_[0-9A-Za-z]{6}/g
@@ -46,6 +48,13 @@ describe('the first API key, if none is configured', () => {
     running.push(mayfly)
     return mayfly
   }
+
+  /** What a start prints, which is complete a moment after it listens. */
+  const welcomeOf = (mayfly: Mayfly) =>
+    until('the welcome', () => {
+      const { stdout } = mayfly.output()
+      return stdout.includes('Try it:') && stdout
+    })
 
   const withKey = (mayfly: Mayfly, apiKey: string): Target => ({ ...mayfly, apiKey })
 
@@ -91,11 +100,35 @@ describe('the first API key, if none is configured', () => {
     expect(code).toBe(0)
     const [recovered = ''] = stdout.match(SECRET) ?? []
     const second = await start()
-    expect(second.output().stdout).not.toMatch(SECRET)
-    expect(second.output().stdout).toContain('npx mayfly key recover')
+    const welcome = await welcomeOf(second)
+    expect(welcome).not.toMatch(SECRET)
+    expect(welcome).toContain('npx mayfly key recover')
     for (const key of [secret, recovered]) {
       expect((await call(withKey(second, key), 'GET', `/v1/inboxes/${inbox.id}`)).status).toBe(200)
     }
+  })
+
+  it('signs in to the console by a link that each start prints', async () => {
+    const signInWithPrinted = async (mayfly: Mayfly) => {
+      const [link = ''] = /^ +http\S+#sign-in=\S+$/m.exec(await welcomeOf(mayfly)) ?? []
+      const session = await signIn(mayfly, secretIn(link.trim()))
+      return (await session.ask<{ key_id: string }[]>(['GET', '/console/sessions'])).body
+    }
+    const first = await start()
+    const [secret = ''] = first.output().stdout.match(SECRET) ?? []
+    const { body } = await call<{ id: string }[]>(withKey(first, secret), 'GET', '/v1/keys')
+    expect(await signInWithPrinted(first)).toMatchObject([{ key_id: body[0]?.id }])
+    await first.end('SIGTERM')
+    expect(await signInWithPrinted(await start())).toHaveLength(2)
+  })
+
+  it('is needed for a link to the console: without one, a start prints none', async () => {
+    const first = await start()
+    const [secret = ''] = first.output().stdout.match(SECRET) ?? []
+    const { body } = await call<{ id: string }[]>(withKey(first, secret), 'GET', '/v1/keys')
+    await call(withKey(first, secret), 'DELETE', `/v1/keys/${body[0]?.id ?? ''}`)
+    await first.end('SIGTERM')
+    expect(await welcomeOf(await start())).not.toContain('#sign-in=')
   })
 
   it('cannot be recovered from a folder that is not a data folder, and leaves that folder unchanged', async () => {

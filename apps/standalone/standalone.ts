@@ -1,13 +1,15 @@
 import { join, resolve } from 'node:path'
 import { startAnalytics } from '#apps/analytics/analytics.js'
-import { startApi } from '#apps/api/api.js'
+import { startApi, type Api } from '#apps/api/api.js'
 import { startLifecycle } from '#apps/lifecycle/lifecycle.js'
 import { startProjector } from '#apps/projector/projector.js'
 import { startSmtp, type SmtpEdge } from '#apps/smtp/smtp-edge.js'
 import { startWebhooks } from '#apps/webhooks/webhooks.js'
-import { ensureConfiguredKey, makeFirstKey, type FirstKey } from '#libs/engines/first-key.js'
+import type { Engine } from '#libs/engines/engine.js'
+import { ensureConfiguredKey, firstAccount, makeFirstKey, type FirstKey } from '#libs/engines/first-key.js'
 import { onEngine } from '#libs/role/run-role.js'
 import { readPlans } from '#libs/runtime/config/plans-file.js'
+import { UnavailableError } from '#libs/runtime/errors.js'
 import type { ProcessContext } from '#libs/runtime/process/run-process.js'
 
 /*
@@ -48,10 +50,27 @@ export function startStandalone({ announce, ...process }: StandaloneOptions): Pr
     running.defer(() => smtp.drain())
     // Last, so that only a start that succeeds prints a new key.
     const firstKey = await makeFirstKey({ engine, settings, now, logger, announce })
+    const consoleLink = await newConsoleLink(api, engine, logger)
     isStarted = true
     const { url, port: httpPort } = api
-    return { url, httpPort, smtpHost: settings.smtpHost, smtp, firstKey }
+    return { url, httpPort, smtpHost: settings.smtpHost, smtp, firstKey, consoleLink }
   })
+}
+
+/** A link for the first account; null if none can be created now, which is no reason not to start. */
+async function newConsoleLink(
+  api: Api,
+  { log }: Pick<Engine, 'log'>,
+  logger: Pick<ProcessContext['logger'], 'warn'>,
+): Promise<string | null> {
+  try {
+    const accountId = await firstAccount(log)
+    return accountId && (await api.createConsoleLink(accountId))
+  } catch (error) {
+    if (!(error instanceof UnavailableError)) throw error
+    logger.warn({ err: error }, 'could not create a link to the console: run `mayfly console`')
+    return null
+  }
 }
 
 export interface Welcome {
@@ -60,10 +79,12 @@ export interface Welcome {
   smtpHost: string
   smtp: Omit<SmtpEdge, 'drain'>
   firstKey: FirstKey
+  /** Null if there is none. */
+  consoleLink: string | null
 }
 
 /** The text printed once Mayfly listens: its addresses, and a shell session to paste. */
-export function welcomeText({ url, smtpHost, smtp, firstKey }: Welcome): string {
+export function welcomeText({ url, smtpHost, smtp, firstKey, consoleLink }: Welcome): string {
   const host = smtpHost.includes(':') ? `[${smtpHost}]` : smtpHost
   return `
 Mayfly is listening.
@@ -72,7 +93,7 @@ Mayfly is listening.
   SMTP       ${host}:${smtp.port}
 ${smtp.tlsPort === null ? '' : `  SMTPS      ${host}:${smtp.tlsPort}\n`}${
     smtp.caFile === null ? '' : `  CA file    ${smtp.caFile}  (make the SMTP client trust it)\n`
-  }${keyNotice(firstKey)}
+  }${consoleNotice(consoleLink)}${keyNotice(firstKey)}
 Try it: create an inbox, send it a mail, wait for the mail.
 
   export MAYFLY_KEY=${keyForSession(firstKey)}
@@ -84,6 +105,10 @@ Try it: create an inbox, send it a mail, wait for the mail.
   curl -s ${url}/v1/inboxes/$id/messages/wait -H "Authorization: Bearer $MAYFLY_KEY"
 
 `
+}
+
+function consoleNotice(link: string | null): string {
+  return link === null ? '' : `\n  Web console, with this link once, within 10 minutes:\n\n    ${link}\n`
 }
 
 function keyNotice(firstKey: FirstKey): string {

@@ -40,6 +40,8 @@ function notificationOf(event: InboxEvent): InboxNotification['notification'] | 
   switch (event.type) {
     case 'InboxCreated':
     case 'InboxChanged':
+    case 'InboxTokenIssued':
+    case 'InboxTokenRevoked':
       return null
     case 'MessageReceived': {
       const { inboxId, messageId, receivedAt: occurredAt } = event

@@ -7,32 +7,46 @@ import {
 } from '@nestjs/common'
 import { Reflector } from '@nestjs/core'
 import type { FastifyRequest } from 'fastify'
-import { allows, isMistyped, type Plan, type Scope } from '#libs/domain/account/access.js'
+import { allows, isMistyped, TOKEN_PLAN, type Plan, type Scope } from '#libs/domain/account/access.js'
 import { type ApiKey, isValidSecret } from '#libs/domain/account/account.js'
-import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
+import type { AccountId, ConsoleSessionId, InboxId, KeyId } from '#libs/domain/ids/typeid.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { KeyUse } from '#libs/ports/key-use/key-use.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
+import type { Doorbell } from '#libs/ports/signals/signals.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import { pathOf } from '../http/list-pages.js'
 import { Problem } from '../http/problems.js'
+import type { ConsoleTokens, SessionIn } from './console-tokens.js'
 import type { KnownKeys, Plans } from './key-lookup.js'
+import type { KnownToken, TokenLookup } from './token-lookup.js'
 
 /*
- * Authentication and authorization: from the key of a request to its principal, with the key's scopes and the
- * account's plan; and the guard that checks the scopes that a handler requires.
+ * Authentication and authorization: from the key, the inbox token or the console's token of a request to its principal,
+ * with its scopes and plan; and the guard that checks the scopes that a handler requires.
  */
 
-/** The caller of a request: its key, with the account, the environment and the permissions of the key. */
+/** The caller of a request: its key, token or session, with the account, the environment and the permissions. */
 export interface Principal {
   accountId: AccountId
+  /** The key that usage is attributed to: the caller's, or the one that its token or session was made with. */
   keyId: KeyId
   environment: string
   scopes: readonly Scope[]
   /** With the account's own limits. */
   plan: Plan
-  /** The sustained rate limit of the key. */
+  /** The sustained rate limit of the caller. */
   requestsPerMinute: number
+  /** What requests are counted by: the id of the key, the token or the session. */
+  countedBy: string
+  /** Who causes the events of the request, if not the key itself: the id of the token or the session. */
+  actor: string | null
+  /** Waits and streams of the caller end then; null if they have no end. */
+  expiresAt: Date | null
+  /** The only inbox that the caller can access; null for all of the environment. */
+  inboxId: InboxId | null
+  /** The session of the console; null for a key or an inbox token. */
+  sessionId: ConsoleSessionId | null
   /** The password that the request sends for its inbox. */
   inboxPassword: string | null
   /** The inbox of the request, once it has been found. Usage is counted by it and its labels. */
@@ -67,8 +81,9 @@ interface Scheme {
   form: string
 }
 
+/** Also of the console's requests for a link and for a ticket to show a mail. Its frame sends the ticket, and no key. */
 const BEARER: Scheme = {
-  paths: /^\/v1(\/|$)/,
+  paths: /^\/(v1(\/|$)|console\/(links|render)$)/,
   secretOf: bearerSecretOf,
   challenge: 'Bearer',
   form: '`Bearer <key>`',
@@ -85,22 +100,32 @@ const MAILPIT: Scheme = {
 /** Where the Model Context Protocol is served, if MAYFLY_MCP is set. */
 export const MCP_PATH = '/mcp'
 
+/** An administrator can issue keys with these scopes, so a session of the console has no more access than its key. */
+const CONSOLE_ACCESS = { scopes: ['inboxes', 'audit', 'admin'], requestsPerMinute: 1_200 } as const
+
+/** When an open wait or stream checks its session. With the age of a cached lookup, its end is noticed within a second. */
+const SESSION_CHECK_MS = 400
+
+export interface AuthenticatorOptions {
+  keys: KnownKeys
+  tokens: TokenLookup
+  consoleTokens: ConsoleTokens
+  plans: Plans
+  keyUse: Pick<KeyUse, 'touch'>
+  now: () => Date
+  settings: Pick<Settings, 'mailpitApi'>
+}
+
 /** Authenticates requests by bearer tokens (RFC 6750), before their bodies are read. */
 export class Authenticator {
   private readonly schemes: readonly Scheme[]
 
-  constructor(
-    private readonly keys: KnownKeys,
-    private readonly plans: Plans,
-    private readonly keyUse: Pick<KeyUse, 'touch'>,
-    private readonly now: () => Date,
-    { mailpitApi }: Pick<Settings, 'mailpitApi'>,
-  ) {
-    this.schemes = mailpitApi ? [BEARER, MAILPIT] : [BEARER]
+  constructor(private readonly options: AuthenticatorOptions) {
+    this.schemes = options.settings.mailpitApi ? [BEARER, MAILPIT] : [BEARER]
   }
 
   /**
-   * Throws a 401 if a request to a path of the API, known or not, or to /mcp if it is served, has no valid key.
+   * Throws a 401 if a request to a path of the API, known or not, or to /mcp if it is served, has no valid key or token.
    */
   async authenticate(request: FastifyRequest): Promise<void> {
     const { url } = request.routeOptions
@@ -113,12 +138,34 @@ export class Authenticator {
   }
 
   /**
-   * Authenticates the request of a wait or a stream again while it is open. The key's current scopes then apply, and
-   * the request keeps the inbox that it is about. Throws a 401 or 403 if the key may no longer make the request.
+   * Authenticates the request of a wait or a stream again while it is open. The caller's current scopes then apply, and
+   * the request keeps the inbox that it is about. A token of the console may have expired meanwhile, but not its session.
+   * Throws a 401 or 403 if the caller may no longer make the request.
    */
   async reauthenticate(request: FastifyRequest, scopes: readonly Scope[]): Promise<void> {
-    await this.authenticate(request)
+    const { sessionId, accountId, environment, inboxPassword, subject } = callerOf(request)
+    if (sessionId === null) await this.authenticate(request)
+    else {
+      const found = await this.principalOf({ accountId, sessionId, environment })
+      Object.assign(request, { [PRINCIPAL]: { ...found, inboxPassword, subject } satisfies Principal })
+    }
     requireAllowed(request, scopes)
+  }
+
+  /**
+   * Waits for a bell, at most that long. Returns early once the caller's token has expired, or its session has ended, so
+   * that it is noticed.
+   */
+  async waitFor(bell: Doorbell, ms: number, request: FastifyRequest): Promise<void> {
+    const { sessionId, accountId, expiresAt } = callerOf(request)
+    const untilExpiryMs = expiresAt === null ? Infinity : expiresAt.getTime() - this.options.now().getTime()
+    const endsAtMs = performance.now() + Math.min(ms, Math.max(untilExpiryMs, 1))
+    for (;;) {
+      const leftMs = Math.max(endsAtMs - performance.now(), 0)
+      const isRung = await bell.wait(sessionId === null ? leftMs : Math.min(leftMs, SESSION_CHECK_MS))
+      if (isRung || sessionId === null || performance.now() >= endsAtMs) return
+      if (await this.options.consoleTokens.hasEnded({ accountId, sessionId })) return
+    }
   }
 
   private async principalFor(
@@ -134,22 +181,62 @@ export class Authenticator {
     }
     const secret = secretOf(request)
     if (secret === null) throw invalidKey(`The header Authorization does not have the form ${form}.`)
+    const password = headers['mayfly-inbox-password']
+    const inboxPassword = typeof password === 'string' ? password : null
+    const session = this.options.consoleTokens.read(secret)
+    if (session === 'expired') throw invalidKey('The token of the console is unknown or has expired.')
+    if (session !== null) return { ...(await this.principalOf(session)), inboxPassword }
+    const token = await this.options.tokens.find(secret)
+    if (token === null) return { ...(await this.holderOf(secret)), inboxPassword }
+    if ('code' in token) throw new Problem(token.code, { detail: token.detail, headers: INVALID_TOKEN })
+    return { ...bearerOf(token), inboxPassword }
+  }
+
+  private async holderOf(secret: string): Promise<Authenticated> {
     const secretHash = hashSecret(secret)
-    const known = await this.keys.find(secretHash)
+    const { keys, plans, keyUse } = this.options
+    const known = await keys.find(secretHash)
     if (known === null && isMistyped(secret)) {
       throw invalidKey('The key is mistyped: its checksum is wrong.')
     }
     if (known === null) throw invalidKey('The key is unknown.')
     const { account, key } = known
-    const now = this.now()
+    const now = this.options.now()
     if (!isValidSecret(key, secretHash, now)) throw revokedKey(key)
     const { id: keyId, accountId, environment, scopes, rateLimit } = key
-    this.keyUse.touch(keyId, now)
-    const plan = this.plans.of(account)
+    keyUse.touch(keyId, now)
+    const plan = plans.of(account)
     const requestsPerMinute = Math.min(rateLimit ?? Infinity, plan.requestsPerMinute)
-    const password = headers['mayfly-inbox-password']
-    const inboxPassword = typeof password === 'string' ? password : null
-    return { keyId, accountId, environment, scopes, plan, requestsPerMinute, inboxPassword }
+    const ofKey = { countedBy: keyId, actor: null, expiresAt: null, inboxId: null, sessionId: null }
+    return { keyId, accountId, environment, scopes, plan, requestsPerMinute, ...ofKey }
+  }
+
+  /** The principal of a session. Throws a 401 if it has ended. */
+  private async principalOf({ environment, ...session }: SessionIn): Promise<Authenticated> {
+    const known = await this.options.consoleTokens.find(session)
+    if (known === null) throw invalidKey('The session of the console has ended.')
+    const { id, keyId, expiresAt } = known.session
+    const plan = this.options.plans.of(known.account)
+    const ofSession = { countedBy: id, actor: id, expiresAt, inboxId: null, sessionId: id }
+    return { keyId, accountId: session.accountId, environment, plan, ...CONSOLE_ACCESS, ...ofSession }
+  }
+}
+
+/** A principal without what the request sends besides its secret. */
+type Authenticated = Omit<Principal, 'subject' | 'inboxPassword'>
+
+/** The principal of an inbox token. */
+function bearerOf({ inbox, token }: KnownToken): Authenticated {
+  const { id: inboxId, accountId, environment } = inbox
+  const { id, keyId, access, expiresAt } = token
+  return {
+    ...{ accountId, keyId, environment, expiresAt, inboxId },
+    scopes: access === 'owner' ? ['inboxes'] : ['read'],
+    plan: TOKEN_PLAN,
+    requestsPerMinute: TOKEN_PLAN.requestsPerMinute,
+    countedBy: id,
+    actor: id,
+    sessionId: null,
   }
 }
 
@@ -185,19 +272,41 @@ export function scopesOf(reflector: Reflector, handler: Handler): readonly Scope
 
 type Handler = ReturnType<ExecutionContext['getHandler']>
 
+const ACCEPTS_INBOX_TOKENS = 'accepts-inbox-tokens'
+
+/**
+ * The handler accepts inbox tokens too, if they have one of its scopes: `read`, or `inboxes` for a token with the access
+ * `owner`. It finds its inbox with `Inboxes.find`, which limits the token to its own.
+ */
+export function AcceptInboxTokens(): MethodDecorator {
+  return SetMetadata(ACCEPTS_INBOX_TOKENS, true)
+}
+
+/** Whether a handler accepts inbox tokens. */
+export function acceptsInboxTokens(reflector: Reflector, handler: Handler): boolean {
+  return reflector.get<true | undefined>(ACCEPTS_INBOX_TOKENS, handler) ?? false
+}
+
 /** The caller, as an argument of a handler that requires a scope. */
 export const Caller = createParamDecorator((_: unknown, context: ExecutionContext): Principal =>
   callerOf(context.switchToHttp().getRequest<FastifyRequest>()),
 )
 
-/** Refuses keys without a scope that the handler requires: 403 with the challenge of RFC 6750, section 3. */
+/**
+ * Refuses keys without a scope that the handler requires, and inbox tokens if it does not accept them: 403 with the
+ * challenge of RFC 6750, section 3.
+ */
 @Injectable()
 export class ScopeGuard implements CanActivate {
   constructor(private readonly reflector: Reflector) {}
 
   canActivate(context: ExecutionContext): boolean {
-    const required = scopesOf(this.reflector, context.getHandler())
-    if (required !== null) requireAllowed(context.switchToHttp().getRequest<FastifyRequest>(), required)
+    const handler = context.getHandler()
+    const required = scopesOf(this.reflector, handler)
+    if (required === null) return true
+    const request = context.switchToHttp().getRequest<FastifyRequest>()
+    requireAllowed(request, required)
+    if (!acceptsInboxTokens(this.reflector, handler)) requireKey(request, required)
     return true
   }
 }
@@ -208,16 +317,27 @@ function requireAllowed(request: FastifyRequest, required: readonly Scope[]): vo
   requireScope(callerOf(request), required)
 }
 
+/** Throws missing-scope if the caller has an inbox token instead of a key. */
+export function requireKey(request: FastifyRequest, required: readonly Scope[]): void {
+  if (callerOf(request).inboxId !== null) {
+    throw missingScope('An inbox token can not make this request. Use an API key.', required)
+  }
+}
+
 /** Throws plan-lacks-api-access. */
 export function requireApiAccess(request: FastifyRequest): void {
-  const { plan } = callerOf(request)
+  requirePlanWithAccess(callerOf(request).plan)
+}
+
+/** Throws plan-lacks-api-access. */
+export function requirePlanWithAccess(plan: Plan): void {
   if (!plan.hasApiAccess) {
     throw new Problem('plan-lacks-api-access', { detail: `The plan ${plan.name} has no API access.` })
   }
 }
 
 /** Throws missing-scope if the key has none of the scopes. Also for handlers whose scopes depend on what they find. */
-export function requireScope({ scopes }: Principal, required: readonly Scope[]): void {
+export function requireScope({ scopes }: Pick<Principal, 'scopes'>, required: readonly Scope[]): void {
   if (!allows(scopes, required)) {
     throw missingScope(`The key needs one of the scopes ${required.join(', ')}.`, required)
   }

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { issued, KEY_FACTS, opened, revoked, day } from '#libs/domain/account/account.test-support.js'
+import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { ViewsCatchingUpError } from '#libs/ports/read-model/consistent-views.js'
 import type { AccountEvent } from '#libs/domain/account/events.js'
 import { openLmdbReadModel, type LmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-read-model.js'
@@ -10,7 +11,7 @@ import { projectAccountEvent, accountSliceKeyOf } from '#libs/ports/read-model/p
 import { InProcessSignals } from '#libs/ports/signals/signals.js'
 import { until } from '#test/harness/until.js'
 import { Views } from '../views.js'
-import { KnownKeys } from './key-lookup.js'
+import { isSignedIn, KnownKeys } from './key-lookup.js'
 
 const { secretHash } = KEY_FACTS
 const partition = { topic: 'account-events', partition: 0 } as const
@@ -53,6 +54,27 @@ describe('known keys without signals', () => {
     expect(await isRevoked()).toBe(false)
     await project(revoked(day(2)))
     await until('the revocation', isRevoked, 1_000)
+  })
+
+  it('end the sessions that they started, which also end by themselves, within a second', async () => {
+    const { accountId, keyId } = KEY_FACTS
+    const sessionIds = [1, 2].map((n) => idFromBytes('ses', Buffer.alloc(16, n)))
+    const start = { startedBy: keyId, secretHash, startedAt: day(1), expiresAt: day(3) }
+    const started = sessionIds.map((sessionId) => ({ accountId, sessionId, ...start }))
+    const active = async () => {
+      const known = await Promise.all(sessionIds.map((id) => keys.session(accountId, id)))
+      return known.map((each) => each !== null && isSignedIn(each, day(2)))
+    }
+    await project(opened, issued)
+    expect(await active()).toEqual([false, false])
+    await project(...started.map((facts) => ({ type: 'ConsoleSessionStarted', ...facts }) as const))
+    expect(await active()).toEqual([true, true])
+    const [sessionId = idFromBytes('ses', Buffer.alloc(16))] = sessionIds
+    await project({ type: 'ConsoleSessionEnded', accountId, sessionId, endedAt: day(2) })
+    await until('the end of the first', async () => !(await active())[0], 1_000)
+    expect(await active()).toEqual([false, true])
+    await project(revoked(day(2)))
+    await until('the end of the second', async () => !(await active())[1], 1_000)
   })
 
   it('are looked up again after they are forgotten', async () => {

@@ -2,10 +2,13 @@ import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import { planWithLimits, unknownPlan, type Plan, type PlanTable } from '#libs/domain/account/access.js'
 import type { Account, ApiKey } from '#libs/domain/account/account.js'
+import { isActive, type ConsoleSession } from '#libs/domain/account/console-sessions.js'
+import type { AccountId, ConsoleSessionId } from '#libs/domain/ids/typeid.js'
+import type { AccountQueries } from '#libs/ports/read-model/queries.js'
 import type { Views } from '../views.js'
 
 /*
- * Finds the key of a secret, and the plan of its account.
+ * Finds the key of a secret, the session of a console, and the plan of an account.
  */
 
 /** A key with its account, as read from the views. */
@@ -14,19 +17,27 @@ interface KnownKey {
   key: ApiKey
 }
 
+/** A session of the console with its account and the key that it was started with, as read from the views. */
+export interface KnownSession extends KnownKey {
+  session: ConsoleSession
+}
+
+/** Whether a session can be used. It ends with its key. */
+export function isSignedIn({ session, key }: KnownSession, now: Date): boolean {
+  return isActive(session, now) && key.revokedAt === null
+}
+
 /** A changed key applies everywhere after this time, even if signals are lost. */
 const MAX_AGE_MS = 500
 const MAX_LOOKUPS = 10_000
 
 /**
- * Finds keys by the hash of a secret, and caches them for half a second, so that a busy key costs two lookups a second
- * instead of several for each request. A hash without a key is not cached, so a new key works at once.
+ * Finds keys by the hash of a secret, and sessions by their id. Caches them for half a second, so that a busy key costs two
+ * lookups a second instead of several for each request. What is not found is not cached, so a new key works at once.
  */
 export class KnownKeys {
-  private readonly lookups = new LRUCache<string, Promise<KnownKey | null>>({
-    max: MAX_LOOKUPS,
-    ttl: MAX_AGE_MS,
-  })
+  private readonly keys = new RecentLookups<KnownKey>()
+  private readonly sessions = new RecentLookups<KnownSession>()
 
   constructor(private readonly views: Pick<Views, 'readAccounts'>) {}
 
@@ -35,12 +46,51 @@ export class KnownKeys {
    * revocation, and with the errors of the views.
    */
   find(secretHash: string): Promise<KnownKey | null> {
-    const cached = this.lookups.get(secretHash)
+    return this.keys.find(secretHash, () =>
+      this.views.readAccounts((accounts) => accounts.keyByHash(secretHash)),
+    )
+  }
+
+  /** Null if the account has no such session. The session may have ended. Rejects as `find` does. */
+  session(accountId: AccountId, sessionId: ConsoleSessionId): Promise<KnownSession | null> {
+    return this.sessions.find(sessionId, () =>
+      this.views.readAccounts((accounts) => readSession(accounts, accountId, sessionId)),
+    )
+  }
+
+  /** Must be called when an account or a key has changed. */
+  forgetAll(): void {
+    this.keys.forgetAll()
+    this.sessions.forgetAll()
+  }
+}
+
+async function readSession(
+  accounts: AccountQueries,
+  accountId: AccountId,
+  sessionId: ConsoleSessionId,
+): Promise<KnownSession | null> {
+  const account = await accounts.account(accountId)
+  const session = account?.consoleSessions.find(({ id }) => id === sessionId)
+  if (account === null || session === undefined) return null
+  const key = await accounts.key(session.keyId)
+  return key === null ? null : { account, session, key }
+}
+
+/** Lookups of the last half second. */
+class RecentLookups<Found> {
+  private readonly lookups = new LRUCache<string, Promise<Found | null>>({
+    max: MAX_LOOKUPS,
+    ttl: MAX_AGE_MS,
+  })
+
+  find(name: string, read: () => Promise<Found | null>): Promise<Found | null> {
+    const cached = this.lookups.get(name)
     if (cached !== undefined) return cached
-    const found = this.views.readAccounts((accounts) => accounts.keyByHash(secretHash))
-    this.lookups.set(secretHash, found)
+    const found = read()
+    this.lookups.set(name, found)
     const forget = () => {
-      if (this.lookups.peek(secretHash) === found) this.lookups.delete(secretHash)
+      if (this.lookups.peek(name) === found) this.lookups.delete(name)
     }
     found.then((known) => {
       if (known === null) forget()
@@ -48,7 +98,6 @@ export class KnownKeys {
     return found
   }
 
-  /** Must be called when an account or a key has changed. */
   forgetAll(): void {
     this.lookups.clear()
   }

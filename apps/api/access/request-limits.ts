@@ -9,7 +9,7 @@ import {
 import { Problem } from '../http/problems.js'
 import { principalOf } from './authenticator.js'
 
-/** Counts every request with a valid key against the quota of the key, and sends what remains of it. */
+/** Counts every request with a valid key or token against its quota, and sends what remains of it. */
 export class RequestLimits {
   constructor(
     private readonly throttle: Throttle,
@@ -26,7 +26,7 @@ export class RequestLimits {
     if (principal === null || principal.requestsPerMinute === 0) return
     const policies = requestPolicies(principal.requestsPerMinute)
     void reply.header('ratelimit-policy', policies.map(policyText).join(', '))
-    const verdict = await this.throttle.consume(principal.keyId, policies)
+    const verdict = await this.throttle.consume(principal.countedBy, policies)
     if (verdict === null) return
     const { policy, remaining, refillsInMs } = verdict.next
     const seconds = secondsUntil(refillsInMs)

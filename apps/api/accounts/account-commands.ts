@@ -27,12 +27,12 @@ export class AccountCommands {
   async execute(
     state: Parameters<typeof decide>[0],
     command: AccountCommand,
-    by: Pick<Attribution, 'environment' | 'keyId'>,
+    by: Omit<Attribution, 'accountId'>,
   ): Promise<void> {
     const { events, refusal } = decide(state, command)
     if (refusal !== null) throw refused(refusal, command)
-    const { environment, keyId } = by
-    await this.recorder.record(events, { accountId: command.accountId, environment, keyId })
+    const { environment, keyId, actor = null } = by
+    await this.recorder.record(events, { accountId: command.accountId, environment, keyId, actor })
     this.knownKeys.forgetAll()
   }
 }

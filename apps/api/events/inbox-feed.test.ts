@@ -29,6 +29,7 @@ import { FirstReadings, MessageReader } from '../messages/message-reader.js'
 import { OpenedMail } from '../messages/opened-mail.js'
 import { RETRY } from './event-stream.js'
 import { InboxFeed } from './inbox-feed.js'
+import { ReceivedEvents } from './received-events.js'
 
 const id = inboxIdIn(1)
 const key = makeSecretKey()
@@ -107,11 +108,17 @@ describe('the text of a stream', () => {
     const instance = { now: () => now } as Instance
     const readings = new FirstReadings({ record: () => undefined }, () => now)
     const budgets = new RequestBudgets({ memoryScale: 1, onExhausted: () => undefined })
-    const feed = new InboxFeed(views, new MessageReader(views, opened), opened, instance, readings, budgets)
+    const received = new ReceivedEvents(views, new MessageReader(views, opened), opened, readings)
+    const feed = new InboxFeed(views, received, instance, budgets)
     const { inbox } = evolve({ inbox: null, message: null }, created)
     const bell = new Doorbell()
+    const pause = async (ms: number) => {
+      await bell.wait(ms)
+    }
     const ending = new AbortController()
-    const listener = { inbox: inbox as ActiveInbox, from, inboxesPath: '/v1/inboxes', bell, authenticate }
+    const { accountId } = created
+    const client = { accountId, pause, authenticate }
+    const listener = { ...client, inbox: inbox as ActiveInbox, from, inboxesPath: '/v1/inboxes' }
     return { chunks: feed.chunks(listener, ending.signal), bell, ending }
   }
 

@@ -46,11 +46,11 @@ export class OpenStreams {
   }
 
   /** Throws too-many-streams, and shutting-down. */
-  take({ accountId, keyId }: Principal): StreamSlot {
+  take({ accountId, countedBy }: Principal): StreamSlot {
     if (this.isStopping) throw unavailable('shutting-down', 'This instance accepts no more requests.')
     let watched: EventStream | null = null
     let unwatch: () => void = () => undefined
-    const leave = this.slots.take([accountId, keyId], () => {
+    const leave = this.slots.take([accountId, countedBy], () => {
       watched?.finish('crowded-out')
       return watched !== null
     })

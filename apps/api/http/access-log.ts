@@ -56,7 +56,8 @@ export class AccessLog {
       this.metrics.observe(method, route, status, elapsedTime)
       if (problem !== undefined) this.metrics.problems.inc({ code: problem })
       const principal = principalOf(request)
-      if (principal !== null) {
+      // What people do in the console is not usage of the key that they signed in with.
+      if (principal !== null && principal.sessionId === null) {
         const { keyId, subject } = principal
         const served: ApiRequestServed = {
           ...{ type: 'ApiRequestServed', count: 1, keyId, method, route, status },
@@ -127,7 +128,9 @@ function notesOf(request: FastifyRequest): Notes {
 
 function callerIds(request: FastifyRequest): Record<string, string> {
   const principal = principalOf(request)
-  return principal === null ? {} : { accountId: principal.accountId, keyId: principal.keyId }
+  if (principal === null) return {}
+  const { accountId, keyId, actor } = principal
+  return { accountId, keyId, ...(actor === null ? {} : { actor }) }
 }
 
 /** The path parameters that are ids, or two ids with a full stop between them. */
@@ -146,10 +149,13 @@ function clientRequestIdOf({ headers }: FastifyRequest): string | undefined {
   return typeof given === 'string' && /^[\x21-\x7e]{1,100}$/.test(given) ? given : undefined
 }
 
-/** The owner of refused requests: a key, or a remote address for requests without a key. */
+/**
+ * The owner of refused requests: a key, or a token or session made with it; or a remote address for requests without one.
+ */
 interface Refused {
   accountId?: string
   keyId?: string
+  actor?: string
   remoteAddress?: string
   status: number
 }
@@ -171,7 +177,7 @@ class RefusalLines {
 
   /** Counts a refusal. Returns whether it has its own line. */
   count(refused: Refused): boolean {
-    const id = `${refused.keyId ?? refused.remoteAddress} ${refused.status}`
+    const id = `${refused.actor ?? refused.keyId ?? refused.remoteAddress} ${refused.status}`
     const owner = this.owners.get(id)
     if (owner !== undefined) owner.more += 1
     else if (this.owners.size >= MAX_OWNERS) this.others += 1

@@ -72,10 +72,11 @@ export class RequestBudgets {
 
   /**
    * Takes memory for an answer, and releases it once the answer is sent or the connection has closed. Throws
-   * BudgetExhaustedError.
+   * BudgetExhaustedError. A request without a key names the account.
    */
-  async holdAnswer(reply: FastifyReply, bytes: number): Promise<void> {
-    if (bytes > LARGE_BYTES) await hold(this.answers, callerOf(reply.request).accountId, bytes, reply)
+  async holdAnswer(reply: FastifyReply, bytes: number, accountId?: AccountId): Promise<void> {
+    if (bytes <= LARGE_BYTES) return
+    await hold(this.answers, accountId ?? callerOf(reply.request).accountId, bytes, reply)
   }
 
   /**

@@ -31,9 +31,14 @@ export class ProblemFilter implements ExceptionFilter {
 
   /** Also for routes that are not Nest's. */
   async answer(error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    await sendProblem(this.explain(error, request), reply, this.publicUrl())
+  }
+
+  /** The problem of an error. An unexpected error is logged. */
+  explain(error: unknown, request: FastifyRequest): Problem {
     const problem = this.problemOf(error, request)
     if (problem.code === 'internal-error') request.log.error({ err: error }, 'a request failed')
-    await sendProblem(problem, reply, this.publicUrl())
+    return problem
   }
 
   private problemOf(error: unknown, request: FastifyRequest): Problem {

@@ -36,6 +36,16 @@ export const PROBLEMS = {
     fix: 'Use the secret of the last rotation, or another key.',
     headers: ['WWW-Authenticate'],
   },
+  'sign-in-failed': {
+    status: 401,
+    title: 'Sign-in failed',
+    fix: 'Open a new link, which `mayfly console` prints, or use an API key with the scope `admin`.',
+  },
+  'not-signed-in': {
+    status: 401,
+    title: 'Not signed in',
+    fix: 'Sign in to the console again.',
+  },
   'plan-lacks-api-access': {
     status: 403,
     title: 'Plan without API access',
@@ -46,6 +56,11 @@ export const PROBLEMS = {
     title: 'Missing scope',
     fix: 'Use a key with one of the scopes that `detail` names.',
     headers: ['WWW-Authenticate'],
+  },
+  'untrusted-origin': {
+    status: 403,
+    title: 'Untrusted origin',
+    fix: 'Open the console at the address in `MAYFLY_PUBLIC_URL`, or at `localhost` if that is not set.',
   },
   'inbox-password-required': {
     status: 403,
@@ -114,6 +129,11 @@ export const PROBLEMS = {
     status: 422,
     title: 'Idempotency-Key reused',
     fix: 'Use another Idempotency-Key for another request. To repeat a request, send it unchanged.',
+  },
+  'html-too-complex': {
+    status: 422,
+    title: 'The HTML of the message is too complex to show',
+    fix: 'Read `text` or `visible_text` of the message, or its source.',
   },
   'rate-limited': {
     status: 429,

@@ -117,11 +117,11 @@ export class Idempotency {
  */
 function repeatableOf(
   request: FastifyRequest,
-  { keyId, inboxPassword }: Principal,
+  { countedBy, inboxPassword }: Principal,
   key: string,
   secret: string,
 ): Repeatable {
-  const id = hash('sha256', `${keyId} ${key}`)
+  const id = hash('sha256', `${countedBy} ${key}`)
   const digest = hash('sha256', bodyBytesOf(request))
   const password = inboxPassword === null ? '' : ` ${inboxPassword}`
   const inputs = [secret, `${secret} ${request.method} ${request.url} ${digest}${password}`]

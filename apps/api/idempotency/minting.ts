@@ -16,7 +16,7 @@ export interface Minting {
 
 const MINTING = Symbol('minting')
 
-const RANDOM_MINTING: Minting = { id: mintId, bytes: randomBytes }
+export const RANDOM_MINTING: Minting = { id: mintId, bytes: randomBytes }
 
 /** Replaces the random ids and bytes of a request. */
 export function setMinting(request: FastifyRequest, minting: Minting): void {

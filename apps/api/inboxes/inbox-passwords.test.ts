@@ -23,6 +23,7 @@ function principal(key: number, inboxPassword: string | null): Principal {
     requestsPerMinute: 1,
     inboxPassword,
     subject: null,
+    ...{ countedBy: keyId, actor: null, expiresAt: null, inboxId: null, sessionId: null },
   }
 }
 

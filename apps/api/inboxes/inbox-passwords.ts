@@ -10,7 +10,7 @@ const HEADER = 'Mayfly-Inbox-Password'
 const WINDOW_SECONDS = 60
 /** Wrong passwords for one inbox, by all keys. */
 const WRONG_BY_ALL: RatePolicy = { name: 'wrong-passwords', quota: 10, windowSeconds: WINDOW_SECONDS }
-/** Wrong passwords for one inbox, by one key. */
+/** Wrong passwords for one inbox, by one key or token. */
 const WRONG_BY_KEY: RatePolicy = { name: 'own-wrong-passwords', quota: 1, windowSeconds: WINDOW_SECONDS }
 
 /**
@@ -25,12 +25,12 @@ export class InboxPasswords {
    * `digest` is the hex SHA-256 of the right password. Throws a 403 for a wrong or missing one, and the 429
    * too-many-password-attempts.
    */
-  async check({ inboxPassword, keyId }: Principal, inboxId: InboxId, digest: string): Promise<void> {
+  async check({ inboxPassword, countedBy }: Principal, inboxId: InboxId, digest: string): Promise<void> {
     if (inboxPassword === null || inboxPassword === '') {
       const detail = `The inbox has a password, and the request has no header ${HEADER}.`
       throw new Problem('inbox-password-required', { detail })
     }
-    const own = `${inboxId}:${keyId}`
+    const own = `${inboxId}:${countedBy}`
     const lockedForMs = await this.exhaustedForMs('peek', inboxId, WRONG_BY_ALL)
     if (lockedForMs > 0 && (await this.exhaustedForMs('peek', own, WRONG_BY_KEY)) > 0) {
       throw tooMany(lockedForMs)

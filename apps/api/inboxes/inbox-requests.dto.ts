@@ -11,6 +11,7 @@ import {
 } from 'class-validator'
 import Type from 'typebox'
 import { MAX_RETENTION } from '#libs/domain/account/access.js'
+import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import { MAX_LABELS, parseLifespan, UNIT_MS } from '#libs/domain/inbox/new-inbox.js'
 import { IsCursor, IsLimit, IsOrder } from '../http/list-pages.js'
 import { durationPattern, IfGiven, Repeatable, Rule } from '../http/validation.js'
@@ -41,7 +42,8 @@ export const InboxLabels = Type.Unsafe<Readonly<Record<string, string>>>({
 /** `label` in a query: `<name>:<value>`. */
 const FILTER = /^[^:]{1,64}:[\s\S]{0,128}$/u
 
-const DURATION = {
+/** A lifetime as JSON Schema. */
+export const DURATION = {
   type: 'string',
   pattern: `^${durationPattern(UNIT_MS, MAX_RETENTION.ms)}$`,
   examples: ['30m', '24h', '7d', '2w'],
@@ -128,7 +130,7 @@ export class ListInboxes {
 }
 
 /** A lifetime, as `parseLifespan` reads it. */
-function IsDuration(): PropertyDecorator {
+export function IsDuration(): PropertyDecorator {
   return Rule(
     'isDuration',
     (value) => typeof value === 'string' && parseLifespan(value) !== null,
@@ -180,13 +182,20 @@ export function AreLabelFilters(): PropertyDecorator {
   )
 }
 
+export type Label = readonly [name: string, value: string]
+
 /** The name and value of each label of a query. */
-export function readLabels(texts: readonly string[] = []): (readonly [name: string, value: string])[] {
+export function readLabels(texts: readonly string[] = []): Label[] {
   return texts.map(parseLabel).filter((label) => label !== null)
 }
 
+/** Whether an inbox has all of these labels. */
+export function hasLabels(inbox: Pick<Inbox, 'labels'>, labels: readonly Label[]): boolean {
+  return labels.every(([name, value]) => inbox.labels[name] === value)
+}
+
 /** Reads `<name>:<value>`; null for anything else. */
-function parseLabel(text: string): readonly [name: string, value: string] | null {
+function parseLabel(text: string): Label | null {
   const colon = text.indexOf(':')
   return colon < 1 ? null : [text.slice(0, colon), text.slice(colon + 1)]
 }

@@ -17,13 +17,13 @@ import {
 import type { InboxDetails } from '#libs/domain/inbox/events.js'
 import { detailsContext, sealJson, type SecretKey } from '#libs/ports/key-vault/content.js'
 import { KeyForgottenError } from '#libs/ports/key-vault/key-vault.js'
-import { type Principal, Caller, RequireScope } from '../access/authenticator.js'
+import { AcceptInboxTokens, type Principal, Caller, RequireScope } from '../access/authenticator.js'
 import { withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
 import { Views, VisibleRecorder } from '../views.js'
 import { RequestBudgets } from '../http/budgets.js'
 import { pageOf, inboxesPathOf, writeOffsetCursor } from '../http/list-pages.js'
-import { invalid, unavailable } from '../http/problems.js'
+import { invalid } from '../http/problems.js'
 import { Instance } from '../instance.js'
 import { OpenedMail } from '../messages/opened-mail.js'
 import { Describe, Tag } from '../openapi/describe.js'
@@ -38,9 +38,6 @@ import {
   inboxJson,
 } from './inbox-schemas.js'
 import { beingDeleted, hasEnded, Inboxes, unsealDetails, type OpenInbox } from './inboxes.service.js'
-
-/** Attempts to change an inbox, if other requests change it at the same time. */
-const MAX_ATTEMPTS = 5
 
 /** Creates, lists, reads, changes and deletes inboxes, under both paths. */
 @Controller(['v1/inboxes', 'v1/emails'])
@@ -144,6 +141,7 @@ export class InboxesController {
 
   @Get(':inboxId')
   @RequireScope('inboxes', 'read')
+  @AcceptInboxTokens()
   @Describe({
     id: 'getInbox',
     summary: 'Read an inbox',
@@ -155,11 +153,7 @@ export class InboxesController {
     @Param('inboxId') inboxId: string,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const found = await this.inboxes.open(principal, inboxId)
-    setCursor(reply, found)
-    const details = await this.inboxes.details(found.inbox)
-    if (details === null) throw beingDeleted(found.inbox.id)
-    return inboxJson(found.inbox, details)
+    return this.shown(await this.inboxes.open(principal, inboxId), reply)
   }
 
   @Patch(':inboxId')
@@ -185,11 +179,9 @@ export class InboxesController {
     const { retention } = plan
     const lifespan = duration === undefined ? null : lifespanOf(duration, retention)
     const now = this.instance.now()
-    let open = await this.inboxes.open(principal, inboxId)
+    const open = await this.inboxes.open(principal, inboxId)
     await this.requirePassword(principal, open.inbox)
-    // If another change comes first on the log, this one is decided again. It is done if nothing is left to change.
-    for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts += 1) {
-      const { inbox } = open
+    const changed = await this.inboxes.change(principal, open, async (inbox) => {
       const { id } = inbox
       const lookup = await this.views.vault.find(id)
       if (lookup.state !== 'known') throw beingDeleted(id)
@@ -203,23 +195,17 @@ export class InboxesController {
       const { events, refusal } = decide({ inbox, message: null }, command)
       if (refusal?.code === 'inbox-ended') throw hasEnded(refusal.inbox)
       if (refusal?.code === 'older-than-lifespan') {
-        throw invalid({
-          detail: 'duration counts from the creation, and that time has passed',
-          pointer: '/duration',
-        })
+        const detail = 'duration counts from the creation, and that time has passed'
+        throw invalid({ detail, pointer: '/duration' })
       }
-      if (events.length === 0) {
-        setCursor(reply, open)
-        return inboxJson(inbox, details)
-      }
-      await this.recorder.record(events, principal)
-      open = await this.inboxes.open(principal, inboxId)
-    }
-    throw unavailable('busy', `Other requests change the inbox ${inboxId} at the same time.`)
+      return events
+    })
+    return this.shown(changed, reply)
   }
 
   @Delete(':inboxId')
   @RequireScope('inboxes', 'admin')
+  @AcceptInboxTokens()
   @Describe({
     id: 'deleteInbox',
     summary: 'Delete an inbox',
@@ -245,6 +231,14 @@ export class InboxesController {
     if (row === null || row.inbox.state === 'active') throw beingDeleted(id)
     if (row.inbox.state !== 'deleted') throw hasEnded(row.inbox)
     return deletedInboxJson(row.inbox)
+  }
+
+  /** The answer with an active inbox. */
+  private async shown(open: OpenInbox, reply: FastifyReply) {
+    const details = await this.inboxes.details(open.inbox)
+    if (details === null) throw beingDeleted(open.inbox.id)
+    setCursor(reply, open)
+    return inboxJson(open.inbox, details)
   }
 
   /** The scope `admin` needs no password to change or delete an inbox. Throws as `Inboxes.requirePassword` does. */

@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common'
 import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
-import type { InboxDetails } from '#libs/domain/inbox/events.js'
+import type { InboxDetails, InboxEvent } from '#libs/domain/inbox/events.js'
 import { asOf, type ActiveInbox, type EndedInbox, type Inbox } from '#libs/domain/inbox/inbox.js'
 import { detailsContext, unsealJson, type SecretKey } from '#libs/ports/key-vault/content.js'
 import type { Principal } from '../access/authenticator.js'
 import { notFound, Problem, unavailable } from '../http/problems.js'
-import { Views } from '../views.js'
+import { Views, VisibleRecorder } from '../views.js'
 import { Instance } from '../instance.js'
 import { OpenedMail } from '../messages/opened-mail.js'
 import { InboxPasswords } from './inbox-passwords.js'
@@ -16,6 +16,9 @@ export interface OpenInbox {
   endOffset: number
 }
 
+/** Whose inboxes are found. The inbox that was found becomes its subject. */
+export type InboxOwner = Pick<Principal, 'accountId' | 'environment' | 'inboxId' | 'subject'>
+
 /** How to read an inbox's mail. */
 export interface ReadMail<Found> {
   /** The result of an earlier read, if the inbox has not changed since; null if it must be read. */
@@ -23,7 +26,10 @@ export interface ReadMail<Found> {
   read: (open: OpenInbox) => Promise<Found>
 }
 
-/** Finds inboxes and checks their passwords, for all handlers under an inbox. */
+/** Attempts to change an inbox, if other requests change it at the same time. */
+const MAX_ATTEMPTS = 10
+
+/** Finds inboxes, checks their passwords and changes them, for all handlers under an inbox. */
 @Injectable()
 export class Inboxes {
   constructor(
@@ -31,11 +37,12 @@ export class Inboxes {
     private readonly instance: Instance,
     private readonly passwords: InboxPasswords,
     private readonly opened: OpenedMail,
+    private readonly recorder: VisibleRecorder,
   ) {}
 
   /** Throws not-found, or the 410 of an inbox that has ended. */
-  async open(principal: Principal, id: string): Promise<OpenInbox> {
-    const { inbox, endOffset } = await this.find(principal, id)
+  async open(owner: InboxOwner, id: string): Promise<OpenInbox> {
+    const { inbox, endOffset } = await this.find(owner, id)
     if (inbox.state !== 'active') throw hasEnded(inbox)
     return { inbox, endOffset }
   }
@@ -63,6 +70,27 @@ export class Inboxes {
     })
   }
 
+  /**
+   * Changes an inbox by events that have its next revision. If another change comes first on the log, this one is decided
+   * again. It is done if `decide` returns no event. Resolves with the inbox as it is then. Throws as `decide` and `open`
+   * do, and busy.
+   */
+  async change(
+    principal: Principal,
+    before: OpenInbox,
+    decide: (inbox: ActiveInbox) => readonly InboxEvent[] | Promise<readonly InboxEvent[]>,
+  ): Promise<OpenInbox> {
+    let current = before
+    const { id } = before.inbox
+    for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts += 1) {
+      const events = await decide(current.inbox)
+      if (events.length === 0) return current
+      await this.recorder.record(events, principal)
+      current = await this.open(principal, id)
+    }
+    throw unavailable('busy', `Other requests change the inbox ${id} at the same time.`)
+  }
+
   /** The details that are sealed with the inbox's key. Null if the key is deleted, because the inbox has ended. */
   async details(inbox: ActiveInbox): Promise<InboxDetails | null> {
     const lookup = await this.views.vault.find(inbox.id)
@@ -86,13 +114,17 @@ export class Inboxes {
     await this.passwords.check(principal, inbox.id, details.passwordDigest)
   }
 
-  /** Finds active and ended inboxes. Throws not-found, also for inboxes of another account or environment. */
-  async find(principal: Principal, id: string): Promise<{ inbox: Inbox; endOffset: number }> {
-    const { accountId, environment } = principal
+  /**
+   * Finds active and ended inboxes. Throws not-found, also for inboxes of another account or environment, or of another
+   * token.
+   */
+  async find(owner: InboxOwner, id: string): Promise<{ inbox: Inbox; endOffset: number }> {
+    const { accountId, environment, inboxId } = owner
+    if (inboxId !== null && inboxId !== id) throw noInbox(id)
     const row = isId('inb', id) ? await this.views.find(id, () => this.views.inboxes.inbox(id)) : null
     if (row !== null && row.inbox.accountId === accountId && row.inbox.environment === environment) {
       const inbox = asOf(row.inbox, this.instance.now())
-      principal.subject = inbox
+      owner.subject = inbox
       if (inbox.state !== 'active') this.opened.forget(inbox.id)
       return { inbox, endOffset: row.endOffset }
     }

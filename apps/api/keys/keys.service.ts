@@ -62,7 +62,7 @@ export class Keys {
   }
 
   private async issueTo(
-    { keyId: issuedBy }: Principal,
+    { keyId: issuedBy, actor }: Principal,
     account: Account,
     { keyId, key, active }: Awaited<ReturnType<Keys['lookUp']>>,
     facts: Pick<ApiKey, 'name' | 'environment' | 'scopes' | 'rateLimit'>,
@@ -81,7 +81,7 @@ export class Keys {
       activeKeys: active.length,
       now: this.instance.now(),
     } as const
-    await this.commands.execute({ account, key }, command, { environment, keyId: issuedBy })
+    await this.commands.execute({ account, key }, command, { environment, keyId: issuedBy, actor })
     return { key: await this.findRecorded(keyId), secret, uses: { lastUsedAt: null, usage: UNUSED } }
   }
 
@@ -121,7 +121,11 @@ export class Keys {
     for (let attempts = 0; (await accounts.keyByHash(secretHash))?.key.id !== keyId; attempts += 1) {
       if (attempts === MAX_ATTEMPTS) throw unavailable('catching-up', 'Other requests are rotating the key.')
       const command = { ...rotation, now: this.instance.now() }
-      await this.commands.execute({ account, key }, command, { environment, keyId: principal.keyId })
+      await this.commands.execute({ account, key }, command, {
+        environment,
+        keyId: principal.keyId,
+        actor: principal.actor,
+      })
       key = await this.findRecorded(keyId)
     }
     return { key, secret, uses }
@@ -132,10 +136,10 @@ export class Keys {
     const key = await this.get(principal, id)
     const { id: keyId, accountId, environment } = key
     const account = await this.views.accounts.account(accountId)
-    const { keyId: revokedBy } = principal
+    const { keyId: revokedBy, actor } = principal
     const now = this.instance.now()
     const command = { type: 'RevokeApiKey', accountId, keyId, revokedBy, now } as const
-    await this.commands.execute({ account, key }, command, { environment, keyId: revokedBy })
+    await this.commands.execute({ account, key }, command, { environment, keyId: revokedBy, actor })
     return this.findRecorded(keyId)
   }
 

@@ -2,7 +2,7 @@ import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { makeMcpServer } from '#clients/mcp/src/server.js'
 import { BUILD_INFO } from '#libs/runtime/process/build-info.js'
-import { bearerSecretOf, MCP_PATH, requireApiAccess } from '../access/authenticator.js'
+import { bearerSecretOf, MCP_PATH, requireApiAccess, requireKey } from '../access/authenticator.js'
 import { untilClientLeaves } from '../http/budgets.js'
 import type { ProblemFilter } from '../http/problem-filter.js'
 import { unavailable } from '../http/problems.js'
@@ -36,6 +36,7 @@ export function serveMcp(server: FastifyInstance, options: McpOptions): void {
     },
     async (request, reply) => {
       requireApiAccess(request)
+      requireKey(request, ['inboxes'])
       // The protocol demands this against DNS rebinding.
       const isForeign =
         request.headers.origin !== undefined && !reply.hasHeader('access-control-allow-origin')

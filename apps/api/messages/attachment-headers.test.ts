@@ -1,5 +1,5 @@
 import { attachmentHeaders } from './attachment-headers.js'
-import { servedType } from './attachment-worker.js'
+import { servedType } from './content-worker.js'
 
 describe('the headers of an attachment', () => {
   test.each([

@@ -4,8 +4,8 @@ import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import type { SecretKey } from '#libs/ports/key-vault/content.js'
 import { RequestBudgets, untilClientLeaves } from '../http/budgets.js'
 import { notFound } from '../http/problems.js'
-import type { AttachmentContent } from './attachment-worker.js'
-import { AttachmentPool } from './attachment-pool.js'
+import type { AttachmentContent } from './content-worker.js'
+import { ContentPool } from './content-pool.js'
 import { FirstReadings, MessageReader, type PresentMessage } from './message-reader.js'
 
 /** A request for the content of one message. The caller has checked that it may read the inbox's mail. */
@@ -21,7 +21,7 @@ export interface ContentRequest {
 export class MessageContent {
   constructor(
     private readonly reader: MessageReader,
-    private readonly attachments: AttachmentPool,
+    private readonly pool: ContentPool,
     private readonly readings: FirstReadings,
     private readonly budgets: RequestBudgets,
   ) {}
@@ -55,7 +55,7 @@ export class MessageContent {
     const source = () => this.read(key, inbox, message)
     const found = isListed
       ? await untilClientLeaves(request, (clientGone) =>
-          this.attachments.read({ accountId, source, index: Number(index) }, clientGone),
+          this.pool.readAttachment({ accountId, source, index: Number(index) }, clientGone),
         )
       : null
     if (found === null) throw notFound(`The message has no attachment ${index.slice(0, 20)}.`)

@@ -1,9 +1,29 @@
 import { applyDecorators } from '@nestjs/common'
-import { IsBoolean, IsInt, IsOptional, IsString, Max, MaxLength, Min } from 'class-validator'
-import type { MessageId } from '#libs/domain/ids/typeid.js'
-import type { ParsedMail } from '#libs/mail/message.js'
+import {
+  ArrayMaxSize,
+  IsArray,
+  IsBoolean,
+  IsInt,
+  IsOptional,
+  IsString,
+  Matches,
+  Max,
+  MaxLength,
+  Min,
+} from 'class-validator'
+import type { OpenedMessage } from '#libs/mail/json/message-json.js'
+import type { Mailbox, ParsedMail } from '#libs/mail/message.js'
 import { IsCursor, IsLimit, IsOrder } from '../http/list-pages.js'
-import { FromDigits, FromTrueOrFalse } from '../http/validation.js'
+import {
+  FromDigits,
+  FromTrueOrFalse,
+  IfGiven,
+  IsTime,
+  readTime,
+  Repeatable,
+  TIME_SCHEMA,
+} from '../http/validation.js'
+import { AreLabelFilters } from '../inboxes/inbox-requests.dto.js'
 import { DescribeProperty } from '../openapi/describe.js'
 
 /*
@@ -11,6 +31,9 @@ import { DescribeProperty } from '../openapi/describe.js'
  */
 
 const MAX_CHARACTERS = 1_000
+const MAX_HEADERS = 16
+/** `header` in a query: `<name>:<text>`. A field's name has no colon (RFC 5322, section 2.2). */
+const HEADER = /^([!-9;-~]{1,200}):([\s\S]{0,1000})$/u
 
 function IsPattern(): PropertyDecorator {
   const message = `$property may have at most ${MAX_CHARACTERS} characters`
@@ -18,6 +41,15 @@ function IsPattern(): PropertyDecorator {
     IsOptional(),
     IsString({ message: '$property must be sent once' }),
     MaxLength(MAX_CHARACTERS, { message }),
+  )
+}
+
+function IsLabelOfInbox(): PropertyDecorator {
+  const description = 'A label `<name>:<value>` that the inbox must have. Repeat to require several labels.'
+  return applyDecorators(
+    DescribeProperty(description, { examples: [['run:42']] }),
+    IsOptional(),
+    AreLabelFilters(),
   )
 }
 
@@ -40,6 +72,32 @@ export class MatchFilters {
   )
   @IsPattern()
   text?: string
+
+  @DescribeProperty('Text that an address or a name in `to` must contain, in upper or lower case.')
+  @IsPattern()
+  to?: string
+
+  @DescribeProperty(
+    'A header `<name>:<text>`: a header of that name must contain the text, in upper or lower case. Without a text, ' +
+      'the message must have the header. Repeat to require several headers.',
+    { examples: [['X-Campaign:spring']] },
+  )
+  @IsOptional()
+  @Matches(HEADER, { each: true, message: 'header must be <name>:<text>' })
+  @ArrayMaxSize(MAX_HEADERS, { message: `header may be sent at most ${MAX_HEADERS} times` })
+  @IsArray({ message: 'header must be given' })
+  @Repeatable()
+  header?: string[]
+
+  @DescribeProperty('The earliest `received_at` (RFC 3339).', TIME_SCHEMA)
+  @IfGiven()
+  @IsTime()
+  since?: string
+
+  @DescribeProperty('The end of the time in which it was received, exclusive (RFC 3339).', TIME_SCHEMA)
+  @IfGiven()
+  @IsTime()
+  until?: string
 
   @DescribeProperty('`true`: it must have a one-time code. `false`: it must not.')
   @IsOptional()
@@ -69,6 +127,12 @@ export class ListMessages extends MessageSelection {
   limit: number = 25
 }
 
+/** The query of GET /v1/messages. */
+export class ListEnvironmentMessages extends ListMessages {
+  @IsLabelOfInbox()
+  label?: string[]
+}
+
 /** The query of GET /v1/inboxes/{id}/messages/wait. */
 export class WaitForMessage extends MessageSelection {
   /** In seconds. Less than a minute, after which some proxies and clients abort a request without an answer. */
@@ -80,6 +144,12 @@ export class WaitForMessage extends MessageSelection {
   timeout: number = 25
 }
 
+/** The query of GET /v1/messages/wait. */
+export class WaitForEnvironmentMessage extends WaitForMessage {
+  @IsLabelOfInbox()
+  label?: string[]
+}
+
 /** The query of GET /v1/inboxes/{id}/messages/{message_id}. */
 export class ReadMessage {
   @DescribeProperty('Whether the answer includes the source.')
@@ -88,25 +158,43 @@ export class ReadMessage {
   raw: boolean = true
 }
 
-/** Whether a mail matches all filters. */
-export async function matches(mail: ParsedMail, filters: MatchFilters): Promise<boolean> {
-  return mismatchesExceptText(mail, filters).next().done === true && (await hasText(mail, filters))
+type Matchable = Pick<OpenedMessage, 'mail' | 'receivedAt'>
+
+/** Whether a message matches all filters. */
+export async function matches(message: Matchable, filters: MatchFilters): Promise<boolean> {
+  return mismatchesExceptText(message, filters).next().done === true && (await hasText(message.mail, filters))
 }
 
-/** A sentence for each filter that a mail does not match. */
-export async function mismatches(mail: ParsedMail, filters: MatchFilters): Promise<string[]> {
-  const found = [...mismatchesExceptText(mail, filters)]
-  if (!(await hasText(mail, filters))) found.push(lacking('text', filters.text))
+/** A sentence for each filter that a message does not match. */
+export async function mismatches(message: Matchable, filters: MatchFilters): Promise<string[]> {
+  const found = [...mismatchesExceptText(message, filters)]
+  if (!(await hasText(message.mail, filters))) found.push(lacking('text', filters.text))
   return found
 }
 
+/** Whether a message was received in the time that the filters name, which is known before it is opened. */
+export function isReceivedInTime(receivedAt: Date, { since, until }: MatchFilters): boolean {
+  return !isBefore(receivedAt, since) && (until === undefined || isBefore(receivedAt, until))
+}
+
+function isBefore(time: Date, limit: string | undefined): boolean {
+  return limit !== undefined && time < readTime(limit)
+}
+
 /** All filters except `text`, since the text may be long. */
-function* mismatchesExceptText(mail: ParsedMail, filters: MatchFilters): Generator<string, void> {
-  const { subject, sender, recipient, has_code: hasCode, has_link: hasLink } = filters
-  const senders = mail.from.flatMap(({ name, address }) => [name, address])
+function* mismatchesExceptText(
+  { mail, receivedAt }: Matchable,
+  filters: MatchFilters,
+): Generator<string, void> {
+  const { subject, sender, recipient, to, header = [], since, until } = filters
+  const { has_code: hasCode, has_link: hasLink } = filters
+  if (isBefore(receivedAt, since)) yield `received_at is before ${since}`
+  if (until !== undefined && !isBefore(receivedAt, until)) yield `received_at is not before ${until}`
   if (!contains(subject, [mail.subject])) yield lacking('subject', subject)
-  if (!contains(sender, [mail.sender, ...senders])) yield lacking('sender', sender)
+  if (!contains(sender, [mail.sender, ...textsOf(mail.from)])) yield lacking('sender', sender)
   if (!contains(recipient, [mail.recipient])) yield lacking('recipient', recipient)
+  if (!contains(to, textsOf(mail.to))) yield lacking('to', to)
+  for (const each of header) if (!hasHeader(mail, each)) yield `there is no header ${JSON.stringify(each)}`
   if (hasCode !== undefined && hasCode !== mail.codes.length > 0) yield has('code', !hasCode)
   if (hasLink !== undefined && hasLink !== mail.links.length > 0) yield has('link', !hasLink)
 }
@@ -140,34 +228,23 @@ function contains(wanted: string | undefined, texts: readonly (string | null)[])
   return texts.some((text) => text?.toLowerCase().includes(needle) === true)
 }
 
+function textsOf(mailboxes: readonly Mailbox[]): (string | null)[] {
+  return mailboxes.flatMap(({ name, address }) => [name, address])
+}
+
+function hasHeader({ headers }: ParsedMail, wanted: string): boolean {
+  const [, name = '', text = ''] = HEADER.exec(wanted) ?? []
+  const named = headers.filter((header) => header.name.toLowerCase() === name.toLowerCase())
+  return contains(
+    text,
+    named.map(({ value }) => value),
+  )
+}
+
 function lacking(name: string, wanted: string | undefined): string {
   return `${name} does not contain ${JSON.stringify(wanted)}`
 }
 
 function has(what: 'code' | 'link', isPresent: boolean): string {
   return isPresent ? `there is a ${what}` : `there is no ${what}`
-}
-
-/** A message that did not match. */
-export interface NearMiss {
-  id: MessageId
-  subject: string | null
-  receivedAt: Date
-  offset: number
-  /** A sentence for each filter that it does not match. */
-  mismatches: readonly string[]
-}
-
-const MAX_NEAREST = 5
-
-/** Adds a message to the nearest ones: first those with the fewest mismatches, of these the newest first. */
-export function addNearest(nearest: readonly NearMiss[], miss: NearMiss): readonly NearMiss[] {
-  const index = nearest.findIndex((other) => isNearer(miss, other))
-  if (index < 0) return nearest.length < MAX_NEAREST ? [...nearest, miss] : nearest
-  return nearest.toSpliced(index, 0, miss).slice(0, MAX_NEAREST)
-}
-
-function isNearer(one: NearMiss, other: NearMiss): boolean {
-  const further = one.mismatches.length - other.mismatches.length
-  return further === 0 ? one.offset > other.offset : further < 0
 }

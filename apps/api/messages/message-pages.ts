@@ -14,7 +14,7 @@ import { OpenedMail, type WrittenPage } from './opened-mail.js'
  */
 
 /** A larger page ends early, but has at least one message. */
-const PAGE_BYTES = 8_000_000
+export const PAGE_BYTES = 8_000_000
 
 /** Reads an inbox's messages page by page, in the order of the log. */
 @Injectable()
@@ -44,7 +44,7 @@ export class MessagePages {
     /** The offset of the first message on the next page. */
     let nextOffset: number | null = null
     for await (const { offset, message } of this.reader.opened(inbox, { order, from, to }, read)) {
-      if (!(await matches(message.mail, query))) continue
+      if (!(await matches(message, query))) continue
       if (messages.length === limit || (messages.length > 0 && bytes + message.bytes > PAGE_BYTES)) {
         nextOffset = offset
         break
@@ -54,12 +54,7 @@ export class MessagePages {
     }
 
     this.readings.note(inbox, messages)
-    const items: string[] = []
-    for (const message of messages) {
-      await read.pace(message.bytes)
-      items.push(JSON.stringify(messageJson(message, inboxesPath)))
-    }
-    const body = Buffer.from(`[${items.join(',')}]`)
+    const body = await messagesAsJson(messages, inboxesPath, read)
     if (order === 'desc') {
       const next = nextOffset === null ? null : { from, to: nextOffset + 1, end }
       return { body, cursor: { from: end, to: null, end: null }, next }
@@ -91,6 +86,20 @@ export class MessagePages {
 /** Everything that determines a page. Each change of an inbox increases its `endOffset`. */
 function nameOf(endOffset: number, query: ListMessages, inboxesPath: string): string {
   return JSON.stringify([endOffset, inboxesPath, query])
+}
+
+/** An array of messages as JSON in UTF-8. */
+export async function messagesAsJson(
+  messages: readonly OpenedMessage[],
+  inboxesPath: string,
+  read: MailRead,
+): Promise<Buffer> {
+  const items: string[] = []
+  for (const message of messages) {
+    await read.pace(message.bytes)
+    items.push(JSON.stringify(messageJson(message, inboxesPath)))
+  }
+  return Buffer.from(`[${items.join(',')}]`)
 }
 
 /** Bytes of a source that are encoded at once, before other requests run. A multiple of 3 for base64. */

@@ -4,7 +4,7 @@ import Type from 'typebox'
 import { decide } from '#libs/domain/inbox/decide.js'
 import { isId } from '#libs/domain/ids/typeid.js'
 import { messageJson } from '#libs/mail/json/message-json.js'
-import { type Principal, Caller, RequireScope } from '../access/authenticator.js'
+import { AcceptInboxTokens, type Principal, Caller, RequireScope } from '../access/authenticator.js'
 import { Views, VisibleRecorder } from '../views.js'
 import { RequestBudgets } from '../http/budgets.js'
 import { inboxesPathOf, setNextLink, writeOffsetCursor } from '../http/list-pages.js'
@@ -43,6 +43,7 @@ export class MessagesController {
 
   @Get()
   @RequireScope('inboxes', 'read')
+  @AcceptInboxTokens()
   @Describe({
     id: 'listInboxMessages',
     summary: 'List messages',
@@ -90,6 +91,7 @@ export class MessagesController {
 
   @Get(':messageId')
   @RequireScope('inboxes', 'read')
+  @AcceptInboxTokens()
   @Describe({
     id: 'getInboxMessage',
     summary: 'Read a message',
@@ -126,6 +128,7 @@ export class MessagesController {
 
   @Get(':messageId/raw')
   @RequireScope('inboxes', 'read')
+  @AcceptInboxTokens()
   @Produces('message/rfc822')
   @Describe({
     id: 'getInboxMessageSource',
@@ -151,6 +154,7 @@ export class MessagesController {
 
   @Get(':messageId/attachments/:index')
   @RequireScope('inboxes', 'read')
+  @AcceptInboxTokens()
   @ProducesAnything()
   @Describe({
     id: 'getInboxMessageAttachment',

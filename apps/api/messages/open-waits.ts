@@ -54,13 +54,13 @@ export class OpenWaits {
    * Throws too-many-waits, and shutting-down.
    */
   async run<Result>(
-    { accountId, keyId }: Principal,
+    { accountId, countedBy }: Principal,
     clientGone: AbortSignal,
     work: (wait: OpenWait) => Promise<Result>,
   ): Promise<Result> {
     if (this.isClosed) throw shuttingDown()
     const wait = new OpenWait()
-    const leaveSlot = this.slots.take([accountId, keyId], () => {
+    const leaveSlot = this.slots.take([accountId, countedBy], () => {
       wait.endWith('crowded-out')
       return true
     })

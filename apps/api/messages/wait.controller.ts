@@ -5,26 +5,30 @@ import { type InboxId, isId } from '#libs/domain/ids/typeid.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import { messageJson, type OpenedMessage } from '#libs/mail/json/message-json.js'
 import { inboxChannel } from '#libs/ports/read-model/consistent-views.js'
-import { Authenticator, type Principal, Caller, RequireScope } from '../access/authenticator.js'
+import {
+  AcceptInboxTokens,
+  Authenticator,
+  type Principal,
+  Caller,
+  RequireScope,
+} from '../access/authenticator.js'
 import { type MailRead, RequestBudgets, untilClientLeaves } from '../http/budgets.js'
 import { inboxesPathOf, readOffsetCursor, writeOffsetCursor } from '../http/list-pages.js'
-import { isTransient, Problem } from '../http/problems.js'
 import { Views } from '../views.js'
 import { Inboxes, noInbox, type OpenInbox } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
 import { Describe, Tag } from '../openapi/describe.js'
 import { MessageReader, FirstReadings } from './message-reader.js'
-import { WaitForMessage, mismatches, type NearMiss, addNearest } from './message-filters.js'
+import { WaitForMessage, mismatches } from './message-filters.js'
 import { Message } from './message-schemas.js'
-import { type OpenWait, OpenWaits, shuttingDown, tooManyWaits } from './open-waits.js'
+import { addMiss, NO_MISSES, noMatch, type Misses } from './near-misses.js'
+import { type OpenWait, OpenWaits } from './open-waits.js'
+import { REREAD_MS, untilFound } from './wait-loop.js'
 
 const READERS: [Scope, Scope] = ['inboxes', 'read']
 
 /** The progress of a wait. */
-interface Progress {
-  /** The number of messages that did not match. */
-  examined: number
-  nearest: readonly NearMiss[]
+interface Progress extends Misses {
   /** The first offset that was not examined, or the offset after the message that matched. */
   position: number
 }
@@ -43,11 +47,6 @@ interface Waiting {
   request: FastifyRequest
 }
 
-/** The views are read again after this time, since a signal may be lost. */
-const REREAD_MS = 10_000
-/** The same if the views can't be read. */
-const RETRY_MS = 500
-
 /** Waits for a message. Its path is more specific than the path of a message, so it is matched first. */
 @Controller(['v1/inboxes/:inboxId/messages/wait', 'v1/emails/:inboxId/messages/wait'])
 @Tag('Messages')
@@ -65,6 +64,7 @@ export class WaitController {
 
   @Get()
   @RequireScope(...READERS)
+  @AcceptInboxTokens()
   @Describe({
     id: 'waitForInboxMessage',
     summary: 'Wait for a message',
@@ -89,7 +89,7 @@ export class WaitController {
       this.waits.run(principal, clientGone, (wait) => this.firstMatch(waiting, wait)),
     )
     const cursor = writeOffsetCursor(result.inbox.id, { from: result.position, to: null, end: null })
-    if (result.message === null) throw noMatch(result, query, cursor)
+    if (result.message === null) throw noMatch(result, noMail(result.inbox, query), cursor)
     await this.budgets.holdAnswer(reply, result.message.bytes)
     this.readings.note(result.inbox, [result.message])
     void reply.header('mayfly-cursor', cursor)
@@ -97,43 +97,22 @@ export class WaitController {
   }
 
   /**
-   * Resolves at the first match, or without one after the timeout or if the client leaves. Throws the errors of
-   * `openContent`, also if the inbox ends during the wait, and of `reauthenticate`; shutting-down; too-many-waits;
-   * and the error of reading the inbox, if it lasts until the timeout.
+   * As `untilFound`. Throws the errors of `openContent`, also if the inbox ends during the wait, and those of
+   * `reauthenticate`.
    */
-  private async firstMatch(waiting: Waiting, wait: OpenWait): Promise<Examined> {
-    const { inboxId } = waiting
-    const deadlineMs = performance.now() + waiting.wanted.timeout * 1_000
-    let latest: Examined | null = null
-    let unsubscribe: (() => void) | null = null
-    try {
-      for (;;) {
-        const result: Examined | Error = await this.examineNew(waiting, latest, wait).catch(ifTransient)
-        if (!(result instanceof Error)) latest = result
-        if (latest?.message != null) return latest
-        if (wait.end === 'shutting-down') throw shuttingDown()
-        if (wait.end === 'crowded-out') throw tooManyWaits()
-        const leftMs = deadlineMs - performance.now()
-        if (leftMs <= 0 || wait.end === 'client-gone') {
-          if (result instanceof Error) throw result
-          return result
-        }
-        if (unsubscribe === null) {
-          unsubscribe = await this.views.signals.subscribe(inboxChannel(inboxId), () => wait.bell.ring())
-          // A message may have arrived between the read and the subscription.
-          continue
-        }
-        await wait.bell.wait(
-          Math.min(leftMs, result instanceof Error ? RETRY_MS : this.untilRereadMs(result)),
-        )
-      }
-    } finally {
-      unsubscribe?.()
-    }
+  private firstMatch(waiting: Waiting, wait: OpenWait): Promise<Examined> {
+    return untilFound<Examined>(wait, {
+      timeoutMs: waiting.wanted.timeout * 1_000,
+      examine: (before) => this.examineNew(waiting, before, wait),
+      isFound: ({ message }) => message !== null,
+      untilRereadMs: ({ inbox }) => this.untilRereadMs(inbox),
+      subscribe: (ring) => this.views.signals.subscribe(inboxChannel(waiting.inboxId), ring),
+      pause: (ms) => this.authenticator.waitFor(wait.bell, ms, waiting.request),
+    })
   }
 
   /** At most the time until the inbox expires. */
-  private untilRereadMs({ inbox: { expiresAt } }: Examined): number {
+  private untilRereadMs({ expiresAt }: ActiveInbox): number {
     const toExpiryMs = expiresAt.getTime() - this.instance.now().getTime()
     return Math.min(Math.max(toExpiryMs, 1), REREAD_MS)
   }
@@ -144,11 +123,11 @@ export class WaitController {
     before: Examined | null,
     wait: OpenWait,
   ): Promise<Examined> {
-    // The password is checked once, the key before each read, since it may be revoked at any time.
+    // The password is checked once, the key or token before each read, since it may be revoked at any time.
     if (before === null) await this.inboxes.openContent(principal, inboxId)
     else await this.authenticator.reauthenticate(request, READERS)
     const position = wanted.cursor === undefined ? 0 : readOffsetCursor(inboxId, wanted.cursor).from
-    const progress: Progress = before ?? { examined: 0, nearest: [], position }
+    const progress: Progress = before ?? { ...NO_MISSES, position }
     const read = (open: OpenInbox) =>
       this.budgets
         .readFor(principal.accountId, wait.signal, (read) => this.examine(open, wanted, progress, read))
@@ -165,40 +144,19 @@ export class WaitController {
     progress: Progress,
     read: MailRead,
   ): Promise<Examined> {
-    let { examined, nearest } = progress
+    let misses: Misses = progress
     const from = progress.position
     // Views that are being rebuilt may end earlier. Everything that they show has been examined.
     const to = Math.max(endOffset, from)
     const range = { order: wanted.order, from, to }
     for await (const { offset, message } of this.reader.opened(inbox, range, read)) {
-      const { id, receivedAt, mail } = message
       // Called once for each message, since searching a long text takes long.
-      const why = await mismatches(mail, wanted)
-      if (why.length === 0) return { inbox, message, examined, nearest, position: offset + 1 }
-      const miss = { id, receivedAt, subject: mail.subject, offset, mismatches: why }
-      nearest = addNearest(nearest, miss)
-      examined += 1
+      const why = await mismatches(message, wanted)
+      if (why.length === 0) return { ...misses, inbox, message, position: offset + 1 }
+      misses = addMiss(misses, message, why)
     }
-    return { inbox, message: null, examined, nearest, position: to }
+    return { ...misses, inbox, message: null, position: to }
   }
-}
-
-/** The status is not 408, since several HTTP clients silently repeat a request that is answered 408. */
-function noMatch({ inbox, examined, nearest }: Examined, query: WaitForMessage, cursor: string): Problem {
-  return new Problem('no-matching-message', {
-    detail: examined === 0 ? noMail(inbox, query) : `Messages examined without a match: ${examined}.`,
-    headers: { 'mayfly-cursor': cursor },
-    members: {
-      examined,
-      nearest: nearest.map(({ id, subject, receivedAt, mismatches }) => ({
-        id,
-        subject,
-        received_at: receivedAt.toISOString(),
-        mismatches,
-      })),
-      cursor,
-    },
-  })
 }
 
 function noMail({ createdAt, lastMessageAt }: ActiveInbox, { cursor }: WaitForMessage): string {
@@ -206,10 +164,4 @@ function noMail({ createdAt, lastMessageAt }: ActiveInbox, { cursor }: WaitForMe
   if (lastMessageAt === null) return `${none} it was created at ${createdAt.toISOString()}.`
   const why = cursor === undefined ? 'has been deleted' : 'is before `cursor` or has been deleted'
   return `${none} the last one at ${lastMessageAt.toISOString()}, which ${why}.`
-}
-
-/** Returns an error that may be over before the timeout. Throws any other error. */
-function ifTransient(error: unknown): Error {
-  if (isTransient(error)) return error
-  throw error
 }

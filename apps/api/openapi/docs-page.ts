@@ -78,6 +78,7 @@ export function docsPage(document: Document): string {
 ${paragraphs(info.description)}
 <p><a href="openapi.json">openapi.json</a> is the same document for programs.</p>
 ${paragraphs(components.securitySchemes.apiKey.description)}
+${paragraphs(components.securitySchemes.inboxToken.description)}
 ${paragraphs(ABOUT_CURL)}
 <nav>
 ${lines(groups, (group) => contents(group.name, group.entries))}
@@ -119,8 +120,10 @@ ${lines(
 
 function operationPart({ method, path, operation }: Entry, document: Document): string {
   const { operationId, summary, description, security, parameters, requestBody } = operation
-  const scopes = security.flatMap(({ apiKey }) => apiKey).map((scope) => `\`${scope}\``)
-  const key = scopes.length === 0 ? 'No key is required.' : `Scope ${scopes.join(' or ')}.`
+  const scopes = security.flatMap(({ apiKey = [] }) => apiKey).map((scope) => `\`${scope}\``)
+  const tokens = security.flatMap(({ inboxToken = [] }) => inboxToken)
+  const token = tokens.map((access) => `, or an inbox token with the access \`${access}\``).join('')
+  const key = scopes.length === 0 ? 'No key is required.' : `Scope ${scopes.join(' or ')}${token}.`
   const body = requestBody?.content['application/json'].schema
   return `<section id="${operationId}">
 <h3>${escaped(summary)}</h3>

@@ -40,6 +40,14 @@ const API_KEY = {
     '`operator`, all accounts. A key needs one of the scopes in the `security` of the operation.',
 }
 
+const INBOX_TOKEN = {
+  type: 'http',
+  scheme: 'bearer',
+  description:
+    '`Authorization: Bearer mft_…`. A token for one inbox, from `POST /v1/inboxes/{id}/tokens`. With the access `owner` it ' +
+    'may also make the requests for `read`. Any other inbox is answered 404. 60 requests a minute.',
+}
+
 /** Makes the OpenAPI document of controllers. Throws if a description is missing. */
 export function describeApi(controllers: readonly Type[], publicUrl: string): Document {
   const routes = routesOf(controllers)
@@ -59,7 +67,7 @@ export function describeApi(controllers: readonly Type[], publicUrl: string): Do
       schemas: {},
       responses: Object.fromEntries(responses),
       headers: RESPONSE_HEADERS,
-      securitySchemes: { apiKey: API_KEY },
+      securitySchemes: { apiKey: API_KEY, inboxToken: INBOX_TOKEN },
     },
   })
 }

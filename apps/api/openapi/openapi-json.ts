@@ -13,7 +13,7 @@ export interface Document {
     schemas: Record<string, SchemaJson>
     responses: Record<string, ResponseJson>
     headers: Record<string, HeaderJson>
-    securitySchemes: { apiKey: { type: string; scheme: string; description: string } }
+    securitySchemes: Record<'apiKey' | 'inboxToken', { type: string; scheme: string; description: string }>
   }
 }
 
@@ -25,7 +25,7 @@ export interface Operation {
   summary: string
   description?: string
   /** One of these is enough. */
-  security: { apiKey: string[] }[]
+  security: { apiKey?: string[]; inboxToken?: string[] }[]
   parameters: Parameter[]
   requestBody?: { required: boolean; content: { 'application/json': { schema: SchemaJson } } }
   responses: Record<string, ResponseJson | Reference>

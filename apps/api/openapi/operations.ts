@@ -8,8 +8,10 @@ import {
 } from '@nestjs/common/constants.js'
 import { RouteParamtypes } from '@nestjs/common/enums/route-paramtypes.enum.js'
 import { MetadataScanner, Reflector } from '@nestjs/core'
+import type { Scope } from '#libs/domain/account/access.js'
 import { idPattern } from '#libs/domain/ids/typeid.js'
-import { scopesOf } from '../access/authenticator.js'
+import type { TokenAccess } from '#libs/domain/inbox/token.js'
+import { acceptsInboxTokens, scopesOf } from '../access/authenticator.js'
 import { COMMON_HEADERS, RATE_LIMIT_HEADERS, REQUEST_HEADERS } from '../http/headers.js'
 import { producedBy } from '../http/validation.js'
 import { routeTemplate } from '../http/method-table.js'
@@ -90,7 +92,10 @@ function routeOf(controller: Type, name: string, handler: Handler, registered: s
     tags: [isAlias ? 'Emails' : tag],
     summary,
     ...(description === undefined ? {} : { description }),
-    security: (scopes ?? []).map((scope) => ({ apiKey: [scope] })),
+    security: [
+      ...(scopes ?? []).map((scope) => ({ apiKey: [scope] })),
+      ...(acceptsInboxTokens(reflector, handler) ? [{ inboxToken: [tokenAccessFor(scopes)] }] : []),
+    ],
     parameters: [
       ...pathParameters(registered),
       ...(query === null ? [] : queryParameters(query)),
@@ -111,6 +116,11 @@ function routeOf(controller: Type, name: string, handler: Handler, registered: s
   return { method, path, operation, problems }
 }
 
+/** The access that a token needs for a handler that accepts tokens. */
+function tokenAccessFor(scopes: readonly Scope[] | null): TokenAccess {
+  return scopes?.includes('read') === true ? 'read' : 'owner'
+}
+
 /** The class of a handler's query or body; null if it takes none. */
 function argumentClass(controller: Type, name: string, kind: RouteParamtypes): Type | null {
   const classes = Reflect.getMetadata(PARAMTYPES_METADATA, controller.prototype as object, name) as Type[]
@@ -129,6 +139,7 @@ const PATH_PARAMETERS: Readonly<Record<string, { description: string; schema: Sc
   webhookId: idLike('whk_01jd6b2k8nf3gq6r9t2w5y8z1c', 'The id of a webhook.'),
   deliveryId: idLike('dlv_01jd6b90czf2jb8z0w6s8p1q3r', 'The id of a delivery of the webhook.'),
   replayId: idLike('rpl_01jd6b9t3mf2ka7xw5v1n8q4se', 'The id of a replay of the webhook.'),
+  tokenId: idLike('tok_01jd6bd2k6e8vrz0n4x7c1m9ps', 'The id of a token of the inbox.'),
   index: { description: "The attachment's `index`.", schema: { type: 'integer', minimum: 0 } },
   code: { description: "A problem's `code`.", schema: { type: 'string', enum: PROBLEM_CODES } },
 }

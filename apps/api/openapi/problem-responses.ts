@@ -22,6 +22,7 @@ const Fault = Type.Object(
 const NearMiss = Type.Object(
   {
     id: IdOf('msg', 'The id of the message.'),
+    inbox_id: IdOf('inb', 'The id of its inbox.'),
     subject: OrNull(Type.String(), 'Its subject.'),
     received_at: Time('When it was accepted.'),
     mismatches: Type.Array(Type.String(), {
@@ -136,6 +137,7 @@ const EXAMPLES: Partial<Record<ProblemCode, object>> = {
     nearest: [
       {
         id: 'msg_01jd6b90cxf2jb8yqv4t6m2n0p',
+        inbox_id: 'inb_01jd6b8w0mf2ja3yz5c7e9g1hk',
         subject: 'Your code is 493201',
         received_at: '2026-11-21T09:30:02.417Z',
         mismatches: ['subject does not contain "invoice"'],

@@ -13,6 +13,7 @@ import { Usage } from './usage.service.js'
 const principal: Principal = {
   ...{ ...TENANT, scopes: ['admin'], plan: unknownPlan('enterprise'), requestsPerMinute: 100 },
   ...{ inboxPassword: null, subject: null },
+  ...{ countedBy: TENANT.keyId, actor: null, expiresAt: null, inboxId: null, sessionId: null },
 }
 
 describe('usage by time', () => {

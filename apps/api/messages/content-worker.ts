@@ -1,4 +1,11 @@
-import { readAttachment } from '#libs/mail/mime/mime.js'
+import type { Attachment } from '#libs/mail/message.js'
+import { readAttachment, readAttachments } from '#libs/mail/mime/mime.js'
+import { HtmlTooComplexError, mailDocument } from '../console/mail-document.js'
+import { MAX_INLINE_BYTES } from '../console/mail-images.js'
+
+/*
+ * The jobs of a thread that reads the content of mails: a function for each.
+ */
 
 export interface AttachmentRequest {
   raw: Uint8Array
@@ -11,12 +18,60 @@ export interface AttachmentContent {
   content: Uint8Array
 }
 
-/** Reads one attachment from the source of a mail. Runs in a thread. */
-export default async function read({ raw, index }: AttachmentRequest): Promise<AttachmentContent | null> {
+export interface MailToShow {
+  html: string
+  isRemoteAllowed: boolean
+  /** The source of the mail, to read its images from; null if it has none. */
+  raw: Uint8Array | null
+  /** The attachments that the HTML may show. */
+  images: readonly Attachment[]
+}
+
+export interface ShownMail {
+  document: Uint8Array
+  /** Number of images of the web that the document does not load. */
+  blocked: number
+}
+
+/** Reads one attachment from the source of a mail. */
+export async function attachment({ raw, index }: AttachmentRequest): Promise<AttachmentContent | null> {
   const found = await readAttachment(Buffer.from(raw), index)
   if (found === null) return null
   const { meta, content } = found
   return { filename: meta.filename, mediaType: servedType(meta.contentType, content), content }
+}
+
+/** Makes a document of the HTML of a mail. Null if it is too complex. */
+export async function document({
+  html,
+  isRemoteAllowed,
+  raw,
+  images,
+}: MailToShow): Promise<ShownMail | null> {
+  const inlineImages = raw === null ? new Map<string, string>() : await dataUrlsOf(Buffer.from(raw), images)
+  try {
+    const { document, blocked } = mailDocument({ html, isRemoteAllowed, inlineImages })
+    return { document: Buffer.from(document), blocked }
+  } catch (error) {
+    if (error instanceof HtmlTooComplexError) return null
+    throw error
+  }
+}
+
+/** The data URLs of images by their Content-ID, as far as a document may have them. */
+async function dataUrlsOf(raw: Buffer, images: readonly Attachment[]): Promise<Map<string, string>> {
+  let bytesLeft = MAX_INLINE_BYTES
+  const shown = images.filter(({ size }) => (bytesLeft -= size) >= 0)
+  const found = await readAttachments(
+    raw,
+    shown.map(({ index }) => index),
+  )
+  return new Map(
+    found.map(({ meta: { contentId, contentType }, content }) => [
+      contentId ?? '',
+      `data:${contentType};base64,${content.toString('base64')}`,
+    ]),
+  )
 }
 
 const FALLBACK = 'application/octet-stream'

@@ -1,5 +1,5 @@
 import { mintId } from '#libs/domain/ids/mint.js'
-import { AttachmentPool } from './attachment-pool.js'
+import { ContentPool } from './content-pool.js'
 
 const MIB = 1024 * 1024
 
@@ -21,14 +21,14 @@ function source(): Buffer {
 }
 
 it('needs no memory for the other parts of a mail', async () => {
-  const pool = new AttachmentPool({
+  const pool = new ContentPool({
     ...{ threads: 2, heapMib: 512 },
     onExhausted: () => undefined,
     onThreadLost: () => undefined,
   })
   const wanted = { accountId: mintId('acc'), source: () => Promise.resolve(source()), index: 0 }
   try {
-    const found = await pool.read(wanted, new AbortController().signal)
+    const found = await pool.readAttachment(wanted, new AbortController().signal)
     expect(Buffer.from(found?.content ?? []).toString()).toBe('Hello.')
   } finally {
     await pool.onApplicationShutdown()

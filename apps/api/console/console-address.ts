@@ -1,0 +1,85 @@
+import { Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common'
+import type { FastifyRequest } from 'fastify'
+import { Problem } from '../http/problems.js'
+
+/*
+ * The address of the console, the cookie of its session, and the origin that may send the cookie. If no public URL is set,
+ * the console is served at the address that the API listens at, and at loopback names on any port, since a container's
+ * port may be published at another one.
+ */
+
+const LOOPBACK = /^(localhost|[a-z0-9-]+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
+/** Account id, a full stop and 256 random bits. */
+const MAX_COOKIE_CHARACTERS = 100
+
+export class ConsoleAddress {
+  constructor(
+    /** MAYFLY_PUBLIC_URL, or else the address that the API listens at. */
+    private readonly url: () => string,
+    private readonly hasPublicUrl: boolean,
+  ) {}
+
+  /** The page that signs in with a link. Browsers don't send the part after `#`, so the secret is in no log. */
+  linkWith(secret: string): string {
+    return `${this.url()}/console#sign-in=${secret}`
+  }
+
+  /** The origin of the console at a host, as the header `Host` names it; null if it is not served there. */
+  originOf(host: string): string | null {
+    const { protocol, origin } = new URL(this.url())
+    const named = URL.parse(`${protocol}//${host}`)
+    if (named === null) return null
+    const isLoopback = !this.hasPublicUrl && LOOPBACK.test(named.hostname)
+    return named.origin === origin || isLoopback ? named.origin : null
+  }
+
+  /** The secret of the session in a request's cookie; null without one. */
+  cookieOf({ headers }: FastifyRequest): string | null {
+    const cookies = (headers.cookie ?? '').split(';').map((cookie) => cookie.trim())
+    const name = `${this.cookieName}=`
+    const secret = cookies.find((cookie) => cookie.startsWith(name))?.slice(name.length) ?? ''
+    return secret === '' || secret.length > MAX_COOKIE_CHARACTERS ? null : secret
+  }
+
+  /** The value of `Set-Cookie` (RFC 6265). Removes the cookie if the time is 0. */
+  setCookie(secret: string, maxAgeMs: number): string {
+    const attributes = `Path=/console; Max-Age=${Math.floor(maxAgeMs / 1_000)}; HttpOnly; SameSite=Strict`
+    return `${this.cookieName}=${secret}; ${attributes}${this.isOnTls ? '; Secure' : ''}`
+  }
+
+  private get cookieName(): string {
+    return this.isOnTls ? '__Secure-mayfly-session' : 'mayfly-session'
+  }
+
+  private get isOnTls(): boolean {
+    return this.url().startsWith('https:')
+  }
+}
+
+/**
+ * Refuses requests of other sites to handlers that read a cookie. `SameSite=Strict` alone would let in pages of the same
+ * site at another port or subdomain, and pages of a domain that resolves to this machine (DNS rebinding).
+ */
+@Injectable()
+export class SameOriginGuard implements CanActivate {
+  constructor(private readonly address: ConsoleAddress) {}
+
+  /** Throws untrusted-origin. */
+  canActivate(context: ExecutionContext): true {
+    const { method, headers } = context.switchToHttp().getRequest<FastifyRequest>()
+    const own = this.address.originOf(headers.host ?? '')
+    if (own === null) throw untrusted('The console is not served at the host that the request names.')
+    const { origin, 'sec-fetch-site': site } = headers
+    // Browsers leave out Origin only in a GET of the same origin, or one whose answer the page can't read.
+    const isOwn = origin === undefined ? method === 'GET' || method === 'HEAD' : origin === own
+    if (!isOwn) throw untrusted(`The Origin of the request must be ${own}.`)
+    if (site !== undefined && site !== 'same-origin') {
+      throw untrusted('A page of another origin has made the request.')
+    }
+    return true
+  }
+}
+
+function untrusted(detail: string): Problem {
+  return new Problem('untrusted-origin', { detail })
+}

@@ -1,0 +1,90 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { extname } from 'node:path'
+import accepts from 'accepts'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { ProblemFilter } from '../http/problem-filter.js'
+import { notFound } from '../http/problems.js'
+
+/*
+ * Serves the pages and files of the console, which infra/build/console.mjs writes. They are read once, at the first request,
+ * so no path of a request reaches the file system.
+ */
+
+/** Nothing in the page is inline, and it talks to no other origin. `frame-src` is for mail, which has a policy of its own. */
+const CONTENT_SECURITY_POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+  "frame-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+
+const PAGE_HEADERS = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy': CONTENT_SECURITY_POLICY,
+  'cross-origin-opener-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+}
+
+/** The name of a file has the hash of its content. */
+const FILE_HEADERS = { 'cache-control': 'public, max-age=31536000, immutable' }
+
+const MEDIA_TYPES: Readonly<Record<string, string>> = {
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+}
+
+/** The extensions of a file's compressed forms by their encoding (RFC 9110, section 8.4.1), the smallest first. */
+const COMPRESSED = [
+  ['br', '.br'],
+  ['gzip', '.gz'],
+] as const
+
+interface BuiltConsole {
+  page: Buffer
+  /** By name, such as `main-3F2A.js` and `main-3F2A.js.br`. */
+  files: ReadonlyMap<string, Buffer>
+}
+
+/** Adds GET and HEAD of /console and every path under it that has no other handler, and the redirect from /. */
+export function serveConsole(server: FastifyInstance, problems: ProblemFilter): void {
+  let reading: Promise<BuiltConsole> | null = null
+  const built = () => (reading ??= readConsole())
+  const sendPage = async (_: FastifyRequest, reply: FastifyReply) => {
+    const { page } = await built()
+    return reply.headers(PAGE_HEADERS).send(page)
+  }
+  server.get('/', (_, reply) => reply.redirect('/console', 302))
+  server.get('/console', sendPage)
+  // The page shows the view that the path names.
+  server.get('/console/*', sendPage)
+  server.get<{ Params: { name: string } }>(
+    '/console/files/:name',
+    { errorHandler: (error, request, reply) => void problems.answer(error, request, reply) },
+    async (request, reply) => {
+      const { name } = request.params
+      const { files } = await built()
+      const mediaType = MEDIA_TYPES[extname(name)]
+      const content = files.get(name)
+      if (content === undefined || mediaType === undefined)
+        throw notFound(`The console has no file ${name.slice(0, 60)}.`)
+      const { encoding, body } = compressedFor(request, files, name) ?? { encoding: null, body: content }
+      if (encoding !== null) void reply.header('content-encoding', encoding)
+      const vary = [reply.getHeader('vary'), 'Accept-Encoding'].filter((each) => each !== undefined)
+      return reply.headers({ ...FILE_HEADERS, 'content-type': mediaType, vary: vary.join(', ') }).send(body)
+    },
+  )
+}
+
+function compressedFor(request: FastifyRequest, files: BuiltConsole['files'], name: string) {
+  const accepted = accepts(request.raw).encodings()
+  for (const [encoding, extension] of COMPRESSED) {
+    const body = files.get(name + extension)
+    if (body !== undefined && accepted.includes(encoding)) return { encoding, body }
+  }
+  return null
+}
+
+async function readConsole(): Promise<BuiltConsole> {
+  const folder = new URL('./', import.meta.resolve('#apps/console/main.js'))
+  const names = await readdir(new URL('files', folder))
+  const read = async (name: string) => [name, await readFile(new URL(`files/${name}`, folder))] as const
+  const [page, ...files] = await Promise.all([readFile(new URL('index.html', folder)), ...names.map(read)])
+  return { page, files: new Map(files) }
+}

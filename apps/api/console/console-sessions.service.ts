@@ -1,0 +1,202 @@
+import { randomBytes } from 'node:crypto'
+import { Injectable } from '@nestjs/common'
+import { isValidSecret, type Account } from '#libs/domain/account/account.js'
+import {
+  decideConsole,
+  isActive,
+  type ConsoleCommand,
+  type ConsoleRefusal,
+  type ConsoleSession,
+} from '#libs/domain/account/console-sessions.js'
+import { mintId } from '#libs/domain/ids/mint.js'
+import { isId, type AccountId } from '#libs/domain/ids/typeid.js'
+import type { Attribution } from '#libs/ports/event-log/cloud-event.js'
+import { hashSecret } from '#libs/ports/key-vault/master-key.js'
+import type { RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
+import { type Principal, requirePlanWithAccess, requireScope } from '../access/authenticator.js'
+import { isSignedIn, KnownKeys, Plans, type KnownSession } from '../access/key-lookup.js'
+import { secondsUntil, Throttle } from '../access/request-limits.js'
+import { notFound, Problem, unavailable } from '../http/problems.js'
+import type { Minting } from '../idempotency/minting.js'
+import { Instance } from '../instance.js'
+import { Views, VisibleRecorder } from '../views.js'
+
+/** The secret of a link or of a session: the id of its account, so that no index is needed, and 256 random bits. */
+const SECRET = /^(acc_[0-9a-z]{26})\.[\w-]{43}$/
+const SECRET_BYTES = 32
+
+/** Of one remote address. Secrets can't be guessed, but a configured key may be weak. */
+const FAILED_SIGN_INS: RatePolicy = { name: 'failed-sign-ins', quota: 20, windowSeconds: 60 }
+
+/** A session that has just started. */
+interface SignedIn {
+  secret: string
+  known: KnownSession
+}
+
+/** Who creates a link. */
+export type LinkCreator = Pick<Principal, 'accountId' | 'keyId' | 'environment' | 'actor'>
+
+/** The sessions of the console: starts them with a link or a key, finds them by their cookie, and ends them. */
+@Injectable()
+export class ConsoleSessions {
+  constructor(
+    private readonly views: Views,
+    private readonly recorder: VisibleRecorder,
+    private readonly knownKeys: KnownKeys,
+    private readonly plans: Plans,
+    private readonly instance: Instance,
+    private readonly throttle: Throttle,
+  ) {}
+
+  /** Creates a link that starts one session. Only this answer has its secret. */
+  async createLink(creator: LinkCreator, minting: Minting): Promise<{ secret: string; expiresAt: Date }> {
+    const { accountId, keyId } = creator
+    const sessionId = minting.id('ses')
+    const secret = secretOf(accountId, minting.bytes(SECRET_BYTES))
+    const facts = { sessionId, createdBy: keyId, linkHash: hashSecret(secret), now: this.instance.now() }
+    const account = await this.accountOf(accountId)
+    if (account === null) throw notFound(`There is no account ${accountId}.`)
+    await this.execute(account, { type: 'CreateConsoleLink', ...facts }, creator)
+    const link = (await this.accountOf(accountId))?.consoleSessions.find(({ id }) => id === sessionId)
+    // The views were lost in the meantime and are being rebuilt.
+    if (link === undefined) throw unavailable('catching-up', `The link of ${sessionId} can't be read yet.`)
+    return { secret, expiresAt: link.expiresAt }
+  }
+
+  /**
+   * Starts a session with the secret of a link, or a key with the scope `admin`. Resolves with the session and its
+   * secret. Throws sign-in-failed; missing-scope and plan-lacks-api-access for a valid key; and rate-limited if too many
+   * attempts from the address have failed.
+   */
+  async signIn(given: string, remoteAddress: string): Promise<SignedIn> {
+    const counter = `console-sign-in:${remoteAddress}`
+    const verdict = await this.throttle.peek(counter, [FAILED_SIGN_INS])
+    if (verdict?.isAllowed === false) throw tooManyFailed(verdict.next.refillsInMs)
+    try {
+      return await this.start(given)
+    } catch (error) {
+      if (error instanceof Problem && error.code === 'sign-in-failed') {
+        await this.throttle.consume(counter, [FAILED_SIGN_INS])
+      }
+      throw error
+    }
+  }
+
+  private async start(given: string): Promise<SignedIn> {
+    const [, accountId = ''] = SECRET.exec(given) ?? []
+    const { account, key, command } = isId('acc', accountId)
+      ? await this.useOfLink(accountId, given)
+      : await this.useOfKey(given)
+    const secret = secretOf(account.id, randomBytes(SECRET_BYTES))
+    const secretHash = hashSecret(secret)
+    const { id: keyId, environment } = key
+    const start = { ...command, secretHash, now: this.instance.now() }
+    if ((await this.execute(account, start, { keyId, environment })) !== null) throw signInFailed()
+    const known = await this.findActive(account.id, secretHash)
+    // Another use of the same link was first on the log.
+    if (known === null) throw signInFailed()
+    return { secret, known }
+  }
+
+  /** The session of a cookie. Throws not-signed-in. */
+  async find(secret: string | null): Promise<KnownSession> {
+    const [, accountId = ''] = SECRET.exec(secret ?? '') ?? []
+    const known =
+      secret !== null && isId('acc', accountId) ? await this.findActive(accountId, hashSecret(secret)) : null
+    if (known !== null) return known
+    const detail = secret === null ? 'The request has no session.' : 'The session is unknown or has ended.'
+    throw new Problem('not-signed-in', { detail })
+  }
+
+  /** The sessions of an account that can be used, the newest first. */
+  list({ id }: Account): Promise<ConsoleSession[]> {
+    const now = this.instance.now()
+    return this.views.readAccounts(async (accounts) => {
+      const [account, keys] = await Promise.all([accounts.account(id), accounts.activeKeys(id)])
+      const keyIds = new Set(keys.map((key) => key.id))
+      const isUsable = (session: ConsoleSession) => isActive(session, now) && keyIds.has(session.keyId)
+      return (account?.consoleSessions ?? []).filter(isUsable).toReversed()
+    })
+  }
+
+  /** Resolves once the session no longer works on this instance. Throws not-found. */
+  async end(by: KnownSession, sessionId: string): Promise<void> {
+    const { key, session } = by
+    const account = await this.accountOf(by.account.id)
+    if (account !== null && isId('ses', sessionId)) {
+      const command = { type: 'EndConsoleSession', sessionId, now: this.instance.now() } as const
+      const attribution = { keyId: key.id, environment: key.environment, actor: session.id }
+      if ((await this.execute(account, command, attribution)) === null) return
+    }
+    throw notFound(`There is no session ${sessionId.slice(0, 60)}.`)
+  }
+
+  /** Ends every session and link of an account. */
+  async endAll(by: KnownSession): Promise<void> {
+    const now = this.instance.now()
+    const sessions = (await this.accountOf(by.account.id))?.consoleSessions ?? []
+    for (const { id, expiresAt } of sessions) if (now < expiresAt) await this.end(by, id)
+  }
+
+  private async useOfLink(accountId: AccountId, secret: string) {
+    const linkHash = hashSecret(secret)
+    const account = await this.accountOf(accountId)
+    const link = account?.consoleSessions.find((each) => each.secretHash === linkHash)
+    if (account === null || link === undefined) throw signInFailed()
+    const key = await this.views.accounts.key(link.keyId)
+    if (key === null || key.revokedAt !== null) throw signInFailed()
+    return { account, key, command: { type: 'UseConsoleLink', linkHash } as const }
+  }
+
+  private async useOfKey(secret: string) {
+    const secretHash = hashSecret(secret)
+    const known = await this.knownKeys.find(secretHash)
+    if (known === null || !isValidSecret(known.key, secretHash, this.instance.now())) throw signInFailed()
+    const { account, key } = known
+    requirePlanWithAccess(this.plans.of(account))
+    requireScope(key, ['admin'])
+    const command = { type: 'StartConsoleSession', sessionId: mintId('ses'), startedBy: key.id } as const
+    return { account, key, command }
+  }
+
+  private async findActive(accountId: AccountId, secretHash: string): Promise<KnownSession | null> {
+    const account = await this.accountOf(accountId)
+    const session = account?.consoleSessions.find((each) => each.secretHash === secretHash)
+    const known = session === undefined ? null : await this.knownKeys.session(accountId, session.id)
+    return known !== null && isSignedIn(known, this.instance.now()) ? known : null
+  }
+
+  private accountOf(accountId: AccountId): Promise<Account | null> {
+    return this.views.readAccounts((accounts) => accounts.account(accountId))
+  }
+
+  /** Resolves once the change is durable and applies on this instance. */
+  private async execute(
+    account: Account,
+    command: ConsoleCommand,
+    { keyId, environment, actor = null }: Omit<Attribution, 'accountId'>,
+  ): Promise<ConsoleRefusal | null> {
+    const { events, refusal } = decideConsole(account, command)
+    await this.recorder.record(events, { accountId: account.id, keyId, environment, actor })
+    this.knownKeys.forgetAll()
+    return refusal
+  }
+}
+
+function secretOf(accountId: AccountId, bytes: Uint8Array): string {
+  return `${accountId}.${Buffer.from(bytes).toString('base64url')}`
+}
+
+function signInFailed(): Problem {
+  return new Problem('sign-in-failed', {
+    detail: 'The link has been used or has expired, or the key is not valid.',
+  })
+}
+
+function tooManyFailed(forMs: number): Problem {
+  return new Problem('rate-limited', {
+    detail: `${FAILED_SIGN_INS.quota} attempts to sign in from this address have failed within a minute.`,
+    headers: { 'retry-after': String(secondsUntil(forMs)) },
+  })
+}

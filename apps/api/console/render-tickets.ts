@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto'
+import Type, { type Static } from 'typebox'
+import type { AccountId } from '#libs/domain/ids/typeid.js'
+import type { DerivedKeys } from '#libs/ports/key-vault/master-key.js'
+import {
+  RateLimitsUnavailableError,
+  type RateLimits,
+  type RatePolicy,
+} from '#libs/ports/rate-limit/rate-limits.js'
+import { SignedTokens } from '../access/signed-tokens.js'
+import { notFound, unavailable } from '../http/problems.js'
+
+const VALID_SECONDS = 60
+/** A window starts with the first use, so it ends after the ticket has expired. */
+const ONE_USE: RatePolicy = { name: 'render-ticket', quota: 1, windowSeconds: VALID_SECONDS }
+
+const Ticket = Type.Object({
+  id: Type.String(),
+  accountId: Type.Unsafe<AccountId>(Type.String()),
+  environment: Type.String(),
+  inboxId: Type.String(),
+  messageId: Type.String(),
+  isRemoteAllowed: Type.Boolean(),
+})
+
+/** What a ticket allows to show. */
+export type Shown = Omit<Static<typeof Ticket>, 'id'>
+
+/**
+ * Tickets to show one message once, within 60 seconds. A frame of the console loads a message with one, because it can't
+ * send a key. Every instance accepts the tickets of every other one.
+ */
+export class RenderTickets {
+  private readonly tokens
+
+  constructor(
+    keys: DerivedKeys,
+    private readonly limits: RateLimits,
+    private readonly now: () => Date,
+  ) {
+    this.tokens = new SignedTokens(keys, 'show a message', Ticket)
+  }
+
+  issue(shown: Shown): { ticket: string; expiresAt: Date } {
+    const expiresAt = new Date(this.now().getTime() + VALID_SECONDS * 1_000)
+    return { ticket: this.tokens.sign({ id: randomUUID(), ...shown }, expiresAt), expiresAt }
+  }
+
+  /**
+   * Throws not-found if the ticket is not valid, has expired or was used, and read-model-unavailable if it can't be known
+   * whether it was used.
+   */
+  async use(ticket: string): Promise<Shown> {
+    const valid = this.tokens.verify(ticket, this.now())
+    if (valid === null || !(await this.isFirstUse(valid.payload.id))) {
+      throw notFound('This link was used before or has expired. Open the message again.')
+    }
+    return valid.payload
+  }
+
+  private async isFirstUse(id: string): Promise<boolean> {
+    try {
+      return (await this.limits.consume(id, [ONE_USE])).isAllowed
+    } catch (error) {
+      if (!(error instanceof RateLimitsUnavailableError)) throw error
+      throw unavailable('read-model-unavailable', "The link can't be checked at the moment.")
+    }
+  }
+}

@@ -1,0 +1,169 @@
+import {
+  Body,
+  Catch,
+  Controller,
+  Get,
+  HttpCode,
+  Param,
+  Post,
+  Req,
+  Res,
+  UseFilters,
+  type ArgumentsHost,
+  type ExceptionFilter,
+} from '@nestjs/common'
+import { IsBoolean, IsString } from 'class-validator'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { AcceptInboxTokens, Caller, RequireScope, type Principal } from '../access/authenticator.js'
+import { note } from '../http/access-log.js'
+import { RequestBudgets, untilClientLeaves } from '../http/budgets.js'
+import { ProblemFilter } from '../http/problem-filter.js'
+import { notFound, Problem, PROBLEMS } from '../http/problems.js'
+import { IfGiven, Produces } from '../http/validation.js'
+import { Inboxes } from '../inboxes/inboxes.service.js'
+import { ContentPool } from '../messages/content-pool.js'
+import type { ShownMail } from '../messages/content-worker.js'
+import { FirstReadings, MessageReader, type PresentMessage } from '../messages/message-reader.js'
+import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
+import { isShownImage } from './mail-images.js'
+import { RenderTickets } from './render-tickets.js'
+
+class ShowMessage {
+  @IsString({ message: 'inbox_id must be a text' })
+  inbox_id!: string
+
+  @IsString({ message: 'message_id must be a text' })
+  message_id!: string
+
+  @IfGiven()
+  @IsBoolean({ message: 'remote must be true or false' })
+  remote?: boolean
+}
+
+/**
+ * The policy of the document of a mail. It forbids what the sanitiser has removed, should the sanitiser have a fault, and
+ * applies also if the document is opened outside of the console's frame.
+ */
+function contentSecurityPolicy(isRemoteAllowed: boolean): string {
+  return [
+    'sandbox allow-popups allow-popups-to-escape-sandbox',
+    "default-src 'none'",
+    `img-src data:${isRemoteAllowed ? ' https: http:' : ''}`,
+    "style-src 'unsafe-inline'",
+    "form-action 'none'",
+    "base-uri 'none'",
+    "frame-ancestors 'self'",
+  ].join('; ')
+}
+
+/** Answers a frame with a page for every error, since a person reads it. */
+@Catch()
+class ErrorPage implements ExceptionFilter {
+  constructor(private readonly problems: ProblemFilter) {}
+
+  async catch(error: unknown, host: ArgumentsHost): Promise<void> {
+    const http = host.switchToHttp()
+    const request = http.getRequest<FastifyRequest>()
+    const { code, options } = this.problems.explain(error, request)
+    note(request, { problem: code })
+    const { status, title } = PROBLEMS[code]
+    const text = options.detail.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
+    await http
+      .getResponse<FastifyReply>()
+      .code(status)
+      .headers({ 'content-security-policy': contentSecurityPolicy(false), 'x-frame-options': 'SAMEORIGIN' })
+      .type('text/html; charset=utf-8')
+      .send(`<!doctype html><title>${title}</title><p>${text}</p>`)
+  }
+}
+
+/**
+ * Shows the HTML of a message in a frame of the console (docs/console.md). The console asks for a ticket with its key,
+ * and its frame, which can't send one, loads the document with the ticket.
+ */
+@Controller('console/render')
+export class RenderController {
+  constructor(
+    private readonly inboxes: Inboxes,
+    private readonly reader: MessageReader,
+    private readonly pool: ContentPool,
+    private readonly budgets: RequestBudgets,
+    private readonly readings: FirstReadings,
+    private readonly tickets: RenderTickets,
+  ) {}
+
+  @Post()
+  @HttpCode(201)
+  @RequireScope('inboxes', 'read')
+  @AcceptInboxTokens()
+  async createTicket(
+    @Caller() principal: Principal,
+    @Body() { inbox_id, message_id, remote: isRemoteAllowed = false }: ShowMessage,
+    @Req() request: FastifyRequest,
+  ) {
+    const { inbox } = await this.inboxes.openContent(principal, inbox_id)
+    const message = await this.reader.find(inbox, message_id)
+    const { blocked } = await this.show(inbox, message, isRemoteAllowed, request)
+    const { accountId, environment, id: inboxId } = inbox
+    const shown = { accountId, environment, inboxId, messageId: message.id, isRemoteAllowed }
+    const { ticket, expiresAt } = this.tickets.issue(shown)
+    return { url: `/console/render/${ticket}`, expires_at: expiresAt.toISOString(), blocked }
+  }
+
+  @Get(':ticket')
+  @Produces('text/html')
+  @UseFilters(ErrorPage)
+  async document(
+    @Param('ticket') ticket: string,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    const { accountId, environment, inboxId, messageId, isRemoteAllowed } = await this.tickets.use(ticket)
+    const owner = { accountId, environment, inboxId: null, subject: null }
+    const { inbox } = await this.inboxes.open(owner, inboxId)
+    const message = await this.reader.find(inbox, messageId)
+    const { document } = await this.show(inbox, message, isRemoteAllowed, request)
+    await this.budgets.holdAnswer(reply, document.length, inbox.accountId)
+    this.readings.note(inbox, [message])
+    void reply.type('text/html; charset=utf-8').headers({
+      'content-security-policy': contentSecurityPolicy(isRemoteAllowed),
+      'x-frame-options': 'SAMEORIGIN',
+      'cross-origin-resource-policy': 'same-origin',
+      // Browsers may look up the hosts of links, which tells their senders that the mail was opened.
+      'x-dns-prefetch-control': 'off',
+    })
+    return Buffer.from(document)
+  }
+
+  /** Throws not-found if the message has no HTML, html-too-complex, and as the budgets do. */
+  private async show(
+    inbox: ActiveInbox,
+    message: PresentMessage,
+    isRemoteAllowed: boolean,
+    request: FastifyRequest,
+  ): Promise<ShownMail> {
+    const { accountId } = inbox
+    const shown = await untilClientLeaves(request, async (clientGone) => {
+      const mail = async () => {
+        const key = await this.reader.keyOf(inbox.id)
+        const opened = await this.budgets.readFor(accountId, clientGone, async (read) => {
+          await read.pace(message.size)
+          return this.reader.open(key, inbox.id, message)
+        })
+        if (opened === null) return this.reader.throwDeleted(inbox, message.id)
+        const { html, attachments } = opened.mail
+        if (html === null) throw notFound('The message has no HTML.')
+        const images = attachments.filter(
+          ({ contentId, contentType }) => contentId !== null && isShownImage(contentType),
+        )
+        const raw = images.length === 0 ? null : await this.reader.raw(key, inbox.id, message.id)
+        return { html, isRemoteAllowed, raw, images }
+      }
+      return this.pool.makeDocument({ accountId, mail }, clientGone)
+    })
+    if (shown !== null) return shown
+    const detail =
+      'The HTML of this message is nested too deep, has too many elements, or takes too long to read.'
+    throw new Problem('html-too-complex', { detail })
+  }
+}

@@ -1,0 +1,123 @@
+import type { OnApplicationShutdown } from '@nestjs/common'
+import { Piscina } from 'piscina'
+import type { AccountId } from '#libs/domain/ids/typeid.js'
+import { Budget } from '#libs/runtime/fair-share.js'
+import { Problem } from '../http/problems.js'
+import type { AttachmentContent, AttachmentRequest, MailToShow, ShownMail } from './content-worker.js'
+
+const TIMEOUT_MS = 10_000
+/** Enough for two jobs that take the maximum time. */
+const WAIT_MS = 2 * TIMEOUT_MS
+const IDLE_MS = 10_000
+
+/** The jobs of the thread, by their names there. */
+interface Jobs {
+  attachment: { task: AttachmentRequest; result: AttachmentContent | null }
+  document: { task: MailToShow; result: ShownMail | null }
+}
+
+export interface WantedAttachment {
+  accountId: AccountId
+  /** Reads the mail, once it is the account's turn. */
+  source: () => Promise<Buffer>
+  index: number
+}
+
+export interface WantedDocument {
+  accountId: AccountId
+  /** Reads the mail, once it is the account's turn. */
+  mail: () => Promise<MailToShow>
+}
+
+export interface ContentPoolOptions {
+  threads: number
+  /** The largest heap of a thread. */
+  heapMib: number
+  /** Called when an account has waited too long for its turn. */
+  onExhausted: () => void
+  /** Called with the error of a thread that failed outside a job. */
+  onThreadLost: (error: unknown) => void
+}
+
+/**
+ * Reads attachments and makes documents of HTML in threads, since a large mail must not delay requests. Idle threads are
+ * stopped. Each account has one job at a time.
+ */
+export class ContentPool implements OnApplicationShutdown {
+  private readonly pool: Piscina
+  /** Jobs wait here and not in the pool, so that the time of a job starts when a thread runs it. */
+  private readonly turns: Budget
+
+  constructor({ threads, heapMib, onExhausted, onThreadLost }: ContentPoolOptions) {
+    this.turns = new Budget({ total: threads, perOwner: 1, waitMs: WAIT_MS, onExhausted })
+    this.pool = new Piscina({
+      filename: import.meta.resolve('#apps/api/messages/content-worker.js'),
+      minThreads: 0,
+      maxThreads: threads,
+      idleTimeout: IDLE_MS,
+      resourceLimits: { maxOldGenerationSizeMb: heapMib },
+    })
+    // A thread may run out of memory while it is stopped. Without a listener, the error would end the process.
+    this.pool.on('error', onThreadLost)
+  }
+
+  /**
+   * Null if the mail has no attachment with that index. Throws internal-error if reading takes too much time or memory,
+   * BudgetExhaustedError if the account waits too long for its turn, and the signal's reason if it aborts.
+   */
+  async readAttachment(
+    { accountId, source, index }: WantedAttachment,
+    clientGone: AbortSignal,
+  ): Promise<AttachmentContent | null> {
+    const task = async () => ({ raw: await source(), index })
+    const done = await this.run('attachment', accountId, task, clientGone)
+    if (done !== null) return done.result
+    const detail = 'Reading the attachment took more time or memory than allowed.'
+    throw new Problem('internal-error', { detail })
+  }
+
+  /**
+   * The HTML of a mail as a document; null if it is too complex. Throws BudgetExhaustedError, and the signal's reason,
+   * as `readAttachment` does.
+   */
+  async makeDocument(
+    { accountId, mail }: WantedDocument,
+    clientGone: AbortSignal,
+  ): Promise<ShownMail | null> {
+    const done = await this.run('document', accountId, mail, clientGone)
+    return done?.result ?? null
+  }
+
+  /** Null if the job took too much time or memory. */
+  private async run<Name extends keyof Jobs>(
+    name: Name,
+    accountId: AccountId,
+    readTask: () => Promise<Jobs[Name]['task']>,
+    clientGone: AbortSignal,
+  ): Promise<{ result: Jobs[Name]['result'] } | null> {
+    const release = await this.turns.take(accountId, 1, clientGone)
+    try {
+      const task = await readTask()
+      const timeout = AbortSignal.timeout(TIMEOUT_MS)
+      const signal = AbortSignal.any([timeout, clientGone])
+      return await this.pool.run(task, { name, signal }).then(
+        (result: Jobs[Name]['result']) => ({ result }),
+        (error: unknown) => {
+          clientGone.throwIfAborted()
+          if (timeout.aborted || isOutOfMemory(error)) return null
+          throw error
+        },
+      )
+    } finally {
+      release()
+    }
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.pool.destroy()
+  }
+}
+
+function isOutOfMemory(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY'
+}

@@ -1,0 +1,146 @@
+import { Controller, Get, Query, Req, Res } from '@nestjs/common'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Scope } from '#libs/domain/account/access.js'
+import { messageJson } from '#libs/mail/json/message-json.js'
+import { environmentChannel } from '#libs/ports/read-model/consistent-views.js'
+import { Authenticator, Caller, RequireScope, type Principal } from '../access/authenticator.js'
+import { RequestBudgets, untilClientLeaves, type MailRead } from '../http/budgets.js'
+import { Describe, Tag } from '../openapi/describe.js'
+import { Views } from '../views.js'
+import { writeEnvironmentCursor, type EnvironmentCursor } from './environment-cursor.js'
+import { EnvironmentMail, type ScannedMessage } from './environment-mail.js'
+import { mismatches, WaitForEnvironmentMessage } from './message-filters.js'
+import { FirstReadings } from './message-reader.js'
+import { Message } from './message-schemas.js'
+import { addMiss, NO_MISSES, noMatch, type Misses } from './near-misses.js'
+import { OpenWaits, type OpenWait } from './open-waits.js'
+import { REREAD_MS, untilFound } from './wait-loop.js'
+
+const READERS: [Scope, Scope] = ['inboxes', 'read']
+
+/** What a wait has examined. Its size does not depend on the number of messages. */
+interface Examined extends Misses {
+  /** Where the next scan begins. After a match, the position after its message. */
+  position: EnvironmentCursor
+  /** Whether there is more to examine at once. */
+  hasMore: boolean
+  match: ScannedMessage | null
+}
+
+/** The request of a wait. */
+interface Waiting {
+  principal: Principal
+  wanted: WaitForEnvironmentMessage
+  request: FastifyRequest
+}
+
+/** Waits for a message in any inbox of the key's environment. */
+@Controller('v1/messages/wait')
+@Tag('Messages')
+export class EnvironmentWaitController {
+  constructor(
+    private readonly views: Views,
+    private readonly mail: EnvironmentMail,
+    private readonly waits: OpenWaits,
+    private readonly authenticator: Authenticator,
+    private readonly readings: FirstReadings,
+    private readonly budgets: RequestBudgets,
+  ) {}
+
+  @Get()
+  @RequireScope(...READERS)
+  @Describe({
+    id: 'waitForMessage',
+    summary: 'Wait for a message in any inbox',
+    description:
+      "Returns the first message that matches, in any inbox of the key's environment except protected ones: the oldest " +
+      'one that is present (after `cursor` if given), or the next one to arrive. With `order=desc`, the newest one that ' +
+      'is present. Nothing is consumed: two waits get the same message. To wait only for mail that you are about to ' +
+      'send, read a `Mayfly-Cursor` of `GET /v1/messages` first.',
+    answer: { description: 'The message.', schema: Message, headers: ['Mayfly-Cursor'] },
+    problems: ['no-matching-message', 'too-many-waits', 'busy'],
+  })
+  async wait(
+    @Caller() principal: Principal,
+    @Query() query: WaitForEnvironmentMessage,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    const waiting = { principal, wanted: query, request }
+    const result = await untilClientLeaves(request, (clientGone) =>
+      this.waits.run(principal, clientGone, (wait) => this.firstMatch(waiting, wait)),
+    )
+    const { match } = result
+    const cursor = writeEnvironmentCursor(principal, result.position)
+    if (match === null) throw noMatch(result, noMail(query), cursor)
+    await this.budgets.holdAnswer(reply, match.message.bytes)
+    this.readings.note(match.inbox, [match.message])
+    void reply.header('mayfly-cursor', cursor)
+    return messageJson(match.message, '/v1/inboxes')
+  }
+
+  /** As `untilFound`. Throws the errors of `reauthenticate` and `scan`. */
+  private firstMatch(waiting: Waiting, wait: OpenWait): Promise<Examined> {
+    const { principal, wanted } = waiting
+    const position = this.mail.startOf(principal, wanted.cursor)
+    return untilFound<Examined>(wait, {
+      timeoutMs: wanted.timeout * 1_000,
+      examine: (before) =>
+        this.examineNew(waiting, before ?? { ...NO_MISSES, position, hasMore: true, match: null }, wait),
+      isFound: ({ match }) => match !== null,
+      untilRereadMs: ({ hasMore }) => (hasMore ? 0 : REREAD_MS),
+      subscribe: (ring) => this.views.signals.subscribe(environmentChannel(principal), ring),
+      pause: (ms) => this.authenticator.waitFor(wait.bell, ms, waiting.request),
+    })
+  }
+
+  /** Examines messages that have not been examined, in complete views. */
+  private async examineNew(
+    { principal, wanted, request }: Waiting,
+    before: Examined,
+    wait: OpenWait,
+  ): Promise<Examined> {
+    // The key may be revoked at any time.
+    await this.authenticator.reauthenticate(request, READERS)
+    const read = this.budgets.readFor(principal.accountId, wait.signal, (read) =>
+      this.views.readComplete('inbox-events', () => this.examine(principal, wanted, before, read)),
+    )
+    return read.catch((error: unknown) => {
+      if (wait.end === null || error !== wait.signal.reason) throw error
+      return before
+    })
+  }
+
+  private async examine(
+    principal: Principal,
+    wanted: WaitForEnvironmentMessage,
+    before: Examined,
+    read: MailRead,
+  ): Promise<Examined> {
+    let misses: Misses = before
+    const found: ScannedMessage[] = []
+    const { position, next } = await this.mail.scan(
+      principal,
+      wanted,
+      before.position,
+      read,
+      async (scanned) => {
+        // Called once for each message, since searching a long text takes long.
+        const why = await mismatches(scanned.message, wanted)
+        if (why.length === 0) {
+          found.push(scanned)
+          return 'end-after'
+        }
+        misses = addMiss(misses, scanned.message, why)
+        return 'continue'
+      },
+    )
+    return { ...misses, match: found[0] ?? null, position: next ?? position, hasMore: next !== null }
+  }
+}
+
+function noMail({ label, cursor }: WaitForEnvironmentMessage): string {
+  const where =
+    label === undefined ? 'in this environment' : 'in inboxes of this environment with these labels'
+  return `No mail has arrived ${where}${cursor === undefined ? '' : ' after `cursor`'}.`
+}
