@@ -75,6 +75,13 @@ module.exports = {
       to: { path: '^apps/', pathNot: '^apps/$1/' },
     },
     {
+      name: 'console-knows-only-the-http-contract',
+      comment: 'The console runs in browsers. It uses the API through the client library.',
+      severity: 'error',
+      from: { path: '^apps/console/' },
+      to: { path: '^(libs|infra|test)/' },
+    },
+    {
       name: 'clients-do-not-import-the-server',
       severity: 'error',
       from: { path: '^clients/' },

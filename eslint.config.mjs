@@ -2,9 +2,9 @@ import tseslint from 'typescript-eslint'
 
 export default tseslint.config(
   { ignores: ['dist/', 'clients/*/dist/', 'clients/*/example/', 'node_modules/', 'data/', '.servers/'] },
-  ...tseslint.configs.strictTypeChecked.map((config) => ({ ...config, files: ['**/*.ts'] })),
+  ...tseslint.configs.strictTypeChecked.map((config) => ({ ...config, files: ['**/*.{ts,tsx}'] })),
   {
-    files: ['**/*.ts'],
+    files: ['**/*.{ts,tsx}'],
     languageOptions: { parserOptions: { projectService: true } },
     rules: {
       '@typescript-eslint/consistent-type-imports': 'error',

@@ -1,12 +1,14 @@
-// Compiles every source file to dist/ with the same layout, removes stale files, and bundles the entry files.
+// Compiles every source file to dist/ with the same layout, removes stale files, and bundles the entry files and the console.
 import { execFileSync } from 'node:child_process'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { bundle } from './bundle.mjs'
+import { bundleConsole } from './console.mjs'
 
 rmSync('dist', { recursive: true, force: true })
 const sources = ['apps', 'libs', 'clients', 'test', 'infra']
-execFileSync('swc', [...sources, '-d', 'dist', '--ignore', '**/*.mjs', '--quiet'], { stdio: 'inherit' })
-await bundle()
+const ignored = ['**/*.mjs', '**/*.tsx'].flatMap((pattern) => ['--ignore', pattern])
+execFileSync('swc', [...sources, '-d', 'dist', ...ignored, '--quiet'], { stdio: 'inherit' })
+await Promise.all([bundle(), bundleConsole()])
 
 // Version and commit of the build, for /version, metrics and `mayfly --version`.
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'))

@@ -1,0 +1,143 @@
+import { render } from 'preact'
+import { useCallback, useEffect, useState } from 'preact/hooks'
+import { ErrorBoundary, LocationProvider, Route, Router, useLocation } from 'preact-iso'
+import { MailAccessContext, SessionContext, urlOf } from './navigation.js'
+import { PublicInboxView } from './public-inbox.js'
+import { Failure } from './parts/loading.js'
+import { Session, signIn } from './session.js'
+import { Shell } from './shell.js'
+import { text } from './text.js'
+import { AccountView } from './views/account.js'
+import { InboxesView } from './views/inboxes.js'
+import { KeysView } from './views/keys.js'
+import { MailView } from './views/mail.js'
+import { SearchView } from './views/search.js'
+import { SignInView } from './views/sign-in.js'
+import { StatusView } from './views/status.js'
+import { UsageView } from './views/usage.js'
+import { WebhookView } from './views/webhook.js'
+import { WebhooksView } from './views/webhooks.js'
+
+/*
+ * The web console. It signs in, then shows a view by its URL. All data comes from the HTTP API, through the client
+ * library.
+ */
+
+/** The secret of a sign-in link, which is removed from the URL at once, so that it does not stay in the history. */
+function takeLinkSecret(): string | null {
+  const [, secret = null] = /^#sign-in=(.+)$/.exec(location.hash) ?? []
+  if (secret !== null) history.replaceState(null, '', '/console')
+  return secret
+}
+
+type State =
+  | { step: 'opening' }
+  | { step: 'signed-out'; error: unknown; hasEnded: boolean }
+  | { step: 'signed-in'; session: Session }
+  | { step: 'failed'; error: unknown }
+
+const linkSecret = takeLinkSecret()
+
+function App() {
+  const [state, setState] = useState<State>({ step: 'opening' })
+  const { path, query, route } = useLocation()
+  const environment = state.step === 'signed-in' ? state.session.environment : undefined
+
+  const open = useCallback(async (wanted: string | undefined) => {
+    const signedOut = { step: 'signed-out', error: null, hasEnded: true } as const
+    try {
+      const session = await Session.open(wanted, () => setState(signedOut))
+      setState(session === null ? { ...signedOut, hasEnded: false } : { step: 'signed-in', session })
+    } catch (error) {
+      setState({ step: 'failed', error })
+    }
+  }, [])
+
+  useEffect(() => {
+    const start = async () => {
+      try {
+        if (linkSecret !== null) await signIn(linkSecret)
+      } catch (error) {
+        setState({ step: 'signed-out', error, hasEnded: false })
+        return
+      }
+      await open(query.environment)
+    }
+    void start()
+  }, [])
+
+  useEffect(() => {
+    const isOther = query.environment !== undefined && query.environment !== environment
+    if (environment !== undefined && isOther) void open(query.environment)
+  }, [environment, query.environment])
+
+  useEffect(() => {
+    if (state.step === 'signed-in' && path === '/console') {
+      route(urlOf('/inboxes', { environment: state.session.environment }), true)
+    }
+  }, [state, path])
+
+  switch (state.step) {
+    case 'opening':
+      return <main class="loading">{text.loading}</main>
+    case 'failed':
+      return (
+        <main class="narrow">
+          <Failure error={state.error} retry={() => void open(query.environment)} />
+        </main>
+      )
+    case 'signed-out':
+      return (
+        <SignInView
+          error={state.error}
+          hasEnded={state.hasEnded}
+          onSignedIn={() => void open(query.environment)}
+        />
+      )
+    case 'signed-in':
+      return (
+        <SessionContext.Provider value={state.session} key={state.session.environment}>
+          <MailAccessContext.Provider value={state.session}>
+            <Shell>
+              <ErrorBoundary>
+                <Router>
+                  <Route path="/console/inboxes" component={InboxesView} />
+                  <Route path="/console/inboxes/:id" component={MailView} />
+                  <Route path="/console/search" component={SearchView} />
+                  <Route path="/console/keys" component={KeysView} />
+                  <Route path="/console/webhooks" component={WebhooksView} />
+                  <Route path="/console/webhooks/:id" component={WebhookView} />
+                  <Route path="/console/usage" component={UsageView} />
+                  <Route path="/console/account" component={AccountView} />
+                  <Route path="/console/status" component={StatusView} />
+                  <Route default component={NotFound} />
+                </Router>
+              </ErrorBoundary>
+            </Shell>
+          </MailAccessContext.Provider>
+        </SessionContext.Provider>
+      )
+  }
+}
+
+/** The public page and the page of a shared inbox need no session. */
+function Page() {
+  const { path } = useLocation()
+  if (path === '/') return <PublicInboxView canCreate />
+  if (path === '/console/inbox') return <PublicInboxView canCreate={false} />
+  return <App />
+}
+
+function NotFound() {
+  return <p class="empty">{text.notFound}</p>
+}
+
+const root = document.getElementById('console')
+if (root !== null) {
+  render(
+    <LocationProvider scope="/console">
+      <Page />
+    </LocationProvider>,
+    root,
+  )
+}

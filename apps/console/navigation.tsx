@@ -1,0 +1,86 @@
+import { createContext, type ComponentChildren } from 'preact'
+import { useContext } from 'preact/hooks'
+import { useLocation } from 'preact-iso'
+import type { MailAccess, Session } from './session.js'
+
+/*
+ * Every view has a URL: its path, the environment, and what is selected in the view.
+ */
+
+export const SessionContext = createContext<Session | null>(null)
+
+/** What the reader of mail needs: a session, or the token of one inbox. */
+export const MailAccessContext = createContext<MailAccess | null>(null)
+
+export function useMailAccess(): MailAccess {
+  const access = useContext(MailAccessContext)
+  if (access === null) throw new Error('there is no access to mail')
+  return access
+}
+
+/** The session of the page. Only for components that are shown when somebody is signed in. */
+export function useSession(): Session {
+  const session = useContext(SessionContext)
+  if (session === null) throw new Error('nobody is signed in')
+  return session
+}
+
+/** Parameters of a URL. Those that are empty are left out. */
+export type Parameters = Readonly<Record<string, string | undefined>>
+
+function queryOf(parameters: Parameters): string {
+  const query = new URLSearchParams()
+  for (const [name, value] of Object.entries(parameters)) if (value) query.set(name, value)
+  const text = query.toString()
+  return text === '' ? '' : `?${text}`
+}
+
+/** The URL of a view. */
+export function urlOf(path: string, parameters: Parameters): string {
+  return `/console${path}${queryOf(parameters)}`
+}
+
+/**
+ * Parameters of the current URL, and a function that changes some of them without adding to the history. The fragment
+ * stays, since the token of a shared inbox is in it.
+ */
+export function useParameters(): [Parameters, (changes: Parameters) => void] {
+  const { path, query, route } = useLocation()
+  const change = (changes: Parameters) => {
+    route(`${path}${queryOf({ ...query, ...changes })}${location.hash}`, true)
+  }
+  return [query, change]
+}
+
+/** A function that opens a view of this environment. */
+export function useOpen(): (path: string, parameters?: Parameters) => void {
+  const { environment } = useSession()
+  const { route } = useLocation()
+  return (path, parameters = {}) => route(urlOf(path, { environment, ...parameters }))
+}
+
+/** A link to a view of this environment. */
+export function ViewLink({
+  to,
+  parameters = {},
+  children,
+  ...rest
+}: {
+  to: string
+  parameters?: Parameters
+  children: ComponentChildren
+  class?: string
+  isCurrent?: boolean
+}) {
+  const { environment } = useSession()
+  const { isCurrent = false, ...attributes } = rest
+  return (
+    <a
+      href={urlOf(to, { environment, ...parameters })}
+      {...attributes}
+      {...(isCurrent ? { 'aria-current': 'page' as const } : {})}
+    >
+      {children}
+    </a>
+  )
+}

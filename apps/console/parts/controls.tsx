@@ -1,0 +1,253 @@
+import { h, type ComponentChildren, type TargetedEvent, type TargetedInputEvent } from 'preact'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { text } from '../text.js'
+import { Failure, useAction } from './loading.js'
+
+/** How long a button says that it has copied. */
+const COPIED_MS = 1_500
+
+/** A button that copies a text. */
+export function CopyButton({
+  value,
+  label,
+  children = text.copy,
+}: {
+  value: string
+  /** What is copied, for screen readers. */
+  label: string
+  children?: ComponentChildren
+}) {
+  const [isCopied, setCopied] = useState(false)
+  useEffect(() => {
+    if (!isCopied) return
+    const timer = setTimeout(() => setCopied(false), COPIED_MS)
+    return () => clearTimeout(timer)
+  }, [isCopied])
+  const copy = async (event: Event) => {
+    event.stopPropagation()
+    await navigator.clipboard.writeText(value)
+    setCopied(true)
+  }
+  return (
+    <button type="button" class="copy" aria-label={label} title={label} onClick={(event) => void copy(event)}>
+      {isCopied ? <span role="status">{text.copied}</span> : children}
+    </button>
+  )
+}
+
+/** A secret that is shown once. */
+export function Secret({ label, value, hint }: { label: string; value: string; hint: string }) {
+  return (
+    <div class="secret" role="status">
+      <strong>{label}</strong>
+      <code data-secret>{value}</code>
+      <CopyButton value={value} label={text.copyWhat(label)} />
+      <p>{hint}</p>
+    </div>
+  )
+}
+
+interface FieldAttributes {
+  name?: string
+  type?: 'text' | 'search' | 'url' | 'number' | 'password' | 'datetime-local'
+  value?: string
+  defaultValue?: string
+  placeholder?: string
+  pattern?: string
+  min?: number
+  maxLength?: number
+  required?: boolean
+  onInput?: (event: TargetedInputEvent<HTMLInputElement>) => void
+  /** Called when the user has finished typing. */
+  onChange?: (event: TargetedEvent<HTMLInputElement>) => void
+}
+
+/** A labelled input. */
+export function Field({
+  label,
+  hint,
+  type = 'text',
+  ...attributes
+}: { label: string; hint?: string } & FieldAttributes) {
+  const id = useId()
+  const description = hint === undefined ? undefined : `${id}-hint`
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {/* In JSX, the type of an input must be a literal. */}
+      {h('input', { id, type, autocomplete: 'off', 'aria-describedby': description, ...attributes })}
+      {hint !== undefined && <small id={description}>{hint}</small>}
+    </div>
+  )
+}
+
+/** A labelled selection of one of several texts. */
+export function Choice<Value extends string>({
+  label,
+  value,
+  options,
+  onChange,
+}: {
+  label: string
+  value: Value
+  options: readonly (readonly [value: Value, label: string])[]
+  onChange: (value: Value) => void
+}) {
+  const id = useId()
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <select
+        id={id}
+        value={value}
+        onChange={({ currentTarget }) => {
+          const chosen = options[currentTarget.selectedIndex]
+          if (chosen !== undefined) onChange(chosen[0])
+        }}
+      >
+        {options.map(([each, name]) => (
+          <option key={each} value={each}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </div>
+  )
+}
+
+/** The values of a form. */
+export class FormValues {
+  readonly #data: FormData
+
+  constructor(form: HTMLFormElement) {
+    this.#data = new FormData(form)
+  }
+
+  /** Without white space around it; empty if the field is empty. */
+  text(name: string): string {
+    const value = this.#data.get(name)
+    return typeof value === 'string' ? value.trim() : ''
+  }
+
+  isChecked(name: string): boolean {
+    return this.#data.has(name)
+  }
+}
+
+/**
+ * A form in a modal dialog. `submit` gets the form's values; if it rejects, the dialog stays open and shows why.
+ * Without `action`, the dialog only has a button that closes it.
+ */
+export function FormDialog({
+  title,
+  action,
+  isDangerous = false,
+  submit = () => Promise.resolve(),
+  onClose,
+  children,
+}: {
+  title: string
+  action?: string
+  isDangerous?: boolean
+  submit?: (values: FormValues) => Promise<unknown>
+  /** `isDone` if the form was submitted. */
+  onClose: (isDone: boolean) => void
+  children: ComponentChildren
+}) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const id = useId()
+  const { isRunning, error, run } = useAction()
+  useEffect(() => dialog.current?.showModal(), [])
+  const onSubmit = async (event: SubmitEvent & { currentTarget: HTMLFormElement }) => {
+    event.preventDefault()
+    const values = new FormValues(event.currentTarget)
+    if (await run(() => submit(values))) onClose(true)
+  }
+  return (
+    <dialog ref={dialog} aria-labelledby={id} onCancel={() => onClose(false)}>
+      <form onSubmit={(event) => void onSubmit(event)}>
+        <h2 id={id}>{title}</h2>
+        {children}
+        {error !== null && <Failure error={error} />}
+        <div class="actions">
+          <button type="button" onClick={() => onClose(false)}>
+            {action === undefined ? text.close : text.cancel}
+          </button>
+          {action !== undefined && (
+            <button type="submit" class={isDangerous ? 'dangerous' : 'primary'} disabled={isRunning}>
+              {isRunning ? text.working : action}
+            </button>
+          )}
+        </div>
+      </form>
+    </dialog>
+  )
+}
+
+/** What a view without content shows: why, and what to do next. */
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <h2>{title}</h2>
+      {children}
+    </div>
+  )
+}
+
+/** Tabs, as in the ARIA Authoring Practices: arrow keys move between them. */
+export function Tabs<Name extends string>({
+  label,
+  tabs,
+  current,
+  onChange,
+  children,
+}: {
+  label: string
+  tabs: readonly (readonly [name: Name, label: string])[]
+  current: Name
+  onChange: (name: Name) => void
+  children: ComponentChildren
+}) {
+  const id = useId()
+  const list = useRef<HTMLDivElement>(null)
+  const move = (event: KeyboardEvent) => {
+    const step = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0
+    if (step === 0) return
+    event.preventDefault()
+    const index = tabs.findIndex(([name]) => name === current)
+    const next = tabs[(index + step + tabs.length) % tabs.length]
+    if (next === undefined) return
+    onChange(next[0])
+    list.current?.querySelector<HTMLElement>(`[data-tab="${next[0]}"]`)?.focus()
+  }
+  return (
+    <>
+      <div role="tablist" aria-label={label} class="tabs" ref={list} onKeyDown={move}>
+        {tabs.map(([name, title]) => (
+          <button
+            key={name}
+            type="button"
+            role="tab"
+            id={`${id}-${name}`}
+            data-tab={name}
+            aria-selected={name === current}
+            aria-controls={`${id}-panel`}
+            tabIndex={name === current ? 0 : -1}
+            onClick={() => onChange(name)}
+          >
+            {title}
+          </button>
+        ))}
+      </div>
+      <div
+        role="tabpanel"
+        id={`${id}-panel`}
+        aria-labelledby={`${id}-${current}`}
+        class="tab-panel"
+        tabIndex={0}
+      >
+        {children}
+      </div>
+    </>
+  )
+}

@@ -1,0 +1,97 @@
+import { useEffect, useState } from 'preact/hooks'
+import { text } from '../text.js'
+
+/** The current time in milliseconds, which renders the component again at an interval. */
+export function useNow(intervalMs: number): number {
+  const [now, setNow] = useState(Date.now)
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), intervalMs)
+    return () => clearInterval(timer)
+  }, [intervalMs])
+  return now
+}
+
+const UNITS = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+  ['s', 1_000],
+] as const
+
+/** A duration by its two largest units: `1 h 5 min`. */
+export function formatDuration(ms: number): string {
+  const index = UNITS.findIndex(([, length]) => ms >= length)
+  if (index < 0) return '0 s'
+  let left = ms
+  const parts = UNITS.slice(index, index + 2).map(([unit, length]) => {
+    const count = Math.floor(left / length)
+    left -= count * length
+    return count === 0 ? '' : `${count} ${unit}`
+  })
+  return parts.filter(Boolean).join(' ')
+}
+
+export function formatBytes(bytes: number): string {
+  if (bytes < 1_000) return `${bytes} B`
+  const [value, unit] =
+    bytes < 1_000_000 ? [bytes / 1_000, 'kB'] : bytes < 1e9 ? [bytes / 1e6, 'MB'] : [bytes / 1e9, 'GB']
+  return `${value.toFixed(1)} ${unit}`
+}
+
+export const formatCount = (count: number) => count.toLocaleString('en')
+
+const DATE_TIME = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'medium' })
+
+/** A time in the reader's time zone. With `isRelative`, how long ago, and the time as a tooltip. */
+export function Time({ value, isRelative = false }: { value: string | null; isRelative?: boolean }) {
+  const now = useNow(isRelative ? 10_000 : 3_600_000)
+  if (value === null) return <span>{text.never}</span>
+  const date = new Date(value)
+  const shown = DATE_TIME.format(date)
+  const agoMs = now - date.getTime()
+  return (
+    <time dateTime={value} title={`${shown} (${value})`}>
+      {!isRelative ? shown : agoMs < 5_000 ? text.justNow : text.ago(formatDuration(agoMs))}
+    </time>
+  )
+}
+
+export function Labels({ labels }: { labels: Readonly<Record<string, string>> }) {
+  return (
+    <span class="labels">
+      {Object.entries(labels).map(([name, value]) => (
+        <span class="label" key={name}>
+          {name}:{value}
+        </span>
+      ))}
+    </span>
+  )
+}
+
+/** Labels in a text field: `run:42, team:web`. Throws an error in words. */
+export function parseLabels(written: string): Record<string, string> {
+  const pairs = written.split(',').map((pair) => pair.trim())
+  return Object.fromEntries(
+    pairs.filter(Boolean).map((pair) => {
+      const colon = pair.indexOf(':')
+      if (colon < 1) throw new Error(text.labelsForm(pair))
+      return [pair.slice(0, colon), pair.slice(colon + 1)]
+    }),
+  )
+}
+
+export function writeLabels(labels: Readonly<Record<string, string>>): string {
+  return Object.entries(labels)
+    .map((pair) => pair.join(':'))
+    .join(', ')
+}
+
+/** Saves bytes as a file of the user. */
+export function saveFile(name: string, parts: BlobPart[], type: string): void {
+  const url = URL.createObjectURL(new Blob(parts, { type }))
+  const link = document.createElement('a')
+  link.href = url
+  link.download = name
+  link.click()
+  URL.revokeObjectURL(url)
+}

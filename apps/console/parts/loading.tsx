@@ -1,0 +1,116 @@
+import type { ComponentChildren } from 'preact'
+import { useCallback, useEffect, useState } from 'preact/hooks'
+import { ApiError } from '#clients/typescript/src/mayfly.js'
+import { text } from '../text.js'
+
+/** What has been loaded, or why it could not be. */
+export interface Loaded<Value> {
+  value: Value | undefined
+  error: unknown
+  /** Loads again; the former value is shown meanwhile. */
+  reload: () => void
+}
+
+/** Loads when the component is first shown, and again if `dependencies` change. */
+export function useLoaded<Value>(
+  load: (signal: AbortSignal) => Promise<Value>,
+  dependencies: readonly unknown[],
+): Loaded<Value> {
+  const [state, setState] = useState<Pick<Loaded<Value>, 'value' | 'error'>>({
+    value: undefined,
+    error: null,
+  })
+  const [round, setRound] = useState(0)
+  useEffect(() => {
+    const aborter = new AbortController()
+    load(aborter.signal).then(
+      (value) => {
+        if (!aborter.signal.aborted) setState({ value, error: null })
+      },
+      (error: unknown) => {
+        if (!aborter.signal.aborted) setState(({ value }) => ({ value, error }))
+      },
+    )
+    return () => aborter.abort()
+  }, [...dependencies, round])
+  const reload = useCallback(() => setRound((value) => value + 1), [])
+  return { ...state, reload }
+}
+
+/** Shows what has been loaded; before that that it is loading; or the error, with what to do. */
+export function Show<Value>({
+  loaded: { value, error, reload },
+  children,
+}: {
+  loaded: Loaded<Value>
+  children: (value: Value) => ComponentChildren
+}) {
+  return (
+    <>
+      {error !== null && <Failure error={error} retry={reload} />}
+      {value !== undefined && children(value)}
+      {value === undefined && error === null && (
+        <p class="loading" role="status">
+          {text.loading}
+        </p>
+      )}
+    </>
+  )
+}
+
+/** An error in words: what is wrong, and what to do. */
+export function Failure({ error, retry }: { error: unknown; retry?: () => void }) {
+  return (
+    <div class="failure" role="alert">
+      {error instanceof ApiError ? (
+        <>
+          <strong>{error.title}</strong>
+          <p>{error.detail}</p>
+          <p>{error.fix.replaceAll('`', '')}</p>
+          {error.errors.length > 1 && (
+            <ul>
+              {error.errors.map(({ pointer, parameter, header, detail }) => (
+                <li key={detail}>
+                  {pointer ?? parameter ?? header}: {detail}
+                </li>
+              ))}
+            </ul>
+          )}
+          <small>{text.requestId(error.requestId)}</small>
+        </>
+      ) : (
+        <strong>{error instanceof Error ? error.message : String(error)}</strong>
+      )}
+      {retry !== undefined && (
+        <button type="button" onClick={retry}>
+          {text.tryAgain}
+        </button>
+      )}
+    </div>
+  )
+}
+
+/** An action that a user starts: whether it runs, and how it failed. */
+export function useAction(): {
+  isRunning: boolean
+  error: unknown
+  /** Runs an action. Resolves to whether it succeeded. */
+  run: (action: () => Promise<unknown>) => Promise<boolean>
+} {
+  const [state, setState] = useState<{ isRunning: boolean; error: unknown }>({
+    isRunning: false,
+    error: null,
+  })
+  const run = async (action: () => Promise<unknown>) => {
+    setState({ isRunning: true, error: null })
+    try {
+      await action()
+      setState({ isRunning: false, error: null })
+      return true
+    } catch (error) {
+      setState({ isRunning: false, error })
+      return false
+    }
+  }
+  return { ...state, run }
+}

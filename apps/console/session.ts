@@ -1,0 +1,201 @@
+import {
+  ApiError,
+  Mayfly,
+  UnreachableError,
+  type Problem,
+  type Schemas,
+} from '#clients/typescript/src/mayfly.js'
+
+/*
+ * The session of this page. The browser has a cookie that only paths under /console receive. The page trades it for a
+ * bearer token of one environment, which stays in memory and is renewed before it expires.
+ */
+
+/** Access to the mail of an environment, or of one inbox. */
+export interface MailAccess {
+  readonly api: Mayfly
+  /** Passwords of protected inboxes, which the user has entered, by the id of the inbox. */
+  readonly passwords: Map<string, string>
+  /** A single-use URL that shows the HTML of a message, and how much remote content it blocks. Rejects with ApiError. */
+  render(
+    inboxId: string,
+    messageId: string,
+    hasRemoteContent: boolean,
+  ): Promise<{ url: string; blocked: number }>
+}
+
+/** What `POST /console/session` returns. */
+interface TokenAnswer {
+  token: string
+  expires_at: string
+  environment: string
+  environments: string[]
+  session: { id: string; expires_at: string }
+  account: { id: string; name: string; plan: string }
+}
+
+/** A session as `GET /console/sessions` lists it. */
+export interface ListedSession {
+  id: string
+  created_at: string
+  expires_at: string
+  key_id: string | null
+  current: boolean
+}
+
+/** A token is renewed when it is valid for less than this. */
+const RENEW_BEFORE_MS = 60_000
+
+/** Redeems the secret of a sign-in link, or an API key with the scope `admin`. Rejects with ApiError. */
+export async function signIn(secret: string): Promise<void> {
+  await request('POST', '/console/sign-in', { secret })
+}
+
+export type PublicDuration = '10m' | '1h' | '1d'
+
+/** Creates an inbox on the public page. Resolves with its token. Rejects with ApiError. */
+export async function createPublicInbox(duration: PublicDuration): Promise<string> {
+  const { token } = await request<{ token: string }>('POST', '/public/inboxes', { duration })
+  return token
+}
+
+export class Session implements MailAccess {
+  /** The client for the environment of this session. */
+  readonly api: Mayfly
+  readonly passwords = new Map<string, string>()
+  #answer: TokenAnswer
+  #renewal: Promise<void> | null = null
+
+  private constructor(
+    answer: TokenAnswer,
+    private readonly onEnd: () => void,
+  ) {
+    this.#answer = answer
+    // The real token is set with each request, because it changes.
+    this.api = new Mayfly({ url: location.origin, apiKey: 'of-the-session', fetch: this.#fetch })
+  }
+
+  /** Null if nobody is signed in. `onEnd` is called when the session has ended. */
+  static async open(environment: string | undefined, onEnd: () => void): Promise<Session | null> {
+    try {
+      return new Session(await trade(environment), onEnd)
+    } catch (error) {
+      if (error instanceof ApiError && error.code === NOT_SIGNED_IN) return null
+      throw error
+    }
+  }
+
+  get id(): string {
+    return this.#answer.session.id
+  }
+
+  get environment(): string {
+    return this.#answer.environment
+  }
+
+  get environments(): readonly string[] {
+    return this.#answer.environments
+  }
+
+  get account(): TokenAnswer['account'] {
+    return this.#answer.account
+  }
+
+  render(inboxId: string, messageId: string, hasRemoteContent: boolean): ReturnType<MailAccess['render']> {
+    const message = { inbox_id: inboxId, message_id: messageId, remote: hasRemoteContent }
+    return requestRendering(this.#fetch, message, this.passwords.get(inboxId))
+  }
+
+  /** The newest events of an inbox, which may have ended, newest first. */
+  async history(inboxId: string, signal: AbortSignal): Promise<Schemas['Event'][]> {
+    const path = `/v1/inboxes/${encodeURIComponent(inboxId)}/history?order=desc&limit=100`
+    return readAnswer(await this.#fetch(path, { signal }))
+  }
+
+  listSessions(): Promise<ListedSession[]> {
+    return request('GET', '/console/sessions')
+  }
+
+  /** Ends another session, with its open streams. */
+  async endSession(id: string): Promise<void> {
+    await request('DELETE', `/console/sessions/${encodeURIComponent(id)}`)
+  }
+
+  async signOut(): Promise<void> {
+    await request('DELETE', '/console/session')
+    this.onEnd()
+  }
+
+  async signOutEverywhere(): Promise<void> {
+    await request('DELETE', '/console/sessions')
+    this.onEnd()
+  }
+
+  /** `fetch` with the current token. If the server refuses it, with a new one. */
+  readonly #fetch: typeof fetch = async (input, init = {}) => {
+    const leftMs = Date.parse(this.#answer.expires_at) - Date.now()
+    if (leftMs < RENEW_BEFORE_MS) await this.#renew()
+    const response = await this.#send(input, init)
+    if (response.status !== 401) return response
+    await this.#renew()
+    return this.#send(input, init)
+  }
+
+  #send(input: RequestInfo | URL, init: RequestInit): Promise<Response> {
+    const headers = new Headers(init.headers)
+    headers.set('authorization', `Bearer ${this.#answer.token}`)
+    return fetch(input, { ...init, headers })
+  }
+
+  /** Requests that need a new token at the same time share it. */
+  #renew(): Promise<void> {
+    this.#renewal ??= trade(this.environment)
+      .then((answer) => {
+        this.#answer = answer
+      })
+      .catch((error: unknown) => {
+        if (error instanceof ApiError && error.code === NOT_SIGNED_IN) this.onEnd()
+        throw error
+      })
+      .finally(() => {
+        this.#renewal = null
+      })
+    return this.#renewal
+  }
+}
+
+/** Not in the OpenAPI document, because only routes of the console have it. */
+const NOT_SIGNED_IN = 'not-signed-in' as string
+
+function trade(environment: string | undefined): Promise<TokenAnswer> {
+  return request('POST', '/console/session', environment === undefined ? {} : { environment })
+}
+
+/** A request that is authenticated by the cookie. Rejects with ApiError or UnreachableError. */
+async function request<Body>(method: string, path: string, body?: object): Promise<Body> {
+  const init: RequestInit = { method, credentials: 'same-origin' }
+  const withBody = { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+  const sent = await fetch(path, body === undefined ? init : { ...init, ...withBody }).catch(
+    (error: unknown) => {
+      throw new UnreachableError(location.origin, String(error), false, error)
+    },
+  )
+  return readAnswer(sent)
+}
+
+/** `send` is a `fetch` that authenticates its requests. */
+export async function requestRendering(
+  send: typeof fetch,
+  message: { inbox_id: string; message_id: string; remote: boolean },
+  password: string | undefined,
+): ReturnType<MailAccess['render']> {
+  const headers = new Headers({ 'content-type': 'application/json' })
+  if (password !== undefined) headers.set('mayfly-inbox-password', password)
+  return readAnswer(await send('/console/render', { method: 'POST', headers, body: JSON.stringify(message) }))
+}
+
+async function readAnswer<Body>(response: Response): Promise<Body> {
+  const body = response.status === 204 ? null : ((await response.json()) as unknown)
+  if (!response.ok) throw new ApiError(body as Problem)
+  return body as Body
+}

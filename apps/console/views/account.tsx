@@ -1,0 +1,121 @@
+import { useSession } from '../navigation.js'
+import { formatBytes, formatCount, Time } from '../parts/format.js'
+import { Failure, Show, useAction, useLoaded } from '../parts/loading.js'
+import { text } from '../text.js'
+
+/** The plan, its limits, and who is signed in. */
+export function AccountView() {
+  const { api } = useSession()
+  const account = useLoaded((signal) => api.account({ signal }), [])
+  return (
+    <section>
+      <h1>{text.account.title}</h1>
+      <Show loaded={account}>
+        {({ name, id, plan, limits, environments, created_at }) => (
+          <dl>
+            <dt>{text.name}</dt>
+            <dd>
+              {name} <code>{id}</code>
+            </dd>
+            <dt>{text.account.plan}</dt>
+            <dd>{plan}</dd>
+            <dt>{text.account.environments}</dt>
+            <dd>{environments.join(', ')}</dd>
+            <dt>{text.created}</dt>
+            <dd>
+              <Time value={created_at} />
+            </dd>
+            {limits !== null && (
+              <>
+                <dt>{text.account.requests}</dt>
+                <dd>{text.keys.perMinute(limits.requests_per_minute)}</dd>
+                <dt>{text.account.retention}</dt>
+                <dd>{limits.retention}</dd>
+                <dt>{text.account.messageSize}</dt>
+                <dd>{formatBytes(limits.max_message_bytes)}</dd>
+                <dt>{text.account.messages}</dt>
+                <dd>{formatCount(limits.max_messages)}</dd>
+              </>
+            )}
+          </dl>
+        )}
+      </Show>
+      <LastDay />
+      <Sessions />
+    </section>
+  )
+}
+
+/** How much of the account was used within a day, by environment. */
+function LastDay() {
+  const { api } = useSession()
+  const rows = useLoaded((signal) => api.usage.read({ interval: 'day', groupBy: 'environment', signal }), [])
+  return (
+    <>
+      <h2>{text.account.used}</h2>
+      <Show loaded={rows}>
+        {(list) => (
+          <ul class="plain-list">
+            {list.length === 0 && <li>{text.usage.none}</li>}
+            {list.map(({ group, from, requests, inboxes, mails, bytes }) => (
+              <li key={`${group} ${from}`}>
+                {text.account.usedIn(
+                  group ?? text.usage.without,
+                  formatCount(requests),
+                  formatCount(inboxes),
+                  formatCount(mails),
+                  formatBytes(bytes),
+                )}
+              </li>
+            ))}
+          </ul>
+        )}
+      </Show>
+    </>
+  )
+}
+
+/** The sessions of the console, each of which can be ended. */
+function Sessions() {
+  const session = useSession()
+  const sessions = useLoaded(() => session.listSessions(), [])
+  const { isRunning, error, run } = useAction()
+  const end = async (id: string) => {
+    if (await run(() => session.endSession(id))) sessions.reload()
+  }
+  return (
+    <>
+      <div class="heading">
+        <h2>{text.account.sessions}</h2>
+        <button type="button" onClick={() => void run(() => session.signOutEverywhere())}>
+          {text.account.signOutEverywhere}
+        </button>
+      </div>
+      {error !== null && <Failure error={error} />}
+      <Show loaded={sessions}>
+        {(list) => (
+          <ul class="plain-list">
+            {list.map(({ id, created_at, expires_at, current }) => (
+              <li key={id}>
+                {text.account.signedIn} <Time value={created_at} />, {text.account.until}{' '}
+                <Time value={expires_at} />{' '}
+                {current ? (
+                  <strong>{text.account.thisSession}</strong>
+                ) : (
+                  <button
+                    type="button"
+                    disabled={isRunning}
+                    aria-label={text.account.endWhat(id)}
+                    onClick={() => void end(id)}
+                  >
+                    {text.account.end}
+                  </button>
+                )}
+              </li>
+            ))}
+          </ul>
+        )}
+      </Show>
+    </>
+  )
+}

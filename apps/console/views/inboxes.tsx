@@ -1,0 +1,247 @@
+import { useEffect, useState } from 'preact/hooks'
+import { ApiError } from '#clients/typescript/src/mayfly.js'
+import { useOpen, useParameters, useSession, ViewLink } from '../navigation.js'
+import { Choice, CopyButton, Empty, Field, FormDialog } from '../parts/controls.js'
+import { formatCount, formatDuration, Labels, parseLabels, useNow } from '../parts/format.js'
+import { Failure } from '../parts/loading.js'
+import { VirtualList } from '../parts/virtual-list.js'
+import type { Session } from '../session.js'
+import { text } from '../text.js'
+import { InboxDialog } from './inbox-dialog.js'
+import { isActive, useInboxList, type InboxFilters, type ListedInbox } from './inbox-list.js'
+
+const STATES = [
+  ['active', text.inboxes.active],
+  ['deleted', text.inboxes.deleted],
+  ['expired', text.inboxes.expired],
+] as const
+
+/** Deletions that run at the same time. */
+const PARALLEL_DELETIONS = 8
+/** At most so many inboxes are searched by name or address. */
+const MAX_SEARCHED = 20_000
+
+type Dialog = { kind: 'create' } | { kind: 'edit'; inbox: ListedInbox } | { kind: 'delete'; ids: string[] }
+
+/** The inboxes of the environment. */
+export function InboxesView() {
+  const session = useSession()
+  const open = useOpen()
+  const [{ state: stateText, label = '', search = '' }, change] = useParameters()
+  const state = STATES.find(([name]) => name === stateText)?.[0] ?? 'active'
+  const list = useInboxList(session, filtersOf(state, label))
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
+  const [dialog, setDialog] = useState<Dialog | null>(null)
+
+  const isSearching = search !== ''
+  const shown = isSearching ? list.inboxes.filter((inbox) => matches(inbox, search)) : list.inboxes
+  useEffect(() => {
+    if (isSearching && list.hasMore && list.inboxes.length < MAX_SEARCHED) list.loadMore()
+  }, [isSearching, list.inboxes.length])
+
+  const toggle = (id: string) => {
+    const next = new Set(selected)
+    if (!next.delete(id)) next.add(id)
+    setSelected(next)
+  }
+  return (
+    <section class="list-view">
+      <div class="heading">
+        <h1>{text.inboxes.title}</h1>
+        {selected.size > 0 && (
+          <button
+            type="button"
+            class="dangerous"
+            onClick={() => setDialog({ kind: 'delete', ids: [...selected] })}
+          >
+            {text.inboxes.deleteSelected(selected.size)}
+          </button>
+        )}
+        <button type="button" class="primary" onClick={() => setDialog({ kind: 'create' })}>
+          {text.inboxes.create}
+        </button>
+      </div>
+      <div class="filters">
+        <Choice
+          label={text.inboxes.state}
+          value={state}
+          options={STATES}
+          onChange={(chosen) => change({ state: chosen })}
+        />
+        <Field
+          label={text.inboxes.label}
+          placeholder="run:42"
+          value={label}
+          onChange={({ currentTarget }) => change({ label: currentTarget.value })}
+        />
+        <Field
+          label={text.inboxes.search}
+          type="search"
+          value={search}
+          onInput={({ currentTarget }) => change({ search: currentTarget.value })}
+        />
+        <p class="count" role="status">
+          {isSearching && list.hasMore
+            ? text.inboxes.searching(list.inboxes.length)
+            : text.inboxes.count(formatCount(shown.length), list.hasMore)}
+        </p>
+      </div>
+      {list.error !== null && <Failure error={list.error} retry={list.refresh} />}
+      {shown.length === 0 && !list.hasMore ? (
+        <Empty title={isSearching || label !== '' ? text.inboxes.noMatch : text.inboxes.none}>
+          {!isSearching && label === '' && state === 'active' && <p>{text.inboxes.noneHint}</p>}
+        </Empty>
+      ) : (
+        <VirtualList
+          label={text.inboxes.title}
+          items={shown}
+          rowHeight={64}
+          keyOf={({ id }) => id}
+          onNearEnd={list.loadMore}
+          row={(inbox) => (
+            <InboxRow
+              inbox={inbox}
+              isSelected={selected.has(inbox.id)}
+              onToggle={() => toggle(inbox.id)}
+              onEdit={() => setDialog({ kind: 'edit', inbox })}
+            />
+          )}
+        />
+      )}
+      {dialog?.kind === 'create' && (
+        <InboxDialog
+          onClose={() => setDialog(null)}
+          onSaved={(inbox) => {
+            list.put(inbox)
+            open(`/inboxes/${inbox.id}`)
+          }}
+        />
+      )}
+      {dialog?.kind === 'edit' && isActive(dialog.inbox) && (
+        <InboxDialog inbox={dialog.inbox} onClose={() => setDialog(null)} onSaved={list.put} />
+      )}
+      {dialog?.kind === 'delete' && (
+        <DeleteDialog
+          session={session}
+          ids={dialog.ids}
+          onClose={() => setDialog(null)}
+          onDeleted={(ids) => {
+            list.remove(ids)
+            setSelected(new Set([...selected].filter((id) => !ids.includes(id))))
+          }}
+        />
+      )}
+    </section>
+  )
+}
+
+function filtersOf(state: NonNullable<InboxFilters['state']>, label: string): InboxFilters {
+  try {
+    return { state, labels: parseLabels(label) }
+  } catch {
+    // The label is not complete yet.
+    return { state }
+  }
+}
+
+function matches(inbox: ListedInbox, search: string): boolean {
+  const wanted = search.toLowerCase()
+  const name = isActive(inbox) ? (inbox.name ?? '') : ''
+  return inbox.address.includes(wanted) || name.toLowerCase().includes(wanted) || inbox.id === wanted
+}
+
+function InboxRow({
+  inbox,
+  isSelected,
+  onToggle,
+  onEdit,
+}: {
+  inbox: ListedInbox
+  isSelected: boolean
+  onToggle: () => void
+  onEdit: () => void
+}) {
+  const now = useNow(1_000)
+  const active = isActive(inbox) ? inbox : null
+  const name = active?.name ?? inbox.address
+  return (
+    <div class="row">
+      {active !== null && (
+        <input
+          type="checkbox"
+          checked={isSelected}
+          onChange={onToggle}
+          aria-label={text.inboxes.select(name)}
+        />
+      )}
+      <div class="main">
+        <ViewLink to={`/inboxes/${inbox.id}`}>{name}</ViewLink>
+        <Labels labels={inbox.labels} />
+        <br />
+        {active?.name != null && <small class="address">{inbox.address}</small>}
+        {active?.password_protected === true && <small>{text.inboxes.protected}</small>}
+      </div>
+      <span class="messages">{text.inboxes.messages(inbox.message_count)}</span>
+      <span class="expires">
+        {isActive(inbox)
+          ? text.inboxes.endsIn(formatDuration(Math.max(Date.parse(inbox.expires_at) - now, 0)))
+          : text.inboxes.ended(inbox.state)}
+      </span>
+      {active !== null && (
+        <span class="buttons">
+          <CopyButton value={inbox.address} label={text.copyWhat(inbox.address)} />
+          <button type="button" onClick={onEdit} aria-label={text.inboxes.editWhat(name)}>
+            {text.edit}
+          </button>
+        </span>
+      )}
+    </div>
+  )
+}
+
+/** Deletes inboxes, several at a time. Those that had ended before count as deleted. */
+function DeleteDialog({
+  session: { api, passwords },
+  ids,
+  onClose,
+  onDeleted,
+}: {
+  session: Session
+  ids: readonly string[]
+  onClose: () => void
+  onDeleted: (ids: readonly string[]) => void
+}) {
+  const [done, setDone] = useState(0)
+  const submit = async () => {
+    const left = [...ids]
+    const deleted: string[] = []
+    const work = async () => {
+      for (let id = left.pop(); id !== undefined; id = left.pop()) {
+        await api.inboxes.delete(id, { password: passwords.get(id) }).catch(ignoreEnded)
+        deleted.push(id)
+        setDone(deleted.length)
+      }
+    }
+    try {
+      await Promise.all(Array.from({ length: PARALLEL_DELETIONS }, work))
+    } finally {
+      onDeleted(deleted)
+    }
+  }
+  return (
+    <FormDialog
+      title={text.inboxes.deleteTitle(ids.length)}
+      action={text.inboxes.deleteAction(ids.length)}
+      isDangerous
+      submit={submit}
+      onClose={onClose}
+    >
+      <p>{text.inboxes.deleteWarning}</p>
+      {done > 0 && <progress max={ids.length} value={done} aria-label={text.working} />}
+    </FormDialog>
+  )
+}
+
+function ignoreEnded(error: unknown): void {
+  if (!(error instanceof ApiError && error.status === 410)) throw error
+}

@@ -1,0 +1,219 @@
+import { useState } from 'preact/hooks'
+import type { Schemas } from '#clients/typescript/src/mayfly.js'
+import { useSession, ViewLink } from '../navigation.js'
+import { Empty, Field, FormDialog, Secret, type FormValues } from '../parts/controls.js'
+import { formatBytes, formatCount, Time } from '../parts/format.js'
+import { Show, useLoaded } from '../parts/loading.js'
+import { text } from '../text.js'
+
+type Key = Schemas['Key']
+
+const SCOPES = ['inboxes', 'read', 'audit', 'admin'] as const
+
+type Dialog = { kind: 'make' } | { kind: 'rotate' | 'revoke'; key: Key }
+
+/** The API keys of the account. */
+export function KeysView() {
+  const { api } = useSession()
+  const keys = useLoaded((signal) => api.keys.list({ order: 'desc', signal }), [])
+  const [dialog, setDialog] = useState<Dialog | null>(null)
+  const close = () => {
+    setDialog(null)
+    keys.reload()
+  }
+  return (
+    <section>
+      <div class="heading">
+        <h1>{text.keys.title}</h1>
+        <button type="button" class="primary" onClick={() => setDialog({ kind: 'make' })}>
+          {text.keys.make}
+        </button>
+      </div>
+      <p>{text.keys.about}</p>
+      <Show loaded={keys}>
+        {(list) =>
+          list.length === 0 ? (
+            <Empty title={text.keys.none} />
+          ) : (
+            <KeyTable
+              keys={list}
+              onRotate={(key) => setDialog({ kind: 'rotate', key })}
+              onRevoke={(key) => setDialog({ kind: 'revoke', key })}
+            />
+          )
+        }
+      </Show>
+      {dialog?.kind === 'make' && <MakeDialog onClose={close} />}
+      {dialog?.kind === 'rotate' && <RotateDialog apiKey={dialog.key} onClose={close} />}
+      {dialog?.kind === 'revoke' && (
+        <FormDialog
+          title={text.keys.revokeTitle(dialog.key.name)}
+          action={text.keys.revoke}
+          isDangerous
+          submit={() => api.keys.revoke(dialog.key.id)}
+          onClose={close}
+        >
+          <p>{text.keys.revokeWarning}</p>
+        </FormDialog>
+      )}
+    </section>
+  )
+}
+
+function KeyTable({
+  keys,
+  onRotate,
+  onRevoke,
+}: {
+  keys: readonly Key[]
+  onRotate: (key: Key) => void
+  onRevoke: (key: Key) => void
+}) {
+  return (
+    <div class="scroll" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">{text.name}</th>
+            <th scope="col">{text.environment}</th>
+            <th scope="col">{text.keys.scopes}</th>
+            <th scope="col">{text.keys.limit}</th>
+            <th scope="col">{text.keys.lastUsed}</th>
+            <th scope="col">{text.usage.title}</th>
+            <th scope="col">{text.actions}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {keys.map((key) => (
+            <tr key={key.id} class={key.state}>
+              <td>
+                <strong>{key.name}</strong>
+                <br />
+                <code>{key.prefix}…</code>
+              </td>
+              <td>{key.environment}</td>
+              <td>{key.scopes.join(', ')}</td>
+              <td>{key.rate_limit === null ? text.keys.limitOfPlan : text.keys.perMinute(key.rate_limit)}</td>
+              <td>
+                <Time value={key.last_used_at} isRelative />
+              </td>
+              <td>
+                {key.usage !== null && (
+                  <ViewLink to="/usage" parameters={{ group: 'key' }}>
+                    {text.keys.usage(
+                      formatCount(key.usage.requests),
+                      formatCount(key.usage.mails),
+                      formatBytes(key.usage.bytes),
+                    )}
+                  </ViewLink>
+                )}
+              </td>
+              <td class="buttons">
+                {key.state === 'active' ? (
+                  <>
+                    <button
+                      type="button"
+                      aria-label={text.keys.rotateWhat(key.name)}
+                      onClick={() => onRotate(key)}
+                    >
+                      {text.keys.rotate}
+                    </button>
+                    <button
+                      type="button"
+                      aria-label={text.keys.revokeTitle(key.name)}
+                      onClick={() => onRevoke(key)}
+                    >
+                      {text.keys.revoke}
+                    </button>
+                  </>
+                ) : (
+                  text.keys.revoked
+                )}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+/** The secret of a new key, and a first command that uses it. */
+function NewSecret({ secret, onClose }: { secret: string; onClose: () => void }) {
+  return (
+    <FormDialog title={text.keys.made} onClose={onClose}>
+      <Secret label={text.keys.secret} value={secret} hint={text.keys.secretHint} />
+      <p>{text.keys.tryIt}</p>
+      <pre class="wrap">
+        <code>{`curl -X POST ${location.origin}/v1/inboxes -H 'Authorization: Bearer ${secret}'`}</code>
+      </pre>
+    </FormDialog>
+  )
+}
+
+function MakeDialog({ onClose }: { onClose: () => void }) {
+  const { api, environment } = useSession()
+  const [secret, setSecret] = useState<string | null>(null)
+  if (secret !== null) return <NewSecret secret={secret} onClose={onClose} />
+  const submit = async (values: FormValues) => {
+    const rateLimit = values.text('limit')
+    const made = await api.keys.issue({
+      name: values.text('name'),
+      environment: values.text('environment'),
+      scopes: SCOPES.filter((scope) => values.isChecked(scope)),
+      rateLimit: rateLimit === '' ? null : Number(rateLimit),
+    })
+    setSecret(made.secret)
+  }
+  return (
+    <FormDialog
+      title={text.keys.make}
+      action={text.create}
+      submit={submit}
+      onClose={(isDone) => {
+        if (!isDone) onClose()
+      }}
+    >
+      <Field label={text.name} name="name" required maxLength={100} />
+      <Field
+        label={text.environment}
+        hint={text.keys.environmentHint}
+        name="environment"
+        required
+        pattern="[a-z][a-z0-9\-]{0,31}"
+        defaultValue={environment}
+      />
+      <fieldset>
+        <legend>{text.keys.scopes}</legend>
+        {SCOPES.map((scope) => (
+          <label key={scope} class="check">
+            <input type="checkbox" name={scope} defaultChecked={scope === 'inboxes'} />{' '}
+            <strong>{scope}</strong> {text.keys.scope[scope]}
+          </label>
+        ))}
+      </fieldset>
+      <Field label={text.keys.limit} hint={text.keys.limitHint} name="limit" type="number" min={1} />
+    </FormDialog>
+  )
+}
+
+function RotateDialog({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
+  const { api } = useSession()
+  const [secret, setSecret] = useState<string | null>(null)
+  if (secret !== null) return <NewSecret secret={secret} onClose={onClose} />
+  return (
+    <FormDialog
+      title={text.keys.rotateWhat(apiKey.name)}
+      action={text.keys.rotate}
+      submit={async (values) => {
+        const grace = values.text('grace') || '0'
+        setSecret((await api.keys.rotate(apiKey.id, { grace })).secret)
+      }}
+      onClose={(isDone) => {
+        if (!isDone) onClose()
+      }}
+    >
+      <Field label={text.grace} hint={text.keys.graceHint} name="grace" placeholder="10m" />
+    </FormDialog>
+  )
+}

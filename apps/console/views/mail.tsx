@@ -1,0 +1,90 @@
+import { useState } from 'preact/hooks'
+import { useRoute } from 'preact-iso'
+import type { Inbox } from '#clients/typescript/src/mayfly.js'
+import { useOpen, useSession } from '../navigation.js'
+import { CopyButton, FormDialog } from '../parts/controls.js'
+import { formatDuration, Labels, useNow } from '../parts/format.js'
+import { text } from '../text.js'
+import { History } from './history.js'
+import { InboxDialog } from './inbox-dialog.js'
+import { Mailbox } from './mailbox.js'
+import { ShareDialog } from './share-dialog.js'
+
+/** An inbox of the environment, with its mail. */
+export function MailView() {
+  const inboxId = useRoute().params.id ?? ''
+  return (
+    <Mailbox
+      key={inboxId}
+      inboxId={inboxId}
+      canDeleteMessages
+      heading={(inbox, { isLive, reload }) => (
+        <InboxHeading inbox={inbox} isLive={isLive} onChanged={reload} />
+      )}
+      afterEnd={<History inboxId={inboxId} />}
+    />
+  )
+}
+
+function InboxHeading({
+  inbox,
+  isLive,
+  onChanged,
+}: {
+  inbox: Inbox
+  isLive: boolean
+  onChanged: () => void
+}) {
+  const now = useNow(1_000)
+  const { api, passwords } = useSession()
+  const open = useOpen()
+  const [dialog, setDialog] = useState<'edit' | 'share' | 'delete' | 'history' | null>(null)
+  return (
+    <header class="inbox-heading">
+      <h1>{inbox.name ?? text.mail.inbox}</h1>
+      <p class="address">
+        <code>{inbox.address}</code>
+        <CopyButton value={inbox.address} label={text.copyWhat(inbox.address)} />
+      </p>
+      <p>
+        <Labels labels={inbox.labels} />{' '}
+        {text.inboxes.endsIn(formatDuration(Math.max(Date.parse(inbox.expires_at) - now, 0)))}{' '}
+        <span class={isLive ? 'live' : 'not-live'} role="status">
+          {isLive ? text.mail.live : text.mail.reconnecting}
+        </span>
+      </p>
+      <div class="buttons">
+        <button type="button" onClick={() => setDialog('edit')}>
+          {text.edit}
+        </button>
+        <button type="button" onClick={() => setDialog('history')}>
+          {text.mail.history}
+        </button>
+        <button type="button" onClick={() => setDialog('share')}>
+          {text.share.action}
+        </button>
+        <button type="button" onClick={() => setDialog('delete')}>
+          {text.delete}
+        </button>
+      </div>
+      {dialog === 'edit' && <InboxDialog inbox={inbox} onClose={() => setDialog(null)} onSaved={onChanged} />}
+      {dialog === 'share' && <ShareDialog inbox={inbox} onClose={() => setDialog(null)} />}
+      {dialog === 'history' && (
+        <FormDialog title={text.mail.history} onClose={() => setDialog(null)}>
+          <History inboxId={inbox.id} />
+        </FormDialog>
+      )}
+      {dialog === 'delete' && (
+        <FormDialog
+          title={text.inboxes.deleteTitle(1)}
+          action={text.inboxes.deleteAction(1)}
+          isDangerous
+          submit={() => api.inboxes.delete(inbox.id, { password: passwords.get(inbox.id) })}
+          onClose={(isDone) => (isDone ? open('/inboxes') : setDialog(null))}
+        >
+          <p>{text.inboxes.deleteWarning}</p>
+        </FormDialog>
+      )}
+    </header>
+  )
+}

@@ -1,0 +1,65 @@
+import { useState } from 'preact/hooks'
+import type { Inbox } from '#clients/typescript/src/mayfly.js'
+import { Field, FormDialog, Secret } from '../parts/controls.js'
+import { Time } from '../parts/format.js'
+import { Failure, Show, useAction, useLoaded } from '../parts/loading.js'
+import { text } from '../text.js'
+
+/** Makes links that give access to one inbox, and revokes them. */
+export function ShareDialog({ inbox, onClose }: { inbox: Inbox; onClose: () => void }) {
+  const [link, setLink] = useState<string | null>(null)
+  const tokens = useLoaded((signal) => inbox.tokens.list({ signal }), [link])
+  const { isRunning, error, run } = useAction()
+  const revoke = async (id: string) => {
+    if (await run(() => inbox.tokens.revoke(id))) tokens.reload()
+  }
+  return (
+    <FormDialog
+      title={text.share.title}
+      action={text.share.make}
+      submit={async (values) => {
+        const expiresIn = values.text('expires-in') || undefined
+        const access = values.isChecked('owner') ? 'owner' : 'read'
+        const { token } = await inbox.tokens.create({ access, expiresIn })
+        setLink(`${location.origin}/console/inbox#${token}`)
+      }}
+      onClose={(isDone) => {
+        if (!isDone) onClose()
+      }}
+    >
+      <p>{text.share.about}</p>
+      <Field
+        label={text.share.expiresIn}
+        hint={text.share.expiresInHint}
+        name="expires-in"
+        placeholder="2h"
+      />
+      <label class="check">
+        <input type="checkbox" name="owner" /> {text.share.owner}
+      </label>
+      {link !== null && <Secret label={text.share.link} value={link} hint={text.share.linkHint} />}
+      <h3>{text.share.links}</h3>
+      {error !== null && <Failure error={error} />}
+      <Show loaded={tokens}>
+        {(list) => (
+          <ul class="plain-list">
+            {list.length === 0 && <li>{text.share.none}</li>}
+            {list.map(({ id, access, expires_at }) => (
+              <li key={id}>
+                {text.share.access[access]}, {text.account.until} <Time value={expires_at} />{' '}
+                <button
+                  type="button"
+                  disabled={isRunning}
+                  aria-label={text.share.revokeWhat(id)}
+                  onClick={() => void revoke(id)}
+                >
+                  {text.share.revoke}
+                </button>
+              </li>
+            ))}
+          </ul>
+        )}
+      </Show>
+    </FormDialog>
+  )
+}

@@ -1,0 +1,49 @@
+import { Field, FormValues } from '../parts/controls.js'
+import { Failure, useAction } from '../parts/loading.js'
+import { signIn } from '../session.js'
+import { text } from '../text.js'
+
+/** Signs in with an API key. A sign-in link needs no form. `error` says why a link was refused. */
+export function SignInView({
+  error,
+  hasEnded,
+  onSignedIn,
+}: {
+  error: unknown
+  hasEnded: boolean
+  onSignedIn: () => void
+}) {
+  const action = useAction()
+  const submit = async (event: SubmitEvent & { currentTarget: HTMLFormElement }) => {
+    event.preventDefault()
+    const secret = new FormValues(event.currentTarget).text('secret')
+    if (await action.run(() => signIn(secret))) onSignedIn()
+  }
+  const shown = action.error ?? error
+  return (
+    <main class="narrow">
+      <h1>Mayfly</h1>
+      {hasEnded && <p role="status">{text.signIn.ended}</p>}
+      {shown !== null && <Failure error={shown} />}
+      <form onSubmit={(event) => void submit(event)}>
+        <Field
+          label={text.signIn.key}
+          hint={text.signIn.keyHint}
+          name="secret"
+          type="password"
+          required
+          maxLength={300}
+        />
+        <div class="actions">
+          <button type="submit" class="primary" disabled={action.isRunning}>
+            {action.isRunning ? text.working : text.signIn.action}
+          </button>
+        </div>
+      </form>
+      <p>{text.signIn.link}</p>
+      <pre>
+        <code>npx mayfly console</code>
+      </pre>
+    </main>
+  )
+}

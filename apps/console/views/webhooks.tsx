@@ -1,0 +1,122 @@
+import { useState } from 'preact/hooks'
+import type { Schemas } from '#clients/typescript/src/mayfly.js'
+import { useSession, ViewLink } from '../navigation.js'
+import { Empty, Field, FormDialog, Secret, type FormValues } from '../parts/controls.js'
+import { Time } from '../parts/format.js'
+import { Show, useLoaded } from '../parts/loading.js'
+import { text } from '../text.js'
+
+const EVENTS = ['message.received', 'message.deleted', 'inbox.expired', 'inbox.deleted'] as const
+
+/** The webhooks of the environment. */
+export function WebhooksView() {
+  const { api } = useSession()
+  const webhooks = useLoaded((signal) => api.webhooks.list({ order: 'desc', signal }), [])
+  const [isRegistering, setRegistering] = useState(false)
+  return (
+    <section>
+      <div class="heading">
+        <h1>{text.webhooks.title}</h1>
+        <button type="button" class="primary" onClick={() => setRegistering(true)}>
+          {text.webhooks.register}
+        </button>
+      </div>
+      <Show loaded={webhooks}>
+        {(list) =>
+          list.length === 0 ? (
+            <Empty title={text.webhooks.none}>
+              <p>{text.webhooks.noneHint}</p>
+            </Empty>
+          ) : (
+            <WebhookTable webhooks={list} />
+          )
+        }
+      </Show>
+      {isRegistering && (
+        <RegisterDialog
+          onClose={() => {
+            setRegistering(false)
+            webhooks.reload()
+          }}
+        />
+      )}
+    </section>
+  )
+}
+
+function WebhookTable({ webhooks }: { webhooks: readonly Schemas['Webhook'][] }) {
+  return (
+    <div class="scroll" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">URL</th>
+            <th scope="col">{text.webhooks.events}</th>
+            <th scope="col">{text.state}</th>
+            <th scope="col">{text.created}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {webhooks.map(({ id, url, events, state, disabled_reason, created_at }) => (
+            <tr key={id}>
+              <td>
+                <ViewLink to={`/webhooks/${id}`}>{url}</ViewLink>
+              </td>
+              <td>{events.join(', ')}</td>
+              <td>{disabled_reason === null ? state : text.webhooks.disabledBecause[disabled_reason]}</td>
+              <td>
+                <Time value={created_at} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function RegisterDialog({ onClose }: { onClose: () => void }) {
+  const { api, passwords } = useSession()
+  const [secret, setSecret] = useState<string | null>(null)
+  if (secret !== null) {
+    return (
+      <FormDialog title={text.webhooks.registered} onClose={onClose}>
+        <Secret label={text.webhooks.secret} value={secret} hint={text.webhooks.secretHint} />
+      </FormDialog>
+    )
+  }
+  const submit = async (values: FormValues) => {
+    const options = {
+      url: values.text('url'),
+      events: EVENTS.filter((event) => values.isChecked(event)),
+    }
+    const inboxId = values.text('inbox')
+    const password = passwords.get(inboxId)
+    const registered =
+      inboxId === ''
+        ? await api.webhooks.create(options)
+        : await (await api.inboxes.get(inboxId, { password })).createWebhook(options)
+    setSecret(registered.secret)
+  }
+  return (
+    <FormDialog
+      title={text.webhooks.register}
+      action={text.webhooks.register}
+      submit={submit}
+      onClose={(isDone) => {
+        if (!isDone) onClose()
+      }}
+    >
+      <Field label="URL" name="url" type="url" required placeholder="https://app.example/hooks/mail" />
+      <fieldset>
+        <legend>{text.webhooks.events}</legend>
+        {EVENTS.map((event) => (
+          <label key={event} class="check">
+            <input type="checkbox" name={event} defaultChecked={event === 'message.received'} /> {event}
+          </label>
+        ))}
+      </fieldset>
+      <Field label={text.webhooks.inbox} hint={text.webhooks.inboxHint} name="inbox" placeholder="inb_…" />
+    </FormDialog>
+  )
+}

@@ -1,0 +1,44 @@
+// Bundles the web console for browsers into dist/apps/console: index.html, and its files with the hash of their content in
+// their names, also compressed.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { basename } from 'node:path'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
+import { build } from 'esbuild'
+
+const SOURCE = 'apps/console'
+const TARGET = 'dist/apps/console'
+
+export async function bundleConsole() {
+  const { metafile } = await build({
+    entryPoints: [`${SOURCE}/main.tsx`, `${SOURCE}/console.css`],
+    outdir: `${TARGET}/files`,
+    entryNames: '[name]-[hash]',
+    chunkNames: '[name]-[hash]',
+    assetNames: '[name]-[hash]',
+    bundle: true,
+    splitting: true,
+    minify: true,
+    format: 'esm',
+    platform: 'browser',
+    target: 'es2022',
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
+    // The client library is bundled from its source.
+    conditions: ['source', 'module'],
+    legalComments: 'none',
+    metafile: true,
+    logLevel: 'warning',
+  })
+  const names = new Map()
+  for (const [path, { entryPoint }] of Object.entries(metafile.outputs)) {
+    if (entryPoint !== undefined) names.set(basename(entryPoint), `/console/files/${basename(path)}`)
+    const content = readFileSync(path)
+    writeFileSync(`${path}.br`, brotliCompressSync(content))
+    writeFileSync(`${path}.gz`, gzipSync(content, { level: 9 }))
+  }
+  const page = readFileSync(`${SOURCE}/index.html`, 'utf8')
+  const linked = page.replaceAll(/(?<=(?:src|href)=")(main\.tsx|console\.css)(?=")/g, (name) =>
+    names.get(name),
+  )
+  writeFileSync(`${TARGET}/index.html`, linked)
+}
