@@ -17,6 +17,10 @@ class UpdateInbox(types.UpdateInbox, CallOptions, total=False):
     """Of `update`."""
 
 
+class CreateInboxToken(types.CreateInboxToken, CallOptions, total=False):
+    """Of `tokens.create`."""
+
+
 class RegisterWebhook(types.RegisterWebhook, CallOptions):
     """Of `create_webhook` and `webhooks.create`."""
 
@@ -71,6 +75,7 @@ __all__ = [
     "ChangeAccount",
     "ChangeWebhook",
     "CreateInbox",
+    "CreateInboxToken",
     "Filters",
     "IssueKey",
     "OpenAccount",

@@ -30,8 +30,11 @@ ProblemCode = Literal[
     "missing-api-key",
     "invalid-api-key",
     "revoked-api-key",
+    "sign-in-failed",
+    "not-signed-in",
     "plan-lacks-api-access",
     "missing-scope",
+    "untrusted-origin",
     "inbox-password-required",
     "inbox-password-invalid",
     "not-found",
@@ -45,6 +48,7 @@ ProblemCode = Literal[
     "body-too-large",
     "unsupported-media-type",
     "idempotency-key-reused",
+    "html-too-complex",
     "rate-limited",
     "too-many-password-attempts",
     "internal-error",
@@ -281,6 +285,18 @@ class CreateInbox(TypedDict, total=False):
     """Labels to find the inbox by."""
 
 
+class CreateInboxToken(TypedDict, total=False):
+    """A new token for one inbox. Every property is optional."""
+    access: Literal["read", "owner"]
+    """`read` for a token that reads the inbox and its mail; `owner` for one that may delete the inbox too. Default:
+    `"read"`.
+    """
+    expires_in: str
+    """How long it is valid: a whole number and one of `m`, `h`, `d`, `w`, from one minute to the end of the inbox.
+    Default: until the inbox expires.
+    """
+
+
 class DeletedInbox(TypedDict):
     """An inbox that was deleted."""
     id: str
@@ -368,7 +384,7 @@ class Event(TypedDict):
     """An event of an inbox, without content."""
     id: str
     """The id of the event."""
-    type: Literal["inbox.created", "inbox.changed", "message.received", "message.deleted", "inbox.expired", "inbox.deleted"]
+    type: Literal["inbox.created", "inbox.changed", "token.issued", "token.revoked", "message.received", "message.deleted", "inbox.expired", "inbox.deleted"]
     """The type of the event."""
     time: str
     """When it happened."""
@@ -528,6 +544,32 @@ class InboxExpiredEvent(TypedDict):
     timestamp: str
     """When it happened."""
     data: EventEndedInbox
+
+
+class InboxToken(TypedDict):
+    """A token for one inbox."""
+    id: str
+    """The id of the token."""
+    access: Literal["read", "owner"]
+    """What it may do: `read`, or also delete the inbox."""
+    expires_at: str
+    """When it expires, at the latest with its inbox."""
+    created_at: str
+    """When it was issued."""
+
+
+class InboxTokenWithSecret(TypedDict):
+    """A token for one inbox, with its secret."""
+    id: str
+    """The id of the token."""
+    access: Literal["read", "owner"]
+    """What it may do: `read`, or also delete the inbox."""
+    expires_at: str
+    """When it expires, at the latest with its inbox."""
+    created_at: str
+    """When it was issued."""
+    token: str
+    """The bearer token. Only in this answer."""
 
 
 class _IssueKeyOptional(TypedDict, total=False):
@@ -773,6 +815,8 @@ class NearMiss(TypedDict):
     """A message that a wait examined, and why it did not match."""
     id: str
     """The id of the message."""
+    inbox_id: str
+    """The id of its inbox."""
     subject: str | None
     """Its subject."""
     received_at: str
@@ -917,6 +961,14 @@ class ReplayOfRange(_ReplayOfRangeKeywords, _ReplayOfRangeOptional):
     """All events in a time range."""
     to: str
     """The end of the range, exclusive; at most now."""
+
+
+class RevokedInboxToken(TypedDict):
+    """A token that was revoked."""
+    id: str
+    """The id of the token."""
+    revoked_at: str
+    """When it was revoked. The same in the answer to a repeat."""
 
 
 class RotateKey(TypedDict, total=False):

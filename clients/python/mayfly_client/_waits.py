@@ -107,6 +107,7 @@ class Wait(Generic[M]):
             return True
         miss: types.NearMiss = {
             "id": message.id,
+            "inbox_id": message.inbox_id,
             "subject": message.subject,
             "received_at": message.received_at,
             "mismatches": [reason],

@@ -85,21 +85,27 @@ export class Connection {
 
   /** The items of a list, from as many pages as needed; at most `limit`, if it is given. */
   async list<Item>(path: string, options: object = {}): Promise<Item[]> {
-    const [call, { limit = Infinity, ...filters }] = splitOptions(options)
-    const max = Number(limit)
     const items: Item[] = []
+    for await (const page of this.pages<Item>(path, options)) items.push(...page)
+    return items
+  }
+
+  /** The items of a list, page by page, as they are asked for. */
+  async *pages<Item>(path: string, options: object = {}): AsyncGenerator<Item[], void> {
+    const [call, { limit = Infinity, ...filters }] = splitOptions(options)
+    let left = Number(limit)
     let query: Record<string, unknown> = filters
-    while (items.length < max) {
-      query = { ...query, limit: Math.min(max - items.length, MAX_PAGE_ITEMS) }
+    while (left > 0) {
+      query = { ...query, limit: Math.min(left, MAX_PAGE_ITEMS) }
       const { page, next } = await this.send({ method: 'GET', path, query }, call, async (response) => ({
         page: await readJson<Item[]>(response),
         next: nextCursor(response),
       }))
-      items.push(...page)
+      yield page
+      left -= page.length
       if (next === null) break
       query = { ...query, cursor: next }
     }
-    return items
   }
 
   /**

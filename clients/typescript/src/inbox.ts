@@ -112,9 +112,16 @@ export class Inbox extends withProperties<Schemas['Inbox']>() {
 
   /** The messages that match, oldest first unless `order` is `desc`; all of them, or the first `limit`. */
   async listMessages(options: QueryOptions<'listInboxMessages'> = {}): Promise<Message[]> {
+    const messages: Message[] = []
+    for await (const page of this.messagePages(options)) messages.push(...page)
+    return messages
+  }
+
+  /** The same, page by page. */
+  async *messagePages(options: QueryOptions<'listInboxMessages'> = {}): AsyncGenerator<Message[], void> {
     const path = `${this.#path}/messages`
-    const list = await this.#access.connection.list<Schemas['Message']>(path, this.#call(options))
-    return list.map((each) => new Message(this.#access, each))
+    const pages = this.#access.connection.pages<Schemas['Message']>(path, this.#call(options))
+    for await (const page of pages) yield page.map((each) => new Message(this.#access, each))
   }
 
   async getMessage(id: string, options: CallOptions = {}): Promise<Message> {
@@ -152,6 +159,11 @@ export class Inbox extends withProperties<Schemas['Inbox']>() {
     return this.#access.connection.list(`${this.#path}/webhooks`, this.#call(options))
   }
 
+  /** Bearer tokens for this inbox only. */
+  get tokens(): InboxTokens {
+    return new InboxTokens(this.#access, `${this.#path}/tokens`)
+  }
+
   /** Deletes the inbox and all its mail permanently. */
   delete(options: CallOptions = {}): Promise<Schemas['DeletedInbox']> {
     return this.#access.connection.delete(this.#path, this.#call(options))
@@ -182,5 +194,31 @@ export class Inbox extends withProperties<Schemas['Inbox']>() {
   ): Promise<Message> {
     const { address } = this
     return waitForMatch({ access: this.#access, path: this.#path, address, options, ...limit, ...words })
+  }
+}
+
+/** The tokens of an inbox. A client whose `apiKey` is a token can read that inbox and nothing else. */
+class InboxTokens {
+  constructor(
+    private readonly access: Access,
+    private readonly path: string,
+  ) {}
+
+  /** The `token` is only in this answer. With the access `owner` it may also delete the inbox. */
+  create(options: BodyOptions<'CreateInboxToken'> = {}): Promise<Schemas['InboxTokenWithSecret']> {
+    return this.access.connection.post(this.path, this.#call(options))
+  }
+
+  /** Those that are valid. */
+  list(options: CallOptions = {}): Promise<Schemas['InboxToken'][]> {
+    return this.access.connection.get(this.path, this.#call(options))
+  }
+
+  revoke(id: string, options: CallOptions = {}): Promise<Schemas['RevokedInboxToken']> {
+    return this.access.connection.delete(`${this.path}/${encodeURIComponent(id)}`, this.#call(options))
+  }
+
+  #call<Options extends CallOptions>(options: Options): Options & CallOptions {
+    return { password: this.access.password, ...options }
   }
 }

@@ -1,6 +1,7 @@
 import { Connection } from './connection.js'
 import { MayflyError } from './errors.js'
 import { Inbox } from './inbox.js'
+import { Message } from './message.js'
 import type { BodyOptions, CallOptions, QueryOptions, Schemas } from './options.js'
 
 export {
@@ -40,6 +41,7 @@ const DEFAULT_TIMEOUT_MS = 30_000
  */
 export class Mayfly {
   readonly inboxes: Inboxes
+  readonly messages: Messages
   readonly accounts: Accounts
   readonly keys: Keys
   readonly webhooks: Webhooks
@@ -53,6 +55,7 @@ export class Mayfly {
     const apiKey = requireKey(options.apiKey ?? environment.MAYFLY_KEY ?? '')
     this.#connection = new Connection({ url, apiKey, timeoutMs, fetch })
     this.inboxes = new Inboxes(this.#connection)
+    this.messages = new Messages(this.#connection)
     this.accounts = new Accounts(this.#connection)
     this.keys = new Keys(this.#connection)
     this.webhooks = new Webhooks(this.#connection)
@@ -115,9 +118,35 @@ class Inboxes {
     return this.connection.list('/v1/inboxes', options)
   }
 
+  /** The same, page by page. */
+  pages(
+    options: QueryOptions<'listInboxes'> = {},
+  ): AsyncGenerator<(Schemas['Inbox'] | Schemas['EndedInbox'])[], void> {
+    return this.connection.pages('/v1/inboxes', options)
+  }
+
   /** Deletes an inbox and all its mail permanently. */
   delete(id: string, options: CallOptions = {}): Promise<Schemas['DeletedInbox']> {
     return this.connection.delete(`/v1/inboxes/${encodeURIComponent(id)}`, options)
+  }
+}
+
+/** The mail of all inboxes of the environment, without that of protected inboxes. */
+class Messages {
+  constructor(private readonly connection: Connection) {}
+
+  /** The messages that match, oldest first unless `order` is `desc`; all of them, or the first `limit`. */
+  async list(options: QueryOptions<'listMessages'> = {}): Promise<Message[]> {
+    const messages: Message[] = []
+    for await (const page of this.pages(options)) messages.push(...page)
+    return messages
+  }
+
+  /** The same, page by page. A page may be empty, and others follow. */
+  async *pages(options: QueryOptions<'listMessages'> = {}): AsyncGenerator<Message[], void> {
+    const access = { connection: this.connection, password: undefined }
+    const pages = this.connection.pages<Schemas['Message']>('/v1/messages', options)
+    for await (const page of pages) yield page.map((each) => new Message(access, each))
   }
 }
 
@@ -267,4 +296,4 @@ class Usage {
   }
 }
 
-export type { Accounts, Inboxes, Keys, Usage, Webhooks }
+export type { Accounts, Inboxes, Keys, Messages, Usage, Webhooks }

@@ -214,6 +214,16 @@ export interface components {
             /** @description Labels to find the inbox by. */
             labels?: components["schemas"]["InboxLabels"];
         };
+        /** @description A new token for one inbox. Every property is optional. */
+        CreateInboxToken: {
+            /**
+             * @description `read` for a token that reads the inbox and its mail; `owner` for one that may delete the inbox too. Default: `"read"`.
+             * @enum {string}
+             */
+            access?: "read" | "owner";
+            /** @description How long it is valid: a whole number and one of `m`, `h`, `d`, `w`, from one minute to the end of the inbox. Default: until the inbox expires. */
+            expires_in?: string;
+        };
         /** @description An inbox that was deleted. */
         DeletedInbox: {
             /** @description Never changes and is never reused. */
@@ -321,7 +331,7 @@ export interface components {
              * @description The type of the event.
              * @enum {string}
              */
-            type: "inbox.created" | "inbox.changed" | "message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted";
+            type: "inbox.created" | "inbox.changed" | "token.issued" | "token.revoked" | "message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted";
             /**
              * Format: date-time
              * @description When it happened.
@@ -498,6 +508,48 @@ export interface components {
         /** @description Pairs of a name of up to 64 characters and a value of up to 128, to find inboxes by. They are kept after the inbox has ended, so do not put personal data in them. */
         InboxLabels: {
             [key: string]: string;
+        };
+        /** @description A token for one inbox. */
+        InboxToken: {
+            /** @description The id of the token. */
+            id: string;
+            /**
+             * @description What it may do: `read`, or also delete the inbox.
+             * @enum {string}
+             */
+            access: "read" | "owner";
+            /**
+             * Format: date-time
+             * @description When it expires, at the latest with its inbox.
+             */
+            expires_at: string;
+            /**
+             * Format: date-time
+             * @description When it was issued.
+             */
+            created_at: string;
+        };
+        /** @description A token for one inbox, with its secret. */
+        InboxTokenWithSecret: {
+            /** @description The id of the token. */
+            id: string;
+            /**
+             * @description What it may do: `read`, or also delete the inbox.
+             * @enum {string}
+             */
+            access: "read" | "owner";
+            /**
+             * Format: date-time
+             * @description When it expires, at the latest with its inbox.
+             */
+            expires_at: string;
+            /**
+             * Format: date-time
+             * @description When it was issued.
+             */
+            created_at: string;
+            /** @description The bearer token. Only in this answer. */
+            token: string;
         };
         /** @description A new API key. */
         IssueKey: {
@@ -732,6 +784,8 @@ export interface components {
         NearMiss: {
             /** @description The id of the message. */
             id: string;
+            /** @description The id of its inbox. */
+            inbox_id: string;
             /** @description Its subject. */
             subject: string | null;
             /**
@@ -780,7 +834,7 @@ export interface components {
              * @description The kind of the problem, for programs.
              * @enum {string}
              */
-            code: "invalid-request" | "malformed-json" | "missing-api-key" | "invalid-api-key" | "revoked-api-key" | "plan-lacks-api-access" | "missing-scope" | "inbox-password-required" | "inbox-password-invalid" | "not-found" | "no-matching-message" | "method-not-allowed" | "not-acceptable" | "idempotency-key-in-use" | "inbox-deleted" | "inbox-expired" | "message-deleted" | "body-too-large" | "unsupported-media-type" | "idempotency-key-reused" | "rate-limited" | "too-many-password-attempts" | "internal-error" | "catching-up" | "log-unavailable" | "read-model-unavailable" | "busy" | "too-many-streams" | "too-many-waits" | "shutting-down";
+            code: "invalid-request" | "malformed-json" | "missing-api-key" | "invalid-api-key" | "revoked-api-key" | "sign-in-failed" | "not-signed-in" | "plan-lacks-api-access" | "missing-scope" | "untrusted-origin" | "inbox-password-required" | "inbox-password-invalid" | "not-found" | "no-matching-message" | "method-not-allowed" | "not-acceptable" | "idempotency-key-in-use" | "inbox-deleted" | "inbox-expired" | "message-deleted" | "body-too-large" | "unsupported-media-type" | "idempotency-key-reused" | "html-too-complex" | "rate-limited" | "too-many-password-attempts" | "internal-error" | "catching-up" | "log-unavailable" | "read-model-unavailable" | "busy" | "too-many-streams" | "too-many-waits" | "shutting-down";
             /** @description What to do. */
             fix: string;
             /** @description The value of the header `X-Request-Id`. */
@@ -867,6 +921,16 @@ export interface components {
         };
         /** @description Which events to send again. */
         RequestReplay: components["schemas"]["ReplayOfRange"] | components["schemas"]["ReplayOfDeliveries"];
+        /** @description A token that was revoked. */
+        RevokedInboxToken: {
+            /** @description The id of the token. */
+            id: string;
+            /**
+             * Format: date-time
+             * @description When it was revoked. The same in the answer to a repeat.
+             */
+            revoked_at: string;
+        };
         /** @description How to replace the secret of a key. */
         RotateKey: {
             /** @description How long the former secret stays valid, at most 7 days: `0`, or a whole number and one of `s`, `m`, `h`, `d`, `w`. Default: `"0"`. */
@@ -1066,6 +1130,14 @@ export interface operations {
                 recipient?: string;
                 /** @description Text that the text part, or the visible text of the HTML, must contain, in upper or lower case. */
                 text?: string;
+                /** @description Text that an address or a name in `to` must contain, in upper or lower case. */
+                to?: string;
+                /** @description A header `<name>:<text>`: a header of that name must contain the text, in upper or lower case. Without a text, the message must have the header. Repeat to require several headers. */
+                header?: string[];
+                /** @description The earliest `received_at` (RFC 3339). */
+                since?: string;
+                /** @description The end of the time in which it was received, exclusive (RFC 3339). */
+                until?: string;
                 /** @description `true`: it must have a one-time code. `false`: it must not. */
                 has_code?: boolean;
                 /** @description `true`: it must have a link. `false`: it must not. */
@@ -1095,6 +1167,14 @@ export interface operations {
                 recipient?: string;
                 /** @description Text that the text part, or the visible text of the HTML, must contain, in upper or lower case. */
                 text?: string;
+                /** @description Text that an address or a name in `to` must contain, in upper or lower case. */
+                to?: string;
+                /** @description A header `<name>:<text>`: a header of that name must contain the text, in upper or lower case. Without a text, the message must have the header. Repeat to require several headers. */
+                header?: string[];
+                /** @description The earliest `received_at` (RFC 3339). */
+                since?: string;
+                /** @description The end of the time in which it was received, exclusive (RFC 3339). */
+                until?: string;
                 /** @description `true`: it must have a one-time code. `false`: it must not. */
                 has_code?: boolean;
                 /** @description `true`: it must have a link. `false`: it must not. */
@@ -1116,6 +1196,84 @@ export interface operations {
             query?: {
                 /** @description Whether the answer includes the source. */
                 raw?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: never;
+    };
+    waitForMessage: {
+        parameters: {
+            query?: {
+                /** @description A label `<name>:<value>` that the inbox must have. Repeat to require several labels. */
+                label?: string[];
+                /** @description Text that the subject must contain, in upper or lower case. */
+                subject?: string;
+                /** @description Text that the sender's address or name must contain, in upper or lower case. */
+                sender?: string;
+                /** @description Text that the recipient must contain, in upper or lower case. */
+                recipient?: string;
+                /** @description Text that the text part, or the visible text of the HTML, must contain, in upper or lower case. */
+                text?: string;
+                /** @description Text that an address or a name in `to` must contain, in upper or lower case. */
+                to?: string;
+                /** @description A header `<name>:<text>`: a header of that name must contain the text, in upper or lower case. Without a text, the message must have the header. Repeat to require several headers. */
+                header?: string[];
+                /** @description The earliest `received_at` (RFC 3339). */
+                since?: string;
+                /** @description The end of the time in which it was received, exclusive (RFC 3339). */
+                until?: string;
+                /** @description `true`: it must have a one-time code. `false`: it must not. */
+                has_code?: boolean;
+                /** @description `true`: it must have a link. `false`: it must not. */
+                has_link?: boolean;
+                /** @description Oldest or newest first. */
+                order?: "asc" | "desc";
+                /** @description The position to continue from, as in `Link` or `Mayfly-Cursor`. */
+                cursor?: string;
+                /** @description Seconds to wait for a message. */
+                timeout?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: never;
+    };
+    listMessages: {
+        parameters: {
+            query?: {
+                /** @description A label `<name>:<value>` that the inbox must have. Repeat to require several labels. */
+                label?: string[];
+                /** @description Text that the subject must contain, in upper or lower case. */
+                subject?: string;
+                /** @description Text that the sender's address or name must contain, in upper or lower case. */
+                sender?: string;
+                /** @description Text that the recipient must contain, in upper or lower case. */
+                recipient?: string;
+                /** @description Text that the text part, or the visible text of the HTML, must contain, in upper or lower case. */
+                text?: string;
+                /** @description Text that an address or a name in `to` must contain, in upper or lower case. */
+                to?: string;
+                /** @description A header `<name>:<text>`: a header of that name must contain the text, in upper or lower case. Without a text, the message must have the header. Repeat to require several headers. */
+                header?: string[];
+                /** @description The earliest `received_at` (RFC 3339). */
+                since?: string;
+                /** @description The end of the time in which it was received, exclusive (RFC 3339). */
+                until?: string;
+                /** @description `true`: it must have a one-time code. `false`: it must not. */
+                has_code?: boolean;
+                /** @description `true`: it must have a link. `false`: it must not. */
+                has_link?: boolean;
+                /** @description Oldest or newest first. */
+                order?: "asc" | "desc";
+                /** @description The position to continue from, as in `Link` or `Mayfly-Cursor`. */
+                cursor?: string;
+                /** @description The maximum number of items on a page. */
+                limit?: number;
             };
             header?: never;
             path?: never;
@@ -1178,6 +1336,21 @@ export interface operations {
     streamInboxEvents: {
         parameters: {
             query?: {
+                /** @description The position to start from, a `Mayfly-Cursor`. Default: now. `Last-Event-ID` takes precedence. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: never;
+    };
+    streamEvents: {
+        parameters: {
+            query?: {
+                /** @description A label `<name>:<value>` that the inbox must have. Repeat to require several labels. */
+                label?: string[];
                 /** @description The position to start from, a `Mayfly-Cursor`. Default: now. `Last-Event-ID` takes precedence. */
                 cursor?: string;
             };

@@ -79,9 +79,10 @@ export async function waitForMatch(wait: Wait): Promise<Message> {
     try {
       const message = await poll(wait, { ...options, cursor }, leftMs)
       if (match === undefined || match(message)) return message
-      const { id, subject, received_at } = message
+      const { id, inbox_id, subject, received_at } = message
       rejected.push({
         id,
+        inbox_id,
         subject,
         received_at,
         mismatches: [wait.requirement ?? 'The function `match` rejects it.'],

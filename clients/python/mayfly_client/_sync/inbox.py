@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Literal, cast
 from .. import _types as types
 from .._errors import ApiError, UnexpectedMessageError, UnreachableError, WaitTimeoutError
 from .._events import InboxEvent
-from .._options import CallOptions, Filters, RegisterWebhook, UpdateInbox, WaitOptions
+from .._options import CallOptions, CreateInboxToken, Filters, RegisterWebhook, UpdateInbox, WaitOptions
 from .._requests import path_of, request_of
 from .._waits import EXPECT_NONE_SECONDS, Pattern, Wait, find_link
 from .connection import Connection
@@ -183,6 +183,11 @@ class Inbox(types.InboxAttributes):
         events = self._connection.get_list(f"{self._path}/history", call, limit)
         return cast("list[types.Event]", events)
 
+    @property
+    def tokens(self) -> InboxTokens:
+        """Bearer tokens for this inbox only."""
+        return InboxTokens(self._connection, self.id, self.password)
+
     def delete(self, **call: Unpack[CallOptions]) -> types.DeletedInbox:
         """Deletes the inbox and all its mail permanently."""
         return cast("types.DeletedInbox", self._connection.delete(self._path, self._call(call)))
@@ -221,3 +226,30 @@ class Inbox(types.InboxAttributes):
                 message = Message(self._connection, answer.json(), self.password, answer.cursor)
                 if wait.accepts(message):
                     return message
+
+
+class InboxTokens:
+    """The tokens of an inbox. A client whose `api_key` is a token can read that inbox and nothing else."""
+
+    def __init__(self, connection: Connection, inbox_id: str, password: str | None) -> None:
+        self._connection = connection
+        self._inbox_id = inbox_id
+        self._password = password
+
+    def create(self, **options: Unpack[CreateInboxToken]) -> types.InboxTokenWithSecret:
+        """Issues a token. The secret is only in this answer. With the access `owner` it may also delete the inbox."""
+        path = path_of("inboxes", self._inbox_id, "tokens")
+        return cast("types.InboxTokenWithSecret", self._connection.post(path, self._call(options)))
+
+    def list(self, **call: Unpack[CallOptions]) -> list[types.InboxToken]:
+        """The tokens that are valid."""
+        path = path_of("inboxes", self._inbox_id, "tokens")
+        return cast("list[types.InboxToken]", self._connection.get(path, self._call(call)))
+
+    def revoke(self, token_id: str, **call: Unpack[CallOptions]) -> types.RevokedInboxToken:
+        """Ends a token, and its waits and streams within a second."""
+        path = path_of("inboxes", self._inbox_id, "tokens", token_id)
+        return cast("types.RevokedInboxToken", self._connection.delete(path, self._call(call)))
+
+    def _call(self, options: object) -> dict[str, Any]:
+        return {"password": self._password, **cast("dict[str, Any]", options)}
