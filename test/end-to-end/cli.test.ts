@@ -3,6 +3,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SETTINGS } from '#libs/runtime/config/settings-table.js'
+import { issueKey } from '#test/harness/accounts.js'
 import {
   call,
   createInbox,
@@ -13,6 +14,7 @@ import {
   send,
   type InboxJson,
 } from '#test/harness/client.js'
+import { secretIn, signIn } from '#test/harness/console.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { until } from '#test/harness/until.js'
 import { sumOf, untilCounted, usageOf } from '#test/harness/usage.js'
@@ -53,6 +55,29 @@ describe('the command mayfly', () => {
       code: 0,
       stdout: expect.stringMatching(/^\d+\.\d+\.\d+/) as string,
     })
+  })
+
+  it('shares an inbox by a token, with which it reads that inbox', async () => {
+    const [{ id }, other] = [await createInbox(mayfly), await createInbox(mayfly)]
+    const shared = await json<{ token: string; access: string }>('inbox', 'share', id, '--expires-in', '30m')
+    expect(shared).toMatchObject({ access: 'read', token: expect.stringMatching(/^mft_/) as string })
+    const guest = (...args: string[]) => mayflyWith({ MAYFLY_KEY: shared.token }, ...args)
+    expect((await guest('inbox', 'read', id)).code).toBe(0)
+    expect((await guest('inbox', 'read', other.id)).code).toBe(3)
+    expect((await guest('inbox', 'delete', id)).code).toBe(4)
+    const { stdout } = await run('inbox', 'share', id, '--owner')
+    const [, owner = ''] = /^token +(mft_\S+)$/m.exec(stdout) ?? []
+    expect((await mayflyWith({ MAYFLY_KEY: owner }, 'inbox', 'delete', id)).code).toBe(0)
+  })
+
+  it('prints a link that signs in to the console, if the key has the scope admin', async () => {
+    const { code, stdout } = await run('console')
+    expect(code).toBe(0)
+    const session = await signIn(mayfly, secretIn(stdout.trim()))
+    expect((await session.ask(['GET', '/console/sessions'])).status).toBe(200)
+    const { secret } = await issueKey(mayfly)
+    const refused = await mayflyWith({ MAYFLY_KEY: secret }, 'console')
+    expect(refused).toMatchObject({ code: 4, stdout: '' })
   })
 
   it('creates an inbox, waits for its code and its link, reads it and deletes it', async () => {

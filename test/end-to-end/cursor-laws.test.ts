@@ -22,6 +22,8 @@ import { until } from '#test/harness/until.js'
  * once, even if messages arrive or are deleted, or Mayfly restarts or rebuilds its views meanwhile.
  */
 
+type ListedJson = MessageJson & { inbox_id: string }
+
 /** MAYFLY_CURSOR_RUNS sets a larger number. */
 const RUNS = Number(process.env.MAYFLY_CURSOR_RUNS ?? 4)
 const SETTLED_WITHIN_MS = 60_000
@@ -42,7 +44,15 @@ interface Planned {
   isAwaited: boolean
 }
 
-const reading: fc.Arbitrary<ReadOptions> = fc.record({
+const INBOXES = 3
+
+type Reading = ReadOptions & {
+  /** The index of an inbox, or all of them. */
+  of: number | 'environment'
+}
+
+const reading: fc.Arbitrary<Reading> = fc.record({
+  of: fc.constantFrom(...Array.from({ length: INBOXES }, (_, index) => index), 'environment' as const),
   mode: fc.constantFrom('asc', 'desc', 'wait'),
   limit: fc.constantFrom(1, 2, 3, 7, 100),
   subject: fc.constantFrom(null, 'odd', 'even'),
@@ -91,9 +101,10 @@ describe('reading from cursor to cursor', () => {
       scenario,
       fc.array(reading, { minLength: 2, maxLength: 4 }),
       async (steps, readings) => {
-        const { id, address } = await createInbox(mayfly)
-        const path = `/v1/inboxes/${id}/messages`
-        const readers = readings.map((each) => new CursorReader(() => mayfly, path, each))
+        const inboxes = await Promise.all(Array.from({ length: INBOXES }, () => createInbox(mayfly)))
+        const pathOf = ({ of }: Pick<Reading, 'of'>) =>
+          of === 'environment' ? '/v1/messages' : `/v1/inboxes/${inboxes[of]?.id ?? ''}/messages`
+        const readers = readings.map((each) => new CursorReader(() => mayfly, pathOf(each), each))
         let sent = 0
         const steady = async (work: () => Promise<unknown>) => {
           // A mail may be refused while views are rebuilt, and a deletion too: neither is what is looked at here.
@@ -103,14 +114,19 @@ describe('reading from cursor to cursor', () => {
           switch (step.type) {
             case 'send': {
               const numbers = Array.from({ length: step.count }, () => sent++)
-              await Promise.all(numbers.map((n) => steady(() => send(mayfly, address, numbered(n)))))
+              await Promise.all(
+                numbers.map((n) =>
+                  steady(() => send(mayfly, inboxes[n % INBOXES]?.address ?? '', numbered(n))),
+                ),
+              )
               return
             }
             case 'delete':
               return steady(async () => {
-                const { body } = await call<MessageJson[]>(mayfly, 'GET', `${path}?limit=100`)
+                const { body } = await call<ListedJson[]>(mayfly, 'GET', '/v1/messages?limit=100')
                 const victim = body[step.index % body.length]
-                if (victim !== undefined) await call(mayfly, 'DELETE', `${path}/${victim.id}`)
+                if (victim === undefined) return
+                await call(mayfly, 'DELETE', `/v1/inboxes/${victim.inbox_id}/messages/${victim.id}`)
               })
             case 'read':
               await Promise.all(
@@ -141,16 +157,20 @@ describe('reading from cursor to cursor', () => {
         }
         await Promise.all([...changes, ...reads])
 
-        const there = await untilSettled(mayfly, path)
-        for (const reader of readers) {
+        const there = await untilSettled(mayfly)
+        for (const [index, reader] of readers.entries()) {
           await reader.readToEnd()
-          const staying = there.filter(({ subject }) => reader.matches(subject)).map((message) => message.id)
-          const seen = reader.seen.filter((messageId) => staying.includes(messageId))
           expect(new Set(reader.seen).size).toBe(reader.seen.length)
-          if (reader.isInOrder) expect(seen).toEqual(staying)
-          else expect(seen.toSorted()).toEqual(staying.toSorted())
+          const { of } = readings[index] ?? { of: 'environment' }
+          for (const { id } of of === 'environment' ? inboxes : inboxes.slice(of, of + 1)) {
+            const staying = there.filter((each) => each.inbox_id === id && reader.matches(each.subject))
+            const ids = staying.map((message) => message.id)
+            const seen = reader.seen.filter((messageId) => ids.includes(messageId))
+            if (reader.isInOrder) expect(seen).toEqual(ids)
+            else expect(seen.toSorted()).toEqual(ids.toSorted())
+          }
         }
-        await call(mayfly, 'DELETE', `/v1/inboxes/${id}`)
+        await Promise.all(inboxes.map(({ id }) => call(mayfly, 'DELETE', `/v1/inboxes/${id}`)))
       },
     )
     await fc.assert(property, { numRuns: RUNS, endOnFailure: true })
@@ -161,15 +181,15 @@ function numbered(n: number): string {
   return mail(`${n % 2 === 0 ? 'even' : 'odd'} ${n}`)
 }
 
-/** Resolves with the list of messages once it no longer changes. */
-async function untilSettled(mayfly: Mayfly, path: string): Promise<MessageJson[]> {
+/** Resolves with the list of all messages once it no longer changes. */
+async function untilSettled(mayfly: Mayfly): Promise<ListedJson[]> {
   let before: string | null = null
   return until(
-    'the inbox to be settled',
+    'the mail to be settled',
     async () => {
       const ready = await call(mayfly, 'GET', '/readyz')
       if (ready.status !== 200 || (ready.body as { backlog: number }).backlog > 0) return null
-      const pages = await pagesFrom<MessageJson>(mayfly, `${path}?limit=100`).catch((error: unknown) => {
+      const pages = await pagesFrom<ListedJson>(mayfly, '/v1/messages?limit=100').catch((error: unknown) => {
         // The inbox may be visible again before its key.
         if (error instanceof UnexpectedAnswerError && error.status === 503) return null
         throw error

@@ -108,7 +108,7 @@ describeWith('curl')('the curl commands of /docs', () => {
     const rank = (command: string) => (ENDING.test(command) ? -command.length : -Infinity)
     for (const command of commands.toSorted((one, other) => rank(one) - rank(other))) {
       const own = command.replaceAll(
-        /(inb|msg|whk|dlv|rpl|key|acc)_\w{26}/g,
+        /(inb|msg|whk|dlv|rpl|tok|key|acc)_\w{26}/g,
         (_, kind: string) => ids[kind] ?? '',
       )
       expect(own).toContain(`'${mayfly.url}/`)
@@ -145,12 +145,14 @@ describeWith('curl')('the curl commands of /docs', () => {
     const range = { from: inbox.created_at, to: inbox.created_at }
     const body = { ...range, from: new Date(Date.parse(inbox.created_at) - 1_000).toISOString() }
     const replay = await call<{ id: string }>(mayfly, 'POST', `/v1/webhooks/${webhook.id}/replays`, { body })
+    const token = await call<{ id: string }>(mayfly, 'POST', `/v1/inboxes/${inbox.id}/tokens`)
     const made = [
       inbox,
       message,
       webhook,
       delivery,
       replay.body,
+      token.body,
       await issueKey(mayfly),
       await openAccount(mayfly),
     ]

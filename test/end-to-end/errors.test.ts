@@ -80,7 +80,7 @@ const BODIES: Case[] = [
 ]
 
 const ROUTES: Case[] = [
-  { send: 'GET /', expect: unknown },
+  { send: 'GET /unknown', expect: unknown },
   { send: 'GET /v1', expect: unknown },
   { send: 'GET /v1/', expect: unknown },
   { send: 'GET /v2/inboxes', expect: unknown },
@@ -105,10 +105,15 @@ const ROUTES: Case[] = [
   ...notAllowed('/v1/inboxes', 'GET, HEAD, POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'),
   ...notAllowed('/v1/inboxes/x', 'GET, HEAD, PATCH, DELETE', 'POST', 'PUT', 'OPTIONS'),
   ...notAllowed('/v1/inboxes/x/messages', 'GET, HEAD', 'POST', 'DELETE', 'OPTIONS'),
+  ...notAllowed('/v1/messages', 'GET, HEAD', 'POST', 'DELETE', 'OPTIONS'),
+  ...notAllowed('/v1/messages/wait', 'GET, HEAD', 'POST', 'DELETE', 'OPTIONS'),
+  ...notAllowed('/v1/events', 'GET, HEAD', 'POST', 'DELETE', 'OPTIONS'),
   ...notAllowed('/v1/emails/x/messages/y', 'GET, HEAD, DELETE', 'POST', 'PATCH'),
   ...notAllowed('/v1/inboxes/x/messages/y/raw', 'GET, HEAD', 'PUT', 'DELETE'),
   ...notAllowed('/v1/inboxes/x/messages/y/attachments/0', 'GET, HEAD', 'POST'),
   ...notAllowed('/v1/inboxes/x/messages/wait', 'GET, HEAD', 'POST', 'DELETE'),
+  ...notAllowed('/v1/inboxes/x/tokens', 'GET, HEAD, POST', 'PUT', 'PATCH', 'DELETE'),
+  ...notAllowed('/v1/emails/x/tokens/y', 'DELETE', 'GET', 'POST', 'PATCH'),
   ...notAllowed('/healthz', 'GET, HEAD', 'POST', 'OPTIONS'),
   ...notAllowed('/metrics', 'GET, HEAD', 'DELETE'),
   {

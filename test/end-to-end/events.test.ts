@@ -1,4 +1,3 @@
-import { connect } from 'node:net'
 import { mintId } from '#libs/domain/ids/mint.js'
 import {
   call,
@@ -13,7 +12,12 @@ import {
   type MessageJson,
 } from '#test/harness/client.js'
 import { withKey, issueKey } from '#test/harness/accounts.js'
-import { listen, type ListeningClient, type StreamedEvent } from '#test/harness/event-stream.js'
+import {
+  listen,
+  openIdleReader,
+  type ListeningClient,
+  type StreamedEvent,
+} from '#test/harness/event-stream.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { until } from '#test/harness/until.js'
@@ -400,15 +404,6 @@ function names(events: readonly StreamedEvent[]): string[] {
 
 function subjects(events: readonly StreamedEvent[]): unknown[] {
   return events.flatMap(({ event, data }) => (event === 'message.received' ? [data.data.subject] : []))
-}
-
-/** A client that sends a request and does not read the answer. */
-function openIdleReader(target: Pick<Mayfly, 'url' | 'apiKey'>, path: string) {
-  const socket = connect({ port: httpPort(target), host: '127.0.0.1' })
-  socket.on('error', () => undefined)
-  socket.pause()
-  socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${target.apiKey}\r\n\r\n`)
-  return { close: () => void socket.destroy() }
 }
 
 /** Pseudorandom numbers in [0, 1) from a seed (mulberry32). */

@@ -133,7 +133,8 @@ const BROKEN: { name: string; send: string; expect: ExpectedProblem; allow?: str
   {
     name: 'OPTIONS *',
     send: 'OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n',
-    expect: { status: 404, code: 'not-found' },
+    expect: { status: 405, code: 'method-not-allowed' },
+    allow: 'GET, HEAD',
   },
   {
     name: 'a path with two slashes',

@@ -66,12 +66,14 @@ describe('a resource of a tenant', () => {
     const replay = await call<{ id: string }>(owner, 'POST', `/v1/webhooks/${webhook.id}/replays`, {
       body: BODIES['POST /v1/webhooks/{id}/replays'],
     })
+    const token = await call<{ id: string }>(owner, 'POST', `/v1/inboxes/${inbox.id}/tokens`)
     const message = only(await messagesOf(owner, inbox.id, 1))
     await createInbox(owner, { labels: { run: '42' } })
     ids = {
       inboxes: { own: inbox.id, unknown: `inb_${SUFFIX}` },
       emails: { own: inbox.id, unknown: `inb_${SUFFIX}` },
       messages: { own: message.id, unknown: message.id },
+      tokens: { own: token.body.id, unknown: `tok_${SUFFIX}` },
       attachments: { own: '0', unknown: '0' },
       webhooks: { own: webhook.id, unknown: `whk_${SUFFIX}` },
       deliveries: { own: sample.body.id, unknown: `dlv_${SUFFIX}` },

@@ -187,6 +187,7 @@ describe('a wait', () => {
     const [messages] = [await messagesOf(mayfly, inbox.id, 7)]
     expect(nearest[0]).toEqual({
       id: messages[3]?.id,
+      inbox_id: inbox.id,
       subject: 'Code 2',
       received_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}Z$/) as unknown,
       mismatches: ['sender does not contain "nobody"', 'there is no link'],

@@ -1,4 +1,4 @@
-import { call, type InboxJson, type Target } from '#test/harness/client.js'
+import { call, pagesFrom, type InboxJson, type MessageJson, type Target } from '#test/harness/client.js'
 import { until } from '#test/harness/until.js'
 import { allMessages } from './acknowledged-writes.js'
 
@@ -29,6 +29,12 @@ export async function snapshotOfApi(
   }
   for (const state of ['active', 'deleted', 'expired']) {
     await record<InboxJson[]>(`/v1/inboxes?limit=1000&state=${state}`)
+  }
+  for (const order of ['asc', 'desc']) {
+    const path = `/v1/messages?limit=100&order=${order}`
+    await record(path)
+    const pages = await pagesFrom<MessageJson>(target, path)
+    answers.set(`every page of ${path}`, JSON.stringify(pages.map(({ body }) => body)))
   }
   for (const id of inboxIds) {
     const inbox = `/v1/inboxes/${id}`

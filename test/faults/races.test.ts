@@ -133,8 +133,14 @@ describe('an expiry', () => {
     const clock = Date.now()
     const roles = await startWithClock(folder.path, clock)
     const ids = new Set<string>()
+    const lasting = new Set<string>()
     for (let count = 0; count < 30; count += 1) {
-      ids.add((await createInbox(roles, { duration: count % 2 === 0 ? '1m' : '1h' })).id)
+      const duration = count % 2 === 0 ? '1m' : '1h'
+      const { id, address } = await createInbox(roles, { duration })
+      await send(roles, address, mail('Hello'))
+      await messagesOf(roles, id, 1)
+      ids.add(id)
+      if (duration === '1h') lasting.add(id)
     }
     await roles.setClock(clock + 60_000)
     // Polled before, during and after the events of the expiry.
@@ -151,6 +157,9 @@ describe('an expiry', () => {
       expect(active).toHaveLength(15)
       expect(expired).toHaveLength(15)
       expect(new Set([...active, ...expired])).toEqual(ids)
+      const { body } = await call<{ inbox_id: string }[]>(roles, 'GET', '/v1/messages?limit=100')
+      expect(body).toHaveLength(lasting.size)
+      expect(new Set(body.map(({ inbox_id: id }) => id))).toEqual(lasting)
       return before === '15'
     })
     await roles.close()

@@ -52,6 +52,8 @@ export class Contract {
     const { method, status, headers } = observed
     // A CORS preflight (Fetch, section 4.8) is not an operation.
     if (method === 'OPTIONS' && status === 204) return []
+    // The console's own requests are no part of the document.
+    if (observed.path.startsWith('/console')) return []
     const found = this.find(observed)
     // Paths that are not in the document may only be refused.
     if (found === null)

@@ -1,5 +1,7 @@
+import { connect } from 'node:net'
 import type { Target } from './client.js'
 import { until } from './until.js'
+import { httpPort } from './wire.js'
 
 export interface StreamedEvent {
   id: string
@@ -68,6 +70,15 @@ export async function listen(
       // The server or the test has closed the connection.
     }
   }
+}
+
+/** Opens a stream and does not read it. */
+export function openIdleReader(target: Pick<Target, 'url' | 'apiKey'>, path: string): { close: () => void } {
+  const socket = connect({ port: httpPort(target), host: '127.0.0.1' })
+  socket.on('error', () => undefined)
+  socket.pause()
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${target.apiKey}\r\n\r\n`)
+  return { close: () => void socket.destroy() }
 }
 
 function hasCount(events: StreamedEvent[], count: number): StreamedEvent[] | null {

@@ -1,0 +1,243 @@
+import type { Browser, Page } from 'playwright-core'
+import { openConsole, startBrowser, type ConsolePage } from '#test/harness/browser.js'
+import { call, createInbox, mail, send } from '#test/harness/client.js'
+import { startEndpoint } from '#test/harness/endpoint.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { describeWith } from '#test/harness/tools.js'
+import { until } from '#test/harness/until.js'
+
+/** What a user does in the console, in Chromium. */
+describeWith('chromium')('the console', () => {
+  let mayfly: Mayfly
+  let browser: Browser
+  let open: ConsolePage[] = []
+
+  beforeAll(async () => {
+    mayfly = await startMayfly({
+      hasAnalytics: true,
+      hasWebhooks: true,
+      env: { MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true' },
+    })
+    browser = await startBrowser()
+  })
+  afterAll(async () => {
+    await browser.close()
+    await mayfly.dispose()
+  })
+  afterEach(async () => {
+    const errors = open.flatMap((each) => each.errors)
+    await Promise.all(open.map(({ page }) => page.context().close()))
+    open = []
+    expect(errors).toEqual([])
+  })
+
+  async function signedIn(): Promise<ConsolePage> {
+    const opened = await openConsole(browser, mayfly)
+    open.push(opened)
+    return opened
+  }
+  const copied = (page: Page) => page.evaluate<string>('navigator.clipboard.readText()')
+  const row = (page: Page, text: string) => page.getByRole('listitem').filter({ hasText: text })
+  const newMail = (address: string, subject: string, text?: string) =>
+    send(mayfly, address, mail(subject, text))
+
+  it('creates an inbox, shows its mail as it arrives, and copies the code', async () => {
+    const { page } = await signedIn()
+    await page.getByRole('button', { name: 'Create inbox' }).click()
+    await page.getByLabel('Name', { exact: true }).fill('Sign-up')
+    await page.getByLabel('Labels').fill('run:42, team:web')
+    await page.getByRole('button', { name: 'Create', exact: true }).click()
+    await page.getByRole('heading', { name: 'Sign-up' }).waitFor()
+    const address = (await page.locator('.inbox-heading .address code').textContent()) ?? ''
+
+    await newMail(address, 'Your code', 'Your code is 493201.')
+    await row(page, 'Your code').getByRole('button', { name: 'Copy the code 493201' }).click()
+    expect(await copied(page)).toBe('493201')
+
+    await page.getByRole('button', { name: /^Your code/ }).click()
+    await page.getByText('Your code is 493201.').waitFor()
+    await page.getByRole('tab', { name: 'Details' }).click()
+    await page.getByText('app@example.com', { exact: true }).waitFor()
+    await page.getByRole('tab', { name: 'Code', exact: true }).click()
+    await page.getByText(`subject=Your code`).waitFor()
+  })
+
+  it('keeps what is open in the URL', async () => {
+    const inbox = await createInbox(mayfly, { name: 'Linkable' })
+    await newMail(inbox.address, 'First')
+    await newMail(inbox.address, 'Second')
+    const { page } = await signedIn()
+    await page.getByRole('link', { name: 'Linkable' }).click()
+    await page.getByRole('button', { name: /^First/ }).click()
+    await page.getByRole('heading', { name: 'First' }).waitFor()
+    await page.reload()
+    await page.getByRole('heading', { name: 'First' }).waitFor()
+    await page.keyboard.press('k')
+    await page.getByRole('heading', { name: 'Second' }).waitFor()
+    await page.keyboard.press('j')
+    await page.getByRole('heading', { name: 'First' }).waitFor()
+    await page.goBack()
+    await page.getByRole('heading', { name: 'Inboxes' }).waitFor()
+    await page.goForward()
+    await page.getByRole('heading', { name: 'First' }).waitFor()
+  })
+
+  it('shows mail that arrived while the connection was lost, once', async () => {
+    const inbox = await createInbox(mayfly, { name: 'Offline' })
+    await newMail(inbox.address, 'before')
+    const opened = await signedIn()
+    const { page } = opened
+    await page.getByRole('link', { name: 'Offline' }).click()
+    await row(page, 'before').waitFor()
+    await page.context().setOffline(true)
+    for (const subject of ['during 1', 'during 2', 'during 3']) await newMail(inbox.address, subject)
+    await page.context().setOffline(false)
+    await newMail(inbox.address, 'after')
+    await row(page, 'after').waitFor()
+    await row(page, 'during 1').waitFor()
+    const subjects = await page.getByRole('listitem').locator('strong').allTextContents()
+    expect(subjects).toEqual(['after', 'during 3', 'during 2', 'during 1', 'before'])
+    // The browser reports the requests that failed meanwhile.
+    opened.errors.length = 0
+  })
+
+  it('makes a key, which works with curl until it is revoked', async () => {
+    const { page } = await signedIn()
+    await page.getByRole('link', { name: 'Keys' }).click()
+    await page.getByRole('button', { name: 'Make a key' }).click()
+    await page.getByLabel('Name', { exact: true }).fill('from the console')
+    await page.getByRole('button', { name: 'Create', exact: true }).click()
+    await page.getByRole('button', { name: 'Copy Secret' }).click()
+    const key = { ...mayfly, apiKey: await copied(page) }
+    expect((await call(key, 'GET', '/v1/inboxes')).status).toBe(200)
+
+    await page.getByRole('button', { name: 'Close' }).click()
+    await page.getByRole('button', { name: 'Revoke from the console' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke', exact: true }).click()
+    await page
+      .getByRole('row', { name: /from the console/ })
+      .getByText('revoked')
+      .waitFor()
+    expect((await call(key, 'GET', '/v1/inboxes')).status).toBe(401)
+  })
+
+  it('finds a failed delivery and replays it', async () => {
+    let isWorking = false
+    const endpoint = await startEndpoint((response) => {
+      response.statusCode = isWorking ? 200 : 500
+      response.end('the answer of the endpoint')
+    })
+    try {
+      const { page } = await signedIn()
+      await page.getByRole('link', { name: 'Webhooks' }).click()
+      await page.getByRole('button', { name: 'Register a webhook' }).click()
+      await page.getByLabel('URL').fill(endpoint.url)
+      await page.getByRole('dialog').getByRole('button', { name: 'Register a webhook' }).click()
+      await page.getByText('whsec_').waitFor()
+      await page.getByRole('button', { name: 'Close' }).click()
+      await newMail((await createInbox(mayfly)).address, 'for the webhook')
+      await until('the first attempt', () => endpoint.requests.length > 0)
+
+      await page.getByRole('link', { name: endpoint.url }).click()
+      const delivery = page.getByRole('row', { name: /message\.received/ }).first()
+      await delivery.getByText('500').waitFor()
+      await delivery.getByRole('button', { name: /^Open/ }).click()
+      await page.getByText('the answer of the endpoint').waitFor()
+      await page.getByRole('button', { name: 'Close' }).click()
+
+      isWorking = true
+      const before = endpoint.requests.length
+      await delivery.getByRole('button', { name: /^Replay/ }).click()
+      await page.getByText('Replay completed: 1 of 1 done.').waitFor()
+      expect(endpoint.requests.length).toBeGreaterThan(before)
+    } finally {
+      await endpoint.dispose()
+    }
+  })
+
+  it('charts the usage of a run with the right numbers', async () => {
+    const inbox = await createInbox(mayfly, { labels: { run: 'charted' } })
+    for (let count = 0; count < 5; count += 1) await newMail(inbox.address, `mail ${count}`)
+    const { page } = await signedIn()
+    await page.getByRole('link', { name: 'Usage' }).click()
+    await page.getByLabel('Only with the label').fill('run:charted')
+    await page.keyboard.press('Enter')
+    await until('five counted mails', async () => {
+      await page.getByRole('button', { name: 'Reload' }).click()
+      return (await page.getByText('Mails', { exact: true }).locator('xpath=..').getByText('5, ').count()) > 0
+    })
+    expect(await mailsByHovering(page)).toBe(5)
+  })
+
+  it('asks for the password of a protected inbox', async () => {
+    const body = { name: 'Protected', password_protected: true }
+    const { password = '' } = (await call<{ password?: string }>(mayfly, 'POST', '/v1/inboxes', { body }))
+      .body
+    const opened = await signedIn()
+    const { page } = opened
+    await page.getByRole('link', { name: 'Protected' }).click()
+    await page.getByLabel('Password').fill('wrong')
+    await page.getByRole('button', { name: 'Open the inbox' }).click()
+    await page.getByRole('alert').waitFor()
+    await page.getByLabel('Password').fill(password)
+    await page.getByRole('button', { name: 'Open the inbox' }).click()
+    await page.getByText('No mail yet.').waitFor()
+    // The browser reports the answers 403.
+    opened.errors.length = 0
+  })
+
+  it('edits an inbox, and deletes several', async () => {
+    await Promise.all(['one', 'two', 'three'].map((name) => createInbox(mayfly, { name: `bulk ${name}` })))
+    const { page } = await signedIn()
+    await page.getByRole('button', { name: 'Edit bulk one' }).click()
+    await page.getByLabel('Name', { exact: true }).fill('bulk renamed')
+    await page.getByLabel('Lifetime').fill('3d')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await row(page, 'bulk renamed').getByText('ends in 2 d 23 h').waitFor()
+    await page.getByLabel('Name or address').fill('bulk')
+    for (const name of ['renamed', 'two', 'three']) await page.getByLabel(`Select bulk ${name}`).check()
+    await page.getByRole('button', { name: 'Delete 3 inboxes' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete 3 inboxes' }).click()
+    await page.getByText('No inbox matches.').waitFor()
+  })
+
+  it('shows how an inbox ended', async () => {
+    const inbox = await createInbox(mayfly)
+    const opened = await signedIn()
+    const { page } = opened
+    await page.goto(`${mayfly.url}/console/inboxes/${inbox.id}`)
+    await page.getByText('No mail yet.').waitFor()
+    await call(mayfly, 'DELETE', `/v1/inboxes/${inbox.id}`)
+    await page.getByText('inbox-deleted').or(page.getByText('was deleted')).first().waitFor()
+    opened.errors.length = 0
+  })
+
+  it('ends on every page when the user signs out everywhere', async () => {
+    const [first, second] = [await signedIn(), await signedIn()]
+    await createInbox(mayfly, { name: 'Watched' })
+    await second.page.getByRole('link', { name: 'Watched' }).click()
+    await second.page.getByText('Live').waitFor()
+    await first.page.getByRole('link', { name: 'Account' }).click()
+    await first.page.getByRole('button', { name: 'Sign out everywhere' }).click()
+    for (const { page } of [first, second]) await page.getByLabel('API key').waitFor()
+    await second.page.getByText('Your session has ended.').waitFor()
+    await second.page.getByLabel('API key').fill(mayfly.apiKey)
+    await second.page.getByRole('button', { name: 'Sign in' }).click()
+    await second.page.getByRole('heading', { name: 'Watched' }).waitFor()
+    for (const { errors } of [first, second]) errors.length = 0
+  })
+})
+
+/** Moves over the last chart from its end, and adds the mails of each interval that its legend shows. */
+async function mailsByHovering(page: Page): Promise<number> {
+  const chart = page.locator('figure').filter({ hasText: 'Mails over the run' })
+  const over = chart.locator('.u-over')
+  const { width = 0 } = (await over.boundingBox()) ?? {}
+  const seen = new Map<string, number>()
+  for (let x = 1; x < width; x += width / 100) {
+    await over.hover({ position: { x, y: 20 } })
+    const [time = '', mails = ''] = await chart.locator('.u-legend .u-value').allTextContents()
+    if (mails !== '' && mails !== '--') seen.set(time, Number(mails))
+  }
+  return [...seen.values()].reduce((sum, count) => sum + count, 0)
+}
