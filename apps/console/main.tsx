@@ -2,9 +2,9 @@ import { render } from 'preact'
 import { useCallback, useEffect, useState } from 'preact/hooks'
 import { ErrorBoundary, LocationProvider, Route, Router, useLocation } from 'preact-iso'
 import { MailAccessContext, SessionContext, urlOf } from './navigation.js'
-import { PublicInboxView } from './public-inbox.js'
 import { Failure } from './parts/loading.js'
 import { Session, signIn } from './session.js'
+import { SharedInboxView } from './shared-inbox.js'
 import { Shell } from './shell.js'
 import { text } from './text.js'
 import { AccountView } from './views/account.js'
@@ -120,12 +120,10 @@ function App() {
   }
 }
 
-/** The public page and the page of a shared inbox need no session. */
+/** The page of a shared inbox needs no session. */
 function Page() {
   const { path } = useLocation()
-  if (path === '/') return <PublicInboxView canCreate />
-  if (path === '/console/inbox') return <PublicInboxView canCreate={false} />
-  return <App />
+  return path === '/console/inbox' ? <SharedInboxView /> : <App />
 }
 
 function NotFound() {

@@ -51,14 +51,6 @@ export async function signIn(secret: string): Promise<void> {
   await request('POST', '/console/sign-in', { secret })
 }
 
-export type PublicDuration = '10m' | '1h' | '1d'
-
-/** Creates an inbox on the public page. Resolves with its token. Rejects with ApiError. */
-export async function createPublicInbox(duration: PublicDuration): Promise<string> {
-  const { token } = await request<{ token: string }>('POST', '/public/inboxes', { duration })
-  return token
-}
-
 export class Session implements MailAccess {
   /** The client for the environment of this session. */
   readonly api: Mayfly
@@ -135,16 +127,10 @@ export class Session implements MailAccess {
   readonly #fetch: typeof fetch = async (input, init = {}) => {
     const leftMs = Date.parse(this.#answer.expires_at) - Date.now()
     if (leftMs < RENEW_BEFORE_MS) await this.#renew()
-    const response = await this.#send(input, init)
+    const response = await fetchWith(this.#answer.token, input, init)
     if (response.status !== 401) return response
     await this.#renew()
-    return this.#send(input, init)
-  }
-
-  #send(input: RequestInfo | URL, init: RequestInit): Promise<Response> {
-    const headers = new Headers(init.headers)
-    headers.set('authorization', `Bearer ${this.#answer.token}`)
-    return fetch(input, { ...init, headers })
+    return fetchWith(this.#answer.token, input, init)
   }
 
   /** Requests that need a new token at the same time share it. */
@@ -181,6 +167,17 @@ async function request<Body>(method: string, path: string, body?: object): Promi
     },
   )
   return readAnswer(sent)
+}
+
+/** `fetch` with a bearer token. */
+export function fetchWith(
+  token: string,
+  input: RequestInfo | URL,
+  init: RequestInit = {},
+): Promise<Response> {
+  const headers = new Headers(init.headers)
+  headers.set('authorization', `Bearer ${token}`)
+  return fetch(input, { ...init, headers })
 }
 
 /** `send` is a `fetch` that authenticates its requests. */

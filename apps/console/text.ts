@@ -163,19 +163,14 @@ export const text = {
     revokeWhat: (id: string) => `Revoke ${id}`,
   },
 
-  publicInbox: {
-    title: 'A disposable inbox',
+  sharedInbox: {
+    title: 'A shared inbox',
     about:
       'Mail to this address appears here at once. The inbox and its mail are erased when the time is over.',
-    address: 'Your address',
-    new: 'New address',
     erase: 'Erase now',
     eraseTitle: 'Erase this inbox?',
     erased: 'This inbox is gone, with all its mail.',
-    duration: 'Lifetime',
-    durations: { '10m': '10 minutes', '1h': 'an hour', '1d': 'a day' },
     noToken: 'The link is not complete: the part after # is missing.',
-    abuse: 'Report abuse to',
   },
 
   details: {

@@ -1,5 +1,5 @@
-import { chromium, type Browser, type BrowserContext, type Frame, type Page } from 'playwright-core'
-import { findProgram } from '#test/harness/tools.js'
+import type { Browser, BrowserContext, Frame, Page } from 'playwright-core'
+import { startBrowser } from '#test/harness/browser.js'
 
 /** What a document did, in the order in which it was noticed. */
 export interface Observed {
@@ -33,14 +33,7 @@ export class WatchedBrowser {
   ) {}
 
   static async launch(serverUrl: string): Promise<WatchedBrowser> {
-    const browser = await chromium.launch({
-      executablePath: findProgram('chromium') ?? 'chromium',
-      args: [
-        // Chromium's own sandbox does not work as root.
-        ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []),
-        '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
-      ],
-    })
+    const browser = await startBrowser(['--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1'])
     return new WatchedBrowser(browser, serverUrl)
   }
 

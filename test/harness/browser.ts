@@ -3,9 +3,10 @@ import type { Target } from './client.js'
 import { findProgram } from './tools.js'
 
 /** Debian's Chromium. As root it runs without its own sandbox, as it requires. */
-export function startBrowser(): Promise<Browser> {
+export function startBrowser(args: readonly string[] = []): Promise<Browser> {
   const executablePath = findProgram('chromium') ?? ''
-  return chromium.launch({ executablePath, args: process.getuid?.() === 0 ? ['--no-sandbox'] : [] })
+  const ofRoot = process.getuid?.() === 0 ? ['--no-sandbox'] : []
+  return chromium.launch({ executablePath, args: [...ofRoot, ...args] })
 }
 
 export interface ConsolePage {

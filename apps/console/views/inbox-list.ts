@@ -1,5 +1,6 @@
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { useCallback, useEffect, useState } from 'preact/hooks'
 import type { QueryOptions, Schemas } from '#clients/typescript/src/mayfly.js'
+import { usePages } from '../parts/pages.js'
 import type { Session } from '../session.js'
 
 export type ListedInbox = Schemas['Inbox'] | Schemas['EndedInbox']
@@ -29,32 +30,12 @@ export interface InboxList {
 /** The inboxes of the environment, page by page; the newest ones are kept up to date. */
 export function useInboxList({ api }: Session, filters: InboxFilters): InboxList {
   const [inboxes, setInboxes] = useState<ReadonlyMap<string, ListedInbox>>(new Map())
-  const [hasMore, setHasMore] = useState(true)
   const [error, setError] = useState<unknown>(null)
-  const pages = useRef<AsyncGenerator<ListedInbox[], void> | null>(null)
-  const isLoading = useRef(false)
+  const { hasMore, start, loadMore } = usePages<ListedInbox>(
+    (page) => setInboxes((known) => new Map([...known, ...page.map((each) => [each.id, each] as const)])),
+    setError,
+  )
   const query = JSON.stringify(filters)
-
-  const loadMore = useCallback(() => {
-    const from = pages.current
-    if (from === null || isLoading.current) return
-    isLoading.current = true
-    from.next().then(
-      ({ value, done = false }) => {
-        if (pages.current !== from) return
-        isLoading.current = false
-        // Only the last page can be empty.
-        setHasMore(!done && value?.length !== 0)
-        if (value)
-          setInboxes((known) => new Map([...known, ...value.map((each) => [each.id, each] as const)]))
-      },
-      (reason: unknown) => {
-        if (pages.current !== from) return
-        isLoading.current = false
-        setError(reason)
-      },
-    )
-  }, [])
 
   const refresh = useCallback(async () => {
     try {
@@ -75,16 +56,18 @@ export function useInboxList({ api }: Session, filters: InboxFilters): InboxList
   }, [query])
 
   useEffect(() => {
+    const aborter = new AbortController()
+    const { signal } = aborter
     setInboxes(new Map())
-    setHasMore(true)
     setError(null)
-    isLoading.current = false
-    pages.current = api.inboxes.pages(filters)
-    loadMore()
+    start(api.inboxes.pages({ ...filters, signal }), signal)
     const timer = setInterval(() => {
       if (document.visibilityState === 'visible') void refresh()
     }, REFRESH_MS)
-    return () => clearInterval(timer)
+    return () => {
+      aborter.abort()
+      clearInterval(timer)
+    }
   }, [query])
 
   const put = useCallback((inbox: ListedInbox) => {

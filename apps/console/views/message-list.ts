@@ -1,5 +1,6 @@
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { useCallback, useEffect, useState } from 'preact/hooks'
 import { ApiError, type Inbox, type Schemas } from '#clients/typescript/src/mayfly.js'
+import { usePages } from '../parts/pages.js'
 import type { MailAccess } from '../session.js'
 
 /** What a list of messages shows of one. */
@@ -33,20 +34,19 @@ export function useMessageList({ api, passwords }: MailAccess, inboxId: string):
   const [round, setRound] = useState(0)
   const [inbox, setInbox] = useState<Inbox | null>(null)
   const [messages, setMessages] = useState<readonly ListedMessage[]>([])
-  const [hasMore, setHasMore] = useState(true)
   const [isLive, setLive] = useState(false)
   const [error, setError] = useState<unknown>(null)
-  const more = useRef<() => void>(() => undefined)
+  const {
+    hasMore,
+    start: startPages,
+    loadMore,
+  } = usePages<ListedMessage>((page) => setMessages((known) => merge(known, page)), setError)
 
   useEffect(() => {
     const aborter = new AbortController()
     const { signal } = aborter
-    const fail = (reason: unknown) => {
-      if (!signal.aborted) setError(reason)
-    }
     setInbox(null)
     setMessages([])
-    setHasMore(true)
     setError(null)
 
     const start = async () => {
@@ -54,20 +54,7 @@ export function useMessageList({ api, passwords }: MailAccess, inboxId: string):
       // The position comes first, so no message is missing between the list and the stream.
       const since = await found.cursor({ signal })
       setInbox(found)
-      const pages = found.messagePages({ order: 'desc', signal })
-      let isLoading = false
-      more.current = () => {
-        if (isLoading) return
-        isLoading = true
-        pages.next().then(({ value, done = false }) => {
-          isLoading = false
-          if (signal.aborted) return
-          // Only the last page can be empty.
-          setHasMore(!done && value?.length !== 0)
-          if (value) setMessages((known) => merge(known, value))
-        }, fail)
-      }
-      more.current()
+      startPages(found.messagePages({ order: 'desc', signal }), signal)
       await follow(found, since)
     }
 
@@ -105,7 +92,9 @@ export function useMessageList({ api, passwords }: MailAccess, inboxId: string):
       }
     }
 
-    start().catch(fail)
+    start().catch((reason: unknown) => {
+      if (!signal.aborted) setError(reason)
+    })
     return () => aborter.abort()
   }, [inboxId, round])
 
@@ -115,7 +104,7 @@ export function useMessageList({ api, passwords }: MailAccess, inboxId: string):
     hasMore,
     error,
     isLive,
-    loadMore: useCallback(() => more.current(), []),
+    loadMore,
     reload: useCallback(() => setRound((value) => value + 1), []),
     remove: useCallback((id) => setMessages((known) => known.filter((each) => each.id !== id)), []),
   }

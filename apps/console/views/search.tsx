@@ -1,9 +1,10 @@
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
-import type { Message } from '#clients/typescript/src/mayfly.js'
+import { useEffect, useState } from 'preact/hooks'
+import type { Message, QueryOptions } from '#clients/typescript/src/mayfly.js'
 import { useParameters, useSession, ViewLink } from '../navigation.js'
 import { Empty, Field } from '../parts/controls.js'
 import { parseLabels, Time } from '../parts/format.js'
 import { Failure } from '../parts/loading.js'
+import { usePages } from '../parts/pages.js'
 import { VirtualList } from '../parts/virtual-list.js'
 import type { Session } from '../session.js'
 import { text } from '../text.js'
@@ -70,51 +71,31 @@ export function SearchView() {
   )
 }
 
-/** Pages are read as they come into view. A page may be empty although more follow, as each examines a limited number. */
 function useFound({ api }: Session, filters: Filters) {
   const [messages, setMessages] = useState<readonly Message[]>([])
-  const [hasMore, setHasMore] = useState(true)
   const [error, setError] = useState<unknown>(null)
-  const more = useRef<() => void>(() => undefined)
+  const { hasMore, start, loadMore } = usePages<Message>(
+    (page) => setMessages((known) => [...known, ...page]),
+    setError,
+  )
   const query = JSON.stringify(filters)
   useEffect(() => {
     const aborter = new AbortController()
     const { signal } = aborter
     setMessages([])
-    setHasMore(true)
     setError(null)
-    const fail = (reason: unknown) => {
-      if (!signal.aborted) setError(reason)
-    }
-    const read = () => {
-      const { label = '', since, until, ...texts } = filters
-      const time = (local: string | undefined) => (local ? new Date(local).toISOString() : undefined)
-      const options = { ...texts, labels: parseLabels(label), since: time(since), until: time(until) }
-      return api.messages.pages({ ...options, order: 'desc', signal })
-    }
-    const start = () => {
-      const pages = read()
-      let isLoading = false
-      const next = () => {
-        if (isLoading || signal.aborted) return
-        isLoading = true
-        pages.next().then(({ value, done = false }) => {
-          isLoading = false
-          if (signal.aborted) return
-          setHasMore(!done)
-          if (value) setMessages((known) => [...known, ...value])
-          if (value?.length === 0) next()
-        }, fail)
-      }
-      more.current = next
-      next()
-    }
     try {
-      start()
+      start(api.messages.pages({ ...optionsOf(filters), order: 'desc', signal }), signal)
     } catch (reason) {
-      fail(reason)
+      setError(reason)
     }
     return () => aborter.abort()
   }, [query])
-  return { messages, hasMore, error, loadMore: useCallback(() => more.current(), []) }
+  return { messages, hasMore, error, loadMore }
+}
+
+/** Throws an error in words if the label is not one. */
+function optionsOf({ label = '', since, until, ...texts }: Filters): QueryOptions<'listMessages'> {
+  const time = (local: string | undefined) => (local ? new Date(local).toISOString() : undefined)
+  return { ...texts, labels: parseLabels(label), since: time(since), until: time(until) }
 }
