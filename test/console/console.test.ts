@@ -186,6 +186,26 @@ describeWith('chromium')('the console', () => {
     opened.errors.length = 0
   })
 
+  it('shares an inbox by a link, until it is revoked', async () => {
+    const inbox = await createInbox(mayfly, { name: 'Shared' })
+    const { page } = await signedIn()
+    await page.getByRole('link', { name: 'Shared' }).click()
+    await page.getByRole('button', { name: 'Share' }).click()
+    await page.getByRole('button', { name: 'Make a link' }).click()
+    const link = (await page.locator('[data-secret]').textContent()) ?? ''
+
+    const guests = await browser.newContext()
+    const guest = await guests.newPage()
+    await guest.goto(link)
+    await guest.getByText(inbox.address).waitFor()
+    await newMail(inbox.address, 'For the guest', 'Hello, guest.')
+    await guest.getByRole('button', { name: /^For the guest/ }).click()
+    await guest.getByText('Hello, guest.').waitFor()
+    await page.getByRole('button', { name: /^Revoke tok_/ }).click()
+    await guest.getByRole('alert').getByText('was revoked').waitFor()
+    await guests.close()
+  })
+
   it('edits an inbox, and deletes several', async () => {
     await Promise.all(['one', 'two', 'three'].map((name) => createInbox(mayfly, { name: `bulk ${name}` })))
     const { page } = await signedIn()

@@ -1,16 +1,6 @@
-import {
-  createParamDecorator,
-  Injectable,
-  SetMetadata,
-  type CanActivate,
-  type ExecutionContext,
-} from '@nestjs/common'
-import { Reflector } from '@nestjs/core'
 import type { FastifyRequest } from 'fastify'
-import { allows, isMistyped, TOKEN_PLAN, type Plan, type Scope } from '#libs/domain/account/access.js'
+import { isMistyped, TOKEN_PLAN, type Scope } from '#libs/domain/account/access.js'
 import { type ApiKey, isValidSecret } from '#libs/domain/account/account.js'
-import type { AccountId, ConsoleSessionId, InboxId, KeyId } from '#libs/domain/ids/typeid.js'
-import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { KeyUse } from '#libs/ports/key-use/key-use.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import type { Doorbell } from '#libs/ports/signals/signals.js'
@@ -19,46 +9,13 @@ import { pathOf } from '../http/list-pages.js'
 import { Problem } from '../http/problems.js'
 import type { ConsoleTokens, SessionIn } from './console-tokens.js'
 import type { KnownKeys, Plans } from './key-lookup.js'
+import { callerOf, principalOf, requireAllowed, setPrincipal, type Principal } from './principal.js'
 import type { KnownToken, TokenLookup } from './token-lookup.js'
 
 /*
- * Authentication and authorization: from the key, the inbox token or the console's token of a request to its principal,
- * with its scopes and plan; and the guard that checks the scopes that a handler requires.
+ * Authentication: from the key, the inbox token or the console's token of a request to its principal, with its scopes and
+ * plan.
  */
-
-/** The caller of a request: its key, token or session, with the account, the environment and the permissions. */
-export interface Principal {
-  accountId: AccountId
-  /** The key that usage is attributed to: the caller's, or the one that its token or session was made with. */
-  keyId: KeyId
-  environment: string
-  scopes: readonly Scope[]
-  /** With the account's own limits. */
-  plan: Plan
-  /** The sustained rate limit of the caller. */
-  requestsPerMinute: number
-  /** What requests are counted by: the id of the key, the token or the session. */
-  countedBy: string
-  /** Who causes the events of the request, if not the key itself: the id of the token or the session. */
-  actor: string | null
-  /** Waits and streams of the caller end then; null if they have no end. */
-  expiresAt: Date | null
-  /** The only inbox that the caller can access; null for all of the environment. */
-  inboxId: InboxId | null
-  /** The session of the console; null for a key or an inbox token. */
-  sessionId: ConsoleSessionId | null
-  /** The password that the request sends for its inbox. */
-  inboxPassword: string | null
-  /** The inbox of the request, once it has been found. Usage is counted by it and its labels. */
-  subject: Pick<Inbox, 'id' | 'labels'> | null
-}
-
-const PRINCIPAL = Symbol('principal')
-
-/** The principal of a request; null if it is not authenticated. */
-export function principalOf(request: FastifyRequest): Principal | null {
-  return (request as { [PRINCIPAL]?: Principal })[PRINCIPAL] ?? null
-}
 
 /** The secret in a request's `Authorization: Bearer`; null without one. */
 export function bearerSecretOf({ headers }: Pick<FastifyRequest, 'headers'>): string | null {
@@ -133,8 +90,7 @@ export class Authenticator {
     const scheme = url === MCP_PATH ? BEARER : this.schemes.find(({ paths }) => paths.test(path))
     if (scheme === undefined) return
     const found = await this.principalFor(request, scheme)
-    const principal: Principal = { ...found, subject: principalOf(request)?.subject ?? null }
-    Object.assign(request, { [PRINCIPAL]: principal })
+    setPrincipal(request, { ...found, subject: principalOf(request)?.subject ?? null })
   }
 
   /**
@@ -147,7 +103,7 @@ export class Authenticator {
     if (sessionId === null) await this.authenticate(request)
     else {
       const found = await this.principalOf({ accountId, sessionId, environment })
-      Object.assign(request, { [PRINCIPAL]: { ...found, inboxPassword, subject } satisfies Principal })
+      setPrincipal(request, { ...found, inboxPassword, subject })
     }
     requireAllowed(request, scopes)
   }
@@ -253,105 +209,4 @@ function revokedKey({ id, revokedAt }: ApiKey): Problem {
       ? `The key ${id} was rotated, and the grace period of this secret has ended.`
       : `The key ${id} was revoked at ${revokedAt.toISOString()}.`
   return new Problem('revoked-api-key', { detail, headers: INVALID_TOKEN })
-}
-
-const REQUIRED_SCOPES = 'required-scopes'
-
-/**
- * The handler requires a key with one of these scopes. Every handler under /v1 has this decorator; the others, such as
- * /healthz, require no key.
- */
-export function RequireScope(...scopes: [Scope, ...Scope[]]): MethodDecorator {
-  return SetMetadata(REQUIRED_SCOPES, scopes)
-}
-
-/** The scopes of which a handler requires one; null if it requires no key. */
-export function scopesOf(reflector: Reflector, handler: Handler): readonly Scope[] | null {
-  return reflector.get<readonly Scope[] | undefined>(REQUIRED_SCOPES, handler) ?? null
-}
-
-type Handler = ReturnType<ExecutionContext['getHandler']>
-
-const ACCEPTS_INBOX_TOKENS = 'accepts-inbox-tokens'
-
-/**
- * The handler accepts inbox tokens too, if they have one of its scopes: `read`, or `inboxes` for a token with the access
- * `owner`. It finds its inbox with `Inboxes.find`, which limits the token to its own.
- */
-export function AcceptInboxTokens(): MethodDecorator {
-  return SetMetadata(ACCEPTS_INBOX_TOKENS, true)
-}
-
-/** Whether a handler accepts inbox tokens. */
-export function acceptsInboxTokens(reflector: Reflector, handler: Handler): boolean {
-  return reflector.get<true | undefined>(ACCEPTS_INBOX_TOKENS, handler) ?? false
-}
-
-/** The caller, as an argument of a handler that requires a scope. */
-export const Caller = createParamDecorator((_: unknown, context: ExecutionContext): Principal =>
-  callerOf(context.switchToHttp().getRequest<FastifyRequest>()),
-)
-
-/**
- * Refuses keys without a scope that the handler requires, and inbox tokens if it does not accept them: 403 with the
- * challenge of RFC 6750, section 3.
- */
-@Injectable()
-export class ScopeGuard implements CanActivate {
-  constructor(private readonly reflector: Reflector) {}
-
-  canActivate(context: ExecutionContext): boolean {
-    const handler = context.getHandler()
-    const required = scopesOf(this.reflector, handler)
-    if (required === null) return true
-    const request = context.switchToHttp().getRequest<FastifyRequest>()
-    requireAllowed(request, required)
-    if (!acceptsInboxTokens(this.reflector, handler)) requireKey(request, required)
-    return true
-  }
-}
-
-/** Throws a 403 if the plan has no API access, or the key has none of the scopes. */
-function requireAllowed(request: FastifyRequest, required: readonly Scope[]): void {
-  requireApiAccess(request)
-  requireScope(callerOf(request), required)
-}
-
-/** Throws missing-scope if the caller has an inbox token instead of a key. */
-export function requireKey(request: FastifyRequest, required: readonly Scope[]): void {
-  if (callerOf(request).inboxId !== null) {
-    throw missingScope('An inbox token can not make this request. Use an API key.', required)
-  }
-}
-
-/** Throws plan-lacks-api-access. */
-export function requireApiAccess(request: FastifyRequest): void {
-  requirePlanWithAccess(callerOf(request).plan)
-}
-
-/** Throws plan-lacks-api-access. */
-export function requirePlanWithAccess(plan: Plan): void {
-  if (!plan.hasApiAccess) {
-    throw new Problem('plan-lacks-api-access', { detail: `The plan ${plan.name} has no API access.` })
-  }
-}
-
-/** Throws missing-scope if the key has none of the scopes. Also for handlers whose scopes depend on what they find. */
-export function requireScope({ scopes }: Pick<Principal, 'scopes'>, required: readonly Scope[]): void {
-  if (!allows(scopes, required)) {
-    throw missingScope(`The key needs one of the scopes ${required.join(', ')}.`, required)
-  }
-}
-
-/** The 403 for a key without the required scope; one of `required` is enough. */
-export function missingScope(detail: string, required: readonly Scope[]): Problem {
-  const challenge = `Bearer error="insufficient_scope", scope="${required.join(' ')}"`
-  return new Problem('missing-scope', { detail, headers: { 'www-authenticate': challenge } })
-}
-
-/** The caller of a request to a handler that requires a scope. */
-export function callerOf(request: FastifyRequest): Principal {
-  const principal = principalOf(request)
-  if (principal === null) throw new Error('a handler requires a scope, but its path requires no key')
-  return principal
 }

@@ -7,7 +7,7 @@ import {
   type RateResult,
 } from '#libs/ports/rate-limit/rate-limits.js'
 import { Problem } from '../http/problems.js'
-import { principalOf } from './authenticator.js'
+import { principalOf } from './principal.js'
 
 /** Counts every request with a valid key or token against its quota, and sends what remains of it. */
 export class RequestLimits {

@@ -2,7 +2,7 @@ import { Body, Controller, Get, Param, Patch, Post, Query, Res } from '@nestjs/c
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { SCOPES } from '#libs/domain/account/access.js'
-import { type Principal, Caller, RequireScope } from '../access/authenticator.js'
+import { type Principal, Caller, RequireScope } from '../access/principal.js'
 import { withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
 import { ListPage, pageOf } from '../http/list-pages.js'

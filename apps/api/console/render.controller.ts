@@ -14,7 +14,7 @@ import {
 } from '@nestjs/common'
 import { IsBoolean, IsString } from 'class-validator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { AcceptInboxTokens, Caller, RequireScope, type Principal } from '../access/authenticator.js'
+import { AcceptInboxTokens, Caller, RequireScope, type Principal } from '../access/principal.js'
 import { note } from '../http/access-log.js'
 import { RequestBudgets, untilClientLeaves } from '../http/budgets.js'
 import { ProblemFilter } from '../http/problem-filter.js'

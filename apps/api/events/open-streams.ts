@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { Gauge, type Registry } from 'prom-client'
 import { SharedSlots } from '#libs/runtime/fair-share.js'
-import type { Principal } from '../access/authenticator.js'
+import type { Principal } from '../access/principal.js'
 import { unavailable } from '../http/problems.js'
 import type { StalledReaders } from '../http/stalled-readers.js'
 import type { EventStream } from './event-stream.js'

@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
 import { Budget, type Release } from '#libs/runtime/fair-share.js'
 import { addressGroup, plainAddress } from '#libs/runtime/remote-address.js'
-import { callerOf, principalOf } from '../access/authenticator.js'
+import { callerOf, principalOf } from '../access/principal.js'
 import { Problem } from './problems.js'
 
 const MIB = 1024 * 1024

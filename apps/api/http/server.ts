@@ -5,7 +5,7 @@ import { type FastifyInstance, type FastifyReply, type FastifyRequest, LogContro
 import type { Logger } from 'pino'
 import { budgetScale } from '#libs/runtime/config/memory-settings.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
-import { principalOf } from '../access/authenticator.js'
+import { principalOf } from '../access/principal.js'
 import type { SharedServices } from '../shared-services.js'
 import { AccessLog } from './access-log.js'
 import { LARGE_BYTES } from './budgets.js'

@@ -3,7 +3,7 @@ import { RateLimitsUnavailableError, type RateLimits } from '#libs/ports/rate-li
 import { planNamed } from '#libs/domain/account/account.test-support.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
-import type { Principal } from '../access/authenticator.js'
+import type { Principal } from '../access/principal.js'
 import { Throttle } from '../access/request-limits.js'
 import { Problem } from '../http/problems.js'
 import { InboxPasswords } from './inbox-passwords.js'

@@ -2,7 +2,7 @@ import { timingSafeEqual } from 'node:crypto'
 import type { RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
-import type { Principal } from '../access/authenticator.js'
+import type { Principal } from '../access/principal.js'
 import { secondsUntil, type Throttle } from '../access/request-limits.js'
 import { Problem } from '../http/problems.js'
 

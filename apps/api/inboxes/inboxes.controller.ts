@@ -17,7 +17,7 @@ import {
 import type { InboxDetails } from '#libs/domain/inbox/events.js'
 import { detailsContext, sealJson, type SecretKey } from '#libs/ports/key-vault/content.js'
 import { KeyForgottenError } from '#libs/ports/key-vault/key-vault.js'
-import { AcceptInboxTokens, type Principal, Caller, RequireScope } from '../access/authenticator.js'
+import { AcceptInboxTokens, type Principal, Caller, RequireScope } from '../access/principal.js'
 import { withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
 import { Views, VisibleRecorder } from '../views.js'

@@ -1,7 +1,7 @@
 import { Body, Controller, Delete, Get, Param, Post, Query, Res } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
-import { type Principal, Caller, RequireScope } from '../access/authenticator.js'
+import { type Principal, Caller, RequireScope } from '../access/principal.js'
 import { withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
 import { ListPage, pageOf } from '../http/list-pages.js'

@@ -1,7 +1,7 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Query, Req, Res } from '@nestjs/common'
 import { ArrayMaxSize, IsArray, IsInt, IsString, MaxLength, Min } from 'class-validator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { Caller, RequireScope, type Principal } from '../access/authenticator.js'
+import { Caller, RequireScope, type Principal } from '../access/principal.js'
 import { RequestBudgets, type MailRead } from '../http/budgets.js'
 import { IsLimit } from '../http/list-pages.js'
 import { FromDigits, IfGiven, Produces, ProducesAnything } from '../http/validation.js'

@@ -1,7 +1,7 @@
 import { Gauge, type Registry } from 'prom-client'
 import { SharedSlots } from '#libs/runtime/fair-share.js'
 import { Doorbell } from '#libs/ports/signals/signals.js'
-import type { Principal } from '../access/authenticator.js'
+import type { Principal } from '../access/principal.js'
 import { unavailable, type Problem } from '../http/problems.js'
 
 /** Why a wait ended early. */

@@ -5,13 +5,8 @@ import { type InboxId, isId } from '#libs/domain/ids/typeid.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import { messageJson, type OpenedMessage } from '#libs/mail/json/message-json.js'
 import { inboxChannel } from '#libs/ports/read-model/consistent-views.js'
-import {
-  AcceptInboxTokens,
-  Authenticator,
-  type Principal,
-  Caller,
-  RequireScope,
-} from '../access/authenticator.js'
+import { Authenticator } from '../access/authenticator.js'
+import { AcceptInboxTokens, type Principal, Caller, RequireScope } from '../access/principal.js'
 import { type MailRead, RequestBudgets, untilClientLeaves } from '../http/budgets.js'
 import { inboxesPathOf, readOffsetCursor, writeOffsetCursor } from '../http/list-pages.js'
 import { Views } from '../views.js'

@@ -11,7 +11,7 @@ import {
   type InboxToken as Token,
 } from '#libs/domain/inbox/token.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
-import { type Principal, Caller, RequireScope } from '../access/authenticator.js'
+import { type Principal, Caller, RequireScope } from '../access/principal.js'
 import { invalid, notFound, type Problem } from '../http/problems.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
 import { hasEnded, Inboxes, type OpenInbox } from '../inboxes/inboxes.service.js'

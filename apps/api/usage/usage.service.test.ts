@@ -6,7 +6,7 @@ import { readSettings } from '#libs/runtime/config/settings.js'
 import { openChdbUsage } from '#libs/engines/clickhouse/clickhouse-usage.js'
 import { after, served, TENANT, write } from '#libs/ports/usage/usage-harness.contract.js'
 import type { UsageStore } from '#libs/ports/usage/usage-store.js'
-import type { Principal } from '../access/authenticator.js'
+import type { Principal } from '../access/principal.js'
 import { ReadUsage } from './usage-parameters.dto.js'
 import { Usage } from './usage.service.js'
 

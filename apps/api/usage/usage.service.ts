@@ -11,7 +11,7 @@ import {
   type UsageTotals,
 } from '#libs/ports/usage/usage-store.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
-import type { Principal } from '../access/authenticator.js'
+import type { Principal } from '../access/principal.js'
 import { readTime } from '../http/validation.js'
 import { invalid, unavailable } from '../http/problems.js'
 import { readLabels } from '../inboxes/inbox-requests.dto.js'

@@ -7,7 +7,7 @@ import { hasMoreToRequest, MAX_RUNNING_REPLAYS, stateOf, type Replay } from '#li
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { ReplaySelection } from '#libs/domain/webhook/events.js'
 import type { ListQuery } from '#libs/ports/read-model/queries.js'
-import { type Principal, Caller, RequireScope } from '../access/authenticator.js'
+import { type Principal, Caller, RequireScope } from '../access/principal.js'
 import { withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
 import { Views, VisibleRecorder } from '../views.js'

@@ -21,7 +21,7 @@ import type {
   WebhookQueries,
   WebhookScope,
 } from '#libs/ports/read-model/queries.js'
-import { type Principal, requireScope } from '../access/authenticator.js'
+import { type Principal, requireScope } from '../access/principal.js'
 import { invalid, notFound, unavailable, type Problem } from '../http/problems.js'
 import { Views, VisibleRecorder } from '../views.js'
 import type { Minting } from '../idempotency/minting.js'
