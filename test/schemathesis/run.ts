@@ -24,7 +24,8 @@ export async function runSchemathesis(
   const python = await pythonWithPackages()
   const inbox = await inboxWith(target, richMail('someone@mayfly.test'), mail('second'))
   const [message] = await messagesOf(target, inbox.id, 2)
-  const cursor = await cursorBefore(target, inbox.id)
+  const cursor = await cursorBeforeNewest(target, `/v1/inboxes/${inbox.id}/messages`)
+  const environmentCursor = await cursorBeforeNewest(target, '/v1/messages')
   const { body: account } = await call<{ id: string }>(target, 'GET', '/v1/account')
   const { body: keys } = await call<{ id: string }[]>(target, 'GET', '/v1/keys')
   const args = [
@@ -51,6 +52,7 @@ export async function runSchemathesis(
       MAYFLY_INBOX: inbox.id,
       MAYFLY_MESSAGE: message?.id,
       MAYFLY_CURSOR: cursor,
+      MAYFLY_ENVIRONMENT_CURSOR: environmentCursor,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: WITHIN_MS,
@@ -67,8 +69,8 @@ export async function runSchemathesis(
   return { exitCode: child.exitCode, output }
 }
 
-/** A cursor before the newest message of an inbox. */
-async function cursorBefore(target: Target, inboxId: string): Promise<string | undefined> {
-  const first = await call(target, 'GET', `/v1/inboxes/${inboxId}/messages?limit=1`)
+/** A cursor before the newest message of a list. */
+async function cursorBeforeNewest(target: Target, path: string): Promise<string | undefined> {
+  const first = await call(target, 'GET', `${path}?limit=1`)
   return first.headers.get('mayfly-cursor') ?? undefined
 }
