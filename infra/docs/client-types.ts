@@ -25,6 +25,7 @@ export async function renderClientTypes(document: Document): Promise<string> {
   const reduced = { openapi, info, paths, components: { schemas: components.schemas } }
   const text = JSON.stringify(reduced, (name, value: unknown) => (name === 'examples' ? undefined : value))
   const types = astToString(await openapiTS(JSON.parse(text) as OpenAPI3))
-  // Paths repeat the operations.
-  return HEADING + types.slice(types.indexOf('export interface components'))
+  // Paths repeat the operations, tags repeat the types, and the rest of an operation is empty.
+  const used = types.slice(types.indexOf('export interface components'))
+  return HEADING + used.replaceAll('@description ', '').replaceAll(/^.*(\bnever;|\* @enum \{.*)\n/gm, '')
 }

@@ -16,6 +16,7 @@ import {
   makeInbox,
   PARTITIONS,
 } from '#libs/ports/read-model/read-model-harness.contract.js'
+import type { InboxQueries } from '#libs/ports/read-model/queries.js'
 import { Doorbell, InProcessSignals } from '#libs/ports/signals/signals.js'
 import { anyEnvelope } from '#test/harness/envelope.js'
 import { RequestBudgets } from '../http/budgets.js'
@@ -85,11 +86,25 @@ describe('the text of a stream of an environment', () => {
     await rm(folder, { recursive: true })
   })
 
-  function open() {
+  /** Starts another log and its views, with only the creation of an inbox in each partition. */
+  async function begin(): Promise<Partition[]> {
+    const partitions = Array.from({ length: PARTITIONS }, (_, number) => new Partition(model, number))
+    for (const partition of partitions) await partition.loseViews()
+    for (const partition of partitions) await partition.catchUp()
+    return partitions
+  }
+
+  /** `beforeList` is called before each list of messages is read. */
+  function open(beforeList = () => Promise.resolve()) {
     const noKeys = () => Promise.reject(new Error('no key is made'))
     const vault = { create: noKeys, find: () => Promise.resolve({ state: 'known' as const, key }) }
     const partitions = layoutOf({ partitionCount: () => PARTITIONS, topology: noKeys })
-    const views = new Views(partitions, model.queries, model.accounts, vault, new InProcessSignals())
+    const queries = Object.create(model.queries) as InboxQueries
+    queries.listEnvironmentMessages = async (query) => {
+      await beforeList()
+      return model.queries.listEnvironmentMessages(query)
+    }
+    const views = new Views(partitions, queries, model.accounts, vault, new InProcessSignals())
     const opened = new OpenedMail(1_000_000)
     const readings = new FirstReadings({ record: () => undefined }, () => minute(1))
     const received = new ReceivedEvents(views, new MessageReader(views, opened), opened, readings)
@@ -114,12 +129,34 @@ describe('the text of a stream of an environment', () => {
     number: fc.nat({ max: 20 }),
   })
 
+  it('has the events of views that are lost between two reads of them', async () => {
+    const partitions = await begin()
+    const [partition] = partitions
+    if (partition === undefined) throw new Error('there is no partition')
+    for (const n of [1, 2]) await partition.append(mail(partition.inboxId, messageId(n)))
+    const loss = { isBegun: false, isDone: false }
+    const stream = open(async () => {
+      if (loss.isBegun) return
+      loss.isBegun = true
+      await partition.loseViews()
+      loss.isDone = true
+    })
+    const texts: string[] = []
+    const reading = (async () => {
+      for await (const text of stream.chunks) if (text.startsWith('id: ')) texts.push(text)
+    })()
+    await ringUntil(stream.bell, () => loss.isDone)
+    await partition.catchUp()
+    await ringUntil(stream.bell, () => texts.length === 2)
+    stream.ending.abort()
+    stream.bell.ring()
+    await reading
+  })
+
   it('has each event once, those of an inbox in order, also if views are lost and rebuilt at any time', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(action, { maxLength: 40 }), async (actions) => {
-        const partitions = Array.from({ length: PARTITIONS }, (_, number) => new Partition(model, number))
-        for (const partition of partitions) await partition.loseViews()
-        for (const partition of partitions) await partition.catchUp()
+        const partitions = await begin()
         const stream = open()
         /** What was sent of each inbox: the numbers of messages, negative for deletions. */
         const sent = new Map<string, number[]>(partitions.map(({ inboxId }) => [inboxId, []]))

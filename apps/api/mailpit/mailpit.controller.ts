@@ -179,7 +179,7 @@ export class MailpitController {
           if (search === null && matching >= start + limit) break
           const isOnPage = matching >= start && matching < start + limit && bytes < PAGE_BYTES
           if (search !== null || isOnPage) {
-            const opened = await this.mailbox.open(found, read)
+            const opened = await this.mailbox.open(found)
             if (opened === null || (search !== null && !(await matchesSearch(search, opened)))) continue
             if (isOnPage) {
               const item = JSON.stringify(summaryJson(opened))

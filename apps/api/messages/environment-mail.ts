@@ -36,9 +36,8 @@ export interface ReadableMessage {
   message: PresentMessage
 }
 
-/** The order of a scan, and the filters that need no opened message. */
-export interface ScanQuery extends Pick<MatchFilters, 'since' | 'until'> {
-  order: 'asc' | 'desc'
+/** The filters that need no opened message. */
+export interface EntryFilters extends Pick<MatchFilters, 'since' | 'until'> {
   label?: string[]
 }
 
@@ -83,7 +82,7 @@ export class EnvironmentMail {
    */
   async scan(
     owner: MailOwner,
-    query: ScanQuery,
+    query: EntryFilters & Pick<PartitionRanges, 'order'>,
     start: EnvironmentCursor,
     read: MailRead,
     examine: (scanned: ScannedMessage) => Promise<Verdict>,
@@ -126,12 +125,12 @@ export class EnvironmentMail {
    * `read` is paced for it.
    */
   async *messages(
-    { accountId, environment }: MailOwner,
+    owner: MailOwner,
     range: PartitionRanges,
-    query: ScanQuery,
+    filters: EntryFilters,
     read: MailRead,
   ): AsyncGenerator<{ entry: MailEntry; found: ReadableMessage | null }> {
-    const labels = readLabels(query.label)
+    const labels = readLabels(filters.label)
     const inboxes = new Map<InboxId, Promise<InboxRow | null>>()
     const inboxOf = (id: InboxId) => {
       const row = inboxes.get(id) ?? this.views.inboxes.inbox(id)
@@ -139,15 +138,11 @@ export class EnvironmentMail {
       return row
     }
     const find = async (entry: MailEntry) => {
-      if (!isReceivedInTime(entry.receivedAt, query)) return null
+      if (!isReceivedInTime(entry.receivedAt, filters)) return null
       const found = await this.find(entry, inboxOf)
       return found !== null && hasLabels(found.inbox, labels) ? found : null
     }
-    const entries = mergePartitions(range, async (one) => {
-      const listed = await this.views.inboxes.listEnvironmentMessages({ accountId, environment, ...one })
-      return listed.map((entry) => ({ ...entry, time: entry.receivedAt }))
-    })
-    for await (const batch of batchesOf(entries)) {
+    for await (const batch of batchesOf(this.entries(owner, range))) {
       const all = await Promise.all(batch.map(find))
       for (const [index, entry] of batch.entries()) {
         const found = all[index] ?? null
@@ -155,6 +150,23 @@ export class EnvironmentMail {
         yield { entry, found }
       }
     }
+  }
+
+  /** How many messages a range has, at most `max`, with those of inboxes that have just expired. */
+  async count(owner: MailOwner, range: PartitionRanges, max: number): Promise<number> {
+    let count = 0
+    for await (const _ of this.entries(owner, range)) {
+      count += 1
+      if (count === max) break
+    }
+    return count
+  }
+
+  private entries({ accountId, environment }: MailOwner, range: PartitionRanges): AsyncIterable<MailEntry> {
+    return mergePartitions(range, async (one) => {
+      const listed = await this.views.inboxes.listEnvironmentMessages({ accountId, environment, ...one })
+      return listed.map((entry) => ({ ...entry, time: entry.receivedAt }))
+    })
   }
 
   private async find(

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from . import _types as types
 from ._requests import CallOptions
-from ._waits import Filters, WaitOptions
+from ._waits import ListFilters, WaitOptions
 
 
 class CreateInbox(types.CreateInbox, CallOptions, total=False):
@@ -76,8 +76,8 @@ __all__ = [
     "ChangeWebhook",
     "CreateInbox",
     "CreateInboxToken",
-    "Filters",
     "IssueKey",
+    "ListFilters",
     "OpenAccount",
     "RegisterWebhook",
     "RequestReplay",

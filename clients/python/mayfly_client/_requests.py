@@ -86,6 +86,8 @@ def query_of(query: Mapping[str, object]) -> str:
             continue
         if name == "labels":
             parameters += [("label", f"{label}:{text}") for label, text in cast("Mapping[str, str]", value).items()]
+        elif isinstance(value, (list, tuple)):
+            parameters += [(name, text_of(each)) for each in cast("list[object]", value)]
         else:
             parameters.append((name.rstrip("_"), text_of(value)))
     return f"?{urlencode(parameters)}" if parameters else ""

@@ -7,6 +7,7 @@ import math
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Callable, Generic, Literal, Protocol, TypedDict, TypeVar, Union
 
 from . import _types as types
@@ -30,10 +31,23 @@ class Filters(TypedDict, total=False):
     sender: str
     """Its address or name."""
     recipient: str
+    to: str
+    """In an address or a name of the header To."""
+    header: Sequence[str]
+    """Headers `<name>:<text>`, of which each must be there and contain the text."""
     text: str
     """In the text part, or in the visible text of the HTML."""
     has_code: bool
     has_link: bool
+
+
+class ListFilters(Filters, total=False):
+    """Which messages a list has."""
+
+    since: str | datetime
+    """The earliest `received_at`: RFC 3339 or a datetime."""
+    until: str | datetime
+    """The end of the time, exclusive."""
 
 
 class WaitOptions(Filters, total=False):
@@ -51,6 +65,7 @@ class Received(Protocol):
     """What a wait reads of a message."""
 
     id: str
+    inbox_id: str
     subject: str | None
     received_at: str
     links: list[types.Link]
@@ -78,6 +93,7 @@ class Wait(Generic[M]):
         self.cursor: str | None = filters.pop("since", None)
         self.order = filters.pop("order", None)
         self.filters = filters
+        self.labels: Mapping[str, str] | None = None
         self.match = match
         self.link: Pattern | None = None
         self.found = ""
@@ -94,7 +110,7 @@ class Wait(Generic[M]):
         seconds = min(max(math.ceil(left), 0), MAX_POLL_SECONDS)
         # The server waits whole seconds. A wait that ends before them is ended here.
         limit = seconds + GRACE_SECONDS if seconds - left < GRACE_SECONDS else left
-        query = {**self.filters, "order": self.order, "cursor": self.cursor}
+        query = {**self.filters, "labels": self.labels, "order": self.order, "cursor": self.cursor}
         return {"timeout": limit if left > 0 else LAST_POLL_SECONDS, "query": {**query, "timeout": seconds}}
 
     def accepts(self, message: M) -> bool:

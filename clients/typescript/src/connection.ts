@@ -262,8 +262,9 @@ function queryText(query: Query): string {
   const parameters = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) {
     if (value === undefined) continue
-    if (name !== 'labels') parameters.append(name, plainText(name, value))
-    else for (const pair of Object.entries(value as object)) parameters.append('label', pair.join(':'))
+    if (name === 'labels') {
+      for (const pair of Object.entries(value as object)) parameters.append('label', pair.join(':'))
+    } else for (const each of [value].flat()) parameters.append(name, plainText(name, each))
   }
   const text = parameters.toString()
   return text === '' ? '' : `?${text}`

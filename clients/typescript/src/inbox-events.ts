@@ -23,23 +23,29 @@ const RECONNECT_MS = 500
 export async function* inboxEvents(
   access: Access,
   path: string,
-  since: string,
-  signal: AbortSignal | undefined,
+  options: {
+    since: string
+    signal?: AbortSignal | undefined
+    labels?: Readonly<Record<string, string>> | undefined
+    /** Whether they end with the inbox. */
+    isOfInbox: boolean
+  },
 ): AsyncGenerator<InboxEvent, void> {
-  let cursor = since
+  const { signal, labels, isOfInbox } = options
+  let cursor = options.since
   let body = await open()
   while (body !== null) {
     for await (const event of readEvents(body, signal)) {
       cursor = event.id
       yield event
-      if (ENDING.includes(event.event)) return
+      if (isOfInbox && ENDING.includes(event.event)) return
     }
     await pause(RECONNECT_MS, signal)
     body = await open().catch(nullIfEnded)
   }
 
   function open(): Promise<ReadableStream<Uint8Array> | null> {
-    const options = { cursor, signal, password: access.password }
+    const options = { cursor, signal, labels, password: access.password }
     return access.connection.stream(`${path}/events`, options, 'text/event-stream')
   }
 }

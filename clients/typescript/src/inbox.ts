@@ -142,7 +142,7 @@ export class Inbox extends withProperties<Schemas['Inbox']>() {
    */
   async *events(options: { since?: string; signal?: AbortSignal } = {}): AsyncGenerator<InboxEvent, void> {
     const since = options.since ?? (await this.cursor(options))
-    yield* inboxEvents(this.#access, this.#path, since, options.signal)
+    yield* inboxEvents(this.#access, this.#path, { since, signal: options.signal, isOfInbox: true })
   }
 
   /** Every event of the inbox, without content; also after its end. */

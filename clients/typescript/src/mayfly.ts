@@ -1,7 +1,7 @@
 import { Connection } from './connection.js'
 import { MayflyError } from './errors.js'
 import { Inbox } from './inbox.js'
-import { Message } from './message.js'
+import { Messages } from './messages.js'
 import type { BodyOptions, CallOptions, QueryOptions, Schemas } from './options.js'
 
 export {
@@ -17,6 +17,7 @@ export {
 export type { Inbox } from './inbox.js'
 export type { InboxEvent } from './inbox-events.js'
 export { findLink, type Attachment, type Message } from './message.js'
+export type { Messages } from './messages.js'
 export type { BodyOptions, CallOptions, QueryOptions, Schemas } from './options.js'
 export { UnexpectedMessageError, type Filters, type MatchOptions, type WaitOptions } from './waiting.js'
 export { verifyWebhook } from './verify-webhook.js'
@@ -128,25 +129,6 @@ class Inboxes {
   /** Deletes an inbox and all its mail permanently. */
   delete(id: string, options: CallOptions = {}): Promise<Schemas['DeletedInbox']> {
     return this.connection.delete(`/v1/inboxes/${encodeURIComponent(id)}`, options)
-  }
-}
-
-/** The mail of all inboxes of the environment, without that of protected inboxes. */
-class Messages {
-  constructor(private readonly connection: Connection) {}
-
-  /** The messages that match, oldest first unless `order` is `desc`; all of them, or the first `limit`. */
-  async list(options: QueryOptions<'listMessages'> = {}): Promise<Message[]> {
-    const messages: Message[] = []
-    for await (const page of this.pages(options)) messages.push(...page)
-    return messages
-  }
-
-  /** The same, page by page. A page may be empty, and others follow. */
-  async *pages(options: QueryOptions<'listMessages'> = {}): AsyncGenerator<Message[], void> {
-    const access = { connection: this.connection, password: undefined }
-    const pages = this.connection.pages<Schemas['Message']>('/v1/messages', options)
-    for await (const page of pages) yield page.map((each) => new Message(access, each))
   }
 }
 
@@ -296,4 +278,4 @@ class Usage {
   }
 }
 
-export type { Accounts, Inboxes, Keys, Messages, Usage, Webhooks }
+export type { Accounts, Inboxes, Keys, Usage, Webhooks }

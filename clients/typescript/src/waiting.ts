@@ -14,7 +14,7 @@ import { splitOptions, type CallOptions, type QueryOptions, type Schemas } from 
 /** Which messages match. All given filters must hold; a text matches if it is contained, in upper or lower case. */
 export type Filters = Pick<
   QueryOptions<'waitForInboxMessage'>,
-  'subject' | 'sender' | 'recipient' | 'text' | 'hasCode' | 'hasLink'
+  'subject' | 'sender' | 'recipient' | 'to' | 'text' | 'header' | 'hasCode' | 'hasLink'
 >
 
 export interface MatchOptions extends Filters, CallOptions {
@@ -121,8 +121,9 @@ function poll(
 }
 
 /** The filters in words: `: subject contains "Welcome", has a code`. */
-function describe({ subject, sender, recipient, text, hasCode, hasLink }: Filters): string {
-  const texts = Object.entries({ subject, sender, recipient, text })
+function describe({ hasCode, hasLink, ...others }: WaitOptions): string {
+  const { subject, sender, recipient, to, text, header } = others
+  const texts = Object.entries({ subject, sender, recipient, to, text, header: header?.join(', ') })
   const filters = [
     ...texts.flatMap(([name, value]) =>
       value === undefined ? [] : [`${name} contains ${JSON.stringify(value)}`],

@@ -12,6 +12,7 @@ from .._options import CallOptions, CreateInbox
 from .._requests import key_of, path_of
 from .connection import AsyncConnection
 from .inbox import AsyncInbox
+from .messages import AsyncMessages
 from .resources import AsyncAccounts, AsyncKeys, AsyncUsage, AsyncWebhooks
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class AsyncMayfly:
         api_key = key_of(api_key or os.environ.get("MAYFLY_KEY"))
         self._connection = AsyncConnection(url, api_key, timeout)
         self.inboxes = AsyncInboxes(self._connection)
+        self.messages = AsyncMessages(self._connection)
         self.webhooks = AsyncWebhooks(self._connection)
         self.keys = AsyncKeys(self._connection)
         self.accounts = AsyncAccounts(self._connection)

@@ -7,13 +7,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Literal, cast
 
 from .. import _types as types
-from .._errors import ApiError, UnexpectedMessageError, UnreachableError, WaitTimeoutError
+from .._errors import ApiError, UnexpectedMessageError, WaitTimeoutError
 from .._events import InboxEvent
-from .._options import CallOptions, CreateInboxToken, Filters, RegisterWebhook, UpdateInbox, WaitOptions
+from .._options import CallOptions, CreateInboxToken, ListFilters, RegisterWebhook, UpdateInbox, WaitOptions
 from .._requests import path_of, request_of
 from .._waits import EXPECT_NONE_SECONDS, Pattern, Wait, find_link
 from .connection import AsyncConnection
 from .message import AsyncMessage
+from .messages import next_match
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -152,7 +153,7 @@ class AsyncInbox(types.InboxAttributes):
         *,
         order: Literal["asc", "desc"] = "asc",
         limit: int | None = None,
-        **filters: Unpack[Filters],
+        **filters: Unpack[ListFilters],
     ) -> list[AsyncMessage]:
         """The messages that match, oldest first unless `order` is `desc`; all of them, or the first `limit`."""
         path = f"{self._path}/messages"
@@ -175,7 +176,8 @@ class AsyncInbox(types.InboxAttributes):
 
         The iteration goes on where it stopped if the connection breaks, and ends after the inbox has ended.
         """
-        return self._connection.events(self._path, self._call({}), since)
+        start = since or request_of("GET", self._path, self._call({}))
+        return self._connection.events(f"{self._path}/events", self._call({}), start, is_of_inbox=True)
 
     async def history(self, *, limit: int | None = None, **call: Unpack[CallOptions]) -> list[types.Event]:
         """Every event of the inbox, oldest first, without content; also after the inbox has ended."""
@@ -208,23 +210,7 @@ class AsyncInbox(types.InboxAttributes):
         return Wait(self.address, cast("dict[str, Any]", options), match, self._connection.timeout)
 
     async def _next_match(self, wait: Wait[AsyncMessage]) -> AsyncMessage:
-        path = f"{self._path}/messages/wait"
-        while True:
-            is_last = wait.seconds_left() <= 0
-            poll = wait.next_poll()
-            options = self._call({"timeout": poll["timeout"]})
-            try:
-                answer = await self._connection.send(request_of("GET", path, options, poll["query"]))
-            except UnreachableError:
-                # A poll that the deadline ended. The last one reports what arrived.
-                if is_last or wait.seconds_left() > 0:
-                    raise
-            except ApiError as error:
-                wait.after_no_match(error)
-            else:
-                message = AsyncMessage(self._connection, answer.json(), self.password, answer.cursor)
-                if wait.accepts(message):
-                    return message
+        return await next_match(self._connection, f"{self._path}/messages/wait", wait, self.password)
 
 
 class AsyncInboxTokens:

@@ -13,6 +13,7 @@ from .._options import CallOptions, CreateInbox
 from .._requests import key_of, path_of
 from .connection import Connection
 from .inbox import Inbox
+from .messages import Messages
 from .resources import Accounts, Keys, Usage, Webhooks
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Mayfly:
         api_key = key_of(api_key or os.environ.get("MAYFLY_KEY"))
         self._connection = Connection(url, api_key, timeout)
         self.inboxes = Inboxes(self._connection)
+        self.messages = Messages(self._connection)
         self.webhooks = Webhooks(self._connection)
         self.keys = Keys(self._connection)
         self.accounts = Accounts(self._connection)

@@ -94,20 +94,18 @@ class Connection:
             time.sleep(pause)
 
     def events(
-        self, inbox_path: str, options: Mapping[str, Any], since: str | None
+        self, path: str, options: Mapping[str, Any], start: str | Request, *, is_of_inbox: bool
     ) -> Generator[InboxEvent, None, None]:
-        """The events of an inbox after a position, by default from now on.
+        """The events after a position, or after that of the answer to a request.
 
-        Goes on where it stopped if the connection breaks. Ends after the inbox has ended.
+        Goes on where it stopped if the connection breaks. Ends after the inbox has ended, if it is the stream of one.
         """
-        cursor = since
-        if cursor is None:
-            cursor = (self.send(request_of("GET", inbox_path, options))).cursor
+        cursor = start if isinstance(start, str) else (self.send(start)).cursor
         was_open = False
         retries = Retries(self.url, self.timeout)
         while True:
             is_open = False
-            request = request_of("GET", f"{inbox_path}/events", options, {"cursor": cursor})
+            request = request_of("GET", path, options, {"cursor": cursor})
             try:
                 response = self._open(request, httpx.Timeout(retries.time_left(), read=SILENCE_SECONDS))
                 try:
@@ -118,7 +116,7 @@ class Connection:
                             for event in parser.feed(piece):
                                 cursor = event.id
                                 yield event
-                                if event.event in ENDINGS:
+                                if is_of_inbox and event.event in ENDINGS:
                                     return
                         raise httpx.ReadError("the stream ended")
                     content = response.read()

@@ -1,0 +1,93 @@
+# Written by codegen/generate_sync.py from _async/messages.py. Do not edit.
+"""The mail of all inboxes of an environment, and waiting for a message."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from typing import TYPE_CHECKING, Any, Callable, Literal, cast
+
+from .._errors import ApiError, UnreachableError
+from .._events import InboxEvent
+from .._options import CallOptions, ListFilters, WaitOptions
+from .._requests import Request, path_of, request_of
+from .._waits import Wait
+from .connection import Connection
+from .message import Message
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class Messages:
+    """The mail of all inboxes of the key's environment, without that of protected inboxes.
+
+    With `labels`, only of inboxes that have all of these labels.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def list(
+        self,
+        *,
+        labels: Mapping[str, str] | None = None,
+        order: Literal["asc", "desc"] = "asc",
+        limit: int | None = None,
+        **filters: Unpack[ListFilters],
+    ) -> list[Message]:
+        """The messages that match, oldest first unless `order` is `desc`; all of them, or the first `limit`."""
+        page = self._connection.get_list(path_of("messages"), filters, limit, order=order, labels=labels)
+        return [Message(self._connection, each) for each in page]
+
+    def cursor(self, **call: Unpack[CallOptions]) -> str:
+        """The position after all messages that are there now, for `since` of `wait` and `events`."""
+        return (self._connection.send(_newest(call))).cursor
+
+    def wait(
+        self,
+        *,
+        labels: Mapping[str, str] | None = None,
+        match: Callable[[Message], bool] | None = None,
+        **options: Unpack[WaitOptions],
+    ) -> Message:
+        """The first message that matches in any inbox, as `wait_for_message` of an inbox. Raises WaitTimeoutError."""
+        wanted = cast("dict[str, Any]", options)
+        wait = Wait[Message]("any inbox", wanted, match, self._connection.timeout)
+        wait.labels = labels
+        return next_match(self._connection, path_of("messages", "wait"), wait, None)
+
+    def events(
+        self, *, since: str | None = None, labels: Mapping[str, str] | None = None
+    ) -> Generator[InboxEvent, None, None]:
+        """What happens in all inboxes, as it happens: after `since`, or after the iteration starts.
+
+        The iteration goes on where it stopped if the connection breaks. It does not end by itself.
+        """
+        return self._connection.events(path_of("events"), {"labels": labels}, since or _newest({}), is_of_inbox=False)
+
+
+def _newest(call: CallOptions) -> Request:
+    """Its answer has the position after all messages."""
+    return request_of("GET", path_of("messages"), cast("dict[str, Any]", call), {"order": "desc", "limit": 1})
+
+
+def next_match(
+    connection: Connection, path: str, wait: Wait[Message], password: str | None
+) -> Message:
+    """The next message that a wait accepts. Raises WaitTimeoutError."""
+    while True:
+        is_last = wait.seconds_left() <= 0
+        poll = wait.next_poll()
+        options = {"password": password, "timeout": poll["timeout"]}
+        try:
+            answer = connection.send(request_of("GET", path, options, poll["query"]))
+        except UnreachableError:
+            # A poll that the deadline ended. The last one reports what arrived.
+            if is_last or wait.seconds_left() > 0:
+                raise
+        except ApiError as error:
+            wait.after_no_match(error)
+        else:
+            message = Message(connection, answer.json(), password, answer.cursor)
+            if wait.accepts(message):
+                return message
