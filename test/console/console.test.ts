@@ -197,7 +197,7 @@ describeWith('chromium')('the console', () => {
     const guests = await browser.newContext()
     const guest = await guests.newPage()
     await guest.goto(link)
-    await guest.getByText(inbox.address).waitFor()
+    await guest.getByText(inbox.address, { exact: true }).waitFor()
     await newMail(inbox.address, 'For the guest', 'Hello, guest.')
     await guest.getByRole('button', { name: /^For the guest/ }).click()
     await guest.getByText('Hello, guest.').waitFor()

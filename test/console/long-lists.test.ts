@@ -4,6 +4,7 @@ import { openConsole, startBrowser } from '#test/harness/browser.js'
 import { createInbox, mail, messagesOf, send } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { describeWith } from '#test/harness/tools.js'
+import { until } from '#test/harness/until.js'
 
 const COUNT = 10_000
 /** Creating as many takes long beside other suites. */
@@ -27,13 +28,16 @@ describeWith('chromium')('long lists in the console', () => {
   /** Scrolls to the end until a text is in view. Resolves with the most rows that were in the page. */
   async function scrollTo(page: Page, wanted: string): Promise<number> {
     let most = 0
-    const list = page.locator('.virtual-list')
-    const found = page.getByText(wanted, { exact: true })
-    for (let scrolls = 0; scrolls < 2_000 && (await found.count()) === 0; scrolls += 1) {
-      await list.evaluate('(element) => element.scrollTo(0, element.scrollHeight)')
-      most = Math.max(most, await page.getByRole('listitem').count())
-    }
-    await found.waitFor()
+    await page.locator('.virtual-list').hover()
+    await until(
+      `${wanted} in view`,
+      async () => {
+        await page.mouse.wheel(0, 1_000_000)
+        most = Math.max(most, await page.getByRole('listitem').count())
+        return page.getByText(wanted, { exact: true }).isVisible()
+      },
+      WITHIN_MS / 2,
+    )
     return most
   }
 

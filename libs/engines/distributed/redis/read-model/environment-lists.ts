@@ -90,9 +90,10 @@ export async function removeEnvironmentMessagesOf(
     if (offsets.length === 0) return
     const pipeline = client.pipeline()
     for (const offset of offsets) {
-      pipeline.zremrangebylex(key, `[${startOf(inbox, offset)}`, `(${startOf(inbox, offset + 1)}`)
+      pipeline.zrange(key, `[${startOf(inbox, offset)}`, `(${startOf(inbox, offset + 1)}`, 'BYLEX')
     }
-    await reach(() => answersOf(pipeline))
+    const members = (await reach(() => answersOf(pipeline))).flat().map(String)
+    if (members.length > 0) await reach(() => client.zrem(key, ...members))
   }
 }
 
