@@ -206,6 +206,34 @@ describeWith('chromium')('the console', () => {
     await guests.close()
   })
 
+  it('loads images of the web on request, for one mail only, and tells the site nothing', async () => {
+    const inbox = await createInbox(mayfly, { name: 'Pictures' })
+    const html = '<h1>Hello</h1><img src="https://pictures.example/1"><script>alert(1)</script>'
+    for (const subject of ['First', 'Second'])
+      await send(mayfly, inbox.address, `Subject: ${subject}\r\nContent-Type: text/html\r\n\r\n${html}\r\n`)
+    const { page } = await signedIn()
+    const referrers: (string | undefined)[] = []
+    await page.context().route('https://pictures.example/*', async (route) => {
+      referrers.push((await route.request().allHeaders())['referer'])
+      await route.fulfill({ contentType: 'image/png', body: '' })
+    })
+    const shown = page.frameLocator('iframe').getByRole('heading', { name: 'Hello' })
+    const load = page.getByRole('button', { name: 'Load for this message' })
+    await page.getByRole('link', { name: 'Pictures' }).click()
+    await page.getByRole('button', { name: /^First/ }).click()
+    await shown.waitFor()
+    await load.waitFor()
+    expect(referrers).toEqual([])
+    await load.click()
+    await until('the image', () => referrers.length > 0)
+    await shown.waitFor()
+    await page.keyboard.press('k')
+    await page.getByRole('heading', { name: 'Second' }).waitFor()
+    await load.waitFor()
+    await shown.waitFor()
+    expect(referrers).toEqual([undefined])
+  })
+
   it('edits an inbox, and deletes several', async () => {
     await Promise.all(['one', 'two', 'three'].map((name) => createInbox(mayfly, { name: `bulk ${name}` })))
     const { page } = await signedIn()

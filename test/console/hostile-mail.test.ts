@@ -8,7 +8,7 @@ import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
 import { describeWith } from '#test/harness/tools.js'
 import { until } from '#test/harness/until.js'
 import { HOSTILE_MAILS, type Effect, type HostileMail } from './hostile-mails.js'
-import { WatchedBrowser, type Observed, type ShownDocument } from './watched-browser.js'
+import { WatchedBrowser, type Framed, type Observed, type ShownDocument } from './watched-browser.js'
 
 const FOLDER = 'test/console/hostile-mails'
 /** As the console's frame has it. */
@@ -65,62 +65,61 @@ describeWith('chromium')('hostile mail', () => {
     'does nothing: $file. $attack',
     async ({ file, effects, isRefused }: HostileMail) => {
       const { html, ask } = await received(await readFile(`${FOLDER}/${file}.eml`))
-      const first = await ask()
+      const ticket = await ask()
       if (isRefused === true) {
-        expect(first.code).toBe('html-too-complex')
+        expect(ticket.code).toBe('html-too-complex')
         return
       }
-
-      // In the console.
-      await browser.show({ document: first, sandbox: SANDBOX }, async (shown) => {
-        if (file !== 'frameset')
-          expect(await shown.frame.locator('body').innerText()).toContain('Hello, tester.')
-        expect(shown.observed).toEqual(NOTHING)
-        await clickTarget(shown)
-      })
-
-      // With the images of the web.
-      if (first.blocked > 0) {
-        await browser.show({ document: await ask({ remote: true }), sandbox: SANDBOX }, ({ observed }) => {
-          expect(observed).toEqual({ ...NOTHING_BUT_COMPLAINTS, requests: expect.any(Array) as unknown })
-          if (effects.includes('request')) expect(observed.requests.length).toBeGreaterThan(0)
-          for (const { type, referrer } of observed.requests) {
-            // Chromium calls the images of masks others.
-            expect(['image', 'other']).toContain(type)
-            expect(referrer).toBeUndefined()
-          }
-          return Promise.resolve()
-        })
-      }
-
-      // If only the sanitiser worked, and if only the policy worked.
       const sanitised = await load(await ask())
-      await browser.show({ document: { html: sanitised.html }, sandbox: null }, async (shown) => {
-        expect(shown.observed).toEqual(NOTHING)
-        await clickTarget(shown)
-      })
-      if (effects.length === 0) return
-      await browser.show(
-        { document: { html, headers: sanitised.headers }, sandbox: null },
-        ({ observed }) => {
-          expect(observed).toEqual(NOTHING_BUT_COMPLAINTS)
-          return Promise.resolve()
-        },
-      )
-
-      // If nothing worked.
-      await browser.show({ document: { html }, sandbox: null }, async (shown) => {
-        const { observed } = shown
-        await shown.click('#target')
-        const seen: Record<Effect, unknown[]> = {
-          script: observed.scripts,
-          request: observed.requests,
-          navigation: observed.navigations,
-        }
-        for (const effect of effects) await until(`the ${effect}`, () => seen[effect].length > 0)
-      })
+      await Promise.all([
+        showsNothing({ document: ticket, sandbox: SANDBOX }, file !== 'frameset'),
+        ticket.blocked > 0 && loadsOnlyImages(await ask({ remote: true }), effects.includes('request')),
+        // The sanitiser suffices, and so does the policy.
+        showsNothing({ document: { html: sanitised.html }, sandbox: null }, file !== 'frameset'),
+        effects.length > 0 && isStopped({ document: { html, headers: sanitised.headers }, sandbox: null }),
+        // Without either the attack succeeds.
+        effects.length > 0 && succeeds({ document: { html }, sandbox: null }, effects),
+      ])
     },
   )
+
+  function showsNothing(framed: Framed, hasText: boolean): Promise<void> {
+    return browser.show(framed, async (shown) => {
+      const text = await shown.frame.locator('body').innerText()
+      if (hasText) expect(text).toContain('Hello, tester.')
+      expect(shown.observed).toEqual(NOTHING)
+      await clickTarget(shown)
+    })
+  }
+
+  function loadsOnlyImages(document: Ticket, hasSome: boolean): Promise<void> {
+    return browser.show({ document, sandbox: SANDBOX }, ({ observed }) => {
+      expect(observed).toEqual({ ...NOTHING_BUT_COMPLAINTS, requests: expect.any(Array) as unknown })
+      if (hasSome) expect(observed.requests.length).toBeGreaterThan(0)
+      for (const { type, referrer } of observed.requests) {
+        // Chromium calls the images of masks others.
+        expect(['image', 'other']).toContain(type)
+        expect(referrer).toBeUndefined()
+      }
+      return Promise.resolve()
+    })
+  }
+
+  function isStopped(framed: Framed): Promise<void> {
+    return browser.show(framed, ({ observed }) => {
+      expect(observed).toEqual(NOTHING_BUT_COMPLAINTS)
+      return Promise.resolve()
+    })
+  }
+
+  function succeeds(framed: Framed, effects: readonly Effect[]): Promise<void> {
+    return browser.show(framed, async (shown) => {
+      await shown.click('#target')
+      const { scripts, requests, navigations } = shown.observed
+      const seen: Record<Effect, unknown[]> = { script: scripts, request: requests, navigation: navigations }
+      for (const effect of effects) await until(`the ${effect}`, () => seen[effect].length > 0)
+    })
+  }
 
   /** Clicks the element that a mail wants to be clicked. A link opens the target that it shows, in a tab of its own. */
   async function clickTarget(shown: ShownDocument): Promise<void> {

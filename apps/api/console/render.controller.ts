@@ -14,6 +14,7 @@ import {
 } from '@nestjs/common'
 import { IsBoolean, IsString } from 'class-validator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import { AcceptInboxTokens, Caller, RequireScope, type Principal } from '../access/principal.js'
 import { note } from '../http/access-log.js'
 import { RequestBudgets, untilClientLeaves } from '../http/budgets.js'
@@ -24,7 +25,6 @@ import { Inboxes } from '../inboxes/inboxes.service.js'
 import { ContentPool } from '../messages/content-pool.js'
 import type { ShownMail } from '../messages/content-worker.js'
 import { FirstReadings, MessageReader, type PresentMessage } from '../messages/message-reader.js'
-import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import { isShownImage } from './mail-images.js'
 import { RenderTickets } from './render-tickets.js'
 
@@ -41,11 +41,11 @@ class ShowMessage {
 }
 
 /**
- * The policy of the document of a mail. It forbids what the sanitiser has removed, should the sanitiser have a fault, and
- * applies also if the document is opened outside of the console's frame.
+ * The headers of a document in a frame, in addition to those of every page. The policy forbids what the sanitiser has
+ * removed, should the sanitiser have a fault, and applies also if the document is opened outside of the console's frame.
  */
-function contentSecurityPolicy(isRemoteAllowed: boolean): string {
-  return [
+function frameHeaders(isRemoteAllowed: boolean): Record<string, string> {
+  const policy = [
     'sandbox allow-popups allow-popups-to-escape-sandbox',
     "default-src 'none'",
     `img-src data:${isRemoteAllowed ? ' https: http:' : ''}`,
@@ -53,7 +53,14 @@ function contentSecurityPolicy(isRemoteAllowed: boolean): string {
     "form-action 'none'",
     "base-uri 'none'",
     "frame-ancestors 'self'",
-  ].join('; ')
+  ]
+  return {
+    'content-security-policy': policy.join('; '),
+    'x-frame-options': 'SAMEORIGIN',
+    'cross-origin-resource-policy': 'same-origin',
+    // Browsers may look up the hosts of links, which tells their senders that the mail was opened.
+    'x-dns-prefetch-control': 'off',
+  }
 }
 
 /** Answers a frame with a page for every error, since a person reads it. */
@@ -71,7 +78,7 @@ class ErrorPage implements ExceptionFilter {
     await http
       .getResponse<FastifyReply>()
       .code(status)
-      .headers({ 'content-security-policy': contentSecurityPolicy(false), 'x-frame-options': 'SAMEORIGIN' })
+      .headers({ ...options.headers, ...frameHeaders(false) })
       .type('text/html; charset=utf-8')
       .send(`<!doctype html><title>${title}</title><p>${text}</p>`)
   }
@@ -125,13 +132,7 @@ export class RenderController {
     const { document } = await this.show(inbox, message, isRemoteAllowed, request)
     await this.budgets.holdAnswer(reply, document.length, inbox.accountId)
     this.readings.note(inbox, [message])
-    void reply.type('text/html; charset=utf-8').headers({
-      'content-security-policy': contentSecurityPolicy(isRemoteAllowed),
-      'x-frame-options': 'SAMEORIGIN',
-      'cross-origin-resource-policy': 'same-origin',
-      // Browsers may look up the hosts of links, which tells their senders that the mail was opened.
-      'x-dns-prefetch-control': 'off',
-    })
+    void reply.type('text/html; charset=utf-8').headers(frameHeaders(isRemoteAllowed))
     return Buffer.from(document)
   }
 

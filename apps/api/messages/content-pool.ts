@@ -10,10 +10,10 @@ const TIMEOUT_MS = 10_000
 const WAIT_MS = 2 * TIMEOUT_MS
 const IDLE_MS = 10_000
 
-/** The jobs of the thread, by their names there. */
+/** The jobs of a thread, by their names in content-worker.ts. */
 interface Jobs {
-  attachment: { task: AttachmentRequest; result: AttachmentContent | null }
-  document: { task: MailToShow; result: ShownMail | null }
+  openAttachment: { task: AttachmentRequest; result: AttachmentContent | null }
+  makeDocument: { task: MailToShow; result: ShownMail | null }
 }
 
 export interface WantedAttachment {
@@ -70,7 +70,7 @@ export class ContentPool implements OnApplicationShutdown {
     clientGone: AbortSignal,
   ): Promise<AttachmentContent | null> {
     const task = async () => ({ raw: await source(), index })
-    const done = await this.run('attachment', accountId, task, clientGone)
+    const done = await this.run('openAttachment', accountId, task, clientGone)
     if (done !== null) return done.result
     const detail = 'Reading the attachment took more time or memory than allowed.'
     throw new Problem('internal-error', { detail })
@@ -84,7 +84,7 @@ export class ContentPool implements OnApplicationShutdown {
     { accountId, mail }: WantedDocument,
     clientGone: AbortSignal,
   ): Promise<ShownMail | null> {
-    const done = await this.run('document', accountId, mail, clientGone)
+    const done = await this.run('makeDocument', accountId, mail, clientGone)
     return done?.result ?? null
   }
 

@@ -34,7 +34,7 @@ export interface ShownMail {
 }
 
 /** Reads one attachment from the source of a mail. */
-export async function attachment({ raw, index }: AttachmentRequest): Promise<AttachmentContent | null> {
+export async function openAttachment({ raw, index }: AttachmentRequest): Promise<AttachmentContent | null> {
   const found = await readAttachment(Buffer.from(raw), index)
   if (found === null) return null
   const { meta, content } = found
@@ -42,7 +42,7 @@ export async function attachment({ raw, index }: AttachmentRequest): Promise<Att
 }
 
 /** Makes a document of the HTML of a mail. Null if it is too complex. */
-export async function document({
+export async function makeDocument({
   html,
   isRemoteAllowed,
   raw,

@@ -78,7 +78,8 @@ export class EnvironmentMail {
   }
 
   /**
-   * Examines messages with the wanted time and labels, from a position on, until `examine` ends the scan. Throws catching-up if a key is not known yet, and the errors of `read`. The views must be complete.
+   * Examines messages with the wanted time and labels, from a position on, until `examine` ends the scan. Throws
+   * catching-up if a key is not known yet, and the errors of `read`. The views must be complete.
    */
   async scan(
     owner: MailOwner,

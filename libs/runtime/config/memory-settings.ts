@@ -22,7 +22,7 @@ export const MEMORY_SETTINGS = {
     ...wholeNumber(
       'MAYFLY_MEMORY_MIB',
       'Memory that the process may use, in MiB; by default that of the machine or container. A quarter is for buffers of ' +
-        'mail and answers, three eighths are for parsing threads, and an eighth is for reading attachments: with less than ' +
+        'mail and answers, three eighths are for parsing threads, and an eighth is for attachments and HTML: with less than ' +
         '11 GiB the defaults are smaller (docs/limits.md).',
       { default: machineMib(), min: MIN_MIB, max: 1024 * 1024 },
     ),

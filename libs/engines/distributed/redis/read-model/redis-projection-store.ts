@@ -78,9 +78,8 @@ export function projectionStore(
 
   /**
    * Removes the contents of ended inboxes, and their messages from the list of the environment, before the step, which
-   * removes the ids of their messages. They are removed in
-   * chunks, because there may be many. Until the step is applied, the messages are shown without content, which can't be
-   * decrypted any more anyway.
+   * removes the ids of their messages. They are removed in chunks, because there may be many. Until the step is applied,
+   * the messages are shown without content, which can't be decrypted any more anyway.
    */
   async function removeEnded({ changes }: Step): Promise<void> {
     const ended = changes.flatMap((change) => (change.type === 'drop-messages' ? [change.inbox] : []))
