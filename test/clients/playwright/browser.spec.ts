@@ -12,8 +12,13 @@ test('the client works in a page', async ({ page }) => {
     async ({ url, apiKey }) => {
       const module = '/client.js'
       const { Mayfly } = (await import(module)) as typeof Client
-      const inbox = await new Mayfly({ url, apiKey }).inboxes.create()
-      setTimeout(() => void inbox.delete(), 200)
+      // The inbox is deleted once the stream is open: a stream of a deleted inbox is refused.
+      const fetchAndDelete: typeof fetch = async (input, init) => {
+        const response = await fetch(input, init)
+        if (response.url.includes('/events')) void inbox.delete()
+        return response
+      }
+      const inbox = await new Mayfly({ url, apiKey, fetch: fetchAndDelete }).inboxes.create()
       const events: string[] = []
       for await (const { event } of inbox.events()) events.push(event)
       return events
