@@ -52,8 +52,10 @@ import { OpenedMail } from './messages/opened-mail.js'
 import { WaitController } from './messages/wait.controller.js'
 import { ApiDocument, DocsController } from './openapi/docs.controller.js'
 import { OperationsController, OperationsPorts } from './operations/operations.controller.js'
+import { PublicInboxesController, PublicInboxesReady } from './public-inboxes/public-inboxes.controller.js'
 import type { ApiOptions, SharedServices } from './shared-services.js'
 import { TokensController } from './tokens/tokens.controller.js'
+import { InboxTokens } from './tokens/tokens.service.js'
 import { UsageController } from './usage/usage.controller.js'
 import { Usage, UsagePorts } from './usage/usage.service.js'
 import { DeliveriesController } from './webhooks/deliveries.controller.js'
@@ -88,6 +90,7 @@ export const CONTROLLERS = [
 const SERVICES = [
   VisibleRecorder,
   Inboxes,
+  InboxTokens,
   ...[
     MessagePages,
     EnvironmentMail,
@@ -152,6 +155,7 @@ export function apiModule(
     { provide: WebhookPorts, useValue: webhookPorts },
     { provide: UsagePorts, useValue: usagePorts },
     { provide: OperationsPorts, useValue: operationsPorts },
+    { provide: PublicInboxesReady, useValue: { isStarted } satisfies PublicInboxesReady },
     { provide: ApiDocument, useValue: new ApiDocument(CONTROLLERS, publicUrl) },
   ]
   const contract = new ContractPipe()
@@ -165,11 +169,12 @@ export function apiModule(
   ]
   return {
     module: ApiModule,
-    // The OpenAPI document is the contract of /v1. It does not have the console's own routes, nor Mailpit's API.
+    // The OpenAPI document is the contract of /v1. It does not have the routes of pages, nor Mailpit's API.
     controllers: [
       ...CONTROLLERS,
       ...[ConsoleLinksController, ConsoleController, RenderController],
       ...(settings.mailpitApi ? [MailpitController] : []),
+      ...(settings.publicInbox ? [PublicInboxesController] : []),
     ],
     providers: [...everyRequest, ...created, ...SERVICES],
   }

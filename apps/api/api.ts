@@ -3,6 +3,7 @@ import { NestFactory } from '@nestjs/core'
 import type { NestFastifyApplication } from '@nestjs/platform-fastify'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
 import { progressChannel } from '#libs/ports/read-model/consistent-views.js'
+import { ConfigurationError } from '#libs/runtime/config/settings.js'
 import { listenError } from '#libs/runtime/process/listen-error.js'
 import { apiModule } from './api.module.js'
 import { ConsoleAddress } from './console/console-address.js'
@@ -11,6 +12,7 @@ import { ConsoleSessions } from './console/console-sessions.service.js'
 import { ProblemFilter } from './http/problem-filter.js'
 import { makeServer } from './http/server.js'
 import { RANDOM_MINTING } from './idempotency/minting.js'
+import { PUBLIC_PLAN } from './public-inboxes/public-inboxes.controller.js'
 import { makeSharedServices, type ApiOptions } from './shared-services.js'
 
 /*
@@ -36,7 +38,12 @@ const BACKLOG = 4_096
 
 /** Resolves once the API listens. If it can't, rejects with the name of the setting that is wrong. */
 export async function startApi(options: ApiOptions): Promise<Api> {
-  const { engine, settings, logger, now } = options
+  const { engine, settings, plans, logger, now } = options
+  if (settings.publicInbox && !plans.has(PUBLIC_PLAN)) {
+    throw new ConfigurationError([
+      `MAYFLY_PLANS must have the plan ${PUBLIC_PLAN} if MAYFLY_PUBLIC_INBOX is true`,
+    ])
+  }
   let url = settings.publicUrl ?? ''
   let localUrl = ''
   const shutdown = new AbortController()
@@ -47,7 +54,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
     shutdown: shutdown.signal,
   })
   const problems = new ProblemFilter(publicUrl, shared.methods)
-  serveConsole(server.getInstance(), problems)
+  serveConsole(server.getInstance(), problems, settings)
   if (settings.servesMcp) {
     // Loads a package that most servers don't need.
     const { serveMcp } = await import('./mcp/mcp-route.js')

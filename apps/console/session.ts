@@ -157,7 +157,13 @@ function trade(environment: string | undefined): Promise<TokenAnswer> {
   return request('POST', '/console/session', environment === undefined ? {} : { environment })
 }
 
-/** A request that is authenticated by the cookie. Rejects with ApiError or UnreachableError. */
+/** Creates an inbox for anyone. Resolves with its token. Rejects with ApiError or UnreachableError. */
+export async function createPublicInbox(duration: string): Promise<string> {
+  const { token } = await request<{ token: string }>('POST', '/public/inboxes', { duration })
+  return token
+}
+
+/** A request with the cookie, which only paths under /console get. Rejects with ApiError or UnreachableError. */
 async function request<Body>(method: string, path: string, body?: object): Promise<Body> {
   const init: RequestInit = { method, credentials: 'same-origin' }
   const withBody = { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }

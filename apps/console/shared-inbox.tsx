@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { Mayfly, type Inbox } from '#clients/typescript/src/mayfly.js'
 import { MailAccessContext } from './navigation.js'
@@ -15,39 +16,79 @@ import { Mailbox } from './views/mailbox.js'
 /** A token has the id of its inbox. */
 const TOKEN = /^#(mft_([0-9a-z]{26})_[\w-]+)$/
 
-export function SharedInboxView() {
+interface FragmentToken {
+  token: string
+  inboxId: string
+}
+
+/** The token in the fragment of the URL; null if there is none. */
+export function useFragmentToken(): FragmentToken | null {
   const [fragment, setFragment] = useState(location.hash)
   useEffect(() => {
     const update = () => setFragment(location.hash)
     addEventListener('hashchange', update)
     return () => removeEventListener('hashchange', update)
   }, [])
-  const [, token, suffix] = TOKEN.exec(fragment) ?? []
+  const [, token, suffix = ''] = TOKEN.exec(fragment) ?? []
+  return token === undefined ? null : { token, inboxId: `inb_${suffix}` }
+}
+
+export function SharedInboxView() {
+  const held = useFragmentToken()
   return (
     <>
       <header class="bar">
         <span class="brand">Mayfly</span>
       </header>
       <main>
-        {token === undefined ? (
+        {held === null ? (
           <p class="empty">{text.sharedInbox.noToken}</p>
         ) : (
-          <SharedInbox key={token} token={token} inboxId={`inb_${suffix}`} />
+          <InboxOfToken
+            key={held.token}
+            {...held}
+            title={text.sharedInbox.title}
+            about={text.sharedInbox.about}
+          />
         )}
       </main>
     </>
   )
 }
 
-function SharedInbox({ token, inboxId }: { token: string; inboxId: string }) {
+/** The mail of the inbox of a token. */
+export function InboxOfToken({
+  token,
+  inboxId,
+  title,
+  about,
+  actions,
+}: FragmentToken & {
+  title: string
+  about: string
+  /** Shown below the address, and once the inbox has ended. */
+  actions?: ComponentChildren
+}) {
   const access = useMemo(() => accessWith(token), [token])
   return (
     <MailAccessContext.Provider value={access}>
       <Mailbox
         inboxId={inboxId}
         canDeleteMessages={false}
-        heading={(inbox, { reload }) => <Heading inbox={inbox} onErased={reload} />}
-        afterEnd={<p class="empty">{text.sharedInbox.erased}</p>}
+        heading={(inbox, { reload }) => (
+          <header class="inbox-heading">
+            <h1>{title}</h1>
+            <p>{about}</p>
+            <Address inbox={inbox} onErased={reload} />
+            {actions}
+          </header>
+        )}
+        afterEnd={
+          <>
+            <p class="empty">{text.sharedInbox.erased}</p>
+            {actions}
+          </>
+        }
       />
     </MailAccessContext.Provider>
   )
@@ -66,13 +107,11 @@ function accessWith(token: string): MailAccess {
   }
 }
 
-function Heading({ inbox, onErased }: { inbox: Inbox; onErased: () => void }) {
+function Address({ inbox, onErased }: { inbox: Inbox; onErased: () => void }) {
   const now = useNow(1_000)
   const [isErasing, setErasing] = useState(false)
   return (
-    <header class="inbox-heading">
-      <h1>{text.sharedInbox.title}</h1>
-      <p>{text.sharedInbox.about}</p>
+    <>
       <p class="address large">
         <code>{inbox.address}</code>
         <CopyButton value={inbox.address} label={text.copyWhat(inbox.address)} />
@@ -97,6 +136,6 @@ function Heading({ inbox, onErased }: { inbox: Inbox; onErased: () => void }) {
           <p>{text.inboxes.deleteWarning}</p>
         </FormDialog>
       )}
-    </header>
+    </>
   )
 }

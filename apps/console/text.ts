@@ -87,7 +87,8 @@ export const text = {
     live: 'Live',
     reconnecting: 'Reconnecting…',
     none: 'No mail yet.',
-    noneHint: 'Mail appears here as it arrives. To try it:',
+    noneHint: 'Mail appears here as it arrives.',
+    tryIt: 'To try it:',
     example: (address: string) =>
       `swaks --server ${location.hostname}:2525 --to ${address} --header "Subject: Your code is 493201"`,
     noSubject: '(no subject)',
@@ -171,6 +172,18 @@ export const text = {
     eraseTitle: 'Erase this inbox?',
     erased: 'This inbox is gone, with all its mail.',
     noToken: 'The link is not complete: the part after # is missing.',
+  },
+
+  publicInbox: {
+    title: 'Your disposable inbox',
+    about:
+      'Mail to this address appears here at once. It is erased when the time is over. Whoever has the address of this page can read it: bookmark it to come back, and do not share it.',
+    lifetime: 'Lifetime',
+    durations: { '10m': '10 minutes', '1h': 'An hour', '1d': 'A day' },
+    create: 'New address',
+    console: 'Console',
+    receiveOnly: 'This inbox only receives mail; it can not send any.',
+    reportAbuse: 'Report abuse:',
   },
 
   details: {

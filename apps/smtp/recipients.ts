@@ -41,6 +41,7 @@ const BACKLOG_VALID_MS = 250
 
 /** Decides from the views whether mail is accepted, and for which recipients. */
 export class Recipients {
+  private readonly domains: readonly string[]
   private readonly foreign: Refusal
   private readonly discardFrom: Networks
   private measured: { refusal: Refusal | null; atMs: number } = { refusal: null, atMs: -Infinity }
@@ -48,8 +49,9 @@ export class Recipients {
   private measuring: Promise<Refusal | null> | null = null
 
   constructor(private readonly options: RecipientsOptions) {
-    const { mailDomain, discardFrom } = options.settings
-    this.foreign = foreignRecipient(mailDomain)
+    const { mailDomain, publicInboxDomain, discardFrom } = options.settings
+    this.domains = publicInboxDomain === null ? [mailDomain] : [mailDomain, publicInboxDomain]
+    this.foreign = foreignRecipient(this.domains)
     this.discardFrom = new Networks(discardFrom ?? [])
   }
 
@@ -76,10 +78,12 @@ export class Recipients {
 
   /** The inbox that a recipient belongs to, DISCARDED, or the refusal. Never rejects. */
   resolve(recipient: string, client: Client): MaybePromise<Inbox | typeof DISCARDED | Refusal> {
-    const { mailDomain, unknownRecipients } = this.options.settings
-    const address = addressOfRecipient(recipient, mailDomain)
-    if (address !== null) return this.lookUp(address, client.senderKey)
-    if (!isForeign(recipient, mailDomain)) return REFUSALS.unknownRecipient
+    const { unknownRecipients } = this.options.settings
+    for (const domain of this.domains) {
+      const address = addressOfRecipient(recipient, domain)
+      if (address !== null) return this.lookUp(address, client.senderKey)
+    }
+    if (!this.domains.every((own) => isForeign(recipient, own))) return REFUSALS.unknownRecipient
     return unknownRecipients === 'discard' && this.mayDiscard(client) ? DISCARDED : this.foreign
   }
 

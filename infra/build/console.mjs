@@ -1,5 +1,5 @@
-// Bundles the web console for browsers into dist/apps/console: index.html, and its files with the hash of their content in
-// their names, also compressed.
+// Bundles the web console and the public inbox for browsers into dist/apps/console: index.html and public.html, and their
+// files with the hash of their content in their names, also compressed.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
@@ -10,7 +10,7 @@ const TARGET = 'dist/apps/console'
 
 export async function bundleConsole() {
   const { metafile } = await build({
-    entryPoints: [`${SOURCE}/main.tsx`, `${SOURCE}/console.css`],
+    entryPoints: [`${SOURCE}/main.tsx`, `${SOURCE}/public-inbox.tsx`, `${SOURCE}/console.css`],
     outdir: `${TARGET}/files`,
     entryNames: '[name]-[hash]',
     chunkNames: '[name]-[hash]',
@@ -37,8 +37,8 @@ export async function bundleConsole() {
     writeFileSync(`${path}.gz`, gzipSync(content, { level: 9 }))
   }
   const page = readFileSync(`${SOURCE}/index.html`, 'utf8')
-  const linked = page.replaceAll(/(?<=(?:src|href)=")(main\.tsx|console\.css)(?=")/g, (name) =>
-    names.get(name),
-  )
-  writeFileSync(`${TARGET}/index.html`, linked)
+  const linked = (html) =>
+    html.replaceAll(/(?<=(?:src|href)=")[\w-]+\.(?:tsx|css)(?=")/g, (name) => names.get(name))
+  writeFileSync(`${TARGET}/index.html`, linked(page))
+  writeFileSync(`${TARGET}/public.html`, linked(page.replace('main.tsx', 'public-inbox.tsx')))
 }

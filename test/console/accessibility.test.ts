@@ -23,7 +23,12 @@ describeWith('chromium', 'clickhouse')('the accessibility of the console', () =>
 
   beforeAll(async () => {
     axe = await readFile(createRequire(import.meta.url).resolve('axe-core'), 'utf8')
-    mayfly = await startMayfly({ engine: 'embedded', hasAnalytics: true, hasWebhooks: true })
+    mayfly = await startMayfly({
+      engine: 'embedded',
+      hasAnalytics: true,
+      hasWebhooks: true,
+      env: { MAYFLY_PUBLIC_INBOX: 'true', MAYFLY_ABUSE_CONTACT: 'abuse@mayfly.test' },
+    })
     browser = await startBrowser()
     const inbox = await createInbox(mayfly, { name: 'Sign-up', labels: { run: '42' } })
     await send(mayfly, inbox.address, mail('Your code', 'Your code is 493201. See https://app.example/'))
@@ -47,6 +52,7 @@ describeWith('chromium', 'clickhouse')('the accessibility of the console', () =>
       account: '/console/account',
       status: '/console/status',
       'a page that does not exist': '/console/other',
+      'the public inbox': '/',
     }
   })
   afterAll(async () => {

@@ -57,6 +57,7 @@ async function prepare(mayfly: Mayfly, endpointUrl: string): Promise<Record<stri
     keys: '/console/keys',
     webhook: `/console/webhooks/${webhook.id}`,
     usage: '/console/usage?label=run:42',
+    'public-inbox': '/',
   }
 }
 

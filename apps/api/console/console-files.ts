@@ -2,8 +2,10 @@ import { readdir, readFile } from 'node:fs/promises'
 import { extname } from 'node:path'
 import accepts from 'accepts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Settings } from '#libs/runtime/config/settings.js'
 import type { ProblemFilter } from '../http/problem-filter.js'
 import { notFound } from '../http/problems.js'
+import { escaped } from '../openapi/docs-text.js'
 
 /*
  * Serves the pages and files of the console, which infra/build/console.mjs writes. They are read once, at the first request,
@@ -20,6 +22,7 @@ const PAGE_HEADERS = {
   'content-security-policy': CONTENT_SECURITY_POLICY,
   'cross-origin-opener-policy': 'same-origin',
   'referrer-policy': 'no-referrer',
+  'x-robots-tag': 'noindex',
 }
 
 /** The name of a file has the hash of its content. */
@@ -37,20 +40,35 @@ const COMPRESSED = [
 ] as const
 
 interface BuiltConsole {
-  page: Buffer
+  /** The page of the console, and the one of the public inbox. */
+  page: string
+  publicPage: string
   /** By name, such as `main-3F2A.js` and `main-3F2A.js.br`. */
   files: ReadonlyMap<string, Buffer>
 }
 
-/** Adds GET and HEAD of /console and every path under it that has no other handler, and the redirect from /. */
-export function serveConsole(server: FastifyInstance, problems: ProblemFilter): void {
+/**
+ * Adds GET and HEAD of /console and every path under it that has no other handler. The path / shows the page of the public
+ * inbox, if there is one, or redirects to the console.
+ */
+export function serveConsole(
+  server: FastifyInstance,
+  problems: ProblemFilter,
+  { publicInbox, abuseContact }: Pick<Settings, 'publicInbox' | 'abuseContact'>,
+): void {
   let reading: Promise<BuiltConsole> | null = null
   const built = () => (reading ??= readConsole())
   const sendPage = async (_: FastifyRequest, reply: FastifyReply) => {
     const { page } = await built()
     return reply.headers(PAGE_HEADERS).send(page)
   }
-  server.get('/', (_, reply) => reply.redirect('/console', 302))
+  if (publicInbox) {
+    server.get('/', async (_, reply) => {
+      const { publicPage } = await built()
+      const contact = `<meta name="abuse-contact" content="${escaped(abuseContact ?? '')}" />`
+      return reply.headers(PAGE_HEADERS).send(publicPage.replace('</head>', () => `${contact}</head>`))
+    })
+  } else server.get('/', (_, reply) => reply.redirect('/console', 302))
   server.get('/console', sendPage)
   // The page shows the view that the path names.
   server.get('/console/*', sendPage)
@@ -85,6 +103,11 @@ async function readConsole(): Promise<BuiltConsole> {
   const folder = new URL('./', import.meta.resolve('#apps/console/main.js'))
   const names = await readdir(new URL('files', folder))
   const read = async (name: string) => [name, await readFile(new URL(`files/${name}`, folder))] as const
-  const [page, ...files] = await Promise.all([readFile(new URL('index.html', folder)), ...names.map(read)])
-  return { page, files: new Map(files) }
+  const readPage = (name: string) => readFile(new URL(name, folder), 'utf8')
+  const [page, publicPage, ...files] = await Promise.all([
+    readPage('index.html'),
+    readPage('public.html'),
+    ...names.map(read),
+  ])
+  return { page, publicPage, files: new Map(files) }
 }

@@ -2,11 +2,11 @@ import { Body, Controller, Delete, Get, HttpCode, Param, Post, Req, Res, UseGuar
 import { IsString, Matches, MaxLength } from 'class-validator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ENVIRONMENT } from '#libs/domain/account/access.js'
-import { addressGroup, plainAddress } from '#libs/runtime/remote-address.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
 import { ConsoleTokens } from '../access/console-tokens.js'
 import type { KnownSession } from '../access/key-lookup.js'
 import { Accounts } from '../accounts/accounts.service.js'
+import { clientAddress } from '../http/connection-limits.js'
 import { invalid } from '../http/problems.js'
 import { IfGiven } from '../http/validation.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
@@ -63,11 +63,10 @@ export class ConsoleController {
   @HttpCode(200)
   async signIn(
     @Body() { secret }: SignIn,
-    @Req() { raw }: FastifyRequest,
+    @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const address = addressGroup(plainAddress(raw.socket.remoteAddress))
-    const started = await this.sessions.signIn(secret, address)
+    const started = await this.sessions.signIn(secret, clientAddress(request))
     const { session } = started.known
     const leftMs = session.expiresAt.getTime() - this.instance.now().getTime()
     void reply.header('set-cookie', this.address.setCookie(started.secret, leftMs))

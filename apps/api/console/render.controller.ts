@@ -25,6 +25,7 @@ import { Inboxes } from '../inboxes/inboxes.service.js'
 import { ContentPool } from '../messages/content-pool.js'
 import type { ShownMail } from '../messages/content-worker.js'
 import { FirstReadings, MessageReader, type PresentMessage } from '../messages/message-reader.js'
+import { escaped } from '../openapi/docs-text.js'
 import { isShownImage } from './mail-images.js'
 import { RenderTickets } from './render-tickets.js'
 
@@ -74,13 +75,12 @@ class ErrorPage implements ExceptionFilter {
     const { code, options } = this.problems.explain(error, request)
     note(request, { problem: code })
     const { status, title } = PROBLEMS[code]
-    const text = options.detail.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
     await http
       .getResponse<FastifyReply>()
       .code(status)
       .headers({ ...options.headers, ...frameHeaders(false) })
       .type('text/html; charset=utf-8')
-      .send(`<!doctype html><title>${title}</title><p>${text}</p>`)
+      .send(`<!doctype html><title>${title}</title><p>${escaped(options.detail)}</p>`)
   }
 }
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
+import { isIP, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
@@ -7,6 +7,15 @@ import { addressGroup, plainAddress } from '#libs/runtime/remote-address.js'
 import { SharedSlots } from '#libs/runtime/fair-share.js'
 import { isFramed } from './malformed-requests.js'
 import type { ReadTurns } from './read-turns.js'
+
+/**
+ * The address that limits of requests without a key count by: that of the connection, or the one that the outermost
+ * trusted proxy gives in X-Forwarded-For.
+ */
+export function clientAddress({ ip, raw: { socket } }: FastifyRequest): string {
+  const given = plainAddress(ip)
+  return addressGroup(isIP(given) === 0 ? plainAddress(socket.remoteAddress) : given)
+}
 
 /** A connection sends one answer after the other, so more requests at once would only take memory. */
 const MAX_OPEN = 16
@@ -82,8 +91,12 @@ export class KeylessPace {
    * Resolves when the request may continue, or never if its connection is closed by then. Until then nothing more is
    * read from the connection. Closes the connection if the request would wait longer than ten seconds.
    */
-  async take({ raw: { socket }, routeOptions: { url } }: FastifyRequest): Promise<void> {
-    const address = addressGroup(plainAddress(socket.remoteAddress))
+  async take(request: FastifyRequest): Promise<void> {
+    const {
+      raw: { socket },
+      routeOptions: { url },
+    } = request
+    const address = clientAddress(request)
     const waitMs = this.waitMs(url !== undefined && PROBES.has(url) ? `${address} probe` : address)
     if (waitMs > MAX_WAIT_MS) socket.destroy()
     else if (waitMs > 0) {

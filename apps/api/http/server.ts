@@ -113,6 +113,8 @@ export function makeServer(
     requestTimeout,
     connectionTimeout: SILENT_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
+    // Only for `request.ip`: nothing here reads the forwarded host or protocol.
+    trustProxy: settings.trustedProxies > 0 && ((_, hop) => hop < settings.trustedProxies),
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     routerOptions: { maxParamLength: MAX_PARAM_CHARACTERS },

@@ -1,22 +1,10 @@
 import { Body, Controller, Delete, Get, Param, Patch, Post, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
-import { hashSecret } from '#libs/ports/key-vault/master-key.js'
-import type { InboxId } from '#libs/domain/ids/typeid.js'
-import { decide, isOverRetention } from '#libs/domain/inbox/decide.js'
+import { decide } from '#libs/domain/inbox/decide.js'
 import type { ActiveInbox, Inbox as AnyInbox } from '#libs/domain/inbox/inbox.js'
-import {
-  makePassword,
-  PASSWORD_BYTES,
-  ADDRESS_BYTES,
-  makeAddress,
-  defaultLifespan,
-  parseLifespan,
-  type Lifespan,
-} from '#libs/domain/inbox/new-inbox.js'
 import type { InboxDetails } from '#libs/domain/inbox/events.js'
-import { detailsContext, sealJson, type SecretKey } from '#libs/ports/key-vault/content.js'
-import { KeyForgottenError } from '#libs/ports/key-vault/key-vault.js'
+import { detailsContext, sealJson } from '#libs/ports/key-vault/content.js'
 import { AcceptInboxTokens, type Principal, Caller, RequireScope } from '../access/principal.js'
 import { withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
@@ -37,7 +25,14 @@ import {
   endedInboxJson,
   inboxJson,
 } from './inbox-schemas.js'
-import { beingDeleted, hasEnded, Inboxes, unsealDetails, type OpenInbox } from './inboxes.service.js'
+import {
+  beingDeleted,
+  hasEnded,
+  Inboxes,
+  lifespanOf,
+  unsealDetails,
+  type OpenInbox,
+} from './inboxes.service.js'
 
 /** Creates, lists, reads, changes and deletes inboxes, under both paths. */
 @Controller(['v1/inboxes', 'v1/emails'])
@@ -66,40 +61,11 @@ export class InboxesController {
     @Body() body: CreateInbox,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const { accountId, environment, keyId, plan } = principal
     const { duration, name = null, labels = {}, password_protected: isProtected = false } = body
-    const lifespan = lifespanOf(duration, plan.retention)
-    const inboxId = minting.id('inb')
-    const address = makeAddress(minting.bytes(ADDRESS_BYTES), this.instance.settings.mailDomain)
-    const password = isProtected ? makePassword(minting.bytes(PASSWORD_BYTES)) : null
-    const wanted: InboxDetails = {
-      name,
-      ...(password === null ? {} : { passwordDigest: hashSecret(password) }),
-    }
-    const key = await this.createKey(principal, inboxId)
-    const { events } = decide(
-      { inbox: null, message: null },
-      {
-        type: 'CreateInbox',
-        inboxId,
-        accountId,
-        environment,
-        keyId,
-        address,
-        lifespan,
-        retention: plan.retention,
-        labels,
-        maxMessages: plan.maxMessages,
-        isProtected,
-        sealed: sealJson(key, detailsContext(inboxId), wanted),
-        now: this.instance.now(),
-      },
-    )
-    if (events.length === 0) throw new Error('an inbox within its retention was refused')
-    await this.recorder.record(events, principal)
-    // Read from the views: in a repeat of the request, it is the inbox that the first run created.
-    const created = await this.inboxes.open(principal, inboxId)
-    const details = unsealDetails(key, created.inbox)
+    const domain = this.instance.settings.mailDomain
+    const wanted = { duration, name, labels, isProtected, domain }
+    const created = await this.inboxes.create(principal, minting, wanted)
+    const { details, password } = created
     setCursor(reply, created)
     const inbox = { ...inboxJson(created.inbox, details), ...(password === null ? {} : { password }) }
     return withLocation(reply, inboxesPathOf(reply.request), inbox)
@@ -246,17 +212,6 @@ export class InboxesController {
     if (!principal.scopes.includes('admin')) await this.inboxes.requirePassword(principal, inbox)
   }
 
-  /** Creates the key of a new inbox. If an earlier run created the inbox and it has ended, throws as `Inboxes.open`. */
-  private async createKey(principal: Principal, inboxId: InboxId): Promise<SecretKey> {
-    try {
-      return await this.views.vault.create(inboxId)
-    } catch (error) {
-      if (!(error instanceof KeyForgottenError)) throw error
-      await this.inboxes.open(principal, inboxId)
-      throw beingDeleted(inboxId)
-    }
-  }
-
   /** Null if the inbox is being deleted. */
   private async listed(inbox: AnyInbox) {
     if (inbox.state !== 'active') return endedInboxJson(inbox)
@@ -267,16 +222,4 @@ export class InboxesController {
 
 function setCursor(reply: FastifyReply, { inbox, endOffset }: OpenInbox): void {
   void reply.header('mayfly-cursor', writeOffsetCursor(inbox.id, { from: endOffset, to: null, end: null }))
-}
-
-/** Throws invalid-request if it is longer than the retention. */
-function lifespanOf(duration: string | undefined, retention: Lifespan): Lifespan {
-  const lifespan = duration === undefined ? defaultLifespan(retention) : parseLifespan(duration)
-  if (lifespan === null) throw new TypeError(`not a duration: ${String(duration)}`)
-  // Checked before the key of a new inbox is created, since a refusal must not leave a key.
-  if (isOverRetention(lifespan, retention)) {
-    const detail = `duration may be at most ${retention.text}, the plan's retention`
-    throw invalid({ detail, pointer: '/duration' })
-  }
-  return lifespan
 }

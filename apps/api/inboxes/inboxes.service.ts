@@ -1,10 +1,23 @@
 import { Injectable } from '@nestjs/common'
 import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
+import { decide, isOverRetention } from '#libs/domain/inbox/decide.js'
 import type { InboxDetails, InboxEvent } from '#libs/domain/inbox/events.js'
 import { asOf, type ActiveInbox, type EndedInbox, type Inbox } from '#libs/domain/inbox/inbox.js'
-import { detailsContext, unsealJson, type SecretKey } from '#libs/ports/key-vault/content.js'
+import {
+  ADDRESS_BYTES,
+  defaultLifespan,
+  makeAddress,
+  makePassword,
+  parseLifespan,
+  PASSWORD_BYTES,
+  type Lifespan,
+} from '#libs/domain/inbox/new-inbox.js'
+import { detailsContext, sealJson, unsealJson, type SecretKey } from '#libs/ports/key-vault/content.js'
+import { KeyForgottenError } from '#libs/ports/key-vault/key-vault.js'
+import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import type { Principal } from '../access/principal.js'
-import { notFound, Problem, unavailable } from '../http/problems.js'
+import { invalid, notFound, Problem, unavailable } from '../http/problems.js'
+import type { Minting } from '../idempotency/minting.js'
 import { Views, VisibleRecorder } from '../views.js'
 import { Instance } from '../instance.js'
 import { OpenedMail } from '../messages/opened-mail.js'
@@ -14,6 +27,22 @@ import { InboxPasswords } from './inbox-passwords.js'
 export interface OpenInbox {
   inbox: ActiveInbox
   endOffset: number
+}
+
+/** What is chosen of a new inbox. */
+export interface NewInbox {
+  /** The shorter of 24 hours and the retention if undefined. */
+  duration: string | undefined
+  name: string | null
+  labels: Readonly<Record<string, string>>
+  isProtected: boolean
+  domain: string
+}
+
+/** A new inbox with its sealed details, and its password if it is protected. */
+export interface Created extends OpenInbox {
+  details: InboxDetails
+  password: string | null
 }
 
 /** Whose inboxes are found. The inbox that was found becomes its subject. */
@@ -29,7 +58,7 @@ export interface ReadMail<Found> {
 /** Attempts to change an inbox, if other requests change it at the same time. */
 const MAX_ATTEMPTS = 10
 
-/** Finds inboxes, checks their passwords and changes them, for all handlers under an inbox. */
+/** Creates and finds inboxes, checks their passwords and changes them, for all handlers under an inbox. */
 @Injectable()
 export class Inboxes {
   constructor(
@@ -39,6 +68,47 @@ export class Inboxes {
     private readonly opened: OpenedMail,
     private readonly recorder: VisibleRecorder,
   ) {}
+
+  /**
+   * Creates an inbox. Resolves once it accepts mail. Throws invalid-request if it would outlive the retention of the
+   * plan, and the 410 of an inbox that an earlier run of the request created and that has ended.
+   */
+  async create(principal: Principal, minting: Minting, wanted: NewInbox): Promise<Created> {
+    const { accountId, environment, keyId, plan } = principal
+    const { duration, name, labels, isProtected, domain } = wanted
+    const lifespan = lifespanOf(duration, plan.retention)
+    const inboxId = minting.id('inb')
+    const address = makeAddress(minting.bytes(ADDRESS_BYTES), domain)
+    const password = isProtected ? makePassword(minting.bytes(PASSWORD_BYTES)) : null
+    const details: InboxDetails = {
+      name,
+      ...(password === null ? {} : { passwordDigest: hashSecret(password) }),
+    }
+    const key = await this.createKey(principal, inboxId)
+    const { events } = decide(
+      { inbox: null, message: null },
+      {
+        type: 'CreateInbox',
+        inboxId,
+        accountId,
+        environment,
+        keyId,
+        address,
+        lifespan,
+        retention: plan.retention,
+        labels,
+        maxMessages: plan.maxMessages,
+        isProtected,
+        sealed: sealJson(key, detailsContext(inboxId), details),
+        now: this.instance.now(),
+      },
+    )
+    if (events.length === 0) throw new Error('an inbox within its retention was refused')
+    await this.recorder.record(events, principal)
+    // Read from the views: in a repeat of the request, it is the inbox that the first run created.
+    const open = await this.open(principal, inboxId)
+    return { ...open, details: unsealDetails(key, open.inbox), password }
+  }
 
   /** Throws not-found, or the 410 of an inbox that has ended. */
   async open(owner: InboxOwner, id: string): Promise<OpenInbox> {
@@ -114,6 +184,17 @@ export class Inboxes {
     await this.passwords.check(principal, inbox.id, details.passwordDigest)
   }
 
+  /** Creates the key of a new inbox. If an earlier run created the inbox and it has ended, throws as `open`. */
+  private async createKey(principal: Principal, inboxId: InboxId): Promise<SecretKey> {
+    try {
+      return await this.views.vault.create(inboxId)
+    } catch (error) {
+      if (!(error instanceof KeyForgottenError)) throw error
+      await this.open(principal, inboxId)
+      throw beingDeleted(inboxId)
+    }
+  }
+
   /**
    * Finds active and ended inboxes. Throws not-found, also for inboxes of another account or environment, or of another
    * token.
@@ -148,6 +229,18 @@ export function hasEnded({ id, state, endedAt, endedBy }: EndedInbox): Problem {
     detail: `The inbox ${id} ${state === 'deleted' ? 'was deleted' : 'expired'}${by} at ${ended}.`,
     members: { ended_at: ended, ended_by: endedBy },
   })
+}
+
+/** Throws invalid-request if it is longer than the retention. */
+export function lifespanOf(duration: string | undefined, retention: Lifespan): Lifespan {
+  const lifespan = duration === undefined ? defaultLifespan(retention) : parseLifespan(duration)
+  if (lifespan === null) throw new TypeError(`not a duration: ${String(duration)}`)
+  // Checked before the key of a new inbox is created, since a refusal must not leave a key.
+  if (isOverRetention(lifespan, retention)) {
+    const detail = `duration may be at most ${retention.text}, the plan's retention`
+    throw invalid({ detail, pointer: '/duration' })
+  }
+  return lifespan
 }
 
 /** The 503 of an inbox that has ended on the log, while the views still show it. */

@@ -21,6 +21,14 @@ export function MailView() {
       heading={(inbox, { isLive, reload }) => (
         <InboxHeading inbox={inbox} isLive={isLive} onChanged={reload} />
       )}
+      emptyHint={({ address }) => (
+        <>
+          <p>{text.mail.tryIt}</p>
+          <pre>
+            <code>{text.mail.example(address)}</code>
+          </pre>
+        </>
+      )}
       afterEnd={<History inboxId={inboxId} />}
     />
   )

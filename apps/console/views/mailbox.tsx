@@ -15,11 +15,14 @@ export function Mailbox({
   inboxId,
   canDeleteMessages,
   heading,
+  emptyHint,
   afterEnd,
 }: {
   inboxId: string
   canDeleteMessages: boolean
   heading: (inbox: Inbox, list: MessageList) => ComponentChildren
+  /** Shown while there is no mail. */
+  emptyHint?: (inbox: Inbox) => ComponentChildren
   /** Shown once the inbox has ended, below the reason. */
   afterEnd: ComponentChildren
 }) {
@@ -61,9 +64,7 @@ export function Mailbox({
         {messages.length === 0 && !list.hasMore ? (
           <Empty title={text.mail.none}>
             <p>{text.mail.noneHint}</p>
-            <pre>
-              <code>{text.mail.example(inbox.address)}</code>
-            </pre>
+            {emptyHint?.(inbox)}
           </Empty>
         ) : (
           <VirtualList

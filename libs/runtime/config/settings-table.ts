@@ -6,6 +6,11 @@ import { SMTP_SETTINGS } from './smtp-settings.js'
 
 const MIB = 1024 * 1024
 
+const DOMAIN = {
+  accepts: /^(?=.{1,200}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/i,
+  expectation: 'must be a domain name',
+}
+
 /** Every setting, in the order of the table in docs/operating.md. */
 export const SETTINGS = {
   // Addresses and names of the HTTP API and of SMTP.
@@ -53,9 +58,44 @@ export const SETTINGS = {
   ),
   mailDomain: kind.text('MAYFLY_MAIL_DOMAIN', 'Domain of generated addresses.', {
     default: 'mayfly.test',
-    accepts: /^(?=.{1,200}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/i,
-    expectation: 'must be a domain name',
+    ...DOMAIN,
   }),
+  trustedProxies: kind.wholeNumber(
+    'MAYFLY_TRUSTED_PROXIES',
+    'How many reverse proxies in front of the HTTP API add the address of their client to X-Forwarded-For. Limits per ' +
+      'remote address of requests without a key count by the address that the outermost of them gives.',
+    { default: 0, min: 0, max: 16 },
+  ),
+
+  // The public web inbox (docs/public-inbox.md).
+  publicInbox: kind.yesOrNo(
+    'MAYFLY_PUBLIC_INBOX',
+    'Whether anyone may get an inbox without an account, at / and with POST /public/inboxes.',
+    { default: false },
+  ),
+  publicInboxDomain: kind.text(
+    'MAYFLY_PUBLIC_INBOX_DOMAIN',
+    'Domain of the addresses of public inboxes; MAYFLY_MAIL_DOMAIN if unset. Must be the same for the API and SMTP.',
+    DOMAIN,
+  ),
+  publicInboxesPerAddress: kind.wholeNumber(
+    'MAYFLY_PUBLIC_INBOXES_PER_ADDRESS',
+    'Public inboxes that one remote address may create per hour.',
+    { default: 20, min: 1, max: 1_000_000 },
+  ),
+  publicInboxesPerHour: kind.wholeNumber(
+    'MAYFLY_PUBLIC_INBOXES_PER_HOUR',
+    'Public inboxes that all remote addresses together may create per hour.',
+    { default: 1_000, min: 1, max: 1_000_000_000 },
+  ),
+  abuseContact: kind.text(
+    'MAYFLY_ABUSE_CONTACT',
+    'Mail address or URL, shown on the public page, to report abuse to.',
+    {
+      accepts: /^([^\s@<>"]{1,64}@[^\s@<>"]{1,200}|https?:\/\/[^\s<>"]{1,300})$/i,
+      expectation: 'must be a mail address or an http or https URL',
+    },
+  ),
 
   // Stored data, keys and plans.
   dataDir: kind.text('MAYFLY_DATA_DIR', "Folder of the embedded engine's files.", { default: './data' }),

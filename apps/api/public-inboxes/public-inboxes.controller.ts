@@ -1,0 +1,123 @@
+import { Body, Controller, Post, Req } from '@nestjs/common'
+import { IsIn } from 'class-validator'
+import type { FastifyRequest } from 'fastify'
+import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
+import type { RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
+import { Plans } from '../access/key-lookup.js'
+import type { Principal } from '../access/principal.js'
+import { secondsUntil, Throttle } from '../access/request-limits.js'
+import { AccountCommands } from '../accounts/account-commands.js'
+import { clientAddress } from '../http/connection-limits.js'
+import { Problem, unavailable } from '../http/problems.js'
+import { RANDOM_MINTING } from '../idempotency/minting.js'
+import { inboxJson } from '../inboxes/inbox-schemas.js'
+import { Inboxes } from '../inboxes/inboxes.service.js'
+import { Instance } from '../instance.js'
+import { InboxTokens } from '../tokens/tokens.service.js'
+import { Views } from '../views.js'
+
+/*
+ * Inboxes for anyone, without an account (docs/public-inbox.md). They belong to one account on the plan `free`, which has
+ * no API access. The token in the answer is the only access to the inbox.
+ */
+
+/** The same in every installation, so that all instances open the same account. */
+const PUBLIC_ACCOUNT = {
+  accountId: 'acc_00000000000000000000000000' as AccountId,
+  name: 'public web inbox',
+}
+/** The plan that the account has at first. */
+export const PUBLIC_PLAN = 'free'
+/** What the account's events and usage are attributed to. No such key exists. */
+const PUBLIC_KEY = 'key_00000000000000000000000000' as KeyId
+const ENVIRONMENT = 'public'
+
+const DURATIONS = ['10m', '1h', '1d'] as const
+const HOUR_SECONDS = 3_600
+
+class CreatePublicInbox {
+  @IsIn(DURATIONS, { message: `duration must be ${DURATIONS.join(', ')}` })
+  duration: (typeof DURATIONS)[number] = '1h'
+}
+
+/** Whether every role has started. */
+export abstract class PublicInboxesReady {
+  abstract readonly isStarted: () => boolean
+}
+
+/** Only registered if MAYFLY_PUBLIC_INBOX is set. */
+@Controller('public/inboxes')
+export class PublicInboxesController {
+  constructor(
+    private readonly views: Views,
+    private readonly inboxes: Inboxes,
+    private readonly tokens: InboxTokens,
+    private readonly commands: AccountCommands,
+    private readonly plans: Plans,
+    private readonly throttle: Throttle,
+    private readonly instance: Instance,
+    private readonly ready: PublicInboxesReady,
+  ) {}
+
+  @Post()
+  async create(@Body() { duration }: CreatePublicInbox, @Req() request: FastifyRequest) {
+    await this.count(clientAddress(request))
+    const principal = await this.principal()
+    const { mailDomain, publicInboxDomain } = this.instance.settings
+    const domain = publicInboxDomain ?? mailDomain
+    const wanted = { duration, name: null, labels: {}, isProtected: false, domain }
+    const created = await this.inboxes.create(principal, RANDOM_MINTING, wanted)
+    const access = { access: 'owner', lifeMs: null } as const
+    const { secret } = await this.tokens.issue(principal, RANDOM_MINTING, created, access)
+    return { inbox: inboxJson(created.inbox, created.details), token: secret }
+  }
+
+  /** Throws rate-limited; and read-model-unavailable if requests can't be counted, since nobody answers for these. */
+  private async count(address: string): Promise<void> {
+    const { publicInboxesPerAddress, publicInboxesPerHour } = this.instance.settings
+    const limits = [
+      [`public-inbox:${address}`, publicInboxesPerAddress, 'your address'],
+      ['public-inbox', publicInboxesPerHour, 'all visitors together'],
+    ] as const
+    for (const [key, quota, whose] of limits) {
+      const policy: RatePolicy = { name: 'public-inboxes', quota, windowSeconds: HOUR_SECONDS }
+      const verdict = await this.throttle.consume(key, [policy])
+      if (verdict === null) throw unavailable('read-model-unavailable', 'New inboxes can not be counted now.')
+      if (verdict.isAllowed) continue
+      const seconds = secondsUntil(verdict.next.refillsInMs)
+      throw new Problem('rate-limited', {
+        detail: `The limit of ${quota} new inboxes an hour for ${whose} is reached. The next one can be created in ${seconds} s.`,
+        headers: { 'retry-after': String(seconds) },
+      })
+    }
+  }
+
+  /** Opens the account of public inboxes at the first request. */
+  private async principal(): Promise<Principal> {
+    const { accountId, name } = PUBLIC_ACCOUNT
+    const by = { environment: ENVIRONMENT, keyId: PUBLIC_KEY, actor: null }
+    const read = () => this.views.readAccounts((accounts) => accounts.account(accountId))
+    let account = await read()
+    if (account === null) {
+      // The first account on the log must be the one that the first key belongs to.
+      if (!this.ready.isStarted()) throw unavailable('catching-up', 'Mayfly is starting.')
+      const plan = this.plans.named(PUBLIC_PLAN)
+      if (plan === null) throw new Error(`the plan ${PUBLIC_PLAN} is missing`)
+      const now = this.instance.now()
+      const command = { type: 'OpenAccount', accountId, name, plan, limits: null, now } as const
+      await this.commands.execute({ account, key: null }, command, by)
+      account = await read()
+    }
+    if (account === null)
+      throw unavailable('catching-up', 'The account of public inboxes can not be read yet.')
+    return {
+      ...by,
+      accountId,
+      scopes: ['inboxes'],
+      plan: this.plans.of(account),
+      requestsPerMinute: 0,
+      countedBy: PUBLIC_KEY,
+      ...{ expiresAt: null, inboxId: null, sessionId: null, inboxPassword: null, subject: null },
+    }
+  }
+}

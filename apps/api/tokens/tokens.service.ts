@@ -1,0 +1,93 @@
+import { Injectable } from '@nestjs/common'
+import { isId } from '#libs/domain/ids/typeid.js'
+import { decide, type Refusal, type TokenCommand } from '#libs/domain/inbox/decide.js'
+import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
+import {
+  makeTokenSecret,
+  MAX_TOKENS,
+  TOKEN_BYTES,
+  type InboxToken,
+  type TokenAccess,
+} from '#libs/domain/inbox/token.js'
+import { hashSecret } from '#libs/ports/key-vault/master-key.js'
+import type { Principal } from '../access/principal.js'
+import { invalid, notFound, type Problem } from '../http/problems.js'
+import type { Minting } from '../idempotency/minting.js'
+import { hasEnded, Inboxes, type OpenInbox } from '../inboxes/inboxes.service.js'
+import { Instance } from '../instance.js'
+
+/** A token and its inbox, after a change. */
+interface ChangedToken {
+  inbox: ActiveInbox
+  token: InboxToken
+}
+
+/** Issues and revokes the tokens of inboxes. */
+@Injectable()
+export class InboxTokens {
+  constructor(
+    private readonly inboxes: Inboxes,
+    private readonly instance: Instance,
+  ) {}
+
+  /**
+   * Resolves with the token and its secret once it can be used. It is valid for `lifeMs`, or until its inbox expires if
+   * that is null. Throws invalid-request, busy, and the 410 of an ended inbox.
+   */
+  async issue(
+    principal: Principal,
+    minting: Minting,
+    open: OpenInbox,
+    { access, lifeMs }: { access: TokenAccess; lifeMs: number | null },
+  ): Promise<ChangedToken & { secret: string }> {
+    const { id: inboxId } = open.inbox
+    const tokenId = minting.id('tok')
+    const secret = makeTokenSecret(inboxId, minting.bytes(TOKEN_BYTES))
+    const changed = await this.change(principal, open, {
+      ...{ type: 'IssueToken', inboxId, keyId: principal.keyId, tokenId, now: this.instance.now() },
+      ...{ hash: hashSecret(secret), access, lifeMs },
+    })
+    return { ...changed, secret }
+  }
+
+  /**
+   * Resolves with the time of the revocation, once the token no longer works on this instance. Throws not-found, busy,
+   * and the 410 of an ended inbox.
+   */
+  async revoke(principal: Principal, open: OpenInbox, tokenId: string): Promise<Date> {
+    if (!isId('tok', tokenId)) throw noToken(tokenId)
+    const about = { inboxId: open.inbox.id, keyId: principal.keyId, tokenId, now: this.instance.now() }
+    const { token } = await this.change(principal, open, { type: 'RevokeToken', ...about })
+    if (token.revokedAt === null) throw new Error(`the token ${tokenId} is not revoked`)
+    return token.revokedAt
+  }
+
+  /** Resolves once the command's event is visible. */
+  private async change(principal: Principal, open: OpenInbox, command: TokenCommand): Promise<ChangedToken> {
+    const { inbox } = await this.inboxes.change(principal, open, (current) => {
+      const { events, refusal } = decide({ inbox: current, message: null }, command)
+      if (refusal !== null) throw problemOf(refusal, command)
+      return events
+    })
+    const token = inbox.tokens.find(({ id }) => id === command.tokenId)
+    if (token === undefined) throw new Error(`the token ${command.tokenId} is not in its inbox`)
+    return { inbox, token }
+  }
+}
+
+function problemOf(refusal: Refusal, { tokenId }: TokenCommand): Problem {
+  if (refusal.code === 'inbox-ended') return hasEnded(refusal.inbox)
+  if (refusal.code === 'outlives-inbox') {
+    const end = refusal.expiresAt.toISOString()
+    return invalid({ detail: `expires_in may end at most at ${end}, with the inbox`, pointer: '/expires_in' })
+  }
+  if (refusal.code === 'too-many-tokens') {
+    const detail = `an inbox may have ${MAX_TOKENS} valid tokens: revoke one first`
+    return invalid({ detail, pointer: '' })
+  }
+  return noToken(tokenId)
+}
+
+function noToken(id: string): Problem {
+  return notFound(`There is no inbox token ${id.slice(0, 60)}.`)
+}

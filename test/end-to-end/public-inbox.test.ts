@@ -1,0 +1,162 @@
+import { call, createInbox, mail, messagesOf, only, send, type InboxJson } from '#test/harness/client.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { expectProblem } from '#test/harness/problem.js'
+
+interface PublicInboxJson {
+  inbox: InboxJson
+  token: string
+}
+
+const PUBLIC = { MAYFLY_PUBLIC_INBOX: 'true' }
+const PUBLIC_ACCOUNT = 'acc_00000000000000000000000000'
+
+describe('a public inbox', () => {
+  let mayfly: Mayfly
+
+  beforeAll(async () => {
+    mayfly = await startMayfly({
+      env: {
+        ...PUBLIC,
+        MAYFLY_MAIL_DOMAIN: 'work.test',
+        MAYFLY_PUBLIC_INBOX_DOMAIN: 'Anyone.test',
+        MAYFLY_PUBLIC_INBOXES_PER_ADDRESS: '5',
+        MAYFLY_PUBLIC_INBOXES_PER_HOUR: '40',
+        MAYFLY_TRUSTED_PROXIES: '2',
+        MAYFLY_ABUSE_CONTACT: 'https://abuse.example/?a=1&b=',
+      },
+    })
+  })
+  afterAll(() => mayfly.dispose())
+
+  /** Visitors have addresses of their own, so that suites don't use up each other's limits. */
+  let visitors = 0
+  const newVisitor = () => `198.51.100.${(visitors += 1)}`
+
+  /** A request without a key, through two proxies that give the visitor's address. */
+  async function create(body: object = {}, visitor = newVisitor()) {
+    const answer = await fetch(`${mayfly.url}/public/inboxes`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-forwarded-for': `${visitor}, 10.0.0.9` },
+      body: JSON.stringify(body),
+    })
+    return { status: answer.status, headers: answer.headers, body: (await answer.json()) as PublicInboxJson }
+  }
+
+  it('is created without a key, and read and erased with its token alone', async () => {
+    const { status, body } = await create({ duration: '10m' })
+    expect(status).toBe(201)
+    const { inbox, token } = body
+    expect(inbox).toMatchObject({ duration: '10m', environment: 'public', labels: {}, name: null })
+    expect(inbox.address).toMatch(/^[0-9a-z]{20}@anyone\.test$/)
+    const lifeMs = Date.parse(inbox.expires_at) - Date.parse(inbox.created_at)
+    expect(lifeMs).toBe(600_000)
+
+    await send(mayfly, inbox.address, mail('Welcome', 'Your code is 493201.'))
+    const holder = { ...mayfly, apiKey: token }
+    expect(only(await messagesOf(holder, inbox.id, 1)).subject).toBe('Welcome')
+
+    const other = (await create()).body.inbox
+    expectProblem(await call(holder, 'GET', `/v1/inboxes/${other.id}`), { status: 404, code: 'not-found' })
+    expectProblem(await call(holder, 'POST', '/v1/inboxes'), { status: 403, code: 'missing-scope' })
+    expectProblem(await call(holder, 'GET', '/v1/messages'), { status: 403, code: 'missing-scope' })
+    expect((await call(holder, 'DELETE', `/v1/inboxes/${inbox.id}`)).status).toBe(200)
+    expectProblem(await call(holder, 'GET', `/v1/inboxes/${inbox.id}`), {
+      status: 410,
+      code: 'inbox-deleted',
+    })
+  })
+
+  it.each(['10m', '1h', '1d'])('lives for %s', async (duration) => {
+    expect((await create({ duration })).body.inbox.duration).toBe(duration)
+  })
+
+  it.each([
+    { duration: '2d' },
+    { duration: '30d' },
+    { duration: 60 },
+    { address: 'postmaster' },
+    { name: 'x' },
+  ])('is not created with %j', async (body) => {
+    expectProblem(await create(body), { status: 400, code: 'invalid-request' })
+  })
+
+  it('belongs to an account on the plan free, without a key', async () => {
+    const { inbox } = (await create()).body
+    expectProblem(await call(mayfly, 'GET', `/v1/inboxes/${inbox.id}`), { status: 404, code: 'not-found' })
+    const { body: account } = await call(mayfly, 'GET', `/v1/accounts/${PUBLIC_ACCOUNT}`)
+    expect(account).toMatchObject({ id: PUBLIC_ACCOUNT, plan: 'free', environments: [] })
+  })
+
+  it('leaves the domain of other inboxes alone', async () => {
+    const { address } = await createInbox(mayfly)
+    expect(address).toMatch(/@work\.test$/)
+    const [local = ''] = address.split('@')
+    await expect(send(mayfly, `${local}@anyone.test`, mail('For nobody'))).rejects.toThrow('550')
+    const { inbox } = (await create()).body
+    const [own = ''] = inbox.address.split('@')
+    await expect(send(mayfly, `${own}@work.test`, mail('For nobody'))).rejects.toThrow('550')
+  })
+
+  it('is limited by the address that the outermost trusted proxy gives', async () => {
+    const visitor = newVisitor()
+    for (let count = 0; count < 5; count += 1) expect((await create({}, visitor)).status).toBe(201)
+    const refused = await create({}, visitor)
+    expectProblem(refused, { status: 429, code: 'rate-limited' })
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(3_000)
+    // What the visitor itself has sent stands before the address that the proxy adds.
+    expectProblem(await create({}, `203.0.113.7, ${visitor}`), { status: 429, code: 'rate-limited' })
+    expect((await create()).status).toBe(201)
+    // Addresses of one IPv6 network count as one.
+    for (let count = 0; count < 5; count += 1) await create({}, `2001:db8:0:7::${count + 1}`)
+    expectProblem(await create({}, '2001:db8:0:7::ffff'), { status: 429, code: 'rate-limited' })
+    expect((await create({}, '2001:db8:0:8::1')).status).toBe(201)
+  })
+
+  it('is limited in total', async () => {
+    const statuses: number[] = []
+    for (let count = 0; count < 40; count += 1) statuses.push((await create()).status)
+    expect(statuses.at(-1)).toBe(429)
+    expect(statuses.filter((status) => status !== 429 && status !== 201)).toEqual([])
+  })
+
+  it('has a page that search engines leave out, with the contact for abuse', async () => {
+    const page = await fetch(`${mayfly.url}/`)
+    expect(page.headers.get('x-robots-tag')).toBe('noindex')
+    expect(page.headers.get('cache-control')).toBe('no-store')
+    expect(await page.text()).toContain('content="https://abuse.example/?a=1&amp;b="')
+  })
+})
+
+describe('without MAYFLY_PUBLIC_INBOX', () => {
+  let mayfly: Mayfly
+
+  beforeAll(async () => {
+    mayfly = await startMayfly()
+  })
+  afterAll(() => mayfly.dispose())
+
+  it('there is no public inbox', async () => {
+    const answer = await fetch(`${mayfly.url}/public/inboxes`, { method: 'POST' })
+    expect(answer.status).toBe(404)
+    const page = await fetch(`${mayfly.url}/`, { redirect: 'manual' })
+    expect(page.headers.get('location')).toBe('/console')
+  })
+})
+
+describe('the first start with MAYFLY_PUBLIC_INBOX', () => {
+  it('gives the first key an account of its own', async () => {
+    const mayfly = await startMayfly({ env: PUBLIC, isOneProcess: true })
+    try {
+      await fetch(`${mayfly.url}/public/inboxes`, { method: 'POST' })
+      const { body: accounts } = await call<{ id: string; plan: string }[]>(mayfly, 'GET', '/v1/accounts')
+      expect(accounts.map(({ plan }) => plan).sort()).toEqual(['enterprise', 'free'])
+      const restarted = await mayfly.end('SIGKILL').then(() => mayfly.restart())
+      expect((await createInbox(restarted)).id).toMatch(/^inb_/)
+      const again = await fetch(`${restarted.url}/public/inboxes`, { method: 'POST' })
+      expect(again.status).toBe(201)
+      await restarted.end('SIGKILL')
+    } finally {
+      await mayfly.dispose()
+    }
+  })
+})
