@@ -1,5 +1,6 @@
 import { describeOn, kafkaBrokers } from '#test/harness/servers.js'
-import { KafkaProxy } from '#test/harness/kafka-proxy.js'
+import { startKafkaProxy } from '#test/harness/kafka-proxy.js'
+import type { TcpProxy } from '#test/harness/tcp-proxy.js'
 import { until } from '#test/harness/until.js'
 import { appendTo, Arrivals, consumerOf } from '#libs/ports/event-log/arrivals.contract.js'
 import { keyIn, record } from '#libs/ports/event-log/event-log-harness.contract.js'
@@ -9,12 +10,12 @@ const BOUND_MS = 13_000
 
 describeOn('kafka')('Kafka event log: unavailable brokers', () => {
   it.concurrent.each([
-    { how: 'that refuse connections', disable: (proxy: KafkaProxy) => proxy.cut() },
-    { how: 'that do not answer', disable: (proxy: KafkaProxy) => proxy.silence() },
+    { how: 'that refuse connections', disable: (proxy: TcpProxy) => proxy.cut() },
+    { how: 'that do not answer', disable: (proxy: TcpProxy) => proxy.silence() },
   ])(
     '$how: requests fail in bounded time, and succeed once the brokers are back',
     async ({ disable }) => {
-      const proxy = await KafkaProxy.start(kafkaBrokers()[0] ?? '')
+      const proxy = await startKafkaProxy(kafkaBrokers()[0] ?? '')
       const errors: unknown[] = []
       const onError = (error: unknown) => errors.push(error)
       const harness = await makeLog({ brokers: [proxy.address], onError })
