@@ -1,8 +1,9 @@
 import type { Browser, Page } from 'playwright-core'
 import { openConsole, startBrowser, type ConsolePage } from '#test/harness/browser.js'
-import { call, createInbox, mail, send } from '#test/harness/client.js'
+import { call, createInbox, mail, messagesOf, only, send } from '#test/harness/client.js'
 import { startEndpoint } from '#test/harness/endpoint.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { TcpProxy } from '#test/harness/tcp-proxy.js'
 import { describeWith } from '#test/harness/tools.js'
 import { until } from '#test/harness/until.js'
 
@@ -87,16 +88,68 @@ describeWith('chromium')('the console', () => {
     await newMail(inbox.address, 'before')
     const opened = await signedIn()
     const { page } = opened
-    await page.getByRole('link', { name: 'Offline' }).click()
+    const line = await TcpProxy.start(new URL(mayfly.url).host)
+    await page.goto(`http://${line.address}/console/inboxes/${inbox.id}`)
     await row(page, 'before').waitFor()
-    await page.context().setOffline(true)
+    await line.cut()
     for (const subject of ['during 1', 'during 2', 'during 3']) await newMail(inbox.address, subject)
-    await page.context().setOffline(false)
+    await page.getByText('Reconnecting…').waitFor()
+    await line.restore()
     await newMail(inbox.address, 'after')
     await row(page, 'after').waitFor()
     await row(page, 'during 1').waitFor()
     const subjects = await page.getByRole('listitem').locator('strong').allTextContents()
     expect(subjects).toEqual(['after', 'during 3', 'during 2', 'during 1', 'before'])
+    await page.getByText('Live', { exact: true }).waitFor()
+    await line.cut()
+    // The browser reports the requests that failed meanwhile.
+    opened.errors.length = 0
+  })
+
+  it('counts mail in the list as it arrives, and lists inboxes that are made elsewhere', async () => {
+    const inbox = await createInbox(mayfly, { name: 'Counted' })
+    await newMail(inbox.address, 'before')
+    const { id: first } = only(await messagesOf(mayfly, inbox.id, 1))
+    const { page } = await signedIn()
+    const lists: string[] = []
+    page.on('request', (request) => {
+      if (request.url().includes('/v1/inboxes?')) lists.push(request.url())
+    })
+    const count = (name: string, messages: string) => row(page, name).getByText(messages, { exact: true })
+    await count('Counted', '1 message').waitFor()
+    await newMail(inbox.address, 'after')
+    await count('Counted', '2 messages').waitFor()
+    await call(mayfly, 'DELETE', `/v1/inboxes/${inbox.id}/messages/${first}`)
+    await count('Counted', '1 message').waitFor()
+    expect(lists).toEqual([])
+
+    const other = await createInbox(mayfly, { name: 'Made elsewhere' })
+    for (const subject of ['one', 'two', 'three']) await newMail(other.address, subject)
+    await count('Made elsewhere', '3 messages').waitFor()
+    await createInbox(mayfly, { name: 'Made without mail' })
+    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    await row(page, 'Made without mail').waitFor()
+    await call(mayfly, 'DELETE', `/v1/inboxes/${inbox.id}`)
+    await row(page, 'Counted').waitFor({ state: 'detached' })
+  })
+
+  it('counts mail that arrived while the connection of the list was lost, once', async () => {
+    const inbox = await createInbox(mayfly, { name: 'Counted offline' })
+    const opened = await signedIn()
+    const { page } = opened
+    const count = (messages: string) => row(page, 'Counted offline').getByText(messages, { exact: true })
+    const line = await TcpProxy.start(new URL(mayfly.url).host)
+    await page.goto(`http://${line.address}/console/inboxes`)
+    await newMail(inbox.address, 'before')
+    await count('1 message').waitFor()
+    await line.cut()
+    for (const subject of ['during 1', 'during 2']) await newMail(inbox.address, subject)
+    await page.getByText('Reconnecting…').waitFor()
+    expect(await page.getByRole('alert').count()).toBe(0)
+    await line.restore()
+    await count('3 messages').waitFor()
+    await page.getByText('Reconnecting…').waitFor({ state: 'detached' })
+    await line.cut()
     // The browser reports the requests that failed meanwhile.
     opened.errors.length = 0
   })

@@ -1,5 +1,6 @@
-import { useCallback, useEffect, useState } from 'preact/hooks'
-import type { QueryOptions, Schemas } from '#clients/typescript/src/mayfly.js'
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { UnreachableError, type QueryOptions, type Schemas } from '#clients/typescript/src/mayfly.js'
+import { followEvents } from '../parts/followed-events.js'
 import { usePages } from '../parts/pages.js'
 import type { Session } from '../session.js'
 
@@ -9,9 +10,14 @@ export const isActive = (inbox: ListedInbox): inbox is Schemas['Inbox'] => inbox
 
 export type InboxFilters = Pick<QueryOptions<'listInboxes'>, 'state' | 'labels'>
 
-/** How often the newest inboxes are read again, while the page is visible. */
-const REFRESH_MS = 5_000
+/**
+ * The newest inboxes are read again after this time, while the page is visible: protected inboxes, and new ones without
+ * mail, have no events.
+ */
+const REFRESH_MS = 10_000
 const REFRESHED_INBOXES = 100
+/** The least time between two reads because of events. */
+const SETTLE_MS = 5_000
 
 export interface InboxList {
   /** Newest first. */
@@ -19,56 +25,112 @@ export interface InboxList {
   /** Whether there are more. */
   hasMore: boolean
   error: unknown
+  /** False while the connection is lost. */
+  isLive: boolean
   loadMore: () => void
-  /** Reads the newest inboxes again. */
-  refresh: () => void
+  reload: () => void
   /** Shows a changed or new inbox. */
   put: (inbox: ListedInbox) => void
   remove: (ids: readonly string[]) => void
 }
 
-/** The inboxes of the environment, page by page; the newest ones are kept up to date. */
+type Inboxes = ReadonlyMap<string, ListedInbox>
+
+/**
+ * The inboxes of the environment, page by page, with their counts as they change. The newest inboxes are read again if
+ * an event is of one that is not listed. They are also read again if an event comes soon after a read: it may be in
+ * that read or not.
+ */
 export function useInboxList({ api }: Session, filters: InboxFilters): InboxList {
-  const [inboxes, setInboxes] = useState<ReadonlyMap<string, ListedInbox>>(new Map())
+  const [round, setRound] = useState(0)
+  const [inboxes, setInboxes] = useState<Inboxes>(new Map())
+  const listed = useRef(inboxes)
+  listed.current = inboxes
+  const [isLive, setLive] = useState(true)
   const [error, setError] = useState<unknown>(null)
-  const { hasMore, start, loadMore } = usePages<ListedInbox>(
+  const {
+    hasMore,
+    start: startPages,
+    loadMore,
+  } = usePages<ListedInbox>(
     (page) => setInboxes((known) => new Map([...known, ...page.map((each) => [each.id, each] as const)])),
     setError,
   )
   const query = JSON.stringify(filters)
 
-  const refresh = useCallback(async () => {
-    try {
-      const newest = await api.inboxes.list({ ...filters, limit: REFRESHED_INBOXES })
-      setError(null)
-      const ids = new Set(newest.map(({ id }) => id))
-      const oldest = newest.at(-1)
-      // An inbox that is missing among the newest ones has ended.
-      const hasEnded = ({ id, created_at }: ListedInbox) =>
-        !ids.has(id) && (newest.length < REFRESHED_INBOXES || created_at > (oldest?.created_at ?? ''))
-      setInboxes((known) => {
-        const kept = [...known.values()].filter((each) => !ids.has(each.id) && !hasEnded(each))
-        return new Map([...newest, ...kept].map((each) => [each.id, each]))
-      })
-    } catch (reason) {
-      setError(reason)
-    }
-  }, [query])
-
   useEffect(() => {
     const aborter = new AbortController()
     const { signal } = aborter
+    let timer: ReturnType<typeof setTimeout> | undefined
+    let lastReadMs = 0
+    let nextReadMs = Infinity
+
+    const start = async () => {
+      const position = api.messages.cursor({ signal })
+      startPages(pagesFrom(position), signal)
+      const since = await position
+      lastReadMs = performance.now()
+      readBy(lastReadMs + REFRESH_MS)
+      await followEvents({
+        since,
+        signal,
+        open: (after) => api.messages.events({ since: after, signal, labels: filters.labels }),
+        check: () => api.messages.cursor({ signal }),
+        onEvents: (events) => {
+          const nowMs = performance.now()
+          const settledMs = lastReadMs + SETTLE_MS
+          if (nowMs < settledMs || events.some((event) => isOfUnlisted(event, listed.current, filters)))
+            readBy(Math.max(nowMs, settledMs))
+          setInboxes((known) => applyEvents(known, events))
+        },
+        onLive: setLive,
+      })
+    }
+
+    /** The position comes first, so no event is missing between the list and the stream. */
+    async function* pagesFrom(position: Promise<string>) {
+      await position
+      yield* api.inboxes.pages({ ...filters, signal })
+    }
+
+    const readBy = (atMs: number) => {
+      if (atMs >= nextReadMs) return
+      clearTimeout(timer)
+      nextReadMs = atMs
+      timer = setTimeout(() => void readNewest(), atMs - performance.now())
+    }
+
+    const readNewest = async () => {
+      nextReadMs = Infinity
+      lastReadMs = performance.now()
+      if (document.visibilityState === 'visible') {
+        try {
+          const newest = await api.inboxes.list({ ...filters, limit: REFRESHED_INBOXES, signal })
+          setError(null)
+          setInboxes((known) => withNewest(known, newest))
+        } catch (reason) {
+          if (signal.aborted) return
+          // The view shows a lost connection as such, and the next read may succeed.
+          if (!(reason instanceof UnreachableError)) setError(reason)
+        }
+      }
+      lastReadMs = performance.now()
+      readBy(lastReadMs + REFRESH_MS)
+    }
+
     setInboxes(new Map())
     setError(null)
-    start(api.inboxes.pages({ ...filters, signal }), signal)
-    const timer = setInterval(() => {
-      if (document.visibilityState === 'visible') void refresh()
-    }, REFRESH_MS)
+    const onVisibility = () => readBy(performance.now())
+    document.addEventListener('visibilitychange', onVisibility)
+    start().catch((reason: unknown) => {
+      if (!signal.aborted) setError(reason)
+    })
     return () => {
       aborter.abort()
-      clearInterval(timer)
+      clearTimeout(timer)
+      document.removeEventListener('visibilitychange', onVisibility)
     }
-  }, [query])
+  }, [query, round])
 
   const put = useCallback((inbox: ListedInbox) => {
     setInboxes((known) =>
@@ -84,9 +146,47 @@ export function useInboxList({ api }: Session, filters: InboxFilters): InboxList
     inboxes: [...inboxes.values()],
     hasMore,
     error,
+    isLive,
     loadMore,
-    refresh: () => void refresh(),
+    reload: useCallback(() => setRound((value) => value + 1), []),
     put,
     remove,
   }
+}
+
+/** The list after another read of its newest inboxes. */
+function withNewest(known: Inboxes, newest: readonly ListedInbox[]): Inboxes {
+  const ids = new Set(newest.map(({ id }) => id))
+  const oldest = newest.at(-1)
+  // An inbox that is missing among the newest ones has ended.
+  const hasEnded = ({ id, created_at }: ListedInbox) =>
+    !ids.has(id) && (newest.length < REFRESHED_INBOXES || created_at > (oldest?.created_at ?? ''))
+  const kept = [...known.values()].filter((each) => !ids.has(each.id) && !hasEnded(each))
+  return new Map([...newest, ...kept].map((each) => [each.id, each]))
+}
+
+/** The list after events: with other counts, and without active inboxes that have ended. */
+function applyEvents(known: Inboxes, events: readonly Schemas['EventBody'][]): Inboxes {
+  const next = new Map(known)
+  for (const { type, data } of events) {
+    if (type === 'message.received' || type === 'message.deleted') {
+      const inbox = next.get(data.inbox_id)
+      const change = type === 'message.received' ? 1 : -1
+      if (inbox !== undefined) next.set(inbox.id, { ...inbox, message_count: inbox.message_count + change })
+    } else {
+      const inbox = next.get(data.id)
+      if (inbox !== undefined && isActive(inbox)) next.delete(data.id)
+    }
+  }
+  return next
+}
+
+/** Whether an event says that the list lacks an inbox. */
+function isOfUnlisted(
+  { type, data }: Schemas['EventBody'],
+  known: Inboxes,
+  { state = 'active' }: InboxFilters,
+): boolean {
+  const isOfActive = type === 'message.received' || type === 'message.deleted'
+  return isOfActive ? state === 'active' && !known.has(data.inbox_id) : state !== 'active'
 }

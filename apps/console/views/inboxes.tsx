@@ -84,9 +84,10 @@ export function InboxesView() {
           {isSearching && list.hasMore
             ? text.inboxes.searching(list.inboxes.length)
             : text.inboxes.count(formatCount(shown.length), list.hasMore)}
+          {!list.isLive && <span class="not-live">{text.mail.reconnecting}</span>}
         </p>
       </div>
-      {list.error !== null && <Failure error={list.error} retry={list.refresh} />}
+      {list.error !== null && <Failure error={list.error} retry={list.reload} />}
       {shown.length === 0 && !list.hasMore ? (
         <Empty title={isSearching || label !== '' ? text.inboxes.noMatch : text.inboxes.none}>
           {!isSearching && label === '' && state === 'active' && <p>{text.inboxes.noneHint}</p>}

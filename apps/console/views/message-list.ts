@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useState } from 'preact/hooks'
-import { ApiError, type Inbox, type Schemas } from '#clients/typescript/src/mayfly.js'
+import type { Inbox, Schemas } from '#clients/typescript/src/mayfly.js'
+import { followEvents } from '../parts/followed-events.js'
 import { usePages } from '../parts/pages.js'
 import type { MailAccess } from '../session.js'
 
@@ -10,11 +11,6 @@ export type ListedMessage = Pick<
 > & {
   attachments: readonly unknown[]
 }
-
-/** Arrivals within this time are shown together. */
-const BATCH_MS = 100
-/** A stream that the server refuses, as too many, is opened again after this time. */
-const REOPEN_MS = 2_000
 
 export interface MessageList {
   inbox: Inbox | null
@@ -55,41 +51,14 @@ export function useMessageList({ api, passwords }: MailAccess, inboxId: string):
       const since = await found.cursor({ signal })
       setInbox(found)
       startPages(found.messagePages({ order: 'desc', signal }), signal)
-      await follow(found, since)
-    }
-
-    const follow = async (found: Inbox, since: string) => {
-      let arrived: ListedMessage[] = []
-      let timer: ReturnType<typeof setTimeout> | undefined
-      const show = () => {
-        timer = undefined
-        const batch = arrived
-        arrived = []
-        setMessages((known) => merge(batch.reverse(), known))
-      }
-      let cursor = since
-      while (!signal.aborted) {
-        try {
-          setLive(true)
-          for await (const { id, data: event } of found.events({ since: cursor, signal })) {
-            cursor = id
-            if (event.type === 'message.received') {
-              arrived.push(event.data)
-              timer ??= setTimeout(show, BATCH_MS)
-            } else if (event.type === 'message.deleted') {
-              const deleted = event.data.id
-              arrived = arrived.filter(({ id: each }) => each !== deleted)
-              setMessages((known) => known.filter(({ id: each }) => each !== deleted))
-            }
-          }
-          // The inbox has ended: reading it says how.
-          await found.refresh({ signal })
-        } catch (reason) {
-          setLive(false)
-          if (reason instanceof ApiError && reason.status < 429) throw reason
-          await new Promise((resolve) => setTimeout(resolve, REOPEN_MS))
-        }
-      }
+      await followEvents({
+        since,
+        signal,
+        open: (after) => found.events({ since: after, signal }),
+        check: () => found.refresh({ signal }),
+        onEvents: (events) => setMessages((known) => applyEvents(known, events)),
+        onLive: setLive,
+      })
     }
 
     start().catch((reason: unknown) => {
@@ -108,6 +77,20 @@ export function useMessageList({ api, passwords }: MailAccess, inboxId: string):
     reload: useCallback(() => setRound((value) => value + 1), []),
     remove: useCallback((id) => setMessages((known) => known.filter((each) => each.id !== id)), []),
   }
+}
+
+/** The list after events, which are newer than everything in it. */
+function applyEvents(
+  known: readonly ListedMessage[],
+  events: readonly Schemas['EventBody'][],
+): ListedMessage[] {
+  const received: ListedMessage[] = []
+  const deleted = new Set<string>()
+  for (const { type, data } of events) {
+    if (type === 'message.received') received.unshift(data)
+    else if (type === 'message.deleted') deleted.add(data.id)
+  }
+  return merge(received, known).filter(({ id }) => !deleted.has(id))
 }
 
 /** Both lists, newest first, without repeats. */
