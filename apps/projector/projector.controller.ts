@@ -69,6 +69,13 @@ export class MessageVisibility {
   }
 }
 
+/** The channels that an event is signalled on. Creating inboxes must not wake everybody who listens to an environment. */
+function channelsOf(recorded: DecodedBatch<InboxEvent>['events'][number]['recorded']): string[] {
+  const { type, inboxId } = recorded.event
+  const isOfStream = ['MessageReceived', 'MessageDeleted', 'InboxDeleted', 'InboxExpired'].includes(type)
+  return isOfStream ? [inboxChannel(inboxId), environmentChannel(recorded)] : [inboxChannel(inboxId)]
+}
+
 /** The ports of the projector, as Nest injects them. */
 export abstract class ProjectorPorts {
   abstract readonly log: LogAppender & LogLayout
@@ -100,10 +107,7 @@ export class ProjectorController {
       const part = { ...batch, from }
       const applied = await inboxProjector.project(part, step)
       if (applied === 'applied') {
-        const channels = step.events.flatMap(({ recorded }) => [
-          inboxChannel(recorded.event.inboxId),
-          environmentChannel(recorded),
-        ])
+        const channels = step.events.flatMap(({ recorded }) => channelsOf(recorded))
         for (const channel of new Set(channels)) signals.publish(channel)
         visibility.record(part, step.events)
       }

@@ -28,7 +28,7 @@ export function inboxChannel(inboxId: InboxId): string {
   return `inbox:${inboxId}`
 }
 
-/** The channel that is signalled when the views show a change of any inbox of an environment. */
+/** The channel that is signalled when the views show a message, a deletion or the end of any inbox of an environment. */
 export function environmentChannel({ accountId, environment }: MailOwner): string {
   return `environment:${accountId}:${environment}`
 }
