@@ -224,6 +224,12 @@ export function cursorOf({ headers }: Response): string {
   return cursor
 }
 
+/** The same, after the rest of the answer, so that its connection can be used again. */
+export async function readCursor(response: Response): Promise<string> {
+  await response.arrayBuffer()
+  return cursorOf(response)
+}
+
 async function refused(response: Response): Promise<Error> {
   const { status, headers } = response
   const text = await response.text()

@@ -1,4 +1,4 @@
-import { cursorOf, type Connection } from './connection.js'
+import { readCursor, type Connection } from './connection.js'
 import { ApiError, WaitTimeoutError } from './errors.js'
 import { inboxEvents, type InboxEvent } from './inbox-events.js'
 import { linkFinder, Message, withProperties, type Access } from './message.js'
@@ -46,9 +46,7 @@ export class Inbox extends withProperties<Schemas['Inbox']>() {
   /** The position after all messages that are there now, for `since`. */
   cursor(options: CallOptions = {}): Promise<string> {
     const request = { method: 'GET', path: this.#path } as const
-    return this.#access.connection.send(request, this.#call(options), (response) =>
-      Promise.resolve(cursorOf(response)),
-    )
+    return this.#access.connection.send(request, this.#call(options), readCursor)
   }
 
   /**

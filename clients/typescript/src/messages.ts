@@ -1,4 +1,4 @@
-import { cursorOf, type Connection } from './connection.js'
+import { readCursor, type Connection } from './connection.js'
 import { inboxEvents, type InboxEvent } from './inbox-events.js'
 import { Message, type Access } from './message.js'
 import type { CallOptions, QueryOptions, Schemas } from './options.js'
@@ -34,7 +34,7 @@ export class Messages {
   /** The position after all messages that are there now, for `since` of `wait` and `events`. */
   cursor(options: CallOptions = {}): Promise<string> {
     const request = { method: 'GET', path: '/v1/messages', query: { order: 'desc', limit: 1 } } as const
-    return this.#access.connection.send(request, options, (response) => Promise.resolve(cursorOf(response)))
+    return this.#access.connection.send(request, options, readCursor)
   }
 
   /** The first message that matches in any inbox, as `waitForMessage` of an inbox. */
