@@ -221,7 +221,7 @@ export const text = {
     limit: 'Requests per minute',
     limitHint: "Left empty: the account's limit.",
     limitOfPlan: "the account's",
-    perMinute: (count: number) => `${count} per minute`,
+    perMinute: (count: number) => `${count.toLocaleString('en')} per minute`,
     lastUsed: 'Last used',
     usage: (requests: string, mails: string, bytes: string) =>
       `${requests} requests, ${mails} mails, ${bytes}`,

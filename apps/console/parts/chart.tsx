@@ -58,8 +58,8 @@ export function Chart({
       const color = (name: string) => style.getPropertyValue(name).trim()
       const axis = {
         stroke: color('--muted'),
-        grid: { stroke: color('--line') },
-        ticks: { stroke: color('--line') },
+        grid: { stroke: color('--line'), width: 1 },
+        ticks: { stroke: color('--line'), width: 1 },
       }
       const format = axisFormat(times)
       const timeAxis = { ...axis, values: (_: uPlot, ticks: number[]) => ticks.map(format) }

@@ -33,6 +33,7 @@ export function InboxesView() {
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
   const [dialog, setDialog] = useState<Dialog | null>(null)
 
+  const isLoading = list.inboxes.length === 0 && list.hasMore && list.error === null
   const isSearching = search !== ''
   const shown = isSearching ? list.inboxes.filter((inbox) => matches(inbox, search)) : list.inboxes
   useEffect(() => {
@@ -81,9 +82,11 @@ export function InboxesView() {
           onInput={({ currentTarget }) => change({ search: currentTarget.value })}
         />
         <p class="count" role="status">
-          {isSearching && list.hasMore
-            ? text.inboxes.searching(list.inboxes.length)
-            : text.inboxes.count(formatCount(shown.length), list.hasMore)}
+          {isLoading
+            ? text.loading
+            : isSearching && list.hasMore
+              ? text.inboxes.searching(list.inboxes.length)
+              : text.inboxes.count(formatCount(shown.length), list.hasMore)}
           {!list.isLive && <span class="not-live">{text.mail.reconnecting}</span>}
         </p>
       </div>
@@ -180,13 +183,15 @@ function InboxRow({
         <Labels labels={inbox.labels} />
         <br />
         {active?.name != null && <small class="address">{inbox.address}</small>}
-        {active?.password_protected === true && <small>{text.inboxes.protected}</small>}
+        {active?.password_protected === true && <small> · {text.inboxes.protected}</small>}
       </div>
-      <span class="messages">{text.inboxes.messages(inbox.message_count)}</span>
-      <span class="expires">
-        {isActive(inbox)
-          ? text.inboxes.endsIn(formatDuration(Math.max(Date.parse(inbox.expires_at) - now, 0)))
-          : text.inboxes.ended(inbox.state)}
+      <span class="facts">
+        <span>{text.inboxes.messages(inbox.message_count)}</span>
+        <span>
+          {isActive(inbox)
+            ? text.inboxes.endsIn(formatDuration(Math.max(Date.parse(inbox.expires_at) - now, 0)))
+            : text.inboxes.ended(inbox.state)}
+        </span>
       </span>
       {active !== null && (
         <span class="buttons">

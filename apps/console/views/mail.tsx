@@ -51,12 +51,11 @@ function InboxHeading({
     <header class="inbox-heading">
       <h1>{inbox.name ?? text.mail.inbox}</h1>
       <p class="address">
-        <code>{inbox.address}</code>
-        <CopyButton value={inbox.address} label={text.copyWhat(inbox.address)} />
+        <code>{inbox.address}</code> <CopyButton value={inbox.address} label={text.copyWhat(inbox.address)} />
       </p>
-      <p>
-        <Labels labels={inbox.labels} />{' '}
-        {text.inboxes.endsIn(formatDuration(Math.max(Date.parse(inbox.expires_at) - now, 0)))}{' '}
+      <p class="facts">
+        <Labels labels={inbox.labels} />
+        <span>{text.inboxes.endsIn(formatDuration(Math.max(Date.parse(inbox.expires_at) - now, 0)))}</span>
         <span class={isLive ? 'live' : 'not-live'} role="status">
           {isLive ? text.mail.live : text.mail.reconnecting}
         </span>
