@@ -24,6 +24,7 @@ import { underBombs } from './under-bombs.js'
 import { usageStorage } from './usage-storage.js'
 import { usage } from './usage.js'
 import { waking } from './waking.js'
+import { webConsole } from './web-console.js'
 import { webhooks } from './webhooks.js'
 
 /*
@@ -49,6 +50,7 @@ const SECTIONS: Readonly<Record<EngineName, Readonly<Record<string, Section>>>> 
     crowd,
     'many-inboxes': manyInboxes,
     client: clientLibrary,
+    console: webConsole,
     webhooks,
     usage,
     'usage-storage': usageStorage,
