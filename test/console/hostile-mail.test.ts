@@ -8,9 +8,17 @@ import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
 import { describeWith } from '#test/harness/tools.js'
 import { until } from '#test/harness/until.js'
 import { HOSTILE_MAILS, type Effect, type HostileMail } from './hostile-mails.js'
-import { WatchedBrowser, type Framed, type Observed, type ShownDocument } from './watched-browser.js'
+import {
+  WatchedBrowser,
+  type Observed,
+  type ShownDocument,
+  type ShownPage,
+  type Source,
+} from './watched-browser.js'
 
 const FOLDER = 'test/console/hostile-mails'
+/** Mails that share a page. With more it takes long to draw. */
+const SIDE_BY_SIDE = 12
 /** As the console's frame has it. */
 const SANDBOX = 'allow-popups allow-popups-to-escape-sandbox'
 const NOTHING: Observed = { scripts: [], requests: [], navigations: [], tabs: [], complaints: [] }
@@ -21,6 +29,31 @@ interface Ticket {
   url: string
   blocked: number
   code?: string
+}
+
+/** A mail that Mayfly accepts to show, with what the ways of showing it need. */
+interface ShowableMail {
+  mail: HostileMail
+  html: string
+  ticket: Ticket
+  ticketWithImages: Ticket
+  sanitised: { html: string; headers: Record<string, string> }
+}
+
+/** What a document did before and after a click on the element that its mail wants to be clicked. */
+interface Reaction {
+  text: string
+  loaded: Observed
+  clicked: Observed
+  /** The tab that the element opened, if it is a link. */
+  tab: PromiseSettledResult<Tab | null>
+}
+
+interface Tab {
+  url: string
+  opener: unknown
+  /** The target that the link shows. */
+  title: string | null
 }
 
 it('the table has every mail', async () => {
@@ -37,6 +70,56 @@ describeWith('chromium')('hostile mail', () => {
     browser = await WatchedBrowser.launch(mayfly.url)
   })
   afterAll(() => browser.close())
+
+  it.each(HOSTILE_MAILS.filter(({ isRefused }) => isRefused))(
+    'is refused: $file. $attack',
+    async ({ file }) => {
+      const { ask } = await received(await readFile(`${FOLDER}/${file}.eml`))
+      expect((await ask()).code).toBe('html-too-complex')
+    },
+  )
+
+  const groups = groupsOf(HOSTILE_MAILS.filter(({ isRefused }) => !isRefused))
+  describe.each(groups)('from $first to $last', ({ mails }) => {
+    let outcomes: Awaited<ReturnType<typeof showInEveryWay>>
+
+    beforeAll(async () => {
+      outcomes = await showInEveryWay(mails)
+    })
+
+    it.each(mails)('does nothing: $file. $attack', ({ file, effects }: HostileMail) => {
+      expectNothing(outcomes.shown.get(file), file !== 'frameset')
+      const withImages = outcomes.withImages.get(file)
+      if (withImages !== undefined) expectOnlyImages(withImages, effects.includes('request'))
+      // The sanitiser suffices, and so does the policy.
+      expectNothing(outcomes.onlySanitised.get(file), file !== 'frameset')
+      if (effects.length === 0) return
+      expect(outcomes.onlyPolicy.get(file)).toEqual(NOTHING_BUT_COMPLAINTS)
+      // Without either the attack succeeds.
+      expect(outcomes.unprotected.get(file)).toEqual(effects)
+    })
+  })
+
+  /** Sends mails, and shows them side by side in every way. Resolves with what each does, by its file. */
+  async function showInEveryWay(mails: readonly HostileMail[]) {
+    const all = await Promise.all(mails.map(showable))
+    const blocked = all.filter(({ ticket }) => ticket.blocked > 0)
+    const armed = all.filter(({ mail }) => mail.effects.length > 0)
+    const [shown, withImages, onlySanitised, onlyPolicy, unprotected] = await Promise.all([
+      show(all, ({ ticket }) => ticket, SANDBOX, reactionsOf),
+      show(blocked, ({ ticketWithImages }) => ticketWithImages, SANDBOX, observedIn),
+      show(all, ({ sanitised: { html } }) => ({ html }), null, reactionsOf),
+      show(armed, ({ html, sanitised: { headers } }) => ({ html, headers }), null, observedIn),
+      Promise.all(armed.map(effectsWithoutProtection)),
+    ])
+    return { shown, withImages, onlySanitised, onlyPolicy, unprotected: new Map(unprotected) }
+  }
+
+  async function showable(mail: HostileMail): Promise<ShowableMail> {
+    const { html, ask } = await received(await readFile(`${FOLDER}/${mail.file}.eml`))
+    const [ticket, ticketWithImages] = [await ask(), await ask({ remote: true })]
+    return { mail, html, ticket, ticketWithImages, sanitised: await load(await ask()) }
+  }
 
   /** Sends a mail. Resolves with its HTML, and a function that asks to show it. */
   async function received(source: string | Buffer) {
@@ -61,83 +144,27 @@ describeWith('chromium')('hostile mail', () => {
     return { html: await response.text(), headers: { 'content-security-policy': policy } }
   }
 
-  it.each(HOSTILE_MAILS)(
-    'does nothing: $file. $attack',
-    async ({ file, effects, isRefused }: HostileMail) => {
-      const { html, ask } = await received(await readFile(`${FOLDER}/${file}.eml`))
-      const ticket = await ask()
-      if (isRefused === true) {
-        expect(ticket.code).toBe('html-too-complex')
-        return
-      }
-      const sanitised = await load(await ask())
-      await Promise.all([
-        showsNothing({ document: ticket, sandbox: SANDBOX }, file !== 'frameset'),
-        ticket.blocked > 0 && loadsOnlyImages(await ask({ remote: true }), effects.includes('request')),
-        // The sanitiser suffices, and so does the policy.
-        showsNothing({ document: { html: sanitised.html }, sandbox: null }, file !== 'frameset'),
-        effects.length > 0 && isStopped({ document: { html, headers: sanitised.headers }, sandbox: null }),
-        // Without either the attack succeeds.
-        effects.length > 0 && succeeds({ document: { html }, sandbox: null }, effects),
-      ])
-    },
-  )
-
-  function showsNothing(framed: Framed, hasText: boolean): Promise<void> {
-    return browser.show(framed, async (shown) => {
-      const text = await shown.frame.locator('body').innerText()
-      if (hasText) expect(text).toContain('Hello, tester.')
-      expect(shown.observed).toEqual(NOTHING)
-      await clickTarget(shown)
-    })
+  /** Shows mails side by side. Resolves with the result of each by its file. */
+  async function show<Result>(
+    mails: readonly ShowableMail[],
+    sourceOf: (mail: ShowableMail) => Source,
+    sandbox: string | null,
+    use: (shown: ShownPage) => Promise<Result[]>,
+  ): Promise<Map<string, Result | undefined>> {
+    const results = await browser.show(mails.map(sourceOf), sandbox, use)
+    return new Map(mails.map(({ mail }, index) => [mail.file, results[index]]))
   }
 
-  function loadsOnlyImages(document: Ticket, hasSome: boolean): Promise<void> {
-    return browser.show({ document, sandbox: SANDBOX }, ({ observed }) => {
-      expect(observed).toEqual({ ...NOTHING_BUT_COMPLAINTS, requests: expect.any(Array) as unknown })
-      if (hasSome) expect(observed.requests.length).toBeGreaterThan(0)
-      for (const { type, referrer } of observed.requests) {
-        // Chromium calls the images of masks others.
-        expect(['image', 'other']).toContain(type)
-        expect(referrer).toBeUndefined()
-      }
-      return Promise.resolve()
-    })
-  }
-
-  function isStopped(framed: Framed): Promise<void> {
-    return browser.show(framed, ({ observed }) => {
-      expect(observed).toEqual(NOTHING_BUT_COMPLAINTS)
-      return Promise.resolve()
-    })
-  }
-
-  function succeeds(framed: Framed, effects: readonly Effect[]): Promise<void> {
-    return browser.show(framed, async (shown) => {
-      await shown.click('#target')
-      const { scripts, requests, navigations } = shown.observed
+  /** Shows a mail alone. Resolves once it has had all its effects. */
+  async function effectsWithoutProtection({ mail: { file, effects }, html }: ShowableMail) {
+    await browser.show([{ html }], null, async (shown) => {
+      const document = only(shown.documents)
+      await shown.click(document, '#target')
+      const { scripts, requests, navigations } = document.observed
       const seen: Record<Effect, unknown[]> = { script: scripts, request: requests, navigation: navigations }
-      for (const effect of effects) await until(`the ${effect}`, () => seen[effect].length > 0)
+      for (const effect of effects) await until(`the ${effect} of ${file}`, () => seen[effect].length > 0)
     })
-  }
-
-  /** Clicks the element that a mail wants to be clicked. A link opens the target that it shows, in a tab of its own. */
-  async function clickTarget(shown: ShownDocument): Promise<void> {
-    const { frame, page, observed } = shown
-    const link = frame.locator('a#target[href]')
-    if ((await link.count()) === 0) {
-      await shown.click('#target')
-      await shown.settle()
-      expect(observed).toEqual(NOTHING)
-      return
-    }
-    const [tab] = await Promise.all([page.waitForEvent('popup'), shown.click('a#target')])
-    await tab.waitForLoadState()
-    expect(tab.url()).toBe(await link.getAttribute('title'))
-    expect(await tab.evaluate('opener')).toBeNull()
-    const { tabs: _, ...others } = NOTHING
-    const request = { url: tab.url(), type: 'document', referrer: undefined }
-    expect(observed).toMatchObject({ ...others, requests: [request] })
+    return [file, effects] as const
   }
 
   it('is never loaded by the server', async () => {
@@ -160,3 +187,73 @@ describeWith('chromium')('hostile mail', () => {
     }
   })
 })
+
+function groupsOf(mails: readonly HostileMail[]) {
+  const groups = Map.groupBy(mails, (_, index) => Math.floor(index / SIDE_BY_SIDE))
+  return Array.from(groups.values(), (group) => ({
+    first: group[0]?.file,
+    last: group.at(-1)?.file,
+    mails: group,
+  }))
+}
+
+function observedIn({ documents }: ShownPage): Promise<Observed[]> {
+  return Promise.resolve(documents.map((document) => document.observed))
+}
+
+async function reactionsOf(shown: ShownPage): Promise<Reaction[]> {
+  const loading = shown.documents.map(async (document) => {
+    const text = await document.frame.locator('body').innerText()
+    return { document, text, loaded: document.takeObserved() }
+  })
+  const reactions: Reaction[] = []
+  for (const { document, text, loaded } of await Promise.all(loading)) {
+    // So that a failure is reported for its own mail only.
+    const [tab] = await Promise.allSettled([clickTarget(shown, document)])
+    reactions.push({ text, loaded, clicked: document.observed, tab })
+  }
+  return reactions
+}
+
+/** Clicks the element that a mail wants to be clicked. Resolves with the tab that opens if it is a link. */
+async function clickTarget(shown: ShownPage, document: ShownDocument): Promise<Tab | null> {
+  const link = document.frame.locator('a#target[href]')
+  if ((await link.count()) === 0) {
+    await shown.click(document, '#target')
+    await shown.settle()
+    return null
+  }
+  const [tab] = await Promise.all([shown.page.waitForEvent('popup'), shown.click(document, 'a#target')])
+  await tab.waitForLoadState()
+  const [opener, title] = [await tab.evaluate('opener'), await link.getAttribute('title')]
+  const opened = { url: tab.url(), opener, title }
+  await tab.close()
+  return opened
+}
+
+function expectNothing(reaction: Reaction | undefined, hasText: boolean): void {
+  if (hasText) expect(reaction?.text).toContain('Hello, tester.')
+  expect(reaction?.loaded).toEqual(NOTHING)
+  expect(reaction?.tab).toMatchObject({ status: 'fulfilled' })
+  const tab = reaction?.tab.status === 'fulfilled' ? reaction.tab.value : null
+  if (tab === null) {
+    expect(reaction?.clicked).toEqual(NOTHING)
+    return
+  }
+  const { url, opener, title } = tab
+  expect(url).toBe(title)
+  expect(opener).toBeNull()
+  const requests = [{ url, type: 'document', referrer: undefined }]
+  expect(reaction?.clicked).toEqual({ ...NOTHING, requests, tabs: expect.any(Array) as unknown })
+}
+
+function expectOnlyImages(observed: Observed | undefined, hasSome: boolean): void {
+  expect(observed).toEqual({ ...NOTHING_BUT_COMPLAINTS, requests: expect.any(Array) as unknown })
+  const { requests = [] } = observed ?? {}
+  if (hasSome) expect(requests.length).toBeGreaterThan(0)
+  for (const { type, referrer } of requests) {
+    // Chromium calls the images of masks others.
+    expect(['image', 'other']).toContain(type)
+    expect(referrer).toBeUndefined()
+  }
+}
