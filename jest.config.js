@@ -21,8 +21,9 @@ export default {
       ...shared,
       displayName: 'distributed',
       globalSetup: '<rootDir>/dist/test/harness/global-setup-distributed.js',
-      roots: ['<rootDir>/dist/test/end-to-end', '<rootDir>/dist/test/abuse'],
-      testMatch: ['**/*.test.js'],
+      roots: ['<rootDir>/dist/test/end-to-end', '<rootDir>/dist/test/abuse', '<rootDir>/dist/test/console'],
+      // The other suites of the console are about its pages, which are the same on any engine.
+      testMatch: ['**/{end-to-end,abuse}/**/*.test.js', '**/console/console.test.js'],
       setupFiles: ['<rootDir>/dist/test/harness/distributed.js'],
     },
     // On a Redis Cluster: a few suites, or all with `npm run test:cluster`.
