@@ -212,11 +212,12 @@ describeWith('chromium')('the console', () => {
 
   it('charts the usage of a run with the right numbers', async () => {
     const inbox = await createInbox(mayfly, { labels: { run: 'charted' } })
-    for (let count = 0; count < 5; count += 1) await newMail(inbox.address, `mail ${count}`)
     const { page } = await signedIn()
     await page.getByRole('link', { name: 'Usage' }).click()
     await page.getByLabel('Only with the label').fill('run:charted')
     await page.keyboard.press('Enter')
+    await page.getByText('Mails', { exact: true }).locator('xpath=..').getByText('0, ').waitFor()
+    for (let count = 0; count < 5; count += 1) await newMail(inbox.address, `mail ${count}`)
     await until('five counted mails', async () => {
       await page.getByRole('button', { name: 'Reload' }).click()
       return (await page.getByText('Mails', { exact: true }).locator('xpath=..').getByText('5, ').count()) > 0

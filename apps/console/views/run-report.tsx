@@ -7,8 +7,16 @@ import { formatBytes, formatCount, parseLabels, Time } from '../parts/format.js'
 import { Show, useLoaded } from '../parts/loading.js'
 import { text } from '../text.js'
 
-/** The report of a load or test run: everything with its label. */
-export function RunReport({ label, onChange }: { label: string; onChange: (label: string) => void }) {
+/** The report of a load or test run: everything with its label. Another `round` loads it again. */
+export function RunReport({
+  label,
+  round,
+  onChange,
+}: {
+  label: string
+  round: number
+  onChange: (label: string) => void
+}) {
   return (
     <>
       <h2>{text.report.title}</h2>
@@ -19,14 +27,17 @@ export function RunReport({ label, onChange }: { label: string; onChange: (label
         value={label}
         onChange={({ currentTarget }) => onChange(currentTarget.value)}
       />
-      {label !== '' && <Report key={label} label={label} />}
+      {label !== '' && <Report key={label} label={label} round={round} />}
     </>
   )
 }
 
-function Report({ label }: { label: string }) {
+function Report({ label, round }: { label: string; round: number }) {
   const { api } = useSession()
-  const report = useLoaded((signal) => api.usage.report({ labels: parseLabels(label), signal }), [label])
+  const report = useLoaded(
+    (signal) => api.usage.report({ labels: parseLabels(label), signal }),
+    [label, round],
+  )
   return <Show loaded={report}>{(value) => <ReportFigures report={value} />}</Show>
 }
 

@@ -38,6 +38,7 @@ export function UsageView() {
     useParameters()
   const span = SPANS.find(([each]) => each === spanText) ?? SPANS[1]
   const group = GROUPS.find(([each]) => each === groupText)?.[0] ?? 'none'
+  const [round, setRound] = useState(0)
   const rows = useLoaded(
     (signal) =>
       api.usage.read({
@@ -47,13 +48,13 @@ export function UsageView() {
         labels: parseLabels(label),
         signal,
       }),
-    [span, group, name, label],
+    [span, group, name, label, round],
   )
   return (
     <section>
       <div class="heading">
         <h1>{text.usage.title}</h1>
-        <button type="button" onClick={rows.reload}>
+        <button type="button" onClick={() => setRound((value) => value + 1)}>
           {text.reload}
         </button>
       </div>
@@ -96,7 +97,7 @@ export function UsageView() {
         }
       </Show>
       <Export spanMs={span[2]} />
-      <RunReport label={label} onChange={(chosen) => change({ label: chosen })} />
+      <RunReport label={label} round={round} onChange={(chosen) => change({ label: chosen })} />
     </section>
   )
 }
