@@ -219,7 +219,10 @@ describeWith('chromium')('the console', () => {
     await page.getByText('Mails', { exact: true }).locator('xpath=..').getByText('0, ').waitFor()
     for (let count = 0; count < 5; count += 1) await newMail(inbox.address, `mail ${count}`)
     await until('five counted mails', async () => {
+      // Another reload would cancel one that has not been answered.
+      const answer = page.waitForResponse(/\/v1\/usage\/report/)
       await page.getByRole('button', { name: 'Reload' }).click()
+      await answer
       return (await page.getByText('Mails', { exact: true }).locator('xpath=..').getByText('5, ').count()) > 0
     })
     expect(await mailsByHovering(page)).toBe(5)
