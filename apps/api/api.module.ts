@@ -9,7 +9,7 @@ import { Authenticator } from './access/authenticator.js'
 import { ScopeGuard } from './access/principal.js'
 import { ConsoleTokens } from './access/console-tokens.js'
 import { KnownKeys, Plans } from './access/key-lookup.js'
-import { Throttle } from './access/request-limits.js'
+import { RequestLimits, Throttle } from './access/request-limits.js'
 import { AccountCommands } from './accounts/account-commands.js'
 import { AccountsController } from './accounts/accounts.controller.js'
 import { Accounts } from './accounts/accounts.service.js'
@@ -31,6 +31,7 @@ import { MethodGuard } from './http/method-table.js'
 import { ProblemFilter } from './http/problem-filter.js'
 import { AcceptGuard, ContractPipe, UndeclaredInputGuard } from './http/validation.js'
 import { VisibleRecorder, Views } from './views.js'
+import { BulkInboxesController } from './inboxes/bulk-inboxes.controller.js'
 import { InboxPasswords } from './inboxes/inbox-passwords.js'
 import { InboxesController } from './inboxes/inboxes.controller.js'
 import { Inboxes } from './inboxes/inboxes.service.js'
@@ -67,6 +68,7 @@ import { WebhookPorts, Webhooks } from './webhooks/webhooks.service.js'
 /** In the order of the OpenAPI document. */
 export const CONTROLLERS = [
   InboxesController,
+  BulkInboxesController,
   WaitController,
   MessagesController,
   EnvironmentWaitController,
@@ -143,6 +145,7 @@ export function apiModule(
     { provide: ConsoleTokens, useValue: shared.consoleTokens },
     { provide: ConsoleAddress, useValue: new ConsoleAddress(publicUrl, settings.publicUrl !== null) },
     { provide: Throttle, useValue: shared.throttle },
+    { provide: RequestLimits, useValue: shared.requestLimits },
     { provide: InboxPasswords, useValue: new InboxPasswords(shared.throttle) },
     { provide: RequestBudgets, useValue: shared.budgets },
     { provide: OpenStreams, useValue: shared.streams },

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { Recorder, type Attribution, type DomainEvent } from '#libs/ports/event-log/cloud-event.js'
-import type { LogLayout } from '#libs/ports/event-log/event-log.js'
+import { partitionName, type LogLayout, type Position } from '#libs/ports/event-log/event-log.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
@@ -55,10 +55,17 @@ export class VisibleRecorder {
   ) {}
 
   /**
-   * Resolves once the events are durable and the views show them. Throws LogUnavailableError; and ViewsCatchingUpError
-   * if the events are durable but not visible after five seconds.
+   * Resolves once the events are durable and the views show them. They are independent of each other: if it rejects, any
+   * of them may be durable. Throws LogUnavailableError; and ViewsCatchingUpError if the events are durable but not visible
+   * after five seconds.
    */
   async record(events: readonly DomainEvent[], by: Attribution): Promise<void> {
-    for (const event of events) await this.views.waitUntilVisible(await this.recorder.record(event, by))
+    const positions = await Promise.all(events.map((event) => this.recorder.record(event, by)))
+    const last = new Map<string, Position>()
+    for (const position of positions) {
+      const name = partitionName(position)
+      if (position.offset >= (last.get(name)?.offset ?? 0)) last.set(name, position)
+    }
+    await Promise.all([...last.values()].map((position) => this.views.waitUntilVisible(position)))
   }
 }

@@ -23,6 +23,8 @@ def before_load_schema(context, raw_schema):
     for operations in raw_schema["paths"].values():
         for operation in operations.values():
             for response in operation["responses"].values():
+                # OpenAPI 3.1 can't describe a sequence of lines, and schemathesis reads the answer as one value.
+                response.get("content", {}).pop("application/x-ndjson", None)
                 stream = response.get("content", {}).get("text/event-stream")
                 if stream is not None:
                     stream["schema"] = event_with(stream["schema"])
@@ -51,6 +53,8 @@ def before_call(context, case, kwargs):
         stream_past_events(case)
     if case.method in ("DELETE", "PATCH") or case.path.endswith("/rotate"):
         protect_resources(case)
+    if case.path.endswith("/bulk"):
+        case.headers.pop("Accept", None)
 
 
 def make_valid(case):
@@ -81,6 +85,9 @@ def make_valid(case):
         # At most the limit of the account.
         if isinstance(case.body.get("rate_limit"), int):
             case.body["rate_limit"] = 1 + case.body["rate_limit"] % 1000
+        # Thousands of inboxes in each request would delay the run.
+        if isinstance(case.body.get("count"), int):
+            case.body["count"] = 1 + case.body["count"] % 20
         # No pattern describes existing hosts and dates.
         if "/webhooks" in case.path:
             if "url" in case.body:

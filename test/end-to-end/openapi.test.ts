@@ -14,6 +14,8 @@ import { registerWebhook } from '#test/harness/webhooks.js'
 /** Properties that the server requires in addition to an example. */
 const NEEDED: Readonly<Record<string, object>> = {
   '/v1/accounts': { name: 'Example' },
+  '/v1/emails/bulk': { count: 2 },
+  '/v1/inboxes/bulk': { count: 2 },
   '/v1/keys': { name: 'CI' },
   '/v1/webhooks': { url: 'https://ci.example/' },
 }

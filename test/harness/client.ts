@@ -12,6 +12,7 @@ export interface Answer<Body> {
 export interface InboxJson {
   id: string
   address: string
+  name: string | null
   state: string
   duration: string
   created_at: string

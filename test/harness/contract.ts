@@ -49,7 +49,7 @@ export class Contract {
   }
 
   private violationsOf(observed: ObservedAnswer): string[] {
-    const { method, status, headers } = observed
+    const { method, status, headers, body } = observed
     // A CORS preflight (Fetch, section 4.8) is not an operation.
     if (method === 'OPTIONS' && status === 204) return []
     // The console's own requests are no part of the document.
@@ -68,7 +68,13 @@ export class Contract {
     const known = [type, '*/*'].find((name) => name in content)
     if (known === undefined) return [...violations, `the document lacks the media type ${type}`]
     if (method === 'HEAD' || !type.endsWith('json')) return violations
-    return [...violations, ...this.bodyViolations(observed, `${pointer}/content/${escape(known)}/schema`)]
+    // The document has the schema of a line, since OpenAPI 3.1 can't describe a sequence of them.
+    const bodies = type === 'application/x-ndjson' ? linesOf(body) : [body]
+    const schema = `${pointer}/content/${escape(known)}/schema`
+    return [
+      ...violations,
+      ...bodies.flatMap((each) => this.bodyViolations({ ...observed, body: each }, schema)),
+    ]
   }
 
   private find({ method, path }: ObservedAnswer): { operation: Operation; at: string } | null {
@@ -159,6 +165,15 @@ function close(schema: SchemaJson): SchemaJson {
           ),
         }),
   }
+}
+
+/** The values of lines of JSON. */
+function linesOf(body: unknown): unknown[] {
+  if (typeof body !== 'string') throw new TypeError('lines of JSON are not text')
+  return body
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as unknown)
 }
 
 function matchesTemplate(template: readonly string[], segments: readonly string[]): boolean {

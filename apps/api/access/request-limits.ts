@@ -7,7 +7,7 @@ import {
   type RateResult,
 } from '#libs/ports/rate-limit/rate-limits.js'
 import { Problem } from '../http/problems.js'
-import { principalOf } from './principal.js'
+import { principalOf, type Principal } from './principal.js'
 
 /** Counts every request with a valid key or token against its quota, and sends what remains of it. */
 export class RequestLimits {
@@ -38,6 +38,12 @@ export class RequestLimits {
     })
     if (!verdict.isAllowed) throw rateLimited(policy, seconds)
   }
+
+  /** Counts further requests of a caller, also beyond its quota: the next ones are then refused. */
+  async charge({ countedBy, requestsPerMinute }: Principal, requests: number): Promise<void> {
+    const [sustained] = requestPolicies(requestsPerMinute)
+    if (requests > 0) await this.throttle.charge(countedBy, sustained, requests)
+  }
 }
 
 /** A sustained rate, and in addition a burst of half as many requests, at least one, every ten minutes. */
@@ -59,7 +65,7 @@ function rateLimited({ quota, windowSeconds }: RatePolicy, seconds: number): Pro
   })
 }
 
-/** Rate limits that may be unavailable: both methods then resolve with null, and `onUnavailable` is called. */
+/** Rate limits that may be unavailable: its methods then resolve with null, and `onUnavailable` is called. */
 export class Throttle {
   constructor(
     private readonly options: {
@@ -76,7 +82,11 @@ export class Throttle {
     return this.orNull(this.options.limits.peek(key, policies))
   }
 
-  private async orNull(verdict: Promise<RateResult>): Promise<RateResult | null> {
+  async charge(key: string, policy: RatePolicy, count: number): Promise<void> {
+    await this.orNull(this.options.limits.charge(key, policy, count))
+  }
+
+  private async orNull<Result>(verdict: Promise<Result>): Promise<Result | null> {
     try {
       return await verdict
     } catch (error) {

@@ -44,7 +44,7 @@ describe('a ticket', () => {
 
   it('is not accepted while it is unknown whether it was used', async () => {
     const fail = () => Promise.reject(new RateLimitsUnavailableError('away'))
-    const tickets = ticketsAt(() => start, { consume: fail, peek: fail })
+    const tickets = ticketsAt(() => start, { consume: fail, charge: fail, peek: fail })
     await expect(tickets.use(tickets.issue(shown).ticket)).rejects.toMatchObject({
       code: 'read-model-unavailable',
     })

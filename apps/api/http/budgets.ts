@@ -14,12 +14,13 @@ export const LARGE_BYTES = 256 * 1024
 const MESSAGE_BYTES = 4 * 1024
 
 /**
- * Shares the time and memory of this process among accounts. Each account makes one large read and one report at a
- * time, and its large answers hold memory until their clients have received them (docs/limits.md).
+ * Shares the time and memory of this process among accounts. Each account makes one large read, one report and one
+ * bulk request at a time, and its large answers hold memory until their clients have received them (docs/limits.md).
  */
 export class RequestBudgets {
   private readonly reads: Budget
   private readonly reports: Budget
+  private readonly bulk: Budget
   private readonly answers: Budget
   private readonly events: Budget
   private readonly bodies: Budget
@@ -35,6 +36,7 @@ export class RequestBudgets {
     const bytes = memoryScale * MIB
     this.reads = budget('reads', 8, 1)
     this.reports = budget('reports', 4, 1)
+    this.bulk = budget('bulk', 4, 1)
     this.answers = budget('answers', 256 * bytes, 96 * bytes)
     this.events = budget('events', 64 * bytes, 24 * bytes)
     this.bodies = budget('bodies', 32 * bytes, 8 * bytes)
@@ -68,6 +70,14 @@ export class RequestBudgets {
   /** The same for a list that may read many more rows than it returns. It counts as a large read. */
   search<Result>(request: FastifyRequest, work: () => Promise<Result>): Promise<Result> {
     return inTurn(this.reads, request, work)
+  }
+
+  /**
+   * Waits for the account's turn to create or delete many inboxes, which lasts until the answer is sent or the connection
+   * has closed. Throws BudgetExhaustedError.
+   */
+  async holdBulk(reply: FastifyReply): Promise<void> {
+    await hold(this.bulk, callerOf(reply.request).accountId, 1, reply)
   }
 
   /**

@@ -34,6 +34,13 @@ export class ProblemFilter implements ExceptionFilter {
     await sendProblem(this.explain(error, request), reply, this.publicUrl())
   }
 
+  /** The problem of an error as JSON, for an answer that has begun. */
+  bodyOf(error: unknown, request: FastifyRequest): string {
+    const problem = this.explain(error, request)
+    note(request, { problem: problem.code })
+    return problemBody(problem, request.id, this.publicUrl())
+  }
+
   /** The problem of an error. An unexpected error is logged. */
   explain(error: unknown, request: FastifyRequest): Problem {
     const problem = this.problemOf(error, request)

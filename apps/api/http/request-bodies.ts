@@ -5,7 +5,10 @@ import { messageOf } from '#libs/runtime/errors.js'
 import { note } from './access-log.js'
 import { Problem } from './problems.js'
 
-export const MAX_BODY_BYTES = 256 * 1024
+const MAX_BODY_BYTES = 256 * 1024
+/** Enough for the ids of 10,000 inboxes. */
+const MAX_IDS_BYTES = 512 * 1024
+const HAS_IDS = /^\/v1\/(inboxes|emails)\/bulk-delete$/
 const MAX_DISCARDED_BYTES = 4 * 1024 * 1024
 /** Smaller pieces of a body count as this many bytes: a body could be 262,144 chunks of one byte. */
 const MIN_PIECE_BYTES = 16
@@ -36,9 +39,19 @@ export function parseJsonBodies(server: FastifyInstance): void {
   })
 }
 
-/** The maximum size of a request's body: its `Content-Length`, unless it is sent in chunks. */
-export function maxBodyBytes({ headers }: IncomingMessage): number {
-  if (headers['transfer-encoding'] !== undefined) return MAX_BODY_BYTES
+/** The maximum size that a request's body may have. */
+function bodyLimitOf({ routeOptions: { url = '' } }: FastifyRequest): number {
+  return HAS_IDS.test(url) ? MAX_IDS_BYTES : MAX_BODY_BYTES
+}
+
+/** The memory that a request's body needs at most: its `Content-Length`, unless it is sent in chunks, within the limit. */
+export function bodyMemoryOf(request: FastifyRequest): number {
+  return Math.min(declaredBytes(request.raw), bodyLimitOf(request))
+}
+
+/** The size that a body has at most by its `Content-Length`; infinite if it is sent in chunks. */
+function declaredBytes({ headers }: IncomingMessage): number {
+  if (headers['transfer-encoding'] !== undefined) return Infinity
   return Number(headers['content-length'] ?? 0)
 }
 
@@ -48,14 +61,15 @@ export function maxBodyBytes({ headers }: IncomingMessage): number {
  */
 async function readBody(request: RequestWithBytes): Promise<Buffer> {
   const { raw } = request
-  const maxBytes = maxBodyBytes(raw)
-  if (maxBytes > MAX_BODY_BYTES) throw tooLarge()
-  let bytes = Buffer.allocUnsafeSlow(Math.min(maxBytes, SMALL_BODY_BYTES))
+  const limit = bodyLimitOf(request)
+  const declared = declaredBytes(raw)
+  if (Number.isFinite(declared) && declared > limit) throw tooLarge(limit)
+  let bytes = Buffer.allocUnsafeSlow(Math.min(declared, SMALL_BODY_BYTES))
   let length = 0
-  await readPieces(raw, MAX_BODY_BYTES, (piece) => {
+  await readPieces(raw, limit, (piece) => {
     const needed = length + piece.length
     if (needed > bytes.length) {
-      const larger = Buffer.allocUnsafeSlow(Math.min(Math.max(needed, 2 * bytes.length), MAX_BODY_BYTES))
+      const larger = Buffer.allocUnsafeSlow(Math.min(Math.max(needed, 2 * bytes.length), limit))
       bytes.copy(larger)
       bytes = larger
     }
@@ -68,7 +82,7 @@ async function readBody(request: RequestWithBytes): Promise<Buffer> {
 
 /** Reads and discards a body, so that the client reads its answer. Closes the connection after 4 MiB. */
 export function discardBody(raw: IncomingMessage): void {
-  if (maxBodyBytes(raw) === 0) return
+  if (declaredBytes(raw) === 0) return
   readPieces(raw, MAX_DISCARDED_BYTES, () => undefined).catch(() => raw.socket.destroy())
 }
 
@@ -78,7 +92,7 @@ function readPieces(raw: IncomingMessage, maxBytes: number, take: (piece: Buffer
   return new Promise((resolve, reject) => {
     raw.on('data', (piece: Buffer) => {
       left -= Math.max(piece.length, MIN_PIECE_BYTES)
-      if (left < 0) reject(tooLarge())
+      if (left < 0) reject(tooLarge(maxBytes))
       else take(piece)
     })
     raw.once('end', resolve)
@@ -105,8 +119,8 @@ function parse(request: RequestWithBytes, body: Buffer): unknown {
   }
 }
 
-function tooLarge(): Problem {
-  return new Problem('body-too-large', { detail: `A body may have at most ${MAX_BODY_BYTES} bytes.` })
+function tooLarge(maxBytes: number): Problem {
+  return new Problem('body-too-large', { detail: `A body may have at most ${maxBytes} bytes.` })
 }
 
 function unsupported(detail: string): Problem {

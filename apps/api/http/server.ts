@@ -21,13 +21,7 @@ import { MAX_PARAM_CHARACTERS } from './method-table.js'
 import { endWithProblem, sendProblem } from './problem-filter.js'
 import { Problem, unavailable } from './problems.js'
 import { ReadTurns } from './read-turns.js'
-import {
-  discardBody,
-  MAX_BODY_BYTES,
-  maxBodyBytes,
-  parseJsonBodies,
-  SMALL_BODY_BYTES,
-} from './request-bodies.js'
+import { bodyMemoryOf, discardBody, parseJsonBodies, SMALL_BODY_BYTES } from './request-bodies.js'
 import type { StalledReaders } from './stalled-readers.js'
 
 /** The maximum time for the headers. Shorter if MAYFLY_HTTP_REQUEST_TIMEOUT_MS is. */
@@ -137,7 +131,7 @@ export function makeServer(
   server.addHook('onRequest', async (request, reply) => {
     const { raw } = request
     const isBodyRead = raw.method !== 'GET' && raw.method !== 'HEAD'
-    const bodyBytes = isBodyRead ? Math.min(maxBodyBytes(raw), MAX_BODY_BYTES) : 0
+    const bodyBytes = isBodyRead ? bodyMemoryOf(request) : 0
     const resume = bodyBytes > SMALL_BODY_BYTES ? reads.hold(raw.socket) : null
     if (!isBodyRead) discardBody(raw)
     try {

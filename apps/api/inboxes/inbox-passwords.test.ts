@@ -64,7 +64,7 @@ describe('the password of an inbox', () => {
 
   it('is also checked if attempts can not be counted', async () => {
     const unavailable = () => Promise.reject(new RateLimitsUnavailableError('unavailable'))
-    const send = check({ consume: unavailable, peek: unavailable })
+    const send = check({ consume: unavailable, charge: unavailable, peek: unavailable })
     expect(await send(1, 'a wrong password')).toBe('inbox-password-invalid')
     expect(await send(1, PASSWORD)).toBe('right')
   })

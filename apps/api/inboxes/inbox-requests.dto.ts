@@ -182,6 +182,11 @@ export function AreLabelFilters(): PropertyDecorator {
   )
 }
 
+/** One label filter. */
+export function IsLabelFilter(): PropertyDecorator {
+  return Matches(FILTER, { message: 'label must be <name>:<value>' })
+}
+
 export type Label = readonly [name: string, value: string]
 
 /** The name and value of each label of a query. */

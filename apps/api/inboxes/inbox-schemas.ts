@@ -3,6 +3,7 @@ import type { ActiveInbox, EndedInbox as EndedState } from '#libs/domain/inbox/i
 import type { InboxDetails } from '#libs/domain/inbox/events.js'
 import { Count, IdOf, OrNull, Time } from '../openapi/describe.js'
 import { InboxLabels } from './inbox-requests.dto.js'
+import type { Created } from './inboxes.service.js'
 
 const identity = {
   id: IdOf('inb', 'Never changes and is never reused.'),
@@ -124,6 +125,11 @@ export function inboxJson(inbox: ActiveInbox, { name }: InboxDetails): Static<ty
     message_count: inbox.messageCount,
     last_message_at: inbox.lastMessageAt?.toISOString() ?? null,
   }
+}
+
+/** A new inbox as JSON, with its password if it is protected. */
+export function createdInboxJson({ inbox, details, password }: Created): Static<typeof CreatedInbox> {
+  return { ...inboxJson(inbox, details), ...(password === null ? {} : { password }) }
 }
 
 /** An ended inbox as JSON. */

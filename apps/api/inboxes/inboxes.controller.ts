@@ -17,6 +17,7 @@ import { OpenedMail } from '../messages/opened-mail.js'
 import { Describe, Tag } from '../openapi/describe.js'
 import { CreateInbox, ListInboxes, readLabels, UpdateInbox } from './inbox-requests.dto.js'
 import {
+  createdInboxJson,
   CreatedInbox,
   DeletedInbox,
   EndedInbox,
@@ -64,11 +65,10 @@ export class InboxesController {
     const { duration, name = null, labels = {}, password_protected: isProtected = false } = body
     const domain = this.instance.settings.mailDomain
     const wanted = { duration, name, labels, isProtected, domain }
-    const created = await this.inboxes.create(principal, minting, wanted)
-    const { details, password } = created
+    const [created] = await this.inboxes.create(principal, minting, [wanted])
+    if (created === undefined) throw new Error('no inbox was created')
     setCursor(reply, created)
-    const inbox = { ...inboxJson(created.inbox, details), ...(password === null ? {} : { password }) }
-    return withLocation(reply, inboxesPathOf(reply.request), inbox)
+    return withLocation(reply, inboxesPathOf(reply.request), createdInboxJson(created))
   }
 
   @Get()

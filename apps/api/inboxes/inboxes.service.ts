@@ -70,13 +70,34 @@ export class Inboxes {
   ) {}
 
   /**
-   * Creates an inbox. Resolves once it accepts mail. Throws invalid-request if it would outlive the retention of the
-   * plan, and the 410 of an inbox that an earlier run of the request created and that has ended.
+   * Creates inboxes. Resolves once they accept mail; if it rejects, any of them may exist. Throws invalid-request if one
+   * would outlive the retention of the plan, and the 410 of an inbox that an earlier run of the request created and that
+   * has ended.
    */
-  async create(principal: Principal, minting: Minting, wanted: NewInbox): Promise<Created> {
+  async create(principal: Principal, minting: Minting, wanted: readonly NewInbox[]): Promise<Created[]> {
+    const planned = wanted.map((each) => this.plan(principal, minting, each))
+    const keyed = await Promise.all(
+      planned.map(async (each) => ({ ...each, key: await this.createKey(principal, each.inboxId) })),
+    )
+    const events = keyed.flatMap(({ key, details, password: _, ...facts }) => {
+      const sealed = sealJson(key, detailsContext(facts.inboxId), details)
+      return decide({ inbox: null, message: null }, { type: 'CreateInbox', ...facts, sealed }).events
+    })
+    if (events.length < wanted.length) throw new Error('an inbox within its retention was refused')
+    await this.recorder.record(events, principal)
+    // Read from the views: in a repeat of the request, they are the inboxes that the first run created.
+    const read = keyed.map(async ({ inboxId, key, password }) => {
+      const open = await this.open(principal, inboxId)
+      return { ...open, details: unsealDetails(key, open.inbox), password }
+    })
+    return Promise.all(read)
+  }
+
+  private plan(principal: Principal, minting: Minting, wanted: NewInbox) {
     const { accountId, environment, keyId, plan } = principal
     const { duration, name, labels, isProtected, domain } = wanted
-    const lifespan = lifespanOf(duration, plan.retention)
+    const { retention, maxMessages } = plan
+    const lifespan = lifespanOf(duration, retention)
     const inboxId = minting.id('inb')
     const address = makeAddress(minting.bytes(ADDRESS_BYTES), domain)
     const password = isProtected ? makePassword(minting.bytes(PASSWORD_BYTES)) : null
@@ -84,30 +105,10 @@ export class Inboxes {
       name,
       ...(password === null ? {} : { passwordDigest: hashSecret(password) }),
     }
-    const key = await this.createKey(principal, inboxId)
-    const { events } = decide(
-      { inbox: null, message: null },
-      {
-        type: 'CreateInbox',
-        inboxId,
-        accountId,
-        environment,
-        keyId,
-        address,
-        lifespan,
-        retention: plan.retention,
-        labels,
-        maxMessages: plan.maxMessages,
-        isProtected,
-        sealed: sealJson(key, detailsContext(inboxId), details),
-        now: this.instance.now(),
-      },
-    )
-    if (events.length === 0) throw new Error('an inbox within its retention was refused')
-    await this.recorder.record(events, principal)
-    // Read from the views: in a repeat of the request, it is the inbox that the first run created.
-    const open = await this.open(principal, inboxId)
-    return { ...open, details: unsealDetails(key, open.inbox), password }
+    const owner = { accountId, environment, keyId }
+    const now = this.instance.now()
+    const facts = { inboxId, ...owner, address, lifespan, retention, labels, maxMessages, isProtected, now }
+    return { ...facts, details, password }
   }
 
   /** Throws not-found, or the 410 of an inbox that has ended. */
@@ -161,6 +162,35 @@ export class Inboxes {
     throw unavailable('busy', `Other requests change the inbox ${id} at the same time.`)
   }
 
+  /** Those of the inboxes that exist, in any state. Throws ViewsCatchingUpError. */
+  async findAll({ accountId, environment }: Principal, ids: readonly InboxId[]): Promise<Inbox[]> {
+    const now = this.instance.now()
+    const rows = await this.views.readComplete('inbox-events', () =>
+      Promise.all(ids.map((id) => this.views.inboxes.inbox(id))),
+    )
+    return rows
+      .flatMap((row) => (row === null ? [] : [asOf(row.inbox, now)]))
+      .filter((inbox) => inbox.accountId === accountId && inbox.environment === environment)
+  }
+
+  /**
+   * Deletes those of the inboxes that are active. Resolves with their number once they can't be read any more. Protected
+   * inboxes are left alone, unless the caller has the scope `admin`. Throws busy.
+   */
+  async deleteAll(principal: Principal, inboxes: readonly Inbox[]): Promise<number> {
+    const { keyId } = principal
+    const now = this.instance.now()
+    const events = inboxes
+      .filter((inbox) => mayDelete(principal, inbox))
+      .flatMap((inbox) => {
+        const command = { type: 'DeleteInbox', inboxId: inbox.id, keyId, now } as const
+        return decide({ inbox, message: null }, command).events
+      })
+    await this.recorder.record(events, principal)
+    for (const { inboxId } of events) this.opened.forget(inboxId)
+    return events.length
+  }
+
   /** The details that are sealed with the inbox's key. Null if the key is deleted, because the inbox has ended. */
   async details(inbox: ActiveInbox): Promise<InboxDetails | null> {
     const lookup = await this.views.vault.find(inbox.id)
@@ -211,6 +241,14 @@ export class Inboxes {
     }
     throw noInbox(id)
   }
+}
+
+/** Whether `deleteAll` deletes an inbox, if it is active. */
+export function mayDelete(
+  { scopes }: Pick<Principal, 'scopes'>,
+  { isProtected }: Pick<Inbox, 'isProtected'>,
+): boolean {
+  return !isProtected || scopes.includes('admin')
 }
 
 export function unsealDetails(key: SecretKey, { id, sealed }: ActiveInbox): InboxDetails {

@@ -36,6 +36,8 @@ export interface Answer {
   description: string
   /** The schema of the JSON body, or of the text in the media type that the handler produces. */
   schema: TSchema
+  /** The schema of each line, if the handler has `ProducesLines`. */
+  line?: TSchema
   headers?: readonly ResponseHeader[]
 }
 

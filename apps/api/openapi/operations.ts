@@ -13,7 +13,7 @@ import { idPattern } from '#libs/domain/ids/typeid.js'
 import type { TokenAccess } from '#libs/domain/inbox/token.js'
 import { acceptsInboxTokens, scopesOf } from '../access/principal.js'
 import { COMMON_HEADERS, RATE_LIMIT_HEADERS, REQUEST_HEADERS } from '../http/headers.js'
-import { producedBy } from '../http/validation.js'
+import { NDJSON, producedBy } from '../http/validation.js'
 import { routeTemplate } from '../http/method-table.js'
 import { PROBLEM_CODES, type ProblemCode } from '../http/problems.js'
 import { Describe, type Description, Tag } from './describe.js'
@@ -106,7 +106,10 @@ function routeOf(controller: Type, name: string, handler: Handler, registered: s
       [status ?? (method === 'post' ? 201 : 200)]: {
         description: answer.description,
         headers: headerRefs(responseHeaders),
-        content: { [produces?.mediaType ?? '*/*']: { schema: answer.schema } },
+        content: {
+          [produces?.mediaType ?? '*/*']: { schema: answer.schema },
+          ...(answer.line === undefined ? {} : { [NDJSON]: { schema: answer.line } }),
+        },
       },
       ...Object.fromEntries(
         problems.map(({ status, name }) => [status, { $ref: `#/components/responses/${name}` }]),

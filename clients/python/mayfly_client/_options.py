@@ -13,6 +13,10 @@ class CreateInbox(types.CreateInbox, CallOptions, total=False):
     """Of `inboxes.create`."""
 
 
+class CreateInboxes(types.CreateInboxes, CallOptions):
+    """Of `inboxes.create_many`."""
+
+
 class UpdateInbox(types.UpdateInbox, CallOptions, total=False):
     """Of `update`."""
 

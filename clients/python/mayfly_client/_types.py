@@ -211,6 +211,20 @@ class Authentication(_AuthenticationOptional):
     """Null if it was not verified, or the mail has no author."""
 
 
+class BulkSummaryProblem(TypedDict):
+    """An object."""
+
+
+class BulkSummary(TypedDict):
+    """The last line."""
+    created: int
+    """The number of inboxes in the lines before."""
+    failed: int
+    """The number of inboxes that were not created."""
+    problem: BulkSummaryProblem | None
+    """Why they were not created, in the form of every problem; null if all were."""
+
+
 class ChangeAccount(TypedDict, total=False):
     """What to change of an account."""
     plan: str
@@ -285,6 +299,25 @@ class CreateInbox(TypedDict, total=False):
     """Labels to find the inbox by."""
 
 
+class _CreateInboxesOptional(TypedDict, total=False):
+    duration: str
+    """The lifetime: a whole number and one of `m`, `h`, `d`, `w`, from one minute to the retention of the plan.
+    Default: the shorter of that retention and 24 hours.
+    """
+    password_protected: bool
+    """Whether reading its mail requires a password. The answer then has the password. Default: `false`."""
+    name: str | None
+    """A name to show to people."""
+    labels: InboxLabels
+    """Labels to find the inbox by."""
+
+
+class CreateInboxes(_CreateInboxesOptional):
+    """New inboxes. All have the same properties, and `name` gets a number: `user-1`, `user-2` and so on."""
+    count: int
+    """The number of inboxes."""
+
+
 class CreateInboxToken(TypedDict, total=False):
     """A new token for one inbox. Every property is optional."""
     access: Literal["read", "owner"]
@@ -309,12 +342,32 @@ class DeletedInbox(TypedDict):
     """When it was deleted. The same in the answer to a repeat."""
 
 
+class DeletedInboxes(TypedDict):
+    """What was deleted."""
+    deleted: int
+    """The number of inboxes that this request has deleted."""
+    remaining: int
+    """The number of inboxes that are left to delete. Repeat the request until it is 0."""
+
+
 class DeletedMessage(TypedDict):
     """A message that was deleted."""
     id: str
     """Never changes and is never reused."""
     deleted_at: str
     """When it was deleted. The same in the answer to a repeat."""
+
+
+class DeleteInboxesById(TypedDict):
+    """Single inboxes."""
+    ids: list[str]
+    """The ids of the inboxes."""
+
+
+class DeleteInboxesByLabel(TypedDict):
+    """All inboxes with a label."""
+    label: str
+    """A label `<name>:<value>`."""
 
 
 class Delivery(TypedDict):
@@ -1239,6 +1292,9 @@ class AttachmentAttributes:
     """Whether it is to be shown within the mail."""
     sha256: str
     """SHA-256 of the decoded bytes."""
+
+
+DeleteInboxes = Union["DeleteInboxesById", "DeleteInboxesByLabel"]
 
 
 EventBody = Union["MessageReceivedEvent", "MessageDeletedEvent", "InboxExpiredEvent", "InboxDeletedEvent"]

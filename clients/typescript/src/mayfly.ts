@@ -103,9 +103,13 @@ class Inboxes {
 
   /** Creates an inbox with a new address. */
   async create(options: BodyOptions<'CreateInbox'> = {}): Promise<Inbox> {
-    const created = await this.connection.post<Schemas['CreatedInbox']>('/v1/inboxes', options)
-    const { password, ...data } = created
-    return new Inbox(this.connection, data, password)
+    return this.#made(await this.connection.post<Schemas['CreatedInbox']>('/v1/inboxes', options))
+  }
+
+  /** Creates `count` inboxes, at most 10,000, all with the same options. `name` gets a number: `user-1`, `user-2`. */
+  async createMany(options: BodyOptions<'CreateInboxes'>): Promise<Inbox[]> {
+    const created = await this.connection.post<Schemas['CreatedInbox'][]>('/v1/inboxes/bulk', options)
+    return created.map((each) => this.#made(each))
   }
 
   /** For a protected inbox, with its `password`. Rejects with the code `inbox-deleted` or `inbox-expired` after its end. */
@@ -129,6 +133,23 @@ class Inboxes {
   /** Deletes an inbox and all its mail permanently. */
   delete(id: string, options: CallOptions = {}): Promise<Schemas['DeletedInbox']> {
     return this.connection.delete(`/v1/inboxes/${encodeURIComponent(id)}`, options)
+  }
+
+  /**
+   * Deletes inboxes by their `ids`, at most 10,000, or all with a `label` such as `run:42`. Resolves to their number.
+   * Protected ones are left out, unless the key has the scope `admin`.
+   */
+  async deleteMany(options: Omit<BodyOptions<'DeleteInboxes'>, 'idempotencyKey'>): Promise<number> {
+    for (let total = 0; ;) {
+      const path = '/v1/inboxes/bulk-delete'
+      const { deleted, remaining } = await this.connection.post<Schemas['DeletedInboxes']>(path, options)
+      total += deleted
+      if (remaining === 0) return total
+    }
+  }
+
+  #made({ password, ...data }: Schemas['CreatedInbox']): Inbox {
+    return new Inbox(this.connection, data, password)
   }
 }
 

@@ -134,6 +134,17 @@ export interface components {
                 detail: string | null;
             };
         };
+        /** The last line. */
+        BulkSummary: {
+            /** The number of inboxes in the lines before. */
+            created: number;
+            /** The number of inboxes that were not created. */
+            failed: number;
+            /** Why they were not created, in the form of every problem; null if all were. */
+            problem: {
+                [key: string]: unknown;
+            } | null;
+        };
         /** What to change of an account. */
         ChangeAccount: {
             /** The name of a configured plan. */
@@ -209,6 +220,19 @@ export interface components {
             /** Labels to find the inbox by. */
             labels?: components["schemas"]["InboxLabels"];
         };
+        /** New inboxes. All have the same properties, and `name` gets a number: `user-1`, `user-2` and so on. */
+        CreateInboxes: {
+            /** The number of inboxes. */
+            count: number;
+            /** The lifetime: a whole number and one of `m`, `h`, `d`, `w`, from one minute to the retention of the plan. Default: the shorter of that retention and 24 hours. */
+            duration?: string;
+            /** Whether reading its mail requires a password. The answer then has the password. Default: `false`. */
+            password_protected?: boolean;
+            /** A name to show to people. */
+            name?: string | null;
+            /** Labels to find the inbox by. */
+            labels?: components["schemas"]["InboxLabels"];
+        };
         /** A new token for one inbox. Every property is optional. */
         CreateInboxToken: {
             /**
@@ -235,6 +259,13 @@ export interface components {
              */
             deleted_at: string;
         };
+        /** What was deleted. */
+        DeletedInboxes: {
+            /** The number of inboxes that this request has deleted. */
+            deleted: number;
+            /** The number of inboxes that are left to delete. Repeat the request until it is 0. */
+            remaining: number;
+        };
         /** A message that was deleted. */
         DeletedMessage: {
             /** Never changes and is never reused. */
@@ -244,6 +275,18 @@ export interface components {
              * When it was deleted. The same in the answer to a repeat.
              */
             deleted_at: string;
+        };
+        /** Which inboxes to delete. */
+        DeleteInboxes: components["schemas"]["DeleteInboxesById"] | components["schemas"]["DeleteInboxesByLabel"];
+        /** Single inboxes. */
+        DeleteInboxesById: {
+            /** The ids of the inboxes. */
+            ids: string[];
+        };
+        /** All inboxes with a label. */
+        DeleteInboxesByLabel: {
+            /** A label `<name>:<value>`. */
+            label: string;
         };
         /** An event for a webhook, and the attempts to deliver it. */
         Delivery: {

@@ -32,6 +32,10 @@ export class FlexibleRateLimits implements RateLimits {
     return { isAllowed: false, next: firstToRefill(statuses) }
   }
 
+  async charge(key: string, policy: RatePolicy, count: number): Promise<void> {
+    await this.limiter.penalty(countOf(key, policy), count, { customDuration: policy.windowSeconds })
+  }
+
   peek(key: string, policies: RatePolicies): Promise<RateResult> {
     return this.firstWithQuota(key, policies, [])
   }

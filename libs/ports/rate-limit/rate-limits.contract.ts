@@ -82,6 +82,18 @@ export function describeRateLimits(name: string, make: () => Promise<RateLimitsH
       expect(await take(1, [{ ...sustained, quota: 2 }])).toEqual([[false, 'sustained', 0]])
     })
 
+    it('charges many requests at once, also beyond the quota', async () => {
+      const { quota } = sustained
+      await harness.one.charge(key, sustained, quota - 1)
+      expect(await take(2)).toEqual([
+        [true, 'burst', 2],
+        [true, 'burst', 1],
+      ])
+      const other = randomUUID()
+      await harness.other.charge(other, sustained, 10 * quota)
+      expect((await harness.one.consume(other, [sustained])).isAllowed).toBe(false)
+    })
+
     it('peeks without counting', async () => {
       const fresh = await harness.one.peek(key, both)
       expect(fresh).toMatchObject({ isAllowed: true, next: { remaining: 3, refillsInMs: 60_000 } })

@@ -27,10 +27,12 @@ export interface RateResult {
 /** Policies are used in order: when one is exhausted, the next is used. */
 export type RatePolicies = readonly [RatePolicy, ...RatePolicy[]]
 
-/** Counts requests by key. Both methods reject with RateLimitsUnavailableError, without a long wait, if the store fails. */
+/** Counts requests by key. All methods reject with RateLimitsUnavailableError, without a long wait, if the store fails. */
 export interface RateLimits {
   /** Counts a request towards the first policy with remaining quota. Not allowed if all are exhausted. */
   consume(key: string, policies: RatePolicies): Promise<RateResult>
+  /** Counts that many requests towards a policy, also beyond its quota. */
+  charge(key: string, policy: RatePolicy, count: number): Promise<void>
   /** Whether a request would be allowed now, without counting it. */
   peek(key: string, policies: RatePolicies): Promise<RateResult>
 }

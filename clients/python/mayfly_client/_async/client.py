@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, cast
 
 from .. import _types as types
-from .._options import CallOptions, CreateInbox
+from .._options import CallOptions, CreateInbox, CreateInboxes
 from .._requests import key_of, path_of
 from .connection import AsyncConnection
 from .inbox import AsyncInbox
@@ -80,6 +80,14 @@ class AsyncInboxes:
         """
         return AsyncInbox(self._connection, await self._connection.post(path_of("inboxes"), options))
 
+    async def create_many(self, **options: Unpack[CreateInboxes]) -> list[AsyncInbox]:
+        """Creates `count` inboxes, at most 10,000, all with the same options of `create`.
+
+        `name` gets a number: `user-1`, `user-2` and so on.
+        """
+        created = await self._connection.post(path_of("inboxes", "bulk"), options)
+        return [AsyncInbox(self._connection, each) for each in created]
+
     async def get(self, inbox_id: str, **call: Unpack[CallOptions]) -> AsyncInbox:
         """An inbox by its id. For the mail of a protected inbox, give its `password`."""
         data = await self._connection.get(path_of("inboxes", inbox_id), call)
@@ -102,3 +110,19 @@ class AsyncInboxes:
     async def delete(self, inbox_id: str, **call: Unpack[CallOptions]) -> types.DeletedInbox:
         """Deletes an inbox and all its mail permanently."""
         return cast("types.DeletedInbox", await self._connection.delete(path_of("inboxes", inbox_id), call))
+
+    async def delete_many(
+        self, *, ids: Sequence[str] | None = None, label: str | None = None, **call: Unpack[CallOptions]
+    ) -> int:
+        """Deletes inboxes by their `ids`, at most 10,000, or all with a `label` such as `"run:42"`.
+
+        Returns their number. Protected ones are left out, unless the key has the scope `admin`.
+        """
+        which = {"label": label} if ids is None else {"ids": list(ids)}
+        total = 0
+        while True:
+            path = path_of("inboxes", "bulk-delete")
+            answer = cast("types.DeletedInboxes", await self._connection.post(path, {**which, **call}))
+            total += answer["deleted"]
+            if answer["remaining"] == 0:
+                return total

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, cast
 
 from .. import _types as types
-from .._options import CallOptions, CreateInbox
+from .._options import CallOptions, CreateInbox, CreateInboxes
 from .._requests import key_of, path_of
 from .connection import Connection
 from .inbox import Inbox
@@ -81,6 +81,14 @@ class Inboxes:
         """
         return Inbox(self._connection, self._connection.post(path_of("inboxes"), options))
 
+    def create_many(self, **options: Unpack[CreateInboxes]) -> list[Inbox]:
+        """Creates `count` inboxes, at most 10,000, all with the same options of `create`.
+
+        `name` gets a number: `user-1`, `user-2` and so on.
+        """
+        created = self._connection.post(path_of("inboxes", "bulk"), options)
+        return [Inbox(self._connection, each) for each in created]
+
     def get(self, inbox_id: str, **call: Unpack[CallOptions]) -> Inbox:
         """An inbox by its id. For the mail of a protected inbox, give its `password`."""
         data = self._connection.get(path_of("inboxes", inbox_id), call)
@@ -103,3 +111,19 @@ class Inboxes:
     def delete(self, inbox_id: str, **call: Unpack[CallOptions]) -> types.DeletedInbox:
         """Deletes an inbox and all its mail permanently."""
         return cast("types.DeletedInbox", self._connection.delete(path_of("inboxes", inbox_id), call))
+
+    def delete_many(
+        self, *, ids: Sequence[str] | None = None, label: str | None = None, **call: Unpack[CallOptions]
+    ) -> int:
+        """Deletes inboxes by their `ids`, at most 10,000, or all with a `label` such as `"run:42"`.
+
+        Returns their number. Protected ones are left out, unless the key has the scope `admin`.
+        """
+        which = {"label": label} if ids is None else {"ids": list(ids)}
+        total = 0
+        while True:
+            path = path_of("inboxes", "bulk-delete")
+            answer = cast("types.DeletedInboxes", self._connection.post(path, {**which, **call}))
+            total += answer["deleted"]
+            if answer["remaining"] == 0:
+                return total

@@ -35,6 +35,7 @@ export function redisRateLimits({
   const limits = new FlexibleRateLimits(limiter)
   return {
     consume: (key, policies) => orUnavailable(limits.consume(key, policies), timeoutMs),
+    charge: (key, policy, count) => orUnavailable(limits.charge(key, policy, count), timeoutMs),
     peek: (key, policies) => orUnavailable(limits.peek(key, policies), timeoutMs),
   }
 }

@@ -1,0 +1,210 @@
+import { Readable } from 'node:stream'
+import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import Type from 'typebox'
+import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
+import { Caller, RequireScope, type Principal } from '../access/principal.js'
+import { RequestLimits } from '../access/request-limits.js'
+import { RequestBudgets } from '../http/budgets.js'
+import { ProblemFilter } from '../http/problem-filter.js'
+import { invalid } from '../http/problems.js'
+import { NDJSON, prefersLines, ProducesLines } from '../http/validation.js'
+import { Mint, type Minting } from '../idempotency/minting.js'
+import { Instance } from '../instance.js'
+import { Describe, Tag } from '../openapi/describe.js'
+import { Views } from '../views.js'
+import {
+  BulkSummary,
+  CreateInboxes,
+  DeletedInboxes,
+  DeleteInboxes,
+  MAX_INBOXES,
+} from './bulk-requests.dto.js'
+import { createdInboxJson, CreatedInbox } from './inbox-schemas.js'
+import { readLabels } from './inbox-requests.dto.js'
+import { Inboxes, mayDelete, type NewInbox } from './inboxes.service.js'
+
+/** Inboxes that are created or deleted at a time. Other requests run in between. */
+const CHUNK = 100
+/** A bulk request counts as one request for each of these, at least as one. */
+const INBOXES_PER_REQUEST = 100
+/** Inboxes that are read at a time, to count them. */
+const PAGE = 1_000
+/** A little more than an inbox as JSON, with the longest labels left out. */
+const ANSWER_BYTES = 600
+
+/** Creates and deletes many inboxes in one request, under both paths. */
+@Controller(['v1/inboxes', 'v1/emails'])
+@Tag('Inboxes')
+export class BulkInboxesController {
+  constructor(
+    private readonly views: Views,
+    private readonly inboxes: Inboxes,
+    private readonly instance: Instance,
+    private readonly budgets: RequestBudgets,
+    private readonly limits: RequestLimits,
+    private readonly problems: ProblemFilter,
+  ) {}
+
+  @Post('bulk')
+  @RequireScope('inboxes')
+  @ProducesLines()
+  @Describe({
+    id: 'createInboxes',
+    summary: 'Create many inboxes',
+    description:
+      `Up to ${MAX_INBOXES}, in one array. If only some can be created, the request is answered 503, and a repeat with the ` +
+      'same `Idempotency-Key` creates the others.\n\nWith `Accept: application/x-ndjson`, each inbox is a line of the answer ' +
+      'as soon as it is created, and the last line has the counts. The request counts as one for each ' +
+      `${INBOXES_PER_REQUEST} inboxes, at least as one.`,
+    answer: {
+      description: 'The inboxes.',
+      schema: Type.Array(CreatedInbox),
+      line: Type.Union([CreatedInbox, BulkSummary]),
+    },
+  })
+  async create(
+    @Caller() principal: Principal,
+    @Mint() minting: Minting,
+    @Body() body: CreateInboxes,
+    @Req() request: FastifyRequest,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    const { count } = body
+    await this.enter(principal, count, reply)
+    const chunks = this.chunks(principal, minting, body)
+    if (prefersLines(request)) {
+      // The first inboxes are created before the answer begins, so that a refusal has its own status.
+      const first = await chunks.next()
+      const lines = this.lines(first, chunks, count, request)
+      await reply
+        .code(201)
+        .type(NDJSON)
+        .send(Readable.from(lines, { objectMode: false }))
+      return
+    }
+    await this.budgets.holdAnswer(reply, count * ANSWER_BYTES)
+    const created: string[] = []
+    for await (const chunk of chunks) created.push(...chunk)
+    await reply
+      .code(201)
+      .type('application/json; charset=utf-8')
+      .send(`[${created.join(',')}]`)
+  }
+
+  @Post('bulk-delete')
+  @HttpCode(200)
+  @RequireScope('inboxes')
+  @Describe({
+    id: 'deleteInboxes',
+    summary: 'Delete many inboxes',
+    description:
+      `Deletes up to ${MAX_INBOXES} inboxes with all their mail, by their ids or by a label. Ids without an active inbox are ` +
+      'skipped. Protected inboxes are only deleted with a key with the scope `admin`, and skipped otherwise. The request ' +
+      `counts as one for each ${INBOXES_PER_REQUEST} inboxes that it deletes, at least as one.`,
+    answer: { description: 'What was deleted.', schema: DeletedInboxes },
+  })
+  async delete(
+    @Caller() principal: Principal,
+    @Body() { ids, label }: DeleteInboxes,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    if ((ids === undefined) === (label === undefined)) {
+      throw invalid({ detail: 'either ids or label must be given', pointer: '' })
+    }
+    await this.enter(principal, ids?.length ?? 1, reply)
+    return ids === undefined
+      ? this.deleteByLabel(principal, label ?? '')
+      : { deleted: await this.deleteById(principal, ids), remaining: 0 }
+  }
+
+  /** Counts the request, and waits for the account's turn. */
+  private async enter(principal: Principal, count: number, reply: FastifyReply): Promise<void> {
+    await this.limits.charge(principal, Math.ceil(count / INBOXES_PER_REQUEST) - 1)
+    await this.budgets.holdBulk(reply)
+  }
+
+  /** Creates the inboxes chunk by chunk, as JSON. */
+  private async *chunks(
+    principal: Principal,
+    minting: Minting,
+    body: CreateInboxes,
+  ): AsyncGenerator<string[]> {
+    const { count, duration, name = null, labels = {}, password_protected: isProtected = false } = body
+    const { mailDomain: domain } = this.instance.settings
+    for (let from = 0; from < count; from += CHUNK) {
+      const wanted = Array.from({ length: Math.min(CHUNK, count - from) }, (_, index): NewInbox => {
+        const numbered = name === null ? null : `${name}-${from + index + 1}`
+        return { duration, name: numbered, labels, isProtected, domain }
+      })
+      const created = await this.inboxes.create(principal, minting, wanted)
+      yield created.map((each) => JSON.stringify(createdInboxJson(each)))
+    }
+  }
+
+  /** The lines of the answer: inboxes until one can't be created, and the counts. */
+  private async *lines(
+    first: IteratorResult<string[], unknown>,
+    rest: AsyncGenerator<string[]>,
+    count: number,
+    request: FastifyRequest,
+  ): AsyncGenerator<string> {
+    let created = 0
+    let problem = 'null'
+    try {
+      for (let next = first; next.done !== true; next = await rest.next()) {
+        created += next.value.length
+        yield next.value.map((line) => `${line}\n`).join('')
+      }
+    } catch (error) {
+      problem = this.problems.bodyOf(error, request)
+    }
+    yield `{"created":${created},"failed":${count - created},"problem":${problem}}\n`
+  }
+
+  private async deleteById(principal: Principal, ids: readonly string[]): Promise<number> {
+    const distinct = [...new Set(ids)].filter((id): id is InboxId => isId('inb', id))
+    let deleted = 0
+    for (let from = 0; from < distinct.length; from += CHUNK) {
+      const found = await this.inboxes.findAll(principal, distinct.slice(from, from + CHUNK))
+      deleted += await this.inboxes.deleteAll(principal, found)
+    }
+    return deleted
+  }
+
+  private async deleteByLabel(principal: Principal, label: string) {
+    let deleted = 0
+    let remaining = 0
+    for await (const page of this.withLabel(principal, label)) {
+      const deletable = page.filter((inbox) => mayDelete(principal, inbox))
+      const now = deletable.slice(0, MAX_INBOXES - deleted)
+      remaining += deletable.length - now.length
+      for (let from = 0; from < now.length; from += CHUNK) {
+        deleted += await this.inboxes.deleteAll(principal, now.slice(from, from + CHUNK))
+      }
+    }
+    await this.limits.charge(principal, Math.ceil(deleted / INBOXES_PER_REQUEST) - 1)
+    return { deleted, remaining }
+  }
+
+  /** The active inboxes with a label, page by page. */
+  private async *withLabel({ accountId, environment }: Principal, label: string) {
+    const query = {
+      state: 'active',
+      labels: readLabels([label]),
+      accountId,
+      environment,
+      order: 'asc',
+    } as const
+    let after: InboxId | null = null
+    for (;;) {
+      const page = await this.views.readComplete('inbox-events', () =>
+        this.views.inboxes.listInboxes({ ...query, after, limit: PAGE, now: this.instance.now() }),
+      )
+      yield page
+      const last = page.at(-1)
+      if (last === undefined || page.length < PAGE) return
+      after = last.id
+    }
+  }
+}
