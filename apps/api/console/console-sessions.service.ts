@@ -132,11 +132,17 @@ export class ConsoleSessions {
     throw notFound(`There is no session ${sessionId.slice(0, 60)}.`)
   }
 
-  /** Ends every session and link of an account. */
-  async endAll(by: KnownSession): Promise<void> {
+  /** Ends every session and link of an account. Resolves once none of them works on this instance. */
+  async endAll({ key, session, account: { id } }: KnownSession): Promise<void> {
+    const account = await this.accountOf(id)
+    if (account === null) return
     const now = this.instance.now()
-    const sessions = (await this.accountOf(by.account.id))?.consoleSessions ?? []
-    for (const { id, expiresAt } of sessions) if (now < expiresAt) await this.end(by, id)
+    const events = account.consoleSessions.flatMap(
+      ({ id: sessionId }) => decideConsole(account, { type: 'EndConsoleSession', sessionId, now }).events,
+    )
+    const by = { accountId: id, keyId: key.id, environment: key.environment, actor: session.id }
+    await this.recorder.record(events, by)
+    this.knownKeys.forgetAll()
   }
 
   private async useOfLink(accountId: AccountId, secret: string) {

@@ -1,5 +1,4 @@
 import { useEffect, useState } from 'preact/hooks'
-import { ApiError } from '#clients/typescript/src/mayfly.js'
 import { useOpen, useParameters, useSession, ViewLink } from '../navigation.js'
 import { Choice, CopyButton, Empty, Field, FormDialog } from '../parts/controls.js'
 import { formatCount, formatDuration, Labels, parseLabels, useNow } from '../parts/format.js'
@@ -16,8 +15,8 @@ const STATES = [
   ['expired', text.inboxes.expired],
 ] as const
 
-/** Deletions that run at the same time. */
-const PARALLEL_DELETIONS = 8
+/** Inboxes in one request to delete them. */
+const DELETED_AT_ONCE = 500
 /** At most so many inboxes are searched by name or address. */
 const MAX_SEARCHED = 20_000
 
@@ -131,7 +130,7 @@ export function InboxesView() {
           onClose={() => setDialog(null)}
           onDeleted={(ids) => {
             list.remove(ids)
-            setSelected(new Set([...selected].filter((id) => !ids.includes(id))))
+            setSelected((all) => new Set([...all].filter((id) => !ids.includes(id))))
           }}
         />
       )}
@@ -205,9 +204,9 @@ function InboxRow({
   )
 }
 
-/** Deletes inboxes, several at a time. Those that had ended before count as deleted. */
+/** Deletes inboxes, many at a time, and shows how far it is. */
 function DeleteDialog({
-  session: { api, passwords },
+  session: { api },
   ids,
   onClose,
   onDeleted,
@@ -219,19 +218,11 @@ function DeleteDialog({
 }) {
   const [done, setDone] = useState(0)
   const submit = async () => {
-    const left = [...ids]
-    const deleted: string[] = []
-    const work = async () => {
-      for (let id = left.pop(); id !== undefined; id = left.pop()) {
-        await api.inboxes.delete(id, { password: passwords.get(id) }).catch(ignoreEnded)
-        deleted.push(id)
-        setDone(deleted.length)
-      }
-    }
-    try {
-      await Promise.all(Array.from({ length: PARALLEL_DELETIONS }, work))
-    } finally {
-      onDeleted(deleted)
+    for (let from = 0; from < ids.length; from += DELETED_AT_ONCE) {
+      const some = ids.slice(from, from + DELETED_AT_ONCE)
+      await api.inboxes.deleteMany({ ids: some })
+      onDeleted(some)
+      setDone(from + some.length)
     }
   }
   return (
@@ -246,8 +237,4 @@ function DeleteDialog({
       {done > 0 && <progress max={ids.length} value={done} aria-label={text.working} />}
     </FormDialog>
   )
-}
-
-function ignoreEnded(error: unknown): void {
-  if (!(error instanceof ApiError && error.status === 410)) throw error
 }

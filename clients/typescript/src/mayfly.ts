@@ -2,7 +2,7 @@ import { Connection } from './connection.js'
 import { MayflyError } from './errors.js'
 import { Inbox } from './inbox.js'
 import { Messages } from './messages.js'
-import type { BodyOptions, CallOptions, QueryOptions, Schemas } from './options.js'
+import type { BodyOptions, CallOptions, CamelCased, QueryOptions, Schemas } from './options.js'
 
 export {
   ApiError,
@@ -139,7 +139,9 @@ class Inboxes {
    * Deletes inboxes by their `ids`, at most 10,000, or all with a `label` such as `run:42`. Resolves to their number.
    * Protected ones are left out, unless the key has the scope `admin`.
    */
-  async deleteMany(options: Omit<BodyOptions<'DeleteInboxes'>, 'idempotencyKey'>): Promise<number> {
+  async deleteMany(
+    options: CamelCased<Schemas['DeleteInboxes']> & Omit<CallOptions, 'idempotencyKey'>,
+  ): Promise<number> {
     for (let total = 0; ;) {
       const path = '/v1/inboxes/bulk-delete'
       const { deleted, remaining } = await this.connection.post<Schemas['DeletedInboxes']>(path, options)
