@@ -78,6 +78,7 @@ async function main(): Promise<void> {
     const { page } = await openConsole(browser, mayfly, { viewport: SIZE })
     const take = async (name: string, path: string) => {
       await openView(page, mayfly.url + path)
+      if (path === paths.mail) await page.frameLocator('iframe').getByText('Welcome to the shop').waitFor()
       await page.screenshot({ path: `${FOLDER}/console-${name}.png` })
     }
     for (const [name, path] of Object.entries(paths)) await take(name, path)
