@@ -318,6 +318,31 @@ describeWith('chromium')('the console', () => {
     opened.errors.length = 0
   })
 
+  it('has no stream while it is hidden, and shows what has arrived when it is visible again', async () => {
+    const inbox = await createInbox(mayfly, { name: 'In the background' })
+    const { page } = await signedIn()
+    await page.getByRole('link', { name: 'In the background' }).click()
+    await page.getByText('Live').waitFor()
+    const openStreams = async () => {
+      const { body } = await call<string>(mayfly, 'GET', '/metrics')
+      return Number(/^mayfly_open_streams (\d+)/m.exec(body)?.[1])
+    }
+    const setHidden = (isHidden: boolean) =>
+      page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true })
+        document.dispatchEvent(new Event('visibilitychange'))`)
+    await until('the stream to open', async () => (await openStreams()) === 1)
+    await setHidden(true)
+    await until('the stream to end', async () => (await openStreams()) === 0)
+    await newMail(inbox.address, 'Meanwhile')
+    await messagesOf(mayfly, inbox.id, 1)
+    expect(await row(page, 'Meanwhile').count()).toBe(0)
+    await setHidden(false)
+    await row(page, 'Meanwhile').waitFor()
+    await until('the stream to open again', async () => (await openStreams()) === 1)
+    await newMail(inbox.address, 'Afterwards')
+    await row(page, 'Afterwards').waitFor()
+  })
+
   it('ends on every page when the user signs out everywhere', async () => {
     const [first, second] = [await signedIn(), await signedIn()]
     await createInbox(mayfly, { name: 'Watched' })

@@ -30,8 +30,8 @@ const CHUNK = 100
 const INBOXES_PER_REQUEST = 100
 /** Inboxes that are read at a time, to count them. */
 const PAGE = 1_000
-/** A little more than an inbox as JSON, with the longest labels left out. */
-const ANSWER_BYTES = 600
+/** An inbox as JSON takes at most this and what the request chose. */
+const INBOX_BYTES = 600
 
 /** Creates and deletes many inboxes in one request, under both paths. */
 @Controller(['v1/inboxes', 'v1/emails'])
@@ -83,7 +83,7 @@ export class BulkInboxesController {
         .send(Readable.from(lines, { objectMode: false }))
       return
     }
-    await this.budgets.holdAnswer(reply, count * ANSWER_BYTES)
+    await this.budgets.holdAnswer(reply, count * (INBOX_BYTES + JSON.stringify(body).length))
     const created: string[] = []
     for await (const chunk of chunks) created.push(...chunk)
     await reply

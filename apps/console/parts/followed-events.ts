@@ -4,8 +4,8 @@ export interface FollowedEvents {
   /** The position after which the events begin. */
   since: string
   signal: AbortSignal
-  /** The events after a position, as they happen. */
-  open: (since: string) => AsyncIterable<InboxEvent>
+  /** The events after a position, as they happen, until the signal aborts. */
+  open: (since: string, signal: AbortSignal) => AsyncIterable<InboxEvent>
   /** Rejects if the server can't be reached, or the events have ended. */
   check: () => Promise<unknown>
   /** Gets events in their order, those of a short time together. */
@@ -20,8 +20,9 @@ const BATCH_MS = 100
 const REOPEN_MS = 2_000
 
 /**
- * Follows events until the signal aborts. A lost stream continues after its last event. Rejects with ApiError if the
- * server refuses the stream, for example because the inbox has ended.
+ * Follows events until the signal aborts. A lost stream continues after its last event. A page that is hidden has no
+ * stream, since browsers open only six connections to a server. Rejects with ApiError if the server refuses the stream,
+ * for example because the inbox has ended.
  */
 export async function followEvents(followed: FollowedEvents): Promise<void> {
   const { signal, open, check, onEvents, onLive } = followed
@@ -42,9 +43,16 @@ export async function followEvents(followed: FollowedEvents): Promise<void> {
         isConnected = true
         onLive(true)
       }
-      for await (const { id, data } of open(cursor)) {
-        cursor = id
-        if (batch.push(data) === 1) setTimeout(pass, BATCH_MS)
+      await untilVisible(signal)
+      const whileVisible = visibleSignal()
+      try {
+        for await (const { id, data } of open(cursor, AbortSignal.any([signal, whileVisible]))) {
+          cursor = id
+          if (batch.push(data) === 1) setTimeout(pass, BATCH_MS)
+        }
+      } catch (reason) {
+        if (whileVisible.aborted) continue
+        throw reason
       }
       // Only the events of an inbox end, with the inbox: the check says how.
       isConnected = false
@@ -56,4 +64,27 @@ export async function followEvents(followed: FollowedEvents): Promise<void> {
       await new Promise((resolve) => setTimeout(resolve, REOPEN_MS))
     }
   }
+}
+
+/** Resolves once the page is visible, or the signal aborts. */
+function untilVisible(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const check = () => {
+      if (document.hidden && !signal.aborted) return
+      document.removeEventListener('visibilitychange', check)
+      signal.removeEventListener('abort', check)
+      resolve()
+    }
+    document.addEventListener('visibilitychange', check)
+    signal.addEventListener('abort', check)
+    check()
+  })
+}
+
+/** A signal that aborts when the page is hidden. */
+function visibleSignal(): AbortSignal {
+  const aborter = new AbortController()
+  const abort = () => aborter.abort()
+  document.addEventListener('visibilitychange', abort, { once: true })
+  return aborter.signal
 }

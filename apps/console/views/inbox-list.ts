@@ -74,7 +74,8 @@ export function useInboxList({ api }: Session, filters: InboxFilters): InboxList
       await followEvents({
         since,
         signal,
-        open: (after) => api.messages.events({ since: after, signal, labels: filters.labels }),
+        open: (after, whileVisible) =>
+          api.messages.events({ since: after, signal: whileVisible, labels: filters.labels }),
         check: () => api.messages.cursor({ signal }),
         onEvents: (events) => {
           const nowMs = performance.now()

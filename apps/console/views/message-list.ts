@@ -54,7 +54,7 @@ export function useMessageList({ api, passwords }: MailAccess, inboxId: string):
       await followEvents({
         since,
         signal,
-        open: (after) => found.events({ since: after, signal }),
+        open: (after, whileVisible) => found.events({ since: after, signal: whileVisible }),
         check: () => found.refresh({ signal }),
         onEvents: (events) => setMessages((known) => applyEvents(known, events)),
         onLive: setLive,
