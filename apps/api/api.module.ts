@@ -53,7 +53,7 @@ import { OpenedMail } from './messages/opened-mail.js'
 import { WaitController } from './messages/wait.controller.js'
 import { ApiDocument, DocsController } from './openapi/docs.controller.js'
 import { OperationsController, OperationsPorts } from './operations/operations.controller.js'
-import { PublicInboxesController, PublicInboxesReady } from './public-inboxes/public-inboxes.controller.js'
+import { PublicInboxesController } from './public-inboxes/public-inboxes.controller.js'
 import type { ApiOptions, SharedServices } from './shared-services.js'
 import { TokensController } from './tokens/tokens.controller.js'
 import { InboxTokens } from './tokens/tokens.service.js'
@@ -114,7 +114,7 @@ class ApiModule {}
 
 /** The controllers and services of the API. `publicUrl` is the base of links. */
 export function apiModule(
-  { engine, settings, now, logger, registry, isStarted }: ApiOptions,
+  { engine, settings, now, logger, registry }: ApiOptions,
   shared: SharedServices,
   publicUrl: () => string,
 ): DynamicModule {
@@ -131,7 +131,6 @@ export function apiModule(
     metrics: new MetricsText(registry),
     engine: engineName(settings),
     hasMetricsPort: settings.metricsPort !== null,
-    isStarted,
   }
   const problems = new ProblemFilter(publicUrl, shared.methods)
   const created: Provider[] = [
@@ -158,7 +157,6 @@ export function apiModule(
     { provide: WebhookPorts, useValue: webhookPorts },
     { provide: UsagePorts, useValue: usagePorts },
     { provide: OperationsPorts, useValue: operationsPorts },
-    { provide: PublicInboxesReady, useValue: { isStarted } satisfies PublicInboxesReady },
     { provide: ApiDocument, useValue: new ApiDocument(CONTROLLERS, publicUrl) },
   ]
   const contract = new ContractPipe()

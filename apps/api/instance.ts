@@ -1,6 +1,6 @@
 import type { Settings } from '#libs/runtime/config/settings.js'
 
-/** The clock and the settings that handlers use. */
+/** The clock, the settings and the state of this process that handlers use. */
 export abstract class Instance {
   abstract readonly now: () => Date
   abstract readonly settings: Pick<
@@ -12,4 +12,6 @@ export abstract class Instance {
     | 'publicInboxesPerAddress'
     | 'publicInboxesPerHour'
   >
+  /** Whether the first key exists and every role has started. */
+  abstract readonly isStarted: () => boolean
 }

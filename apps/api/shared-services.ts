@@ -41,10 +41,11 @@ export interface ApiOptions {
 export type SharedServices = ReturnType<typeof makeSharedServices>
 
 /** Creates the services that the HTTP server and the handlers share, before Nest creates the others. */
-export function makeSharedServices({ engine, settings, plans: table, now, logger, registry }: ApiOptions) {
+export function makeSharedServices(options: ApiOptions) {
+  const { engine, settings, plans: table, now, logger, registry, isStarted } = options
   const { log, inboxes, accounts, vault, signals, secrets, keyUse } = engine
   const onExhausted = countExhausted(registry)
-  const instance: Instance = { now, settings }
+  const instance: Instance = { now, settings, isStarted }
   const views = new Views(log, inboxes, accounts, vault, signals)
   const recorder = new Recorder(log, '/mayfly/api', now)
   const usage = measuredUsage({ log, source: '/mayfly/api', now, logger, registry })

@@ -1,10 +1,14 @@
+import { cpuSpent, cpuTimeOf } from './cpu-time.js'
 import { median, quantile, type Figure } from './figure.js'
 import type { Section } from './section.js'
 import { Subject } from './subject.js'
 
 const WARM_UP = 50
+/** Requests that create one inbox, in each round. */
+const SINGLE = 500
+const BULK = 10_000
 
-/** From a request that creates an inbox to its 201, one at a time and ten at once. */
+/** From a request that creates an inbox to its 201, one at a time and ten at once; and many in one request. */
 export const creating: Section = async ({ plan, engine, profileDir }) => {
   const subject = await Subject.start(profileDir)
   try {
@@ -14,11 +18,7 @@ export const creating: Section = async ({ plan, engine, profileDir }) => {
       const times: number[] = []
       let left = plan.createdInboxes
       const work = async () => {
-        while (left-- > 0) {
-          const started = performance.now()
-          await subject.createInbox()
-          times.push(performance.now() - started)
-        }
+        while (left-- > 0) times.push(await creationMs(subject))
       }
       await Promise.all(Array.from({ length: atOnce }, work))
       const name = atOnce === 1 ? 'create inbox' : `create inbox, ${atOnce} at once`
@@ -32,8 +32,59 @@ export const creating: Section = async ({ plan, engine, profileDir }) => {
         },
       )
     }
-    return figures
+    return [...figures, ...(await inBulk(subject, plan.rounds))]
   } finally {
     await subject.dispose()
   }
+}
+
+/** What an inbox costs in a bulk request, and how a bulk request delays others. */
+async function inBulk(subject: Subject, rounds: number): Promise<Figure[]> {
+  const spent = { single: [] as number[], bulk: [] as number[] }
+  const p99 = { idle: [] as number[], beside: [] as number[] }
+  for (let round = 0; round < rounds; round += 1) {
+    const idle: number[] = []
+    const single = await cpuMs(subject, async () => {
+      while (idle.length < SINGLE) idle.push(await creationMs(subject))
+    })
+    p99.idle.push(quantile(idle, 0.99))
+    spent.single.push((single / SINGLE) * 1_000)
+    spent.bulk.push(((await cpuMs(subject, () => subject.createInBulk(BULK))) / BULK) * 1_000)
+    let isDone = false
+    const bulk = subject.createInBulk(BULK).finally(() => (isDone = true))
+    const beside: number[] = []
+    while (!isDone) beside.push(await creationMs(subject))
+    await bulk
+    p99.beside.push(quantile(beside, 0.99))
+  }
+  return [
+    {
+      name: `CPU of an inbox among ${BULK} in one request`,
+      unit: 'µs',
+      rounds: spent.bulk,
+      baseline: { name: 'one request for each', rounds: spent.single },
+      target: { atMost: 0.2 },
+    },
+    {
+      name: `create inbox beside a request for ${BULK}, p99`,
+      unit: 'ms',
+      rounds: p99.beside,
+      baseline: { name: 'create inbox, p99', rounds: p99.idle },
+      target: { atMost: 5 },
+    },
+  ]
+}
+
+async function creationMs(subject: Subject): Promise<number> {
+  const started = performance.now()
+  await subject.createInbox()
+  return performance.now() - started
+}
+
+/** The CPU time that all processes of Mayfly spend on some work; NaN on a system without /proc. */
+async function cpuMs(subject: Subject, work: () => Promise<unknown>): Promise<number> {
+  const before = cpuTimeOf(subject.mayfly.pids)
+  await work()
+  const after = cpuTimeOf(subject.mayfly.pids)
+  return before === null || after === null ? NaN : cpuSpent(before, after).all
 }

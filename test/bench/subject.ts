@@ -59,6 +59,13 @@ export class Subject {
     return inboxes
   }
 
+  /** Creates inboxes with one request. */
+  async createInBulk(count: number): Promise<InboxHandle[]> {
+    const { status, text } = await this.request('POST', '/v1/inboxes/bulk', JSON.stringify({ count }))
+    if (status !== 201) throw new Error(`no inboxes: ${status} ${text}`)
+    return JSON.parse(text) as InboxHandle[]
+  }
+
   /** Sends sign-up mails to the inboxes in turn on 20 connections, as fast as they are accepted, numbered from `first`. */
   sendMails(inboxes: readonly InboxHandle[], mails: number, first = 0): Promise<void> {
     return sendAll({

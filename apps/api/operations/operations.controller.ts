@@ -9,6 +9,7 @@ import { Count, Describe, Tag } from '../openapi/describe.js'
 import { inline } from '../openapi/docs-text.js'
 import { Produces } from '../http/validation.js'
 import { notFound, PROBLEM_CODES, type ProblemCode, PROBLEMS, unavailable } from '../http/problems.js'
+import { Instance } from '../instance.js'
 import { Views } from '../views.js'
 
 /** The ports of the operations handlers. */
@@ -18,8 +19,6 @@ export abstract class OperationsPorts {
   abstract readonly engine: 'embedded' | 'distributed'
   /** Whether metrics are served on their own port. */
   abstract readonly hasMetricsPort: boolean
-  /** Whether the first key exists and every role has started. */
-  abstract readonly isStarted: () => boolean
 }
 
 /** For operators of Mayfly. No key is required. */
@@ -29,6 +28,7 @@ export class OperationsController {
   constructor(
     private readonly ports: OperationsPorts,
     private readonly views: Views,
+    private readonly instance: Instance,
   ) {}
 
   @Get('version')
@@ -78,7 +78,7 @@ export class OperationsController {
   })
   async readyz() {
     const { records: backlog, isCatchingUp } = await measureTotalBacklog(this.ports.log, this.views.inboxes)
-    if (!this.ports.isStarted()) throw unavailable('catching-up', 'This instance is starting.')
+    if (!this.instance.isStarted()) throw unavailable('catching-up', 'This instance is starting.')
     if (isCatchingUp) throw unavailable('catching-up', `The views are ${backlog} records behind the log.`)
     return { status: 'ready', backlog }
   }

@@ -40,11 +40,6 @@ class CreatePublicInbox {
   duration: (typeof DURATIONS)[number] = '1h'
 }
 
-/** Whether every role has started. */
-export abstract class PublicInboxesReady {
-  abstract readonly isStarted: () => boolean
-}
-
 /** Only registered if MAYFLY_PUBLIC_INBOX is set. */
 @Controller('public/inboxes')
 export class PublicInboxesController {
@@ -56,7 +51,6 @@ export class PublicInboxesController {
     private readonly plans: Plans,
     private readonly throttle: Throttle,
     private readonly instance: Instance,
-    private readonly ready: PublicInboxesReady,
   ) {}
 
   @Post()
@@ -101,7 +95,7 @@ export class PublicInboxesController {
     let account = await read()
     if (account === null) {
       // The first account on the log must be the one that the first key belongs to.
-      if (!this.ready.isStarted()) throw unavailable('catching-up', 'Mayfly is starting.')
+      if (!this.instance.isStarted()) throw unavailable('catching-up', 'Mayfly is starting.')
       const plan = this.plans.named(PUBLIC_PLAN)
       if (plan === null) throw new Error(`the plan ${PUBLIC_PLAN} is missing`)
       const now = this.instance.now()

@@ -30,7 +30,7 @@ describe('usage by time', () => {
     const now = () => after(12_000_000)
     const { queries } = store
     const ports = { queries, countedUpTo: () => Promise.resolve(null), onUnavailable: () => undefined }
-    usage = new Usage(ports, { now, settings: readSettings({}) })
+    usage = new Usage(ports, { now, settings: readSettings({}), isStarted: () => true })
   })
   afterAll(async () => {
     await store.close()
