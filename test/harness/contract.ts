@@ -69,7 +69,7 @@ export class Contract {
     if (known === undefined) return [...violations, `the document lacks the media type ${type}`]
     if (method === 'HEAD' || !type.endsWith('json')) return violations
     // The document has the schema of a line, since OpenAPI 3.1 can't describe a sequence of them.
-    const bodies = type === 'application/x-ndjson' ? linesOf(body) : [body]
+    const bodies = known === 'application/x-ndjson' ? linesOf(body) : [body]
     const schema = `${pointer}/content/${escape(known)}/schema`
     return [
       ...violations,
