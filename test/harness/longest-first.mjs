@@ -6,6 +6,10 @@ const LONG = [
   'test/faults/distributed/processes',
   'test/faults/distributed/usage',
   'test/faults/distributed/scale-out',
+  'test/console/hostile-mail',
+  'test/console/console',
+  'test/end-to-end/inbox-tokens',
+  'test/end-to-end/change-inbox',
   'test/faults/data-folder',
   'test/faults/webhook-replay',
   'test/end-to-end/ended-inboxes',
@@ -19,6 +23,11 @@ const LONG = [
   'test/fuzz/mime',
   'test/fuzz/smtp',
   'test/faults/kill',
+  'test/console/long-lists',
+  'test/console/accessibility',
+  'test/clients/playwright',
+  'test/abuse/one-account',
+  'apps/projector/parser-pool',
 ].map((suite) => `/dist/${suite}.test.js`)
 
 /**
