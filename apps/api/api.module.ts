@@ -29,6 +29,7 @@ import { HistoryController } from './history/history.controller.js'
 import { RequestBudgets } from './http/budgets.js'
 import { MethodGuard } from './http/method-table.js'
 import { ProblemFilter } from './http/problem-filter.js'
+import { StalledReaders } from './http/stalled-readers.js'
 import { AcceptGuard, ContractPipe, UndeclaredInputGuard } from './http/validation.js'
 import { VisibleRecorder, Views } from './views.js'
 import { BulkInboxesController } from './inboxes/bulk-inboxes.controller.js'
@@ -148,6 +149,7 @@ export function apiModule(
     { provide: InboxPasswords, useValue: new InboxPasswords(shared.throttle) },
     { provide: RequestBudgets, useValue: shared.budgets },
     { provide: OpenStreams, useValue: shared.streams },
+    { provide: StalledReaders, useValue: shared.stalled },
     { provide: OpenWaits, useValue: shared.waits },
     { provide: OpenedMail, useValue: shared.openedMail },
     { provide: ContentPool, useValue: shared.contentPool },

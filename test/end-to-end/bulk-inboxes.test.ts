@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
 import { issueKey, withKey } from '#test/harness/accounts.js'
 import {
   call,
@@ -191,6 +193,58 @@ describe('many inboxes in one request', () => {
     expect(before - after).toBe(4)
     await deleteAll(limited, { label: 'run:charged' })
     expect(after - left(await call(limited, 'GET', '/v1/inboxes'))).toBe(4)
+  })
+})
+
+describe('the turn of a client that creates many inboxes', () => {
+  let mayfly: Mayfly
+
+  beforeAll(async () => {
+    mayfly = await startMayfly({ env: { MAYFLY_STREAM_STALL_MS: '1500' } })
+  })
+  afterAll(() => mayfly.dispose())
+
+  /** Sends the request, and reads nothing of its answer. */
+  async function createUnread(body: object, accept: string): Promise<Socket> {
+    const { hostname, port, host } = new URL(mayfly.url)
+    const socket = connect(Number(port), hostname)
+    socket.on('error', () => undefined).pause()
+    await once(socket, 'connect')
+    const sent = JSON.stringify(body)
+    const headers = [
+      `host: ${host}`,
+      `authorization: Bearer ${mayfly.apiKey}`,
+      'content-type: application/json',
+      `accept: ${accept}`,
+      `content-length: ${sent.length}`,
+    ]
+    socket.write(`POST /v1/inboxes/bulk HTTP/1.1\r\n${headers.join('\r\n')}\r\n\r\n${sent}`)
+    return socket
+  }
+
+  it('lasts until the work is done, if the client leaves', async () => {
+    const socket = await createUnread({ count: 2_000, labels: { run: 'left' } }, 'application/json')
+    await until('the first inboxes', async () => (await listed(mayfly, 'run:left')).length > 0)
+    socket.resetAndDestroy()
+    expect((await create(mayfly, { count: 1 })).status).toBe(201)
+    expect(await listed(mayfly, 'run:left')).toHaveLength(2_000)
+  })
+
+  it('ends if the client reads nothing of its lines', async () => {
+    const value = 'v'.repeat(128)
+    const labels = Object.fromEntries(Array.from({ length: 15 }, (_, at) => [`label-${at}`, value]))
+    const wanted = { count: 10_000, labels: { ...labels, run: 'unread' } }
+    const socket = await createUnread(wanted, NDJSON.accept)
+    try {
+      await until('the first inboxes', async () => (await listed(mayfly, 'run:unread')).length > 0)
+      await until('the turn of another request', async () => {
+        const { status } = await create(mayfly, { count: 1 })
+        if (status !== 201) expect(status).toBe(503)
+        return status === 201
+      })
+    } finally {
+      socket.destroy()
+    }
   })
 })
 

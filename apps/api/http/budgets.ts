@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
 import { Budget, type Release } from '#libs/runtime/fair-share.js'
@@ -20,7 +21,7 @@ const MESSAGE_BYTES = 4 * 1024
 export class RequestBudgets {
   private readonly reads: Budget
   private readonly reports: Budget
-  private readonly bulk: Budget
+  private readonly bulkTurns: Budget
   private readonly answers: Budget
   private readonly events: Budget
   private readonly bodies: Budget
@@ -36,7 +37,7 @@ export class RequestBudgets {
     const bytes = memoryScale * MIB
     this.reads = budget('reads', 8, 1)
     this.reports = budget('reports', 4, 1)
-    this.bulk = budget('bulk', 4, 1)
+    this.bulkTurns = budget('bulk', 4, 1)
     this.answers = budget('answers', 256 * bytes, 96 * bytes)
     this.events = budget('events', 64 * bytes, 24 * bytes)
     this.bodies = budget('bodies', 32 * bytes, 8 * bytes)
@@ -73,11 +74,18 @@ export class RequestBudgets {
   }
 
   /**
-   * Waits for the account's turn to create or delete many inboxes, which lasts until the answer is sent or the connection
-   * has closed. Throws BudgetExhaustedError.
+   * Creates or deletes many inboxes when it is the account's turn. The turn lasts until the work is done, even if the client
+   * has left, and the answer is sent or the connection has closed. Throws BudgetExhaustedError.
    */
-  async holdBulk(reply: FastifyReply): Promise<void> {
-    await hold(this.bulk, callerOf(reply.request).accountId, 1, reply)
+  async bulk<Result>({ request, raw: response }: FastifyReply, work: () => Promise<Result>): Promise<Result> {
+    const { accountId } = callerOf(request)
+    const release = await untilClientLeaves(request, (clientGone) =>
+      this.bulkTurns.take(accountId, 1, clientGone),
+    )
+    const working = work()
+    const whenClosed = response.closed ? null : once(response, 'close')
+    void Promise.allSettled([working, whenClosed]).then(release)
+    return working
   }
 
   /**

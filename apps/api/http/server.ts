@@ -151,11 +151,11 @@ export function makeServer(
     }
   })
   idempotency.watch(server)
-  server.addHook('onSend', (request, reply, payload, done) => {
+  server.addHook('onSend', (_, reply, payload, done) => {
     setSafeHeaders(reply)
     // A connection that stays open would delay the shutdown.
     if (shutdown.aborted) void reply.header('connection', 'close')
-    done(null, sentInPieces(request, reply, payload, stalled))
+    done(null, sentInPieces(reply, payload, stalled))
   })
   return adapter
 }
@@ -169,26 +169,17 @@ const FAVICON = Buffer.from(
 )
 
 const PIECE_BYTES = 64 * 1024
-/** A client counts as stalled if it reads less of a large answer in MAYFLY_STREAM_STALL_MS. */
-const MIN_READ_BYTES = 1024 * 1024
 
 /**
  * Returns a large body as a stream of pieces, and disconnects a client that reads nothing or very little of it. Returns
  * any other body unchanged.
  */
-function sentInPieces(
-  { raw: { socket } }: FastifyRequest,
-  reply: FastifyReply,
-  payload: unknown,
-  stalled: StalledReaders,
-): unknown {
+function sentInPieces(reply: FastifyReply, payload: unknown, stalled: StalledReaders): unknown {
   if (!(typeof payload === 'string' || Buffer.isBuffer(payload)) || payload.length <= LARGE_BYTES)
     return payload
   const body = typeof payload === 'string' ? Buffer.from(payload) : payload
   void reply.header('content-length', body.length)
-  const unwatch = stalled.watch(socket, () => socket.destroy(), MIN_READ_BYTES)
-  reply.raw.once('close', unwatch)
-  if (reply.raw.closed) unwatch()
+  stalled.watchAnswer(reply.raw)
   return Readable.from(piecesOf(body), { objectMode: false })
 }
 

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
 interface Watched {
@@ -10,6 +11,8 @@ interface Watched {
 }
 
 const SWEEP_MS = 5_000
+/** A client that reads less of a large answer in MAYFLY_STREAM_STALL_MS is disconnected. */
+const MIN_ANSWER_BYTES = 1024 * 1024
 
 /** Detects clients that read nothing, or too little, of the bytes that wait for them. */
 export class StalledReaders {
@@ -29,6 +32,14 @@ export class StalledReaders {
     const watched = { socket, onStalled, minBytes, readBytes: 0, readAtMs: performance.now() }
     this.watched.add(watched)
     return () => void this.watched.delete(watched)
+  }
+
+  /** Disconnects the client of a large answer if it reads nothing or very little of it. */
+  watchAnswer(response: ServerResponse): void {
+    const { socket } = response.req
+    const unwatch = this.watch(socket, () => socket.destroy(), MIN_ANSWER_BYTES)
+    response.once('close', unwatch)
+    if (response.closed) unwatch()
   }
 
   stop(): void {

@@ -8,6 +8,7 @@ import { RequestLimits } from '../access/request-limits.js'
 import { RequestBudgets } from '../http/budgets.js'
 import { ProblemFilter } from '../http/problem-filter.js'
 import { invalid } from '../http/problems.js'
+import { StalledReaders } from '../http/stalled-readers.js'
 import { NDJSON, prefersLines, ProducesLines } from '../http/validation.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
 import { Instance } from '../instance.js'
@@ -44,6 +45,7 @@ export class BulkInboxesController {
     private readonly budgets: RequestBudgets,
     private readonly limits: RequestLimits,
     private readonly problems: ProblemFilter,
+    private readonly stalled: StalledReaders,
   ) {}
 
   @Post('bulk')
@@ -71,25 +73,28 @@ export class BulkInboxesController {
     @Res() reply: FastifyReply,
   ): Promise<void> {
     const { count } = body
-    await this.enter(principal, count, reply)
-    const chunks = this.chunks(principal, minting, body)
-    if (prefersLines(request)) {
-      // The first inboxes are created before the answer begins, so that a refusal has its own status.
-      const first = await chunks.next()
-      const lines = this.lines(first, chunks, count, request)
+    await this.charge(principal, count)
+    await this.budgets.bulk(reply, async () => {
+      const chunks = this.chunks(principal, minting, body)
+      if (prefersLines(request)) {
+        // The first inboxes are created before the answer begins, so that a refusal has its own status.
+        const first = await chunks.next()
+        const lines = this.lines(first, chunks, count, request)
+        this.stalled.watchAnswer(reply.raw)
+        await reply
+          .code(201)
+          .type(NDJSON)
+          .send(Readable.from(lines, { objectMode: false }))
+        return
+      }
+      await this.budgets.holdAnswer(reply, count * (INBOX_BYTES + JSON.stringify(body).length))
+      const created: string[] = []
+      for await (const chunk of chunks) created.push(...chunk)
       await reply
         .code(201)
-        .type(NDJSON)
-        .send(Readable.from(lines, { objectMode: false }))
-      return
-    }
-    await this.budgets.holdAnswer(reply, count * (INBOX_BYTES + JSON.stringify(body).length))
-    const created: string[] = []
-    for await (const chunk of chunks) created.push(...chunk)
-    await reply
-      .code(201)
-      .type('application/json; charset=utf-8')
-      .send(`[${created.join(',')}]`)
+        .type('application/json; charset=utf-8')
+        .send(`[${created.join(',')}]`)
+    })
   }
 
   @Post('bulk-delete')
@@ -112,16 +117,17 @@ export class BulkInboxesController {
     if ((ids === undefined) === (label === undefined)) {
       throw invalid({ detail: 'either ids or label must be given', pointer: '' })
     }
-    await this.enter(principal, ids?.length ?? 1, reply)
-    return ids === undefined
-      ? this.deleteByLabel(principal, label ?? '')
-      : { deleted: await this.deleteById(principal, ids), remaining: 0 }
+    await this.charge(principal, ids?.length ?? 1)
+    return this.budgets.bulk(reply, async () =>
+      ids === undefined
+        ? this.deleteByLabel(principal, label ?? '')
+        : { deleted: await this.deleteById(principal, ids), remaining: 0 },
+    )
   }
 
-  /** Counts the request, and waits for the account's turn. */
-  private async enter(principal: Principal, count: number, reply: FastifyReply): Promise<void> {
-    await this.limits.charge(principal, Math.ceil(count / INBOXES_PER_REQUEST) - 1)
-    await this.budgets.holdBulk(reply)
+  /** Counts the request by its number of inboxes. The request itself is counted already. */
+  private charge(principal: Principal, inboxes: number): Promise<void> {
+    return this.limits.charge(principal, Math.ceil(inboxes / INBOXES_PER_REQUEST) - 1)
   }
 
   /** Creates the inboxes chunk by chunk, as JSON. */
@@ -183,7 +189,7 @@ export class BulkInboxesController {
         deleted += await this.inboxes.deleteAll(principal, now.slice(from, from + CHUNK))
       }
     }
-    await this.limits.charge(principal, Math.ceil(deleted / INBOXES_PER_REQUEST) - 1)
+    await this.charge(principal, deleted)
     return { deleted, remaining }
   }
 
