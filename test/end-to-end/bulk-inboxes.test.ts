@@ -194,6 +194,19 @@ describe('many inboxes in one request', () => {
     await deleteAll(limited, { label: 'run:charged' })
     expect(after - left(await call(limited, 'GET', '/v1/inboxes'))).toBe(4)
   })
+
+  it('exceed the limit of the key once', async () => {
+    const key = await issueKey(mayfly, { environment: 'development', rate_limit: 20 })
+    const limited = withKey(mayfly, key)
+    expect((await create(limited, { count: 3_000, labels: { run: 'exceeds' } })).status).toBe(201)
+    const refused = await create(limited, { count: 101 })
+    expectProblem(refused, { status: 429, code: 'rate-limited' })
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+    const ids = Array.from({ length: 101 }, (_, at) => `inb_${String(at).padStart(26, '0')}`)
+    expectProblem(await deleteAll(limited, { ids }), { status: 429, code: 'rate-limited' })
+    // The burst is left for single requests.
+    expect((await create(limited, { count: 100 })).status).toBe(201)
+  })
 })
 
 describe('the turn of a client that creates many inboxes', () => {

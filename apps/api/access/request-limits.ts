@@ -39,10 +39,21 @@ export class RequestLimits {
     if (!verdict.isAllowed) throw rateLimited(policy, seconds)
   }
 
-  /** Counts further requests of a caller, also beyond its quota: the next ones are then refused. */
-  async charge({ countedBy, requestsPerMinute }: Principal, requests: number): Promise<void> {
+  /**
+   * Counts further requests of a caller towards its sustained quota, also beyond it. Resolves with rate-limited if it was
+   * exceeded before; otherwise with null.
+   */
+  async charge({ countedBy, requestsPerMinute }: Principal, requests: number): Promise<Problem | null> {
+    if (requests === 0) return null
     const [sustained] = requestPolicies(requestsPerMinute)
-    if (requests > 0) await this.throttle.charge(countedBy, sustained, requests)
+    const verdict = await this.throttle.charge(countedBy, sustained, requests)
+    if (verdict === null || verdict.isAllowed) return null
+    const seconds = secondsUntil(verdict.next.refillsInMs)
+    const { quota, windowSeconds } = sustained
+    return new Problem('rate-limited', {
+      detail: `The key has used its quota of ${quota} requests in ${windowSeconds} s. A request that counts as several passes in ${seconds} s.`,
+      headers: { 'retry-after': String(seconds) },
+    })
   }
 }
 
@@ -82,8 +93,8 @@ export class Throttle {
     return this.orNull(this.options.limits.peek(key, policies))
   }
 
-  async charge(key: string, policy: RatePolicy, count: number): Promise<void> {
-    await this.orNull(this.options.limits.charge(key, policy, count))
+  charge(key: string, policy: RatePolicy, count: number): Promise<RateResult | null> {
+    return this.orNull(this.options.limits.charge(key, policy, count))
   }
 
   private async orNull<Result>(verdict: Promise<Result>): Promise<Result | null> {

@@ -7,7 +7,7 @@ import { Caller, RequireScope, type Principal } from '../access/principal.js'
 import { RequestLimits } from '../access/request-limits.js'
 import { RequestBudgets } from '../http/budgets.js'
 import { ProblemFilter } from '../http/problem-filter.js'
-import { invalid } from '../http/problems.js'
+import { invalid, type Problem } from '../http/problems.js'
 import { StalledReaders } from '../http/stalled-readers.js'
 import { NDJSON, prefersLines, ProducesLines } from '../http/validation.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
@@ -73,7 +73,7 @@ export class BulkInboxesController {
     @Res() reply: FastifyReply,
   ): Promise<void> {
     const { count } = body
-    await this.charge(principal, count)
+    await this.requireQuota(principal, count)
     await this.budgets.bulk(reply, async () => {
       const chunks = this.chunks(principal, minting, body)
       if (prefersLines(request)) {
@@ -117,7 +117,7 @@ export class BulkInboxesController {
     if ((ids === undefined) === (label === undefined)) {
       throw invalid({ detail: 'either ids or label must be given', pointer: '' })
     }
-    await this.charge(principal, ids?.length ?? 1)
+    await this.requireQuota(principal, ids?.length ?? 1)
     return this.budgets.bulk(reply, async () =>
       ids === undefined
         ? this.deleteByLabel(principal, label ?? '')
@@ -125,8 +125,14 @@ export class BulkInboxesController {
     )
   }
 
+  /** Throws rate-limited if the request counts as several and the quota was exceeded before. */
+  private async requireQuota(principal: Principal, inboxes: number): Promise<void> {
+    const refusal = await this.charge(principal, inboxes)
+    if (refusal !== null) throw refusal
+  }
+
   /** Counts the request by its number of inboxes. The request itself is counted already. */
-  private charge(principal: Principal, inboxes: number): Promise<void> {
+  private charge(principal: Principal, inboxes: number): Promise<Problem | null> {
     return this.limits.charge(principal, Math.ceil(inboxes / INBOXES_PER_REQUEST) - 1)
   }
 

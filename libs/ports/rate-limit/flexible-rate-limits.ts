@@ -32,8 +32,12 @@ export class FlexibleRateLimits implements RateLimits {
     return { isAllowed: false, next: firstToRefill(statuses) }
   }
 
-  async charge(key: string, policy: RatePolicy, count: number): Promise<void> {
-    await this.limiter.penalty(countOf(key, policy), count, { customDuration: policy.windowSeconds })
+  async charge(key: string, policy: RatePolicy, count: number): Promise<RateResult> {
+    const { consumedPoints, msBeforeNext } = await this.limiter.penalty(countOf(key, policy), count, {
+      customDuration: policy.windowSeconds,
+    })
+    const isAllowed = consumedPoints - count <= policy.quota
+    return { isAllowed, next: statusOf(policy, consumedPoints, msBeforeNext) }
   }
 
   peek(key: string, policies: RatePolicies): Promise<RateResult> {

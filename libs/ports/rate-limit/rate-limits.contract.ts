@@ -84,14 +84,19 @@ export function describeRateLimits(name: string, make: () => Promise<RateLimitsH
 
     it('charges many requests at once, also beyond the quota', async () => {
       const { quota } = sustained
-      await harness.one.charge(key, sustained, quota - 1)
+      expect((await harness.one.charge(key, sustained, quota - 1)).isAllowed).toBe(true)
       expect(await take(2)).toEqual([
         [true, 'burst', 2],
         [true, 'burst', 1],
       ])
       const other = randomUUID()
-      await harness.other.charge(other, sustained, 10 * quota)
+      await harness.one.charge(other, sustained, quota)
+      expect(await harness.other.charge(other, sustained, 10 * quota)).toMatchObject({
+        isAllowed: true,
+        next: { policy: sustained, remaining: 0 },
+      })
       expect((await harness.one.consume(other, [sustained])).isAllowed).toBe(false)
+      expect((await harness.one.charge(other, sustained, 1)).isAllowed).toBe(false)
     })
 
     it('peeks without counting', async () => {

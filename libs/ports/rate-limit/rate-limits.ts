@@ -31,8 +31,8 @@ export type RatePolicies = readonly [RatePolicy, ...RatePolicy[]]
 export interface RateLimits {
   /** Counts a request towards the first policy with remaining quota. Not allowed if all are exhausted. */
   consume(key: string, policies: RatePolicies): Promise<RateResult>
-  /** Counts that many requests towards a policy, also beyond its quota. */
-  charge(key: string, policy: RatePolicy, count: number): Promise<void>
+  /** Counts that many requests towards a policy, also beyond its quota. Not allowed if it was exceeded before. */
+  charge(key: string, policy: RatePolicy, count: number): Promise<RateResult>
   /** Whether a request would be allowed now, without counting it. */
   peek(key: string, policies: RatePolicies): Promise<RateResult>
 }
