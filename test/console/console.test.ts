@@ -227,6 +227,21 @@ describeWith('chromium')('the console', () => {
     expect(await mailsByHovering(page)).toBe(5)
   })
 
+  it('says what is wrong with a label in the usage, and loads again once it is right', async () => {
+    await createInbox(mayfly, { labels: { run: 'corrected' } })
+    const { page } = await signedIn()
+    await page.getByRole('link', { name: 'Usage' }).click()
+    const label = page.getByLabel('Label of the run')
+    await label.fill('corrected')
+    await page.keyboard.press('Enter')
+    await page.getByRole('alert').getByText('"corrected" is not a label').first().waitFor()
+    await label.fill('run:corrected')
+    await page.keyboard.press('Enter')
+    await page.getByText('Inboxes without mail').waitFor()
+    await page.getByRole('link', { name: 'Keys' }).click()
+    await page.getByRole('heading', { name: 'Keys' }).waitFor()
+  })
+
   it('asks for the password of a protected inbox', async () => {
     const body = { name: 'Protected', password_protected: true }
     const { password = '' } = (await call<{ password?: string }>(mayfly, 'POST', '/v1/inboxes', { body }))

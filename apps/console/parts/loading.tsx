@@ -23,7 +23,9 @@ export function useLoaded<Value>(
   const [round, setRound] = useState(0)
   useEffect(() => {
     const aborter = new AbortController()
-    load(aborter.signal).then(
+    // In a promise, so that an error that is thrown at once is shown too.
+    const loading = Promise.resolve(aborter.signal).then(load)
+    loading.then(
       (value) => {
         if (!aborter.signal.aborted) setState({ value, error: null })
       },
