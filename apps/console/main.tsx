@@ -45,8 +45,10 @@ function App() {
 
   const open = useCallback(async (wanted: string | undefined) => {
     const signedOut = { step: 'signed-out', error: null, hasEnded: true } as const
+    const render = (session: Session) =>
+      setState((now) => (now.step === 'signed-in' && now.session === session ? { ...now } : now))
     try {
-      const session = await Session.open(wanted, () => setState(signedOut))
+      const session = await Session.open(wanted, () => setState(signedOut), render)
       setState(session === null ? { ...signedOut, hasEnded: false } : { step: 'signed-in', session })
     } catch (error) {
       setState({ step: 'failed', error })

@@ -61,16 +61,24 @@ export class Session implements MailAccess {
   private constructor(
     answer: TokenAnswer,
     private readonly onEnd: () => void,
+    private readonly onRenewed: (session: Session) => void,
   ) {
     this.#answer = answer
     // The real token is set with each request, because it changes.
     this.api = new Mayfly({ url: location.origin, apiKey: 'of-the-session', fetch: this.#fetch })
   }
 
-  /** Null if nobody is signed in. `onEnd` is called when the session has ended. */
-  static async open(environment: string | undefined, onEnd: () => void): Promise<Session | null> {
+  /**
+   * Null if nobody is signed in. `onEnd` is called when the session has ended, `onRenewed` when it has a new token, and
+   * perhaps other environments.
+   */
+  static async open(
+    environment: string | undefined,
+    onEnd: () => void,
+    onRenewed: (session: Session) => void,
+  ): Promise<Session | null> {
     try {
-      return new Session(await trade(environment), onEnd)
+      return new Session(await trade(environment), onEnd, onRenewed)
     } catch (error) {
       if (error instanceof ApiError && error.code === NOT_SIGNED_IN) return null
       throw error
@@ -126,18 +134,19 @@ export class Session implements MailAccess {
   /** `fetch` with the current token. If the server refuses it, with a new one. */
   readonly #fetch: typeof fetch = async (input, init = {}) => {
     const leftMs = Date.parse(this.#answer.expires_at) - Date.now()
-    if (leftMs < RENEW_BEFORE_MS) await this.#renew()
+    if (leftMs < RENEW_BEFORE_MS) await this.renew()
     const response = await fetchWith(this.#answer.token, input, init)
     if (response.status !== 401) return response
-    await this.#renew()
+    await this.renew()
     return fetchWith(this.#answer.token, input, init)
   }
 
-  /** Requests that need a new token at the same time share it. */
-  #renew(): Promise<void> {
+  /** Gets a new token, and the environments of the account. Calls at the same time share one request. */
+  renew(): Promise<void> {
     this.#renewal ??= trade(this.environment)
       .then((answer) => {
         this.#answer = answer
+        this.onRenewed(this)
       })
       .catch((error: unknown) => {
         if (error instanceof ApiError && error.code === NOT_SIGNED_IN) this.onEnd()

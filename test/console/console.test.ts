@@ -159,7 +159,7 @@ describeWith('chromium')('the console', () => {
   it('makes a key, which works with curl until it is revoked', async () => {
     const { page } = await signedIn()
     await page.getByRole('link', { name: 'Keys' }).click()
-    await page.getByRole('button', { name: 'Make a key' }).click()
+    await page.getByRole('button', { name: 'Create key' }).click()
     await page.getByLabel('Name', { exact: true }).fill('from the console')
     await page.getByRole('button', { name: 'Create', exact: true }).click()
     await page.getByRole('button', { name: 'Copy Secret' }).click()
@@ -174,6 +174,28 @@ describeWith('chromium')('the console', () => {
       .getByText('revoked')
       .waitFor()
     expect((await call(key, 'GET', '/v1/inboxes')).status).toBe(401)
+  })
+
+  it('offers the environment of a new key, with a command that the key may send', async () => {
+    const { page } = await signedIn()
+    await page.getByRole('link', { name: 'Keys' }).click()
+    await page.getByRole('button', { name: 'Create key' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Name').fill('reader')
+    await dialog.getByLabel('Environment').fill('another')
+    await dialog.getByRole('checkbox', { name: /^inboxes/ }).uncheck()
+    await dialog.getByRole('button', { name: 'Create' }).click()
+    await dialog.getByText('Select at least one scope.').waitFor()
+    await dialog.getByRole('checkbox', { name: /^read/ }).check()
+    await dialog.getByRole('button', { name: 'Create' }).click()
+    await page.getByRole('button', { name: 'Copy the command' }).click()
+    const [, path = '', apiKey = ''] =
+      /(\/v1\/\S+) -H 'Authorization: Bearer (.+)'$/.exec(await copied(page)) ?? []
+    expect((await call({ ...mayfly, apiKey }, 'GET', path)).status).toBe(200)
+
+    await page.getByRole('button', { name: 'Close' }).click()
+    await page.getByLabel('Environment').selectOption('another')
+    await page.getByRole('heading', { name: 'There are no inboxes.' }).waitFor()
   })
 
   it('finds a failed delivery and replays it', async () => {

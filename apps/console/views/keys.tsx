@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { Schemas } from '#clients/typescript/src/mayfly.js'
 import { useSession, ViewLink } from '../navigation.js'
-import { Empty, Field, FormDialog, Secret, type FormValues } from '../parts/controls.js'
+import { CopyButton, Empty, Field, FormDialog, Secret, type FormValues } from '../parts/controls.js'
 import { formatBytes, formatCount, Time } from '../parts/format.js'
 import { Show, useLoaded } from '../parts/loading.js'
 import { text } from '../text.js'
@@ -10,7 +10,7 @@ type Key = Schemas['Key']
 
 const SCOPES = ['inboxes', 'read', 'audit', 'admin'] as const
 
-type Dialog = { kind: 'make' } | { kind: 'rotate' | 'revoke'; key: Key }
+type Dialog = { kind: 'create' } | { kind: 'rotate' | 'revoke'; key: Key }
 
 /** The API keys of the account. */
 export function KeysView() {
@@ -25,8 +25,8 @@ export function KeysView() {
     <section>
       <div class="heading">
         <h1>{text.keys.title}</h1>
-        <button type="button" class="primary" onClick={() => setDialog({ kind: 'make' })}>
-          {text.keys.make}
+        <button type="button" class="primary" onClick={() => setDialog({ kind: 'create' })}>
+          {text.keys.create}
         </button>
       </div>
       <p>{text.keys.about}</p>
@@ -43,7 +43,7 @@ export function KeysView() {
           )
         }
       </Show>
-      {dialog?.kind === 'make' && <MakeDialog onClose={close} />}
+      {dialog?.kind === 'create' && <CreateDialog onClose={close} />}
       {dialog?.kind === 'rotate' && <RotateDialog apiKey={dialog.key} onClose={close} />}
       {dialog?.kind === 'revoke' && (
         <FormDialog
@@ -138,36 +138,45 @@ function KeyTable({
   )
 }
 
-/** The secret of a new key, and a first command that uses it. */
-function NewSecret({ secret, onClose }: { secret: string; onClose: () => void }) {
+/** The secret of a new key, and a first command that its scopes allow. */
+function NewSecret({ secret, scopes, onClose }: Schemas['KeyWithSecret'] & { onClose: () => void }) {
+  const request = scopes.includes('inboxes')
+    ? `-X POST ${location.origin}/v1/inboxes`
+    : `${location.origin}/v1/usage`
+  const command = `curl ${request} -H 'Authorization: Bearer ${secret}'`
   return (
     <FormDialog title={text.keys.made} onClose={onClose}>
       <Secret label={text.keys.secret} value={secret} hint={text.keys.secretHint} />
-      <p>{text.keys.tryIt}</p>
+      <p>
+        {text.keys.tryIt} <CopyButton value={command} label={text.copyWhat(text.command)} />
+      </p>
       <pre class="wrap">
-        <code>{`curl -X POST ${location.origin}/v1/inboxes -H 'Authorization: Bearer ${secret}'`}</code>
+        <code>{command}</code>
       </pre>
     </FormDialog>
   )
 }
 
-function MakeDialog({ onClose }: { onClose: () => void }) {
-  const { api, environment } = useSession()
-  const [secret, setSecret] = useState<string | null>(null)
-  if (secret !== null) return <NewSecret secret={secret} onClose={onClose} />
+function CreateDialog({ onClose }: { onClose: () => void }) {
+  const session = useSession()
+  const [issued, setIssued] = useState<Schemas['KeyWithSecret'] | null>(null)
+  if (issued !== null) return <NewSecret {...issued} onClose={onClose} />
   const submit = async (values: FormValues) => {
+    const scopes = SCOPES.filter((scope) => values.isChecked(scope))
+    if (scopes.length === 0) throw new Error(text.keys.noScope)
     const rateLimit = values.text('limit')
-    const made = await api.keys.issue({
+    const key = await session.api.keys.issue({
       name: values.text('name'),
       environment: values.text('environment'),
-      scopes: SCOPES.filter((scope) => values.isChecked(scope)),
+      scopes,
       rateLimit: rateLimit === '' ? null : Number(rateLimit),
     })
-    setSecret(made.secret)
+    setIssued(key)
+    if (!session.environments.includes(key.environment)) await session.renew()
   }
   return (
     <FormDialog
-      title={text.keys.make}
+      title={text.keys.create}
       action={text.create}
       submit={submit}
       onClose={(isDone) => {
@@ -181,7 +190,7 @@ function MakeDialog({ onClose }: { onClose: () => void }) {
         name="environment"
         required
         pattern="[a-z][a-z0-9\-]{0,31}"
-        defaultValue={environment}
+        defaultValue={session.environment}
       />
       <fieldset>
         <legend>{text.keys.scopes}</legend>
@@ -199,15 +208,15 @@ function MakeDialog({ onClose }: { onClose: () => void }) {
 
 function RotateDialog({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
   const { api } = useSession()
-  const [secret, setSecret] = useState<string | null>(null)
-  if (secret !== null) return <NewSecret secret={secret} onClose={onClose} />
+  const [rotated, setRotated] = useState<Schemas['KeyWithSecret'] | null>(null)
+  if (rotated !== null) return <NewSecret {...rotated} onClose={onClose} />
   return (
     <FormDialog
       title={text.keys.rotateWhat(apiKey.name)}
       action={text.keys.rotate}
       submit={async (values) => {
         const grace = values.text('grace') || '0'
-        setSecret((await api.keys.rotate(apiKey.id, { grace })).secret)
+        setRotated(await api.keys.rotate(apiKey.id, { grace }))
       }}
       onClose={(isDone) => {
         if (!isDone) onClose()
