@@ -217,7 +217,12 @@ describeWith('chromium')('the console', () => {
 
       await page.getByRole('link', { name: endpoint.url }).click()
       const delivery = page.getByRole('row', { name: /message\.received/ }).first()
-      await delivery.getByText('500').waitFor()
+      await delivery.getByText('1 attempt, answered 500').waitFor()
+      await delivery.getByText('retrying').waitFor()
+      expect(await page.getByRole('button', { name: 'Replay failed deliveries' }).isDisabled()).toBe(true)
+      await page.getByLabel('State').selectOption('Failed')
+      await page.getByText('tried again is listed as retrying').waitFor()
+      await page.getByLabel('State').selectOption('All')
       await delivery.getByRole('button', { name: /^Open/ }).click()
       await page.getByText('the answer of the endpoint').waitFor()
       await page.getByRole('button', { name: 'Close' }).click()

@@ -44,6 +44,7 @@ export function Deliveries({ webhook }: { webhook: Webhook }) {
     return () => clearInterval(timer)
   }, [deliveries.reload])
   const replays = useReplay(webhook, deliveries.reload)
+  const failedIds = (deliveries.value ?? []).filter(hasFailed).map(({ id }) => id)
   return (
     <>
       <div class="heading">
@@ -56,8 +57,8 @@ export function Deliveries({ webhook }: { webhook: Webhook }) {
         />
         <button
           type="button"
-          disabled={replays.isRunning}
-          onClick={() => replays.start((deliveries.value ?? []).filter(hasFailed).map(({ id }) => id))}
+          disabled={replays.isRunning || failedIds.length === 0}
+          onClick={() => replays.start(failedIds)}
         >
           {text.webhooks.replayFailed}
         </button>
@@ -66,8 +67,9 @@ export function Deliveries({ webhook }: { webhook: Webhook }) {
       <Show loaded={deliveries}>
         {(list) =>
           list.length === 0 ? (
-            <Empty title={text.webhooks.noDeliveries}>
-              <p>{text.webhooks.noDeliveriesHint}</p>
+            <Empty title={state === 'all' ? text.webhooks.noDeliveries : text.webhooks.noDeliveryInState}>
+              {state === 'all' && <p>{text.webhooks.noDeliveriesHint}</p>}
+              {state === 'failed' && <p>{text.webhooks.noFailedHint}</p>}
             </Empty>
           ) : (
             <DeliveryTable
@@ -127,7 +129,7 @@ function DeliveryTable({
                 </td>
                 <td>
                   <strong class={state === 'succeeded' ? 'good' : hasFailed(delivery) ? 'bad' : ''}>
-                    {state}
+                    {state === 'pending' && last !== undefined ? text.webhooks.retrying : state}
                   </strong>
                 </td>
                 <td>
@@ -174,7 +176,6 @@ function useReplay({ id: webhookId }: Webhook, onProgress: () => void) {
   const { isRunning, error, run } = useAction()
   const [replay, setReplay] = useState<Schemas['Replay'] | null>(null)
   const start = (deliveryIds: string[]) => {
-    if (deliveryIds.length === 0) return
     void run(async () => {
       let current = await api.webhooks.replay(webhookId, { deliveryIds })
       setReplay(current)

@@ -86,10 +86,9 @@ function RegisterDialog({ onClose }: { onClose: () => void }) {
     )
   }
   const submit = async (values: FormValues) => {
-    const options = {
-      url: values.text('url'),
-      events: EVENTS.filter((event) => values.isChecked(event)),
-    }
+    const events = EVENTS.filter((event) => values.isChecked(event))
+    if (events.length === 0) throw new Error(text.webhooks.noEvent)
+    const options = { url: values.text('url'), events }
     const inboxId = values.text('inbox')
     const password = passwords.get(inboxId)
     const registered =
