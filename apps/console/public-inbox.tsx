@@ -52,6 +52,7 @@ function PublicInboxPage() {
           <InboxOfToken
             key={held.token}
             {...held}
+            canErase
             title={text.publicInbox.title}
             about={text.publicInbox.about}
             actions={actions}

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { Mayfly, type Inbox } from '#clients/typescript/src/mayfly.js'
-import { MailAccessContext } from './navigation.js'
+import { MailAccessContext, useParameters } from './navigation.js'
 import { CopyButton, FormDialog } from './parts/controls.js'
 import { formatDuration, useNow } from './parts/format.js'
 import { fetchWith, requestRendering, type MailAccess } from './session.js'
@@ -33,8 +33,14 @@ export function useFragmentToken(): FragmentToken | null {
   return token === undefined ? null : { token, inboxId: `inb_${suffix}` }
 }
 
+/** The link to the page. It says whether the token may erase the inbox, because a token can't be asked for its access. */
+export function sharedInboxUrl(token: string, access: 'read' | 'owner'): string {
+  return `${location.origin}/console/inbox${access === 'owner' ? '?access=owner' : ''}#${token}`
+}
+
 export function SharedInboxView() {
   const held = useFragmentToken()
+  const [{ access }] = useParameters()
   return (
     <>
       <header class="bar">
@@ -47,6 +53,7 @@ export function SharedInboxView() {
           <InboxOfToken
             key={held.token}
             {...held}
+            canErase={access === 'owner'}
             title={text.sharedInbox.title}
             about={text.sharedInbox.about}
           />
@@ -60,10 +67,12 @@ export function SharedInboxView() {
 export function InboxOfToken({
   token,
   inboxId,
+  canErase,
   title,
   about,
   actions,
 }: FragmentToken & {
+  canErase: boolean
   title: string
   about: string
   /** Shown below the address, and once the inbox has ended. */
@@ -79,16 +88,16 @@ export function InboxOfToken({
           <header class="inbox-heading">
             <h1>{title}</h1>
             <p>{about}</p>
-            <Address inbox={inbox} onErased={reload} />
+            <Address inbox={inbox} canErase={canErase} onErased={reload} />
             {actions}
           </header>
         )}
-        afterEnd={
+        afterEnd={() => (
           <>
             <p class="empty">{text.sharedInbox.erased}</p>
             {actions}
           </>
-        }
+        )}
       />
     </MailAccessContext.Provider>
   )
@@ -107,7 +116,7 @@ function accessWith(token: string): MailAccess {
   }
 }
 
-function Address({ inbox, onErased }: { inbox: Inbox; onErased: () => void }) {
+function Address({ inbox, canErase, onErased }: { inbox: Inbox; canErase: boolean; onErased: () => void }) {
   const now = useNow(1_000)
   const [isErasing, setErasing] = useState(false)
   return (
@@ -118,9 +127,11 @@ function Address({ inbox, onErased }: { inbox: Inbox; onErased: () => void }) {
       </p>
       <p>
         {text.inboxes.endsIn(formatDuration(Math.max(Date.parse(inbox.expires_at) - now, 0)))}{' '}
-        <button type="button" onClick={() => setErasing(true)}>
-          {text.sharedInbox.erase}
-        </button>
+        {canErase && (
+          <button type="button" onClick={() => setErasing(true)}>
+            {text.sharedInbox.erase}
+          </button>
+        )}
       </p>
       {isErasing && (
         <FormDialog

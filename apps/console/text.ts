@@ -11,6 +11,21 @@ export const text = {
   reload: 'Reload',
   requestId: (id: string) => `Request ${id}`,
   copy: 'Copy',
+  unreachable: 'Mayfly does not answer. Check that it is running and that you are connected, and try again.',
+  errors: {
+    'invalid-request': { fix: 'Correct it, and try again.' },
+    'not-found': { fix: 'Check the link, and the environment at the top of the page.' },
+    'missing-scope': { fix: 'Use a key that has it.' },
+    // Sessions end without an error, so these two are only of links to shared inboxes.
+    'invalid-api-key': {
+      title: 'This link is not valid',
+      fix: 'Check that it was copied whole, or ask whoever shared the inbox for a new link.',
+    },
+    'revoked-api-key': {
+      title: 'This link is no longer valid',
+      fix: 'Ask whoever shared the inbox for a new link.',
+    },
+  },
   copied: 'Copied',
   copyWhat: (what: string) => `Copy ${what}`,
   command: 'the command',
@@ -155,10 +170,10 @@ export const text = {
     expiresIn: 'Valid for',
     expiresInHint: 'A number and m, h, d or w, such as 2h. Left empty: until the inbox ends.',
     owner: 'The link may also delete the inbox',
-    make: 'Make a link',
+    create: 'Create link',
     link: 'Link',
-    linkHint: 'It is only shown now.',
-    links: 'Links that are valid',
+    linkHint: 'Copy it now: it is not shown again.',
+    links: 'Valid links',
     none: 'There are none.',
     access: { read: 'reads', owner: 'reads and deletes' },
     revoke: 'Revoke',
@@ -178,12 +193,12 @@ export const text = {
   publicInbox: {
     title: 'Your disposable inbox',
     about:
-      'Mail to this address appears here at once. It is erased when the time is over. Whoever has the address of this page can read it: bookmark it to come back, and do not share it.',
-    lifetime: 'Lifetime',
+      "Mail to this address appears here at once. It is erased when the time is over. Anyone with the link to this page can read the mail: bookmark the page to come back, and don't share the link.",
+    lifetime: 'Lifetime of a new address',
     durations: { '10m': '10 minutes', '1h': 'An hour', '1d': 'A day' },
     create: 'New address',
     console: 'Console',
-    receiveOnly: 'This inbox only receives mail; it can not send any.',
+    receiveOnly: "This inbox only receives mail. It can't send any.",
     reportAbuse: 'Report abuse:',
   },
 

@@ -291,8 +291,12 @@ describeWith('chromium')('the console', () => {
     const { page } = await signedIn()
     await page.getByRole('link', { name: 'Shared' }).click()
     await page.getByRole('button', { name: 'Share' }).click()
-    await page.getByRole('button', { name: 'Make a link' }).click()
+    await page.getByRole('button', { name: 'Create link' }).click()
     const link = (await page.locator('[data-secret]').textContent()) ?? ''
+    await page.getByLabel('The link may also delete the inbox').check()
+    await page.getByRole('button', { name: 'Create link' }).click()
+    const ownerLink = page.locator('[data-secret]').filter({ hasNotText: link })
+    const linkOfOwner = (await ownerLink.textContent()) ?? ''
 
     const guests = await browser.newContext()
     const guest = await guests.newPage()
@@ -301,8 +305,18 @@ describeWith('chromium')('the console', () => {
     await newMail(inbox.address, 'For the guest', 'Hello, guest.')
     await guest.getByRole('button', { name: /^For the guest/ }).click()
     await guest.getByText('Hello, guest.').waitFor()
-    await page.getByRole('button', { name: /^Revoke tok_/ }).click()
-    await guest.getByRole('alert').getByText('was revoked').waitFor()
+    expect(await guest.getByRole('button', { name: 'Erase now' }).count()).toBe(0)
+    const second = await guests.newPage()
+    await second.goto(linkOfOwner)
+    await second.getByRole('button', { name: 'Erase now' }).waitFor()
+    const links = page.getByRole('button', { name: /^Revoke tok_/ })
+    await links.first().click()
+    await links.nth(1).waitFor({ state: 'detached' })
+    await links.click()
+    await page.getByText('There are none.').waitFor()
+    // A link that is revoked is not offered any more.
+    await ownerLink.waitFor({ state: 'detached' })
+    await guest.getByRole('alert').getByText('This link is no longer valid').waitFor()
     await guests.close()
   })
 

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useCallback, useEffect, useState } from 'preact/hooks'
-import { ApiError } from '#clients/typescript/src/mayfly.js'
+import { ApiError, UnreachableError } from '#clients/typescript/src/mayfly.js'
 import { text } from '../text.js'
 
 /** What has been loaded, or why it could not be. */
@@ -60,15 +60,19 @@ export function Show<Value>({
   )
 }
 
+/** The errors whose texts in the API are for programs. */
+const TEXTS: Readonly<Record<string, { title?: string; fix: string }>> = text.errors
+
 /** An error in words: what is wrong, and what to do. */
 export function Failure({ error, retry }: { error: unknown; retry?: () => void }) {
+  const { title, fix } = (error instanceof ApiError ? TEXTS[error.code] : undefined) ?? {}
   return (
     <div class="failure" role="alert">
       {error instanceof ApiError ? (
         <>
-          <strong>{error.title}</strong>
+          <strong>{title ?? error.title}</strong>
           <p>{error.detail}</p>
-          <p>{error.fix.replaceAll('`', '')}</p>
+          <p>{fix ?? error.fix.replaceAll('`', '')}</p>
           {error.errors.length > 1 && (
             <ul>
               {error.errors.map(({ pointer, parameter, header, detail }) => (
@@ -81,7 +85,7 @@ export function Failure({ error, retry }: { error: unknown; retry?: () => void }
           <small>{text.requestId(error.requestId)}</small>
         </>
       ) : (
-        <strong>{error instanceof Error ? error.message : String(error)}</strong>
+        <strong>{messageOf(error)}</strong>
       )}
       {retry !== undefined && (
         <button type="button" onClick={retry}>
@@ -90,6 +94,11 @@ export function Failure({ error, retry }: { error: unknown; retry?: () => void }
       )}
     </div>
   )
+}
+
+function messageOf(error: unknown): string {
+  if (error instanceof UnreachableError) return text.unreachable
+  return error instanceof Error ? error.message : String(error)
 }
 
 /** An action that a user starts: whether it runs, and how it failed. */

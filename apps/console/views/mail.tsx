@@ -4,6 +4,7 @@ import type { Inbox } from '#clients/typescript/src/mayfly.js'
 import { useOpen, useSession } from '../navigation.js'
 import { CopyButton, FormDialog } from '../parts/controls.js'
 import { formatDuration, Labels, useNow } from '../parts/format.js'
+import { Failure } from '../parts/loading.js'
 import { text } from '../text.js'
 import { History } from './history.js'
 import { InboxDialog } from './inbox-dialog.js'
@@ -23,13 +24,21 @@ export function MailView() {
       )}
       emptyHint={({ address }) => (
         <>
-          <p>{text.mail.tryIt}</p>
-          <pre>
+          <p>
+            {text.mail.tryIt}{' '}
+            <CopyButton value={text.mail.example(address)} label={text.copyWhat(text.command)} />
+          </p>
+          <pre class="wrap">
             <code>{text.mail.example(address)}</code>
           </pre>
         </>
       )}
-      afterEnd={<History inboxId={inboxId} />}
+      afterEnd={(reason) => (
+        <>
+          <Failure error={reason} />
+          <History inboxId={inboxId} />
+        </>
+      )}
     />
   )
 }

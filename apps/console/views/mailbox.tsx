@@ -23,8 +23,8 @@ export function Mailbox({
   heading: (inbox: Inbox, list: MessageList) => ComponentChildren
   /** Shown while there is no mail. */
   emptyHint?: (inbox: Inbox) => ComponentChildren
-  /** Shown once the inbox has ended, below the reason. */
-  afterEnd: ComponentChildren
+  /** Shown once the inbox has ended. */
+  afterEnd: (reason: ApiError) => ComponentChildren
 }) {
   const [{ message: openId }, change] = useParameters()
   const list = useMessageList(useMailAccess(), inboxId)
@@ -41,8 +41,10 @@ export function Mailbox({
   if (isPasswordWanted) {
     return <PasswordForm inboxId={inboxId} error={list.error} onEntered={list.reload} />
   }
-  const hasEnded = list.error instanceof ApiError && list.error.status === 410
-  if (inbox === null || hasEnded) {
+  if (list.error instanceof ApiError && list.error.status === 410) {
+    return <section>{afterEnd(list.error)}</section>
+  }
+  if (inbox === null) {
     return (
       <section>
         {list.error === null ? (
@@ -52,7 +54,6 @@ export function Mailbox({
         ) : (
           <Failure error={list.error} retry={list.reload} />
         )}
-        {hasEnded && afterEnd}
       </section>
     )
   }

@@ -3,25 +3,28 @@ import type { Inbox } from '#clients/typescript/src/mayfly.js'
 import { Field, FormDialog, Secret } from '../parts/controls.js'
 import { Time } from '../parts/format.js'
 import { Failure, Show, useAction, useLoaded } from '../parts/loading.js'
+import { sharedInboxUrl } from '../shared-inbox.js'
 import { text } from '../text.js'
 
 /** Makes links that give access to one inbox, and revokes them. */
 export function ShareDialog({ inbox, onClose }: { inbox: Inbox; onClose: () => void }) {
-  const [link, setLink] = useState<string | null>(null)
+  const [link, setLink] = useState<{ id: string; url: string } | null>(null)
   const tokens = useLoaded((signal) => inbox.tokens.list({ signal }), [link])
   const { isRunning, error, run } = useAction()
   const revoke = async (id: string) => {
-    if (await run(() => inbox.tokens.revoke(id))) tokens.reload()
+    if (!(await run(() => inbox.tokens.revoke(id)))) return
+    if (link?.id === id) setLink(null)
+    tokens.reload()
   }
   return (
     <FormDialog
       title={text.share.title}
-      action={text.share.make}
+      action={text.share.create}
       submit={async (values) => {
         const expiresIn = values.text('expires-in') || undefined
         const access = values.isChecked('owner') ? 'owner' : 'read'
-        const { token } = await inbox.tokens.create({ access, expiresIn })
-        setLink(`${location.origin}/console/inbox#${token}`)
+        const { id, token } = await inbox.tokens.create({ access, expiresIn })
+        setLink({ id, url: sharedInboxUrl(token, access) })
       }}
       onClose={(isDone) => {
         if (!isDone) onClose()
@@ -37,7 +40,7 @@ export function ShareDialog({ inbox, onClose }: { inbox: Inbox; onClose: () => v
       <label class="check">
         <input type="checkbox" name="owner" /> {text.share.owner}
       </label>
-      {link !== null && <Secret label={text.share.link} value={link} hint={text.share.linkHint} />}
+      {link !== null && <Secret label={text.share.link} value={link.url} hint={text.share.linkHint} />}
       <h3>{text.share.links}</h3>
       {error !== null && <Failure error={error} />}
       <Show loaded={tokens}>
