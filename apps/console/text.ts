@@ -2,15 +2,15 @@
  * Every text of the console.
  */
 
-const plural = (count: number, one: string, many: string) => `${count} ${count === 1 ? one : many}`
+const plural = (count: number, one: string, many: string) => counted(String(count), one, many)
+/** `count` is a formatted number. */
+const counted = (count: string, one: string, many: string) => `${count} ${count === '1' ? one : many}`
 
 export const text = {
   loading: 'Loading…',
   working: 'Working…',
   tryAgain: 'Try again',
   reload: 'Reload',
-  requestId: (id: string) => `Request ${id}`,
-  copy: 'Copy',
   unreachable: 'Mayfly does not answer. Check that it is running and that you are connected, and try again.',
   errors: {
     'invalid-request': { fix: 'Correct it, and try again.' },
@@ -26,6 +26,8 @@ export const text = {
       fix: 'Ask whoever shared the inbox for a new link.',
     },
   },
+  requestId: (id: string) => `Request ${id}`,
+  copy: 'Copy',
   copied: 'Copied',
   copyWhat: (what: string) => `Copy ${what}`,
   command: 'the command',
@@ -58,7 +60,7 @@ export const text = {
     key: 'API key',
     keyHint: 'A key with the scope admin.',
     action: 'Sign in',
-    link: 'Or open a sign-in link, which the server prints at its start. This command prints a new one:',
+    link: 'Or open a sign-in link, which the server prints when it starts. With such a key in MAYFLY_KEY, this command prints a new one:',
   },
 
   inboxes: {
@@ -85,16 +87,17 @@ export const text = {
     deleteSelected: (count: number) => `Delete ${plural(count, 'inbox', 'inboxes')}`,
     deleteTitle: (count: number) => (count === 1 ? 'Delete this inbox?' : `Delete ${count} inboxes?`),
     deleteAction: (count: number) => (count === 1 ? 'Delete the inbox' : `Delete ${count} inboxes`),
-    deleteWarning: 'All mail in it is erased permanently. This can not be undone.',
+    deleteWarning: "All mail in it is erased permanently. This can't be undone.",
     name: 'Name',
     duration: 'Lifetime',
-    durationHint: 'A number and m, h, d or w, such as 30m or 7d. Left empty: 24 hours.',
+    durationHint: 'A number and m, h, d or w, such as 30m or 7d. If empty, 24 hours.',
     durationChangeHint: 'Counted from the creation: a number and m, h, d or w, such as 30m or 7d.',
     labels: 'Labels',
-    labelsHint: 'Pairs of name and value, separated by commas. They outlive the inbox: no personal data.',
-    protect: 'Protect with a password',
+    labelsHint:
+      "Pairs of name and value, separated by commas. They are kept after the inbox ends, so don't put personal data in them.",
+    protect: 'Protect with a password, which is made for you and shown once',
     password: 'Password',
-    passwordHint: 'It is only shown now. Reading the mail of this inbox needs it.',
+    passwordHint: 'Copy it now: it is not shown again. Reading the mail of this inbox requires it.',
   },
 
   mail: {
@@ -124,7 +127,7 @@ export const text = {
     nextKey: 'Older message (j)',
     download: 'Download .eml',
     deleteTitle: 'Delete this message?',
-    deleteWarning: 'It is erased permanently. This can not be undone.',
+    deleteWarning: "It is erased permanently. This can't be undone.",
     parts: 'Parts of the message',
     fromTo: (sender: string, recipient: string) => `From ${sender} to ${recipient}`,
     text: 'Text',
@@ -133,7 +136,7 @@ export const text = {
     headers: 'Headers',
     source: 'Source',
     details: 'Details',
-    snippet: 'Code',
+    snippet: 'Snippets',
     noText: 'The message has no text part.',
     noLinks: 'The message has no links.',
     noAttachments: 'The message has no attachments.',
@@ -168,7 +171,7 @@ export const text = {
     about:
       'Whoever has the link can read the mail of this inbox, and nothing else. It works without an account.',
     expiresIn: 'Valid for',
-    expiresInHint: 'A number and m, h, d or w, such as 2h. Left empty: until the inbox ends.',
+    expiresInHint: 'A number and m, h, d or w, such as 2h. If empty, until the inbox ends.',
     owner: 'The link may also delete the inbox',
     create: 'Create link',
     link: 'Link',
@@ -212,7 +215,7 @@ export const text = {
     date: 'Date header',
     noDate: 'none',
     received: 'Received',
-    delay: 'From the Date header to here',
+    delay: 'Delay after the Date header',
     size: 'Size',
     messageId: 'Id',
   },
@@ -231,7 +234,7 @@ export const text = {
       inboxes: 'create and delete inboxes, read mail',
       read: 'read inboxes and mail',
       audit: 'read the history, without content',
-      admin: 'manage keys, webhooks and usage, delete any inbox, sign in to this console',
+      admin: 'manage keys, webhooks and usage, sign in to this console',
     },
     noScope: 'Select at least one scope.',
     environmentHint: 'Lower-case letters, digits and hyphens. A new name creates a new environment.',
@@ -241,14 +244,14 @@ export const text = {
     perMinute: (count: number) => `${count.toLocaleString('en')} per minute`,
     lastUsed: 'Last used',
     usage: (requests: string, mails: string, bytes: string) =>
-      `${requests} requests, ${mails} mails, ${bytes}`,
+      `${counted(requests, 'request', 'requests')}, ${counted(mails, 'mail', 'mails')}, ${bytes}`,
     rotate: 'Rotate',
     rotateWhat: (name: string) => `Rotate the secret of ${name}`,
-    graceHint: 'How long the old secret stays valid, such as 10m. Left empty: it ends at once.',
+    graceHint: 'How long the old secret stays valid, such as 10m. If empty, it ends at once.',
     revoke: 'Revoke',
     revoked: 'revoked',
     revokeTitle: (name: string) => `Revoke ${name}`,
-    revokeWarning: 'Requests with this key fail at once. This can not be undone.',
+    revokeWarning: "Requests with this key fail at once. This can't be undone.",
   },
 
   webhooks: {
@@ -258,10 +261,11 @@ export const text = {
     none: 'There are no webhooks.',
     noneHint: 'Register a URL, and Mayfly posts the events of this environment to it.',
     events: 'Events',
+    noEvent: 'Select at least one event.',
     secret: 'Signing secret',
     secretHint: 'Copy it now: it is not shown again. Your receiver verifies signatures with it.',
     inbox: 'Only for one inbox',
-    inboxHint: 'The id of an inbox. Left empty: all inboxes of the environment.',
+    inboxHint: 'The id of an inbox, as in the URL of its page. If empty, all inboxes of the environment.',
     ofEnvironment: 'All inboxes of the environment',
     ofInbox: (id: string) => `Inbox ${id}`,
     disabledBecause: {
@@ -274,14 +278,15 @@ export const text = {
     enable: 'Enable',
     rotate: 'Rotate the secret',
     rotated: 'The secret is replaced',
-    graceHint: 'How long deliveries are also signed with the old secret. Left empty: 24h.',
+    graceHint: 'How long deliveries are also signed with the old secret. If empty, 24 hours.',
     deleteTitle: 'Delete this webhook?',
-    noEvent: 'Select at least one event.',
-    deleteWarning: 'Nothing more is delivered to it. This can not be undone.',
+    deleteWarning: "Nothing more is delivered to it. This can't be undone.",
     deliveries: 'Deliveries',
     delivery: 'Delivery',
     noDeliveries: 'There are no deliveries.',
     noDeliveriesHint: 'Send a sample, or a mail to an inbox.',
+    noDeliveryInState: 'No delivery has this state.',
+    noFailedHint: 'A delivery that failed and will be tried again is listed as retrying.',
     all: 'All',
     failed: 'Failed',
     pending: 'Pending or retrying',
@@ -301,8 +306,6 @@ export const text = {
     replayProgress: (state: string, done: number, requested: number) =>
       `Replay ${state}: ${done} of ${requested} done.`,
     request: 'Request',
-    noDeliveryInState: 'No delivery has this state.',
-    noFailedHint: 'A delivery that failed and will be tried again is listed as retrying.',
     idOfFirst: '(the id of the first delivery of this event)',
     bodyHint: 'data is the message without its source, or the inbox that ended.',
     attempts: 'Attempts',
@@ -322,7 +325,9 @@ export const text = {
       '7d': 'The last 7 days',
       '30d': 'The last 30 days',
     },
+    about: 'Of the account, in all environments.',
     group: 'Group by',
+    groupName: 'Group',
     noGroup: 'Nothing',
     byKey: 'Key',
     byEnvironment: 'Environment',
@@ -341,7 +346,7 @@ export const text = {
     requestP99: 'Request, p99',
     visibleP50: 'Mail visible, median',
     visibleP99: 'Mail visible, p99',
-    totals: 'Totals. Of latencies, the largest of all intervals.',
+    totals: 'Totals. A latency is the highest of all intervals.',
     all: 'All',
     without: 'none',
     format: 'Format',
@@ -376,7 +381,7 @@ export const text = {
     messages: 'Messages per inbox',
     used: 'Used in the last 24 hours',
     usedIn: (environment: string, requests: string, inboxes: string, mails: string, bytes: string) =>
-      `${environment}: ${requests} requests, ${inboxes} inboxes, ${mails} mails, ${bytes}`,
+      `${environment}: ${counted(requests, 'request', 'requests')}, ${counted(inboxes, 'inbox', 'inboxes')}, ${counted(mails, 'mail', 'mails')}, ${bytes}`,
     sessions: 'Sessions of this console',
     signOutEverywhere: 'Sign out everywhere',
     signedIn: 'Signed in',

@@ -59,7 +59,7 @@ describeWith('chromium')('the console', () => {
     await page.getByText('Your code is 493201.').waitFor()
     await page.getByRole('tab', { name: 'Details' }).click()
     await page.getByText('app@example.com', { exact: true }).waitFor()
-    await page.getByRole('tab', { name: 'Code', exact: true }).click()
+    await page.getByRole('tab', { name: 'Snippets' }).click()
     await page.getByText(`subject=Your code`).waitFor()
   })
 

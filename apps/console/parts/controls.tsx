@@ -75,7 +75,15 @@ export function Field({
     <div class="field">
       <label for={id}>{label}</label>
       {/* In JSX, the type of an input must be a literal. */}
-      {h('input', { id, type, autocomplete: 'off', 'aria-describedby': description, ...attributes })}
+      {h('input', {
+        id,
+        type,
+        autocomplete: 'off',
+        'aria-describedby': description,
+        // The browser shows it below its own message if the value does not match the pattern.
+        title: attributes.pattern === undefined ? undefined : hint,
+        ...attributes,
+      })}
       {hint !== undefined && <small id={description}>{hint}</small>}
     </div>
   )

@@ -28,7 +28,7 @@ export function History({ inboxId }: { inboxId: string }) {
                     <Time value={time} />
                   </td>
                   <td>{type}</td>
-                  <td>
+                  <td class="id">
                     {message_id ?? key_id ?? ''}
                     {size === null ? '' : `, ${formatBytes(size)}`}
                   </td>

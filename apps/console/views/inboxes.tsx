@@ -81,11 +81,13 @@ export function InboxesView() {
           onInput={({ currentTarget }) => change({ search: currentTarget.value })}
         />
         <p class="count" role="status">
-          {isLoading
-            ? text.loading
-            : isSearching && list.hasMore
-              ? text.inboxes.searching(list.inboxes.length)
-              : text.inboxes.count(formatCount(shown.length), list.hasMore)}
+          {list.error !== null
+            ? null
+            : isLoading
+              ? text.loading
+              : isSearching && list.hasMore
+                ? text.inboxes.searching(list.inboxes.length)
+                : text.inboxes.count(formatCount(shown.length), list.hasMore)}
           {!list.isLive && <span class="not-live">{text.mail.reconnecting}</span>}
         </p>
       </div>

@@ -25,7 +25,7 @@ export function Reader({
   onPrevious: (() => void) | undefined
   onNext: (() => void) | undefined
   onClose: () => void
-  /** Not given if the message can not be deleted. */
+  /** Not given if the message can't be deleted. */
   onDeleted: (() => void) | undefined
 }) {
   const [isDeleting, setDeleting] = useState(false)
@@ -56,7 +56,7 @@ export function Reader({
           {text.mail.download}
         </button>
         {onDeleted !== undefined && (
-          <button type="button" onClick={() => setDeleting(true)}>
+          <button type="button" onClick={() => setDeleting(true)} disabled={message.value === undefined}>
             {text.delete}
           </button>
         )}

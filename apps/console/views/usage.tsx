@@ -58,6 +58,7 @@ export function UsageView() {
           {text.reload}
         </button>
       </div>
+      <p>{text.usage.about}</p>
       <div class="filters">
         <Choice
           label={text.usage.span}
@@ -195,7 +196,7 @@ function Totals({ rows }: { rows: readonly UsageRow[] }) {
         <caption>{text.usage.totals}</caption>
         <thead>
           <tr>
-            <th scope="col">{text.usage.group}</th>
+            <th scope="col">{text.usage.groupName}</th>
             <th scope="col">{text.usage.requests}</th>
             <th scope="col">{text.usage.refusals}</th>
             <th scope="col">{text.inboxes.title}</th>
