@@ -22,6 +22,7 @@ describe('a public inbox', () => {
         MAYFLY_PUBLIC_INBOXES_PER_ADDRESS: '5',
         MAYFLY_PUBLIC_INBOXES_PER_HOUR: '40',
         MAYFLY_TRUSTED_PROXIES: '2',
+        MAYFLY_CORS_ORIGINS: 'https://app.example',
         MAYFLY_ABUSE_CONTACT: 'https://abuse.example/?a=1&b=',
       },
     })
@@ -110,6 +111,18 @@ describe('a public inbox', () => {
     for (let count = 0; count < 5; count += 1) await create({}, `2001:db8:0:7::${count + 1}`)
     expectProblem(await create({}, '2001:db8:0:7::ffff'), { status: 429, code: 'rate-limited' })
     expect((await create({}, '2001:db8:0:8::1')).status).toBe(201)
+  })
+
+  it('is not created by pages of other sites, which would use up the limit of their visitors', async () => {
+    const post = (headers: Record<string, string>) =>
+      fetch(`${mayfly.url}/public/inboxes`, { method: 'POST', headers })
+    const from = { 'x-forwarded-for': `${newVisitor()}, 10.0.0.9`, 'sec-fetch-site': 'cross-site' }
+    const refused = await post({ ...from, origin: 'https://other.example' })
+    expect(refused.status).toBe(403)
+    expect(await refused.json()).toMatchObject({ code: 'untrusted-origin' })
+    const allowed = await post({ ...from, origin: 'https://app.example' })
+    expect(allowed.status).toBe(201)
+    expect(allowed.headers.get('access-control-allow-origin')).toBe('https://app.example')
   })
 
   it('is limited in total', async () => {

@@ -60,7 +60,7 @@ export const PROBLEMS = {
   'untrusted-origin': {
     status: 403,
     title: 'Untrusted origin',
-    fix: 'Open the console at the address in `MAYFLY_PUBLIC_URL`, or at `localhost` if that is not set.',
+    fix: 'Open the page at the address in `MAYFLY_PUBLIC_URL`, or at `localhost` if that is not set.',
   },
   'inbox-password-required': {
     status: 403,

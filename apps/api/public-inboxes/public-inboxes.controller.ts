@@ -1,6 +1,6 @@
-import { Body, Controller, Post, Req } from '@nestjs/common'
+import { Body, Controller, Post, Req, Res } from '@nestjs/common'
 import { IsIn } from 'class-validator'
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import type { RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
 import { Plans } from '../access/key-lookup.js'
@@ -54,7 +54,12 @@ export class PublicInboxesController {
   ) {}
 
   @Post()
-  async create(@Body() { duration }: CreatePublicInbox, @Req() request: FastifyRequest) {
+  async create(
+    @Body() { duration }: CreatePublicInbox,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    requireOwnPage(request, reply)
     await this.count(clientAddress(request))
     const principal = await this.principal()
     const { mailDomain, publicInboxDomain } = this.instance.settings
@@ -115,4 +120,13 @@ export class PublicInboxesController {
       ...{ expiresAt: null, inboxId: null, sessionId: null, inboxPassword: null, subject: null },
     }
   }
+}
+
+/**
+ * Throws untrusted-origin if a page of another site has made the request, unless MAYFLY_CORS_ORIGINS allows it: any page
+ * could use up the limit of its visitors.
+ */
+function requireOwnPage({ headers }: FastifyRequest, reply: FastifyReply): void {
+  if (headers['sec-fetch-site'] !== 'cross-site' || reply.hasHeader('access-control-allow-origin')) return
+  throw new Problem('untrusted-origin', { detail: 'A page of another site has made the request.' })
 }
