@@ -2,7 +2,8 @@ import { ArrayMaxSize, ArrayMinSize, IsArray, IsInt, Matches, Max, Min } from 'c
 import Type from 'typebox'
 import { idPattern } from '#libs/domain/ids/typeid.js'
 import { IfGiven } from '../http/validation.js'
-import { Count, DescribeBody, DescribeProperty } from '../openapi/describe.js'
+import { Count, DescribeBody, DescribeProperty, OrNull } from '../openapi/describe.js'
+import { Problem } from '../openapi/problem-responses.js'
 import { CreateInbox, IsLabelFilter } from './inbox-requests.dto.js'
 
 /*
@@ -68,15 +69,13 @@ export const DeletedInboxes = Type.Object(
 
 export const BulkSummary = Type.Object(
   {
-    created: Count('The number of inboxes in the lines before.'),
+    created: Count('The number of inboxes in the lines above.'),
     failed: Count('The number of inboxes that were not created.'),
-    problem: Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()], {
-      description: 'Why they were not created, in the form of every problem; null if all were.',
-    }),
+    problem: OrNull(Problem, 'Why they were not created; null if all were.'),
   },
   {
     $id: 'BulkSummary',
-    description: 'The last line.',
+    description: 'The last line of inboxes that are created in one request.',
     examples: [{ created: 100, failed: 0, problem: null }],
   },
 )

@@ -32,7 +32,8 @@ const NearMiss = Type.Object(
   { $id: 'NearMiss', description: 'A message that a wait examined, and why it did not match.' },
 )
 
-const Problem = Type.Object(
+/** The body of every error. */
+export const Problem = Type.Object(
   {
     type: Type.String({ format: 'uri', description: 'The URL of a page about the problem.' }),
     title: Type.String({ description: 'The same for every problem with this `code`.' }),

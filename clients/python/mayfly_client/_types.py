@@ -211,18 +211,14 @@ class Authentication(_AuthenticationOptional):
     """Null if it was not verified, or the mail has no author."""
 
 
-class BulkSummaryProblem(TypedDict):
-    """An object."""
-
-
 class BulkSummary(TypedDict):
-    """The last line."""
+    """The last line of inboxes that are created in one request."""
     created: int
-    """The number of inboxes in the lines before."""
+    """The number of inboxes in the lines above."""
     failed: int
     """The number of inboxes that were not created."""
-    problem: BulkSummaryProblem | None
-    """Why they were not created, in the form of every problem; null if all were."""
+    problem: Problem | None
+    """Why they were not created; null if all were."""
 
 
 class ChangeAccount(TypedDict, total=False):

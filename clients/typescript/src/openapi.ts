@@ -134,17 +134,6 @@ export interface components {
                 detail: string | null;
             };
         };
-        /** The last line. */
-        BulkSummary: {
-            /** The number of inboxes in the lines before. */
-            created: number;
-            /** The number of inboxes that were not created. */
-            failed: number;
-            /** Why they were not created, in the form of every problem; null if all were. */
-            problem: {
-                [key: string]: unknown;
-            } | null;
-        };
         /** What to change of an account. */
         ChangeAccount: {
             /** The name of a configured plan. */
@@ -760,57 +749,6 @@ export interface components {
              */
             timestamp: string;
             data: components["schemas"]["EventMessage"];
-        };
-        /** A message, with its source unless `raw=false`. */
-        MessageWithRaw: {
-            /** Never changes and is never reused. */
-            id: string;
-            /** The inbox that received it. */
-            inbox_id: string;
-            /**
-             * Format: date-time
-             * When it was accepted.
-             */
-            received_at: string;
-            /** The decoded subject; null if the mail has none. */
-            subject: string | null;
-            /** The first From address, or the envelope's MAIL FROM if there is none. */
-            sender: string;
-            /** The RCPT TO address of this copy. */
-            recipient: string;
-            from: components["schemas"]["Mailbox"][];
-            to: components["schemas"]["Mailbox"][];
-            cc: components["schemas"]["Mailbox"][];
-            reply_to: components["schemas"]["Mailbox"][];
-            /** The Date header, in UTC; null if missing or unreadable. */
-            date: string | null;
-            /** The text part; null if the mail has none. */
-            text: string | null;
-            /** The HTML part; null if the mail has none. */
-            html: string | null;
-            /** The visible text of `html`, which the filter `text` also searches; null without `html`. */
-            visible_text: string | null;
-            /** From the HTML's anchors, areas and forms, then the text, in order, without repeats. */
-            links: components["schemas"]["Link"][];
-            /** One-time codes, the most likely first. */
-            codes: components["schemas"]["Code"][];
-            attachments: components["schemas"]["Attachment"][];
-            /** All headers in their order, including repeated ones. */
-            headers: components["schemas"]["Header"][];
-            envelope: components["schemas"]["Envelope"];
-            authentication: components["schemas"]["Authentication"];
-            /** The size of the source in bytes. */
-            size: number;
-            /** SHA-256 of the source. */
-            sha256: string;
-            /** The path of the source. */
-            raw_url: string;
-            /** Empty if the whole mail could be read. */
-            warnings: components["schemas"]["Warning"][];
-            /** The whole source; absent with `raw=false`. */
-            raw?: string;
-            /** `base64` if the source is not valid UTF-8. Absent with `raw=false`. */
-            raw_encoding?: "utf-8" | "base64";
         };
         /** A message that a wait examined, and why it did not match. */
         NearMiss: {
