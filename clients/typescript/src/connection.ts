@@ -224,7 +224,7 @@ export function cursorOf({ headers }: Response): string {
   return cursor
 }
 
-/** The same, after the rest of the answer, so that its connection can be used again. */
+/** The same, after reading the body: a connection is only used again once its answer has been read. */
 export async function readCursor(response: Response): Promise<string> {
   await response.arrayBuffer()
   return cursorOf(response)

@@ -103,13 +103,13 @@ class Inboxes {
 
   /** Creates an inbox with a new address. */
   async create(options: BodyOptions<'CreateInbox'> = {}): Promise<Inbox> {
-    return this.#made(await this.connection.post<Schemas['CreatedInbox']>('/v1/inboxes', options))
+    return this.#inboxOf(await this.connection.post<Schemas['CreatedInbox']>('/v1/inboxes', options))
   }
 
-  /** Creates `count` inboxes, at most 10,000, all with the same options. `name` gets a number: `user-1`, `user-2`. */
+  /** Creates `count` inboxes, at most 10,000, with the options of `create`. `name` gets a number: `user-1`, `user-2`. */
   async createMany(options: BodyOptions<'CreateInboxes'>): Promise<Inbox[]> {
     const created = await this.connection.post<Schemas['CreatedInbox'][]>('/v1/inboxes/bulk', options)
-    return created.map((each) => this.#made(each))
+    return created.map((each) => this.#inboxOf(each))
   }
 
   /** For a protected inbox, with its `password`. Rejects with the code `inbox-deleted` or `inbox-expired` after its end. */
@@ -136,13 +136,15 @@ class Inboxes {
   }
 
   /**
-   * Deletes inboxes by their `ids`, at most 10,000, or all with a `label` such as `run:42`. Resolves to their number.
-   * Protected ones are left out, unless the key has the scope `admin`.
+   * Deletes inboxes by their `ids`, at most 10,000, or all with a `label` such as `run:42`. Resolves with how many it
+   * deleted. Skips protected ones, unless the key has the scope `admin`. `timeoutMs` is for each request: it sends more
+   * than one if more than 10,000 inboxes have the label.
    */
   async deleteMany(
     options: CamelCased<Schemas['DeleteInboxes']> & Omit<CallOptions, 'idempotencyKey'>,
   ): Promise<number> {
-    for (let total = 0; ;) {
+    let total = 0
+    for (;;) {
       const path = '/v1/inboxes/bulk-delete'
       const { deleted, remaining } = await this.connection.post<Schemas['DeletedInboxes']>(path, options)
       total += deleted
@@ -150,7 +152,7 @@ class Inboxes {
     }
   }
 
-  #made({ password, ...data }: Schemas['CreatedInbox']): Inbox {
+  #inboxOf({ password, ...data }: Schemas['CreatedInbox']): Inbox {
     return new Inbox(this.connection, data, password)
   }
 }

@@ -81,7 +81,7 @@ class AsyncInboxes:
         return AsyncInbox(self._connection, await self._connection.post(path_of("inboxes"), options))
 
     async def create_many(self, **options: Unpack[CreateInboxes]) -> list[AsyncInbox]:
-        """Creates `count` inboxes, at most 10,000, all with the same options of `create`.
+        """Creates `count` inboxes, at most 10,000, with the options of `create`, the same for all.
 
         `name` gets a number: `user-1`, `user-2` and so on.
         """
@@ -112,17 +112,18 @@ class AsyncInboxes:
         return cast("types.DeletedInbox", await self._connection.delete(path_of("inboxes", inbox_id), call))
 
     async def delete_many(
-        self, *, ids: Sequence[str] | None = None, label: str | None = None, **call: Unpack[CallOptions]
+        self, *, ids: Sequence[str] | None = None, label: str | None = None, timeout: float | None = None
     ) -> int:
         """Deletes inboxes by their `ids`, at most 10,000, or all with a `label` such as `"run:42"`.
 
-        Returns their number. Protected ones are left out, unless the key has the scope `admin`.
+        Returns how many it deleted. Skips protected ones, unless the key has the scope `admin`. `timeout` is for
+        each request, in seconds. It sends more than one if more than 10,000 inboxes have the label.
         """
-        which = {"label": label} if ids is None else {"ids": list(ids)}
+        options = {"label": label} if ids is None else {"ids": list(ids)}
+        path = path_of("inboxes", "bulk-delete")
         total = 0
         while True:
-            path = path_of("inboxes", "bulk-delete")
-            answer = cast("types.DeletedInboxes", await self._connection.post(path, {**which, **call}))
+            answer = cast("types.DeletedInboxes", await self._connection.post(path, {**options, "timeout": timeout}))
             total += answer["deleted"]
             if answer["remaining"] == 0:
                 return total
