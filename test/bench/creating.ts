@@ -50,10 +50,10 @@ async function inBulk(subject: Subject, rounds: number): Promise<Figure[]> {
     p99.idle.push(quantile(idle, 0.99))
     spent.single.push((single / SINGLE) * 1_000)
     spent.bulk.push(((await cpuMs(subject, () => subject.createInBulk(BULK))) / BULK) * 1_000)
-    let isDone = false
-    const bulk = subject.createInBulk(BULK).finally(() => (isDone = true))
+    const ended = new AbortController()
+    const bulk = subject.createInBulk(BULK).finally(() => ended.abort())
     const beside: number[] = []
-    while (!isDone) beside.push(await creationMs(subject))
+    while (!ended.signal.aborted) beside.push(await creationMs(subject))
     await bulk
     p99.beside.push(quantile(beside, 0.99))
   }
