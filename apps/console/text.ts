@@ -196,7 +196,7 @@ export const text = {
   publicInbox: {
     title: 'Your disposable inbox',
     about:
-      "Mail to this address appears here at once. It is erased when the time is over. Anyone with the link to this page can read the mail: bookmark the page to come back, and don't share the link.",
+      "Mail to this address appears here at once. The inbox and its mail are erased when the time is over. Anyone with the link to this page can read the mail: bookmark the page to come back, and don't share the link.",
     lifetime: 'Lifetime of a new address',
     durations: { '10m': '10 minutes', '1h': 'An hour', '1d': 'A day' },
     create: 'New address',

@@ -57,7 +57,6 @@ async function prepare(mayfly: Mayfly, endpointUrl: string): Promise<Record<stri
     keys: '/console/keys',
     webhook: `/console/webhooks/${webhook.id}`,
     usage: '/console/usage?label=run:42',
-    'public-inbox': '/',
   }
 }
 

@@ -16,7 +16,7 @@ export interface FollowedEvents {
 
 /** Events within this time are passed on together. */
 const BATCH_MS = 100
-/** A stream that is lost, or that the server refuses as too many, is opened again after this time. */
+/** The pause before a lost stream, or one that the server refused as too many, is opened again. */
 const REOPEN_MS = 2_000
 
 /**
@@ -29,7 +29,7 @@ export async function followEvents(followed: FollowedEvents): Promise<void> {
   let cursor = followed.since
   let batch: Schemas['EventBody'][] = []
   const isOver = () => signal.aborted
-  const pass = () => {
+  const passOn = () => {
     const events = batch
     batch = []
     if (!isOver()) onEvents(events)
@@ -44,15 +44,19 @@ export async function followEvents(followed: FollowedEvents): Promise<void> {
         onLive(true)
       }
       await untilVisible(signal)
-      const whileVisible = visibleSignal()
+      const closing = new AbortController()
+      const close = () => closing.abort()
+      document.addEventListener('visibilitychange', close)
       try {
-        for await (const { id, data } of open(cursor, AbortSignal.any([signal, whileVisible]))) {
+        for await (const { id, data } of open(cursor, AbortSignal.any([signal, closing.signal]))) {
           cursor = id
-          if (batch.push(data) === 1) setTimeout(pass, BATCH_MS)
+          if (batch.push(data) === 1) setTimeout(passOn, BATCH_MS)
         }
       } catch (reason) {
-        if (whileVisible.aborted) continue
+        if (closing.signal.aborted) continue
         throw reason
+      } finally {
+        document.removeEventListener('visibilitychange', close)
       }
       // Only the events of an inbox end, with the inbox: the check says how.
       isConnected = false
@@ -79,12 +83,4 @@ function untilVisible(signal: AbortSignal): Promise<void> {
     signal.addEventListener('abort', check)
     check()
   })
-}
-
-/** A signal that aborts when the page is hidden. */
-function visibleSignal(): AbortSignal {
-  const aborter = new AbortController()
-  const abort = () => aborter.abort()
-  document.addEventListener('visibilitychange', abort, { once: true })
-  return aborter.signal
 }

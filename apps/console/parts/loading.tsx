@@ -20,7 +20,7 @@ export function useLoaded<Value>(
     value: undefined,
     error: null,
   })
-  const [round, setRound] = useState(0)
+  const [reloads, setReloads] = useState(0)
   useEffect(() => {
     const aborter = new AbortController()
     // In a promise, so that an error that is thrown at once is shown too.
@@ -34,8 +34,8 @@ export function useLoaded<Value>(
       },
     )
     return () => aborter.abort()
-  }, [...dependencies, round])
-  const reload = useCallback(() => setRound((value) => value + 1), [])
+  }, [...dependencies, reloads])
+  const reload = useCallback(() => setReloads((value) => value + 1), [])
   return { ...state, reload }
 }
 

@@ -16,7 +16,7 @@ export type InboxFilters = Pick<QueryOptions<'listInboxes'>, 'state' | 'labels'>
  */
 const REFRESH_MS = 10_000
 const REFRESHED_INBOXES = 100
-/** The least time between two reads because of events. */
+/** The minimum time between two reads because of events. */
 const SETTLE_MS = 5_000
 
 export interface InboxList {
@@ -37,12 +37,11 @@ export interface InboxList {
 type Inboxes = ReadonlyMap<string, ListedInbox>
 
 /**
- * The inboxes of the environment, page by page, with their counts as they change. The newest inboxes are read again if
- * an event is of one that is not listed. They are also read again if an event comes soon after a read: it may be in
- * that read or not.
+ * The inboxes of the environment, page by page, with their counts as they change. The newest inboxes are read again after
+ * an event of an inbox that is not listed, and after one that comes soon after a read, whose counts may include it already.
  */
 export function useInboxList({ api }: Session, filters: InboxFilters): InboxList {
-  const [round, setRound] = useState(0)
+  const [reloads, setReloads] = useState(0)
   const [inboxes, setInboxes] = useState<Inboxes>(new Map())
   const listed = useRef(inboxes)
   listed.current = inboxes
@@ -74,8 +73,8 @@ export function useInboxList({ api }: Session, filters: InboxFilters): InboxList
       await followEvents({
         since,
         signal,
-        open: (after, whileVisible) =>
-          api.messages.events({ since: after, signal: whileVisible, labels: filters.labels }),
+        open: (after, untilClosed) =>
+          api.messages.events({ since: after, signal: untilClosed, labels: filters.labels }),
         check: () => api.messages.cursor({ signal }),
         onEvents: (events) => {
           const nowMs = performance.now()
@@ -131,7 +130,7 @@ export function useInboxList({ api }: Session, filters: InboxFilters): InboxList
       clearTimeout(timer)
       document.removeEventListener('visibilitychange', onVisibility)
     }
-  }, [query, round])
+  }, [query, reloads])
 
   const put = useCallback((inbox: ListedInbox) => {
     setInboxes((known) =>
@@ -149,7 +148,7 @@ export function useInboxList({ api }: Session, filters: InboxFilters): InboxList
     error,
     isLive,
     loadMore,
-    reload: useCallback(() => setRound((value) => value + 1), []),
+    reload: useCallback(() => setReloads((value) => value + 1), []),
     put,
     remove,
   }
@@ -182,7 +181,7 @@ function applyEvents(known: Inboxes, events: readonly Schemas['EventBody'][]): I
   return next
 }
 
-/** Whether an event says that the list lacks an inbox. */
+/** Whether an event is of an inbox that the list should have and lacks. */
 function isOfUnlisted(
   { type, data }: Schemas['EventBody'],
   known: Inboxes,

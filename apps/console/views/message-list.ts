@@ -27,7 +27,7 @@ export interface MessageList {
 
 /** The messages of an inbox: those that are there, page by page, and new ones as they arrive. */
 export function useMessageList({ api, passwords }: MailAccess, inboxId: string): MessageList {
-  const [round, setRound] = useState(0)
+  const [reloads, setReloads] = useState(0)
   const [inbox, setInbox] = useState<Inbox | null>(null)
   const [messages, setMessages] = useState<readonly ListedMessage[]>([])
   const [isLive, setLive] = useState(false)
@@ -54,7 +54,7 @@ export function useMessageList({ api, passwords }: MailAccess, inboxId: string):
       await followEvents({
         since,
         signal,
-        open: (after, whileVisible) => found.events({ since: after, signal: whileVisible }),
+        open: (after, untilClosed) => found.events({ since: after, signal: untilClosed }),
         check: () => found.refresh({ signal }),
         onEvents: (events) => setMessages((known) => applyEvents(known, events)),
         onLive: setLive,
@@ -65,7 +65,7 @@ export function useMessageList({ api, passwords }: MailAccess, inboxId: string):
       if (!signal.aborted) setError(reason)
     })
     return () => aborter.abort()
-  }, [inboxId, round])
+  }, [inboxId, reloads])
 
   return {
     inbox,
@@ -74,7 +74,7 @@ export function useMessageList({ api, passwords }: MailAccess, inboxId: string):
     error,
     isLive,
     loadMore,
-    reload: useCallback(() => setRound((value) => value + 1), []),
+    reload: useCallback(() => setReloads((value) => value + 1), []),
     remove: useCallback((id) => setMessages((known) => known.filter((each) => each.id !== id)), []),
   }
 }

@@ -7,14 +7,14 @@ import { formatBytes, formatCount, parseLabels, Time } from '../parts/format.js'
 import { Show, useLoaded } from '../parts/loading.js'
 import { text } from '../text.js'
 
-/** The report of a load or test run: everything with its label. Another `round` loads it again. */
+/** The report of a load or test run: everything with its label. It is loaded again when `reloads` changes. */
 export function RunReport({
   label,
-  round,
+  reloads,
   onChange,
 }: {
   label: string
-  round: number
+  reloads: number
   onChange: (label: string) => void
 }) {
   return (
@@ -27,16 +27,16 @@ export function RunReport({
         value={label}
         onChange={({ currentTarget }) => onChange(currentTarget.value)}
       />
-      {label !== '' && <Report key={label} label={label} round={round} />}
+      {label !== '' && <Report key={label} label={label} reloads={reloads} />}
     </>
   )
 }
 
-function Report({ label, round }: { label: string; round: number }) {
+function Report({ label, reloads }: { label: string; reloads: number }) {
   const { api } = useSession()
   const report = useLoaded(
     (signal) => api.usage.report({ labels: parseLabels(label), signal }),
-    [label, round],
+    [label, reloads],
   )
   return <Show loaded={report}>{(value) => <ReportFigures report={value} />}</Show>
 }

@@ -38,7 +38,7 @@ export function UsageView() {
     useParameters()
   const span = SPANS.find(([each]) => each === spanText) ?? SPANS[1]
   const group = GROUPS.find(([each]) => each === groupText)?.[0] ?? 'none'
-  const [round, setRound] = useState(0)
+  const [reloads, setReloads] = useState(0)
   const rows = useLoaded(
     (signal) =>
       api.usage.read({
@@ -48,13 +48,13 @@ export function UsageView() {
         labels: parseLabels(label),
         signal,
       }),
-    [span, group, name, label, round],
+    [span, group, name, label, reloads],
   )
   return (
     <section>
       <div class="heading">
         <h1>{text.usage.title}</h1>
-        <button type="button" onClick={() => setRound((value) => value + 1)}>
+        <button type="button" onClick={() => setReloads((value) => value + 1)}>
           {text.reload}
         </button>
       </div>
@@ -98,7 +98,7 @@ export function UsageView() {
         }
       </Show>
       <Export spanMs={span[2]} />
-      <RunReport label={label} round={round} onChange={(chosen) => change({ label: chosen })} />
+      <RunReport label={label} reloads={reloads} onChange={(chosen) => change({ label: chosen })} />
     </section>
   )
 }
