@@ -2,7 +2,12 @@ import { Controller, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
 import type { Logger } from 'pino'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
-import { accountEventCodec, inboxEventCodec, webhookEventCodec } from '#libs/ports/event-log/cloud-event.js'
+import {
+  accountEventCodec,
+  inboxEventCodec,
+  webhookEventCodec,
+  type Recorded,
+} from '#libs/ports/event-log/cloud-event.js'
 import {
   partitionName,
   type BatchOutcome,
@@ -69,11 +74,18 @@ export class MessageVisibility {
   }
 }
 
-/** The channels that an event is signalled on. Creating inboxes must not wake everybody who listens to an environment. */
-function channelsOf(recorded: DecodedBatch<InboxEvent>['events'][number]['recorded']): string[] {
+/** The events that the stream of an environment has. Others, such as new inboxes, must not wake its listeners. */
+const STREAMED: ReadonlySet<InboxEvent['type']> = new Set([
+  'MessageReceived',
+  'MessageDeleted',
+  'InboxDeleted',
+  'InboxExpired',
+])
+
+/** The channels that an event is signalled on. */
+function channelsOf(recorded: Recorded<InboxEvent>): string[] {
   const { type, inboxId } = recorded.event
-  const isOfStream = ['MessageReceived', 'MessageDeleted', 'InboxDeleted', 'InboxExpired'].includes(type)
-  return isOfStream ? [inboxChannel(inboxId), environmentChannel(recorded)] : [inboxChannel(inboxId)]
+  return STREAMED.has(type) ? [inboxChannel(inboxId), environmentChannel(recorded)] : [inboxChannel(inboxId)]
 }
 
 /** The ports of the projector, as Nest injects them. */

@@ -82,7 +82,7 @@ describeWith('chromium')('the page of the public inbox', () => {
     await create.click()
     await addressAfter(first)
     await create.click()
-    await page.getByText('The limit of 2 new inboxes an hour for your address is reached.').waitFor()
+    await page.getByText('The limit of 2 new inboxes an hour for your IP address is reached.').waitFor()
     await page.getByRole('link', { name: 'abuse@mayfly.test' }).waitFor()
   })
 })

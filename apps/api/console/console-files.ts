@@ -40,8 +40,8 @@ const COMPRESSED = [
 ] as const
 
 interface BuiltConsole {
-  /** The page of the console, and the one of the public inbox. */
   page: string
+  /** The page of the public inbox. */
   publicPage: string
   /** By name, such as `main-3F2A.js` and `main-3F2A.js.br`. */
   files: ReadonlyMap<string, Buffer>

@@ -107,7 +107,7 @@ export function makeServer(
     requestTimeout,
     connectionTimeout: SILENT_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
-    // Only for `request.ip`: nothing here reads the forwarded host or protocol.
+    // Only for `request.ip`: nothing here reads the forwarded host or protocol. Fastify ignores a number of proxies.
     trustProxy: settings.trustedProxies > 0 && ((_, hop) => hop < settings.trustedProxies),
     return503OnClosing: false,
     forceCloseConnections: 'idle',

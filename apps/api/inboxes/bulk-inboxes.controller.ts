@@ -25,13 +25,13 @@ import { createdInboxJson, CreatedInbox } from './inbox-schemas.js'
 import { readLabels } from './inbox-requests.dto.js'
 import { Inboxes, mayDelete, type NewInbox } from './inboxes.service.js'
 
-/** Inboxes that are created or deleted at a time. Other requests run in between. */
+/** How many inboxes are created or deleted at a time. Other requests run in between. */
 const CHUNK = 100
 /** A bulk request counts as one request for each of these, at least as one. */
 const INBOXES_PER_REQUEST = 100
-/** Inboxes that are read at a time, to count them. */
+/** How many inboxes with a label are read at a time. */
 const PAGE = 1_000
-/** An inbox as JSON takes at most this and what the request chose. */
+/** The maximum size of an inbox as JSON, in addition to the body of the request. */
 const INBOX_BYTES = 600
 
 /** Creates and deletes many inboxes in one request, under both paths. */
@@ -106,7 +106,7 @@ export class BulkInboxesController {
     description:
       `Deletes up to ${MAX_INBOXES} inboxes with all their mail, by their ids or by a label. Ids without an active inbox are ` +
       'skipped. Protected inboxes are only deleted with a key with the scope `admin`, and skipped otherwise. The request ' +
-      `counts as one for each ${INBOXES_PER_REQUEST} inboxes that it deletes, at least as one.`,
+      `counts as one for each ${INBOXES_PER_REQUEST} ids or deleted inboxes, at least as one.`,
     answer: { description: 'What was deleted.', schema: DeletedInboxes },
   })
   async delete(

@@ -29,9 +29,9 @@ export interface OpenInbox {
   endOffset: number
 }
 
-/** What is chosen of a new inbox. */
+/** The properties of a new inbox that its creator chooses. */
 export interface NewInbox {
-  /** The shorter of 24 hours and the retention if undefined. */
+  /** If undefined, the shorter of 24 hours and the plan's retention. */
   duration: string | undefined
   name: string | null
   labels: Readonly<Record<string, string>>
@@ -162,7 +162,7 @@ export class Inboxes {
     throw unavailable('busy', `Other requests change the inbox ${id} at the same time.`)
   }
 
-  /** Those of the inboxes that exist, in any state. Throws ViewsCatchingUpError. */
+  /** The inboxes of the environment with these ids, in any state. Unknown ids are skipped. Throws ViewsCatchingUpError. */
   async findAll({ accountId, environment }: Principal, ids: readonly InboxId[]): Promise<Inbox[]> {
     const now = this.instance.now()
     const rows = await this.views.readComplete('inbox-events', () =>
@@ -174,8 +174,8 @@ export class Inboxes {
   }
 
   /**
-   * Deletes those of the inboxes that are active. Resolves with their number once they can't be read any more. Protected
-   * inboxes are left alone, unless the caller has the scope `admin`. Throws busy.
+   * Deletes the active ones of the inboxes. Resolves with how many it deleted, once they can't be read any more. Skips
+   * protected inboxes, unless the caller has the scope `admin`. If it rejects, any of them may be deleted.
    */
   async deleteAll(principal: Principal, inboxes: readonly Inbox[]): Promise<number> {
     const { keyId } = principal
@@ -243,11 +243,8 @@ export class Inboxes {
   }
 }
 
-/** Whether `deleteAll` deletes an inbox, if it is active. */
-export function mayDelete(
-  { scopes }: Pick<Principal, 'scopes'>,
-  { isProtected }: Pick<Inbox, 'isProtected'>,
-): boolean {
+/** Whether `deleteAll` deletes an inbox if it is active. */
+export function mayDelete({ scopes }: Principal, { isProtected }: Inbox): boolean {
   return !isProtected || scopes.includes('admin')
 }
 

@@ -21,12 +21,12 @@ import { Views } from '../views.js'
  * no API access. The token in the answer is the only access to the inbox.
  */
 
-/** The same in every installation, so that all instances open the same account. */
+/** Fixed, so that all instances open the same account. */
 const PUBLIC_ACCOUNT = {
   accountId: 'acc_00000000000000000000000000' as AccountId,
   name: 'public web inbox',
 }
-/** The plan that the account has at first. */
+/** The plan that the account is opened on. */
 export const PUBLIC_PLAN = 'free'
 /** What the account's events and usage are attributed to. No such key exists. */
 const PUBLIC_KEY = 'key_00000000000000000000000000' as KeyId
@@ -72,11 +72,14 @@ export class PublicInboxesController {
     return { inbox: inboxJson(created.inbox, created.details), token: secret }
   }
 
-  /** Throws rate-limited; and read-model-unavailable if requests can't be counted, since nobody answers for these. */
+  /**
+   * Throws rate-limited, and read-model-unavailable if requests can't be counted. With a key they would pass uncounted, but
+   * these belong to no customer.
+   */
   private async count(address: string): Promise<void> {
     const { publicInboxesPerAddress, publicInboxesPerHour } = this.instance.settings
     const limits = [
-      [`public-inbox:${address}`, publicInboxesPerAddress, 'your address'],
+      [`public-inbox:${address}`, publicInboxesPerAddress, 'your IP address'],
       ['public-inbox', publicInboxesPerHour, 'all visitors together'],
     ] as const
     for (const [key, quota, whose] of limits) {
