@@ -192,7 +192,10 @@ describe('many inboxes in one request', () => {
     const after = left(await call(limited, 'GET', '/v1/inboxes'))
     expect(before - after).toBe(4)
     await deleteAll(limited, { label: 'run:charged' })
-    expect(after - left(await call(limited, 'GET', '/v1/inboxes'))).toBe(4)
+    const last = left(await call(limited, 'GET', '/v1/inboxes'))
+    expect(after - last).toBe(4)
+    await deleteAll(limited, { label: 'run:charged' })
+    expect(last - left(await call(limited, 'GET', '/v1/inboxes'))).toBe(2)
   })
 
   it('exceed the limit of the key once', async () => {

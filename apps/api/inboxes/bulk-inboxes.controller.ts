@@ -133,7 +133,8 @@ export class BulkInboxesController {
 
   /** Counts the request by its number of inboxes. The request itself is counted already. */
   private charge(principal: Principal, inboxes: number): Promise<Problem | null> {
-    return this.limits.charge(principal, Math.ceil(inboxes / INBOXES_PER_REQUEST) - 1)
+    const requests = Math.max(Math.ceil(inboxes / INBOXES_PER_REQUEST), 1)
+    return this.limits.charge(principal, requests - 1)
   }
 
   /** Creates the inboxes chunk by chunk, as JSON. */
