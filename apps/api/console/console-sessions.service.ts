@@ -137,9 +137,11 @@ export class ConsoleSessions {
     const account = await this.accountOf(id)
     if (account === null) return
     const now = this.instance.now()
-    const events = account.consoleSessions.flatMap(
-      ({ id: sessionId }) => decideConsole(account, { type: 'EndConsoleSession', sessionId, now }).events,
-    )
+    const events = account.consoleSessions
+      .filter(({ expiresAt }) => now < expiresAt)
+      .flatMap(
+        ({ id: sessionId }) => decideConsole(account, { type: 'EndConsoleSession', sessionId, now }).events,
+      )
     const by = { accountId: id, keyId: key.id, environment: key.environment, actor: session.id }
     await this.recorder.record(events, by)
     this.knownKeys.forgetAll()

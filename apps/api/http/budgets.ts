@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
 import { Budget, type Release } from '#libs/runtime/fair-share.js'
-import { addressGroup, plainAddress } from '#libs/runtime/remote-address.js'
 import { callerOf, principalOf } from '../access/principal.js'
+import { clientAddress } from './connection-limits.js'
 import { Problem } from './problems.js'
 
 const MIB = 1024 * 1024
@@ -103,8 +103,7 @@ export class RequestBudgets {
    */
   async holdBody(reply: FastifyReply, bytes: number): Promise<void> {
     const { request } = reply
-    const { remoteAddress } = request.raw.socket
-    const owner = principalOf(request)?.accountId ?? addressGroup(plainAddress(remoteAddress))
+    const owner = principalOf(request)?.accountId ?? clientAddress(request)
     await hold(this.bodies, owner, bytes, reply)
   }
 

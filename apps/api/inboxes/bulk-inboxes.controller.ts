@@ -23,7 +23,7 @@ import {
 } from './bulk-requests.dto.js'
 import { createdInboxJson, CreatedInbox } from './inbox-schemas.js'
 import { readLabels } from './inbox-requests.dto.js'
-import { Inboxes, mayDelete, type NewInbox } from './inboxes.service.js'
+import { Inboxes, lifespanOf, mayDelete, type NewInbox } from './inboxes.service.js'
 
 /** How many inboxes are created or deleted at a time. Other requests run in between. */
 const CHUNK = 100
@@ -72,7 +72,9 @@ export class BulkInboxesController {
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    const { count } = body
+    const { count, duration } = body
+    // A request that is refused for its duration must not count as many.
+    lifespanOf(duration, principal.plan.retention)
     await this.requireQuota(principal, count)
     await this.budgets.bulk(reply, async () => {
       const chunks = this.chunks(principal, minting, body)
