@@ -6,8 +6,6 @@ const LONG = [
   'test/faults/distributed/processes',
   'test/faults/distributed/usage',
   'test/faults/distributed/scale-out',
-  'test/console/hostile-mail',
-  'test/console/console',
   'test/end-to-end/inbox-tokens',
   'test/end-to-end/change-inbox',
   'test/faults/data-folder',
@@ -23,6 +21,9 @@ const LONG = [
   'test/fuzz/mime',
   'test/fuzz/smtp',
   'test/faults/kill',
+  // Browsers need much CPU time, which the suites about faults would miss.
+  'test/console/hostile-mail',
+  'test/console/console',
   'test/console/long-lists',
   'test/console/accessibility',
   'test/clients/playwright',

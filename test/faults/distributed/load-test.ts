@@ -8,6 +8,16 @@ import { WebhookReceipts } from './webhook-receipts.js'
 const PROGRESS = 40
 export const RECOVERS_WITHIN_MS = 90_000
 
+/** Creates an inbox, as soon as the views of a deployment that has just started are complete. */
+async function createdInbox(target: Target): Promise<InboxJson> {
+  await until(
+    'complete views',
+    async () => (await call(target, 'GET', '/v1/inboxes')).status === 200,
+    RECOVERS_WITHIN_MS,
+  )
+  return createInbox(target)
+}
+
 /** Runs load on a deployment, and verifies everything that the deployment has acknowledged. */
 export class LoadTest {
   readonly acknowledged = new AcknowledgedWrites()
@@ -18,10 +28,10 @@ export class LoadTest {
 
   static async start(deployment: Deployment): Promise<LoadTest> {
     const loadTest = new LoadTest(deployment)
-    const favourite = await createInbox(deployment.target)
+    const favourite = await createdInbox(deployment.target)
     loadTest.acknowledged.inboxes.set(favourite.id, favourite)
     for (let count = 0; count < 3; count += 1) {
-      const inbox = await createInbox(deployment.target)
+      const inbox = await createdInbox(deployment.target)
       loadTest.acknowledged.inboxes.set(inbox.id, inbox)
     }
     await loadTest.recordReceipts(favourite)
