@@ -36,7 +36,13 @@ export class RequestLimits {
       'x-ratelimit-remaining': remaining,
       'x-ratelimit-reset': Math.ceil((this.now().getTime() + refillsInMs) / 1_000),
     })
-    if (!verdict.isAllowed) throw rateLimited(policy, seconds)
+    if (verdict.isAllowed) return
+    const { quota, windowSeconds } = policy
+    throw rateLimited(
+      refillsInMs,
+      (untilNext) =>
+        `The key has used its quota of ${quota} requests in ${windowSeconds} s, and its burst. The next request passes in ${untilNext} s.`,
+    )
   }
 
   /**
@@ -48,12 +54,12 @@ export class RequestLimits {
     const [sustained] = requestPolicies(requestsPerMinute)
     const verdict = await this.throttle.charge(countedBy, sustained, requests)
     if (verdict === null || verdict.isAllowed) return null
-    const seconds = secondsUntil(verdict.next.refillsInMs)
     const { quota, windowSeconds } = sustained
-    return new Problem('rate-limited', {
-      detail: `The key has used its quota of ${quota} requests in ${windowSeconds} s. A request that counts as several passes in ${seconds} s.`,
-      headers: { 'retry-after': String(seconds) },
-    })
+    return rateLimited(
+      verdict.next.refillsInMs,
+      (seconds) =>
+        `The key has used its quota of ${quota} requests in ${windowSeconds} s. A request that counts as several passes in ${seconds} s.`,
+    )
   }
 }
 
@@ -69,9 +75,11 @@ function policyText({ name, quota, windowSeconds }: RatePolicy): string {
   return `"${name}";q=${quota};w=${windowSeconds}`
 }
 
-function rateLimited({ quota, windowSeconds }: RatePolicy, seconds: number): Problem {
+/** The 429 of a used quota. `detail` gets the seconds until it refills. */
+export function rateLimited(refillsInMs: number, detail: (seconds: number) => string): Problem {
+  const seconds = secondsUntil(refillsInMs)
   return new Problem('rate-limited', {
-    detail: `The key has used its quota of ${quota} requests in ${windowSeconds} s, and its burst. The next request passes in ${seconds} s.`,
+    detail: detail(seconds),
     headers: { 'retry-after': String(seconds) },
   })
 }

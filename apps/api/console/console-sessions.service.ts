@@ -15,7 +15,7 @@ import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import type { RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
 import { type Principal, requirePlanWithAccess, requireScope } from '../access/principal.js'
 import { isSignedIn, KnownKeys, Plans, type KnownSession } from '../access/key-lookup.js'
-import { secondsUntil, Throttle } from '../access/request-limits.js'
+import { rateLimited, Throttle } from '../access/request-limits.js'
 import { notFound, Problem, unavailable } from '../http/problems.js'
 import type { Minting } from '../idempotency/minting.js'
 import { Instance } from '../instance.js'
@@ -72,7 +72,13 @@ export class ConsoleSessions {
   async signIn(given: string, remoteAddress: string): Promise<SignedIn> {
     const counter = `console-sign-in:${remoteAddress}`
     const verdict = await this.throttle.peek(counter, [FAILED_SIGN_INS])
-    if (verdict?.isAllowed === false) throw tooManyFailed(verdict.next.refillsInMs)
+    if (verdict?.isAllowed === false) {
+      const { quota } = FAILED_SIGN_INS
+      throw rateLimited(
+        verdict.next.refillsInMs,
+        () => `${quota} attempts to sign in from this address have failed within a minute.`,
+      )
+    }
     try {
       return await this.start(given)
     } catch (error) {
@@ -199,12 +205,5 @@ function secretOf(accountId: AccountId, bytes: Uint8Array): string {
 function signInFailed(): Problem {
   return new Problem('sign-in-failed', {
     detail: 'The link has been used or has expired, or the key is not valid.',
-  })
-}
-
-function tooManyFailed(forMs: number): Problem {
-  return new Problem('rate-limited', {
-    detail: `${FAILED_SIGN_INS.quota} attempts to sign in from this address have failed within a minute.`,
-    headers: { 'retry-after': String(secondsUntil(forMs)) },
   })
 }

@@ -5,7 +5,7 @@ import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import type { RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
 import { Plans } from '../access/key-lookup.js'
 import type { Principal } from '../access/principal.js'
-import { secondsUntil, Throttle } from '../access/request-limits.js'
+import { rateLimited, Throttle } from '../access/request-limits.js'
 import { AccountCommands } from '../accounts/account-commands.js'
 import { clientAddress } from '../http/connection-limits.js'
 import { Problem, unavailable } from '../http/problems.js'
@@ -87,11 +87,11 @@ export class PublicInboxesController {
       const verdict = await this.throttle.consume(key, [policy])
       if (verdict === null) throw unavailable('read-model-unavailable', 'New inboxes can not be counted now.')
       if (verdict.isAllowed) continue
-      const seconds = secondsUntil(verdict.next.refillsInMs)
-      throw new Problem('rate-limited', {
-        detail: `The limit of ${quota} new inboxes an hour for ${whose} is reached. The next one can be created in ${seconds} s.`,
-        headers: { 'retry-after': String(seconds) },
-      })
+      throw rateLimited(
+        verdict.next.refillsInMs,
+        (seconds) =>
+          `The limit of ${quota} new inboxes an hour for ${whose} is reached. The next one can be created in ${seconds} s.`,
+      )
     }
   }
 

@@ -6,7 +6,7 @@ import { SCOPES } from '#libs/domain/account/access.js'
 import type { ExportFormat } from '#libs/ports/usage/usage-store.js'
 import { type Principal, Caller, RequireScope } from '../access/principal.js'
 import { RequestBudgets } from '../http/budgets.js'
-import { ProducesAnything } from '../http/validation.js'
+import { NDJSON, ProducesAnything } from '../http/validation.js'
 import { Instance } from '../instance.js'
 import { attachmentHeaders } from '../messages/attachment-headers.js'
 import { Bytes, Describe, Tag } from '../openapi/describe.js'
@@ -16,7 +16,7 @@ import { MAX_ROWS, Usage } from './usage.service.js'
 
 const MEDIA_TYPE: Readonly<Record<ExportFormat, string>> = {
   parquet: 'application/vnd.apache.parquet',
-  ndjson: 'application/x-ndjson',
+  ndjson: NDJSON,
   csv: 'text/csv; charset=utf-8',
 }
 
