@@ -31,5 +31,11 @@ export async function renderClientTypes(document: Document): Promise<string> {
   const types = astToString(await openapiTS(JSON.parse(text) as OpenAPI3))
   // Paths repeat the operations, tags repeat the types, and the rest of an operation is empty.
   const used = types.slice(types.indexOf('export interface components'))
-  return HEADING + used.replaceAll('@description ', '').replaceAll(/^.*(\bnever;|\* @enum \{.*)\n/gm, '')
+  return (
+    HEADING +
+    used
+      .replaceAll('@description ', '')
+      .replaceAll(/^.*(\bnever;|\* @enum \{.*|\* Format: .*)\n/gm, '')
+      .replaceAll(/\/\*\*\n *(\* .*)\n *\*\//g, '/*$1 */')
+  )
 }

@@ -80,7 +80,9 @@ export const PROBLEMS = {
   'no-matching-message': {
     status: 404,
     title: 'No message matched in time',
-    fix: 'Check that the mail was sent to this inbox. `nearest` says why other mail did not match. Wait again from `cursor`.',
+    fix:
+      'Check that the mail was sent to this inbox. `nearest` says why other mail did not match, `too_few` which inboxes lack ' +
+      'mail. Wait again from `cursor`.',
     headers: ['Mayfly-Cursor'],
   },
   'method-not-allowed': {

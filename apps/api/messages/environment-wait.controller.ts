@@ -1,21 +1,30 @@
 import { Controller, Get, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { setTimeout as pause } from 'node:timers/promises'
+import Type from 'typebox'
 import type { Scope } from '#libs/domain/account/access.js'
 import { messageJson } from '#libs/mail/json/message-json.js'
 import { environmentChannel } from '#libs/ports/read-model/consistent-views.js'
 import { Authenticator } from '../access/authenticator.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
 import { RequestBudgets, untilClientLeaves, type MailRead } from '../http/budgets.js'
+import { Instance } from '../instance.js'
 import { Describe, Tag } from '../openapi/describe.js'
 import { Views } from '../views.js'
 import { writeEnvironmentCursor, type EnvironmentCursor } from './environment-cursor.js'
 import { EnvironmentMail, type ScannedMessage } from './environment-mail.js'
+import { countLabel, countMissed, labelQuery, readCountWanted, type CountWanted } from './label-count.js'
 import { mismatches, WaitForEnvironmentMessage } from './message-filters.js'
 import { FirstReadings } from './message-reader.js'
-import { Message } from './message-schemas.js'
+import { Message, MessageCount } from './message-schemas.js'
 import { addMiss, NO_MISSES, noMatch, type Misses } from './near-misses.js'
 import { OpenWaits, type OpenWait } from './open-waits.js'
 import { REREAD_MS, untilFound } from './wait-loop.js'
+
+/** `mode=exactly` must hold for this time. */
+const EXACT_FOR_MS = 2_000
+/** The minimum time between two counts of a wait. */
+const COUNT_AGAIN_MS = 50
 
 const READERS: [Scope, Scope] = ['inboxes', 'read']
 
@@ -46,6 +55,7 @@ export class EnvironmentWaitController {
     private readonly authenticator: Authenticator,
     private readonly readings: FirstReadings,
     private readonly budgets: RequestBudgets,
+    private readonly instance: Instance,
   ) {}
 
   @Get()
@@ -57,8 +67,15 @@ export class EnvironmentWaitController {
       "Returns the first message that matches, in any inbox of the key's environment except protected ones: the oldest " +
       'one that is present (after `cursor` if given), or the next one to arrive. With `order=desc`, the newest one that ' +
       'is present. Nothing is consumed: two waits get the same message. To wait only for mail that you are about to ' +
-      'send, read a `Mayfly-Cursor` of `GET /v1/messages` first.',
-    answer: { description: 'The message.', schema: Message, headers: ['Mayfly-Cursor'] },
+      'send, read a `Mayfly-Cursor` of `GET /v1/messages` first.\n\nWith `label` and `count`, it waits until the inboxes ' +
+      'of the label have received that many messages, and returns the counts. Deleted messages count too, and inboxes ' +
+      'that ended within the last day; protected inboxes do not. After the timeout, `too_few` and `too_many` list inboxes ' +
+      'that have fewer or more messages than `per_inbox`, or than an even share.',
+    answer: {
+      description: 'The message, or the counts.',
+      schema: Type.Union([Message, MessageCount]),
+      headers: ['Mayfly-Cursor'],
+    },
     problems: ['no-matching-message', 'too-many-waits', 'busy'],
   })
   async wait(
@@ -67,6 +84,8 @@ export class EnvironmentWaitController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
+    const counted = readCountWanted(query)
+    if (counted !== null) return this.waitForCount({ principal, wanted: query, request }, counted, reply)
     const waiting = { principal, wanted: query, request }
     const result = await untilClientLeaves(request, (clientGone) =>
       this.waits.run(principal, clientGone, (wait) => this.firstMatch(waiting, wait)),
@@ -78,6 +97,48 @@ export class EnvironmentWaitController {
     this.readings.note(match.inbox, [match.message])
     void reply.header('mayfly-cursor', cursor)
     return messageJson(match.message, '/v1/inboxes')
+  }
+
+  /** Throws the errors of `untilFound` and `reauthenticate`. */
+  private async waitForCount(
+    { principal, wanted: { timeout }, request }: Waiting,
+    wanted: CountWanted,
+    reply: FastifyReply,
+  ) {
+    const label = () => labelQuery(principal, wanted, this.instance.now())
+    const count = () =>
+      this.views.readComplete('inbox-events', async () => {
+        const from = await this.views.endOffsets()
+        const counted = await countLabel(this.views, label(), wanted)
+        return { ...counted, cursor: writeEnvironmentCursor(principal, { from, range: null }) }
+      })
+    const result = await untilClientLeaves(request, (clientGone) =>
+      this.waits.run(principal, clientGone, (wait) =>
+        untilFound(wait, {
+          timeoutMs: timeout * 1_000,
+          examine: async () => {
+            await this.authenticator.reauthenticate(request, READERS)
+            const counted = await count()
+            if (!counted.isReached || wanted.mode === 'at_least') return counted
+            // The count of a label only grows. If it is the same after this time, it was exact meanwhile.
+            await pause(EXACT_FOR_MS, undefined, { signal: wait.signal }).catch(() => undefined)
+            return count()
+          },
+          isFound: ({ isReached }) => isReached,
+          untilRereadMs: () => REREAD_MS,
+          subscribe: (ring) => this.views.signals.subscribe(environmentChannel(principal), ring),
+          pause: async (ms) => {
+            await this.authenticator.waitFor(wait.bell, ms, request)
+            // Mail that arrives at a high rate is not counted after each message.
+            await pause(COUNT_AGAIN_MS)
+          },
+        }),
+      ),
+    )
+    const { isReached, received, inboxes, cursor } = result
+    if (!isReached) throw await countMissed(this.views, label(), wanted, result, cursor)
+    void reply.header('mayfly-cursor', cursor)
+    return { count: received, inboxes, cursor }
   }
 
   /** As `untilFound`. Throws the errors of `reauthenticate` and `scan`. */

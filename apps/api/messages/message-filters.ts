@@ -3,6 +3,7 @@ import {
   ArrayMaxSize,
   IsArray,
   IsBoolean,
+  IsIn,
   IsInt,
   IsOptional,
   IsString,
@@ -52,6 +53,9 @@ function IsLabelOfInbox(): PropertyDecorator {
     AreLabelFilters(),
   )
 }
+
+const COUNT_MODES = ['at_least', 'exactly'] as const
+export type CountMode = (typeof COUNT_MODES)[number]
 
 /** Filters of messages. A message must match all of them. Upper and lower case are the same. */
 export class MatchFilters {
@@ -144,10 +148,44 @@ export class WaitForMessage extends MessageSelection {
   timeout: number = 25
 }
 
+/** The largest `count` and `per_inbox`. */
+const MAX_COUNT = 100_000_000
+
 /** The query of GET /v1/messages/wait. */
 export class WaitForEnvironmentMessage extends WaitForMessage {
   @IsLabelOfInbox()
   label?: string[]
+
+  @DescribeProperty(
+    'Wait until the inboxes of one `label` have received this number of messages, counting deleted ones. Only `mode`, ' +
+      '`per_inbox` and `timeout` may be sent with it.',
+  )
+  @IsCount({ min: 0, max: MAX_COUNT })
+  count?: number
+
+  @DescribeProperty(
+    'With `count`: whether more messages are allowed. `exactly` must hold for two seconds, which may be after the `timeout`.',
+    { default: 'at_least' },
+  )
+  @IfGiven()
+  @IsIn(COUNT_MODES, { message: `mode must be one of ${COUNT_MODES.join(', ')}` })
+  mode?: CountMode
+
+  @DescribeProperty(
+    'With `count`: the number of messages that each inbox must have received, at least or exactly as in `mode`.',
+  )
+  @IsCount({ min: 1, max: MAX_COUNT })
+  per_inbox?: number
+}
+
+function IsCount({ min, max }: { min: number; max: number }): PropertyDecorator {
+  return applyDecorators(
+    IfGiven(),
+    FromDigits(),
+    Min(min, { message: `$property must be at least ${min}` }),
+    Max(max, { message: `$property must be at most ${max}` }),
+    IsInt({ message: '$property must be a whole number' }),
+  )
 }
 
 /** The query of GET /v1/inboxes/{id}/messages/{message_id}. */

@@ -196,6 +196,16 @@ export const Message = Type.Object(MESSAGE_PROPERTIES, {
   examples: [example],
 })
 
+/** The answer to a wait for a number of messages. */
+export const MessageCount = Type.Object(
+  {
+    count: Count('The number of messages that the inboxes of the label have received.'),
+    inboxes: Count('The number of inboxes.'),
+    cursor: Type.String({ description: 'A position after all messages that were counted.' }),
+  },
+  { $id: 'MessageCount', description: 'The messages of a label.' },
+)
+
 /** A message by id. */
 export const MessageWithRaw = Type.Object(
   {

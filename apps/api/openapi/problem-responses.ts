@@ -32,6 +32,11 @@ const NearMiss = Type.Object(
   { $id: 'NearMiss', description: 'A message that a wait examined, and why it did not match.' },
 )
 
+const InboxMessages = Type.Object(
+  { inbox_id: IdOf('inb', ''), count: Count('The number of messages that it has received.') },
+  { $id: 'InboxMessages', description: 'How many messages an inbox has received.' },
+)
+
 /** The body of every error. */
 export const Problem = Type.Object(
   {
@@ -55,6 +60,20 @@ export const Problem = Type.Object(
     examined: Type.Optional(Count('With `no-matching-message`: the number of messages that were examined.')),
     nearest: Type.Optional(
       Type.Array(NearMiss, { description: 'With `no-matching-message`: the messages nearest to a match.' }),
+    ),
+    count: Type.Optional(
+      Count(
+        'With `no-matching-message`, if `count` was sent: the number of messages that the label has received.',
+      ),
+    ),
+    expected: Type.Optional(Count('The `count` that was sent.')),
+    too_few: Type.Optional(
+      Type.Array(InboxMessages, { description: 'The first 100 inboxes of the label with too few messages.' }),
+    ),
+    too_many: Type.Optional(
+      Type.Array(InboxMessages, {
+        description: 'The first 100 inboxes of the label with too many messages.',
+      }),
     ),
     cursor: Type.Optional(
       Type.String({

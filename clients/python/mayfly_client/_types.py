@@ -595,6 +595,13 @@ class InboxExpiredEvent(TypedDict):
     data: EventEndedInbox
 
 
+class InboxMessages(TypedDict):
+    """How many messages an inbox has received."""
+    inbox_id: str
+    count: int
+    """The number of messages that it has received."""
+
+
 class InboxToken(TypedDict):
     """A token for one inbox."""
     id: str
@@ -783,6 +790,16 @@ class Message(_MessageKeywords):
     """Empty if the whole mail could be read."""
 
 
+class MessageCount(TypedDict):
+    """The messages of a label."""
+    count: int
+    """The number of messages that the inboxes of the label have received."""
+    inboxes: int
+    """The number of inboxes."""
+    cursor: str
+    """A position after all messages that were counted."""
+
+
 class MessageDeletedEvent(TypedDict):
     """The event `message.deleted`."""
     type: Literal["message.deleted"]
@@ -910,6 +927,14 @@ class _ProblemOptional(TypedDict, total=False):
     """With `no-matching-message`: the number of messages that were examined."""
     nearest: list[NearMiss]
     """With `no-matching-message`: the messages nearest to a match."""
+    count: int
+    """With `no-matching-message`, if `count` was sent: the number of messages that the label has received."""
+    expected: int
+    """The `count` that was sent."""
+    too_few: list[InboxMessages]
+    """The first 100 inboxes of the label with too few messages."""
+    too_many: list[InboxMessages]
+    """The first 100 inboxes of the label with too many messages."""
     cursor: str
     """With `no-matching-message`: the position after the last message that was examined."""
 

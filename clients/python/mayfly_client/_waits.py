@@ -132,16 +132,14 @@ class Wait(Generic[M]):
         self.cursor = message.cursor
         return False
 
-    def after_no_match(self, error: ApiError) -> None:
-        """Raises WaitTimeoutError if the time is over, and the error if it has another reason."""
+    def timeout_error(self, error: ApiError) -> WaitTimeoutError | ApiError:
+        """The error of a wait whose time is over, or the error itself if it has another reason."""
         if error.code != "no-matching-message":
-            raise error from None
-        if self.seconds_left() > 0:
-            return
+            return error
         nearest = error.problem.get("nearest", [])
         examined = len(self.rejected) + error.problem.get("examined", 0)
         listed = [*self.rejected, *nearest][-MAX_LISTED:]
-        raise WaitTimeoutError(self._expected(), listed, examined, error.problem.get("cursor", "")) from None
+        return WaitTimeoutError(self._expected(), listed, examined, error.problem.get("cursor", ""))
 
     def _expected(self) -> str:
         conditions = [*_described(self.filters, self.link)]

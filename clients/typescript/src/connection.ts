@@ -207,7 +207,10 @@ class RetryableError extends Error {
   }
 }
 
-/** The JSON of an answer. Rejects with MayflyError if it is something else. */
+/**
+ * The JSON of an answer. Rejects with MayflyError if it is something else.
+ * @internal
+ */
 export async function readJson<Body>(response: Response): Promise<Body> {
   const text = await response.text()
   try {
@@ -217,14 +220,20 @@ export async function readJson<Body>(response: Response): Promise<Body> {
   }
 }
 
-/** The position in the inbox that comes with an answer. Throws MayflyError if there is none. */
+/**
+ * The position in the inbox that comes with an answer. Throws MayflyError if there is none.
+ * @internal
+ */
 export function cursorOf({ headers }: Response): string {
   const cursor = headers.get('mayfly-cursor')
   if (cursor === null) throw new MayflyError('The answer does not come from Mayfly: it has no Mayfly-Cursor.')
   return cursor
 }
 
-/** The same, after reading the body: a connection is only used again once its answer has been read. */
+/**
+ * The same, after reading the body: a connection is only used again once its answer has been read.
+ * @internal
+ */
 export async function readCursor(response: Response): Promise<string> {
   await response.arrayBuffer()
   return cursorOf(response)
@@ -305,7 +314,10 @@ function randomKey(): string {
   )
 }
 
-/** Resolves after the time. Rejects with the signal's reason if that comes first. */
+/**
+ * Resolves after the time. Rejects with the signal's reason if that comes first.
+ * @internal
+ */
 export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     const abort = () => {

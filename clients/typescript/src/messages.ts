@@ -1,13 +1,16 @@
-import { readCursor, type Connection } from './connection.js'
+import { readCursor, readJson, type Connection } from './connection.js'
 import { inboxEvents, type InboxEvent } from './inbox-events.js'
 import { Message, type Access } from './message.js'
 import type { CallOptions, QueryOptions, Schemas } from './options.js'
-import { waitForMatch, type WaitOptions } from './waiting.js'
+import { pollUntil, waitForMatch, type WaitOptions } from './waiting.js'
 
 interface OfInboxes {
   /** Only of inboxes that have all of these labels. */
   labels?: Readonly<Record<string, string>> | undefined
 }
+
+/** `labels` must have exactly one label. */
+export type CountOptions = Pick<QueryOptions<'waitForMessage'>, 'mode' | 'perInbox' | 'labels'> & CallOptions
 
 /** The mail of all inboxes of the key's environment, without that of protected inboxes. */
 export class Messages {
@@ -49,6 +52,16 @@ export class Messages {
       timeoutMs,
       deadline,
     })
+  }
+
+  /**
+   * Waits until the inboxes with one label have received `count` messages, with deleted ones. Rejects with an ApiError whose
+   * `problem` lists inboxes with `too_few` and `too_many`.
+   */
+  waitForCount(count: number, options: CountOptions): Promise<Schemas['MessageCount']> {
+    const { timeoutMs = this.#access.connection.timeoutMs, ...others } = options
+    const wait = { access: this.#access, path: '/v1', deadline: performance.now() + timeoutMs }
+    return pollUntil(wait, { ...others, count }, readJson<Schemas['MessageCount']>)
   }
 
   /** What happens in all inboxes from now on, or after `since`, as `events` of an inbox. It does not end by itself. */

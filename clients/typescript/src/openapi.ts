@@ -14,10 +14,7 @@ export interface components {
             limits: components["schemas"]["Limits"] | null;
             /** The environments of its keys that are not revoked. */
             environments: string[];
-            /**
-             * Format: date-time
-             * When it was opened.
-             */
+            /** When it was opened. */
             created_at: string;
         };
         /** The account's own limits. For a limit that is left out, the plan's applies. */
@@ -38,10 +35,7 @@ export interface components {
             limits: components["schemas"]["Limits"] | null;
             /** The environments of its keys that are not revoked. */
             environments: string[];
-            /**
-             * Format: date-time
-             * When it was opened.
-             */
+            /** When it was opened. */
             created_at: string;
             /** Its first key with the scope `admin`. The secret is only in this answer. Null if the account already has such a key, or no API access. */
             key: components["schemas"]["KeyWithSecret"] | null;
@@ -65,10 +59,7 @@ export interface components {
         };
         /** One POST to an endpoint. */
         Attempt: {
-            /**
-             * Format: date-time
-             * When it started.
-             */
+            /** When it started. */
             time: string;
             /** The status that the endpoint answered; null if it did not answer. */
             status: number | null;
@@ -83,9 +74,7 @@ export interface components {
         Authentication: {
             /** Null if it was not verified. */
             spf: {
-                /**
-                 * The result as in RFC 8601, section 2.7.
-                 */
+                /** The result as in RFC 8601, section 2.7. */
                 result: "none" | "neutral" | "pass" | "fail" | "softfail" | "policy" | "temperror" | "permerror";
                 /** The domain of MAIL FROM, or of EHLO if MAIL FROM is empty. */
                 domain: string | null;
@@ -94,9 +83,7 @@ export interface components {
             } | null;
             /** One result for each signature. */
             dkim: {
-                /**
-                 * The result as in RFC 8601, section 2.7.
-                 */
+                /** The result as in RFC 8601, section 2.7. */
                 result: "none" | "neutral" | "pass" | "fail" | "softfail" | "policy" | "temperror" | "permerror";
                 /** The domain that signed. */
                 domain: string | null;
@@ -111,9 +98,7 @@ export interface components {
             }[];
             /** Null if it was not verified, or the mail has no author. */
             dmarc: {
-                /**
-                 * The result as in RFC 8601, section 2.7.
-                 */
+                /** The result as in RFC 8601, section 2.7. */
                 result: "none" | "neutral" | "pass" | "fail" | "softfail" | "policy" | "temperror" | "permerror";
                 /** The domain of the author. */
                 domain: string | null;
@@ -124,9 +109,7 @@ export interface components {
             } | null;
             /** Only for a mail with a chain of ARC headers. */
             arc?: {
-                /**
-                 * The result as in RFC 8601, section 2.7.
-                 */
+                /** The result as in RFC 8601, section 2.7. */
                 result: "none" | "neutral" | "pass" | "fail" | "softfail" | "policy" | "temperror" | "permerror";
                 /** The length of the chain. */
                 instances: number;
@@ -147,9 +130,7 @@ export interface components {
             url?: string;
             /** The new list of events to deliver. */
             events?: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted")[];
-            /**
-             * Whether events are delivered. `active` enables a webhook that was disabled for any reason.
-             */
+            /** Whether events are delivered. `active` enables a webhook that was disabled for any reason. */
             state?: "active" | "disabled";
         };
         /** A one-time code in a mail. */
@@ -181,15 +162,9 @@ export interface components {
             labels: components["schemas"]["InboxLabels"];
             /** The environment of the key that created it. */
             environment: string;
-            /**
-             * Format: date-time
-             * When it was created.
-             */
+            /** When it was created. */
             created_at: string;
-            /**
-             * Format: date-time
-             * When it expires, with all its mail.
-             */
+            /** When it expires, with all its mail. */
             expires_at: string;
             /** The number of messages that it has received, without deleted ones. */
             message_count: number;
@@ -224,9 +199,7 @@ export interface components {
         };
         /** A new token for one inbox. Every property is optional. */
         CreateInboxToken: {
-            /**
-             * `read` for a token that reads the inbox and its mail; `owner` for one that may delete the inbox too. Default: `"read"`.
-             */
+            /** `read` for a token that reads the inbox and its mail; `owner` for one that may delete the inbox too. Default: `"read"`. */
             access?: "read" | "owner";
             /** How long it is valid: a whole number and one of `m`, `h`, `d`, `w`, from one minute to the end of the inbox. Default: until the inbox expires. */
             expires_in?: string;
@@ -242,10 +215,7 @@ export interface components {
              * @constant
              */
             state: "deleted";
-            /**
-             * Format: date-time
-             * When it was deleted. The same in the answer to a repeat.
-             */
+            /** When it was deleted. The same in the answer to a repeat. */
             deleted_at: string;
         };
         /** What was deleted. */
@@ -259,10 +229,7 @@ export interface components {
         DeletedMessage: {
             /** Never changes and is never reused. */
             id: string;
-            /**
-             * Format: date-time
-             * When it was deleted. The same in the answer to a repeat.
-             */
+            /** When it was deleted. The same in the answer to a repeat. */
             deleted_at: string;
         };
         /** Which inboxes to delete. */
@@ -283,9 +250,7 @@ export interface components {
             id: string;
             /** The webhook. */
             webhook_id: string;
-            /**
-             * The event that is delivered.
-             */
+            /** The event that is delivered. */
             event: "message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "sample";
             /** The inbox of the event; null for a sample. */
             inbox_id: string | null;
@@ -293,16 +258,11 @@ export interface components {
             message_id: string | null;
             /** The replay that it belongs to; null if it is not part of one. */
             replay_id: string | null;
-            /**
-             * `failed` if the last attempt failed; `abandoned` if there is nothing left to deliver.
-             */
+            /** `failed` if the last attempt failed; `abandoned` if there is nothing left to deliver. */
             state: "pending" | "succeeded" | "failed" | "abandoned";
             /** Why it was abandoned. */
             abandoned_reason: ("inbox-ended" | "message-deleted" | "webhook-disabled" | "webhook-removed" | "replay-cancelled") | null;
-            /**
-             * Format: date-time
-             * When it was requested.
-             */
+            /** When it was requested. */
             created_at: string;
             /** When the next attempt is due; null if there is none. */
             next_attempt_at: string | null;
@@ -318,15 +278,9 @@ export interface components {
             /** How it ended. */
             state: "deleted" | "expired";
             labels: components["schemas"]["InboxLabels"];
-            /**
-             * Format: date-time
-             * When it was created.
-             */
+            /** When it was created. */
             created_at: string;
-            /**
-             * Format: date-time
-             * When it ended.
-             */
+            /** When it ended. */
             ended_at: string;
             /** The number of messages that it has received, without deleted ones. */
             message_count: number;
@@ -351,14 +305,9 @@ export interface components {
         Event: {
             /** The id of the event. */
             id: string;
-            /**
-             * The type of the event.
-             */
+            /** The type of the event. */
             type: "inbox.created" | "inbox.changed" | "token.issued" | "token.revoked" | "message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted";
-            /**
-             * Format: date-time
-             * When it happened.
-             */
+            /** When it happened. */
             time: string;
             /** The inbox. */
             inbox_id: string;
@@ -380,10 +329,7 @@ export interface components {
             id: string;
             /** The inbox that received it. */
             inbox_id: string;
-            /**
-             * Format: date-time
-             * When it was deleted.
-             */
+            /** When it was deleted. */
             deleted_at: string;
         };
         /** An ended inbox, as in an event. */
@@ -392,10 +338,7 @@ export interface components {
             id: string;
             /** How it ended. */
             state: "deleted" | "expired";
-            /**
-             * Format: date-time
-             * When it ended.
-             */
+            /** When it ended. */
             ended_at: string;
         };
         /** A message, as in an event. */
@@ -404,10 +347,7 @@ export interface components {
             id: string;
             /** The inbox that received it. */
             inbox_id: string;
-            /**
-             * Format: date-time
-             * When it was accepted.
-             */
+            /** When it was accepted. */
             received_at: string;
             /** The decoded subject; null if the mail has none. */
             subject: string | null;
@@ -485,15 +425,9 @@ export interface components {
             labels: components["schemas"]["InboxLabels"];
             /** The environment of the key that created it. */
             environment: string;
-            /**
-             * Format: date-time
-             * When it was created.
-             */
+            /** When it was created. */
             created_at: string;
-            /**
-             * Format: date-time
-             * When it expires, with all its mail.
-             */
+            /** When it expires, with all its mail. */
             expires_at: string;
             /** The number of messages that it has received, without deleted ones. */
             message_count: number;
@@ -507,10 +441,7 @@ export interface components {
              * @constant
              */
             type: "inbox.deleted";
-            /**
-             * Format: date-time
-             * When it happened.
-             */
+            /** When it happened. */
             timestamp: string;
             data: components["schemas"]["EventEndedInbox"];
         };
@@ -521,10 +452,7 @@ export interface components {
              * @constant
              */
             type: "inbox.expired";
-            /**
-             * Format: date-time
-             * When it happened.
-             */
+            /** When it happened. */
             timestamp: string;
             data: components["schemas"]["EventEndedInbox"];
         };
@@ -532,42 +460,32 @@ export interface components {
         InboxLabels: {
             [key: string]: string;
         };
+        /** How many messages an inbox has received. */
+        InboxMessages: {
+            inbox_id: string;
+            /** The number of messages that it has received. */
+            count: number;
+        };
         /** A token for one inbox. */
         InboxToken: {
             /** The id of the token. */
             id: string;
-            /**
-             * What it may do: `read`, or also delete the inbox.
-             */
+            /** What it may do: `read`, or also delete the inbox. */
             access: "read" | "owner";
-            /**
-             * Format: date-time
-             * When it expires, at the latest with its inbox.
-             */
+            /** When it expires, at the latest with its inbox. */
             expires_at: string;
-            /**
-             * Format: date-time
-             * When it was issued.
-             */
+            /** When it was issued. */
             created_at: string;
         };
         /** A token for one inbox, with its secret. */
         InboxTokenWithSecret: {
             /** The id of the token. */
             id: string;
-            /**
-             * What it may do: `read`, or also delete the inbox.
-             */
+            /** What it may do: `read`, or also delete the inbox. */
             access: "read" | "owner";
-            /**
-             * Format: date-time
-             * When it expires, at the latest with its inbox.
-             */
+            /** When it expires, at the latest with its inbox. */
             expires_at: string;
-            /**
-             * Format: date-time
-             * When it was issued.
-             */
+            /** When it was issued. */
             created_at: string;
             /** The bearer token. Only in this answer. */
             token: string;
@@ -595,10 +513,7 @@ export interface components {
             scopes: ("inboxes" | "read" | "audit" | "admin" | "operator")[];
             /** The beginning of its secret. */
             prefix: string;
-            /**
-             * Format: date-time
-             * When it was issued.
-             */
+            /** When it was issued. */
             created_at: string;
             /** The approximate time of the last request with it. */
             last_used_at: string | null;
@@ -634,10 +549,7 @@ export interface components {
             scopes: ("inboxes" | "read" | "audit" | "admin" | "operator")[];
             /** The beginning of its secret. */
             prefix: string;
-            /**
-             * Format: date-time
-             * When it was issued.
-             */
+            /** When it was issued. */
             created_at: string;
             /** The approximate time of the last request with it. */
             last_used_at: string | null;
@@ -681,10 +593,7 @@ export interface components {
             id: string;
             /** The inbox that received it. */
             inbox_id: string;
-            /**
-             * Format: date-time
-             * When it was accepted.
-             */
+            /** When it was accepted. */
             received_at: string;
             /** The decoded subject; null if the mail has none. */
             subject: string | null;
@@ -722,6 +631,15 @@ export interface components {
             /** Empty if the whole mail could be read. */
             warnings: components["schemas"]["Warning"][];
         };
+        /** The messages of a label. */
+        MessageCount: {
+            /** The number of messages that the inboxes of the label have received. */
+            count: number;
+            /** The number of inboxes. */
+            inboxes: number;
+            /** A position after all messages that were counted. */
+            cursor: string;
+        };
         /** The event `message.deleted`. */
         MessageDeletedEvent: {
             /**
@@ -729,10 +647,7 @@ export interface components {
              * @constant
              */
             type: "message.deleted";
-            /**
-             * Format: date-time
-             * When it happened.
-             */
+            /** When it happened. */
             timestamp: string;
             data: components["schemas"]["EventDeletedMessage"];
         };
@@ -743,10 +658,7 @@ export interface components {
              * @constant
              */
             type: "message.received";
-            /**
-             * Format: date-time
-             * When it happened.
-             */
+            /** When it happened. */
             timestamp: string;
             data: components["schemas"]["EventMessage"];
         };
@@ -758,10 +670,7 @@ export interface components {
             inbox_id: string;
             /** Its subject. */
             subject: string | null;
-            /**
-             * Format: date-time
-             * When it was accepted.
-             */
+            /** When it was accepted. */
             received_at: string;
             /** A sentence for each filter that it does not match. */
             mismatches: string[];
@@ -789,10 +698,7 @@ export interface components {
         };
         /** An error (RFC 9457). */
         Problem: {
-            /**
-             * Format: uri
-             * The URL of a page about the problem.
-             */
+            /** The URL of a page about the problem. */
             type: string;
             /** The same for every problem with this `code`. */
             title: string;
@@ -800,9 +706,7 @@ export interface components {
             status: number;
             /** What is wrong with this request. */
             detail: string;
-            /**
-             * The kind of the problem, for programs.
-             */
+            /** The kind of the problem, for programs. */
             code: "invalid-request" | "malformed-json" | "missing-api-key" | "invalid-api-key" | "revoked-api-key" | "sign-in-failed" | "not-signed-in" | "plan-lacks-api-access" | "missing-scope" | "untrusted-origin" | "inbox-password-required" | "inbox-password-invalid" | "not-found" | "no-matching-message" | "method-not-allowed" | "not-acceptable" | "idempotency-key-in-use" | "inbox-deleted" | "inbox-expired" | "message-deleted" | "body-too-large" | "unsupported-media-type" | "idempotency-key-reused" | "html-too-complex" | "rate-limited" | "too-many-password-attempts" | "internal-error" | "catching-up" | "log-unavailable" | "read-model-unavailable" | "busy" | "too-many-streams" | "too-many-waits" | "shutting-down";
             /** What to do. */
             fix: string;
@@ -810,22 +714,24 @@ export interface components {
             request_id: string;
             /** With `invalid-request`: all errors in the request. */
             errors?: components["schemas"]["Fault"][];
-            /**
-             * Format: date-time
-             * When the inbox ended.
-             */
+            /** When the inbox ended. */
             ended_at?: string;
             /** The key that deleted the inbox; null if it expired. */
             ended_by?: string | null;
-            /**
-             * Format: date-time
-             * When the message was deleted.
-             */
+            /** When the message was deleted. */
             deleted_at?: string;
             /** With `no-matching-message`: the number of messages that were examined. */
             examined?: number;
             /** With `no-matching-message`: the messages nearest to a match. */
             nearest?: components["schemas"]["NearMiss"][];
+            /** With `no-matching-message`, if `count` was sent: the number of messages that the label has received. */
+            count?: number;
+            /** The `count` that was sent. */
+            expected?: number;
+            /** The first 100 inboxes of the label with too few messages. */
+            too_few?: components["schemas"]["InboxMessages"][];
+            /** The first 100 inboxes of the label with too many messages. */
+            too_many?: components["schemas"]["InboxMessages"][];
             /** With `no-matching-message`: the position after the last message that was examined. */
             cursor?: string;
         };
@@ -857,18 +763,13 @@ export interface components {
             id: string;
             /** The webhook. */
             webhook_id: string;
-            /**
-             * `completed` once all deliveries are requested and finished.
-             */
+            /** `completed` once all deliveries are requested and finished. */
             state: "running" | "completed" | "cancelled";
             /** Deliveries requested so far. */
             requested: number;
             /** Deliveries that are finished: delivered, failed without another attempt, or abandoned. */
             done: number;
-            /**
-             * Format: date-time
-             * When it was requested.
-             */
+            /** When it was requested. */
             created_at: string;
         };
         /** The events of single deliveries. */
@@ -893,10 +794,7 @@ export interface components {
         RevokedInboxToken: {
             /** The id of the token. */
             id: string;
-            /**
-             * Format: date-time
-             * When it was revoked. The same in the answer to a repeat.
-             */
+            /** When it was revoked. The same in the answer to a repeat. */
             revoked_at: string;
         };
         /** How to replace the secret of a key. */
@@ -955,15 +853,9 @@ export interface components {
         };
         /** The usage in an interval. */
         UsageRow: {
-            /**
-             * Format: date-time
-             * The start of the interval, or of the span of the query if that is later.
-             */
+            /** The start of the interval, or of the span of the query if that is later. */
             from: string;
-            /**
-             * Format: date-time
-             * The end of the interval, or of the span of the query if that is earlier.
-             */
+            /** The end of the interval, or of the span of the query if that is earlier. */
             to: string;
             /** The key, environment or label value of the row; null without one. */
             group: string | null;
@@ -984,15 +876,9 @@ export interface components {
         };
         /** The mails of a part of a load run. */
         UsageTimelineBucket: {
-            /**
-             * Format: date-time
-             * When the bucket begins.
-             */
+            /** When the bucket begins. */
             from: string;
-            /**
-             * Format: date-time
-             * When it ends, exclusive.
-             */
+            /** When it ends, exclusive. */
             to: string;
             /** Mails received; each recipient's copy counts. */
             mails: number;
@@ -1025,10 +911,7 @@ export interface components {
             events: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted")[];
             /** Whether events are delivered. */
             state: "active" | "disabled";
-            /**
-             * Format: date-time
-             * When it was registered.
-             */
+            /** When it was registered. */
             created_at: string;
             /** Why it is disabled: `by-request`; `gone` if its endpoint answered 410; `failing` after 5 days in which every attempt failed. Null if it is active. */
             disabled_reason: ("by-request" | "gone" | "failing") | null;
@@ -1045,10 +928,7 @@ export interface components {
             events: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted")[];
             /** Whether events are delivered. */
             state: "active" | "disabled";
-            /**
-             * Format: date-time
-             * When it was registered.
-             */
+            /** When it was registered. */
             created_at: string;
             /** Why it is disabled: `by-request`; `gone` if its endpoint answered 410; `failing` after 5 days in which every attempt failed. Null if it is active. */
             disabled_reason: ("by-request" | "gone" | "failing") | null;
@@ -1152,6 +1032,12 @@ export interface operations {
             query?: {
                 /** A label `<name>:<value>` that the inbox must have. Repeat to require several labels. */
                 label?: string[];
+                /** Wait until the inboxes of one `label` have received this number of messages, counting deleted ones. Only `mode`, `per_inbox` and `timeout` may be sent with it. */
+                count?: number;
+                /** With `count`: whether more messages are allowed. `exactly` must hold for two seconds, which may be after the `timeout`. */
+                mode?: "at_least" | "exactly";
+                /** With `count`: the number of messages that each inbox must have received, at least or exactly as in `mode`. */
+                per_inbox?: number;
                 /** Text that the subject must contain, in upper or lower case. */
                 subject?: string;
                 /** Text that the sender's address or name must contain, in upper or lower case. */

@@ -29,7 +29,10 @@ export interface WaitOptions extends MatchOptions {
   order?: 'asc' | 'desc' | undefined
 }
 
-/** What to wait for in an inbox. */
+/**
+ * What to wait for in an inbox.
+ * @internal
+ */
 export interface Wait {
   access: Access
   path: string
@@ -68,6 +71,7 @@ export class UnexpectedMessageError extends MayflyError {
 /**
  * The first message that matches: one that is there, or the next to arrive. Polls again from the same position, and
  * after a message that `match` rejects from the position after it. Rejects with WaitTimeoutError.
+ * @internal
  */
 export async function waitForMatch(wait: Wait): Promise<Message> {
   const { match, since, ...options } = wait.options
@@ -75,9 +79,11 @@ export async function waitForMatch(wait: Wait): Promise<Message> {
   const rejected: NearMiss[] = []
   let cursor = since
   for (;;) {
-    const leftMs = wait.deadline - performance.now()
     try {
-      const message = await poll(wait, { ...options, cursor }, leftMs)
+      const query = { ...options, cursor }
+      const message = await pollUntil(wait, query, async (response) => {
+        return new Message(wait.access, await readJson<Schemas['Message']>(response), cursorOf(response))
+      })
       if (match === undefined || match(message)) return message
       const { id, inbox_id, subject, received_at } = message
       rejected.push({
@@ -89,10 +95,7 @@ export async function waitForMatch(wait: Wait): Promise<Message> {
       })
       cursor = message.cursor ?? cursor
     } catch (error) {
-      const isLate = error instanceof UnreachableError && error.isTimeout
-      const hasNone = error instanceof ApiError && error.code === 'no-matching-message'
-      if (leftMs > 0 && (isLate || hasNone)) continue
-      if (!hasNone) throw error
+      if (!hasNone(error)) throw error
       const { examined = 0, nearest = [], cursor: end = '' } = error.problem
       throw new WaitTimeoutError(
         `${wait.found ?? ''}No message for ${wait.address} matched within ${wait.timeoutMs / 1_000} s${describe(options)}.`,
@@ -104,20 +107,36 @@ export async function waitForMatch(wait: Wait): Promise<Message> {
   }
 }
 
-/** One request, which waits for at most the time left. If none is left, it only looks at what has arrived. */
-function poll(
-  { access, path }: Wait,
-  options: WaitOptions & { cursor: string | undefined },
-  leftMs: number,
-): Promise<Message> {
-  const timeout = Math.min(Math.max(Math.ceil(leftMs / 1_000), 0), MAX_POLL_SECONDS)
+/**
+ * Sends the wait again and again until it is answered. When no time is left, a last request looks at what has arrived, and
+ * this rejects with its error.
+ * @internal
+ */
+export async function pollUntil<Answer>(
+  { access, path, deadline }: Pick<Wait, 'access' | 'path' | 'deadline'>,
+  options: CallOptions & Record<string, unknown>,
+  read: (response: Response) => Promise<Answer>,
+): Promise<Answer> {
   const [call, query] = splitOptions({ password: access.password, ...options })
-  const timeoutMs = leftMs > 0 ? leftMs : LAST_POLL_MS
-  return access.connection.send(
-    { method: 'GET', path: `${path}/messages/wait`, query: { ...query, timeout } },
-    { ...call, timeoutMs },
-    async (response) => new Message(access, await readJson<Schemas['Message']>(response), cursorOf(response)),
-  )
+  for (;;) {
+    const leftMs = deadline - performance.now()
+    const timeout = Math.min(Math.max(Math.ceil(leftMs / 1_000), 0), MAX_POLL_SECONDS)
+    const timeoutMs = leftMs > 0 ? leftMs : LAST_POLL_MS
+    const request = {
+      ...({ method: 'GET', path: `${path}/messages/wait` } as const),
+      query: { ...query, timeout },
+    }
+    try {
+      return await access.connection.send(request, { ...call, timeoutMs }, read)
+    } catch (error) {
+      const isLate = error instanceof UnreachableError && error.isTimeout
+      if (leftMs <= 0 || !(isLate || hasNone(error))) throw error
+    }
+  }
+}
+
+function hasNone(error: unknown): error is ApiError {
+  return error instanceof ApiError && error.code === 'no-matching-message'
 }
 
 /** The filters in words: `: subject contains "Welcome", has a code`. */

@@ -27,7 +27,17 @@ import {
 function ended(state: EndedInbox['state'], endedAt: Date, messageCount = 0): EndedInbox {
   const { inboxId: id, maxMessages: _maxMessages, sealed: _sealed, ...facts } = FACTS
   const endedBy = state === 'deleted' ? OTHER_KEY_ID : null
-  return { id, ...facts, createdAt: minute(0), messageCount, tokens: [], state, endedAt, endedBy }
+  return {
+    id,
+    ...facts,
+    createdAt: minute(0),
+    messageCount,
+    receivedCount: messageCount,
+    tokens: [],
+    state,
+    endedAt,
+    endedBy,
+  }
 }
 
 const [one, two] = [received(minute(1)), received(minute(2), OTHER_MESSAGE_ID)]

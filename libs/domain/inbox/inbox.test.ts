@@ -33,6 +33,7 @@ describe('an inbox', () => {
       createdAt: minute(0),
       expiresAt: minute(30),
       messageCount: 0,
+      receivedCount: 0,
       lastMessageAt: null,
       tokens: [],
       revision: 0,
@@ -77,13 +78,13 @@ describe('an inbox', () => {
 
   it('remembers a deleted message', () => {
     const { inbox, messages } = given(created, one, messageDeleted(minute(2))).state
-    expect(inbox).toMatchObject({ messageCount: 0, lastMessageAt: minute(1) })
+    expect(inbox).toMatchObject({ messageCount: 0, receivedCount: 1, lastMessageAt: minute(1) })
     expect(messages.get(MESSAGE_ID)).toEqual({ state: 'deleted', id: MESSAGE_ID, deletedAt: minute(2) })
   })
 
   it('ignores a message whose deletion came first', () => {
     const { inbox, messages } = given(created, messageDeleted(minute(2)), one).state
-    expect(inbox).toMatchObject({ messageCount: 0, lastMessageAt: null })
+    expect(inbox).toMatchObject({ messageCount: 0, receivedCount: 0, lastMessageAt: null })
     expect(messages.get(MESSAGE_ID)).toMatchObject({ state: 'deleted' })
   })
 
@@ -92,7 +93,13 @@ describe('an inbox', () => {
     { event: expired, state: 'expired', endedAt: minute(30), endedBy: null },
   ])('keeps nothing sealed once $state', ({ event, ...end }) => {
     const { inbox, messages } = given(created, one, event).state
-    expect(inbox).toMatchObject({ ...end, messageCount: 1, address: FACTS.address, labels: FACTS.labels })
+    expect(inbox).toMatchObject({
+      ...end,
+      messageCount: 1,
+      receivedCount: 1,
+      address: FACTS.address,
+      labels: FACTS.labels,
+    })
     expect(inbox).not.toHaveProperty('sealed')
     expect(messages.size).toBe(0)
   })

@@ -19,7 +19,10 @@ interface InboxFacts {
   /** Whether reading its mail requires a password. */
   isProtected: boolean
   createdAt: Date
+  /** Without deleted messages. */
   messageCount: number
+  /** With deleted messages. */
+  receivedCount: number
   /** In the order in which they were issued. Those that are no longer valid may be missing. */
   tokens: readonly InboxToken[]
 }
@@ -79,7 +82,12 @@ export function evolve(slice: InboxSlice, event: InboxEvent): InboxSlice {
       if (message !== null) return slice
       const { messageId: id, receivedAt, size } = event
       return {
-        inbox: { ...inbox, messageCount: inbox.messageCount + 1, lastMessageAt: receivedAt },
+        inbox: {
+          ...inbox,
+          messageCount: inbox.messageCount + 1,
+          receivedCount: inbox.receivedCount + 1,
+          lastMessageAt: receivedAt,
+        },
         message: { state: 'present', id, receivedAt, size },
       }
     }
@@ -99,7 +107,7 @@ export function evolve(slice: InboxSlice, event: InboxEvent): InboxSlice {
 
 function created(event: InboxCreated): ActiveInbox {
   const { inboxId, type: _type, ...facts } = event
-  const empty = { messageCount: 0, lastMessageAt: null, tokens: [], revision: 0 }
+  const empty = { messageCount: 0, receivedCount: 0, lastMessageAt: null, tokens: [], revision: 0 }
   return { ...facts, id: inboxId, state: 'active', ...empty }
 }
 
@@ -135,9 +143,9 @@ function ended(
   endedBy: KeyId | null,
 ): EndedInbox {
   const { id, accountId, environment, keyId, address, labels, isProtected, createdAt } = inbox
-  const { messageCount, tokens } = inbox
+  const { messageCount, receivedCount, tokens } = inbox
   const facts = { id, accountId, environment, keyId, address, labels, isProtected, createdAt }
-  return { ...facts, messageCount, tokens, state, endedAt, endedBy }
+  return { ...facts, messageCount, receivedCount, tokens, state, endedAt, endedBy }
 }
 
 /** The inbox at a given time. Past its expiry it has ended, even if there is no InboxExpired event yet. */

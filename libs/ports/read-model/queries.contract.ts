@@ -3,6 +3,7 @@ import { describeDeliveryQueries } from './delivery-queries.contract.js'
 import { describeEnvironmentLists } from './environment-lists.contract.js'
 import { describeHistoryQueries } from './history-queries.contract.js'
 import { describeInboxQueries } from './inbox-queries.contract.js'
+import { describeLabelCounts } from './label-counts.contract.js'
 import { describeMessageQueries } from './message-queries.contract.js'
 import type { ReadModelHarness } from './read-model-harness.contract.js'
 import { describeReplayQueries } from './replay-queries.contract.js'
@@ -23,6 +24,7 @@ export function describeQueries(
     describe('of inboxes', () => describeInboxQueries(() => harness))
     describe('of messages', () => describeMessageQueries(() => harness))
     describe('of the lists of an environment', () => describeEnvironmentLists(() => harness))
+    describe('of the counts of labels', () => describeLabelCounts(() => harness))
     describe('of history', () => describeHistoryQueries(() => harness))
     describe('of accounts', () => describeAccountQueries(() => harness))
     describe('of deliveries', () => describeDeliveryQueries(() => harness))

@@ -90,6 +90,32 @@ export interface EnvironmentQuery extends OffsetQuery, MailOwner {
   partition: number
 }
 
+/** A label of an environment. `now` decides which of its inboxes have ended too long ago to count. */
+export interface LabelQuery extends MailOwner {
+  name: string
+  value: string
+  now: Date
+}
+
+/** The unprotected inboxes of a label that are active or have ended within a day, and the messages that they have received. */
+export interface LabelTotals {
+  inboxes: number
+  received: number
+}
+
+/** Only the inboxes that have received from `from` up to, not including, `to` messages. */
+export interface LabelCountQuery extends LabelQuery {
+  from: number
+  to: number
+  limit: number
+}
+
+/** How many messages an inbox has received, with deleted ones. */
+export interface InboxCount {
+  inboxId: InboxId
+  received: number
+}
+
 /** The queries of the HTTP API and the SMTP edge. */
 export interface InboxQueries {
   /** Null for a partition that no projector has begun. */
@@ -107,6 +133,9 @@ export interface InboxQueries {
   listEnvironmentMessages(query: EnvironmentQuery): Promise<EnvironmentMessage[]>
   /** The deletions of messages and the ends of inboxes, as in their history. Otherwise as `listEnvironmentMessages`. */
   listEnvironmentEndings(query: EnvironmentQuery): Promise<EnvironmentEnding[]>
+  labelTotals(query: LabelQuery): Promise<LabelTotals>
+  /** The inboxes that the totals count, those with the fewest messages first. */
+  listLabelCounts(query: LabelCountQuery): Promise<InboxCount[]>
   /** The sealed parsed mail. */
   body(key: MessageKey): Promise<Uint8Array | null>
   /** The sealed envelope and source. */
@@ -173,6 +202,13 @@ export interface DueInboxes {
   leaseDue(now: Date, limit: number): Promise<InboxId[]>
   /** How many inboxes are active in the views, including those that are just past their expiry. */
   countActive(): Promise<number>
+}
+
+/** The first inboxes of several lists, those with the fewest messages first. */
+export function fewestFirst(lists: readonly InboxCount[][], limit: number): InboxCount[] {
+  const compare = (one: InboxCount, other: InboxCount) =>
+    one.received - other.received || (one.inboxId < other.inboxId ? -1 : 1)
+  return lists.flat().toSorted(compare).slice(0, limit)
 }
 
 export interface DeliveryListQuery extends OffsetQuery {

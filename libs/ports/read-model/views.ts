@@ -81,7 +81,7 @@ export interface WebhookHealth {
   failingSince: Date | null
 }
 
-/** A change of the views. Changes are idempotent. */
+/** A change of the views. A step applies it once. */
 export type Change =
   | { type: 'put-inbox'; row: InboxRow; previous: Inbox | null }
   | { type: 'put-message'; inbox: ActiveInbox; row: MessageRow; previous: MessageRow | null }
@@ -165,6 +165,12 @@ export type IndexEntry =
   | { index: 'addresses'; address: Address; inboxId: InboxId }
   | { index: 'listing'; inbox: Inbox }
   | { index: 'labels'; inbox: Inbox; name: string; value: string }
+  /**
+   * The inboxes of a label by the number of messages that each has received, except protected ones. An adapter also keeps
+   * the totals of each label and `countPeriod`: an entry that is put adds an inbox and its messages, one that is removed
+   * subtracts them.
+   */
+  | { index: 'label-counts'; inbox: Inbox; name: string; value: string }
   | { index: 'due-inboxes'; inboxId: InboxId; expiresAt: Date }
   | { index: 'messages'; inboxId: InboxId; messageId: MessageId; offset: number }
   /** The messages of an environment's inboxes, except those of protected inboxes. */
@@ -197,7 +203,8 @@ export function indexChanges(change: Change): IndexChanges {
       const { inbox } = row
       // The address of an inbox never changes. Its other entries change with its state, its expiry and its labels.
       if (previous.state === 'active' && inbox.state === 'active' && previous.revision === inbox.revision) {
-        return { remove: [], put: [] }
+        if (previous.receivedCount === inbox.receivedCount) return { remove: [], put: [] }
+        return { remove: countEntries(previous), put: countEntries(inbox) }
       }
       return { remove: listEntries(previous), put: listEntries(inbox) }
     }
@@ -287,7 +294,37 @@ function listEntries(inbox: Inbox): IndexEntry[] {
   if (inbox.state === 'active') {
     entries.push({ index: 'due-inboxes', inboxId: inbox.id, expiresAt: inbox.expiresAt })
   }
-  return entries
+  return [...entries, ...countEntries(inbox)]
+}
+
+function countEntries(inbox: Inbox): IndexEntry[] {
+  if (inbox.isProtected) return []
+  return Object.entries(inbox.labels).map(([name, value]) => ({ index: 'label-counts', inbox, name, value }))
+}
+
+const HOUR_MS = 3_600_000
+/** Mail of an inbox that has ended counts for its labels for this time, and up to an hour longer. */
+const COUNTED_HOURS = 24
+
+/** The period in which the messages of an inbox are counted: `active`, or the hour in which it ended, since 1970. */
+export function countPeriod(inbox: Inbox): string {
+  return inbox.state === 'active' ? 'active' : writeHour(hourOf(inbox.endedAt))
+}
+
+/** The periods that count for a label. */
+export function countedPeriods(now: Date): string[] {
+  const current = hourOf(now)
+  // Another process may already have ended an inbox in the next hour of its own clock.
+  const hours = Array.from({ length: COUNTED_HOURS + 2 }, (_, ago) => writeHour(current + 1 - ago))
+  return ['active', ...hours]
+}
+
+function hourOf(time: Date): number {
+  return Math.floor(time.getTime() / HOUR_MS)
+}
+
+function writeHour(hour: number): string {
+  return String(hour).padStart(7, '0')
 }
 
 function deliveryChanges(row: DeliveryRow, previous: DeliveryRow | null): IndexChanges {

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from typing import TYPE_CHECKING, Any, Callable, Literal, cast
 
+from .. import _types as types
 from .._errors import ApiError, UnreachableError
 from .._events import InboxEvent
 from .._options import CallOptions, ListFilters, WaitOptions
-from .._requests import Request, path_of, request_of
+from .._requests import Answer, Request, path_of, request_of
 from .._waits import Wait
 from .connection import AsyncConnection
 from .message import AsyncMessage
@@ -55,6 +56,25 @@ class AsyncMessages:
         wait.labels = labels
         return await next_match(self._connection, path_of("messages", "wait"), wait, None)
 
+    async def wait_for_count(
+        self,
+        count: int,
+        *,
+        labels: Mapping[str, str],
+        mode: Literal["at_least", "exactly"] | None = None,
+        per_inbox: int | None = None,
+        timeout: float | None = None,
+    ) -> types.MessageCount:
+        """Waits until the inboxes with one label have received `count` messages, with deleted ones.
+
+        Raises ApiError, whose `problem` lists inboxes with `too_few` and `too_many`.
+        """
+        wanted = {"count": count, "mode": mode, "per_inbox": per_inbox, "timeout": timeout}
+        wait = Wait[AsyncMessage]("any inbox", wanted, None, self._connection.timeout)
+        wait.labels = labels
+        answer = await _poll_until(self._connection, path_of("messages", "wait"), wait, None)
+        return cast("types.MessageCount", answer.json())
+
     def events(
         self, *, since: str | None = None, labels: Mapping[str, str] | None = None
     ) -> AsyncGenerator[InboxEvent, None]:
@@ -75,18 +95,27 @@ async def next_match(
 ) -> AsyncMessage:
     """The next message that a wait accepts. Raises WaitTimeoutError."""
     while True:
+        try:
+            answer = await _poll_until(connection, path, wait, password)
+        except ApiError as error:
+            raise wait.timeout_error(error) from None
+        message = AsyncMessage(connection, answer.json(), password, answer.cursor)
+        if wait.accepts(message):
+            return message
+
+
+async def _poll_until(connection: AsyncConnection, path: str, wait: Wait[AsyncMessage], password: str | None) -> Answer:
+    """Sends a wait again and again until it is answered. When no time is left, a last request looks at what arrived."""
+    while True:
         is_last = wait.seconds_left() <= 0
         poll = wait.next_poll()
         options = {"password": password, "timeout": poll["timeout"]}
         try:
-            answer = await connection.send(request_of("GET", path, options, poll["query"]))
+            return await connection.send(request_of("GET", path, options, poll["query"]))
         except UnreachableError:
-            # A poll that the deadline ended. The last one reports what arrived.
+            # A poll that the deadline ended.
             if is_last or wait.seconds_left() > 0:
                 raise
         except ApiError as error:
-            wait.after_no_match(error)
-        else:
-            message = AsyncMessage(connection, answer.json(), password, answer.cursor)
-            if wait.accepts(message):
-                return message
+            if is_last or error.code != "no-matching-message":
+                raise

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any, Callable, Literal, cast
 
+from .. import _types as types
 from .._errors import ApiError, UnreachableError
 from .._events import InboxEvent
 from .._options import CallOptions, ListFilters, WaitOptions
-from .._requests import Request, path_of, request_of
+from .._requests import Answer, Request, path_of, request_of
 from .._waits import Wait
 from .connection import Connection
 from .message import Message
@@ -56,6 +57,25 @@ class Messages:
         wait.labels = labels
         return next_match(self._connection, path_of("messages", "wait"), wait, None)
 
+    def wait_for_count(
+        self,
+        count: int,
+        *,
+        labels: Mapping[str, str],
+        mode: Literal["at_least", "exactly"] | None = None,
+        per_inbox: int | None = None,
+        timeout: float | None = None,
+    ) -> types.MessageCount:
+        """Waits until the inboxes with one label have received `count` messages, with deleted ones.
+
+        Raises ApiError, whose `problem` lists inboxes with `too_few` and `too_many`.
+        """
+        wanted = {"count": count, "mode": mode, "per_inbox": per_inbox, "timeout": timeout}
+        wait = Wait[Message]("any inbox", wanted, None, self._connection.timeout)
+        wait.labels = labels
+        answer = _poll_until(self._connection, path_of("messages", "wait"), wait, None)
+        return cast("types.MessageCount", answer.json())
+
     def events(
         self, *, since: str | None = None, labels: Mapping[str, str] | None = None
     ) -> Generator[InboxEvent, None, None]:
@@ -76,18 +96,27 @@ def next_match(
 ) -> Message:
     """The next message that a wait accepts. Raises WaitTimeoutError."""
     while True:
+        try:
+            answer = _poll_until(connection, path, wait, password)
+        except ApiError as error:
+            raise wait.timeout_error(error) from None
+        message = Message(connection, answer.json(), password, answer.cursor)
+        if wait.accepts(message):
+            return message
+
+
+def _poll_until(connection: Connection, path: str, wait: Wait[Message], password: str | None) -> Answer:
+    """Sends a wait again and again until it is answered. When no time is left, a last request looks at what arrived."""
+    while True:
         is_last = wait.seconds_left() <= 0
         poll = wait.next_poll()
         options = {"password": password, "timeout": poll["timeout"]}
         try:
-            answer = connection.send(request_of("GET", path, options, poll["query"]))
+            return connection.send(request_of("GET", path, options, poll["query"]))
         except UnreachableError:
-            # A poll that the deadline ended. The last one reports what arrived.
+            # A poll that the deadline ended.
             if is_last or wait.seconds_left() > 0:
                 raise
         except ApiError as error:
-            wait.after_no_match(error)
-        else:
-            message = Message(connection, answer.json(), password, answer.cursor)
-            if wait.accepts(message):
-                return message
+            if is_last or error.code != "no-matching-message":
+                raise

@@ -2,10 +2,12 @@ import type { Database, Key } from 'lmdb'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { DeliveryId, MessageId, WebhookId } from '#libs/domain/ids/typeid.js'
 import { REMOVED } from '#libs/domain/webhook/webhook.js'
+import type { LabelTotals } from '#libs/ports/read-model/queries.js'
 import {
   type Change,
   type DeliveryRow,
   type MessageContent,
+  countPeriod,
   entriesOfDelivery,
   entriesOfInbox,
   indexChanges,
@@ -17,6 +19,7 @@ import {
   idRange,
   offsetRange,
   type DueDeliveryKey,
+  type LabelTotalKey,
   type ReplayRowKey,
   type Tables,
 } from './tables.js'
@@ -128,6 +131,22 @@ function entryOf(tables: Tables, partition: number, entry: IndexEntry): Stored |
       const { accountId, environment, state, id } = entry.inbox
       return at(tables.labels, [accountId, environment, state, entry.name, entry.value, id], true)
     }
+    case 'label-counts': {
+      const { inbox, name, value } = entry
+      const { accountId, environment, id, receivedCount: received } = inbox
+      const total: LabelTotalKey = [accountId, environment, name, value, countPeriod(inbox)]
+      const row = at(tables.labelCounts, [...total, received, id], true)
+      return {
+        put: () => {
+          row.put()
+          addToTotal(tables, total, { inboxes: 1, received })
+        },
+        remove: () => {
+          row.remove()
+          addToTotal(tables, total, { inboxes: -1, received: -received })
+        },
+      }
+    }
     case 'due-inboxes':
       return at(tables.due, [entry.expiresAt.getTime(), entry.inboxId], true)
     case 'messages':
@@ -181,6 +200,13 @@ function at<Value, TableKey extends Key>(
   value: Value,
 ): Stored {
   return { put: () => table.putSync(key, value), remove: () => table.removeSync(key) }
+}
+
+function addToTotal({ labelTotals }: Tables, key: LabelTotalKey, { inboxes, received }: LabelTotals): void {
+  const before = labelTotals.get(key) ?? { inboxes: 0, received: 0 }
+  const total = { inboxes: before.inboxes + inboxes, received: before.received + received }
+  if (total.inboxes === 0) labelTotals.removeSync(key)
+  else labelTotals.putSync(key, total)
 }
 
 function dropMessages(tables: Tables, partition: number, inbox: Inbox): void {

@@ -6,14 +6,19 @@ import { REMOVED, type Webhook } from '#libs/domain/webhook/webhook.js'
 import type { Partition } from '#libs/ports/event-log/event-log.js'
 import type { MessageKey } from '#libs/ports/read-model/projection-store.js'
 import {
+  fewestFirst,
   scopesOf,
   type AccountQueries,
   type ActiveKey,
   type DueInboxes,
   type EnvironmentQuery,
   type HistoryQuery,
+  type InboxCount,
   type InboxListQuery,
   type InboxQueries,
+  type LabelCountQuery,
+  type LabelQuery,
+  type LabelTotals,
   type ListQuery,
   type MessageRangeQuery,
   type Progress,
@@ -21,14 +26,15 @@ import {
   type WebhookQueries,
   type WebhookScope,
 } from '#libs/ports/read-model/queries.js'
-import type {
-  EnvironmentEnding,
-  EnvironmentMessage,
-  HistoryEntry,
-  InboxRow,
-  MessageRow,
+import {
+  countedPeriods,
+  type EnvironmentEnding,
+  type EnvironmentMessage,
+  type HistoryEntry,
+  type InboxRow,
+  type MessageRow,
 } from '#libs/ports/read-model/views.js'
-import { ALL, idRange, offsetRange, type DueKey, type Tables } from './tables.js'
+import { ALL, idRange, offsetRange, type DueKey, type LabelCountKey, type Tables } from './tables.js'
 
 /*
  * The queries of the views in LMDB: of inboxes and their messages (inbox-events), and of accounts, their keys and their
@@ -115,6 +121,28 @@ export class LmdbInboxes implements InboxQueries, DueInboxes {
       return entry === undefined ? [] : [{ inboxId, entry }]
     })
     return Promise.resolve(endings)
+  }
+
+  labelTotals({ accountId, environment, name, value, now }: LabelQuery): Promise<LabelTotals> {
+    const sum: LabelTotals = { inboxes: 0, received: 0 }
+    for (const period of countedPeriods(now)) {
+      const total = this.tables.labelTotals.get([accountId, environment, name, value, period])
+      sum.inboxes += total?.inboxes ?? 0
+      sum.received += total?.received ?? 0
+    }
+    return Promise.resolve(sum)
+  }
+
+  listLabelCounts(query: LabelCountQuery): Promise<InboxCount[]> {
+    const { accountId, environment, name, value, now, from, to, limit } = query
+    const lists = countedPeriods(now).map((period): InboxCount[] => {
+      const startOf = (received: number): LabelCountKey => {
+        return [accountId, environment, name, value, period, received, FIRST_ID]
+      }
+      const keys = this.tables.labelCounts.getKeys({ start: startOf(from), end: startOf(to), limit })
+      return [...keys].map(([, , , , , received, inboxId]) => ({ inboxId, received }))
+    })
+    return Promise.resolve(fewestFirst(lists, limit))
   }
 
   body({ messageId }: MessageKey): Promise<Uint8Array | null> {

@@ -14,7 +14,7 @@ import type { Delivery } from '#libs/domain/webhook/delivery.js'
 import type { Replay } from '#libs/domain/webhook/replay.js'
 import type { REMOVED, Webhook } from '#libs/domain/webhook/webhook.js'
 import type { LogTopic } from '#libs/ports/event-log/topics.js'
-import type { ActiveKey, ListQuery, OffsetQuery } from '#libs/ports/read-model/queries.js'
+import type { ActiveKey, LabelTotals, ListQuery, OffsetQuery } from '#libs/ports/read-model/queries.js'
 import type {
   DeliveryRow,
   InboxRow,
@@ -48,6 +48,11 @@ type LabelKey = [
   ...[account: AccountId, environment: string, state: Inbox['state']],
   ...[name: string, value: string, id: InboxId],
 ]
+export type LabelTotalKey = [
+  ...[account: AccountId, environment: string, name: string, value: string],
+  period: string,
+]
+export type LabelCountKey = [...LabelTotalKey, received: number, id: InboxId]
 type EnvironmentKey = [account: AccountId, environment: string, partition: number, offset: number]
 type EnvironmentMessageValue = [inbox: InboxId, message: MessageId, receivedAtMs: number]
 export type DueKey = [expiresAtMs: number, id: InboxId]
@@ -72,6 +77,8 @@ export function tablesIn(root: RootDatabase<unknown, string>) {
     addresses: index<InboxId, string>('addresses'),
     listing: index<true, ListKey>('listing'),
     labels: index<true, LabelKey>('labels'),
+    labelCounts: index<true, LabelCountKey>('label-counts'),
+    labelTotals: index<LabelTotals, LabelTotalKey>('label-totals'),
     due: index<true, DueKey>('due'),
     messageIndex: index<MessageId, [inbox: InboxId, offset: number]>('message-index'),
     /** By environment and partition, in the order of the log. */

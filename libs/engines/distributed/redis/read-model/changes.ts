@@ -1,8 +1,9 @@
 import { REMOVED } from '#libs/domain/webhook/webhook.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
-import { type Change, indexChanges, type IndexEntry } from '#libs/ports/read-model/views.js'
+import { type Change, countPeriod, indexChanges, type IndexEntry } from '#libs/ports/read-model/views.js'
 import { scopeOf } from '#libs/ports/read-model/queries.js'
 import type { ScriptArgument } from '#libs/engines/distributed/redis/client/script.js'
+import { labelCountMember, labelCountScope, totalFields } from './label-counts.js'
 import { environmentEndingMember, environmentMessageMember } from './environment-lists.js'
 import {
   labelScope,
@@ -68,6 +69,7 @@ function putEntry(writes: StepWrites, keys: ViewKeys, entry: IndexEntry): void {
   if (entry.index === 'due-deliveries') {
     writes.add('ZADD LT', keys.dueWebhooks(keys.partitionOf(entry.webhookId)), value, entry.webhookId)
   }
+  if (entry.index === 'label-counts') addToTotals(writes, keys, entry, 1)
 }
 
 function removeEntry(writes: StepWrites, keys: ViewKeys, entry: IndexEntry): void {
@@ -76,6 +78,19 @@ function removeEntry(writes: StepWrites, keys: ViewKeys, entry: IndexEntry): voi
   if (entry.index === 'due-inboxes') {
     writes.add('ZREM', keys.leases(keys.partitionOf(entry.inboxId)), entry.inboxId)
   }
+  if (entry.index === 'label-counts') addToTotals(writes, keys, entry, -1)
+}
+
+function addToTotals(
+  writes: StepWrites,
+  keys: ViewKeys,
+  { inbox, name, value }: Extract<IndexEntry, { index: 'label-counts' }>,
+  sign: 1 | -1,
+): void {
+  const key = keys.labelTotals(keys.partitionOf(inbox.id))
+  const fields = totalFields(labelCountScope(inbox, name, value), countPeriod(inbox))
+  writes.increase(key, fields.inboxes, sign)
+  writes.increase(key, fields.received, sign * inbox.receivedCount)
 }
 
 function isInHash({ index }: IndexEntry): boolean {
@@ -98,6 +113,10 @@ function stored(keys: ViewKeys, entry: IndexEntry): Stored {
     case 'labels': {
       const { inbox, name, value } = entry
       return at(keys.labels(keys.partitionOf(inbox.id)), labelScope(inbox, name, value) + inbox.id)
+    }
+    case 'label-counts': {
+      const { inbox, name, value } = entry
+      return at(keys.labelCounts(keys.partitionOf(inbox.id)), labelCountMember(inbox, name, value))
     }
     case 'due-inboxes':
       return at(keys.due(keys.partitionOf(entry.inboxId)), entry.inboxId, entry.expiresAt.getTime())
@@ -153,8 +172,8 @@ function at(key: string, field: string, value: string | number = 0): Stored {
 /** Values in one command. A Lua call has a limit of some thousand arguments. */
 const MAX_VALUES = 1_000
 
-/** `ZADD LT` sets the score of a member that has none or a higher one, `ZADD NX` only of a member that has none. */
-type Command = 'HSET' | 'HDEL' | 'ZADD' | 'ZADD LT' | 'ZADD NX' | 'ZREM' | 'UNLINK'
+/** `HADD` is not of Redis: it adds numbers to fields. `ZADD LT` sets the score of a member that has none or a higher one, `ZADD NX` only of a member that has none. */
+type Command = 'HADD' | 'HSET' | 'HDEL' | 'ZADD' | 'ZADD LT' | 'ZADD NX' | 'ZREM' | 'UNLINK'
 
 /** A full Redis rejects a script whose first write may need memory. With removals first, the end of an inbox succeeds. */
 const REMOVALS: ReadonlySet<Command> = new Set(['HDEL', 'ZREM', 'UNLINK'])
@@ -165,6 +184,8 @@ const REMOVALS: ReadonlySet<Command> = new Set(['HDEL', 'ZREM', 'UNLINK'])
  */
 export class StepWrites {
   private readonly byTarget = new Map<string, { command: Command; key: string; values: ScriptArgument[] }>()
+  /** By key and field, what is added to the number. */
+  private readonly increases = new Map<string, Map<string, number>>()
 
   add(...[command, key, ...values]: Write): void {
     const target = `${command} ${key}`
@@ -173,11 +194,21 @@ export class StepWrites {
     else group.values.push(...values)
   }
 
+  increase(key: string, field: string, by: number): void {
+    const fields = this.increases.get(key) ?? new Map<string, number>()
+    this.increases.set(key, fields)
+    fields.set(field, (fields.get(field) ?? 0) + by)
+  }
+
   /** Returns `ownKeys` followed by the keys of the writes, and the arguments, which refer to keys by their index. */
   forScript(ownKeys: readonly string[]): { keys: string[]; args: ScriptArgument[] } {
     const indexes = new Map(ownKeys.map((key, index) => [key, index + 1]))
     const args: ScriptArgument[] = []
-    const writes = [...this.byTarget.values()]
+    const increases = [...this.increases].map(([key, fields]) => {
+      const values = [...fields].filter(([, by]) => by !== 0).flat()
+      return { command: 'HADD' as const, key, values }
+    })
+    const writes = [...this.byTarget.values(), ...increases.filter(({ values }) => values.length > 0)]
     const isRemoval = ({ command }: (typeof writes)[number]) => REMOVALS.has(command)
     const inOrder = [...writes.filter(isRemoval), ...writes.filter((each) => !isRemoval(each))]
     for (const { command, key, values } of inOrder) {
@@ -196,11 +227,27 @@ export class StepWrites {
 
 /** Executes StepWrites. Each write is the number of values that follow, the command, the key's index, other arguments. */
 export const WRITE = `
+local function add(key, at, stop)
+  for field = at, stop, 2 do
+    local sum = tonumber(redis.call('HGET', key, ARGV[field]) or 0) + tonumber(ARGV[field + 1])
+    if sum == 0 then
+      redis.call('HDEL', key, ARGV[field])
+    else
+      redis.call('HSET', key, ARGV[field], string.format('%.0f', sum))
+    end
+  end
+end
+
 local function write(at)
   local last = #ARGV
   while at <= last do
     local stop = at + tonumber(ARGV[at])
-    redis.call(ARGV[at + 1], KEYS[tonumber(ARGV[at + 2])], unpack(ARGV, at + 3, stop))
+    local key = KEYS[tonumber(ARGV[at + 2])]
+    if ARGV[at + 1] == 'HADD' then
+      add(key, at + 3, stop)
+    else
+      redis.call(ARGV[at + 1], key, unpack(ARGV, at + 3, stop))
+    end
     at = stop + 1
   end
 end

@@ -44,6 +44,8 @@ export function viewKeys(prefix: string, partitions: number) {
     addresses: byPartition('addresses'), // hash: address → inbox id
     listing: byPartition('listing'), // sorted set: account, environment and state, then inbox id
     labels: byPartition('labels'), // sorted set: account, environment, state and label, then inbox id
+    labelCounts: byPartition('label-counts'), // sorted set: account, environment, label, period, messages received, then inbox id
+    labelTotals: byPartition('label-totals'), // hash: account, environment, label and period → inboxes; the same → messages received
     environmentMessages: byPartition('environment-messages'), // sorted set: account, environment, offset, then inbox, message and time
     environmentEndings: byPartition('environment-endings'), // sorted set: account, environment, offset, then inbox
     due: byPartition('due'), // sorted set: id of an active inbox, scored by its expiry

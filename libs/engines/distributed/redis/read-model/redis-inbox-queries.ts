@@ -6,6 +6,7 @@ import type { InboxQueries } from '#libs/ports/read-model/queries.js'
 import { listEnvironmentEndings, listEnvironmentMessages } from './environment-lists.js'
 import { inboxLists } from './inbox-lists.js'
 import type { ViewKeys } from './keys.js'
+import { labelTotals, listLabelCounts } from './label-counts.js'
 import { pageByOffset, reachEveryPartition } from './lists.js'
 import { decodeHistoryEntry, type Tables } from './rows.js'
 
@@ -60,6 +61,10 @@ export function inboxQueries(
     listEnvironmentMessages: (query) => listEnvironmentMessages(client, keys, query),
 
     listEnvironmentEndings: (query) => listEnvironmentEndings(client, keys, query),
+
+    labelTotals: (query) => labelTotals(client, keys, query),
+
+    listLabelCounts: (query) => listLabelCounts(client, keys, query),
 
     body: (key) => content(key, keys.body(key)),
 

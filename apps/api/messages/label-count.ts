@@ -1,0 +1,111 @@
+import type { InboxCount, LabelQuery, LabelTotals } from '#libs/ports/read-model/queries.js'
+import type { MailOwner } from '#libs/ports/read-model/views.js'
+import { invalid, Problem, type Fault } from '../http/problems.js'
+import { readLabels, type Label } from '../inboxes/inbox-requests.dto.js'
+import type { Views } from '../views.js'
+import type { CountMode, WaitForEnvironmentMessage } from './message-filters.js'
+
+/*
+ * Whether the inboxes of a label have received the messages that a wait requires, and if not, which inboxes have too few
+ * or too many.
+ */
+
+/** What a wait requires of a label. */
+export interface CountWanted {
+  label: Label
+  count: number
+  mode: CountMode
+  /** Null if the messages may be distributed in any way. */
+  perInbox: number | null
+}
+
+const MAX_LISTED = 100
+
+/** What may be sent with `count`. */
+const WITH_COUNT: ReadonlySet<string> = new Set(['count', 'label', 'mode', 'per_inbox', 'timeout'])
+
+/** What the query requires; null if it waits for a message. Throws invalid-request. */
+export function readCountWanted(query: WaitForEnvironmentMessage): CountWanted | null {
+  const { count, mode = 'at_least', per_inbox: perInbox = null } = query
+  if (count === undefined) {
+    const given = query.mode === undefined ? perInbox !== null && 'per_inbox' : 'mode'
+    if (given === false) return null
+    throw invalid({ detail: `${given} needs count`, parameter: given })
+  }
+  const [label, ...others] = readLabels(query.label)
+  if (label === undefined || others.length > 0) {
+    throw invalid({ detail: 'count needs exactly one label', parameter: 'label' })
+  }
+  const isDefault = (name: string, value: unknown) => name === 'order' && value === 'asc'
+  const [first, ...rest] = Object.entries(query)
+    .filter(([name, value]) => value !== undefined && !WITH_COUNT.has(name) && !isDefault(name, value))
+    .map(([parameter]): Fault => ({ detail: `${parameter} can't be sent with count`, parameter }))
+  if (first !== undefined) throw invalid(first, ...rest)
+  return { label, count, mode, perInbox }
+}
+
+/** The counts of a label, and whether they are as required. */
+export interface LabelCount extends LabelTotals {
+  isReached: boolean
+}
+
+/** The views must be complete. */
+export async function countLabel(
+  { inboxes }: Pick<Views, 'inboxes'>,
+  query: LabelQuery,
+  wanted: CountWanted,
+): Promise<LabelCount> {
+  const totals = await inboxes.labelTotals(query)
+  const { received } = totals
+  const isExact = wanted.mode === 'exactly'
+  const isEnough = isExact ? received === wanted.count : received >= wanted.count
+  if (!isEnough || wanted.perInbox === null) return { ...totals, isReached: isEnough }
+  const { tooFew, tooMany } = await outliers({ inboxes }, query, wanted, totals, 1)
+  return { ...totals, isReached: tooFew.length === 0 && (!isExact || tooMany.length === 0) }
+}
+
+/** The answer if a label does not have the required messages in time. */
+export async function countMissed(
+  views: Pick<Views, 'inboxes'>,
+  query: LabelQuery,
+  wanted: CountWanted,
+  totals: LabelTotals,
+  cursor: string,
+): Promise<Problem> {
+  const { label, count, mode } = wanted
+  const { inboxes, received } = totals
+  const { tooFew, tooMany } = await outliers(views, query, wanted, totals, MAX_LISTED)
+  const json = (counts: InboxCount[]) =>
+    counts.map(({ inboxId, received: each }) => ({ inbox_id: inboxId, count: each }))
+  const expected = `${mode === 'exactly' ? 'exactly' : 'at least'} ${count} were expected`
+  return new Problem('no-matching-message', {
+    detail: `The inboxes with ${label.join(':')} have received ${received} messages, and ${expected}. Inboxes: ${inboxes}.`,
+    headers: { 'mayfly-cursor': cursor },
+    members: { count: received, expected: count, too_few: json(tooFew), too_many: json(tooMany), cursor },
+  })
+}
+
+/** The first inboxes with too few or too many messages. If no number is required of each, an even share is expected. */
+async function outliers(
+  { inboxes }: Pick<Views, 'inboxes'>,
+  query: LabelQuery,
+  { count, perInbox }: CountWanted,
+  totals: LabelTotals,
+  limit: number,
+): Promise<{ tooFew: InboxCount[]; tooMany: InboxCount[] }> {
+  const share = perInbox ?? count / Math.max(totals.inboxes, 1)
+  const [tooFew, tooMany] = await Promise.all([
+    inboxes.listLabelCounts({ ...query, from: 0, to: Math.floor(share), limit }),
+    inboxes.listLabelCounts({ ...query, from: Math.ceil(share) + 1, to: Number.MAX_SAFE_INTEGER, limit }),
+  ])
+  return { tooFew, tooMany }
+}
+
+/** The label as a query of the views. */
+export function labelQuery(
+  { accountId, environment }: MailOwner,
+  { label: [name, value] }: CountWanted,
+  now: Date,
+): LabelQuery {
+  return { accountId, environment, name, value, now }
+}
