@@ -56,6 +56,8 @@ import { ApiDocument, DocsController } from './openapi/docs.controller.js'
 import { OperationsController, OperationsPorts } from './operations/operations.controller.js'
 import { PublicInboxesController } from './public-inboxes/public-inboxes.controller.js'
 import type { ApiOptions, SharedServices } from './shared-services.js'
+import { DefaultFaultsController } from './faults/default-faults.controller.js'
+import { FaultsController } from './faults/faults.controller.js'
 import { TokensController } from './tokens/tokens.controller.js'
 import { InboxTokens } from './tokens/tokens.service.js'
 import { UsageController } from './usage/usage.controller.js'
@@ -80,6 +82,8 @@ export const CONTROLLERS = [
   EventsController,
   EnvironmentEventsController,
   TokensController,
+  FaultsController,
+  DefaultFaultsController,
   InboxWebhooksController,
   WebhooksController,
   DeliveriesController,

@@ -24,6 +24,7 @@ function received(offset: number, size: number): DecodedBatch<InboxEvent>['event
         size,
         digest: '',
         sealed: Buffer.alloc(0),
+        duplicateOf: null,
         inbox: null,
       },
     },

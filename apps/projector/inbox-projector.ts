@@ -62,10 +62,13 @@ function writesOf(event: InboxEvent): number {
     case 'InboxChanged':
     case 'InboxTokenIssued':
     case 'InboxTokenRevoked':
+    case 'FaultsSet':
     case 'InboxExpired':
     case 'InboxDeleted':
       return 9 + 2 * MAX_LABELS
     case 'MessageReceived':
+      return 6 + 2 * Object.keys(event.inbox?.labels ?? {}).length
+    case 'MessageDropped':
     case 'MessageDeleted':
       return 6
   }

@@ -1,8 +1,11 @@
+import { Registry } from 'prom-client'
 import type { UsageEvent } from '#libs/domain/usage/usage-events.js'
+import { memoryRateLimits } from '#libs/engines/embedded/rate-limit/memory-rate-limits.js'
 import { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { LogUnavailableError } from '#libs/ports/event-log/event-log.js'
 import { SmtpFixture } from '#test/smtp/smtp-fixture.js'
 import { Acceptance, type AcceptanceOptions } from './acceptance.js'
+import { MailFaults } from './faults.js'
 import { MailUsage } from './journal.js'
 import type { Recipient } from './mail-data.js'
 import { REFUSALS } from './replies.js'
@@ -46,6 +49,11 @@ async function accept(
     usage: new MailUsage({ record: (event) => usage.push(event) }, fixture.now),
     verifier: null,
     inFlight: inFlight,
+    faults: new MailFaults({
+      limits: memoryRateLimits(),
+      registry: new Registry(),
+      onError: () => undefined,
+    }),
     now: fixture.now,
     onError: () => undefined,
   })

@@ -2,13 +2,14 @@ import { hash } from 'node:crypto'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import { mintId } from '#libs/domain/ids/mint.js'
 import type { MessageId } from '#libs/domain/ids/typeid.js'
-import { decide } from '#libs/domain/inbox/decide.js'
+import { decide, type InboxCommand } from '#libs/domain/inbox/decide.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import type { Position } from '#libs/ports/event-log/event-log.js'
 import { packSource, sealMail, type PackedSource, type SecretKey } from '#libs/ports/key-vault/content.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import type { InboxQueries } from '#libs/ports/read-model/queries.js'
+import type { MailFaults } from './faults.js'
 import type { SenderVerifier } from './sender-verifier.js'
 import { identityOf, type MailUsage } from './journal.js'
 import type { IncomingMail, Recipient } from './mail-data.js'
@@ -25,6 +26,7 @@ export interface AcceptanceOptions {
   /** Null if senders are not verified. */
   verifier: Pick<SenderVerifier, 'verify'> | null
   inFlight: Pick<InFlightMail, 'take' | 'releaseWhenVisible'>
+  faults: Pick<MailFaults, 'outcomeOf'>
   now: () => Date
   onError: (error: unknown) => void
 }
@@ -36,6 +38,10 @@ interface Copy {
   messageId: MessageId
   rcptTo: string
   reservation: Reservation
+  /** A fault drops the mail: only its size and digest are appended. */
+  isDropped: boolean
+  /** The copy that this one repeats, because of a fault; null otherwise. */
+  duplicateOf: MessageId | null
 }
 
 /** A mail, with the data that its copies share. */
@@ -85,9 +91,12 @@ export class Acceptance {
   private async outcomeOf(mail: IncomingMail): Promise<MessageId[] | Refusal> {
     const { recipients, senderKey } = mail
     const receivedAt = this.options.now()
-    const prepared = await Promise.all(recipients.map((recipient) => this.prepare(recipient, receivedAt)))
-    const copies = prepared.flatMap((copy) => (copy instanceof Refusal ? [] : [copy]))
-    const refusal = prepared.find((copy) => copy instanceof Refusal)
+    const { mailFrom } = mail.trace
+    const prepared = await Promise.all(
+      recipients.map((recipient) => this.prepare(recipient, mailFrom, receivedAt)),
+    )
+    const copies = prepared.flatMap((each) => (each instanceof Refusal ? [] : each))
+    const refusal = prepared.find((each) => each instanceof Refusal)
     try {
       if (refusal === undefined) return await this.appendAll(copies, mail, receivedAt)
       // A retry helps if something has changed since RCPT TO, but not if the mail's own copies fill the inbox.
@@ -129,7 +138,7 @@ export class Acceptance {
       await pause(ms)
       missing = (await this.appendEach(missing, packed)).missing
     }
-    return copies.map(({ messageId }) => messageId)
+    return copies.filter(({ duplicateOf }) => duplicateOf === null).map(({ messageId }) => messageId)
   }
 
   private refuse(missing: readonly Copy[], senderKey: SenderKey | null, refusal: Refusal): Refusal {
@@ -137,7 +146,12 @@ export class Acceptance {
     return refusal
   }
 
-  private async prepare({ inbox: { id: inboxId }, rcptTo }: Recipient, now: Date): Promise<Copy | Refusal> {
+  /** The copies of one recipient: one, or two if a fault duplicates the mail and the inbox has space for both. */
+  private async prepare(
+    { inbox: { id: inboxId }, rcptTo }: Recipient,
+    mailFrom: string,
+    now: Date,
+  ): Promise<Copy[] | Refusal> {
     let reservation: Reservation | null = null
     try {
       const row = await this.options.inboxes.inbox(inboxId)
@@ -148,11 +162,19 @@ export class Acceptance {
       reservation = this.capacity.reserve(row)
       if (reservation === null) return REFUSALS.inboxFull
       const found = await this.options.vault.find(inboxId)
-      if (found.state === 'known') {
-        return { inbox, key: found.key, messageId: mintId('msg'), rcptTo, reservation }
+      if (found.state !== 'known') {
+        reservation.release()
+        return found.state === 'forgotten' ? REFUSALS.inboxEnded : REFUSALS.readModelUnavailable
       }
-      reservation.release()
-      return found.state === 'forgotten' ? REFUSALS.inboxEnded : REFUSALS.readModelUnavailable
+      const copy = { inbox, key: found.key, messageId: mintId('msg'), rcptTo, reservation, duplicateOf: null }
+      const outcome = await this.options.faults.outcomeOf({ inbox, mailFrom, rcptTo })
+      const first = { ...copy, isDropped: outcome === 'drop' }
+      const second = outcome === 'duplicate' ? this.capacity.reserve(row) : null
+      if (second === null) return [first]
+      return [
+        first,
+        { ...first, messageId: mintId('msg'), reservation: second, duplicateOf: first.messageId },
+      ]
     } catch (error) {
       reservation?.release()
       this.options.onError(error)
@@ -204,29 +226,28 @@ export class Acceptance {
 
   /** Resolves with the position of the copy's record. */
   private async append(copy: Copy, mail: PackedMail): Promise<Position> {
-    const { inbox, key, messageId, rcptTo, reservation } = copy
-    const { source, identity, startedAtMs, receivedAt, senderKey, trace } = mail
-    const sealed = sealMail(key, inbox.id, messageId, { ...trace, rcptTo }, source)
-    const { events, refusal } = decide(
-      { inbox, message: null },
-      {
-        type: 'ReceiveMessage',
-        inboxId: inbox.id,
-        messageId,
-        size: source.size,
-        digest: hash('sha256', sealed, 'hex'),
-        sealed,
-        now: receivedAt,
-      },
-    )
+    const { inbox, reservation } = copy
+    const { source, identity, startedAtMs, senderKey } = mail
+    const { events, refusal } = decide({ inbox, message: null }, commandFor(copy, mail))
     const [received] = events
     if (received === undefined) throw new Error(`${inbox.id} refused a checked mail: ${refusal?.code}`)
     const { accountId, environment } = inbox
     const attribution = { accountId, environment, keyId: keyOfSender(senderKey, inbox) }
     const position = await this.options.recorder.record(received, attribution)
-    reservation.fill(position.offset)
+    if (received.type === 'MessageReceived') reservation.fill(position.offset)
     const acceptMs = performance.now() - startedAtMs
     this.options.usage.accepted(copy, { senderKey, identity, size: source.size, acceptMs })
     return position
   }
+}
+
+function commandFor(
+  { inbox: { id: inboxId }, key, messageId, rcptTo, isDropped, duplicateOf }: Copy,
+  { raw, source, trace, receivedAt: now }: PackedMail,
+): InboxCommand {
+  const facts = { inboxId, messageId, size: source.size, now }
+  if (isDropped) return { type: 'DropMessage', ...facts, digest: hash('sha256', raw, 'hex') }
+  const envelope = { ...trace, rcptTo, ...(duplicateOf !== null && { duplicateOf }) }
+  const sealed = sealMail(key, inboxId, messageId, envelope, source)
+  return { type: 'ReceiveMessage', ...facts, digest: hash('sha256', sealed, 'hex'), sealed, duplicateOf }
 }

@@ -10,6 +10,7 @@ export type RefusalReason =
   | 'catching-up'
   | 'behind'
   | 'recipients-changed'
+  | 'fault-on-purpose'
   | 'log-unavailable'
   | 'partial-append'
   | 'read-model-unavailable'

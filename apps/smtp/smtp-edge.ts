@@ -14,6 +14,7 @@ import { listenError } from '#libs/runtime/process/listen-error.js'
 import { Acceptance } from './acceptance.js'
 import { SenderVerifier } from './sender-verifier.js'
 import { loadCertificate } from './certificate.js'
+import { MailFaults } from './faults.js'
 import { Journal, MailUsage } from './journal.js'
 import { Recipients } from './recipients.js'
 import { EdgeServer } from './server.js'
@@ -21,7 +22,7 @@ import { SmtpAuth } from './smtp-auth.js'
 import { InFlightMail } from './in-flight-mail.js'
 
 export interface SmtpEdgeOptions {
-  engine: Pick<Engine, 'log' | 'vault' | 'inboxes' | 'accounts' | 'signals'> & {
+  engine: Pick<Engine, 'log' | 'vault' | 'inboxes' | 'accounts' | 'signals' | 'limits'> & {
     keyUse: Pick<KeyUse, 'touch'>
   }
   settings: Settings
@@ -94,7 +95,7 @@ async function listen(
   opened: AsyncDisposableStack,
 ): Promise<Omit<SmtpEdge, 'drain'>> {
   const { settings, now } = options
-  const { log, vault, inboxes, accounts, signals, keyUse } = options.engine
+  const { log, vault, inboxes, accounts, signals, limits, keyUse } = options.engine
   const journal = new Journal(options.logger, options.registry)
   const onError = (error: unknown) => journal.failed(error)
   const exhausted = countExhausted(options.registry)
@@ -120,12 +121,22 @@ async function listen(
   })
   opened.defer(() => inFlight.close())
   const recorder = new Recorder(log, '/mayfly/smtp', now)
+  const faults = new MailFaults({ limits, registry: options.registry, onError })
   const stores = { vault, inboxes, recorder, usage }
-  const acceptance = new Acceptance({ ...stores, verifier: verifier, inFlight: inFlight, now, onError })
+  const acceptance = new Acceptance({ ...stores, faults, verifier, inFlight, now, onError })
   const certificate = await loadCertificate({ settings, folder: options.tlsFolder, now })
   const auth = new SmtpAuth({ settings, accounts, views, keyUse, now, onError })
 
-  const server = new EdgeServer({ settings, certificate, auth, recipients, acceptance, journal, usage })
+  const server = new EdgeServer({
+    settings,
+    certificate,
+    auth,
+    recipients,
+    faults,
+    acceptance,
+    journal,
+    usage,
+  })
   opened.defer(() => server.drain(DRAIN_MS))
   const { smtpHost, smtpPort, smtpsPort } = settings
   const port = await listeningPort(server.listen(smtpPort, smtpHost), 'MAYFLY_SMTP_PORT')

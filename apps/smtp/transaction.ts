@@ -5,6 +5,7 @@ import type { Envelope } from '#libs/mail/message.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import type { Acceptance } from './acceptance.js'
 import type { RemoteHost } from './connection-limits.js'
+import { hasFaults, type MailFaults } from './faults.js'
 import type { Journal, MailUsage, SessionRef } from './journal.js'
 import { MailData, type IncomingMail, type Recipient } from './mail-data.js'
 import {
@@ -31,6 +32,7 @@ export interface TransactionContext {
   settings: Settings
   auth: SmtpAuth
   recipients: Recipients
+  faults: MailFaults
   acceptance: Acceptance
   journal: Journal
   usage: MailUsage
@@ -131,11 +133,16 @@ export class Transaction {
     if (isInternational(read.path) && !sender.parameters.isInternational) return REFUSALS.needsSmtpUtf8
     const key = mailbox.toLowerCase()
     const isRepeated = this.byMailbox.has(key) || this.discarded.has(key)
-    const { settings, recipients } = this.context
+    const { settings, recipients, faults } = this.context
     const count = this.byMailbox.size + this.discarded.size
     if (!isRepeated && count >= settings.smtpMaxRecipients) return REFUSALS.tooManyRecipients
     const client = { remoteAddress: this.session.remoteAddress, senderKey: sender.key }
-    return andThen(recipients.resolve(mailbox, client), (found) => {
+    const resolved = andThen(recipients.resolve(mailbox, client), (found) => {
+      if (found instanceof Refusal || found === DISCARDED || !hasFaults(found, 'rcpt')) return found
+      const attempt = { inbox: found, mailFrom: sender.path.address, rcptTo: address }
+      return andThen(faults.refusalAt('rcpt', [attempt], null), (refusal) => refusal ?? found)
+    })
+    return andThen(resolved, (found) => {
       if (found instanceof Refusal) return this.withoutRecipient(found)
       if (found === DISCARDED) this.discarded.add(key)
       else if (!this.addCopy(found, isRepeated)) return REFUSALS.tooManyTags
@@ -212,6 +219,8 @@ export class Transaction {
       deadlineMs: startedAtMs + settings.smtpDataTimeoutMs,
       disconnected: this.disconnecting.signal,
     }
+    const refusal = await this.refusalOnPurpose(mail)
+    if (refusal !== null) return refusal
     const outcome = recipients.length === 0 ? [] : await acceptance.accept(mail)
     if (outcome instanceof Refusal) return outcome
     if (discarded > 0) journal.recipientsDiscarded(this.session, discarded, raw.length)
@@ -220,6 +229,13 @@ export class Transaction {
       journal.mailAccepted(this.session, mail, outcome, { receiveMs: receivedAtMs - startedAtMs, acceptMs })
     }
     return outcome
+  }
+
+  private async refusalOnPurpose({ recipients, trace, disconnected }: IncomingMail): Promise<Refusal | null> {
+    const attempts = recipients
+      .filter(({ inbox }) => hasFaults(inbox, 'data'))
+      .map(({ inbox, rcptTo }) => ({ inbox, mailFrom: trace.mailFrom, rcptTo }))
+    return attempts.length === 0 ? null : this.context.faults.refusalAt('data', attempts, disconnected)
   }
 
   /** Counts a copy for an inbox. Returns false if the inbox would get too many copies of this mail. */

@@ -42,6 +42,8 @@ function notificationOf(event: InboxEvent): InboxNotification['notification'] | 
     case 'InboxChanged':
     case 'InboxTokenIssued':
     case 'InboxTokenRevoked':
+    case 'FaultsSet':
+    case 'MessageDropped':
       return null
     case 'MessageReceived': {
       const { inboxId, messageId, receivedAt: occurredAt } = event

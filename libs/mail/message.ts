@@ -1,3 +1,5 @@
+import type { MessageId } from '#libs/domain/ids/typeid.js'
+
 /*
  * A parsed mail: its envelope and fields, and the limits of parsing.
  */
@@ -15,6 +17,10 @@ export interface Envelope {
   tls: { version: string; cipher: string } | null
   /** Absent if the mail was not verified. Stored, because later DNS queries could give other results. */
   authentication?: Authentication
+  /** Present if the mail was put in by the HTTP API. */
+  injected?: true
+  /** The message that this one repeats on purpose. */
+  duplicateOf?: MessageId
 }
 
 /** The results of verifying a mail's sender: SPF (RFC 7208), DKIM (RFC 6376), DMARC (RFC 9989), ARC (RFC 8617). */

@@ -69,6 +69,7 @@ export async function makeMailRecords(
         size: packed.size,
         digest,
         sealed,
+        duplicateOf: null,
         inbox: null,
       }),
     )

@@ -100,7 +100,7 @@ export class GeneratedUsage {
     this.request(subject, at, 'POST', '/v1/inboxes', 201)
     this.inboxEvent(subject, at, {
       ...{ type: 'InboxCreated', ...subject, address: 'someone@mayfly.test' as Address, duration: '1h' },
-      ...{ maxMessages: 100, isProtected: false, createdAt: at, expiresAt: at, sealed: Buffer.alloc(0) },
+      ...{ maxMessages: 100, isProtected: false, createdAt: at, expiresAt: at, faults: null, sealed: Buffer.alloc(0) },
     })
     for (let n = 0; n < MAILS; n++) this.mail(subject, at)
     const { inboxId, keyId } = subject
@@ -122,7 +122,7 @@ export class GeneratedUsage {
     const size = 1_000 + Math.floor(this.random() ** 3 * 80_000)
     this.inboxEvent(subject, at, {
       ...{ type: 'MessageReceived', inboxId, messageId, receivedAt: at, size, digest: '' },
-      ...{ sealed: Buffer.alloc(0), inbox: { keyId, labels } },
+      ...{ sealed: Buffer.alloc(0), duplicateOf: null, inbox: { keyId, labels } },
     })
     const fingerprint = Math.floor(this.random() * 2 ** 52).toString(16)
     this.usageEvent(subject, at, {

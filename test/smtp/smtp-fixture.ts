@@ -16,6 +16,7 @@ import type { Address } from '#libs/domain/inbox/events.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import { inboxRowsBefore, projectInboxEvents } from '#libs/ports/read-model/projections.js'
 import { openLmdbReadModel, type LmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-read-model.js'
+import { memoryRateLimits } from '#libs/engines/embedded/rate-limit/memory-rate-limits.js'
 import { InProcessSignals } from '#libs/ports/signals/signals.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import type { InboxId, KeyId } from '#libs/domain/ids/typeid.js'
@@ -80,6 +81,7 @@ export class SmtpFixture {
   }
 
   private readonly signals = new InProcessSignals()
+  private readonly limits = memoryRateLimits()
 
   private constructor(
     readonly folder: string,
@@ -105,6 +107,7 @@ export class SmtpFixture {
         inboxes: this.views.queries,
         accounts: this.views.accounts,
         signals: this.signals,
+        limits: this.limits,
         keyUse: { touch: (keyId) => this.usedKeys.add(keyId) },
       },
       settings: this.settings,
@@ -154,6 +157,7 @@ export class SmtpFixture {
       labels: {},
       maxMessages,
       isProtected: false,
+      faults: null,
       createdAt,
       expiresAt: new Date(createdAt.getTime() + HOUR_MS),
       sealed: Buffer.from('details'),

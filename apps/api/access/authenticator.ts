@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { isMistyped, TOKEN_PLAN, type Scope } from '#libs/domain/account/access.js'
-import { type ApiKey, isValidSecret } from '#libs/domain/account/account.js'
+import { type ApiKey, defaultFaultsOf, isValidSecret } from '#libs/domain/account/account.js'
 import type { KeyUse } from '#libs/ports/key-use/key-use.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import type { Doorbell } from '#libs/ports/signals/signals.js'
@@ -164,7 +164,8 @@ export class Authenticator {
     const plan = plans.of(account)
     const requestsPerMinute = Math.min(rateLimit ?? Infinity, plan.requestsPerMinute)
     const ofKey = { countedBy: keyId, actor: null, expiresAt: null, inboxId: null, sessionId: null }
-    return { keyId, accountId, environment, scopes, plan, requestsPerMinute, ...ofKey }
+    const defaultFaults = defaultFaultsOf(account, environment)
+    return { keyId, accountId, environment, scopes, plan, defaultFaults, requestsPerMinute, ...ofKey }
   }
 
   /** The principal of a session. Throws a 401 if it has ended. */
@@ -173,8 +174,17 @@ export class Authenticator {
     if (known === null) throw invalidKey('The session of the console has ended.')
     const { id, keyId, expiresAt } = known.session
     const plan = this.options.plans.of(known.account)
+    const defaultFaults = defaultFaultsOf(known.account, environment)
     const ofSession = { countedBy: id, actor: id, expiresAt, inboxId: null, sessionId: id }
-    return { keyId, accountId: session.accountId, environment, plan, ...CONSOLE_ACCESS, ...ofSession }
+    return {
+      keyId,
+      accountId: session.accountId,
+      environment,
+      plan,
+      defaultFaults,
+      ...CONSOLE_ACCESS,
+      ...ofSession,
+    }
   }
 }
 
@@ -189,6 +199,7 @@ function bearerOf({ inbox, token }: KnownToken): Authenticated {
     ...{ accountId, keyId, environment, expiresAt, inboxId },
     scopes: access === 'owner' ? ['inboxes'] : ['read'],
     plan: TOKEN_PLAN,
+    defaultFaults: [],
     requestsPerMinute: TOKEN_PLAN.requestsPerMinute,
     countedBy: id,
     actor: id,

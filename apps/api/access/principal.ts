@@ -9,6 +9,7 @@ import { Reflector } from '@nestjs/core'
 import type { FastifyRequest } from 'fastify'
 import { allows, type Plan, type Scope } from '#libs/domain/account/access.js'
 import type { AccountId, ConsoleSessionId, InboxId, KeyId } from '#libs/domain/ids/typeid.js'
+import type { Fault } from '#libs/domain/inbox/fault.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import { Problem } from '../http/problems.js'
 
@@ -25,6 +26,8 @@ export interface Principal {
   scopes: readonly Scope[]
   /** With the account's own limits. */
   plan: Plan
+  /** The faults on purpose of inboxes that the caller creates. */
+  defaultFaults: readonly Fault[]
   /** The sustained rate limit of the caller. */
   requestsPerMinute: number
   /** What requests are counted by: the id of the key, the token or the session. */

@@ -31,7 +31,10 @@ const Event = Type.Object(
     key_id: OrNull(IdOf('key', ''), 'The key that caused the event; null if no key did.'),
     position: Position,
     size: OrNull(Count(''), "Bytes of a mail's source."),
-    digest: OrNull(Digest(''), "SHA-256 of a mail's sealed bytes on the log."),
+    digest: OrNull(
+      Digest(''),
+      'SHA-256 of the sealed bytes of a mail on the log, or of the source of a mail that a fault dropped.',
+    ),
   },
   {
     $id: 'Event',

@@ -45,6 +45,8 @@ export class ContractPipe implements PipeTransform {
 
   async transform(value: unknown, { type, metatype }: Argument): Promise<unknown> {
     if (metatype === undefined || (type !== 'body' && type !== 'query')) return value
+    const list = new Reflector().get(ListOf, metatype)
+    if (list !== undefined) return Object.assign(new metatype(), { items: await checkItems(value, list) })
     const plain = value === undefined ? {} : value
     if (typeof plain !== 'object' || plain === null || Array.isArray(plain)) {
       throw invalid({ detail: 'the body must be a JSON object', pointer: '' })
@@ -87,14 +89,37 @@ export class UndeclaredInputGuard implements CanActivate {
   }
 }
 
+interface List {
+  item: Type<object>
+  maxItems: number
+}
+
+/** The body is a list of objects of another class, which are the `items` of the decorated class. */
+export const ListOf = Reflector.createDecorator<List>()
+
+/** Throws invalid-request with the faults of the first item that has any. */
+async function checkItems(value: unknown, { item, maxItems }: List): Promise<object[]> {
+  if (!Array.isArray(value) || value.length > maxItems) {
+    throw invalid({ detail: `the body must be a JSON array of at most ${maxItems} objects`, pointer: '' })
+  }
+  const items: object[] = []
+  for (const [index, plain] of (value as unknown[]).entries()) {
+    if (typeof plain !== 'object' || plain === null || Array.isArray(plain)) {
+      throw invalid({ detail: 'must be a JSON object', pointer: `/${index}` })
+    }
+    items.push(await check(plain, 'body', item, `/${index}`))
+  }
+  return items
+}
+
 type Source = 'body' | 'query'
 
 const NOUN: Record<Source, string> = { body: 'property', query: 'query parameter' }
 /** The maximum number of unknown properties that are reported: a body may have many. */
 const MAX_FAULTS = 20
 
-/** The values as an instance of the class. Throws invalid-request with every fault. */
-async function check(plain: object, type: Source, metatype: Type<object>): Promise<object> {
+/** The values as an instance of the class. Throws invalid-request with every fault; `at` points to a part of a body. */
+async function check(plain: object, type: Source, metatype: Type<object>, at = ''): Promise<object> {
   // The names that have rules: class-validator's own whitelist takes `constructor` for a known name.
   const rules = getMetadataStorage().getTargetValidationMetadatas(metatype, '', false, false)
   const names = new Set(rules.map(({ propertyName }) => propertyName))
@@ -107,18 +132,20 @@ async function check(plain: object, type: Source, metatype: Type<object>): Promi
       : Object.assign(new metatype(), known)
   const errors = await validate(instance, { forbidUnknownValues: false, stopAtFirstError: true })
   const [first, ...others] = [
-    ...unknown.slice(0, MAX_FAULTS).map((name) => faultAt(type, name, `there is no ${NOUN[type]} "${name}"`)),
+    ...unknown
+      .slice(0, MAX_FAULTS)
+      .map((name) => faultAt(type, name, `there is no ${NOUN[type]} "${name}"`, at)),
     ...errors.map(({ property, constraints = {} }) =>
-      faultAt(type, property, Object.values(constraints).join('; ')),
+      faultAt(type, property, Object.values(constraints).join('; '), at),
     ),
   ]
   if (first !== undefined) throw invalid(first, ...others)
   return instance
 }
 
-function faultAt(type: Source, name: string, detail: string): Fault {
+function faultAt(type: Source, name: string, detail: string, at: string): Fault {
   return type === 'body'
-    ? { detail, pointer: `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}` }
+    ? { detail, pointer: `${at}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}` }
     : { detail, parameter: name }
 }
 

@@ -20,6 +20,7 @@ function principal(key: number, inboxPassword: string | null): Principal {
     environment: 'staging',
     scopes,
     plan: planNamed('pro'),
+    defaultFaults: [],
     requestsPerMinute: 1,
     inboxPassword,
     subject: null,

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common'
 import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
 import { decide, isOverRetention } from '#libs/domain/inbox/decide.js'
 import type { InboxDetails, InboxEvent } from '#libs/domain/inbox/events.js'
+import { faultsOfInbox } from '#libs/domain/inbox/fault.js'
 import { asOf, type ActiveInbox, type EndedInbox, type Inbox } from '#libs/domain/inbox/inbox.js'
 import {
   ADDRESS_BYTES,
@@ -94,7 +95,7 @@ export class Inboxes {
   }
 
   private plan(principal: Principal, minting: Minting, wanted: NewInbox) {
-    const { accountId, environment, keyId, plan } = principal
+    const { accountId, environment, keyId, plan, defaultFaults } = principal
     const { duration, name, labels, isProtected, domain } = wanted
     const { retention, maxMessages } = plan
     const lifespan = lifespanOf(duration, retention)
@@ -107,8 +108,9 @@ export class Inboxes {
     }
     const owner = { accountId, environment, keyId }
     const now = this.instance.now()
+    const faults = defaultFaults.length === 0 ? null : faultsOfInbox(defaultFaults, inboxId)
     const facts = { inboxId, ...owner, address, lifespan, retention, labels, maxMessages, isProtected, now }
-    return { ...facts, details, password }
+    return { ...facts, faults, details, password }
   }
 
   /** Throws not-found, or the 410 of an inbox that has ended. */

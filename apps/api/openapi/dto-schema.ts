@@ -1,6 +1,7 @@
 import type { Type } from '@nestjs/common'
 import { Reflector } from '@nestjs/core'
 import { getMetadataStorage } from 'class-validator'
+import { ListOf } from '../http/validation.js'
 import { type BodyDescription, DescribeBody, descriptionOf } from './describe.js'
 import type { Operation, Parameter, SchemaJson } from './openapi-json.js'
 
@@ -21,6 +22,7 @@ const RULES: Readonly<Record<string, (constraint: unknown) => object>> = {
   isString: () => ({ type: 'string' }),
   isBoolean: () => ({ type: 'boolean' }),
   isInt: () => ({ type: 'integer' }),
+  isNumber: () => ({ type: 'number' }),
   isArray: () => ({ type: 'array' }),
   min: (minimum) => ({ minimum }),
   max: (maximum) => ({ maximum }),
@@ -47,11 +49,37 @@ export function queryParameters(metatype: Type): Parameter[] {
 
 /** A body, from the rules of its class; nothing if the class has no properties. Throws as `propertiesOf` does. */
 export function requestBody(metatype: Type): Pick<Operation, 'requestBody'> {
-  const properties = propertiesOf(metatype)
-  if (properties.length === 0) return {}
+  const list = new Reflector().get(ListOf, metatype)
+  if (list === undefined) return bodyOf(schemaOf(metatype))
+  const { description, example } = bodyDescription(metatype)
+  const { schema: items } = schemaOf(list.item)
+  const { maxItems } = list
+  const schema = { $id: metatype.name, description, examples: [example], type: 'array', maxItems, items }
+  return bodyOf({ schema, isRequired: true })
+}
+
+function bodyOf({
+  schema,
+  isRequired,
+}: {
+  schema: object | null
+  isRequired: boolean
+}): Pick<Operation, 'requestBody'> {
+  if (schema === null) return {}
+  return { requestBody: { required: isRequired, content: { 'application/json': { schema } } } }
+}
+
+function bodyDescription(metatype: Type): BodyDescription {
   const about = new Reflector().get<BodyDescription | undefined>(DescribeBody.KEY, metatype)
   if (about === undefined) throw new Error(`${metatype.name} has no description`)
-  const { description, example, minProperties, variants } = about
+  return about
+}
+
+/** The schema of an object; null if its class has no properties. */
+function schemaOf(metatype: Type): { schema: object | null; isRequired: boolean } {
+  const properties = propertiesOf(metatype)
+  if (properties.length === 0) return { schema: null, isRequired: false }
+  const { description, example, minProperties, variants } = bodyDescription(metatype)
   const object = (own: readonly Property[], required: readonly string[]) => ({
     type: 'object',
     properties: Object.fromEntries(own.map((property) => [property.name, bodyProperty(property)])),
@@ -73,7 +101,7 @@ export function requestBody(metatype: Type): Pick<Operation, 'requestBody'> {
     ...(variants === undefined ? object(properties, required) : { anyOf }),
   }
   const isRequired = required.length > 0 || minProperties !== undefined || variants !== undefined
-  return { requestBody: { required: isRequired, content: { 'application/json': { schema } } } }
+  return { schema, isRequired }
 }
 
 /** Throws if a property has no description, or no schema and a rule that is not in `RULES`. */

@@ -8,7 +8,7 @@ import {
 } from '@nestjs/common/constants.js'
 import { RouteParamtypes } from '@nestjs/common/enums/route-paramtypes.enum.js'
 import { MetadataScanner, Reflector } from '@nestjs/core'
-import type { Scope } from '#libs/domain/account/access.js'
+import { ENVIRONMENT, type Scope } from '#libs/domain/account/access.js'
 import { idPattern } from '#libs/domain/ids/typeid.js'
 import type { TokenAccess } from '#libs/domain/inbox/token.js'
 import { acceptsInboxTokens, scopesOf } from '../access/principal.js'
@@ -143,6 +143,10 @@ const PATH_PARAMETERS: Readonly<Record<string, { description: string; schema: Sc
   deliveryId: idLike('dlv_01jd6b90czf2jb8z0w6s8p1q3r', 'The id of a delivery of the webhook.'),
   replayId: idLike('rpl_01jd6b9t3mf2ka7xw5v1n8q4se', 'The id of a replay of the webhook.'),
   tokenId: idLike('tok_01jd6bd2k6e8vrz0n4x7c1m9ps', 'The id of a token of the inbox.'),
+  name: {
+    description: 'The name of an environment of the account.',
+    schema: { type: 'string', pattern: ENVIRONMENT.source, examples: ['development'] },
+  },
   index: { description: "The attachment's `index`.", schema: { type: 'integer', minimum: 0 } },
   code: { description: "A problem's `code`.", schema: { type: 'string', enum: PROBLEM_CODES } },
 }

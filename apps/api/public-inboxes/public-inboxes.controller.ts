@@ -118,6 +118,7 @@ export class PublicInboxesController {
       accountId,
       scopes: ['inboxes'],
       plan: this.plans.of(account),
+      defaultFaults: [],
       requestsPerMinute: 0,
       countedBy: PUBLIC_KEY,
       ...{ expiresAt: null, inboxId: null, sessionId: null, inboxPassword: null, subject: null },

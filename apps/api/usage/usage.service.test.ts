@@ -11,7 +11,13 @@ import { ReadUsage } from './usage-parameters.dto.js'
 import { Usage } from './usage.service.js'
 
 const principal: Principal = {
-  ...{ ...TENANT, scopes: ['admin'], plan: unknownPlan('enterprise'), requestsPerMinute: 100 },
+  ...{
+    ...TENANT,
+    scopes: ['admin'],
+    plan: unknownPlan('enterprise'),
+    defaultFaults: [],
+    requestsPerMinute: 100,
+  },
   ...{ inboxPassword: null, subject: null },
   ...{ countedBy: TENANT.keyId, actor: null, expiresAt: null, inboxId: null, sessionId: null },
 }

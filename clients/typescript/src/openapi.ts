@@ -306,7 +306,7 @@ export interface components {
             /** The id of the event. */
             id: string;
             /** The type of the event. */
-            type: "inbox.created" | "inbox.changed" | "token.issued" | "token.revoked" | "message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted";
+            type: "inbox.created" | "inbox.changed" | "token.issued" | "token.revoked" | "faults.set" | "message.received" | "message.dropped" | "message.deleted" | "inbox.expired" | "inbox.deleted";
             /** When it happened. */
             time: string;
             /** The inbox. */
@@ -384,6 +384,13 @@ export interface components {
             raw_url: string;
             /** Empty if the whole mail could be read. */
             warnings: components["schemas"]["Warning"][];
+            /**
+             * Only in a message that was put in by the API, without SMTP.
+             * @constant
+             */
+            injected?: true;
+            /** Only in a message that a fault repeated: the original. */
+            duplicate_of?: string;
             /** Properties that are null because the event would exceed 256 kB. The message itself has them. */
             truncated?: ("html" | "visible_text" | "text" | "headers")[];
         };
@@ -455,6 +462,20 @@ export interface components {
             /** When it happened. */
             timestamp: string;
             data: components["schemas"]["EventEndedInbox"];
+        };
+        /** A fault on purpose. */
+        InboxFault: {
+            stage: "rcpt" | "data" | "after_accept";
+            action: "reject" | "delay" | "drop" | "duplicate";
+            code?: number;
+            enhanced_code?: string;
+            text?: string;
+            delay_ms?: number;
+            first_n?: number;
+            every_n?: number;
+            probability?: number;
+            /** The seed of `probability`. */
+            seed?: number;
         };
         /** Pairs of a name of up to 64 characters and a value of up to 128, to find inboxes by. They are kept after the inbox has ended, so do not put personal data in them. */
         InboxLabels: {
@@ -630,6 +651,13 @@ export interface components {
             raw_url: string;
             /** Empty if the whole mail could be read. */
             warnings: components["schemas"]["Warning"][];
+            /**
+             * Only in a message that was put in by the API, without SMTP.
+             * @constant
+             */
+            injected?: true;
+            /** Only in a message that a fault repeated: the original. */
+            duplicate_of?: string;
         };
         /** The messages of a label. */
         MessageCount: {
@@ -807,6 +835,31 @@ export interface components {
             /** How long requests are also signed with the former secret, at most 7 days: `0`, or a whole number and one of `s`, `m`, `h`, `d`, `w`. Default: `"24h"`. */
             grace?: string;
         };
+        /** A fault on purpose. It applies if all of its conditions hold. */
+        SetFault: {
+            /** When it happens: at RCPT TO, after the content of the mail, or once the mail is accepted. */
+            stage: "rcpt" | "data" | "after_accept";
+            /** `reject` and `delay` at `rcpt` and `data`; `drop` and `duplicate` at `after_accept`: the sender gets its 250, and the mail is lost, or arrives twice. */
+            action: "reject" | "delay" | "drop" | "duplicate";
+            /** With `reject`: the reply code. Default: `451`. */
+            code?: number;
+            /** With `reject`: the enhanced status code (RFC 3463). Default: `4.0.0` or `5.0.0`. */
+            enhanced_code?: string;
+            /** With `reject`: the text of the reply. */
+            text?: string;
+            /** With `delay`: how long the reply is delayed, in milliseconds. */
+            delay_ms?: number;
+            /** Only at the first attempts of each sender and recipient. With 451, this is greylisting. */
+            first_n?: number;
+            /** Only at every nth attempt. */
+            every_n?: number;
+            /** Only with this probability. */
+            probability?: number;
+            /** With `probability`: the attempts that are chosen depend only on this number. Default: a random one. */
+            seed?: number;
+        };
+        /** All faults, in the order in which they are checked. */
+        SetFaults: components["schemas"]["SetFault"][];
         /** What to change of an inbox. Every property is optional. */
         UpdateInbox: {
             /** The lifetime, counted from the creation: a whole number and one of `m`, `h`, `d`, `w`, from one minute to the retention of the plan. */

@@ -13,6 +13,7 @@ import { BUILT_IN_PLANS, parseRetention, type AccountLimits, type Plan, SCOPES }
 import { evolve, type Account, type AccountSlice, type ApiKey } from './account.js'
 import type { ConsoleEvent } from './console-sessions.js'
 import { decide, type AccountCommand } from './decide.js'
+import { makeFault } from '#libs/domain/inbox/inbox.test-support.js'
 import type { AccountEvent, AccountOpened, ApiKeyIssued, ApiKeyRevoked, ApiKeyRotated } from './events.js'
 
 /** An account with all its keys and webhooks, after a history of events. */
@@ -163,6 +164,14 @@ const anyConsoleEvent: fc.Arbitrary<ConsoleEvent> = fc.oneof(
 export const anyAccountEvent: fc.Arbitrary<AccountEvent> = fc.oneof(
   anyOpened,
   fc.record({
+    type: fc.constant('DefaultFaultsSet' as const),
+    accountId,
+    environment: fc.constantFrom('development', 'staging'),
+    faults: fc.array(fc.constantFrom(makeFault(), makeFault({ firstN: 1 })), { maxLength: 2 }),
+    setBy: anyKeyId,
+    setAt: anyDay,
+  }),
+  fc.record({
     type: fc.constant('PlanChanged' as const),
     accountId,
     plan: anyName,
@@ -220,6 +229,7 @@ function withCauses(events: readonly AccountEvent[]): AccountEvent[] {
       if (event.type !== 'ConsoleSessionEnded') sessions.add(event.sessionId)
       return sessions.has(event.sessionId)
     }
+    if (event.type === 'DefaultFaultsSet') return true
     const { type, keyId } = event
     const known = rotations.get(keyId)
     if (type === 'ApiKeyIssued') {

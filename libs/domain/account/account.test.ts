@@ -34,6 +34,7 @@ describe('an account', () => {
       limits: null,
       openedAt: day(0),
       consoleSessions: [],
+      faultDefaults: {},
     }
     expect(replay([opened]).account).toEqual(account)
     expect(replay([opened, { ...opened, name: 'Other', plan: 'free' }]).account).toEqual(account)

@@ -1,4 +1,5 @@
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
+import { haveSameFaults, type Fault } from '#libs/domain/inbox/fault.js'
 import { evolve as evolveWebhook, type WebhookEntry } from '#libs/domain/webhook/webhook.js'
 import { evolveSessions, type ConsoleSession } from './console-sessions.js'
 import type { AccountEvent, AccountOpened, ApiKeyIssued, ApiKeyRotated, PlanChanged } from './events.js'
@@ -8,6 +9,8 @@ export interface Account extends Omit<AccountOpened, 'type' | 'accountId'> {
   id: AccountId
   /** In the order of their creation, including some that have ended. */
   consoleSessions: readonly ConsoleSession[]
+  /** The faults of new inboxes, by environment. */
+  faultDefaults: Readonly<Record<string, readonly Fault[]>>
 }
 
 /** An API key with its current secret. */
@@ -50,12 +53,20 @@ export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
     case 'AccountOpened': {
       if (account !== null) return slice
       const { type: _type, accountId: id, ...facts } = event
-      return { account: { ...facts, id, consoleSessions: [] }, key, webhook }
+      return { account: { ...facts, id, consoleSessions: [], faultDefaults: {} }, key, webhook }
     }
     case 'PlanChanged': {
       if (account === null || isOnPlan(account, event)) return slice
       const { plan, limits } = event
       return { account: { ...account, plan, limits }, key, webhook }
+    }
+    case 'DefaultFaultsSet': {
+      if (account === null || haveSameFaults(defaultFaultsOf(account, event.environment), event.faults)) {
+        return slice
+      }
+      const { [event.environment]: _, ...others } = account.faultDefaults
+      const own = event.faults.length === 0 ? {} : { [event.environment]: event.faults }
+      return { ...slice, account: { ...account, faultDefaults: { ...others, ...own } } }
     }
     case 'ApiKeyIssued': {
       if (account === null || key !== null) return slice
@@ -70,6 +81,11 @@ export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
       if (key === null || key.revokedAt !== null) return slice
       return { ...slice, key: { ...key, former: null, revokedAt: event.revokedAt } }
   }
+}
+
+/** The faults of new inboxes in an environment. */
+export function defaultFaultsOf({ faultDefaults }: Account, environment: string): readonly Fault[] {
+  return Object.hasOwn(faultDefaults, environment) ? (faultDefaults[environment] ?? []) : []
 }
 
 /** Whether a secret of the key, current or previous, is still valid. */

@@ -1,14 +1,16 @@
 import { accept, refuse, type Decision } from '#libs/domain/events/declare.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import { MAX_GRACE_MS, type AccountLimits, type Plan } from './access.js'
-import { isOnPlan, type AccountSlice } from './account.js'
-import type { AccountEvent, AccountOpened, ApiKeyIssued } from './events.js'
+import { haveSameFaults } from '#libs/domain/inbox/fault.js'
+import { defaultFaultsOf, isOnPlan, type AccountSlice } from './account.js'
+import type { AccountEvent, DefaultFaultsSet, AccountOpened, ApiKeyIssued } from './events.js'
 
 /** Of one account; revoked keys don't count. */
 export const MAX_ACTIVE_KEYS = 1_000
 
 export type AccountCommand =
   | (Pick<AccountOpened, 'accountId' | 'name' | 'limits'> & { type: 'OpenAccount'; plan: Plan; now: Date })
+  | (Omit<DefaultFaultsSet, 'type' | 'setAt'> & { type: 'SetDefaultFaults'; now: Date })
   | { type: 'ChangePlan'; accountId: AccountId; plan: Plan; limits: AccountLimits | null; now: Date }
   | (Omit<ApiKeyIssued, 'type' | 'issuedAt'> & {
       type: 'IssueApiKey'
@@ -52,6 +54,11 @@ export function decide(
   const { accountId, now } = command
   if (account === null) return refuse({ code: 'unknown-account' })
 
+  if (command.type === 'SetDefaultFaults') {
+    const { environment, faults, setBy } = command
+    if (haveSameFaults(defaultFaultsOf(account, environment), faults)) return accept()
+    return accept({ type: 'DefaultFaultsSet', accountId, environment, faults, setBy, setAt: now })
+  }
   if (command.type === 'ChangePlan') {
     const { limits } = command
     const plan = command.plan.name

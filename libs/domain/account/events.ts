@@ -14,6 +14,7 @@ import {
   type EventOf,
 } from '#libs/domain/events/declare.js'
 import { REGISTRATION_EVENTS } from '#libs/domain/webhook/events.js'
+import { faults } from '#libs/domain/inbox/fault.js'
 import type { Lifespan } from '#libs/domain/inbox/new-inbox.js'
 import { parseRetention, SCOPES } from './access.js'
 import { CONSOLE_EVENTS } from './console-sessions.js'
@@ -74,11 +75,22 @@ export const ACCOUNT_EVENTS = {
     revokedAt: time,
   }),
 
+  /** The faults on purpose of inboxes that are created in an environment from then on. */
+  DefaultFaultsSet: event('account.default-faults-set', {
+    accountId: id('acc'),
+    environment: text,
+    faults,
+    /** The key that the request was made with. */
+    setBy: id('key'),
+    setAt: time,
+  }),
+
   ...CONSOLE_EVENTS,
   ...REGISTRATION_EVENTS,
 }
 
 export type AccountEvent = EventOf<typeof ACCOUNT_EVENTS>
+export type DefaultFaultsSet = EventOf<typeof ACCOUNT_EVENTS, 'DefaultFaultsSet'>
 export type AccountOpened = EventOf<typeof ACCOUNT_EVENTS, 'AccountOpened'>
 export type PlanChanged = EventOf<typeof ACCOUNT_EVENTS, 'PlanChanged'>
 export type ApiKeyIssued = EventOf<typeof ACCOUNT_EVENTS, 'ApiKeyIssued'>

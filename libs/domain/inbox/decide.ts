@@ -1,6 +1,7 @@
 import { accept, refuse, type Decision } from '#libs/domain/events/declare.js'
 import type { InboxId, KeyId, MessageId } from '#libs/domain/ids/typeid.js'
-import type { InboxCreated, InboxEvent, MessageReceived } from './events.js'
+import type { InboxCreated, InboxEvent, MessageDropped, MessageReceived } from './events.js'
+import { haveSameFaults, type Fault } from './fault.js'
 import { asOf, type ActiveInbox, type EndedInbox, type InboxSlice } from './inbox.js'
 import type { Lifespan } from './new-inbox.js'
 import { isLive, MAX_TOKENS, type TokenAccess, type TokenId } from './token.js'
@@ -26,7 +27,9 @@ export type InboxCommand =
       now: Date
     }
   | TokenCommand
+  | { type: 'SetFaults'; inboxId: InboxId; keyId: KeyId; faults: readonly Fault[]; now: Date }
   | (Omit<MessageReceived, 'type' | 'receivedAt' | 'inbox'> & { type: 'ReceiveMessage'; now: Date })
+  | (Omit<MessageDropped, 'type' | 'droppedAt' | 'inbox'> & { type: 'DropMessage'; now: Date })
   | { type: 'DeleteMessage'; inboxId: InboxId; messageId: MessageId; keyId: KeyId; now: Date }
   | { type: 'DeleteInbox'; inboxId: InboxId; keyId: KeyId; now: Date }
   | { type: 'ExpireInbox'; inboxId: InboxId; now: Date }
@@ -90,6 +93,16 @@ export function decide({ inbox, message }: InboxSlice, command: InboxCommand): D
     case 'IssueToken':
     case 'RevokeToken':
       return changeTokens(current, command)
+    case 'SetFaults': {
+      const { keyId, faults } = command
+      if (haveSameFaults(faults, current.faults)) return accept()
+      const revision = current.revision + 1
+      return accept({ type: 'FaultsSet', ...ofInbox, keyId, faults, setAt: now, revision })
+    }
+    case 'DropMessage': {
+      const { type: _type, now: droppedAt, ...facts } = command
+      return accept({ type: 'MessageDropped', ...ofInbox, ...facts, droppedAt })
+    }
     case 'ReceiveMessage': {
       const { type: _type, now: receivedAt, ...facts } = command
       if (current.messageCount >= current.maxMessages) {

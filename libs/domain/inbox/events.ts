@@ -19,6 +19,7 @@ import {
   type EventOf,
   type ValuesOf,
 } from '#libs/domain/events/declare.js'
+import { faults } from './fault.js'
 import { TOKEN_ACCESS } from './token.js'
 
 /** An address of Mayfly: lower case, without a tag. */
@@ -46,6 +47,8 @@ export const INBOX_EVENTS = {
     isProtected: named('password_protected', added(boolean, false)),
     createdAt: time,
     expiresAt: time,
+    /** The default faults of its environment; null if there are none. */
+    faults: optional(faults, null),
     /** The sealed InboxDetails. */
     sealed: sealedText,
   }),
@@ -93,6 +96,18 @@ export const INBOX_EVENTS = {
     inbox: flat(attribution),
   }),
 
+  /** Replaces all faults of the inbox. */
+  FaultsSet: event('inbox.faults-set', {
+    inboxId: id('inb'),
+    /** The key that set them. */
+    keyId: id('key'),
+    faults,
+    setAt: time,
+    /** As in InboxChanged: this is a change too. */
+    revision: count,
+    inbox: flat(attribution),
+  }),
+
   MessageReceived: event(
     'inbox.message-received',
     {
@@ -105,10 +120,24 @@ export const INBOX_EVENTS = {
       digest: sha256,
       /** The sealed envelope and source. */
       sealed: sealedBytes,
+      /** The message that this one repeats, because of a fault that duplicates; null otherwise. */
+      duplicateOf: optional(id('msg'), null),
       inbox,
     },
     { contentType: 'application/cbor' },
   ),
+
+  /** A mail that was accepted and dropped, because of a fault. Its content is not stored. */
+  MessageDropped: event('inbox.message-dropped', {
+    inboxId: id('inb'),
+    messageId: id('msg'),
+    droppedAt: time,
+    /** Bytes of the mail's source. */
+    size: count,
+    /** Of the mail's source. */
+    digest: sha256,
+    inbox: flat(attribution),
+  }),
 
   MessageDeleted: event('inbox.message-deleted', {
     inboxId: id('inb'),
@@ -136,6 +165,8 @@ export type InboxChanged = EventOf<typeof INBOX_EVENTS, 'InboxChanged'>
 export type InboxTokenIssued = EventOf<typeof INBOX_EVENTS, 'InboxTokenIssued'>
 export type InboxTokenRevoked = EventOf<typeof INBOX_EVENTS, 'InboxTokenRevoked'>
 export type MessageReceived = EventOf<typeof INBOX_EVENTS, 'MessageReceived'>
+export type FaultsSet = EventOf<typeof INBOX_EVENTS, 'FaultsSet'>
+export type MessageDropped = EventOf<typeof INBOX_EVENTS, 'MessageDropped'>
 export type MessageDeleted = EventOf<typeof INBOX_EVENTS, 'MessageDeleted'>
 export type InboxExpired = EventOf<typeof INBOX_EVENTS, 'InboxExpired'>
 export type InboxDeleted = EventOf<typeof INBOX_EVENTS, 'InboxDeleted'>

@@ -7,12 +7,15 @@ import type {
   InboxDeleted,
   InboxEvent,
   InboxExpired,
+  FaultsSet,
   InboxTokenIssued,
   InboxTokenRevoked,
   MessageDeleted,
+  MessageDropped,
   MessageReceived,
 } from './events.js'
 import { decide, type InboxCommand, type TokenCommand } from './decide.js'
+import { FAULT_ACTIONS, FAULT_STAGES, type Fault } from './fault.js'
 import { evolve, type Inbox, type InboxSlice, type Message } from './inbox.js'
 import { addressOfRecipient } from './new-inbox.js'
 import type { TokenId } from './token.js'
@@ -75,10 +78,11 @@ export const FACTS = {
   labels: { run: '42' },
   maxMessages: MAX_MESSAGES,
   isProtected: true,
+  faults: null,
   sealed: Buffer.from('sealed details'),
 }
 
-const MAIL = { size: 5_123, digest: 'ab'.repeat(32), sealed: Buffer.from('sealed mail') }
+const MAIL = { size: 5_123, digest: 'ab'.repeat(32), sealed: Buffer.from('sealed mail'), duplicateOf: null }
 
 export const created: InboxCreated = {
   type: 'InboxCreated',
@@ -93,6 +97,24 @@ const ABOUT = { inboxId: INBOX_ID, inbox: { keyId: KEY_ID, labels: FACTS.labels 
 
 export function received(at: Date, id = MESSAGE_ID): MessageReceived {
   return { type: 'MessageReceived', ...ABOUT, messageId: id, receivedAt: at, ...MAIL }
+}
+
+export function dropped(at: Date, id = MESSAGE_ID): MessageDropped {
+  const { size, digest } = MAIL
+  return { type: 'MessageDropped', ...ABOUT, messageId: id, droppedAt: at, size, digest }
+}
+
+/** A fault that rejects every recipient, except for `facts`. */
+export function makeFault(facts: Partial<Fault> = {}): Fault {
+  return {
+    ...{ stage: 'rcpt', action: 'reject', code: null, enhancedCode: null, text: null, delayMs: null },
+    ...{ firstN: null, everyN: null, probability: null, seed: null },
+    ...facts,
+  }
+}
+
+export function faultsSet(at: Date, faults: readonly Fault[], revision = 1): FaultsSet {
+  return { type: 'FaultsSet', ...ABOUT, keyId: OTHER_KEY_ID, faults, setAt: at, revision }
 }
 
 export function messageDeleted(at: Date, id = MESSAGE_ID): MessageDeleted {
@@ -200,6 +222,27 @@ const anyLabels = fc.dictionary(anyLabelName, fc.string(), { maxKeys: 4 })
 /** Null in old records. */
 const anyInboxAttribution = fc.option(fc.record({ keyId: anyKeyId, labels: anyLabels }))
 
+const anyFaults = fc.array(
+  fc
+    .record(
+      {
+        stage: fc.constantFrom(...FAULT_STAGES),
+        action: fc.constantFrom(...FAULT_ACTIONS),
+        code: fc.integer({ min: 400, max: 599 }),
+        text: fc.string(),
+        firstN: fc.nat(),
+        probability: fc.double({ min: 0, max: 1, noNaN: true }),
+        seed: fc.nat(),
+      },
+      { requiredKeys: ['stage', 'action'] },
+    )
+    // Negative zero is not encoded as such.
+    .map(({ probability = null, ...facts }) =>
+      makeFault({ ...facts, probability: probability && probability + 0 }),
+    ),
+  { maxLength: 3 },
+)
+
 const anyCreated = fc
   .record({
     createdAt: anyMinute,
@@ -207,6 +250,7 @@ const anyCreated = fc
     labels: anyLabels,
     maxMessages: fc.nat(),
     isProtected: fc.boolean(),
+    faults: fc.option(anyFaults),
     sealed: anyBytes,
   })
   .map((facts): InboxCreated => ({ ...created, ...facts }))
@@ -261,8 +305,19 @@ export const anyInboxEvent: fc.Arbitrary<InboxEvent> = fc.oneof(
       size: fc.nat(),
       digest: anyDigest,
       sealed: anyBytes,
+      duplicateOf: fc.option(anyMessageId),
       inbox: anyInboxAttribution,
     }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc
+      .record({ at: anyMinute, faults: anyFaults, revision: fc.integer({ min: 1, max: 4 }) })
+      .map(({ at, faults, revision }) => faultsSet(at, faults, revision)),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ at: anyMinute, id: anyMessageId }).map(({ at, id }) => dropped(at, id)),
   },
   {
     weight: 4,

@@ -7,6 +7,7 @@ import type {
   InboxTokenIssued,
   InboxTokenRevoked,
 } from './events.js'
+import type { Fault } from './fault.js'
 import { isLive, MAX_TOKENS, type InboxToken } from './token.js'
 
 interface InboxFacts {
@@ -33,7 +34,10 @@ export interface ActiveInbox extends InboxFacts {
   expiresAt: Date
   maxMessages: number
   lastMessageAt: Date | null
-  /** How often it was changed, with its tokens. */
+  faults: readonly Fault[]
+  /** The revision that set the faults; 0 for those that it was created with. */
+  faultsRevision: number
+  /** How often it was changed, with its tokens and faults. */
   revision: number
   sealed: Uint8Array
 }
@@ -48,6 +52,7 @@ export interface EndedInbox extends InboxFacts {
 
 export type Inbox = ActiveInbox | EndedInbox
 
+/** A message that a fault dropped is one that was deleted at once. */
 export type Message =
   | { state: 'present'; id: MessageId; receivedAt: Date; size: number }
   | { state: 'deleted'; id: MessageId; deletedAt: Date }
@@ -77,6 +82,17 @@ export function evolve(slice: InboxSlice, event: InboxEvent): InboxSlice {
       const tokens =
         event.type === 'InboxTokenIssued' ? withIssued(before, event) : withRevoked(before, event)
       return { inbox: { ...inbox, revision, tokens }, message }
+    }
+    case 'FaultsSet': {
+      const { revision, faults } = event
+      return revision <= inbox.revision
+        ? slice
+        : { inbox: { ...inbox, revision, faults, faultsRevision: revision }, message }
+    }
+    case 'MessageDropped': {
+      if (message !== null) return slice
+      const { messageId: id, droppedAt: deletedAt } = event
+      return { inbox, message: { state: 'deleted', id, deletedAt } }
     }
     case 'MessageReceived': {
       if (message !== null) return slice
@@ -108,7 +124,7 @@ export function evolve(slice: InboxSlice, event: InboxEvent): InboxSlice {
 function created(event: InboxCreated): ActiveInbox {
   const { inboxId, type: _type, ...facts } = event
   const empty = { messageCount: 0, receivedCount: 0, lastMessageAt: null, tokens: [], revision: 0 }
-  return { ...facts, id: inboxId, state: 'active', ...empty }
+  return { ...facts, id: inboxId, state: 'active', faults: event.faults ?? [], faultsRevision: 0, ...empty }
 }
 
 function changed(

@@ -58,6 +58,8 @@ export function messageJson({ id, inboxId, receivedAt, mail }: OpenedMessage, ba
     sha256: mail.sha256,
     raw_url: `${basePath}/${inboxId}/messages/${id}/raw`,
     warnings: mail.warnings,
+    ...(envelope.injected && { injected: true }),
+    ...(envelope.duplicateOf !== undefined && { duplicate_of: envelope.duplicateOf }),
   }
 }
 
@@ -69,7 +71,9 @@ export const EVENT_NAMES = {
   InboxChanged: 'inbox.changed',
   InboxTokenIssued: 'token.issued',
   InboxTokenRevoked: 'token.revoked',
+  FaultsSet: 'faults.set',
   MessageReceived: 'message.received',
+  MessageDropped: 'message.dropped',
   MessageDeleted: 'message.deleted',
   InboxExpired: 'inbox.expired',
   InboxDeleted: 'inbox.deleted',

@@ -119,12 +119,12 @@ export interface HistoryEntry {
   keyId: KeyId | null
   /** Bytes of a mail's source. */
   size: number | null
-  /** Hex SHA-256 of a mail's sealed bytes on the log. */
+  /** Hex SHA-256 of a mail's sealed bytes on the log, or of the source of a mail that was dropped. */
   digest: string | null
 }
 
 export function historyEntry({ offset, id, keyId, event }: LoggedEvent<InboxEvent>): HistoryEntry {
-  const isMail = event.type === 'MessageReceived'
+  const isMail = event.type === 'MessageReceived' || event.type === 'MessageDropped'
   return {
     offset,
     id,
@@ -147,8 +147,12 @@ function timeOf(event: InboxEvent): Date {
       return event.issuedAt
     case 'InboxTokenRevoked':
       return event.revokedAt
+    case 'FaultsSet':
+      return event.setAt
     case 'MessageReceived':
       return event.receivedAt
+    case 'MessageDropped':
+      return event.droppedAt
     case 'MessageDeleted':
     case 'InboxDeleted':
       return event.deletedAt

@@ -116,7 +116,14 @@ export function created(
       duration: '1h',
       labels,
     },
-    ...{ maxMessages: 10, isProtected: false, createdAt: at, expiresAt: at, sealed: Buffer.alloc(0) },
+    ...{
+      maxMessages: 10,
+      isProtected: false,
+      createdAt: at,
+      expiresAt: at,
+      faults: null,
+      sealed: Buffer.alloc(0),
+    },
   }
   return inboxRow(
     { id, time: at, source: '/mayfly/api', accountId, environment, keyId, event },
@@ -131,7 +138,14 @@ export function received(
 ): UsageRow {
   const event: InboxEvent = {
     ...{ type: 'MessageReceived', inboxId, messageId: idFromBytes('msg', Buffer.alloc(16, message)) },
-    ...{ receivedAt: at, size, digest: '', sealed: Buffer.alloc(0), inbox: { keyId, labels } },
+    ...{
+      receivedAt: at,
+      size,
+      digest: '',
+      sealed: Buffer.alloc(0),
+      duplicateOf: null,
+      inbox: { keyId, labels },
+    },
   }
   return inboxRow(
     { id, time: at, source: '/mayfly/smtp', accountId, environment, keyId: null, event },

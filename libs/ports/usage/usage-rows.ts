@@ -203,6 +203,12 @@ function inboxFacts(event: InboxEvent): InboxFacts {
       return { at: event.issuedAt, type: 'token.issued' }
     case 'InboxTokenRevoked':
       return { at: event.revokedAt, type: 'token.revoked' }
+    case 'FaultsSet':
+      return { at: event.setAt, type: 'faults.set' }
+    case 'MessageDropped': {
+      const { droppedAt: at, messageId, size: bytes } = event
+      return { at, type: 'message.dropped', messageId, bytes }
+    }
     case 'MessageReceived': {
       const { receivedAt: at, messageId, size: bytes } = event
       return { at, type: 'message.received', messageId, bytes }
