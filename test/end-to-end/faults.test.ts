@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { accountOn, issueKey, openAccount, withKey } from '#test/harness/accounts.js'
+import { issueKey, openAccount, withKey } from '#test/harness/accounts.js'
 import {
   call,
   createInbox,
@@ -230,23 +230,6 @@ describe('faults on purpose', () => {
       outcomes.push(messages.map(({ subject, duplicate_of: of }) => `${subject} ${of === undefined}`))
     }
     expect(outcomes[0]).toEqual(outcomes[1])
-  })
-
-  it('are counted apart from real refusals', async () => {
-    const own = await accountOn(mayfly.operator)
-    const inbox = await createInbox(own)
-    await call(own, 'PUT', pathOf(inbox), { body: [{ stage: 'rcpt', action: 'reject' }] })
-    expect(await offer(inbox)).toMatch(/^451/)
-    await until('usage to be counted', async () => {
-      const { status, body } = await call<{ inboxes: number; refusals: number }[]>(
-        own,
-        'GET',
-        '/v1/usage?group_by=none',
-      )
-      if (status !== 200) return false
-      expect(body.reduce((sum, { refusals }) => sum + refusals, 0)).toBe(0)
-      return body.some(({ inboxes }) => inboxes > 0)
-    })
   })
 
   describe('of an environment', () => {
