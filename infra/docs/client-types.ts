@@ -37,5 +37,6 @@ export async function renderClientTypes(document: Document): Promise<string> {
       .replaceAll('@description ', '')
       .replaceAll(/^.*(\bnever;|\* @enum \{.*|\* Format: .*)\n/gm, '')
       .replaceAll(/\/\*\*\n *(\* .*)\n *\*\//g, '/*$1 */')
+      .replaceAll('    ', '\t')
   )
 }

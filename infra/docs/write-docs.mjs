@@ -14,7 +14,7 @@ write('docs/api.md', renderProblems())
 write('docs/events.md', renderEventSchemas())
 write('docs/operating.md', renderSettings())
 const document = describeApi(CONTROLLERS, 'http://127.0.0.1')
-writeFileSync('clients/typescript/src/openapi.ts', await renderClientTypes(document))
+writeFileSync('clients/typescript/src/openapi.d.ts', await renderClientTypes(document))
 
 function write(path, part) {
   const text = readFileSync(path, 'utf8')

@@ -66,7 +66,7 @@ describe('the scenarios of clients', () => {
     })
 
     it('use types that agree with the OpenAPI document', async () => {
-      const written = readFileSync('clients/typescript/src/openapi.ts', 'utf8')
+      const written = readFileSync('clients/typescript/src/openapi.d.ts', 'utf8')
       expect(await renderClientTypes(document)).toBe(written)
     })
   })

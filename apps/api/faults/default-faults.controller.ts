@@ -1,16 +1,16 @@
 import { Body, Controller, Delete, Get, Param, Put } from '@nestjs/common'
-import Type from 'typebox'
 import { defaultFaultsOf } from '#libs/domain/account/account.js'
-import type { Fault as FaultState } from '#libs/domain/inbox/fault.js'
+import type { Fault } from '#libs/domain/inbox/fault.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
 import { AccountCommands } from '../accounts/account-commands.js'
 import { notFound } from '../http/problems.js'
 import { Instance } from '../instance.js'
 import { Describe, Tag } from '../openapi/describe.js'
+import { listSchema } from '../openapi/dto-schema.js'
 import { Views } from '../views.js'
-import { faultJson, InboxFault, readFaults, SetFaults } from './fault-requests.dto.js'
+import { faultJson, readFaults, SetFaults } from './fault-requests.dto.js'
 
-const ANSWER = { description: 'The faults of new inboxes.', schema: Type.Array(InboxFault) }
+const ANSWER = { description: 'The faults of new inboxes.', schema: listSchema(SetFaults) }
 
 /** The faults on purpose that the new inboxes of an environment get. */
 @Controller('v1/environments/:name/faults')
@@ -58,7 +58,7 @@ export class DefaultFaultsController {
     return this.set(principal, name, [])
   }
 
-  private async set(principal: Principal, environment: string, faults: readonly FaultState[]) {
+  private async set(principal: Principal, environment: string, faults: readonly Fault[]) {
     const { accountId, keyId: setBy } = principal
     const account = await this.find(principal, environment)
     const command = { accountId, environment, faults, setBy, now: this.instance.now() }

@@ -1,13 +1,12 @@
 import { randomInt } from 'node:crypto'
 import { applyDecorators } from '@nestjs/common'
 import { IsIn, IsInt, IsNumber, Matches, Max, Min } from 'class-validator'
-import Type from 'typebox'
 import {
   ACTIONS_AT,
   FAULT_ACTIONS,
   FAULT_STAGES,
   MAX_FAULTS,
-  type Fault as FaultState,
+  type Fault,
   type FaultAction,
   type FaultStage,
 } from '#libs/domain/inbox/fault.js'
@@ -26,9 +25,9 @@ const MAX_CHOSEN_SEED = 2 ** 32
 
 const example = { stage: 'rcpt', action: 'reject', code: 451, enhanced_code: '4.7.1', first_n: 1 }
 
-/** An element of the body of PUT …/faults. */
+/** A fault in the body of PUT …/faults, and in the answers. */
 @DescribeBody({ description: 'A fault on purpose. It applies if all of its conditions hold.', example })
-export class SetFault {
+export class InboxFault {
   @DescribeProperty(
     'When it happens: at RCPT TO, after the content of the mail, or once the mail is accepted.',
   )
@@ -95,33 +94,17 @@ function IsWholeNumber(min: number, max: number): PropertyDecorator {
 
 /** The body of PUT …/faults. */
 @DescribeBody({ description: 'All faults, in the order in which they are checked.', example: [example] })
-@ListOf({ item: SetFault, maxItems: MAX_FAULTS })
+@ListOf({ item: InboxFault, maxItems: MAX_FAULTS })
 export class SetFaults {
-  items!: SetFault[]
+  items!: InboxFault[]
 }
 
-export const InboxFault = Type.Object(
-  {
-    stage: Type.Enum([...FAULT_STAGES]),
-    action: Type.Enum([...FAULT_ACTIONS]),
-    code: Type.Optional(Type.Integer()),
-    enhanced_code: Type.Optional(Type.String()),
-    text: Type.Optional(Type.String()),
-    delay_ms: Type.Optional(Type.Integer()),
-    first_n: Type.Optional(Type.Integer()),
-    every_n: Type.Optional(Type.Integer()),
-    probability: Type.Optional(Type.Number()),
-    seed: Type.Optional(Type.Integer({ description: 'The seed of `probability`.' })),
-  },
-  { $id: 'InboxFault', description: 'A fault on purpose.', examples: [example] },
-)
-
 /** Throws invalid-request if properties do not fit together. */
-export function readFaults({ items }: SetFaults): FaultState[] {
+export function readFaults({ items }: SetFaults): Fault[] {
   return items.map((item, index) => {
     const { stage, action, code, enhanced_code: enhancedCode, text, delay_ms: delayMs } = item
     const { first_n: firstN, every_n: everyN, probability, seed } = item
-    const refuse = (detail: string, property: keyof SetFault) =>
+    const refuse = (detail: string, property: keyof InboxFault) =>
       invalid({ detail, pointer: `/${index}/${property}` })
     if (!ACTIONS_AT[stage].includes(action)) {
       throw refuse(`action must be ${ACTIONS_AT[stage].join(' or ')} at ${stage}`, 'action')
@@ -148,7 +131,7 @@ export function readFaults({ items }: SetFaults): FaultState[] {
 }
 
 /** Properties that were not set are left out, so that the answer can be sent back. */
-export function faultJson(fault: FaultState) {
+export function faultJson(fault: Fault) {
   const { stage, action, code, enhancedCode, text, delayMs, firstN, everyN, probability, seed } = fault
   return {
     ...{ stage, action },

@@ -1,14 +1,14 @@
 import { Body, Controller, Delete, Get, Param, Put } from '@nestjs/common'
-import Type from 'typebox'
 import { decide } from '#libs/domain/inbox/decide.js'
-import type { Fault as FaultState } from '#libs/domain/inbox/fault.js'
+import type { Fault } from '#libs/domain/inbox/fault.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
 import { hasEnded, Inboxes } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
 import { Describe, Tag } from '../openapi/describe.js'
-import { faultJson, InboxFault, readFaults, SetFaults } from './fault-requests.dto.js'
+import { listSchema } from '../openapi/dto-schema.js'
+import { faultJson, readFaults, SetFaults } from './fault-requests.dto.js'
 
-const ANSWER = { description: 'All faults of the inbox.', schema: Type.Array(InboxFault) }
+const ANSWER = { description: 'All faults of the inbox.', schema: listSchema(SetFaults) }
 
 /** The faults on purpose of an inbox, under both of its paths. */
 @Controller(['v1/inboxes/:inboxId/faults', 'v1/emails/:inboxId/faults'])
@@ -62,7 +62,7 @@ export class FaultsController {
   }
 
   /** Resolves once mail is subject to them. */
-  private async set(principal: Principal, inboxId: string, faults: readonly FaultState[]) {
+  private async set(principal: Principal, inboxId: string, faults: readonly Fault[]) {
     const open = await this.inboxes.openContent(principal, inboxId)
     const { inbox } = await this.inboxes.change(principal, open, (current) => {
       const about = { inboxId: current.id, keyId: principal.keyId, now: this.instance.now() }

@@ -155,7 +155,7 @@ export const MESSAGE_PROPERTIES = {
   raw_url: Type.String({ pattern: '^/v1/', description: 'The path of the source.' }),
   warnings: Type.Array(Warning, { description: 'Empty if the whole mail could be read.' }),
   injected: Type.Optional(
-    Type.Literal(true, { description: 'Only in a message that was put in by the API, without SMTP.' }),
+    Type.Boolean({ description: 'True in a message that was put in by the API, without SMTP.' }),
   ),
   duplicate_of: Type.Optional(IdOf('msg', 'Only in a message that a fault repeated: the original.')),
 }

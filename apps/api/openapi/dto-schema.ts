@@ -1,6 +1,7 @@
-import type { Type } from '@nestjs/common'
+import type { Type as Class } from '@nestjs/common'
 import { Reflector } from '@nestjs/core'
 import { getMetadataStorage } from 'class-validator'
+import Type, { type TSchema } from 'typebox'
 import { ListOf } from '../http/validation.js'
 import { type BodyDescription, DescribeBody, descriptionOf } from './describe.js'
 import type { Operation, Parameter, SchemaJson } from './openapi-json.js'
@@ -37,7 +38,7 @@ const RULES: Readonly<Record<string, (constraint: unknown) => object>> = {
 }
 
 /** The parameters of a query, from the rules of its class. Throws as `propertiesOf` does. */
-export function queryParameters(metatype: Type): Parameter[] {
+export function queryParameters(metatype: Class): Parameter[] {
   return propertiesOf(metatype).map(({ name, isRequired, description, schema }) => ({
     name,
     in: 'query',
@@ -48,14 +49,18 @@ export function queryParameters(metatype: Type): Parameter[] {
 }
 
 /** A body, from the rules of its class; nothing if the class has no properties. Throws as `propertiesOf` does. */
-export function requestBody(metatype: Type): Pick<Operation, 'requestBody'> {
+export function requestBody(metatype: Class): Pick<Operation, 'requestBody'> {
   const list = new Reflector().get(ListOf, metatype)
   if (list === undefined) return bodyOf(schemaOf(metatype))
   const { description, example } = bodyDescription(metatype)
-  const { schema: items } = schemaOf(list.item)
-  const { maxItems } = list
-  const schema = { $id: metatype.name, description, examples: [example], type: 'array', maxItems, items }
+  const schema = { $id: metatype.name, description, examples: [example], ...listSchema(metatype) }
   return bodyOf({ schema, isRequired: true })
+}
+
+/** The list of a class with `ListOf`, which an answer may have too. */
+export function listSchema(metatype: Class): TSchema {
+  const { item, maxItems } = new Reflector().get(ListOf, metatype)
+  return Type.Unsafe({ type: 'array', maxItems, items: schemaOf(item).schema })
 }
 
 function bodyOf({
@@ -69,14 +74,14 @@ function bodyOf({
   return { requestBody: { required: isRequired, content: { 'application/json': { schema } } } }
 }
 
-function bodyDescription(metatype: Type): BodyDescription {
+function bodyDescription(metatype: Class): BodyDescription {
   const about = new Reflector().get<BodyDescription | undefined>(DescribeBody.KEY, metatype)
   if (about === undefined) throw new Error(`${metatype.name} has no description`)
   return about
 }
 
 /** The schema of an object; null if its class has no properties. */
-function schemaOf(metatype: Type): { schema: object | null; isRequired: boolean } {
+function schemaOf(metatype: Class): { schema: object | null; isRequired: boolean } {
   const properties = propertiesOf(metatype)
   if (properties.length === 0) return { schema: null, isRequired: false }
   const { description, example, minProperties, variants } = bodyDescription(metatype)
@@ -105,7 +110,7 @@ function schemaOf(metatype: Type): { schema: object | null; isRequired: boolean 
 }
 
 /** Throws if a property has no description, or no schema and a rule that is not in `RULES`. */
-function propertiesOf(metatype: Type): Property[] {
+function propertiesOf(metatype: Class): Property[] {
   const storage = getMetadataStorage()
   const rules = storage.getTargetValidationMetadatas(metatype, '', false, false)
   const defaults = new metatype() as Readonly<Record<string, unknown>>

@@ -7,7 +7,7 @@ import random
 import re
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
@@ -41,16 +41,16 @@ class CallOptions(TypedDict, total=False):
 class Request:
     """A request, before the server's address and the key are added."""
 
-    method: Literal["GET", "POST", "PATCH", "DELETE"]
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
     path: str
     query: Mapping[str, object]
-    body: Mapping[str, object] | None
+    body: Mapping[str, object] | Sequence[object] | None
     headers: Mapping[str, str]
     timeout: float | None
 
 
 def request_of(
-    method: Literal["GET", "POST", "PATCH", "DELETE"],
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"],
     path: str,
     options: Mapping[str, Any],
     query: Mapping[str, object] | None = None,
@@ -93,8 +93,10 @@ def query_of(query: Mapping[str, object]) -> str:
     return f"?{urlencode(parameters)}" if parameters else ""
 
 
-def body_of(body: Mapping[str, object]) -> bytes:
+def body_of(body: Mapping[str, object] | Sequence[object]) -> bytes:
     """The JSON of a body. Names lose the underscore that Python's keywords get."""
+    if not isinstance(body, Mapping):
+        return json.dumps(body).encode()
     named = {name.rstrip("_"): value for name, value in body.items()}
     return json.dumps(named, default=text_of).encode()
 

@@ -433,7 +433,7 @@ class Event(TypedDict):
     """An event of an inbox, without content."""
     id: str
     """The id of the event."""
-    type: Literal["inbox.created", "inbox.changed", "token.issued", "token.revoked", "message.received", "message.deleted", "inbox.expired", "inbox.deleted"]
+    type: Literal["inbox.created", "inbox.changed", "token.issued", "token.revoked", "faults.set", "message.received", "message.dropped", "message.deleted", "inbox.expired", "inbox.deleted"]
     """The type of the event."""
     time: str
     """When it happened."""
@@ -447,7 +447,7 @@ class Event(TypedDict):
     size: int | None
     """Bytes of a mail's source."""
     digest: str | None
-    """SHA-256 of a mail's sealed bytes on the log."""
+    """SHA-256 of the sealed bytes of a mail on the log, or of the source of a mail that a fault dropped."""
 
 
 class EventDeletedMessage(TypedDict):
@@ -479,6 +479,10 @@ _EventMessageKeywords = TypedDict(
 
 
 class _EventMessageOptional(TypedDict, total=False):
+    injected: bool
+    """True in a message that was put in by the API, without SMTP."""
+    duplicate_of: str
+    """Only in a message that a fault repeated: the original."""
     truncated: list[Literal["html", "visible_text", "text", "headers"]]
     """Properties that are null because the event would exceed 256 kB. The message itself has them."""
 
@@ -593,6 +597,35 @@ class InboxExpiredEvent(TypedDict):
     timestamp: str
     """When it happened."""
     data: EventEndedInbox
+
+
+class _InboxFaultOptional(TypedDict, total=False):
+    code: int
+    """With `reject`: the reply code. Default: `451`."""
+    enhanced_code: str
+    """With `reject`: the enhanced status code (RFC 3463). Default: `4.0.0` or `5.0.0`."""
+    text: str
+    """With `reject`: the text of the reply."""
+    delay_ms: int
+    """With `delay`: how long the reply is delayed, in milliseconds."""
+    first_n: int
+    """Only at the first attempts of each sender and recipient. With 451, this is greylisting."""
+    every_n: int
+    """Only at every nth attempt."""
+    probability: float
+    """Only with this probability."""
+    seed: int
+    """With `probability`: the attempts that are chosen depend only on this number. Default: a random one."""
+
+
+class InboxFault(_InboxFaultOptional):
+    """A fault on purpose. It applies if all of its conditions hold."""
+    stage: Literal["rcpt", "data", "after_accept"]
+    """When it happens: at RCPT TO, after the content of the mail, or once the mail is accepted."""
+    action: Literal["reject", "delay", "drop", "duplicate"]
+    """`reject` and `delay` at `rcpt` and `data`; `drop` and `duplicate` at `after_accept`: the sender gets its 250,
+    and the mail is lost, or arrives twice.
+    """
 
 
 class InboxMessages(TypedDict):
@@ -746,7 +779,14 @@ _MessageKeywords = TypedDict(
 )
 
 
-class Message(_MessageKeywords):
+class _MessageOptional(TypedDict, total=False):
+    injected: bool
+    """True in a message that was put in by the API, without SMTP."""
+    duplicate_of: str
+    """Only in a message that a fault repeated: the original."""
+
+
+class Message(_MessageKeywords, _MessageOptional):
     """A received mail, parsed. Parts that it does not have are null or empty."""
     id: str
     """Never changes and is never reused."""
@@ -827,6 +867,10 @@ _MessageWithRawKeywords = TypedDict(
 
 
 class _MessageWithRawOptional(TypedDict, total=False):
+    injected: bool
+    """True in a message that was put in by the API, without SMTP."""
+    duplicate_of: str
+    """Only in a message that a fault repeated: the original."""
     raw: str
     """The whole source; absent with `raw=false`."""
     raw_encoding: Literal["utf-8"] | Literal["base64"]
@@ -1295,6 +1339,10 @@ class MessageAttributes:
     """The path of the source."""
     warnings: list[Warning]
     """Empty if the whole mail could be read."""
+    injected: bool
+    """True in a message that was put in by the API, without SMTP."""
+    duplicate_of: str
+    """Only in a message that a fault repeated: the original."""
 
 
 class AttachmentAttributes:
@@ -1325,3 +1373,6 @@ InboxLabels = Dict[str, str]
 
 
 RequestReplay = Union["ReplayOfRange", "ReplayOfDeliveries"]
+
+
+SetFaults = list[InboxFault]

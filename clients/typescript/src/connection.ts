@@ -1,6 +1,7 @@
 import { ApiError, MayflyError, UnreachableError, type Problem } from './errors.js'
 import { splitOptions, type CallOptions } from './options.js'
 
+/** @internal */
 export interface ConnectionOptions {
   /** Without a slash at its end. */
   url: string
@@ -15,7 +16,7 @@ export interface ConnectionOptions {
 type Query = Readonly<Record<string, unknown>>
 
 interface Request {
-  method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   path: string
   query?: Query
   body?: object
@@ -29,7 +30,10 @@ const MAX_PAUSE_MS = 2_000
 /** The longest time of a timer. It fires at once if it has more. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
-/** HTTP requests to the API, with retries. Methods reject with ApiError, UnreachableError, or the signal's reason. */
+/**
+ * HTTP requests to the API, with retries. Methods reject with ApiError, UnreachableError, or the signal's reason.
+ * @internal
+ */
 export class Connection {
   readonly timeoutMs: number
   readonly #url: string

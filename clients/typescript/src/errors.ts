@@ -89,7 +89,10 @@ export function quoted(subject: string | null): string {
   return subject === null ? '(no subject)' : printable(JSON.stringify(subject))
 }
 
-/** A text without the characters that control a terminal: mail comes from anywhere. */
+/**
+ * A text without the characters that control a terminal: mail comes from anywhere.
+ * @internal
+ */
 export function printable(text: string): string {
   return text.replaceAll(/\p{C}/gu, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`)
 }

@@ -19,6 +19,7 @@ const RECONNECT_MS = 500
 /**
  * The events after a position, as they happen. If the connection breaks or is silent, the stream is opened again after
  * the last event. Ends after the inbox has ended. Rejects with MayflyError, or the signal's reason.
+ * @internal
  */
 export async function* inboxEvents(
   access: Access,

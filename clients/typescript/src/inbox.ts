@@ -19,6 +19,8 @@ export class Inbox extends withProperties<Schemas['Inbox']>() {
   readonly #path: string
 
   /** @internal */
+
+  /** @internal */
   constructor(connection: Connection, data: Schemas['Inbox'], password: string | undefined) {
     super(data)
     this.#access = { connection, password }
@@ -197,6 +199,7 @@ export class Inbox extends withProperties<Schemas['Inbox']>() {
 
 /** The tokens of an inbox. A client whose `apiKey` is a token can read that inbox and nothing else. */
 class InboxTokens {
+  /** @internal */
   constructor(
     private readonly access: Access,
     private readonly path: string,

@@ -1,4 +1,4 @@
-import { Connection } from './connection.js'
+import { Connection, readJson } from './connection.js'
 import { MayflyError } from './errors.js'
 import { Inbox } from './inbox.js'
 import { Messages } from './messages.js'
@@ -47,6 +47,7 @@ export class Mayfly {
   readonly keys: Keys
   readonly webhooks: Webhooks
   readonly usage: Usage
+  readonly faults: Faults
   readonly #connection: Connection
 
   constructor(options: MayflyOptions = {}) {
@@ -58,6 +59,7 @@ export class Mayfly {
     this.inboxes = new Inboxes(this.#connection)
     this.messages = new Messages(this.#connection)
     this.accounts = new Accounts(this.#connection)
+    this.faults = new Faults(this.#connection)
     this.keys = new Keys(this.#connection)
     this.webhooks = new Webhooks(this.#connection)
     this.usage = new Usage(this.#connection)
@@ -99,6 +101,7 @@ function requireKey(text: string): string {
 }
 
 class Inboxes {
+  /** @internal */
   constructor(private readonly connection: Connection) {}
 
   /** Creates an inbox with a new address. */
@@ -157,8 +160,40 @@ class Inboxes {
   }
 }
 
+/**
+ * Faults on purpose: of an inbox, by its id, or of all new inboxes of an environment, by its name. The latter needs the
+ * scope `admin`.
+ */
+class Faults {
+  /** @internal */
+  constructor(private readonly connection: Connection) {}
+
+  get(of: string, options: CallOptions = {}): Promise<Schemas['InboxFault'][]> {
+    return this.connection.get(pathOfFaults(of), options)
+  }
+
+  /** Replaces all faults. */
+  set(
+    of: string,
+    faults: readonly Schemas['InboxFault'][],
+    options: CallOptions = {},
+  ): Promise<Schemas['InboxFault'][]> {
+    const request = { method: 'PUT', path: pathOfFaults(of), body: faults } as const
+    return this.connection.send(request, options, readJson<Schemas['InboxFault'][]>)
+  }
+
+  remove(of: string, options: CallOptions = {}): Promise<Schemas['InboxFault'][]> {
+    return this.connection.delete(pathOfFaults(of), options)
+  }
+}
+
+function pathOfFaults(of: string): string {
+  return `/v1/${of.startsWith('inb_') ? 'inboxes' : 'environments'}/${encodeURIComponent(of)}/faults`
+}
+
 /** The accounts of the server. Needs the scope `operator`. */
 class Accounts {
+  /** @internal */
   constructor(private readonly connection: Connection) {}
 
   /** Opens an account. The secret of its first key is only in this answer. */
@@ -186,6 +221,7 @@ class Accounts {
 
 /** The API keys of the account. Needs the scope `admin`. */
 class Keys {
+  /** @internal */
   constructor(private readonly connection: Connection) {}
 
   /** The secret is only in this answer. */
@@ -213,6 +249,7 @@ class Keys {
 
 /** Webhooks. Those of a whole environment need the scope `admin`; `Inbox` has methods for those of an inbox. */
 class Webhooks {
+  /** @internal */
   constructor(private readonly connection: Connection) {}
 
   /** Registers a webhook for the whole environment. Its secret is only in this answer. */
@@ -282,6 +319,7 @@ function pathOf(webhookId: string): string {
 
 /** Usage of the key; with the scope `admin`, of the account. */
 class Usage {
+  /** @internal */
   constructor(private readonly connection: Connection) {}
 
   /** Counts per interval, by default those of the last 24 hours by the hour. */
@@ -303,4 +341,4 @@ class Usage {
   }
 }
 
-export type { Accounts, Inboxes, Keys, Usage, Webhooks }
+export type { Accounts, Faults, Inboxes, Keys, Usage, Webhooks }

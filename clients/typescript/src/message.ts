@@ -11,7 +11,10 @@ export function withProperties<Data extends object>(): new (data: Data) => Data 
   return Properties as unknown as new (data: Data) => Data
 }
 
-/** How an object that belongs to an inbox sends requests. */
+/**
+ * How an object that belongs to an inbox sends requests.
+ * @internal
+ */
 export interface Access {
   connection: Connection
   password: string | undefined
@@ -22,6 +25,7 @@ export class Attachment extends withProperties<Schemas['Attachment']>() {
   readonly #access: Access
   readonly #path: string
 
+  /** @internal */
   constructor(access: Access, messagePath: string, data: Schemas['Attachment']) {
     super(data)
     this.#access = access
@@ -42,6 +46,7 @@ export class Message extends withProperties<Omit<Schemas['Message'], 'attachment
   readonly #access: Access
   readonly #path: string
 
+  /** @internal */
   constructor(access: Access, data: Schemas['Message'], cursor: string | null = null) {
     super(data)
     this.#access = access
@@ -69,7 +74,10 @@ export function findLink(message: Pick<Message, 'links'>, pattern: string | RegE
   return linkFinder(pattern)(message)
 }
 
-/** The same as a function of the message. Throws MayflyError if the pattern is neither a text nor an expression. */
+/**
+ * The same as a function of the message. Throws MayflyError if the pattern is neither a text nor an expression.
+ * @internal
+ */
 export function linkFinder(
   pattern: string | RegExp,
 ): (message: Pick<Message, 'links'>) => string | undefined {

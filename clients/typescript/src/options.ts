@@ -40,7 +40,10 @@ export type QueryOptions<Name extends keyof operations> = CamelCased<
     labels?: Readonly<Record<string, string>> | undefined
   }
 
-/** Separates the options of the call from those of the request, whose names become snake_case. */
+/**
+ * Separates the options of the call from those of the request, whose names become snake_case.
+ * @internal
+ */
 export function splitOptions(
   options: CallOptions & { labels?: unknown },
 ): [CallOptions, Record<string, unknown>] {

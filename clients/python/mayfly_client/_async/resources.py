@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from .. import _types as types
 from .._options import (
@@ -19,7 +20,7 @@ from .._options import (
     RotateWebhookSecret,
     Span,
 )
-from .._requests import path_of
+from .._requests import path_of, request_of
 from .connection import AsyncConnection
 
 if TYPE_CHECKING:
@@ -162,6 +163,35 @@ class AsyncAccounts:
         """Issues a key for an account. The secret is only in this answer."""
         path = path_of("accounts", account_id, "keys")
         return cast("types.KeyWithSecret", await self._connection.post(path, options))
+
+
+class AsyncFaults:
+    """Faults on purpose: of an inbox, by its id, or of all new inboxes of an environment, by its name.
+
+    The latter needs the scope `admin`.
+    """
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def get(self, of: str, **call: Unpack[CallOptions]) -> list[types.InboxFault]:
+        """All faults."""
+        return cast("list[types.InboxFault]", await self._connection.get(_faults_path(of), call))
+
+    async def set(
+        self, of: str, faults: Sequence[types.InboxFault], **call: Unpack[CallOptions]
+    ) -> list[types.InboxFault]:
+        """Replaces all faults."""
+        request = replace(request_of("PUT", _faults_path(of), cast("dict[str, Any]", call)), body=faults)
+        return cast("list[types.InboxFault]", (await self._connection.send(request)).json())
+
+    async def remove(self, of: str, **call: Unpack[CallOptions]) -> list[types.InboxFault]:
+        """Removes all faults."""
+        return cast("list[types.InboxFault]", await self._connection.delete(_faults_path(of), call))
+
+
+def _faults_path(of: str) -> str:
+    return path_of("inboxes" if of.startswith("inb_") else "environments", of, "faults")
 
 
 class AsyncUsage:

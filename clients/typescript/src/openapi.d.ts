@@ -1,0 +1,1283 @@
+// Written by `npm run docs`: the schemas of the OpenAPI document, and the query of each operation.
+
+export interface components {
+	schemas: {
+		/** The owner of keys and inboxes, with its limits. */
+		Account: {
+			/** The id of the account. */
+			id: string;
+			/** A name to show to people. */
+			name: string;
+			/** The name of its plan. */
+			plan: string;
+			/** Null if its plan is no longer configured. The account then has no API access. */
+			limits: components["schemas"]["Limits"] | null;
+			/** The environments of its keys that are not revoked. */
+			environments: string[];
+			/** When it was opened. */
+			created_at: string;
+		};
+		/** The account's own limits. For a limit that is left out, the plan's applies. */
+		AccountLimits: {
+			requests_per_minute?: number;
+			retention?: string;
+			max_messages?: number;
+		};
+		/** An account, with its new key, if one was issued. */
+		AccountWithKey: {
+			/** The id of the account. */
+			id: string;
+			/** A name to show to people. */
+			name: string;
+			/** The name of its plan. */
+			plan: string;
+			/** Null if its plan is no longer configured. The account then has no API access. */
+			limits: components["schemas"]["Limits"] | null;
+			/** The environments of its keys that are not revoked. */
+			environments: string[];
+			/** When it was opened. */
+			created_at: string;
+			/** Its first key with the scope `admin`. The secret is only in this answer. Null if the account already has such a key, or no API access. */
+			key: components["schemas"]["KeyWithSecret"] | null;
+		};
+		/** An attachment of a mail. */
+		Attachment: {
+			/** Its number in the path of its content, from 0. */
+			index: number;
+			/** The file name that the sender declared. */
+			filename: string | null;
+			/** The media type that the sender declared. */
+			content_type: string;
+			/** The decoded size in bytes. */
+			size: number;
+			/** The id that `cid:` links in the HTML refer to. */
+			content_id: string | null;
+			/** Whether it is to be shown within the mail. */
+			inline: boolean;
+			/** SHA-256 of the decoded bytes. */
+			sha256: string;
+		};
+		/** One POST to an endpoint. */
+		Attempt: {
+			/** When it started. */
+			time: string;
+			/** The status that the endpoint answered; null if it did not answer. */
+			status: number | null;
+			/** From its start to the answer or the failure. */
+			latency_ms: number;
+			/** The beginning of the answer, at most 1 kB, read as UTF-8; null if there was none, for a sample or a redirect, and after the inbox has ended. */
+			answer: string | null;
+			/** Why it failed; null if it succeeded. */
+			error: string | null;
+		};
+		/** Whether a mail is from its declared sender, as verified when it was received: SPF, DKIM, DMARC, ARC. */
+		Authentication: {
+			/** Null if it was not verified. */
+			spf: {
+				/** The result as in RFC 8601, section 2.7. */
+				result: "none" | "neutral" | "pass" | "fail" | "softfail" | "policy" | "temperror" | "permerror";
+				/** The domain of MAIL FROM, or of EHLO if MAIL FROM is empty. */
+				domain: string | null;
+				/** Details of the result; null if there are none. */
+				detail: string | null;
+			} | null;
+			/** One result for each signature. */
+			dkim: {
+				/** The result as in RFC 8601, section 2.7. */
+				result: "none" | "neutral" | "pass" | "fail" | "softfail" | "policy" | "temperror" | "permerror";
+				/** The domain that signed. */
+				domain: string | null;
+				/** The selector of the key. */
+				selector: string | null;
+				/** The algorithm of the signature. */
+				algorithm: string | null;
+				/** Whether the domain that signed is aligned with the author, as in DMARC. */
+				aligned: boolean;
+				/** Details of the result; null if there are none. */
+				detail: string | null;
+			}[];
+			/** Null if it was not verified, or the mail has no author. */
+			dmarc: {
+				/** The result as in RFC 8601, section 2.7. */
+				result: "none" | "neutral" | "pass" | "fail" | "softfail" | "policy" | "temperror" | "permerror";
+				/** The domain of the author. */
+				domain: string | null;
+				/** The policy of the domain. */
+				policy: ("none" | "quarantine" | "reject") | null;
+				/** Details of the result; null if there are none. */
+				detail: string | null;
+			} | null;
+			/** Only for a mail with a chain of ARC headers. */
+			arc?: {
+				/** The result as in RFC 8601, section 2.7. */
+				result: "none" | "neutral" | "pass" | "fail" | "softfail" | "policy" | "temperror" | "permerror";
+				/** The length of the chain. */
+				instances: number;
+				/** Details of the result; null if there are none. */
+				detail: string | null;
+			};
+		};
+		/** What to change of an account. */
+		ChangeAccount: {
+			/** The name of a configured plan. */
+			plan?: string;
+			/** The account's own limits, on a plan with limits per account. Null for the limits of the plan. */
+			limits?: components["schemas"]["AccountLimits"] | null;
+		};
+		/** What to change of a webhook. */
+		ChangeWebhook: {
+			/** The new URL of the endpoint. */
+			url?: string;
+			/** The new list of events to deliver. */
+			events?: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted")[];
+			/** Whether events are delivered. `active` enables a webhook that was disabled for any reason. */
+			state?: "active" | "disabled";
+		};
+		/** A one-time code in a mail. */
+		Code: {
+			/** The code as a user types it. */
+			value: string;
+			/** The code as written in the mail. */
+			text: string;
+			/** How likely it is a one-time code. */
+			confidence: number;
+		};
+		/** An inbox, with its password if it is protected. */
+		CreatedInbox: {
+			/** Never changes and is never reused. */
+			id: string;
+			/** The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox. */
+			address: string;
+			/**
+			 * It receives mail.
+			 * @constant
+			 */
+			state: "active";
+			/** The lifetime that was last requested. */
+			duration: string;
+			/** Whether reading its mail requires a password. */
+			password_protected: boolean;
+			/** A name to show to people. */
+			name: string | null;
+			labels: components["schemas"]["InboxLabels"];
+			/** The environment of the key that created it. */
+			environment: string;
+			/** When it was created. */
+			created_at: string;
+			/** When it expires, with all its mail. */
+			expires_at: string;
+			/** The number of messages that it has received, without deleted ones. */
+			message_count: number;
+			/** When the newest message arrived. */
+			last_message_at: string | null;
+			/** Only for a protected inbox, and only in this answer: the value for `Mayfly-Inbox-Password`. */
+			password?: string;
+		};
+		/** A new inbox. Every property is optional. */
+		CreateInbox: {
+			/** The lifetime: a whole number and one of `m`, `h`, `d`, `w`, from one minute to the retention of the plan. Default: the shorter of that retention and 24 hours. */
+			duration?: string;
+			/** Whether reading its mail requires a password. The answer then has the password. Default: `false`. */
+			password_protected?: boolean;
+			/** A name to show to people. */
+			name?: string | null;
+			/** Labels to find the inbox by. */
+			labels?: components["schemas"]["InboxLabels"];
+		};
+		/** New inboxes. All have the same properties, and `name` gets a number: `user-1`, `user-2` and so on. */
+		CreateInboxes: {
+			/** The number of inboxes. */
+			count: number;
+			/** The lifetime: a whole number and one of `m`, `h`, `d`, `w`, from one minute to the retention of the plan. Default: the shorter of that retention and 24 hours. */
+			duration?: string;
+			/** Whether reading its mail requires a password. The answer then has the password. Default: `false`. */
+			password_protected?: boolean;
+			/** A name to show to people. */
+			name?: string | null;
+			/** Labels to find the inbox by. */
+			labels?: components["schemas"]["InboxLabels"];
+		};
+		/** A new token for one inbox. Every property is optional. */
+		CreateInboxToken: {
+			/** `read` for a token that reads the inbox and its mail; `owner` for one that may delete the inbox too. Default: `"read"`. */
+			access?: "read" | "owner";
+			/** How long it is valid: a whole number and one of `m`, `h`, `d`, `w`, from one minute to the end of the inbox. Default: until the inbox expires. */
+			expires_in?: string;
+		};
+		/** An inbox that was deleted. */
+		DeletedInbox: {
+			/** Never changes and is never reused. */
+			id: string;
+			/** The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox. */
+			address: string;
+			/**
+			 * It is permanently deleted.
+			 * @constant
+			 */
+			state: "deleted";
+			/** When it was deleted. The same in the answer to a repeat. */
+			deleted_at: string;
+		};
+		/** What was deleted. */
+		DeletedInboxes: {
+			/** The number of inboxes that this request has deleted. */
+			deleted: number;
+			/** The number of inboxes that are left to delete. Repeat the request until it is 0. */
+			remaining: number;
+		};
+		/** A message that was deleted. */
+		DeletedMessage: {
+			/** Never changes and is never reused. */
+			id: string;
+			/** When it was deleted. The same in the answer to a repeat. */
+			deleted_at: string;
+		};
+		/** Which inboxes to delete. */
+		DeleteInboxes: components["schemas"]["DeleteInboxesById"] | components["schemas"]["DeleteInboxesByLabel"];
+		/** Single inboxes. */
+		DeleteInboxesById: {
+			/** The ids of the inboxes. */
+			ids: string[];
+		};
+		/** All inboxes with a label. */
+		DeleteInboxesByLabel: {
+			/** A label `<name>:<value>`. */
+			label: string;
+		};
+		/** An event for a webhook, and the attempts to deliver it. */
+		Delivery: {
+			/** The id of the delivery. */
+			id: string;
+			/** The webhook. */
+			webhook_id: string;
+			/** The event that is delivered. */
+			event: "message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "sample";
+			/** The inbox of the event; null for a sample. */
+			inbox_id: string | null;
+			/** The message of the event; null if the event is not about a message. */
+			message_id: string | null;
+			/** The replay that it belongs to; null if it is not part of one. */
+			replay_id: string | null;
+			/** `failed` if the last attempt failed; `abandoned` if there is nothing left to deliver. */
+			state: "pending" | "succeeded" | "failed" | "abandoned";
+			/** Why it was abandoned. */
+			abandoned_reason: ("inbox-ended" | "message-deleted" | "webhook-disabled" | "webhook-removed" | "replay-cancelled") | null;
+			/** When it was requested. */
+			created_at: string;
+			/** When the next attempt is due; null if there is none. */
+			next_attempt_at: string | null;
+			/** All attempts, in their order. */
+			attempts: components["schemas"]["Attempt"][];
+		};
+		/** An inbox after its end. It can be read as long as the log is kept. */
+		EndedInbox: {
+			/** Never changes and is never reused. */
+			id: string;
+			/** The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox. */
+			address: string;
+			/** How it ended. */
+			state: "deleted" | "expired";
+			labels: components["schemas"]["InboxLabels"];
+			/** When it was created. */
+			created_at: string;
+			/** When it ended. */
+			ended_at: string;
+			/** The number of messages that it has received, without deleted ones. */
+			message_count: number;
+		};
+		/** The SMTP envelope of a mail. */
+		Envelope: {
+			/** The address in MAIL FROM; empty for the null reverse-path. */
+			mail_from: string;
+			/** The RCPT TO address of this copy. */
+			rcpt_to: string;
+			/** The client's EHLO or HELO. */
+			helo: string;
+			/** The client's IP address. */
+			remote_address: string;
+			/** Null for an unencrypted connection. */
+			tls: {
+				version: string;
+				cipher: string;
+			} | null;
+		};
+		/** An event of an inbox, without content. */
+		Event: {
+			/** The id of the event. */
+			id: string;
+			/** The type of the event. */
+			type: "inbox.created" | "inbox.changed" | "token.issued" | "token.revoked" | "faults.set" | "message.received" | "message.dropped" | "message.deleted" | "inbox.expired" | "inbox.deleted";
+			/** When it happened. */
+			time: string;
+			/** The inbox. */
+			inbox_id: string;
+			/** The message; null if the event is about the inbox. */
+			message_id: string | null;
+			/** The key that caused the event; null if no key did. */
+			key_id: string | null;
+			position: components["schemas"]["Position"];
+			/** Bytes of a mail's source. */
+			size: number | null;
+			/** SHA-256 of the sealed bytes of a mail on the log, or of the source of a mail that a fault dropped. */
+			digest: string | null;
+		};
+		/** What happened to an inbox: the JSON in `data` of a server-sent event. */
+		EventBody: components["schemas"]["MessageReceivedEvent"] | components["schemas"]["MessageDeletedEvent"] | components["schemas"]["InboxExpiredEvent"] | components["schemas"]["InboxDeletedEvent"];
+		/** A deleted message, as in an event. */
+		EventDeletedMessage: {
+			/** Never changes and is never reused. */
+			id: string;
+			/** The inbox that received it. */
+			inbox_id: string;
+			/** When it was deleted. */
+			deleted_at: string;
+		};
+		/** An ended inbox, as in an event. */
+		EventEndedInbox: {
+			/** Never changes and is never reused. */
+			id: string;
+			/** How it ended. */
+			state: "deleted" | "expired";
+			/** When it ended. */
+			ended_at: string;
+		};
+		/** A message, as in an event. */
+		EventMessage: {
+			/** Never changes and is never reused. */
+			id: string;
+			/** The inbox that received it. */
+			inbox_id: string;
+			/** When it was accepted. */
+			received_at: string;
+			/** The decoded subject; null if the mail has none. */
+			subject: string | null;
+			/** The first From address, or the envelope's MAIL FROM if there is none. */
+			sender: string;
+			/** The RCPT TO address of this copy. */
+			recipient: string;
+			from: components["schemas"]["Mailbox"][];
+			to: components["schemas"]["Mailbox"][];
+			cc: components["schemas"]["Mailbox"][];
+			reply_to: components["schemas"]["Mailbox"][];
+			/** The Date header, in UTC; null if missing or unreadable. */
+			date: string | null;
+			/** The text part; null if the mail has none. */
+			text: string | null;
+			/** The HTML part; null if the mail has none. */
+			html: string | null;
+			/** The visible text of `html`, which the filter `text` also searches; null without `html`. */
+			visible_text: string | null;
+			/** From the HTML's anchors, areas and forms, then the text, in order, without repeats. */
+			links: components["schemas"]["Link"][];
+			/** One-time codes, the most likely first. */
+			codes: components["schemas"]["Code"][];
+			attachments: components["schemas"]["Attachment"][];
+			/** All headers in their order, including repeated ones; null if they are left out. */
+			headers: components["schemas"]["Header"][] | null;
+			envelope: components["schemas"]["Envelope"];
+			authentication: components["schemas"]["Authentication"];
+			/** The size of the source in bytes. */
+			size: number;
+			/** SHA-256 of the source. */
+			sha256: string;
+			/** The path of the source. */
+			raw_url: string;
+			/** Empty if the whole mail could be read. */
+			warnings: components["schemas"]["Warning"][];
+			/** True in a message that was put in by the API, without SMTP. */
+			injected?: boolean;
+			/** Only in a message that a fault repeated: the original. */
+			duplicate_of?: string;
+			/** Properties that are null because the event would exceed 256 kB. The message itself has them. */
+			truncated?: ("html" | "visible_text" | "text" | "headers")[];
+		};
+		/** An error in a request, and its location: `pointer`, `parameter` or `header`. */
+		Fault: {
+			/** What is wrong there. */
+			detail: string;
+			/** The location in the body (RFC 6901); empty for the whole body. */
+			pointer?: string;
+			/** The parameter of the query or the path. */
+			parameter?: string;
+			/** The header. */
+			header?: string;
+		};
+		/** A header of a mail. */
+		Header: {
+			/** The name as written. */
+			name: string;
+			/** The value, decoded and unfolded. */
+			value: string;
+		};
+		/** An address that receives mail for a limited time. */
+		Inbox: {
+			/** Never changes and is never reused. */
+			id: string;
+			/** The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox. */
+			address: string;
+			/**
+			 * It receives mail.
+			 * @constant
+			 */
+			state: "active";
+			/** The lifetime that was last requested. */
+			duration: string;
+			/** Whether reading its mail requires a password. */
+			password_protected: boolean;
+			/** A name to show to people. */
+			name: string | null;
+			labels: components["schemas"]["InboxLabels"];
+			/** The environment of the key that created it. */
+			environment: string;
+			/** When it was created. */
+			created_at: string;
+			/** When it expires, with all its mail. */
+			expires_at: string;
+			/** The number of messages that it has received, without deleted ones. */
+			message_count: number;
+			/** When the newest message arrived. */
+			last_message_at: string | null;
+		};
+		/** The event `inbox.deleted`. */
+		InboxDeletedEvent: {
+			/**
+			 * The type of the event.
+			 * @constant
+			 */
+			type: "inbox.deleted";
+			/** When it happened. */
+			timestamp: string;
+			data: components["schemas"]["EventEndedInbox"];
+		};
+		/** The event `inbox.expired`. */
+		InboxExpiredEvent: {
+			/**
+			 * The type of the event.
+			 * @constant
+			 */
+			type: "inbox.expired";
+			/** When it happened. */
+			timestamp: string;
+			data: components["schemas"]["EventEndedInbox"];
+		};
+		/** A fault on purpose. It applies if all of its conditions hold. */
+		InboxFault: {
+			/** When it happens: at RCPT TO, after the content of the mail, or once the mail is accepted. */
+			stage: "rcpt" | "data" | "after_accept";
+			/** `reject` and `delay` at `rcpt` and `data`; `drop` and `duplicate` at `after_accept`: the sender gets its 250, and the mail is lost, or arrives twice. */
+			action: "reject" | "delay" | "drop" | "duplicate";
+			/** With `reject`: the reply code. Default: `451`. */
+			code?: number;
+			/** With `reject`: the enhanced status code (RFC 3463). Default: `4.0.0` or `5.0.0`. */
+			enhanced_code?: string;
+			/** With `reject`: the text of the reply. */
+			text?: string;
+			/** With `delay`: how long the reply is delayed, in milliseconds. */
+			delay_ms?: number;
+			/** Only at the first attempts of each sender and recipient. With 451, this is greylisting. */
+			first_n?: number;
+			/** Only at every nth attempt. */
+			every_n?: number;
+			/** Only with this probability. */
+			probability?: number;
+			/** With `probability`: the attempts that are chosen depend only on this number. Default: a random one. */
+			seed?: number;
+		};
+		/** Pairs of a name of up to 64 characters and a value of up to 128, to find inboxes by. They are kept after the inbox has ended, so do not put personal data in them. */
+		InboxLabels: {
+			[key: string]: string;
+		};
+		/** How many messages an inbox has received. */
+		InboxMessages: {
+			inbox_id: string;
+			/** The number of messages that it has received. */
+			count: number;
+		};
+		/** A token for one inbox. */
+		InboxToken: {
+			/** The id of the token. */
+			id: string;
+			/** What it may do: `read`, or also delete the inbox. */
+			access: "read" | "owner";
+			/** When it expires, at the latest with its inbox. */
+			expires_at: string;
+			/** When it was issued. */
+			created_at: string;
+		};
+		/** A token for one inbox, with its secret. */
+		InboxTokenWithSecret: {
+			/** The id of the token. */
+			id: string;
+			/** What it may do: `read`, or also delete the inbox. */
+			access: "read" | "owner";
+			/** When it expires, at the latest with its inbox. */
+			expires_at: string;
+			/** When it was issued. */
+			created_at: string;
+			/** The bearer token. Only in this answer. */
+			token: string;
+		};
+		/** A new API key. */
+		IssueKey: {
+			/** A name to show to people. */
+			name: string;
+			/** The environment that the key belongs to: a lower-case letter, then up to 31 lower-case letters, digits and hyphens. */
+			environment: string;
+			/** The scopes of the key. The scope `operator` can only be given by a key that has it. Default: `["inboxes"]`. */
+			scopes?: ("inboxes" | "read" | "audit" | "admin" | "operator")[];
+			/** The maximum requests per minute, if it is less than the account's. */
+			rate_limit?: number | null;
+		};
+		/** An API key, which authenticates requests. Its secret is stored as a digest and shown only once. */
+		Key: {
+			/** The id of the key. It does not change when the secret is rotated. */
+			id: string;
+			/** A name to show to people. */
+			name: string;
+			/** The environment that the key belongs to. */
+			environment: string;
+			/** The scopes of the key. */
+			scopes: ("inboxes" | "read" | "audit" | "admin" | "operator")[];
+			/** The beginning of its secret. */
+			prefix: string;
+			/** When it was issued. */
+			created_at: string;
+			/** The approximate time of the last request with it. */
+			last_used_at: string | null;
+			/** Whether it is valid. */
+			state: "active" | "revoked";
+			/** The maximum requests per minute; null if the account's applies. */
+			rate_limit: number | null;
+			/** Its usage since it was issued, a few seconds behind; null if it can not be read at the moment. */
+			usage: components["schemas"]["KeyUsage"] | null;
+		};
+		/** The usage of a key. */
+		KeyUsage: {
+			/** Requests that were answered. */
+			requests: number;
+			/** Requests that were answered 429, and mails that were refused. */
+			refusals: number;
+			/** Inboxes that were created. */
+			inboxes: number;
+			/** Mails received; each recipient's copy counts. */
+			mails: number;
+			/** Bytes of those mails. */
+			bytes: number;
+		};
+		/** A key with its new secret. */
+		KeyWithSecret: {
+			/** The id of the key. It does not change when the secret is rotated. */
+			id: string;
+			/** A name to show to people. */
+			name: string;
+			/** The environment that the key belongs to. */
+			environment: string;
+			/** The scopes of the key. */
+			scopes: ("inboxes" | "read" | "audit" | "admin" | "operator")[];
+			/** The beginning of its secret. */
+			prefix: string;
+			/** When it was issued. */
+			created_at: string;
+			/** The approximate time of the last request with it. */
+			last_used_at: string | null;
+			/** Whether it is valid. */
+			state: "active" | "revoked";
+			/** The maximum requests per minute; null if the account's applies. */
+			rate_limit: number | null;
+			/** Its usage since it was issued, a few seconds behind; null if it can not be read at the moment. */
+			usage: components["schemas"]["KeyUsage"] | null;
+			/** The bearer token. Only in this answer. */
+			secret: string;
+		};
+		/** The limits of an account. */
+		Limits: {
+			/** The sustained rate of each key. In addition, a burst of half as many every ten minutes. */
+			requests_per_minute: number;
+			/** The maximum lifetime of an inbox. */
+			retention: string;
+			/** The maximum size of a mail. */
+			max_message_bytes: number;
+			/** The maximum number of messages in one inbox. */
+			max_messages: number;
+		};
+		/** A link, form or bare URL in a mail. */
+		Link: {
+			/** Its target URL, http or https. */
+			href: string;
+			/** The visible text; null for a bare URL. */
+			text: string | null;
+		};
+		/** A name and address in a header. */
+		Mailbox: {
+			/** The display name. */
+			name: string | null;
+			/** The address, as written. */
+			address: string;
+		};
+		/** A received mail, parsed. Parts that it does not have are null or empty. */
+		Message: {
+			/** Never changes and is never reused. */
+			id: string;
+			/** The inbox that received it. */
+			inbox_id: string;
+			/** When it was accepted. */
+			received_at: string;
+			/** The decoded subject; null if the mail has none. */
+			subject: string | null;
+			/** The first From address, or the envelope's MAIL FROM if there is none. */
+			sender: string;
+			/** The RCPT TO address of this copy. */
+			recipient: string;
+			from: components["schemas"]["Mailbox"][];
+			to: components["schemas"]["Mailbox"][];
+			cc: components["schemas"]["Mailbox"][];
+			reply_to: components["schemas"]["Mailbox"][];
+			/** The Date header, in UTC; null if missing or unreadable. */
+			date: string | null;
+			/** The text part; null if the mail has none. */
+			text: string | null;
+			/** The HTML part; null if the mail has none. */
+			html: string | null;
+			/** The visible text of `html`, which the filter `text` also searches; null without `html`. */
+			visible_text: string | null;
+			/** From the HTML's anchors, areas and forms, then the text, in order, without repeats. */
+			links: components["schemas"]["Link"][];
+			/** One-time codes, the most likely first. */
+			codes: components["schemas"]["Code"][];
+			attachments: components["schemas"]["Attachment"][];
+			/** All headers in their order, including repeated ones. */
+			headers: components["schemas"]["Header"][];
+			envelope: components["schemas"]["Envelope"];
+			authentication: components["schemas"]["Authentication"];
+			/** The size of the source in bytes. */
+			size: number;
+			/** SHA-256 of the source. */
+			sha256: string;
+			/** The path of the source. */
+			raw_url: string;
+			/** Empty if the whole mail could be read. */
+			warnings: components["schemas"]["Warning"][];
+			/** True in a message that was put in by the API, without SMTP. */
+			injected?: boolean;
+			/** Only in a message that a fault repeated: the original. */
+			duplicate_of?: string;
+		};
+		/** The messages of a label. */
+		MessageCount: {
+			/** The number of messages that the inboxes of the label have received. */
+			count: number;
+			/** The number of inboxes. */
+			inboxes: number;
+			/** A position after all messages that were counted. */
+			cursor: string;
+		};
+		/** The event `message.deleted`. */
+		MessageDeletedEvent: {
+			/**
+			 * The type of the event.
+			 * @constant
+			 */
+			type: "message.deleted";
+			/** When it happened. */
+			timestamp: string;
+			data: components["schemas"]["EventDeletedMessage"];
+		};
+		/** The event `message.received`. */
+		MessageReceivedEvent: {
+			/**
+			 * The type of the event.
+			 * @constant
+			 */
+			type: "message.received";
+			/** When it happened. */
+			timestamp: string;
+			data: components["schemas"]["EventMessage"];
+		};
+		/** A message that a wait examined, and why it did not match. */
+		NearMiss: {
+			/** The id of the message. */
+			id: string;
+			/** The id of its inbox. */
+			inbox_id: string;
+			/** Its subject. */
+			subject: string | null;
+			/** When it was accepted. */
+			received_at: string;
+			/** A sentence for each filter that it does not match. */
+			mismatches: string[];
+		};
+		/** A new account. */
+		OpenAccount: {
+			/** A name to show to people. */
+			name: string;
+			/** The name of a configured plan. */
+			plan: string;
+			/** The account's own limits, on a plan with limits per account. */
+			limits?: components["schemas"]["AccountLimits"] | null;
+		};
+		/** A position on the event log. */
+		Position: {
+			/**
+			 * Without the prefix that an installation may have configured.
+			 * @constant
+			 */
+			topic: "inbox-events";
+			/** The partition of the inbox. */
+			partition: number;
+			/** The offset in the partition. */
+			offset: number;
+		};
+		/** An error (RFC 9457). */
+		Problem: {
+			/** The URL of a page about the problem. */
+			type: string;
+			/** The same for every problem with this `code`. */
+			title: string;
+			/** The status of the answer. */
+			status: number;
+			/** What is wrong with this request. */
+			detail: string;
+			/** The kind of the problem, for programs. */
+			code: "invalid-request" | "malformed-json" | "missing-api-key" | "invalid-api-key" | "revoked-api-key" | "sign-in-failed" | "not-signed-in" | "plan-lacks-api-access" | "missing-scope" | "untrusted-origin" | "inbox-password-required" | "inbox-password-invalid" | "not-found" | "no-matching-message" | "method-not-allowed" | "not-acceptable" | "idempotency-key-in-use" | "inbox-deleted" | "inbox-expired" | "message-deleted" | "body-too-large" | "unsupported-media-type" | "idempotency-key-reused" | "html-too-complex" | "rate-limited" | "too-many-password-attempts" | "internal-error" | "catching-up" | "log-unavailable" | "read-model-unavailable" | "busy" | "too-many-streams" | "too-many-waits" | "shutting-down";
+			/** What to do. */
+			fix: string;
+			/** The value of the header `X-Request-Id`. */
+			request_id: string;
+			/** With `invalid-request`: all errors in the request. */
+			errors?: components["schemas"]["Fault"][];
+			/** When the inbox ended. */
+			ended_at?: string;
+			/** The key that deleted the inbox; null if it expired. */
+			ended_by?: string | null;
+			/** When the message was deleted. */
+			deleted_at?: string;
+			/** With `no-matching-message`: the number of messages that were examined. */
+			examined?: number;
+			/** With `no-matching-message`: the messages nearest to a match. */
+			nearest?: components["schemas"]["NearMiss"][];
+			/** With `no-matching-message`, if `count` was sent: the number of messages that the label has received. */
+			count?: number;
+			/** The `count` that was sent. */
+			expected?: number;
+			/** The first 100 inboxes of the label with too few messages. */
+			too_few?: components["schemas"]["InboxMessages"][];
+			/** The first 100 inboxes of the label with too many messages. */
+			too_many?: components["schemas"]["InboxMessages"][];
+			/** With `no-matching-message`: the position after the last message that was examined. */
+			cursor?: string;
+		};
+		/** Milliseconds: median, 95th and 99th percentile. */
+		Quantiles: {
+			p50: number;
+			p95: number;
+			p99: number;
+		};
+		/** Milliseconds: median, 95th and 99th percentile, maximum. */
+		QuantilesAndMax: {
+			p50: number;
+			p95: number;
+			p99: number;
+			max: number;
+		};
+		/** A new webhook. */
+		RegisterWebhook: {
+			/** The URL of the endpoint: http or https, without user name, password or fragment. */
+			url: string;
+			/** The events to deliver. Default: `["message.received"]`. */
+			events?: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted")[];
+			/** The first event to deliver: `now`, `beginning` for all existing events, or a time (RFC 3339) for the events since then. Default: `"now"`. */
+			start_from?: string;
+		};
+		/** Events that are delivered to a webhook again. */
+		Replay: {
+			/** The id of the replay. */
+			id: string;
+			/** The webhook. */
+			webhook_id: string;
+			/** `completed` once all deliveries are requested and finished. */
+			state: "running" | "completed" | "cancelled";
+			/** Deliveries requested so far. */
+			requested: number;
+			/** Deliveries that are finished: delivered, failed without another attempt, or abandoned. */
+			done: number;
+			/** When it was requested. */
+			created_at: string;
+		};
+		/** The events of single deliveries. */
+		ReplayOfDeliveries: {
+			/** Deliveries of the webhook, instead of a time range. Samples are skipped. */
+			delivery_ids: string[];
+			/** Only events whose delivery has not succeeded: its last attempt failed, it waits for another attempt after a failed one, or it was abandoned because the webhook was disabled or the replay was cancelled. Default: `false`. */
+			only_failed?: boolean;
+		};
+		/** All events in a time range. */
+		ReplayOfRange: {
+			/** The start of the range (RFC 3339). Requires `to`. */
+			from: string;
+			/** The end of the range, exclusive; at most now. */
+			to: string;
+			/** Only events whose delivery has not succeeded: its last attempt failed, it waits for another attempt after a failed one, or it was abandoned because the webhook was disabled or the replay was cancelled. Default: `false`. */
+			only_failed?: boolean;
+		};
+		/** Which events to send again. */
+		RequestReplay: components["schemas"]["ReplayOfRange"] | components["schemas"]["ReplayOfDeliveries"];
+		/** A token that was revoked. */
+		RevokedInboxToken: {
+			/** The id of the token. */
+			id: string;
+			/** When it was revoked. The same in the answer to a repeat. */
+			revoked_at: string;
+		};
+		/** How to replace the secret of a key. */
+		RotateKey: {
+			/** How long the former secret stays valid, at most 7 days: `0`, or a whole number and one of `s`, `m`, `h`, `d`, `w`. Default: `"0"`. */
+			grace?: string;
+		};
+		/** How to replace the secret of a webhook. */
+		RotateWebhookSecret: {
+			/** How long requests are also signed with the former secret, at most 7 days: `0`, or a whole number and one of `s`, `m`, `h`, `d`, `w`. Default: `"24h"`. */
+			grace?: string;
+		};
+		/** All faults, in the order in which they are checked. */
+		SetFaults: components["schemas"]["InboxFault"][];
+		/** What to change of an inbox. Every property is optional. */
+		UpdateInbox: {
+			/** The lifetime, counted from the creation: a whole number and one of `m`, `h`, `d`, `w`, from one minute to the retention of the plan. */
+			duration?: string;
+			/** A name to show to people; null removes it. */
+			name?: string | null;
+			/** Replaces all labels. */
+			labels?: components["schemas"]["InboxLabels"];
+		};
+		/** A summary of a load run. */
+		UsageReport: {
+			/** Everything that happened before this time is in the report, except for requests, refusals, reads and latencies that a process could not append to the log immediately. Null if counting is more than a minute behind, or the server has just started. */
+			counted_up_to: string | null;
+			/** Requests that were answered. */
+			requests: number;
+			/** Requests that were answered 429, and mails that were refused. */
+			refusals: number;
+			/** Inboxes that were created. */
+			inboxes: number;
+			/** Mails received; each recipient's copy counts. */
+			mails: number;
+			/** Bytes of those mails. */
+			bytes: number;
+			/** Mails beyond the first of those with the same Message-ID in the same inbox. */
+			duplicates: number;
+			/** Messages that the API has answered with at least once. */
+			read: number;
+			/** Inboxes that were created and got no mail. */
+			inboxes_without_mail: number;
+			/** From the last byte of a mail until it is durable, just before the sender gets 250. Null if no mail was accepted. */
+			accept_ms: components["schemas"]["QuantilesAndMax"] | null;
+			/** From the acceptance of a mail until it can be read over the API. Null if there was nothing to measure. */
+			visible_ms: components["schemas"]["Quantiles"] | null;
+			/** From the acceptance of a mail to the first answer that contains it. Null if there was nothing to measure. */
+			first_read_ms: components["schemas"]["Quantiles"] | null;
+			/** When the first mail arrived. */
+			first_mail_at: string | null;
+			/** When the last mail arrived. */
+			last_mail_at: string | null;
+			/** Average rate from the first mail to the last. Null for fewer than two mails, or if all arrived at the same time. */
+			mails_per_second: number | null;
+			/** Mails over time, from the first to the last, in buckets of equal length; buckets without mail are included. The length is at least a second and depends on how long the run took. */
+			timeline: components["schemas"]["UsageTimelineBucket"][];
+		};
+		/** The usage in an interval. */
+		UsageRow: {
+			/** The start of the interval, or of the span of the query if that is later. */
+			from: string;
+			/** The end of the interval, or of the span of the query if that is earlier. */
+			to: string;
+			/** The key, environment or label value of the row; null without one. */
+			group: string | null;
+			/** Requests that were answered. */
+			requests: number;
+			/** Requests that were answered 429, and mails that were refused. */
+			refusals: number;
+			/** Inboxes that were created. */
+			inboxes: number;
+			/** Mails received; each recipient's copy counts. */
+			mails: number;
+			/** Bytes of those mails. */
+			bytes: number;
+			/** From a request to its answer, without waits and streams. Null if there was nothing to measure. */
+			request_ms: components["schemas"]["Quantiles"] | null;
+			/** From the acceptance of a mail until it can be read over the API. Null if there was nothing to measure. */
+			visible_ms: components["schemas"]["Quantiles"] | null;
+		};
+		/** The mails of a part of a load run. */
+		UsageTimelineBucket: {
+			/** When the bucket begins. */
+			from: string;
+			/** When it ends, exclusive. */
+			to: string;
+			/** Mails received; each recipient's copy counts. */
+			mails: number;
+			/** Bytes of those mails. */
+			bytes: number;
+		};
+		/** The build and engine of this server. */
+		Version: {
+			version: string;
+			/** The git commit that it was built from; null if it is unknown. */
+			commit: string | null;
+			engine: "embedded" | "distributed";
+		};
+		/** A part of a mail that could not be read. */
+		Warning: {
+			/** The kind of the warning, for programs. */
+			code: string;
+			/** The warning, for people. */
+			detail: string;
+		};
+		/** An endpoint to which the events of an inbox or of an environment are delivered. Its signing secret is shown only once. */
+		Webhook: {
+			/** The id of the webhook. It never changes. */
+			id: string;
+			/** The URL of the endpoint. */
+			url: string;
+			/** The inbox whose events are delivered; null for all inboxes of the environment. */
+			inbox_id: string | null;
+			/** The events that are delivered. */
+			events: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted")[];
+			/** Whether events are delivered. */
+			state: "active" | "disabled";
+			/** When it was registered. */
+			created_at: string;
+			/** Why it is disabled: `by-request`; `gone` if its endpoint answered 410; `failing` after 5 days in which every attempt failed. Null if it is active. */
+			disabled_reason: ("by-request" | "gone" | "failing") | null;
+		};
+		/** A webhook with its new secret. */
+		WebhookWithSecret: {
+			/** The id of the webhook. It never changes. */
+			id: string;
+			/** The URL of the endpoint. */
+			url: string;
+			/** The inbox whose events are delivered; null for all inboxes of the environment. */
+			inbox_id: string | null;
+			/** The events that are delivered. */
+			events: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted")[];
+			/** Whether events are delivered. */
+			state: "active" | "disabled";
+			/** When it was registered. */
+			created_at: string;
+			/** Why it is disabled: `by-request`; `gone` if its endpoint answered 410; `failing` after 5 days in which every attempt failed. Null if it is active. */
+			disabled_reason: ("by-request" | "gone" | "failing") | null;
+			/** The signing secret in the form of Standard Webhooks: `whsec_` and base64. Only in this answer. */
+			secret: string;
+		};
+	};
+}
+export type $defs = Record<string, never>;
+export interface operations {
+	listInboxes: {
+		parameters: {
+			query?: {
+				/** The state of the inboxes. */
+				state?: "active" | "deleted" | "expired";
+				/** A label `<name>:<value>` that they must have. Repeat to require several labels. */
+				label?: string[];
+				/** The maximum number of items on a page. */
+				limit?: number;
+				/** Oldest or newest first. */
+				order?: "asc" | "desc";
+				/** The position to continue from, as in `Link`. */
+				cursor?: string;
+			};
+		};
+	};
+	waitForInboxMessage: {
+		parameters: {
+			query?: {
+				/** Seconds to wait for a message. */
+				timeout?: number;
+				/** Text that the subject must contain, in upper or lower case. */
+				subject?: string;
+				/** Text that the sender's address or name must contain, in upper or lower case. */
+				sender?: string;
+				/** Text that the recipient must contain, in upper or lower case. */
+				recipient?: string;
+				/** Text that the text part, or the visible text of the HTML, must contain, in upper or lower case. */
+				text?: string;
+				/** Text that an address or a name in `to` must contain, in upper or lower case. */
+				to?: string;
+				/** A header `<name>:<text>`: a header of that name must contain the text, in upper or lower case. Without a text, the message must have the header. Repeat to require several headers. */
+				header?: string[];
+				/** The earliest `received_at` (RFC 3339). */
+				since?: string;
+				/** The end of the time in which it was received, exclusive (RFC 3339). */
+				until?: string;
+				/** `true`: it must have a one-time code. `false`: it must not. */
+				has_code?: boolean;
+				/** `true`: it must have a link. `false`: it must not. */
+				has_link?: boolean;
+				/** Oldest or newest first. */
+				order?: "asc" | "desc";
+				/** The position to continue from, as in `Link` or `Mayfly-Cursor`. */
+				cursor?: string;
+			};
+		};
+	};
+	listInboxMessages: {
+		parameters: {
+			query?: {
+				/** The maximum number of items on a page. */
+				limit?: number;
+				/** Text that the subject must contain, in upper or lower case. */
+				subject?: string;
+				/** Text that the sender's address or name must contain, in upper or lower case. */
+				sender?: string;
+				/** Text that the recipient must contain, in upper or lower case. */
+				recipient?: string;
+				/** Text that the text part, or the visible text of the HTML, must contain, in upper or lower case. */
+				text?: string;
+				/** Text that an address or a name in `to` must contain, in upper or lower case. */
+				to?: string;
+				/** A header `<name>:<text>`: a header of that name must contain the text, in upper or lower case. Without a text, the message must have the header. Repeat to require several headers. */
+				header?: string[];
+				/** The earliest `received_at` (RFC 3339). */
+				since?: string;
+				/** The end of the time in which it was received, exclusive (RFC 3339). */
+				until?: string;
+				/** `true`: it must have a one-time code. `false`: it must not. */
+				has_code?: boolean;
+				/** `true`: it must have a link. `false`: it must not. */
+				has_link?: boolean;
+				/** Oldest or newest first. */
+				order?: "asc" | "desc";
+				/** The position to continue from, as in `Link` or `Mayfly-Cursor`. */
+				cursor?: string;
+			};
+		};
+	};
+	getInboxMessage: {
+		parameters: {
+			query?: {
+				/** Whether the answer includes the source. */
+				raw?: boolean;
+			};
+		};
+	};
+	waitForMessage: {
+		parameters: {
+			query?: {
+				/** A label `<name>:<value>` that the inbox must have. Repeat to require several labels. */
+				label?: string[];
+				/** Wait until the inboxes of one `label` have received this number of messages, counting deleted ones. Only `mode`, `per_inbox` and `timeout` may be sent with it. */
+				count?: number;
+				/** With `count`: whether more messages are allowed. `exactly` must hold for two seconds, which may be after the `timeout`. */
+				mode?: "at_least" | "exactly";
+				/** With `count`: the number of messages that each inbox must have received, at least or exactly as in `mode`. */
+				per_inbox?: number;
+				/** Text that the subject must contain, in upper or lower case. */
+				subject?: string;
+				/** Text that the sender's address or name must contain, in upper or lower case. */
+				sender?: string;
+				/** Text that the recipient must contain, in upper or lower case. */
+				recipient?: string;
+				/** Text that the text part, or the visible text of the HTML, must contain, in upper or lower case. */
+				text?: string;
+				/** Text that an address or a name in `to` must contain, in upper or lower case. */
+				to?: string;
+				/** A header `<name>:<text>`: a header of that name must contain the text, in upper or lower case. Without a text, the message must have the header. Repeat to require several headers. */
+				header?: string[];
+				/** The earliest `received_at` (RFC 3339). */
+				since?: string;
+				/** The end of the time in which it was received, exclusive (RFC 3339). */
+				until?: string;
+				/** `true`: it must have a one-time code. `false`: it must not. */
+				has_code?: boolean;
+				/** `true`: it must have a link. `false`: it must not. */
+				has_link?: boolean;
+				/** Oldest or newest first. */
+				order?: "asc" | "desc";
+				/** The position to continue from, as in `Link` or `Mayfly-Cursor`. */
+				cursor?: string;
+				/** Seconds to wait for a message. */
+				timeout?: number;
+			};
+		};
+	};
+	listMessages: {
+		parameters: {
+			query?: {
+				/** A label `<name>:<value>` that the inbox must have. Repeat to require several labels. */
+				label?: string[];
+				/** Text that the subject must contain, in upper or lower case. */
+				subject?: string;
+				/** Text that the sender's address or name must contain, in upper or lower case. */
+				sender?: string;
+				/** Text that the recipient must contain, in upper or lower case. */
+				recipient?: string;
+				/** Text that the text part, or the visible text of the HTML, must contain, in upper or lower case. */
+				text?: string;
+				/** Text that an address or a name in `to` must contain, in upper or lower case. */
+				to?: string;
+				/** A header `<name>:<text>`: a header of that name must contain the text, in upper or lower case. Without a text, the message must have the header. Repeat to require several headers. */
+				header?: string[];
+				/** The earliest `received_at` (RFC 3339). */
+				since?: string;
+				/** The end of the time in which it was received, exclusive (RFC 3339). */
+				until?: string;
+				/** `true`: it must have a one-time code. `false`: it must not. */
+				has_code?: boolean;
+				/** `true`: it must have a link. `false`: it must not. */
+				has_link?: boolean;
+				/** Oldest or newest first. */
+				order?: "asc" | "desc";
+				/** The position to continue from, as in `Link` or `Mayfly-Cursor`. */
+				cursor?: string;
+				/** The maximum number of items on a page. */
+				limit?: number;
+			};
+		};
+	};
+	listAccounts: {
+		parameters: {
+			query?: {
+				/** The maximum number of items on a page. */
+				limit?: number;
+				/** Oldest or newest first. */
+				order?: "asc" | "desc";
+				/** The position to continue from, as in `Link`. */
+				cursor?: string;
+			};
+		};
+	};
+	listKeys: {
+		parameters: {
+			query?: {
+				/** The maximum number of items on a page. */
+				limit?: number;
+				/** Oldest or newest first. */
+				order?: "asc" | "desc";
+				/** The position to continue from, as in `Link`. */
+				cursor?: string;
+			};
+		};
+	};
+	listInboxHistory: {
+		parameters: {
+			query?: {
+				/** The maximum number of items on a page. */
+				limit?: number;
+				/** Oldest or newest first. */
+				order?: "asc" | "desc";
+				/** The position to continue from, as in `Link` or `Mayfly-Cursor`. */
+				cursor?: string;
+			};
+		};
+	};
+	streamInboxEvents: {
+		parameters: {
+			query?: {
+				/** The position to start from, a `Mayfly-Cursor`. Default: now. `Last-Event-ID` takes precedence. */
+				cursor?: string;
+			};
+		};
+	};
+	streamEvents: {
+		parameters: {
+			query?: {
+				/** A label `<name>:<value>` that the inbox must have. Repeat to require several labels. */
+				label?: string[];
+				/** The position to start from, a `Mayfly-Cursor`. Default: now. `Last-Event-ID` takes precedence. */
+				cursor?: string;
+			};
+		};
+	};
+	listInboxWebhooks: {
+		parameters: {
+			query?: {
+				/** The maximum number of items on a page. */
+				limit?: number;
+				/** Oldest or newest first. */
+				order?: "asc" | "desc";
+				/** The position to continue from, as in `Link`. */
+				cursor?: string;
+			};
+		};
+	};
+	listWebhooks: {
+		parameters: {
+			query?: {
+				/** The maximum number of items on a page. */
+				limit?: number;
+				/** Oldest or newest first. */
+				order?: "asc" | "desc";
+				/** The position to continue from, as in `Link`. */
+				cursor?: string;
+			};
+		};
+	};
+	listDeliveries: {
+		parameters: {
+			query?: {
+				/** The maximum number of items on a page. */
+				limit?: number;
+				/** Oldest or newest first. */
+				order?: "asc" | "desc";
+				/** The position to continue from, as in `Link`. */
+				cursor?: string;
+				/** Only deliveries in this state. */
+				state?: "pending" | "succeeded" | "failed" | "abandoned";
+			};
+		};
+	};
+	listReplays: {
+		parameters: {
+			query?: {
+				/** The maximum number of items on a page. */
+				limit?: number;
+				/** Oldest or newest first. */
+				order?: "asc" | "desc";
+				/** The position to continue from, as in `Link`. */
+				cursor?: string;
+			};
+		};
+	};
+	readUsage: {
+		parameters: {
+			query?: {
+				/** The length of the intervals, which are in UTC. */
+				interval?: "second" | "minute" | "hour" | "day";
+				/** What to group the rows of an interval by: `key`, `environment`, `label.<name>`, or `none`. */
+				group_by?: string;
+				/** Only usage with the label `<name>:<value>`. Repeat to require several labels. */
+				label?: string[];
+				/** The start of the span (RFC 3339). */
+				from?: string;
+				/** The end of the span, exclusive. Default: now. */
+				to?: string;
+			};
+		};
+	};
+	reportUsage: {
+		parameters: {
+			query: {
+				/** Only usage with the label `<name>:<value>`. Repeat to require several labels. */
+				label: string[];
+				/** The start of the span (RFC 3339). */
+				from?: string;
+				/** The end of the span, exclusive. Default: now. */
+				to?: string;
+			};
+		};
+	};
+	exportUsage: {
+		parameters: {
+			query?: {
+				/** The format of the file. In CSV, `labels` is a JSON array and missing values are empty. */
+				format?: "parquet" | "ndjson" | "csv";
+				/** The rows of the file: figures by key and minute (`usage`, or `usage_minute`), hour or day, by route or by webhook; or each event of one kind. docs/analytics.md lists the columns. */
+				table?: "usage" | "usage_minute" | "usage_hour" | "usage_day" | "routes_minute" | "webhooks_minute" | "requests" | "inbox_events" | "mail_events" | "webhook_events";
+				/** The start of the span (RFC 3339). */
+				from?: string;
+				/** The end of the span, exclusive. Default: now. */
+				to?: string;
+			};
+		};
+	};
+}
