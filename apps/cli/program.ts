@@ -10,6 +10,7 @@ import { consoleCommand } from './console.js'
 import { EXIT, Failure } from './failure.js'
 import { inboxCommands } from './inboxes.js'
 import { keyCommands } from './keys.js'
+import { loadCommands } from './load/load.js'
 import { mcpCommand } from './mcp.js'
 import { usageCommands } from './usage.js'
 
@@ -21,7 +22,8 @@ interface GlobalOptions {
 
 const EXIT_CODES = `
 Exit codes: 0 success, 1 any other failure, 2 invalid command or request, 3 not found, ended, or nothing matched
-in time, 4 the key, its scopes or the password were refused, 5 Mayfly is unreachable, busy or over a limit.`
+in time, 4 the key, its scopes or the password were refused, 5 Mayfly is unreachable, busy or over a limit, 130 a
+load test was interrupted.`
 
 /** Makes the command line. The results of commands are written to `output`. */
 export function makeProgram(output: Writable & { isTTY?: boolean }): Command {
@@ -60,6 +62,7 @@ export function makeProgram(output: Writable & { isTTY?: boolean }): Command {
   keyCommands(program, session)
   inboxCommands(program, session)
   usageCommands(program, session)
+  loadCommands(program, session, access)
   consoleCommand(program, session)
   mcpCommand(program, session, access)
   configCommand(program, session)

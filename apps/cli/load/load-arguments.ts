@@ -1,0 +1,75 @@
+import { InvalidArgumentError } from 'commander'
+import { EXIT, Failure } from '../failure.js'
+
+const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }
+const UNIT_BYTES: Readonly<Record<string, number>> = { '': 1, k: 1_024, m: 1_048_576 }
+
+/** Arrivals per second. */
+export function rate(text: string): number {
+  const [, count = '', unit = ''] = /^(\d{1,7}(?:\.\d{1,3})?)\/(s|m|h)$/.exec(text) ?? []
+  const perSecond = (Number(count) * 1_000) / (UNIT_MS[unit] ?? NaN)
+  if (!(perSecond > 0 && perSecond <= 1_000_000)) {
+    throw new InvalidArgumentError('It must be a number per s, m or h, such as 500/s, at most 1000000/s.')
+  }
+  return perSecond
+}
+
+/** Milliseconds, at most a day. */
+export function timeSpan(text: string): number {
+  const [, count = '', unit = ''] = /^(\d{1,8})(ms|s|m|h)$/.exec(text) ?? []
+  const ms = Number(count) * (UNIT_MS[unit] ?? NaN)
+  if (!(ms > 0 && ms <= 86_400_000)) {
+    throw new InvalidArgumentError('It must be a whole number of ms, s, m or h, such as 5m, at most 24h.')
+  }
+  return ms
+}
+
+/** Bytes, from 1 KiB to 64 MiB. */
+export function mailSize(text: string): number {
+  const [, count = '', unit = 'none'] = /^(\d{1,9})([km]?)$/.exec(text) ?? []
+  const bytes = Number(count) * (UNIT_BYTES[unit] ?? NaN)
+  if (!(bytes >= 1_024 && bytes <= 67_108_864)) {
+    throw new InvalidArgumentError('It must be a number of bytes, k or m, from 1k to 64m.')
+  }
+  return bytes
+}
+
+/** A whole number, at least 0. */
+export function count(text: string): number {
+  if (!/^\d{1,3}$/.test(text)) throw new InvalidArgumentError('It must be a whole number, at most 999.')
+  return Number(text)
+}
+
+/** A number of connections. */
+export function connectionCount(text: string): number {
+  const connections = /^\d{1,5}$/.test(text) ? Number(text) : NaN
+  if (!(connections >= 1 && connections <= 10_000)) {
+    throw new InvalidArgumentError('It must be a whole number from 1 to 10000.')
+  }
+  return connections
+}
+
+/** The host and port of a server: `mail.example:25` or `[::1]:25`. */
+export function hostAndPort(text: string): { host: string; port: number } {
+  const [, inBrackets, plain, digits] = /^(?:\[([\da-fA-F:.]+)\]|([^\s:/@[\]]+)):(\d{1,5})$/.exec(text) ?? []
+  const [host, port] = [inBrackets ?? plain, Number(digits)]
+  if (host === undefined || !(port >= 1 && port <= 65_535)) {
+    throw new InvalidArgumentError('It must be host:port, such as 127.0.0.1:2525 or [::1]:2525.')
+  }
+  return { host, port }
+}
+
+/** An address without characters that would end it in an SMTP command. */
+export function senderAddress(text: string): string {
+  if (!/^[!-;=?-~]+@[!-;=?-~]+$/.test(text) || text.length > 254) {
+    throw new InvalidArgumentError('It must be an address, such as app@example.com.')
+  }
+  return text
+}
+
+/** The number of arrivals: those of the duration, at most `max`. Throws Failure if neither is given. */
+export function arrivalCount(perSecond: number, durationMs = Infinity, max = Infinity): number {
+  const total = Math.min(Math.ceil((perSecond * durationMs) / 1_000), max)
+  if (total === Infinity) throw new Failure(EXIT.usage, 'give --duration, the number with --mails, or both')
+  return total
+}

@@ -1,0 +1,1 @@
+export function loadHttpCommand(..._: unknown[]): void {}

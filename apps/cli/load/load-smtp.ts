@@ -1,0 +1,191 @@
+import { Option, type Command } from 'commander'
+import { messageOf } from '#libs/runtime/errors.js'
+import type { Session } from '../api-client.js'
+import { label, wholeNumber } from '../arguments.js'
+import { EXIT, Failure } from '../failure.js'
+import { facts } from '../printing.js'
+import { interrupted, onInterrupt } from './interrupts.js'
+import { latencyText } from './latency.js'
+import {
+  arrivalCount,
+  connectionCount,
+  count,
+  hostAndPort,
+  mailSize,
+  rate,
+  senderAddress,
+  timeSpan,
+} from './load-arguments.js'
+import { inboxesOf, type InboxOptions } from './load-inboxes.js'
+import { MailMix } from './mail-mix.js'
+import { Manifest } from './manifest.js'
+import { Progress } from './progress.js'
+import { SmtpRun, type SmtpReport } from './smtp-run.js'
+import type { TlsMode } from './smtp-sender.js'
+
+interface SmtpOptions extends InboxOptions {
+  target: { host: string; port: number }
+  tls: TlsMode
+  insecure?: boolean
+  rate: number
+  duration?: number
+  mails?: number
+  connections: number
+  size: number
+  from: string
+  manifest?: string
+  retries: number
+  retryDelay: number
+}
+
+const HELP = `
+Mail is sent at times that do not depend on how fast the target answers. If it is slower, mails wait, and the latency
+counts from the time at which they were due. Ctrl-C ends the run with its report within about five seconds.`
+
+/** `mayfly load smtp` */
+export function loadSmtpCommand(
+  load: Command,
+  session: Session,
+  access: () => { url: string; key: string },
+): void {
+  load
+    .command('smtp')
+    .description('send mail at a fixed rate to inboxes of a label')
+    .requiredOption(
+      '--target <host:port>',
+      'SMTP server: that of Mayfly, or of an application that relays to it',
+      hostAndPort,
+    )
+    .requiredOption('--rate <rate>', 'mails per second, minute or hour, such as 500/s', rate)
+    .requiredOption('--label <name:value>', 'label of the inboxes; can be repeated', label)
+    .option('--duration <time>', 'how long mail is due, such as 30s or 5m', timeSpan)
+    .option('--mails <count>', 'number of mails; with --duration the smaller one applies', wholeNumber)
+    .option('--connections <count>', 'connections at the same time', connectionCount, 10)
+    .option('--inboxes <count>', 'number of inboxes to create; with --reuse the maximum', wholeNumber, 100)
+    .option('--reuse', 'send to the active inboxes that have the label, instead of new ones')
+    .option('--size <bytes>', 'about the size of a mail, such as 5k', mailSize, 5_120)
+    .addOption(
+      new Option('--tls <mode>', 'encryption').choices(['none', 'starttls', 'implicit']).default('none'),
+    )
+    .option('--insecure', 'accept any certificate of the target')
+    .option('--from <address>', 'sender of the mails', senderAddress, 'load-test@app.example')
+    .option(
+      '--retries <count>',
+      'attempts after the first one, if a reply is 4xx or the connection is lost',
+      count,
+      5,
+    )
+    .option(
+      '--retry-delay <time>',
+      'time until the first retry; each further one takes twice as long',
+      timeSpan,
+      1_000,
+    )
+    .option('--manifest <file>', 'write what was sent to a file, as NDJSON; replaces an existing file')
+    .addHelpText('after', HELP)
+    .action(async (options: SmtpOptions) => {
+      const total = arrivalCount(options.rate, options.duration, options.mails)
+      const { report, manifest, inboxes } = await sendMail(options, total, session, access())
+      const { target, label: labels } = options
+      const shown = { target: hostText(target), labels, inboxes, ...report, manifest }
+      await session.print(shown, () => reportText(report, shown))
+      if (report.is_interrupted) throw interrupted()
+      const missing = report.scheduled - report.accepted
+      if (missing > 0)
+        throw new Failure(EXIT.failed, `${missing} of ${report.scheduled} mails were not accepted`)
+    })
+}
+
+async function sendMail(
+  options: SmtpOptions,
+  total: number,
+  session: Session,
+  access: { url: string; key: string },
+): Promise<{ report: SmtpReport; manifest: string | null; inboxes: number }> {
+  const { target, rate: perSecond, connections, from, manifest: manifestPath } = options
+  const aborter = new AbortController()
+  let run: SmtpRun | null = null
+  let manifestError: Error | null = null
+  using _ = onInterrupt(() => {
+    aborter.abort()
+    run?.stop('interrupted')
+  })
+  const cannotWrite = (error: unknown) =>
+    new Failure(EXIT.failed, `${manifestPath ?? ''} can't be written: ${messageOf(error)}`)
+  const manifest =
+    manifestPath === undefined
+      ? null
+      : await Manifest.open(manifestPath, {
+          onDrain: () => run?.wake(),
+          onError: (error) => {
+            manifestError = error
+            run?.stop('manifest-failed')
+          },
+        }).catch((error: unknown) => {
+          throw cannotWrite(error)
+        })
+  const inboxes = await inboxesOf(options, session, access, aborter.signal).catch((error: unknown) => {
+    throw aborter.signal.aborted ? interrupted() : error
+  })
+  run = new SmtpRun({
+    target: { ...target, tls: options.tls, isInsecure: options.insecure === true },
+    ...{ connections, perSecond, total, manifest },
+    sender: from,
+    recipients: inboxes.map(({ address }) => address),
+    mix: new MailMix(options.size, from),
+    runId: `${Date.now().toString(36)}${Math.random().toString(36).slice(2, 10)}`,
+    maxRetries: options.retries,
+    retryDelayMs: options.retryDelay,
+  })
+  const progress = new Progress(process.stderr, () => run.progress())
+  const end = await run.run()
+  progress.end()
+  await manifest?.close()
+  if (manifestError !== null) throw cannotWrite(manifestError)
+  const report = run.report()
+  if (end === 'unreachable' && report.sent === 0) {
+    const reasons = Object.keys(report.errors).join(', ')
+    throw new Failure(EXIT.unavailable, `no connection to ${hostText(target)}: ${reasons}`)
+  }
+  return { report, manifest: manifestPath ?? null, inboxes: inboxes.length }
+}
+
+function hostText({ host, port }: { host: string; port: number }): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+}
+
+function reportText(
+  report: SmtpReport,
+  {
+    target,
+    labels,
+    inboxes,
+    manifest,
+  }: { target: string; labels: readonly string[]; inboxes: number; manifest: string | null },
+): string {
+  return facts({
+    target,
+    label: labels.join(' '),
+    inboxes,
+    scheduled: report.scheduled,
+    sent: report.sent,
+    accepted: report.accepted,
+    retried: report.retried,
+    refused: countsText(report.refused),
+    unknown: report.unknown,
+    failed: report.failed,
+    'possible duplicates': report.possible_duplicates,
+    'connection errors': countsText(report.errors),
+    rate: `${report.rate.reached.toFixed(1)}/s of ${report.rate.wanted.toFixed(1)}/s, ${report.seconds.toFixed(1)} s in all`,
+    'ms from schedule': latencyText(report.latency_ms.from_schedule),
+    'ms from start': latencyText(report.latency_ms.from_start),
+    'lag ms': `at most ${report.max_lag_ms.toFixed(1)}`,
+    manifest,
+  })
+}
+
+/** Counts by code or reason: `550: 3, 421: 1`. */
+export function countsText(counts: Readonly<Record<string, number>>): string {
+  const entries = Object.entries(counts)
+  return entries.length === 0 ? '0' : entries.map(([name, value]) => `${name}: ${value}`).join(', ')
+}

@@ -1,0 +1,15 @@
+import type { Command } from 'commander'
+import type { Session } from '../api-client.js'
+import { loadHttpCommand } from './load-http.js'
+import { loadSmtpCommand } from './load-smtp.js'
+
+/** `mayfly load …` */
+export function loadCommands(
+  program: Command,
+  session: Session,
+  access: () => { url: string; key: string },
+): void {
+  const load = program.command('load').description('load tests: mail and requests at a fixed rate')
+  loadSmtpCommand(load, session, access)
+  loadHttpCommand(load, session, access)
+}

@@ -1,0 +1,182 @@
+/** The kinds of mail in the mix. */
+export const MAIL_KINDS = ['text', 'html', 'code', 'link', 'attachment'] as const
+
+export type MailKind = (typeof MAIL_KINDS)[number]
+
+/** What differs between two mails of a kind. ASCII, without line breaks. */
+export interface MailValues {
+  /** Message-ID, with its angle brackets. */
+  id: string
+  recipient: string
+  /** As in the header `Date`. */
+  date: string
+  /** Six digits. */
+  code: string
+}
+
+type Slot = keyof MailValues
+
+/** Lengths as in most mails, by which the filler is measured. */
+const SAMPLE: MailValues = {
+  id: `<${'x'.repeat(16)}.123456@load.mayfly>`,
+  recipient: `${'x'.repeat(20)}@mayfly.test`,
+  date: 'Wed, 25 Nov 2026 20:00:00 +0000',
+  code: '123456',
+}
+
+const BOUNDARY = '=_part_5f1c93ab'
+
+const SENTENCES = [
+  'Your workspace is ready, and the people you invited can sign in now.',
+  'Nothing was deployed last week, so the list of changes is empty.',
+  'The invoice for this month will be sent to the billing contact.',
+  'Reply to this mail if anything looks wrong, and we will look into it.',
+]
+
+/**
+ * Valid mails of about `bytes` bytes with CRLF line ends, in ASCII. The texts of each kind are prepared once, so that
+ * making a mail only puts its values between them.
+ */
+export class MailMix {
+  private readonly templates: readonly Template[]
+
+  /** `from` is the address in the header From. */
+  constructor(bytes: number, from: string) {
+    this.templates = MAIL_KINDS.map((kind) => new Template(sourceOf(kind, bytes, from)))
+  }
+
+  /** The source of a mail of the kind with that index in MAIL_KINDS. */
+  source(kindIndex: number, values: MailValues): string {
+    const template = this.templates[kindIndex]
+    if (template === undefined) throw new RangeError(`there is no kind ${kindIndex}`)
+    return template.fill(values)
+  }
+}
+
+/** A text with slots such as `{code}`. */
+class Template {
+  private readonly first: string
+  private readonly rest: readonly (readonly [slot: Slot, text: string])[]
+
+  constructor(source: string) {
+    const [first = '', ...parts] = source.split(/\{(id|recipient|date|code)\}/)
+    this.first = first
+    this.rest = parts.flatMap((part, index) =>
+      index % 2 === 0 ? [[part as Slot, parts[index + 1] ?? ''] as const] : [],
+    )
+  }
+
+  fill(values: MailValues): string {
+    let source = this.first
+    for (const [slot, text] of this.rest) source += values[slot] + text
+    return source
+  }
+}
+
+function sourceOf(kind: MailKind, bytes: number, from: string): string {
+  const bare = linesOf(kind, from, []).join('\r\n')
+  const missing = bytes - new Template(bare).fill(SAMPLE).length
+  return linesOf(kind, from, kind === 'attachment' ? base64Lines(missing) : textLines(missing)).join('\r\n')
+}
+
+function linesOf(kind: MailKind, from: string, filler: readonly string[]): string[] {
+  const head = [
+    `From: "The App" <${from}>`,
+    'To: {recipient}',
+    `Subject: ${SUBJECTS[kind]}`,
+    'Message-ID: {id}',
+    'Date: {date}',
+    'MIME-Version: 1.0',
+  ]
+  switch (kind) {
+    case 'text':
+      // A line that begins with a dot is stuffed on the wire.
+      return [...head, ...PLAIN, 'Hello,', '', '.profile has been updated.', '', ...filler, '']
+    case 'code':
+      return [
+        ...head,
+        ...PLAIN,
+        'Hello,',
+        '',
+        'Your code is {code}. It is valid for ten minutes.',
+        '',
+        ...filler,
+        '',
+      ]
+    case 'link':
+      return [...head, ...PLAIN, 'Hello,', '', 'Confirm your address:', `${LINK}{code}`, '', ...filler, '']
+    case 'html':
+      return [
+        ...head,
+        `Content-Type: multipart/alternative; boundary="${BOUNDARY}"`,
+        '',
+        `--${BOUNDARY}`,
+        ...PLAIN,
+        'Welcome. Your workspace is ready.',
+        `--${BOUNDARY}`,
+        'Content-Type: text/html; charset=utf-8',
+        'Content-Transfer-Encoding: quoted-printable',
+        '',
+        '<!doctype html><html><body style=3D"margin:0">',
+        '<p>Welcome =E2=80=93 your <b>workspace</b> is ready.</p>',
+        ...filler,
+        '</body></html>',
+        `--${BOUNDARY}--`,
+        '',
+      ]
+    case 'attachment':
+      return [
+        ...head,
+        `Content-Type: multipart/mixed; boundary="${BOUNDARY}"`,
+        '',
+        `--${BOUNDARY}`,
+        ...PLAIN,
+        'The report is attached.',
+        `--${BOUNDARY}`,
+        'Content-Type: application/octet-stream; name="report.bin"',
+        'Content-Disposition: attachment; filename="report.bin"',
+        'Content-Transfer-Encoding: base64',
+        '',
+        ...filler,
+        `--${BOUNDARY}--`,
+        '',
+      ]
+  }
+}
+
+const SUBJECTS: Readonly<Record<MailKind, string>> = {
+  text: 'Your weekly summary',
+  html: '=?utf-8?Q?Welcome_=E2=80=93_your_workspace_is_ready?=',
+  code: 'Your code is {code}',
+  link: 'Confirm your address',
+  attachment: 'Your report',
+}
+
+const PLAIN = ['Content-Type: text/plain; charset=utf-8', 'Content-Transfer-Encoding: 7bit', '']
+
+const LINK = 'https://app.example/verify?token=t'
+
+/** Lines of text with that many bytes together, or none if there is no space for one. */
+function textLines(bytes: number): string[] {
+  const lines: string[] = []
+  let missing = bytes
+  for (let index = 0; missing > 2; index += 1) {
+    const line = (SENTENCES[index % SENTENCES.length] ?? '').slice(0, missing - 2).trimEnd()
+    lines.push(line)
+    missing -= line.length + 2
+  }
+  return lines
+}
+
+/** Lines of base64 with about that many bytes together. The decoded bytes follow no visible pattern. */
+function base64Lines(bytes: number): string[] {
+  const characters = Math.max(Math.floor((bytes * 76) / 78), 4)
+  const content = Buffer.alloc(Math.floor(characters / 4) * 3)
+  let state = 1
+  for (let index = 0; index < content.length; index += 1) {
+    // A linear congruential generator (Numerical Recipes).
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    content[index] = state >>> 24
+  }
+  return content.toString('base64').match(/.{1,76}/g) ?? []
+}

@@ -1,0 +1,54 @@
+/**
+ * Arrivals at a fixed rate (an open model): their times do not depend on how fast the server answers. Arrivals that are
+ * due and not taken wait, and take no memory, because the time of each follows from its index. Times are in
+ * milliseconds by `performance.now()`.
+ */
+export class Schedule {
+  private end: number
+  private taken = 0
+
+  constructor(
+    private readonly perSecond: number,
+    total: number,
+    private readonly startMs: number,
+  ) {
+    this.end = total
+  }
+
+  timeOf(index: number): number {
+    return this.startMs + (index * 1_000) / this.perSecond
+  }
+
+  /** The index of the next arrival if it is due, otherwise null. */
+  take(nowMs: number): number | null {
+    if (this.taken === this.end || this.timeOf(this.taken) > nowMs) return null
+    this.taken += 1
+    return this.taken - 1
+  }
+
+  /** The time of the next arrival to be taken; null if all are taken. */
+  get nextMs(): number | null {
+    return this.taken === this.end ? null : this.timeOf(this.taken)
+  }
+
+  /** The number of arrivals taken so far. */
+  get takenCount(): number {
+    return this.taken
+  }
+
+  /** The number of arrivals that are due and not taken. */
+  waitingCount(nowMs: number): number {
+    const due = Math.floor(((nowMs - this.startMs) * this.perSecond) / 1_000) + 1
+    return Math.max(0, Math.min(due, this.end) - this.taken)
+  }
+
+  /** How late the next arrival is; 0 if none is due. */
+  lagMs(nowMs: number): number {
+    return this.taken === this.end ? 0 : Math.max(0, nowMs - this.timeOf(this.taken))
+  }
+
+  /** No arrival follows those that were taken. */
+  stop(): void {
+    this.end = this.taken
+  }
+}
