@@ -67,9 +67,37 @@ export function senderAddress(text: string): string {
   return text
 }
 
+export const OPERATIONS = ['create', 'list', 'wait'] as const
+
+export type Operation = (typeof OPERATIONS)[number]
+
+/** The share of each operation: `create=10,list=60,wait=30`. One that is left out has none. */
+export function operationMix(text: string): ReadonlyMap<Operation, number> {
+  const shares = new Map<Operation, number>()
+  for (const pair of text.split(',')) {
+    const [, name = '', share = ''] = /^(\w+)=(\d{1,6})$/.exec(pair) ?? []
+    const operation = OPERATIONS.find((each) => each === name)
+    if (operation === undefined || shares.has(operation)) {
+      throw new InvalidArgumentError('It must be shares of create, list and wait: create=10,list=60,wait=30.')
+    }
+    shares.set(operation, Number(share))
+  }
+  if (![...shares.values()].some((share) => share > 0)) {
+    throw new InvalidArgumentError('At least one share must be over 0.')
+  }
+  return shares
+}
+
+/** Seconds that a request may wait. */
+export function waitSeconds(text: string): number {
+  const count = /^\d{1,2}$/.test(text) ? Number(text) : NaN
+  if (!(count <= 55)) throw new InvalidArgumentError('It must be a whole number of seconds, at most 55.')
+  return count
+}
+
 /** The number of arrivals: those of the duration, at most `max`. Throws Failure if neither is given. */
 export function arrivalCount(perSecond: number, durationMs = Infinity, max = Infinity): number {
   const total = Math.min(Math.ceil((perSecond * durationMs) / 1_000), max)
-  if (total === Infinity) throw new Failure(EXIT.usage, 'give --duration, the number with --mails, or both')
+  if (total === Infinity) throw new Failure(EXIT.usage, 'give --duration, --mails or both')
   return total
 }

@@ -1,1 +1,132 @@
-export function loadHttpCommand(..._: unknown[]): void {}
+import { Option, type Command } from 'commander'
+import type { Session } from '../api-client.js'
+import { label, pairsOf, wholeNumber } from '../arguments.js'
+import { EXIT, Failure } from '../failure.js'
+import { facts } from '../printing.js'
+import { countsText } from './counts.js'
+import { HttpRun, type HttpReport, type OperationReport } from './http-run.js'
+import { interrupted, onInterrupt } from './interrupts.js'
+import { latencyText } from './latency.js'
+import {
+  arrivalCount,
+  connectionCount,
+  operationMix,
+  rate,
+  timeSpan,
+  waitSeconds,
+  type Operation,
+} from './load-arguments.js'
+import { inboxesOf, type InboxOptions } from './load-inboxes.js'
+import { Progress } from './progress.js'
+
+interface HttpOptions extends InboxOptions {
+  rate: number
+  duration: number
+  mix: ReadonlyMap<Operation, number>
+  connections: number
+  wait: number
+}
+
+const DEFAULT_MIX = 'create=10,list=60,wait=30'
+
+const HELP = `
+Operations: create makes an inbox with the labels, list lists the messages of an inbox of the run, wait waits for a
+message in one. Requests are sent at times that do not depend on the answers; the latency counts from those times.
+No request is sent again, also if the answer is 429.`
+
+/** `mayfly load http` */
+export function loadHttpCommand(
+  load: Command,
+  session: Session,
+  access: () => { url: string; key: string },
+): void {
+  load
+    .command('http')
+    .description('send requests to the API at a fixed rate')
+    .requiredOption('--rate <rate>', 'requests per second, minute or hour, such as 100/s', rate)
+    .requiredOption('--duration <time>', 'how long requests are due, such as 30s or 5m', timeSpan)
+    .requiredOption('--label <name:value>', 'label of the inboxes; can be repeated', label)
+    .addOption(
+      new Option('--mix <shares>', 'share of each operation')
+        .argParser(operationMix)
+        .default(operationMix(DEFAULT_MIX), DEFAULT_MIX),
+    )
+    .option('--connections <count>', 'requests at the same time', connectionCount, 50)
+    .option(
+      '--inboxes <count>',
+      'number of inboxes to create first; with --reuse the maximum',
+      wholeNumber,
+      100,
+    )
+    .option('--reuse', 'use the active inboxes that have the label, instead of new ones')
+    .option('--wait <seconds>', 'how long a request of wait waits', waitSeconds, 1)
+    .addHelpText('after', HELP)
+    .action(async (options: HttpOptions) => {
+      const report = await sendRequests(options, session, access())
+      await session.print(report, reportText)
+      if (report.is_interrupted) throw interrupted()
+      const failed = failuresOf(report)
+      if (failed > 0)
+        throw new Failure(EXIT.failed, `${failed} requests had no answer, or one of 500 or more`)
+    })
+}
+
+async function sendRequests(
+  options: HttpOptions,
+  session: Session,
+  access: { url: string; key: string },
+): Promise<HttpReport> {
+  const { rate: perSecond, connections, mix, wait } = options
+  const total = arrivalCount(perSecond, options.duration)
+  const aborter = new AbortController()
+  let run: HttpRun | null = null
+  using _ = onInterrupt(() => {
+    aborter.abort()
+    run?.interrupt()
+  })
+  const inboxes = await inboxesOf(options, session, access, aborter.signal).catch((error: unknown) => {
+    throw aborter.signal.aborted ? interrupted() : error
+  })
+  const labels = pairsOf(options.label)
+  run = new HttpRun({ ...access, perSecond, total, connections, mix, inboxes, labels, waitSeconds: wait })
+  const progress = new Progress(process.stderr, () => run.progress())
+  await run.run()
+  progress.end()
+  return run.report()
+}
+
+function failuresOf({ operations }: HttpReport): number {
+  const counts = Object.values(operations).flatMap(({ statuses, errors }) => [
+    ...Object.values(errors),
+    ...Object.entries(statuses).flatMap(([status, count]) => (Number(status) >= 500 ? [count] : [])),
+  ])
+  return counts.reduce((sum, count) => sum + count, 0)
+}
+
+function reportText(report: HttpReport): string {
+  const operations = Object.entries(report.operations).flatMap(([name, operation]) =>
+    Object.entries(operationFacts(operation)).map(([fact, value]) => [`${name}: ${fact}`, value] as const),
+  )
+  const { rate: reached, seconds, max_retry_after_s: retryAfterS } = report
+  return facts({
+    scheduled: report.scheduled,
+    requests: report.requests,
+    rate: `${reached.reached.toFixed(1)}/s of ${reached.wanted.toFixed(1)}/s, ${seconds.toFixed(1)} s in all`,
+    'lag ms': `at most ${report.max_lag_ms.toFixed(1)}`,
+    'retry after': retryAfterS === null ? null : `at most ${retryAfterS} s`,
+    ...Object.fromEntries(operations),
+  })
+}
+
+function operationFacts({
+  statuses,
+  errors,
+  latency_ms: latencyMs,
+}: OperationReport): Record<string, string> {
+  return {
+    statuses: countsText(statuses),
+    errors: countsText(errors),
+    'ms from schedule': latencyText(latencyMs.from_schedule),
+    'ms from start': latencyText(latencyMs.from_start),
+  }
+}

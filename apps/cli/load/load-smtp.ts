@@ -4,6 +4,7 @@ import type { Session } from '../api-client.js'
 import { label, wholeNumber } from '../arguments.js'
 import { EXIT, Failure } from '../failure.js'
 import { facts } from '../printing.js'
+import { countsText } from './counts.js'
 import { interrupted, onInterrupt } from './interrupts.js'
 import { latencyText } from './latency.js'
 import {
@@ -63,7 +64,9 @@ export function loadSmtpCommand(
     .option('--connections <count>', 'connections at the same time', connectionCount, 10)
     .option('--inboxes <count>', 'number of inboxes to create; with --reuse the maximum', wholeNumber, 100)
     .option('--reuse', 'send to the active inboxes that have the label, instead of new ones')
-    .option('--size <bytes>', 'about the size of a mail, such as 5k', mailSize, 5_120)
+    .addOption(
+      new Option('--size <bytes>', 'about the size of a mail').argParser(mailSize).default(5_120, '5k'),
+    )
     .addOption(
       new Option('--tls <mode>', 'encryption').choices(['none', 'starttls', 'implicit']).default('none'),
     )
@@ -75,11 +78,10 @@ export function loadSmtpCommand(
       count,
       5,
     )
-    .option(
-      '--retry-delay <time>',
-      'time until the first retry; each further one takes twice as long',
-      timeSpan,
-      1_000,
+    .addOption(
+      new Option('--retry-delay <time>', 'time until the first retry; each further one takes twice as long')
+        .argParser(timeSpan)
+        .default(1_000, '1s'),
     )
     .option('--manifest <file>', 'write what was sent to a file, as NDJSON; replaces an existing file')
     .addHelpText('after', HELP)
@@ -182,10 +184,4 @@ function reportText(
     'lag ms': `at most ${report.max_lag_ms.toFixed(1)}`,
     manifest,
   })
-}
-
-/** Counts by code or reason: `550: 3, 421: 1`. */
-export function countsText(counts: Readonly<Record<string, number>>): string {
-  const entries = Object.entries(counts)
-  return entries.length === 0 ? '0' : entries.map(([name, value]) => `${name}: ${value}`).join(', ')
 }

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { Counts, rounded } from './counts.js'
 import { Latency, type LatencyJson } from './latency.js'
 import { MAIL_KINDS, type MailMix } from './mail-mix.js'
 import type { Manifest } from './manifest.js'
@@ -83,8 +84,8 @@ export class SmtpRun implements Outbox<Mail> {
   /** Mails that wait until they are retried. */
   private readonly retryTimers = new Map<Mail, NodeJS.Timeout>()
   private readonly retries: Mail[] = []
-  private readonly refusedByCode = new Map<string, number>()
-  private readonly errorsByReason = new Map<string, number>()
+  private readonly refusedByCode = new Counts()
+  private readonly errorsByReason = new Counts()
   private readonly ending = Promise.withResolvers<void>()
   private schedule: Schedule
   private startMs = 0
@@ -156,11 +157,10 @@ export class SmtpRun implements Outbox<Mail> {
   }
 
   progress(): ProgressCounts {
-    const refused = sumOf(this.refusedByCode)
     return {
       done: this.options.total === 0 ? 1 : this.settledCount / this.options.total,
       sent: this.schedule.takenCount,
-      errors: refused + this.unknownCount + this.failedCount + sumOf(this.errorsByReason),
+      errors: this.refusedByCode.total + this.unknownCount + this.failedCount + this.errorsByReason.total,
       lagMs: this.schedule.lagMs(performance.now()),
     }
   }
@@ -175,11 +175,11 @@ export class SmtpRun implements Outbox<Mail> {
       sent,
       accepted: this.acceptedCount,
       retried: this.retriedCount,
-      refused: Object.fromEntries(this.refusedByCode),
+      refused: this.refusedByCode.toJson(),
       unknown: this.unknownCount,
       failed: this.failedCount,
       possible_duplicates: this.duplicateCount,
-      errors: Object.fromEntries(this.errorsByReason),
+      errors: this.errorsByReason.toJson(),
       seconds: rounded((this.endMs - this.startMs) / 1_000),
       rate: { wanted: perSecond, reached: rounded(sent / startingS) },
       latency_ms: { from_schedule: this.fromSchedule.toJson(), from_start: this.fromStart.toJson() },
@@ -262,14 +262,17 @@ export class SmtpRun implements Outbox<Mail> {
     const { nextMs } = this.schedule
     if (this.arrivalTimer !== null || nextMs === null || !this.smtp.hasIdle) return
     if (this.options.manifest?.isFull === true) return
-    this.arrivalTimer = setTimeout(() => {
-      this.arrivalTimer = null
-      this.wake()
-    }, Math.max(nextMs - performance.now(), 0))
+    this.arrivalTimer = setTimeout(
+      () => {
+        this.arrivalTimer = null
+        this.wake()
+      },
+      Math.max(nextMs - performance.now(), 0),
+    )
   }
 
   connectionFailed(reason: string): void {
-    increment(this.errorsByReason, reason)
+    this.errorsByReason.add(reason)
   }
 
   private tick(): void {
@@ -314,7 +317,7 @@ export class SmtpRun implements Outbox<Mail> {
   private giveUp(mail: Mail): void {
     if (mail.isUncertain) this.unknownCount += 1
     else if (mail.refusal === null) this.failedCount += 1
-    else increment(this.refusedByCode, String(mail.refusal.code))
+    else this.refusedByCode.add(String(mail.refusal.code))
     this.settle(mail, null)
   }
 
@@ -331,17 +334,4 @@ export class SmtpRun implements Outbox<Mail> {
     })
     if (this.schedule.nextMs === null && this.settledCount === this.schedule.takenCount) this.ending.resolve()
   }
-}
-
-function increment(counts: Map<string, number>, name: string): void {
-  counts.set(name, (counts.get(name) ?? 0) + 1)
-}
-
-function sumOf(counts: ReadonlyMap<string, number>): number {
-  return [...counts.values()].reduce((sum, count) => sum + count, 0)
-}
-
-/** To three decimal places. */
-function rounded(value: number): number {
-  return Math.round(value * 1_000) / 1_000
 }

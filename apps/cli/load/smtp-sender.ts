@@ -1,4 +1,4 @@
-import { connect, isIP, type Socket } from 'node:net'
+import { connect, isIP, type OnReadOpts, type Socket } from 'node:net'
 import { hostname } from 'node:os'
 import { connect as connectTls } from 'node:tls'
 
@@ -41,6 +41,8 @@ const FIRST_RECONNECT_MS = 100
 const MAX_RECONNECT_MS = 5_000
 const QUIT_WITHIN_MS = 1_000
 const MAX_LINE_LENGTH = 4_096
+/** Replies of all sessions: each is taken out at once. */
+const RECEIVED = Buffer.alloc(16_384)
 const LINE_FEED = '\n'
 const HYPHEN = 45
 const DIGIT_0 = 48
@@ -218,7 +220,9 @@ class Session<Mail> {
     const { host, port, tls } = target
     this.isEncrypted = tls === 'implicit'
     const address = { host, port, noDelay: true }
-    this.socket = this.isEncrypted ? connectTls({ ...address, ...this.tlsOptions() }) : connect(address)
+    this.socket = this.isEncrypted
+      ? connectTls({ ...address, ...this.tlsOptions() })
+      : connect({ ...address, onread: this.onread() })
     this.listen()
     this.socket.once('close', () => this.closed())
   }
@@ -246,7 +250,6 @@ class Session<Mail> {
   }
 
   private listen(): void {
-    this.socket.on('data', (chunk: Buffer) => this.receive(chunk))
     this.socket.on('error', (error: NodeJS.ErrnoException) => {
       this.failure ??= error.code ?? error.message
     })
@@ -254,7 +257,19 @@ class Session<Mail> {
 
   private tlsOptions() {
     const { host, isInsecure } = this.target
-    return { rejectUnauthorized: !isInsecure, ...(isIP(host) === 0 ? { servername: host } : {}) }
+    const servername = isIP(host) === 0 ? host : ''
+    return { rejectUnauthorized: !isInsecure, servername, onread: this.onread() }
+  }
+
+  /** Reads without a new buffer for each reply. */
+  private onread(): OnReadOpts {
+    return {
+      buffer: RECEIVED,
+      callback: (length) => {
+        this.receive(RECEIVED.toString('latin1', 0, length))
+        return true
+      },
+    }
   }
 
   private write(text: string): void {
@@ -269,10 +284,10 @@ class Session<Mail> {
       : `MAIL FROM:<${sender}>\r\n`
   }
 
-  private receive(chunk: Buffer): void {
+  private receive(chunk: string): void {
     this.activeMs = performance.now()
     const { socket } = this
-    const text = this.received === '' ? chunk.toString('latin1') : this.received + chunk.toString('latin1')
+    const text = this.received + chunk
     let start = 0
     for (let end = text.indexOf(LINE_FEED); end >= 0; end = text.indexOf(LINE_FEED, start)) {
       this.receiveLine(text.slice(start, end))
@@ -366,7 +381,6 @@ class Session<Mail> {
 
   private encrypt(): void {
     const plain = this.socket
-    plain.removeAllListeners('data')
     this.socket = connectTls({ socket: plain, ...this.tlsOptions() })
     this.isEncrypted = true
     // What was offered before the encryption may be forged (RFC 3207, section 4.2).
