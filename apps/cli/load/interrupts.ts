@@ -8,6 +8,7 @@ export function onInterrupt(stop: () => void): Disposable {
   const interrupt = () => {
     if (isStopping) process.exit(EXIT.interrupted)
     isStopping = true
+    process.stderr.write('\nstopping; press Ctrl-C again to end at once\n')
     stop()
   }
   for (const name of SIGNALS) process.on(name, interrupt)

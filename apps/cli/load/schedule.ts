@@ -36,12 +36,6 @@ export class Schedule {
     return this.taken
   }
 
-  /** The number of arrivals that are due and not taken. */
-  waitingCount(nowMs: number): number {
-    const due = Math.floor(((nowMs - this.startMs) * this.perSecond) / 1_000) + 1
-    return Math.max(0, Math.min(due, this.end) - this.taken)
-  }
-
   /** How late the next arrival is; 0 if none is due. */
   lagMs(nowMs: number): number {
     return this.taken === this.end ? 0 : Math.max(0, nowMs - this.timeOf(this.taken))

@@ -250,6 +250,7 @@ class Session<Mail> {
   }
 
   private listen(): void {
+    if (this.isEncrypted) this.socket.on('data', (chunk: Buffer) => this.receive(chunk.toString('latin1')))
     this.socket.on('error', (error: NodeJS.ErrnoException) => {
       this.failure ??= error.code ?? error.message
     })
@@ -258,10 +259,10 @@ class Session<Mail> {
   private tlsOptions() {
     const { host, isInsecure } = this.target
     const servername = isIP(host) === 0 ? host : ''
-    return { rejectUnauthorized: !isInsecure, servername, onread: this.onread() }
+    return { rejectUnauthorized: !isInsecure, servername }
   }
 
-  /** Reads without a new buffer for each reply. */
+  /** Reads plain text without a new buffer for each reply. */
   private onread(): OnReadOpts {
     return {
       buffer: RECEIVED,
@@ -292,7 +293,7 @@ class Session<Mail> {
     for (let end = text.indexOf(LINE_FEED); end >= 0; end = text.indexOf(LINE_FEED, start)) {
       this.receiveLine(text.slice(start, end))
       start = end + 1
-      if (socket.destroyed) return
+      if (socket.destroyed || this.socket !== socket) break
     }
     this.received = text.slice(start)
     // Replies behind that to STARTTLS may be forged (RFC 3207, section 6).
