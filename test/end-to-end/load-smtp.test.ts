@@ -394,5 +394,11 @@ describe('mayfly load smtp', () => {
     const unwritable = await run(mayfly, mayfly.smtpPort, ['--rate', '1/s', '--mails', '1'])
     expect(unwritable.code).toBe(1)
     expect(unwritable.stderr).toContain("manifest.ndjson can't be written: ENOENT")
+    // A device without space.
+    manifest = '/dev/full'
+    const full = await run(mayfly, mayfly.smtpPort, ['--rate', '10/s', '--duration', '5m', '--inboxes', '1'])
+    expect(full).toMatchObject({ code: 1, report: { is_interrupted: false } })
+    expect(full.report?.sent).toBeLessThan(3_000)
+    expect(full.stderr).toContain("/dev/full can't be written: ENOSPC")
   })
 })

@@ -58,11 +58,7 @@ export async function hostileSmtpServer(react: Reaction): Promise<HostileSmtpSer
 }
 
 async function serve(socket: Socket, react: Reaction, hostile: HostileSmtpServer): Promise<void> {
-  let received = ''
-  let hasPipelining = false
-  /** Between an accepted MAIL and the end of its content, or RSET. */
-  let isTransaction = false
-  let isContent = false
+  const session = { received: '', hasPipelining: false, isTransaction: false, isContent: false }
   const reply = async (event: SmtpEvent, text: string): Promise<string> => {
     const answer = (await react(event, text)) ?? DEFAULT_REPLIES[event]
     if (answer === 'close') socket.destroy()
@@ -71,32 +67,35 @@ async function serve(socket: Socket, react: Reaction, hostile: HostileSmtpServer
   }
   const takeCommand = async (line: string) => {
     const verb = line.split(' ')[0] as SmtpEvent
-    if (verb === 'MAIL' && isTransaction) hostile.violations.push(`nested: ${line}`)
-    if (!hasPipelining && received !== '') hostile.violations.push(`pipelined: ${line}`)
+    if (verb === 'MAIL' && session.isTransaction) hostile.violations.push(`nested: ${line}`)
+    if (!session.hasPipelining && session.received !== '') hostile.violations.push(`pipelined: ${line}`)
     const answer = await reply(verb, line)
-    if (verb === 'EHLO') hasPipelining = answer.includes('PIPELINING')
-    if (verb === 'MAIL') isTransaction = answer.startsWith('250')
-    if (verb === 'RSET') isTransaction = false
-    if (verb === 'DATA') isContent = answer.startsWith('354')
+    if (verb === 'EHLO') session.hasPipelining = answer.includes('PIPELINING')
+    if (verb === 'MAIL') session.isTransaction = answer.startsWith('250')
+    if (verb === 'RSET') session.isTransaction = false
+    if (verb === 'DATA') session.isContent = answer.startsWith('354')
     if (verb === 'QUIT') socket.end()
   }
   const takeContent = async (source: string) => {
-    isTransaction = isContent = false
+    session.isTransaction = session.isContent = false
     const answer = await reply('content', source)
     if (answer.startsWith('250')) hostile.accepted.push(source)
   }
   await reply('greeting', '')
   try {
     for await (const chunk of socket.setEncoding('latin1')) {
-      received += chunk as string
+      session.received += chunk as string
       while (!socket.destroyed) {
-        const isEmpty = isContent && received.startsWith('.\r\n')
-        const end = isContent && !isEmpty ? received.indexOf('\r\n.\r\n') : received.indexOf('\r\n')
+        const isEmpty = session.isContent && session.received.startsWith('.\r\n')
+        const end =
+          session.isContent && !isEmpty
+            ? session.received.indexOf('\r\n.\r\n')
+            : session.received.indexOf('\r\n')
         if (end < 0) break
-        const text = isEmpty ? '' : received.slice(0, end)
-        received = received.slice(end + (isContent && !isEmpty ? 5 : 2))
+        const text = isEmpty ? '' : session.received.slice(0, end)
+        session.received = session.received.slice(end + (session.isContent && !isEmpty ? 5 : 2))
         if (isEmpty) await takeContent('')
-        else if (isContent) await takeContent(`${text}\r\n`.replaceAll('\r\n..', '\r\n.'))
+        else if (session.isContent) await takeContent(`${text}\r\n`.replaceAll('\r\n..', '\r\n.'))
         else await takeCommand(text)
       }
     }

@@ -55,7 +55,7 @@ export class HttpRun {
   private readonly prefix: string
   private readonly results: ReadonlyMap<Operation, OperationResults>
   private readonly totalShare: number
-  private readonly ending = Promise.withResolvers<void>()
+  private readonly ending = Promise.withResolvers<undefined>()
   private schedule: Schedule
   private timer: NodeJS.Timeout | null = null
   private startMs = 0
@@ -91,8 +91,8 @@ export class HttpRun {
   interrupt(): void {
     this.isInterrupted = true
     this.schedule.stop()
-    if (this.inFlight === 0) this.ending.resolve()
-    else setTimeout(() => this.ending.resolve(), GRACE_MS).unref()
+    if (this.inFlight === 0) this.ending.resolve(undefined)
+    else setTimeout(() => this.ending.resolve(undefined), GRACE_MS).unref()
   }
 
   progress(): ProgressCounts {
@@ -134,7 +134,7 @@ export class HttpRun {
     }
     const { nextMs } = this.schedule
     if (nextMs === null) {
-      if (this.inFlight === 0) this.ending.resolve()
+      if (this.inFlight === 0) this.ending.resolve(undefined)
       return
     }
     if (this.timer !== null || this.inFlight === this.options.connections) return

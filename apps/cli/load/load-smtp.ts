@@ -21,7 +21,7 @@ import { inboxesOf, type InboxOptions } from './load-inboxes.js'
 import { MailMix } from './mail-mix.js'
 import { Manifest } from './manifest.js'
 import { Progress } from './progress.js'
-import { SmtpRun, type SmtpReport } from './smtp-run.js'
+import { SmtpRun, type SmtpReport, type SmtpRunEnd } from './smtp-run.js'
 import type { TlsMode } from './smtp-sender.js'
 
 interface SmtpOptions extends InboxOptions {
@@ -87,15 +87,28 @@ export function loadSmtpCommand(
     .addHelpText('after', HELP)
     .action(async (options: SmtpOptions) => {
       const total = arrivalCount(options.rate, options.duration, options.mails)
-      const { report, manifest, inboxes } = await sendMail(options, total, session, access())
-      const { target, label: labels } = options
-      const shown = { target: hostText(target), labels, inboxes, ...report, manifest }
-      await session.print(shown, () => reportText(report, shown))
-      if (report.is_interrupted) throw interrupted()
+      const { report, end, inboxes, manifestError } = await sendMail(options, total, session, access())
+      const target = hostText(options.target)
+      const reasons = Object.keys(report.errors).join(', ')
+      const unreachable = new Failure(EXIT.unavailable, `no connection to ${target}: ${reasons}`)
+      if (end === 'unreachable' && report.sent === 0) throw unreachable
+      const { label: labels, manifest = null } = options
+      const shown = { target, labels, inboxes, ...report, manifest }
+      await session.print(shown, reportText)
+      if (manifestError !== null) throw cannotWrite(manifest ?? '', manifestError)
+      if (end === 'interrupted') throw interrupted()
+      if (end === 'unreachable') throw unreachable
       const missing = report.scheduled - report.accepted
       if (missing > 0)
         throw new Failure(EXIT.failed, `${missing} of ${report.scheduled} mails were not accepted`)
     })
+}
+
+interface SentMail {
+  report: SmtpReport
+  end: SmtpRunEnd
+  inboxes: number
+  manifestError: Error | null
 }
 
 async function sendMail(
@@ -103,34 +116,28 @@ async function sendMail(
   total: number,
   session: Session,
   access: { url: string; key: string },
-): Promise<{ report: SmtpReport; manifest: string | null; inboxes: number }> {
-  const { target, rate: perSecond, connections, from, manifest: manifestPath } = options
+): Promise<SentMail> {
+  const { rate: perSecond, connections, from, manifest: path } = options
   const aborter = new AbortController()
   let run: SmtpRun | null = null
-  let manifestError: Error | null = null
   using _ = onInterrupt(() => {
     aborter.abort()
     run?.stop('interrupted')
   })
-  const cannotWrite = (error: unknown) =>
-    new Failure(EXIT.failed, `${manifestPath ?? ''} can't be written: ${messageOf(error)}`)
   const manifest =
-    manifestPath === undefined
+    path === undefined
       ? null
-      : await Manifest.open(manifestPath, {
+      : await Manifest.open(path, {
           onDrain: () => run?.wake(),
-          onError: (error) => {
-            manifestError = error
-            run?.stop('manifest-failed')
-          },
+          onError: () => run?.stop('manifest-failed'),
         }).catch((error: unknown) => {
-          throw cannotWrite(error)
+          throw cannotWrite(path, error)
         })
   const inboxes = await inboxesOf(options, session, access, aborter.signal).catch((error: unknown) => {
     throw aborter.signal.aborted ? interrupted() : error
   })
   run = new SmtpRun({
-    target: { ...target, tls: options.tls, isInsecure: options.insecure === true },
+    target: { ...options.target, tls: options.tls, isInsecure: options.insecure === true },
     ...{ connections, perSecond, total, manifest },
     sender: from,
     recipients: inboxes.map(({ address }) => address),
@@ -143,32 +150,29 @@ async function sendMail(
   const end = await run.run()
   progress.end()
   await manifest?.close()
-  if (manifestError !== null) throw cannotWrite(manifestError)
-  const report = run.report()
-  if (end === 'unreachable' && report.sent === 0) {
-    const reasons = Object.keys(report.errors).join(', ')
-    throw new Failure(EXIT.unavailable, `no connection to ${hostText(target)}: ${reasons}`)
-  }
-  return { report, manifest: manifestPath ?? null, inboxes: inboxes.length }
+  return { report: run.report(), end, inboxes: inboxes.length, manifestError: manifest?.error ?? null }
+}
+
+function cannotWrite(path: string, error: unknown): Failure {
+  return new Failure(EXIT.failed, `${path} can't be written: ${messageOf(error)}`)
 }
 
 function hostText({ host, port }: { host: string; port: number }): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }
 
-function reportText(
-  report: SmtpReport,
-  {
-    target,
-    labels,
-    inboxes,
-    manifest,
-  }: { target: string; labels: readonly string[]; inboxes: number; manifest: string | null },
-): string {
+interface ShownReport extends SmtpReport {
+  target: string
+  labels: readonly string[]
+  inboxes: number
+  manifest: string | null
+}
+
+function reportText(report: ShownReport): string {
   return facts({
-    target,
-    label: labels.join(' '),
-    inboxes,
+    target: report.target,
+    label: report.labels.join(' '),
+    inboxes: report.inboxes,
     scheduled: report.scheduled,
     sent: report.sent,
     accepted: report.accepted,
@@ -182,6 +186,6 @@ function reportText(
     'ms from schedule': latencyText(report.latency_ms.from_schedule),
     'ms from start': latencyText(report.latency_ms.from_start),
     'lag ms': `at most ${report.max_lag_ms.toFixed(1)}`,
-    manifest,
+    manifest: report.manifest,
   })
 }

@@ -15,32 +15,45 @@ export interface ManifestLine {
   error?: string
 }
 
+interface ManifestEvents {
+  /** The disk is no longer behind. */
+  onDrain: () => void
+  /** It can't be written. */
+  onError: () => void
+}
+
 const BATCH_CHARACTERS = 65_536
 
 /** Writes the mails of a run to a file as NDJSON, in batches. */
 export class Manifest {
   private batch = ''
   private isBlocked = false
+  private failure: Error | null = null
 
   private constructor(
     private readonly stream: WriteStream,
-    private readonly onDrain: () => void,
+    { onDrain, onError }: ManifestEvents,
   ) {
     stream.on('drain', () => {
       this.isBlocked = false
-      this.onDrain()
+      onDrain()
+    })
+    stream.on('error', (error) => {
+      this.failure = error
+      onError()
     })
   }
 
-  /** Replaces an existing file. Rejects if the file can't be opened. `onError` is called at most once. */
-  static async open(
-    path: string,
-    { onDrain, onError }: { onDrain: () => void; onError: (error: Error) => void },
-  ): Promise<Manifest> {
+  /** Replaces an existing file. Rejects if the file can't be opened. */
+  static async open(path: string, events: ManifestEvents): Promise<Manifest> {
     const stream = createWriteStream(path)
     await once(stream, 'open')
-    stream.once('error', onError)
-    return new Manifest(stream, onDrain)
+    return new Manifest(stream, events)
+  }
+
+  /** Why the manifest is incomplete; null if it is complete so far. */
+  get error(): Error | null {
+    return this.failure
   }
 
   /** Whether the disk is behind. Then no mail should be begun until `onDrain` is called. */
@@ -59,11 +72,12 @@ export class Manifest {
     this.batch = ''
   }
 
-  /** Resolves once the whole manifest is written. */
+  /** Resolves once the file is closed: complete, unless there is an `error`. */
   async close(): Promise<void> {
     this.flush()
-    if (this.stream.destroyed) return
-    this.stream.end()
-    await once(this.stream, 'close')
+    if (this.stream.closed) return
+    const { promise, resolve } = Promise.withResolvers<undefined>()
+    this.stream.once('close', () => resolve(undefined)).end()
+    await promise
   }
 }

@@ -47,7 +47,7 @@ export interface SmtpReport {
   rate: { wanted: number; reached: number }
   /** From the scheduled time, or the start of the first attempt, to the reply 250. */
   latency_ms: { from_schedule: LatencyJson | null; from_start: LatencyJson | null }
-  /** How late the last mail to be begun was at most. */
+  /** How late a mail was begun, at most. */
   max_lag_ms: number
   is_interrupted: boolean
 }
@@ -86,7 +86,7 @@ export class SmtpRun implements Outbox<Mail> {
   private readonly retries: Mail[] = []
   private readonly refusedByCode = new Counts()
   private readonly errorsByReason = new Counts()
-  private readonly ending = Promise.withResolvers<void>()
+  private readonly ending = Promise.withResolvers<undefined>()
   private schedule: Schedule
   private startMs = 0
   private endMs = 0
@@ -146,8 +146,8 @@ export class SmtpRun implements Outbox<Mail> {
     for (const mail of this.retries.splice(0)) this.giveUp(mail)
     // Connections may still be opening.
     if (this.startMs === 0) void this.smtp.close()
-    if (this.settledCount === this.schedule.takenCount) this.ending.resolve()
-    else setTimeout(() => this.ending.resolve(), end === 'unreachable' ? 0 : GRACE_MS).unref()
+    if (this.settledCount === this.schedule.takenCount) this.ending.resolve(undefined)
+    else setTimeout(() => this.ending.resolve(undefined), end === 'unreachable' ? 0 : GRACE_MS).unref()
   }
 
   /** Begins mails that are due, if a connection is idle. */
@@ -332,6 +332,7 @@ export class SmtpRun implements Outbox<Mail> {
       sha256,
       ...(acceptedAt === null ? { error } : {}),
     })
-    if (this.schedule.nextMs === null && this.settledCount === this.schedule.takenCount) this.ending.resolve()
+    if (this.schedule.nextMs === null && this.settledCount === this.schedule.takenCount)
+      this.ending.resolve(undefined)
   }
 }

@@ -57,7 +57,7 @@ export class SmtpSender<Mail> {
   /** When the last ready connection failed, by `performance.now()`; null while one is ready. */
   private failedMs: number | null = performance.now()
   private settleFirst: (() => void) | null = null
-  private readonly allClosed = Promise.withResolvers<void>()
+  private readonly allClosed = Promise.withResolvers<undefined>()
 
   constructor(
     private readonly target: SmtpTarget,
@@ -143,7 +143,7 @@ export class SmtpSender<Mail> {
           if (this.readyCount === 0) this.failedMs = performance.now()
         } else if (failures === 0) this.settleFirst?.()
         if (this.isClosing) {
-          if (this.sessions.size === 0) this.allClosed.resolve()
+          if (this.sessions.size === 0) this.allClosed.resolve(undefined)
           return
         }
         // A server may end a session that is idle.
