@@ -118,7 +118,6 @@ export class SmtpSender<Mail> {
   }
 
   private connect(failures: number): void {
-    let failuresSoFar = failures
     let isReady = false
     const session = new Session<Mail>(this.target, this.outbox, {
       ready: () => {
@@ -130,10 +129,7 @@ export class SmtpSender<Mail> {
         else this.idleSessions.push(session)
         if (failures === 0) this.settleFirst?.()
       },
-      free: () => {
-        failuresSoFar = 0
-        this.resume(session)
-      },
+      free: () => this.resume(session),
       closed: (reason) => {
         this.sessions.delete(session)
         const index = this.idleSessions.indexOf(session)
@@ -148,7 +144,7 @@ export class SmtpSender<Mail> {
         }
         // A server may end a session that is idle.
         if (reason !== null) this.outbox.connectionFailed(reason)
-        this.connectLater(failuresSoFar)
+        this.connectLater(session.hasDelivered ? 0 : failures)
       },
     })
     this.sessions.add(session)
@@ -197,6 +193,8 @@ type Step =
 class Session<Mail> {
   /** When something was last sent or received, by `performance.now()`. */
   activeMs = performance.now()
+  /** Whether a mail was accepted. */
+  hasDelivered = false
   private step: Step = 'greeting'
   private socket: Socket
   private isEncrypted: boolean
@@ -421,8 +419,10 @@ class Session<Mail> {
     const { mail } = this
     this.mail = null
     if (mail === null) return
-    if (refusal === null) this.outbox.accepted(mail)
-    else this.outbox.refused(mail, refusal)
+    if (refusal === null) {
+      this.hasDelivered = true
+      this.outbox.accepted(mail)
+    } else this.outbox.refused(mail, refusal)
   }
 
   /** Continues with the mail whose commands were sent, if there is one. */
