@@ -4,7 +4,7 @@ import { label, pairsOf, wholeNumber } from '../arguments.js'
 import { EXIT, Failure } from '../failure.js'
 import { facts } from '../printing.js'
 import { countsText } from './counts.js'
-import { HttpRun, type HttpReport, type OperationReport } from './http-run.js'
+import type { HttpReport, HttpRun, OperationReport } from './http-run.js'
 import { interrupted, onInterrupt } from './interrupts.js'
 import { latencyText } from './latency.js'
 import {
@@ -88,6 +88,8 @@ async function sendRequests(
     throw aborter.signal.aborted ? interrupted() : error
   })
   const labels = pairsOf(options.label)
+  // Loaded here, since no other command needs undici.
+  const { HttpRun } = await import('./http-run.js')
   run = new HttpRun({ ...access, perSecond, total, connections, mix, inboxes, labels, waitSeconds: wait })
   const progress = new Progress(process.stderr, () => run.progress())
   await run.run()
