@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Counter, type Registry } from 'prom-client'
-import { isDrawn, type Fault, type FaultStage } from '#libs/domain/inbox/fault.js'
+import type { Fault, FaultStage } from '#libs/domain/inbox/fault.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { RateLimits, RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
 import { SharedSlots } from '#libs/runtime/fair-share.js'
@@ -128,4 +128,9 @@ function refusalOf({ code, enhancedCode, text }: Fault): Refusal {
   const status = code ?? 451
   const enhanced = enhancedCode ?? `${String(status).charAt(0)}.0.0`
   return new Refusal('fault-on-purpose', status, `${enhanced} ${text ?? 'a fault on purpose'}`)
+}
+
+/** Whether the nth attempt of a seed, counted from 1, is drawn: the same for the same numbers, on every machine. */
+function isDrawn(seed: number, attempt: number, probability: number): boolean {
+  return hash('sha256', `${seed} ${attempt}`, 'buffer').readUIntBE(0, 6) / 2 ** 48 < probability
 }

@@ -100,7 +100,14 @@ export class GeneratedUsage {
     this.request(subject, at, 'POST', '/v1/inboxes', 201)
     this.inboxEvent(subject, at, {
       ...{ type: 'InboxCreated', ...subject, address: 'someone@mayfly.test' as Address, duration: '1h' },
-      ...{ maxMessages: 100, isProtected: false, createdAt: at, expiresAt: at, faults: null, sealed: Buffer.alloc(0) },
+      ...{
+        maxMessages: 100,
+        isProtected: false,
+        createdAt: at,
+        expiresAt: at,
+        faults: null,
+        sealed: Buffer.alloc(0),
+      },
     })
     for (let n = 0; n < MAILS; n++) this.mail(subject, at)
     const { inboxId, keyId } = subject

@@ -45,7 +45,7 @@ export class ContractPipe implements PipeTransform {
 
   async transform(value: unknown, { type, metatype }: Argument): Promise<unknown> {
     if (metatype === undefined || (type !== 'body' && type !== 'query')) return value
-    const list = new Reflector().get(ListOf, metatype)
+    const list = new Reflector().get<ItemList | undefined>(ListOf.KEY, metatype)
     if (list !== undefined) return Object.assign(new metatype(), { items: await checkItems(value, list) })
     const plain = value === undefined ? {} : value
     if (typeof plain !== 'object' || plain === null || Array.isArray(plain)) {
@@ -89,16 +89,16 @@ export class UndeclaredInputGuard implements CanActivate {
   }
 }
 
-interface List {
+export interface ItemList {
   item: Type<object>
   maxItems: number
 }
 
 /** The body is a list of objects of another class, which are the `items` of the decorated class. */
-export const ListOf = Reflector.createDecorator<List>()
+export const ListOf = Reflector.createDecorator<ItemList>()
 
 /** Throws invalid-request with the faults of the first item that has any. */
-async function checkItems(value: unknown, { item, maxItems }: List): Promise<object[]> {
+async function checkItems(value: unknown, { item, maxItems }: ItemList): Promise<object[]> {
   if (!Array.isArray(value) || value.length > maxItems) {
     throw invalid({ detail: `the body must be a JSON array of at most ${maxItems} objects`, pointer: '' })
   }

@@ -2,7 +2,7 @@ import type { Type as Class } from '@nestjs/common'
 import { Reflector } from '@nestjs/core'
 import { getMetadataStorage } from 'class-validator'
 import Type, { type TSchema } from 'typebox'
-import { ListOf } from '../http/validation.js'
+import { ListOf, type ItemList } from '../http/validation.js'
 import { type BodyDescription, DescribeBody, descriptionOf } from './describe.js'
 import type { Operation, Parameter, SchemaJson } from './openapi-json.js'
 
@@ -50,7 +50,7 @@ export function queryParameters(metatype: Class): Parameter[] {
 
 /** A body, from the rules of its class; nothing if the class has no properties. Throws as `propertiesOf` does. */
 export function requestBody(metatype: Class): Pick<Operation, 'requestBody'> {
-  const list = new Reflector().get(ListOf, metatype)
+  const list = new Reflector().get<ItemList | undefined>(ListOf.KEY, metatype)
   if (list === undefined) return bodyOf(schemaOf(metatype))
   const { description, example } = bodyDescription(metatype)
   const schema = { $id: metatype.name, description, examples: [example], ...listSchema(metatype) }

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import Type from 'typebox'
 import {
   count,
@@ -53,21 +52,6 @@ const fault = object({
 export type Fault = ValueOf<typeof fault>
 
 export const faults = list(fault)
-
-/** Whether the nth attempt of a seed, counted from 1, is drawn. The same for the same numbers, on every machine. */
-export function isDrawn(seed: number, attempt: number, probability: number): boolean {
-  const digest = createHash('sha256').update(`${seed} ${attempt}`).digest()
-  return digest.readUIntBE(0, 6) / 2 ** 48 < probability
-}
-
-/** The default faults of an environment, as those of one inbox: each inbox draws its own numbers. */
-export function faultsOfInbox(defaults: readonly Fault[], inboxId: string): readonly Fault[] {
-  return defaults.map((each) => {
-    if (each.seed === null) return each
-    const seed = createHash('sha256').update(`${each.seed} ${inboxId}`).digest().readUIntBE(0, 6)
-    return { ...each, seed }
-  })
-}
 
 /** Whether two lists have the same faults in the same order. */
 export function haveSameFaults(one: readonly Fault[], other: readonly Fault[]): boolean {
