@@ -10,8 +10,13 @@ import { verificationMail } from './verification-mail.js'
 const EVERY_MS = 50
 const WARM_UP = 20
 const OPEN_WITHIN_MS = 60_000
+const COUNTED_INBOXES = 10_000
+const COUNTS = 100
 
-/** From a 250 to the end of the answer to one of many waiting clients, each with its own inbox, at twenty mails per second. */
+/**
+ * From a 250 to the end of the answer to one of many waiting clients, each with its own inbox, at twenty mails per second;
+ * then to one that waits for a count.
+ */
 export const waking: Section = async ({ plan, engine, profileDir }) => {
   const subject = await Subject.start(profileDir)
   const http = new Pool(subject.mayfly.url, { connections: plan.waiters, headersTimeout: 0 })
@@ -48,12 +53,41 @@ export const waking: Section = async ({ plan, engine, profileDir }) => {
         rounds: [quantile(delays, 0.99)],
         ...(engine === 'embedded' ? { target: { atMost: 20 } } : {}),
       },
+      {
+        name: `accepted to woken, a count of ${COUNTED_INBOXES} inboxes, max`,
+        unit: 'ms',
+        rounds: [Math.max(...(await countDelays(subject, client)))],
+        target: { atMost: 100 },
+      },
     ]
   } finally {
     client.close()
     await http.destroy()
     await subject.dispose()
   }
+}
+
+/** From a 250 to the end of the answer to one wait for the number of messages of many inboxes. */
+async function countDelays({ mayfly }: Subject, client: SmtpClient): Promise<number[]> {
+  const headers = { authorization: `Bearer ${mayfly.apiKey}`, 'content-type': 'application/json' }
+  const body = JSON.stringify({ count: COUNTED_INBOXES, labels: { run: 'counted' } })
+  const created = await fetch(`${mayfly.url}/v1/inboxes/bulk`, { method: 'POST', headers, body })
+  const inboxes = (await created.json()) as { address: string }[]
+  const delays: number[] = []
+  for (let count = 1; count <= COUNTS; count++) {
+    const path = `/v1/messages/wait?label=run:counted&count=${count}&timeout=55`
+    const woken = fetch(`${mayfly.url}${path}`, { headers }).then(async (answer) => {
+      if (answer.status !== 200) throw new Error(`a wait for a count was answered ${answer.status}`)
+      await answer.text()
+      return performance.now()
+    })
+    await pause(EVERY_MS)
+    const address = inboxes[count]?.address ?? ''
+    await client.send(address, verificationMail(count, address))
+    const accepted = performance.now()
+    delays.push((await woken) - accepted)
+  }
+  return delays
 }
 
 /** Waits repeatedly: after a message for the next one, after a timeout for any message. */
