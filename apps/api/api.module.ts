@@ -58,6 +58,8 @@ import { PublicInboxesController } from './public-inboxes/public-inboxes.control
 import type { ApiOptions, SharedServices } from './shared-services.js'
 import { DefaultFaultsController } from './faults/default-faults.controller.js'
 import { FaultsController } from './faults/faults.controller.js'
+import { RunMail } from './runs/run-mail.js'
+import { VerifyRunController } from './runs/verify-run.controller.js'
 import { TokensController } from './tokens/tokens.controller.js'
 import { InboxTokens } from './tokens/tokens.service.js'
 import { UsageController } from './usage/usage.controller.js'
@@ -76,6 +78,7 @@ export const CONTROLLERS = [
   MessagesController,
   EnvironmentWaitController,
   EnvironmentMessagesController,
+  VerifyRunController,
   AccountsController,
   KeysController,
   HistoryController,
@@ -101,6 +104,7 @@ const SERVICES = [
   ...[
     MessagePages,
     EnvironmentMail,
+    RunMail,
     MessageReader,
     MessageContent,
     Mailbox,

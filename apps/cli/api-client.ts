@@ -6,6 +6,8 @@ import { EXIT, Failure, failureOf, type ProblemJson } from './failure.js'
 export interface RequestOptions {
   query?: Readonly<Record<string, string | readonly string[] | undefined>>
   body?: object
+  /** Makes a body of lines, which is sent as they are made; again for each attempt. */
+  lines?: () => AsyncIterable<string>
   password?: string | undefined
   /** Maximum time for an answer, including retries; longer for a request that waits. */
   timeoutMs?: number
@@ -16,8 +18,10 @@ export interface RequestOptions {
 type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
 
 const TIMEOUT_MS = 30_000
+const EXCHANGE_TIMEOUT_MS = 15 * 60_000
 const MAX_ATTEMPTS = 3
 const MAX_PAUSE_MS = 5_000
+const PIECE_CHARACTERS = 64 * 1024
 
 /** The HTTP API as the commands use it. Every method rejects with Failure if the request fails. */
 export class ApiClient {
@@ -56,6 +60,17 @@ export class ApiClient {
     return read(await this.send('GET', path, options))
   }
 
+  /**
+   * Sends lines with a POST, and returns the bytes of the answer as they arrive. Rejects with the Failure of a line that
+   * can't be made, and as `stream` does.
+   */
+  async exchange(
+    path: string,
+    options: Pick<RequestOptions, 'query'> & Required<Pick<RequestOptions, 'lines'>>,
+  ): Promise<AsyncIterable<Uint8Array>> {
+    return read(await this.send('POST', path, { ...options, timeoutMs: EXCHANGE_TIMEOUT_MS }))
+  }
+
   /** The first `max` items of a list, from as many pages as needed, each of at most `pageSize` items. */
   async list<Item>(path: string, max: number, options: RequestOptions = {}, pageSize = 100): Promise<Item[]> {
     const items: Item[] = []
@@ -70,11 +85,12 @@ export class ApiClient {
   }
 
   private async send(method: Method, path: string, options: RequestOptions): Promise<Response> {
-    const { query = {}, body, password, timeoutMs = TIMEOUT_MS } = options
+    const { query = {}, body, lines, password, timeoutMs = TIMEOUT_MS } = options
     const authorization = `Bearer ${this.key}`
     const headers = new Headers({ accept: '*/*', 'user-agent': 'mayfly-cli', authorization })
     if (method === 'POST') headers.set('idempotency-key', randomUUID())
     if (body !== undefined) headers.set('content-type', 'application/json')
+    if (lines !== undefined) headers.set('content-type', 'application/x-ndjson')
     if (password !== undefined) {
       requireVisibleCharacters('the password', password)
       headers.set('mayfly-inbox-password', password)
@@ -85,7 +101,7 @@ export class ApiClient {
     const request: RequestInit = { method, headers, body: text, redirect: 'error', signal }
     const url = this.base + path + queryText(query)
     for (let attempt = 1; ; attempt += 1) {
-      const response = await this.orFailure(fetch(url, request))
+      const response = await this.orFailure(fetch(url, { ...request, ...streamed(lines) }))
       if (response.ok) return response
       const retryAfterMs = Number(response.headers.get('retry-after') ?? NaN) * 1_000
       const mayRetry = response.status === 503 && attempt < MAX_ATTEMPTS && retryAfterMs <= MAX_PAUSE_MS
@@ -100,11 +116,30 @@ export class ApiClient {
       return await work
     } catch (error) {
       const cause = error instanceof Error ? (error.cause ?? error) : error
+      if (cause instanceof Failure) throw cause
       // The message is empty if several addresses were tried.
       const first: unknown = cause instanceof AggregateError ? cause.errors[0] : cause
       throw new Failure(EXIT.unavailable, `no answer from ${this.base}: ${messageOf(first)}`)
     }
   }
+}
+
+/** The body of a request that is sent as it is made. */
+function streamed(lines: RequestOptions['lines']): RequestInit {
+  if (lines === undefined) return {}
+  return { body: ReadableStream.from(encoded(lines())), duplex: 'half' }
+}
+
+/** The lines in larger pieces, as bytes. */
+async function* encoded(lines: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
+  let piece = ''
+  for await (const line of lines) {
+    piece += line
+    if (piece.length < PIECE_CHARACTERS) continue
+    yield Buffer.from(piece)
+    piece = ''
+  }
+  if (piece !== '') yield Buffer.from(piece)
 }
 
 function queryText(query: NonNullable<RequestOptions['query']>): string {

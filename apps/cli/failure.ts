@@ -15,6 +15,8 @@ export const EXIT = {
   unavailable: 5,
   /** A signal ended a load test. */
   interrupted: 130,
+  /** The mail of a load run differs from its manifest. */
+  differs: 6,
 } as const
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT]

@@ -7,6 +7,12 @@ const HEADING =
 /** The client reads no lines of JSON, and gets the source of a message separately. */
 const UNUSED: ReadonlySet<string> = new Set(['BulkSummary', 'MessageWithRaw'])
 
+/** Figures and logs with names that explain themselves. Their descriptions are in the OpenAPI document only. */
+const UNDESCRIBED: ReadonlySet<string> = new Set([
+  ...['Attempt', 'Authentication', 'Delivery', 'Limits', 'Position', 'Replay'],
+  ...['RunDifference', 'RunSummary', 'UsageReport', 'UsageRow'],
+])
+
 /**
  * The types of the TypeScript client. They leave out examples, and the schemas and parts of operations that the client
  * does not use, to keep its package small.
@@ -25,10 +31,11 @@ export async function renderClientTypes(document: Document): Promise<string> {
     }
   }
   const { openapi, info, components } = document
-  const schemas = Object.entries(components.schemas).filter(([name]) => !UNUSED.has(name))
+  const schemas = Object.entries(components.schemas)
+    .filter(([name]) => !UNUSED.has(name))
+    .map(([name, schema]) => [name, UNDESCRIBED.has(name) ? without(schema, 'description') : schema] as const)
   const reduced = { openapi, info, paths, components: { schemas: Object.fromEntries(schemas) } }
-  const text = JSON.stringify(reduced, (name, value: unknown) => (name === 'examples' ? undefined : value))
-  const types = astToString(await openapiTS(JSON.parse(text) as OpenAPI3))
+  const types = astToString(await openapiTS(without(reduced, 'examples') as OpenAPI3))
   // Paths repeat the operations, tags repeat the types, and the rest of an operation is empty.
   const used = types.slice(types.indexOf('export interface components'))
   return (
@@ -39,4 +46,9 @@ export async function renderClientTypes(document: Document): Promise<string> {
       .replaceAll(/\/\*\*\n *(\* .*)\n *\*\//g, '/*$1 */')
       .replaceAll('    ', '\t')
   )
+}
+
+function without(value: object, member: string): object {
+  const text = JSON.stringify(value, (name, each: unknown) => (name === member ? undefined : each))
+  return JSON.parse(text) as object
 }

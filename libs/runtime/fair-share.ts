@@ -46,6 +46,11 @@ export class Budget {
 
   constructor(private readonly options: BudgetOptions) {}
 
+  /** The maximum that an owner may hold now. */
+  get maxOfOwner(): number {
+    return this.counted(Infinity)
+  }
+
   get inUse(): number {
     return this.used
   }

@@ -1,6 +1,12 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
-import { type Document, nameIn, type Operation, type SchemaJson } from '#apps/api/openapi/openapi-json.js'
+import {
+  bodyOf,
+  type Document,
+  nameIn,
+  type Operation,
+  type SchemaJson,
+} from '#apps/api/openapi/openapi-json.js'
 import { PROBLEMS } from '#apps/api/http/problems.js'
 import { WEBHOOK_EVENT_TYPES } from '#libs/domain/webhook/events.js'
 import { call, createInbox, messagesOf, only, send } from '#test/harness/client.js'
@@ -74,7 +80,7 @@ describe('the OpenAPI document', () => {
   })
 
   it('has named bodies, binary formats and event schemas for generators', () => {
-    const bodies = operationsOf(document).flatMap(({ operation }) => bodyOf(operation) ?? [])
+    const bodies = operationsOf(document).flatMap(({ operation }) => bodySchemaOf(operation) ?? [])
     expect(bodies.length).toBeGreaterThan(10)
     for (const body of bodies) expect(body).toEqual({ $ref: expect.any(String) as unknown })
     const { CreateInbox, OpenAccount, RequestReplay } = document.components.schemas
@@ -95,7 +101,7 @@ describe('the OpenAPI document', () => {
     for (const { operation } of operationsOf(document)) {
       expect(operation.summary).toMatch(/\S/)
       for (const { description } of operation.parameters) expect(description).toMatch(/\S/)
-      const body = resolve(bodyOf(operation))
+      const body = resolve(bodySchemaOf(operation))
       for (const { properties = {} } of (body.anyOf ?? [body]).map(resolve)) {
         for (const [name, property] of Object.entries(properties)) {
           expect(`${name}: ${property.description ?? ''}`).toMatch(/: \S/)
@@ -178,7 +184,7 @@ describe('the OpenAPI document', () => {
   it('has examples of bodies that the server accepts', async () => {
     let taken = 0
     for (const { method, path, operation } of operationsOf(document)) {
-      for (const [name, property] of Object.entries(resolve(bodyOf(operation)).properties ?? {})) {
+      for (const [name, property] of Object.entries(resolve(bodySchemaOf(operation)).properties ?? {})) {
         if (path.includes('{')) continue
         for (const example of resolve(property).examples ?? []) {
           const body = { ...NEEDED[path], [name]: example }
@@ -276,8 +282,8 @@ function operationsOf({ paths }: Document): Entry[] {
   )
 }
 
-function bodyOf({ requestBody }: Operation): SchemaJson | undefined {
-  return requestBody?.content['application/json'].schema
+function bodySchemaOf(operation: Operation): SchemaJson | undefined {
+  return bodyOf(operation)?.schema
 }
 
 interface Place {

@@ -84,8 +84,12 @@ describe('a resource of a tenant', () => {
   })
   afterAll(() => mayfly.dispose())
 
-  /** The routes under /v1 with an id, except those of scope `operator`, which are for all accounts. */
-  const routesWithIds = () => routes.filter((route) => / \/v1\/.*\{/.test(route) && !route.includes(ACCOUNTS))
+  /**
+   * The routes under /v1 with an id, except those of scope `operator`, which are for all accounts. A label is no id: every
+   * tenant may use it.
+   */
+  const routesWithIds = () =>
+    routes.filter((route) => / \/v1\/.*\{(?!label\})/.test(route) && !route.includes(ACCOUNTS))
 
   async function request(target: Target, route: string, which: keyof Ids) {
     const [method = '', pattern = ''] = route.split(' ')
@@ -162,6 +166,23 @@ describe('a resource of a tenant', () => {
     }
     const { body } = await call<{ id: string }[]>(otherAccount, 'GET', '/v1/keys')
     expect(body.map(({ id }) => id)).not.toContain(ids.keys?.own)
+  })
+
+  it('is not in the run of another tenant with the same label', async () => {
+    const { address } = await inboxWith(owner, mail('private'))
+    const [inbox] = (await call<InboxJson[]>(owner, 'GET', '/v1/inboxes?limit=1')).body
+    await call(owner, 'PATCH', `/v1/inboxes/${inbox?.id}`, { body: { labels: { run: 'private' } } })
+    const kinds = async (target: Target) => {
+      const { body } = await call<string>(target, 'POST', '/v1/runs/run:private/verify?id_header=Subject', {
+        body: JSON.stringify({ recipient: address, id: 'private' }),
+        headers: { 'content-type': 'application/x-ndjson' },
+      })
+      return [...body.matchAll(/"kind":"(\w+)"/g)].map(([, kind]) => kind)
+    }
+    expect(await kinds(owner)).toEqual(['summary'])
+    for (const target of [otherAccount, otherEnvironment]) {
+      expect(await kinds(target)).toEqual(['missing', 'summary'])
+    }
   })
 
   it('is not counted or exported for another tenant', async () => {

@@ -1,12 +1,14 @@
 import { once } from 'node:events'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
-import { Budget, type Release } from '#libs/runtime/fair-share.js'
+import { Budget, BudgetExhaustedError, type Release } from '#libs/runtime/fair-share.js'
 import { callerOf, principalOf } from '../access/principal.js'
 import { clientAddress } from './connection-limits.js'
 import { Problem } from './problems.js'
 
 const MIB = 1024 * 1024
+/** The memory of all manifests, and of those of one account: enough for a million lines. */
+const MANIFESTS_MIB = { total: 256, perOwner: 224 }
 /** The maximum wait for a turn or memory. Then the request is answered 503. */
 const WAIT_MS = 10_000
 /** Reads and answers over this size are large: a read needs a turn, an answer needs memory. */
@@ -15,13 +17,15 @@ export const LARGE_BYTES = 256 * 1024
 const MESSAGE_BYTES = 4 * 1024
 
 /**
- * Shares the time and memory of this process among accounts. Each account makes one large read, one report and one
- * bulk request at a time, and its large answers hold memory until their clients have received them (docs/limits.md).
+ * Shares the time and memory of this process among accounts. Each account makes one large read, one report, one
+ * bulk request and one verification at a time, and its large answers hold memory until their clients have received them (docs/limits.md).
  */
 export class RequestBudgets {
   private readonly reads: Budget
   private readonly reports: Budget
   private readonly bulkTurns: Budget
+  private readonly verifyTurns: Budget
+  private readonly manifests: Budget
   private readonly answers: Budget
   private readonly events: Budget
   private readonly bodies: Budget
@@ -38,6 +42,8 @@ export class RequestBudgets {
     this.reads = budget('reads', 8, 1)
     this.reports = budget('reports', 4, 1)
     this.bulkTurns = budget('bulk', 4, 1)
+    this.verifyTurns = budget('verifications', 4, 1)
+    this.manifests = budget('manifests', MANIFESTS_MIB.total * bytes, MANIFESTS_MIB.perOwner * bytes)
     this.answers = budget('answers', 256 * bytes, 96 * bytes)
     this.events = budget('events', 64 * bytes, 24 * bytes)
     this.bodies = budget('bodies', 32 * bytes, 8 * bytes)
@@ -77,15 +83,34 @@ export class RequestBudgets {
    * Creates or deletes many inboxes when it is the account's turn. The turn lasts until the work is done, even if the client
    * has left, and the answer is sent or the connection has closed. Throws BudgetExhaustedError.
    */
-  async bulk<Result>({ request, raw: response }: FastifyReply, work: () => Promise<Result>): Promise<Result> {
-    const { accountId } = callerOf(request)
-    const release = await untilClientLeaves(request, (clientGone) =>
-      this.bulkTurns.take(accountId, 1, clientGone),
-    )
-    const working = work()
-    const whenClosed = response.closed ? null : once(response, 'close')
-    void Promise.allSettled([working, whenClosed]).then(release)
-    return working
+  bulk<Result>(reply: FastifyReply, work: () => Promise<Result>): Promise<Result> {
+    return inTurnUntilSent(this.bulkTurns, reply, work)
+  }
+
+  /**
+   * The same for a verification. `read` paces the reading of its mail, and is aborted when the connection closes. `grow`
+   * takes memory for its manifest, and throws body-too-large if the account has no more, or busy if others hold it.
+   */
+  verify<Result>(
+    reply: FastifyReply,
+    work: (read: MailRead, grow: (bytes: number) => void) => Promise<Result>,
+  ): Promise<Result> {
+    const { accountId } = callerOf(reply.request)
+    return inTurnUntilSent(this.verifyTurns, reply, async (closing) => {
+      const releases: Release[] = []
+      let held = 0
+      const grow = (bytes: number) => {
+        const release = this.manifests.tryTake(accountId, bytes)
+        const max = this.manifests.maxOfOwner
+        if (release === null) throw held + bytes > max ? manifestTooLarge(max) : new BudgetExhaustedError()
+        held += bytes
+        releases.push(release)
+      }
+      closing.addEventListener('abort', () => releases.forEach((release) => release()))
+      // The turn of the verification is enough.
+      const read = new MailRead(() => Promise.resolve(() => undefined), closing)
+      return work(read, grow)
+    })
   }
 
   /**
@@ -119,6 +144,25 @@ async function hold(budget: Budget, owner: string, bytes: number, reply: Fastify
   const release = await untilClientLeaves(request, (clientGone) => budget.take(owner, bytes, clientGone))
   response.once('close', release)
   if (response.closed) release()
+}
+
+/**
+ * Runs work when it is the account's turn. The turn lasts until the work is done, even if the client has left, and the
+ * answer is sent or the connection has closed. Then the signal aborts.
+ */
+async function inTurnUntilSent<Result>(
+  budget: Budget,
+  { request, raw: response }: FastifyReply,
+  work: (closing: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const { accountId } = callerOf(request)
+  const release = await untilClientLeaves(request, (clientGone) => budget.take(accountId, 1, clientGone))
+  const closing = new AbortController()
+  const working = work(closing.signal)
+  const whenClosed = response.closed ? Promise.resolve() : once(response, 'close')
+  const abort = () => closing.abort(clientLeft())
+  void Promise.allSettled([working, whenClosed.then(abort, abort)]).then(release)
+  return working
 }
 
 function inTurn<Result>(
@@ -187,6 +231,11 @@ export async function untilClientLeaves<Result>(
   } finally {
     socket.off('end', leave).off('close', leave)
   }
+}
+
+function manifestTooLarge(maxBytes: number): Problem {
+  const detail = `The manifest needs more than the ${Math.floor(maxBytes / MIB)} MiB of memory for it here.`
+  return new Problem('body-too-large', { detail })
 }
 
 function clientLeft(): Problem {

@@ -4,11 +4,15 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { messageOf } from '#libs/runtime/errors.js'
 import { note } from './access-log.js'
 import { Problem } from './problems.js'
+import { NDJSON } from './validation.js'
 
 const MAX_BODY_BYTES = 256 * 1024
 /** Enough for the ids of 10,000 inboxes. */
 const MAX_IDS_BYTES = 512 * 1024
 const HAS_IDS = /^\/v1\/(inboxes|emails)\/bulk-delete$/
+/** The body of a verification, which is read as a stream of lines. */
+const HAS_LINES = /^\/v1\/runs\/:label\/verify$/
+export const MAX_LINES_BYTES = 512 * 1024 * 1024
 const MAX_DISCARDED_BYTES = 4 * 1024 * 1024
 /** Smaller pieces of a body count as this many bytes: a body could be 262,144 chunks of one byte. */
 const MIN_PIECE_BYTES = 16
@@ -25,18 +29,29 @@ export function bodyBytesOf(request: RequestWithBytes): Uint8Array {
 
 /**
  * Makes the server parse bodies as JSON in UTF-8 (RFC 8259, section 8.1). An empty body of any `Content-Type` counts as
- * `{}`.
+ * `{}`. A body of lines is not read: its handler reads it with `linesBodyOf`.
  */
 export function parseJsonBodies(server: FastifyInstance): void {
   server.removeAllContentTypeParsers()
   server.addContentTypeParser('application/json', async (request: RequestWithBytes) =>
-    parse(request, await readBody(request)),
+    hasLines(request) ? readEmptyBody(request) : parse(request, await readBody(request)),
   )
-  server.addContentTypeParser('*', async (request: RequestWithBytes) => {
-    const body = await readBody(request)
-    if (body.length > 0) throw unsupported('Only application/json is accepted.')
-    return {}
+  server.addContentTypeParser(NDJSON, async (request: RequestWithBytes) => {
+    if (!hasLines(request)) return readEmptyBody(request)
+    requireIdentity(request)
+    return undefined
   })
+  server.addContentTypeParser('*', readEmptyBody)
+}
+
+function hasLines({ routeOptions: { url = '' } }: FastifyRequest): boolean {
+  return HAS_LINES.test(url)
+}
+
+async function readEmptyBody(request: RequestWithBytes): Promise<object> {
+  const body = await readBody(request)
+  if (body.length === 0) return {}
+  throw unsupported(`Only ${hasLines(request) ? NDJSON : 'application/json'} is accepted.`)
 }
 
 /** The maximum size that a request's body may have. */
@@ -44,8 +59,12 @@ function bodyLimitOf({ routeOptions: { url = '' } }: FastifyRequest): number {
   return HAS_IDS.test(url) ? MAX_IDS_BYTES : MAX_BODY_BYTES
 }
 
-/** The memory that a request's body needs at most: its `Content-Length`, unless it is sent in chunks, within the limit. */
+/**
+ * The memory that a request's body needs at most: its `Content-Length`, unless it is sent in chunks, within the limit. A
+ * body of lines takes its memory while it is read.
+ */
 export function bodyMemoryOf(request: FastifyRequest): number {
+  if (hasLines(request)) return 0
   return Math.min(declaredBytes(request.raw), bodyLimitOf(request))
 }
 
@@ -80,6 +99,28 @@ async function readBody(request: RequestWithBytes): Promise<Buffer> {
   return bytes.subarray(0, length)
 }
 
+/**
+ * The bytes of a body of lines. Throws body-too-large, and invalid-request if the connection ends before the body. If the
+ * reader stops early, the rest is discarded, so that the client reads its answer.
+ */
+export async function* linesBodyOf(request: FastifyRequest): AsyncGenerator<Buffer> {
+  const { raw } = request
+  if (declaredBytes(raw) > MAX_LINES_BYTES && declaredBytes(raw) !== Infinity) throw tooLarge(MAX_LINES_BYTES)
+  let length = 0
+  try {
+    for await (const piece of raw.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      length += piece.length
+      if (length > MAX_LINES_BYTES) throw tooLarge(MAX_LINES_BYTES)
+      yield piece
+    }
+  } catch (error) {
+    throw error instanceof Problem ? error : unfinished()
+  } finally {
+    raw.resume()
+    note(request, { bodyBytes: length })
+  }
+}
+
 /** Reads and discards a body, so that the client reads its answer. Closes the connection after 4 MiB. */
 export function discardBody(raw: IncomingMessage): void {
   if (declaredBytes(raw) === 0) return
@@ -97,17 +138,14 @@ function readPieces(raw: IncomingMessage, maxBytes: number, take: (piece: Buffer
     })
     raw.once('end', resolve)
     raw.once('error', () => {
-      reject(new Problem('invalid-request', { detail: 'The connection ended before the body.' }))
+      reject(unfinished())
     })
   })
 }
 
 /** The names of properties, such as `__proto__`, are validated later, by the class of the body. */
 function parse(request: RequestWithBytes, body: Buffer): unknown {
-  const encoding = request.headers['content-encoding']
-  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
-    throw unsupported(`The Content-Encoding ${encoding} is not supported.`)
-  }
+  requireIdentity(request)
   if (!isUtf8(body)) throw new Problem('malformed-json', { detail: 'The body is not valid UTF-8.' })
   const text = body.toString('utf8').replace(/^\uFEFF/, '')
   if (text.trim() === '') return {}
@@ -117,6 +155,17 @@ function parse(request: RequestWithBytes, body: Buffer): unknown {
   } catch (error) {
     throw new Problem('malformed-json', { detail: messageOf(error) })
   }
+}
+
+/** Throws unsupported-media-type for a compressed body. */
+function requireIdentity({ headers }: FastifyRequest): void {
+  const encoding = headers['content-encoding']
+  if (encoding === undefined || encoding.toLowerCase() === 'identity') return
+  throw unsupported(`The Content-Encoding ${encoding} is not supported.`)
+}
+
+function unfinished(): Problem {
+  return new Problem('invalid-request', { detail: 'The connection ended before the body.' })
 }
 
 function tooLarge(maxBytes: number): Problem {

@@ -14,6 +14,7 @@ import { MAX_RETENTION } from '#libs/domain/account/access.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import { MAX_LABELS, parseLifespan, UNIT_MS } from '#libs/domain/inbox/new-inbox.js'
 import { IsCursor, IsLimit, IsOrder } from '../http/list-pages.js'
+import { invalid } from '../http/problems.js'
 import { durationPattern, IfGiven, Repeatable, Rule } from '../http/validation.js'
 import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 
@@ -192,6 +193,13 @@ export type Label = readonly [name: string, value: string]
 /** The name and value of each label of a query. */
 export function readLabels(texts: readonly string[] = []): Label[] {
   return texts.map(parseLabel).filter((label) => label !== null)
+}
+
+/** The label of a path. Throws invalid-request if it is not one. */
+export function requireLabel(text: string): Label {
+  const label = FILTER.test(text) ? parseLabel(text) : null
+  if (label === null) throw invalid({ detail: 'the label must be <name>:<value>', parameter: 'label' })
+  return label
 }
 
 /** Whether an inbox has all of these labels. */

@@ -24,6 +24,8 @@ export interface Description {
   summary: string
   /** Markdown with paragraphs and `code`. */
   description?: string
+  /** The schema of each line of the body, if the handler reads one of lines. */
+  bodyLine?: TSchema
   /** The answer to a request that succeeded. */
   answer: Answer
   /** The problems that it may answer, in addition to those of every operation of its kind. */

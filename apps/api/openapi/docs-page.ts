@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import { COMMON_HEADERS, RATE_LIMIT_HEADERS } from '../http/headers.js'
 import { PROBLEM_CODES, PROBLEMS } from '../http/problems.js'
 import { curlCommand, escaped, inline, paragraphs, resolved, schemaText } from './docs-text.js'
-import { type Document, nameIn, type Operation, type SchemaJson } from './openapi-json.js'
+import { NDJSON } from '../http/validation.js'
+import { bodyOf, type Document, nameIn, type Operation, type SchemaJson } from './openapi-json.js'
 
 // The OpenAPI document as an HTML page, without scripts and without other resources.
 
@@ -119,12 +120,12 @@ ${lines(
 }
 
 function operationPart({ method, path, operation }: Entry, document: Document): string {
-  const { operationId, summary, description, security, parameters, requestBody } = operation
+  const { operationId, summary, description, security, parameters } = operation
   const scopes = security.flatMap(({ apiKey = [] }) => apiKey).map((scope) => `\`${scope}\``)
   const tokens = security.flatMap(({ inboxToken = [] }) => inboxToken)
   const token = tokens.map((access) => `, or an inbox token with the access \`${access}\``).join('')
   const key = scopes.length === 0 ? 'No key is required.' : `Scope ${scopes.join(' or ')}${token}.`
-  const body = requestBody?.content['application/json'].schema
+  const body = bodyOf(operation)
   return `<section id="${operationId}">
 <h3>${escaped(summary)}</h3>
 <p class="path"><span class="method">${method}</span>${path === null ? TO_WEBHOOK : `<code>${escaped(path)}</code>`}</p>
@@ -132,10 +133,15 @@ function operationPart({ method, path, operation }: Entry, document: Document): 
 ${description === undefined ? '' : paragraphs(description)}
 ${path === null ? '' : `<pre class="curl">${escaped(curlCommand(method, path, operation, document))}</pre>`}
 ${parameters.length === 0 ? '' : `<h4>Parameters</h4>\n${parameterTable(operation)}`}
-${body === undefined ? '' : `<h4>Body</h4>\n<p class="faint">${schemaText(body)}</p>\n${formPart(resolved(body, document))}`}
+${body === null ? '' : bodyPart(body, document)}
 <h4>Answers</h4>
 ${answerTable(operation, document)}
 </section>`
+}
+
+function bodyPart({ mediaType, schema }: NonNullable<ReturnType<typeof bodyOf>>, document: Document): string {
+  const title = mediaType === NDJSON ? 'Lines of the body' : 'Body'
+  return `<h4>${title}</h4>\n<p class="faint">${schemaText(schema)}</p>\n${formPart(resolved(schema, document))}`
 }
 
 function parameterTable({ parameters }: Operation): string {

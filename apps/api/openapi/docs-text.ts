@@ -1,4 +1,4 @@
-import { type Document, nameIn, type Operation, type SchemaJson } from './openapi-json.js'
+import { bodyOf, type Document, nameIn, type Operation, type SchemaJson } from './openapi-json.js'
 
 /** Text as HTML. */
 export function escaped(text: string): string {
@@ -75,11 +75,11 @@ export function curlCommand(method: string, path: string, operation: Operation, 
   const url = `${document.servers[0]?.url ?? ''}${examplePath(path, operation)}`
   const lines = [['curl', ...curlFlags(method, operation), quoted(url)].join(' ')]
   if (operation.security.length > 0) lines.push('-H "Authorization: Bearer $MAYFLY_KEY"')
-  if (operation.requestBody !== undefined) {
-    const { schema } = operation.requestBody.content['application/json']
-    const [example] = resolved(schema, document).examples ?? []
+  const body = bodyOf(operation)
+  if (body !== null) {
+    const [example] = resolved(body.schema, document).examples ?? []
     if (example === undefined) throw new Error(`the body of ${operation.operationId} has no example`)
-    lines.push("-H 'Content-Type: application/json'", `-d ${quoted(JSON.stringify(example))}`)
+    lines.push(`-H 'Content-Type: ${body.mediaType}'`, `-d ${quoted(JSON.stringify(example))}`)
   }
   return lines.join(' \\\n  ')
 }

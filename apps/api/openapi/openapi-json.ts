@@ -27,7 +27,7 @@ export interface Operation {
   /** One of these is enough. */
   security: { apiKey?: string[]; inboxToken?: string[] }[]
   parameters: Parameter[]
-  requestBody?: { required: boolean; content: { 'application/json': { schema: SchemaJson } } }
+  requestBody?: { required: boolean; content: Record<string, { schema: SchemaJson }> }
   responses: Record<string, ResponseJson | Reference>
 }
 
@@ -77,6 +77,12 @@ export interface SchemaJson extends Partial<Reference> {
   maxItems?: number
   minProperties?: number
   maxProperties?: number
+}
+
+/** The media type and the schema of a body, or of its lines; null without one. */
+export function bodyOf({ requestBody }: Operation): { mediaType: string; schema: SchemaJson } | null {
+  const [entry] = Object.entries(requestBody?.content ?? {})
+  return entry === undefined ? null : { mediaType: entry[0], schema: entry[1].schema }
 }
 
 /** The name at the end of a reference. */

@@ -67,7 +67,7 @@ function routeOf(controller: Type, name: string, handler: Handler, registered: s
   const status = Reflect.getMetadata(HTTP_CODE_METADATA, handler) as number | undefined
   const query = argumentClass(controller, name, RouteParamtypes.QUERY)
   const body = argumentClass(controller, name, RouteParamtypes.BODY)
-  const { id, summary, description, answer, requestHeaders: ownHeaders = [] } = about
+  const { id, summary, description, bodyLine, answer, requestHeaders: ownHeaders = [] } = about
   const isRepeatable = method === 'post' && scopes !== null
   const requestHeaders = [...ownHeaders, ...(isRepeatable ? (['Idempotency-Key'] as const) : [])]
   const responseHeaders = [
@@ -102,6 +102,9 @@ function routeOf(controller: Type, name: string, handler: Handler, registered: s
       ...requestHeaders.map((name) => ({ name, in: 'header' as const, ...REQUEST_HEADERS[name] })),
     ],
     ...(body === null ? {} : requestBody(body)),
+    ...(bodyLine === undefined
+      ? {}
+      : { requestBody: { required: false, content: { [NDJSON]: { schema: bodyLine } } } }),
     responses: {
       [status ?? (method === 'post' ? 201 : 200)]: {
         description: answer.description,
@@ -146,6 +149,10 @@ const PATH_PARAMETERS: Readonly<Record<string, { description: string; schema: Sc
   name: {
     description: 'The name of an environment of the account.',
     schema: { type: 'string', pattern: ENVIRONMENT.source, examples: ['development'] },
+  },
+  label: {
+    description: 'A label `<name>:<value>`, URL-encoded.',
+    schema: { type: 'string', pattern: '^[^:]{1,64}:', examples: ['run:42'] },
   },
   index: { description: "The attachment's `index`.", schema: { type: 'integer', minimum: 0 } },
   code: { description: "A problem's `code`.", schema: { type: 'string', enum: PROBLEM_CODES } },

@@ -1,4 +1,4 @@
-import Type, { type Static } from 'typebox'
+import Type, { type Static, type TSchema } from 'typebox'
 import { type UsageFigures, type UsageReport, MAX_BUCKETS } from '#libs/ports/usage/usage-store.js'
 import { Count, OrNull, Time } from '../openapi/describe.js'
 
@@ -16,13 +16,14 @@ const Quantiles = Type.Object(
   { $id: 'Quantiles', description: 'Milliseconds: median, 95th and 99th percentile.' },
 )
 
-const QuantilesAndMax = Type.Object(
+export const QuantilesAndMax = Type.Object(
   { ...Quantiles.properties, max: Milliseconds },
   { $id: 'QuantilesAndMax', description: 'Milliseconds: median, 95th and 99th percentile, maximum.' },
 )
 
-const timed = (what: string) => OrNull(Quantiles, `${what} Null if there was nothing to measure.`)
-const visible_ms = timed('From the acceptance of a mail until it can be read over the API.')
+const timed = <Schema extends TSchema>(schema: Schema, what: string) =>
+  OrNull(schema, `${what} Null if there was nothing to measure.`)
+const UNTIL_VISIBLE = 'From the acceptance of a mail until it can be read over the API.'
 
 const figures = {
   requests: 210,
@@ -39,8 +40,8 @@ export const UsageRow = Type.Object(
     to: Time('The end of the interval, or of the span of the query if that is earlier.'),
     group: OrNull(Type.String(), 'The key, environment or label value of the row; null without one.'),
     ...totals,
-    request_ms: timed('From a request to its answer, without waits and streams.'),
-    visible_ms,
+    request_ms: timed(Quantiles, 'From a request to its answer, without waits and streams.'),
+    visible_ms: timed(Quantiles, UNTIL_VISIBLE),
   },
   {
     $id: 'UsageRow',
@@ -83,8 +84,11 @@ export const UsageReportSchema = Type.Object(
       QuantilesAndMax,
       'From the last byte of a mail until it is durable, just before the sender gets 250. Null if no mail was accepted.',
     ),
-    visible_ms,
-    first_read_ms: timed('From the acceptance of a mail to the first answer that contains it.'),
+    visible_ms: timed(QuantilesAndMax, UNTIL_VISIBLE),
+    first_read_ms: timed(
+      QuantilesAndMax,
+      'From the acceptance of a mail to the first answer that contains it.',
+    ),
     first_mail_at: OrNull(Time(''), 'When the first mail arrived.'),
     last_mail_at: OrNull(Time(''), 'When the last mail arrived.'),
     mails_per_second: OrNull(
@@ -105,11 +109,12 @@ export const UsageReportSchema = Type.Object(
       {
         counted_up_to: '2026-11-21T08:05:12.400Z',
         ...figures,
+        visible_ms: { ...figures.visible_ms, max: 34 },
         duplicates: 0,
         read: 48,
         inboxes_without_mail: 1,
         accept_ms: { p50: 2.4, p95: 5.1, p99: 9.8, max: 12.3 },
-        first_read_ms: { p50: 11, p95: 40, p99: 88 },
+        first_read_ms: { p50: 11, p95: 40, p99: 88, max: 120 },
         first_mail_at: '2026-11-21T08:00:02.120Z',
         last_mail_at: '2026-11-21T08:00:04.007Z',
         mails_per_second: 24.907,

@@ -5,6 +5,7 @@ import {
   INTERVAL_MS,
   UsageUnavailableError,
   WHY_NOT_COUNTED,
+  type QuantilesAndMax,
   type UsageGrouping,
   type UsageOwner,
   type UsageQueries,
@@ -43,6 +44,8 @@ const MAX_EXPORTS = 4
 const MAX_EXPORTS_OF_ACCOUNT = 2
 /** The maximum time that an answer about a key waits for its usage. */
 const TOTALS_WITHIN_MS = 3_000
+/** The maximum time that the answer about a load run waits for its usage. */
+const REPORT_WITHIN_MS = 10_000
 
 @Injectable()
 export class Usage {
@@ -92,14 +95,25 @@ export class Usage {
     accountId: AccountId,
     keyIds: readonly KeyId[],
   ): Promise<ReadonlyMap<KeyId, UsageTotals> | null> {
-    const { queries, onUnavailable } = this.ports
+    const { queries } = this.ports
     if (queries === null) return null
-    const late = AbortSignal.timeout(TOTALS_WITHIN_MS)
+    return this.orNull(() => queries.totals(accountId, keyIds), TOTALS_WITHIN_MS)
+  }
+
+  /** From the acceptance of mail with a label until it is visible, in the last 90 days. Null if it can't be read now. */
+  async visible(principal: Principal, label: string): Promise<QuantilesAndMax | null> {
+    if (this.ports.queries === null) return null
+    const report = await this.orNull(() => this.report(principal, { label: [label] }), REPORT_WITHIN_MS)
+    return report?.visible_ms ?? null
+  }
+
+  private async orNull<Result>(read: () => Promise<Result>, withinMs: number): Promise<Result | null> {
+    const late = AbortSignal.timeout(withinMs)
     try {
-      return await unlessAborted(queries.totals(accountId, keyIds), late)
+      return await unlessAborted(read(), late)
     } catch (error) {
       if (!late.aborted && !(error instanceof UsageUnavailableError)) throw error
-      onUnavailable(error)
+      this.ports.onUnavailable(error)
       return null
     }
   }

@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import type { Session } from '../api-client.js'
 import { loadHttpCommand } from './load-http.js'
 import { loadSmtpCommand } from './load-smtp.js'
+import { loadVerifyCommand } from './verify.js'
 
 /** `mayfly load …` */
 export function loadCommands(
@@ -9,7 +10,10 @@ export function loadCommands(
   session: Session,
   access: () => { url: string; key: string },
 ): void {
-  const load = program.command('load').description('load tests: mail and requests at a fixed rate')
+  const load = program
+    .command('load')
+    .description('load tests: mail and requests at a fixed rate, and what arrived')
   loadSmtpCommand(load, session, access)
   loadHttpCommand(load, session, access)
+  loadVerifyCommand(load, session)
 }

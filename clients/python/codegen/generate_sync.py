@@ -21,7 +21,7 @@ REPLACEMENTS = [
     (r"AsyncGenerator\[(\w+), None\]", r"Generator[\1, None, None]"),
     (r"\baclose\b", "close"),
     (r"\baread\b", "read"),
-    (r"\baiter_bytes\b", "iter_bytes"),
+    (r"\baiter_(bytes|lines)\b", r"iter_\1"),
     (r"__a(enter|exit)__", r"__\1__"),
     (r"\basync (def|with|for)\b", r"\1"),
     (r"\bawait ", ""),

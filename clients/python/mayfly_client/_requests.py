@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import re
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
@@ -22,6 +23,7 @@ from ._errors import ApiError, MayflyError, UnreachableError
 MAX_BROKEN_CONNECTIONS = 4
 FIRST_PAUSE_SECONDS = 0.1
 MAX_PAUSE_SECONDS = 2.0
+LINES_AT_ONCE = 500
 MAX_PAGE_ITEMS = 100
 """The largest page that every list of the API allows."""
 
@@ -99,6 +101,18 @@ def body_of(body: Mapping[str, object] | Sequence[object]) -> bytes:
         return json.dumps(body).encode()
     named = {name.rstrip("_"): value for name, value in body.items()}
     return json.dumps(named, default=text_of).encode()
+
+
+def pieces_of(lines: Iterable[object]) -> Iterator[bytes]:
+    """Lines of JSON, several in a piece."""
+    remaining = iter(lines)
+    while some := list(itertools.islice(remaining, LINES_AT_ONCE)):
+        yield b"".join(json.dumps(line).encode() + b"\n" for line in some)
+
+
+def line_of(text: str) -> Any:
+    """The JSON of a line of an answer."""
+    return json.loads(text)
 
 
 def text_of(value: object) -> str:

@@ -429,6 +429,26 @@ class Envelope(TypedDict):
     """Null for an unencrypted connection."""
 
 
+class ErasedMail(TypedDict):
+    """A line of the manifest whose inbox has ended."""
+    kind: Literal["erased"]
+    """The inbox of the recipient has ended, so its mail is permanently deleted."""
+    recipient: str
+    """The address of RCPT TO."""
+    id: str
+    """As in the manifest."""
+    line: int
+    """The line of the manifest, without empty lines."""
+    sent_at: str | None
+    """As in the manifest."""
+    inbox_id: str
+    """The id of the inbox."""
+    state: Literal["deleted", "expired"]
+    """How the inbox ended."""
+    ended_at: str
+    """When it ended."""
+
+
 class Event(TypedDict):
     """An event of an inbox, without content."""
     id: str
@@ -771,6 +791,21 @@ class Mailbox(TypedDict):
     """The address, as written."""
 
 
+class _ManifestLineOptional(TypedDict, total=False):
+    sent_at: str | None
+    """When it was sent (RFC 3339), to find late mail."""
+    sha256: str | None
+    """The SHA-256 of its source as it was sent, before dot-stuffing, to find altered mail."""
+
+
+class ManifestLine(_ManifestLineOptional):
+    """A mail that was sent to a recipient. Other properties are ignored."""
+    recipient: str
+    """The address of RCPT TO."""
+    id: str
+    """The value of the header that identifies the mail."""
+
+
 _MessageKeywords = TypedDict(
     "_MessageKeywords",
     {
@@ -919,6 +954,20 @@ class MessageWithRaw(_MessageWithRawKeywords, _MessageWithRawOptional):
     """The path of the source."""
     warnings: list[Warning]
     """Empty if the whole mail could be read."""
+
+
+class MissingMail(TypedDict):
+    """A line of the manifest without a message."""
+    kind: Literal["missing"]
+    """No message has the recipient and the id."""
+    recipient: str
+    """The address of RCPT TO."""
+    id: str
+    """As in the manifest."""
+    line: int
+    """The line of the manifest, without empty lines."""
+    sent_at: str | None
+    """As in the manifest."""
 
 
 class NearMiss(TypedDict):
@@ -1105,6 +1154,74 @@ class RotateWebhookSecret(TypedDict, total=False):
     """
 
 
+class _RunDifferenceOptional(TypedDict, total=False):
+    line: int
+    """The line of the manifest, without empty lines."""
+    sent_at: str
+    """With `late`: as in the manifest."""
+    delay_ms: int
+    """With `late`: from `sent_at` to `received_at`."""
+    late_by_ms: int
+    """With `late`: by how much that is more than `late_ms`."""
+    sha256: str
+    """With `altered`: as in the manifest."""
+    received_sha256: str
+    """With `altered`: that of the message."""
+    after_line: int
+    """With `reordered`: the line of an earlier message."""
+
+
+class RunDifference(_RunDifferenceOptional):
+    """A message that differs from the manifest."""
+    kind: Literal["duplicate", "unexpected", "late", "altered", "reordered"]
+    """`duplicate`: a message beyond those that the manifest has. `unexpected`: no line has its recipient and id.
+    `late`: it was received more than `late_ms` after `sent_at`. `altered`: its source has another SHA-256.
+    `reordered`: its line is before that of an earlier message of the inbox.
+    """
+    recipient: str
+    """The address of RCPT TO."""
+    id: str | None
+    """The value of its header; null if it has no such header."""
+    message_id: str
+    """The id of the message."""
+    inbox_id: str
+    """The id of its inbox."""
+    received_at: str
+    """When it was accepted."""
+
+
+class RunProblem(TypedDict):
+    """The last line of a verification that failed after its answer had begun. It has no summary."""
+    kind: Literal["problem"]
+    problem: Problem
+
+
+class RunSummary(TypedDict):
+    """The last line of a verification."""
+    kind: Literal["summary"]
+    expected: int
+    """Lines of the manifest."""
+    found: int
+    """Lines with a message."""
+    missing: int
+    """Lines without a message."""
+    duplicate: int
+    """Messages beyond those that the manifest has."""
+    unexpected: int
+    """Messages that no line names."""
+    late: int
+    """Messages that were late."""
+    altered: int
+    """Messages with another source."""
+    reordered: int
+    """Messages out of order; 0 without `order=true`."""
+    erased: int
+    """Lines whose inbox has ended. They are not missing."""
+    visible_ms: QuantilesAndMax | None
+    """From the acceptance of a mail until it can be read over the API, as far as it is counted. Null if nothing is.
+    """
+
+
 class UpdateInbox(TypedDict, total=False):
     """What to change of an inbox. Every property is optional."""
     duration: str
@@ -1144,9 +1261,9 @@ class UsageReport(TypedDict):
     """From the last byte of a mail until it is durable, just before the sender gets 250. Null if no mail was
     accepted.
     """
-    visible_ms: Quantiles | None
+    visible_ms: QuantilesAndMax | None
     """From the acceptance of a mail until it can be read over the API. Null if there was nothing to measure."""
-    first_read_ms: Quantiles | None
+    first_read_ms: QuantilesAndMax | None
     """From the acceptance of a mail to the first answer that contains it. Null if there was nothing to measure."""
     first_mail_at: str | None
     """When the first mail arrived."""

@@ -27,6 +27,8 @@ interface Request {
 const MAX_CONNECTION_ATTEMPTS = 4
 const FIRST_PAUSE_MS = 100
 const MAX_PAUSE_MS = 2_000
+/** Lines of a body are sent together. */
+const PIECE_CHARACTERS = 64 * 1024
 /** The longest time of a timer. It fires at once if it has more. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
@@ -85,6 +87,32 @@ export class Connection {
       if (response.body === null || !isExpected) throw foreignAnswer(response, await response.text())
       return response.body
     })
+  }
+
+  /**
+   * Sends lines of JSON with a POST, as they are made, and returns the bytes of the answer as they arrive. It is not
+   * repeated: the lines are there only once. The time of the call and its signal end with the answer's headers.
+   */
+  async exchange(
+    path: string,
+    lines: Iterable<object> | AsyncIterable<object>,
+    options: object = {},
+  ): Promise<ReadableStream<Uint8Array>> {
+    const [call, query] = splitOptions(options)
+    const { timeoutMs = this.timeoutMs, signal } = call
+    const headers = { 'content-type': 'application/x-ndjson' }
+    const [url, init] = this.#prepare({ method: 'POST', path, query, headers }, call)
+    // Types of browsers lack `duplex`.
+    const streamed: RequestInit & { duplex: 'half' } = { ...init, body: streamOf(lines), duplex: 'half' }
+    try {
+      return await this.#attempt([url, streamed], { signal, leftMs: timeoutMs, timeoutMs }, (response) =>
+        response.body === null ? Promise.reject(foreignAnswer(response, '')) : Promise.resolve(response.body),
+      )
+    } catch (error) {
+      if (signal?.aborted === true || error instanceof MayflyError) throw error
+      if (error instanceof RetryableError) throw error.failure
+      throw new UnreachableError(this.#url, reasonOf(error), false, error)
+    }
   }
 
   /** The items of a list, from as many pages as needed; at most `limit`, if it is given. */
@@ -275,6 +303,31 @@ function retryAfterMs(headers: Headers): number | undefined {
   const value = headers.get('retry-after') ?? ''
   const ms = /^\d+$/.test(value) ? Number(value) * 1_000 : Date.parse(value) - Date.now()
   return ms > 0 ? ms : undefined
+}
+
+/** Objects as lines of JSON. */
+function streamOf(objects: Iterable<object> | AsyncIterable<object>): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder()
+  const iterator =
+    Symbol.asyncIterator in objects ? objects[Symbol.asyncIterator]() : objects[Symbol.iterator]()
+  return new ReadableStream({
+    async pull(controller) {
+      let piece = ''
+      while (piece.length < PIECE_CHARACTERS) {
+        const next = await iterator.next()
+        if (next.done === true) {
+          controller.enqueue(encoder.encode(piece))
+          controller.close()
+          return
+        }
+        piece += `${JSON.stringify(next.value)}\n`
+      }
+      controller.enqueue(encoder.encode(piece))
+    },
+    async cancel() {
+      await iterator.return?.()
+    },
+  })
 }
 
 function queryText(query: Query): string {

@@ -2,7 +2,7 @@ import { readCursor, type Connection } from './connection.js'
 import { ApiError, WaitTimeoutError } from './errors.js'
 import { inboxEvents, type InboxEvent } from './inbox-events.js'
 import { linkFinder, Message, withProperties, type Access } from './message.js'
-import type { BodyOptions, CallOptions, QueryOptions, Schemas } from './options.js'
+import type { BodyOptions, CallOptions, QueryOptions, Schema, Schemas } from './options.js'
 import {
   UnexpectedMessageError,
   waitForMatch,
@@ -13,12 +13,13 @@ import {
 
 const EXPECT_NONE_MS = 5_000
 
+// eslint-disable-next-line @typescript-eslint/no-empty-object-type -- the package has the name instead of its properties
+interface InboxProperties extends Schema<'Inbox'> {}
+
 /** An inbox. Its properties are those that the API returned; `refresh` reads them again. */
-export class Inbox extends withProperties<Schemas['Inbox']>() {
+export class Inbox extends withProperties<InboxProperties>() {
   readonly #access: Access
   readonly #path: string
-
-  /** @internal */
 
   /** @internal */
   constructor(connection: Connection, data: Schemas['Inbox'], password: string | undefined) {

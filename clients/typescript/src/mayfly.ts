@@ -3,6 +3,7 @@ import { MayflyError } from './errors.js'
 import { Inbox } from './inbox.js'
 import { Messages } from './messages.js'
 import type { BodyOptions, CallOptions, CamelCased, QueryOptions, Schemas } from './options.js'
+import { Runs } from './runs.js'
 
 export {
   ApiError,
@@ -19,6 +20,7 @@ export type { InboxEvent } from './inbox-events.js'
 export { findLink, type Attachment, type Message } from './message.js'
 export type { Messages } from './messages.js'
 export type { BodyOptions, CallOptions, QueryOptions, Schemas } from './options.js'
+export type { RunLine, Runs } from './runs.js'
 export { UnexpectedMessageError, type Filters, type MatchOptions, type WaitOptions } from './waiting.js'
 export { verifyWebhook } from './verify-webhook.js'
 
@@ -48,6 +50,7 @@ export class Mayfly {
   readonly webhooks: Webhooks
   readonly usage: Usage
   readonly faults: Faults
+  readonly runs: Runs
   readonly #connection: Connection
 
   constructor(options: MayflyOptions = {}) {
@@ -63,6 +66,7 @@ export class Mayfly {
     this.keys = new Keys(this.#connection)
     this.webhooks = new Webhooks(this.#connection)
     this.usage = new Usage(this.#connection)
+    this.runs = new Runs(this.#connection)
   }
 
   /** The account that the key belongs to. */

@@ -1,12 +1,15 @@
 import type { Connection } from './connection.js'
 import { MayflyError } from './errors.js'
-import type { CallOptions, Schemas } from './options.js'
+import type { CallOptions, Schema, Schemas } from './options.js'
 
 function Properties(this: object, data: object): void {
   Object.assign(this, data)
 }
 
-/** A class whose objects have the properties of the data. */
+/**
+ * A class whose objects have the properties of the data.
+ * @internal
+ */
 export function withProperties<Data extends object>(): new (data: Data) => Data {
   return Properties as unknown as new (data: Data) => Data
 }
@@ -20,8 +23,14 @@ export interface Access {
   password: string | undefined
 }
 
+// The package has these names instead of all properties.
+/* eslint-disable @typescript-eslint/no-empty-object-type */
+interface AttachmentProperties extends Schema<'Attachment'> {}
+interface MessageProperties extends Omit<Schema<'Message'>, 'attachments'> {}
+/* eslint-enable @typescript-eslint/no-empty-object-type */
+
 /** An attachment of a message: its description, and its content on request. */
-export class Attachment extends withProperties<Schemas['Attachment']>() {
+export class Attachment extends withProperties<AttachmentProperties>() {
   readonly #access: Access
   readonly #path: string
 
@@ -39,7 +48,7 @@ export class Attachment extends withProperties<Schemas['Attachment']>() {
 }
 
 /** A message of an inbox. Its properties are those of the API. */
-export class Message extends withProperties<Omit<Schemas['Message'], 'attachments'>>() {
+export class Message extends withProperties<MessageProperties>() {
   readonly attachments: readonly Attachment[]
   /** The position just after this message, for `since`, if a wait returned it; otherwise null. */
   readonly cursor: string | null

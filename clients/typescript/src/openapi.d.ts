@@ -57,63 +57,36 @@ export interface components {
 			/** SHA-256 of the decoded bytes. */
 			sha256: string;
 		};
-		/** One POST to an endpoint. */
 		Attempt: {
-			/** When it started. */
 			time: string;
-			/** The status that the endpoint answered; null if it did not answer. */
 			status: number | null;
-			/** From its start to the answer or the failure. */
 			latency_ms: number;
-			/** The beginning of the answer, at most 1 kB, read as UTF-8; null if there was none, for a sample or a redirect, and after the inbox has ended. */
 			answer: string | null;
-			/** Why it failed; null if it succeeded. */
 			error: string | null;
 		};
-		/** Whether a mail is from its declared sender, as verified when it was received: SPF, DKIM, DMARC, ARC. */
 		Authentication: {
-			/** Null if it was not verified. */
 			spf: {
-				/** The result as in RFC 8601, section 2.7. */
 				result: "none" | "neutral" | "pass" | "fail" | "softfail" | "policy" | "temperror" | "permerror";
-				/** The domain of MAIL FROM, or of EHLO if MAIL FROM is empty. */
 				domain: string | null;
-				/** Details of the result; null if there are none. */
 				detail: string | null;
 			} | null;
-			/** One result for each signature. */
 			dkim: {
-				/** The result as in RFC 8601, section 2.7. */
 				result: "none" | "neutral" | "pass" | "fail" | "softfail" | "policy" | "temperror" | "permerror";
-				/** The domain that signed. */
 				domain: string | null;
-				/** The selector of the key. */
 				selector: string | null;
-				/** The algorithm of the signature. */
 				algorithm: string | null;
-				/** Whether the domain that signed is aligned with the author, as in DMARC. */
 				aligned: boolean;
-				/** Details of the result; null if there are none. */
 				detail: string | null;
 			}[];
-			/** Null if it was not verified, or the mail has no author. */
 			dmarc: {
-				/** The result as in RFC 8601, section 2.7. */
 				result: "none" | "neutral" | "pass" | "fail" | "softfail" | "policy" | "temperror" | "permerror";
-				/** The domain of the author. */
 				domain: string | null;
-				/** The policy of the domain. */
 				policy: ("none" | "quarantine" | "reject") | null;
-				/** Details of the result; null if there are none. */
 				detail: string | null;
 			} | null;
-			/** Only for a mail with a chain of ARC headers. */
 			arc?: {
-				/** The result as in RFC 8601, section 2.7. */
 				result: "none" | "neutral" | "pass" | "fail" | "softfail" | "policy" | "temperror" | "permerror";
-				/** The length of the chain. */
 				instances: number;
-				/** Details of the result; null if there are none. */
 				detail: string | null;
 			};
 		};
@@ -244,29 +217,17 @@ export interface components {
 			/** A label `<name>:<value>`. */
 			label: string;
 		};
-		/** An event for a webhook, and the attempts to deliver it. */
 		Delivery: {
-			/** The id of the delivery. */
 			id: string;
-			/** The webhook. */
 			webhook_id: string;
-			/** The event that is delivered. */
 			event: "message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "sample";
-			/** The inbox of the event; null for a sample. */
 			inbox_id: string | null;
-			/** The message of the event; null if the event is not about a message. */
 			message_id: string | null;
-			/** The replay that it belongs to; null if it is not part of one. */
 			replay_id: string | null;
-			/** `failed` if the last attempt failed; `abandoned` if there is nothing left to deliver. */
 			state: "pending" | "succeeded" | "failed" | "abandoned";
-			/** Why it was abandoned. */
 			abandoned_reason: ("inbox-ended" | "message-deleted" | "webhook-disabled" | "webhook-removed" | "replay-cancelled") | null;
-			/** When it was requested. */
 			created_at: string;
-			/** When the next attempt is due; null if there is none. */
 			next_attempt_at: string | null;
-			/** All attempts, in their order. */
 			attempts: components["schemas"]["Attempt"][];
 		};
 		/** An inbox after its end. It can be read as long as the log is kept. */
@@ -300,6 +261,25 @@ export interface components {
 				version: string;
 				cipher: string;
 			} | null;
+		};
+		/** A line of the manifest whose inbox has ended. */
+		ErasedMail: {
+			/** The inbox of the recipient has ended, so its mail is permanently deleted. */
+			kind: "erased";
+			/** The address of RCPT TO. */
+			recipient: string;
+			/** As in the manifest. */
+			id: string;
+			/** The line of the manifest, without empty lines. */
+			line: number;
+			/** As in the manifest. */
+			sent_at: string | null;
+			/** The id of the inbox. */
+			inbox_id: string;
+			/** How the inbox ended. */
+			state: "deleted" | "expired";
+			/** When it ended. */
+			ended_at: string;
 		};
 		/** An event of an inbox, without content. */
 		Event: {
@@ -589,15 +569,10 @@ export interface components {
 			/** The bearer token. Only in this answer. */
 			secret: string;
 		};
-		/** The limits of an account. */
 		Limits: {
-			/** The sustained rate of each key. In addition, a burst of half as many every ten minutes. */
 			requests_per_minute: number;
-			/** The maximum lifetime of an inbox. */
 			retention: string;
-			/** The maximum size of a mail. */
 			max_message_bytes: number;
-			/** The maximum number of messages in one inbox. */
 			max_messages: number;
 		};
 		/** A link, form or bare URL in a mail. */
@@ -613,6 +588,17 @@ export interface components {
 			name: string | null;
 			/** The address, as written. */
 			address: string;
+		};
+		/** A mail that was sent to a recipient. Other properties are ignored. */
+		ManifestLine: {
+			/** The address of RCPT TO. */
+			recipient: string;
+			/** The value of the header that identifies the mail. */
+			id: string;
+			/** When it was sent (RFC 3339), to find late mail. */
+			sent_at?: string | null;
+			/** The SHA-256 of its source as it was sent, before dot-stuffing, to find altered mail. */
+			sha256?: string | null;
 		};
 		/** A received mail, parsed. Parts that it does not have are null or empty. */
 		Message: {
@@ -693,6 +679,19 @@ export interface components {
 			timestamp: string;
 			data: components["schemas"]["EventMessage"];
 		};
+		/** A line of the manifest without a message. */
+		MissingMail: {
+			/** No message has the recipient and the id. */
+			kind: "missing";
+			/** The address of RCPT TO. */
+			recipient: string;
+			/** As in the manifest. */
+			id: string;
+			/** The line of the manifest, without empty lines. */
+			line: number;
+			/** As in the manifest. */
+			sent_at: string | null;
+		};
 		/** A message that a wait examined, and why it did not match. */
 		NearMiss: {
 			/** The id of the message. */
@@ -715,16 +714,10 @@ export interface components {
 			/** The account's own limits, on a plan with limits per account. */
 			limits?: components["schemas"]["AccountLimits"] | null;
 		};
-		/** A position on the event log. */
 		Position: {
-			/**
-			 * Without the prefix that an installation may have configured.
-			 * @constant
-			 */
+			/** @constant */
 			topic: "inbox-events";
-			/** The partition of the inbox. */
 			partition: number;
-			/** The offset in the partition. */
 			offset: number;
 		};
 		/** An error (RFC 9457). */
@@ -788,19 +781,12 @@ export interface components {
 			/** The first event to deliver: `now`, `beginning` for all existing events, or a time (RFC 3339) for the events since then. Default: `"now"`. */
 			start_from?: string;
 		};
-		/** Events that are delivered to a webhook again. */
 		Replay: {
-			/** The id of the replay. */
 			id: string;
-			/** The webhook. */
 			webhook_id: string;
-			/** `completed` once all deliveries are requested and finished. */
 			state: "running" | "completed" | "cancelled";
-			/** Deliveries requested so far. */
 			requested: number;
-			/** Deliveries that are finished: delivered, failed without another attempt, or abandoned. */
 			done: number;
-			/** When it was requested. */
 			created_at: string;
 		};
 		/** The events of single deliveries. */
@@ -838,6 +824,39 @@ export interface components {
 			/** How long requests are also signed with the former secret, at most 7 days: `0`, or a whole number and one of `s`, `m`, `h`, `d`, `w`. Default: `"24h"`. */
 			grace?: string;
 		};
+		RunDifference: {
+			kind: "duplicate" | "unexpected" | "late" | "altered" | "reordered";
+			recipient: string;
+			id: string | null;
+			message_id: string;
+			inbox_id: string;
+			received_at: string;
+			line?: number;
+			sent_at?: string;
+			delay_ms?: number;
+			late_by_ms?: number;
+			sha256?: string;
+			received_sha256?: string;
+			after_line?: number;
+		};
+		/** The last line of a verification that failed after its answer had begun. It has no summary. */
+		RunProblem: {
+			kind: "problem";
+			problem: components["schemas"]["Problem"];
+		};
+		RunSummary: {
+			kind: "summary";
+			expected: number;
+			found: number;
+			missing: number;
+			duplicate: number;
+			unexpected: number;
+			late: number;
+			altered: number;
+			reordered: number;
+			erased: number;
+			visible_ms: components["schemas"]["QuantilesAndMax"] | null;
+		};
 		/** All faults, in the order in which they are checked. */
 		SetFaults: components["schemas"]["InboxFault"][];
 		/** What to change of an inbox. Every property is optional. */
@@ -849,62 +868,34 @@ export interface components {
 			/** Replaces all labels. */
 			labels?: components["schemas"]["InboxLabels"];
 		};
-		/** A summary of a load run. */
 		UsageReport: {
-			/** Everything that happened before this time is in the report, except for requests, refusals, reads and latencies that a process could not append to the log immediately. Null if counting is more than a minute behind, or the server has just started. */
 			counted_up_to: string | null;
-			/** Requests that were answered. */
 			requests: number;
-			/** Requests that were answered 429, and mails that were refused. */
 			refusals: number;
-			/** Inboxes that were created. */
 			inboxes: number;
-			/** Mails received; each recipient's copy counts. */
 			mails: number;
-			/** Bytes of those mails. */
 			bytes: number;
-			/** Mails beyond the first of those with the same Message-ID in the same inbox. */
 			duplicates: number;
-			/** Messages that the API has answered with at least once. */
 			read: number;
-			/** Inboxes that were created and got no mail. */
 			inboxes_without_mail: number;
-			/** From the last byte of a mail until it is durable, just before the sender gets 250. Null if no mail was accepted. */
 			accept_ms: components["schemas"]["QuantilesAndMax"] | null;
-			/** From the acceptance of a mail until it can be read over the API. Null if there was nothing to measure. */
-			visible_ms: components["schemas"]["Quantiles"] | null;
-			/** From the acceptance of a mail to the first answer that contains it. Null if there was nothing to measure. */
-			first_read_ms: components["schemas"]["Quantiles"] | null;
-			/** When the first mail arrived. */
+			visible_ms: components["schemas"]["QuantilesAndMax"] | null;
+			first_read_ms: components["schemas"]["QuantilesAndMax"] | null;
 			first_mail_at: string | null;
-			/** When the last mail arrived. */
 			last_mail_at: string | null;
-			/** Average rate from the first mail to the last. Null for fewer than two mails, or if all arrived at the same time. */
 			mails_per_second: number | null;
-			/** Mails over time, from the first to the last, in buckets of equal length; buckets without mail are included. The length is at least a second and depends on how long the run took. */
 			timeline: components["schemas"]["UsageTimelineBucket"][];
 		};
-		/** The usage in an interval. */
 		UsageRow: {
-			/** The start of the interval, or of the span of the query if that is later. */
 			from: string;
-			/** The end of the interval, or of the span of the query if that is earlier. */
 			to: string;
-			/** The key, environment or label value of the row; null without one. */
 			group: string | null;
-			/** Requests that were answered. */
 			requests: number;
-			/** Requests that were answered 429, and mails that were refused. */
 			refusals: number;
-			/** Inboxes that were created. */
 			inboxes: number;
-			/** Mails received; each recipient's copy counts. */
 			mails: number;
-			/** Bytes of those mails. */
 			bytes: number;
-			/** From a request to its answer, without waits and streams. Null if there was nothing to measure. */
 			request_ms: components["schemas"]["Quantiles"] | null;
-			/** From the acceptance of a mail until it can be read over the API. Null if there was nothing to measure. */
 			visible_ms: components["schemas"]["Quantiles"] | null;
 		};
 		/** The mails of a part of a load run. */
@@ -1131,6 +1122,18 @@ export interface operations {
 				cursor?: string;
 				/** The maximum number of items on a page. */
 				limit?: number;
+			};
+		};
+	};
+	verifyRun: {
+		parameters: {
+			query?: {
+				/** The header that identifies a mail, in upper or lower case. */
+				id_header?: string;
+				/** The milliseconds after `sent_at` within which a mail must be received. Without it, no mail is late. */
+				late_ms?: number;
+				/** Whether the mail of each inbox must be received in the order of its lines. */
+				order?: boolean;
 			};
 		};
 	};

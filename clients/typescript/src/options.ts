@@ -3,6 +3,9 @@ import type { components, operations } from './openapi.js'
 /** The JSON that the API takes and returns, by the schemas of its OpenAPI document. */
 export type Schemas = components['schemas']
 
+/** The JSON of one schema. */
+export type Schema<Name extends keyof Schemas> = Schemas[Name]
+
 /** What every method takes besides its own options. */
 export interface CallOptions {
   /** Cancels the call. It then rejects with the signal's reason. */

@@ -4,6 +4,7 @@ import { isId, type AccountId, type KeyId } from '#libs/domain/ids/typeid.js'
 import {
   UsageUnavailableError,
   type Quantiles,
+  type QuantilesAndMax,
   type UsageExportQuery,
   type UsageFigures,
   type UsageQueries,
@@ -41,7 +42,9 @@ interface ReportRow extends UsageTotals {
   duplicates: number
   read: number
   visibleMs: QuantileTriple
+  maxVisibleMs: number
   firstReadMs: QuantileTriple
+  maxFirstReadMs: number
   acceptMs: QuantileTriple
   maxAcceptMs: number
   inboxesWithoutMail: number
@@ -75,13 +78,13 @@ export class ClickHouseUsageQueries implements UsageQueries {
   async report(query: UsageReportQuery): Promise<UsageReport> {
     const [row] = await this.rows<ReportRow>(reportQuery(query))
     if (row === undefined) throw new Error('a report has no row')
-    const { visibleMs, firstReadMs, acceptMs, maxAcceptMs, firstMailAt, lastMailAt, ...counts } = row
-    const accepting = quantiles(acceptMs)
+    const { visibleMs, maxVisibleMs, firstReadMs, maxFirstReadMs, acceptMs, maxAcceptMs, ...others } = row
+    const { firstMailAt, lastMailAt, ...counts } = others
     const report = {
       ...counts,
-      visibleMs: quantiles(visibleMs),
-      firstReadMs: quantiles(firstReadMs),
-      acceptMs: accepting === null ? null : { ...accepting, max: rounded(maxAcceptMs) },
+      visibleMs: quantilesAndMax(visibleMs, maxVisibleMs),
+      firstReadMs: quantilesAndMax(firstReadMs, maxFirstReadMs),
+      acceptMs: quantilesAndMax(acceptMs, maxAcceptMs),
     }
     if (counts.mails === 0) return { ...report, firstMailAt: null, lastMailAt: null, timeline: [] }
     const [first, last] = [new Date(firstMailAt), new Date(lastMailAt)]
@@ -133,6 +136,11 @@ function nullIfTooMany(error: unknown): null {
 function quantiles([p50, p95, p99]: QuantileTriple): Quantiles | null {
   if (p50 === null || p95 === null || p99 === null) return null
   return { p50: rounded(p50), p95: rounded(p95), p99: rounded(p99) }
+}
+
+function quantilesAndMax(triple: QuantileTriple, max: number): QuantilesAndMax | null {
+  const found = quantiles(triple)
+  return found === null ? null : { ...found, max: rounded(max) }
 }
 
 function rounded(ms: number): number {

@@ -184,7 +184,7 @@ export function reportQuery(report: UsageReportQuery): BoundQuery {
       countIf(t.type = 'message.received') AS received
     FROM inbox_events AS t ${anyKey} GROUP BY t.inbox_id`
   const query = `SELECT r.requests, r.refused + m.refused AS refusals, i.inboxes, i.mails, i.bytes,
-      m.duplicates, f.read, m.visibleMs, f.firstReadMs, m.acceptMs, m.maxAcceptMs, e.inboxesWithoutMail,
+      m.duplicates, f.read, m.visibleMs, m.maxVisibleMs, f.firstReadMs, f.maxFirstReadMs, m.acceptMs, m.maxAcceptMs, e.inboxesWithoutMail,
       i.firstMailAt, i.lastMailAt
     FROM
       (SELECT toFloat64(count()) AS requests, toFloat64(countIf(t.refused)) AS refused FROM requests AS t ${where}) AS r,
@@ -197,10 +197,12 @@ export function reportQuery(report: UsageReportQuery): BoundQuery {
       (SELECT toFloat64(countIf(t.type = 'refused')) AS refused,
         toFloat64(countIf(t.fingerprint != '') - uniqExactIf((t.inbox_id, t.fingerprint), t.fingerprint != '')) AS duplicates,
         quantilesTDigestIf(${QUANTILES})(t.ms, t.type = 'shown') AS visibleMs,
+        maxIf(t.ms, t.type = 'shown') AS maxVisibleMs,
         quantilesTDigestIf(${QUANTILES})(t.ms, t.type = 'accepted') AS acceptMs,
         maxIf(t.ms, t.type = 'accepted') AS maxAcceptMs
         FROM mail_events AS t ${where}) AS m,
-      (SELECT toFloat64(count()) AS read, quantilesTDigest(${QUANTILES})(ms) AS firstReadMs FROM (${firstReads})) AS f,
+      (SELECT toFloat64(count()) AS read, quantilesTDigest(${QUANTILES})(ms) AS firstReadMs, max(ms) AS maxFirstReadMs
+        FROM (${firstReads})) AS f,
       (SELECT toFloat64(countIf(created > 0 AND received = 0)) AS inboxesWithoutMail FROM (${inboxes})) AS e
     ${QUERY_LIMITS}`
   return { query, query_params: params }

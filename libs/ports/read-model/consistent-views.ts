@@ -76,12 +76,21 @@ export class ConsistentViews {
 
   /** Waits until the views show everything that the log holds now, then reads rows. Throws ViewsCatchingUpError. */
   async readLatest<Rows>(topic: ViewedTopic, read: () => Promise<Rows>): Promise<Rows> {
-    const { partitions } = await this.log.topology(topic)
-    await this.waitUntilAllVisible(partitions)
+    const partitions = await this.waitForLatest(topic)
     const rows = await read()
     // The views may have been lost meanwhile.
     await this.waitUntilAllVisible(partitions, 0)
     return rows
+  }
+
+  /**
+   * Waits until the views show everything that the log holds now; resolves with that. The views may be lost at any time:
+   * when all is read, `waitUntilAllVisible` must be called with it. Throws ViewsCatchingUpError.
+   */
+  async waitForLatest(topic: ViewedTopic, withinMs?: number): Promise<readonly PartitionRange[]> {
+    const { partitions } = await this.log.topology(topic)
+    await this.waitUntilAllVisible(partitions, withinMs)
+    return partitions
   }
 
   /** Resolves with whether the views show a record within the time limit. */

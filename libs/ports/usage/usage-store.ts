@@ -85,6 +85,10 @@ export interface Quantiles {
   p99: number
 }
 
+export interface QuantilesAndMax extends Quantiles {
+  max: number
+}
+
 /** The figures of one interval and group in which anything happened. */
 export interface UsageFigures extends UsageTotals {
   /** The start of the interval, also if the query begins later. */
@@ -109,11 +113,11 @@ export interface UsageReport extends UsageTotals {
   duplicates: number
   /** Messages that the API has returned at least once. */
   read: number
-  visibleMs: Quantiles | null
+  visibleMs: QuantilesAndMax | null
   /** From the acceptance of a mail to the first response that contained it. */
-  firstReadMs: Quantiles | null
+  firstReadMs: QuantilesAndMax | null
   /** From the last byte of a mail until it is durable. */
-  acceptMs: (Quantiles & { max: number }) | null
+  acceptMs: QuantilesAndMax | null
   /** Inboxes created that received no mail. */
   inboxesWithoutMail: number
   /** When the first and the last mail were received. */

@@ -13,7 +13,7 @@ from .._requests import key_of, path_of
 from .connection import AsyncConnection
 from .inbox import AsyncInbox
 from .messages import AsyncMessages
-from .resources import AsyncAccounts, AsyncFaults, AsyncKeys, AsyncUsage, AsyncWebhooks
+from .resources import AsyncAccounts, AsyncFaults, AsyncKeys, AsyncRuns, AsyncUsage, AsyncWebhooks
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -44,6 +44,7 @@ class AsyncMayfly:
         self.accounts = AsyncAccounts(self._connection)
         self.usage = AsyncUsage(self._connection)
         self.faults = AsyncFaults(self._connection)
+        self.runs = AsyncRuns(self._connection)
 
     async def __aenter__(self) -> Self:
         return self

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from typing import Any
 
 import httpx
 
-from .._errors import ApiError
+from .._errors import ApiError, UnreachableError
 from .._events import ENDINGS, EventParser, InboxEvent
-from .._requests import MAX_PAGE_ITEMS, Answer, Request, Retries, body_of, query_of, request_of, url_of
+from .._requests import (
+    MAX_PAGE_ITEMS,
+    Answer,
+    Request,
+    Retries,
+    body_of,
+    line_of,
+    pieces_of,
+    query_of,
+    request_of,
+    url_of,
+)
 from .._version import VERSION
 
 # The server sends a comment every 15 seconds.
 SILENCE_SECONDS = 45.0
 RECONNECT_SECONDS = 0.5
+EXCHANGE_SECONDS = 600.0
 EVENT_STREAM = "text/event-stream"
 
 
@@ -92,6 +104,33 @@ class AsyncConnection:
                 pause = retries.after_refusal(answer)
             await asyncio.sleep(pause)
 
+    async def exchange(
+        self, path: str, lines: Iterable[object], options: Mapping[str, Any], **query: object
+    ) -> AsyncGenerator[Any, None]:
+        """Sends lines of JSON with a POST, as they are read, and yields those of the answer as they arrive.
+
+        It is not sent again if it fails: the lines are there only once.
+        """
+        request = request_of("POST", path, options)
+        prepared = self._http.build_request(
+            "POST",
+            self.url + path + query_of(query),
+            content=streamed(pieces_of(lines)),
+            headers={**request.headers, "Content-Type": "application/x-ndjson"},
+            timeout=EXCHANGE_SECONDS if request.timeout is None else request.timeout,
+        )
+        try:
+            response = await self._http.send(prepared, stream=True)
+            try:
+                if not response.is_success:
+                    raise Answer(response.status_code, response.headers, await response.aread()).error()
+                async for line in response.aiter_lines():
+                    yield line_of(line)
+            finally:
+                await response.aclose()
+        except httpx.RequestError as error:
+            raise UnreachableError(self.url, str(error) or type(error).__name__) from error
+
     async def events(
         self, path: str, options: Mapping[str, Any], start: str | Request, *, is_of_inbox: bool
     ) -> AsyncGenerator[InboxEvent, None]:
@@ -161,3 +200,9 @@ class AsyncConnection:
             timeout=timeout,
         )
         return await self._http.send(prepared, stream=True)
+
+
+async def streamed(pieces: Iterable[bytes]) -> AsyncGenerator[bytes, None]:
+    """The same pieces, for httpx."""
+    for piece in pieces:
+        yield piece

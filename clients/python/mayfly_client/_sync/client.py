@@ -14,7 +14,7 @@ from .._requests import key_of, path_of
 from .connection import Connection
 from .inbox import Inbox
 from .messages import Messages
-from .resources import Accounts, Faults, Keys, Usage, Webhooks
+from .resources import Accounts, Faults, Keys, Runs, Usage, Webhooks
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -45,6 +45,7 @@ class Mayfly:
         self.accounts = Accounts(self._connection)
         self.usage = Usage(self._connection)
         self.faults = Faults(self._connection)
+        self.runs = Runs(self._connection)
 
     def __enter__(self) -> Self:
         return self

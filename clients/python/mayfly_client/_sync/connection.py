@@ -4,19 +4,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from typing import Any
 
 import httpx
 
-from .._errors import ApiError
+from .._errors import ApiError, UnreachableError
 from .._events import ENDINGS, EventParser, InboxEvent
-from .._requests import MAX_PAGE_ITEMS, Answer, Request, Retries, body_of, query_of, request_of, url_of
+from .._requests import (
+    MAX_PAGE_ITEMS,
+    Answer,
+    Request,
+    Retries,
+    body_of,
+    line_of,
+    pieces_of,
+    query_of,
+    request_of,
+    url_of,
+)
 from .._version import VERSION
 
 # The server sends a comment every 15 seconds.
 SILENCE_SECONDS = 45.0
 RECONNECT_SECONDS = 0.5
+EXCHANGE_SECONDS = 600.0
 EVENT_STREAM = "text/event-stream"
 
 
@@ -93,6 +105,33 @@ class Connection:
                 pause = retries.after_refusal(answer)
             time.sleep(pause)
 
+    def exchange(
+        self, path: str, lines: Iterable[object], options: Mapping[str, Any], **query: object
+    ) -> Generator[Any, None, None]:
+        """Sends lines of JSON with a POST, as they are read, and yields those of the answer as they arrive.
+
+        It is not sent again if it fails: the lines are there only once.
+        """
+        request = request_of("POST", path, options)
+        prepared = self._http.build_request(
+            "POST",
+            self.url + path + query_of(query),
+            content=streamed(pieces_of(lines)),
+            headers={**request.headers, "Content-Type": "application/x-ndjson"},
+            timeout=EXCHANGE_SECONDS if request.timeout is None else request.timeout,
+        )
+        try:
+            response = self._http.send(prepared, stream=True)
+            try:
+                if not response.is_success:
+                    raise Answer(response.status_code, response.headers, response.read()).error()
+                for line in response.iter_lines():
+                    yield line_of(line)
+            finally:
+                response.close()
+        except httpx.RequestError as error:
+            raise UnreachableError(self.url, str(error) or type(error).__name__) from error
+
     def events(
         self, path: str, options: Mapping[str, Any], start: str | Request, *, is_of_inbox: bool
     ) -> Generator[InboxEvent, None, None]:
@@ -162,3 +201,9 @@ class Connection:
             timeout=timeout,
         )
         return self._http.send(prepared, stream=True)
+
+
+def streamed(pieces: Iterable[bytes]) -> Generator[bytes, None, None]:
+    """The same pieces, for httpx."""
+    for piece in pieces:
+        yield piece

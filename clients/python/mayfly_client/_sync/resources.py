@@ -1,14 +1,15 @@
 # Written by codegen/generate_sync.py from _async/resources.py. Do not edit.
-"""Webhooks, keys, accounts and usage. They return the JSON of the API."""
+"""Webhooks, keys, accounts, usage and load runs. They return the JSON of the API."""
 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from .. import _types as types
+from .._errors import ApiError, MayflyError
 from .._options import (
     CallOptions,
     ChangeAccount,
@@ -25,7 +26,9 @@ from .._requests import path_of, request_of
 from .connection import Connection
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import TypeAlias, Unpack
+
+    RunLine: TypeAlias = "types.RunDifference | types.MissingMail | types.ErasedMail | types.RunSummary"
 
 
 class Webhooks:
@@ -231,3 +234,39 @@ class Usage:
     ) -> bytes:
         """The usage of the account as a file (scope `admin`). docs/analytics.md lists the tables and columns."""
         return self._connection.read(path_of("usage", "export"), span, format=format, table=table)
+
+
+class Runs:
+    """Load runs: everything with a label."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def verify(
+        self,
+        label: str,
+        manifest: Iterable[types.ManifestLine],
+        *,
+        id_header: str | None = None,
+        late: float | None = None,
+        order: bool | None = None,
+        **call: Unpack[CallOptions],
+    ) -> Generator[RunLine, None, None]:
+        """Compares the mail in the inboxes with a label, such as `run:42`, with what was sent.
+
+        Yields the differences as they are found, and then the summary. A mail is late that was received more than
+        `late` seconds after it was sent. The manifest is read once and sent as it is read, so the request is not
+        repeated if it fails.
+        """
+        late_ms = None if late is None else round(late * 1000)
+        path = path_of("runs", label, "verify")
+        is_complete = False
+        for line in self._connection.exchange(
+            path, manifest, call, id_header=id_header, late_ms=late_ms, order=order
+        ):
+            if line["kind"] == "problem":
+                raise ApiError(line["problem"])
+            is_complete = line["kind"] == "summary"
+            yield line
+        if not is_complete:
+            raise MayflyError("The answer ended before its summary.")

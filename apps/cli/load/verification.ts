@@ -1,0 +1,99 @@
+import type { QuantilesAndMax } from '#libs/ports/usage/usage-store.js'
+
+/*
+ * The result of `mayfly load verify`: what it prints as JSON, and what the reports are made of.
+ */
+
+export const KINDS = ['missing', 'erased', 'duplicate', 'unexpected', 'late', 'altered', 'reordered'] as const
+export type Kind = (typeof KINDS)[number]
+
+export const MEANING: Readonly<Record<Kind, string>> = {
+  missing: 'sent and not received',
+  erased: 'sent to inboxes that have ended',
+  duplicate: 'received more often than sent',
+  unexpected: 'received and not in the manifest',
+  late: 'received too late',
+  altered: 'received with another source',
+  reordered: 'received in another order',
+}
+
+/** A line of the API's answer, or one of the manifest in place of its line number. */
+export interface DifferenceJson {
+  kind: Kind
+  recipient: string
+  id: string | null
+  message_id?: string
+  inbox_id?: string
+  received_at?: string
+  /** Of the manifest file. */
+  line?: number
+  after_line?: number
+  sent_at?: string | null
+  delay_ms?: number
+  late_by_ms?: number
+  sha256?: string
+  received_sha256?: string
+  state?: string
+  ended_at?: string
+}
+
+export type SummaryJson = Record<Kind | 'expected' | 'found', number> & {
+  kind: 'summary'
+  visible_ms: QuantilesAndMax | null
+}
+
+export interface UsageJson {
+  counted_up_to: string | null
+  accept_ms: QuantilesAndMax | null
+  visible_ms: QuantilesAndMax | null
+  first_read_ms: QuantilesAndMax | null
+  mails_per_second: number | null
+  timeline: readonly { from: string; to: string; mails: number }[]
+}
+
+export interface Verification {
+  label: string
+  manifest: string
+  /** Whether all mail is as the manifest says. */
+  passed: boolean
+  /** Lines of the manifest that were not accepted, and so not expected. */
+  refused: number
+  summary: SummaryJson
+  /** The first differences of each kind. */
+  differences: Readonly<Record<Kind, readonly DifferenceJson[]>>
+  /** The usage report of the label; null if usage is not counted. */
+  usage: UsageJson | null
+}
+
+/** What a difference is about, in one line. */
+export function describe(difference: DifferenceJson): string {
+  const { recipient, id, line, message_id: messageId } = difference
+  const where = line === undefined ? '' : `line ${line}: `
+  const what = `${where}${id ?? '(without an id)'} to ${recipient}`
+  return [what, detailOf(difference), messageId].filter((part) => part !== undefined).join(', ')
+}
+
+function detailOf(difference: DifferenceJson): string | undefined {
+  switch (difference.kind) {
+    case 'late':
+      return `${difference.delay_ms} ms, ${difference.late_by_ms} ms too late`
+    case 'altered':
+      return `SHA-256 ${difference.received_sha256} instead of ${difference.sha256}`
+    case 'reordered':
+      return `received after line ${difference.after_line}`
+    case 'erased':
+      return `inbox ${difference.state} at ${difference.ended_at}`
+    case 'missing':
+    case 'duplicate':
+    case 'unexpected':
+      return undefined
+  }
+}
+
+/** The percentiles of a run, by what was measured. */
+export function latenciesOf({ usage, summary }: Verification): [name: string, ms: QuantilesAndMax | null][] {
+  return [
+    ['250 to visible', usage?.visible_ms ?? summary.visible_ms],
+    ['250 to first read', usage?.first_read_ms ?? null],
+  ]
+}

@@ -1,0 +1,162 @@
+import { harmless } from '../printing.js'
+import {
+  describe,
+  KINDS,
+  latenciesOf,
+  MEANING,
+  type Kind,
+  type UsageJson,
+  type Verification,
+} from './verification.js'
+
+/*
+ * The result as an HTML page without scripts and without other resources, with charts as SVG.
+ */
+
+const STYLE = `
+:root{color-scheme:light dark;--line:#8886;--soft:#8882;--good:#2a9d62;--bad:#d1453b;--bar:#3b82d6}
+body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:0 auto;padding:1.5rem}
+h2{margin-top:2.5rem;border-bottom:1px solid var(--line)}
+table{border-collapse:collapse;width:100%}
+th,td{text-align:left;padding:.3rem .6rem;border-bottom:1px solid var(--line);overflow-wrap:anywhere}
+td.number,th.number{text-align:right;font-variant-numeric:tabular-nums}
+.result{font-weight:600;padding:.6rem 1rem;border-left:.4rem solid var(--good);background:var(--soft)}
+.result.failed{border-color:var(--bad)}
+svg{width:100%;height:auto}
+svg text{font:12px system-ui,sans-serif;fill:currentColor}
+.bar{fill:var(--bar)}.bad{fill:var(--bad)}.good{fill:var(--good)}.axis{stroke:var(--line)}
+li{font:.9em/1.5 ui-monospace,monospace;overflow-wrap:anywhere}
+`
+
+export function htmlPage(verification: Verification): string {
+  const { label, manifest, passed, refused, summary, usage } = verification
+  const result = passed ? 'All mail is as expected.' : 'The mail differs from the manifest.'
+  const rows = [
+    ['expected', summary.expected, 'accepted lines of the manifest'],
+    ['refused', refused, 'lines that were not accepted, and so not expected'],
+    ['found', summary.found, 'sent and received'],
+    ...KINDS.map((kind) => [kind, summary[kind], MEANING[kind]] as const),
+  ] as const
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>${escaped(`Load run ${label}`)}</title>
+<style>${STYLE}</style>
+</head>
+<body>
+<h1>${escaped(`Load run ${label}`)}</h1>
+<p class="result${passed ? '' : ' failed'}">${result}</p>
+<p>Manifest: <code>${escaped(manifest)}</code></p>
+<h2>Mail</h2>
+${barChart(
+  'Mails by result',
+  [
+    { name: 'found', value: summary.found, style: 'good' },
+    ...KINDS.map((kind) => ({ name: kind, value: summary[kind], style: 'bad' as const })),
+  ],
+  '',
+)}
+<table>
+<tr><th>Kind</th><th class="number">Mails</th><th>Meaning</th></tr>
+${rows.map(([name, count, meaning]) => `<tr><td>${name}</td><td class="number">${count}</td><td>${meaning}</td></tr>`).join('\n')}
+</table>
+<h2>Latency</h2>
+${latencyPart(verification)}
+${usage === null || usage.timeline.length === 0 ? '' : `<h2>Mails over time</h2>\n${timelineChart(usage)}`}
+${KINDS.map((kind) => differencesPart(verification, kind)).join('')}</body>
+</html>
+`
+}
+
+function latencyPart(verification: Verification): string {
+  const measured = latenciesOf(verification).flatMap(([name, ms]) => (ms === null ? [] : [{ name, ms }]))
+  if (measured.length === 0)
+    return '<p>There are no figures: usage is not counted, or nothing is counted yet.</p>'
+  return measured
+    .map(({ name, ms }) => {
+      const bars = (['p50', 'p95', 'p99', 'max'] as const).map((quantile) => ({
+        name: quantile,
+        value: ms[quantile],
+        style: 'bar' as const,
+      }))
+      return barChart(`From ${name}`, bars, ' ms')
+    })
+    .join('\n')
+}
+
+interface Bar {
+  name: string
+  value: number
+  style: 'bar' | 'good' | 'bad'
+}
+
+const WIDTH = 720
+const ROW = 24
+const NAME_WIDTH = 100
+const VALUE_WIDTH = 90
+
+function barChart(title: string, bars: readonly Bar[], unit: string): string {
+  const max = Math.max(...bars.map(({ value }) => value), 1e-9)
+  const height = ROW * (bars.length + 1)
+  const rows = bars.map(({ name, value, style }, index) => {
+    const top = ROW * (index + 1)
+    const width = Math.round(((WIDTH - NAME_WIDTH - VALUE_WIDTH) * value * 10) / max) / 10
+    return (
+      `<text x="0" y="${top + 16}">${escaped(name)}</text>` +
+      `<rect class="${style}" x="${NAME_WIDTH}" y="${top + 4}" width="${width}" height="16"/>` +
+      `<text x="${NAME_WIDTH + width + 6}" y="${top + 16}">${value}${unit}</text>`
+    )
+  })
+  return `<svg viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="${escaped(title)}">
+<text x="0" y="14">${escaped(title)}</text>
+${rows.join('\n')}
+</svg>`
+}
+
+const TIMELINE_HEIGHT = 120
+
+function timelineChart({ timeline }: UsageJson): string {
+  const max = Math.max(...timeline.map(({ mails }) => mails))
+  const width = WIDTH / timeline.length
+  const bars = timeline.map(({ mails }, index) => {
+    const height = Math.round((TIMELINE_HEIGHT * mails * 10) / max) / 10
+    const x = Math.round(index * width * 100) / 100
+    return `<rect class="bar" x="${x}" y="${20 + TIMELINE_HEIGHT - height}" width="${Math.max(width - 1, 0.5).toFixed(2)}" height="${height}"/>`
+  })
+  const [first, last] = [timeline[0], timeline.at(-1)]
+  const bottom = 20 + TIMELINE_HEIGHT
+  return `<svg viewBox="0 0 ${WIDTH} ${bottom + 24}" role="img" aria-label="Mails over time">
+<text x="0" y="14">at most ${max} mails</text>
+${bars.join('\n')}
+<line class="axis" x1="0" y1="${bottom}" x2="${WIDTH}" y2="${bottom}"/>
+<text x="0" y="${bottom + 16}">${escaped(first?.from ?? '')}</text>
+<text x="${WIDTH}" y="${bottom + 16}" text-anchor="end">${escaped(last?.to ?? '')}</text>
+</svg>`
+}
+
+function differencesPart({ summary, differences }: Verification, kind: Kind): string {
+  const shown = differences[kind]
+  if (shown.length === 0) return ''
+  const more = summary[kind] - shown.length
+  return `<h2>${kind}</h2>
+<p>${summary[kind]} ${MEANING[kind]}${more > 0 ? `; the first ${shown.length}` : ''}:</p>
+<ul>
+${shown.map((difference) => `<li>${escaped(describe(difference))}</li>`).join('\n')}
+</ul>
+`
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
+
+function escaped(text: string): string {
+  return harmless(text).replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? '')
+}

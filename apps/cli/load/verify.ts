@@ -1,0 +1,234 @@
+import { createReadStream } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { setTimeout as pause } from 'node:timers/promises'
+import { InvalidArgumentError, type Command } from 'commander'
+import { messageOf } from '#libs/runtime/errors.js'
+import type { ApiClient, Session } from '../api-client.js'
+import { wholeNumber } from '../arguments.js'
+import { EXIT, Failure, failureOf, type ProblemJson } from '../failure.js'
+import {
+  KINDS,
+  type DifferenceJson,
+  type Kind,
+  type SummaryJson,
+  type UsageJson,
+  type Verification,
+} from './verification.js'
+import { htmlPage } from './verify-html.js'
+import { junitReport } from './verify-junit.js'
+import { verificationText } from './verify-text.js'
+
+interface VerifyOptions {
+  manifest: string
+  label: string
+  late?: number
+  idHeader?: string
+  order?: boolean
+  digest: boolean
+  show: number
+  junit?: string
+  html?: string
+  wait: number
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }
+const FIRST_PAUSE_MS = 500
+const MAX_PAUSE_MS = 10_000
+/** Usage is counted a few seconds later. */
+const COUNTED_WITHIN_MS = 10_000
+
+/** `mayfly load verify` */
+export function loadVerifyCommand(load: Command, session: Session): void {
+  load
+    .command('verify')
+    .description('compare the mail of a load run with the manifest of what was sent')
+    .requiredOption('--manifest <file>', 'the manifest, one JSON object per line')
+    .requiredOption('--label <name:value>', 'the label of the inboxes of the run', oneLabel)
+    .option(
+      '--late <time>',
+      'how long after it was sent a mail is late, such as 500ms, 5s or 2m',
+      milliseconds,
+    )
+    .option('--id-header <name>', 'the header that identifies a mail; default: Message-ID')
+    .option('--order', 'also compare the order of the mail in each inbox')
+    .option('--no-digest', 'do not compare the sources of the mail')
+    .option('--show <count>', 'how many differences of each kind to print', wholeNumber, 10)
+    .option('--junit <file>', 'also write a JUnit XML report')
+    .option('--html <file>', 'also write a report as an HTML page')
+    .option('--wait <time>', 'repeat until no mail is missing, at most this long', milliseconds, 0)
+    .action(async (options: VerifyOptions) => {
+      const api = session.api()
+      const compared = await untilNothingIsMissing(api, options)
+      const verification = { ...compared, usage: await readUsage(api, options.label) }
+      const { junit, html } = options
+      if (junit !== undefined) await write(junit, junitReport(verification))
+      if (html !== undefined) await write(html, htmlPage(verification))
+      await session.print(verification, verificationText)
+      if (!verification.passed) throw new Failure(EXIT.differs, failureText(verification))
+    })
+}
+
+type Compared = Omit<Verification, 'usage'>
+
+async function untilNothingIsMissing(api: ApiClient, options: VerifyOptions): Promise<Compared> {
+  const deadline = performance.now() + options.wait
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
+    const compared = await compare(api, options)
+    const leftMs = deadline - performance.now()
+    if (compared.summary.missing === 0 || leftMs <= 0) return compared
+    await pause(Math.min(pauseMs, leftMs))
+  }
+}
+
+/** Sends the accepted lines of the manifest, and reads the differences. */
+async function compare(api: ApiClient, options: VerifyOptions): Promise<Compared> {
+  const { label, manifest, late, idHeader, order, digest, show } = options
+  const path = `/v1/runs/${encodeURIComponent(label)}/verify`
+  const query = {
+    late_ms: late === undefined ? undefined : String(late),
+    id_header: idHeader,
+    order: order === true ? 'true' : undefined,
+  }
+  let file = new ManifestFile(manifest, digest)
+  const lines = () => {
+    file = new ManifestFile(manifest, digest)
+    return file.lines()
+  }
+  const answer = await api.exchange(path, { query, lines })
+  const differences = Object.fromEntries(KINDS.map((kind) => [kind, []])) as unknown as Record<
+    Kind,
+    DifferenceJson[]
+  >
+  let summary: SummaryJson | null = null
+  for await (const line of linesOf(answer)) {
+    const parsed = JSON.parse(line) as
+      DifferenceJson | SummaryJson | { kind: 'problem'; problem: ProblemJson }
+    if (parsed.kind === 'summary') summary = parsed
+    else if (parsed.kind === 'problem') throw failureOf(parsed.problem.status, parsed.problem)
+    else if (differences[parsed.kind].length < show) differences[parsed.kind].push(file.located(parsed))
+  }
+  if (summary === null) throw new Failure(EXIT.failed, 'the answer ended before its summary')
+  const { refused } = file
+  const counts = summary
+  const passed = KINDS.every((kind) => counts[kind] === 0)
+  return { label, manifest, passed, refused, summary, differences }
+}
+
+interface ManifestLine {
+  recipient?: unknown
+  id?: unknown
+  sent_at?: unknown
+  accepted_at?: unknown
+  sha256?: unknown
+}
+
+/** One reading of a manifest. */
+class ManifestFile {
+  refused = 0
+  /** The line in the file of each accepted line. */
+  private readonly numbers: number[] = []
+
+  constructor(
+    private readonly path: string,
+    private readonly hasDigests: boolean,
+  ) {}
+
+  /** The accepted lines, with the properties that the API reads. Rejects with Failure. */
+  async *lines(): AsyncGenerator<string> {
+    let number = 0
+    for await (const line of linesOf(this.bytes())) {
+      number += 1
+      if (line.trim() === '') continue
+      const { recipient, id, sent_at, accepted_at: acceptedAt, sha256 } = this.parsed(line, number)
+      if (acceptedAt === null || acceptedAt === undefined) {
+        this.refused += 1
+        continue
+      }
+      this.numbers.push(number)
+      yield `${JSON.stringify({ recipient, id, sent_at, ...(this.hasDigests ? { sha256 } : {}) })}\n`
+    }
+  }
+
+  /** A difference with the line numbers of the file. */
+  located(difference: DifferenceJson): DifferenceJson {
+    const { line, after_line: afterLine } = difference
+    const numberOf = (accepted: number) => this.numbers[accepted - 1] ?? accepted
+    return {
+      ...difference,
+      ...(line === undefined ? {} : { line: numberOf(line) }),
+      ...(afterLine === undefined ? {} : { after_line: numberOf(afterLine) }),
+    }
+  }
+
+  private async *bytes(): AsyncGenerator<Uint8Array> {
+    try {
+      yield* createReadStream(this.path) as AsyncIterable<Uint8Array>
+    } catch (error) {
+      throw new Failure(EXIT.usage, `${this.path} can't be read: ${messageOf(error)}`)
+    }
+  }
+
+  private parsed(line: string, number: number): ManifestLine {
+    try {
+      const parsed: unknown = JSON.parse(line)
+      if (typeof parsed === 'object' && parsed !== null) return parsed
+    } catch {
+      // It is refused below.
+    }
+    throw new Failure(EXIT.usage, `${this.path}, line ${number}: not a JSON object`)
+  }
+}
+
+async function* linesOf(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  for await (const piece of bytes) {
+    const lines = (rest + decoder.decode(piece, { stream: true })).split('\n')
+    rest = lines.pop() ?? ''
+    yield* lines
+  }
+  rest += decoder.decode()
+  if (rest !== '') yield rest
+}
+
+/** Null if usage is not counted. Otherwise waits for a while until it is counted up to now. */
+async function readUsage(api: ApiClient, label: string): Promise<UsageJson | null> {
+  const now = Date.now()
+  const deadline = performance.now() + COUNTED_WITHIN_MS
+  for (;;) {
+    const report = await api
+      .call<UsageJson>('GET', '/v1/usage/report', { query: { label } })
+      .catch((error: unknown) => {
+        if (error instanceof Failure && error.problem?.code === 'read-model-unavailable') return null
+        throw error
+      })
+    const isCounted = report === null || Date.parse(report.counted_up_to ?? '') >= now
+    if (isCounted || performance.now() > deadline) return report
+    await pause(FIRST_PAUSE_MS)
+  }
+}
+
+function failureText({ summary, manifest }: Verification): string {
+  const found = KINDS.filter((kind) => summary[kind] > 0).map((kind) => `${summary[kind]} ${kind}`)
+  return `the mail differs from ${manifest}: ${found.join(', ')}`
+}
+
+async function write(path: string, content: string): Promise<void> {
+  try {
+    await writeFile(path, content)
+  } catch (error) {
+    throw new Failure(EXIT.failed, `${path} can't be written: ${messageOf(error)}`)
+  }
+}
+
+/** A time such as 500ms, 5s or 2m. */
+function milliseconds(text: string): number {
+  const [, count, unit = ''] = /^(\d{1,9})(ms|s|m|h)$/.exec(text) ?? []
+  if (count === undefined) throw new InvalidArgumentError('It must be a time such as 500ms, 5s, 2m or 1h.')
+  return Number(count) * (UNIT_MS[unit] ?? 1)
+}
+
+function oneLabel(text: string): string {
+  if (text.indexOf(':') < 1) throw new InvalidArgumentError('It must be <name>:<value>.')
+  return text
+}
