@@ -52,6 +52,7 @@ async function accept(
     faults: new MailFaults({
       limits: memoryRateLimits(),
       registry: new Registry(),
+      now: fixture.now,
       onError: () => undefined,
     }),
     now: fixture.now,

@@ -24,7 +24,12 @@ describe('faults on purpose at the SMTP edge', () => {
   beforeEach(() => {
     registry = new Registry()
     errors = []
-    faults = new MailFaults({ limits: memoryRateLimits(), registry, onError: (error) => errors.push(error) })
+    faults = new MailFaults({
+      limits: memoryRateLimits(),
+      registry,
+      now: () => created.createdAt,
+      onError: (error) => errors.push(error),
+    })
   })
 
   const rcpt = async (inbox: Inbox, sender: Partial<typeof SENDER> = {}) =>
@@ -88,7 +93,12 @@ describe('faults on purpose at the SMTP edge', () => {
 
   it('accept mail if attempts can not be counted', async () => {
     const limits = { charge: () => Promise.reject(new RateLimitsUnavailableError('away')) }
-    faults = new MailFaults({ limits, registry: new Registry(), onError: (error) => errors.push(error) })
+    faults = new MailFaults({
+      limits,
+      registry: new Registry(),
+      now: () => created.createdAt,
+      onError: (error) => errors.push(error),
+    })
     expect(await rcpt(inboxWith(makeFault({ firstN: 1 })))).toBe('accepted')
     expect(errors).toHaveLength(1)
     expect(await rcpt(inboxWith(makeFault()))).toBe(REJECTED)

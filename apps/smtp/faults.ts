@@ -18,6 +18,7 @@ export interface Attempt {
 interface MailFaultsOptions {
   limits: Pick<RateLimits, 'charge'>
   registry: Registry
+  now: () => Date
   onError: (error: unknown) => void
 }
 
@@ -25,12 +26,8 @@ interface MailFaultsOptions {
 const MAX_DELAYED = 1_000
 /** Senders and recipients are counted in this number of groups for each fault, since anyone can send. */
 const GROUPS = 16_384
-/** Attempts are counted from 1. A count starts again two weeks after its first attempt. */
-const ATTEMPTS: RatePolicy = {
-  name: 'faults',
-  quota: Number.MAX_SAFE_INTEGER,
-  windowSeconds: 14 * 24 * 3_600,
-}
+/** A count is kept until its inbox expires, at most for two weeks. */
+const MAX_COUNTED_SECONDS = 14 * 24 * 3_600
 
 /** Applies the faults on purpose of inboxes (docs/smtp.md). Its methods never reject. */
 export class MailFaults {
@@ -83,10 +80,11 @@ export class MailFaults {
     const { firstN, everyN, probability, seed } = fault
     // Setting faults again starts new counts.
     const name = `${inbox.id}:${inbox.faultsRevision}:${index}`
+    const count = (suffix = '') => this.count(`${name}${suffix}`, inbox.expiresAt)
     try {
-      if (firstN !== null && (await this.count(`${name}:${groupOf(mailFrom, rcptTo)}`)) > firstN) return false
+      if (firstN !== null && (await count(`:${groupOf(mailFrom, rcptTo)}`)) > firstN) return false
       if (everyN === null && probability === null) return true
-      const attempt = await this.count(name)
+      const attempt = await count()
       if (everyN !== null && attempt % everyN !== 0) return false
       return probability === null || isDrawn(seed ?? 0, attempt, probability)
     } catch (error) {
@@ -96,9 +94,13 @@ export class MailFaults {
     }
   }
 
-  private async count(name: string): Promise<number> {
-    const { next } = await this.options.limits.charge(name, ATTEMPTS, 1)
-    return ATTEMPTS.quota - next.remaining
+  /** The number of the attempt, from 1. */
+  private async count(name: string, until: Date): Promise<number> {
+    const leftSeconds = Math.ceil((until.getTime() - this.options.now().getTime()) / 1_000)
+    const windowSeconds = Math.min(Math.max(leftSeconds, 1), MAX_COUNTED_SECONDS)
+    const attempts: RatePolicy = { name: 'faults', quota: Number.MAX_SAFE_INTEGER, windowSeconds }
+    const { next } = await this.options.limits.charge(name, attempts, 1)
+    return attempts.quota - next.remaining
   }
 
   private async delay({ accountId }: Inbox, ms: number, disconnected: AbortSignal | null): Promise<void> {

@@ -121,7 +121,7 @@ async function listen(
   })
   opened.defer(() => inFlight.close())
   const recorder = new Recorder(log, '/mayfly/smtp', now)
-  const faults = new MailFaults({ limits, registry: options.registry, onError })
+  const faults = new MailFaults({ limits, registry: options.registry, now, onError })
   const stores = { vault, inboxes, recorder, usage }
   const acceptance = new Acceptance({ ...stores, faults, verifier, inFlight, now, onError })
   const certificate = await loadCertificate({ settings, folder: options.tlsFolder, now })
