@@ -81,8 +81,27 @@ describe('the API guide', () => {
     }
     // Stops at the first command that fails, and prints it.
     const script = `set -eux\n${blocks.join('\n')}`
-    const { stdout } = await run('bash', ['-c', script], { env, cwd: folder, timeout: 25_000 })
+    const { stdout } = await run('bash', ['-c', script], { env, cwd: folder, timeout: 60_000 })
     for (const shown of ['"subject":"Welcome"', '118822', '"status":"ready"']) expect(stdout).toContain(shown)
+  })
+
+  it('has a load run that finds the mail that is lost on purpose', async () => {
+    const guide = await readFile('docs/load-testing.md', 'utf8')
+    const [, code = ''] = /^```sh\n(.*?)^```$/ms.exec(guide) ?? []
+    const here = code
+      .replace('127.0.0.1:2525', `127.0.0.1:${mayfly.smtpPort}`)
+      .replaceAll('npx mayfly', `'${process.execPath}' '${join(process.cwd(), 'apps/cli/mayfly.mjs')}'`)
+    const env = { PATH: process.env.PATH, MAYFLY_URL: mayfly.url, MAYFLY_KEY: mayfly.apiKey }
+    const script = `set -eux\n${here}`
+    const failed = (await run('bash', ['-c', script], { env, cwd: folder, timeout: 60_000 }).catch(
+      (error: unknown) => error,
+    )) as { code: number; stdout: string }
+    expect(failed.code).toBe(6)
+    expect(failed.stdout).toMatch(/^accepted +300$/m)
+    const [, missing = '0'] = /^missing +(\d+) /m.exec(failed.stdout) ?? []
+    const faults = await call<string>(mayfly, 'GET', '/metrics')
+    expect(faults.body).toContain(`mayfly_faults_total{stage="after_accept",action="drop"} ${missing}`)
+    expect(await readFile(join(folder, 'report.html'), 'utf8')).toContain('run:42')
   })
 
   it('names exactly the problems that have a page', async () => {
