@@ -45,6 +45,7 @@ import { Mailbox } from './mailpit/mailbox.js'
 import { EnvironmentMail } from './messages/environment-mail.js'
 import { EnvironmentMessagesController } from './messages/environment-messages.controller.js'
 import { EnvironmentWaitController } from './messages/environment-wait.controller.js'
+import { InjectController } from './messages/inject.controller.js'
 import { MessageContent } from './messages/message-content.js'
 import { MessagePages } from './messages/message-pages.js'
 import { MessageReader, FirstReadings } from './messages/message-reader.js'
@@ -76,6 +77,7 @@ export const CONTROLLERS = [
   BulkInboxesController,
   WaitController,
   MessagesController,
+  InjectController,
   EnvironmentWaitController,
   EnvironmentMessagesController,
   VerifyRunController,

@@ -13,6 +13,8 @@ const MANIFESTS_MIB = { total: 256, perOwner: 224 }
 const WAIT_MS = 10_000
 /** Reads and answers over this size are large: a read needs a turn, an answer needs memory. */
 export const LARGE_BYTES = 256 * 1024
+/** Bodies over this size need a turn instead of memory. */
+const LARGE_BODY_BYTES = MIB
 /** The cost of reading a message in addition to its bytes, as a number of bytes with the same cost. */
 const MESSAGE_BYTES = 4 * 1024
 
@@ -29,6 +31,7 @@ export class RequestBudgets {
   private readonly answers: Budget
   private readonly events: Budget
   private readonly bodies: Budget
+  private readonly largeBodies: Budget
 
   /**
    * `memoryScale` is the fraction of the full memory: above 0, at most 1. `onExhausted` is called with the name of a
@@ -47,6 +50,7 @@ export class RequestBudgets {
     this.answers = budget('answers', 256 * bytes, 96 * bytes)
     this.events = budget('events', 64 * bytes, 24 * bytes)
     this.bodies = budget('bodies', 32 * bytes, 8 * bytes)
+    this.largeBodies = budget('large-bodies', Math.max(4 * memoryScale, 1), 1)
   }
 
   /** Runs work that opens mail for a client, and aborts it when the client leaves. Throws BudgetExhaustedError. */
@@ -123,13 +127,14 @@ export class RequestBudgets {
   }
 
   /**
-   * Takes memory for the body of a request, and releases it once the answer is sent or the connection has closed.
-   * Throws BudgetExhaustedError.
+   * Takes memory for the body of a request, or a turn if it is large: only mail is, and its size may be set. Releases it
+   * once the answer is sent or the connection has closed. Throws BudgetExhaustedError.
    */
   async holdBody(reply: FastifyReply, bytes: number): Promise<void> {
     const { request } = reply
     const owner = principalOf(request)?.accountId ?? clientAddress(request)
-    await hold(this.bodies, owner, bytes, reply)
+    if (bytes > LARGE_BODY_BYTES) await hold(this.largeBodies, owner, 1, reply)
+    else await hold(this.bodies, owner, bytes, reply)
   }
 
   /** Takes memory for an event of a stream, until the client reads the next one. Throws as `readFor` does. */

@@ -102,6 +102,11 @@ export const PROBLEMS = {
     fix: 'Send the same request again after the time in `Retry-After`. It gets the answer to the first one.',
     headers: ['Retry-After'],
   },
+  'inbox-full': {
+    status: 409,
+    title: 'The inbox is full',
+    fix: 'Use another inbox. `max_messages` of the account limits how many messages an inbox has.',
+  },
   'inbox-deleted': {
     status: 410,
     title: 'The inbox has been deleted',
@@ -125,7 +130,7 @@ export const PROBLEMS = {
   'unsupported-media-type': {
     status: 415,
     title: 'Unsupported media type',
-    fix: 'Send JSON with `Content-Type: application/json`.',
+    fix: 'Send a body of a type that `detail` names, with its `Content-Type`.',
   },
   'idempotency-key-reused': {
     status: 422,

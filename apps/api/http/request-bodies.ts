@@ -1,18 +1,27 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
+import { applyDecorators, SetMetadata } from '@nestjs/common'
+import type { Reflector } from '@nestjs/core'
+import { RouteConfig } from '@nestjs/platform-fastify'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { messageOf } from '#libs/runtime/errors.js'
 import { note } from './access-log.js'
 import { Problem } from './problems.js'
 import { NDJSON } from './validation.js'
 
-const MAX_BODY_BYTES = 256 * 1024
-/** Enough for the ids of 10,000 inboxes. */
-const MAX_IDS_BYTES = 512 * 1024
-const HAS_IDS = /^\/v1\/(inboxes|emails)\/bulk-delete$/
 /** The body of a verification, which is read as a stream of lines. */
 const HAS_LINES = /^\/v1\/runs\/:label\/verify$/
 export const MAX_LINES_BYTES = 512 * 1024 * 1024
+
+export interface BodyRules {
+  maxJsonBytes: number
+  /** Whether the body may also be a mail, in the media type `message/rfc822`. */
+  acceptsMail?: boolean
+}
+
+const DEFAULT_RULES: BodyRules = { maxJsonBytes: 256 * 1024 }
+const MAIL = /^message\/rfc822[ \t]*(;|$)/i
+const ACCEPTS_MAIL = 'accepts-mail'
 const MAX_DISCARDED_BYTES = 4 * 1024 * 1024
 /** Smaller pieces of a body count as this many bytes: a body could be 262,144 chunks of one byte. */
 const MIN_PIECE_BYTES = 16
@@ -22,50 +31,81 @@ export const SMALL_BODY_BYTES = 16 * 1024
 const BYTES = Symbol('bytes')
 type RequestWithBytes = FastifyRequest & { [BYTES]?: Buffer }
 
-/** The bytes of the body; `{}` if it is empty or not JSON. */
+/** The handler takes other bodies than JSON of at most 256 KiB. */
+export function TakeBody(rules: BodyRules): MethodDecorator {
+  return applyDecorators(RouteConfig(rules), SetMetadata(ACCEPTS_MAIL, rules.acceptsMail ?? false))
+}
+
+/** Whether a handler accepts a mail as the body. */
+export function acceptsMail(reflector: Reflector, handler: Parameters<Reflector['get']>[1]): boolean {
+  return reflector.get<boolean | undefined>(ACCEPTS_MAIL, handler) ?? false
+}
+
+/** The bytes of the body; `{}` if it is empty. */
 export function bodyBytesOf(request: RequestWithBytes): Uint8Array {
   return request[BYTES] ?? Buffer.from('{}')
 }
 
-/**
- * Makes the server parse bodies as JSON in UTF-8 (RFC 8259, section 8.1). An empty body of any `Content-Type` counts as
- * `{}`. A body of lines is not read: its handler reads it with `linesBodyOf`.
- */
-export function parseJsonBodies(server: FastifyInstance): void {
-  server.removeAllContentTypeParsers()
-  server.addContentTypeParser('application/json', async (request: RequestWithBytes) =>
-    hasLines(request) ? readEmptyBody(request) : parse(request, await readBody(request)),
-  )
-  server.addContentTypeParser(NDJSON, async (request: RequestWithBytes) => {
-    if (!hasLines(request)) return readEmptyBody(request)
-    requireIdentity(request)
-    return undefined
-  })
-  server.addContentTypeParser('*', readEmptyBody)
+/** Reads the bodies of requests. A mail may have `maxMailBytes`. */
+export class RequestBodies {
+  constructor(private readonly maxMailBytes: number) {}
+
+  /**
+   * Makes the server parse bodies as JSON in UTF-8 (RFC 8259, section 8.1), and keep the bytes of a mail if the handler
+   * accepts one. An empty body of any other `Content-Type` counts as `{}`. A body of lines is not read: its handler reads
+   * it with `linesBodyOf`.
+   */
+  parseOn(server: FastifyInstance): void {
+    server.removeAllContentTypeParsers()
+    server.addContentTypeParser('application/json', async (request: RequestWithBytes) =>
+      hasLines(request)
+        ? this.readOther(request)
+        : parse(request, await readBody(request, this.limitOf(request))),
+    )
+    server.addContentTypeParser(NDJSON, async (request: RequestWithBytes) => {
+      if (!hasLines(request)) return this.readOther(request)
+      requireIdentity(request)
+      return undefined
+    })
+    server.addContentTypeParser('*', (request: RequestWithBytes) => this.readOther(request))
+  }
+
+  /** Reads a mail, if the handler accepts one. Any other body must be empty. */
+  private async readOther(request: RequestWithBytes): Promise<object> {
+    const body = await readBody(request, this.limitOf(request))
+    if (isMail(request)) return keep(request, body)
+    if (body.length === 0) return {}
+    const accepted =
+      rulesOf(request).acceptsMail === true ? 'application/json and message/rfc822' : 'application/json'
+    throw unsupported(`Only ${hasLines(request) ? NDJSON : accepted} is accepted.`)
+  }
+
+  /**
+   * The memory that a request's body needs at most: its `Content-Length`, unless it is sent in chunks, within the limit. A
+   * body of lines takes its memory while it is read.
+   */
+  memoryOf(request: FastifyRequest): number {
+    if (hasLines(request)) return 0
+    return Math.min(declaredBytes(request.raw), this.limitOf(request))
+  }
+
+  /** The maximum size that a request's body may have. */
+  private limitOf(request: FastifyRequest): number {
+    return isMail(request) ? this.maxMailBytes : rulesOf(request).maxJsonBytes
+  }
+}
+
+function rulesOf({ routeOptions }: FastifyRequest): BodyRules {
+  return { ...DEFAULT_RULES, ...(routeOptions.config as Partial<BodyRules> | undefined) }
+}
+
+/** Whether the body is a mail, and the handler accepts one. */
+function isMail(request: FastifyRequest): boolean {
+  return rulesOf(request).acceptsMail === true && MAIL.test(request.headers['content-type'] ?? '')
 }
 
 function hasLines({ routeOptions: { url = '' } }: FastifyRequest): boolean {
   return HAS_LINES.test(url)
-}
-
-async function readEmptyBody(request: RequestWithBytes): Promise<object> {
-  const body = await readBody(request)
-  if (body.length === 0) return {}
-  throw unsupported(`Only ${hasLines(request) ? NDJSON : 'application/json'} is accepted.`)
-}
-
-/** The maximum size that a request's body may have. */
-function bodyLimitOf({ routeOptions: { url = '' } }: FastifyRequest): number {
-  return HAS_IDS.test(url) ? MAX_IDS_BYTES : MAX_BODY_BYTES
-}
-
-/**
- * The memory that a request's body needs at most: its `Content-Length`, unless it is sent in chunks, within the limit. A
- * body of lines takes its memory while it is read.
- */
-export function bodyMemoryOf(request: FastifyRequest): number {
-  if (hasLines(request)) return 0
-  return Math.min(declaredBytes(request.raw), bodyLimitOf(request))
 }
 
 /** The size that a body has at most by its `Content-Length`; infinite if it is sent in chunks. */
@@ -78,9 +118,8 @@ function declaredBytes({ headers }: IncomingMessage): number {
  * Reads a body into one buffer, since each piece, however small, is an object of 340 bytes. Throws body-too-large, and
  * invalid-request if the connection ends before the body.
  */
-async function readBody(request: RequestWithBytes): Promise<Buffer> {
+async function readBody(request: RequestWithBytes, limit: number): Promise<Buffer> {
   const { raw } = request
-  const limit = bodyLimitOf(request)
   const declared = declaredBytes(raw)
   if (Number.isFinite(declared) && declared > limit) throw tooLarge(limit)
   let bytes = Buffer.allocUnsafeSlow(Math.min(declared, SMALL_BODY_BYTES))
@@ -149,12 +188,18 @@ function parse(request: RequestWithBytes, body: Buffer): unknown {
   if (!isUtf8(body)) throw new Problem('malformed-json', { detail: 'The body is not valid UTF-8.' })
   const text = body.toString('utf8').replace(/^\uFEFF/, '')
   if (text.trim() === '') return {}
-  request[BYTES] = body
+  keep(request, body)
   try {
     return JSON.parse(text)
   } catch (error) {
     throw new Problem('malformed-json', { detail: messageOf(error) })
   }
+}
+
+function keep(request: RequestWithBytes, body: Buffer): Buffer {
+  requireIdentity(request)
+  request[BYTES] = body
+  return body
 }
 
 /** Throws unsupported-media-type for a compressed body. */

@@ -21,7 +21,7 @@ import { MAX_PARAM_CHARACTERS } from './method-table.js'
 import { endWithProblem, sendProblem } from './problem-filter.js'
 import { Problem, unavailable } from './problems.js'
 import { ReadTurns } from './read-turns.js'
-import { bodyMemoryOf, discardBody, parseJsonBodies, SMALL_BODY_BYTES } from './request-bodies.js'
+import { discardBody, RequestBodies, SMALL_BODY_BYTES } from './request-bodies.js'
 import type { StalledReaders } from './stalled-readers.js'
 
 /** The maximum time for the headers. Shorter if MAYFLY_HTTP_REQUEST_TIMEOUT_MS is. */
@@ -50,6 +50,7 @@ export function makeServer(
   const reads = new ReadTurns(budgetScale(settings), onDropped)
   const turns = new ConnectionTurns(reads)
   const pace = new KeylessPace(reads)
+  const bodies = new RequestBodies(settings.maxMessageBytes)
   const accessLog = new AccessLog(metrics, usage, now, logger)
   /** Waits for the request's turn and begins its log line and its answer. Returns whether its origin is allowed. */
   const start = async (request: FastifyRequest, reply: FastifyReply): Promise<boolean> => {
@@ -127,11 +128,11 @@ export function makeServer(
   server.get('/favicon.ico', (_, reply) => reply.type('image/x-icon').send(FAVICON))
   server.get('/docs/', (_, reply) => reply.redirect('../docs', 308))
   methods.watch(server)
-  parseJsonBodies(server)
+  bodies.parseOn(server)
   server.addHook('onRequest', async (request, reply) => {
     const { raw } = request
     const isBodyRead = raw.method !== 'GET' && raw.method !== 'HEAD'
-    const bodyBytes = isBodyRead ? bodyMemoryOf(request) : 0
+    const bodyBytes = isBodyRead ? bodies.memoryOf(request) : 0
     const resume = bodyBytes > SMALL_BODY_BYTES ? reads.hold(raw.socket) : null
     if (!isBodyRead) discardBody(raw)
     try {

@@ -1,4 +1,5 @@
 import {
+  applyDecorators,
   Injectable,
   SetMetadata,
   type ArgumentMetadata,
@@ -12,7 +13,7 @@ import { RouteParamtypes } from '@nestjs/common/enums/route-paramtypes.enum.js'
 import { Reflector } from '@nestjs/core'
 import accepts from 'accepts'
 import { plainToInstance, Transform } from 'class-transformer'
-import { getMetadataStorage, validate, ValidateBy, ValidateIf } from 'class-validator'
+import { getMetadataStorage, IsArray, validate, ValidateBy, ValidateIf } from 'class-validator'
 import type { FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import { GRACE_UNIT_MS, MAX_GRACE_MS, parseGrace } from '#libs/domain/account/access.js'
@@ -45,6 +46,8 @@ export class ContractPipe implements PipeTransform {
 
   async transform(value: unknown, { type, metatype }: Argument): Promise<unknown> {
     if (metatype === undefined || (type !== 'body' && type !== 'query')) return value
+    // A mail, for a handler that accepts one.
+    if (Buffer.isBuffer(value)) return value
     const list = new Reflector().get<ItemList | undefined>(ListOf.KEY, metatype)
     if (list !== undefined) return Object.assign(new metatype(), { items: await checkItems(value, list) })
     const plain = value === undefined ? {} : value
@@ -97,17 +100,29 @@ export interface ItemList {
 /** The body is a list of objects of another class, which are the `items` of the decorated class. */
 export const ListOf = Reflector.createDecorator<ItemList>()
 
-/** Throws invalid-request with the faults of the first item that has any. */
-async function checkItems(value: unknown, { item, maxItems }: ItemList): Promise<object[]> {
+const LIST = 'list'
+
+/** The property is a list of objects of another class. */
+export function IsListOf(list: ItemList): PropertyDecorator {
+  return applyDecorators(Reflect.metadata(LIST, list), IsArray({ message: '$property must be an array' }))
+}
+
+/** The class of a property's items, and how many it may have; undefined if the property is not such a list. */
+export function listAt(metatype: Type, property: string): ItemList | undefined {
+  return Reflect.getMetadata(LIST, metatype.prototype as object, property) as ItemList | undefined
+}
+
+/** Throws invalid-request with the faults of the first item that has any; `at` points to the list. */
+async function checkItems(value: unknown, { item, maxItems }: ItemList, at = ''): Promise<object[]> {
   if (!Array.isArray(value) || value.length > maxItems) {
-    throw invalid({ detail: `the body must be a JSON array of at most ${maxItems} objects`, pointer: '' })
+    throw invalid({ detail: `must be a JSON array of at most ${maxItems} objects`, pointer: at })
   }
   const items: object[] = []
   for (const [index, plain] of (value as unknown[]).entries()) {
     if (typeof plain !== 'object' || plain === null || Array.isArray(plain)) {
-      throw invalid({ detail: 'must be a JSON object', pointer: `/${index}` })
+      throw invalid({ detail: 'must be a JSON object', pointer: `${at}/${index}` })
     }
-    items.push(await check(plain, 'body', item, `/${index}`))
+    items.push(await check(plain, 'body', item, `${at}/${index}`))
   }
   return items
 }
@@ -140,6 +155,11 @@ async function check(plain: object, type: Source, metatype: Type<object>, at = '
     ),
   ]
   if (first !== undefined) throw invalid(first, ...others)
+  for (const [name, value] of Object.entries(known)) {
+    const list = listAt(metatype, name)
+    if (list !== undefined)
+      Object.assign(instance, { [name]: await checkItems(value, list, `${at}/${name}`) })
+  }
   return instance
 }
 
@@ -218,6 +238,15 @@ export function Rule(
   const defaultMessage = (rule?: { value: unknown }) =>
     typeof message === 'string' ? message : message(rule?.value)
   return ValidateBy({ name, validator: { validate, defaultMessage } })
+}
+
+/** A lone surrogate is not a character, and would be answered as another character. */
+export function IsWellFormed(): PropertyDecorator {
+  return Rule(
+    'isWellFormed',
+    (value) => typeof value === 'string' && value.isWellFormed(),
+    '$property must be Unicode text, without lone surrogates',
+  )
 }
 
 /** A property that may be left out. Its rules apply to null, unlike with IsOptional. */

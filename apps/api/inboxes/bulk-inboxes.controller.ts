@@ -8,6 +8,7 @@ import { RequestLimits } from '../access/request-limits.js'
 import { RequestBudgets } from '../http/budgets.js'
 import { ProblemFilter } from '../http/problem-filter.js'
 import { invalid, type Problem } from '../http/problems.js'
+import { TakeBody } from '../http/request-bodies.js'
 import { StalledReaders } from '../http/stalled-readers.js'
 import { NDJSON, prefersLines, ProducesLines } from '../http/validation.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
@@ -29,6 +30,8 @@ import { Inboxes, lifespanOf, mayDelete, type NewInbox } from './inboxes.service
 const CHUNK = 100
 /** A bulk request counts as one request for each of these, at least as one. */
 const INBOXES_PER_REQUEST = 100
+/** Enough for the ids of 10,000 inboxes. */
+const MAX_IDS_BYTES = 512 * 1024
 /** How many inboxes with a label are read at a time. */
 const PAGE = 1_000
 /** The maximum size of an inbox as JSON, in addition to the body of the request. */
@@ -102,6 +105,7 @@ export class BulkInboxesController {
   @Post('bulk-delete')
   @HttpCode(200)
   @RequireScope('inboxes')
+  @TakeBody({ maxJsonBytes: MAX_IDS_BYTES })
   @Describe({
     id: 'deleteInboxes',
     summary: 'Delete many inboxes',

@@ -15,7 +15,7 @@ import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import { MAX_LABELS, parseLifespan, UNIT_MS } from '#libs/domain/inbox/new-inbox.js'
 import { IsCursor, IsLimit, IsOrder } from '../http/list-pages.js'
 import { invalid } from '../http/problems.js'
-import { durationPattern, IfGiven, Repeatable, Rule } from '../http/validation.js'
+import { durationPattern, IfGiven, IsWellFormed, Repeatable, Rule } from '../http/validation.js'
 import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 
 /*
@@ -143,15 +143,6 @@ export function IsDuration(): PropertyDecorator {
 function IsName(): PropertyDecorator {
   const message = 'name must be a string of at most 200 characters'
   return applyDecorators(IsOptional(), IsWellFormed(), MaxLength(200, { message }), IsString({ message }))
-}
-
-/** A lone surrogate is not a character, and would be answered as another character. */
-function IsWellFormed(): PropertyDecorator {
-  return Rule(
-    'isWellFormed',
-    (value) => typeof value === 'string' && value.isWellFormed(),
-    '$property must be Unicode text, without lone surrogates',
-  )
 }
 
 /** At most 16 pairs: names of up to 64 characters without colons, values of up to 128 characters. */

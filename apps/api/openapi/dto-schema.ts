@@ -2,8 +2,8 @@ import type { Type as Class } from '@nestjs/common'
 import { Reflector } from '@nestjs/core'
 import { getMetadataStorage } from 'class-validator'
 import Type, { type TSchema } from 'typebox'
-import { ListOf, type ItemList } from '../http/validation.js'
-import { type BodyDescription, DescribeBody, descriptionOf } from './describe.js'
+import { listAt, ListOf, type ItemList } from '../http/validation.js'
+import { type BodyDescription, Bytes, DescribeBody, descriptionOf } from './describe.js'
 import type { Operation, Parameter, SchemaJson } from './openapi-json.js'
 
 /** A property of a body, or a parameter of a query. */
@@ -48,13 +48,16 @@ export function queryParameters(metatype: Class): Parameter[] {
   }))
 }
 
-/** A body, from the rules of its class; nothing if the class has no properties. Throws as `propertiesOf` does. */
-export function requestBody(metatype: Class): Pick<Operation, 'requestBody'> {
+/**
+ * A body, from the rules of its class, or a mail if `acceptsMail`; nothing if the class has no properties. Throws as
+ * `propertiesOf` does.
+ */
+export function requestBody(metatype: Class, acceptsMail: boolean): Pick<Operation, 'requestBody'> {
   const list = new Reflector().get<ItemList | undefined>(ListOf.KEY, metatype)
-  if (list === undefined) return bodyOf(schemaOf(metatype))
+  if (list === undefined) return bodyOf(schemaOf(metatype), acceptsMail)
   const { description, example } = bodyDescription(metatype)
   const schema = { $id: metatype.name, description, examples: [example], ...listSchema(metatype) }
-  return bodyOf({ schema, isRequired: true })
+  return bodyOf({ schema, isRequired: true }, acceptsMail)
 }
 
 /** The list of a class with `ListOf`, which an answer may have too. */
@@ -63,15 +66,13 @@ export function listSchema(metatype: Class): TSchema {
   return Type.Unsafe({ type: 'array', maxItems, items: schemaOf(item).schema })
 }
 
-function bodyOf({
-  schema,
-  isRequired,
-}: {
-  schema: object | null
-  isRequired: boolean
-}): Pick<Operation, 'requestBody'> {
+function bodyOf(
+  { schema, isRequired }: { schema: object | null; isRequired: boolean },
+  acceptsMail: boolean,
+): Pick<Operation, 'requestBody'> {
   if (schema === null) return {}
-  return { requestBody: { required: isRequired, content: { 'application/json': { schema } } } }
+  const mail = acceptsMail ? { 'message/rfc822': { schema: Bytes } } : {}
+  return { requestBody: { required: isRequired, content: { 'application/json': { schema }, ...mail } } }
 }
 
 function bodyDescription(metatype: Class): BodyDescription {
@@ -129,6 +130,11 @@ function propertiesOf(metatype: Class): Property[] {
         throw new Error(`${metatype.name}.${name} has the rule ${rule}, which has no JSON Schema`)
     }
     const isChecked = (value: unknown) => conditions.every((holds) => holds({ [name]: value }, value))
+    const list = listAt(metatype, name)
+    if (list !== undefined) {
+      Object.assign(schema, { maxItems: list.maxItems })
+      Object.assign(items, schemaOf(list.item).schema)
+    }
     const preset = defaults[name]
     return {
       name,

@@ -16,6 +16,7 @@ import { COMMON_HEADERS, RATE_LIMIT_HEADERS, REQUEST_HEADERS } from '../http/hea
 import { NDJSON, producedBy } from '../http/validation.js'
 import { routeTemplate } from '../http/method-table.js'
 import { PROBLEM_CODES, type ProblemCode } from '../http/problems.js'
+import { acceptsMail } from '../http/request-bodies.js'
 import { Describe, type Description, Tag } from './describe.js'
 import { queryParameters, requestBody } from './dto-schema.js'
 import { headerRefs, type Method, type Operation, type Parameter, type SchemaJson } from './openapi-json.js'
@@ -101,7 +102,7 @@ function routeOf(controller: Type, name: string, handler: Handler, registered: s
       ...(query === null ? [] : queryParameters(query)),
       ...requestHeaders.map((name) => ({ name, in: 'header' as const, ...REQUEST_HEADERS[name] })),
     ],
-    ...(body === null ? {} : requestBody(body)),
+    ...(body === null ? {} : requestBody(body, acceptsMail(reflector, handler))),
     ...(bodyLine === undefined
       ? {}
       : { requestBody: { required: false, content: { [NDJSON]: { schema: bodyLine } } } }),

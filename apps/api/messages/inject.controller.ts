@@ -1,0 +1,131 @@
+import { hash } from 'node:crypto'
+import { Body, Controller, Param, Post, Req, Res } from '@nestjs/common'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { MessageId } from '#libs/domain/ids/typeid.js'
+import { decide } from '#libs/domain/inbox/decide.js'
+import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
+import { messageJson } from '#libs/mail/json/message-json.js'
+import type { Envelope } from '#libs/mail/message.js'
+import { parseHeader } from '#libs/mail/parse.js'
+import { packSource, sealMail, type SecretKey } from '#libs/ports/key-vault/content.js'
+import { plainAddress } from '#libs/runtime/remote-address.js'
+import { Caller, RequireScope, type Principal } from '../access/principal.js'
+import { RequestBudgets } from '../http/budgets.js'
+import { withLocation } from '../http/headers.js'
+import { inboxesPathOf } from '../http/list-pages.js'
+import { invalid, Problem } from '../http/problems.js'
+import { TakeBody } from '../http/request-bodies.js'
+import { Mint, type Minting } from '../idempotency/minting.js'
+import { hasEnded, Inboxes } from '../inboxes/inboxes.service.js'
+import { Instance } from '../instance.js'
+import { Describe, Tag } from '../openapi/describe.js'
+import { Views, VisibleRecorder } from '../views.js'
+import { composeMail } from './compose-mail.js'
+import { InjectMessage, readSender } from './inject-requests.dto.js'
+import { MessageReader } from './message-reader.js'
+import { Message } from './message-schemas.js'
+
+const MAX_JSON_BYTES = 2 * 1024 * 1024
+/** How much of a source is searched for its From header. */
+const HEADER_BYTES = 64 * 1024
+
+/** Puts mail into an inbox without SMTP, under both paths. */
+@Controller(['v1/inboxes/:inboxId/messages', 'v1/emails/:inboxId/messages'])
+@Tag('Messages')
+export class InjectController {
+  constructor(
+    private readonly views: Views,
+    private readonly inboxes: Inboxes,
+    private readonly recorder: VisibleRecorder,
+    private readonly instance: Instance,
+    private readonly reader: MessageReader,
+    private readonly budgets: RequestBudgets,
+  ) {}
+
+  @Post()
+  @RequireScope('inboxes')
+  @TakeBody({ maxJsonBytes: MAX_JSON_BYTES, acceptsMail: true })
+  @Describe({
+    id: 'injectInboxMessage',
+    summary: 'Put a message into an inbox',
+    description:
+      'Without SMTP: for mail that is already a file or a text. The body is the source, kept byte for byte, or JSON from ' +
+      'which one is made. The message is then read, waited for and delivered to webhooks like any other. Faults of the inbox ' +
+      'do not apply to it.',
+    requestHeaders: ['Mayfly-Inbox-Password'],
+    answer: { description: 'The message.', schema: Message, headers: ['Location'] },
+    problems: ['inbox-full', 'inbox-deleted', 'inbox-expired', 'message-deleted'],
+  })
+  async inject(
+    @Caller() principal: Principal,
+    @Mint() minting: Minting,
+    @Param('inboxId') inboxId: string,
+    /** The source itself if the body is `message/rfc822`. */
+    @Body() body: InjectMessage,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    const messageId = minting.id('msg')
+    const { inbox } = await this.inboxes.openContent(principal, inboxId)
+    const key = await this.reader.keyOf(inbox.id)
+    // If this is a repeat of the request, an earlier run may have put the message in.
+    const earlier = await this.views.inboxes.message({ inboxId: inbox.id, messageId })
+    if (earlier === null) {
+      const mail = await this.mailOf(body, inbox, plainAddress(request.ip))
+      await this.receive(principal, { inbox, key, messageId }, mail)
+    }
+    const message = await this.reader.find(inbox, messageId)
+    const opened = await this.budgets.read(request, async (read) => {
+      await read.pace(message.size)
+      await this.budgets.holdAnswer(reply, message.size)
+      return this.reader.open(key, inbox.id, message)
+    })
+    if (opened === null) return this.reader.throwDeleted(inbox, messageId)
+    const inboxesPath = inboxesPathOf(request)
+    return withLocation(reply, `${inboxesPath}/${inbox.id}/messages`, messageJson(opened, inboxesPath))
+  }
+
+  private async mailOf(
+    body: InjectMessage | Buffer,
+    { address: rcptTo }: ActiveInbox,
+    remoteAddress: string,
+  ): Promise<{ raw: Buffer; envelope: Envelope }> {
+    const trace = { rcptTo, helo: '', remoteAddress, tls: null, injected: true } as const
+    if (!Buffer.isBuffer(body)) {
+      const raw = await composeMail(body, rcptTo)
+      const { maxMessageBytes } = this.instance.settings
+      if (raw.length > maxMessageBytes) {
+        throw new Problem('body-too-large', { detail: `A mail may have at most ${maxMessageBytes} bytes.` })
+      }
+      return { raw, envelope: { ...trace, mailFrom: readSender(body.from).address } }
+    }
+    if (body.length === 0) throw invalid({ detail: 'the mail must not be empty', pointer: '' })
+    const unknown = { ...trace, mailFrom: '' }
+    const header = body.subarray(0, HEADER_BYTES)
+    const { sender } = await parseHeader(header, unknown, { code: 'parse-failed', detail: '' })
+    return { raw: body, envelope: { ...unknown, mailFrom: sender } }
+  }
+
+  /** Resolves once the message is visible. Throws inbox-full, or the 410 of an inbox that has ended. */
+  private async receive(
+    principal: Principal,
+    { inbox, key, messageId }: { inbox: ActiveInbox; key: SecretKey; messageId: MessageId },
+    { raw, envelope }: { raw: Buffer; envelope: Envelope },
+  ): Promise<void> {
+    const source = await packSource(raw)
+    const sealed = sealMail(key, inbox.id, messageId, envelope, source)
+    const { events, refusal } = decide(
+      { inbox, message: null },
+      {
+        ...{ type: 'ReceiveMessage', inboxId: inbox.id, messageId, duplicateOf: null, sealed },
+        ...{ size: source.size, digest: hash('sha256', sealed, 'hex'), now: this.instance.now() },
+      },
+    )
+    if (refusal?.code === 'inbox-ended') throw hasEnded(refusal.inbox)
+    if (refusal?.code === 'inbox-full') {
+      const detail = `The inbox ${inbox.id} has ${refusal.maxMessages} messages, as many as it may have.`
+      throw new Problem('inbox-full', { detail })
+    }
+    await this.recorder.record(events, principal)
+  }
+}
