@@ -123,7 +123,8 @@ class Generator:
         if "$ref" in schema:
             return str(schema["$ref"]).rpartition("/")[2]
         if "const" in schema:
-            return f"Literal[{json.dumps(schema['const'])}]"
+            value = schema["const"]
+            return f"Literal[{json.dumps(value) if isinstance(value, str) else value}]"
         if "enum" in schema:
             values = self.enum_of(schema)
             return self.values.get(values) or f"Literal[{', '.join(json.dumps(each) for each in values)}]"

@@ -21,6 +21,23 @@ class UpdateInbox(types.UpdateInbox, CallOptions, total=False):
     """Of `update`."""
 
 
+class NewMessage(CallOptions):
+    """The required part of `InjectMessage`."""
+
+    from_: str
+    """The sender: an address, or `Name <address>`."""
+    subject: str
+
+
+class InjectMessage(NewMessage, total=False):
+    """Of `inject_message`."""
+
+    text: str
+    html: str
+    headers: types.MailHeaders
+    attachments: list[types.AttachContent]
+
+
 class CreateInboxToken(types.CreateInboxToken, CallOptions, total=False):
     """Of `tokens.create`."""
 
@@ -80,6 +97,7 @@ __all__ = [
     "ChangeWebhook",
     "CreateInbox",
     "CreateInboxToken",
+    "InjectMessage",
     "IssueKey",
     "ListFilters",
     "OpenAccount",

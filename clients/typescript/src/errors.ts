@@ -29,6 +29,7 @@ export class ApiError extends MayflyError {
   /** The whole answer, with the properties that only some codes have. */
   readonly problem: Problem
 
+  /** @internal */
   constructor(problem: Problem) {
     const { status, code, title, detail, fix, errors = [] } = problem
     const faults = errors.map(({ parameter, pointer, header, detail: fault }) => {
@@ -50,6 +51,7 @@ export class ApiError extends MayflyError {
 export class UnreachableError extends MayflyError {
   override readonly name = 'UnreachableError'
 
+  /** @internal */
   constructor(
     url: string,
     reason: string,
@@ -67,6 +69,7 @@ export class UnreachableError extends MayflyError {
 export class WaitTimeoutError extends MayflyError {
   override readonly name = 'WaitTimeoutError'
 
+  /** @internal */
   constructor(
     expected: string,
     /** The messages nearest to a match, at most ten. */
@@ -85,6 +88,7 @@ export class WaitTimeoutError extends MayflyError {
   }
 }
 
+/** @internal */
 export function quoted(subject: string | null): string {
   return subject === null ? '(no subject)' : printable(JSON.stringify(subject))
 }

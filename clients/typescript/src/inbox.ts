@@ -180,6 +180,13 @@ export class Inbox extends withProperties<InboxProperties>() {
     }
   }
 
+  /** Puts a message in without SMTP. It is in the inbox when this resolves. */
+  async injectMessage(options: BodyOptions<'InjectMessage'>): Promise<Message> {
+    const { connection } = this.#access
+    const data = await connection.post<Schemas['Message']>(`${this.#path}/messages`, this.#call(options))
+    return new Message(this.#access, data)
+  }
+
   #call<Options extends CallOptions>(options: Options): Options & CallOptions {
     return { password: this.#access.password, ...options }
   }

@@ -58,6 +58,7 @@ const MAX_LISTED = 10
 export class UnexpectedMessageError extends MayflyError {
   override readonly name = 'UnexpectedMessageError'
 
+  /** @internal */
   constructor(
     readonly received: Message,
     address: string,

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, Callable, Literal, cast
 from .. import _types as types
 from .._errors import ApiError, UnexpectedMessageError, WaitTimeoutError
 from .._events import InboxEvent
-from .._options import CallOptions, CreateInboxToken, ListFilters, RegisterWebhook, UpdateInbox, WaitOptions
+from .._options import (
+    CallOptions,
+    CreateInboxToken,
+    InjectMessage,
+    ListFilters,
+    RegisterWebhook,
+    UpdateInbox,
+    WaitOptions,
+)
 from .._requests import path_of, request_of
 from .._waits import EXPECT_NONE_SECONDS, Pattern, Wait, find_link
 from .connection import AsyncConnection
@@ -202,6 +210,11 @@ class AsyncInbox(types.InboxAttributes):
         """The webhooks of this inbox."""
         webhooks = await self._connection.get_list(f"{self._path}/webhooks", self._call(call), limit)
         return cast("list[types.Webhook]", webhooks)
+
+    async def inject_message(self, **options: Unpack[InjectMessage]) -> AsyncMessage:
+        """Puts a message in without SMTP. It is in the inbox when this returns. `from_` is the sender."""
+        data = await self._connection.post(f"{self._path}/messages", self._call(options))
+        return AsyncMessage(self._connection, data, self.password)
 
     def _call(self, options: object) -> dict[str, Any]:
         return {"password": self.password, **cast("dict[str, Any]", options)}
