@@ -29,6 +29,8 @@ def before_load_schema(context, raw_schema):
     """The document has the schema of an event's data, but schemathesis validates the whole event."""
     for operations in raw_schema["paths"].values():
         for operation in operations.values():
+            # Schemathesis can't send a mail. `npm run fuzz` sends many.
+            operation.get("requestBody", {}).get("content", {}).pop("message/rfc822", None)
             for response in operation["responses"].values():
                 # OpenAPI 3.1 can't describe a sequence of lines, and schemathesis reads the answer as one value.
                 response.get("content", {}).pop("application/x-ndjson", None)
@@ -99,6 +101,9 @@ def make_valid(case):
         # Thousands of inboxes in each request would delay the run.
         if isinstance(case.body.get("count"), int):
             case.body["count"] = 1 + case.body["count"] % 20
+        # Fast to generate, unlike texts of a megabyte. No pattern describes what is a space in each language.
+        if "from" in case.body and case.path.endswith("/messages"):
+            case.body["from"] = "App <no-reply@app.example>"
         # No pattern describes existing hosts and dates.
         if "/webhooks" in case.path:
             if "url" in case.body:

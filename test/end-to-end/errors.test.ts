@@ -104,7 +104,7 @@ const ROUTES: Case[] = [
   { send: 'GET /v1/inboxes/%E0%80%AF/messages', expect: { status: 400, code: 'invalid-request' } },
   ...notAllowed('/v1/inboxes', 'GET, HEAD, POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'),
   ...notAllowed('/v1/inboxes/x', 'GET, HEAD, PATCH, DELETE', 'POST', 'PUT', 'OPTIONS'),
-  ...notAllowed('/v1/inboxes/x/messages', 'GET, HEAD', 'POST', 'DELETE', 'OPTIONS'),
+  ...notAllowed('/v1/inboxes/x/messages', 'GET, HEAD, POST', 'PUT', 'DELETE', 'OPTIONS'),
   ...notAllowed('/v1/messages', 'GET, HEAD', 'POST', 'DELETE', 'OPTIONS'),
   ...notAllowed('/v1/messages/wait', 'GET, HEAD', 'POST', 'DELETE', 'OPTIONS'),
   ...notAllowed('/v1/events', 'GET, HEAD', 'POST', 'DELETE', 'OPTIONS'),
