@@ -55,11 +55,11 @@ export class VisibleRecorder {
   ) {}
 
   /**
-   * Resolves once the events are durable and the views show them. They are independent of each other: if it rejects, any
-   * of them may be durable. Throws LogUnavailableError; and ViewsCatchingUpError if the events are durable but not visible
-   * after five seconds.
+   * Resolves with their positions once the events are durable and the views show them. They are independent of each
+   * other: if it rejects, any of them may be durable. Throws LogUnavailableError; and ViewsCatchingUpError if the events
+   * are durable but not visible after five seconds.
    */
-  async record(events: readonly DomainEvent[], by: Attribution): Promise<void> {
+  async record(events: readonly DomainEvent[], by: Attribution): Promise<Position[]> {
     const positions = await Promise.all(events.map((event) => this.recorder.record(event, by)))
     const last = new Map<string, Position>()
     for (const position of positions) {
@@ -67,5 +67,6 @@ export class VisibleRecorder {
       if (position.offset >= (last.get(name)?.offset ?? 0)) last.set(name, position)
     }
     await Promise.all([...last.values()].map((position) => this.views.waitUntilVisible(position)))
+    return positions
   }
 }

@@ -8,6 +8,7 @@ import type { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import type { Position } from '#libs/ports/event-log/event-log.js'
 import { packSource, sealMail, type PackedSource, type SecretKey } from '#libs/ports/key-vault/content.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
+import { InboxCapacity, type Reservation } from '#libs/ports/read-model/inbox-capacity.js'
 import type { InboxQueries } from '#libs/ports/read-model/queries.js'
 import type { MailFaults } from './faults.js'
 import type { SenderVerifier } from './sender-verifier.js'
@@ -16,7 +17,7 @@ import type { IncomingMail, Recipient } from './mail-data.js'
 import { refusalOf } from './recipients.js'
 import { Refusal, REFUSALS } from './replies.js'
 import { keyOfSender, type SenderKey } from './smtp-auth.js'
-import { InboxCapacity, type Reservation, type InFlightMail } from './in-flight-mail.js'
+import type { InFlightMail } from './in-flight-mail.js'
 
 export interface AcceptanceOptions {
   vault: Pick<KeyVault, 'find'>

@@ -1,15 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { LRUCache } from 'lru-cache'
-import type { AccountId, InboxId } from '#libs/domain/ids/typeid.js'
+import type { AccountId } from '#libs/domain/ids/typeid.js'
 import type { Position } from '#libs/ports/event-log/event-log.js'
 import type { InboxQueries } from '#libs/ports/read-model/queries.js'
-import type { InboxRow } from '#libs/ports/read-model/views.js'
 import { Budget, type Release } from '#libs/runtime/fair-share.js'
-
-/*
- * Counts mail in flight, which the views don't show yet: its bytes for each account, so that an account can't delay
- * others (InFlightMail), and its number for each inbox, so that an inbox is filled exactly (InboxCapacity).
- */
 
 export interface InFlightMailOptions {
   inboxes: Pick<InboxQueries, 'progress'>
@@ -110,56 +103,5 @@ export class InFlightMail {
   private haveViewsStopped(): boolean {
     const oldestMs = performance.now() - STOPPED_MS
     return [...this.lagging.values()].some(({ sinceMs }) => sinceMs < oldestMs)
-  }
-}
-
-/** Capacity of an inbox that is reserved for one mail. */
-export interface Reservation {
-  /** Call this once the mail is on the log, at that offset. It counts until the inbox's row has reached the offset. */
-  fill(offset: number): void
-  /** Releases the capacity unless it was filled. Can be repeated. */
-  release(): void
-}
-
-/** Mails that an inbox's row may not count yet: those being accepted, and those on the log at these offsets. */
-interface Uncounted {
-  inProgress: number
-  offsets: Set<number>
-}
-
-const MAX_INBOXES = 10_000
-/** Longer than the views take to show a mail: if they lag further behind, mail is refused. */
-const MAX_UNCOUNTED_MS = 60_000
-
-/**
- * Counts the mails of each inbox that this process is accepting, or has appended and the views don't show yet, so that
- * concurrent mails fill an inbox exactly. It does not know the mails of other processes.
- */
-export class InboxCapacity {
-  private readonly uncounted = new LRUCache<InboxId, Uncounted>({ max: MAX_INBOXES, ttl: MAX_UNCOUNTED_MS })
-
-  /** Reserves capacity for one mail. Null if the inbox is full. Call this as soon as the row has been read. */
-  reserve({ inbox, endOffset }: InboxRow): Reservation | null {
-    if (inbox.state !== 'active') return null
-    const { id, messageCount, maxMessages } = inbox
-    const uncounted = this.uncounted.get(id) ?? { inProgress: 0, offsets: new Set() }
-    const { offsets } = uncounted
-    for (const offset of offsets) {
-      if (offset >= endOffset) break
-      offsets.delete(offset)
-    }
-    if (messageCount + uncounted.inProgress + offsets.size >= maxMessages) return null
-    uncounted.inProgress += 1
-    this.uncounted.set(id, uncounted)
-    let isInProgress = true
-    const release = () => {
-      if (isInProgress) uncounted.inProgress -= 1
-      isInProgress = false
-    }
-    const fill = (offset: number) => {
-      release()
-      offsets.add(offset)
-    }
-    return { fill, release }
   }
 }

@@ -267,6 +267,18 @@ describe('a mail that is put in without SMTP', () => {
     expectProblem(await inject(own, inbox, SMALL), { status: 410, code: 'inbox-deleted' })
   })
 
+  it('fills an inbox exactly, also in concurrent requests', async () => {
+    const account = await openAccount(mayfly.operator, { plan: 'enterprise', limits: { max_messages: 3 } })
+    const own = withKey(mayfly, await issueKey(withKey(mayfly, account.key)))
+    const inbox = await createInbox(own)
+    const answers = await Promise.all(Array.from({ length: 10 }, () => inject(own, inbox, SMALL)))
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([
+      ...[201, 201, 201],
+      ...[409, 409, 409, 409, 409, 409, 409],
+    ])
+    await messagesOf(own, inbox.id, 3)
+  })
+
   const attachment = { filename: 'a.txt', content_type: 'text/plain', content: 'SGVsbG8=' }
   it.each<{ body: object; at: string }>([
     ...[

@@ -1,13 +1,14 @@
 import { hash } from 'node:crypto'
 import { Body, Controller, Param, Post, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { MessageId } from '#libs/domain/ids/typeid.js'
+import type { InboxId, MessageId } from '#libs/domain/ids/typeid.js'
 import { decide } from '#libs/domain/inbox/decide.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import { messageJson } from '#libs/mail/json/message-json.js'
 import type { Envelope } from '#libs/mail/message.js'
 import { parseHeader } from '#libs/mail/parse.js'
 import { packSource, sealMail, type SecretKey } from '#libs/ports/key-vault/content.js'
+import { InboxCapacity } from '#libs/ports/read-model/inbox-capacity.js'
 import { plainAddress } from '#libs/runtime/remote-address.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
 import { RequestBudgets } from '../http/budgets.js'
@@ -33,6 +34,8 @@ const HEADER_BYTES = 64 * 1024
 @Controller(['v1/inboxes/:inboxId/messages', 'v1/emails/:inboxId/messages'])
 @Tag('Messages')
 export class InjectController {
+  private readonly capacity = new InboxCapacity()
+
   constructor(
     private readonly views: Views,
     private readonly inboxes: Inboxes,
@@ -72,7 +75,7 @@ export class InjectController {
     const earlier = await this.views.inboxes.message({ inboxId: inbox.id, messageId })
     if (earlier === null) {
       const mail = await this.mailOf(body, inbox, plainAddress(request.ip))
-      await this.receive(principal, { inbox, key, messageId }, mail)
+      await this.receive(principal, { inboxId: inbox.id, key, messageId }, mail)
     }
     const message = await this.reader.find(inbox, messageId)
     const opened = await this.budgets.read(request, async (read) => {
@@ -109,23 +112,33 @@ export class InjectController {
   /** Resolves once the message is visible. Throws inbox-full, or the 410 of an inbox that has ended. */
   private async receive(
     principal: Principal,
-    { inbox, key, messageId }: { inbox: ActiveInbox; key: SecretKey; messageId: MessageId },
+    { inboxId, key, messageId }: { inboxId: InboxId; key: SecretKey; messageId: MessageId },
     { raw, envelope }: { raw: Buffer; envelope: Envelope },
   ): Promise<void> {
     const source = await packSource(raw)
-    const sealed = sealMail(key, inbox.id, messageId, envelope, source)
-    const { events, refusal } = decide(
-      { inbox, message: null },
-      {
-        ...{ type: 'ReceiveMessage', inboxId: inbox.id, messageId, duplicateOf: null, sealed },
-        ...{ size: source.size, digest: hash('sha256', sealed, 'hex'), now: this.instance.now() },
-      },
-    )
-    if (refusal?.code === 'inbox-ended') throw hasEnded(refusal.inbox)
-    if (refusal?.code === 'inbox-full') {
-      const detail = `The inbox ${inbox.id} has ${refusal.maxMessages} messages, as many as it may have.`
-      throw new Problem('inbox-full', { detail })
+    const { inbox, endOffset } = await this.inboxes.open(principal, inboxId)
+    const reservation = this.capacity.reserve({ inbox, endOffset })
+    if (reservation === null) throw isFull(inbox)
+    try {
+      const sealed = sealMail(key, inboxId, messageId, envelope, source)
+      const { events, refusal } = decide(
+        { inbox, message: null },
+        {
+          ...{ type: 'ReceiveMessage', inboxId, messageId, duplicateOf: null, sealed },
+          ...{ size: source.size, digest: hash('sha256', sealed, 'hex'), now: this.instance.now() },
+        },
+      )
+      if (refusal?.code === 'inbox-ended') throw hasEnded(refusal.inbox)
+      if (refusal?.code === 'inbox-full') throw isFull(inbox)
+      const [position] = await this.recorder.record(events, principal)
+      if (position !== undefined) reservation.fill(position.offset)
+    } finally {
+      reservation.release()
     }
-    await this.recorder.record(events, principal)
   }
+}
+
+function isFull({ id, maxMessages }: ActiveInbox): Problem {
+  const detail = `The inbox ${id} has ${maxMessages} messages, as many as it may have.`
+  return new Problem('inbox-full', { detail })
 }
