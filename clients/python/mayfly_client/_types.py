@@ -42,6 +42,7 @@ ProblemCode = Literal[
     "method-not-allowed",
     "not-acceptable",
     "idempotency-key-in-use",
+    "inbox-full",
     "inbox-deleted",
     "inbox-expired",
     "message-deleted",
@@ -112,6 +113,16 @@ class AccountWithKey(TypedDict):
     """Its first key with the scope `admin`. The secret is only in this answer. Null if the account already has such
     a key, or no API access.
     """
+
+
+class AttachContent(TypedDict):
+    """An attachment of the mail."""
+    filename: str
+    """The file name."""
+    content_type: str
+    """The media type, without parameters; not multipart."""
+    content: str
+    """The content in base64."""
 
 
 class Attachment(TypedDict):
@@ -679,6 +690,31 @@ class InboxTokenWithSecret(TypedDict):
     """When it was issued."""
     token: str
     """The bearer token. Only in this answer."""
+
+
+_InjectMessageKeywords = TypedDict(
+    "_InjectMessageKeywords",
+    {
+        "from": "str",
+    },
+)
+
+
+class _InjectMessageOptional(TypedDict, total=False):
+    text: str
+    """The text part."""
+    html: str
+    """The HTML part."""
+    headers: MailHeaders
+    """Further header fields."""
+    attachments: list[AttachContent]
+    """The attachments."""
+
+
+class InjectMessage(_InjectMessageKeywords, _InjectMessageOptional):
+    """A mail. `To` is the address of the inbox, unless `headers` has another one."""
+    subject: str
+    """The subject."""
 
 
 class _IssueKeyOptional(TypedDict, total=False):
@@ -1487,6 +1523,9 @@ EventBody = Union["MessageReceivedEvent", "MessageDeletedEvent", "InboxExpiredEv
 
 
 InboxLabels = Dict[str, str]
+
+
+MailHeaders = Dict[str, str]
 
 
 RequestReplay = Union["ReplayOfRange", "ReplayOfDeliveries"]

@@ -40,6 +40,15 @@ export interface components {
 			/** Its first key with the scope `admin`. The secret is only in this answer. Null if the account already has such a key, or no API access. */
 			key: components["schemas"]["KeyWithSecret"] | null;
 		};
+		/** An attachment of the mail. */
+		AttachContent: {
+			/** The file name. */
+			filename: string;
+			/** The media type, without parameters; not multipart. */
+			content_type: string;
+			/** The content in base64. */
+			content: string;
+		};
 		/** An attachment of a mail. */
 		Attachment: {
 			/** Its number in the path of its content, from 0. */
@@ -497,6 +506,21 @@ export interface components {
 			/** The bearer token. Only in this answer. */
 			token: string;
 		};
+		/** A mail. `To` is the address of the inbox, unless `headers` has another one. */
+		InjectMessage: {
+			/** The sender: an address, or `Name <address>`. */
+			from: string;
+			/** The subject. */
+			subject: string;
+			/** The text part. */
+			text?: string;
+			/** The HTML part. */
+			html?: string;
+			/** Further header fields. */
+			headers?: components["schemas"]["MailHeaders"];
+			/** The attachments. */
+			attachments?: components["schemas"]["AttachContent"][];
+		};
 		/** A new API key. */
 		IssueKey: {
 			/** A name to show to people. */
@@ -588,6 +612,10 @@ export interface components {
 			name: string | null;
 			/** The address, as written. */
 			address: string;
+		};
+		/** Header fields by their names, such as `To`, `Reply-To` or `X-Campaign`. */
+		MailHeaders: {
+			[key: string]: string;
 		};
 		/** A mail that was sent to a recipient. Other properties are ignored. */
 		ManifestLine: {
@@ -731,7 +759,7 @@ export interface components {
 			/** What is wrong with this request. */
 			detail: string;
 			/** The kind of the problem, for programs. */
-			code: "invalid-request" | "malformed-json" | "missing-api-key" | "invalid-api-key" | "revoked-api-key" | "sign-in-failed" | "not-signed-in" | "plan-lacks-api-access" | "missing-scope" | "untrusted-origin" | "inbox-password-required" | "inbox-password-invalid" | "not-found" | "no-matching-message" | "method-not-allowed" | "not-acceptable" | "idempotency-key-in-use" | "inbox-deleted" | "inbox-expired" | "message-deleted" | "body-too-large" | "unsupported-media-type" | "idempotency-key-reused" | "html-too-complex" | "rate-limited" | "too-many-password-attempts" | "internal-error" | "catching-up" | "log-unavailable" | "read-model-unavailable" | "busy" | "too-many-streams" | "too-many-waits" | "shutting-down";
+			code: "invalid-request" | "malformed-json" | "missing-api-key" | "invalid-api-key" | "revoked-api-key" | "sign-in-failed" | "not-signed-in" | "plan-lacks-api-access" | "missing-scope" | "untrusted-origin" | "inbox-password-required" | "inbox-password-invalid" | "not-found" | "no-matching-message" | "method-not-allowed" | "not-acceptable" | "idempotency-key-in-use" | "inbox-full" | "inbox-deleted" | "inbox-expired" | "message-deleted" | "body-too-large" | "unsupported-media-type" | "idempotency-key-reused" | "html-too-complex" | "rate-limited" | "too-many-password-attempts" | "internal-error" | "catching-up" | "log-unavailable" | "read-model-unavailable" | "busy" | "too-many-streams" | "too-many-waits" | "shutting-down";
 			/** What to do. */
 			fix: string;
 			/** The value of the header `X-Request-Id`. */
