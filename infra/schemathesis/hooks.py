@@ -87,6 +87,10 @@ def make_valid(case):
     # A stream of labels that no inbox has is silent, which would delay the run.
     if case.path == "/v1/events":
         case.query.pop("label", None)
+    if case.path == "/v1/messages/wait":
+        make_count_valid(case.query)
+    if case.path.endswith("/faults") and isinstance(case.body, list):
+        case.body = [make_fault_valid(fault) if isinstance(fault, dict) else fault for fault in case.body]
     if case.path == "/v1/runs/{label}/verify":
         case.path_parameters["label"] = "run:42"
         if isinstance(case.body, dict) and isinstance(case.body.get("sent_at"), str):
@@ -112,6 +116,27 @@ def make_valid(case):
                 case.body["start_from"] = "2026-11-21T08:00:00Z"
             if "from" in case.body and "to" in case.body:
                 case.body["from"], case.body["to"] = "2026-11-21T08:00:00Z", "2026-11-22T08:00:00Z"
+
+
+def make_count_valid(query):
+    """`mode` and `per_inbox` need `count`, which needs one label and no other filter."""
+    if "count" not in query:
+        for name in ("mode", "per_inbox"):
+            query.pop(name, None)
+        return
+    for name in set(query) - {"count", "mode", "per_inbox", "timeout"}:
+        query.pop(name)
+    query["label"] = "run:42"
+
+
+def make_fault_valid(fault):
+    """Some properties belong to one action, and actions to stages."""
+    conditions = {name: fault[name] for name in ("first_n", "every_n", "probability") if name in fault}
+    if fault.get("stage") == "after_accept":
+        return {"stage": "after_accept", "action": "drop", **conditions}
+    if "delay_ms" in fault:
+        return {"stage": fault.get("stage"), "action": "delay", "delay_ms": fault["delay_ms"], **conditions}
+    return {"stage": fault.get("stage"), "action": "reject", **conditions}
 
 
 def set_no_timeout(case):
