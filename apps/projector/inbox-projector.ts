@@ -58,16 +58,16 @@ export function* stepsOf({ events, undecodable, next }: DecodedBatch<InboxEvent>
 function writesOf(event: InboxEvent): number {
   switch (event.type) {
     case 'InboxCreated':
-      return 5 + Object.keys(event.labels).length
+      return 5 + 4 * Object.keys(event.labels).length
     case 'InboxChanged':
     case 'InboxTokenIssued':
     case 'InboxTokenRevoked':
     case 'FaultsSet':
     case 'InboxExpired':
     case 'InboxDeleted':
-      return 9 + 2 * MAX_LABELS
+      return 9 + 8 * MAX_LABELS
     case 'MessageReceived':
-      return 6 + 2 * Object.keys(event.inbox?.labels ?? {}).length
+      return 6 + 4 * Object.keys(event.inbox?.labels ?? {}).length
     case 'MessageDropped':
     case 'MessageDeleted':
       return 6

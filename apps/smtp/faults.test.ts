@@ -8,6 +8,7 @@ import { RateLimitsUnavailableError } from '#libs/ports/rate-limit/rate-limits.j
 import { MailFaults } from './faults.js'
 
 const SENDER = { mailFrom: 'app@x.test', rcptTo: created.address }
+const CLIENT = { disconnected: null, bytes: 0 }
 const REJECTED = '451 4.0.0 a fault on purpose\r\n'
 
 function inboxWith(...faults: Fault[]): Inbox {
@@ -33,7 +34,7 @@ describe('faults on purpose at the SMTP edge', () => {
   })
 
   const rcpt = async (inbox: Inbox, sender: Partial<typeof SENDER> = {}) =>
-    (await faults.refusalAt('rcpt', [{ inbox, ...SENDER, ...sender }], null))?.line ?? 'accepted'
+    (await faults.refusalAt('rcpt', [{ inbox, ...SENDER, ...sender }], CLIENT))?.line ?? 'accepted'
   async function rcptTimes(times: number, inbox: Inbox): Promise<string[]> {
     const replies: string[] = []
     for (let n = 0; n < times; n += 1) replies.push(await rcpt(inbox))
@@ -43,7 +44,7 @@ describe('faults on purpose at the SMTP edge', () => {
   it('apply at their own stage only', async () => {
     const inbox = inboxWith(makeFault({ stage: 'data' }))
     expect(await rcpt(inbox)).toBe('accepted')
-    expect((await faults.refusalAt('data', [{ inbox, ...SENDER }], null))?.line).toBe(REJECTED)
+    expect((await faults.refusalAt('data', [{ inbox, ...SENDER }], CLIENT))?.line).toBe(REJECTED)
     expect(await faults.outcomeOf({ inbox, ...SENDER })).toBe('deliver')
   })
 
@@ -83,12 +84,13 @@ describe('faults on purpose at the SMTP edge', () => {
     expect(dropped).toBeLessThan(140)
   })
 
-  it('end a delay when the client disconnects', async () => {
+  it('end a delay when the client disconnects, and refuse its mail', async () => {
     const inbox = inboxWith(makeFault({ stage: 'data', action: 'delay', code: null, delayMs: 60_000 }))
     const disconnecting = new AbortController()
-    const delayed = faults.refusalAt('data', [{ inbox, ...SENDER }], disconnecting.signal)
+    const client = { disconnected: disconnecting.signal, bytes: 100 }
+    const delayed = faults.refusalAt('data', [{ inbox, ...SENDER }], client)
     disconnecting.abort()
-    expect(await delayed).toBeNull()
+    expect((await delayed)?.line).toBe('451 4.4.2 the client has disconnected\r\n')
   })
 
   it('accept mail if attempts can not be counted', async () => {

@@ -1,11 +1,13 @@
 import { hash } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
+import { LRUCache } from 'lru-cache'
 import { Counter, type Registry } from 'prom-client'
 import type { Fault, FaultStage } from '#libs/domain/inbox/fault.js'
-import type { Inbox } from '#libs/domain/inbox/inbox.js'
+import type { AccountId } from '#libs/domain/ids/typeid.js'
+import type { ActiveInbox, Inbox } from '#libs/domain/inbox/inbox.js'
 import type { RateLimits, RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
 import { SharedSlots } from '#libs/runtime/fair-share.js'
-import { Refusal } from './replies.js'
+import { Refusal, REFUSALS } from './replies.js'
 
 /** A command, or a mail, for one recipient. */
 export interface Attempt {
@@ -22,16 +24,25 @@ interface MailFaultsOptions {
   onError: (error: unknown) => void
 }
 
-/** Delayed replies of one process, shared among accounts. Further ones are not delayed. */
-const MAX_DELAYED = 1_000
-/** Senders and recipients are counted in this number of groups for each fault, since anyone can send. */
-const GROUPS = 16_384
-/** A count is kept until its inbox expires, at most for two weeks. */
-const MAX_COUNTED_SECONDS = 14 * 24 * 3_600
+/** Delayed replies of one process, shared among accounts, and the mail that they hold. Further ones are not delayed. */
+const MAX_DELAYED = 200
+const MAX_DELAYED_BYTES = 32 * 1024 * 1024
+/** All delays of one reply together. */
+const MAX_DELAY_MS = 60_000
+/** A count is kept until its inbox expires, at most for a day. */
+const MAX_COUNTED_SECONDS = 24 * 3_600
+/** Counts that a process starts for one account within a day, since anyone can send. Then its faults do not apply. */
+const MAX_COUNTS = 500_000
+const MAX_ACCOUNTS = 10_000
 
-/** Applies the faults on purpose of inboxes (docs/smtp.md). Its methods never reject. */
+/** Applies the faults on purpose of inboxes (docs/api.md). Its methods never reject. */
 export class MailFaults {
   private readonly delays = new SharedSlots(MAX_DELAYED)
+  private delayedBytes = 0
+  private readonly startedCounts = new LRUCache<AccountId, { started: number }>({
+    max: MAX_ACCOUNTS,
+    ttl: MAX_COUNTED_SECONDS * 1_000,
+  })
   private readonly applied: Counter<'stage' | 'action'>
 
   constructor(private readonly options: MailFaultsOptions) {
@@ -43,19 +54,25 @@ export class MailFaults {
     })
   }
 
-  /** Delays the reply to a RCPT TO, or to a mail. Resolves with the refusal; null if there is none. */
+  /**
+   * Delays the reply to a RCPT TO, or to a mail of that many bytes. Resolves with the refusal; null if there is none. If the
+   * client disconnects meanwhile, the mail must not be accepted, since its sender does not know of it.
+   */
   async refusalAt(
     stage: 'rcpt' | 'data',
     attempts: readonly Attempt[],
-    disconnected: AbortSignal | null,
+    client: { disconnected: AbortSignal | null; bytes: number },
   ): Promise<Refusal | null> {
+    let leftMs = MAX_DELAY_MS
     for (const attempt of attempts) {
       for await (const fault of this.appliedAt(stage, attempt)) {
         if (fault.action === 'reject') return refusalOf(fault)
-        await this.delay(attempt.inbox, fault.delayMs ?? 0, disconnected)
+        const ms = Math.min(fault.delayMs ?? 0, leftMs)
+        leftMs -= ms
+        await this.delay(attempt.inbox, ms, client)
       }
     }
-    return null
+    return client.disconnected?.aborted === true ? REFUSALS.clientLeft : null
   }
 
   /** What happens to an accepted mail. */
@@ -78,52 +95,70 @@ export class MailFaults {
   private async applies(fault: Fault, index: number, { inbox, mailFrom, rcptTo }: Attempt): Promise<boolean> {
     if (inbox.state !== 'active') return false
     const { firstN, everyN, probability, seed } = fault
-    // Setting faults again starts new counts.
+    // Setting other faults starts new counts.
     const name = `${inbox.id}:${inbox.faultsRevision}:${index}`
-    const count = (suffix = '') => this.count(`${name}${suffix}`, inbox.expiresAt)
+    const count = (suffix = '') => this.count(`${name}${suffix}`, inbox)
     try {
-      if (firstN !== null && (await count(`:${groupOf(mailFrom, rcptTo)}`)) > firstN) return false
+      if (firstN !== null && (await count(`:${digestOf(mailFrom, rcptTo)}`)) > firstN) return false
       if (everyN === null && probability === null) return true
       const attempt = await count()
       if (everyN !== null && attempt % everyN !== 0) return false
       return probability === null || isDrawn(seed ?? 0, attempt, probability)
     } catch (error) {
       // Without counts, the mail is not disturbed.
-      this.options.onError(error)
+      if (!(error instanceof TooManyCountsError)) this.options.onError(error)
       return false
     }
   }
 
-  /** The number of the attempt, from 1. */
-  private async count(name: string, until: Date): Promise<number> {
-    const leftSeconds = Math.ceil((until.getTime() - this.options.now().getTime()) / 1_000)
+  /** The number of the attempt, from 1. Throws TooManyCountsError. */
+  private async count(name: string, { accountId, expiresAt }: ActiveInbox): Promise<number> {
+    const counts = this.startedCounts.get(accountId) ?? { started: 0 }
+    if (counts.started >= MAX_COUNTS)
+      throw new TooManyCountsError(`${accountId} has too many counts of faults`)
+    const leftSeconds = Math.ceil((expiresAt.getTime() - this.options.now().getTime()) / 1_000)
     const windowSeconds = Math.min(Math.max(leftSeconds, 1), MAX_COUNTED_SECONDS)
     const attempts: RatePolicy = { name: 'faults', quota: Number.MAX_SAFE_INTEGER, windowSeconds }
     const { next } = await this.options.limits.charge(name, attempts, 1)
-    return attempts.quota - next.remaining
+    const attempt = attempts.quota - next.remaining
+    if (attempt === 1) {
+      counts.started += 1
+      if (counts.started === 1) this.startedCounts.set(accountId, counts)
+    }
+    return attempt
   }
 
-  private async delay({ accountId }: Inbox, ms: number, disconnected: AbortSignal | null): Promise<void> {
+  private async delay(
+    { accountId }: Inbox,
+    ms: number,
+    { disconnected, bytes }: { disconnected: AbortSignal | null; bytes: number },
+  ): Promise<void> {
+    if (this.delayedBytes + bytes > MAX_DELAYED_BYTES) return
     const ending = new AbortController()
     const leave = this.delays.take([accountId], () => {
       ending.abort()
       return true
     })
     if (leave === null) return
+    this.delayedBytes += bytes
     const signal = disconnected === null ? ending.signal : AbortSignal.any([ending.signal, disconnected])
     await pause(ms, undefined, { signal, ref: false }).catch(() => undefined)
+    this.delayedBytes -= bytes
     leave()
   }
 }
 
+class TooManyCountsError extends Error {
+  override readonly name = 'TooManyCountsError'
+}
+
 /** Whether an inbox has faults at a stage. */
-export function hasFaults(inbox: Inbox, stage: FaultStage): inbox is Extract<Inbox, { state: 'active' }> {
+export function hasFaults(inbox: Inbox, stage: FaultStage): inbox is ActiveInbox {
   return inbox.state === 'active' && inbox.faults.some((fault) => fault.stage === stage)
 }
 
-function groupOf(mailFrom: string, rcptTo: string): number {
-  const digest = hash('sha256', `${mailFrom} ${rcptTo}`.toLowerCase(), 'buffer')
-  return digest.readUInt32BE() % GROUPS
+function digestOf(mailFrom: string, rcptTo: string): string {
+  return hash('sha256', `${mailFrom} ${rcptTo}`.toLowerCase(), 'base64url').slice(0, 16)
 }
 
 function refusalOf({ code, enhancedCode, text }: Fault): Refusal {

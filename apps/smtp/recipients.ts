@@ -132,5 +132,7 @@ function isForeign(mailbox: string, mailDomain: string): boolean {
 export function refusalOf(inbox: Inbox, now: Date): Refusal | null {
   const current = asOf(inbox, now)
   if (current.state !== 'active') return inboxEndedAt(current)
-  return current.messageCount >= current.maxMessages ? REFUSALS.inboxFull : null
+  // Each dropped mail takes space in the history too.
+  const isFull = current.messageCount >= current.maxMessages || current.droppedCount >= current.maxMessages
+  return isFull ? REFUSALS.inboxFull : null
 }

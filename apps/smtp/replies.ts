@@ -150,6 +150,7 @@ export const REFUSALS = {
   ),
   tlsRequired: new Refusal('tls-required', 530, '5.7.0 Must issue a STARTTLS command first'),
   commandTooLong: new Refusal('command-too-long', 500, '5.5.2 the command line is too long'),
+  clientLeft: new Refusal('disconnected', 451, '4.4.2 the client has disconnected'),
   timeout: new Refusal('timeout', 421, '4.4.2 the client took too long'),
   idle: new Refusal('timeout', 421, '4.4.2 Timeout - closing connection'),
   shuttingDown: new Refusal('shutting-down', 421, '4.3.2 shutting down'),

@@ -140,7 +140,10 @@ export class Transaction {
     const resolved = andThen(recipients.resolve(mailbox, client), (found) => {
       if (found instanceof Refusal || found === DISCARDED || !hasFaults(found, 'rcpt')) return found
       const attempt = { inbox: found, mailFrom: sender.path.address, rcptTo: address }
-      return andThen(faults.refusalAt('rcpt', [attempt], null), (refusal) => refusal ?? found)
+      return andThen(
+        faults.refusalAt('rcpt', [attempt], { disconnected: null, bytes: 0 }),
+        (refusal) => refusal ?? found,
+      )
     })
     return andThen(resolved, (found) => {
       if (found instanceof Refusal) return this.withoutRecipient(found)
@@ -231,11 +234,17 @@ export class Transaction {
     return outcome
   }
 
-  private async refusalOnPurpose({ recipients, trace, disconnected }: IncomingMail): Promise<Refusal | null> {
+  private async refusalOnPurpose({
+    raw,
+    recipients,
+    trace,
+    disconnected,
+  }: IncomingMail): Promise<Refusal | null> {
     const attempts = recipients
       .filter(({ inbox }) => hasFaults(inbox, 'data'))
       .map(({ inbox, rcptTo }) => ({ inbox, mailFrom: trace.mailFrom, rcptTo }))
-    return attempts.length === 0 ? null : this.context.faults.refusalAt('data', attempts, disconnected)
+    if (attempts.length === 0) return null
+    return this.context.faults.refusalAt('data', attempts, { disconnected, bytes: raw.length })
   }
 
   /** Counts a copy for an inbox. Returns false if the inbox would get too many copies of this mail. */

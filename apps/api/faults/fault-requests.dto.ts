@@ -1,6 +1,5 @@
 import { randomInt } from 'node:crypto'
-import { applyDecorators } from '@nestjs/common'
-import { IsIn, IsInt, IsNumber, Matches, Max, Min } from 'class-validator'
+import { IsIn, IsNumber, Matches, Max, Min } from 'class-validator'
 import {
   ACTIONS_AT,
   FAULT_ACTIONS,
@@ -11,7 +10,7 @@ import {
   type FaultStage,
 } from '#libs/domain/inbox/fault.js'
 import { invalid } from '../http/problems.js'
-import { IfGiven, ListOf } from '../http/validation.js'
+import { IfGiven, IsWholeNumber, ListOf } from '../http/validation.js'
 import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 
 /*
@@ -61,7 +60,9 @@ export class InboxFault {
   @IsWholeNumber(1, MAX_DELAY_MS)
   delay_ms?: number
 
-  @DescribeProperty('Only at the first attempts of each sender and recipient. With 451, this is greylisting.')
+  @DescribeProperty(
+    'Only at the first n attempts of each pair of sender and recipient. With 451, this is greylisting.',
+  )
   @IsWholeNumber(1, MAX_ATTEMPTS)
   first_n?: number
 
@@ -83,15 +84,6 @@ export class InboxFault {
   seed?: number
 }
 
-function IsWholeNumber(min: number, max: number): PropertyDecorator {
-  return applyDecorators(
-    IfGiven(),
-    Max(max, { message: `$property may be at most ${max}` }),
-    Min(min, { message: `$property must be at least ${min}` }),
-    IsInt({ message: '$property must be a whole number' }),
-  )
-}
-
 /** The body of PUT …/faults. */
 @DescribeBody({ description: 'All faults, in the order in which they are checked.', example: [example] })
 @ListOf({ item: InboxFault, maxItems: MAX_FAULTS })
@@ -111,15 +103,21 @@ export function readFaults({ items }: SetFaults): Fault[] {
     }
     for (const property of ['code', 'enhanced_code', 'text'] as const) {
       if (action !== 'reject' && item[property] !== undefined)
-        throw refuse(`${property} needs reject`, property)
+        throw refuse(`${property} can only be sent with the action reject`, property)
     }
     if ((action === 'delay') !== (delayMs !== undefined)) {
-      throw refuse(action === 'delay' ? 'delay needs delay_ms' : 'delay_ms needs delay', 'delay_ms')
+      throw refuse(
+        action === 'delay'
+          ? 'the action delay requires delay_ms'
+          : 'delay_ms can only be sent with the action delay',
+        'delay_ms',
+      )
     }
     if (enhancedCode !== undefined && !enhancedCode.startsWith(String(code ?? 451).charAt(0))) {
       throw refuse('enhanced_code must begin with the first digit of code', 'enhanced_code')
     }
-    if (seed !== undefined && probability === undefined) throw refuse('seed needs probability', 'seed')
+    if (seed !== undefined && probability === undefined)
+      throw refuse('seed can only be sent with probability', 'seed')
     return {
       ...{ stage, action },
       code: action === 'reject' ? (code ?? 451) : null,

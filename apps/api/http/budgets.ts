@@ -127,8 +127,8 @@ export class RequestBudgets {
   }
 
   /**
-   * Takes memory for the body of a request, or a turn if it is large: only mail is, and its size may be set. Releases it
-   * once the answer is sent or the connection has closed. Throws BudgetExhaustedError.
+   * Takes memory for the body of a request, and releases it once the answer is sent or the connection has closed. A body of
+   * more than 1 MiB, which only mail may have, takes one of a few turns instead. Throws BudgetExhaustedError.
    */
   async holdBody(reply: FastifyReply, bytes: number): Promise<void> {
     const { request } = reply
@@ -239,7 +239,7 @@ export async function untilClientLeaves<Result>(
 }
 
 function manifestTooLarge(maxBytes: number): Problem {
-  const detail = `The manifest needs more than the ${Math.floor(maxBytes / MIB)} MiB of memory for it here.`
+  const detail = `The recipients and ids of the manifest need more than ${Math.floor(maxBytes / MIB)} MiB, the maximum of an account.`
   return new Problem('body-too-large', { detail })
 }
 

@@ -81,8 +81,8 @@ export const PROBLEMS = {
     status: 404,
     title: 'No message matched in time',
     fix:
-      'Check that the mail was sent to this inbox. `nearest` says why other mail did not match, `too_few` which inboxes lack ' +
-      'mail. Wait again from `cursor`.',
+      'Check that the mail was sent to this inbox. `nearest` says why other mail did not match; wait again from `cursor`. ' +
+      'With `count`, `too_few` lists inboxes that lack mail; repeat the same request.',
     headers: ['Mayfly-Cursor'],
   },
   'method-not-allowed': {
@@ -105,7 +105,7 @@ export const PROBLEMS = {
   'inbox-full': {
     status: 409,
     title: 'The inbox is full',
-    fix: 'Use another inbox. `max_messages` of the account limits how many messages an inbox has.',
+    fix: 'Delete messages of the inbox, or use another one. The limit is `max_messages` of the account.',
   },
   'inbox-deleted': {
     status: 410,
@@ -130,7 +130,7 @@ export const PROBLEMS = {
   'unsupported-media-type': {
     status: 415,
     title: 'Unsupported media type',
-    fix: 'Send a body of a type that `detail` names, with its `Content-Type`.',
+    fix: 'Send an uncompressed body of an accepted type, as `detail` says.',
   },
   'idempotency-key-reused': {
     status: 422,

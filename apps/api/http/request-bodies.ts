@@ -9,14 +9,14 @@ import { note } from './access-log.js'
 import { Problem } from './problems.js'
 import { NDJSON } from './validation.js'
 
-/** The body of a verification, which is read as a stream of lines. */
-const HAS_LINES = /^\/v1\/runs\/:label\/verify$/
 export const MAX_LINES_BYTES = 512 * 1024 * 1024
 
 export interface BodyRules {
   maxJsonBytes: number
   /** Whether the body may also be a mail, in the media type `message/rfc822`. */
   acceptsMail?: boolean
+  /** Whether the body is lines of JSON, which the handler reads with `linesBodyOf`. */
+  hasLines?: boolean
 }
 
 const DEFAULT_RULES: BodyRules = { maxJsonBytes: 256 * 1024 }
@@ -32,7 +32,7 @@ const BYTES = Symbol('bytes')
 type RequestWithBytes = FastifyRequest & { [BYTES]?: Buffer }
 
 /** The handler takes other bodies than JSON of at most 256 KiB. */
-export function TakeBody(rules: BodyRules): MethodDecorator {
+export function TakeBody(rules: Partial<BodyRules>): MethodDecorator {
   return applyDecorators(RouteConfig(rules), SetMetadata(ACCEPTS_MAIL, rules.acceptsMail ?? false))
 }
 
@@ -104,8 +104,8 @@ function isMail(request: FastifyRequest): boolean {
   return rulesOf(request).acceptsMail === true && MAIL.test(request.headers['content-type'] ?? '')
 }
 
-function hasLines({ routeOptions: { url = '' } }: FastifyRequest): boolean {
-  return HAS_LINES.test(url)
+function hasLines(request: FastifyRequest): boolean {
+  return rulesOf(request).hasLines === true
 }
 
 /** The size that a body has at most by its `Content-Length`; infinite if it is sent in chunks. */

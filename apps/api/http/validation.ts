@@ -13,7 +13,16 @@ import { RouteParamtypes } from '@nestjs/common/enums/route-paramtypes.enum.js'
 import { Reflector } from '@nestjs/core'
 import accepts from 'accepts'
 import { plainToInstance, Transform } from 'class-transformer'
-import { getMetadataStorage, IsArray, validate, ValidateBy, ValidateIf } from 'class-validator'
+import {
+  getMetadataStorage,
+  IsArray,
+  IsInt,
+  Max,
+  Min,
+  validate,
+  ValidateBy,
+  ValidateIf,
+} from 'class-validator'
 import type { FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import { GRACE_UNIT_MS, MAX_GRACE_MS, parseGrace } from '#libs/domain/account/access.js'
@@ -246,6 +255,16 @@ export function IsWellFormed(): PropertyDecorator {
     'isWellFormed',
     (value) => typeof value === 'string' && value.isWellFormed(),
     '$property must be Unicode text, without lone surrogates',
+  )
+}
+
+/** A whole number that may be left out. */
+export function IsWholeNumber(min: number, max: number): PropertyDecorator {
+  return applyDecorators(
+    IfGiven(),
+    Max(max, { message: `$property must be at most ${max}` }),
+    Min(min, { message: `$property must be at least ${min}` }),
+    IsInt({ message: '$property must be a whole number' }),
   )
 }
 

@@ -23,8 +23,9 @@ import { REREAD_MS, untilFound } from './wait-loop.js'
 
 /** `mode=exactly` must hold for this time. */
 const EXACT_FOR_MS = 2_000
-/** The minimum time between two counts of a wait. */
+/** The minimum time between two counts of a wait, and the same as a multiple of the time that the last one took. */
 const COUNT_AGAIN_MS = 50
+const COUNT_AGAIN_FACTOR = 5
 
 const READERS: [Scope, Scope] = ['inboxes', 'read']
 
@@ -106,14 +107,21 @@ export class EnvironmentWaitController {
     reply: FastifyReply,
   ) {
     const label = () => labelQuery(principal, wanted, this.instance.now())
-    let countedAtMs = 0
-    const count = () =>
-      this.views.readComplete('inbox-events', async () => {
-        countedAtMs = performance.now()
+    let nextCountMs = 0
+    const read = <Result>(work: () => Promise<Result>) =>
+      this.budgets.search(request, () => this.views.readComplete('inbox-events', work))
+    const count = async () => {
+      const startedMs = performance.now()
+      const counted = await read(async () => {
         const from = await this.views.endOffsets()
-        const counted = await countLabel(this.views, label(), wanted)
-        return { ...counted, cursor: writeEnvironmentCursor(principal, { from, range: null }) }
+        const found = await countLabel(this.views, label(), wanted)
+        return { ...found, cursor: writeEnvironmentCursor(principal, { from, range: null }) }
       })
+      // An account with many such waits counts less often, as its counts wait for their turn.
+      const tookMs = performance.now() - startedMs
+      nextCountMs = startedMs + Math.max(COUNT_AGAIN_MS, COUNT_AGAIN_FACTOR * tookMs)
+      return counted
+    }
     const result = await untilClientLeaves(request, (clientGone) =>
       this.waits.run(principal, clientGone, (wait) =>
         untilFound(wait, {
@@ -122,23 +130,24 @@ export class EnvironmentWaitController {
             await this.authenticator.reauthenticate(request, READERS)
             const counted = await count()
             if (!counted.isReached || wanted.mode === 'at_least') return counted
-            // The count of a label only grows. If it is the same after this time, it was exact meanwhile.
+            // Deleting mail does not lower the count. If it is the same after this time, no further mail came.
             await pause(EXACT_FOR_MS, undefined, { signal: wait.signal }).catch(() => undefined)
-            return count()
+            return wait.end === null ? count() : { ...counted, isReached: false }
           },
           isFound: ({ isReached }) => isReached,
           untilRereadMs: () => REREAD_MS,
           subscribe: (ring) => this.views.signals.subscribe(environmentChannel(principal), ring),
           pause: async (ms) => {
+            const endMs = performance.now() + ms
             await this.authenticator.waitFor(wait.bell, ms, request)
             // Mail that arrives at a high rate is not counted after each message.
-            await pause(Math.max(countedAtMs + COUNT_AGAIN_MS - performance.now(), 0))
+            await pause(Math.max(Math.min(nextCountMs, endMs) - performance.now(), 0))
           },
         }),
       ),
     )
     const { isReached, received, inboxes, cursor } = result
-    if (!isReached) throw await countMissed(this.views, label(), wanted, result, cursor)
+    if (!isReached) throw await read(() => countMissed(this.views, label(), wanted, result, cursor))
     void reply.header('mayfly-cursor', cursor)
     return { count: received, inboxes, cursor }
   }

@@ -1,3 +1,4 @@
+import { applyDecorators } from '@nestjs/common'
 import { IsString, Matches, MaxLength } from 'class-validator'
 import Type from 'typebox'
 import { IfGiven, IsListOf, IsWellFormed, Rule } from '../http/validation.js'
@@ -106,15 +107,12 @@ export class InjectMessage {
 
 function IsText(): PropertyDecorator {
   const message = `$property must be a string of at most ${MAX_TEXT_CHARACTERS} characters`
-  return (target, property) => {
-    for (const decorate of [
-      IfGiven(),
-      IsWellFormed(),
-      MaxLength(MAX_TEXT_CHARACTERS, { message }),
-      IsString({ message }),
-    ])
-      decorate(target, property)
-  }
+  return applyDecorators(
+    IfGiven(),
+    IsWellFormed(),
+    MaxLength(MAX_TEXT_CHARACTERS, { message }),
+    IsString({ message }),
+  )
 }
 
 function areHeaders(value: unknown): boolean {

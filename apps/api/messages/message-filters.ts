@@ -20,6 +20,7 @@ import {
   FromTrueOrFalse,
   IfGiven,
   IsTime,
+  IsWholeNumber,
   readTime,
   Repeatable,
   TIME_SCHEMA,
@@ -160,7 +161,8 @@ export class WaitForEnvironmentMessage extends WaitForMessage {
     'Wait until the inboxes of one `label` have received this number of messages, counting deleted ones. Only `mode`, ' +
       '`per_inbox` and `timeout` may be sent with it.',
   )
-  @IsCount({ min: 0, max: MAX_COUNT })
+  @FromDigits()
+  @IsWholeNumber(0, MAX_COUNT)
   count?: number
 
   @DescribeProperty(
@@ -174,18 +176,9 @@ export class WaitForEnvironmentMessage extends WaitForMessage {
   @DescribeProperty(
     'With `count`: the number of messages that each inbox must have received, at least or exactly as in `mode`.',
   )
-  @IsCount({ min: 1, max: MAX_COUNT })
+  @FromDigits()
+  @IsWholeNumber(1, MAX_COUNT)
   per_inbox?: number
-}
-
-function IsCount({ min, max }: { min: number; max: number }): PropertyDecorator {
-  return applyDecorators(
-    IfGiven(),
-    FromDigits(),
-    Min(min, { message: `$property must be at least ${min}` }),
-    Max(max, { message: `$property must be at most ${max}` }),
-    IsInt({ message: '$property must be a whole number' }),
-  )
 }
 
 /** The query of GET /v1/inboxes/{id}/messages/{message_id}. */

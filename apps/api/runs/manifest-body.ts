@@ -22,13 +22,15 @@ const NOTHING = Buffer.alloc(0)
  * of the line, body-too-large if there are too many, and the errors of `add`.
  */
 export async function readManifest(body: AsyncIterable<Buffer>, manifest: Manifest): Promise<void> {
+  let lines = 0
   const read = (bytes: Buffer) => {
     const number = manifest.size + 1
+    lines += 1
+    // Empty lines count here, since reading them takes time too. The last one may be empty.
+    if (lines > MAX_LINES + 1) throw tooManyLines()
     const text = textOf(bytes, number)
     if (text === '') return
-    if (number > MAX_LINES) {
-      throw new Problem('body-too-large', { detail: `A manifest may have at most ${MAX_LINES} lines.` })
-    }
+    if (number > MAX_LINES) throw tooManyLines()
     manifest.add(lineOf(text, number))
   }
   /** The beginning of a line whose end has not arrived yet. */
@@ -45,6 +47,10 @@ export async function readManifest(body: AsyncIterable<Buffer>, manifest: Manife
     if (rest.length > MAX_LINE_BYTES) throw tooLong(manifest.size + 1)
   }
   read(rest)
+}
+
+function tooManyLines(): Problem {
+  return new Problem('body-too-large', { detail: `A manifest may have at most ${MAX_LINES} lines.` })
 }
 
 function textOf(bytes: Buffer, number: number): string {

@@ -123,6 +123,7 @@ export class RunMail {
       after = last.id
     }
   }
+
   /** Null if the message has been deleted meanwhile. */
   private async open({ inbox, key, message }: SealedMessage, headerName: string): Promise<RunMessage | null> {
     const { id, receivedAt } = message

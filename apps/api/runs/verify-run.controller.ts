@@ -2,12 +2,14 @@ import { Readable } from 'node:stream'
 import { Controller, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
+import type { Scope } from '#libs/domain/account/access.js'
 import type { EndedInbox } from '#libs/domain/inbox/inbox.js'
 import { addressOfRecipient } from '#libs/domain/inbox/new-inbox.js'
+import { Authenticator } from '../access/authenticator.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
 import { RequestBudgets, type MailRead } from '../http/budgets.js'
 import { ProblemFilter } from '../http/problem-filter.js'
-import { linesBodyOf } from '../http/request-bodies.js'
+import { linesBodyOf, TakeBody } from '../http/request-bodies.js'
 import { StalledReaders } from '../http/stalled-readers.js'
 import { NDJSON, Produces } from '../http/validation.js'
 import { requireLabel, type Label } from '../inboxes/inbox-requests.dto.js'
@@ -21,6 +23,8 @@ import { readManifest } from './manifest-body.js'
 import { RunMail } from './run-mail.js'
 import { ManifestLineSchema, RunLine } from './verify-schemas.js'
 import { VerifyRun } from './verify.dto.js'
+
+const READERS: [Scope, Scope] = ['inboxes', 'read']
 
 /** Lines are sent together when they have this many characters. */
 const PIECE = 16 * 1024
@@ -51,12 +55,14 @@ export class VerifyRunController {
     private readonly budgets: RequestBudgets,
     private readonly problems: ProblemFilter,
     private readonly stalled: StalledReaders,
+    private readonly authenticator: Authenticator,
   ) {}
 
   @Post(':label/verify')
   @HttpCode(200)
-  @RequireScope('inboxes', 'read')
+  @RequireScope(...READERS)
   @Produces(NDJSON)
+  @TakeBody({ hasLines: true })
   @Describe({
     id: 'verifyRun',
     summary: 'Compare the mail of a load run with what was sent',
@@ -104,7 +110,11 @@ export class VerifyRunController {
     request: FastifyRequest,
   ): AsyncGenerator<string> {
     try {
-      for (let next = first; next.done !== true; next = await rest.next()) yield next.value
+      for (let next = first; next.done !== true; next = await rest.next()) {
+        // The key may be revoked at any time.
+        await this.authenticator.reauthenticate(request, READERS)
+        yield next.value
+      }
     } catch (error) {
       yield `{"kind":"problem","problem":${this.problems.bodyOf(error, request)}}\n`
     }

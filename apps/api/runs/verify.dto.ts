@@ -1,5 +1,5 @@
-import { IsBoolean, IsInt, Matches, Max, Min } from 'class-validator'
-import { FromDigits, FromTrueOrFalse, IfGiven } from '../http/validation.js'
+import { IsBoolean, Matches } from 'class-validator'
+import { FromDigits, FromTrueOrFalse, IsWholeNumber } from '../http/validation.js'
 import { DescribeProperty } from '../openapi/describe.js'
 
 const MAX_LATE_MS = 30 * 24 * 60 * 60 * 1_000
@@ -13,11 +13,8 @@ export class VerifyRun {
   @DescribeProperty(
     'The milliseconds after `sent_at` within which a mail must be received. Without it, no mail is late.',
   )
-  @IfGiven()
   @FromDigits()
-  @Max(MAX_LATE_MS, { message: `late_ms must be at most ${MAX_LATE_MS}` })
-  @Min(0, { message: 'late_ms must be at least 0' })
-  @IsInt({ message: 'late_ms must be a whole number' })
+  @IsWholeNumber(0, MAX_LATE_MS)
   late_ms?: number
 
   @DescribeProperty('Whether the mail of each inbox must be received in the order of its lines.')

@@ -59,7 +59,7 @@ export function loadSmtpCommand(
     )
     .requiredOption('--rate <rate>', 'mails per second, minute or hour, such as 500/s', rate)
     .requiredOption('--label <name:value>', 'label of the inboxes; can be repeated', label)
-    .option('--duration <time>', 'how long mail is due, such as 30s or 5m', timeSpan)
+    .option('--duration <time>', 'how long to send mail, such as 30s or 5m', timeSpan)
     .option('--mails <count>', 'number of mails; with --duration the smaller one applies', wholeNumber)
     .option('--connections <count>', 'connections at the same time', connectionCount, 10)
     .option('--inboxes <count>', 'number of inboxes to create; with --reuse the maximum', wholeNumber, 100)

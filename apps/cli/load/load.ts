@@ -12,7 +12,7 @@ export function loadCommands(
 ): void {
   const load = program
     .command('load')
-    .description('load tests: mail and requests at a fixed rate, and what arrived')
+    .description('run load tests: send mail or requests at a fixed rate, and verify what arrived')
   loadSmtpCommand(load, session, access)
   loadHttpCommand(load, session, access)
   loadVerifyCommand(load, session)

@@ -56,7 +56,7 @@ export class Manifest {
     return this.failure
   }
 
-  /** Whether the disk is behind. Then no mail should be begun until `onDrain` is called. */
+  /** Whether the disk is behind. Then no mail should be started until `onDrain` is called. */
   get isFull(): boolean {
     return this.isBlocked
   }

@@ -27,7 +27,7 @@ export interface SmtpRunOptions {
 
 export interface SmtpReport {
   scheduled: number
-  /** Mails that were begun. Each is accepted, refused, unknown or failed. */
+  /** Mails that were started. Each is accepted, refused, unknown or failed. */
   sent: number
   accepted: number
   /** Attempts after the first one of a mail. */
@@ -47,7 +47,7 @@ export interface SmtpReport {
   rate: { wanted: number; reached: number }
   /** From the scheduled time, or the start of the first attempt, to the reply 250. */
   latency_ms: { from_schedule: LatencyJson | null; from_start: LatencyJson | null }
-  /** How late a mail was begun, at most. */
+  /** The maximum time from the scheduled to the actual start of a mail. */
   max_lag_ms: number
   is_interrupted: boolean
 }

@@ -19,7 +19,7 @@ export interface SmtpReply {
 
 /** The sender's source of mail. Each mail that was taken has exactly one outcome: accepted, refused or lost. */
 export interface Outbox<Mail> {
-  /** The next mail that is due, or null. It is begun at once. */
+  /** The next mail that is due, or null. It is started at once. */
   take(): Mail | null
   /** MAIL FROM and RCPT TO. */
   envelopeOf(mail: Mail): { sender: string; recipient: string }
@@ -124,7 +124,7 @@ export class SmtpSender<Mail> {
         isReady = true
         this.readyCount += 1
         this.failedMs = null
-        // The run has not begun before each connection was tried once.
+        // The run does not start before each connection was tried once.
         if (this.settleFirst === null) this.resume(session)
         else this.idleSessions.push(session)
         if (failures === 0) this.settleFirst?.()
@@ -176,7 +176,7 @@ export class SmtpSender<Mail> {
 interface SessionEvents {
   /** The session can send mail. */
   ready(): void
-  /** It has sent a mail, and no other one has begun. */
+  /** It has sent a mail, and no other one has started. */
   free(): void
   /** It has ended; with a reason, unless it was idle or ended by QUIT. */
   closed(reason: string | null): void

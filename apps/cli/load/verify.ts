@@ -14,6 +14,7 @@ import {
   type UsageJson,
   type Verification,
 } from './verification.js'
+import { timeSpan } from './load-arguments.js'
 import { htmlPage } from './verify-html.js'
 import { junitReport } from './verify-junit.js'
 import { verificationText } from './verify-text.js'
@@ -31,7 +32,6 @@ interface VerifyOptions {
   wait: number
 }
 
-const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }
 const FIRST_PAUSE_MS = 500
 const MAX_PAUSE_MS = 10_000
 /** Usage is counted a few seconds later. */
@@ -44,18 +44,14 @@ export function loadVerifyCommand(load: Command, session: Session): void {
     .description('compare the mail of a load run with the manifest of what was sent')
     .requiredOption('--manifest <file>', 'the manifest, one JSON object per line')
     .requiredOption('--label <name:value>', 'the label of the inboxes of the run', oneLabel)
-    .option(
-      '--late <time>',
-      'how long after it was sent a mail is late, such as 500ms, 5s or 2m',
-      milliseconds,
-    )
+    .option('--late <time>', 'how long after it was sent a mail is late, such as 500ms, 5s or 2m', timeSpan)
     .option('--id-header <name>', 'the header that identifies a mail; default: Message-ID')
     .option('--order', 'also compare the order of the mail in each inbox')
     .option('--no-digest', 'do not compare the sources of the mail')
     .option('--show <count>', 'how many differences of each kind to print', wholeNumber, 10)
     .option('--junit <file>', 'also write a JUnit XML report')
     .option('--html <file>', 'also write a report as an HTML page')
-    .option('--wait <time>', 'repeat until no mail is missing, at most this long', milliseconds, 0)
+    .option('--wait <time>', 'repeat until no mail is missing, at most this long', timeSpan, 0)
     .action(async (options: VerifyOptions) => {
       const api = session.api()
       const compared = await untilNothingIsMissing(api, options)
@@ -140,7 +136,7 @@ class ManifestFile {
       number += 1
       if (line.trim() === '') continue
       const { recipient, id, sent_at, accepted_at: acceptedAt, sha256 } = this.parsed(line, number)
-      if (acceptedAt === null || acceptedAt === undefined) {
+      if (acceptedAt === null) {
         this.refused += 1
         continue
       }
@@ -219,13 +215,6 @@ async function write(path: string, content: string): Promise<void> {
   } catch (error) {
     throw new Failure(EXIT.failed, `${path} can't be written: ${messageOf(error)}`)
   }
-}
-
-/** A time such as 500ms, 5s or 2m. */
-function milliseconds(text: string): number {
-  const [, count, unit = ''] = /^(\d{1,9})(ms|s|m|h)$/.exec(text) ?? []
-  if (count === undefined) throw new InvalidArgumentError('It must be a time such as 500ms, 5s, 2m or 1h.')
-  return Number(count) * (UNIT_MS[unit] ?? 1)
 }
 
 function oneLabel(text: string): string {

@@ -172,27 +172,27 @@ class Faults {
   /** @internal */
   constructor(private readonly connection: Connection) {}
 
-  get(of: string, options: CallOptions = {}): Promise<Schemas['InboxFault'][]> {
-    return this.connection.get(pathOfFaults(of), options)
+  get(inboxOrEnvironment: string, options: CallOptions = {}): Promise<Schemas['InboxFault'][]> {
+    return this.connection.get(pathOfFaults(inboxOrEnvironment), options)
   }
 
   /** Replaces all faults. */
   set(
-    of: string,
+    inboxOrEnvironment: string,
     faults: readonly Schemas['InboxFault'][],
     options: CallOptions = {},
   ): Promise<Schemas['InboxFault'][]> {
-    const request = { method: 'PUT', path: pathOfFaults(of), body: faults } as const
+    const request = { method: 'PUT', path: pathOfFaults(inboxOrEnvironment), body: faults } as const
     return this.connection.send(request, options, readJson<Schemas['InboxFault'][]>)
   }
 
-  remove(of: string, options: CallOptions = {}): Promise<Schemas['InboxFault'][]> {
-    return this.connection.delete(pathOfFaults(of), options)
+  remove(inboxOrEnvironment: string, options: CallOptions = {}): Promise<Schemas['InboxFault'][]> {
+    return this.connection.delete(pathOfFaults(inboxOrEnvironment), options)
   }
 }
 
-function pathOfFaults(of: string): string {
-  return `/v1/${of.startsWith('inb_') ? 'inboxes' : 'environments'}/${encodeURIComponent(of)}/faults`
+function pathOfFaults(inboxOrEnvironment: string): string {
+  return `/v1/${inboxOrEnvironment.startsWith('inb_') ? 'inboxes' : 'environments'}/${encodeURIComponent(inboxOrEnvironment)}/faults`
 }
 
 /** The accounts of the server. Needs the scope `operator`. */

@@ -34,7 +34,7 @@ describe('an account', () => {
       limits: null,
       openedAt: day(0),
       consoleSessions: [],
-      faultDefaults: {},
+      defaultFaults: {},
     }
     expect(replay([opened]).account).toEqual(account)
     expect(replay([opened, { ...opened, name: 'Other', plan: 'free' }]).account).toEqual(account)

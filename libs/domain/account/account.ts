@@ -10,7 +10,7 @@ export interface Account extends Omit<AccountOpened, 'type' | 'accountId'> {
   /** In the order of their creation, including some that have ended. */
   consoleSessions: readonly ConsoleSession[]
   /** The faults of new inboxes, by environment. */
-  faultDefaults: Readonly<Record<string, readonly Fault[]>>
+  defaultFaults: Readonly<Record<string, readonly Fault[]>>
 }
 
 /** An API key with its current secret. */
@@ -53,7 +53,7 @@ export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
     case 'AccountOpened': {
       if (account !== null) return slice
       const { type: _type, accountId: id, ...facts } = event
-      return { account: { ...facts, id, consoleSessions: [], faultDefaults: {} }, key, webhook }
+      return { account: { ...facts, id, consoleSessions: [], defaultFaults: {} }, key, webhook }
     }
     case 'PlanChanged': {
       if (account === null || isOnPlan(account, event)) return slice
@@ -64,9 +64,9 @@ export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
       if (account === null || haveSameFaults(defaultFaultsOf(account, event.environment), event.faults)) {
         return slice
       }
-      const { [event.environment]: _, ...others } = account.faultDefaults
+      const { [event.environment]: _, ...others } = account.defaultFaults
       const own = event.faults.length === 0 ? {} : { [event.environment]: event.faults }
-      return { ...slice, account: { ...account, faultDefaults: { ...others, ...own } } }
+      return { ...slice, account: { ...account, defaultFaults: { ...others, ...own } } }
     }
     case 'ApiKeyIssued': {
       if (account === null || key !== null) return slice
@@ -84,8 +84,8 @@ export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
 }
 
 /** The faults of new inboxes in an environment. */
-export function defaultFaultsOf({ faultDefaults }: Account, environment: string): readonly Fault[] {
-  return Object.hasOwn(faultDefaults, environment) ? (faultDefaults[environment] ?? []) : []
+export function defaultFaultsOf({ defaultFaults }: Account, environment: string): readonly Fault[] {
+  return Object.hasOwn(defaultFaults, environment) ? (defaultFaults[environment] ?? []) : []
 }
 
 /** Whether a secret of the key, current or previous, is still valid. */

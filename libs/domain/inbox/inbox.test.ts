@@ -34,6 +34,7 @@ describe('an inbox', () => {
       expiresAt: minute(30),
       messageCount: 0,
       receivedCount: 0,
+      droppedCount: 0,
       faults: [],
       faultsRevision: 0,
       lastMessageAt: null,

@@ -34,6 +34,8 @@ export interface ActiveInbox extends InboxFacts {
   expiresAt: Date
   maxMessages: number
   lastMessageAt: Date | null
+  /** Mails that faults have dropped. */
+  droppedCount: number
   faults: readonly Fault[]
   /** The revision that set the faults; 0 for those that it was created with. */
   faultsRevision: number
@@ -92,7 +94,8 @@ export function evolve(slice: InboxSlice, event: InboxEvent): InboxSlice {
     case 'MessageDropped': {
       if (message !== null) return slice
       const { messageId: id, droppedAt: deletedAt } = event
-      return { inbox, message: { state: 'deleted', id, deletedAt } }
+      const droppedCount = inbox.droppedCount + 1
+      return { inbox: { ...inbox, droppedCount }, message: { state: 'deleted', id, deletedAt } }
     }
     case 'MessageReceived': {
       if (message !== null) return slice
@@ -123,7 +126,14 @@ export function evolve(slice: InboxSlice, event: InboxEvent): InboxSlice {
 
 function created(event: InboxCreated): ActiveInbox {
   const { inboxId, type: _type, ...facts } = event
-  const empty = { messageCount: 0, receivedCount: 0, lastMessageAt: null, tokens: [], revision: 0 }
+  const empty = {
+    messageCount: 0,
+    receivedCount: 0,
+    droppedCount: 0,
+    lastMessageAt: null,
+    tokens: [],
+    revision: 0,
+  }
   return { ...facts, id: inboxId, state: 'active', faults: event.faults ?? [], faultsRevision: 0, ...empty }
 }
 

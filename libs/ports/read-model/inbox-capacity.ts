@@ -21,8 +21,8 @@ const MAX_INBOXES = 10_000
 const MAX_UNCOUNTED_MS = 60_000
 
 /**
- * Counts the mails of each inbox that this process is accepting, or has appended and the views don't show yet, so that
- * concurrent mails fill an inbox exactly. It does not know the mails of other processes.
+ * Counts the mails of each inbox that its owner, the SMTP edge or the API, is accepting, or has appended and the views don't
+ * show yet, so that its concurrent mails fill an inbox exactly. It does not know the mails of others.
  */
 export class InboxCapacity {
   private readonly uncounted = new LRUCache<InboxId, Uncounted>({ max: MAX_INBOXES, ttl: MAX_UNCOUNTED_MS })

@@ -81,7 +81,7 @@ export interface WebhookHealth {
   failingSince: Date | null
 }
 
-/** A change of the views. A step applies it once. */
+/** A change of the views. It is not idempotent: a step applies it exactly once. */
 export type Change =
   | { type: 'put-inbox'; row: InboxRow; previous: Inbox | null }
   | { type: 'put-message'; inbox: ActiveInbox; row: MessageRow; previous: MessageRow | null }

@@ -177,24 +177,24 @@ class AsyncFaults:
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
-    async def get(self, of: str, **call: Unpack[CallOptions]) -> list[types.InboxFault]:
+    async def get(self, inbox_or_environment: str, **call: Unpack[CallOptions]) -> list[types.InboxFault]:
         """All faults."""
-        return cast("list[types.InboxFault]", await self._connection.get(_faults_path(of), call))
+        return cast("list[types.InboxFault]", await self._connection.get(_faults_path(inbox_or_environment), call))
 
     async def set(
-        self, of: str, faults: Sequence[types.InboxFault], **call: Unpack[CallOptions]
+        self, inbox_or_environment: str, faults: Sequence[types.InboxFault], **call: Unpack[CallOptions]
     ) -> list[types.InboxFault]:
         """Replaces all faults."""
-        request = replace(request_of("PUT", _faults_path(of), cast("dict[str, Any]", call)), body=faults)
+        request = replace(request_of("PUT", _faults_path(inbox_or_environment), cast("dict[str, Any]", call)), body=faults)
         return cast("list[types.InboxFault]", (await self._connection.send(request)).json())
 
-    async def remove(self, of: str, **call: Unpack[CallOptions]) -> list[types.InboxFault]:
+    async def remove(self, inbox_or_environment: str, **call: Unpack[CallOptions]) -> list[types.InboxFault]:
         """Removes all faults."""
-        return cast("list[types.InboxFault]", await self._connection.delete(_faults_path(of), call))
+        return cast("list[types.InboxFault]", await self._connection.delete(_faults_path(inbox_or_environment), call))
 
 
-def _faults_path(of: str) -> str:
-    return path_of("inboxes" if of.startswith("inb_") else "environments", of, "faults")
+def _faults_path(inbox_or_environment: str) -> str:
+    return path_of("inboxes" if inbox_or_environment.startswith("inb_") else "environments", inbox_or_environment, "faults")
 
 
 class AsyncUsage:

@@ -19,6 +19,7 @@ import {
   idRange,
   offsetRange,
   type DueDeliveryKey,
+  type LabelCountKey,
   type LabelTotalKey,
   type ReplayRowKey,
   type Tables,
@@ -135,14 +136,15 @@ function entryOf(tables: Tables, partition: number, entry: IndexEntry): Stored |
       const { inbox, name, value } = entry
       const { accountId, environment, id, receivedCount: received } = inbox
       const total: LabelTotalKey = [accountId, environment, name, value, countPeriod(inbox)]
-      const row = at(tables.labelCounts, [...total, received, id], true)
+      const key: LabelCountKey = [...total, received, id]
       return {
         put: () => {
-          row.put()
+          tables.labelCounts.putSync(key, true)
           addToTotal(tables, total, { inboxes: 1, received })
         },
+        // Rows of an older form have no entry, and are not in the totals.
         remove: () => {
-          row.remove()
+          if (!tables.labelCounts.removeSync(key)) return
           addToTotal(tables, total, { inboxes: -1, received: -received })
         },
       }

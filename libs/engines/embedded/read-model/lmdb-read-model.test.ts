@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { messageId, minute } from '#libs/domain/inbox/inbox.test-support.js'
+import { created, messageId, minute } from '#libs/domain/inbox/inbox.test-support.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import type { ReplayRequested } from '#libs/domain/webhook/events.js'
 import {
@@ -19,7 +19,9 @@ import {
   mail,
   makeInbox,
 } from '#libs/ports/read-model/read-model-harness.contract.js'
+import { closeLmdbFile, openLmdbFile } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import { openLmdbReadModel } from './lmdb-read-model.js'
+import { tablesIn } from './tables.js'
 
 async function makeReadModel() {
   const dir = await mkdtemp(join(tmpdir(), 'mayfly-views-'))
@@ -37,6 +39,41 @@ describeProjectionStore('LMDB', makeReadModel)
 describeQueries('LMDB', makeReadModel)
 
 describe('LMDB read model', () => {
+  it('counts the messages of labels right after an upgrade from rows without counts', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'mayfly-views-'))
+    const path = join(dir, 'views.mdb')
+    const inboxId = inboxIdIn(1)
+    const events = [
+      makeInbox(inboxId, { labels: { run: '42' }, isProtected: false }),
+      mail(inboxId, messageId(1)),
+    ]
+    const { accountId, environment } = created
+    const totals = { accountId, environment, name: 'run', value: '42', now: minute(5) }
+    const first = await openLmdbReadModel(path)
+    await (await followerOf(first.store, 1)).follow(...events)
+    await first.close()
+
+    const root = openLmdbFile<unknown, string>({ path, syncMode: 'after-visible', maxDbs: 40 })
+    const tables = tablesIn(root)
+    const { inbox, ...row } = tables.inboxes.get(inboxId) ?? { inbox: null }
+    const { receivedCount: _, ...older } = inbox as { receivedCount: number }
+    await root.transaction(() => {
+      tables.inboxes.putSync(inboxId, { ...row, inbox: older } as never)
+      const progress = tables.progress.get(['inbox-events', 1])
+      tables.progress.putSync(['inbox-events', 1], { ...progress, form: 6 } as never)
+      tables.labelCounts.clearSync()
+      tables.labelTotals.clearSync()
+    })
+    await closeLmdbFile(root)
+
+    const views = await openLmdbReadModel(path)
+    const follower = await followerOf(views.store, 1)
+    await follower.follow(...events)
+    expect(await views.queries.labelTotals(totals)).toEqual({ inboxes: 1, received: 1 })
+    await views.close()
+    await rm(dir, { recursive: true })
+  })
+
   it('leases thousands of replays one by one in little time', async () => {
     const views = await makeReadModel()
     const webhookId = webhookIdIn(1)

@@ -1,6 +1,5 @@
 import { brand } from '#libs/domain/ids/typeid.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
-import { reach } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import {
   fewestFirst,
@@ -29,7 +28,7 @@ export function labelCountScope({ accountId, environment }: MailOwner, name: str
 
 export function labelCountMember(inbox: Inbox, name: string, value: string): string {
   const scope = labelCountScope(inbox, name, value)
-  return `${countsFrom(scope, countPeriod(inbox), inbox.receivedCount)} ${inbox.id}`
+  return `${scope} ${countPeriod(inbox)} ${writeCount(inbox.receivedCount)} ${inbox.id}`
 }
 
 /** The fields of the totals of a period. */
@@ -70,14 +69,10 @@ export async function listLabelCounts(
   { name, value, now, from, to, limit, ...owner }: LabelCountQuery,
 ): Promise<InboxCount[]> {
   const scope = labelCountScope(owner, name, value)
-  const pages = keys.everyPartition.flatMap((partition) =>
-    countedPeriods(now).map((period) => {
-      const startOf = (received: number) => `[${countsFrom(scope, period, received)}`
-      const key = keys.labelCounts(partition)
-      return client.zrange(key, startOf(from), startOf(to), 'BYLEX', 'LIMIT', 0, limit)
-    }),
-  )
-  const found = await reach(() => Promise.all(pages))
+  const range = [scope, writeCount(from), writeCount(to), limit, ...countedPeriods(now)]
+  const found = (await reachEveryPartition(keys, (partition) =>
+    LIST.run(client, [keys.labelCounts(partition)], range),
+  )) as string[][]
   const lists = found.map((members) =>
     members.map((member): InboxCount => {
       const [received, inboxId = ''] = member.split(' ').slice(-2)
@@ -87,6 +82,18 @@ export async function listLabelCounts(
   return fewestFirst(lists, limit)
 }
 
-function countsFrom(scope: string, period: string, received: number): string {
-  return `${scope} ${period} ${String(received).padStart(COUNT_DIGITS, '0')}`
+/** Returns the first members of each period. Arguments: the scope, the first number, the end, the limit, the periods. */
+const LIST = new Script(`
+local found = {}
+for at = 5, #ARGV do
+  local start = '[' .. ARGV[1] .. ' ' .. ARGV[at] .. ' '
+  local first, stop = start .. ARGV[2], start .. ARGV[3]
+  local page = redis.call('ZRANGE', KEYS[1], first, stop, 'BYLEX', 'LIMIT', 0, ARGV[4])
+  for _, member in ipairs(page) do found[#found + 1] = member end
+end
+return found
+`)
+
+function writeCount(received: number): string {
+  return String(received).padStart(COUNT_DIGITS, '0')
 }
