@@ -12,6 +12,8 @@ const LONG = [
   'test/faults/webhook-replay',
   'test/end-to-end/ended-inboxes',
   'test/end-to-end/shutdown',
+  'test/end-to-end/verify-run',
+  'test/end-to-end/load-smtp',
   'test/secured/secured',
   'test/schemathesis/schemathesis',
   'libs/engines/distributed/kafka/kafka-event-log',

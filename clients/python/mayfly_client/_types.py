@@ -640,7 +640,7 @@ class _InboxFaultOptional(TypedDict, total=False):
     delay_ms: int
     """With `delay`: how long the reply is delayed, in milliseconds."""
     first_n: int
-    """Only at the first attempts of each sender and recipient. With 451, this is greylisting."""
+    """Only at the first n attempts of each pair of sender and recipient. With 451, this is greylisting."""
     every_n: int
     """Only at every nth attempt."""
     probability: float

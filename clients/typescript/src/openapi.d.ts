@@ -463,7 +463,7 @@ export interface components {
 			text?: string;
 			/** With `delay`: how long the reply is delayed, in milliseconds. */
 			delay_ms?: number;
-			/** Only at the first attempts of each sender and recipient. With 451, this is greylisting. */
+			/** Only at the first n attempts of each pair of sender and recipient. With 451, this is greylisting. */
 			first_n?: number;
 			/** Only at every nth attempt. */
 			every_n?: number;

@@ -185,7 +185,9 @@ class AsyncFaults:
         self, inbox_or_environment: str, faults: Sequence[types.InboxFault], **call: Unpack[CallOptions]
     ) -> list[types.InboxFault]:
         """Replaces all faults."""
-        request = replace(request_of("PUT", _faults_path(inbox_or_environment), cast("dict[str, Any]", call)), body=faults)
+        request = replace(
+            request_of("PUT", _faults_path(inbox_or_environment), cast("dict[str, Any]", call)), body=faults
+        )
         return cast("list[types.InboxFault]", (await self._connection.send(request)).json())
 
     async def remove(self, inbox_or_environment: str, **call: Unpack[CallOptions]) -> list[types.InboxFault]:
@@ -194,7 +196,9 @@ class AsyncFaults:
 
 
 def _faults_path(inbox_or_environment: str) -> str:
-    return path_of("inboxes" if inbox_or_environment.startswith("inb_") else "environments", inbox_or_environment, "faults")
+    return path_of(
+        "inboxes" if inbox_or_environment.startswith("inb_") else "environments", inbox_or_environment, "faults"
+    )
 
 
 class AsyncUsage:

@@ -178,24 +178,28 @@ class Faults:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def get(self, of: str, **call: Unpack[CallOptions]) -> list[types.InboxFault]:
+    def get(self, inbox_or_environment: str, **call: Unpack[CallOptions]) -> list[types.InboxFault]:
         """All faults."""
-        return cast("list[types.InboxFault]", self._connection.get(_faults_path(of), call))
+        return cast("list[types.InboxFault]", self._connection.get(_faults_path(inbox_or_environment), call))
 
     def set(
-        self, of: str, faults: Sequence[types.InboxFault], **call: Unpack[CallOptions]
+        self, inbox_or_environment: str, faults: Sequence[types.InboxFault], **call: Unpack[CallOptions]
     ) -> list[types.InboxFault]:
         """Replaces all faults."""
-        request = replace(request_of("PUT", _faults_path(of), cast("dict[str, Any]", call)), body=faults)
+        request = replace(
+            request_of("PUT", _faults_path(inbox_or_environment), cast("dict[str, Any]", call)), body=faults
+        )
         return cast("list[types.InboxFault]", (self._connection.send(request)).json())
 
-    def remove(self, of: str, **call: Unpack[CallOptions]) -> list[types.InboxFault]:
+    def remove(self, inbox_or_environment: str, **call: Unpack[CallOptions]) -> list[types.InboxFault]:
         """Removes all faults."""
-        return cast("list[types.InboxFault]", self._connection.delete(_faults_path(of), call))
+        return cast("list[types.InboxFault]", self._connection.delete(_faults_path(inbox_or_environment), call))
 
 
-def _faults_path(of: str) -> str:
-    return path_of("inboxes" if of.startswith("inb_") else "environments", of, "faults")
+def _faults_path(inbox_or_environment: str) -> str:
+    return path_of(
+        "inboxes" if inbox_or_environment.startswith("inb_") else "environments", inbox_or_environment, "faults"
+    )
 
 
 class Usage:
