@@ -534,7 +534,7 @@ describe('mayfly load verify', () => {
       /\/nowhere\/manifest.ndjson can't be read/,
     ],
     [['--manifest', '/nowhere/manifest.ndjson', '--label', 'run'], 2, /<name>:<value>/],
-    [['--manifest', '/nowhere/manifest.ndjson', '--label', 'run:1', '--late', '5'], 2, /500ms/],
+    [['--manifest', '/nowhere/manifest.ndjson', '--label', 'run:1', '--late', '5'], 2, /such as 5m/],
   ])('refuses %j', async (args, code, message) => {
     const result = await run('load', 'verify', ...args)
     expect(result).toMatchObject({ code, stdout: '' })
