@@ -24,6 +24,10 @@ const BODIES: Readonly<Record<string, object>> = {
   'PATCH /v1/accounts/{id}': { plan: 'pro' },
   'POST /v1/inboxes/{id}/webhooks': { url: 'https://ci.example/' },
   'POST /v1/emails/{id}/webhooks': { url: 'https://ci.example/' },
+  'PUT /v1/inboxes/{id}/faults': [],
+  'PUT /v1/emails/{id}/faults': [],
+  'POST /v1/inboxes/{id}/messages': { from: 'app@example.com', subject: 'injected' },
+  'POST /v1/emails/{id}/messages': { from: 'app@example.com', subject: 'injected' },
   'PATCH /v1/webhooks/{id}': { state: 'disabled' },
   'POST /v1/webhooks/{id}/replays': { from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' },
 }
@@ -85,11 +89,11 @@ describe('a resource of a tenant', () => {
   afterAll(() => mayfly.dispose())
 
   /**
-   * The routes under /v1 with an id, except those of scope `operator`, which are for all accounts. A label is no id: every
-   * tenant may use it.
+   * The routes under /v1 with an id, except those of scope `operator`, which are for all accounts. A label, or the name of an
+   * environment, is no id: every tenant may use it.
    */
   const routesWithIds = () =>
-    routes.filter((route) => / \/v1\/.*\{(?!label\})/.test(route) && !route.includes(ACCOUNTS))
+    routes.filter((route) => / \/v1\/.*\{(?!label\}|name\})/.test(route) && !route.includes(ACCOUNTS))
 
   async function request(target: Target, route: string, which: keyof Ids) {
     const [method = '', pattern = ''] = route.split(' ')
