@@ -27,6 +27,13 @@ const WITH_ATTACHMENT = [
   '',
 ].join('\r\n')
 
+/** Valid bodies of the requests that need one, by the end of their path. */
+const BODIES: Readonly<Record<string, object>> = {
+  'POST /webhooks': { url: 'https://ci.example/' },
+  'POST /messages': { from: 'app@example.com', subject: 'injected' },
+  'PUT /faults': [],
+}
+
 describe('a protected inbox', () => {
   let mayfly: SharedMayfly
 
@@ -128,8 +135,7 @@ describe('a protected inbox', () => {
     for (const { method, path } of requests) {
       const values = [inbox.id, inbox.messageId, '0']
       const filled = path.replaceAll(/\{\w+\}/g, () => values.shift() ?? '')
-      const body =
-        path.endsWith('/webhooks') && method === 'POST' ? { url: 'https://ci.example/' } : undefined
+      const body = BODIES[`${method} ${path.replace(/^.*\}/, '')}`]
       const answer = await call(mayfly, method, filled, body === undefined ? {} : { body })
       expect({ method, path, status: answer.status }).toEqual({ method, path, status: 403 })
       expectProblem(answer, { status: 403, code: 'inbox-password-required' })

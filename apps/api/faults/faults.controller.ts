@@ -40,11 +40,12 @@ export class FaultsController {
   @Describe({
     id: 'getInboxFaults',
     summary: 'Read the faults of an inbox',
+    requestHeaders: ['Mayfly-Inbox-Password'],
     answer: ANSWER,
     problems: ['inbox-deleted', 'inbox-expired'],
   })
   async get(@Caller() principal: Principal, @Param('inboxId') inboxId: string) {
-    const { inbox } = await this.inboxes.open(principal, inboxId)
+    const { inbox } = await this.inboxes.openContent(principal, inboxId)
     return inbox.faults.map(faultJson)
   }
 
