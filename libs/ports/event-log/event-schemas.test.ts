@@ -41,9 +41,9 @@ describe('a written schema', () => {
 })
 
 const OPTIONAL: ReadonlyMap<string, readonly string[]> = new Map([
-  ['mayfly.inbox.created', ['password_protected']],
+  ['mayfly.inbox.created', ['password_protected', 'faults']],
   ['mayfly.inbox.changed', ['duration', 'expires_at', 'sealed']],
-  ['mayfly.inbox.message-received', ['inbox_key_id', 'labels']],
+  ['mayfly.inbox.message-received', ['duplicate_of', 'inbox_key_id', 'labels']],
   ['mayfly.inbox.message-deleted', ['inbox_key_id', 'labels']],
   ['mayfly.inbox.expired', ['inbox_key_id', 'labels']],
   ['mayfly.inbox.deleted', ['inbox_key_id', 'labels']],
