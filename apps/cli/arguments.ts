@@ -15,8 +15,12 @@ export function seconds(text: string): number {
 
 /** Adds a `<name>:<value>` to the earlier ones. */
 export function label(text: string, before: readonly string[] = []): readonly string[] {
+  return [...before, oneLabel(text)]
+}
+
+export function oneLabel(text: string): string {
   if (text.indexOf(':') < 1) throw new InvalidArgumentError('It must be <name>:<value>.')
-  return [...before, text]
+  return text
 }
 
 export function pairsOf(labels: readonly string[]): Record<string, string> {

@@ -19,8 +19,9 @@ const LARGE_BODY_BYTES = MIB
 const MESSAGE_BYTES = 4 * 1024
 
 /**
- * Shares the time and memory of this process among accounts. Each account makes one large read, one report, one
- * bulk request and one verification at a time, and its large answers hold memory until their clients have received them (docs/limits.md).
+ * Shares the time and memory of this process among accounts. Each account makes one large read, one report, one bulk
+ * request and one verification at a time, and its large answers hold memory until their clients have received them
+ * (docs/limits.md).
  */
 export class RequestBudgets {
   private readonly reads: Budget

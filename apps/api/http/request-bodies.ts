@@ -73,7 +73,10 @@ export class RequestBodies {
   /** Reads a mail, if the handler accepts one. Any other body must be empty. */
   private async readOther(request: RequestWithBytes): Promise<object> {
     const body = await readBody(request, this.limitOf(request))
-    if (isMail(request)) return keep(request, body)
+    if (isMail(request)) {
+      requireIdentity(request)
+      return keep(request, body)
+    }
     if (body.length === 0) return {}
     const accepted =
       rulesOf(request).acceptsMail === true ? 'application/json and message/rfc822' : 'application/json'
@@ -197,7 +200,6 @@ function parse(request: RequestWithBytes, body: Buffer): unknown {
 }
 
 function keep(request: RequestWithBytes, body: Buffer): Buffer {
-  requireIdentity(request)
   request[BYTES] = body
   return body
 }

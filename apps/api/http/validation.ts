@@ -57,7 +57,7 @@ export class ContractPipe implements PipeTransform {
     if (metatype === undefined || (type !== 'body' && type !== 'query')) return value
     // A mail, for a handler that accepts one.
     if (Buffer.isBuffer(value)) return value
-    const list = new Reflector().get<ItemList | undefined>(ListOf.KEY, metatype)
+    const list = type === 'body' ? new Reflector().get<ItemList | undefined>(ListOf.KEY, metatype) : undefined
     if (list !== undefined) return Object.assign(new metatype(), { items: await checkItems(value, list) })
     const plain = value === undefined ? {} : value
     if (typeof plain !== 'object' || plain === null || Array.isArray(plain)) {

@@ -85,9 +85,9 @@ export class EnvironmentWaitController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const counted = readCountWanted(query)
-    if (counted !== null) return this.waitForCount({ principal, wanted: query, request }, counted, reply)
     const waiting = { principal, wanted: query, request }
+    const counted = readCountWanted(query)
+    if (counted !== null) return this.waitForCount(waiting, counted, reply)
     const result = await untilClientLeaves(request, (clientGone) =>
       this.waits.run(principal, clientGone, (wait) => this.firstMatch(waiting, wait)),
     )

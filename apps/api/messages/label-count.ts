@@ -1,4 +1,4 @@
-import type { InboxCount, LabelQuery, LabelTotals } from '#libs/ports/read-model/queries.js'
+import type { LabelQuery, LabelTotals } from '#libs/ports/read-model/queries.js'
 import type { MailOwner } from '#libs/ports/read-model/views.js'
 import { invalid, Problem, type Fault } from '../http/problems.js'
 import { readLabels, type Label } from '../inboxes/inbox-requests.dto.js'
@@ -68,41 +68,34 @@ export async function countLabel(
   return { ...totals, isReached: few.length === 0 }
 }
 
-/** The answer if a label does not have the required messages in time. */
+/**
+ * The answer if a label does not have the required messages in time, with the first inboxes that have too few or too many.
+ * If no number is required of each, an even share is expected.
+ */
 export async function countMissed(
-  views: Pick<Views, 'inboxes'>,
+  { inboxes: counts }: Pick<Views, 'inboxes'>,
   query: LabelQuery,
   wanted: CountWanted,
   totals: LabelTotals,
   cursor: string,
 ): Promise<Problem> {
-  const { label, count, mode } = wanted
+  const { label, count, mode, perInbox } = wanted
   const { inboxes, received } = totals
-  const { tooFew, tooMany } = await outliers(views, query, wanted, totals, MAX_LISTED)
-  const json = (counts: InboxCount[]) =>
-    counts.map(({ inboxId, received: each }) => ({ inbox_id: inboxId, count: each }))
+  const share = perInbox ?? count / Math.max(inboxes, 1)
+  const listed = async (from: number, to: number) => {
+    const found = await counts.listLabelCounts({ ...query, from, to, limit: MAX_LISTED })
+    return found.map(({ inboxId, received: each }) => ({ inbox_id: inboxId, count: each }))
+  }
+  const [tooFew, tooMany] = await Promise.all([
+    listed(0, Math.floor(share)),
+    listed(Math.ceil(share) + 1, Number.MAX_SAFE_INTEGER),
+  ])
   const expected = `${mode === 'exactly' ? 'exactly' : 'at least'} ${count} were expected`
   return new Problem('no-matching-message', {
     detail: `The inboxes with ${label.join(':')} have received ${received} messages, and ${expected}. Inboxes: ${inboxes}.`,
     headers: { 'mayfly-cursor': cursor },
-    members: { count: received, expected: count, too_few: json(tooFew), too_many: json(tooMany), cursor },
+    members: { count: received, expected: count, too_few: tooFew, too_many: tooMany, cursor },
   })
-}
-
-/** The first inboxes with too few or too many messages. If no number is required of each, an even share is expected. */
-async function outliers(
-  { inboxes }: Pick<Views, 'inboxes'>,
-  query: LabelQuery,
-  { count, perInbox }: CountWanted,
-  totals: LabelTotals,
-  limit: number,
-): Promise<{ tooFew: InboxCount[]; tooMany: InboxCount[] }> {
-  const share = perInbox ?? count / Math.max(totals.inboxes, 1)
-  const [tooFew, tooMany] = await Promise.all([
-    inboxes.listLabelCounts({ ...query, from: 0, to: Math.floor(share), limit }),
-    inboxes.listLabelCounts({ ...query, from: Math.ceil(share) + 1, to: Number.MAX_SAFE_INTEGER, limit }),
-  ])
-  return { tooFew, tooMany }
 }
 
 /** The label as a query of the views. */

@@ -80,13 +80,18 @@ const RunDifference = Type.Object(
   { $id: 'RunDifference', description: 'A message that differs from the manifest.' },
 )
 
+/** What the manifest says about a mail that has no message. */
+const manifestLine = {
+  recipient,
+  id: Type.String({ description: 'As in the manifest.' }),
+  line,
+  sent_at: OrNull(Time(''), 'As in the manifest.'),
+}
+
 const MissingMail = Type.Object(
   {
     kind: OneOf(['missing'], 'No message has the recipient and the id.'),
-    recipient,
-    id: Type.String({ description: 'As in the manifest.' }),
-    line,
-    sent_at: OrNull(Time(''), 'As in the manifest.'),
+    ...manifestLine,
   },
   { $id: 'MissingMail', description: 'A line of the manifest without a message.' },
 )
@@ -94,10 +99,7 @@ const MissingMail = Type.Object(
 const ErasedMail = Type.Object(
   {
     kind: OneOf(['erased'], 'The inbox of the recipient has ended, so its mail is permanently deleted.'),
-    recipient,
-    id: Type.String({ description: 'As in the manifest.' }),
-    line,
-    sent_at: OrNull(Time(''), 'As in the manifest.'),
+    ...manifestLine,
     inbox_id: IdOf('inb', 'The id of the inbox.'),
     state: OneOf(['deleted', 'expired'], 'How the inbox ended.'),
     ended_at: Time('When it ended.'),

@@ -1,10 +1,10 @@
 import { createReadStream } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
-import { InvalidArgumentError, type Command } from 'commander'
+import type { Command } from 'commander'
 import { messageOf } from '#libs/runtime/errors.js'
 import type { ApiClient, Session } from '../api-client.js'
-import { wholeNumber } from '../arguments.js'
+import { oneLabel, wholeNumber } from '../arguments.js'
 import { EXIT, Failure, failureOf, type ProblemJson } from '../failure.js'
 import {
   KINDS,
@@ -215,9 +215,4 @@ async function write(path: string, content: string): Promise<void> {
   } catch (error) {
     throw new Failure(EXIT.failed, `${path} can't be written: ${messageOf(error)}`)
   }
-}
-
-function oneLabel(text: string): string {
-  if (text.indexOf(':') < 1) throw new InvalidArgumentError('It must be <name>:<value>.')
-  return text
 }
