@@ -99,12 +99,12 @@ def make_valid(case):
         # Plans are configured. This one allows limits per account.
         if "plan" in case.body or "limits" in case.body:
             case.body["plan"] = "enterprise"
-        # At most the limit of the account.
-        if isinstance(case.body.get("rate_limit"), int):
-            case.body["rate_limit"] = 1 + case.body["rate_limit"] % 1000
+        # At most the limit of the account. A whole number may be written as 5.0.
+        if isinstance(case.body.get("rate_limit"), (int, float)):
+            case.body["rate_limit"] = 1 + int(case.body["rate_limit"]) % 1000
         # Thousands of inboxes in each request would delay the run.
-        if isinstance(case.body.get("count"), int):
-            case.body["count"] = 1 + case.body["count"] % 20
+        if isinstance(case.body.get("count"), (int, float)):
+            case.body["count"] = 1 + int(case.body["count"]) % 20
         # Fast to generate, unlike texts of a megabyte. No pattern describes what is a space in each language.
         if "from" in case.body and case.path.endswith("/messages"):
             case.body["from"] = "App <no-reply@app.example>"

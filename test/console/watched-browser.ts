@@ -19,7 +19,7 @@ export type Source = { url: string } | { html: string; headers?: Readonly<Record
 
 const PAGE = '/the-page'
 const COLUMNS = 4
-const FRAME = { width: 800, height: 600 }
+const FRAME = { width: 400, height: 300 }
 /** Of the button above the frames. */
 const BUTTON_HEIGHT = 40
 

@@ -74,7 +74,10 @@ export function useMessageList({ api, passwords }: MailAccess, inboxId: string):
     error,
     isLive,
     loadMore,
-    reload: useCallback(() => setReloads((value) => value + 1), []),
+    reload: useCallback(() => {
+      setError(null)
+      setReloads((value) => value + 1)
+    }, []),
     remove: useCallback((id) => setMessages((known) => known.filter((each) => each.id !== id)), []),
   }
 }
