@@ -36,6 +36,14 @@ export function cpuSpent(before: CpuTime, after: CpuTime): CpuSpent {
   return { all: after.all - before.all, busiestThread: Math.max(...ofThreads) }
 }
 
+/** The CPU time that processes spend on some work, in milliseconds; NaN on a system without /proc. */
+export async function cpuMs(pids: readonly number[], work: () => Promise<unknown>): Promise<number> {
+  const before = cpuTimeOf(pids)
+  await work()
+  const after = cpuTimeOf(pids)
+  return before === null || after === null ? NaN : cpuSpent(before, after).all
+}
+
 /** User and system time: fields 14 and 15 (proc(5)). The name in field 2 may contain any character, so counting starts after it. */
 function msOf(path: string): number {
   const stat = readFileSync(path, 'latin1')

@@ -1,4 +1,4 @@
-import { cpuSpent, cpuTimeOf } from './cpu-time.js'
+import { cpuMs } from './cpu-time.js'
 import { median, quantile, type Figure } from './figure.js'
 import type { Section } from './section.js'
 import { Subject } from './subject.js'
@@ -44,12 +44,12 @@ async function inBulk(subject: Subject, rounds: number): Promise<Figure[]> {
   const p99 = { idle: [] as number[], beside: [] as number[] }
   for (let round = 0; round < rounds; round += 1) {
     const idle: number[] = []
-    const single = await cpuMs(subject, async () => {
+    const single = await cpuMs(subject.mayfly.pids, async () => {
       while (idle.length < SINGLE) idle.push(await creationMs(subject))
     })
     p99.idle.push(quantile(idle, 0.99))
     spent.single.push((single / SINGLE) * 1_000)
-    spent.bulk.push(((await cpuMs(subject, () => subject.createInBulk(BULK))) / BULK) * 1_000)
+    spent.bulk.push(((await cpuMs(subject.mayfly.pids, () => subject.createInBulk(BULK))) / BULK) * 1_000)
     const ended = new AbortController()
     const bulk = subject.createInBulk(BULK).finally(() => ended.abort())
     const beside: number[] = []
@@ -79,12 +79,4 @@ async function creationMs(subject: Subject): Promise<number> {
   const started = performance.now()
   await subject.createInbox()
   return performance.now() - started
-}
-
-/** The CPU time that all processes of Mayfly spend on some work; NaN on a system without /proc. */
-async function cpuMs(subject: Subject, work: () => Promise<unknown>): Promise<number> {
-  const before = cpuTimeOf(subject.mayfly.pids)
-  await work()
-  const after = cpuTimeOf(subject.mayfly.pids)
-  return before === null || after === null ? NaN : cpuSpent(before, after).all
 }

@@ -10,11 +10,11 @@ import { creating } from './creating.js'
 import { crowd } from './crowd.js'
 import { extraction } from './extraction.js'
 import { findingOf, type Finding } from './figure.js'
+import { fairness } from './fairness.js'
 import { footprint } from './footprint.js'
 import { latency } from './latency.js'
 import { manyInboxes } from './many-inboxes.js'
 import { listing } from './listing.js'
-import { rebuilding } from './rebuilding.js'
 import { readCommand, USAGE, type Command } from './plan.js'
 import type { Section } from './section.js'
 import { showing } from './showing.js'
@@ -41,6 +41,8 @@ const ON_BOTH_ENGINES = {
   creating,
   listing,
   waking,
+  fairness,
+  'many-inboxes': manyInboxes,
 }
 const SECTIONS: Readonly<Record<EngineName, Readonly<Record<string, Section>>>> = {
   embedded: {
@@ -48,7 +50,6 @@ const SECTIONS: Readonly<Record<EngineName, Readonly<Record<string, Section>>>> 
     extraction,
     footprint,
     crowd,
-    'many-inboxes': manyInboxes,
     client: clientLibrary,
     console: webConsole,
     webhooks,
@@ -56,7 +57,7 @@ const SECTIONS: Readonly<Record<EngineName, Readonly<Record<string, Section>>>> 
     'usage-storage': usageStorage,
     starting,
   },
-  distributed: { ...ON_BOTH_ENGINES, rebuilding },
+  distributed: ON_BOTH_ENGINES,
 }
 
 /** Sections that run parts of this build in this process, so they can't measure another build. */

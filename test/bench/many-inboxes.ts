@@ -1,55 +1,159 @@
-import { until } from '#test/harness/until.js'
-import { realisticMail } from './realistic-mail.js'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import { anonymousBytes } from '#libs/runtime/process/resident-memory.js'
+import { startRedis } from '#test/harness/redis.js'
+import { cpuMs } from './cpu-time.js'
+import { median, timesOf, type Figure } from './figure.js'
+import { memoryOf, MIB } from './memory.js'
 import type { Section } from './section.js'
-import { sendAll } from './smtp-client.js'
 import { Subject, type InboxHandle } from './subject.js'
 
-const PROJECTED = 'mayfly_projected_records_total'
-const CPU_SECONDS = 'process_cpu_seconds_total'
-const DRAIN_WITHIN_MS = 300_000
+const SMALLEST = 1_000
+const BULK = 10_000
+const SAMPLE_EVERY_MS = 200
+const LIST_READS = 200
+const LISTS = {
+  'list of 25 inboxes, p50': '/v1/inboxes?limit=25',
+  'list of the 25 newest messages, p50': '/v1/messages?limit=25&order=desc',
+}
 
-/** CPU time per mail with one inbox, and with many inboxes that get mails in turn. */
-export const manyInboxes: Section = async ({ plan, profileDir, say }) => {
-  const one = await Subject.start(profileDir)
-  const many = await Subject.start(profileDir)
+/** A figure of one number of inboxes. The target is a bound on its ratio to that of the smallest number. */
+interface Value {
+  name: string
+  unit: string
+  rounds: number[]
+  atMost?: number
+}
+
+/**
+ * What a mail, a list, memory and a start cost with 1,000 inboxes and ten, a hundred times as many, each of which has
+ * mail; then the rebuild of the views from the log.
+ */
+export const manyInboxes: Section = async ({ plan, engine, profileDir, say }) => {
+  // A Redis of its own, because its views are emptied.
+  const redis = engine === 'distributed' ? await startRedis() : null
+  let subject = await Subject.start(profileDir, redis === null ? {} : { REDIS_URL: redis.url })
   try {
-    const [single, several] = [await one.createInboxes(1), await many.createInboxes(plan.manyInboxes)]
-    say(`made ${plan.manyInboxes} inboxes`)
-    const costs = { one: [] as number[], many: [] as number[] }
-    // The first round warms up and does not count.
-    for (let round = 0; round <= plan.rounds; round++) {
-      const mails = plan.manyInboxesMails
-      const cost = { one: await cpuPerMail(one, single, mails), many: await cpuPerMail(many, several, mails) }
-      if (round === 0) continue
-      costs.one.push(cost.one)
-      costs.many.push(cost.many)
+    const inboxes: InboxHandle[] = []
+    const smallest = new Map<string, number[]>()
+    const figures: Figure[] = []
+    for (let count = SMALLEST; count <= plan.inboxes; count *= 10) {
+      await fill(subject, inboxes, count)
+      say(`${count} inboxes`)
+      const values = [
+        await costOfMail(subject, inboxes, plan.rounds, plan.manyInboxesMails),
+        ...(await costOfLists(subject)),
+        await heapOf(subject),
+      ]
+      const start = await restarted(subject, () => Promise.resolve())
+      subject = start.subject
+      values.push({ name: 'start until ready', unit: 's', rounds: [start.seconds] })
+      for (const { name, unit, rounds, atMost } of values) {
+        const baseline = { name: `${SMALLEST} inboxes`, rounds: smallest.get(name) ?? [] }
+        const compared =
+          count > SMALLEST ? { baseline, ...(atMost === undefined ? {} : { target: { atMost } }) } : {}
+        figures.push({ name: `${name}, ${count} inboxes`, unit, rounds, ...compared })
+        if (count === SMALLEST) smallest.set(name, rounds)
+      }
     }
+    const rebuild = await restarted(subject, (dataDir) =>
+      redis === null ? rm(join(dataDir, 'read-model'), { recursive: true }) : emptied(redis.url),
+    )
+    subject = rebuild.subject
+    const name = `rebuild of ${inboxes.length} inboxes`
     return [
-      {
-        name: `CPU per mail, ${plan.manyInboxes} inboxes`,
-        unit: 'ms',
-        rounds: costs.many,
-        baseline: { name: '1 inbox', rounds: costs.one },
-        target: { atMost: 1.2 },
-      },
+      ...figures,
+      { name, unit: 's', rounds: [rebuild.seconds] },
+      { name: 'memory without files meanwhile', unit: 'MiB', rounds: [rebuild.peakBytes / MIB] },
     ]
   } finally {
-    await one.dispose()
-    await many.dispose()
+    await subject.dispose()
+    await redis?.dispose()
   }
 }
 
-/** Milliseconds of the process's CPU, all threads, from the first mail sent to the last one visible. */
-async function cpuPerMail(subject: Subject, inboxes: readonly InboxHandle[], mails: number): Promise<number> {
-  const before = { cpu: await subject.metric(CPU_SECONDS), records: await subject.metric(PROJECTED) }
-  await sendAll({
-    port: subject.mayfly.smtpPort,
-    connections: 20,
-    mails,
-    addressOf: (number) => inboxes[(number * 7_919) % inboxes.length]?.address ?? '',
-    sourceOf: realisticMail,
+/** Creates inboxes until there are that many, and sends a mail to each new one. */
+async function fill(subject: Subject, inboxes: InboxHandle[], count: number): Promise<void> {
+  const added: InboxHandle[] = []
+  while (inboxes.length + added.length < count) {
+    const missing = count - inboxes.length - added.length
+    added.push(...(await subject.createInBulk(Math.min(BULK, missing))))
+  }
+  await send(subject, added, added.length)
+  inboxes.push(...added)
+}
+
+/** Of all processes, from the first mail sent to the last one visible. */
+async function costOfMail(
+  subject: Subject,
+  inboxes: readonly InboxHandle[],
+  count: number,
+  mails: number,
+): Promise<Value> {
+  const rounds: number[] = []
+  // Neighbours in the list were created one after the other.
+  const spread = Array.from({ length: mails }, (_, n) => inboxes[(n * 7_919) % inboxes.length])
+  const to = spread.filter((inbox) => inbox !== undefined)
+  // The first round warms up and does not count.
+  for (let round = 0; round <= count; round += 1) {
+    const spent = await cpuMs(subject.mayfly.pids, () => send(subject, to, mails))
+    if (round > 0) rounds.push(spent / mails)
+  }
+  return { name: 'CPU per mail', unit: 'ms', rounds, atMost: 1.2 }
+}
+
+/** Resolves once the mails are visible. */
+async function send(subject: Subject, to: readonly InboxHandle[], mails: number): Promise<void> {
+  await subject.sendMails(to, mails)
+  await subject.untilCaughtUp()
+}
+
+async function costOfLists(subject: Subject): Promise<Value[]> {
+  const values: Value[] = []
+  for (const [name, path] of Object.entries(LISTS)) {
+    const times = await timesOf(LIST_READS, () => subject.read(path))
+    values.push({ name, unit: 'ms', rounds: [median(times)], atMost: 1.5 })
+  }
+  return values
+}
+
+/** Of the process that answers HTTP. */
+async function heapOf(subject: Subject): Promise<Value> {
+  return { name: 'heap', unit: 'MiB', rounds: [(await memoryOf(subject)).heap / MIB], atMost: 1.5 }
+}
+
+/**
+ * Starts it again after some work on its data folder. Resolves once the views have caught up, with the time since that
+ * work, and the most memory that all processes took together after they listened.
+ */
+async function restarted(
+  subject: Subject,
+  work: (dataDir: string) => Promise<void>,
+): Promise<{ subject: Subject; seconds: number; peakBytes: number }> {
+  let startedMs = 0
+  const next = await subject.restartAfter(async (dataDir) => {
+    await work(dataDir)
+    startedMs = performance.now()
   })
-  const isShown = async () => (await subject.metric(PROJECTED)) >= before.records + mails
-  await until(`${mails} mails in the views`, isShown, DRAIN_WITHIN_MS)
-  return (((await subject.metric(CPU_SECONDS)) - before.cpu) * 1000) / mails
+  let peakBytes = 0
+  const sample = () => {
+    const bytes = next.mayfly.pids.reduce((sum, pid) => sum + (anonymousBytes(pid) ?? NaN), 0)
+    peakBytes = Math.max(peakBytes, bytes)
+  }
+  const timer = setInterval(sample, SAMPLE_EVERY_MS)
+  try {
+    await next.untilCaughtUp()
+    const seconds = (performance.now() - startedMs) / 1_000
+    sample()
+    return { subject: next, seconds, peakBytes }
+  } finally {
+    clearInterval(timer)
+  }
+}
+
+async function emptied(redisUrl: string): Promise<void> {
+  const redis = new Redis(redisUrl)
+  await redis.flushall()
+  redis.disconnect()
 }

@@ -12,6 +12,7 @@ export interface InboxHandle {
 }
 
 const DRAIN_WITHIN_MS = 300_000
+const CAUGHT_UP_WITHIN_MS = 3_600_000
 
 /** A Mayfly under measurement, with an HTTP client that costs little. */
 export class Subject {
@@ -63,7 +64,7 @@ export class Subject {
   async createInBulk(count: number): Promise<InboxHandle[]> {
     const { status, text } = await this.request('POST', '/v1/inboxes/bulk', JSON.stringify({ count }))
     if (status !== 201) throw new Error(`no inboxes: ${status} ${text}`)
-    return JSON.parse(text) as InboxHandle[]
+    return (JSON.parse(text) as InboxHandle[]).map(({ id, address }) => ({ id, address }))
   }
 
   /** Sends sign-up mails to the inboxes in turn on 20 connections, as fast as they are accepted, numbered from `first`. */
@@ -102,6 +103,15 @@ export class Subject {
 
   async untilVisible(count: number): Promise<void> {
     await until(`${count} messages`, async () => (await this.visibleMessages()) >= count, DRAIN_WITHIN_MS)
+  }
+
+  /** Resolves once the views show everything that is on the log. */
+  async untilCaughtUp(): Promise<void> {
+    const isCaughtUp = async () => {
+      const { status, text } = await this.request('GET', '/readyz')
+      return status === 200 && (JSON.parse(text) as { backlog: number }).backlog === 0
+    }
+    await until('the views', isCaughtUp, CAUGHT_UP_WITHIN_MS)
   }
 
   /** Mails of the last 24 hours that usage has counted. */
