@@ -111,6 +111,15 @@ describe('guessed recipients', () => {
     expect(codesOf(await client.rest())).toEqual([...Array<string>(8).fill('550'), '421'])
   })
 
+  it('are no errors of a client that has sent DATA before their replies', async () => {
+    fixture = await SmtpFixture.started({ smtpMaxErrors: 3 })
+    const client = await Dialogue.greeted(fixture.port)
+    client.send(`MAIL FROM:<>\r\nRCPT TO:<${NOBODY}>\r\nDATA\r\nRSET\r\n`.repeat(10))
+    client.send('QUIT\r\n')
+    const ofMail = ['250', '550', '503', '250']
+    expect(codesOf(await client.rest())).toEqual([...Array.from({ length: 10 }, () => ofMail).flat(), '221'])
+  })
+
   it('are offset by recipients that exist', async () => {
     fixture = await SmtpFixture.started({
       smtpMaxUnknownRecipients: 10,

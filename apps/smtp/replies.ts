@@ -23,6 +23,7 @@ export type RefusalReason =
   | 'command-too-long'
   | 'too-many-recipients'
   | 'protocol-error'
+  | 'no-recipients'
   | 'not-offered'
   | 'tls-required'
   | 'invalid-credentials'
@@ -121,7 +122,8 @@ export const REFUSALS = {
   wrongRecipient: protocolError(501, '5.1.3 wrong syntax: RCPT TO:<address>'),
   nestedMail: protocolError(503, '5.5.1 MAIL FROM was already sent'),
   needsMail: protocolError(503, '5.5.1 need MAIL command'),
-  needsRecipient: protocolError(503, '5.5.1 need RCPT command'),
+  // No error: a client that pipelines sends DATA before it knows that all recipients are refused (RFC 2920, section 3.1).
+  needsRecipient: new Refusal('no-recipients', 503, '5.5.1 need RCPT command'),
   wrongParameter: protocolError(501, '5.5.4 a parameter is repeated or invalid'),
   unknownParameter: protocolError(555, '5.5.4 a parameter belongs to an extension that is not offered'),
   needsSmtpUtf8: protocolError(553, '5.6.7 a non-ASCII address needs SMTPUTF8 (RFC 6531)'),

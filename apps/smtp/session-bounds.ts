@@ -4,7 +4,7 @@ import type { RefusalReason } from './replies.js'
 
 const MAX_REFUSALS = 2_000
 
-/** Limits on what a session may do without delivering a mail. An accepted mail resets the counts. */
+/** Limits on what a session may do without delivering a mail. An accepted mail or a fault on purpose resets the counts. */
 export class SessionBounds {
   private errors = 0
   private refusals = 0
@@ -22,6 +22,11 @@ export class SessionBounds {
 
   /** Counts a refusal. Returns whether the session may continue. */
   mayContinue(reason: RefusalReason): boolean {
+    // The inbox's owner asked for it, so it counts like a delivery: a session may meet any number of greylisted inboxes.
+    if (reason === 'fault-on-purpose') {
+      this.delivered()
+      return true
+    }
     if (reason === 'protocol-error' || reason === 'invalid-credentials') this.errors += 1
     this.refusals += 1
     return this.errors < this.settings.smtpMaxErrors && this.refusals < MAX_REFUSALS

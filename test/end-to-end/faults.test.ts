@@ -149,6 +149,16 @@ describe('faults on purpose', () => {
     expect(await offer(inbox)).toBe(refused)
   })
 
+  it('do not end a session, however many mails they reject', async () => {
+    const { address } = await inboxWithFaults({ stage: 'rcpt', action: 'reject' })
+    const offers = Array.from({ length: 600 }, () => [
+      ...['MAIL FROM:<>', `RCPT TO:<${address}>`, 'DATA', 'RSET'],
+    ])
+    const replies = await converse(mayfly.smtpPort, ['EHLO tests', ...offers.flat()])
+    expect(replies.filter((reply) => reply.startsWith('421'))).toEqual([])
+    expect(replies.filter((reply) => reply.startsWith('451'))).toHaveLength(offers.length)
+  })
+
   it('reject with the default code and text, or with those of a full mailbox', async () => {
     const [plain, full] = [
       await inboxWithFaults({ stage: 'rcpt', action: 'reject' }),
