@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Browser, Page, Request } from 'playwright-core'
 import { Mayfly } from '#clients/typescript/src/mayfly.js'
 import { newLink, startBrowser } from '#test/harness/browser.js'
-import { findProgram } from '#test/harness/tools.js'
+import { findChromium } from '#test/harness/tools.js'
 import { until } from '#test/harness/until.js'
 import { median, type Figure } from './figure.js'
 import { cpuBesideConsoles } from './open-consoles.js'
@@ -42,8 +42,8 @@ const NOTES = `
 
 /** The web console in Chromium, and what open consoles cost the server. */
 export const webConsole: Section = async ({ plan, profileDir, say }) => {
-  if (findProgram('chromium') === null) {
-    say('skipped: it needs Chromium: apt-get install chromium')
+  if (findChromium() === null) {
+    say('skipped: it needs Chromium: apt-get install chromium-headless-shell, or chromium')
     return []
   }
   const subject = await Subject.start(profileDir)

@@ -4,7 +4,7 @@ import { Mayfly as Client } from '#clients/typescript/src/mayfly.js'
 import { freePort } from '#infra/servers/ports.js'
 import { codeBlocks, installClients, type Project } from '#test/harness/client-packages.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
-import { describeWith, findProgram } from '#test/harness/tools.js'
+import { describeWith, findChromium } from '#test/harness/tools.js'
 
 const EXAMPLE = 'clients/playwright/example'
 const TSC = join(process.cwd(), 'node_modules/.bin/tsc')
@@ -63,7 +63,7 @@ describeWith('chromium')('the Playwright package', () => {
       MAYFLY_URL: mayfly.url,
       MAYFLY_KEY: mayfly.apiKey,
       MAYFLY_SMTP: `127.0.0.1:${mayfly.smtpPort}`,
-      CHROMIUM: findProgram('chromium') ?? '',
+      CHROMIUM: findChromium() ?? '',
       PORT: String(await freePort()),
       PLAYWRIGHT_JSON_OUTPUT_FILE: reportFile,
     })

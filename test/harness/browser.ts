@@ -1,10 +1,10 @@
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
 import type { Target } from './client.js'
-import { findProgram } from './tools.js'
+import { findChromium } from './tools.js'
 
 /** Debian's Chromium. As root it runs without its own sandbox, as it requires. */
 export function startBrowser(args: readonly string[] = []): Promise<Browser> {
-  const executablePath = findProgram('chromium') ?? ''
+  const executablePath = findChromium() ?? ''
   const ofRoot = process.getuid?.() === 0 ? ['--no-sandbox'] : []
   return chromium.launch({ executablePath, args: [...ofRoot, ...args] })
 }

@@ -27,7 +27,10 @@ const TOOLS = {
     get: 'as root, apt-get install postfix',
   },
   curl: { isInstalled: () => runs('curl', '--version'), get: 'apt-get install curl' },
-  chromium: { isInstalled: () => runs('chromium', '--version'), get: 'apt-get install chromium' },
+  chromium: {
+    isInstalled: () => runs(findChromium() ?? 'chromium', '--version'),
+    get: 'apt-get install chromium-headless-shell, or chromium',
+  },
   strace: { isInstalled: () => runs('strace', '-V'), get: 'apt-get install strace' },
   'python-packages': {
     isInstalled: hasVenv,
@@ -80,6 +83,11 @@ export function missingTools(): { tool: Tool; get: string }[] {
 export function isAvailable(tool: Tool): boolean {
   const { isInstalled, canInstall }: ToolNeed = TOOLS[tool]
   return isInstalled() || canInstall?.() === true
+}
+
+/** Debian's Chromium: the one that can only be headless, which is faster, or else the whole. Null if there is none. */
+export function findChromium(): string | null {
+  return findProgram('chromium-headless-shell') ?? findProgram('chromium')
 }
 
 /** The path of a program in PATH or /usr/sbin; null if it is not installed. */
