@@ -40,7 +40,6 @@ export const manyInboxes: Section = async ({ plan, engine, profileDir, say }) =>
     const figures: Figure[] = []
     for (let count = SMALLEST; count <= plan.inboxes; count *= 10) {
       await fill(subject, inboxes, count)
-      say(`${count} inboxes`)
       const values = [
         await costOfMail(subject, inboxes, plan.rounds, plan.manyInboxesMails),
         ...(await costOfLists(subject)),
@@ -54,6 +53,7 @@ export const manyInboxes: Section = async ({ plan, engine, profileDir, say }) =>
         const compared =
           count > SMALLEST ? { baseline, ...(atMost === undefined ? {} : { target: { atMost } }) } : {}
         figures.push({ name: `${name}, ${count} inboxes`, unit, rounds, ...compared })
+        say(`${count} inboxes, ${name}: ${median(rounds)} ${unit}`)
         if (count === SMALLEST) smallest.set(name, rounds)
       }
     }
@@ -81,7 +81,7 @@ async function fill(subject: Subject, inboxes: InboxHandle[], count: number): Pr
     added.push(...(await subject.createInBulk(Math.min(BULK, missing))))
   }
   await send(subject, added, added.length)
-  inboxes.push(...added)
+  for (const inbox of added) inboxes.push(inbox)
 }
 
 /** Of all processes, from the first mail sent to the last one visible. */
