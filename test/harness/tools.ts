@@ -50,6 +50,10 @@ const TOOLS = {
     get: 'apt-get install default-jdk-headless libjakarta-mail-java',
   },
   go: { isInstalled: () => runs('go', 'version'), get: 'apt-get install golang-go' },
+  k6: {
+    isInstalled: () => runs('k6', 'version'),
+    get: 'go install go.k6.io/k6@v1.8.1, with its folder in PATH',
+  },
   msmtp: { isInstalled: () => runs('msmtp', '--version'), get: 'apt-get install msmtp' },
   python3: { isInstalled: () => runs('python3', '--version'), get: 'apt-get install python3' },
   kafka: {
