@@ -24,7 +24,7 @@ describeWith('python-packages')('the Python client', () => {
     folder = await mkdtemp(join(tmpdir(), 'mayfly-python-'))
     installed = join(folder, 'installed')
     // Without the package, so that types are those of the installed one.
-    for (const name of ['tests', 'codegen', 'pyproject.toml']) {
+    for (const name of ['tests', 'codegen', 'example', 'pyproject.toml']) {
       await cp(join(CLIENT, name), join(folder, name), { recursive: true })
     }
     const dist = join(folder, 'dist')
@@ -71,7 +71,7 @@ describeWith('python-packages')('the Python client', () => {
   it(
     'has types that mypy and pyright accept',
     async () => {
-      const files = ['installed/mayfly_client', 'codegen', 'tests']
+      const files = ['installed/mayfly_client', 'codegen', 'tests', 'example']
       expect(await output(['-m', 'mypy', ...files])).toContain('no issues found')
       expect(await output(['-m', 'pyright', '--pythonpath', python, ...files])).toContain('0 errors')
     },

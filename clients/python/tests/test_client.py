@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import httpx
 import pytest
 from mail import send_mail
 
@@ -50,6 +51,21 @@ def unused_url() -> str:
     """An address at which nothing listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_sends_requests_through_a_transport() -> None:
+    class Recording(httpx.AsyncHTTPTransport):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            requests.append(f"{request.method} {request.url.path}")
+            return await super().handle_async_request(request)
+
+    async def read() -> None:
+        async with AsyncMayfly(transport=Recording()) as mayfly:
+            await mayfly.account()
+
+    requests: list[str] = []
+    asyncio.run(read())
+    assert requests == ["GET /v1/account"]
 
 
 def test_says_how_to_reach_a_server_that_does_not_run() -> None:

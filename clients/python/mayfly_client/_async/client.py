@@ -16,6 +16,7 @@ from .messages import AsyncMessages
 from .resources import AsyncAccounts, AsyncFaults, AsyncKeys, AsyncRuns, AsyncUsage, AsyncWebhooks
 
 if TYPE_CHECKING:
+    import httpx
     from typing_extensions import Self, Unpack
 
 DEFAULT_URL = "http://127.0.0.1:3000"
@@ -27,16 +28,24 @@ class AsyncMayfly:
 
     `url` defaults to MAYFLY_URL, then to http://127.0.0.1:3000; `api_key` to MAYFLY_KEY. `timeout` is for each call,
     in seconds, with its retries. Calls are repeated if the connection breaks, the server is busy, or the key is over
-    its limit; never in a way that does something twice.
+    its limit; never in a way that does something twice. `transport` replaces the transport of httpx, for example to
+    observe the requests.
 
     All methods raise ApiError if the API refuses a request, and UnreachableError if Mayfly does not answer. The
     constructor raises MayflyError if there is no key, or if the address is not one.
     """
 
-    def __init__(self, url: str | None = None, api_key: str | None = None, timeout: float = DEFAULT_TIMEOUT) -> None:
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        timeout: float = DEFAULT_TIMEOUT,
+        *,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
         url = url or os.environ.get("MAYFLY_URL") or DEFAULT_URL
         api_key = key_of(api_key or os.environ.get("MAYFLY_KEY"))
-        self._connection = AsyncConnection(url, api_key, timeout)
+        self._connection = AsyncConnection(url, api_key, timeout, transport)
         self.inboxes = AsyncInboxes(self._connection)
         self.messages = AsyncMessages(self._connection)
         self.webhooks = AsyncWebhooks(self._connection)

@@ -34,7 +34,9 @@ EVENT_STREAM = "text/event-stream"
 class AsyncConnection:
     """Sends requests to one server with one key."""
 
-    def __init__(self, url: str, api_key: str, timeout: float) -> None:
+    def __init__(
+        self, url: str, api_key: str, timeout: float, transport: httpx.AsyncBaseTransport | None = None
+    ) -> None:
         self.url = url_of(url)
         self.timeout = timeout
         self._http = httpx.AsyncClient(
@@ -47,6 +49,7 @@ class AsyncConnection:
             follow_redirects=False,
             # Each wait needs a connection.
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=30),
+            transport=transport,
         )
 
     async def close(self) -> None:

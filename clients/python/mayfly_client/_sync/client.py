@@ -17,6 +17,7 @@ from .messages import Messages
 from .resources import Accounts, Faults, Keys, Runs, Usage, Webhooks
 
 if TYPE_CHECKING:
+    import httpx
     from typing_extensions import Self, Unpack
 
 DEFAULT_URL = "http://127.0.0.1:3000"
@@ -28,16 +29,24 @@ class Mayfly:
 
     `url` defaults to MAYFLY_URL, then to http://127.0.0.1:3000; `api_key` to MAYFLY_KEY. `timeout` is for each call,
     in seconds, with its retries. Calls are repeated if the connection breaks, the server is busy, or the key is over
-    its limit; never in a way that does something twice.
+    its limit; never in a way that does something twice. `transport` replaces the transport of httpx, for example to
+    observe the requests.
 
     All methods raise ApiError if the API refuses a request, and UnreachableError if Mayfly does not answer. The
     constructor raises MayflyError if there is no key, or if the address is not one.
     """
 
-    def __init__(self, url: str | None = None, api_key: str | None = None, timeout: float = DEFAULT_TIMEOUT) -> None:
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        timeout: float = DEFAULT_TIMEOUT,
+        *,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
         url = url or os.environ.get("MAYFLY_URL") or DEFAULT_URL
         api_key = key_of(api_key or os.environ.get("MAYFLY_KEY"))
-        self._connection = Connection(url, api_key, timeout)
+        self._connection = Connection(url, api_key, timeout, transport)
         self.inboxes = Inboxes(self._connection)
         self.messages = Messages(self._connection)
         self.webhooks = Webhooks(self._connection)

@@ -35,7 +35,9 @@ EVENT_STREAM = "text/event-stream"
 class Connection:
     """Sends requests to one server with one key."""
 
-    def __init__(self, url: str, api_key: str, timeout: float) -> None:
+    def __init__(
+        self, url: str, api_key: str, timeout: float, transport: httpx.BaseTransport | None = None
+    ) -> None:
         self.url = url_of(url)
         self.timeout = timeout
         self._http = httpx.Client(
@@ -48,6 +50,7 @@ class Connection:
             follow_redirects=False,
             # Each wait needs a connection.
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=30),
+            transport=transport,
         )
 
     def close(self) -> None:
