@@ -1,7 +1,17 @@
 import tseslint from 'typescript-eslint'
 
 export default tseslint.config(
-  { ignores: ['dist/', 'clients/*/dist/', 'clients/*/example/', 'node_modules/', 'data/', '.servers/'] },
+  {
+    ignores: [
+      'dist/',
+      'clients/*/dist/',
+      'clients/*/example/',
+      'clients/*/target/',
+      'node_modules/',
+      'data/',
+      '.servers/',
+    ],
+  },
   ...tseslint.configs.strictTypeChecked.map((config) => ({ ...config, files: ['**/*.{ts,tsx}'] })),
   {
     files: ['**/*.{ts,tsx}'],

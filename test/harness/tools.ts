@@ -49,6 +49,10 @@ const TOOLS = {
     isInstalled: () => existsSync('/usr/share/java/jakarta-mail.jar') && succeeds('javac', '-version'),
     get: 'apt-get install default-jdk-headless libjakarta-mail-java',
   },
+  maven: {
+    isInstalled: () => version('javac', '-version', /javac (\d+)/) >= 17 && runs('mvn', '--version'),
+    get: 'apt-get install openjdk-17-jdk-headless maven',
+  },
   go: { isInstalled: () => runs('go', 'version'), get: 'apt-get install golang-go' },
   k6: {
     isInstalled: () => runs('k6', 'version'),
