@@ -86,7 +86,7 @@ export interface Command {
 
 export const USAGE = `npm run bench -- [options]
   --distributed     on a Kafka and a Redis that it starts, instead of the embedded engine
-  --full            more rounds and larger counts: about 20 minutes instead of 7
+  --full            more rounds and larger counts: about half an hour instead of ten minutes
   --only a,b        only these sections
   --inboxes <count> how many the section many-inboxes creates at most: 10000, or 100000 with --full
   --json <file>     writes the findings to a file, with every round

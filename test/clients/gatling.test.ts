@@ -1,12 +1,10 @@
-import { execFile } from 'node:child_process'
 import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
-import { promisify } from 'node:util'
+import { runProgram } from '#test/harness/run-program.js'
 import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
 import { describeWith } from '#test/harness/tools.js'
 
-const run = promisify(execFile)
 /** Includes downloads from Maven Central, 63 MB at the first time. */
 const WITHIN_MS = 300_000
 
@@ -26,13 +24,9 @@ describeWith('maven')('the simulation for Gatling', () => {
     const properties = ['-Dusers=5', '-Dduration=1', '-Dgatling.noReports=true']
     const env = { ...process.env, MAYFLY_URL: mayfly.url, MAYFLY_KEY: apiKey }
     const options = { cwd: folder, env, timeout: WITHIN_MS }
-    try {
-      const { stdout } = await run('mvn', ['-B', '-ntp', 'gatling:test', ...properties], options)
-      return { code: 0, output: stdout }
-    } catch (error) {
-      const { code, stdout } = error as { code: number; stdout: string }
-      return { code, output: stdout }
-    }
+    const args = ['-B', '-ntp', 'gatling:test', ...properties]
+    const { code, stdout: output } = await runProgram('mvn', args, options)
+    return { code, output }
   }
 
   /** The last table that Gatling prints: how many requests of each name there were, succeeded and failed. */

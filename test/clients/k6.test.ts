@@ -1,16 +1,14 @@
-import { execFile } from 'node:child_process'
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { codeBlocks } from '#test/harness/client-packages.js'
 import { call, createInbox, type InboxJson } from '#test/harness/client.js'
+import { runProgram } from '#test/harness/run-program.js'
 import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
 import { describeWith } from '#test/harness/tools.js'
 import { RecordingProxy } from './recording-proxy.js'
 import { SignUpApplication } from './sign-up-application.js'
 
-const run = promisify(execFile)
 const WITHIN_MS = 60_000
 const THRESHOLDS_FAILED = 99
 const ABORTED = 108
@@ -45,25 +43,24 @@ describeWith('k6')('the k6 module', () => {
     const points = join(folder, 'points.json')
     const summary = join(folder, 'summary.json')
     const outputs = ['--out', `json=${points}`, '--summary-export', summary]
-    const ran = await run('k6', ['run', '--quiet', ...outputs, ...options, script], {
-      cwd: folder,
-      timeout: WITHIN_MS,
-      env: {
-        PATH: process.env.PATH,
-        K6_NO_USAGE_REPORT: 'true',
-        MAYFLY_URL: mayfly.url,
-        MAYFLY_KEY: mayfly.apiKey,
-        ...env,
-      },
-    }).then(
-      ({ stdout, stderr }) => ({ code: 0, output: stdout + stderr }),
-      (error: unknown) => {
-        const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string }
-        return { code, output: stdout + stderr }
+    const { code, stdout, stderr } = await runProgram(
+      'k6',
+      ['run', '--quiet', ...outputs, ...options, script],
+      {
+        cwd: folder,
+        timeout: WITHIN_MS,
+        env: {
+          PATH: process.env.PATH,
+          K6_NO_USAGE_REPORT: 'true',
+          MAYFLY_URL: mayfly.url,
+          MAYFLY_KEY: mayfly.apiKey,
+          ...env,
+        },
       },
     )
     return {
-      ...ran,
+      code,
+      output: stdout + stderr,
       summary: JSON.parse(await readFile(summary, 'utf8')) as Summary,
       requests: countOf(await readFile(points, 'utf8')),
     }

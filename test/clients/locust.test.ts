@@ -1,16 +1,14 @@
-import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { codeBlocks } from '#test/harness/client-packages.js'
 import { call } from '#test/harness/client.js'
 import { pythonWithPackages } from '#test/harness/python.js'
+import { runProgram } from '#test/harness/run-program.js'
 import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
 import { describeWith } from '#test/harness/tools.js'
 import { SignUpApplication } from './sign-up-application.js'
 
-const run = promisify(execFile)
 const CLIENT = join(process.cwd(), 'clients/python')
 const WITHIN_MS = 60_000
 
@@ -40,7 +38,7 @@ describeWith('python-packages')('the Locust user', () => {
   ): Promise<Run> {
     const bounds = ['--headless', '--run-time', '2s', '--stop-timeout', '30', '--spawn-rate', '100', '--json']
     const args = ['-m', 'locust', '-f', file, ...bounds, ...options]
-    const ran = await run(python, args, {
+    const ran = await runProgram(python, args, {
       cwd: folder,
       timeout: WITHIN_MS,
       env: {
@@ -51,10 +49,7 @@ describeWith('python-packages')('the Locust user', () => {
         MAYFLY_KEY: mayfly.apiKey,
         ...env,
       },
-    }).then(
-      ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
-      (error: unknown) => error as { code: number; stdout: string; stderr: string },
-    )
+    })
     const stats = JSON.parse(ran.stdout) as {
       method: string
       name: string

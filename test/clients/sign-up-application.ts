@@ -1,9 +1,6 @@
 import { randomInt } from 'node:crypto'
-import { once } from 'node:events'
-import { createServer, type IncomingMessage, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { text } from 'node:stream/consumers'
 import { mail, send, type Target } from '#test/harness/client.js'
+import { startEndpoint, type Endpoint, type ReceivedRequest } from '#test/harness/endpoint.js'
 
 /** An application for load tests. `/sign-up` sends a code by SMTP, and `/verify` accepts it once. */
 export class SignUpApplication implements AsyncDisposable {
@@ -12,43 +9,39 @@ export class SignUpApplication implements AsyncDisposable {
 
   private constructor(
     private readonly mayfly: Target,
-    private readonly server: Server,
-  ) {
-    server.on('request', (incoming, outgoing) => {
-      this.answer(incoming).then(
-        (status) => outgoing.writeHead(status).end(),
-        () => outgoing.writeHead(500).end(),
-      )
-    })
-  }
+    private readonly endpoint: Endpoint,
+  ) {}
 
   static async start(mayfly: Target): Promise<SignUpApplication> {
-    const server = createServer().listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    return new SignUpApplication(mayfly, server)
+    const endpoint = await startEndpoint((response, request) => {
+      application.answer(request).then(
+        (status) => response.writeHead(status).end(),
+        () => response.writeHead(500).end(),
+      )
+    })
+    const application = new SignUpApplication(mayfly, endpoint)
+    return application
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`
+    return `http://127.0.0.1:${this.endpoint.port}`
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.server.closeAllConnections()
-    this.server.close()
-    await once(this.server, 'close')
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.endpoint.dispose()
   }
 
   /** The status for a form with an `email` and, to verify it, a `code`. */
-  private async answer(incoming: IncomingMessage): Promise<number> {
-    const form = new URLSearchParams(await text(incoming))
+  private async answer({ url, body }: ReceivedRequest): Promise<number> {
+    const form = new URLSearchParams(body)
     const email = form.get('email') ?? ''
-    if (incoming.url === '/sign-up') {
+    if (url === '/sign-up') {
       const code = String(randomInt(100_000, 1_000_000))
       this.codes.set(email, code)
       await send(this.mayfly, email, mail('Your code', `Your code is ${code}.`))
       return 202
     }
-    if (incoming.url !== '/verify' || this.codes.get(email) !== form.get('code')) return 400
+    if (url !== '/verify' || this.codes.get(email) !== form.get('code')) return 400
     this.codes.delete(email)
     this.verified += 1
     return 200

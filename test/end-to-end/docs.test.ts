@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import { PROBLEMS } from '#apps/api/http/problems.js'
 import { call } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { runProgram } from '#test/harness/run-program.js'
 import { sharedMayfly } from '#test/harness/shared-mayfly.js'
 import { freePort } from '#infra/servers/ports.js'
 
@@ -93,9 +94,7 @@ describe('the API guide', () => {
       .replaceAll('npx mayfly', `'${process.execPath}' '${join(process.cwd(), 'apps/cli/mayfly.mjs')}'`)
     const env = { PATH: process.env.PATH, MAYFLY_URL: mayfly.url, MAYFLY_KEY: mayfly.apiKey }
     const script = `set -eux\n${here}`
-    const failed = (await run('bash', ['-c', script], { env, cwd: folder, timeout: 60_000 }).catch(
-      (error: unknown) => error,
-    )) as { code: number; stdout: string }
+    const failed = await runProgram('bash', ['-c', script], { env, cwd: folder, timeout: 60_000 })
     expect(failed.code).toBe(6)
     expect(failed.stdout).toMatch(/^accepted +300$/m)
     const [, missing = '0'] = /^missing +(\d+) /m.exec(failed.stdout) ?? []

@@ -3,6 +3,7 @@ import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'n
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
+import { runProgram } from './run-program.js'
 
 const run = promisify(execFile)
 const WITHIN_MS = 100_000
@@ -45,13 +46,8 @@ export async function installClients(
         timeout: WITHIN_MS,
         maxBuffer: MAX_OUTPUT_BYTES,
       }
-      try {
-        const { stdout, stderr } = await run(program, args, options)
-        return { code: 0, output: stdout + stderr }
-      } catch (error) {
-        const { code, stdout, stderr } = error as { code: unknown; stdout: string; stderr: string }
-        return { code: typeof code === 'number' ? code : -1, output: `${stdout}${stderr}` }
-      }
+      const { code, stdout, stderr } = await runProgram(program, args, options)
+      return { code, output: stdout + stderr }
     },
     dispose: () => rm(root, { recursive: true, force: true }),
   }
