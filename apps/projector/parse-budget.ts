@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
+import { RecentOwners } from '#libs/runtime/fair-share.js'
 import type { ParseTask } from './parse-task.js'
 
 /*
@@ -83,31 +84,6 @@ function windowsOf({ inboxId, accountId, receivedAt }: BudgetedMail): [inbox: st
   return [`${window} ${inboxId}`, `${window} ${accountId}`]
 }
 
-interface AccountMail {
-  accountId: AccountId
-  atMs: number
-}
-
-const RECENT_MS = 60_000
-
-/** Knows whether only one account had mail in the last minute. Then its mail delays no other account's. */
-export class RecentAccounts {
-  private latest: AccountMail | null = null
-  /** The latest mail of another account. */
-  private other: AccountMail | null = null
-
-  record(accountId: AccountId, nowMs: number): void {
-    if (this.latest?.accountId !== accountId) this.other = this.latest
-    this.latest = { accountId, atMs: nowMs }
-  }
-
-  /** Whether no other account had mail within the last minute. */
-  isAlone(accountId: AccountId, nowMs: number): boolean {
-    const rival = this.latest?.accountId === accountId ? this.other : this.latest
-    return rival === null || nowMs - rival.atMs > RECENT_MS
-  }
-}
-
 export interface ParseAllowanceOptions extends ParseBudgetOptions {
   /** Wall-clock timeout of every mail. */
   timeoutMs: number
@@ -120,7 +96,7 @@ const FRESH_FOR_MS = 60_000
 
 /** The time that parsing a mail may take. The budgets apply only if the mail may delay other accounts. */
 export class ParseAllowance extends ParseBudget {
-  private readonly accounts = new RecentAccounts()
+  private readonly accounts = new RecentOwners()
 
   constructor(private readonly options: ParseAllowanceOptions) {
     super(options)

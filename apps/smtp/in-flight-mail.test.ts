@@ -95,4 +95,14 @@ describe('mail that the views do not show yet', () => {
       await isSettled(Promise.all(Array.from({ length: 5 }, () => inFlight.take(account, 1_000, NEVER)))),
     ).toBe(false)
   })
+
+  it('is less for each account while several send mail', async () => {
+    if (account === undefined || other === undefined) throw new Error('no account')
+    await inFlight.take(other, 1_000, NEVER)
+    for (let n = 0; n < 18; n += 1) await inFlight.take(account, 1_000, NEVER)
+    expect(
+      await isSettled(Promise.all(Array.from({ length: 5 }, () => inFlight.take(account, 1_000, NEVER)))),
+    ).toBe(false)
+    expect(await isSettled(inFlight.take(other, 1_000, NEVER))).toBe(true)
+  })
 })

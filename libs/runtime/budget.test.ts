@@ -24,6 +24,18 @@ describe('a budget', () => {
     expect(budget.inUse).toBe(4)
   })
 
+  it('gives an owner more while no other has taken anything', async () => {
+    const budget = new Budget({ total: 100, perOwner: 6, perOwnerAlone: 10, waitMs: 5 })
+    const releases = await Promise.all([budget.take('a', 6), budget.take('a', 4)])
+    await expect(budget.take('a', 1)).rejects.toThrow(BudgetExhaustedError)
+    await budget.take('b', 6)
+    releases[1]()
+    await expect(budget.take('a', 1)).rejects.toThrow(BudgetExhaustedError)
+    releases[0]()
+    await budget.take('a', 6)
+    await expect(budget.take('a', 1)).rejects.toThrow(BudgetExhaustedError)
+  })
+
   it('reduces an amount to the maximum of its owner', async () => {
     const budget = new Budget({ total: 10, perOwner: 6, waitMs: 5 })
     const release = await budget.take('a', 1_000)

@@ -15,6 +15,8 @@ export interface BudgetOptions {
   total: number
   /** The maximum that one owner may hold. */
   perOwner: number
+  /** The same while no other owner has taken anything for a minute; `perOwner` if undefined. */
+  perOwnerAlone?: number
   /** The longest time to wait for an amount. */
   waitMs: number
   /** Called when a wait has taken that long. */
@@ -42,13 +44,15 @@ export class Budget {
   private readonly held = new Map<string, number>()
   /** In the order of turns: an owner that was served moves to the end. */
   private readonly waiting = new Map<string, Waiter[]>()
+  private readonly recent = new RecentOwners()
   private used = 0
 
   constructor(private readonly options: BudgetOptions) {}
 
-  /** The maximum that an owner may hold now. */
+  /** The maximum that an owner may hold, even beside others. */
   get maxOfOwner(): number {
-    return this.counted(Infinity)
+    const { perOwner, total } = this.options
+    return Math.floor(Math.min(perOwner, total))
   }
 
   get inUse(): number {
@@ -66,18 +70,18 @@ export class Budget {
    */
   async take(owner: string, amount: number, signal = NEVER_ABORTED): Promise<Release> {
     signal.throwIfAborted()
-    return this.tryTake(owner, amount) ?? this.wait(owner, this.counted(amount), signal)
+    return this.tryTake(owner, amount) ?? this.wait(owner, this.counted(owner, amount), signal)
   }
 
   /** Like `take`, but returns null instead of waiting. */
   tryTake(owner: string, amount: number): Release | null {
-    const taken = this.counted(amount)
+    this.recent.record(owner, performance.now())
+    const taken = this.counted(owner, amount)
     return !this.isContended && this.fits(owner, taken) ? this.give(owner, taken) : null
   }
 
-  private counted(amount: number): number {
-    const { perOwner, total } = this.options
-    return Math.min(amount, Math.floor(perOwner), Math.floor(total))
+  private counted(owner: string, amount: number): number {
+    return Math.min(amount, Math.floor(this.maxOf(owner)), Math.floor(this.options.total))
   }
 
   private async wait(owner: string, amount: number, signal: AbortSignal): Promise<Release> {
@@ -153,7 +157,13 @@ export class Budget {
   }
 
   private fitsOwner(owner: string, amount: number): boolean {
-    return (this.held.get(owner) ?? 0) + amount <= this.options.perOwner
+    const held = this.held.get(owner) ?? 0
+    return held === 0 || held + amount <= this.maxOf(owner)
+  }
+
+  private maxOf(owner: string): number {
+    const { perOwner, perOwnerAlone = perOwner } = this.options
+    return this.recent.isAlone(owner, performance.now()) ? perOwnerAlone : perOwner
   }
 
   private add(owner: string, more: number): void {
@@ -161,6 +171,26 @@ export class Budget {
     const held = (this.held.get(owner) ?? 0) + more
     if (held === 0) this.held.delete(owner)
     else this.held.set(owner, held)
+  }
+}
+
+const RECENT_MS = 60_000
+
+/** Knows whether only one owner has used something in the last minute. Then it can't delay another owner. */
+export class RecentOwners {
+  private latest: { owner: string; atMs: number } | null = null
+  /** The latest use by another owner. */
+  private other: { owner: string; atMs: number } | null = null
+
+  record(owner: string, nowMs: number): void {
+    if (this.latest?.owner !== owner) this.other = this.latest
+    this.latest = { owner, atMs: nowMs }
+  }
+
+  /** Whether no other owner has used it within the last minute. */
+  isAlone(owner: string, nowMs: number): boolean {
+    const rival = this.latest?.owner === owner ? this.other : this.latest
+    return rival === null || nowMs - rival.atMs > RECENT_MS
   }
 }
 
