@@ -1,3 +1,11 @@
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
+
 /** Text of a cell or a line. It may come from a sender, so it must not control the terminal. */
 export function oneLine(text: string): string {
   return harmless(text.replaceAll(/\s+/g, ' '))
@@ -6,6 +14,11 @@ export function oneLine(text: string): string {
 /** The same for text with several lines. Control characters and bidirectional controls are replaced. */
 export function harmless(text: string): string {
   return text.replaceAll(/[^\P{Cc}\n\t]|[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu, '\ufffd')
+}
+
+/** Text of an HTML or XML element or attribute. */
+export function escapeMarkup(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? '')
 }
 
 /** A table with column names; each column is as wide as its widest cell. */

@@ -110,11 +110,17 @@ export function readCommand(args: readonly string[]): Command {
   })
   const plan = values.full ? FULL : DEFAULT
   return {
-    plan: values.inboxes === undefined ? plan : { ...plan, inboxes: Number(values.inboxes) },
+    plan: values.inboxes === undefined ? plan : { ...plan, inboxes: countOf(values.inboxes) },
     engine: values.distributed ? 'distributed' : 'embedded',
     only: values.only?.split(',') ?? null,
     jsonPath: values.json ?? null,
     profileDir: values.profile ?? null,
     compareWith: values.compare === undefined ? null : resolve(values.compare),
   }
+}
+
+function countOf(text: string): number {
+  const count = Number(text)
+  if (!Number.isSafeInteger(count) || count < 1) throw new Error(`not a number of inboxes: ${text}`)
+  return count
 }

@@ -22,7 +22,7 @@ import { MailMix } from './mail-mix.js'
 import { Manifest } from './manifest.js'
 import { Progress } from './progress.js'
 import { SmtpRun, type SmtpReport, type SmtpRunEnd } from './smtp-run.js'
-import type { TlsMode } from './smtp-sender.js'
+import type { TlsMode } from './smtp-session.js'
 
 interface SmtpOptions extends InboxOptions {
   target: { host: string; port: number }

@@ -5,7 +5,8 @@ import { MAIL_KINDS, type MailMix } from './mail-mix.js'
 import type { Manifest } from './manifest.js'
 import type { ProgressCounts } from './progress.js'
 import { Schedule } from './schedule.js'
-import { SmtpSender, type Outbox, type SmtpReply, type SmtpTarget } from './smtp-sender.js'
+import { SmtpSender } from './smtp-sender.js'
+import type { Outbox, SmtpReply, SmtpTarget } from './smtp-session.js'
 
 export interface SmtpRunOptions {
   target: SmtpTarget

@@ -1,4 +1,4 @@
-import { harmless } from '../printing.js'
+import { escapeMarkup, harmless } from '../printing.js'
 import {
   describe,
   KINDS,
@@ -149,14 +149,6 @@ ${shown.map((difference) => `<li>${escaped(describe(difference))}</li>`).join('\
 `
 }
 
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-
 function escaped(text: string): string {
-  return harmless(text).replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? '')
+  return escapeMarkup(harmless(text))
 }

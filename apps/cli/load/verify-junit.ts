@@ -1,3 +1,4 @@
+import { escapeMarkup } from '../printing.js'
 import { describe, KINDS, latenciesOf, MEANING, type Kind, type Verification } from './verification.js'
 
 /** The result as JUnit XML: a test case for each kind of difference. */
@@ -55,17 +56,10 @@ function attributes(values: Readonly<Record<string, string | number>>): string {
     .join('')
 }
 
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-}
-
 /** Text without the characters that XML 1.0 does not allow (section 2.2). */
 function escaped(text: string): string {
-  return text
+  const allowed = text
     .toWellFormed()
     .replaceAll(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, '\ufffd')
-    .replaceAll(/[&<>"]/g, (character) => ENTITIES[character] ?? '')
+  return escapeMarkup(allowed)
 }
