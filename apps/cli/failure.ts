@@ -13,10 +13,10 @@ export const EXIT = {
   refused: 4,
   /** Unreachable, busy or over a limit: the same command may succeed later. */
   unavailable: 5,
-  /** A signal ended a load test. */
-  interrupted: 130,
   /** The mail of a load run differs from its manifest. */
   differs: 6,
+  /** A signal ended a load test. */
+  interrupted: 130,
 } as const
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT]

@@ -88,7 +88,7 @@ export const USAGE = `npm run bench -- [options]
   --distributed     on a Kafka and a Redis that it starts, instead of the embedded engine
   --full            more rounds and larger counts: about half an hour instead of ten minutes
   --only a,b        only these sections
-  --inboxes <count> how many the section many-inboxes creates at most: 10000, or 100000 with --full
+  --inboxes <count> a power of ten, the most that the section many-inboxes creates: 10000, or 100000 with --full
   --json <file>     writes the findings to a file, with every round
   --compare <dir>   runs another build, in its project folder, and this one in turn, and prints the ratios
   --profile <dir>   writes CPU profiles of every Mayfly, which slows it
@@ -120,7 +120,6 @@ export function readCommand(args: readonly string[]): Command {
 }
 
 function countOf(text: string): number {
-  const count = Number(text)
-  if (!Number.isSafeInteger(count) || count < 1) throw new Error(`not a number of inboxes: ${text}`)
-  return count
+  if (!/^10{3,7}$/.test(text)) throw new Error(`not a power of ten from 1000 to 10000000: ${text}`)
+  return Number(text)
 }

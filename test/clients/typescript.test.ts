@@ -92,6 +92,27 @@ describe('the TypeScript client', () => {
     expect(receivers).toEqual([undefined])
   })
 
+  it('passes on what the manifest of a verification throws', async () => {
+    answer = (request, response) =>
+      void request.resume().on('end', () => response.end('{"kind":"summary"}\n'))
+    function* manifest() {
+      yield { recipient: 'one@mayfly.test', id: '1' }
+      throw new RangeError('line 2 is missing')
+    }
+    const lines = new Mayfly({ url, apiKey: 'key' }).runs.verify('run:1', manifest())
+    await expect(lines.next()).rejects.toThrow(new RangeError('line 2 is missing'))
+  })
+
+  it('says that the answer to a verification is incomplete if the connection breaks', async () => {
+    answer = (_, response) => {
+      response.write('{"kind":"missing"}\n')
+      setTimeout(() => response.destroy(), 100)
+    }
+    const lines = new Mayfly({ url, apiKey: 'key' }).runs.verify('run:1', [])
+    await expect(lines.next()).resolves.toMatchObject({ value: { kind: 'missing' } })
+    await expect(lines.next()).rejects.toThrow('The answer ended before its summary.')
+  })
+
   it('waits for months without sending more requests', async () => {
     answer = (_, response) => void pause(100).then(() => response.end(JSON.stringify(INBOX)))
     const months = new Mayfly({ url, apiKey: 'key', timeoutMs: 2 ** 33 })

@@ -542,7 +542,8 @@ describe('mayfly load verify', () => {
   })
 
   it('names the line of a manifest that is not JSON, or that the API refuses', async () => {
-    const [bad, foreign] = [await manifestOf('{}', '{'), await manifestOf({ id: '1', accepted_at: 'x' })]
+    const line = { recipient: 'one@mayfly.test', id: '1' }
+    const [bad, foreign] = [await manifestOf(line, '{'), await manifestOf({ id: '1', accepted_at: 'x' })]
     const first = await run('load', 'verify', '--manifest', bad, '--label', 'run:1')
     expect(first).toMatchObject({ code: 2, stderr: `mayfly: ${bad}, line 2: not a JSON object\n` })
     const second = await run('load', 'verify', '--manifest', foreign, '--label', 'run:1')

@@ -2,6 +2,8 @@ import { InvalidArgumentError } from 'commander'
 import { EXIT, Failure } from '../failure.js'
 
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }
+/** More than the error of a few operations on numbers. */
+const ROUNDING = 1e-12
 const UNIT_BYTES: Readonly<Record<string, number>> = { '': 1, k: 1_024, m: 1_048_576 }
 
 /** Arrivals per second. */
@@ -97,7 +99,9 @@ export function waitSeconds(text: string): number {
 
 /** The number of arrivals: those of the duration, at most `max`. Throws Failure if neither is given. */
 export function arrivalCount(perSecond: number, durationMs = Infinity, max = Infinity): number {
-  const total = Math.min(Math.ceil((perSecond * durationMs) / 1_000), max)
+  const arrivals = (perSecond * durationMs) / 1_000
+  // 31 a minute are 31.000000000000004 in one minute.
+  const total = Math.min(Math.ceil(arrivals * (1 - ROUNDING)), max)
   if (total === Infinity) throw new Failure(EXIT.usage, 'give --duration, --mails or both')
   return total
 }

@@ -124,6 +124,10 @@ async function sendMail(
     aborter.abort()
     run?.stop('interrupted')
   })
+  const inboxes = await inboxesOf(options, session, access, aborter.signal).catch((error: unknown) => {
+    throw aborter.signal.aborted ? interrupted() : error
+  })
+  // Last, since it replaces the manifest of an earlier run.
   const manifest =
     path === undefined
       ? null
@@ -133,9 +137,6 @@ async function sendMail(
         }).catch((error: unknown) => {
           throw cannotWrite(path, error)
         })
-  const inboxes = await inboxesOf(options, session, access, aborter.signal).catch((error: unknown) => {
-    throw aborter.signal.aborted ? interrupted() : error
-  })
   run = new SmtpRun({
     target: { ...options.target, tls: options.tls, isInsecure: options.insecure === true },
     ...{ connections, perSecond, total, manifest },

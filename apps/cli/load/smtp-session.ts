@@ -56,8 +56,8 @@ type Step =
   'greeting' | 'ehlo' | 'starttls' | 'idle' | 'mail' | 'rcpt' | 'data' | 'content' | 'empty-content' | 'rset'
 
 /**
- * An SMTP session (RFC 5321). With PIPELINING (RFC 2920) the commands of a mail are one write, and behind the content
- * of the mail before it if a mail is due then. So replies come in the order MAIL, RCPT, DATA, content, MAIL, …
+ * An SMTP session (RFC 5321). With PIPELINING (RFC 2920), MAIL, RCPT and DATA are sent in one write. If another mail is
+ * due when the content is sent, its commands follow in the same write. Replies come in the order of the commands.
  */
 export class SmtpSession<Mail> {
   /** When something was last sent or received, by `performance.now()`. */

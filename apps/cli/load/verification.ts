@@ -17,7 +17,7 @@ export const MEANING: Readonly<Record<Kind, string>> = {
   reordered: 'received in another order',
 }
 
-/** A line of the API's answer, or one of the manifest in place of its line number. */
+/** A difference from the API's answer. */
 export interface DifferenceJson {
   kind: Kind
   recipient: string
@@ -25,7 +25,7 @@ export interface DifferenceJson {
   message_id?: string
   inbox_id?: string
   received_at?: string
-  /** Of the manifest file. */
+  /** In the manifest file. The API counts only the lines that it got, those of accepted mails. */
   line?: number
   after_line?: number
   sent_at?: string | null
@@ -44,7 +44,6 @@ export type SummaryJson = Record<Kind | 'expected' | 'found', number> & {
 
 export interface UsageJson {
   counted_up_to: string | null
-  accept_ms: QuantilesAndMax | null
   visible_ms: QuantilesAndMax | null
   first_read_ms: QuantilesAndMax | null
   mails_per_second: number | null

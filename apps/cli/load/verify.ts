@@ -56,10 +56,11 @@ export function loadVerifyCommand(load: Command, session: Session): void {
       const api = session.api()
       const compared = await untilNothingIsMissing(api, options)
       const verification = { ...compared, usage: await readUsage(api, options.label) }
+      // First, since a file may not be writable.
+      await session.print(verification, verificationText)
       const { junit, html } = options
       if (junit !== undefined) await write(junit, junitReport(verification))
       if (html !== undefined) await write(html, htmlPage(verification))
-      await session.print(verification, verificationText)
       if (!verification.passed) throw new Failure(EXIT.differs, failureText(verification))
     })
 }
@@ -69,10 +70,13 @@ type Compared = Omit<Verification, 'usage'>
 async function untilNothingIsMissing(api: ApiClient, options: VerifyOptions): Promise<Compared> {
   const deadline = performance.now() + options.wait
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
-    const compared = await compare(api, options)
-    const leftMs = deadline - performance.now()
-    if (compared.summary.missing === 0 || leftMs <= 0) return compared
-    await pause(Math.min(pauseMs, leftMs))
+    const leftMs = () => deadline - performance.now()
+    const compared = await compare(api, options).catch((error: unknown) => {
+      if (isUnavailable(error) && leftMs() > 0) return null
+      throw error
+    })
+    if (compared !== null && (compared.summary.missing === 0 || leftMs() <= 0)) return compared
+    await pause(Math.min(pauseMs, Math.max(leftMs(), 0)))
   }
 }
 
@@ -165,13 +169,18 @@ class ManifestFile {
   }
 
   private parsed(line: string, number: number): ManifestLine {
+    const refuse = (reason: string) => new Failure(EXIT.usage, `${this.path}, line ${number}: ${reason}`)
+    let parsed: unknown = null
     try {
-      const parsed: unknown = JSON.parse(line)
-      if (typeof parsed === 'object' && parsed !== null) return parsed
+      parsed = JSON.parse(line)
     } catch {
       // It is refused below.
     }
-    throw new Failure(EXIT.usage, `${this.path}, line ${number}: not a JSON object`)
+    if (typeof parsed !== 'object' || parsed === null) throw refuse('not a JSON object')
+    const { recipient, id } = parsed as ManifestLine
+    if (typeof recipient !== 'string') throw refuse('recipient must be a string')
+    if (typeof id !== 'string') throw refuse('id must be a string')
+    return parsed
   }
 }
 
@@ -187,21 +196,24 @@ async function* linesOf(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<string
   if (rest !== '') yield rest
 }
 
-/** Null if usage is not counted. Otherwise waits for a while until it is counted up to now. */
+/** Waits for a while until usage is counted up to now. Null if it is not counted, or can't be read now. */
 async function readUsage(api: ApiClient, label: string): Promise<UsageJson | null> {
   const now = Date.now()
   const deadline = performance.now() + COUNTED_WITHIN_MS
-  for (;;) {
-    const report = await api
-      .call<UsageJson>('GET', '/v1/usage/report', { query: { label } })
-      .catch((error: unknown) => {
-        if (error instanceof Failure && error.problem?.code === 'read-model-unavailable') return null
-        throw error
-      })
-    const isCounted = report === null || Date.parse(report.counted_up_to ?? '') >= now
-    if (isCounted || performance.now() > deadline) return report
+  for (let latest: UsageJson | null = null; ;) {
+    try {
+      latest = await api.call<UsageJson>('GET', '/v1/usage/report', { query: { label } })
+    } catch (error) {
+      if (isUnavailable(error)) return latest
+      throw error
+    }
+    if (Date.parse(latest.counted_up_to ?? '') >= now || performance.now() > deadline) return latest
     await pause(FIRST_PAUSE_MS)
   }
+}
+
+function isUnavailable(error: unknown): boolean {
+  return error instanceof Failure && error.exitCode === EXIT.unavailable
 }
 
 function failureText({ summary, manifest }: Verification): string {

@@ -110,7 +110,7 @@ def pieces_of(lines: Iterable[object]) -> Iterator[bytes]:
         yield b"".join(json.dumps(line).encode() + b"\n" for line in some)
 
 
-def line_of(text: str) -> Any:
+def line_of(text: bytes) -> Any:
     """The JSON of a line of an answer."""
     return json.loads(text)
 

@@ -98,6 +98,13 @@ def test_ends_a_call_in_time_when_the_answer_trickles() -> None:
         assert time.monotonic() - started < 2
 
 
+def test_reads_lines_that_have_separators_of_unicode(mayfly: Mayfly) -> None:
+    inbox = mayfly.inboxes.create(labels={"run": "separators"})
+    inbox.inject_message(from_="app@example.com", subject="", headers={"X-Run": "a\u2028b"})
+    lines = list(mayfly.runs.verify("run:separators", [], id_header="X-Run"))
+    assert [(line["kind"], line.get("id")) for line in lines] == [("unexpected", "a\u2028b"), ("summary", None)]
+
+
 def test_accepts_a_url_and_a_key_with_a_line_end(mayfly: Mayfly) -> None:
     url, key = os.environ["MAYFLY_URL"], os.environ["MAYFLY_KEY"]
     with Mayfly(f"{url}//\n", f"{key}\n") as other:

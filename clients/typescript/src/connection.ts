@@ -91,7 +91,8 @@ export class Connection {
 
   /**
    * Sends lines of JSON with a POST, as they are made, and returns the bytes of the answer as they arrive. It is not
-   * repeated: the lines are there only once. The time of the call and its signal end with the answer's headers.
+   * repeated: the lines are there only once. The time of the call and its signal end with the answer's headers. If a line
+   * can't be made, rejects with that error.
    */
   async exchange(
     path: string,
@@ -103,12 +104,15 @@ export class Connection {
     const headers = { 'content-type': 'application/x-ndjson' }
     const [url, init] = this.#prepare({ method: 'POST', path, query, headers }, call)
     // Types of browsers lack `duplex`.
-    const streamed: RequestInit & { duplex: 'half' } = { ...init, body: streamOf(lines), duplex: 'half' }
+    const errors: unknown[] = []
+    const body = streamOf(lines, (error) => errors.push(error))
+    const streamed: RequestInit & { duplex: 'half' } = { ...init, body, duplex: 'half' }
     try {
       return await this.#attempt([url, streamed], { signal, leftMs: timeoutMs, timeoutMs }, (response) =>
         response.body === null ? Promise.reject(foreignAnswer(response, '')) : Promise.resolve(response.body),
       )
     } catch (error) {
+      if (errors.length > 0) throw errors[0]
       if (signal?.aborted === true || error instanceof MayflyError) throw error
       if (error instanceof RetryableError) throw error.failure
       throw new UnreachableError(this.#url, reasonOf(error), false, error)
@@ -305,24 +309,30 @@ function retryAfterMs(headers: Headers): number | undefined {
   return ms > 0 ? ms : undefined
 }
 
-/** Objects as lines of JSON. */
-function streamOf(objects: Iterable<object> | AsyncIterable<object>): ReadableStream<Uint8Array> {
+/** Objects as lines of JSON. `onError` gets what the iterator throws. */
+function streamOf(
+  objects: Iterable<object> | AsyncIterable<object>,
+  onError: (error: unknown) => void,
+): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
   const iterator =
     Symbol.asyncIterator in objects ? objects[Symbol.asyncIterator]() : objects[Symbol.iterator]()
   return new ReadableStream({
     async pull(controller) {
       let piece = ''
-      while (piece.length < PIECE_CHARACTERS) {
-        const next = await iterator.next()
-        if (next.done === true) {
-          controller.enqueue(encoder.encode(piece))
-          controller.close()
-          return
+      let isDone = false
+      try {
+        while (!isDone && piece.length < PIECE_CHARACTERS) {
+          const next: IteratorResult<object> = await iterator.next()
+          isDone = next.done === true
+          if (!isDone) piece += `${JSON.stringify(next.value)}\n`
         }
-        piece += `${JSON.stringify(next.value)}\n`
+      } catch (error) {
+        onError(error)
+        throw error
       }
       controller.enqueue(encoder.encode(piece))
+      if (isDone) controller.close()
     },
     async cancel() {
       await iterator.return?.()

@@ -8,6 +8,7 @@ export type RunLine =
 
 /** A verification may take a minute. */
 const TIMEOUT_MS = 600_000
+const INCOMPLETE = 'The answer ended before its summary.'
 
 /** Load runs: everything with a label. */
 export class Runs {
@@ -33,22 +34,26 @@ export class Runs {
       isComplete = line.kind === 'summary'
       yield line
     }
-    if (!isComplete) throw new MayflyError('The answer ended before its summary.')
+    if (!isComplete) throw new MayflyError(INCOMPLETE)
   }
 }
 
 async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<string, void> {
   const reader = stream.getReader()
   const decoder = new TextDecoder()
+  const next = () =>
+    reader.read().catch((cause: unknown) => {
+      throw new MayflyError(INCOMPLETE, { cause })
+    })
   let rest = ''
   try {
-    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+    for (let read = await next(); !read.done; read = await next()) {
       const lines = (rest + decoder.decode(read.value, { stream: true })).split('\n')
       rest = lines.pop() ?? ''
       yield* lines
     }
   } finally {
     // Also if the caller stops early.
-    await reader.cancel()
+    await reader.cancel().catch(() => undefined)
   }
 }

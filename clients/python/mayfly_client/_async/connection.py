@@ -127,8 +127,12 @@ class AsyncConnection:
             try:
                 if not response.is_success:
                     raise Answer(response.status_code, response.headers, await response.aread()).error()
-                async for line in response.aiter_lines():
-                    yield line_of(line)
+                rest = b""
+                # Not `aiter_lines`, which also ends lines at characters that JSON may have in a string, such as U+2028.
+                async for piece in response.aiter_bytes():
+                    *lines_read, rest = (rest + piece).split(b"\n")
+                    for line in lines_read:
+                        yield line_of(line)
             finally:
                 await response.aclose()
         except httpx.RequestError as error:

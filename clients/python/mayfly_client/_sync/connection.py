@@ -128,8 +128,12 @@ class Connection:
             try:
                 if not response.is_success:
                     raise Answer(response.status_code, response.headers, response.read()).error()
-                for line in response.iter_lines():
-                    yield line_of(line)
+                rest = b""
+                # Not `iter_lines`, which also ends lines at characters that JSON may have in a string, such as U+2028.
+                for piece in response.iter_bytes():
+                    *lines_read, rest = (rest + piece).split(b"\n")
+                    for line in lines_read:
+                        yield line_of(line)
             finally:
                 response.close()
         except httpx.RequestError as error:
