@@ -27,7 +27,7 @@ import { readLabels } from './inbox-requests.dto.js'
 import { Inboxes, lifespanOf, mayDelete, type NewInbox } from './inboxes.service.js'
 
 /** How many inboxes are created or deleted at a time. Other requests run in between. */
-const CHUNK = 100
+const CHUNK = 25
 /** A bulk request counts as one request for each of these, at least as one. */
 const INBOXES_PER_REQUEST = 100
 /** Enough for the ids of 10,000 inboxes. */
