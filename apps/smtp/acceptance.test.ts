@@ -1,11 +1,8 @@
-import { Registry } from 'prom-client'
 import type { UsageEvent } from '#libs/domain/usage/usage-events.js'
-import { memoryRateLimits } from '#libs/engines/embedded/rate-limit/memory-rate-limits.js'
 import { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { LogUnavailableError } from '#libs/ports/event-log/event-log.js'
 import { SmtpFixture } from '#test/smtp/smtp-fixture.js'
 import { Acceptance, type AcceptanceOptions } from './acceptance.js'
-import { MailFaults } from './faults.js'
 import { MailUsage } from './journal.js'
 import type { Recipient } from './mail-data.js'
 import { REFUSALS } from './replies.js'
@@ -26,6 +23,7 @@ async function accept(
   isUnavailable: (append: number) => boolean,
   withinMs: number,
   meanwhile: (recipients: readonly Recipient[]) => Promise<void> = () => Promise.resolve(),
+  fault: 'deliver' | 'duplicate' = 'deliver',
 ) {
   const recorder = new Recorder(fixture.log, '/mayfly/smtp', fixture.now)
   let appends = 0
@@ -49,12 +47,7 @@ async function accept(
     usage: new MailUsage({ record: (event) => usage.push(event) }, fixture.now),
     verifier: null,
     inFlight: inFlight,
-    faults: new MailFaults({
-      limits: memoryRateLimits(),
-      registry: new Registry(),
-      now: fixture.now,
-      onError: () => undefined,
-    }),
+    faults: { outcomeOf: () => Promise.resolve(fault) },
     now: fixture.now,
     onError: () => undefined,
   })
@@ -100,6 +93,15 @@ describe('acceptance', () => {
     expect(await fixture.received()).toHaveLength(1)
     const refused = { type: 'MailRefused', reason: 'partial-append', code: 451 }
     expect(usage).toMatchObject([{ type: 'MailAccepted' }, refused, refused])
+  })
+
+  it('accepts a mail of which only the duplicates on purpose are missing at the deadline', async () => {
+    const isDuplicate = (append: number) => append % 2 === 0 || append > 6
+    const { outcome, usage } = await accept(isDuplicate, 300, undefined, 'duplicate')
+    const mails = await fixture.received()
+    expect((outcome as string[]).toSorted()).toEqual(mails.map(({ event }) => event.messageId).toSorted())
+    expect(mails.map(({ event }) => event.duplicateOf)).toEqual([null, null, null])
+    expect(usage.map(({ type }) => type)).toEqual(Array(3).fill('MailAccepted'))
   })
 
   it('gives up at once if the first append fails', async () => {

@@ -134,8 +134,11 @@ export class Acceptance {
       return this.refuse(missing, senderKey, refusal)
     }
     for (let ms = RETRY_MS.first; missing.length > 0; ms = Math.min(ms * 2, RETRY_MS.max)) {
-      if (disconnected.aborted || performance.now() + ms >= deadlineMs)
+      if (disconnected.aborted || performance.now() + ms >= deadlineMs) {
+        // The sender must not repeat a mail of which only the duplicate on purpose is missing.
+        if (missing.every(({ duplicateOf }) => duplicateOf !== null)) break
         return this.refuse(missing, senderKey, REFUSALS.partialAppend)
+      }
       await pause(ms)
       missing = (await this.appendEach(missing, packed)).missing
     }
@@ -143,7 +146,9 @@ export class Acceptance {
   }
 
   private refuse(missing: readonly Copy[], senderKey: SenderKey | null, refusal: Refusal): Refusal {
-    for (const { inbox } of missing) this.options.usage.refused(inbox, senderKey, refusal)
+    for (const { inbox, duplicateOf } of missing) {
+      if (duplicateOf === null) this.options.usage.refused(inbox, senderKey, refusal)
+    }
     return refusal
   }
 

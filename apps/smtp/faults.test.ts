@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { Registry } from 'prom-client'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { Fault } from '#libs/domain/inbox/fault.js'
@@ -5,7 +6,7 @@ import { created, makeFault } from '#libs/domain/inbox/inbox.test-support.js'
 import { evolve } from '#libs/domain/inbox/inbox.js'
 import { memoryRateLimits } from '#libs/engines/embedded/rate-limit/memory-rate-limits.js'
 import { RateLimitsUnavailableError } from '#libs/ports/rate-limit/rate-limits.js'
-import { MailFaults } from './faults.js'
+import { MailFaults, type MailFaultsOptions } from './faults.js'
 
 const SENDER = { mailFrom: 'app@x.test', rcptTo: created.address }
 const CLIENT = { disconnected: null, bytes: 0 }
@@ -20,17 +21,19 @@ function inboxWith(...faults: Fault[]): Inbox {
 describe('faults on purpose at the SMTP edge', () => {
   let registry: Registry
   let errors: unknown[]
+  let options: MailFaultsOptions
   let faults: MailFaults
 
   beforeEach(() => {
     registry = new Registry()
     errors = []
-    faults = new MailFaults({
+    options = {
       limits: memoryRateLimits(),
       registry,
       now: () => created.createdAt,
       onError: (error) => errors.push(error),
-    })
+    }
+    faults = new MailFaults(options)
   })
 
   const rcpt = async (inbox: Inbox, sender: Partial<typeof SENDER> = {}) =>
@@ -91,6 +94,30 @@ describe('faults on purpose at the SMTP edge', () => {
     const delayed = faults.refusalAt('data', [{ inbox, ...SENDER }], client)
     disconnecting.abort()
     expect((await delayed)?.line).toBe('451 4.4.2 the client has disconnected\r\n')
+  })
+
+  it('delay a bounded number of replies, and no mail over the memory for it', async () => {
+    const inbox = inboxWith(makeFault({ stage: 'data', action: 'delay', code: null, delayMs: 60_000 }))
+    const disconnecting = new AbortController()
+    const client = { disconnected: disconnecting.signal, bytes: 0 }
+    const delayOf = (bytes: number) => faults.refusalAt('data', [{ inbox, ...SENDER }], { ...client, bytes })
+    expect(await delayOf(32 * 1024 * 1024 + 1)).toBeNull()
+    const delayed = Array.from({ length: 200 }, () => delayOf(1_000))
+    expect(await delayOf(1_000)).toBeNull()
+    expect(await Promise.race([...delayed, pause(50, 'delayed')])).toBe('delayed')
+    disconnecting.abort()
+    await Promise.all(delayed)
+  })
+
+  it('do not apply if too many counts were started for the account, or for all', async () => {
+    faults = new MailFaults({ ...options, registry: new Registry(), maxCounts: { ofAccount: 1, ofAll: 2 } })
+    const greylisting = inboxWith(makeFault({ firstN: 1 }))
+    const ofAccount = (accountId: string) => ({ ...greylisting, accountId, id: `${accountId}x` }) as Inbox
+    expect(await rcpt(ofAccount('one'))).toBe(REJECTED)
+    expect(await rcpt(ofAccount('one'), { mailFrom: 'other@x.test' })).toBe('accepted')
+    expect(await rcpt(ofAccount('two'))).toBe(REJECTED)
+    expect(await rcpt(ofAccount('three'))).toBe('accepted')
+    expect(errors).toEqual([])
   })
 
   it('accept mail if attempts can not be counted', async () => {

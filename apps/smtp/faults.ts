@@ -17,11 +17,13 @@ export interface Attempt {
   rcptTo: string
 }
 
-interface MailFaultsOptions {
+export interface MailFaultsOptions {
   limits: Pick<RateLimits, 'charge'>
   registry: Registry
   now: () => Date
   onError: (error: unknown) => void
+  /** MAX_COUNTS by default. With more, the faults that count do not apply. */
+  maxCounts?: { ofAccount: number; ofAll: number }
 }
 
 /** Delayed replies of one process, shared among accounts, and the mail that they hold. Further ones are not delayed. */
@@ -31,15 +33,16 @@ const MAX_DELAYED_BYTES = 32 * 1024 * 1024
 const MAX_DELAY_MS = 60_000
 /** A count is kept until its inbox expires, at most for a day. */
 const MAX_COUNTED_SECONDS = 24 * 3_600
-/** Counts that a process starts for one account within a day, since anyone can send. Then its faults do not apply. */
-const MAX_COUNTS = 500_000
+/** Counts that a process starts for one account, and for all, within a day, since anyone can send. */
+const MAX_COUNTS = { ofAccount: 500_000, ofAll: 1_000_000 }
 const MAX_ACCOUNTS = 10_000
 
 /** Applies the faults on purpose of inboxes (docs/api.md). Its methods never reject. */
 export class MailFaults {
   private readonly delays = new SharedSlots(MAX_DELAYED)
   private delayedBytes = 0
-  private readonly startedCounts = new LRUCache<AccountId, { started: number }>({
+  /** How many counts were started, by account and for `all`. */
+  private readonly startedCounts = new LRUCache<AccountId | 'all', { started: number }>({
     max: MAX_ACCOUNTS,
     ttl: MAX_COUNTED_SECONDS * 1_000,
   })
@@ -113,17 +116,20 @@ export class MailFaults {
 
   /** The number of the attempt, from 1. Throws TooManyCountsError. */
   private async count(name: string, { accountId, expiresAt }: ActiveInbox): Promise<number> {
-    const counts = this.startedCounts.get(accountId) ?? { started: 0 }
-    if (counts.started >= MAX_COUNTS)
-      throw new TooManyCountsError(`${accountId} has too many counts of faults`)
+    const { maxCounts = MAX_COUNTS } = this.options
+    const own = this.startedCounts.get(accountId) ?? { started: 0 }
+    const all = this.startedCounts.get('all') ?? { started: 0 }
+    if (own.started >= maxCounts.ofAccount || all.started >= maxCounts.ofAll) throw new TooManyCountsError()
     const leftSeconds = Math.ceil((expiresAt.getTime() - this.options.now().getTime()) / 1_000)
     const windowSeconds = Math.min(Math.max(leftSeconds, 1), MAX_COUNTED_SECONDS)
     const attempts: RatePolicy = { name: 'faults', quota: Number.MAX_SAFE_INTEGER, windowSeconds }
     const { next } = await this.options.limits.charge(name, attempts, 1)
     const attempt = attempts.quota - next.remaining
     if (attempt === 1) {
-      counts.started += 1
-      if (counts.started === 1) this.startedCounts.set(accountId, counts)
+      own.started += 1
+      all.started += 1
+      if (own.started === 1) this.startedCounts.set(accountId, own)
+      if (all.started === 1) this.startedCounts.set('all', all)
     }
     return attempt
   }

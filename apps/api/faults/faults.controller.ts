@@ -26,7 +26,7 @@ export class FaultsController {
     summary: 'Set the faults of an inbox',
     description:
       'Makes the inbox misbehave on purpose towards the senders of its mail, to test how they handle it. Replaces all ' +
-      'faults. Their attempts are counted from then on; setting the same faults again changes nothing.',
+      'faults. Their attempts are counted from then on; setting the same faults again, with the same seeds, changes nothing.',
     requestHeaders: ['Mayfly-Inbox-Password'],
     answer: ANSWER,
     problems: ['inbox-deleted', 'inbox-expired', 'busy'],

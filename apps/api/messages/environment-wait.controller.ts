@@ -23,8 +23,9 @@ import { REREAD_MS, untilFound } from './wait-loop.js'
 
 /** `mode=exactly` must hold for this time. */
 const EXACT_FOR_MS = 2_000
-/** The minimum time between two counts of a wait, and the same as a multiple of the time that the last one took. */
+/** The minimum time from the start of one count of a wait to the next. */
 const COUNT_AGAIN_MS = 50
+/** The same as a multiple of the time that the last count took. */
 const COUNT_AGAIN_FACTOR = 5
 
 const READERS: [Scope, Scope] = ['inboxes', 'read']
@@ -141,7 +142,8 @@ export class EnvironmentWaitController {
             const endMs = performance.now() + ms
             await this.authenticator.waitFor(wait.bell, ms, request)
             // Mail that arrives at a high rate is not counted after each message.
-            await pause(Math.max(Math.min(nextCountMs, endMs) - performance.now(), 0))
+            const restMs = Math.max(Math.min(nextCountMs, endMs) - performance.now(), 0)
+            await pause(restMs, undefined, { signal: wait.signal }).catch(() => undefined)
           },
         }),
       ),

@@ -118,7 +118,7 @@ export class InjectController {
     const source = await packSource(raw)
     const { inbox, endOffset } = await this.inboxes.open(principal, inboxId)
     const reservation = this.capacity.reserve({ inbox, endOffset })
-    if (reservation === null) throw isFull(inbox)
+    if (reservation === null) return this.requireEarlier(inbox, messageId)
     try {
       const sealed = sealMail(key, inboxId, messageId, envelope, source)
       const { events, refusal } = decide(
@@ -129,12 +129,18 @@ export class InjectController {
         },
       )
       if (refusal?.code === 'inbox-ended') throw hasEnded(refusal.inbox)
-      if (refusal?.code === 'inbox-full') throw isFull(inbox)
+      if (refusal?.code === 'inbox-full') { await this.requireEarlier(inbox, messageId); return; }
       const [position] = await this.recorder.record(events, principal)
       if (position !== undefined) reservation.fill(position.offset)
     } finally {
       reservation.release()
     }
+  }
+
+  /** Throws inbox-full, unless an earlier run of the request has put the message in, which the views may not show yet. */
+  private async requireEarlier(inbox: ActiveInbox, messageId: MessageId): Promise<void> {
+    const find = () => this.views.inboxes.message({ inboxId: inbox.id, messageId })
+    if ((await this.views.readLatest('inbox-events', find)) === null) throw isFull(inbox)
   }
 }
 

@@ -28,8 +28,8 @@ const WITH_COUNT: ReadonlySet<string> = new Set(['count', 'label', 'mode', 'per_
 export function readCountWanted(query: WaitForEnvironmentMessage): CountWanted | null {
   const { count, mode = 'at_least', per_inbox: perInbox = null } = query
   if (count === undefined) {
-    const given = query.mode === undefined ? perInbox !== null && 'per_inbox' : 'mode'
-    if (given === false) return null
+    const given = (['mode', 'per_inbox'] as const).find((name) => query[name] !== undefined)
+    if (given === undefined) return null
     throw invalid({ detail: `${given} can only be sent with count`, parameter: given })
   }
   const [label, ...others] = readLabels(query.label)

@@ -205,7 +205,10 @@ export const MessageCount = Type.Object(
   {
     count: Count('The number of messages that the inboxes of the label have received.'),
     inboxes: Count('The number of inboxes.'),
-    cursor: Type.String({ description: 'A position after all messages that were counted.' }),
+    cursor: Type.String({
+      description:
+        'A position before all messages that arrive later. One that arrived while counting may be counted and also be behind it.',
+    }),
   },
   { $id: 'MessageCount', description: 'The messages of a label.' },
 )

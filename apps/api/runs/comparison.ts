@@ -37,7 +37,7 @@ export interface MessageDifference {
   message_id: MessageId
   inbox_id: InboxId
   received_at: string
-  /** The line of the manifest, counted from 1. Not of messages that have none. */
+  /** The line of the manifest, counted from 1. Duplicate and unexpected messages have none. */
   line?: number
   sent_at?: string
   delay_ms?: number

@@ -87,6 +87,8 @@ export class VerifyRunController {
     await this.budgets.verify(reply, async (read, grow) => {
       const manifest = new Manifest((recipient) => this.mailboxOf(recipient), grow)
       await readManifest(linesBodyOf(request), manifest)
+      // If there are no differences, nothing is sent for a long time. The next request restores the timeout.
+      request.raw.socket.setTimeout(0)
       const pieces = inPieces(this.lines({ principal, labelText, query, manifest, read }, label))
       // The first piece is made before the answer begins, so that a failure before that has its own status.
       const first = await pieces.next()
@@ -125,6 +127,7 @@ export class VerifyRunController {
     const latest = await this.views.waitForLatest('inbox-events', VISIBLE_WITHIN_MS)
     const ends: number[] = []
     for (const { partition, end } of latest) ends[partition] = end
+    const requireComplete = await this.views.beginRead('inbox-events')
     const options = { lateMs: query.late_ms ?? null, isOrdered: query.order }
     const comparison = new Comparison(manifest, options)
     const headerName = query.id_header.toLowerCase()
@@ -147,8 +150,7 @@ export class VerifyRunController {
       }
     }
 
-    // The views may have been lost meanwhile.
-    await this.views.waitUntilAllVisible(latest, 0)
+    await requireComplete()
     const missing = counts.expected - counts.found - erased
     const visible_ms = await this.usage.visible(principal, labelText)
     yield `${JSON.stringify({ kind: 'summary', ...counts, missing, erased, visible_ms })}\n`

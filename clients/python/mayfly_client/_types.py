@@ -908,7 +908,9 @@ class MessageCount(TypedDict):
     inboxes: int
     """The number of inboxes."""
     cursor: str
-    """A position after all messages that were counted."""
+    """A position before all messages that arrive later. One that arrived while counting may be counted and also be
+    behind it.
+    """
 
 
 class MessageDeletedEvent(TypedDict):

@@ -682,7 +682,7 @@ export interface components {
 			count: number;
 			/** The number of inboxes. */
 			inboxes: number;
-			/** A position after all messages that were counted. */
+			/** A position before all messages that arrive later. One that arrived while counting may be counted and also be behind it. */
 			cursor: string;
 		};
 		/** The event `message.deleted`. */

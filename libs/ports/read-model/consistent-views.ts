@@ -61,12 +61,23 @@ export class ConsistentViews {
 
   /** Reads rows from views that are complete during the whole read. Throws ViewsCatchingUpError otherwise. */
   async readComplete<Rows>(scope: ViewScope, read: () => Promise<Rows>): Promise<Rows> {
+    const requireComplete = await this.beginRead(scope)
+    const rows = await read()
+    await requireComplete()
+    return rows
+  }
+
+  /**
+   * Begins a read of complete views. Resolves with a check that must follow the read: it rejects unless the views were
+   * complete all the time. Both throw ViewsCatchingUpError.
+   */
+  async beginRead(scope: ViewScope): Promise<() => Promise<void>> {
     const since = await this.completeSince(scope)
     if (since === null) throw catchingUp(scope)
-    const rows = await read()
-    // Views of a small log are rebuilt within milliseconds, so it is not enough that they are complete again.
-    if ((await this.completeSince(scope)) !== since) throw catchingUp(scope)
-    return rows
+    return async () => {
+      // Views of a small log are rebuilt within milliseconds, so it is not enough that they are complete again.
+      if ((await this.completeSince(scope)) !== since) throw catchingUp(scope)
+    }
   }
 
   /** Finds a row; null if it definitely does not exist. Throws ViewsCatchingUpError if that is unknown. */
@@ -76,17 +87,12 @@ export class ConsistentViews {
 
   /** Waits until the views show everything that the log holds now, then reads rows. Throws ViewsCatchingUpError. */
   async readLatest<Rows>(topic: ViewedTopic, read: () => Promise<Rows>): Promise<Rows> {
-    const partitions = await this.waitForLatest(topic)
-    const rows = await read()
-    // The views may have been lost meanwhile.
-    await this.waitUntilAllVisible(partitions, 0)
-    return rows
+    await this.waitForLatest(topic)
+    // If the views are lost in between, those that are built then show even later records.
+    return this.readComplete(topic, read)
   }
 
-  /**
-   * Waits until the views show everything that the log holds now; resolves with that. The views may be lost at any time:
-   * when all is read, `waitUntilAllVisible` must be called with it. Throws ViewsCatchingUpError.
-   */
+  /** Waits until the views show everything that the log holds now; resolves with that. Throws ViewsCatchingUpError. */
   async waitForLatest(topic: ViewedTopic, withinMs?: number): Promise<readonly PartitionRange[]> {
     const { partitions } = await this.log.topology(topic)
     await this.waitUntilAllVisible(partitions, withinMs)

@@ -172,7 +172,10 @@ function at(key: string, field: string, value: string | number = 0): Stored {
 /** Values in one command. A Lua call has a limit of some thousand arguments. */
 const MAX_VALUES = 1_000
 
-/** `HADD` is not a command of Redis: the script adds numbers to fields of a hash. `ZADD LT` sets the score of a member that has none or a higher one, `ZADD NX` only of a member that has none. */
+/**
+ * `HADD` is not a command of Redis: the script adds numbers to fields of a hash. `ZADD LT` sets the score of a member that
+ * has none or a higher one, `ZADD NX` only of a member that has none.
+ */
 type Command = 'HADD' | 'HSET' | 'HDEL' | 'ZADD' | 'ZADD LT' | 'ZADD NX' | 'ZREM' | 'UNLINK'
 
 /** A full Redis rejects a script whose first write may need memory. With removals first, the end of an inbox succeeds. */
