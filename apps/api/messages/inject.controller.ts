@@ -129,7 +129,10 @@ export class InjectController {
         },
       )
       if (refusal?.code === 'inbox-ended') throw hasEnded(refusal.inbox)
-      if (refusal?.code === 'inbox-full') { await this.requireEarlier(inbox, messageId); return; }
+      if (refusal?.code === 'inbox-full') {
+        await this.requireEarlier(inbox, messageId)
+        return
+      }
       const [position] = await this.recorder.record(events, principal)
       if (position !== undefined) reservation.fill(position.offset)
     } finally {
