@@ -1,10 +1,10 @@
 import { Controller, Get, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { setTimeout as pause } from 'node:timers/promises'
 import Type from 'typebox'
 import type { Scope } from '#libs/domain/account/access.js'
 import { messageJson } from '#libs/mail/json/message-json.js'
 import { environmentChannel } from '#libs/ports/read-model/consistent-views.js'
+import { pauseUntilAborted } from '#libs/runtime/timing.js'
 import { Authenticator } from '../access/authenticator.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
 import { RequestBudgets, untilClientLeaves, type MailRead } from '../http/budgets.js'
@@ -132,7 +132,7 @@ export class EnvironmentWaitController {
             const counted = await count()
             if (!counted.isReached || wanted.mode === 'at_least') return counted
             // Deleting mail does not lower the count. If it is the same after this time, no further mail came.
-            await pause(EXACT_FOR_MS, undefined, { signal: wait.signal }).catch(() => undefined)
+            await pauseUntilAborted(EXACT_FOR_MS, wait.signal)
             return wait.end === null ? count() : { ...counted, isReached: false }
           },
           isFound: ({ isReached }) => isReached,
@@ -143,7 +143,7 @@ export class EnvironmentWaitController {
             await this.authenticator.waitFor(wait.bell, ms, request)
             // Mail that arrives at a high rate is not counted after each message.
             const restMs = Math.max(Math.min(nextCountMs, endMs) - performance.now(), 0)
-            await pause(restMs, undefined, { signal: wait.signal }).catch(() => undefined)
+            await pauseUntilAborted(restMs, wait.signal)
           },
         }),
       ),

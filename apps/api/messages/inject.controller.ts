@@ -129,10 +129,7 @@ export class InjectController {
         },
       )
       if (refusal?.code === 'inbox-ended') throw hasEnded(refusal.inbox)
-      if (refusal?.code === 'inbox-full') {
-        await this.requireEarlier(inbox, messageId)
-        return
-      }
+      if (refusal !== null) throw new Error(`${inboxId} refused a message with space for it: ${refusal.code}`)
       const [position] = await this.recorder.record(events, principal)
       if (position !== undefined) reservation.fill(position.offset)
     } finally {

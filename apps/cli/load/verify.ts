@@ -95,10 +95,15 @@ async function compare(api: ApiClient, options: VerifyOptions): Promise<Compared
     return file.lines()
   }
   const answer = await api.exchange(path, { query, lines })
-  const differences = Object.fromEntries(KINDS.map((kind) => [kind, []])) as unknown as Record<
-    Kind,
-    DifferenceJson[]
-  >
+  const differences: Record<Kind, DifferenceJson[]> = {
+    missing: [],
+    erased: [],
+    duplicate: [],
+    unexpected: [],
+    late: [],
+    altered: [],
+    reordered: [],
+  }
   let summary: SummaryJson | null = null
   for await (const line of linesOf(answer)) {
     const parsed = JSON.parse(line) as
