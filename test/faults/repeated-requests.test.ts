@@ -1,7 +1,15 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { call, only, pagesFrom, type InboxJson } from '#test/harness/client.js'
+import {
+  call,
+  createInbox,
+  messagesOf,
+  only,
+  pagesFrom,
+  type InboxJson,
+  type MessageJson,
+} from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { describeWith } from '#test/harness/tools.js'
 import { until } from '#test/harness/until.js'
@@ -50,6 +58,27 @@ describeWith('strace')('a process killed during a POST with an Idempotency-Key',
       expect(replayed.body).toEqual(repeated.body)
     },
   )
+
+  it('at the sync of the answer: a repeat finds the mail that was put in', async () => {
+    const inbox = await createInbox(mayfly)
+    const put = () =>
+      call<MessageJson>(mayfly, 'POST', `/v1/inboxes/${inbox.id}/messages`, {
+        body: { from: 'app@example.com', subject: 'hello' },
+        headers: { 'idempotency-key': 'one-mail' },
+      })
+    const { killed } = await killAtSync(mayfly.pid, join(mayfly.dataDir, 'idempotency/requests.mdb'), 2)
+    await expect(put()).rejects.toThrow()
+    await killed
+    await mayfly.end('SIGKILL')
+    mayfly = await mayfly.restart()
+    const repeated = await until('an answer', async () => {
+      const answer = await put()
+      return answer.status === 503 ? null : answer
+    })
+    expect(repeated.status).toBe(201)
+    expect(repeated.headers.get('idempotent-replayed')).toBeNull()
+    expect(await messagesOf(mayfly, inbox.id, 1)).toEqual([repeated.body])
+  })
 })
 
 /** Kills the process at a sync of a file. Resolves once strace is attached; `killed` resolves after the kill. */

@@ -54,6 +54,8 @@ export function makeServer(
   const accessLog = new AccessLog(metrics, usage, now, logger)
   /** Waits for the request's turn and begins its log line and its answer. Returns whether its origin is allowed. */
   const start = async (request: FastifyRequest, reply: FastifyReply): Promise<boolean> => {
+    // Each limit that ends with the answer, and Fastify itself, adds a listener. Node warns if there are more than 10.
+    reply.raw.setMaxListeners(20)
     await turns.take(request, reply)
     accessLog.watch(request, reply)
     void reply.header('x-request-id', request.id)
