@@ -1,15 +1,19 @@
 import { Injectable } from '@nestjs/common'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
+import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import { Recorder, type Attribution, type DomainEvent } from '#libs/ports/event-log/cloud-event.js'
 import { partitionName, type LogLayout, type Position } from '#libs/ports/event-log/event-log.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
-import type { AccountQueries, InboxQueries } from '#libs/ports/read-model/queries.js'
+import type { AccountQueries, InboxListQuery, InboxQueries } from '#libs/ports/read-model/queries.js'
+import type { MailOwner } from '#libs/ports/read-model/views.js'
 import type { Signals } from '#libs/ports/signals/signals.js'
 import { Budget } from '#libs/runtime/fair-share.js'
 
 const VISIBLE_WITHIN_MS = 5_000
+/** How many inboxes are listed at a time. */
+const INBOXES_AT_ONCE = 1_000
 
 /** The views that the API reads, and whether they are complete. */
 export class Views extends ConsistentViews {
@@ -26,6 +30,24 @@ export class Views extends ConsistentViews {
   /** Reads accounts and keys while their views are complete. Throws ViewsCatchingUpError. */
   readAccounts<Result>(read: (accounts: AccountQueries) => Promise<Result>): Promise<Result> {
     return this.readComplete('account-events', () => read(this.accounts))
+  }
+
+  /** The active inboxes of an environment that have all of these labels, in pages. Throws ViewsCatchingUpError. */
+  async *activeInboxes(
+    { accountId, environment }: MailOwner,
+    labels: InboxListQuery['labels'],
+    now: () => Date,
+  ): AsyncGenerator<ActiveInbox[]> {
+    const query = { accountId, environment, state: 'active', labels, order: 'asc' } as const
+    for (let after: InboxId | null = null; ;) {
+      const page = await this.readComplete('inbox-events', () =>
+        this.inboxes.listInboxes({ ...query, after, limit: INBOXES_AT_ONCE, now: now() }),
+      )
+      yield page.filter((inbox) => inbox.state === 'active')
+      const last = page.at(-1)
+      if (last === undefined || page.length < INBOXES_AT_ONCE) return
+      after = last.id
+    }
   }
 
   /** For each partition of inbox-events, the offset after the last event that the views show. */

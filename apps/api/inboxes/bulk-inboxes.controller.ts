@@ -23,7 +23,7 @@ import {
   MAX_INBOXES,
 } from './bulk-requests.dto.js'
 import { createdInboxJson, CreatedInbox } from './inbox-schemas.js'
-import { readLabels } from './inbox-requests.dto.js'
+import { requireLabel, type Label } from './inbox-requests.dto.js'
 import { Inboxes, lifespanOf, mayDelete, type NewInbox } from './inboxes.service.js'
 
 /** How many inboxes are created or deleted at a time. Other requests run in between. */
@@ -32,8 +32,6 @@ const CHUNK = 25
 const INBOXES_PER_REQUEST = 100
 /** Enough for the ids of 10,000 inboxes. */
 const MAX_IDS_BYTES = 512 * 1024
-/** How many inboxes with a label are read at a time. */
-const PAGE = 1_000
 /** The maximum size of an inbox as JSON, in addition to the body of the request. */
 const INBOX_BYTES = 600
 
@@ -126,7 +124,7 @@ export class BulkInboxesController {
     await this.requireQuota(principal, ids?.length ?? 1)
     return this.budgets.bulk(reply, async () =>
       ids === undefined
-        ? this.deleteByLabel(principal, label ?? '')
+        ? this.deleteByLabel(principal, requireLabel(label ?? ''))
         : { deleted: await this.deleteById(principal, ids), remaining: 0 },
     )
   }
@@ -191,10 +189,10 @@ export class BulkInboxesController {
     return deleted
   }
 
-  private async deleteByLabel(principal: Principal, label: string) {
+  private async deleteByLabel(principal: Principal, label: Label) {
     let deleted = 0
     let remaining = 0
-    for await (const page of this.withLabel(principal, label)) {
+    for await (const page of this.views.activeInboxes(principal, [label], this.instance.now)) {
       const deletable = page.filter((inbox) => mayDelete(principal, inbox))
       const now = deletable.slice(0, MAX_INBOXES - deleted)
       remaining += deletable.length - now.length
@@ -204,26 +202,5 @@ export class BulkInboxesController {
     }
     await this.charge(principal, deleted)
     return { deleted, remaining }
-  }
-
-  /** The active inboxes with a label, page by page. */
-  private async *withLabel({ accountId, environment }: Principal, label: string) {
-    const query = {
-      state: 'active',
-      labels: readLabels([label]),
-      accountId,
-      environment,
-      order: 'asc',
-    } as const
-    let after: InboxId | null = null
-    for (;;) {
-      const page = await this.views.readComplete('inbox-events', () =>
-        this.views.inboxes.listInboxes({ ...query, after, limit: PAGE, now: this.instance.now() }),
-      )
-      yield page
-      const last = page.at(-1)
-      if (last === undefined || page.length < PAGE) return
-      after = last.id
-    }
   }
 }

@@ -1,6 +1,5 @@
 import { createHash, hash } from 'node:crypto'
 import { Injectable } from '@nestjs/common'
-import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { asOf, type ActiveInbox, type EndedInbox } from '#libs/domain/inbox/inbox.js'
 import type { Address } from '#libs/domain/inbox/events.js'
 import { readHeader } from '#libs/mail/mime/part-header.js'
@@ -14,8 +13,6 @@ import type { PresentMessage } from '../messages/message-reader.js'
 import { Views } from '../views.js'
 import type { RunMessage } from './comparison.js'
 
-/** Inboxes that are listed at once. */
-const PAGE = 1_000
 /** Inboxes, or messages, that are read at once. */
 const AT_ONCE = 32
 /** Messages of this size together are read at once; a larger one alone. */
@@ -76,9 +73,10 @@ export class RunMail {
     label: Label,
     ends: readonly number[],
   ): AsyncGenerator<SealedMessage> {
-    for await (const page of this.inboxes(owner, label)) {
-      for (let at = 0; at < page.length; at += AT_ONCE) {
-        const inboxes = page.slice(at, at + AT_ONCE)
+    for await (const page of this.views.activeInboxes(owner, [label], this.instance.now)) {
+      const withMail = page.filter(({ isProtected, messageCount }) => !isProtected && messageCount > 0)
+      for (let at = 0; at < withMail.length; at += AT_ONCE) {
+        const inboxes = withMail.slice(at, at + AT_ONCE)
         const all = await Promise.all(
           inboxes.map(async (inbox) => ({
             ...{ inbox, key: await this.keyOf(inbox) },
@@ -108,20 +106,6 @@ export class RunMail {
     const lookup = await this.views.vault.find(id)
     if (lookup.state === 'unknown') throw beingDeleted(id)
     return lookup.state === 'known' ? lookup.key : null
-  }
-
-  private async *inboxes({ accountId, environment }: MailOwner, label: Label) {
-    const query = { accountId, environment, state: 'active', labels: [label], order: 'asc' } as const
-    for (let after: InboxId | null = null; ;) {
-      const now = this.instance.now()
-      const page = await this.views.inboxes.listInboxes({ ...query, after, limit: PAGE, now })
-      yield page.flatMap((inbox) =>
-        inbox.state === 'active' && !inbox.isProtected && inbox.messageCount > 0 ? [inbox] : [],
-      )
-      const last = page.at(-1)
-      if (last === undefined || page.length < PAGE) return
-      after = last.id
-    }
   }
 
   /** Null if the message has been deleted meanwhile. */
