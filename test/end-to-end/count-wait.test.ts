@@ -77,6 +77,13 @@ describe('a wait for a number of messages', () => {
     await waiting
   })
 
+  it('requires at least as many of each inbox, also with an exact number in all', async () => {
+    const [one, two] = [await make(), await make()]
+    await sendTo(one, two)
+    await sendTo(one)
+    await expectCount({ count: '3', per_inbox: '1', mode: 'exactly', timeout: '20' }, 3, 2)
+  })
+
   it('explains after its timeout which inboxes have too few or too many', async () => {
     const [one, two, three] = [await make(), await make(), await make()]
     await sendTo(one, two)
@@ -154,5 +161,10 @@ describe('a wait for a number of messages', () => {
   ])('refuses ?$query', async ({ query, at }) => {
     const answer = await call(mayfly, 'GET', `/v1/messages/wait?${query}`)
     expectProblem(answer, { status: 400, code: 'invalid-request', at: [{ parameter: at }] })
+  })
+
+  it('says of a number that is none what it must be', async () => {
+    const { body } = await call<ProblemJson>(mayfly, 'GET', '/v1/messages/wait?count=many&label=run:1')
+    expect(body.errors).toEqual([{ detail: 'count must be a whole number', parameter: 'count' }])
   })
 })

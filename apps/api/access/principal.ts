@@ -11,7 +11,7 @@ import { allows, type Plan, type Scope } from '#libs/domain/account/access.js'
 import type { AccountId, ConsoleSessionId, InboxId, KeyId } from '#libs/domain/ids/typeid.js'
 import type { Fault } from '#libs/domain/inbox/fault.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
-import { Problem } from '../http/problems.js'
+import { noInbox, Problem } from '../http/problems.js'
 
 /*
  * Authorization: who the caller of a request is, and the guard that checks the scopes that a handler requires.
@@ -115,6 +115,7 @@ export class ScopeGuard implements CanActivate {
     const required = scopesOf(this.reflector, handler)
     if (required === null) return true
     const request = context.switchToHttp().getRequest<FastifyRequest>()
+    requireInboxOfToken(request)
     requireAllowed(request, required)
     if (!acceptsInboxTokens(this.reflector, handler)) requireKey(request, required)
     return true
@@ -125,6 +126,13 @@ export class ScopeGuard implements CanActivate {
 export function requireAllowed(request: FastifyRequest, required: readonly Scope[]): void {
   requireApiAccess(request)
   requireScope(callerOf(request), required)
+}
+
+/** Throws not-found if the path has another inbox than that of the caller's inbox token. */
+function requireInboxOfToken(request: FastifyRequest): void {
+  const own = callerOf(request).inboxId
+  const { inboxId } = request.params as { inboxId?: string }
+  if (own !== null && inboxId !== undefined && inboxId !== own) throw noInbox(inboxId)
 }
 
 /** Throws missing-scope if the caller has an inbox token instead of a key. */

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import {
+  type PolicyStatus,
   RateLimitsUnavailableError,
   type RateLimits,
   type RatePolicies,
@@ -28,15 +29,9 @@ export class RequestLimits {
     void reply.header('ratelimit-policy', policies.map(policyText).join(', '))
     const verdict = await this.throttle.consume(principal.countedBy, policies)
     if (verdict === null) return
-    const { policy, remaining, refillsInMs } = verdict.next
-    const seconds = secondsUntil(refillsInMs)
-    void reply.headers({
-      ratelimit: `"${policy.name}";r=${remaining};t=${seconds}`,
-      'x-ratelimit-limit': policy.quota,
-      'x-ratelimit-remaining': remaining,
-      'x-ratelimit-reset': Math.ceil((this.now().getTime() + refillsInMs) / 1_000),
-    })
+    this.setRemaining(reply, verdict.next)
     if (verdict.isAllowed) return
+    const { policy, refillsInMs } = verdict.next
     const { quota, windowSeconds } = policy
     throw rateLimited(
       refillsInMs,
@@ -46,13 +41,20 @@ export class RequestLimits {
   }
 
   /**
-   * Counts further requests of a caller towards its sustained quota, also beyond it. Resolves with rate-limited if it was
-   * exceeded before; otherwise with null.
+   * Counts further requests of a caller towards its sustained quota, also beyond it, and sets the headers again. Resolves
+   * with rate-limited if it was exceeded before; otherwise with null.
    */
-  async charge({ countedBy, requestsPerMinute }: Principal, requests: number): Promise<Problem | null> {
+  async charge(
+    { countedBy, requestsPerMinute }: Principal,
+    requests: number,
+    reply: FastifyReply,
+  ): Promise<Problem | null> {
     if (requests === 0) return null
-    const [sustained] = requestPolicies(requestsPerMinute)
+    const policies = requestPolicies(requestsPerMinute)
+    const [sustained] = policies
     const verdict = await this.throttle.charge(countedBy, sustained, requests)
+    const status = verdict?.isAllowed === true ? await this.throttle.peek(countedBy, policies) : verdict
+    if (status !== null) this.setRemaining(reply, status.next)
     if (verdict === null || verdict.isAllowed) return null
     const { quota, windowSeconds } = sustained
     return rateLimited(
@@ -60,6 +62,15 @@ export class RequestLimits {
       (seconds) =>
         `The key has used its quota of ${quota} requests in ${windowSeconds} s. A request that counts as several passes in ${seconds} s.`,
     )
+  }
+
+  private setRemaining(reply: FastifyReply, { policy, remaining, refillsInMs }: PolicyStatus): void {
+    void reply.headers({
+      ratelimit: `"${policy.name}";r=${remaining};t=${secondsUntil(refillsInMs)}`,
+      'x-ratelimit-limit': policy.quota,
+      'x-ratelimit-remaining': remaining,
+      'x-ratelimit-reset': Math.ceil((this.now().getTime() + refillsInMs) / 1_000),
+    })
   }
 }
 

@@ -234,6 +234,10 @@ export function notFound(detail: string): Problem {
   return new Problem('not-found', { detail })
 }
 
+export function noInbox(id: string): Problem {
+  return notFound(`There is no inbox ${id.slice(0, 60)}.`)
+}
+
 export function invalid(...errors: [Fault, ...Fault[]]): Problem {
   return new Problem('invalid-request', { detail: errors.map(({ detail }) => detail).join('; '), errors })
 }

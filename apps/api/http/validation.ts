@@ -262,9 +262,9 @@ export function IsWellFormed(): PropertyDecorator {
 export function IsWholeNumber(min: number, max: number): PropertyDecorator {
   return applyDecorators(
     IfGiven(),
-    Max(max, { message: `$property must be at most ${max}` }),
-    Min(min, { message: `$property must be at least ${min}` }),
     IsInt({ message: '$property must be a whole number' }),
+    Min(min, { message: `$property must be at least ${min}` }),
+    Max(max, { message: `$property must be at most ${max}` }),
   )
 }
 

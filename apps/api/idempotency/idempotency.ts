@@ -18,6 +18,7 @@ interface RunningRequest {
   run: Run
   secret: string
   renewal: NodeJS.Timeout
+  isAnswerStored: boolean
 }
 
 const RUNNING = Symbol('running')
@@ -81,7 +82,7 @@ export class Idempotency {
       if (performance.now() > endsAtMs) clearInterval(renewal)
       else store.renew(run).catch(onUnstored)
     }, store.leaseMs / 3).unref()
-    request[RUNNING] = { run, secret, renewal }
+    request[RUNNING] = { run, secret, renewal, isAnswerStored: true }
     setMinting(request, seededMinting(run, secret))
   }
 
@@ -96,7 +97,7 @@ export class Idempotency {
   }
 
   private async storeAnswer(
-    { run, secret }: RunningRequest,
+    { run, secret, isAnswerStored }: RunningRequest,
     reply: FastifyReply,
     payload: unknown,
   ): Promise<void> {
@@ -105,11 +106,20 @@ export class Idempotency {
     if (status >= 500) return store.release(run, 'resumable')
     // 404 and 410 are results of the request. Any other refusal means that nothing was done.
     if (status >= 300 && status !== 404 && status !== 410) return store.release(run, 'undone')
-    const body = bytesOf(payload)
+    const body = isAnswerStored ? bytesOf(payload) : null
     if (body === null || body.length > MAX_ANSWER_BYTES) return store.release(run, 'resumable')
     const answer = { status, headers: storedHeaders(reply), body }
     return store.finish(run, sealAnswer(answer, secret, run.id))
   }
+}
+
+/**
+ * Keeps the answer of a request from being stored. A repeat runs again. For answers with content of mail, which would be
+ * readable after the mail is erased.
+ */
+export function keepAnswerUnstored(request: FastifyRequest): void {
+  const running = (request as IdempotentRequest)[RUNNING]
+  if (running !== undefined) running.isAnswerStored = false
 }
 
 /**

@@ -76,7 +76,7 @@ export class BulkInboxesController {
     const { count, duration } = body
     // A request that is refused for its duration must not count as many.
     lifespanOf(duration, principal.plan.retention)
-    await this.requireQuota(principal, count)
+    await this.requireQuota(principal, count, reply)
     await this.budgets.bulk(reply, async () => {
       const chunks = this.chunks(principal, minting, body)
       if (prefersLines(request)) {
@@ -102,7 +102,7 @@ export class BulkInboxesController {
 
   @Post('bulk-delete')
   @HttpCode(200)
-  @RequireScope('inboxes')
+  @RequireScope('inboxes', 'admin')
   @TakeBody({ maxJsonBytes: MAX_IDS_BYTES })
   @Describe({
     id: 'deleteInboxes',
@@ -121,24 +121,24 @@ export class BulkInboxesController {
     if ((ids === undefined) === (label === undefined)) {
       throw invalid({ detail: 'either ids or label must be given', pointer: '' })
     }
-    await this.requireQuota(principal, ids?.length ?? 1)
+    await this.requireQuota(principal, ids?.length ?? 1, reply)
     return this.budgets.bulk(reply, async () =>
       ids === undefined
-        ? this.deleteByLabel(principal, requireLabel(label ?? ''))
+        ? this.deleteByLabel(principal, requireLabel(label ?? ''), reply)
         : { deleted: await this.deleteById(principal, ids), remaining: 0 },
     )
   }
 
   /** Throws rate-limited if the request counts as several and the quota was exceeded before. */
-  private async requireQuota(principal: Principal, inboxes: number): Promise<void> {
-    const refusal = await this.charge(principal, inboxes)
+  private async requireQuota(principal: Principal, inboxes: number, reply: FastifyReply): Promise<void> {
+    const refusal = await this.charge(principal, inboxes, reply)
     if (refusal !== null) throw refusal
   }
 
   /** Counts the request by its number of inboxes. The request itself is counted already. */
-  private charge(principal: Principal, inboxes: number): Promise<Problem | null> {
+  private charge(principal: Principal, inboxes: number, reply: FastifyReply): Promise<Problem | null> {
     const requests = Math.max(Math.ceil(inboxes / INBOXES_PER_REQUEST), 1)
-    return this.limits.charge(principal, requests - 1)
+    return this.limits.charge(principal, requests - 1, reply)
   }
 
   /** Creates the inboxes chunk by chunk, as JSON. */
@@ -189,7 +189,7 @@ export class BulkInboxesController {
     return deleted
   }
 
-  private async deleteByLabel(principal: Principal, label: Label) {
+  private async deleteByLabel(principal: Principal, label: Label, reply: FastifyReply) {
     let deleted = 0
     let remaining = 0
     for await (const page of this.views.activeInboxes(principal, [label], this.instance.now)) {
@@ -200,7 +200,7 @@ export class BulkInboxesController {
         deleted += await this.inboxes.deleteAll(principal, now.slice(from, from + CHUNK))
       }
     }
-    await this.charge(principal, deleted)
+    await this.charge(principal, deleted, reply)
     return { deleted, remaining }
   }
 }

@@ -142,7 +142,7 @@ export function IsDuration(): PropertyDecorator {
 /** A text, or null. */
 function IsName(): PropertyDecorator {
   const message = 'name must be a string of at most 200 characters'
-  return applyDecorators(IsOptional(), IsWellFormed(), MaxLength(200, { message }), IsString({ message }))
+  return applyDecorators(IsOptional(), IsString({ message }), MaxLength(200, { message }), IsWellFormed())
 }
 
 /** At most 16 pairs: names of up to 64 characters without colons, values of up to 128 characters. */

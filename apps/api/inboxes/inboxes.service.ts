@@ -18,7 +18,7 @@ import { detailsContext, sealJson, unsealJson, type SecretKey } from '#libs/port
 import { KeyForgottenError } from '#libs/ports/key-vault/key-vault.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import type { Principal } from '../access/principal.js'
-import { invalid, notFound, Problem, unavailable } from '../http/problems.js'
+import { invalid, noInbox, Problem, unavailable } from '../http/problems.js'
 import type { Minting } from '../idempotency/minting.js'
 import { Views, VisibleRecorder } from '../views.js'
 import { Instance } from '../instance.js'
@@ -253,10 +253,6 @@ export function mayDelete({ scopes }: Principal, { isProtected }: Inbox): boolea
 
 export function unsealDetails(key: SecretKey, { id, sealed }: ActiveInbox): InboxDetails {
   return unsealJson(key, detailsContext(id), sealed) as InboxDetails
-}
-
-export function noInbox(id: string): Problem {
-  return notFound(`There is no inbox ${id.slice(0, 60)}.`)
 }
 
 /** The 410 of an inbox that has ended, with the time and the key that deleted it. */

@@ -109,9 +109,9 @@ function IsText(): PropertyDecorator {
   const message = `$property must be a string of at most ${MAX_TEXT_CHARACTERS} characters`
   return applyDecorators(
     IfGiven(),
-    IsWellFormed(),
-    MaxLength(MAX_TEXT_CHARACTERS, { message }),
     IsString({ message }),
+    MaxLength(MAX_TEXT_CHARACTERS, { message }),
+    IsWellFormed(),
   )
 }
 

@@ -16,6 +16,7 @@ import { withLocation } from '../http/headers.js'
 import { inboxesPathOf } from '../http/list-pages.js'
 import { invalid, Problem } from '../http/problems.js'
 import { TakeBody } from '../http/request-bodies.js'
+import { keepAnswerUnstored } from '../idempotency/idempotency.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
 import { hasEnded, Inboxes } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
@@ -84,6 +85,8 @@ export class InjectController {
       return this.reader.open(key, inbox.id, message)
     })
     if (opened === null) return this.reader.throwDeleted(inbox, messageId)
+    keepAnswerUnstored(request)
+    if (earlier !== null) void reply.header('idempotent-replayed', 'true')
     const inboxesPath = inboxesPathOf(request)
     return withLocation(reply, `${inboxesPath}/${inbox.id}/messages`, messageJson(opened, inboxesPath))
   }

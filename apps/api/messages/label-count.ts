@@ -15,7 +15,7 @@ export interface CountWanted {
   label: Label
   count: number
   mode: CountMode
-  /** Null if the messages may be distributed in any way. */
+  /** The minimum of each inbox, in both modes. Null if the messages may be distributed in any way. */
   perInbox: number | null
 }
 
@@ -58,13 +58,11 @@ export async function countLabel(
   const totals = await inboxes.labelTotals(query)
   const { received } = totals
   const { count, mode, perInbox } = wanted
-  const reaches = (number: number) => (mode === 'exactly' ? received === number : received >= number)
-  if (!reaches(count)) return { ...totals, isReached: false }
+  if (received < count || (mode === 'exactly' && received > count)) return { ...totals, isReached: false }
   if (perInbox === null) return { ...totals, isReached: true }
   // The totals often suffice. Each inbox is only looked at if they allow it.
-  if (!reaches(perInbox * totals.inboxes)) return { ...totals, isReached: false }
+  if (received < perInbox * totals.inboxes) return { ...totals, isReached: false }
   const few = await inboxes.listLabelCounts({ ...query, from: 0, to: perInbox, limit: 1 })
-  // If the total is exact and no inbox has too few, none has too many.
   return { ...totals, isReached: few.length === 0 }
 }
 
@@ -90,7 +88,8 @@ export async function countMissed(
     listed(0, Math.floor(share)),
     listed(Math.ceil(share) + 1, Number.MAX_SAFE_INTEGER),
   ])
-  const expected = `${mode === 'exactly' ? 'exactly' : 'at least'} ${count} were expected`
+  const each = perInbox === null ? '' : `, at least ${perInbox} in each inbox`
+  const expected = `${mode === 'exactly' ? 'exactly' : 'at least'} ${count} were expected${each}`
   return new Problem('no-matching-message', {
     detail: `The inboxes with ${label.join(':')} have received ${received} messages, and ${expected}. Inboxes: ${inboxes}.`,
     headers: { 'mayfly-cursor': cursor },

@@ -174,7 +174,7 @@ export class WaitForEnvironmentMessage extends WaitForMessage {
   mode?: CountMode
 
   @DescribeProperty(
-    'With `count`: the number of messages that each inbox must have received, at least or exactly as in `mode`.',
+    'With `count`: the number of messages that each inbox must have received at least, in both modes.',
   )
   @FromDigits()
   @IsWholeNumber(1, MAX_COUNT)

@@ -1088,7 +1088,7 @@ export interface operations {
 				count?: number;
 				/** With `count`: whether more messages are allowed. `exactly` must hold for two seconds, which may be after the `timeout`. */
 				mode?: "at_least" | "exactly";
-				/** With `count`: the number of messages that each inbox must have received, at least or exactly as in `mode`. */
+				/** With `count`: the number of messages that each inbox must have received at least, in both modes. */
 				per_inbox?: number;
 				/** Text that the subject must contain, in upper or lower case. */
 				subject?: string;
