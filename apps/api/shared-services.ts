@@ -69,7 +69,8 @@ export function makeSharedServices(options: ApiOptions) {
     },
   })
   const logUnstored = faultLog(logger, { outcome: 'a repeat runs again' })
-  const idempotency = new Idempotency(engine.idempotency, (error) => {
+  const budgets = new RequestBudgets({ memoryScale: budgetScale(settings), onExhausted })
+  const idempotency = new Idempotency(engine.idempotency, budgets, (error) => {
     metrics.unstoredAnswers.inc()
     logUnstored(error, 'storing an answer')
   })
@@ -89,11 +90,10 @@ export function makeSharedServices(options: ApiOptions) {
 
   return {
     ...{ instance, views, recorder, usage, metrics, plans, knownKeys, consoleTokens, authenticator },
-    ...{ throttle, idempotency },
+    ...{ throttle, idempotency, budgets },
     ...{ stalled, streams, waits, contentPool, countedUpTo },
     methods: new MethodTable(),
     requestLimits: new RequestLimits(throttle, now),
-    budgets: new RequestBudgets({ memoryScale: budgetScale(settings), onExhausted }),
     openedMail: new OpenedMail(settings.openedMailBytes),
 
     /** Ends streams and waits, so that their requests end. */

@@ -49,13 +49,13 @@ describe('an Idempotency-Key', () => {
 const answer = {
   status: 201,
   headers: { 'content-type': 'application/json', location: '/v1/inboxes/x' },
-  body: Buffer.from('{"password":"line\nfeed"}\n\0\xff', 'latin1'),
+  size: 25,
+  packed: Buffer.from('{"password":"line\nfeed"}\n\0\xff', 'latin1'),
 }
 
 describe('a stored answer', () => {
   it('is unchanged after it is sealed and opened', () => {
-    const opened = openAnswer(sealAnswer(answer, 'secret', 'id'), 'secret', 'id')
-    expect({ ...opened, body: Buffer.from(opened.body) }).toEqual(answer)
+    expect(openAnswer(sealAnswer(answer, 'secret', 'id'), 'secret', 'id')).toEqual(answer)
   })
 
   it('can only be opened with its own secret and id', () => {

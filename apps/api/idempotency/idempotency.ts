@@ -1,9 +1,10 @@
 import { hash, hkdfSync } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { IdempotencyStore, Repeatable, Run } from '#libs/ports/idempotency/idempotency-store.js'
-import { seal, secretKey, unseal, type SecretKey } from '#libs/ports/key-vault/content.js'
+import { pack, seal, secretKey, unpack, unseal, type SecretKey } from '#libs/ports/key-vault/content.js'
 import { bearerSecretOf } from '../access/authenticator.js'
 import { principalOf, type Principal } from '../access/principal.js'
+import type { RequestBudgets } from '../http/budgets.js'
 import { invalid, Problem } from '../http/problems.js'
 import { bodyBytesOf } from '../http/request-bodies.js'
 import { seededMinting, setMinting } from './minting.js'
@@ -26,7 +27,8 @@ type IdempotentRequest = FastifyRequest & { [RUNNING]?: RunningRequest | undefin
 
 /** The lease of a run is renewed for this time. If it has no answer by then, a repeat may run. */
 const MAX_RUN_MS = 60_000
-const MAX_ANSWER_BYTES = 1 << 20
+/** One with 10,000 inboxes has 4 MiB, and a tenth of that compressed. */
+const MAX_ANSWER_BYTES = 8 << 20
 /** The headers that are stored with an answer. All others are set for each request. */
 const STORED_HEADERS = ['content-type', 'location', 'link', 'mayfly-cursor', 'cache-control'] as const
 
@@ -34,6 +36,7 @@ export class Idempotency {
   /** `onUnstored` is called if an answer could not be stored. A repeat then runs again, with the same ids. */
   constructor(
     private readonly store: IdempotencyStore,
+    private readonly budgets: RequestBudgets,
     private readonly onUnstored: (error: unknown) => void,
   ) {}
 
@@ -66,11 +69,12 @@ export class Idempotency {
       case 'reused':
         throw reused(reserved.fingerprint, wanted.fingerprint)
       case 'stored': {
-        const { status, headers, body } = openAnswer(reserved.answer, secret, wanted.id)
+        const { status, headers, size, packed } = openAnswer(reserved.answer, secret, wanted.id)
+        await this.budgets.holdAnswer(reply, size)
         return reply
           .code(status)
           .headers({ ...headers, 'idempotent-replayed': 'true' })
-          .send(body)
+          .send(await unpack(packed, size))
       }
     }
   }
@@ -108,7 +112,7 @@ export class Idempotency {
     if (status >= 300 && status !== 404 && status !== 410) return store.release(run, 'undone')
     const body = isAnswerStored ? bytesOf(payload) : null
     if (body === null || body.length > MAX_ANSWER_BYTES) return store.release(run, 'resumable')
-    const answer = { status, headers: storedHeaders(reply), body }
+    const answer = { status, headers: storedHeaders(reply), size: body.length, packed: await pack(body) }
     return store.finish(run, sealAnswer(answer, secret, run.id))
   }
 }
@@ -153,10 +157,10 @@ function reused(stored: string, sent: string): Problem {
 }
 
 /** The bytes of an answer; null for a stream. */
-function bytesOf(payload: unknown): Uint8Array | null {
-  if (payload === null || payload === undefined) return new Uint8Array()
+function bytesOf(payload: unknown): Buffer | null {
+  if (payload === null || payload === undefined) return Buffer.alloc(0)
   if (typeof payload === 'string') return Buffer.from(payload)
-  return payload instanceof Uint8Array ? payload : null
+  return Buffer.isBuffer(payload) ? payload : null
 }
 
 /** The headers to store; for a problem also the request id, which is in its body. */
@@ -196,26 +200,29 @@ export function idempotencyKeyOf({ method, headers }: FastifyRequest): string | 
 export interface StoredAnswer {
   status: number
   headers: Readonly<Record<string, string>>
-  body: Uint8Array
+  /** Of the body. */
+  size: number
+  /** The body, as `pack` makes it. */
+  packed: Buffer
 }
 
 const LINE_FEED = 0x0a
 
 /**
- * Seals status and headers as JSON in one line, a line feed, and the body. The key is derived from the caller's secret
+ * Seals status, headers and size as JSON in one line, a line feed, and the packed body. The key is derived from the caller's secret
  * and the id of the stored record (RFC 5869), so an answer can't be opened with anything that Mayfly stores.
  */
-export function sealAnswer({ status, headers, body }: StoredAnswer, secret: string, id: string): Buffer {
-  const head = Buffer.from(`${JSON.stringify({ status, headers })}\n`)
-  return seal(keyOf(secret, id), id, Buffer.concat([head, body]))
+export function sealAnswer({ packed, ...about }: StoredAnswer, secret: string, id: string): Buffer {
+  const head = Buffer.from(`${JSON.stringify(about)}\n`)
+  return seal(keyOf(secret, id), id, Buffer.concat([head, packed]))
 }
 
 /** Throws SealBrokenError if it was sealed with another secret. */
 export function openAnswer(sealed: Uint8Array, secret: string, id: string): StoredAnswer {
   const opened = unseal(keyOf(secret, id), id, sealed)
   const end = opened.indexOf(LINE_FEED)
-  const head = JSON.parse(opened.toString('utf8', 0, end)) as Omit<StoredAnswer, 'body'>
-  return { ...head, body: opened.subarray(end + 1) }
+  const head = JSON.parse(opened.toString('utf8', 0, end)) as Omit<StoredAnswer, 'packed'>
+  return { ...head, packed: opened.subarray(end + 1) }
 }
 
 function keyOf(secret: string, id: string): SecretKey {
