@@ -209,8 +209,9 @@ export interface StoredAnswer {
 const LINE_FEED = 0x0a
 
 /**
- * Seals status, headers and size as JSON in one line, a line feed, and the packed body. The key is derived from the caller's secret
- * and the id of the stored record (RFC 5869), so an answer can't be opened with anything that Mayfly stores.
+ * Seals status, headers and size as JSON in one line, a line feed, and the packed body. The key is derived from the
+ * caller's secret and the id of the stored record (RFC 5869), so an answer can't be opened with anything that Mayfly
+ * stores.
  */
 export function sealAnswer({ packed, ...about }: StoredAnswer, secret: string, id: string): Buffer {
   const head = Buffer.from(`${JSON.stringify(about)}\n`)
