@@ -119,7 +119,10 @@ export class ApiClient {
       if (cause instanceof Failure) throw cause
       // The message is empty if several addresses were tried.
       const first: unknown = cause instanceof AggregateError ? cause.errors[0] : cause
-      throw new Failure(EXIT.unavailable, `no answer from ${this.base}: ${messageOf(first)}`)
+      throw new Failure(
+        EXIT.unavailable,
+        `no answer from ${this.base}: ${messageOf(first)}. Start Mayfly, or set MAYFLY_URL to its address.`,
+      )
     }
   }
 }

@@ -90,9 +90,10 @@ describe('the API guide', () => {
     const guide = await readFile('docs/load-testing.md', 'utf8')
     const [, code = ''] = /^```sh\n(.*?)^```$/ms.exec(guide) ?? []
     const here = code
+      .replace('http://127.0.0.1:3000', mayfly.url)
       .replace('127.0.0.1:2525', `127.0.0.1:${mayfly.smtpPort}`)
       .replaceAll('npx mayfly', `'${process.execPath}' '${join(process.cwd(), 'apps/cli/mayfly.mjs')}'`)
-    const env = { PATH: process.env.PATH, MAYFLY_URL: mayfly.url, MAYFLY_KEY: mayfly.apiKey }
+    const env = { PATH: process.env.PATH, MAYFLY_KEY: mayfly.apiKey }
     const script = `set -eux\n${here}`
     const failed = await runProgram('bash', ['-c', script], { env, cwd: folder, timeout: 60_000 })
     expect(failed.code).toBe(6)

@@ -464,6 +464,17 @@ describe('mayfly load verify', () => {
     })
   })
 
+  it('says if no mail was expected, or none was found', async () => {
+    const refused = { recipient: 'a@mayfly.test', id: '<1>', accepted_at: null }
+    const none = await run('load', 'verify', '--manifest', await manifestOf(refused), '--label', 'run:typo')
+    expect(none.code).toBe(0)
+    expect(none.stdout).toMatch(/^result +no mail was expected, and none has arrived$/m)
+    const file = await manifestOf({ recipient: 'a@mayfly.test', id: '<1>' })
+    const missing = await run('load', 'verify', '--manifest', file, '--label', 'run:typo')
+    expect(missing.code).toBe(6)
+    expect(missing.stdout).toMatch(/^result +the active inboxes with run:typo have none of the mail$/m)
+  })
+
   it('exits with 6 if there are differences, and writes reports of them', async () => {
     const inbox = await createInbox(mayfly, { labels: { run: '<"&\'>' } })
     const hostile = '<]]>&"\'</script><script>alert(1)</script>'

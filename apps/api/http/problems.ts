@@ -82,7 +82,7 @@ export const PROBLEMS = {
     title: 'No message matched in time',
     fix:
       'Check that the mail was sent to this inbox. `nearest` says why other mail did not match; wait again from `cursor`. ' +
-      'With `count`, `too_few` lists inboxes that lack mail; repeat the same request.',
+      'With `count` there is no `nearest`: `too_few` lists inboxes that lack mail; repeat the same request.',
     headers: ['Mayfly-Cursor'],
   },
   'method-not-allowed': {

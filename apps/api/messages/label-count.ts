@@ -91,7 +91,7 @@ export async function countMissed(
   const each = perInbox === null ? '' : `, at least ${perInbox} in each inbox`
   const expected = `${mode === 'exactly' ? 'exactly' : 'at least'} ${count} were expected${each}`
   return new Problem('no-matching-message', {
-    detail: `The inboxes with ${label.join(':')} have received ${received} messages, and ${expected}. Inboxes: ${inboxes}.`,
+    detail: `The inboxes with ${label.join(':')} have received ${received} messages, and ${expected}. Inboxes: ${inboxes}. Each list has at most ${MAX_LISTED} of them.`,
     headers: { 'mayfly-cursor': cursor },
     members: { count: received, expected: count, too_few: tooFew, too_many: tooMany, cursor },
   })

@@ -129,7 +129,7 @@ function timelineChart({ timeline }: UsageJson): string {
   const [first, last] = [timeline[0], timeline.at(-1)]
   const bottom = 20 + TIMELINE_HEIGHT
   return `<svg viewBox="0 0 ${WIDTH} ${bottom + 24}" role="img" aria-label="Mails over time">
-<text x="0" y="14">at most ${max} mails</text>
+<text x="0" y="14">at most ${max} mails in a second</text>
 ${bars.join('\n')}
 <line class="axis" x1="0" y1="${bottom}" x2="${WIDTH}" y2="${bottom}"/>
 <text x="0" y="${bottom + 16}">${escaped(first?.from ?? '')}</text>

@@ -3,7 +3,7 @@ import { describe, KINDS, latenciesOf, MEANING, type Kind, type Verification } f
 
 /** The result for people. */
 export function verificationText(verification: Verification): string {
-  const { label, passed, refused, summary, usage } = verification
+  const { label, refused, summary, usage } = verification
   const counts = Object.fromEntries(KINDS.map((kind) => [kind, countText(kind, summary[kind])]))
   const latencies = latenciesOf(verification).map(([name, ms]) => [
     `${name} ms`,
@@ -11,7 +11,7 @@ export function verificationText(verification: Verification): string {
   ])
   const overview = facts({
     run: label,
-    result: passed ? 'all mail is as expected' : 'the mail differs from the manifest',
+    result: resultText(verification),
     expected: summary.expected,
     ...(refused === 0 ? {} : { refused: `${refused} (not accepted, and so not expected)` }),
     found: summary.found,
@@ -21,6 +21,13 @@ export function verificationText(verification: Verification): string {
   })
   const lists = KINDS.flatMap((kind) => list(verification, kind))
   return [overview, ...lists].join('\n')
+}
+
+function resultText({ label, passed, summary }: Verification): string {
+  const { expected, found, missing } = summary
+  if (passed) return expected === 0 ? 'no mail was expected, and none has arrived' : 'all mail is as expected'
+  if (found === 0 && missing === expected) return `the active inboxes with ${label} have none of the mail`
+  return 'the mail differs from the manifest'
 }
 
 function countText(kind: Kind, count: number): string {
