@@ -135,7 +135,6 @@ export const REFUSALS = {
   wrongAuthLogin: protocolError(501, '5.5.4 Error: syntax: AUTH LOGIN'),
   authAborted: protocolError(501, '5.5.4 Authentication aborted'),
   wrongCredentials: protocolError(501, '5.5.4 Error: invalid userdata'),
-  missingUsername: protocolError(501, '5.5.4 Error: missing username'),
   invalidCredentials: new Refusal('invalid-credentials', 535, '5.7.8 the password is not a valid API key'),
   authUnavailable: new Refusal('auth-unavailable', 454, '4.7.0 the API key cannot be checked now, try again'),
   startTlsNotOffered: new Refusal(

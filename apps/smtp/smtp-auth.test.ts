@@ -13,6 +13,9 @@ describe('AUTH', () => {
     { name: 'PLAIN without an initial response', lines: ['AUTH PLAIN', base64('\0user\0secret')] },
     { name: 'LOGIN', lines: ['AUTH LOGIN', base64('user'), base64('secret')] },
     { name: 'LOGIN with an initial response', lines: [`AUTH LOGIN ${base64('user')}`, base64('secret')] },
+    { name: 'an empty username', lines: ['AUTH LOGIN', '', base64('secret')] },
+    { name: 'an empty initial response', lines: ['AUTH LOGIN =', base64('secret')] },
+    { name: 'a username with a tab', lines: [`AUTH PLAIN ${base64('\0u\tx\0secret')}`] },
     { name: 'an empty password', lines: ['AUTH LOGIN', base64('user'), ''] },
     { name: 'a response that reads like a command', lines: ['AUTH LOGIN', base64('user'), 'BDAT'] },
   ])('accepts any credentials on loopback: $name', async ({ lines }) => {

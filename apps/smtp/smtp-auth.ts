@@ -9,8 +9,6 @@ import type { Settings } from '#libs/runtime/config/settings.js'
 import { isLoopback } from '#libs/runtime/config/smtp-settings.js'
 import { Refusal, REFUSALS, REPLIES, type Answer, type MaybePromise } from './replies.js'
 
-const CONTROL = /[\0-\x1f\x7f-\x9f]/
-
 /** The API key that a client authenticated with. */
 export interface SenderKey {
   keyId: KeyId
@@ -140,7 +138,7 @@ export class AuthExchange {
 
 /**
  * The first step of `AUTH PLAIN` or `AUTH LOGIN` (RFC 4616, draft-murchison-sasl-login), with or without an initial
- * response. The response `*` cancels (RFC 4954, section 4). Usernames are ignored, except that their syntax is checked.
+ * response. The response `*` cancels (RFC 4954, section 4). Usernames are ignored.
  */
 function firstStep(command: string): AuthStep {
   const [, mechanism = '', initial, ...more] = command.trim().split(/ +/)
@@ -150,7 +148,7 @@ function firstStep(command: string): AuthStep {
       return initial === undefined ? challenge('', readPlain) : readPlain(initial)
     case 'LOGIN':
       if (more.length > 0) return REFUSALS.wrongAuthLogin
-      return initial === undefined ? challenge('Username:', readUsername) : readUsername(initial)
+      return initial === undefined ? challenge('Username:', readUsername) : readUsername()
     default:
       return REFUSALS.unknownMechanism
   }
@@ -165,16 +163,11 @@ function challenge(prompt: string, read: (response: string) => AuthStep): AuthSt
 }
 
 function readPlain(response: string): AuthStep {
-  const [authorized = '', username = '', password, ...more] = decode(response).split('\0')
-  if (password === undefined || more.length > 0) return REFUSALS.wrongCredentials
-  // Some clients send their username as the authorization identity only.
-  return CONTROL.test(authorized) || CONTROL.test(username) ? REFUSALS.wrongCredentials : { password }
+  const [, , password, ...more] = decode(response).split('\0')
+  return password === undefined || more.length > 0 ? REFUSALS.wrongCredentials : { password }
 }
 
-function readUsername(response: string): AuthStep {
-  const username = decode(response)
-  if (username === '') return REFUSALS.missingUsername
-  if (CONTROL.test(username)) return REFUSALS.wrongCredentials
+function readUsername(): AuthStep {
   return challenge('Password:', (password) => ({ password: decode(password) }))
 }
 

@@ -78,7 +78,9 @@ export class InjectMessage {
 
   @DescribeProperty('The subject.')
   @IsWellFormed()
-  @Matches(SUBJECT, { message: 'subject must be a text of at most 998 characters, without control characters' })
+  @Matches(SUBJECT, {
+    message: 'subject must be a text of at most 998 characters, without control characters',
+  })
   subject!: string
 
   @DescribeProperty('The text part.')

@@ -52,7 +52,7 @@ export class TokensController {
   }
 
   @Get()
-  @RequireScope('inboxes')
+  @RequireScope('inboxes', 'read')
   @Describe({
     id: 'listInboxTokens',
     summary: 'List the tokens of an inbox',
