@@ -167,7 +167,9 @@ describe('many inboxes in one request', () => {
     expect((await deleteAll(plain, { label: 'run:secret' })).body).toEqual({ deleted: 1, remaining: 0 })
     const ids = body.map(({ id }) => id)
     expect((await deleteAll(plain, { ids })).body).toEqual({ deleted: 0, remaining: 0 })
-    expect((await deleteAll(mayfly, { ids })).body).toEqual({ deleted: 2, remaining: 0 })
+    const admin = await issueKey(mayfly, { environment: 'development', scopes: ['admin'] })
+    const deleted = await deleteAll(withKey(mayfly, admin), { ids })
+    expect(deleted.body).toEqual({ deleted: 2, remaining: 0 })
   })
 
   it.each([
