@@ -64,6 +64,14 @@ export interface Verification {
   usage: UsageJson | null
 }
 
+/** The result in one line. */
+export function resultOf({ label, passed, summary }: Verification): string {
+  const { expected, found, missing } = summary
+  if (passed) return expected === 0 ? 'no mail was expected, and none has arrived' : 'all mail is as expected'
+  if (found === 0 && missing === expected) return `the active inboxes with ${label} have none of the mail`
+  return 'the mail differs from the manifest'
+}
+
 /** What a difference is about, in one line. */
 export function describe(difference: DifferenceJson): string {
   const { recipient, id, line, message_id: messageId } = difference

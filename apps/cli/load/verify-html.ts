@@ -4,6 +4,7 @@ import {
   KINDS,
   latenciesOf,
   MEANING,
+  resultOf,
   type Kind,
   type UsageJson,
   type Verification,
@@ -21,6 +22,7 @@ table{border-collapse:collapse;width:100%}
 th,td{text-align:left;padding:.3rem .6rem;border-bottom:1px solid var(--line);overflow-wrap:anywhere}
 td.number,th.number{text-align:right;font-variant-numeric:tabular-nums}
 .result{font-weight:600;padding:.6rem 1rem;border-left:.4rem solid var(--good);background:var(--soft)}
+.result::first-letter{text-transform:uppercase}
 .result.failed{border-color:var(--bad)}
 svg{width:100%;height:auto}
 svg text{font:12px system-ui,sans-serif;fill:currentColor}
@@ -30,7 +32,6 @@ li{font:.9em/1.5 ui-monospace,monospace;overflow-wrap:anywhere}
 
 export function htmlPage(verification: Verification): string {
   const { label, manifest, passed, refused, summary, usage } = verification
-  const result = passed ? 'All mail is as expected.' : 'The mail differs from the manifest.'
   const rows = [
     ['expected', summary.expected, 'accepted lines of the manifest'],
     ['refused', refused, 'lines that were not accepted, and so not expected'],
@@ -48,7 +49,7 @@ export function htmlPage(verification: Verification): string {
 </head>
 <body>
 <h1>${escaped(`Load run ${label}`)}</h1>
-<p class="result${passed ? '' : ' failed'}">${result}</p>
+<p class="result${passed ? '' : ' failed'}">${escaped(resultOf(verification))}</p>
 <p>Manifest: <code>${escaped(manifest)}</code></p>
 <h2>Mail</h2>
 ${barChart(
@@ -127,9 +128,11 @@ function timelineChart({ timeline }: UsageJson): string {
     return `<rect class="bar" x="${x}" y="${20 + TIMELINE_HEIGHT - height}" width="${Math.max(width - 1, 0.5).toFixed(2)}" height="${height}"/>`
   })
   const [first, last] = [timeline[0], timeline.at(-1)]
+  // Long runs have longer buckets.
+  const seconds = (Date.parse(first?.to ?? '') - Date.parse(first?.from ?? '')) / 1_000
   const bottom = 20 + TIMELINE_HEIGHT
   return `<svg viewBox="0 0 ${WIDTH} ${bottom + 24}" role="img" aria-label="Mails over time">
-<text x="0" y="14">at most ${max} mails in a second</text>
+<text x="0" y="14">at most ${max} mails in ${seconds} s</text>
 ${bars.join('\n')}
 <line class="axis" x1="0" y1="${bottom}" x2="${WIDTH}" y2="${bottom}"/>
 <text x="0" y="${bottom + 16}">${escaped(first?.from ?? '')}</text>

@@ -1,5 +1,13 @@
 import { facts, oneLine } from '../printing.js'
-import { describe, KINDS, latenciesOf, MEANING, type Kind, type Verification } from './verification.js'
+import {
+  describe,
+  KINDS,
+  latenciesOf,
+  MEANING,
+  resultOf,
+  type Kind,
+  type Verification,
+} from './verification.js'
 
 /** The result for people. */
 export function verificationText(verification: Verification): string {
@@ -11,7 +19,7 @@ export function verificationText(verification: Verification): string {
   ])
   const overview = facts({
     run: label,
-    result: resultText(verification),
+    result: resultOf(verification),
     expected: summary.expected,
     ...(refused === 0 ? {} : { refused: `${refused} (not accepted, and so not expected)` }),
     found: summary.found,
@@ -21,13 +29,6 @@ export function verificationText(verification: Verification): string {
   })
   const lists = KINDS.flatMap((kind) => list(verification, kind))
   return [overview, ...lists].join('\n')
-}
-
-function resultText({ label, passed, summary }: Verification): string {
-  const { expected, found, missing } = summary
-  if (passed) return expected === 0 ? 'no mail was expected, and none has arrived' : 'all mail is as expected'
-  if (found === 0 && missing === expected) return `the active inboxes with ${label} have none of the mail`
-  return 'the mail differs from the manifest'
 }
 
 function countText(kind: Kind, count: number): string {
