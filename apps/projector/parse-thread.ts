@@ -130,64 +130,80 @@ export interface ParseThreadsOptions {
 /** The pause between attempts to start a thread. */
 const RETRY_MS = 500
 
-/** The usual threads and one for urgent mail. Threads are warmed up before use, and lost threads are replaced. */
+/**
+ * The usual threads and one for urgent mail. One runs from the beginning; the others start when they are first needed,
+ * because each takes about 0.1 s of CPU time and 20 MiB of memory. Threads are warmed up before use.
+ */
 export class ParseThreads {
-  private readonly all = new Set<ParseThread>()
+  private readonly all: Record<ThreadKind, Set<ParseThread>> = { usual: new Set(), urgent: new Set() }
   private readonly free: Record<ThreadKind, ParseThread[]> = { usual: [], urgent: [] }
+  /** Threads that have mails to parse. */
+  private busy = 0
   private isClosed = false
 
-  /** Resolves once the initial threads are warmed up. */
-  readonly whenWarm: Promise<unknown>
+  /** Resolves once the first thread is warmed up. */
+  readonly whenWarm: Promise<void>
 
   constructor(
     private readonly options: ParseThreadsOptions,
     private readonly onFree: () => void,
   ) {
-    const usual = Array.from({ length: options.threads }, () => this.start('usual'))
-    this.whenWarm = Promise.all([...usual, this.start('urgent')])
+    this.whenWarm = this.start('usual')
   }
 
+  /** The threads that have no mails, including those that have not started yet. */
   get freeCount(): number {
-    return this.free.usual.length + this.free.urgent.length
+    return this.options.threads + 1 - this.busy
   }
 
+  /** Whether a thread can be taken. If not, one more is started, up to their number. */
   hasFree(kind: ThreadKind): boolean {
-    return this.free[kind].length > 0
+    if (this.free[kind].length > 0) return true
+    if (this.all[kind].size < this.countOf(kind)) void this.start(kind)
+    return false
   }
 
   /** Null if none is free. */
   take(kind: ThreadKind): ParseThread | null {
-    return this.free[kind].pop() ?? null
+    const thread = this.hasFree(kind) ? this.free[kind].pop() : undefined
+    if (thread !== undefined) this.busy += 1
+    return thread ?? null
   }
 
   giveBack(thread: ParseThread): void {
-    if (this.all.has(thread)) this.free[thread.kind].push(thread)
+    this.busy -= 1
+    this.free[thread.kind].push(thread)
   }
 
-  /** Ends a thread, if it has not ended yet, and starts another. */
-  replace(thread: ParseThread): void {
+  /** Ends a thread that was taken, if it has not ended yet. Another one starts when it is needed. */
+  drop(thread: ParseThread): void {
+    this.busy -= 1
+    this.all[thread.kind].delete(thread)
     void thread.end()
-    if (this.all.delete(thread)) void this.start(thread.kind)
   }
 
   async close(): Promise<void> {
     this.isClosed = true
-    await Promise.all([...this.all].map((thread) => thread.end()))
+    await Promise.all([...this.all.usual, ...this.all.urgent].map((thread) => thread.end()))
+  }
+
+  private countOf(kind: ThreadKind): number {
+    return kind === 'usual' ? this.options.threads : 1
   }
 
   private async start(kind: ThreadKind): Promise<void> {
     while (!this.isClosed) {
       const thread = new ParseThread(kind, this.options.memoryMib, this.options.onThreadLost)
-      this.all.add(thread)
+      this.all[kind].add(thread)
       try {
         await thread.run([], () => undefined)
-        this.giveBack(thread)
+        this.free[kind].push(thread)
         this.onFree()
         return
       } catch (error) {
-        this.all.delete(thread)
         await thread.end()
         if (!(error instanceof ThreadEndedError)) await pause(RETRY_MS)
+        this.all[kind].delete(thread)
       }
     }
   }

@@ -49,7 +49,7 @@ export class ParserPool {
     this.threads = new ParseThreads(options, () => this.startJobs())
   }
 
-  /** Resolves once every thread runs and is warmed up. */
+  /** Resolves once a thread runs and is warmed up. */
   async warmUp(): Promise<void> {
     await this.threads.whenWarm
   }
@@ -93,7 +93,7 @@ export class ParserPool {
   private startJobs(): void {
     while (!this.isClosed && this.queue.size > 0) {
       const kind = this.threads.hasFree('usual') ? 'usual' : 'urgent'
-      if (!this.threads.hasFree(kind) || (kind === 'urgent' && !this.isUrgent())) return
+      if ((kind === 'urgent' && !this.isUrgent()) || !this.threads.hasFree(kind)) return
       const gatherMs = this.lastJobAtMs + GATHER_MS - performance.now()
       if (this.queue.size < JOB_TASKS && gatherMs > 0) {
         this.startJobsIn(gatherMs)
@@ -149,7 +149,7 @@ export class ParserPool {
       this.threads.giveBack(thread)
       for (const mail of job.unanswered()) mail.fail(new Error('the parser returned no result'))
     } catch (error) {
-      this.threads.replace(thread)
+      this.threads.drop(thread)
       this.recover(job, error)
     }
     job.stopWatching()

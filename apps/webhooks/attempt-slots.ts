@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache'
+import { largeCache } from '#libs/runtime/large-cache.js'
 import type { AccountId, WebhookId } from '#libs/domain/ids/typeid.js'
 
 /** An attempt that takes longer counts as slow: its slot could have served hundreds of quick attempts. */
@@ -33,7 +33,7 @@ interface Held {
  */
 export class AttemptSlots {
   private readonly taken = new Map<WebhookId, { accountId: AccountId; slots: number }>()
-  private readonly earned = new LRUCache<WebhookId, number>({ max: MAX_KNOWN })
+  private readonly earned = largeCache<WebhookId, number>(MAX_KNOWN)
   private countTaken = 0
 
   constructor(
@@ -139,7 +139,7 @@ interface Circuit {
  * that it takes no slots from others. Each process keeps its own circuits, in memory.
  */
 export class Circuits {
-  private readonly circuits = new LRUCache<WebhookId, Circuit>({ max: MAX_CIRCUITS })
+  private readonly circuits = largeCache<WebhookId, Circuit>(MAX_CIRCUITS)
 
   /** How many attempts to the webhook may be in progress: `max` while its circuit is closed. */
   capacityOf(id: WebhookId, max: number, nowMs: number): number {

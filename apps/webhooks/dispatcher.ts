@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { LRUCache } from 'lru-cache'
+import { largeCache } from '#libs/runtime/large-cache.js'
 import type { Logger } from 'pino'
 import type { AccountId, DeliveryId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type { Delivery } from '#libs/domain/webhook/delivery.js'
@@ -46,9 +46,9 @@ export class Dispatcher {
   private readonly slots: AttemptSlots
   private readonly due: DueClaims
   private readonly circuits = new Circuits()
-  private readonly accounts = new LRUCache<WebhookId, AccountId>({ max: MAX_REMEMBERED })
+  private readonly accounts = largeCache<WebhookId, AccountId>(MAX_REMEMBERED)
   /** Attempts that this process has made of each delivery. The views may not have them yet when a lease expires. */
-  private readonly attemptCounts = new LRUCache<DeliveryId, number>({ max: MAX_REMEMBERED })
+  private readonly attemptCounts = largeCache<DeliveryId, number>(MAX_REMEMBERED)
   private readonly unsubscribe: (() => void)[] = []
   private isStopping = false
   private loop: Promise<void> = Promise.resolve()

@@ -8,7 +8,7 @@ import { buildUnderTest } from '#test/harness/mayfly-process.js'
 import { cpuTimeOf } from './cpu-time.js'
 import type { Section } from './section.js'
 
-const SOURCES = ['apps', 'libs', 'infra', 'test', 'package.json', '.swcrc']
+const SOURCES = ['apps', 'libs', 'clients', 'infra', 'test', 'package.json', '.swcrc']
 const WITHIN_MS = 60_000
 
 /** The time until it listens: from a build, and with `npm start` from the sources. */

@@ -14,8 +14,8 @@ export class MethodTable {
   /** Each is `<method> <path>`, with the path as in `routeTemplate`. */
   readonly routes: string[] = []
   private readonly router = createRouter({ maxParamLength: MAX_PARAM_CHARACTERS })
-  /** The paths of routes, with a colon before parameters. */
-  private readonly paths = new Set<string>()
+  /** The segments of each path of a route. Parameters have a colon in front. */
+  private readonly paths = new Map<string, string[]>()
   /** Paths whose requests may also match a more specific path: `/messages/:id`, because of `/messages/wait`. */
   private readonly general = new Set<string>()
 
@@ -27,11 +27,12 @@ export class MethodTable {
         if (name === undefined || this.router.hasRoute(name, url)) continue
         this.router.on(name, url, () => undefined, url)
         this.routes.push(`${name} ${routeTemplate(url)}`)
-        for (const other of this.paths) {
-          if (isMoreSpecific(url, other)) this.general.add(other)
-          if (isMoreSpecific(other, url)) this.general.add(url)
+        const segments = url.split('/')
+        for (const [path, others] of this.paths) {
+          if (isMoreSpecific(segments, others)) this.general.add(path)
+          if (isMoreSpecific(others, segments)) this.general.add(url)
         }
-        this.paths.add(url)
+        this.paths.set(url, segments)
       }
     })
   }
@@ -48,22 +49,28 @@ export class MethodTable {
   allowedAt(path: string): string[] {
     const routes = METHODS.flatMap((method) => {
       const found = this.router.find(method, path)
-      return found === null ? [] : [{ method, url: String(found.store) }]
+      return found === null ? [] : [{ method, parameters: parametersOf(String(found.store).split('/')) }]
     })
-    const fewest = Math.min(...routes.map(({ url }) => parametersOf(url)))
-    return routes.filter(({ url }) => parametersOf(url) === fewest).map(({ method }) => method)
+    const fewest = Math.min(...routes.map(({ parameters }) => parameters))
+    return routes.filter(({ parameters }) => parameters === fewest).map(({ method }) => method)
   }
 }
 
 /** `/messages/wait` is more specific than `/messages/:id`. */
-function isMoreSpecific(url: string, other: string): boolean {
-  const [segments, general] = [url.split('/'), other.split('/')]
-  const fits = general.every((segment, index) => segment.startsWith(':') || segment === segments[index])
-  return segments.length === general.length && fits && parametersOf(url) < parametersOf(other)
+function isMoreSpecific(path: string[], general: string[]): boolean {
+  return (
+    path.length === general.length &&
+    general.every((segment, index) => isParameter(segment) || segment === path[index]) &&
+    parametersOf(path) < parametersOf(general)
+  )
 }
 
-function parametersOf(url: string): number {
-  return url.split(':').length
+function parametersOf(path: string[]): number {
+  return path.filter(isParameter).length
+}
+
+function isParameter(segment: string): boolean {
+  return segment.startsWith(':')
 }
 
 /** The 405 and its `Allow`. */

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common'
-import { LRUCache } from 'lru-cache'
+import { largeCache } from '#libs/runtime/large-cache.js'
 import { isId, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
 import type { ActiveInbox, Inbox, Message } from '#libs/domain/inbox/inbox.js'
 import type { OpenedMessage } from '#libs/mail/json/message-json.js'
@@ -147,7 +147,7 @@ const MAX_REMEMBERED = 50_000
 
 /** Records when a message was first in an answer of this process. */
 export class FirstReadings {
-  private readonly recorded = new LRUCache<MessageId, true>({ max: MAX_REMEMBERED })
+  private readonly recorded = largeCache<MessageId, true>(MAX_REMEMBERED)
 
   constructor(
     private readonly usage: Pick<UsageRecorder, 'record'>,

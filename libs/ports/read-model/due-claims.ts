@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { LRUCache } from 'lru-cache'
+import { largeCache } from '#libs/runtime/large-cache.js'
 import type { WebhookId } from '#libs/domain/ids/typeid.js'
 import type { DueDeliveries } from './queries.js'
 import type { DeliveryRow } from './views.js'
@@ -31,7 +31,7 @@ const MAX_REMEMBERED = 50_000
  * separately.
  */
 export class DueClaims {
-  private readonly lastTurns = new LRUCache<WebhookId, number>({ max: MAX_REMEMBERED })
+  private readonly lastTurns = largeCache<WebhookId, number>(MAX_REMEMBERED)
   private turn = 0
 
   constructor(private readonly deliveries: Pick<DueDeliveries, 'dueWebhooks' | 'claimOf'>) {}
