@@ -7,7 +7,7 @@ import {
   type AccountLimits,
 } from '#libs/domain/account/access.js'
 import { UNIT_MS } from '#libs/domain/inbox/new-inbox.js'
-import { IfGiven, Rule, durationPattern } from '../http/validation.js'
+import { IfGiven, Rule, durationPattern } from '../http/rules.js'
 import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 
 const MAX_CHARACTERS = 200

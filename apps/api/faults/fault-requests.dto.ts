@@ -10,7 +10,8 @@ import {
   type FaultStage,
 } from '#libs/domain/inbox/fault.js'
 import { invalid } from '../http/problems.js'
-import { IfGiven, IsWholeNumber, ListOf } from '../http/validation.js'
+import { IfGiven, IsWholeNumber } from '../http/rules.js'
+import { ListOf } from '../http/validation.js'
 import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 
 /*

@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { isId, type Id, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import type { ListQuery } from '#libs/ports/read-model/queries.js'
 import { DescribeProperty } from '../openapi/describe.js'
-import { FromDigits } from './validation.js'
+import { FromDigits } from './rules.js'
 import { invalid, type Location } from './problems.js'
 
 /** `limit`: a whole number from 1 to `max`. */

@@ -7,7 +7,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { messageOf } from '#libs/runtime/errors.js'
 import { note } from './access-log.js'
 import { Problem } from './problems.js'
-import { NDJSON } from './validation.js'
+import { NDJSON } from './media-types.js'
 
 export const MAX_LINES_BYTES = 512 * 1024 * 1024
 

@@ -1,7 +1,7 @@
 import { ArrayMaxSize, ArrayMinSize, IsArray, IsInt, Matches, Max, Min } from 'class-validator'
 import Type from 'typebox'
 import { idPattern } from '#libs/domain/ids/typeid.js'
-import { IfGiven } from '../http/validation.js'
+import { IfGiven } from '../http/rules.js'
 import { Count, DescribeBody, DescribeProperty, OrNull } from '../openapi/describe.js'
 import { Problem } from '../openapi/problem-responses.js'
 import { CreateInbox, IsLabelFilter } from './inbox-requests.dto.js'

@@ -15,7 +15,7 @@ import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import { MAX_LABELS, parseLifespan, UNIT_MS } from '#libs/domain/inbox/new-inbox.js'
 import { IsCursor, IsLimit, IsOrder } from '../http/list-pages.js'
 import { invalid } from '../http/problems.js'
-import { durationPattern, IfGiven, IsWellFormed, Repeatable, Rule } from '../http/validation.js'
+import { durationPattern, IfGiven, IsWellFormed, Repeatable, Rule } from '../http/rules.js'
 import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 
 /*

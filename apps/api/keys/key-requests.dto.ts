@@ -11,7 +11,7 @@ import {
 } from 'class-validator'
 import { ENVIRONMENT, SCOPES, type Scope } from '#libs/domain/account/access.js'
 import { IsName, NAME_SCHEMA } from '../accounts/account-requests.dto.js'
-import { GRACE_SCHEMA, IsGrace } from '../http/validation.js'
+import { GRACE_SCHEMA, IsGrace } from '../http/rules.js'
 import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 
 const SCOPE_LIST = `scopes must be an array of one or more of ${SCOPES.join(', ')}, each once`

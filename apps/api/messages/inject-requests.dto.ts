@@ -1,7 +1,8 @@
 import { applyDecorators } from '@nestjs/common'
 import { IsString, Matches, MaxLength } from 'class-validator'
 import Type from 'typebox'
-import { IfGiven, IsListOf, IsWellFormed, Rule } from '../http/validation.js'
+import { IfGiven, IsWellFormed, Rule } from '../http/rules.js'
+import { IsListOf } from '../http/validation.js'
 import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 
 /*

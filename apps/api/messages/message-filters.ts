@@ -24,7 +24,7 @@ import {
   readTime,
   Repeatable,
   TIME_SCHEMA,
-} from '../http/validation.js'
+} from '../http/rules.js'
 import { AreLabelFilters } from '../inboxes/inbox-requests.dto.js'
 import { DescribeProperty } from '../openapi/describe.js'
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { COMMON_HEADERS, RATE_LIMIT_HEADERS } from '../http/headers.js'
 import { PROBLEM_CODES, PROBLEMS } from '../http/problems.js'
 import { curlCommand, escaped, inline, paragraphs, resolved, schemaText } from './docs-text.js'
-import { NDJSON } from '../http/validation.js'
+import { NDJSON } from '../http/media-types.js'
 import { bodyOf, type Document, nameIn, type Operation, type SchemaJson } from './openapi-json.js'
 
 // The OpenAPI document as an HTML page, without scripts and without other resources.

@@ -1,7 +1,7 @@
 import { Controller, Get, Res, type Type as Class } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
-import { Produces } from '../http/validation.js'
+import { Produces } from '../http/media-types.js'
 import { Describe, Tag } from './describe.js'
 import { CONTENT_SECURITY_POLICY, docsPage } from './docs-page.js'
 import { describeApi } from './document.js'

@@ -1,7 +1,7 @@
 import { Body, Controller, Get, Patch, Query, type Type as Class } from '@nestjs/common'
 import { IsIn, IsOptional, IsString, ValidateBy } from 'class-validator'
 import Type from 'typebox'
-import { IfGiven } from '../http/validation.js'
+import { IfGiven } from '../http/rules.js'
 import { Describe, DescribeBody, type Description, DescribeProperty, Tag } from './describe.js'
 import { describeApi } from './document.js'
 

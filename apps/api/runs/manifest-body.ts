@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { messageOf } from '#libs/runtime/errors.js'
-import { parseTime, TIME_FORM } from '../http/validation.js'
+import { parseTime, TIME_FORM } from '../http/rules.js'
 import { invalid, Problem } from '../http/problems.js'
 import { MAX_LINES, type Manifest, type ManifestLine } from './manifest.js'
 

@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { Count, Digest, IdOf, OneOf, OrNull, Time } from '../openapi/describe.js'
-import { TIME_SCHEMA } from '../http/validation.js'
+import { TIME_SCHEMA } from '../http/rules.js'
 import { Problem } from '../openapi/problem-responses.js'
 import { QuantilesAndMax } from '../usage/usage-schemas.js'
 import { MESSAGE_KINDS } from './comparison.js'

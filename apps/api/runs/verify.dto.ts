@@ -1,5 +1,5 @@
 import { IsBoolean, Matches } from 'class-validator'
-import { FromDigits, FromTrueOrFalse, IsWholeNumber } from '../http/validation.js'
+import { FromDigits, FromTrueOrFalse, IsWholeNumber } from '../http/rules.js'
 import { DescribeProperty } from '../openapi/describe.js'
 
 const MAX_LATE_MS = 30 * 24 * 60 * 60 * 1_000

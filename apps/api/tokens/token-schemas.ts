@@ -2,7 +2,7 @@ import { IsIn } from 'class-validator'
 import Type, { type Static } from 'typebox'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import { TOKEN_ACCESS, type InboxToken as Token, type TokenAccess } from '#libs/domain/inbox/token.js'
-import { IfGiven } from '../http/validation.js'
+import { IfGiven } from '../http/rules.js'
 import { DURATION, IsDuration } from '../inboxes/inbox-requests.dto.js'
 import { DescribeBody, DescribeProperty, IdOf, OneOf, Time } from '../openapi/describe.js'
 

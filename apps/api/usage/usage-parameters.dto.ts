@@ -7,7 +7,7 @@ import {
   type ExportTable,
   type UsageInterval,
 } from '#libs/ports/usage/usage-store.js'
-import { IfGiven, IsTime, TIME_SCHEMA } from '../http/validation.js'
+import { IfGiven, IsTime, TIME_SCHEMA } from '../http/rules.js'
 import { AreLabelFilters } from '../inboxes/inbox-requests.dto.js'
 import { DescribeProperty } from '../openapi/describe.js'
 

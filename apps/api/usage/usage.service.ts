@@ -13,7 +13,7 @@ import {
 } from '#libs/ports/usage/usage-store.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import type { Principal } from '../access/principal.js'
-import { readTime } from '../http/validation.js'
+import { readTime } from '../http/rules.js'
 import { invalid, unavailable } from '../http/problems.js'
 import { readLabels } from '../inboxes/inbox-requests.dto.js'
 import { Instance } from '../instance.js'

@@ -3,7 +3,7 @@ import { ArrayMaxSize, ArrayMinSize, ArrayUnique, IsArray, IsBoolean, Matches } 
 import Type, { type Static } from 'typebox'
 import { idPattern } from '#libs/domain/ids/typeid.js'
 import { REPLAY_STATES, stateOf, type Replay } from '#libs/domain/webhook/replay.js'
-import { IfGiven, IsTime, TIME_SCHEMA } from '../http/validation.js'
+import { IfGiven, IsTime, TIME_SCHEMA } from '../http/rules.js'
 import { DescribeBody, DescribeProperty, Count, IdOf, OneOf, Time } from '../openapi/describe.js'
 
 /** The maximum number of deliveries on a page of the list. */

@@ -11,7 +11,7 @@ import {
   readTime,
   GRACE_SCHEMA,
   IsGrace,
-} from '../http/validation.js'
+} from '../http/rules.js'
 import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 
 const URL_SCHEMA = {

@@ -3,16 +3,14 @@ import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { DeliveryId, MessageId, WebhookId } from '#libs/domain/ids/typeid.js'
 import { REMOVED } from '#libs/domain/webhook/webhook.js'
 import type { LabelTotals } from '#libs/ports/read-model/queries.js'
+import type { Change, DeliveryRow, MessageContent } from '#libs/ports/read-model/views.js'
 import {
-  type Change,
-  type DeliveryRow,
-  type MessageContent,
   countPeriod,
   entriesOfDelivery,
   entriesOfInbox,
   indexChanges,
   type IndexEntry,
-} from '#libs/ports/read-model/views.js'
+} from '#libs/ports/read-model/index-entries.js'
 import {
   ALL,
   ALL_OFFSETS,

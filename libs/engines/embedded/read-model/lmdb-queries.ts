@@ -26,13 +26,13 @@ import {
   type WebhookQueries,
   type WebhookScope,
 } from '#libs/ports/read-model/queries.js'
-import {
-  countedPeriods,
-  type EnvironmentEnding,
-  type EnvironmentMessage,
-  type HistoryEntry,
-  type InboxRow,
-  type MessageRow,
+import { countedPeriods } from '#libs/ports/read-model/index-entries.js'
+import type {
+  EnvironmentEnding,
+  EnvironmentMessage,
+  HistoryEntry,
+  InboxRow,
+  MessageRow,
 } from '#libs/ports/read-model/views.js'
 import { ALL, idRange, offsetRange, type DueKey, type LabelCountKey, type Tables } from './tables.js'
 

@@ -1,6 +1,7 @@
 import { REMOVED } from '#libs/domain/webhook/webhook.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
-import { type Change, countPeriod, indexChanges, type IndexEntry } from '#libs/ports/read-model/views.js'
+import type { Change } from '#libs/ports/read-model/views.js'
+import { countPeriod, indexChanges, type IndexEntry } from '#libs/ports/read-model/index-entries.js'
 import { scopeOf } from '#libs/ports/read-model/queries.js'
 import type { ScriptArgument } from '#libs/engines/distributed/redis/client/script.js'
 import { labelCountMember, labelCountScope, totalFields } from './label-counts.js'

@@ -8,7 +8,8 @@ import {
   type LabelQuery,
   type LabelTotals,
 } from '#libs/ports/read-model/queries.js'
-import { countedPeriods, countPeriod, type MailOwner } from '#libs/ports/read-model/views.js'
+import { countedPeriods, countPeriod } from '#libs/ports/read-model/index-entries.js'
+import type { MailOwner } from '#libs/ports/read-model/views.js'
 import { Script } from '#libs/engines/distributed/redis/client/script.js'
 import type { ViewKeys } from './keys.js'
 import { reachEveryPartition } from './lists.js'

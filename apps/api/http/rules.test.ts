@@ -1,4 +1,4 @@
-import { durationPattern, parseTime, wholeNumbersUpTo } from './validation.js'
+import { durationPattern, parseTime, wholeNumbersUpTo } from './rules.js'
 
 describe('a time', () => {
   test.each([
