@@ -1,25 +1,45 @@
 import type { ClickHouseClient } from '@clickhouse/client'
-import type { EventLog } from '#libs/ports/event-log/event-log.js'
+import type { UsageEvent } from '#libs/domain/usage/usage-events.js'
+import type { EventLog, StoredRecord } from '#libs/ports/event-log/event-log.js'
 import type { Target } from '#test/harness/client.js'
 import { until } from '#test/harness/until.js'
 import { COUNTED_TOPICS } from '#apps/analytics/event-rows.js'
 
-/** The number of events on the log by type, without duplicates of an event. */
+/** The number of events on the log by type, without duplicates of an event. Usage events may be recorded together. */
 export async function eventCountsOnLog(log: EventLog): Promise<Record<string, number>> {
-  const ids = new Map<string, Set<string>>()
+  const counts: Record<string, number> = {}
+  const add = (type: string) => (counts[type] = (counts[type] ?? 0) + 1)
+  const ids = new Set<string>()
   for (const topic of COUNTED_TOPICS) {
     const { partitions } = await log.topology(topic)
     for (const range of partitions) {
       for await (const records of log.read(range)) {
-        for (const { headers } of records) {
-          const type = headers.ce_type ?? ''
-          const known = ids.get(type) ?? new Set()
-          ids.set(type, known.add(headers.ce_id ?? ''))
+        for (const record of records) {
+          const { ce_type: type = '', ce_id: id = '' } = record.headers
+          if (ids.has(id)) continue
+          ids.add(id)
+          if (type === USAGE_RECORDED) for (const each of typesIn(record)) add(each)
+          else add(type)
         }
       }
     }
   }
-  return Object.fromEntries([...ids].map(([type, { size }]): [string, number] => [type, size]))
+  return counts
+}
+
+const USAGE_RECORDED = 'mayfly.usage.recorded'
+const USAGE_TYPES: Readonly<Record<UsageEvent['type'], string>> = {
+  ApiRequestServed: 'mayfly.usage.api-request-served',
+  MailAccepted: 'mayfly.usage.mail-accepted',
+  MailRefused: 'mayfly.usage.mail-refused',
+  MessageShown: 'mayfly.usage.message-shown',
+  MessageRead: 'mayfly.usage.message-read',
+}
+
+/** The types of events that were recorded together. */
+function typesIn({ value }: StoredRecord): string[] {
+  const { events } = JSON.parse(Buffer.from(value).toString()) as { events: { type: UsageEvent['type'] }[] }
+  return events.map(({ type }) => USAGE_TYPES[type])
 }
 
 /** Event types on the log by table and type in ClickHouse. */

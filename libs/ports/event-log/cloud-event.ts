@@ -6,7 +6,7 @@ import { mintId } from '#libs/domain/ids/mint.js'
 import { brand, type AccountId, type EventId, type KeyId } from '#libs/domain/ids/typeid.js'
 import { INBOX_EVENTS, type InboxEvent } from '#libs/domain/inbox/events.js'
 import { INBOX_KEY_EVENTS, type InboxKeyEvent } from '#libs/domain/inbox/key-events.js'
-import { USAGE_EVENTS, type UsageEvent } from '#libs/domain/usage/usage-events.js'
+import { USAGE_EVENTS, type UsageTopicEvent } from '#libs/domain/usage/usage-events.js'
 import { WEBHOOK_EVENTS, type WebhookEvent } from '#libs/domain/webhook/events.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import type { LogAppender, LogRecord, Position } from './event-log.js'
@@ -183,7 +183,7 @@ export function asBuffer(bytes: Uint8Array): Buffer {
 export const inboxEventCodec = new EventCodec<InboxEvent>(INBOX_EVENTS, ({ inboxId }) => inboxId)
 export const accountEventCodec = new EventCodec<AccountEvent>(ACCOUNT_EVENTS, ({ accountId }) => accountId)
 export const webhookEventCodec = new EventCodec<WebhookEvent>(WEBHOOK_EVENTS, ({ webhookId }) => webhookId)
-export const usageEventCodec = new EventCodec<UsageEvent>(USAGE_EVENTS, ({ keyId }) => keyId)
+export const usageEventCodec = new EventCodec<UsageTopicEvent>(USAGE_EVENTS, ({ keyId }) => keyId)
 export const inboxKeyEventCodec = new OccurrenceCodec<InboxKeyEvent>(INBOX_KEY_EVENTS, subjectOf)
 
 /** The key of records that set the master key for new inboxes. */

@@ -80,6 +80,11 @@ describe('the recorder of usage events', () => {
     })
   }
 
+  async function recordedEvents() {
+    const events = (await recorded()).map(({ event }) => event)
+    return events.flatMap((event) => (event.type === 'UsageRecorded' ? event.events : [event]))
+  }
+
   it('appends what was recorded, as events of the tenant', async () => {
     const recorder = recorderOn(append)
     recorder.record(served(200), tenant)
@@ -90,6 +95,32 @@ describe('the recorder of usage events', () => {
     expect(lost).toBe(0)
   })
 
+  it('appends the events of a key and environment together, in their order', async () => {
+    const recorder = recorderOn(append, 60_000)
+    const other = { ...served(200), keyId: idFromBytes('key', Buffer.alloc(16, 2)) }
+    const statuses = Array.from({ length: 100 }, (_, index) => 200 + index)
+    for (const status of statuses) recorder.record(served(status), tenant)
+    recorder.record(other, tenant)
+    recorder.record(served(200), { ...tenant, environment: 'production' })
+    await recorder.close()
+    const all = await recorded()
+    const ofKey = all.filter((each) => each.keyId === keyId && each.environment === 'staging')
+    expect(ofKey.map(({ event }) => (event.type === 'UsageRecorded' ? event.events.length : 1))).toEqual([
+      40, 40, 20,
+    ])
+    expect(ofKey.flatMap(({ event }) => (event.type === 'UsageRecorded' ? event.events : [event]))).toEqual(
+      statuses.map((status) => served(status)),
+    )
+    const single = all.filter((each) => !ofKey.includes(each))
+    expect(single).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ keyId: other.keyId, environment: 'staging', event: other }),
+        expect.objectContaining({ keyId, environment: 'production', event: served(200) }),
+      ]),
+    )
+    expect(single).toHaveLength(2)
+  })
+
   it('appends an event again, with the same id, if the log rejected it', async () => {
     const ids = new Map<string, number>()
     const recorder = recorderOn((record) => {
@@ -98,7 +129,9 @@ describe('the recorder of usage events', () => {
       ids.set(id, tries)
       return tries > 2 ? append(record) : Promise.reject(new LogUnavailableError('unavailable'))
     })
-    for (const status of [200, 201, 202]) recorder.record(served(status), tenant)
+    for (const n of [1, 2, 3]) {
+      recorder.record({ ...served(200), keyId: idFromBytes('key', Buffer.alloc(16, n)) }, tenant)
+    }
     while ((await recorded()).length < 3) await new Promise(setImmediate)
     expect([...ids.values()]).toEqual([3, 3, 3])
     expect(lost).toBe(0)
@@ -116,7 +149,7 @@ describe('the recorder of usage events', () => {
       for (const durationMs of times) recorder.record(refused({ durationMs }), tenant)
       recorder.record(served(200), tenant)
       await recorder.close()
-      const events = (await recorded()).map(({ event }) => event)
+      const events = await recordedEvents()
       expect(events).toHaveLength(2)
       expect(events).toEqual(expect.arrayContaining([refused({ count: 4, durationMs: 4 }), served(200)]))
     })
@@ -128,7 +161,7 @@ describe('the recorder of usage events', () => {
       for (const inboxId of [one, one]) recorder.record(refused({ method: 'GET', inboxId }), tenant)
       for (const inboxId of [one, other]) recorder.record(refused({ method: 'PATCH', inboxId }), tenant)
       await recorder.close()
-      const events = (await recorded()).map(({ event }) => event)
+      const events = await recordedEvents()
       expect(events).toHaveLength(2)
       expect(events).toContainEqual(refused({ count: 2, method: 'GET', inboxId: one }))
       expect(events).toContainEqual(refused({ count: 2, method: 'PATCH', inboxId: null }))
@@ -144,7 +177,7 @@ describe('the recorder of usage events', () => {
       ]
       for (const kind of [...kinds, ...kinds]) recorder.record(refused(kind), tenant)
       await recorder.close()
-      const events = (await recorded()).map(({ event }) => event)
+      const events = await recordedEvents()
       expect(events).toHaveLength(kinds.length)
       expect(events).toEqual(expect.arrayContaining(kinds.map((kind) => refused({ ...kind, count: 2 }))))
     })
@@ -156,7 +189,7 @@ describe('the recorder of usage events', () => {
         recorder.record(refused({ labels: { run: String(n % 200) } }), tenant)
       }
       await recorder.close()
-      const events = (await recorded()).map(({ event }) => event as ApiRequestServed)
+      const events = (await recordedEvents()).filter((event) => event.type === 'ApiRequestServed')
       expect(events.length).toBeLessThanOrEqual(11 + requests / MAX_SHARED)
       expect(events.reduce((sum, { count }) => sum + count, 0)).toBe(requests)
       const others = events.filter(({ route }) => route === 'unknown')
@@ -177,7 +210,7 @@ describe('the recorder of usage events', () => {
       recorder.record(refused(), tenant)
       release.resolve(undefined)
       await recorder.close()
-      expect((await recorded()).map(({ event }) => event)).toEqual([refused(), refused()])
+      expect(await recordedEvents()).toEqual([refused(), refused()])
     })
   })
 

@@ -3,7 +3,12 @@ import type { LogRecord, LogAppender } from '#libs/ports/event-log/event-log.js'
 import { PeriodicTask } from '#libs/runtime/timing.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import type { KeyId } from '#libs/domain/ids/typeid.js'
-import { MAX_SHARED, type ApiRequestServed, type UsageEvent } from '#libs/domain/usage/usage-events.js'
+import {
+  MAX_SHARED,
+  type ApiRequestServed,
+  type UsageEvent,
+  type UsageTopicEvent,
+} from '#libs/domain/usage/usage-events.js'
 
 export interface UsageRecorderOptions {
   log: LogAppender
@@ -22,12 +27,20 @@ interface PendingEvent<Event extends UsageEvent = UsageEvent> {
   tenant: UsageTenant
 }
 
-/** An event is encoded once, so that it keeps its id if it is appended again. */
-type Pending = PendingEvent | LogRecord
+/** A record that could not be appended. It keeps its id, so that consumers recognize a duplicate. */
+interface PendingRecord {
+  record: LogRecord
+  /** Its events. */
+  count: number
+}
+
+type Pending = PendingEvent | PendingRecord
 
 const APPEND_EVERY_MS = 500
 /** Events that are encoded at once. That blocks the event loop for a few milliseconds. */
 const CHUNK = 500
+/** Events in one record. */
+const MAX_TOGETHER = 40
 /** About 50 MB. If there are more events, the oldest are dropped. */
 const MAX_PENDING = 50_000
 /**
@@ -86,15 +99,15 @@ export class UsageRecorder {
     this.pending.push(pending)
   }
 
-  /** Stops at the first chunk that fails. Its events are appended again in the next round. */
+  /** Stops at the first chunk that fails. Its records are appended again in the next round. */
   private async appendAll(): Promise<void> {
     let hasFailed = false
     while (this.pending.length > 0 && !hasFailed) {
-      const chunk = this.takePending(CHUNK).map((each) => this.encode(each))
+      const records = this.encodeAll(this.takePending(CHUNK))
       const settled = await Promise.allSettled(
-        chunk.map((record) => this.options.log.append('usage-events', record)),
+        records.map(({ record }) => this.options.log.append('usage-events', record)),
       )
-      const failed = chunk.filter((_, index) => settled[index]?.status === 'rejected')
+      const failed = records.filter((_, index) => settled[index]?.status === 'rejected')
       hasFailed = failed.length > 0
       if (!hasFailed) continue
       this.failure = settled.find((each) => each.status === 'rejected')?.reason
@@ -102,13 +115,30 @@ export class UsageRecorder {
     }
   }
 
-  private encode(pending: Pending): LogRecord {
-    if (!('event' in pending)) return pending
-    const { event, tenant } = pending
-    const { accountId, environment } = tenant
+  /** Encodes the events of a key together. */
+  private encodeAll(pending: readonly Pending[]): PendingRecord[] {
+    const records = pending.filter((each) => 'record' in each)
+    const events = pending.filter((each) => 'event' in each)
+    const nameOf = ({ event, tenant }: PendingEvent) => `${event.keyId} ${tenant.environment}`
+    for (const ofKey of Map.groupBy(events, nameOf).values()) {
+      for (let at = 0; at < ofKey.length; at += MAX_TOGETHER) {
+        records.push(this.encode(ofKey.slice(at, at + MAX_TOGETHER)))
+      }
+    }
+    return records
+  }
+
+  private encode(together: readonly PendingEvent[]): PendingRecord {
+    const [first] = together
+    if (first === undefined) throw new RangeError('a record has at least one event')
+    const { accountId, environment } = first.tenant
     const { source, now } = this.options
-    const occurrence = { id: mintId('evt'), time: now(), source, accountId, environment }
-    return usageEventCodec.encode({ ...occurrence, keyId: event.keyId, event })
+    const { keyId } = first.event
+    const events = together.map(({ event }) => event)
+    const event: UsageTopicEvent =
+      events.length === 1 ? first.event : { type: 'UsageRecorded', keyId, events }
+    const occurrence = { id: mintId('evt'), time: now(), source, accountId, environment, keyId }
+    return { record: usageEventCodec.encode({ ...occurrence, event }), count: events.length }
   }
 
   private takePending(count: number): Pending[] {
@@ -118,7 +148,7 @@ export class UsageRecorder {
   }
 
   private drop(count: number): void {
-    const lost = this.takePending(count).length
+    const lost = this.takePending(count).reduce((sum, each) => sum + ('record' in each ? each.count : 1), 0)
     if (lost > 0) this.options.onLost(lost, this.failure)
   }
 }

@@ -1,7 +1,7 @@
 import type { Recorded } from '#libs/ports/event-log/cloud-event.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import type { WebhookEvent } from '#libs/domain/webhook/events.js'
-import type { UsageEvent, UsageLabels } from '#libs/domain/usage/usage-events.js'
+import type { UsageEvent, UsageLabels, UsageTopicEvent } from '#libs/domain/usage/usage-events.js'
 
 /*
  * The row that usage figures store for an event, in one of four tables. A row has what the log holds unencrypted: ids,
@@ -74,10 +74,13 @@ function rowOf<Table extends UsageTable>(table: Table, row: Columns<Table>): Usa
 }
 
 /** The rows of one event of the topic usage-events. An event that counts several requests has a row for each. */
-export function usageRows(recorded: Recorded<UsageEvent>, position: Position): UsageRow[] {
-  const { event } = recorded
-  const count = event.type === 'ApiRequestServed' ? event.count : 1
-  return Array<UsageRow>(count).fill(usageRow(recorded, position))
+export function usageRows(recorded: Recorded<UsageTopicEvent>, position: Position): UsageRow[] {
+  const { event, ...about } = recorded
+  const events = event.type === 'UsageRecorded' ? event.events : [event]
+  return events.flatMap((each) => {
+    const count = each.type === 'ApiRequestServed' ? each.count : 1
+    return Array<UsageRow>(count).fill(usageRow({ ...about, event: each }, position))
+  })
 }
 
 /** The row of one event of the topic usage-events. */
