@@ -74,6 +74,23 @@ export function describeCommitting(current: () => EventLogHarness): void {
     expect(await log.committed(GROUP, TOPIC)).toEqual([offsetAt(1, second + 1, '')])
   })
 
+  it('commits handled batches by itself: soon after them, although no more come, and when it stops', async () => {
+    const { log } = current()
+    const arrivals = new Arrivals()
+    const consumer = await log.consume(consumerOf(arrivals))
+    const committedTo = async () =>
+      (await log.committed(GROUP, TOPIC)).find(({ partition }) => partition === 1)?.offset
+    for (const [index, text] of ['a', 'b', 'c'].entries()) {
+      const [offset = NaN] = await appendTo(log, 1, text)
+      await arrivals.until(() => arrivals.count > index)
+      await until(`${text} to be committed`, async () => (await committedTo()) === offset + 1)
+    }
+    const [last = NaN] = await appendTo(log, 1, 'd')
+    await arrivals.until(() => arrivals.count === 4)
+    await consumer.stop()
+    expect(await committedTo()).toBe(last + 1)
+  })
+
   it('commits offsets while a batch is being handled, by its handler and by others', async () => {
     const { log } = current()
     const arrivals = new Arrivals()

@@ -19,11 +19,13 @@ export interface PartitionSource {
 export type FollowingRecords = Pick<RecordBatch, 'next' | 'records'>
 
 const RETRY = { firstMs: 100, maxMs: 5_000 }
+/** Under load, batches are small, and a commit after each one would take longer than handling it. */
+const COMMIT_EVERY_MS = 200
 
 /**
  * Handles one partition while it is assigned to a consumer: requests its start position, then handles batch after batch,
- * in order, and commits the offset after each one if it started at the committed offset. Failures are retried with
- * backoff.
+ * in order. If it started at the committed offset, it commits the offset of handled batches soon after them and at its
+ * end, so the batches of the last COMMIT_EVERY_MS come again if the process is killed. Failures are retried with backoff.
  */
 export class PartitionLoop {
   /** The offset after the last handled batch. */
@@ -32,6 +34,8 @@ export class PartitionLoop {
   private batch: RecordBatch | null = null
   private needsStart = true
   private needsCommit = false
+  /** By `performance.now()`. */
+  private committedAtMs = -Infinity
   private isRevoked = false
   private startsAtCommitted = false
   private hasStart = false
@@ -97,20 +101,21 @@ export class PartitionLoop {
         await this.retry.wait(signal)
       }
     }
+    if (this.needsCommit)
+      await this.commit().catch((error: unknown) => this.spec.onError(error, this.partition))
     this.source.close()
     this.started.resolve(undefined)
   }
 
   private async step(signal: AbortSignal): Promise<void> {
     while (this.needsStart) await this.findStart()
-    if (this.needsCommit) await this.commit()
+    if (this.needsCommit && this.untilCommitMs() === 0) await this.commit()
     this.batch ??= await this.fetch(signal)
     if (this.batch === null) return
     const outcome = await this.spec.handle(this.batch, signal)
     this.offset = outcome === 'done' ? this.batch.next : outcome.seekTo
     this.batch = null
     this.needsCommit = this.startsAtCommitted
-    if (this.needsCommit) await this.commit()
     this.retry.reset()
   }
 
@@ -141,8 +146,11 @@ export class PartitionLoop {
   /** Null if there is nothing to handle: the loop ends, or must request its start position again. */
   private async fetch(signal: AbortSignal): Promise<RecordBatch | null> {
     if (this.hasEnded()) return null
-    this.interrupting = new AbortController()
-    const following = await this.source.next(this.offset, this.interrupting.signal)
+    const interrupting = new AbortController()
+    this.interrupting = interrupting
+    const commitTimer = this.needsCommit && setTimeout(() => interrupting.abort(), this.untilCommitMs())
+    const following = await this.source.next(this.offset, interrupting.signal)
+    if (commitTimer !== false) clearTimeout(commitTimer)
     if (following === null || this.hasEnded()) return null
     if (following === 'out-of-range') {
       this.needsStart = true
@@ -155,6 +163,11 @@ export class PartitionLoop {
   private async commit(): Promise<void> {
     if (!this.isRevoked) await this.source.commit(this.offset)
     this.needsCommit = false
+    this.committedAtMs = performance.now()
+  }
+
+  private untilCommitMs(): number {
+    return Math.max(this.committedAtMs + COMMIT_EVERY_MS - performance.now(), 0)
   }
 
   private hasEnded(): boolean {
