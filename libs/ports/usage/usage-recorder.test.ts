@@ -137,6 +137,17 @@ describe('the recorder of usage events', () => {
     expect(lost).toBe(0)
   })
 
+  it('appends the same records again and again while the log is unavailable, so that few wait encoded', async () => {
+    const tries = new Map<string, number>()
+    const recorder = recorderOn(({ headers: { ce_id: id = '' } }) => {
+      tries.set(id, (tries.get(id) ?? 0) + 1)
+      return Promise.reject(new LogUnavailableError('unavailable'))
+    }, 1)
+    for (let n = 0; n < 2_000; n += 1) recorder.record(served(200), tenant)
+    while ([...tries.values()].every((count) => count < 5)) await new Promise(setImmediate)
+    expect(tries.size).toBe(Math.ceil(500 / 40))
+  })
+
   describe('of refused requests', () => {
     const refused = (facts: Partial<ApiRequestServed> = {}): ApiRequestServed => ({
       ...served(429),

@@ -79,7 +79,7 @@ export class UsageRecorder {
   async close(): Promise<void> {
     await this.appending.stop()
     await this.appendAll()
-    this.drop(this.pending.length)
+    this.drop(Infinity)
   }
 
   private recordRefused(event: ApiRequestServed, tenant: UsageTenant): void {
@@ -141,16 +141,23 @@ export class UsageRecorder {
     return { record: usageEventCodec.encode({ ...occurrence, event }), count: events.length }
   }
 
-  private takePending(count: number): Pending[] {
+  /** Takes the oldest events, up to the first record with which they are at least that many. */
+  private takePending(minEvents: number): Pending[] {
     // These events may soon be on the log, so no more requests may share them.
     this.refused.clear()
-    return this.pending.splice(0, count)
+    let events = 0
+    const last = this.pending.findIndex((each) => (events += eventsIn(each)) >= minEvents)
+    return this.pending.splice(0, last === -1 ? this.pending.length : last + 1)
   }
 
-  private drop(count: number): void {
-    const lost = this.takePending(count).reduce((sum, each) => sum + ('record' in each ? each.count : 1), 0)
+  private drop(minEvents: number): void {
+    const lost = this.takePending(minEvents).reduce((sum, each) => sum + eventsIn(each), 0)
     if (lost > 0) this.options.onLost(lost, this.failure)
   }
+}
+
+function eventsIn(pending: Pending): number {
+  return 'record' in pending ? pending.count : 1
 }
 
 /** Merges a request into an event that may already count several. */
