@@ -137,6 +137,7 @@ const RETRY_MS = 500
 export class ParseThreads {
   private readonly all: Record<ThreadKind, Set<ParseThread>> = { usual: new Set(), urgent: new Set() }
   private readonly free: Record<ThreadKind, ParseThread[]> = { usual: [], urgent: [] }
+  private readonly starting = new Set<ThreadKind>()
   /** Threads that have mails to parse. */
   private busy = 0
   private isClosed = false
@@ -156,16 +157,19 @@ export class ParseThreads {
     return this.options.threads + 1 - this.busy
   }
 
-  /** Whether a thread can be taken. If not, one more is started, up to their number. */
   hasFree(kind: ThreadKind): boolean {
-    if (this.free[kind].length > 0) return true
-    if (this.all[kind].size < this.countOf(kind)) void this.start(kind)
-    return false
+    return this.free[kind].length > 0
+  }
+
+  /** Starts one more thread if there may be more, one at a time. It is free once it is warmed up. */
+  startAnother(kind: ThreadKind): void {
+    const max = kind === 'usual' ? this.options.threads : 1
+    if (this.all[kind].size < max && !this.starting.has(kind)) void this.start(kind)
   }
 
   /** Null if none is free. */
   take(kind: ThreadKind): ParseThread | null {
-    const thread = this.hasFree(kind) ? this.free[kind].pop() : undefined
+    const thread = this.free[kind].pop()
     if (thread !== undefined) this.busy += 1
     return thread ?? null
   }
@@ -187,16 +191,14 @@ export class ParseThreads {
     await Promise.all([...this.all.usual, ...this.all.urgent].map((thread) => thread.end()))
   }
 
-  private countOf(kind: ThreadKind): number {
-    return kind === 'usual' ? this.options.threads : 1
-  }
-
   private async start(kind: ThreadKind): Promise<void> {
+    this.starting.add(kind)
     while (!this.isClosed) {
       const thread = new ParseThread(kind, this.options.memoryMib, this.options.onThreadLost)
       this.all[kind].add(thread)
       try {
         await thread.run([], () => undefined)
+        this.starting.delete(kind)
         this.free[kind].push(thread)
         this.onFree()
         return

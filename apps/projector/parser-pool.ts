@@ -93,7 +93,12 @@ export class ParserPool {
   private startJobs(): void {
     while (!this.isClosed && this.queue.size > 0) {
       const kind = this.threads.hasFree('usual') ? 'usual' : 'urgent'
-      if ((kind === 'urgent' && !this.isUrgent()) || !this.threads.hasFree(kind)) return
+      if (kind === 'urgent') this.threads.startAnother('usual')
+      if (kind === 'urgent' && !this.isUrgent()) return
+      if (!this.threads.hasFree(kind)) {
+        this.threads.startAnother(kind)
+        return
+      }
       const gatherMs = this.lastJobAtMs + GATHER_MS - performance.now()
       if (this.queue.size < JOB_TASKS && gatherMs > 0) {
         this.startJobsIn(gatherMs)

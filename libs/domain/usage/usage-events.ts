@@ -105,8 +105,8 @@ const COUNTED = {
 export const USAGE_EVENTS = {
   ...COUNTED,
   /**
-   * Several of the other events, of one key. They are recorded together, because a record of its own for each would take
-   * more CPU time than the event. Those of a mail would be a tenth of the mail's.
+   * Several of the other events of one key, because a record costs more CPU time than its event. A new version of one of
+   * these events is a new version of this event too.
    */
   UsageRecorded: event('usage.recorded', {
     /** The key of each event. */

@@ -82,8 +82,8 @@ export interface ConsumerSpec {
   startAt(range: PartitionRange): Promise<StartPosition>
   /**
    * Called with one batch of a partition at a time, concurrently for several partitions. When it resolves, the effects of
-   * the batch must be durable: the group's offset is then committed, with an empty note. If it rejects, the same records
-   * are delivered again after a pause. The signal aborts when the partition is assigned to another consumer or the
+   * the batch must be durable: the group's offset is committed soon after, with an empty note. If it rejects, the same
+   * records are delivered again after a pause. The signal aborts when the partition is assigned to another consumer or the
    * consumer is being stopped: the handler should then finish soon or reject.
    */
   handle(batch: RecordBatch, signal: AbortSignal): Promise<BatchOutcome>

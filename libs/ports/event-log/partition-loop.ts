@@ -19,13 +19,14 @@ export interface PartitionSource {
 export type FollowingRecords = Pick<RecordBatch, 'next' | 'records'>
 
 const RETRY = { firstMs: 100, maxMs: 5_000 }
-/** Under load, batches are small, and a commit after each one would take longer than handling it. */
+/** Under load, batches are small, and a commit after each one would cost more than handling it. */
 const COMMIT_EVERY_MS = 200
 
 /**
  * Handles one partition while it is assigned to a consumer: requests its start position, then handles batch after batch,
- * in order. If it started at the committed offset, it commits the offset of handled batches soon after them and at its
- * end, so the batches of the last COMMIT_EVERY_MS come again if the process is killed. Failures are retried with backoff.
+ * in order. If it started at the committed offset, it commits soon after the batches that it has handled, and at its end.
+ * Those that it has not committed come again if the process is killed or the partition is revoked. Failures are retried
+ * with backoff.
  */
 export class PartitionLoop {
   /** The offset after the last handled batch. */
@@ -146,11 +147,10 @@ export class PartitionLoop {
   /** Null if there is nothing to handle: the loop ends, or must request its start position again. */
   private async fetch(signal: AbortSignal): Promise<RecordBatch | null> {
     if (this.hasEnded()) return null
-    const interrupting = new AbortController()
-    this.interrupting = interrupting
-    const commitTimer = this.needsCommit && setTimeout(() => interrupting.abort(), this.untilCommitMs())
-    const following = await this.source.next(this.offset, interrupting.signal)
-    if (commitTimer !== false) clearTimeout(commitTimer)
+    this.interrupting = new AbortController()
+    const fetching = this.source.next(this.offset, this.interrupting.signal)
+    if (this.needsCommit) await this.commitMeanwhile(fetching)
+    const following = await fetching
     if (following === null || this.hasEnded()) return null
     if (following === 'out-of-range') {
       this.needsStart = true
@@ -158,6 +158,21 @@ export class PartitionLoop {
       return null
     }
     return { ...this.partition, from: this.offset, next: following.next, records: following.records }
+  }
+
+  /** Commits when it is due, unless records arrive before that. */
+  private async commitMeanwhile(fetching: Promise<unknown>): Promise<void> {
+    const { promise: due, resolve } = Promise.withResolvers<'due'>()
+    const timer = setTimeout(resolve, this.untilCommitMs(), 'due')
+    try {
+      if ((await Promise.race([due, fetching])) === 'due') await this.commit()
+    } catch (error) {
+      this.interrupting.abort()
+      await Promise.allSettled([fetching])
+      throw error
+    } finally {
+      clearTimeout(timer)
+    }
   }
 
   private async commit(): Promise<void> {

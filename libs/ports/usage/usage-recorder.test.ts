@@ -137,6 +137,18 @@ describe('the recorder of usage events', () => {
     expect(lost).toBe(0)
   })
 
+  it('appends an event that counts several requests alone', async () => {
+    const recorder = recorderOn(append, 60_000)
+    const shared = { ...served(429), isRefused: true, count: 7 }
+    for (const event of [served(200), shared, served(201)]) recorder.record(event, tenant)
+    await recorder.close()
+    const found = (await recorded()).map(({ event }) =>
+      event.type === 'UsageRecorded' ? event.events : event,
+    )
+    expect(found).toHaveLength(2)
+    expect(found).toEqual(expect.arrayContaining([shared, [served(200), served(201)]]))
+  })
+
   it('appends the same records again and again while the log is unavailable, so that few wait encoded', async () => {
     const tries = new Map<string, number>()
     const recorder = recorderOn(({ headers: { ce_id: id = '' } }) => {

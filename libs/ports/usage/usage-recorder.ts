@@ -115,12 +115,13 @@ export class UsageRecorder {
     }
   }
 
-  /** Encodes the events of a key together. */
+  /** Encodes the events of a key and environment together, except those that count several requests. */
   private encodeAll(pending: readonly Pending[]): PendingRecord[] {
     const records = pending.filter((each) => 'record' in each)
     const events = pending.filter((each) => 'event' in each)
-    const nameOf = ({ event, tenant }: PendingEvent) => `${event.keyId} ${tenant.environment}`
-    for (const ofKey of Map.groupBy(events, nameOf).values()) {
+    const groupOf = ({ event, tenant }: PendingEvent) =>
+      'count' in event && event.count > 1 ? event : `${event.keyId} ${tenant.environment}`
+    for (const ofKey of Map.groupBy(events, groupOf).values()) {
       for (let at = 0; at < ofKey.length; at += MAX_TOGETHER) {
         records.push(this.encode(ofKey.slice(at, at + MAX_TOGETHER)))
       }
@@ -141,13 +142,15 @@ export class UsageRecorder {
     return { record: usageEventCodec.encode({ ...occurrence, event }), count: events.length }
   }
 
-  /** Takes the oldest events, up to the first record with which they are at least that many. */
+  /** Takes the oldest until they hold at least that many events, or all. */
   private takePending(minEvents: number): Pending[] {
     // These events may soon be on the log, so no more requests may share them.
     this.refused.clear()
-    let events = 0
-    const last = this.pending.findIndex((each) => (events += eventsIn(each)) >= minEvents)
-    return this.pending.splice(0, last === -1 ? this.pending.length : last + 1)
+    let taken = 0
+    for (let events = 0; events < minEvents && taken < this.pending.length; taken += 1) {
+      events += eventsIn(this.pending[taken])
+    }
+    return this.pending.splice(0, taken)
   }
 
   private drop(minEvents: number): void {
@@ -156,8 +159,8 @@ export class UsageRecorder {
   }
 }
 
-function eventsIn(pending: Pending): number {
-  return 'record' in pending ? pending.count : 1
+function eventsIn(pending: Pending | undefined): number {
+  return pending !== undefined && 'record' in pending ? pending.count : 1
 }
 
 /** Merges a request into an event that may already count several. */

@@ -10,7 +10,8 @@ import {
 } from '#libs/domain/inbox/inbox.test-support.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import { idFromBytes, type KeyId } from '#libs/domain/ids/typeid.js'
-import { inboxRow, USAGE_TABLES } from './usage-rows.js'
+import type { UsageEvent } from '#libs/domain/usage/usage-events.js'
+import { inboxRow, USAGE_TABLES, usageRows } from './usage-rows.js'
 
 const id = idFromBytes('evt', Buffer.alloc(16, 1))
 const { accountId, environment, keyId } = FACTS
@@ -41,4 +42,28 @@ describe("the row of an inbox's event", () => {
       expect(columnsOf({ ...event, inbox: null })).toMatchObject({ key_id: '', labels: [] })
     },
   )
+})
+
+describe('the rows of usage events that were recorded together', () => {
+  const about = { id, time: minute(5), source: '/mayfly/api', accountId, environment, keyId }
+  const ids = { keyId, inboxId: FACTS.inboxId, labels: { run: '42' } }
+  const events: UsageEvent[] = [
+    { type: 'MailRefused', ...ids, reason: 'inbox-full', code: 552, refusedAt: minute(1) },
+    {
+      ...{ type: 'ApiRequestServed', ...ids, method: 'GET', route: '/v1/inboxes/{id}', status: 429 },
+      ...{ isRefused: true, count: 3, durationMs: 1, requestBytes: 0, responseBytes: 9, servedAt: minute(2) },
+    },
+    { type: 'MailRefused', ...ids, reason: 'inbox-ended', code: 550, refusedAt: minute(3) },
+  ]
+  const position = { partition: 1, offset: 7 }
+
+  it('are those of each event alone, at the position of their record', () => {
+    const together = usageRows({ ...about, event: { type: 'UsageRecorded', keyId, events } }, position)
+    expect(together).toEqual(events.flatMap((event) => usageRows({ ...about, event }, position)))
+    expect(together.map(({ table }) => table)).toEqual([
+      'mail_events',
+      ...['requests', 'requests', 'requests'],
+      'mail_events',
+    ])
+  })
 })
