@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { cp, mkdtemp, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -43,7 +44,8 @@ async function startFromBuild(): Promise<{ seconds: number; cpuSeconds: number |
 async function secondsFromSource(): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), 'mayfly-start-'))
   try {
-    for (const source of SOURCES)
+    // Another build may be of a version without some of them.
+    for (const source of SOURCES.filter((each) => existsSync(join(buildUnderTest(), each))))
       await cp(join(buildUnderTest(), source), join(folder, source), { recursive: true })
     await symlink(join(buildUnderTest(), 'node_modules'), join(folder, 'node_modules'))
     return await secondsOfNpmStart(folder)
