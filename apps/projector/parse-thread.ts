@@ -138,8 +138,6 @@ export class ParseThreads {
   private readonly all: Record<ThreadKind, Set<ParseThread>> = { usual: new Set(), urgent: new Set() }
   private readonly free: Record<ThreadKind, ParseThread[]> = { usual: [], urgent: [] }
   private readonly starting = new Set<ThreadKind>()
-  /** Threads that have mails to parse. */
-  private busy = 0
   private isClosed = false
 
   /** Resolves once the first thread is warmed up. */
@@ -154,7 +152,10 @@ export class ParseThreads {
 
   /** The threads that have no mails, including those that have not started yet. */
   get freeCount(): number {
-    return this.options.threads + 1 - this.busy
+    const { all, free, starting } = this
+    const running = all.usual.size + all.urgent.size - starting.size
+    const busy = running - free.usual.length - free.urgent.length
+    return this.options.threads + 1 - busy
   }
 
   hasFree(kind: ThreadKind): boolean {
@@ -169,19 +170,15 @@ export class ParseThreads {
 
   /** Null if none is free. */
   take(kind: ThreadKind): ParseThread | null {
-    const thread = this.free[kind].pop()
-    if (thread !== undefined) this.busy += 1
-    return thread ?? null
+    return this.free[kind].pop() ?? null
   }
 
   giveBack(thread: ParseThread): void {
-    this.busy -= 1
     this.free[thread.kind].push(thread)
   }
 
   /** Ends a thread that was taken, if it has not ended yet. Another one starts when it is needed. */
   drop(thread: ParseThread): void {
-    this.busy -= 1
     this.all[thread.kind].delete(thread)
     void thread.end()
   }

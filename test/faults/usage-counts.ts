@@ -1,5 +1,5 @@
 import type { ClickHouseClient } from '@clickhouse/client'
-import type { UsageEvent } from '#libs/domain/usage/usage-events.js'
+import { USAGE_EVENTS, type UsageEvent } from '#libs/domain/usage/usage-events.js'
 import type { EventLog, StoredRecord } from '#libs/ports/event-log/event-log.js'
 import type { Target } from '#test/harness/client.js'
 import { until } from '#test/harness/until.js'
@@ -28,18 +28,11 @@ export async function eventCountsOnLog(log: EventLog): Promise<Record<string, nu
 }
 
 const USAGE_RECORDED = 'mayfly.usage.recorded'
-const USAGE_TYPES: Readonly<Record<UsageEvent['type'], string>> = {
-  ApiRequestServed: 'mayfly.usage.api-request-served',
-  MailAccepted: 'mayfly.usage.mail-accepted',
-  MailRefused: 'mayfly.usage.mail-refused',
-  MessageShown: 'mayfly.usage.message-shown',
-  MessageRead: 'mayfly.usage.message-read',
-}
 
 /** The types of events that were recorded together. */
 function typesIn({ value }: StoredRecord): string[] {
   const { events } = JSON.parse(Buffer.from(value).toString()) as { events: { type: UsageEvent['type'] }[] }
-  return events.map(({ type }) => USAGE_TYPES[type])
+  return events.map(({ type }) => `mayfly.${USAGE_EVENTS[type].name}`)
 }
 
 /** Event types on the log by table and type in ClickHouse. */

@@ -146,9 +146,11 @@ export class UsageRecorder {
   private takePending(minEvents: number): Pending[] {
     // These events may soon be on the log, so no more requests may share them.
     this.refused.clear()
-    let taken = 0
-    for (let events = 0; events < minEvents && taken < this.pending.length; taken += 1) {
-      events += eventsIn(this.pending[taken])
+    let [taken, events] = [0, 0]
+    for (const each of this.pending) {
+      if (events >= minEvents) break
+      taken += 1
+      events += eventsIn(each)
     }
     return this.pending.splice(0, taken)
   }
@@ -159,8 +161,8 @@ export class UsageRecorder {
   }
 }
 
-function eventsIn(pending: Pending | undefined): number {
-  return pending !== undefined && 'record' in pending ? pending.count : 1
+function eventsIn(pending: Pending): number {
+  return 'record' in pending ? pending.count : 1
 }
 
 /** Merges a request into an event that may already count several. */
