@@ -67,7 +67,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    this.end(new Error('a response ended before its headers'))
+    this.end()
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
@@ -88,7 +88,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   /** A response counts once its headers have arrived, even if its content is cut off. */
-  private end(fault: Error): void {
+  private end(fault?: Error): void {
     if (this.isOver) return
     this.isOver = true
     clearTimeout(this.timer)
@@ -96,7 +96,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const tookMs = this.elapsedMs()
     if (response === null) {
       if (fault instanceof AttemptFault) this.settled.resolve(failed(fault, tookMs))
-      else this.settled.reject(fault)
+      else this.settled.reject(fault ?? new Error('a response ended before its headers'))
     } else if (response.status < 100 || response.status > 599) {
       // RFC 9110, section 15.
       const invalid = new AttemptFault('protocol', 'the response has an invalid status')

@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto'
+import { createHmac, createSecretKey } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { type Dispatcher, Pool } from 'undici'
 import { Connector } from './connector.js'
@@ -169,9 +169,10 @@ function trackUntilSettled(pending: Set<Promise<unknown>>, work: Promise<unknown
 export function signatureHeaders(id: string, at: Date, body: Uint8Array, secrets: readonly Uint8Array[]) {
   if (secrets.length === 0) throw new Error(`${id} has no secret to sign with`)
   const seconds = String(Math.floor(at.getTime() / 1_000))
-  const signatures = secrets.map(
-    (secret) =>
-      `v1,${createHmac('sha256', secret).update(`${id}.${seconds}.`).update(body).digest('base64')}`,
-  )
+  const signatures = secrets.map((secret) => {
+    // Node takes several times as long to check a key that is plain bytes.
+    const hmac = createHmac('sha256', createSecretKey(secret))
+    return `v1,${hmac.update(`${id}.${seconds}.`).update(body).digest('base64')}`
+  })
   return { 'webhook-id': id, 'webhook-timestamp': seconds, 'webhook-signature': signatures.join(' ') }
 }
