@@ -35,6 +35,8 @@ export interface Analytics {
 const GROUP = 'analytics'
 /** A record may hold 40 usage events. A batch is decoded without a pause. */
 const BATCH_RECORDS = 100
+/** Rows are written in large batches anyway. */
+const LINGER_MS = 100
 const PREPARE_RETRY = { firstMs: 500, maxMs: 10_000 }
 
 /**
@@ -50,7 +52,7 @@ export async function startAnalytics({ engine, logger, registry }: AnalyticsOpti
   const metrics = new AnalyticsMetrics(registry)
   const consumers = new RoleConsumers({
     ...{ log, group: GROUP, logger, registry },
-    batchRecords: BATCH_RECORDS,
+    ...{ batchRecords: BATCH_RECORDS, lingerMs: LINGER_MS },
     startAt: (range) => sinks.of(range.topic).startAt(range),
   })
   const closing = new AbortController()

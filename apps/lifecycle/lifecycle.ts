@@ -31,6 +31,8 @@ export interface Lifecycle {
 }
 
 const EXPIRE_EVERY_MS = 500
+/** Keys need not be deleted at once, and most records are mails, which need nothing. */
+const LINGER_MS = 100
 
 export async function startLifecycle({
   engine,
@@ -45,7 +47,7 @@ export async function startLifecycle({
   })
 
   const consumers = new RoleConsumers({
-    ...{ log, group: 'lifecycle', logger, registry },
+    ...{ log, group: 'lifecycle', lingerMs: LINGER_MS, logger, registry },
     startAt: () => Promise.resolve('committed'),
   })
   const ports = { log, vault, logger, metrics }

@@ -44,6 +44,8 @@ const LEASE_SLACK_MS = 15_000
 const RETENTION_MS = 30 * 86_400_000
 const REMOVE_EVERY_MS = 3_600_000
 const REPLAY_EVERY_MS = 250
+/** Short, because a delivery starts after it. */
+const LINGER_MS = 10
 
 export async function startWebhooks({
   engine,
@@ -68,7 +70,7 @@ export async function startWebhooks({
   })
 
   const consumers = new RoleConsumers({
-    ...{ log, group: 'webhooks', logger, registry },
+    ...{ log, group: 'webhooks', lingerMs: LINGER_MS, logger, registry },
     startAt: () => Promise.resolve('committed'),
   })
   const matchingPorts = { log, webhooks, views, requests, recorder, metrics, now }

@@ -29,7 +29,7 @@ import { beforeDeadline } from '#libs/runtime/timing.js'
  * their batches to the methods of a Nest controller.
  */
 
-export interface RoleConsumersOptions extends Pick<ConsumerSpec, 'startAt' | 'batchRecords'> {
+export interface RoleConsumersOptions extends Pick<ConsumerSpec, 'startAt' | 'batchRecords' | 'lingerMs'> {
   log: Pick<LogConsumers, 'consume'>
   /** The role's name. Instances of a role share the partitions. */
   group: string

@@ -76,6 +76,11 @@ export interface ConsumerSpec {
   /** Maximum records of a batch, if the log can choose. Kafka's batches are as large as its brokers make them. */
   batchRecords?: number | undefined
   /**
+   * How long records may wait for more, so that batches are larger; 0 by default. Only Kafka waits: each of its batches
+   * costs a request, while small batches of the embedded log cost no more than large ones.
+   */
+  lingerMs?: number | undefined
+  /**
    * Called whenever a partition is assigned to this consumer, even if another consumer had it in between, so that data
    * gathered from it before is void. Called again after a pause if it rejects.
    */

@@ -76,7 +76,7 @@ export class KafkaEventLog implements EventLog {
     // Used by this consumer only: a request that waits for records blocks all others on its connection.
     const cluster = new KafkaCluster(makeKafka(options))
     const committed = new SharedRun(() => this.offsetsOf(spec.group, spec.topic), LOOKUPS_APART_MS)
-    const fetcher = new PartitionFetcher(cluster, topic, (error) =>
+    const fetcher = new PartitionFetcher(cluster, topic, spec.lingerMs ?? 0, (error) =>
       options.onError(error, `fetching of ${topic}`),
     )
     let memberId = ''

@@ -1,6 +1,6 @@
 import type { PartitionSource } from '#libs/ports/event-log/partition-loop.js'
 import { messageOf } from '#libs/runtime/errors.js'
-import { Backoff, pauseUntilAborted } from '#libs/runtime/timing.js'
+import { Backoff } from '#libs/runtime/timing.js'
 import { isOutOfRange, type Fetched, type FetchPosition, type KafkaCluster } from './kafka-cluster.js'
 
 type Following = Awaited<ReturnType<PartitionSource['next']>>
@@ -40,9 +40,11 @@ export class PartitionFetcher {
   /** Ends the pause that waits for readers to finish. */
   private onAllHandled: () => void = () => undefined
 
+  /** `lingerMs`: the pause after a response with records, so that the next one has more. */
   constructor(
     private readonly cluster: KafkaCluster,
     private readonly topic: string,
+    private readonly lingerMs: number,
     private readonly onError: (error: unknown) => void,
   ) {}
 
@@ -106,11 +108,12 @@ export class PartitionFetcher {
     this.backoff.reset()
     for (const { partition } of readers) this.suspects.delete(partition)
     if (this.deliver(fetched, readers)) {
-      await this.pauseFor(GRACE_MS, true)
+      if (this.lingerMs > 0) await this.pause(this.lingerMs)
+      else await this.pause(GRACE_MS, { untilAllHandled: true })
     } else {
       // A broker without records answers after `waitMs`, but at once if it has empty batches.
       const leftMs = requestedAt + waitMs - Date.now()
-      if (leftMs > 0) await this.pauseFor(leftMs, false)
+      if (leftMs > 0) await this.pause(leftMs)
     }
   }
 
@@ -129,11 +132,18 @@ export class PartitionFetcher {
     return hasDelivered
   }
 
-  private async pauseFor(ms: number, untilAllHandled: boolean): Promise<void> {
-    const early = new AbortController()
-    const pause = pauseUntilAborted(ms, AbortSignal.any([early.signal, this.stopping.signal]))
-    if (untilAllHandled) this.onAllHandled = () => early.abort()
-    await pause
+  /** Without an AbortSignal: its error, with a stack trace, took as long as handling the records. */
+  private async pause(ms: number, { untilAllHandled = false } = {}): Promise<void> {
+    const { signal } = this.stopping
+    if (signal.aborted) return
+    const { promise, resolve } = Promise.withResolvers<undefined>()
+    const end = () => resolve(undefined)
+    const timer = setTimeout(end, ms)
+    signal.addEventListener('abort', end, { once: true })
+    if (untilAllHandled) this.onAllHandled = end
+    await promise
+    clearTimeout(timer)
+    signal.removeEventListener('abort', end)
   }
 
   private async recover(error: unknown, requested: readonly FetchPosition[]): Promise<void> {
@@ -160,7 +170,9 @@ export class PartitionFetcher {
   private exclude({ partition, offset }: FetchPosition, cause: unknown): void {
     this.suspects.delete(partition)
     this.onError(
-      new Error(`${this.topic}/${partition} can't be read from ${offset} on: ${messageOf(cause)}`, { cause }),
+      new Error(`${this.topic}/${partition} can't be read from ${offset} on: ${messageOf(cause)}`, {
+        cause,
+      }),
     )
     const timer = setTimeout(() => {
       this.excluded.delete(partition)
