@@ -52,7 +52,7 @@ export const text = {
   skipToView: 'Skip to the content',
   views: 'Views',
   signOut: 'Sign out',
-  notFound: 'There is no such page.',
+  notFound: 'Page not found.',
   labelsForm: (pair: string) => `"${pair}" is not a label: write name:value.`,
 
   signIn: {
@@ -189,7 +189,7 @@ export const text = {
       'Mail to this address appears here at once. The inbox and its mail are erased when the time is over.',
     erase: 'Erase now',
     eraseTitle: 'Erase this inbox?',
-    erased: 'This inbox is gone, with all its mail.',
+    erased: 'This inbox and its mail have been erased.',
     noToken: 'The link is not complete: the part after # is missing.',
   },
 
@@ -376,7 +376,7 @@ export const text = {
     plan: 'Plan',
     environments: 'Environments',
     requests: 'Requests of a key',
-    retention: 'Longest life of an inbox',
+    retention: 'Maximum lifetime of an inbox',
     messageSize: 'Largest mail',
     messages: 'Messages per inbox',
     used: 'Used in the last 24 hours',

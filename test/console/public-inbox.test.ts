@@ -75,7 +75,7 @@ describeWith('chromium')('the page of the public inbox', () => {
     const first = await addressAfter()
     await page.getByRole('button', { name: 'Erase now' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Erase now' }).click()
-    await page.getByText('This inbox is gone, with all its mail.').waitFor()
+    await page.getByText('This inbox and its mail have been erased.').waitFor()
     expect(await page.getByRole('alert').count()).toBe(0)
     await expect(send(mayfly, first, mail('Too late'))).rejects.toThrow('550')
     const create = page.getByRole('button', { name: 'New address' })

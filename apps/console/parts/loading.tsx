@@ -39,7 +39,7 @@ export function useLoaded<Value>(
   return { ...state, reload }
 }
 
-/** Shows what has been loaded; before that that it is loading; or the error, with what to do. */
+/** Shows a loading message, then the value or the error. */
 export function Show<Value>({
   loaded: { value, error, reload },
   children,

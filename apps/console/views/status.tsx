@@ -17,7 +17,7 @@ const METRICS = [
   ['mayfly_open_waits', text.status.waits, formatCount],
 ] as const
 
-/** Whether this server is well: its version, what is behind, and its storage. */
+/** The status of this server. */
 export function StatusView() {
   const { api } = useSession()
   const version = useLoaded((signal) => api.version({ signal }), [])
@@ -95,7 +95,7 @@ function Metrics({ values }: { values: ReadonlyMap<string, number> }) {
   )
 }
 
-/** Not ready is an answer, too. */
+/** A 503 is an answer, not an error. */
 async function readReadiness(signal: AbortSignal): Promise<{ isReady: boolean; detail: string }> {
   const response = await fetch('/readyz', { signal })
   const { detail = '' } = (await response.json()) as { detail?: string }
