@@ -124,7 +124,7 @@ function keyText(key: KeyJson): string {
     environment: key.environment,
     scopes: key.scopes.join(', '),
     state: key.state,
-    'requests a minute': key.rate_limit ?? "the plan's",
+    'requests per minute': key.rate_limit ?? "the plan's",
     created: key.created_at,
     'last used': key.last_used_at ?? 'never',
     secret: key.secret,
