@@ -139,9 +139,10 @@ function Address({ inbox, canErase, onErased }: { inbox: Inbox; canErase: boolea
           action={text.sharedInbox.erase}
           isDangerous
           submit={() => inbox.delete()}
-          onClose={(isDone) => {
+          onClose={() => setErasing(false)}
+          onDone={() => {
             setErasing(false)
-            if (isDone) onErased()
+            onErased()
           }}
         >
           <p>{text.inboxes.deleteWarning}</p>

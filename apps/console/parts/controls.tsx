@@ -152,14 +152,16 @@ export function FormDialog({
   isDangerous = false,
   submit = () => Promise.resolve(),
   onClose,
+  onDone,
   children,
 }: {
   title: string
   action?: string
   isDangerous?: boolean
   submit?: (values: FormValues) => Promise<unknown>
-  /** `isDone` if the form was submitted. */
-  onClose: (isDone: boolean) => void
+  onClose: () => void
+  /** Called after a submit. Without it, the dialog stays open. */
+  onDone?: () => void
   children: ComponentChildren
 }) {
   const dialog = useRef<HTMLDialogElement>(null)
@@ -169,16 +171,16 @@ export function FormDialog({
   const onSubmit = async (event: SubmitEvent & { currentTarget: HTMLFormElement }) => {
     event.preventDefault()
     const values = new FormValues(event.currentTarget)
-    if (await run(() => submit(values))) onClose(true)
+    if (await run(() => submit(values))) onDone?.()
   }
   return (
-    <dialog ref={dialog} aria-labelledby={id} onCancel={() => onClose(false)}>
+    <dialog ref={dialog} aria-labelledby={id} onCancel={onClose}>
       <form onSubmit={(event) => void onSubmit(event)}>
         <h2 id={id}>{title}</h2>
         {children}
         {error !== null && <Failure error={error} />}
         <div class="actions">
-          <button type="button" onClick={() => onClose(false)}>
+          <button type="button" onClick={onClose}>
             {action === undefined ? text.close : text.cancel}
           </button>
           {action !== undefined && (

@@ -56,10 +56,7 @@ export function InboxDialog({
       title={inbox === undefined ? text.inboxes.create : text.inboxes.editWhat(inbox.name ?? inbox.address)}
       action={inbox === undefined ? text.create : text.save}
       submit={submit}
-      // After a submit, the function above has closed the dialog, or shows the password in it.
-      onClose={(isDone) => {
-        if (!isDone) onClose()
-      }}
+      onClose={onClose}
     >
       <Field label={text.inboxes.name} name="name" maxLength={200} defaultValue={inbox?.name ?? ''} />
       <Field

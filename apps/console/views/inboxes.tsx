@@ -234,6 +234,7 @@ function DeleteDialog({
       isDangerous
       submit={submit}
       onClose={onClose}
+      onDone={onClose}
     >
       <p>{text.inboxes.deleteWarning}</p>
       {done > 0 && <progress max={ids.length} value={done} aria-label={text.working} />}

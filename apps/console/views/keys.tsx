@@ -52,6 +52,7 @@ export function KeysView() {
           isDangerous
           submit={() => api.keys.revoke(dialog.key.id)}
           onClose={close}
+          onDone={close}
         >
           <p>{text.keys.revokeWarning}</p>
         </FormDialog>
@@ -179,9 +180,7 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
       title={text.keys.create}
       action={text.create}
       submit={submit}
-      onClose={(isDone) => {
-        if (!isDone) onClose()
-      }}
+      onClose={onClose}
     >
       <Field label={text.name} name="name" required maxLength={100} />
       <Field
@@ -218,9 +217,7 @@ function RotateDialog({ apiKey, onClose }: { apiKey: Key; onClose: () => void })
         const grace = values.text('grace') || '0'
         setRotated(await api.keys.rotate(apiKey.id, { grace }))
       }}
-      onClose={(isDone) => {
-        if (!isDone) onClose()
-      }}
+      onClose={onClose}
     >
       <Field label={text.grace} hint={text.keys.graceHint} name="grace" placeholder="10m" />
     </FormDialog>

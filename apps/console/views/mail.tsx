@@ -96,7 +96,8 @@ function InboxHeading({
           action={text.inboxes.deleteAction(1)}
           isDangerous
           submit={() => api.inboxes.delete(inbox.id, { password: passwords.get(inbox.id) })}
-          onClose={(isDone) => (isDone ? open('/inboxes') : setDialog(null))}
+          onClose={() => setDialog(null)}
+          onDone={() => open('/inboxes')}
         >
           <p>{text.inboxes.deleteWarning}</p>
         </FormDialog>

@@ -69,9 +69,10 @@ export function Reader({
           action={text.delete}
           isDangerous
           submit={() => inbox.deleteMessage(messageId)}
-          onClose={(isDone) => {
+          onClose={() => setDeleting(false)}
+          onDone={() => {
             setDeleting(false)
-            if (isDone) onDeleted?.()
+            onDeleted?.()
           }}
         >
           <p>{text.mail.deleteWarning}</p>

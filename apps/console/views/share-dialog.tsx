@@ -26,9 +26,7 @@ export function ShareDialog({ inbox, onClose }: { inbox: Inbox; onClose: () => v
         const { id, token } = await inbox.tokens.create({ access, expiresIn })
         setLink({ id, url: sharedInboxUrl(token, access) })
       }}
-      onClose={(isDone) => {
-        if (!isDone) onClose()
-      }}
+      onClose={onClose}
     >
       <p>{text.share.about}</p>
       <Field

@@ -78,7 +78,8 @@ function WebhookHeading({ webhook, onChanged }: { webhook: Webhook; onChanged: (
           action={text.delete}
           isDangerous
           submit={() => api.webhooks.delete(webhook.id)}
-          onClose={(isDone) => (isDone ? open('/webhooks') : setDialog(null))}
+          onClose={() => setDialog(null)}
+          onDone={() => open('/webhooks')}
         >
           <p>{text.webhooks.deleteWarning}</p>
         </FormDialog>
@@ -105,9 +106,7 @@ function RotateDialog({ webhook, onClose }: { webhook: Webhook; onClose: () => v
         const grace = values.text('grace') || undefined
         setSecret((await api.webhooks.rotateSecret(webhook.id, { grace })).secret)
       }}
-      onClose={(isDone) => {
-        if (!isDone) onClose()
-      }}
+      onClose={onClose}
     >
       <Field label={text.grace} hint={text.webhooks.graceHint} name="grace" placeholder="24h" />
     </FormDialog>

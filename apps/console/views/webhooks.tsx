@@ -102,9 +102,7 @@ function RegisterDialog({ onClose }: { onClose: () => void }) {
       title={text.webhooks.register}
       action={text.webhooks.register}
       submit={submit}
-      onClose={(isDone) => {
-        if (!isDone) onClose()
-      }}
+      onClose={onClose}
     >
       <Field label="URL" name="url" type="url" required placeholder="https://app.example/hooks/mail" />
       <fieldset>
