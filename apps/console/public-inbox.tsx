@@ -2,7 +2,7 @@ import { render } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { LocationProvider } from 'preact-iso'
 import { Choice } from './parts/controls.js'
-import { Failure, useAction } from './parts/loading.js'
+import { Failure, Loading, useAction } from './parts/loading.js'
 import { createPublicInbox } from './session.js'
 import { InboxOfToken, useFragmentToken } from './shared-inbox.js'
 import { text } from './text.js'
@@ -59,11 +59,7 @@ function PublicInboxPage() {
           />
         )}
         {held === null && error !== null && <Failure error={error} retry={createFirst} />}
-        {held === null && error === null && (
-          <p class="loading" role="status">
-            {text.loading}
-          </p>
-        )}
+        {held === null && error === null && <Loading />}
       </main>
       <Footer />
     </>

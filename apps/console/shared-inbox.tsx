@@ -3,7 +3,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks'
 import { Mayfly, type Inbox } from '#clients/typescript/src/mayfly.js'
 import { MailAccessContext, useParameters } from './navigation.js'
 import { CopyButton, FormDialog } from './parts/controls.js'
-import { formatDuration, useNow } from './parts/format.js'
+import { TimeLeft } from './parts/format.js'
 import { fetchWith, requestRendering, type MailAccess } from './session.js'
 import { text } from './text.js'
 import { Mailbox } from './views/mailbox.js'
@@ -117,7 +117,6 @@ function accessWith(token: string): MailAccess {
 }
 
 function Address({ inbox, canErase, onErased }: { inbox: Inbox; canErase: boolean; onErased: () => void }) {
-  const now = useNow(1_000)
   const [isErasing, setErasing] = useState(false)
   return (
     <>
@@ -126,7 +125,7 @@ function Address({ inbox, canErase, onErased }: { inbox: Inbox; canErase: boolea
         <CopyButton value={inbox.address} label={text.copyWhat(inbox.address)} />
       </p>
       <p>
-        {text.inboxes.endsIn(formatDuration(Math.max(Date.parse(inbox.expires_at) - now, 0)))}{' '}
+        <TimeLeft expiresAt={inbox.expires_at} />{' '}
         {canErase && (
           <button type="button" onClick={() => setErasing(true)}>
             {text.sharedInbox.erase}

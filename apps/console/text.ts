@@ -82,7 +82,6 @@ export const text = {
     protected: 'password protected',
     messages: (count: number) => plural(count, 'message', 'messages'),
     endsIn: (duration: string) => `ends in ${duration}`,
-    ended: (state: string) => state,
     editWhat: (name: string) => `Edit ${name}`,
     deleteSelected: (count: number) => `Delete ${plural(count, 'inbox', 'inboxes')}`,
     deleteTitle: (count: number) => (count === 1 ? 'Delete this inbox?' : `Delete ${count} inboxes?`),

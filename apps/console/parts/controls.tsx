@@ -35,6 +35,20 @@ export function CopyButton({
   )
 }
 
+/** A command to try, with a button that copies it. */
+export function Command({ intro, command }: { intro: string; command: string }) {
+  return (
+    <>
+      <p>
+        {intro} <CopyButton value={command} label={text.copyWhat(text.command)} />
+      </p>
+      <pre class="wrap">
+        <code>{command}</code>
+      </pre>
+    </>
+  )
+}
+
 /** A secret that is shown once. */
 export function Secret({ label, value, hint }: { label: string; value: string; hint: string }) {
   return (

@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { text } from '../text.js'
 
 /** The current time in milliseconds, which renders the component again at an interval. */
-export function useNow(intervalMs: number): number {
+function useNow(intervalMs: number): number {
   const [now, setNow] = useState(Date.now)
   useEffect(() => {
     const timer = setInterval(() => setNow(Date.now()), intervalMs)
@@ -54,6 +54,12 @@ export function Time({ value, isRelative = false }: { value: string | null; isRe
       {!isRelative ? shown : agoMs < 5_000 ? text.justNow : text.ago(formatDuration(agoMs))}
     </time>
   )
+}
+
+/** How long until the end of an inbox, which is updated each second. */
+export function TimeLeft({ expiresAt }: { expiresAt: string }) {
+  const now = useNow(1_000)
+  return <span>{text.inboxes.endsIn(formatDuration(Math.max(Date.parse(expiresAt) - now, 0)))}</span>
 }
 
 export function Labels({ labels }: { labels: Readonly<Record<string, string>> }) {

@@ -11,10 +11,14 @@ export interface Loaded<Value> {
   reload: () => void
 }
 
-/** Loads when the component is first shown, and again if `dependencies` change. */
+/**
+ * Loads when the component is first shown, and again if `dependencies` change; with `refreshMs` also at that interval,
+ * while the page is visible.
+ */
 export function useLoaded<Value>(
   load: (signal: AbortSignal) => Promise<Value>,
   dependencies: readonly unknown[],
+  refreshMs?: number,
 ): Loaded<Value> {
   const [state, setState] = useState<Pick<Loaded<Value>, 'value' | 'error'>>({
     value: undefined,
@@ -36,6 +40,13 @@ export function useLoaded<Value>(
     return () => aborter.abort()
   }, [...dependencies, reloads])
   const reload = useCallback(() => setReloads((value) => value + 1), [])
+  useEffect(() => {
+    if (refreshMs === undefined) return
+    const timer = setInterval(() => {
+      if (document.visibilityState === 'visible') reload()
+    }, refreshMs)
+    return () => clearInterval(timer)
+  }, [refreshMs])
   return { ...state, reload }
 }
 
@@ -51,12 +62,16 @@ export function Show<Value>({
     <>
       {error !== null && <Failure error={error} retry={reload} />}
       {value !== undefined && children(value)}
-      {value === undefined && error === null && (
-        <p class="loading" role="status">
-          {text.loading}
-        </p>
-      )}
+      {value === undefined && error === null && <Loading />}
     </>
+  )
+}
+
+export function Loading() {
+  return (
+    <p class="loading" role="status">
+      {text.loading}
+    </p>
   )
 }
 

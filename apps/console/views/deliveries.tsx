@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import type { Schemas } from '#clients/typescript/src/mayfly.js'
 import { useParameters, useSession } from '../navigation.js'
 import { Choice, Empty } from '../parts/controls.js'
@@ -19,7 +19,6 @@ const STATES = [
 ] as const
 
 const SHOWN_DELIVERIES = 200
-/** How often the list is read again, while the page is visible. */
 const REFRESH_MS = 3_000
 
 /** The newest deliveries of a webhook, with one of them open. */
@@ -36,13 +35,8 @@ export function Deliveries({ webhook }: { webhook: Webhook }) {
         signal,
       }),
     [webhook.id, state],
+    REFRESH_MS,
   )
-  useEffect(() => {
-    const timer = setInterval(() => {
-      if (document.visibilityState === 'visible') deliveries.reload()
-    }, REFRESH_MS)
-    return () => clearInterval(timer)
-  }, [deliveries.reload])
   const replays = useReplay(webhook, deliveries.reload)
   const failedIds = (deliveries.value ?? []).filter(hasFailed).map(({ id }) => id)
   return (

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { useOpen, useParameters, useSession, ViewLink } from '../navigation.js'
 import { Choice, CopyButton, Empty, Field, FormDialog } from '../parts/controls.js'
-import { formatCount, formatDuration, Labels, parseLabels, useNow } from '../parts/format.js'
+import { formatCount, Labels, parseLabels, TimeLeft } from '../parts/format.js'
 import { Failure } from '../parts/loading.js'
 import { VirtualList } from '../parts/virtual-list.js'
 import type { Session } from '../session.js'
@@ -166,7 +166,6 @@ function InboxRow({
   onToggle: () => void
   onEdit: () => void
 }) {
-  const now = useNow(1_000)
   const active = isActive(inbox) ? inbox : null
   const name = active?.name ?? inbox.address
   return (
@@ -188,11 +187,7 @@ function InboxRow({
       </div>
       <span class="facts">
         <span>{text.inboxes.messages(inbox.message_count)}</span>
-        <span>
-          {isActive(inbox)
-            ? text.inboxes.endsIn(formatDuration(Math.max(Date.parse(inbox.expires_at) - now, 0)))
-            : text.inboxes.ended(inbox.state)}
-        </span>
+        {isActive(inbox) ? <TimeLeft expiresAt={inbox.expires_at} /> : <span>{inbox.state}</span>}
       </span>
       {active !== null && (
         <span class="buttons">

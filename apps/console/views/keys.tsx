@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { Schemas } from '#clients/typescript/src/mayfly.js'
 import { useSession, ViewLink } from '../navigation.js'
-import { CopyButton, Empty, Field, FormDialog, Secret, type FormValues } from '../parts/controls.js'
+import { Command, Empty, Field, FormDialog, Secret, type FormValues } from '../parts/controls.js'
 import { formatBytes, formatCount, Time } from '../parts/format.js'
 import { Show, useLoaded } from '../parts/loading.js'
 import { text } from '../text.js'
@@ -148,12 +148,7 @@ function NewSecret({ secret, scopes, onClose }: Schemas['KeyWithSecret'] & { onC
   return (
     <FormDialog title={text.keys.made} onClose={onClose}>
       <Secret label={text.keys.secret} value={secret} hint={text.keys.secretHint} />
-      <p>
-        {text.keys.tryIt} <CopyButton value={command} label={text.copyWhat(text.command)} />
-      </p>
-      <pre class="wrap">
-        <code>{command}</code>
-      </pre>
+      <Command intro={text.keys.tryIt} command={command} />
     </FormDialog>
   )
 }
@@ -176,12 +171,7 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
     if (!session.environments.includes(key.environment)) await session.renew()
   }
   return (
-    <FormDialog
-      title={text.keys.create}
-      action={text.create}
-      submit={submit}
-      onClose={onClose}
-    >
+    <FormDialog title={text.keys.create} action={text.create} submit={submit} onClose={onClose}>
       <Field label={text.name} name="name" required maxLength={100} />
       <Field
         label={text.environment}

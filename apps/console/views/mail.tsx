@@ -2,11 +2,10 @@ import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import type { Inbox } from '#clients/typescript/src/mayfly.js'
 import { useOpen, useSession } from '../navigation.js'
-import { CopyButton, FormDialog } from '../parts/controls.js'
-import { formatDuration, Labels, useNow } from '../parts/format.js'
-import { Failure } from '../parts/loading.js'
+import { Command, CopyButton, FormDialog } from '../parts/controls.js'
+import { formatBytes, Labels, Time, TimeLeft } from '../parts/format.js'
+import { Failure, Show, useLoaded } from '../parts/loading.js'
 import { text } from '../text.js'
-import { History } from './history.js'
 import { InboxDialog } from './inbox-dialog.js'
 import { Mailbox } from './mailbox.js'
 import { ShareDialog } from './share-dialog.js'
@@ -22,17 +21,7 @@ export function MailView() {
       heading={(inbox, { isLive, reload }) => (
         <InboxHeading inbox={inbox} isLive={isLive} onChanged={reload} />
       )}
-      emptyHint={({ address }) => (
-        <>
-          <p>
-            {text.mail.tryIt}{' '}
-            <CopyButton value={text.mail.example(address)} label={text.copyWhat(text.command)} />
-          </p>
-          <pre class="wrap">
-            <code>{text.mail.example(address)}</code>
-          </pre>
-        </>
-      )}
+      emptyHint={({ address }) => <Command intro={text.mail.tryIt} command={text.mail.example(address)} />}
       afterEnd={(reason) => (
         <>
           <Failure error={reason} />
@@ -52,7 +41,6 @@ function InboxHeading({
   isLive: boolean
   onChanged: () => void
 }) {
-  const now = useNow(1_000)
   const { api, passwords } = useSession()
   const open = useOpen()
   const [dialog, setDialog] = useState<'edit' | 'share' | 'delete' | 'history' | null>(null)
@@ -64,7 +52,7 @@ function InboxHeading({
       </p>
       <p class="facts">
         <Labels labels={inbox.labels} />
-        <span>{text.inboxes.endsIn(formatDuration(Math.max(Date.parse(inbox.expires_at) - now, 0)))}</span>
+        <TimeLeft expiresAt={inbox.expires_at} />
         <span class={isLive ? 'live' : 'not-live'} role="status">
           {isLive ? text.mail.live : text.mail.reconnecting}
         </span>
@@ -103,5 +91,47 @@ function InboxHeading({
         </FormDialog>
       )}
     </header>
+  )
+}
+
+/** The newest events of an inbox; also after its end. */
+function History({ inboxId }: { inboxId: string }) {
+  const session = useSession()
+  const events = useLoaded((signal) => session.history(inboxId, signal), [inboxId])
+  return (
+    <Show loaded={events}>
+      {(list) => (
+        <div class="scroll" tabIndex={0}>
+          <table>
+            <caption>{text.mail.historyCaption}</caption>
+            <thead>
+              <tr>
+                <th scope="col">{text.time}</th>
+                <th scope="col">{text.mail.event}</th>
+                <th scope="col">{text.mail.about}</th>
+                <th scope="col">{text.mail.position}</th>
+              </tr>
+            </thead>
+            <tbody>
+              {list.map(({ id, time, type, message_id, key_id, size, position }) => (
+                <tr key={id}>
+                  <td>
+                    <Time value={time} />
+                  </td>
+                  <td>{type}</td>
+                  <td class="id">
+                    {message_id ?? key_id ?? ''}
+                    {size === null ? '' : `, ${formatBytes(size)}`}
+                  </td>
+                  <td>
+                    {position.partition}/{position.offset}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </Show>
   )
 }

@@ -4,7 +4,7 @@ import { ApiError, type Inbox } from '#clients/typescript/src/mayfly.js'
 import { useMailAccess, useParameters } from '../navigation.js'
 import { CopyButton, Empty, Field, FormValues } from '../parts/controls.js'
 import { Time } from '../parts/format.js'
-import { Failure } from '../parts/loading.js'
+import { Failure, Loading } from '../parts/loading.js'
 import { VirtualList } from '../parts/virtual-list.js'
 import { text } from '../text.js'
 import { useMessageList, type ListedMessage, type MessageList } from './message-list.js'
@@ -47,13 +47,7 @@ export function Mailbox({
   if (inbox === null) {
     return (
       <section>
-        {list.error === null ? (
-          <p class="loading" role="status">
-            {text.loading}
-          </p>
-        ) : (
-          <Failure error={list.error} retry={list.reload} />
-        )}
+        {list.error === null ? <Loading /> : <Failure error={list.error} retry={list.reload} />}
       </section>
     )
   }

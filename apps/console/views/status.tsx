@@ -1,4 +1,3 @@
-import { useEffect } from 'preact/hooks'
 import { useSession } from '../navigation.js'
 import { formatBytes, formatCount } from '../parts/format.js'
 import { Failure, Show, useLoaded } from '../parts/loading.js'
@@ -21,16 +20,8 @@ const METRICS = [
 export function StatusView() {
   const { api } = useSession()
   const version = useLoaded((signal) => api.version({ signal }), [])
-  const readiness = useLoaded(readReadiness, [])
-  const metrics = useLoaded(readMetrics, [])
-  useEffect(() => {
-    const timer = setInterval(() => {
-      if (document.visibilityState !== 'visible') return
-      readiness.reload()
-      metrics.reload()
-    }, REFRESH_MS)
-    return () => clearInterval(timer)
-  }, [])
+  const readiness = useLoaded(readReadiness, [], REFRESH_MS)
+  const metrics = useLoaded(readMetrics, [], REFRESH_MS)
   return (
     <section>
       <h1>{text.status.title}</h1>
