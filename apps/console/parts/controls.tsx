@@ -50,13 +50,13 @@ export function Command({ intro, command }: { intro: string; command: string }) 
 }
 
 /** A secret that is shown once. */
-export function Secret({ label, value, hint }: { label: string; value: string; hint: string }) {
+export function Secret({ label, value, hint = '' }: { label: string; value: string; hint?: string }) {
   return (
     <div class="secret" role="status">
       <strong>{label}</strong>
       <code data-secret>{value}</code>
       <CopyButton value={value} label={text.copyWhat(label)} />
-      <p>{hint}</p>
+      <p>{`${text.shownOnce} ${hint}`.trim()}</p>
     </div>
   )
 }

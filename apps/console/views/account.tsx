@@ -60,7 +60,7 @@ function LastDay() {
             {list.map(({ group, from, requests, inboxes, mails, bytes }) => (
               <li key={`${group} ${from}`}>
                 {text.account.usedIn(
-                  group ?? text.usage.without,
+                  group ?? text.none,
                   formatCount(requests),
                   formatCount(inboxes),
                   formatCount(mails),

@@ -11,7 +11,7 @@ type Webhook = Schemas['Webhook']
 type Delivery = Schemas['Delivery']
 
 const STATES = [
-  ['all', text.webhooks.all],
+  ['all', text.all],
   ['failed', text.webhooks.failed],
   ['pending', text.webhooks.pending],
   ['succeeded', text.webhooks.succeeded],

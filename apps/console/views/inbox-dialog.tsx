@@ -58,7 +58,7 @@ export function InboxDialog({
       submit={submit}
       onClose={onClose}
     >
-      <Field label={text.inboxes.name} name="name" maxLength={200} defaultValue={inbox?.name ?? ''} />
+      <Field label={text.name} name="name" maxLength={200} defaultValue={inbox?.name ?? ''} />
       <Field
         label={text.inboxes.duration}
         hint={inbox === undefined ? text.inboxes.durationHint : text.inboxes.durationChangeHint}

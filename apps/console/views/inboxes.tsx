@@ -63,13 +63,13 @@ export function InboxesView() {
       </div>
       <div class="filters">
         <Choice
-          label={text.inboxes.state}
+          label={text.state}
           value={state}
           options={STATES}
           onChange={(chosen) => change({ state: chosen })}
         />
         <Field
-          label={text.inboxes.label}
+          label={text.label}
           placeholder="run:42"
           value={label}
           onChange={({ currentTarget }) => change({ label: currentTarget.value })}

@@ -48,7 +48,7 @@ export function KeysView() {
       {dialog?.kind === 'revoke' && (
         <FormDialog
           title={text.keys.revokeTitle(dialog.key.name)}
-          action={text.keys.revoke}
+          action={text.revoke}
           isDangerous
           submit={() => api.keys.revoke(dialog.key.id)}
           onClose={close}
@@ -124,7 +124,7 @@ function KeyTable({
                       aria-label={text.keys.revokeTitle(key.name)}
                       onClick={() => onRevoke(key)}
                     >
-                      {text.keys.revoke}
+                      {text.revoke}
                     </button>
                   </>
                 ) : (
@@ -147,7 +147,7 @@ function NewSecret({ secret, scopes, onClose }: Schemas['KeyWithSecret'] & { onC
   const command = `curl ${request} -H 'Authorization: Bearer ${secret}'`
   return (
     <FormDialog title={text.keys.made} onClose={onClose}>
-      <Secret label={text.keys.secret} value={secret} hint={text.keys.secretHint} />
+      <Secret label={text.keys.secret} value={secret} />
       <Command intro={text.keys.tryIt} command={command} />
     </FormDialog>
   )

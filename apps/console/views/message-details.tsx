@@ -23,7 +23,7 @@ export function MessageDetails({ message }: { message: Message }) {
       <Authentication results={authentication} />
       <h3>{text.details.times}</h3>
       <dl>
-        <Row name={text.details.date}>{date === null ? text.details.noDate : <Time value={date} />}</Row>
+        <Row name={text.details.date}>{date === null ? text.none : <Time value={date} />}</Row>
         <Row name={text.details.received}>
           <Time value={received_at} />
         </Row>

@@ -13,8 +13,8 @@ const FIELDS = [
   ['subject', text.search.subject, 'text'],
   ['sender', text.search.sender, 'text'],
   ['recipient', text.search.recipient, 'text'],
-  ['text', text.search.text, 'text'],
-  ['label', text.inboxes.label, 'text'],
+  ['text', text.mail.text, 'text'],
+  ['label', text.label, 'text'],
   ['since', text.search.since, 'datetime-local'],
   ['until', text.search.until, 'datetime-local'],
 ] as const

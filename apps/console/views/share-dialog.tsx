@@ -38,7 +38,7 @@ export function ShareDialog({ inbox, onClose }: { inbox: Inbox; onClose: () => v
       <label class="check">
         <input type="checkbox" name="owner" /> {text.share.owner}
       </label>
-      {link !== null && <Secret label={text.share.link} value={link.url} hint={text.share.linkHint} />}
+      {link !== null && <Secret label={text.share.link} value={link.url} />}
       <h3>{text.share.links}</h3>
       {error !== null && <Failure error={error} />}
       <Show loaded={tokens}>
@@ -54,7 +54,7 @@ export function ShareDialog({ inbox, onClose }: { inbox: Inbox; onClose: () => v
                   aria-label={text.share.revokeWhat(id)}
                   onClick={() => void revoke(id)}
                 >
-                  {text.share.revoke}
+                  {text.revoke}
                 </button>
               </li>
             ))}

@@ -25,8 +25,8 @@ const SPANS = [
 const GROUPS = [
   ['none', text.usage.noGroup],
   ['key', text.usage.byKey],
-  ['environment', text.usage.byEnvironment],
-  ['label', text.usage.byLabel],
+  ['environment', text.environment],
+  ['label', text.label],
 ] as const
 
 const FORMATS = ['csv', 'ndjson', 'parquet'] as const
@@ -61,7 +61,7 @@ export function UsageView() {
       <p>{text.usage.about}</p>
       <div class="filters">
         <Choice
-          label={text.usage.span}
+          label={text.time}
           value={span[0]}
           options={SPANS.map(([each, title]) => [each, title] as const)}
           onChange={(chosen) => change({ span: chosen })}
@@ -152,7 +152,7 @@ function chartsOf(
   if (isGrouped) {
     const shown = groups.slice(0, COLORS.length)
     const by = (valueOf: (row: UsageRow) => number) =>
-      shown.map((group, index) => line(group ?? text.usage.without, group, index, valueOf))
+      shown.map((group, index) => line(group ?? text.none, group, index, valueOf))
     return [
       { title: text.usage.mails, times, series: by(({ mails }) => mails) },
       { title: text.usage.requests, times, series: by(({ requests }) => requests) },
@@ -209,7 +209,7 @@ function Totals({ rows }: { rows: readonly UsageRow[] }) {
         <tbody>
           {[...groups].map(([group, list]) => (
             <tr key={group}>
-              <th scope="row">{group ?? (groups.size === 1 ? text.usage.all : text.usage.without)}</th>
+              <th scope="row">{group ?? (groups.size === 1 ? text.all : text.none)}</th>
               <td>{formatCount(sum(list, 'requests'))}</td>
               <td>{formatCount(sum(list, 'refusals'))}</td>
               <td>{formatCount(sum(list, 'inboxes'))}</td>
