@@ -50,7 +50,7 @@ export function accountCommands(program: Command, session: Session): void {
   account
     .command('list')
     .description('list all accounts')
-    .option('--limit <count>', 'maximum number of accounts', wholeNumber, 1_000)
+    .option('--limit <count>', 'maximum number of accounts', wholeNumber(), 1_000)
     .action(({ limit }: { limit: number }) =>
       session.print(session.api().list<AccountJson>('/v1/accounts', limit), (accounts) =>
         table(
@@ -79,13 +79,13 @@ function withLimits(command: Command): Command {
     .option(
       '--requests-per-minute <count>',
       'requests per minute of each key, on plans with limits per account',
-      wholeNumber,
+      wholeNumber(),
     )
     .option('--retention <duration>', 'maximum lifetime of an inbox, on the same plans')
     .option(
       '--max-messages <count>',
       'maximum number of messages in an inbox, on the same plans',
-      wholeNumber,
+      wholeNumber(),
     )
 }
 

@@ -1,16 +1,14 @@
 import { InvalidArgumentError, Option, type Command } from 'commander'
 
-/** A whole number, at least 1. */
-export function wholeNumber(text: string): number {
-  if (!/^[1-9]\d{0,9}$/.test(text)) throw new InvalidArgumentError('It must be a whole number, at least 1.')
-  return Number(text)
-}
-
-/** Seconds, at most an hour. */
-export function seconds(text: string): number {
-  const count = /^\d{1,4}$/.test(text) ? Number(text) : NaN
-  if (!(count <= 3_600)) throw new InvalidArgumentError('It must be a whole number of seconds, at most 3600.')
-  return count
+/** Makes a parser of whole numbers. */
+export function wholeNumber(min = 1, max = Infinity, unit = ''): (text: string) => number {
+  const range =
+    max === Infinity ? `, at least ${min}` : min === 0 ? `, at most ${max}` : ` from ${min} to ${max}`
+  return (text) => {
+    const value = /^\d{1,10}$/.test(text) ? Number(text) : NaN
+    if (value >= min && value <= max) return value
+    throw new InvalidArgumentError(`It must be a whole number${unit && ` of ${unit}`}${range}.`)
+  }
 }
 
 /** Adds a `<name>:<value>` to the earlier ones. */

@@ -94,7 +94,7 @@ function listCommand(inbox: Command, session: Session): void {
     .description('list inboxes, newest first')
     .addOption(new Option('--state <state>').choices(['active', 'deleted', 'expired']).default('active'))
     .option('--label <name:value>', 'can be repeated: all must match', label)
-    .option('--limit <count>', 'maximum number of inboxes', wholeNumber, 25)
+    .option('--limit <count>', 'maximum number of inboxes', wholeNumber(), 25)
     .action(({ limit, ...query }: { state: string; label?: readonly string[]; limit: number }) => {
       const found = session.api().list<InboxJson>('/v1/inboxes', limit, { query }, MAX_PAGE_SIZE)
       const names = [
@@ -123,7 +123,7 @@ function readCommand(inbox: Command, session: Session): void {
     .argument('<inbox>', 'inbox id')
     .argument('[message]', 'message id')
     .addOption(new Option('--order <order>', 'order of the list').choices(['asc', 'desc']).default('asc'))
-    .option('--limit <count>', 'maximum number of messages', wholeNumber, 25)
+    .option('--limit <count>', 'maximum number of messages', wholeNumber(), 25)
     .addOption(new Option('--raw', "write the message's source, byte for byte").conflicts('attachment'))
     .option('--attachment <index>', 'write an attachment of the message')
     .addOption(passwordOption())

@@ -45,7 +45,7 @@ export function keyCommands(program: Command, session: Session): void {
     .argument('<name>')
     .requiredOption('--environment <environment>', 'environment whose inboxes the key can access')
     .option('--scope <scope...>', 'inboxes (default), read, audit, admin, operator')
-    .option('--rate-limit <count>', "requests per minute; default: the plan's", wholeNumber)
+    .option('--rate-limit <count>', "requests per minute; default: the plan's", wholeNumber())
     .option('--account <account>', 'issue it for another account; needs the scope operator')
     .action((name: string, options: IssueOptions) => {
       const { environment, scope: scopes, rateLimit, account } = options
@@ -87,7 +87,7 @@ export function keyCommands(program: Command, session: Session): void {
   key
     .command('list')
     .description("list the account's keys")
-    .option('--limit <count>', 'maximum number of keys', wholeNumber, 1_000)
+    .option('--limit <count>', 'maximum number of keys', wholeNumber(), 1_000)
     .action(({ limit }: { limit: number }) =>
       session.print(session.api().list<KeyJson>('/v1/keys', limit), keysText),
     )

@@ -1,6 +1,6 @@
 import { Option, type Command } from 'commander'
 import type { Session } from './api-client.js'
-import { inboxPath, passwordOption, seconds, withFilters, type Filters } from './arguments.js'
+import { inboxPath, passwordOption, withFilters, wholeNumber, type Filters } from './arguments.js'
 import { Failure } from './failure.js'
 import { harmless, oneLine, table } from './printing.js'
 
@@ -23,7 +23,7 @@ export function waitCommand(inbox: Command, session: Session): void {
   withFilters(inbox.command('wait'))
     .description('wait for a message that matches: the oldest one present, or the next to arrive')
     .argument('<inbox>', 'inbox id')
-    .option('--timeout <seconds>', 'how long to wait, at most 3600', seconds, 25)
+    .option('--timeout <seconds>', 'how long to wait, at most 3600', wholeNumber(0, 3_600, 'seconds'), 25)
     .addOption(
       new Option('--order <order>', 'take the oldest match (asc) or the newest (desc)')
         .choices(['asc', 'desc'])

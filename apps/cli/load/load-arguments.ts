@@ -36,21 +36,6 @@ export function mailSize(text: string): number {
   return bytes
 }
 
-/** A whole number, at least 0. */
-export function count(text: string): number {
-  if (!/^\d{1,3}$/.test(text)) throw new InvalidArgumentError('It must be a whole number, at most 999.')
-  return Number(text)
-}
-
-/** A number of connections. */
-export function connectionCount(text: string): number {
-  const connections = /^\d{1,5}$/.test(text) ? Number(text) : NaN
-  if (!(connections >= 1 && connections <= 10_000)) {
-    throw new InvalidArgumentError('It must be a whole number from 1 to 10000.')
-  }
-  return connections
-}
-
 /** The host and port of a server: `mail.example:25` or `[::1]:25`. */
 export function hostAndPort(text: string): { host: string; port: number } {
   const [, inBrackets, plain, digits] = /^(?:\[([\da-fA-F:.]+)\]|([^\s:/@[\]]+)):(\d{1,5})$/.exec(text) ?? []
@@ -88,13 +73,6 @@ export function operationMix(text: string): ReadonlyMap<Operation, number> {
     throw new InvalidArgumentError('At least one share must be over 0.')
   }
   return shares
-}
-
-/** Seconds that a request may wait. */
-export function waitSeconds(text: string): number {
-  const count = /^\d{1,2}$/.test(text) ? Number(text) : NaN
-  if (!(count <= 55)) throw new InvalidArgumentError('It must be a whole number of seconds, at most 55.')
-  return count
 }
 
 /** The number of arrivals: those of the duration, at most `max`. Throws Failure if neither is given. */

@@ -7,15 +7,7 @@ import { countsText } from './counts.js'
 import type { HttpReport, HttpRun, OperationReport } from './http-run.js'
 import { interrupted, onInterrupt } from './interrupts.js'
 import { latencyText } from './latency.js'
-import {
-  arrivalCount,
-  connectionCount,
-  operationMix,
-  rate,
-  timeSpan,
-  waitSeconds,
-  type Operation,
-} from './load-arguments.js'
+import { arrivalCount, operationMix, rate, timeSpan, type Operation } from './load-arguments.js'
 import { inboxesOf, type InboxOptions } from './load-inboxes.js'
 import { Progress } from './progress.js'
 
@@ -51,15 +43,15 @@ export function loadHttpCommand(
         .argParser(operationMix)
         .default(operationMix(DEFAULT_MIX), DEFAULT_MIX),
     )
-    .option('--connections <count>', 'requests at the same time', connectionCount, 50)
+    .option('--connections <count>', 'requests at the same time', wholeNumber(1, 10_000), 50)
     .option(
       '--inboxes <count>',
       'number of inboxes to create first; with --reuse the maximum',
-      wholeNumber,
+      wholeNumber(),
       100,
     )
     .option('--reuse', 'use the active inboxes that have the label, instead of new ones')
-    .option('--wait <seconds>', 'how long a request of wait waits', waitSeconds, 1)
+    .option('--wait <seconds>', 'how long a request of wait waits', wholeNumber(0, 55, 'seconds'), 1)
     .addHelpText('after', HELP)
     .action(async (options: HttpOptions) => {
       const report = await sendRequests(options, session, access())

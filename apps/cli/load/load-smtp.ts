@@ -7,16 +7,7 @@ import { facts } from '../printing.js'
 import { countsText } from './counts.js'
 import { interrupted, onInterrupt } from './interrupts.js'
 import { latencyText } from './latency.js'
-import {
-  arrivalCount,
-  connectionCount,
-  count,
-  hostAndPort,
-  mailSize,
-  rate,
-  senderAddress,
-  timeSpan,
-} from './load-arguments.js'
+import { arrivalCount, hostAndPort, mailSize, rate, senderAddress, timeSpan } from './load-arguments.js'
 import { inboxesOf, type InboxOptions } from './load-inboxes.js'
 import { MailMix } from './mail-mix.js'
 import { Manifest } from './manifest.js'
@@ -60,9 +51,9 @@ export function loadSmtpCommand(
     .requiredOption('--rate <rate>', 'mails per second, minute or hour, such as 500/s', rate)
     .requiredOption('--label <name:value>', 'label of the inboxes; can be repeated', label)
     .option('--duration <time>', 'how long to send mail, such as 30s or 5m', timeSpan)
-    .option('--mails <count>', 'number of mails; with --duration the smaller one applies', wholeNumber)
-    .option('--connections <count>', 'connections at the same time', connectionCount, 10)
-    .option('--inboxes <count>', 'number of inboxes to create; with --reuse the maximum', wholeNumber, 100)
+    .option('--mails <count>', 'number of mails; with --duration the smaller one applies', wholeNumber())
+    .option('--connections <count>', 'connections at the same time', wholeNumber(1, 10_000), 10)
+    .option('--inboxes <count>', 'number of inboxes to create; with --reuse the maximum', wholeNumber(), 100)
     .option('--reuse', 'send to the active inboxes that have the label, instead of new ones')
     .addOption(
       new Option('--size <bytes>', 'about the size of a mail').argParser(mailSize).default(5_120, '5k'),
@@ -75,7 +66,7 @@ export function loadSmtpCommand(
     .option(
       '--retries <count>',
       'attempts after the first one, if a reply is 4xx or the connection is lost',
-      count,
+      wholeNumber(0, 999),
       5,
     )
     .addOption(

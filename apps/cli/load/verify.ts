@@ -48,7 +48,7 @@ export function loadVerifyCommand(load: Command, session: Session): void {
     .option('--id-header <name>', 'the header that identifies a mail; default: Message-ID')
     .option('--order', 'also compare the order of the mail in each inbox')
     .option('--no-digest', 'do not compare the sources of the mail')
-    .option('--show <count>', 'how many differences of each kind to print', wholeNumber, 10)
+    .option('--show <count>', 'how many differences of each kind to print', wholeNumber(), 10)
     .option('--junit <file>', 'also write a JUnit XML report')
     .option('--html <file>', 'also write a report as an HTML page')
     .option('--wait <time>', 'repeat until no mail is missing, at most this long', timeSpan, 0)
