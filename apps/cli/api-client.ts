@@ -28,8 +28,8 @@ export class ApiClient {
   private readonly base: string
 
   constructor(
-    url: string,
-    private readonly key: string,
+    readonly url: string,
+    readonly key: string,
   ) {
     const parsed = URL.parse(url)
     if (parsed === null || !/^https?:$/.test(parsed.protocol)) {

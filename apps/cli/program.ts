@@ -1,17 +1,20 @@
+import { once } from 'node:events'
 import type { Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { Command, Option } from 'commander'
 import type { Setting } from '#libs/runtime/config/setting.js'
 import { SETTINGS } from '#libs/runtime/config/settings-table.js'
+import { messageOf } from '#libs/runtime/errors.js'
 import { BUILD_INFO } from '#libs/runtime/process/build-info.js'
 import { accountCommands } from './accounts.js'
 import { ApiClient, type Session } from './api-client.js'
-import { consoleCommand } from './console.js'
 import { EXIT, Failure } from './failure.js'
 import { inboxCommands } from './inboxes.js'
 import { keyCommands } from './keys.js'
-import { loadCommands } from './load/load.js'
-import { mcpCommand } from './mcp.js'
+import { loadHttpCommand } from './load/load-http.js'
+import { loadSmtpCommand } from './load/load-smtp.js'
+import { loadVerifyCommand } from './load/verify.js'
+import { harmless } from './printing.js'
 import { usageCommands } from './usage.js'
 
 interface GlobalOptions {
@@ -40,14 +43,10 @@ export function makeProgram(output: Writable & { isTTY?: boolean }): Command {
     .exitOverride()
   const write: Session['write'] = (content) => void output.write(content)
   const options = () => program.opts<GlobalOptions>()
-  const access = () => {
-    const { url, key } = options()
-    if (key === undefined || key === '') throw new Failure(EXIT.usage, 'no API key: set MAYFLY_KEY')
-    return { url, key }
-  }
   const session: Session = {
     api() {
-      const { url, key } = access()
+      const { url, key } = options()
+      if (key === undefined || key === '') throw new Failure(EXIT.usage, 'no API key: set MAYFLY_KEY')
       return new ApiClient(url, key)
     },
     async print(result, toText) {
@@ -62,11 +61,53 @@ export function makeProgram(output: Writable & { isTTY?: boolean }): Command {
   keyCommands(program, session)
   inboxCommands(program, session)
   usageCommands(program, session)
-  loadCommands(program, session, access)
+  loadCommands(program, session)
   consoleCommand(program, session)
-  mcpCommand(program, session, access)
+  mcpCommand(program, session)
   configCommand(program, session)
   return program
+}
+
+/** `mayfly load …` */
+function loadCommands(program: Command, session: Session): void {
+  const load = program
+    .command('load')
+    .description('run load tests: send mail or requests at a fixed rate, and verify what arrived')
+  loadSmtpCommand(load, session)
+  loadHttpCommand(load, session)
+  loadVerifyCommand(load, session)
+}
+
+/** `mayfly console` */
+function consoleCommand(program: Command, session: Session): void {
+  program
+    .command('console')
+    .description(
+      'print a link to the web console, which signs in once within 10 minutes; needs the scope admin',
+    )
+    .action(() =>
+      session.print(session.api().call<{ url: string }>('POST', '/console/links'), ({ url }) => url),
+    )
+}
+
+/** `mayfly mcp`: serves the Model Context Protocol on standard input and output, until the input ends. */
+function mcpCommand(program: Command, session: Session): void {
+  program
+    .command('mcp')
+    .description('serve inboxes to an MCP client, such as a coding agent, on standard input and output')
+    .action(async () => {
+      const { url, key: apiKey } = session.api()
+      // Loaded here, since no other command needs them.
+      const { StdioServerTransport } = await import('@modelcontextprotocol/sdk/server/stdio.js')
+      const { makeMcpServer } = await import('#clients/mcp/src/server.js')
+      const onError = (error: unknown) => void process.stderr.write(`mayfly: ${harmless(messageOf(error))}\n`)
+      const server = makeMcpServer({ url, apiKey, onError }, BUILD_INFO.version)
+      const ended = once(process.stdin, 'end')
+      await server.connect(new StdioServerTransport())
+      await ended
+      // Aborts tools that still run.
+      await server.close()
+    })
 }
 
 /** `mayfly config`: all settings of the server. It requires no server. */

@@ -1,10 +1,10 @@
 import { Pool } from 'undici'
-import { Counts, rounded } from './counts.js'
+import { Counts } from './counts.js'
 import { Latency, type LatencyJson } from './latency.js'
 import type { Operation } from './load-arguments.js'
 import type { RunInbox } from './load-inboxes.js'
-import type { ProgressCounts } from './progress.js'
-import { Schedule } from './schedule.js'
+import type { LoadRun, ProgressCounts } from './progress.js'
+import { Schedule, type ScheduleJson } from './schedule.js'
 
 export interface HttpRunOptions {
   url: string
@@ -31,16 +31,12 @@ export interface OperationReport {
   latency_ms: { from_schedule: LatencyJson | null; from_start: LatencyJson | null }
 }
 
-export interface HttpReport {
+export interface HttpReport extends ScheduleJson {
   scheduled: number
   requests: number
   operations: Partial<Record<Operation, OperationReport>>
   /** The longest Retry-After of an answer 429, in seconds; null if there was none. */
   max_retry_after_s: number | null
-  seconds: number
-  /** Requests per second. */
-  rate: { wanted: number; reached: number }
-  max_lag_ms: number
   is_interrupted: boolean
 }
 
@@ -50,18 +46,15 @@ const ANSWER_TIMEOUT_MS = 90_000
 const GOLDEN_RATIO = 0.618_033_988_749_895
 
 /** Sends requests to the API at a fixed rate, and counts the answers. Nothing is sent again. */
-export class HttpRun {
+export class HttpRun implements LoadRun<void> {
   private readonly pool: Pool
   private readonly prefix: string
   private readonly results: ReadonlyMap<Operation, OperationResults>
   private readonly totalShare: number
   private readonly ending = Promise.withResolvers<undefined>()
-  private schedule: Schedule
+  private readonly schedule: Schedule
   private timer: NodeJS.Timeout | null = null
-  private startMs = 0
-  private lastStartMs = 0
   private endMs = 0
-  private maxLagMs = 0
   private maxRetryAfterS: number | null = null
   private inFlight = 0
   private isInterrupted = false
@@ -78,8 +71,6 @@ export class HttpRun {
 
   /** Resolves when each request has its answer or has failed, or after `interrupt`. */
   async run(): Promise<void> {
-    this.startMs = this.lastStartMs = performance.now()
-    this.schedule = new Schedule(this.options.perSecond, this.options.total, this.startMs)
     this.wake()
     await this.ending.promise
     this.endMs = performance.now()
@@ -107,19 +98,13 @@ export class HttpRun {
   }
 
   report(): HttpReport {
-    const { perSecond, total } = this.options
-    const requests = this.schedule.takenCount
-    // The last request takes its share of the time too.
-    const startingS = (this.lastStartMs - this.startMs) / 1_000 + 1 / perSecond
     const operations = [...this.results].map(([operation, results]) => [operation, results.toJson()])
     return {
-      scheduled: total,
-      requests,
+      scheduled: this.options.total,
+      requests: this.schedule.takenCount,
       operations: Object.fromEntries(operations) as Partial<Record<Operation, OperationReport>>,
       max_retry_after_s: this.maxRetryAfterS,
-      seconds: rounded((this.endMs - this.startMs) / 1_000),
-      rate: { wanted: perSecond, reached: rounded(requests / startingS) },
-      max_lag_ms: rounded(this.maxLagMs),
+      ...this.schedule.toJson(this.endMs),
       is_interrupted: this.isInterrupted,
     }
   }
@@ -149,8 +134,6 @@ export class HttpRun {
 
   private async send(index: number, startMs: number): Promise<void> {
     const scheduledMs = this.schedule.timeOf(index)
-    this.maxLagMs = Math.max(this.maxLagMs, startMs - scheduledMs)
-    this.lastStartMs = startMs
     this.inFlight += 1
     const operation = this.operationOf(index)
     const results = this.results.get(operation)

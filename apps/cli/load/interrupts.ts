@@ -2,17 +2,20 @@ import { EXIT, Failure } from '../failure.js'
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 
-/** Calls `stop` at the first Ctrl-C, or SIGTERM. The second one ends the process at once. Disposing stops listening. */
-export function onInterrupt(stop: () => void): Disposable {
-  let isStopping = false
+/**
+ * A signal that is aborted at the first Ctrl-C, or SIGTERM. The second one ends the process at once. Disposing stops
+ * listening.
+ */
+export function onInterrupt(): Disposable & { signal: AbortSignal } {
+  const aborter = new AbortController()
   const interrupt = () => {
-    if (isStopping) process.exit(EXIT.interrupted)
-    isStopping = true
+    if (aborter.signal.aborted) process.exit(EXIT.interrupted)
     process.stderr.write('\nstopping; press Ctrl-C again to end at once\n')
-    stop()
+    aborter.abort()
   }
   for (const name of SIGNALS) process.on(name, interrupt)
   return {
+    signal: aborter.signal,
     [Symbol.dispose]() {
       for (const name of SIGNALS) process.off(name, interrupt)
     },

@@ -1,15 +1,15 @@
 import { Option, type Command } from 'commander'
-import type { Session } from '../api-client.js'
+import type { ApiClient, Session } from '../api-client.js'
 import { label, pairsOf, wholeNumber } from '../arguments.js'
 import { EXIT, Failure } from '../failure.js'
 import { facts } from '../printing.js'
 import { countsText } from './counts.js'
-import type { HttpReport, HttpRun, OperationReport } from './http-run.js'
+import type { HttpReport, OperationReport } from './http-run.js'
 import { interrupted, onInterrupt } from './interrupts.js'
 import { latencyText } from './latency.js'
 import { arrivalCount, operationMix, rate, timeSpan, type Operation } from './load-arguments.js'
 import { inboxesOf, type InboxOptions } from './load-inboxes.js'
-import { Progress } from './progress.js'
+import { runWithProgress } from './progress.js'
 
 interface HttpOptions extends InboxOptions {
   rate: number
@@ -27,11 +27,7 @@ message in one. Requests are sent at times that do not depend on the answers; th
 No request is sent again, also if the answer is 429.`
 
 /** `mayfly load http` */
-export function loadHttpCommand(
-  load: Command,
-  session: Session,
-  access: () => { url: string; key: string },
-): void {
+export function loadHttpCommand(load: Command, session: Session): void {
   load
     .command('http')
     .description('send requests to the API at a fixed rate')
@@ -54,7 +50,7 @@ export function loadHttpCommand(
     .option('--wait <seconds>', 'how long a request of wait waits', wholeNumber(0, 55, 'seconds'), 1)
     .addHelpText('after', HELP)
     .action(async (options: HttpOptions) => {
-      const report = await sendRequests(options, session, access())
+      const report = await sendRequests(options, session.api())
       await session.print(report, reportText)
       if (report.is_interrupted) throw interrupted()
       const failed = failuresOf(report)
@@ -63,29 +59,18 @@ export function loadHttpCommand(
     })
 }
 
-async function sendRequests(
-  options: HttpOptions,
-  session: Session,
-  access: { url: string; key: string },
-): Promise<HttpReport> {
+async function sendRequests(options: HttpOptions, api: ApiClient): Promise<HttpReport> {
   const { rate: perSecond, connections, mix, wait } = options
   const total = arrivalCount(perSecond, options.duration)
-  const aborter = new AbortController()
-  let run: HttpRun | null = null
-  using _ = onInterrupt(() => {
-    aborter.abort()
-    run?.interrupt()
-  })
-  const inboxes = await inboxesOf(options, session, access, aborter.signal).catch((error: unknown) => {
-    throw aborter.signal.aborted ? interrupted() : error
-  })
+  using interrupts = onInterrupt()
+  const inboxes = await inboxesOf(options, api, interrupts.signal)
   const labels = pairsOf(options.label)
   // Loaded here, since no other command needs undici.
   const { HttpRun } = await import('./http-run.js')
-  run = new HttpRun({ ...access, perSecond, total, connections, mix, inboxes, labels, waitSeconds: wait })
-  const progress = new Progress(process.stderr, () => run.progress())
-  await run.run()
-  progress.end()
+  const { url, key } = api
+  const limits = { perSecond, total, connections, waitSeconds: wait }
+  const run = new HttpRun({ url, key, mix, inboxes, labels, ...limits })
+  await runWithProgress(run, interrupts.signal)
   return run.report()
 }
 

@@ -1,7 +1,8 @@
 import { ApiError, Mayfly, MayflyError, UnreachableError } from '#clients/typescript/src/mayfly.js'
-import type { Session } from '../api-client.js'
+import type { ApiClient } from '../api-client.js'
 import { pairsOf } from '../arguments.js'
 import { EXIT, Failure, failureOf } from '../failure.js'
+import { interrupted } from './interrupts.js'
 
 export interface RunInbox {
   id: string
@@ -20,29 +21,36 @@ const BULK_TIMEOUT_MS = 300_000
 
 /**
  * The inboxes of a run: new ones with its labels or, with --reuse, those that are active and have them. Rejects with
- * Failure. The signal aborts it.
+ * Failure. The signal interrupts it.
  */
 export async function inboxesOf(
-  { inboxes: count, label, reuse = false }: InboxOptions,
-  session: Session,
-  { url, key }: { url: string; key: string },
+  options: InboxOptions,
+  api: ApiClient,
   signal: AbortSignal,
 ): Promise<RunInbox[]> {
-  const api = session.api()
-  if (reuse) {
-    const query = { label, state: 'active' }
-    const found = await api.list<RunInbox>('/v1/inboxes', count, { query, signal }, MAX_PAGE_SIZE)
-    if (found.length > 0) return found.map(({ id, address }) => ({ id, address }))
-    throw new Failure(EXIT.notFound, `no active inbox has the label ${label.join(' ')}`)
+  try {
+    return options.reuse === true ? await reused(options, api, signal) : await created(options, api, signal)
+  } catch (error) {
+    throw signal.aborted ? interrupted() : error
   }
-  const mayfly = new Mayfly({ url, apiKey: key, timeoutMs: BULK_TIMEOUT_MS })
+}
+
+async function reused({ inboxes: count, label }: InboxOptions, api: ApiClient, signal: AbortSignal) {
+  const query = { label, state: 'active' }
+  const found = await api.list<RunInbox>('/v1/inboxes', count, { query, signal }, MAX_PAGE_SIZE)
+  if (found.length > 0) return found.map(({ id, address }) => ({ id, address }))
+  throw new Failure(EXIT.notFound, `no active inbox has the label ${label.join(' ')}`)
+}
+
+async function created({ inboxes: count, label }: InboxOptions, api: ApiClient, signal: AbortSignal) {
+  const mayfly = new Mayfly({ url: api.url, apiKey: api.key, timeoutMs: BULK_TIMEOUT_MS })
   const inboxes: RunInbox[] = []
   while (inboxes.length < count) {
     const options = { count: Math.min(count - inboxes.length, MAX_BULK), labels: pairsOf(label), signal }
-    const created = await mayfly.inboxes.createMany(options).catch((error: unknown) => {
+    const some = await mayfly.inboxes.createMany(options).catch((error: unknown) => {
       throw failureFrom(error)
     })
-    for (const { id, address } of created) inboxes.push({ id, address })
+    for (const { id, address } of some) inboxes.push({ id, address })
   }
   return inboxes
 }

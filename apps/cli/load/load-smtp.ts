@@ -1,6 +1,6 @@
 import { Option, type Command } from 'commander'
 import { messageOf } from '#libs/runtime/errors.js'
-import type { Session } from '../api-client.js'
+import type { ApiClient, Session } from '../api-client.js'
 import { label, wholeNumber } from '../arguments.js'
 import { EXIT, Failure } from '../failure.js'
 import { facts } from '../printing.js'
@@ -11,7 +11,7 @@ import { arrivalCount, hostAndPort, mailSize, rate, senderAddress, timeSpan } fr
 import { inboxesOf, type InboxOptions } from './load-inboxes.js'
 import { MailMix } from './mail-mix.js'
 import { Manifest } from './manifest.js'
-import { Progress } from './progress.js'
+import { runWithProgress } from './progress.js'
 import { SmtpRun, type SmtpReport, type SmtpRunEnd } from './smtp-run.js'
 import type { TlsMode } from './smtp-session.js'
 
@@ -35,11 +35,7 @@ Mail is sent at times that do not depend on how fast the target answers. If it i
 counts from the time at which they were due. Ctrl-C ends the run with its report within about five seconds.`
 
 /** `mayfly load smtp` */
-export function loadSmtpCommand(
-  load: Command,
-  session: Session,
-  access: () => { url: string; key: string },
-): void {
+export function loadSmtpCommand(load: Command, session: Session): void {
   load
     .command('smtp')
     .description('send mail at a fixed rate to inboxes of a label')
@@ -78,7 +74,7 @@ export function loadSmtpCommand(
     .addHelpText('after', HELP)
     .action(async (options: SmtpOptions) => {
       const total = arrivalCount(options.rate, options.duration, options.mails)
-      const { report, end, inboxes, manifestError } = await sendMail(options, total, session, access())
+      const { report, end, inboxes, manifestError } = await sendMail(options, total, session.api())
       const target = hostText(options.target)
       const reasons = Object.keys(report.errors).join(', ')
       const unreachable = new Failure(EXIT.unavailable, `no connection to ${target}: ${reasons}`)
@@ -102,33 +98,21 @@ interface SentMail {
   manifestError: Error | null
 }
 
-async function sendMail(
-  options: SmtpOptions,
-  total: number,
-  session: Session,
-  access: { url: string; key: string },
-): Promise<SentMail> {
+async function sendMail(options: SmtpOptions, total: number, api: ApiClient): Promise<SentMail> {
   const { rate: perSecond, connections, from, manifest: path } = options
-  const aborter = new AbortController()
-  let run: SmtpRun | null = null
-  using _ = onInterrupt(() => {
-    aborter.abort()
-    run?.stop('interrupted')
-  })
-  const inboxes = await inboxesOf(options, session, access, aborter.signal).catch((error: unknown) => {
-    throw aborter.signal.aborted ? interrupted() : error
-  })
+  using interrupts = onInterrupt()
+  const inboxes = await inboxesOf(options, api, interrupts.signal)
   // Last, since it replaces the manifest of an earlier run.
   const manifest =
     path === undefined
       ? null
       : await Manifest.open(path, {
-          onDrain: () => run?.wake(),
-          onError: () => run?.stop('manifest-failed'),
+          onDrain: () => run.wake(),
+          onError: () => run.stop('manifest-failed'),
         }).catch((error: unknown) => {
           throw cannotWrite(path, error)
         })
-  run = new SmtpRun({
+  const run: SmtpRun = new SmtpRun({
     target: { ...options.target, tls: options.tls, isInsecure: options.insecure === true },
     ...{ connections, perSecond, total, manifest },
     sender: from,
@@ -138,9 +122,7 @@ async function sendMail(
     maxRetries: options.retries,
     retryDelayMs: options.retryDelay,
   })
-  const progress = new Progress(process.stderr, () => run.progress())
-  const end = await run.run()
-  progress.end()
+  const end = await runWithProgress(run, interrupts.signal)
   await manifest?.close()
   return { report: run.report(), end, inboxes: inboxes.length, manifestError: manifest?.error ?? null }
 }

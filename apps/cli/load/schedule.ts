@@ -1,3 +1,14 @@
+import { rounded } from './counts.js'
+
+export interface ScheduleJson {
+  /** From the start to the end. */
+  seconds: number
+  /** Arrivals per second. */
+  rate: { wanted: number; reached: number }
+  /** The maximum time from when an arrival was due to when it was taken. */
+  max_lag_ms: number
+}
+
 /**
  * Arrivals at a fixed rate (an open model): their times do not depend on how fast the server answers. Arrivals that are
  * due and not taken wait, and take no memory, because the time of each follows from its index. Times are in
@@ -6,6 +17,8 @@
 export class Schedule {
   private end: number
   private taken = 0
+  private lastTakenMs: number
+  private maxLagMs = 0
 
   constructor(
     private readonly perSecond: number,
@@ -13,6 +26,7 @@ export class Schedule {
     private readonly startMs: number,
   ) {
     this.end = total
+    this.lastTakenMs = startMs
   }
 
   timeOf(index: number): number {
@@ -22,6 +36,8 @@ export class Schedule {
   /** The index of the next arrival if it is due, otherwise null. */
   take(nowMs: number): number | null {
     if (this.taken === this.end || this.timeOf(this.taken) > nowMs) return null
+    this.maxLagMs = Math.max(this.maxLagMs, nowMs - this.timeOf(this.taken))
+    this.lastTakenMs = nowMs
     this.taken += 1
     return this.taken - 1
   }
@@ -44,5 +60,15 @@ export class Schedule {
   /** No arrival follows those that were taken. */
   stop(): void {
     this.end = this.taken
+  }
+
+  toJson(endMs: number): ScheduleJson {
+    // The last arrival takes its share of the time too.
+    const takingS = (this.lastTakenMs - this.startMs) / 1_000 + 1 / this.perSecond
+    return {
+      seconds: rounded((endMs - this.startMs) / 1_000),
+      rate: { wanted: this.perSecond, reached: rounded(this.taken / takingS) },
+      max_lag_ms: rounded(this.maxLagMs),
+    }
   }
 }

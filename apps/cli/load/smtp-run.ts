@@ -1,10 +1,9 @@
 import { hash } from 'node:crypto'
-import { Counts, rounded } from './counts.js'
-import { Latency, type LatencyJson } from './latency.js'
 import { MAIL_KINDS, type MailMix } from './mail-mix.js'
 import type { Manifest } from './manifest.js'
-import type { ProgressCounts } from './progress.js'
-import { Schedule } from './schedule.js'
+import type { LoadRun, ProgressCounts } from './progress.js'
+import { Schedule, type ScheduleJson } from './schedule.js'
+import { SmtpResults, type StartedMail, type SmtpResultsJson } from './smtp-results.js'
 import { SmtpSender } from './smtp-sender.js'
 import type { Outbox, SmtpReply, SmtpTarget } from './smtp-session.js'
 
@@ -26,51 +25,24 @@ export interface SmtpRunOptions {
   manifest: Manifest | null
 }
 
-export interface SmtpReport {
+export interface SmtpReport extends SmtpResultsJson, ScheduleJson {
   scheduled: number
   /** Mails that were started. Each is accepted, refused, unknown or failed. */
   sent: number
-  accepted: number
-  /** Attempts after the first one of a mail. */
-  retried: number
-  /** Mails whose last attempt was refused, by the code of the reply. */
-  refused: Record<string, number>
-  /** Mails whose connection was lost after the content, before its reply. They may have arrived. */
-  unknown: number
-  /** Mails whose connection was lost before the content. They have not arrived. */
-  failed: number
-  /** Accepted mails that were also sent on a connection that was lost before the reply. They may have arrived twice. */
-  possible_duplicates: number
-  /** Connections that failed, by reason. */
-  errors: Record<string, number>
-  seconds: number
-  /** Mails per second. */
-  rate: { wanted: number; reached: number }
-  /** From the scheduled time, or the start of the first attempt, to the reply 250. */
-  latency_ms: { from_schedule: LatencyJson | null; from_start: LatencyJson | null }
-  /** The maximum time from the scheduled to the actual start of a mail. */
-  max_lag_ms: number
   is_interrupted: boolean
 }
 
 export type SmtpRunEnd = 'complete' | 'interrupted' | 'unreachable' | 'manifest-failed'
 
-interface Mail {
+interface Mail extends StartedMail {
   readonly index: number
   readonly recipient: string
-  /** By `performance.now()`. */
-  readonly scheduledMs: number
-  readonly startedMs: number
   /** The time of day. */
   readonly sentAt: number
   retries: number
   sha256: string | null
   /** Why the last attempt failed. */
   error: string
-  /** The reply that refused the last attempt. */
-  refusal: SmtpReply | null
-  /** Whether a connection was lost after the content, before its reply. */
-  isUncertain: boolean
 }
 
 const TICK_MS = 1_000
@@ -78,27 +50,16 @@ const GRACE_MS = 5_000
 const UNREACHABLE_MS = 30_000
 
 /** Sends mails at a fixed rate, and counts what becomes of them. */
-export class SmtpRun implements Outbox<Mail> {
+export class SmtpRun implements Outbox<Mail>, LoadRun<SmtpRunEnd> {
   private readonly smtp: SmtpSender<Mail>
-  private readonly fromSchedule = new Latency()
-  private readonly fromStart = new Latency()
+  private readonly results = new SmtpResults()
   /** Mails that wait until they are retried. */
   private readonly retryTimers = new Map<Mail, NodeJS.Timeout>()
   private readonly retries: Mail[] = []
-  private readonly refusedByCode = new Counts()
-  private readonly errorsByReason = new Counts()
   private readonly ending = Promise.withResolvers<undefined>()
   private schedule: Schedule
-  private startMs = 0
   private endMs = 0
-  private lastStartMs = 0
-  private maxLagMs = 0
-  private acceptedCount = 0
-  private retriedCount = 0
-  private unknownCount = 0
-  private failedCount = 0
-  private duplicateCount = 0
-  private settledCount = 0
+  private isOpening = true
   private isStopped = false
   private end: SmtpRunEnd = 'complete'
   private arrivalTimer: NodeJS.Timeout | null = null
@@ -117,13 +78,12 @@ export class SmtpRun implements Outbox<Mail> {
   async run(): Promise<SmtpRunEnd> {
     const ticks = setInterval(() => this.tick(), TICK_MS)
     const ready = await this.smtp.open()
-    this.startMs = this.lastStartMs = performance.now()
-    if (ready === 0) this.stop('unreachable')
-    else if (!this.isStopped) {
-      const { perSecond, total } = this.options
-      this.schedule = new Schedule(perSecond, total, this.startMs)
-      this.wake()
-    }
+    this.isOpening = false
+    const { perSecond, total } = this.options
+    this.schedule = new Schedule(perSecond, total, performance.now())
+    if (this.isStopped) this.schedule.stop()
+    else if (ready === 0) this.stop('unreachable')
+    else this.wake()
     await this.ending.promise
     this.isStopped = true
     clearInterval(ticks)
@@ -131,6 +91,10 @@ export class SmtpRun implements Outbox<Mail> {
     await this.smtp.close()
     this.endMs = performance.now()
     return this.end
+  }
+
+  interrupt(): void {
+    this.stop('interrupted')
   }
 
   /** Begins no further mail, and gives those in flight five seconds. */
@@ -145,9 +109,8 @@ export class SmtpRun implements Outbox<Mail> {
     }
     this.retryTimers.clear()
     for (const mail of this.retries.splice(0)) this.giveUp(mail)
-    // Connections may still be opening.
-    if (this.startMs === 0) void this.smtp.close()
-    if (this.settledCount === this.schedule.takenCount) this.ending.resolve(undefined)
+    if (this.isOpening) void this.smtp.close()
+    if (this.results.settledCount === this.schedule.takenCount) this.ending.resolve(undefined)
     else setTimeout(() => this.ending.resolve(undefined), end === 'unreachable' ? 0 : GRACE_MS).unref()
   }
 
@@ -159,32 +122,23 @@ export class SmtpRun implements Outbox<Mail> {
 
   progress(): ProgressCounts {
     return {
-      done: this.options.total === 0 ? 1 : this.settledCount / this.options.total,
+      done: this.options.total === 0 ? 1 : this.results.settledCount / this.options.total,
       sent: this.schedule.takenCount,
-      errors: this.refusedByCode.total + this.unknownCount + this.failedCount + this.errorsByReason.total,
+      errors: this.results.errorCount,
       lagMs: this.schedule.lagMs(performance.now()),
     }
   }
 
   report(): SmtpReport {
-    const sent = this.schedule.takenCount
-    const { perSecond, total } = this.options
-    // The last mail takes its share of the time too.
-    const startingS = (this.lastStartMs - this.startMs) / 1_000 + 1 / perSecond
+    const { latency_ms, ...counts } = this.results.toJson()
+    const { max_lag_ms, ...times } = this.schedule.toJson(this.endMs)
     return {
-      scheduled: total,
-      sent,
-      accepted: this.acceptedCount,
-      retried: this.retriedCount,
-      refused: this.refusedByCode.toJson(),
-      unknown: this.unknownCount,
-      failed: this.failedCount,
-      possible_duplicates: this.duplicateCount,
-      errors: this.errorsByReason.toJson(),
-      seconds: rounded((this.endMs - this.startMs) / 1_000),
-      rate: { wanted: perSecond, reached: rounded(sent / startingS) },
-      latency_ms: { from_schedule: this.fromSchedule.toJson(), from_start: this.fromStart.toJson() },
-      max_lag_ms: rounded(this.maxLagMs),
+      scheduled: this.options.total,
+      sent: this.schedule.takenCount,
+      ...counts,
+      ...times,
+      latency_ms,
+      max_lag_ms,
       is_interrupted: this.end === 'interrupted',
     }
   }
@@ -197,13 +151,10 @@ export class SmtpRun implements Outbox<Mail> {
     const index = this.schedule.take(nowMs)
     if (index === null) return null
     const { recipients } = this.options
-    const scheduledMs = this.schedule.timeOf(index)
-    this.lastStartMs = nowMs
-    if (nowMs - scheduledMs > this.maxLagMs) this.maxLagMs = nowMs - scheduledMs
     return {
       index,
       recipient: recipients[index % recipients.length] ?? '',
-      scheduledMs,
+      scheduledMs: this.schedule.timeOf(index),
       startedMs: nowMs,
       sentAt: Date.now(),
       retries: 0,
@@ -235,11 +186,7 @@ export class SmtpRun implements Outbox<Mail> {
   }
 
   accepted(mail: Mail): void {
-    const nowMs = performance.now()
-    this.acceptedCount += 1
-    if (mail.isUncertain) this.duplicateCount += 1
-    this.fromSchedule.record(nowMs - mail.scheduledMs)
-    this.fromStart.record(nowMs - mail.startedMs)
+    this.results.accepted(mail)
     this.settle(mail, new Date().toISOString())
   }
 
@@ -273,7 +220,7 @@ export class SmtpRun implements Outbox<Mail> {
   }
 
   connectionFailed(reason: string): void {
-    this.errorsByReason.add(reason)
+    this.results.connectionFailed(reason)
   }
 
   private tick(): void {
@@ -306,7 +253,7 @@ export class SmtpRun implements Outbox<Mail> {
       () => {
         this.retryTimers.delete(mail)
         this.retries.push(mail)
-        this.retriedCount += 1
+        this.results.retried()
         this.smtp.wake()
       },
       retryDelayMs * 2 ** mail.retries,
@@ -316,14 +263,11 @@ export class SmtpRun implements Outbox<Mail> {
   }
 
   private giveUp(mail: Mail): void {
-    if (mail.isUncertain) this.unknownCount += 1
-    else if (mail.refusal === null) this.failedCount += 1
-    else this.refusedByCode.add(String(mail.refusal.code))
+    this.results.notAccepted(mail)
     this.settle(mail, null)
   }
 
   private settle(mail: Mail, acceptedAt: string | null): void {
-    this.settledCount += 1
     const { recipient, sha256, error } = mail
     this.options.manifest?.add({
       recipient,
@@ -333,7 +277,7 @@ export class SmtpRun implements Outbox<Mail> {
       sha256,
       ...(acceptedAt === null ? { error } : {}),
     })
-    if (this.schedule.nextMs === null && this.settledCount === this.schedule.takenCount)
+    if (this.schedule.nextMs === null && this.results.settledCount === this.schedule.takenCount)
       this.ending.resolve(undefined)
   }
 }
