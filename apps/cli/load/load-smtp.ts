@@ -13,7 +13,7 @@ import { MailMix } from './mail-mix.js'
 import { Manifest } from './manifest.js'
 import { runWithProgress } from './progress.js'
 import { SmtpRun, type SmtpReport, type SmtpRunEnd } from './smtp-run.js'
-import type { TlsMode } from './smtp-session.js'
+import type { TlsMode } from './smtp-connection.js'
 
 interface SmtpOptions extends InboxOptions {
   target: { host: string; port: number }

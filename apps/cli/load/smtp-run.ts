@@ -3,9 +3,10 @@ import { MAIL_KINDS, type MailMix } from './mail-mix.js'
 import type { Manifest } from './manifest.js'
 import type { LoadRun, ProgressCounts } from './progress.js'
 import { Schedule, type ScheduleJson } from './schedule.js'
+import type { SmtpTarget } from './smtp-connection.js'
 import { SmtpResults, type StartedMail, type SmtpResultsJson } from './smtp-results.js'
 import { SmtpSender } from './smtp-sender.js'
-import type { Outbox, SmtpReply, SmtpTarget } from './smtp-session.js'
+import type { Outbox, SmtpReply } from './smtp-session.js'
 
 export interface SmtpRunOptions {
   target: SmtpTarget

@@ -1,4 +1,5 @@
-import { SmtpSession, type Outbox, type SmtpTarget } from './smtp-session.js'
+import type { SmtpTarget } from './smtp-connection.js'
+import { SmtpSession, type Outbox } from './smtp-session.js'
 
 /** RFC 5321, section 4.5.3.2, allows servers more. */
 const REPLY_TIMEOUT_MS = 60_000

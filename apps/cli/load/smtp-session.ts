@@ -1,16 +1,5 @@
-import { connect, isIP, type OnReadOpts, type Socket } from 'node:net'
 import { hostname } from 'node:os'
-import { connect as connectTls } from 'node:tls'
-
-export type TlsMode = 'none' | 'starttls' | 'implicit'
-
-export interface SmtpTarget {
-  host: string
-  port: number
-  tls: TlsMode
-  /** Accepts any certificate. */
-  isInsecure: boolean
-}
+import { SmtpConnection, type SmtpTarget } from './smtp-connection.js'
 
 export interface SmtpReply {
   code: number
@@ -35,10 +24,6 @@ export interface Outbox<Mail> {
   connectionFailed(reason: string): void
 }
 
-const MAX_LINE_LENGTH = 4_096
-/** Replies of all sessions: each is taken out at once. */
-const RECEIVED = Buffer.alloc(16_384)
-const LINE_FEED = '\n'
 const HYPHEN = 45
 const DIGIT_0 = 48
 
@@ -60,38 +45,34 @@ type Step =
  * due when the content is sent, its commands follow in the same write. Replies come in the order of the commands.
  */
 export class SmtpSession<Mail> {
-  /** When something was last sent or received, by `performance.now()`. */
-  activeMs = performance.now()
   /** Whether a mail was accepted. */
   hasDelivered = false
   private step: Step = 'greeting'
-  private socket: Socket
-  private isEncrypted: boolean
+  private readonly connection: SmtpConnection
   private hasPipelining = false
   private hasStartTls = false
-  /** The beginning of a line. */
-  private received = ''
   /** The mail that replies are about. */
   private mail: Mail | null = null
   /** The mail whose commands were sent behind the content of `mail`. */
   private following: Mail | null = null
   /** The reply that refused `mail`. */
   private refusal: SmtpReply | null = null
-  private failure: string | null = null
 
   constructor(
     private readonly target: SmtpTarget,
     private readonly outbox: Outbox<Mail>,
     private readonly events: SmtpSessionEvents,
   ) {
-    const { host, port, tls } = target
-    this.isEncrypted = tls === 'implicit'
-    const address = { host, port, noDelay: true }
-    this.socket = this.isEncrypted
-      ? connectTls({ ...address, ...this.tlsOptions() })
-      : connect({ ...address, onread: this.onread() })
-    this.listen()
-    this.socket.once('close', () => this.closed())
+    this.connection = new SmtpConnection(target, {
+      line: (line) => this.receiveLine(line),
+      encrypted: () => this.sayHello(),
+      closed: (failure) => this.closed(failure),
+    })
+  }
+
+  /** When something was last sent or received, by `performance.now()`. */
+  get activeMs(): number {
+    return this.connection.activeMs
   }
 
   get isIdle(): boolean {
@@ -103,46 +84,16 @@ export class SmtpSession<Mail> {
     this.mail = mail
     this.refusal = null
     this.step = 'mail'
-    this.write(this.commandsOf(mail))
+    this.connection.write(this.commandsOf(mail))
   }
 
   fail(reason: string): void {
-    this.failure ??= reason
-    this.socket.destroy()
+    this.connection.fail(reason)
   }
 
   quit(): void {
-    if (this.step === 'idle') this.socket.end('QUIT\r\n')
-    else this.socket.destroy()
-  }
-
-  private listen(): void {
-    if (this.isEncrypted) this.socket.on('data', (chunk: Buffer) => this.receive(chunk.toString('latin1')))
-    this.socket.on('error', (error: NodeJS.ErrnoException) => {
-      this.failure ??= error.code ?? error.message
-    })
-  }
-
-  private tlsOptions() {
-    const { host, isInsecure } = this.target
-    const servername = isIP(host) === 0 ? host : ''
-    return { rejectUnauthorized: !isInsecure, servername }
-  }
-
-  /** Reads plain text without a new buffer for each reply. */
-  private onread(): OnReadOpts {
-    return {
-      buffer: RECEIVED,
-      callback: (length) => {
-        this.receive(RECEIVED.toString('latin1', 0, length))
-        return true
-      },
-    }
-  }
-
-  private write(text: string): void {
-    this.activeMs = performance.now()
-    this.socket.write(text, 'latin1')
+    if (this.step === 'idle') this.connection.end('QUIT\r\n')
+    else this.connection.destroy()
   }
 
   private commandsOf(mail: Mail): string {
@@ -150,22 +101,6 @@ export class SmtpSession<Mail> {
     return this.hasPipelining
       ? `MAIL FROM:<${sender}>\r\nRCPT TO:<${recipient}>\r\nDATA\r\n`
       : `MAIL FROM:<${sender}>\r\n`
-  }
-
-  private receive(chunk: string): void {
-    this.activeMs = performance.now()
-    const { socket } = this
-    const text = this.received + chunk
-    let start = 0
-    for (let end = text.indexOf(LINE_FEED); end >= 0; end = text.indexOf(LINE_FEED, start)) {
-      this.receiveLine(text.slice(start, end))
-      start = end + 1
-      if (socket.destroyed || this.socket !== socket) break
-    }
-    this.received = text.slice(start)
-    // Replies behind that to STARTTLS may be forged (RFC 3207, section 6).
-    if (this.socket !== socket && this.received !== '') this.fail('text before TLS')
-    if (this.received.length > MAX_LINE_LENGTH) this.fail('not SMTP')
   }
 
   private receiveLine(line: string): void {
@@ -224,38 +159,34 @@ export class SmtpSession<Mail> {
         return
       case 'idle':
         // The server ends the session.
-        this.socket.destroy()
+        this.connection.destroy()
         return
     }
   }
 
   private send(step: Step, text: string): void {
     this.step = step
-    this.write(text)
+    this.connection.write(text)
   }
 
   /** The step after the greeting, EHLO or STARTTLS. */
   private greet(): void {
-    const mustEncrypt = this.target.tls === 'starttls' && !this.isEncrypted
+    const mustEncrypt = this.target.tls === 'starttls' && !this.connection.isEncrypted
     if (this.step === 'ehlo' && !mustEncrypt) {
       this.step = 'idle'
       this.events.ready()
     } else if (this.step === 'ehlo') {
       if (this.hasStartTls) this.send('starttls', 'STARTTLS\r\n')
       else this.fail('STARTTLS is not offered')
-    } else if (this.step === 'starttls') this.encrypt()
-    else this.send('ehlo', `EHLO ${hostname()}\r\n`)
+    } else if (this.step === 'starttls') {
+      // What was offered before the encryption may be forged (RFC 3207, section 4.2).
+      this.hasPipelining = false
+      this.connection.encrypt()
+    } else this.sayHello()
   }
 
-  private encrypt(): void {
-    const plain = this.socket
-    this.socket = connectTls({ socket: plain, ...this.tlsOptions() })
-    this.isEncrypted = true
-    // What was offered before the encryption may be forged (RFC 3207, section 4.2).
-    this.hasPipelining = false
-    this.listen()
-    this.socket.once('secureConnect', () => this.send('ehlo', `EHLO ${hostname()}\r\n`))
-    this.socket.once('close', () => plain.destroy())
+  private sayHello(): void {
+    this.send('ehlo', `EHLO ${hostname()}\r\n`)
   }
 
   /** After the reply to MAIL or RCPT. */
@@ -267,7 +198,9 @@ export class SmtpSession<Mail> {
     const isMail = this.step === 'mail'
     this.step = isMail ? 'rcpt' : 'data'
     if (this.hasPipelining || this.mail === null) return
-    this.write(isMail ? `RCPT TO:<${this.outbox.envelopeOf(this.mail).recipient}>\r\n` : 'DATA\r\n')
+    this.connection.write(
+      isMail ? `RCPT TO:<${this.outbox.envelopeOf(this.mail).recipient}>\r\n` : 'DATA\r\n',
+    )
   }
 
   private sendContent(): void {
@@ -303,10 +236,10 @@ export class SmtpSession<Mail> {
     if (this.mail === null) this.events.free()
   }
 
-  private closed(): void {
+  private closed(failure: string | null): void {
     const { mail, following, refusal } = this
     this.mail = this.following = null
-    const reason = this.failure ?? (this.isIdle ? null : 'closed')
+    const reason = failure ?? (this.isIdle ? null : 'closed')
     if (mail !== null) {
       if (refusal !== null) this.outbox.refused(mail, refusal)
       else this.outbox.lost(mail, this.step === 'content')
