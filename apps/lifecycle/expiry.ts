@@ -16,6 +16,7 @@ export interface ExpiryOptions {
 }
 
 const BATCH_SIZE = 500
+const LEASE_MS = 10_000
 
 /**
  * Ends inboxes that have expired, including those that expired while no lifecycle process ran. Several processes may
@@ -34,7 +35,7 @@ export class Expiry {
   private async expireDue(): Promise<boolean> {
     const { inboxes, now, logger, metrics } = this.options
     try {
-      const due = await inboxes.leaseDue(now(), BATCH_SIZE)
+      const due = await inboxes.leaseDue({ now: now(), leaseMs: LEASE_MS, limit: BATCH_SIZE })
       const ended = await Promise.all(due.map((inboxId) => this.expire(inboxId)))
       const count = ended.filter(Boolean).length
       if (count > 0) logger.info({ inboxes: count }, 'inboxes have expired')

@@ -176,7 +176,8 @@ export function describeInboxQueries(current: () => ReadModelHarness): void {
       const about = { inboxId, revision, inbox: { keyId: created.keyId, labels } }
       await follower.follow({ ...changed(minute(1)), ...about, lifetime: { duration: '1h', expiresAt } })
     }
-    const dueAt = async (n: number) => (await queries.leaseDue(minute(n), 100)).includes(inboxId)
+    const dueAt = async (n: number) =>
+      (await queries.leaseDue({ now: minute(n), leaseMs: 10_000, limit: 100 })).includes(inboxId)
     await change(1, { run: '42', shard: 'c' }, minute(60))
     expect(await listed({ labels: [['run', '421']] })).toEqual([])
     expect(await listed({ labels: [['run', '42']] })).toEqual([0, 2, 6, 7])
@@ -212,7 +213,7 @@ export function describeInboxQueries(current: () => ReadModelHarness): void {
 
   describe('leasing due inboxes', () => {
     const lease = async (now: Date, limit = 100) =>
-      (await current().queries.leaseDue(now, limit)).map((id) =>
+      (await current().queries.leaseDue({ now, leaseMs: 10_000, limit })).map((id) =>
         inboxes.findIndex(({ event }) => event.inboxId === id),
       )
 

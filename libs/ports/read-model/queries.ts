@@ -79,6 +79,22 @@ export interface InboxListQuery extends ListQuery<InboxId> {
   now: Date
 }
 
+/**
+ * The list of expired inboxes includes inboxes of any account that are past their expiry. If there are more than this,
+ * it reads the account's own active inboxes instead.
+ */
+export const MAX_DUE_INBOXES = 1_000
+
+/** Whether an inbox is of the query's environment and has its labels. */
+export function matchesList(inbox: Inbox, { accountId, environment, labels }: InboxListQuery): boolean {
+  if (inbox.accountId !== accountId || inbox.environment !== environment) return false
+  return labels.every(([name, value]) => inbox.labels[name] === value)
+}
+
+export function comesBefore(one: InboxId, other: InboxId, order: ListQuery<InboxId>['order']): boolean {
+  return order === 'asc' ? one < other : one > other
+}
+
 export interface MessageRangeQuery extends OffsetQuery {
   inboxId: InboxId
 }
@@ -197,9 +213,10 @@ export function scopeOf({ inboxId, accountId, environment }: Webhook): WebhookSc
   return inboxId === null ? { accountId, environment } : { inboxId }
 }
 
+/** Due inboxes. Each is leased by one process at a time. */
 export interface DueInboxes {
   /** Leases inboxes that are past their expiry but still active in the views, earliest first. */
-  leaseDue(now: Date, limit: number): Promise<InboxId[]>
+  leaseDue(claim: { now: Date; leaseMs: number; limit: number }): Promise<InboxId[]>
   /** How many inboxes are active in the views, including those that are just past their expiry. */
   countActive(): Promise<number>
 }

@@ -1,8 +1,10 @@
-import { closeLmdbFile, openLmdbFile } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
+import type { RootDatabase } from 'lmdb'
+import { closeLmdbFile, openLmdbStore } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import type { ReadModel } from '#libs/ports/read-model/queries.js'
+import { LmdbAccounts } from './lmdb-accounts.js'
 import { LmdbDeliveries } from './lmdb-deliveries.js'
 import { LmdbProjectionStore } from './lmdb-projection-store.js'
-import { LmdbAccounts, LmdbInboxes } from './lmdb-queries.js'
+import { LmdbInboxes } from './lmdb-inboxes.js'
 import { LmdbReplays } from './lmdb-replays.js'
 import { tablesIn } from './tables.js'
 
@@ -11,9 +13,9 @@ export interface LmdbReadModel extends ReadModel {
 }
 
 /** Rejects if the file at `path` can't be opened, or if its list of tables can't be read. */
-export async function openLmdbReadModel(path: string): Promise<LmdbReadModel> {
-  const root = openLmdbFile<unknown, string>({ path, syncMode: 'after-visible', maxDbs: 40 })
-  try {
+export function openLmdbReadModel(path: string): Promise<LmdbReadModel> {
+  const file = { path, syncMode: 'after-visible', maxDbs: 40 } as const
+  return openLmdbStore(file, (root: RootDatabase<unknown, string>) => {
     const tables = tablesIn(root)
     const accounts = new LmdbAccounts(tables)
     return {
@@ -25,8 +27,5 @@ export async function openLmdbReadModel(path: string): Promise<LmdbReadModel> {
       replays: new LmdbReplays(tables),
       close: () => closeLmdbFile(root),
     }
-  } catch (error) {
-    await root.close()
-    throw error
-  }
+  })
 }

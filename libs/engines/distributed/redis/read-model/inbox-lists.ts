@@ -2,7 +2,13 @@ import { asOf, type Inbox } from '#libs/domain/inbox/inbox.js'
 import { chunksOf } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
-import type { InboxListQuery, InboxQueries } from '#libs/ports/read-model/queries.js'
+import {
+  comesBefore,
+  matchesList,
+  MAX_DUE_INBOXES,
+  type InboxListQuery,
+  type InboxQueries,
+} from '#libs/ports/read-model/queries.js'
 import { labelScope, listScope, type ViewKeys } from './keys.js'
 import { pageOfIds, reachEveryPartition } from './lists.js'
 import type { Tables } from './rows.js'
@@ -11,12 +17,6 @@ const FIRST_ID = 'inb_'
 const LAST_ID = 'inb_~'
 /** Ids read beyond a partition's even share of a page, because shares differ and another round trip costs more. */
 const SPARE_IDS = 10
-
-/**
- * The list of expired inboxes includes inboxes of any account that are past their expiry. If there are more than this,
- * it reads the account's own active inboxes instead.
- */
-const MAX_DUE = 1_000
 const ACTIVE_AT_ONCE = 500
 
 /** The ids after one scope, in a sorted set for each partition. */
@@ -42,7 +42,7 @@ export function inboxLists(client: RedisClient, keys: ViewKeys, tables: Tables):
       for (const chunk of chunksOf(ids, limit)) {
         for (const row of await tables.inboxes.getAll(chunk)) {
           const inbox = row === null ? null : asOf(row.inbox, query.now)
-          if (inbox === null || inbox.state !== query.state || !hasLabels(inbox, query)) continue
+          if (inbox === null || inbox.state !== query.state || !matchesList(inbox, query)) continue
           found.push(inbox)
           if (found.length === query.limit) return found
         }
@@ -69,17 +69,17 @@ export function inboxLists(client: RedisClient, keys: ViewKeys, tables: Tables):
         ),
       ),
     )
-    const comesBefore = (one: InboxId, other: InboxId) => (query.order === 'asc' ? one < other : one > other)
+    const { after, order } = query
     let end: InboxId | null = null
     for (const page of pages) {
       const last = page.length < share ? undefined : page.at(-1)
-      if (last !== undefined && (end === null || comesBefore(last, end))) end = last
+      if (last !== undefined && (end === null || comesBefore(last, end, order))) end = last
     }
     const ids = [...new Set([...pages.flat(), ...due])].filter(
       (id) =>
-        (query.after === null || comesBefore(query.after, id)) && (end === null || !comesBefore(end, id)),
+        (after === null || comesBefore(after, id, order)) && (end === null || !comesBefore(end, id, order)),
     )
-    return { ids: ids.sort((one, other) => (comesBefore(one, other) ? -1 : 1)), end }
+    return { ids: ids.sort((one, other) => (comesBefore(one, other, order) ? -1 : 1)), end }
   }
 
   /** The shortest of the lists of the query's labels; without a label, the list of all inboxes. */
@@ -103,18 +103,13 @@ export function inboxLists(client: RedisClient, keys: ViewKeys, tables: Tables):
     return lengths.reduce((sum, length) => sum + length, 0)
   }
 
-  /** Inboxes of all accounts that are past their expiry; null if there are more than MAX_DUE. */
+  /** Inboxes of all accounts that are past their expiry; null if there are more than MAX_DUE_INBOXES. */
   async function dueUntil(now: Date): Promise<InboxId[] | null> {
     const nowMs = String(now.getTime())
     const found = await reachEveryPartition(keys, (partition) =>
-      client.zrange(keys.due(partition), '-inf', nowMs, 'BYSCORE', 'LIMIT', 0, MAX_DUE + 1),
+      client.zrange(keys.due(partition), '-inf', nowMs, 'BYSCORE', 'LIMIT', 0, MAX_DUE_INBOXES + 1),
     )
     const ids = found.flat() as InboxId[]
-    return ids.length > MAX_DUE ? null : ids
+    return ids.length > MAX_DUE_INBOXES ? null : ids
   }
-}
-
-function hasLabels(inbox: Inbox, { accountId, environment, labels }: InboxListQuery): boolean {
-  if (inbox.accountId !== accountId || inbox.environment !== environment) return false
-  return labels.every(([name, value]) => inbox.labels[name] === value)
 }

@@ -11,17 +11,16 @@ import { reachEveryPartition } from './lists.js'
  * of due inboxes, so its lease is in another set. A delivery or replay is leased by changing its due time.
  */
 
-const LEASE_MS = 10_000
 /** Attempts if other processes lease the same inboxes first. */
 const MAX_ATTEMPTS = 10
 
 /** Due inboxes, shared by many processes. Scripts lease them in their partition. Leases end by the callers' clocks. */
 export function dueInboxes(client: RedisClient, keys: ViewKeys): DueInboxes {
   return {
-    async leaseDue(now, limit) {
+    async leaseDue({ now, leaseMs, limit }) {
       for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts += 1) {
         const wanted = await leasable(now, limit)
-        const leased = await lease(now, wanted)
+        const leased = await lease(wanted, now, leaseMs)
         if (wanted.length === 0 || leased.size > 0) return wanted.filter((id) => leased.has(id))
       }
       return []
@@ -49,8 +48,8 @@ export function dueInboxes(client: RedisClient, keys: ViewKeys): DueInboxes {
       .map(({ id }) => id)
   }
 
-  async function lease(now: Date, ids: readonly InboxId[]): Promise<ReadonlySet<string>> {
-    const times = [now.getTime(), now.getTime() + LEASE_MS]
+  async function lease(ids: readonly InboxId[], now: Date, leaseMs: number): Promise<ReadonlySet<string>> {
+    const times = [now.getTime(), now.getTime() + leaseMs]
     const byPartition = Map.groupBy(ids, keys.partitionOf)
     const leased = await reach(() =>
       Promise.all([...byPartition].map(([partition, some]) => run(LEASE, partition, [...times, ...some]))),

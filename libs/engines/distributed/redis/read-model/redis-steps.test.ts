@@ -108,7 +108,7 @@ describe.each([
       const expiresAt = new Date(Date.now() + hourMs)
       const contents = step.contents.map((content) => ({ ...content, expiresAt }))
       expect(await harness.store.apply({ ...step, contents })).toBe('applied')
-      await harness.queries.leaseDue(minute(60), 10)
+      await harness.queries.leaseDue({ now: minute(60), leaseMs: 10_000, limit: 10 })
       const names = await keys()
       const expiring = names.filter((name) => /:(body|raw):/.test(name))
       expect(expiring).toEqual([`{p1}:body:${messageId(1)}`, `{p1}:raw:${messageId(1)}`])

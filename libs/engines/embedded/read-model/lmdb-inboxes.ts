@@ -1,15 +1,13 @@
-import type { Account, ApiKey } from '#libs/domain/account/account.js'
-import type { AccountId, InboxId, KeyId, WebhookId } from '#libs/domain/ids/typeid.js'
+import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { Address } from '#libs/domain/inbox/events.js'
 import { asOf, type Inbox } from '#libs/domain/inbox/inbox.js'
-import { REMOVED, type Webhook } from '#libs/domain/webhook/webhook.js'
 import type { Partition } from '#libs/ports/event-log/event-log.js'
 import type { MessageKey } from '#libs/ports/read-model/projection-store.js'
 import {
+  comesBefore,
   fewestFirst,
-  scopesOf,
-  type AccountQueries,
-  type ActiveKey,
+  matchesList,
+  MAX_DUE_INBOXES,
   type DueInboxes,
   type EnvironmentQuery,
   type HistoryQuery,
@@ -19,12 +17,8 @@ import {
   type LabelCountQuery,
   type LabelQuery,
   type LabelTotals,
-  type ListQuery,
   type MessageRangeQuery,
   type Progress,
-  type WebhookedInbox,
-  type WebhookQueries,
-  type WebhookScope,
 } from '#libs/ports/read-model/queries.js'
 import { countedPeriods } from '#libs/ports/read-model/index-entries.js'
 import type {
@@ -34,23 +28,16 @@ import type {
   InboxRow,
   MessageRow,
 } from '#libs/ports/read-model/views.js'
-import { ALL, idRange, offsetRange, type DueKey, type LabelCountKey, type Tables } from './tables.js'
+import { idRange, offsetRange, type DueKey, type LabelCountKey, type Tables } from './tables.js'
 
 /*
- * The queries of the views in LMDB: of inboxes and their messages (inbox-events), and of accounts, their keys and their
- * webhooks (account-events). Those of deliveries and replays are in lmdb-deliveries.ts and lmdb-replays.ts.
+ * The queries of inboxes and their messages (inbox-events) in LMDB.
  */
 
-const LEASE_MS = 10_000
 const FIRST_ID = 'inb_' as InboxId
 const LAST_ID = 'inb_~' as InboxId
 /** A list yields to other requests after it has read this number of inboxes. */
 const INBOXES_PER_TURN = 500
-/**
- * The list of expired inboxes includes inboxes of any account that are past their expiry. If there are more than this,
- * it reads the account's own active inboxes instead.
- */
-const MAX_DUE = 1_000
 
 export class LmdbInboxes implements InboxQueries, DueInboxes {
   /** When each lease ends. Kept in memory, because one process uses the folder. */
@@ -82,7 +69,7 @@ export class LmdbInboxes implements InboxQueries, DueInboxes {
       const row = this.tables.inboxes.get(id)
       if (row === undefined) continue
       const inbox = asOf(row.inbox, query.now)
-      if (inbox.state !== query.state || !isInList(inbox, query)) continue
+      if (inbox.state !== query.state || !matchesList(inbox, query)) continue
       inboxes.push(inbox)
       if (inboxes.length === query.limit) break
     }
@@ -158,13 +145,13 @@ export class LmdbInboxes implements InboxQueries, DueInboxes {
     return Promise.resolve([...entries].map(({ value }) => value))
   }
 
-  leaseDue(now: Date, limit: number): Promise<InboxId[]> {
+  leaseDue({ now, leaseMs, limit }: { now: Date; leaseMs: number; limit: number }): Promise<InboxId[]> {
     const nowMs = now.getTime()
     for (const [id, until] of this.leases) if (until <= nowMs) this.leases.delete(id)
     const due: InboxId[] = []
     for (const [, id] of this.dueUntil(now)) {
       if (this.leases.has(id)) continue
-      this.leases.set(id, nowMs + LEASE_MS)
+      this.leases.set(id, nowMs + leaseMs)
       due.push(id)
       if (due.length === limit) break
     }
@@ -189,7 +176,8 @@ export class LmdbInboxes implements InboxQueries, DueInboxes {
     const due: InboxId[] = []
     for (const [, id] of this.dueUntil(query.now)) {
       due.push(id)
-      if (due.length > MAX_DUE) return merge(listed, this.listed({ ...query, state: 'active' }), order)
+      if (due.length > MAX_DUE_INBOXES)
+        return merge(listed, this.listed({ ...query, state: 'active' }), order)
     }
     const ascending = due.filter((id) => after === null || comesBefore(after, id, order)).sort()
     return merge(listed, order === 'asc' ? ascending : ascending.reverse(), order)
@@ -208,11 +196,6 @@ export class LmdbInboxes implements InboxQueries, DueInboxes {
   }
 }
 
-function isInList(inbox: Inbox, { accountId, environment, labels }: InboxListQuery): boolean {
-  if (inbox.accountId !== accountId || inbox.environment !== environment) return false
-  return labels.every(([name, value]) => inbox.labels[name] === value)
-}
-
 /** Merges two sorted lists. An id in both is yielded once. */
 function* merge(
   ids: Iterable<InboxId>,
@@ -227,73 +210,4 @@ function* merge(
     yield id
   }
   for (; other.done !== true; other = rest.next()) yield other.value
-}
-
-function comesBefore(one: InboxId, other: InboxId, order: 'asc' | 'desc'): boolean {
-  return order === 'asc' ? one < other : one > other
-}
-
-export class LmdbAccounts implements AccountQueries, WebhookQueries {
-  constructor(private readonly tables: Tables) {}
-
-  keyByHash(secretHash: string): Promise<{ account: Account; key: ApiKey } | null> {
-    const keyId = this.tables.keyHashes.get(secretHash)
-    const key = keyId === undefined ? undefined : this.tables.keys.get(keyId)
-    const account = key === undefined ? undefined : this.tables.accounts.get(key.accountId)
-    return Promise.resolve(key === undefined || account === undefined ? null : { account, key })
-  }
-
-  account(id: AccountId): Promise<Account | null> {
-    return Promise.resolve(this.tables.accounts.get(id) ?? null)
-  }
-
-  listAccounts(query: ListQuery<AccountId>): Promise<Account[]> {
-    const { start, end, ...options } = idRange([], 'acc_' as AccountId, query)
-    const found = this.tables.accounts.getRange({ start: start[0], end: end[0], ...options })
-    return Promise.resolve([...found].map(({ value }) => value))
-  }
-
-  key(id: KeyId): Promise<ApiKey | null> {
-    return Promise.resolve(this.tables.keys.get(id) ?? null)
-  }
-
-  listKeys(accountId: AccountId, query: ListQuery<KeyId>): Promise<ApiKey[]> {
-    const listed = this.tables.accountKeys.getKeys(idRange([accountId], 'key_' as KeyId, query))
-    return Promise.resolve([...listed].flatMap(([, id]) => this.tables.keys.get(id) ?? []))
-  }
-
-  activeKeys(accountId: AccountId): Promise<ActiveKey[]> {
-    const active = this.tables.activeKeys.getRange(idRange([accountId], 'key_' as KeyId, ALL))
-    return Promise.resolve([...active].map(({ value }) => value))
-  }
-
-  webhook(id: WebhookId): Promise<Webhook | null> {
-    return Promise.resolve(this.presentWebhook(id))
-  }
-
-  listWebhooks(scope: WebhookScope, query: ListQuery<WebhookId>): Promise<Webhook[]> {
-    return Promise.resolve(this.webhooksOf(scope, query))
-  }
-
-  webhooksFor(inboxes: readonly WebhookedInbox[]): Promise<Webhook[]> {
-    const found = scopesOf(inboxes).flatMap((scope) => this.webhooksOf(scope, ALL))
-    return Promise.resolve(found.filter(({ state }) => state === 'active'))
-  }
-
-  private webhooksOf(scope: WebhookScope, query: ListQuery<WebhookId>): Webhook[] {
-    const { inboxWebhooks, environmentWebhooks } = this.tables
-    const first = 'whk_' as WebhookId
-    const ids =
-      'inboxId' in scope
-        ? inboxWebhooks.getKeys(idRange([scope.inboxId], first, query)).map(([, id]) => id)
-        : environmentWebhooks
-            .getKeys(idRange([scope.accountId, scope.environment], first, query))
-            .map(([, , id]) => id)
-    return [...ids].flatMap((id) => this.presentWebhook(id) ?? [])
-  }
-
-  private presentWebhook(id: WebhookId): Webhook | null {
-    const entry = this.tables.webhooks.get(id)
-    return entry === undefined || entry === REMOVED ? null : entry
-  }
 }
