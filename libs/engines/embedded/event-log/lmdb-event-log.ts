@@ -28,6 +28,7 @@ import {
   type TopicName,
   partitionOf,
 } from '#libs/ports/event-log/topics.js'
+import { PeriodicTask } from '#libs/runtime/timing.js'
 import { CommittedOffsets, LmdbTopics, sizeWith, type Append } from './log-file.js'
 
 /*
@@ -57,8 +58,7 @@ export class LmdbEventLog implements EventLog {
   /** Emits the name of a partition after records were appended to it. */
   private readonly appended = new EventEmitter().setMaxListeners(0)
   private readonly batcher: Batcher<Append, Position>
-  private readonly pruneTimer: NodeJS.Timeout
-  private pruning: Promise<void> = Promise.resolve()
+  private readonly pruning: PeriodicTask
   private closing: Promise<void> | null = null
   readonly consumers = new Set<GroupConsumer>()
   readonly logId: string
@@ -99,9 +99,9 @@ export class LmdbEventLog implements EventLog {
       sizeOf: ({ record }) => sizeWith(record.value),
       write: (appends) => this.write(appends),
     })
-    this.pruneTimer = setInterval(() => {
-      this.prune().catch(options.onPruneError)
-    }, PRUNE_EVERY_MS).unref()
+    const work = () => this.prune().catch(options.onPruneError)
+    this.pruning = new PeriodicTask({ work, everyMs: PRUNE_EVERY_MS, firstAfterMs: PRUNE_EVERY_MS })
+    this.pruning.start()
   }
 
   async append(topic: TopicName, record: LogRecord): Promise<Position> {
@@ -157,13 +157,18 @@ export class LmdbEventLog implements EventLog {
   }
 
   /**
-   * Removes records older than their topic's retention, in chunks, so that appends can run in between. Runs every hour. A
-   * further call starts after the previous one has ended.
+   * Removes records older than their topic's retention, in chunks, so that appends can run in between. Runs every hour,
+   * and stops if the log is closed.
    */
-  prune(): Promise<void> {
-    const previous = Promise.allSettled([this.pruning])
-    this.pruning = previous.then(() => this.pruneTopics())
-    return this.pruning
+  async prune(): Promise<void> {
+    for (const topic of TOPICS) {
+      const retentionMs = this.options.retentionMs(topic)
+      if (retentionMs === null) continue
+      const before = new Date(this.options.now().getTime() - retentionMs)
+      for (const partition of this.isClosed ? [] : this.topics.rangesOf(topic)) {
+        while (!this.isClosed && (await this.topics.pruneSome(partition, before))) await pause(0)
+      }
+    }
   }
 
   close(): Promise<void> {
@@ -176,10 +181,9 @@ export class LmdbEventLog implements EventLog {
   }
 
   private async closeAll(): Promise<void> {
-    clearInterval(this.pruneTimer)
     await this.batcher.close()
     await Promise.all([...this.consumers].map((consumer) => consumer.stop()))
-    await Promise.allSettled([this.pruning])
+    await this.pruning.stop()
     await closeLmdbFile(this.root)
   }
 
@@ -221,16 +225,5 @@ export class LmdbEventLog implements EventLog {
 
   private readBatch(partition: Partition, from: number, maxItems = BATCH.maxItems): StoredRecord[] {
     return this.topics.read(partition, from, maxItems, BATCH.maxBatchBytes)
-  }
-
-  private async pruneTopics(): Promise<void> {
-    for (const topic of TOPICS) {
-      const retentionMs = this.options.retentionMs(topic)
-      if (retentionMs === null) continue
-      const before = new Date(this.options.now().getTime() - retentionMs)
-      for (const partition of this.isClosed ? [] : this.topics.rangesOf(topic)) {
-        while (!this.isClosed && (await this.topics.pruneSome(partition, before))) await pause(0)
-      }
-    }
   }
 }
