@@ -1,6 +1,5 @@
 import { createRequire } from 'node:module'
 import { Kafka, logLevel, type LogEntry } from 'kafkajs'
-import { LRUCache } from 'lru-cache'
 import { LogUnavailableError } from '#libs/ports/event-log/event-log.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import { beforeDeadline } from '#libs/runtime/timing.js'
@@ -28,7 +27,6 @@ export const ANSWER_WITHIN_MS = 10_000
 const CONNECT_TIMEOUT_MS = 3_000
 const REQUEST_TIMEOUT_MS = 6_000
 const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 4 }
-const REPORT_AGAIN_AFTER_MS = 10_000
 
 /** Errors of kafkajs that are part of normal operation, or that the caller also gets as a rejection or CRASH event. */
 const NOT_REPORTED =
@@ -63,16 +61,13 @@ function saslOf({ mechanism, ...user }: NonNullable<KafkaClientOptions['sasl']>)
   return { mechanism, ...user }
 }
 
-/** Reports errors of kafkajs, each text at most once every 10 s. */
+/** Reports errors of kafkajs. */
 function reporter(onError: KafkaClientOptions['onError']): (entry: LogEntry) => void {
-  const reported = new LRUCache<string, true>({ max: 100, ttl: REPORT_AGAIN_AFTER_MS })
   return ({ namespace, log }) => {
     const { broker, error } = log as { broker?: unknown; error?: unknown }
     const cause = typeof error === 'string' && error !== log.message ? `: ${error}` : ''
     const text = `${log.message}${cause}${typeof broker === 'string' ? ` (${broker})` : ''}`
-    if (NOT_REPORTED.test(text) || reported.has(text)) return
-    reported.set(text, true)
-    onError(new Error(text), `kafkajs ${namespace}`)
+    if (!NOT_REPORTED.test(text)) onError(new Error(text), `kafkajs ${namespace}`)
   }
 }
 
