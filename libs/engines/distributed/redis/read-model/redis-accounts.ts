@@ -1,4 +1,4 @@
-import type { KeyId } from '#libs/domain/ids/typeid.js'
+import { brand } from '#libs/domain/ids/typeid.js'
 import { REMOVED } from '#libs/domain/webhook/webhook.js'
 import { reach, chunksOf } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
@@ -20,7 +20,7 @@ export function accountQueries(
   return {
     async keyByHash(secretHash) {
       const keyId = await reach(() => client.hget(keys.keyHashes, secretHash))
-      const key = keyId === null ? null : await apiKeys.get(keyId as KeyId)
+      const key = keyId === null ? null : await apiKeys.get(brand('key', keyId))
       const account = key === null ? null : await accounts.get(key.accountId)
       return key === null || account === null ? null : { account, key }
     },

@@ -1,4 +1,4 @@
-import type { InboxId, MessageId } from '#libs/domain/ids/typeid.js'
+import { brand } from '#libs/domain/ids/typeid.js'
 import { reach, BULK_TIMEOUT_MS } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import type { MessageKey } from '#libs/ports/read-model/projection-store.js'
@@ -37,7 +37,7 @@ export function inboxQueries(
       const entry = keys.address(address)
       const id = await reach(() => client.get(entry))
       if (id !== null) {
-        const row = await tables.inboxes.get(id as InboxId)
+        const row = await tables.inboxes.get(brand('inb', id))
         if (row?.inbox.address === address) return row.inbox.id
       }
       const known = await reachEveryPartition(keys, (partition) =>
@@ -45,7 +45,7 @@ export function inboxQueries(
       )
       const found = known.find((id) => id !== null) ?? null
       if (found !== null) await reach(() => client.set(entry, found))
-      return found as InboxId | null
+      return found === null ? null : brand('inb', found)
     },
 
     listInboxes: inboxLists(client, keys, tables),
@@ -54,7 +54,7 @@ export function inboxQueries(
 
     listMessages: ({ inboxId, ...range }) =>
       pageByOffset(client, keys.order(inboxId), range, async (ids) => {
-        const rows = await tables.messages.getAll(ids.map((id) => ({ inboxId, messageId: id as MessageId })))
+        const rows = await tables.messages.getAll(ids.map((id) => ({ inboxId, messageId: brand('msg', id) })))
         return rows.flatMap((row) => (row?.message.state === 'present' ? [row] : []))
       }),
 
