@@ -5,6 +5,7 @@ import { Recorder, type Attribution, type DomainEvent } from '#libs/ports/event-
 import { partitionName, type LogLayout, type Position } from '#libs/ports/event-log/event-log.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
+import { activeInboxes } from '#libs/ports/read-model/active-inboxes.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { AccountQueries, InboxListQuery, InboxQueries } from '#libs/ports/read-model/queries.js'
 import type { MailOwner } from '#libs/ports/read-model/views.js'
@@ -33,21 +34,15 @@ export class Views extends ConsistentViews {
   }
 
   /** The active inboxes of an environment that have all of these labels, in pages. Throws ViewsCatchingUpError. */
-  async *activeInboxes(
+  activeInboxes(
     { accountId, environment }: MailOwner,
     labels: InboxListQuery['labels'],
     now: () => Date,
   ): AsyncGenerator<ActiveInbox[]> {
-    const query = { accountId, environment, state: 'active', labels, order: 'asc' } as const
-    for (let after: InboxId | null = null; ;) {
-      const page = await this.readComplete('inbox-events', () =>
-        this.inboxes.listInboxes({ ...query, after, limit: INBOXES_AT_ONCE, now: now() }),
-      )
-      yield page.filter((inbox) => inbox.state === 'active')
-      const last = page.at(-1)
-      if (last === undefined || page.length < INBOXES_AT_ONCE) return
-      after = last.id
-    }
+    return activeInboxes(
+      (query) => this.readComplete('inbox-events', () => this.inboxes.listInboxes(query)),
+      { accountId, environment, labels, after: null, pageSize: INBOXES_AT_ONCE, now },
+    )
   }
 
   /** For each partition of inbox-events, the offset after the last event that the views show. */

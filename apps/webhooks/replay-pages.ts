@@ -5,6 +5,7 @@ import type { Replay } from '#libs/domain/webhook/replay.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { LogLayout } from '#libs/ports/event-log/event-log.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
+import { activeInboxes } from '#libs/ports/read-model/active-inboxes.js'
 import type { DeliveryQueries, InboxQueries } from '#libs/ports/read-model/queries.js'
 import { isOriginalDelivery } from './matching.js'
 
@@ -131,13 +132,9 @@ export class ReplayPages {
     }
     if (first !== null) yield first
     const { accountId, environment } = webhook
-    const query = { accountId, environment, state: 'active', labels: [], order: 'asc' } as const
-    let after = first
-    for (;;) {
-      const page = await inboxes.listInboxes({ ...query, after, limit: PAGE_ROWS, now: now() })
+    const query = { accountId, environment, labels: [], after: first, pageSize: PAGE_ROWS, now }
+    for await (const page of activeInboxes((list) => inboxes.listInboxes(list), query)) {
       for (const { id } of page) yield id
-      after = page.at(-1)?.id ?? null
-      if (page.length < PAGE_ROWS) return
     }
   }
 
