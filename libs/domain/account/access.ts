@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import { parseLifespan, type Lifespan } from '#libs/domain/inbox/new-inbox.js'
+import { parseDuration, parseLifespan, UNIT_MS, type Lifespan } from '#libs/domain/inbox/new-inbox.js'
 
 /*
  * The permissions of an account: its plan, the scopes of its keys, and the form and grace of secrets.
@@ -137,11 +137,9 @@ function checksum(text: string): string {
 
 /** The longest time that the previous secret of a key or webhook stays valid after a rotation. */
 export const MAX_GRACE_MS = 7 * 86_400_000
-export const GRACE_UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const
+export const GRACE_UNIT_MS = { s: 1_000, ...UNIT_MS } as const
 
 /** Parses a grace period, `0` or a whole number and one of s m h d w, into milliseconds. Null if malformed. */
 export function parseGrace(text: string): number | null {
-  if (text === '0') return 0
-  const [, count, unit] = /^(\d+)([smhdw])$/.exec(text) ?? []
-  return unit === undefined ? null : Number(count) * GRACE_UNIT_MS[unit as keyof typeof GRACE_UNIT_MS]
+  return text === '0' ? 0 : (parseDuration(text, GRACE_UNIT_MS)?.ms ?? null)
 }

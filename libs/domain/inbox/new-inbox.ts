@@ -19,14 +19,20 @@ export const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 
 const MIN_LIFESPAN_MS = UNIT_MS.m
 const DEFAULT: Lifespan = { text: '24h', ms: 24 * UNIT_MS.h }
 
-/** Null if the text is malformed or the time is under a minute. For a very long number of digits, ms is Infinity. */
+/**
+ * Parses a whole number and one of the units. Null if the text is malformed. For a very long number of digits, ms is
+ * Infinity.
+ */
+export function parseDuration(text: string, unitMs: Readonly<Record<string, number>>): Lifespan | null {
+  const [, count = '', unit = ''] = /^(\d+)([a-z])$/.exec(text) ?? []
+  const ms = unitMs[unit]
+  return ms === undefined ? null : { text: `${count.replace(/^0+/, '')}${unit}`, ms: Number(count) * ms }
+}
+
+/** Parses a lifespan. Null if the text is malformed or the time is under a minute. */
 export function parseLifespan(text: string): Lifespan | null {
-  const match = /^(\d+)([mhdw])$/.exec(text)
-  if (match === null) return null
-  const [, count = '', unit] = match
-  if (unit !== 'm' && unit !== 'h' && unit !== 'd' && unit !== 'w') return null
-  const ms = Number(count) * UNIT_MS[unit]
-  return ms < MIN_LIFESPAN_MS ? null : { text: `${count.replace(/^0+/, '')}${unit}`, ms }
+  const lifespan = parseDuration(text, UNIT_MS)
+  return lifespan === null || lifespan.ms < MIN_LIFESPAN_MS ? null : lifespan
 }
 
 /** A day, or the retention if that is shorter. */
