@@ -79,7 +79,10 @@ export class RequestBudgets {
     return inTurn(this.reports, request, work)
   }
 
-  /** The same for a list that may read many more rows than it returns. It counts as a large read. */
+  /**
+   * Reads a list that may read many more rows than it returns, when it is the account's turn for a large read. Throws
+   * BudgetExhaustedError.
+   */
   search<Result>(request: FastifyRequest, work: () => Promise<Result>): Promise<Result> {
     return inTurn(this.reads, request, work)
   }
@@ -93,8 +96,9 @@ export class RequestBudgets {
   }
 
   /**
-   * The same for a verification. `read` paces the reading of its mail, and is aborted when the connection closes. `grow`
-   * takes memory for its manifest, and throws body-too-large if the account has no more, or busy if others hold it.
+   * Verifies a run when it is the account's turn, which lasts as that of `bulk`. `read` paces the reading of its mail, and is
+   * aborted when the connection closes. `grow` takes memory for its manifest, and throws body-too-large if the account has
+   * no more, or busy if others hold it. Throws BudgetExhaustedError.
    */
   verify<Result>(
     reply: FastifyReply,

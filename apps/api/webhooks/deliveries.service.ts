@@ -119,7 +119,7 @@ export class Deliveries {
     return deliveryJson(delivery, keys)
   }
 
-  /** As `json`. */
+  /** Deliveries as JSON, in the same order, with answers as in `json`. */
   async listJson(deliveries: readonly Delivery[]): Promise<DeliveryJson[]> {
     const keys = await this.keysOf(deliveries)
     return deliveries.map((delivery) => deliveryJson(delivery, keys))

@@ -149,7 +149,10 @@ export async function unsealMail(
   return { envelope, raw: await unpack(packed, size) }
 }
 
-/** The same, synchronously, for worker threads, where an asynchronous call would take longer. */
+/**
+ * Unseals a mail synchronously, for worker threads, where an asynchronous call would take longer. Throws SealBrokenError if
+ * the bytes were not sealed for this message.
+ */
 export function unsealMailSync(
   key: SecretKey,
   inboxId: InboxId,
@@ -171,10 +174,12 @@ export function sealJson(key: SecretKey, context: string, value: unknown): Buffe
   return seal(key, context, packSync(Buffer.from(JSON.stringify(value))))
 }
 
+/** The JSON value that was sealed. Throws SealBrokenError if the bytes were not sealed with this context. */
 export function unsealJson(key: SecretKey, context: string, sealed: Uint8Array): unknown {
   return JSON.parse(unsealJsonText(key, context, sealed))
 }
 
+/** The text of the JSON value. Throws SealBrokenError if the bytes were not sealed with this context. */
 export function unsealJsonText(key: SecretKey, context: string, sealed: Uint8Array): string {
   return unpackSync(unseal(key, context, sealed)).toString()
 }
