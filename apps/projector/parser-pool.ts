@@ -1,4 +1,5 @@
 import type { AccountId, MessageId } from '#libs/domain/ids/typeid.js'
+import { isOutOfMemory } from '#libs/runtime/errors.js'
 import { baselineMs, ParseAllowance, type ParseAllowanceOptions } from './parse-budget.js'
 import { ParseJob } from './parse-job.js'
 import { FairQueue, hasUrgent, JOB_TASKS, takeJob } from './parse-queue.js'
@@ -208,9 +209,4 @@ class PoolClosedError extends Error {
   constructor() {
     super('the parser pool is closed')
   }
-}
-
-function isOutOfMemory(error: unknown): boolean {
-  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : null
-  return code === 'ERR_WORKER_OUT_OF_MEMORY'
 }

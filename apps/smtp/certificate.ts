@@ -4,6 +4,7 @@ import { isIP } from 'node:net'
 import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { ConfigurationError, type Settings } from '#libs/runtime/config/settings.js'
+import { codeOf } from '#libs/runtime/errors.js'
 import type { KeyPairPem } from '#libs/runtime/tls/authority.js'
 import { readPemFiles } from '#libs/runtime/tls/pem-files.js'
 
@@ -106,7 +107,7 @@ function isValidFor({ cert }: KeyPairPem, from: Date, to: Date): boolean {
 /** Null if the file does not exist. Rejects with ConfigurationError if it does not hold a certificate and its key. */
 async function readPair(file: string): Promise<KeyPairPem | null> {
   const pem = await readFile(file, 'utf8').catch((error: unknown) => {
-    if (hasCode(error, 'ENOENT')) return null
+    if (codeOf(error) === 'ENOENT') return null
     throw error
   })
   if (pem === null) return null
@@ -136,7 +137,7 @@ function pairOf({ key, cert }: KeyPairPem): string {
 async function createFile(file: string, content: string, mode: number): Promise<void> {
   const draft = await writeDraft(file, content, mode)
   await link(draft, file).catch((error: unknown) => {
-    if (!hasCode(error, 'EEXIST')) throw error
+    if (codeOf(error) !== 'EEXIST') throw error
   })
   await rm(draft)
 }
@@ -149,8 +150,4 @@ async function writeDraft(file: string, content: string, mode: number): Promise<
   const draft = `${file}.${randomUUID()}`
   await writeFile(draft, content, { mode, flag: 'wx', flush: true })
   return draft
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return typeof error === 'object' && error !== null && 'code' in error && error.code === code
 }

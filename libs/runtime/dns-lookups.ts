@@ -1,6 +1,7 @@
 import { Resolver } from 'node:dns/promises'
 import { LRUCache } from 'lru-cache'
 import pLimit from 'p-limit'
+import { codeOf } from './errors.js'
 
 /*
  * Relies on Node's resolver (c-ares): a timeout and a number of tries for each query, servers on any port, errors with
@@ -66,15 +67,11 @@ export class DnsLookups {
     try {
       return { records: await this.resolver.resolve(name, type) }
     } catch (error) {
-      return { code: codeOf(error) }
+      return { code: codeOf(error) ?? 'EUNKNOWN' }
     }
   }
 }
 
 function isLasting(answer: DnsAnswer): boolean {
   return !('code' in answer) || answer.code === 'ENOTFOUND' || answer.code === 'ENODATA'
-}
-
-function codeOf(error: unknown): string {
-  return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : 'EUNKNOWN'
 }

@@ -3,6 +3,16 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
+/** The code of whatever was thrown, as Node's errors have one; null if it has none. */
+export function codeOf(error: unknown): string | null {
+  return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : null
+}
+
+/** Whether a thread ended because its heap was full. */
+export function isOutOfMemory(error: unknown): boolean {
+  return codeOf(error) === 'ERR_WORKER_OUT_OF_MEMORY'
+}
+
 /** Another system is not ready yet, as during a normal start. Retried, and logged at level debug only. */
 export class ExpectedRetryError extends Error {
   override readonly name = 'ExpectedRetryError'

@@ -1,4 +1,5 @@
 import { errors } from 'undici'
+import { codeOf } from '#libs/runtime/errors.js'
 
 /*
  * The outcomes of attempts, and the errors of Node and undici translated for the owner of the endpoint: their own
@@ -29,7 +30,7 @@ const BUG = /^(UND_ERR_(INVALID_|NOT_SUPPORTED)|ERR_INVALID_)/
 
 /** The fault for an error while connecting. */
 export function connectFault(error: unknown): AttemptFault {
-  const code = codeOf(error)
+  const code = codeOf(error) ?? 'unknown'
   if (code === 'ETIMEDOUT')
     return new AttemptFault('timeout', 'the host did not accept the connection in time')
   return new AttemptFault('connect', CONNECTING[code] ?? `the connection failed (${code})`)
@@ -37,14 +38,14 @@ export function connectFault(error: unknown): AttemptFault {
 
 /** The fault for an error in the TLS handshake. */
 export function tlsFault(error: unknown): AttemptFault {
-  const code = codeOf(error)
+  const code = codeOf(error) ?? 'unknown'
   return new AttemptFault('tls', CERTIFICATE[code] ?? `the handshake failed (${inWords(code)})`)
 }
 
 /** The fault for an error of a request. Null if the error is a bug and not a fault of the endpoint. */
 export function exchangeFault(error: unknown): AttemptFault | null {
   if (error instanceof AttemptFault) return error
-  const code = codeOf(error)
+  const code = codeOf(error) ?? 'unknown'
   if (BUG.test(code)) return null
   if (code === 'UND_ERR_HEADERS_OVERFLOW') {
     return new AttemptFault('protocol', 'the response headers are too large')
@@ -63,10 +64,6 @@ export function exchangeFault(error: unknown): AttemptFault | null {
     return new AttemptFault('protocol', `the response can not be parsed (${inWords(code)})`)
   }
   return null
-}
-
-function codeOf(error: unknown): string {
-  return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : 'unknown'
 }
 
 /** Turns `ERR_SSL_WRONG_VERSION_NUMBER` into `wrong version number`. */

@@ -4,7 +4,7 @@ import {
   ClickHouseLogLevel,
   createClient,
 } from '@clickhouse/client'
-import { messageOf } from '#libs/runtime/errors.js'
+import { codeOf, messageOf } from '#libs/runtime/errors.js'
 import { tlsFault } from '#libs/runtime/tls/tls-fault.js'
 import { UsageUnavailableError } from '#libs/ports/usage/usage-store.js'
 
@@ -89,8 +89,8 @@ export async function orUnavailable<Result>(work: () => Promise<Result>): Promis
  * because errors of chDB are of a class that the client does not export.
  */
 export function errorCode(error: unknown): string | null {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  return /^\d+$/.test(code) ? code : null
+  const code = codeOf(error)
+  return code !== null && /^\d+$/.test(code) ? code : null
 }
 
 /** Describes an error, with the setting to check if there is one. */
