@@ -113,8 +113,8 @@ export class RenderController {
     const message = await this.reader.find(inbox, message_id)
     const { blocked } = await this.show(inbox, message, isRemoteAllowed, request)
     const { accountId, environment, id: inboxId } = inbox
-    const shown = { accountId, environment, inboxId, messageId: message.id, isRemoteAllowed }
-    const { ticket, expiresAt } = this.tickets.issue(shown)
+    const content = { accountId, environment, inboxId, messageId: message.id, isRemoteAllowed }
+    const { ticket, expiresAt } = this.tickets.issue(content)
     return { url: `/console/render/${ticket}`, expires_at: expiresAt.toISOString(), blocked }
   }
 
@@ -146,7 +146,7 @@ export class RenderController {
   ): Promise<ShownMail> {
     const { accountId } = inbox
     const shown = await untilClientLeaves(request, async (clientGone) => {
-      const mail = async () => {
+      const readMail = async () => {
         const key = await this.reader.keyOf(inbox.id)
         const opened = await this.budgets.readFor(accountId, clientGone, async (read) => {
           await read.pace(message.size)
@@ -161,7 +161,7 @@ export class RenderController {
         const raw = images.length === 0 ? null : await this.reader.raw(key, inbox.id, message.id)
         return { html, isRemoteAllowed, raw, images }
       }
-      return this.pool.makeDocument({ accountId, mail }, clientGone)
+      return this.pool.makeDocument(accountId, readMail, clientGone)
     })
     if (shown !== null) return shown
     const detail =

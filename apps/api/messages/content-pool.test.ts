@@ -26,9 +26,9 @@ it('needs no memory for the other parts of a mail', async () => {
     onExhausted: () => undefined,
     onThreadLost: () => undefined,
   })
-  const wanted = { accountId: mintId('acc'), source: () => Promise.resolve(source()), index: 0 }
   try {
-    const found = await pool.readAttachment(wanted, new AbortController().signal)
+    const readSource = () => Promise.resolve(source())
+    const found = await pool.readAttachment(mintId('acc'), readSource, 0, new AbortController().signal)
     expect(Buffer.from(found?.content ?? []).toString()).toBe('Hello.')
   } finally {
     await pool.onApplicationShutdown()

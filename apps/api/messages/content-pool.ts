@@ -1,6 +1,7 @@
 import type { OnApplicationShutdown } from '@nestjs/common'
 import { Piscina } from 'piscina'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
+import { isOutOfMemory } from '#libs/runtime/errors.js'
 import { Budget } from '#libs/runtime/fair-share.js'
 import { Problem } from '../http/problems.js'
 import type { AttachmentContent, AttachmentRequest, MailToShow, ShownMail } from './content-worker.js'
@@ -14,19 +15,6 @@ const IDLE_MS = 10_000
 interface Jobs {
   openAttachment: { task: AttachmentRequest; result: AttachmentContent | null }
   makeDocument: { task: MailToShow; result: ShownMail | null }
-}
-
-export interface WantedAttachment {
-  accountId: AccountId
-  /** Reads the mail, once it is the account's turn. */
-  source: () => Promise<Buffer>
-  index: number
-}
-
-export interface WantedDocument {
-  accountId: AccountId
-  /** Reads the mail, once it is the account's turn. */
-  mail: () => Promise<MailToShow>
 }
 
 export interface ContentPoolOptions {
@@ -62,14 +50,16 @@ export class ContentPool implements OnApplicationShutdown {
   }
 
   /**
-   * Null if the mail has no attachment with that index. Throws internal-error if reading takes too much time or memory,
+   * Null if the mail has no attachment with that index. `readSource` is called once it is the account's turn. Throws internal-error if reading takes too much time or memory,
    * BudgetExhaustedError if the account waits too long for its turn, and the signal's reason if it aborts.
    */
   async readAttachment(
-    { accountId, source, index }: WantedAttachment,
+    accountId: AccountId,
+    readSource: () => Promise<Buffer>,
+    index: number,
     clientGone: AbortSignal,
   ): Promise<AttachmentContent | null> {
-    const task = async () => ({ raw: await source(), index })
+    const task = async () => ({ raw: await readSource(), index })
     const done = await this.run('openAttachment', accountId, task, clientGone)
     if (done !== null) return done.result
     const detail = 'Reading the attachment took more time or memory than allowed.'
@@ -77,14 +67,15 @@ export class ContentPool implements OnApplicationShutdown {
   }
 
   /**
-   * The HTML of a mail as a document; null if it is too complex. Throws BudgetExhaustedError, and the signal's reason,
-   * as `readAttachment` does.
+   * The HTML of a mail as a document; null if it is too complex. `readMail` is called once it is the account's turn. Throws
+   * BudgetExhaustedError, and the signal's reason, as `readAttachment` does.
    */
   async makeDocument(
-    { accountId, mail }: WantedDocument,
+    accountId: AccountId,
+    readMail: () => Promise<MailToShow>,
     clientGone: AbortSignal,
   ): Promise<ShownMail | null> {
-    const done = await this.run('makeDocument', accountId, mail, clientGone)
+    const done = await this.run('makeDocument', accountId, readMail, clientGone)
     return done?.result ?? null
   }
 
@@ -116,8 +107,4 @@ export class ContentPool implements OnApplicationShutdown {
   async onApplicationShutdown(): Promise<void> {
     await this.pool.destroy()
   }
-}
-
-function isOutOfMemory(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY'
 }

@@ -52,10 +52,10 @@ export class MessageContent {
     const isListed =
       opened?.mail.attachments.some((attachment) => String(attachment.index) === index) === true
     if (isListed) await this.budgets.holdAnswer(reply, message.size)
-    const source = () => this.read(key, inbox, message)
+    const readSource = () => this.read(key, inbox, message)
     const found = isListed
       ? await untilClientLeaves(request, (clientGone) =>
-          this.pool.readAttachment({ accountId, source, index: Number(index) }, clientGone),
+          this.pool.readAttachment(accountId, readSource, Number(index), clientGone),
         )
       : null
     if (found === null) throw notFound(`The message has no attachment ${index.slice(0, 20)}.`)
