@@ -96,7 +96,7 @@ export class DeliveryRequests {
   ): Promise<number> {
     const hasEnvironmentWebhook = webhooks.some(({ inboxId }) => inboxId === null)
     const protectedIds = hasEnvironmentWebhook ? await this.protectedAmong(notifications) : new Set<InboxId>()
-    const byScope = Map.groupBy(webhooks, scopeOf)
+    const byScope = Map.groupBy(webhooks, scopeKeyOf)
     const wanted: { webhook: Webhook; notification: Notification }[] = []
     for (const inboxNotification of notifications) {
       const { inbox, notification } = inboxNotification
@@ -142,7 +142,7 @@ export class DeliveryRequests {
   }
 }
 
-function scopeOf(webhook: Webhook): string {
+function scopeKeyOf(webhook: Webhook): string {
   return webhook.inboxId ?? environmentOf(webhook)
 }
 

@@ -16,7 +16,7 @@ import { ReadModelUnavailableError, type InboxQueries } from '#libs/ports/read-m
 import { Budget, type Release } from '#libs/runtime/fair-share.js'
 
 /** The path prefix of links in a body. */
-const FAMILY = '/v1/inboxes'
+const INBOXES_PATH = '/v1/inboxes'
 const MIB = 1024 * 1024
 const REMEMBERED_BYTES = 16 * MIB
 const REMEMBERED_FOR_MS = 60_000
@@ -74,7 +74,7 @@ export class NotificationBodies {
       case 'message.received':
         return this.received(accountId, notification.inboxId, notification.messageId, time)
       case 'sample':
-        return small(messageBody(time, sampleOf(id, time), FAMILY))
+        return small(messageBody(time, sampleOf(id, time), INBOXES_PATH))
     }
   }
 
@@ -102,7 +102,7 @@ export class NotificationBodies {
       const json = unsealJsonText(key.key, bodyContext(inboxId, messageId), sealed)
       const mail = JSON.parse(json) as ParsedMail
       const opened = { id: messageId, inboxId, receivedAt, mail, bytes: json.length }
-      return Buffer.from(messageBody(time, opened, FAMILY))
+      return Buffer.from(messageBody(time, opened, INBOXES_PATH))
     }
     const bytes = JSON_PER_MAIL * size
     const release = bytes > SMALL_BYTES ? await this.memory.take(accountId, bytes) : () => undefined

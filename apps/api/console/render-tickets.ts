@@ -24,7 +24,7 @@ const Ticket = Type.Object({
 })
 
 /** What a ticket allows to show. */
-export type Shown = Omit<Static<typeof Ticket>, 'id'>
+export type TicketContent = Omit<Static<typeof Ticket>, 'id'>
 
 /**
  * Tickets to show one message once, within 60 seconds. A frame of the console loads a message with one, because it can't
@@ -41,16 +41,16 @@ export class RenderTickets {
     this.tokens = new SignedTokens(keys, 'show a message', Ticket)
   }
 
-  issue(shown: Shown): { ticket: string; expiresAt: Date } {
+  issue(content: TicketContent): { ticket: string; expiresAt: Date } {
     const expiresAt = new Date(this.now().getTime() + VALID_SECONDS * 1_000)
-    return { ticket: this.tokens.sign({ id: randomUUID(), ...shown }, expiresAt), expiresAt }
+    return { ticket: this.tokens.sign({ id: randomUUID(), ...content }, expiresAt), expiresAt }
   }
 
   /**
    * Throws not-found if the ticket is not valid, has expired or was used, and read-model-unavailable if it can't be known
    * whether it was used.
    */
-  async use(ticket: string): Promise<Shown> {
+  async use(ticket: string): Promise<TicketContent> {
     const valid = this.tokens.verify(ticket, this.now())
     if (valid === null || !(await this.isFirstUse(valid.payload.id))) {
       throw notFound('This link was used before or has expired. Open the message again.')

@@ -49,7 +49,7 @@ export class MethodTable {
   allowedAt(path: string): string[] {
     const routes = METHODS.flatMap((method) => {
       const found = this.router.find(method, path)
-      return found === null ? [] : [{ method, parameters: parametersOf(String(found.store).split('/')) }]
+      return found === null ? [] : [{ method, parameters: parameterCount(String(found.store).split('/')) }]
     })
     const fewest = Math.min(...routes.map(({ parameters }) => parameters))
     return routes.filter(({ parameters }) => parameters === fewest).map(({ method }) => method)
@@ -61,11 +61,11 @@ function isMoreSpecific(path: string[], general: string[]): boolean {
   return (
     path.length === general.length &&
     general.every((segment, index) => isParameter(segment) || segment === path[index]) &&
-    parametersOf(path) < parametersOf(general)
+    parameterCount(path) < parameterCount(general)
   )
 }
 
-function parametersOf(path: string[]): number {
+function parameterCount(path: string[]): number {
   return path.filter(isParameter).length
 }
 

@@ -101,7 +101,7 @@ export class InboxesController {
       })
     // The views have an index by label. Inboxes with the first label are searched for the others.
     const page = await (labels.length > 1 ? this.budgets.search(request, read) : read())
-    const items = await Promise.all(page.map((inbox) => this.listed(inbox)))
+    const items = await Promise.all(page.map((inbox) => this.listItemOf(inbox)))
     return items.filter((item) => item !== null)
   }
 
@@ -119,7 +119,7 @@ export class InboxesController {
     @Param('inboxId') inboxId: string,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    return this.shown(await this.inboxes.open(principal, inboxId), reply)
+    return this.answerOf(await this.inboxes.open(principal, inboxId), reply)
   }
 
   @Patch(':inboxId')
@@ -166,7 +166,7 @@ export class InboxesController {
       }
       return events
     })
-    return this.shown(changed, reply)
+    return this.answerOf(changed, reply)
   }
 
   @Delete(':inboxId')
@@ -200,7 +200,7 @@ export class InboxesController {
   }
 
   /** The answer with an active inbox. */
-  private async shown(open: OpenInbox, reply: FastifyReply) {
+  private async answerOf(open: OpenInbox, reply: FastifyReply) {
     const details = await this.inboxes.details(open.inbox)
     if (details === null) throw beingDeleted(open.inbox.id)
     setCursor(reply, open)
@@ -213,7 +213,7 @@ export class InboxesController {
   }
 
   /** Null if the inbox is being deleted. */
-  private async listed(inbox: AnyInbox) {
+  private async listItemOf(inbox: AnyInbox) {
     if (inbox.state !== 'active') return endedInboxJson(inbox)
     const details = await this.inboxes.details(inbox)
     return details === null ? null : inboxJson(inbox, details)
