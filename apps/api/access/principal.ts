@@ -46,6 +46,9 @@ export interface Principal {
   subject: Pick<Inbox, 'id' | 'labels'> | null
 }
 
+/** Either scope allows a key to read inboxes and their mail. */
+export const READERS: [Scope, Scope] = ['inboxes', 'read']
+
 const PRINCIPAL = Symbol('principal')
 
 /** The principal of a request; null if it is not authenticated. */

@@ -1,26 +1,22 @@
 import { Controller, Get, Query, Req, Res } from '@nestjs/common'
-import { IsOptional } from 'class-validator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { environmentChannel } from '#libs/ports/read-model/consistent-views.js'
-import { Caller, RequireScope, type Principal } from '../access/principal.js'
+import { Caller, READERS, RequireScope, type Principal } from '../access/principal.js'
 import { Produces } from '../http/media-types.js'
-import { AreLabelFilters, readLabels } from '../inboxes/inbox-requests.dto.js'
+import { readLabels } from '../inboxes/inbox-requests.dto.js'
 import { readEnvironmentCursor } from '../messages/environment-cursor.js'
-import { Describe, DescribeProperty, Tag } from '../openapi/describe.js'
+import { IsLabelOfInbox } from '../messages/message-filters.js'
+import { Describe, Tag } from '../openapi/describe.js'
 import { Views } from '../views.js'
 import { EnvironmentFeed } from './environment-feed.js'
 import { EventBody } from './event-schemas.js'
 import { MEDIA_TYPE } from './event-stream.js'
 import { Listen } from './events.controller.js'
-import { lastEventIdOf, READERS, StreamAnswers } from './stream-answers.js'
+import { lastEventIdOf, StreamAnswers } from './stream-answers.js'
 
 /** The query of GET /v1/events. */
 class ListenToEnvironment extends Listen {
-  @DescribeProperty('A label `<name>:<value>` that the inbox must have. Repeat to require several labels.', {
-    examples: [['run:42']],
-  })
-  @IsOptional()
-  @AreLabelFilters()
+  @IsLabelOfInbox()
   label?: string[]
 }
 

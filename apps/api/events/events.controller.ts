@@ -3,7 +3,7 @@ import { IsOptional, IsString } from 'class-validator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { inboxChannel } from '#libs/ports/read-model/consistent-views.js'
-import { AcceptInboxTokens, type Principal, Caller, RequireScope } from '../access/principal.js'
+import { AcceptInboxTokens, type Principal, Caller, READERS, RequireScope } from '../access/principal.js'
 import { inboxesPathOf, readOffsetCursor } from '../http/list-pages.js'
 import { Describe, DescribeProperty, Tag } from '../openapi/describe.js'
 import { Produces } from '../http/media-types.js'
@@ -12,7 +12,7 @@ import { Inboxes } from '../inboxes/inboxes.service.js'
 import { EventBody } from './event-schemas.js'
 import { MEDIA_TYPE } from './event-stream.js'
 import { InboxFeed } from './inbox-feed.js'
-import { lastEventIdOf, READERS, StreamAnswers } from './stream-answers.js'
+import { lastEventIdOf, StreamAnswers } from './stream-answers.js'
 
 /** The query of GET /v1/inboxes/{id}/events. */
 export class Listen {

@@ -1,18 +1,14 @@
 import { Readable } from 'node:stream'
 import { Injectable } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Scope } from '#libs/domain/account/access.js'
 import { Doorbell } from '#libs/ports/signals/signals.js'
 import { Authenticator } from '../access/authenticator.js'
-import { callerOf } from '../access/principal.js'
+import { callerOf, READERS } from '../access/principal.js'
 import { note } from '../http/access-log.js'
 import { Views } from '../views.js'
 import { EventStream, MEDIA_TYPE, type EndOfEvents } from './event-stream.js'
 import type { StreamClient } from './feed-loop.js'
 import { OpenStreams } from './open-streams.js'
-
-/** The scopes that may read events. */
-export const READERS: [Scope, Scope] = ['inboxes', 'read']
 
 /** The connection closes with the stream, since an idle connection would delay the shutdown. */
 const HEADERS = {

@@ -1,12 +1,11 @@
 import { Controller, Get, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
-import type { Scope } from '#libs/domain/account/access.js'
 import { messageJson } from '#libs/mail/json/message-json.js'
 import { environmentChannel } from '#libs/ports/read-model/consistent-views.js'
 import { pauseUntilAborted } from '#libs/runtime/timing.js'
 import { Authenticator } from '../access/authenticator.js'
-import { Caller, RequireScope, type Principal } from '../access/principal.js'
+import { Caller, READERS, RequireScope, type Principal } from '../access/principal.js'
 import { RequestBudgets, untilClientLeaves, type MailRead } from '../http/budgets.js'
 import { Instance } from '../instance.js'
 import { Describe, Tag } from '../openapi/describe.js'
@@ -27,8 +26,6 @@ const EXACT_FOR_MS = 2_000
 const COUNT_AGAIN_MS = 50
 /** The same as a multiple of the time that the last count took. */
 const COUNT_AGAIN_FACTOR = 5
-
-const READERS: [Scope, Scope] = ['inboxes', 'read']
 
 /** What a wait has examined. Its size does not depend on the number of messages. */
 interface Examined extends Misses {

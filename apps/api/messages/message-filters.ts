@@ -46,7 +46,8 @@ function IsPattern(): PropertyDecorator {
   )
 }
 
-function IsLabelOfInbox(): PropertyDecorator {
+/** `label`, repeatable: filters by the labels of the inbox. */
+export function IsLabelOfInbox(): PropertyDecorator {
   const description = 'A label `<name>:<value>` that the inbox must have. Repeat to require several labels.'
   return applyDecorators(
     DescribeProperty(description, { examples: [['run:42']] }),

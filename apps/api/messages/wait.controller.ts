@@ -1,12 +1,11 @@
 import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Scope } from '#libs/domain/account/access.js'
 import { type InboxId, isId } from '#libs/domain/ids/typeid.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import { messageJson, type OpenedMessage } from '#libs/mail/json/message-json.js'
 import { inboxChannel } from '#libs/ports/read-model/consistent-views.js'
 import { Authenticator } from '../access/authenticator.js'
-import { AcceptInboxTokens, type Principal, Caller, RequireScope } from '../access/principal.js'
+import { AcceptInboxTokens, type Principal, Caller, READERS, RequireScope } from '../access/principal.js'
 import { type MailRead, RequestBudgets, untilClientLeaves } from '../http/budgets.js'
 import { inboxesPathOf, readOffsetCursor, writeOffsetCursor } from '../http/list-pages.js'
 import { noInbox } from '../http/problems.js'
@@ -20,8 +19,6 @@ import { Message } from './message-schemas.js'
 import { addMiss, NO_MISSES, noMatch, type Misses } from './near-misses.js'
 import { type OpenWait, OpenWaits } from './open-waits.js'
 import { REREAD_MS, untilFound } from './wait-loop.js'
-
-const READERS: [Scope, Scope] = ['inboxes', 'read']
 
 /** The progress of a wait. */
 interface Progress extends Misses {

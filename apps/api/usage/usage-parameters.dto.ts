@@ -1,3 +1,4 @@
+import { applyDecorators } from '@nestjs/common'
 import { ArrayMinSize, IsIn, IsOptional, Matches } from 'class-validator'
 import {
   EXPORT_FORMATS,
@@ -12,6 +13,11 @@ import { AreLabelFilters } from '../inboxes/inbox-requests.dto.js'
 import { DescribeProperty } from '../openapi/describe.js'
 
 const GROUPING = /^(none|key|environment|label\.[^:]{1,64})$/u
+
+function IsLabelOfUsage(): PropertyDecorator {
+  const description = 'Only usage with the label `<name>:<value>`. Repeat to require several labels.'
+  return applyDecorators(DescribeProperty(description, { examples: [['run:42']] }), AreLabelFilters())
+}
 
 /** A time span. */
 export class UsageSpan {
@@ -41,21 +47,15 @@ export class ReadUsage extends UsageSpan {
   @Matches(GROUPING, { message: 'group_by must be none, key, environment or label.<name>' })
   group_by: string = 'none'
 
-  @DescribeProperty('Only usage with the label `<name>:<value>`. Repeat to require several labels.', {
-    examples: [['run:42']],
-  })
   @IsOptional()
-  @AreLabelFilters()
+  @IsLabelOfUsage()
   label?: string[]
 }
 
 /** The query of GET /v1/usage/report. */
 export class ReadReport extends UsageSpan {
-  @DescribeProperty('Only usage with the label `<name>:<value>`. Repeat to require several labels.', {
-    examples: [['run:42']],
-  })
   @ArrayMinSize(1, { message: 'label must be given' })
-  @AreLabelFilters()
+  @IsLabelOfUsage()
   label!: string[]
 }
 
