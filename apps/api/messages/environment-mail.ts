@@ -6,7 +6,6 @@ import type { SecretKey } from '#libs/ports/key-vault/content.js'
 import type { EnvironmentMessage, InboxRow, MailOwner } from '#libs/ports/read-model/views.js'
 import type { MailRead } from '../http/budgets.js'
 import { hasLabels, readLabels } from '../inboxes/inbox-requests.dto.js'
-import { beingDeleted } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
 import { Views } from '../views.js'
 import { readEnvironmentCursor, type EnvironmentCursor } from './environment-cursor.js'
@@ -180,11 +179,8 @@ export class EnvironmentMail {
     ])
     const inbox = inboxRow === null ? null : asOf(inboxRow.inbox, this.instance.now())
     if (inbox?.state !== 'active' || row?.message.state !== 'present') return null
-    const lookup = await this.views.vault.find(inboxId)
-    // If the key is forgotten, the inbox has ended on the log, and its mail can't be read any more.
-    if (lookup.state === 'forgotten') return null
-    if (lookup.state === 'unknown') throw beingDeleted(inboxId)
-    return { inbox, key: lookup.key, message: row.message }
+    const key = await this.reader.findKey(inboxId)
+    return key === null ? null : { inbox, key, message: row.message }
   }
 }
 

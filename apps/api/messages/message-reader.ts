@@ -63,9 +63,16 @@ export class MessageReader {
   }
 
   async keyOf(inboxId: InboxId): Promise<SecretKey> {
+    const key = await this.findKey(inboxId)
+    if (key === null) throw beingDeleted(inboxId)
+    return key
+  }
+
+  /** Null if the key is forgotten, since the inbox has ended on the log. Throws catching-up if it is not known yet. */
+  async findKey(inboxId: InboxId): Promise<SecretKey | null> {
     const lookup = await this.views.vault.find(inboxId)
-    if (lookup.state !== 'known') throw beingDeleted(inboxId)
-    return lookup.key
+    if (lookup.state === 'unknown') throw beingDeleted(inboxId)
+    return lookup.state === 'known' ? lookup.key : null
   }
 
   /**

@@ -7,9 +7,8 @@ import { unsealMail, type SecretKey } from '#libs/ports/key-vault/content.js'
 import type { MailOwner, MessageRow } from '#libs/ports/read-model/views.js'
 import type { MailRead } from '../http/budgets.js'
 import { hasLabels, type Label } from '../inboxes/inbox-requests.dto.js'
-import { beingDeleted } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
-import type { PresentMessage } from '../messages/message-reader.js'
+import { MessageReader, type PresentMessage } from '../messages/message-reader.js'
 import { Views } from '../views.js'
 import type { RunMessage } from './comparison.js'
 
@@ -35,6 +34,7 @@ export class RunMail {
   constructor(
     private readonly views: Views,
     private readonly instance: Instance,
+    private readonly reader: MessageReader,
   ) {}
 
   /**
@@ -79,7 +79,7 @@ export class RunMail {
         const inboxes = withMail.slice(at, at + AT_ONCE)
         const all = await Promise.all(
           inboxes.map(async (inbox) => ({
-            ...{ inbox, key: await this.keyOf(inbox) },
+            ...{ inbox, key: await this.reader.findKey(inbox.id) },
             rows: await this.rows(inbox, 0, ends),
           })),
         )
@@ -99,13 +99,6 @@ export class RunMail {
   private rows({ id: inboxId }: ActiveInbox, from: number, ends: readonly number[]): Promise<MessageRow[]> {
     const to = ends[this.views.partitionOf(inboxId)] ?? 0
     return this.views.inboxes.listMessages({ inboxId, order: 'asc', from, to, limit: ROWS })
-  }
-
-  /** Null if the inbox has ended on the log. */
-  private async keyOf({ id }: ActiveInbox): Promise<SecretKey | null> {
-    const lookup = await this.views.vault.find(id)
-    if (lookup.state === 'unknown') throw beingDeleted(id)
-    return lookup.state === 'known' ? lookup.key : null
   }
 
   /** Null if the message has been deleted meanwhile. */
