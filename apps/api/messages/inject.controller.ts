@@ -22,7 +22,6 @@ import { hasEnded, Inboxes } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
 import { Describe, Tag } from '../openapi/describe.js'
 import { Views, VisibleRecorder } from '../views.js'
-import { composeMail } from './compose-mail.js'
 import { InjectMessage, readSender } from './inject-requests.dto.js'
 import { MessageReader } from './message-reader.js'
 import { Message } from './message-schemas.js'
@@ -30,6 +29,8 @@ import { Message } from './message-schemas.js'
 const MAX_JSON_BYTES = 2 * 1024 * 1024
 /** How much of a source is searched for its From header. */
 const HEADER_BYTES = 64 * 1024
+/** Longer texts are encoded as base64: quoted-printable would block the event loop for too long. */
+const MAX_QUOTED_CHARACTERS = 64 * 1024
 
 /** Puts mail into an inbox without SMTP, under both paths. */
 @Controller(['v1/inboxes/:inboxId/messages', 'v1/emails/:inboxId/messages'])
@@ -150,4 +151,32 @@ export class InjectController {
 function isFull({ id, maxMessages }: ActiveInbox): Problem {
   const detail = `The inbox ${id} has ${maxMessages} messages, as many as it may have.`
   return new Problem('inbox-full', { detail })
+}
+
+/** The source of a mail from its validated JSON. */
+async function composeMail(mail: InjectMessage, to: string): Promise<Buffer> {
+  // Loaded by the first mail, since most processes compose none.
+  const { default: MailComposer } = await import('nodemailer/lib/mail-composer')
+  const { from, subject, text, html, headers = {}, attachments = [] } = mail
+  const hasRecipient = Object.keys(headers).some((name) => name.toLowerCase() === 'to')
+  const isLong = (text?.length ?? 0) + (html?.length ?? 0) > MAX_QUOTED_CHARACTERS
+  const composer = new MailComposer({
+    disableFileAccess: true,
+    disableUrlAccess: true,
+    newline: 'windows',
+    from: readSender(from),
+    ...(hasRecipient ? {} : { to }),
+    subject,
+    ...(text !== undefined && { text }),
+    ...(html !== undefined && { html }),
+    ...(isLong && { encoding: 'base64' }),
+    headers: Object.entries(headers).map(([key, value]) => ({ key, value })),
+    attachments: attachments.map(({ filename, content_type: contentType, content }) => ({
+      filename,
+      contentType,
+      contentDisposition: 'attachment',
+      content: Buffer.from(content, 'base64'),
+    })),
+  })
+  return composer.compile().build()
 }

@@ -1,20 +1,21 @@
 import { Readable } from 'node:stream'
 import { Controller, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common'
+import { IsBoolean, Matches } from 'class-validator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
-import type { Scope } from '#libs/domain/account/access.js'
 import type { EndedInbox } from '#libs/domain/inbox/inbox.js'
 import { addressOfRecipient } from '#libs/domain/inbox/new-inbox.js'
 import { Authenticator } from '../access/authenticator.js'
-import { Caller, RequireScope, type Principal } from '../access/principal.js'
+import { Caller, READERS, RequireScope, type Principal } from '../access/principal.js'
 import { RequestBudgets, type MailRead } from '../http/budgets.js'
 import { ProblemFilter } from '../http/problem-filter.js'
 import { linesBodyOf, TakeBody } from '../http/request-bodies.js'
 import { StalledReaders } from '../http/stalled-readers.js'
 import { NDJSON, Produces } from '../http/media-types.js'
+import { FromDigits, FromTrueOrFalse, IsWholeNumber } from '../http/rules.js'
 import { requireLabel, type Label } from '../inboxes/inbox-requests.dto.js'
 import { Instance } from '../instance.js'
-import { Describe, Tag } from '../openapi/describe.js'
+import { Describe, DescribeProperty, Tag } from '../openapi/describe.js'
 import { Usage } from '../usage/usage.service.js'
 import { Views } from '../views.js'
 import { Comparison } from './comparison.js'
@@ -22,9 +23,6 @@ import { Manifest, MAX_LINES } from './manifest.js'
 import { readManifest } from './manifest-body.js'
 import { RunMail } from './run-mail.js'
 import { ManifestLineSchema, RunLine } from './verify-schemas.js'
-import { VerifyRun } from './verify.dto.js'
-
-const READERS: [Scope, Scope] = ['inboxes', 'read']
 
 /** Lines are sent together when they have this many characters. */
 const PIECE = 16 * 1024
@@ -33,6 +31,26 @@ const LOOKUPS_AT_ONCE = 64
 const MAX_REMEMBERED_INBOXES = 10_000
 /** The maximum time until the views show the mail that was accepted before. */
 const VISIBLE_WITHIN_MS = 30_000
+const MAX_LATE_MS = 30 * 24 * 60 * 60 * 1_000
+
+/** The query of POST /v1/runs/{label}/verify. */
+export class VerifyRun {
+  @DescribeProperty('The header that identifies a mail, in upper or lower case.')
+  @Matches(/^[!-9;-~]{1,200}$/, { message: 'id_header must be the name of a header' })
+  id_header: string = 'Message-ID'
+
+  @DescribeProperty(
+    'The milliseconds after `sent_at` within which a mail must be received. Without it, no mail is late.',
+  )
+  @FromDigits()
+  @IsWholeNumber(0, MAX_LATE_MS)
+  late_ms?: number
+
+  @DescribeProperty('Whether the mail of each inbox must be received in the order of its lines.')
+  @FromTrueOrFalse()
+  @IsBoolean({ message: 'order must be true or false' })
+  order: boolean = false
+}
 
 /** A verification whose body has been read. */
 interface Verification {
