@@ -50,8 +50,9 @@ export class ContentPool implements OnApplicationShutdown {
   }
 
   /**
-   * Null if the mail has no attachment with that index. `readSource` is called once it is the account's turn. Throws internal-error if reading takes too much time or memory,
-   * BudgetExhaustedError if the account waits too long for its turn, and the signal's reason if it aborts.
+   * Null if the mail has no attachment with that index. `readSource` is called once it is the account's turn. Throws
+   * internal-error if reading takes too much time or memory, BudgetExhaustedError if the account waits too long for its turn,
+   * and the signal's reason if it aborts.
    */
   async readAttachment(
     accountId: AccountId,
