@@ -32,7 +32,7 @@ export function projectorMetrics(registry: Registry) {
       registers,
     }),
     fallbacks: new Counter({
-      name: 'mayfly_parse_defeats_total',
+      name: 'mayfly_parse_fallbacks_total',
       help: 'Mails that were not parsed completely: at most their header is shown.',
       labelNames: ['reason'],
       registers,

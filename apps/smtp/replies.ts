@@ -88,7 +88,7 @@ export const REFUSALS = {
   readModelUnavailable: new Refusal(
     'read-model-unavailable',
     451,
-    '4.3.0 the inbox can not be looked up now',
+    '4.3.0 the inbox cannot be looked up now',
   ),
   tooManyTags: new Refusal('too-many-recipients', 452, '4.5.3 too many recipients of one inbox'),
   memoryFull: new Refusal('memory-full', 451, '4.3.1 too much mail is being received, try again later'),

@@ -10,7 +10,7 @@ export class WebhookMetrics {
   private readonly attempts: Counter<'result'>
   private readonly latency: Histogram
   private readonly lateness: Histogram
-  private readonly underWay: Gauge
+  private readonly inProgress: Gauge
 
   /** `earliestDue`: the due time of the delivery that has been due the longest; null if there is no delivery. */
   constructor(registry: Registry, earliestDue: () => Promise<Date | null>, now: () => Date) {
@@ -54,20 +54,20 @@ export class WebhookMetrics {
       buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 30, 300, 3_600],
       registers,
     })
-    this.underWay = new Gauge({
-      name: 'mayfly_webhook_attempts_under_way',
+    this.inProgress = new Gauge({
+      name: 'mayfly_webhook_attempts_in_progress',
       help: 'Attempts in progress.',
       registers,
     })
   }
 
   started(latenessMs: number): void {
-    this.underWay.inc()
+    this.inProgress.inc()
     this.lateness.observe(Math.max(latenessMs, 0) / 1_000)
   }
 
   ended(result: AttemptResult, latencyMs: number | null): void {
-    this.underWay.dec()
+    this.inProgress.dec()
     this.attempts.inc({ result })
     if (latencyMs !== null) this.latency.observe(latencyMs / 1_000)
   }

@@ -69,7 +69,7 @@ export async function onEngine<Started extends object>(
 /** Registers a gauge of the free space on the embedded engine's disk. */
 function measureDisk(disk: NonNullable<Engine['disk']>, registry: Registry): void {
   new Gauge({
-    name: 'mayfly_disk_room_bytes',
+    name: 'mayfly_free_disk_bytes',
     help: "Bytes that the data folder's disk can still fill before mail and requests are refused.",
     registers: [registry],
     async collect() {

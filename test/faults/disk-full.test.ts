@@ -144,5 +144,5 @@ describeWithMount('a full file system', () => {
 
 async function freeBytes(mayfly: Mayfly): Promise<number> {
   const { body } = await call<string>(mayfly, 'GET', '/metrics')
-  return Number(/^mayfly_disk_room_bytes (-?[\d.e+]+)$/m.exec(body)?.[1])
+  return Number(/^mayfly_free_disk_bytes (-?[\d.e+]+)$/m.exec(body)?.[1])
 }

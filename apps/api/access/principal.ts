@@ -141,7 +141,7 @@ function requireInboxOfToken(request: FastifyRequest): void {
 /** Throws missing-scope if the caller has an inbox token instead of a key. */
 export function requireKey(request: FastifyRequest, required: readonly Scope[]): void {
   if (callerOf(request).inboxId !== null) {
-    throw missingScope('An inbox token can not make this request. Use an API key.', required)
+    throw missingScope('An inbox token cannot make this request. Use an API key.', required)
   }
 }
 

@@ -26,7 +26,7 @@ const key = {
   ),
   usage: OrNull(
     Usage,
-    'Its usage since it was issued, a few seconds behind; null if it can not be read at the moment.',
+    'Its usage since it was issued, a few seconds behind; null if it cannot be read at the moment.',
   ),
 }
 

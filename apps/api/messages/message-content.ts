@@ -48,7 +48,7 @@ export class MessageContent {
       await read.pace(message.size)
       return this.reader.open(key, inbox.id, message)
     })
-    // Only listed attachments are read, so that a mail that defeated the parser is not parsed again.
+    // Only listed attachments are read, so that a mail that could not be parsed is not parsed again.
     const isListed =
       opened?.mail.attachments.some((attachment) => String(attachment.index) === index) === true
     if (isListed) await this.budgets.holdAnswer(reply, message.size)

@@ -85,7 +85,7 @@ export class PublicInboxesController {
     for (const [key, quota, whose] of limits) {
       const policy: RatePolicy = { name: 'public-inboxes', quota, windowSeconds: HOUR_SECONDS }
       const verdict = await this.throttle.consume(key, [policy])
-      if (verdict === null) throw unavailable('read-model-unavailable', 'New inboxes can not be counted now.')
+      if (verdict === null) throw unavailable('read-model-unavailable', 'New inboxes cannot be counted now.')
       if (verdict.isAllowed) continue
       throw rateLimited(
         verdict.next.refillsInMs,
@@ -112,7 +112,7 @@ export class PublicInboxesController {
       account = await read()
     }
     if (account === null)
-      throw unavailable('catching-up', 'The account of public inboxes can not be read yet.')
+      throw unavailable('catching-up', 'The account of public inboxes cannot be read yet.')
     return {
       ...by,
       accountId,

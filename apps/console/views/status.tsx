@@ -9,7 +9,7 @@ const REFRESH_MS = 5_000
 const METRICS = [
   ['mayfly_backlog_records', text.status.backlog, formatCount],
   ['mayfly_active_inboxes', text.status.activeInboxes, formatCount],
-  ['mayfly_disk_room_bytes', text.status.disk, formatBytes],
+  ['mayfly_free_disk_bytes', text.status.disk, formatBytes],
   ['mayfly_anonymous_memory_bytes', text.status.memory, formatBytes],
   ['mayfly_smtp_connections', text.status.smtpConnections, formatCount],
   ['mayfly_open_streams', text.status.streams, formatCount],

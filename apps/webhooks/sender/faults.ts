@@ -61,7 +61,7 @@ export function exchangeFault(error: unknown): AttemptFault | null {
     return new AttemptFault('reset', 'the connection ended before the response')
   }
   if (error instanceof errors.UndiciError) {
-    return new AttemptFault('protocol', `the response can not be parsed (${inWords(code)})`)
+    return new AttemptFault('protocol', `the response cannot be parsed (${inWords(code)})`)
   }
   return null
 }

@@ -756,7 +756,7 @@ class Key(TypedDict):
     rate_limit: int | None
     """The maximum requests per minute; null if the account's applies."""
     usage: KeyUsage | None
-    """Its usage since it was issued, a few seconds behind; null if it can not be read at the moment."""
+    """Its usage since it was issued, a few seconds behind; null if it cannot be read at the moment."""
 
 
 class KeyUsage(TypedDict):
@@ -794,7 +794,7 @@ class KeyWithSecret(TypedDict):
     rate_limit: int | None
     """The maximum requests per minute; null if the account's applies."""
     usage: KeyUsage | None
-    """Its usage since it was issued, a few seconds behind; null if it can not be read at the moment."""
+    """Its usage since it was issued, a few seconds behind; null if it cannot be read at the moment."""
     secret: str
     """The bearer token. Only in this answer."""
 

@@ -552,7 +552,7 @@ export interface components {
 			state: "active" | "revoked";
 			/** The maximum requests per minute; null if the account's applies. */
 			rate_limit: number | null;
-			/** Its usage since it was issued, a few seconds behind; null if it can not be read at the moment. */
+			/** Its usage since it was issued, a few seconds behind; null if it cannot be read at the moment. */
 			usage: components["schemas"]["KeyUsage"] | null;
 		};
 		/** The usage of a key. */
@@ -588,7 +588,7 @@ export interface components {
 			state: "active" | "revoked";
 			/** The maximum requests per minute; null if the account's applies. */
 			rate_limit: number | null;
-			/** Its usage since it was issued, a few seconds behind; null if it can not be read at the moment. */
+			/** Its usage since it was issued, a few seconds behind; null if it cannot be read at the moment. */
 			usage: components["schemas"]["KeyUsage"] | null;
 			/** The bearer token. Only in this answer. */
 			secret: string;

@@ -121,7 +121,7 @@ export class ConsistentViews {
   /** Resolves once the views show a record. Throws ViewsCatchingUpError after the time limit. */
   async waitUntilVisible(position: Position, withinMs = this.visibleWithinMs): Promise<void> {
     if (await this.isVisibleWithin(position, withinMs)) return
-    throw new ViewsCatchingUpError('The change is stored but can not be read yet.')
+    throw new ViewsCatchingUpError('The change is stored but cannot be read yet.')
   }
 
   /** Like `waitUntilVisible`, for all records of these ranges. */
