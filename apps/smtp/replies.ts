@@ -85,11 +85,7 @@ export const REFUSALS = {
   recipientsChanged: new Refusal('recipients-changed', 451, '4.3.0 a recipient changed meanwhile, try again'),
   logUnavailable: new Refusal('log-unavailable', 451, '4.3.0 the mail could not be stored, try again later'),
   partialAppend: new Refusal('partial-append', 451, '4.3.0 not stored for every recipient, try again later'),
-  readModelUnavailable: new Refusal(
-    'read-model-unavailable',
-    451,
-    '4.3.0 the inbox cannot be looked up now',
-  ),
+  readModelUnavailable: new Refusal('read-model-unavailable', 451, '4.3.0 the inbox cannot be looked up now'),
   tooManyTags: new Refusal('too-many-recipients', 452, '4.5.3 too many recipients of one inbox'),
   memoryFull: new Refusal('memory-full', 451, '4.3.1 too much mail is being received, try again later'),
   tooManyConnections: new Refusal('too-many-connections', 421, '4.7.0 too many connections, try again later'),
