@@ -1,11 +1,12 @@
 import { InvalidArgumentError, Option, type Command } from 'commander'
 
-/** Makes a parser of whole numbers. */
+/** Makes a parser of whole numbers. With a maximum, they may begin with zeros, up to its number of digits. */
 export function wholeNumber(min = 1, max = Infinity, unit = ''): (text: string) => number {
   const range =
     max === Infinity ? `, at least ${min}` : min === 0 ? `, at most ${max}` : ` from ${min} to ${max}`
+  const pattern = max === Infinity ? /^[1-9]\d{0,9}$/ : new RegExp(`^\\d{1,${String(max).length}}$`)
   return (text) => {
-    const value = /^\d{1,10}$/.test(text) ? Number(text) : NaN
+    const value = pattern.test(text) ? Number(text) : NaN
     if (value >= min && value <= max) return value
     throw new InvalidArgumentError(`It must be a whole number${unit && ` of ${unit}`}${range}.`)
   }

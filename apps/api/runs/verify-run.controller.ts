@@ -34,7 +34,7 @@ const VISIBLE_WITHIN_MS = 30_000
 const MAX_LATE_MS = 30 * 24 * 60 * 60 * 1_000
 
 /** The query of POST /v1/runs/{label}/verify. */
-export class VerifyRun {
+class VerifyRun {
   @DescribeProperty('The header that identifies a mail, in upper or lower case.')
   @Matches(/^[!-9;-~]{1,200}$/, { message: 'id_header must be the name of a header' })
   id_header: string = 'Message-ID'

@@ -132,7 +132,7 @@ export class PartitionFetcher {
     return hasDelivered
   }
 
-  /** Without an AbortSignal: its error, with a stack trace, took as long as handling the records. */
+  /** Not `pauseUntilAborted`: the errors of ended pauses, with stack traces, took 5 % of a role's CPU time under load. */
   private async pause(ms: number, { untilAllHandled = false } = {}): Promise<void> {
     const { signal } = this.stopping
     if (signal.aborted) return
