@@ -11,9 +11,10 @@ import type {
 } from '#libs/ports/event-log/event-log.js'
 import { decodeBatch } from '#libs/ports/event-log/batch-decoding.js'
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
-import type { WebhookQueries } from '#libs/ports/read-model/queries.js'
+import type { WebhookedInbox, WebhookQueries } from '#libs/ports/read-model/queries.js'
 import { RethrowErrors } from '#libs/role/role-consumers.js'
-import { firstReplayIdOf, notificationsIn, type DeliveryRequests } from './matching.js'
+import { SharedRun } from '#libs/runtime/timing.js'
+import { candidatesFor, firstReplayIdOf, notificationsIn, type DeliveryRequests } from './matching.js'
 import type { WebhookMetrics } from './webhook-metrics.js'
 
 /** The ports of matching, as Nest injects them. */
@@ -36,26 +37,38 @@ const INBOX_EVENTS = 'inbox-events'
 @Controller()
 @UseFilters(RethrowErrors)
 export class MatchingController {
+  /** The inboxes that the next lookup is for. */
+  private inboxes: WebhookedInbox[] = []
+  /** Batches of different partitions arrive together, and share a lookup. */
+  private readonly lookup = new SharedRun(() => this.lookUpWebhooks(), 0)
+
   constructor(private readonly ports: MatchingPorts) {}
 
   @EventPattern(INBOX_EVENTS)
   async match(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
-    const { log, webhooks, views, requests, metrics } = this.ports
+    const { log, views, requests, metrics } = this.ports
     const { topic, partition } = batch
     // The projector writes records that can't be decoded to the dead letters.
     const { events, outcome } = decodeBatch(inboxEventCodec, batch, log.partitionCount(topic))
     const notifications = notificationsIn(events, partition)
     const last = notifications.at(-1)
     if (last === undefined) return outcome
-    const inboxes = notifications.map(({ inbox }) => inbox)
-    // A webhook that the views lack would never get these events.
-    const candidates = await views.readLatest('account-events', () => webhooks.webhooksFor(inboxes))
+    this.inboxes.push(...notifications.map(({ inbox }) => inbox))
+    const candidates = candidatesFor(notifications, await this.lookup.get())
     if (candidates.length === 0) return outcome
     // The body of a delivery, and whether its inbox has a password, are read from the views.
     const { offset } = last.position
     await views.waitUntilVisible({ topic, partition, offset })
     metrics.requested.inc(await requests.requestAll(notifications, candidates))
     return outcome
+  }
+
+  private lookUpWebhooks(): Promise<Webhook[]> {
+    const { views, webhooks } = this.ports
+    const inboxes = this.inboxes
+    this.inboxes = []
+    // A webhook that the views lack would never get the events of these inboxes.
+    return views.readLatest('account-events', () => webhooks.webhooksFor(inboxes))
   }
 
   /** Requests for each new webhook the deliveries that it has missed. */

@@ -76,6 +76,15 @@ export function wantsNotification(
   return since !== undefined && position.offset >= since.offset
 }
 
+/** Those of the webhooks whose scope has the inbox of a notification. */
+export function candidatesFor(
+  notifications: readonly InboxNotification[],
+  webhooks: readonly Webhook[],
+): Webhook[] {
+  const scopes = new Set(notifications.flatMap(({ inbox }) => [inbox.inboxId, environmentOf(inbox)]))
+  return webhooks.filter((webhook) => scopes.has(scopeKeyOf(webhook)))
+}
+
 /** Concurrent appends: the log batches them into few requests. */
 const MAX_CONCURRENT = 1_000
 
