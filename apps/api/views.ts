@@ -7,7 +7,7 @@ import { partitionOf } from '#libs/ports/event-log/topics.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { activeInboxes } from '#libs/ports/read-model/active-inboxes.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
-import type { AccountQueries, InboxListQuery, InboxQueries } from '#libs/ports/read-model/queries.js'
+import type { AccountQueries, InboxListQuery, MailQueries } from '#libs/ports/read-model/queries.js'
 import type { MailOwner } from '#libs/ports/read-model/views.js'
 import type { Signals } from '#libs/ports/signals/signals.js'
 import { Budget } from '#libs/runtime/fair-share.js'
@@ -20,7 +20,7 @@ const INBOXES_AT_ONCE = 100
 export class Views extends ConsistentViews {
   constructor(
     log: LogLayout,
-    readonly inboxes: InboxQueries,
+    readonly inboxes: MailQueries,
     readonly accounts: AccountQueries,
     readonly vault: Pick<KeyVault, 'create' | 'find'>,
     signals: Signals,

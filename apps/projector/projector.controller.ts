@@ -30,7 +30,7 @@ import {
   accountSliceKeyOf,
   webhookRowsBefore,
 } from '#libs/ports/read-model/projections.js'
-import type { InboxQueries } from '#libs/ports/read-model/queries.js'
+import type { ViewProgress } from '#libs/ports/read-model/queries.js'
 import type { Signals } from '#libs/ports/signals/signals.js'
 import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
 import { RethrowErrors, type ConsumedBatch } from '#libs/role/role-consumers.js'
@@ -46,7 +46,7 @@ export class MessageVisibility {
 
   constructor(
     private readonly usage: UsageRecorder,
-    private readonly queries: InboxQueries,
+    private readonly queries: ViewProgress,
     private readonly now: () => Date,
   ) {}
 

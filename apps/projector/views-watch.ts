@@ -1,12 +1,12 @@
 import { partitionName, type LogLayout, type Partition } from '#libs/ports/event-log/event-log.js'
 import { VIEWED_TOPICS } from '#libs/ports/event-log/topics.js'
-import type { InboxQueries } from '#libs/ports/read-model/queries.js'
+import type { ViewProgress } from '#libs/ports/read-model/queries.js'
 import type { RoleConsumers } from '#libs/role/role-consumers.js'
 import { PeriodicTask } from '#libs/runtime/timing.js'
 
 export interface ViewsWatchOptions {
   log: Pick<LogLayout, 'partitionCount'>
-  queries: Pick<InboxQueries, 'progress'>
+  queries: ViewProgress
   consumers: Pick<RoleConsumers, 'handledTo' | 'restart'>
   onLost: (partition: Partition) => void
   onError: (error: unknown) => void

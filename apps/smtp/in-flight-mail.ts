@@ -1,11 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
 import type { Position } from '#libs/ports/event-log/event-log.js'
-import type { InboxQueries } from '#libs/ports/read-model/queries.js'
+import type { ViewProgress } from '#libs/ports/read-model/queries.js'
 import { Budget, type Release } from '#libs/runtime/fair-share.js'
 
 export interface InFlightMailOptions {
-  inboxes: Pick<InboxQueries, 'progress'>
+  inboxes: ViewProgress
   /** The budget of all accounts. */
   maxBytes: number
   /** Called when a mail has waited too long. */

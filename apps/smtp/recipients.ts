@@ -8,7 +8,7 @@ import {
   ViewsCatchingUpError,
   type ConsistentViews,
 } from '#libs/ports/read-model/consistent-views.js'
-import type { InboxQueries } from '#libs/ports/read-model/queries.js'
+import type { InboxQueries, ViewProgress } from '#libs/ports/read-model/queries.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import { isLoopback } from '#libs/runtime/config/smtp-settings.js'
 import { Networks } from '#libs/runtime/remote-address.js'
@@ -28,7 +28,7 @@ export const DISCARDED = 'discarded'
 
 interface RecipientsOptions {
   log: LogLayout
-  inboxes: InboxQueries
+  inboxes: Pick<InboxQueries, 'inboxAt'> & ViewProgress
   views: ConsistentViews
   settings: Settings
   usage: MailUsage
@@ -93,21 +93,16 @@ export class Recipients {
 
   private async lookUp(address: Address, senderKey: SenderKey | null): Promise<Inbox | Refusal> {
     try {
-      const found = await this.options.views.find('inbox-events', () => this.inboxAt(address))
+      const { views, inboxes, usage, now } = this.options
+      const found = await views.find('inbox-events', () => inboxes.inboxAt(address))
       if (found === null) return REFUSALS.unknownRecipient
-      const refusal = refusalOf(found, this.options.now())
-      if (refusal !== null) this.options.usage.refused(found, senderKey, refusal)
-      return refusal ?? found
+      const { inbox } = found
+      const refusal = refusalOf(inbox, now())
+      if (refusal !== null) usage.refused(inbox, senderKey, refusal)
+      return refusal ?? inbox
     } catch (error) {
       return this.unavailable(error)
     }
-  }
-
-  private async inboxAt(address: Address): Promise<Inbox | null> {
-    const { inboxes } = this.options
-    const id = await inboxes.inboxIdAt(address)
-    const row = id === null ? null : await inboxes.inbox(id)
-    return row?.inbox ?? null
   }
 
   private unavailable(error: unknown): Refusal {

@@ -12,7 +12,7 @@ import {
 import type { ParsedMail } from '#libs/mail/message.js'
 import { bodyContext, unsealJsonText } from '#libs/ports/key-vault/content.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
-import { ReadModelUnavailableError, type InboxQueries } from '#libs/ports/read-model/queries.js'
+import { ReadModelUnavailableError, type MailQueries } from '#libs/ports/read-model/queries.js'
 import { Budget, type Release } from '#libs/runtime/fair-share.js'
 
 /** The path prefix of links in a body. */
@@ -22,7 +22,7 @@ const REMEMBERED_BYTES = 16 * MIB
 const REMEMBERED_FOR_MS = 60_000
 
 export interface BodyOptions {
-  inboxes: Pick<InboxQueries, 'inbox' | 'message' | 'body'>
+  inboxes: Pick<MailQueries, 'inbox' | 'message' | 'body'>
   vault: Pick<KeyVault, 'find'>
   now: () => Date
   /** Scales the memory for large bodies: above 0, at most 1. */

@@ -6,7 +6,7 @@ import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { LogLayout } from '#libs/ports/event-log/event-log.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
 import { activeInboxes } from '#libs/ports/read-model/active-inboxes.js'
-import type { DeliveryQueries, InboxQueries } from '#libs/ports/read-model/queries.js'
+import type { DeliveryQueries, MailQueries } from '#libs/ports/read-model/queries.js'
 import { isOriginalDelivery } from './matching.js'
 
 /** The notifications of one step of a replay, and the position of the next step; null after the last one. */
@@ -17,7 +17,7 @@ export interface ReplayPage {
 
 export interface ReplayPagesOptions {
   deliveries: DeliveryQueries
-  inboxes: Pick<InboxQueries, 'inbox' | 'listInboxes' | 'listMessages'>
+  inboxes: Pick<MailQueries, 'inbox' | 'listInboxes' | 'listMessages'>
   log: LogLayout
   now: () => Date
 }

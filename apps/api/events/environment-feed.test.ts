@@ -16,7 +16,7 @@ import {
   makeInbox,
   PARTITIONS,
 } from '#libs/ports/read-model/read-model-harness.contract.js'
-import type { InboxQueries } from '#libs/ports/read-model/queries.js'
+import type { MailQueries } from '#libs/ports/read-model/queries.js'
 import { Doorbell, InProcessSignals } from '#libs/ports/signals/signals.js'
 import { anyEnvelope } from '#test/harness/envelope.js'
 import { RequestBudgets } from '../http/budgets.js'
@@ -99,7 +99,7 @@ describe('the text of a stream of an environment', () => {
     const noKeys = () => Promise.reject(new Error('no key is made'))
     const vault = { create: noKeys, find: () => Promise.resolve({ state: 'known' as const, key }) }
     const partitions = layoutOf({ partitionCount: () => PARTITIONS, topology: noKeys })
-    const queries = Object.create(model.queries) as InboxQueries
+    const queries = Object.create(model.queries) as MailQueries
     queries.listEnvironmentMessages = async (query) => {
       await beforeList()
       return model.queries.listEnvironmentMessages(query)

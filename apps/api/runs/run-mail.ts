@@ -61,8 +61,7 @@ export class RunMail {
     label: Label,
     address: Address,
   ): Promise<EndedInbox | null> {
-    const id = await this.views.inboxes.inboxIdAt(address)
-    const row = id === null ? null : await this.views.inboxes.inbox(id)
+    const row = await this.views.inboxes.inboxAt(address)
     const inbox = row === null ? null : asOf(row.inbox, this.instance.now())
     if (inbox === null || inbox.state === 'active' || !hasLabels(inbox, [label])) return null
     return inbox.accountId === accountId && inbox.environment === environment ? inbox : null

@@ -2,7 +2,7 @@ import { isId, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import type { LogLayout, Partition, PartitionRange, Position } from '#libs/ports/event-log/event-log.js'
 import { partitionOf, VIEWED_TOPICS, type ViewedTopic } from '#libs/ports/event-log/topics.js'
 import { Doorbell, type Signals } from '#libs/ports/signals/signals.js'
-import { isCatchingUp, ReadModelUnavailableError, type InboxQueries } from './queries.js'
+import { isCatchingUp, ReadModelUnavailableError, type ViewProgress } from './queries.js'
 import type { MailOwner } from './views.js'
 
 /*
@@ -43,7 +43,7 @@ const CHECK_AGAIN_MS = 500
 export class ConsistentViews {
   constructor(
     protected readonly log: LogLayout,
-    private readonly queries: Pick<InboxQueries, 'progress'>,
+    private readonly queries: ViewProgress,
     readonly signals: Signals,
     /** The default time limit for a record to become visible. */
     private readonly visibleWithinMs = 10_000,
@@ -175,10 +175,7 @@ export interface Backlog {
 }
 
 /** Measures the backlog of all topics that the views follow. */
-export async function measureTotalBacklog(
-  log: LogLayout,
-  queries: Pick<InboxQueries, 'progress'>,
-): Promise<Backlog> {
+export async function measureTotalBacklog(log: LogLayout, queries: ViewProgress): Promise<Backlog> {
   const backlogs = await Promise.all(VIEWED_TOPICS.map((topic) => measureBacklog(log, queries, topic)))
   return {
     records: backlogs.reduce((sum, { records }) => sum + records, 0),
@@ -188,7 +185,7 @@ export async function measureTotalBacklog(
 
 export async function measureBacklog(
   log: LogLayout,
-  queries: Pick<InboxQueries, 'progress'>,
+  queries: ViewProgress,
   topic: ViewedTopic,
 ): Promise<Backlog> {
   const { partitions } = await log.topology(topic)

@@ -71,11 +71,11 @@ export function describeInboxQueries(current: () => ReadModelHarness): void {
     for (const { end, event } of inboxes) {
       const row = await queries.inbox(event.inboxId)
       expect(row?.inbox).toMatchObject({ id: event.inboxId, state: end ?? 'active', labels: event.labels })
-      expect(await queries.inboxIdAt(event.address)).toBe(event.inboxId)
+      expect(await queries.inboxAt(event.address)).toEqual(row)
     }
     const unknown = makeInbox(inboxIdIn(1, 99))
     expect(await queries.inbox(unknown.inboxId)).toBeNull()
-    expect(await queries.inboxIdAt(unknown.address)).toBeNull()
+    expect(await queries.inboxAt(unknown.address)).toBeNull()
   })
 
   it('keeps the tokens of an inbox, also after its end', async () => {

@@ -86,7 +86,7 @@ export function describeProjectionStore(
       const listed = await queries.listInboxes({ ...list, order: 'asc', now: minute(2) })
       return {
         exists: row !== null,
-        isAtAddress: (await queries.inboxIdAt(address)) === inboxId,
+        isAtAddress: (await queries.inboxAt(address))?.inbox.id === inboxId,
         isListed: listed.some((inbox) => inbox.id === inboxId),
         // An hour later each time, when the previous lease has ended.
         isDue: (

@@ -29,7 +29,7 @@ export class ReadModelUnavailableError extends UnavailableError {
 /** The views of one engine, for writing and reading. */
 export interface ReadModel {
   store: ProjectionStore
-  queries: InboxQueries & DueInboxes
+  queries: MailQueries & DueInboxes
   accounts: AccountQueries
   deliveries: DeliveryQueries & DueDeliveries
   replays: ReplayQueries & ReplayLeases
@@ -132,16 +132,31 @@ export interface InboxCount {
   received: number
 }
 
-/** The queries of the HTTP API and the SMTP edge. */
-export interface InboxQueries {
+export interface ViewProgress {
   /** Null for a partition that no projector has begun. */
   progress(partition: Partition): Promise<Progress | null>
+}
+
+export interface InboxQueries {
   inbox(id: InboxId): Promise<InboxRow | null>
-  inboxIdAt(address: Address): Promise<InboxId | null>
+  inboxAt(address: Address): Promise<InboxRow | null>
   listInboxes(query: InboxListQuery): Promise<Inbox[]>
+  /** All events that changed the inbox, also available after its end. */
+  history(query: HistoryQuery): Promise<HistoryEntry[]>
+}
+
+export interface MessageQueries {
   message(key: MessageKey): Promise<MessageRow | null>
   /** Without deleted messages. Fewer than the limit only if the range has no more. */
   listMessages(query: MessageRangeQuery): Promise<MessageRow[]>
+  /** The sealed parsed mail. */
+  body(key: MessageKey): Promise<Uint8Array | null>
+  /** The sealed envelope and source. */
+  raw(key: MessageKey): Promise<Uint8Array | null>
+}
+
+/** Queries of all inboxes of an environment that are not protected. */
+export interface EnvironmentQueries {
   /**
    * The messages of an environment's active inboxes in one partition, without deleted ones and those of protected
    * inboxes. Fewer than the limit only if the range has no more.
@@ -152,13 +167,9 @@ export interface InboxQueries {
   labelTotals(query: LabelQuery): Promise<LabelTotals>
   /** The inboxes that the totals count, those with the fewest messages first. */
   listLabelCounts(query: LabelCountQuery): Promise<InboxCount[]>
-  /** The sealed parsed mail. */
-  body(key: MessageKey): Promise<Uint8Array | null>
-  /** The sealed envelope and source. */
-  raw(key: MessageKey): Promise<Uint8Array | null>
-  /** All events that changed the inbox, also available after its end. */
-  history(query: HistoryQuery): Promise<HistoryEntry[]>
 }
+
+export type MailQueries = ViewProgress & InboxQueries & MessageQueries & EnvironmentQueries
 
 /** A key that is not revoked. */
 export type ActiveKey = Pick<ApiKey, 'id' | 'environment' | 'scopes'>

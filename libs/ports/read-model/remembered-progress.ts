@@ -1,10 +1,9 @@
 import { partitionName, type LogLayout, type Partition } from '#libs/ports/event-log/event-log.js'
 import { VIEWED_TOPICS } from '#libs/ports/event-log/topics.js'
 import { SharedRun } from '#libs/runtime/timing.js'
-import type { InboxQueries, Progress } from './queries.js'
+import type { Progress, ViewProgress } from './queries.js'
 
-export interface RememberedProgress {
-  progress: InboxQueries['progress']
+export interface RememberedProgress extends ViewProgress {
   /**
    * Must be called when the views may have been set back, for example to an older copy. A partition then counts as
    * catching up until it has reached the end that the log has after this call, or while the log is unavailable.
@@ -28,10 +27,7 @@ const READS_APART_MS = 250
  * which is read after every `invalidate`. If views have been begun since, only their own target counts: the log may have
  * been truncated.
  */
-export function rememberProgress(
-  queries: Pick<InboxQueries, 'progress'>,
-  log: LogLayout,
-): RememberedProgress {
+export function rememberProgress(queries: ViewProgress, log: LogLayout): RememberedProgress {
   const reached = new Map<string, Reached>()
   let invalidations = 0
   let settledInvalidations = 0

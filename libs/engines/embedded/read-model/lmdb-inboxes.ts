@@ -13,10 +13,10 @@ import {
   type HistoryQuery,
   type InboxCount,
   type InboxListQuery,
-  type InboxQueries,
   type LabelCountQuery,
   type LabelQuery,
   type LabelTotals,
+  type MailQueries,
   type MessageRangeQuery,
   type Progress,
 } from '#libs/ports/read-model/queries.js'
@@ -39,7 +39,7 @@ const LAST_ID = 'inb_~' as InboxId
 /** A list yields to other requests after it has read this number of inboxes. */
 const INBOXES_PER_TURN = 500
 
-export class LmdbInboxes implements InboxQueries, DueInboxes {
+export class LmdbInboxes implements MailQueries, DueInboxes {
   /** When each lease ends. Kept in memory, because one process uses the folder. */
   private readonly leases = new Map<InboxId, number>()
 
@@ -56,8 +56,9 @@ export class LmdbInboxes implements InboxQueries, DueInboxes {
     return Promise.resolve(this.tables.inboxes.get(id) ?? null)
   }
 
-  inboxIdAt(address: Address): Promise<InboxId | null> {
-    return Promise.resolve(this.tables.addresses.get(address) ?? null)
+  inboxAt(address: Address): Promise<InboxRow | null> {
+    const id = this.tables.addresses.get(address)
+    return id === undefined ? Promise.resolve(null) : this.inbox(id)
   }
 
   async listInboxes(query: InboxListQuery): Promise<Inbox[]> {

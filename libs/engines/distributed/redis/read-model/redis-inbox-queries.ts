@@ -2,7 +2,7 @@ import { brand } from '#libs/domain/ids/typeid.js'
 import { reach, BULK_TIMEOUT_MS } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import type { MessageKey } from '#libs/ports/read-model/projection-store.js'
-import type { InboxQueries } from '#libs/ports/read-model/queries.js'
+import type { MailQueries } from '#libs/ports/read-model/queries.js'
 import { listEnvironmentEndings, listEnvironmentMessages } from './environment-lists.js'
 import { inboxLists } from './inbox-lists.js'
 import type { ViewKeys } from './keys.js'
@@ -15,7 +15,7 @@ export function inboxQueries(
   bulk: RedisClient,
   keys: ViewKeys,
   tables: Tables,
-): InboxQueries {
+): MailQueries {
   return {
     async progress({ topic, partition }) {
       const progressKey = keys.progress({ topic, partition })
@@ -33,19 +33,20 @@ export function inboxQueries(
      * address. Without a valid entry the partitions are searched, because a node of a Cluster may lose its last writes
      * when the others do not. The entry is then written again.
      */
-    async inboxIdAt(address) {
+    async inboxAt(address) {
       const entry = keys.address(address)
       const id = await reach(() => client.get(entry))
       if (id !== null) {
         const row = await tables.inboxes.get(brand('inb', id))
-        if (row?.inbox.address === address) return row.inbox.id
+        if (row?.inbox.address === address) return row
       }
       const known = await reachEveryPartition(keys, (partition) =>
         client.hget(keys.addresses(partition), address),
       )
       const found = known.find((id) => id !== null) ?? null
-      if (found !== null) await reach(() => client.set(entry, found))
-      return found === null ? null : brand('inb', found)
+      if (found === null) return null
+      await reach(() => client.set(entry, found))
+      return tables.inboxes.get(brand('inb', found))
     },
 
     listInboxes: inboxLists(client, keys, tables),

@@ -59,7 +59,7 @@ describeWith('redis-server')('views in an unavailable Redis', () => {
       applyWithContent: store.apply({ ...step, contents: [content] }),
       progress: queries.progress(partition),
       inbox: queries.inbox(id),
-      inboxIdAt: queries.inboxIdAt(address),
+      inboxAt: queries.inboxAt(address),
       listInboxes: queries.listInboxes({ ...list, state: 'active', now: minute(1) }),
       listExpired: queries.listInboxes({ ...list, state: 'expired', now: minute(1) }),
       message: queries.message(key),

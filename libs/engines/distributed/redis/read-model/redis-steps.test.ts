@@ -186,7 +186,7 @@ describe.each([
       const addresses = (await keys()).filter((name) => name.startsWith('address:'))
       expect(await follower.begin({ logId: 'another-log', first: 3 })).toBe(3)
       expect(await keys()).toEqual([...addresses, '{p1}:slot:inbox-events'].toSorted())
-      expect(await harness.queries.inboxIdAt(makeInbox(id).address)).toBeNull()
+      expect(await harness.queries.inboxAt(makeInbox(id).address)).toBeNull()
     })
 
     it('are begun once if several processes begin at once', async () => {
@@ -260,10 +260,10 @@ describe.each([
       const { address } = makeInbox(id)
       const entry = `${harness.prefix}address:${address}`
       await client.unlink(entry)
-      expect(await harness.queries.inboxIdAt(address)).toBe(id)
+      expect((await harness.queries.inboxAt(address))?.inbox.id).toBe(id)
       expect(await client.get(entry)).toBe(id)
       await client.set(entry, inboxIdIn(2))
-      expect(await harness.queries.inboxIdAt(address)).toBe(id)
+      expect((await harness.queries.inboxAt(address))?.inbox.id).toBe(id)
     })
   })
 })
