@@ -104,16 +104,16 @@ export const REFUSALS = {
   tooManyErrors: new Refusal('too-many-errors', 421, '4.7.0 too many errors'),
   tooManyRecipients: new Refusal('too-many-recipients', 452, '4.5.3 too many recipients'),
   notPlain: protocolError(500, '5.5.2 commands are printable ASCII and end in CRLF (RFC 5321, 2.3.8)'),
-  unknownCommand: protocolError(500, '5.5.2 Error: command not recognized'),
-  httpRequest: protocolError(421, '4.4.2 HTTP requests not allowed'),
+  unknownCommand: protocolError(500, '5.5.2 unknown command'),
+  httpRequest: protocolError(421, '4.4.2 this is an SMTP server, not HTTP'),
   // Replies to HELO and EHLO have no enhanced status code (RFC 2034, section 4).
-  wrongHelo: protocolError(501, 'Error: Syntax: HELO hostname'),
-  wrongEhlo: protocolError(501, 'Error: syntax: EHLO hostname'),
-  wrongHostname: protocolError(501, 'Error: Bad hostname syntax'),
-  needsHello: protocolError(503, '5.5.1 Error: send HELO/EHLO first'),
-  wrongVrfy: protocolError(501, '5.5.4 Error: Syntax: VRFY address'),
-  wrongStartTls: protocolError(501, '5.5.4 Error: syntax: STARTTLS'),
-  tlsActive: protocolError(503, '5.5.1 Error: TLS already active'),
+  wrongHelo: protocolError(501, 'wrong syntax: HELO hostname'),
+  wrongEhlo: protocolError(501, 'wrong syntax: EHLO hostname'),
+  wrongHostname: protocolError(501, 'the hostname is invalid'),
+  needsHello: protocolError(503, '5.5.1 send HELO/EHLO first'),
+  wrongVrfy: protocolError(501, '5.5.4 wrong syntax: VRFY address'),
+  wrongStartTls: protocolError(501, '5.5.4 wrong syntax: STARTTLS'),
+  tlsActive: protocolError(503, '5.5.1 TLS is already active'),
   wrongSender: protocolError(501, '5.1.7 wrong syntax: MAIL FROM:<address> [parameters]'),
   wrongRecipient: protocolError(501, '5.1.3 wrong syntax: RCPT TO:<address>'),
   nestedMail: protocolError(503, '5.5.1 MAIL FROM was already sent'),
@@ -125,12 +125,12 @@ export const REFUSALS = {
   needsSmtpUtf8: protocolError(553, '5.6.7 a non-ASCII address needs SMTPUTF8 (RFC 6531)'),
   authNotOffered: new Refusal('not-offered', 502, '5.5.1 AUTH is not offered; send without it'),
   authNeedsTls: new Refusal('tls-required', 538, '5.7.11 AUTH needs TLS, since the password is an API key'),
-  authenticatedAlready: protocolError(503, '5.5.1 Error: No identity changes permitted'),
-  unknownMechanism: protocolError(504, '5.5.4 Error: Unrecognized authentication type'),
-  wrongAuthPlain: protocolError(501, '5.5.4 Error: syntax: AUTH PLAIN token'),
-  wrongAuthLogin: protocolError(501, '5.5.4 Error: syntax: AUTH LOGIN'),
-  authAborted: protocolError(501, '5.5.4 Authentication aborted'),
-  wrongCredentials: protocolError(501, '5.5.4 Error: invalid userdata'),
+  authenticatedAlready: protocolError(503, '5.5.1 already authenticated'),
+  unknownMechanism: protocolError(504, '5.5.4 this AUTH mechanism is not offered'),
+  wrongAuthPlain: protocolError(501, '5.5.4 wrong syntax: AUTH PLAIN credentials'),
+  wrongAuthLogin: protocolError(501, '5.5.4 wrong syntax: AUTH LOGIN'),
+  authAborted: protocolError(501, '5.5.4 the client aborted AUTH'),
+  wrongCredentials: protocolError(501, '5.5.4 the credentials cannot be decoded'),
   invalidCredentials: new Refusal('invalid-credentials', 535, '5.7.8 the password is not a valid API key'),
   authUnavailable: new Refusal('auth-unavailable', 454, '4.7.0 the API key cannot be checked now, try again'),
   startTlsNotOffered: new Refusal(
@@ -149,7 +149,7 @@ export const REFUSALS = {
   commandTooLong: new Refusal('command-too-long', 500, '5.5.2 the command line is too long'),
   clientLeft: new Refusal('disconnected', 451, '4.4.2 the client has disconnected'),
   timeout: new Refusal('timeout', 421, '4.4.2 the client took too long'),
-  idle: new Refusal('timeout', 421, '4.4.2 Timeout - closing connection'),
+  idle: new Refusal('timeout', 421, '4.4.2 no command for too long'),
   shuttingDown: new Refusal('shutting-down', 421, '4.3.2 shutting down'),
   internalError: new Refusal('internal-error', 451, '4.3.0 internal error'),
 } as const
@@ -168,21 +168,21 @@ export function foreignRecipient(domains: readonly string[]): Refusal {
 
 /** The client sent a command before the greeting, so it does not wait for replies (RFC 5321, section 4.3.1). */
 export function spokeTooEarly(mailDomain: string): Refusal {
-  return protocolError(421, `${mailDomain} You talk too soon`)
+  return protocolError(421, `${mailDomain} sent before the greeting`)
 }
 
 /** The positive replies. */
 export const REPLIES = {
   senderAccepted: '250 2.1.0 Accepted\r\n',
   recipientAccepted: '250 2.1.5 Accepted\r\n',
-  startMail: '354 End data with <CR><LF>.<CR><LF>\r\n',
-  flushed: '250 2.0.0 Flushed\r\n',
+  startMail: '354 end the mail with <CRLF>.<CRLF>\r\n',
+  flushed: '250 2.0.0 reset\r\n',
   ok: '250 2.0.0 OK\r\n',
-  help: '214 2.0.0 See https://tools.ietf.org/html/rfc5321 for details\r\n',
-  notVerified: '252 2.1.5 Try to send something. No promises though\r\n',
-  readyForTls: '220 2.0.0 Ready to start TLS\r\n',
-  authenticated: '235 2.7.0 Authentication successful\r\n',
-  bye: '221 2.0.0 Bye\r\n',
+  help: '214 2.0.0 see RFC 5321\r\n',
+  notVerified: '252 2.1.5 not verified: send a mail to find out\r\n',
+  readyForTls: '220 2.0.0 ready to start TLS\r\n',
+  authenticated: '235 2.7.0 authenticated\r\n',
+  bye: '221 2.0.0 bye\r\n',
 } as const
 
 const MAX_REPLY_BYTES = 512
