@@ -1,7 +1,6 @@
 import { Controller, Get, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
-import type { OpenedMessage } from '#libs/mail/json/message-json.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
 import { RequestBudgets, type MailRead } from '../http/budgets.js'
 import { setNextLink } from '../http/list-pages.js'
@@ -10,7 +9,7 @@ import { Views } from '../views.js'
 import { writeEnvironmentCursor } from './environment-cursor.js'
 import { EnvironmentMail } from './environment-mail.js'
 import { ListEnvironmentMessages, matches } from './message-filters.js'
-import { messagesAsJson, PAGE_BYTES } from './message-pages.js'
+import { messagesAsJson, PageMessages } from './message-pages.js'
 import { FirstReadings } from './message-reader.js'
 import { Message } from './message-schemas.js'
 
@@ -62,19 +61,14 @@ export class EnvironmentMessagesController {
 
   /** Throws invalid-request for a cursor of another environment, and the errors of `scan`. */
   private async page(principal: Principal, query: ListEnvironmentMessages, read: MailRead) {
-    const { limit } = query
     const start = this.mail.startOf(principal, query.cursor)
-    const messages: OpenedMessage[] = []
-    let bytes = 0
+    const page = new PageMessages(query.limit)
     const scanned = await this.mail.scan(principal, query, start, read, async ({ inbox, message }) => {
       if (!(await matches(message, query))) return 'continue'
-      const isFull = messages.length === limit || (messages.length > 0 && bytes + message.bytes > PAGE_BYTES)
-      if (isFull) return 'end-before'
-      messages.push(message)
-      bytes += message.bytes
+      if (!page.add(message)) return 'end-before'
       this.readings.note(inbox, [message])
       return 'continue'
     })
-    return { ...scanned, body: await messagesAsJson(messages, '/v1/inboxes', read) }
+    return { ...scanned, body: await messagesAsJson(page.messages, '/v1/inboxes', read) }
   }
 }

@@ -14,7 +14,25 @@ import { OpenedMail, type WrittenPage } from './opened-mail.js'
  */
 
 /** A larger page ends early, but has at least one message. */
-export const PAGE_BYTES = 8_000_000
+const PAGE_BYTES = 8_000_000
+
+/** The messages of a page. */
+export class PageMessages {
+  readonly messages: OpenedMessage[] = []
+  private bytes = 0
+
+  constructor(private readonly limit: number) {}
+
+  /** Adds a message. Returns false if the page is full. */
+  add(message: OpenedMessage): boolean {
+    const { messages } = this
+    if (messages.length === this.limit) return false
+    if (messages.length > 0 && this.bytes + message.bytes > PAGE_BYTES) return false
+    messages.push(message)
+    this.bytes += message.bytes
+    return true
+  }
+}
 
 /** Reads an inbox's messages page by page, in the order of the log. */
 @Injectable()
@@ -39,22 +57,18 @@ export class MessagePages {
     const from = cursor?.from ?? 0
     const to = cursor?.to ?? Math.max(endOffset, from)
     const end = cursor?.end ?? to
-    const messages: OpenedMessage[] = []
-    let bytes = 0
+    const page = new PageMessages(limit)
     /** The offset of the first message on the next page. */
     let nextOffset: number | null = null
     for await (const { offset, message } of this.reader.opened(inbox, { order, from, to }, read)) {
       if (!(await matches(message, query))) continue
-      if (messages.length === limit || (messages.length > 0 && bytes + message.bytes > PAGE_BYTES)) {
-        nextOffset = offset
-        break
-      }
-      messages.push(message)
-      bytes += message.bytes
+      if (page.add(message)) continue
+      nextOffset = offset
+      break
     }
 
-    this.readings.note(inbox, messages)
-    const body = await messagesAsJson(messages, inboxesPath, read)
+    this.readings.note(inbox, page.messages)
+    const body = await messagesAsJson(page.messages, inboxesPath, read)
     if (order === 'desc') {
       const next = nextOffset === null ? null : { from, to: nextOffset + 1, end }
       return { body, cursor: { from: end, to: null, end: null }, next }

@@ -1,6 +1,6 @@
 import type { Database, Key } from 'lmdb'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
-import type { DeliveryId, MessageId, WebhookId } from '#libs/domain/ids/typeid.js'
+import type { MessageId, WebhookId } from '#libs/domain/ids/typeid.js'
 import { REMOVED } from '#libs/domain/webhook/webhook.js'
 import type { LabelTotals } from '#libs/ports/read-model/queries.js'
 import type { Change, DeliveryRow, MessageContent } from '#libs/ports/read-model/views.js'
@@ -14,6 +14,8 @@ import {
 import {
   ALL,
   ALL_OFFSETS,
+  afterIds,
+  beforeIds,
   idRange,
   offsetRange,
   type DueDeliveryKey,
@@ -69,7 +71,7 @@ export function removeReplay(tables: Tables, key: ReplayRowKey): void {
 /** Removes the remaining rows of a webhook that has no deliveries any more. */
 export function removeWebhookHealth(tables: Tables, webhookId: WebhookId): void {
   putEarliest(tables, webhookId)
-  const replays = idRange([webhookId], 'rpl_', ALL)
+  const replays = idRange([webhookId], 'rpl', ALL)
   for (const key of [...tables.replays.getKeys(replays)]) removeReplay(tables, key)
   tables.webhookHealth.removeSync(webhookId)
 }
@@ -79,7 +81,7 @@ export function dueRangeOf(
   webhookId: WebhookId,
   untilMs = Infinity,
 ): { start: DueDeliveryKey; end: DueDeliveryKey } {
-  return { start: [webhookId, 0, 'dlv_' as DeliveryId], end: [webhookId, untilMs, 'dlv_~' as DeliveryId] }
+  return { start: [webhookId, 0, beforeIds('dlv')], end: [webhookId, untilMs, afterIds('dlv')] }
 }
 
 interface Stored {
@@ -216,7 +218,7 @@ function dropMessages(tables: Tables, partition: number, inbox: Inbox): void {
     tables.messageIndex.removeSync(key)
     if (!isProtected) tables.environmentMessages.removeSync([accountId, environment, partition, key[1]])
   }
-  const rows = idRange([inboxId], 'msg_' as MessageId, ALL)
+  const rows = idRange([inboxId], 'msg', ALL)
   for (const key of [...tables.messages.getKeys(rows)]) {
     tables.messages.removeSync(key)
     removeContent(tables, key[1])

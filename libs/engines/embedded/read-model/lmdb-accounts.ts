@@ -28,7 +28,7 @@ export class LmdbAccounts implements AccountQueries, WebhookQueries {
   }
 
   listAccounts(query: ListQuery<AccountId>): Promise<Account[]> {
-    const { start, end, ...options } = idRange([], 'acc_' as AccountId, query)
+    const { start, end, ...options } = idRange([], 'acc', query)
     const found = this.tables.accounts.getRange({ start: start[0], end: end[0], ...options })
     return Promise.resolve([...found].map(({ value }) => value))
   }
@@ -38,12 +38,12 @@ export class LmdbAccounts implements AccountQueries, WebhookQueries {
   }
 
   listKeys(accountId: AccountId, query: ListQuery<KeyId>): Promise<ApiKey[]> {
-    const listed = this.tables.accountKeys.getKeys(idRange([accountId], 'key_' as KeyId, query))
+    const listed = this.tables.accountKeys.getKeys(idRange([accountId], 'key', query))
     return Promise.resolve([...listed].flatMap(([, id]) => this.tables.keys.get(id) ?? []))
   }
 
   activeKeys(accountId: AccountId): Promise<ActiveKey[]> {
-    const active = this.tables.activeKeys.getRange(idRange([accountId], 'key_' as KeyId, ALL))
+    const active = this.tables.activeKeys.getRange(idRange([accountId], 'key', ALL))
     return Promise.resolve([...active].map(({ value }) => value))
   }
 
@@ -62,12 +62,11 @@ export class LmdbAccounts implements AccountQueries, WebhookQueries {
 
   private webhooksOf(scope: WebhookScope, query: ListQuery<WebhookId>): Webhook[] {
     const { inboxWebhooks, environmentWebhooks } = this.tables
-    const first = 'whk_' as WebhookId
     const ids =
       'inboxId' in scope
-        ? inboxWebhooks.getKeys(idRange([scope.inboxId], first, query)).map(([, id]) => id)
+        ? inboxWebhooks.getKeys(idRange([scope.inboxId], 'whk', query)).map(([, id]) => id)
         : environmentWebhooks
-            .getKeys(idRange([scope.accountId, scope.environment], first, query))
+            .getKeys(idRange([scope.accountId, scope.environment], 'whk', query))
             .map(([, , id]) => id)
     return [...ids].flatMap((id) => this.presentWebhook(id) ?? [])
   }

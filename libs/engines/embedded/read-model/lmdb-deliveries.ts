@@ -4,10 +4,16 @@ import type { DeliveryListQuery, DeliveryQueries, DueDeliveries } from '#libs/po
 import { commit } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import { isOver, type DeliveryRow } from '#libs/ports/read-model/views.js'
 import { dueRangeOf, removeDelivery, removeWebhookHealth } from './changes.js'
-import { ALL_OFFSETS, isCatchingUpWith, offsetRange, type DueWebhookKey, type Tables } from './tables.js'
+import {
+  afterIds,
+  ALL_OFFSETS,
+  beforeIds,
+  isCatchingUpWith,
+  offsetRange,
+  type DueWebhookKey,
+  type Tables,
+} from './tables.js'
 
-const FIRST_WEBHOOK = 'whk_' as WebhookId
-const AFTER_LAST_WEBHOOK = 'whk_~' as WebhookId
 const WEBHOOKS_PER_PAGE = 100
 const MAX_REMOVED_AT_ONCE = 500
 
@@ -37,8 +43,8 @@ export class LmdbDeliveries implements DeliveryQueries, DueDeliveries {
   // eslint-disable-next-line @typescript-eslint/require-await
   async *dueWebhooks(now: Date): AsyncIterable<readonly WebhookId[]> {
     if (isCatchingUpWith(this.tables, 'webhook-events')) return
-    const end: DueWebhookKey = [now.getTime(), AFTER_LAST_WEBHOOK]
-    let start: DueWebhookKey = [0, FIRST_WEBHOOK]
+    const end: DueWebhookKey = [now.getTime(), afterIds('whk')]
+    let start: DueWebhookKey = [0, beforeIds('whk')]
     for (;;) {
       // Each page begins with the last key of the previous one. A read must not stay open during writes.
       const keys = [...this.tables.dueWebhooks.getKeys({ start, end, limit: WEBHOOKS_PER_PAGE })]

@@ -28,14 +28,20 @@ import type {
   InboxRow,
   MessageRow,
 } from '#libs/ports/read-model/views.js'
-import { idRange, offsetRange, type DueKey, type LabelCountKey, type Tables } from './tables.js'
+import {
+  afterIds,
+  beforeIds,
+  idRange,
+  offsetRange,
+  type DueKey,
+  type LabelCountKey,
+  type Tables,
+} from './tables.js'
 
 /*
  * The queries of inboxes and their messages (inbox-events) in LMDB.
  */
 
-const FIRST_ID = 'inb_' as InboxId
-const LAST_ID = 'inb_~' as InboxId
 /** A list yields to other requests after it has read this number of inboxes. */
 const INBOXES_PER_TURN = 500
 
@@ -125,7 +131,7 @@ export class LmdbInboxes implements MailQueries, DueInboxes {
     const { accountId, environment, name, value, now, from, to, limit } = query
     const lists = countedPeriods(now).map((period): InboxCount[] => {
       const startOf = (received: number): LabelCountKey => {
-        return [accountId, environment, name, value, period, received, FIRST_ID]
+        return [accountId, environment, name, value, period, received, beforeIds('inb')]
       }
       const keys = this.tables.labelCounts.getKeys({ start: startOf(from), end: startOf(to), limit })
       return [...keys].map(([, , , , , received, inboxId]) => ({ inboxId, received }))
@@ -166,7 +172,7 @@ export class LmdbInboxes implements MailQueries, DueInboxes {
   }
 
   private dueUntil(now: Date): Iterable<DueKey> {
-    return this.tables.due.getKeys({ start: [0, FIRST_ID], end: [now.getTime(), LAST_ID] })
+    return this.tables.due.getKeys({ start: [0, beforeIds('inb')], end: [now.getTime(), afterIds('inb')] })
   }
 
   /** Ids that may match, in order. Inboxes past their expiry are still in the list of active ones. */
@@ -189,10 +195,10 @@ export class LmdbInboxes implements MailQueries, DueInboxes {
     const list = { order, after, limit: Infinity }
     const [label] = labels
     if (label === undefined) {
-      const range = idRange([accountId, environment, state], FIRST_ID, list)
+      const range = idRange([accountId, environment, state], 'inb', list)
       return this.tables.listing.getKeys(range).map(([, , , id]) => id)
     }
-    const range = idRange([accountId, environment, state, ...label], FIRST_ID, list)
+    const range = idRange([accountId, environment, state, ...label], 'inb', list)
     return this.tables.labels.getKeys(range).map(([, , , , , id]) => id)
   }
 }

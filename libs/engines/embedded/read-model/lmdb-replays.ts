@@ -22,7 +22,7 @@ export class LmdbReplays implements ReplayQueries, ReplayLeases {
   }
 
   listReplays(webhookId: WebhookId, query: ListQuery<ReplayId>): Promise<Replay[]> {
-    const listed = this.tables.replays.getRange(idRange([webhookId], 'rpl_' as ReplayId, query))
+    const listed = this.tables.replays.getRange(idRange([webhookId], 'rpl', query))
     return Promise.resolve([...listed].map(({ value }) => value))
   }
 

@@ -4,6 +4,7 @@ import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type {
   AccountId,
   DeliveryId,
+  Id,
   InboxId,
   KeyId,
   MessageId,
@@ -139,13 +140,29 @@ export function isCatchingUpWith({ progress }: Tables, topic: LogTopic): boolean
 export const ALL = { order: 'asc', after: null, limit: Infinity } as const
 export const ALL_OFFSETS = { order: 'asc', from: 0, to: Infinity, limit: Infinity } as const
 
-/** The range of a list in a table whose keys are a scope and an id. `first` is the prefix of every id. */
-export function idRange<Scope extends Key[], Id extends string>(
+/** Sorts before every id with the prefix. */
+export function beforeIds<Prefix extends string>(prefix: Prefix): Id<Prefix> {
+  return `${prefix}_` as Id<Prefix>
+}
+
+/** Sorts after every id with the prefix. */
+export function afterIds<Prefix extends string>(prefix: Prefix): Id<Prefix> {
+  return `${prefix}_~` as Id<Prefix>
+}
+
+/** The range of a list in a table whose keys are a scope and an id with the prefix. */
+export function idRange<Scope extends Key[], Prefix extends string>(
   scope: readonly [...Scope],
-  first: Id,
-  { order, after, limit }: ListQuery<Id>,
-): { start: [...Scope, Id]; end: [...Scope, Id]; limit: number; reverse: boolean; exclusiveStart: true } {
-  const last = `${first}~` as Id
+  prefix: Prefix,
+  { order, after, limit }: ListQuery<Id<Prefix>>,
+): {
+  start: [...Scope, Id<Prefix>]
+  end: [...Scope, Id<Prefix>]
+  limit: number
+  reverse: boolean
+  exclusiveStart: true
+} {
+  const [first, last] = [beforeIds(prefix), afterIds(prefix)]
   const [from, to] = order === 'asc' ? [after ?? first, last] : [after ?? last, first]
   return {
     ...{ start: [...scope, from], end: [...scope, to], limit },
