@@ -3,7 +3,8 @@ import { VIEWED_TOPICS } from '#libs/ports/event-log/topics.js'
 import { SharedRun } from '#libs/runtime/timing.js'
 import type { Progress, ViewProgress } from './queries.js'
 
-export interface RememberedProgress extends ViewProgress {
+export interface RememberedProgress {
+  progress: ViewProgress['progress']
   /**
    * Must be called when the views may have been set back, for example to an older copy. A partition then counts as
    * catching up until it has reached the end that the log has after this call, or while the log is unavailable.
