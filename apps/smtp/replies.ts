@@ -168,7 +168,7 @@ export function foreignRecipient(domains: readonly string[]): Refusal {
 
 /** The client sent a command before the greeting, so it does not wait for replies (RFC 5321, section 4.3.1). */
 export function spokeTooEarly(mailDomain: string): Refusal {
-  return protocolError(421, `${mailDomain} sent before the greeting`)
+  return protocolError(421, `${mailDomain} wait for the greeting before sending`)
 }
 
 /** The positive replies. */
