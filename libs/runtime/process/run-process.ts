@@ -142,7 +142,9 @@ async function makeLogger({ logLevel }: Pick<Settings, 'logLevel'>): Promise<Log
     redact: ['req.headers.authorization'],
     serializers: { err: loggedError },
   }
-  if (!process.stderr.isTTY) return pino(options, pino.destination({ dest: 2, sync: false }))
+  // With a minimum length, `flush` waits until all lines are written or standard error is closed. Otherwise lines that are
+  // left would be written on exit, again and again if it is closed (sonic-boom 4.2).
+  if (!process.stderr.isTTY) return pino(options, pino.destination({ dest: 2, sync: false, minLength: 1 }))
   const { default: pretty } = await import('pino-pretty')
   return pino(options, pretty({ destination: 2, sync: true, translateTime: 'SYS:HH:MM:ss.l' }))
 }
