@@ -72,6 +72,12 @@ const TRANSPORTS = {
 async function connect(transport: Transport): Promise<Client> {
   const client = new Client({ name: 'test', version: '1' })
   await client.connect(transport)
+  return client
+}
+
+/** Connects until the end of the test. */
+async function connectForTest(transport: Transport): Promise<Client> {
+  const client = await connect(transport)
   opened.push(client)
   return client
 }
@@ -114,14 +120,11 @@ describe.each(['http', 'stdio'] as const)('the MCP server over %s', (name) => {
   let target: Target
   let client: Client
 
-  const connectWith = (given: Target) => connect(TRANSPORTS[name](given))
-
   beforeAll(async () => {
     target = await accountOn(mayfly)
+    client = await connect(TRANSPORTS[name](target))
   })
-  beforeEach(async () => {
-    client = await connectWith(target)
-  })
+  afterAll(() => client.close())
 
   it('describes its tools', async () => {
     const { tools } = await client.listTools()
@@ -372,7 +375,7 @@ describe.each(['http', 'stdio'] as const)('the MCP server over %s', (name) => {
   it('does only what the key may do', async () => {
     const inbox = await inboxWith(target, mail('Hello'))
     const reading = withKey(mayfly, await issueKey(mayfly, { scopes: ['read'], environment: 'development' }))
-    const reader = await connectWith(reading)
+    const reader = await connectForTest(TRANSPORTS[name](reading))
     await read(reader, 'list_inboxes')
     expect(await errorOf(reader, 'create_inbox', {})).toMatch(/\[403 missing-scope\]/)
     // An inbox of another account.
@@ -548,7 +551,7 @@ describe('/mcp', () => {
 describe('mayfly mcp', () => {
   it('cancels a wait that the client cancels', async () => {
     const { id } = await createInbox(mayfly)
-    const client = await connect(TRANSPORTS.stdio(mayfly))
+    const client = await connectForTest(TRANSPORTS.stdio(mayfly))
     const cancel = new AbortController()
     const wait = { name: 'wait_for_message', arguments: { inbox_id: id, timeout_seconds: 55 } }
     const waiting = client.callTool(wait, undefined, { signal: cancel.signal })
@@ -561,7 +564,7 @@ describe('mayfly mcp', () => {
   it('ends with its input, also during a wait', async () => {
     const { id } = await createInbox(mayfly)
     const transport = TRANSPORTS.stdio(mayfly)
-    const client = await connect(transport)
+    const client = await connectForTest(transport)
     const waiting = client.callTool({
       name: 'wait_for_message',
       arguments: { inbox_id: id, timeout_seconds: 55 },
@@ -591,7 +594,7 @@ describe('mayfly mcp', () => {
 
   it('says that Mayfly is not reachable', async () => {
     const nowhere = { ...mayfly, url: 'http://127.0.0.1:9' }
-    const client = await connect(TRANSPORTS.stdio(nowhere))
+    const client = await connectForTest(TRANSPORTS.stdio(nowhere))
     expect(await errorOf(client, 'list_inboxes', {})).toMatch(
       /Mayfly is not reachable at http:\/\/127\.0\.0\.1:9: .*Start it/,
     )
