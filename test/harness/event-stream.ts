@@ -38,26 +38,38 @@ export async function listen(
   const authorization = `Bearer ${target.apiKey}`
   const response = await fetch(target.url + path, { headers: { authorization, ...headers }, signal })
   let text = ''
+  const parsed: StreamedEvent[] = []
+  let parsedTo = 0
   let isOver = false
   void read().finally(() => (isOver = true))
   const client: ListeningClient = {
     status: response.status,
     headers: response.headers,
     text: () => text,
-    events: () => parseEvents(text),
-    lastId: () => parseEvents(text).at(-1)?.id ?? null,
+    events,
+    lastId: () => events().at(-1)?.id ?? null,
     isOver: () => isOver,
     count: (count, withinMs) =>
-      until(`${count} events of ${path}`, () => hasCount(client.events(), count), withinMs),
+      until(`${count} events of ${path}`, () => hasCount(events(), count), withinMs),
     async end(withinMs) {
       await until(`the end of ${path}`, () => isOver, withinMs)
-      return client.events()
+      return events()
     },
     close: () => hangingUp.abort(),
   }
   // The first lines arrive with the headers. After that, no event is missed.
   if (response.ok) await until('the beginning of a stream', () => text !== '' || isOver)
   return client
+
+  /** Parses only what has arrived since the last call, because a stream may be long, and tests poll it. */
+  function events(): StreamedEvent[] {
+    const last = text.lastIndexOf('\n\n')
+    if (last >= parsedTo) {
+      parsed.push(...parseEvents(text.slice(parsedTo, last + 2)))
+      parsedTo = last + 2
+    }
+    return [...parsed]
+  }
 
   async function read(): Promise<void> {
     try {
