@@ -29,10 +29,10 @@ describe('mail that the views do not show yet', () => {
   })
   afterEach(() => inFlight.close())
 
-  /** Takes the budget for one mail of 5 MiB, so that a second one does not fit. */
+  /** Takes the budget for one mail of 3 MiB, so that a second one does not fit. */
   function take(accountId = account, signal = NEVER): Promise<Release> {
     if (accountId === undefined) throw new Error('no account')
-    return inFlight.take(accountId, 5 * MIB, signal)
+    return inFlight.take(accountId, 3 * MIB, signal)
   }
 
   async function isSettled(promise: Promise<unknown>): Promise<boolean> {
@@ -90,7 +90,7 @@ describe('mail that the views do not show yet', () => {
 
   it('counts more than its bytes if it is small', async () => {
     if (account === undefined) throw new Error('no account')
-    for (let n = 0; n < 124; n += 1) await inFlight.take(account, 1_000, NEVER)
+    for (let n = 0; n < 60; n += 1) await inFlight.take(account, 1_000, NEVER)
     expect(
       await isSettled(Promise.all(Array.from({ length: 5 }, () => inFlight.take(account, 1_000, NEVER)))),
     ).toBe(false)

@@ -15,9 +15,9 @@ export interface InFlightMailOptions {
 /**
  * The budget of one account. The views of a partition are updated record by record, so mail in flight delays the events
  * of other accounts: 18 small mails by about 20 ms. With more mail in flight the views are updated in larger steps, which
- * costs less time per mail, and more of it is accepted on many connections.
+ * costs less time per mail.
  */
-const MAX_ACCOUNT_BYTES = { alone: 8 * 1024 * 1024, besideOthers: 1.25 * 1024 * 1024 }
+const MAX_ACCOUNT_BYTES = { alone: 4 * 1024 * 1024, besideOthers: 1.25 * 1024 * 1024 }
 /** Added to the bytes of each mail, so that the number of small mails is bounded. */
 const MAIL_BYTES = 64 * 1024
 const WAIT_MS = 10_000
