@@ -131,8 +131,8 @@ export interface ParseThreadsOptions {
 const RETRY_MS = 500
 
 /**
- * The usual threads and one for urgent mail. One runs from the beginning; the others start when they are first needed,
- * because each takes about 0.1 s of CPU time and 20 MiB of memory. Threads are warmed up before use.
+ * The usual threads and one for urgent mail. They start when they are first needed, because each takes about 0.1 s of
+ * CPU time and 20 MiB of memory. Threads are warmed up before use.
  */
 export class ParseThreads {
   private readonly all: Record<ThreadKind, Set<ParseThread>> = { usual: new Set(), urgent: new Set() }
@@ -140,15 +140,10 @@ export class ParseThreads {
   private readonly starting = new Set<ThreadKind>()
   private isClosed = false
 
-  /** Resolves once the first thread is warmed up. */
-  readonly whenWarm: Promise<void>
-
   constructor(
     private readonly options: ParseThreadsOptions,
     private readonly onFree: () => void,
-  ) {
-    this.whenWarm = this.start('usual')
-  }
+  ) {}
 
   /** The threads that have no mails, including those that have not started yet. */
   get freeCount(): number {

@@ -43,7 +43,7 @@ const SAMPLE = [
 
 const { progress, niceness } = workerData as ParseThreadData
 await warmUp()
-// Lower the priority only after the warm-up, which a start waits for. On Linux each thread has its own priority.
+// Lower the priority only after the warm-up, which the first mail may wait for. On Linux each thread has its own priority.
 if (process.platform === 'linux') setPriority(niceness)
 parentPort?.on('message', (requests: ParseRequest[]) => void parseAll(requests))
 

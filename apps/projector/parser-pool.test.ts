@@ -125,7 +125,6 @@ describe('the parser pool', () => {
     const slow = await Promise.all(Array.from({ length: 6 }, () => taskOf(slowMail('slow'), { accountId })))
     const quick = await taskOf(smallMail('quick'))
     await withPool({}, async (pool) => {
-      await pool.warmUp()
       let parsed = 0
       const bombs = slow.map(async ({ open: _, ...task }) => {
         await pool.parse([task], signal)

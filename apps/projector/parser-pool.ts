@@ -50,9 +50,9 @@ export class ParserPool {
     this.threads = new ParseThreads(options, () => this.startJobs())
   }
 
-  /** Resolves once a thread runs and is warmed up. */
-  async warmUp(): Promise<void> {
-    await this.threads.whenWarm
+  /** Starts a thread, so that the first mail does not wait for one. */
+  warmUp(): void {
+    this.threads.startAnother('usual')
   }
 
   /**

@@ -52,6 +52,7 @@ export function startStandalone({ announce, ...process }: StandaloneOptions): Pr
     const firstKey = await makeFirstKey({ engine, settings, now, logger, announce })
     const consoleLink = await newConsoleLink(api, engine, logger)
     isStarted = true
+    projector.warmUp()
     const { url, port: httpPort } = api
     return { url, httpPort, smtpHost: settings.smtpHost, smtp, firstKey, consoleLink }
   })

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { extname } from 'node:path'
-import accepts from 'accepts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import Negotiator from 'negotiator'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import type { ProblemFilter } from '../http/problem-filter.js'
 import { notFound } from '../http/problems.js'
@@ -91,7 +91,7 @@ export function serveConsole(
 }
 
 function compressedFor(request: FastifyRequest, files: BuiltConsole['files'], name: string) {
-  const accepted = accepts(request.raw).encodings()
+  const accepted = new Negotiator(request.raw).encodings()
   for (const [encoding, extension] of COMPRESSED) {
     const body = files.get(name + extension)
     if (body !== undefined && accepted.includes(encoding)) return { encoding, body }

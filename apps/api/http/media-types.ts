@@ -1,7 +1,7 @@
 import { Injectable, SetMetadata, type CanActivate, type ExecutionContext } from '@nestjs/common'
 import { Reflector } from '@nestjs/core'
-import accepts from 'accepts'
 import type { FastifyRequest } from 'fastify'
+import Negotiator from 'negotiator'
 import { Problem } from './problems.js'
 
 /*
@@ -37,7 +37,7 @@ export const ProducesLines = (): MethodDecorator =>
 
 /** Whether a client prefers lines of JSON to one array. */
 export function prefersLines({ raw }: FastifyRequest): boolean {
-  return accepts(raw).type([JSON_ANSWER.mediaType, NDJSON]) === NDJSON
+  return new Negotiator(raw).mediaType([JSON_ANSWER.mediaType, NDJSON]) === NDJSON
 }
 
 /** The media type of the handler's answer is known only when the content is read. */
@@ -62,7 +62,7 @@ export class AcceptGuard implements CanActivate {
     if (produced === null || request.headers.accept === undefined) return true
     const { mediaType, parameters, alternative } = produced
     const offered = [`${mediaType}; ${parameters}`, ...(alternative === null ? [] : [alternative])]
-    if (accepts(request.raw).type(offered) !== false) return true
+    if (new Negotiator(request.raw).mediaType(offered) !== undefined) return true
     const either = alternative === null ? mediaType : `${mediaType} or ${alternative}`
     throw new Problem('not-acceptable', { detail: `The answer is ${either}.` })
   }

@@ -16,7 +16,8 @@ export interface LmdbReadModel extends ReadModel {
 export function openLmdbReadModel(path: string): Promise<LmdbReadModel> {
   const file = { path, syncMode: 'after-visible', maxDbs: 40 } as const
   return openLmdbStore(file, (root: RootDatabase<unknown, string>) => {
-    const tables = tablesIn(root)
+    // In one transaction: a new file would be written once for each table.
+    const tables = root.transactionSync(() => tablesIn(root))
     const accounts = new LmdbAccounts(tables)
     return {
       store: new LmdbProjectionStore(tables),
