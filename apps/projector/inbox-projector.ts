@@ -2,7 +2,7 @@ import type { AccountId, InboxId } from '#libs/domain/ids/typeid.js'
 import { MAX_LABELS } from '#libs/domain/inbox/new-inbox.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import type { DecodedBatch } from '#libs/ports/event-log/batch-decoding.js'
-import type { SecretKey } from '#libs/ports/key-vault/content.js'
+import type { SecretKey } from '#libs/ports/key-vault/sealing.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import type { ProjectionStore, StepOutcome } from '#libs/ports/read-model/projection-store.js'
 import {

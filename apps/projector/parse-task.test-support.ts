@@ -5,7 +5,7 @@ import {
   sealMail,
   unsealJson,
   makeSecretKey,
-} from '#libs/ports/key-vault/content.js'
+} from '#libs/ports/key-vault/sealing.js'
 import type { ParsedMail } from '#libs/mail/message.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { anyEnvelope } from '#test/harness/envelope.js'

@@ -12,7 +12,7 @@ import {
   SealBrokenError,
   secretKey,
   unsealMailSync,
-} from '#libs/ports/key-vault/content.js'
+} from '#libs/ports/key-vault/sealing.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import type { ParseFallback, ParseRequest, ParseResult } from './parse-task.js'
 import { PROGRESS, type ParseThreadData } from './parse-thread.js'

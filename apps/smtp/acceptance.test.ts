@@ -47,7 +47,7 @@ async function accept(
     usage: new MailUsage({ record: (event) => usage.push(event) }, fixture.now),
     verifier: null,
     inFlight: inFlight,
-    faults: { outcomeOf: () => Promise.resolve(fault) },
+    faults: { afterAccept: () => Promise.resolve(fault) },
     now: fixture.now,
     onError: () => undefined,
   })

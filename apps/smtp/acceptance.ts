@@ -6,7 +6,7 @@ import { decide, type InboxCommand } from '#libs/domain/inbox/decide.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import type { Position } from '#libs/ports/event-log/event-log.js'
-import { packSource, sealMail, type PackedSource, type SecretKey } from '#libs/ports/key-vault/content.js'
+import { packSource, sealMail, type PackedSource, type SecretKey } from '#libs/ports/key-vault/sealing.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { InboxCapacity, type Reservation } from '#libs/ports/read-model/inbox-capacity.js'
 import type { InboxQueries } from '#libs/ports/read-model/queries.js'
@@ -27,7 +27,7 @@ export interface AcceptanceOptions {
   /** Null if senders are not verified. */
   verifier: Pick<SenderVerifier, 'verify'> | null
   inFlight: Pick<InFlightMail, 'take' | 'releaseWhenVisible'>
-  faults: Pick<MailFaults, 'outcomeOf'>
+  faults: Pick<MailFaults, 'afterAccept'>
   now: () => Date
   onError: (error: unknown) => void
 }
@@ -81,7 +81,7 @@ export class Acceptance {
    * losing one (RFC 5321, section 6.1).
    */
   accept(mail: IncomingMail): Promise<MessageId[] | Refusal> {
-    const accepting = this.outcomeOf(mail).catch((error: unknown) => {
+    const accepting = this.acceptForAll(mail).catch((error: unknown) => {
       this.options.onError(error)
       return REFUSALS.internalError
     })
@@ -89,7 +89,7 @@ export class Acceptance {
     return accepting.finally(() => this.inProgress.delete(accepting))
   }
 
-  private async outcomeOf(mail: IncomingMail): Promise<MessageId[] | Refusal> {
+  private async acceptForAll(mail: IncomingMail): Promise<MessageId[] | Refusal> {
     const { recipients, senderKey } = mail
     const receivedAt = this.options.now()
     const { mailFrom } = mail.trace
@@ -173,7 +173,7 @@ export class Acceptance {
         return found.state === 'forgotten' ? REFUSALS.inboxEnded : REFUSALS.readModelUnavailable
       }
       const copy = { inbox, key: found.key, messageId: mintId('msg'), rcptTo, reservation, duplicateOf: null }
-      const outcome = await this.options.faults.outcomeOf({ inbox, mailFrom, rcptTo })
+      const outcome = await this.options.faults.afterAccept({ inbox, mailFrom, rcptTo })
       const first = { ...copy, isDropped: outcome === 'drop' }
       const second = outcome === 'duplicate' ? this.capacity.reserve(row) : null
       if (second === null) return [first]

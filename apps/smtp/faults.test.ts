@@ -48,7 +48,7 @@ describe('faults on purpose at the SMTP edge', () => {
     const inbox = inboxWith(makeFault({ stage: 'data' }))
     expect(await rcpt(inbox)).toBe('accepted')
     expect((await faults.refusalAt('data', [{ inbox, ...SENDER }], CLIENT))?.line).toBe(REJECTED)
-    expect(await faults.outcomeOf({ inbox, ...SENDER })).toBe('deliver')
+    expect(await faults.afterAccept({ inbox, ...SENDER })).toBe('deliver')
   })
 
   it('count attempts per sender and recipient for the first ones, and per inbox for every nth', async () => {
@@ -75,7 +75,7 @@ describe('faults on purpose at the SMTP edge', () => {
       const found: string[] = []
       for (let n = 0; n < 400; n += 1) {
         found.push(
-          await faults.outcomeOf({ inbox: { ...inbox, faultsRevision: revision } as Inbox, ...SENDER }),
+          await faults.afterAccept({ inbox: { ...inbox, faultsRevision: revision } as Inbox, ...SENDER }),
         )
       }
       return found

@@ -79,7 +79,7 @@ export class MailFaults {
   }
 
   /** What happens to an accepted mail. */
-  async outcomeOf(attempt: Attempt): Promise<'deliver' | 'drop' | 'duplicate'> {
+  async afterAccept(attempt: Attempt): Promise<'deliver' | 'drop' | 'duplicate'> {
     for await (const { action } of this.appliedAt('after_accept', attempt)) {
       if (action === 'drop' || action === 'duplicate') return action
     }

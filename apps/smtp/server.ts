@@ -8,7 +8,7 @@ import { ConnectionLimits } from './connection-limits.js'
 import { readProxySource } from './proxy-header.js'
 import { REFUSALS, Refusal } from './replies.js'
 import { Session, type SessionContext } from './session.js'
-import { UnknownRecipients } from './session-bounds.js'
+import { SessionGuesses, UnknownRecipients } from './session-bounds.js'
 
 export interface EdgeServerOptions extends Omit<SessionContext, 'secureContext'> {
   certificate: ServerCertificate | null
@@ -126,7 +126,8 @@ export class EdgeServer extends SMTPServer {
       admitted.leave()
       this.edge.journal.setConnections(this.limits.count)
     }
-    const peer = { host, leave, remoteAddress, isImplicitTls, guesses: this.unknown.session(host.group) }
+    const guesses = new SessionGuesses(host.group, this.unknown)
+    const peer = { host, leave, remoteAddress, isImplicitTls, guesses }
     const session = new Session(socket, peer, this.context)
     this.sessions.add(session)
     this.edge.journal.setConnections(this.limits.count)

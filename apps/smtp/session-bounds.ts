@@ -15,13 +15,13 @@ export class SessionBounds {
   constructor(private readonly settings: Settings) {}
 
   /** Counts a command that adds no recipient. Returns whether it is allowed. */
-  mayCommand(): boolean {
+  countCommand(): boolean {
     this.idleCommands += 1
     return this.idleCommands <= this.settings.smtpMaxIdleCommands
   }
 
   /** Counts a refusal. Returns whether the session may continue. */
-  mayContinue(reason: RefusalReason): boolean {
+  countRefusal(reason: RefusalReason): boolean {
     // The inbox's owner asked for it, so it counts like a delivery: a session may meet any number of greylisted inboxes.
     if (reason === 'fault-on-purpose') {
       this.delivered()
@@ -71,11 +71,6 @@ export class UnknownRecipients {
 
   constructor(readonly settings: Settings) {}
 
-  /** Returns the counts of one session. `group` is the network that counts as its remote address. */
-  session(group: string): SessionGuesses {
-    return new SessionGuesses(group, this)
-  }
-
   /** Changes the count of an address. Returns whether it exceeds its allowance. */
   count(group: string, change: number): boolean {
     const count = this.byAddress.get(group) ?? { unknown: 0 }
@@ -85,15 +80,17 @@ export class UnknownRecipients {
   }
 }
 
+/** The counts of one session. */
 export class SessionGuesses {
   private unknown = 0
 
   constructor(
+    /** The network that counts as the session's remote address. */
     private readonly group: string,
     private readonly all: UnknownRecipients,
   ) {}
 
-  known(): void {
+  countKnown(): void {
     this.unknown = Math.max(this.unknown - 1, 0)
     this.all.count(this.group, -1)
   }
@@ -102,7 +99,7 @@ export class SessionGuesses {
    * Counts an unknown recipient. Returns the milliseconds by which to delay the reply, or null to close the session.
    * There is no delay for the first tenth of the allowance; then it grows up to the maximum at half of the allowance.
    */
-  guessed(): number | null {
+  countUnknown(): number | null {
     const { smtpMaxUnknownRecipients: max, smtpUnknownRecipientDelayMs: maxDelayMs } = this.all.settings
     const isAddressOver = this.all.count(this.group, 1)
     this.unknown += 1

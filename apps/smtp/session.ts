@@ -102,7 +102,7 @@ export class Session implements StreamEvents, MailSession {
     const end = line.indexOf(' ')
     const name = (end < 0 ? line : line.slice(0, end)).toUpperCase()
     // Every command counts as idle except RCPT and DATA, which advance a mail.
-    if (name !== 'RCPT' && name !== 'DATA' && !this.bounds.mayCommand()) return REFUSALS.tooManyCommands
+    if (name !== 'RCPT' && name !== 'DATA' && !this.bounds.countCommand()) return REFUSALS.tooManyCommands
     return this.refusalOf(name, line) ?? this.execute(name, line)
   }
 
@@ -284,7 +284,7 @@ export class Session implements StreamEvents, MailSession {
   private refuse(refusal: Refusal): void {
     const { reason, code, line, isLast } = refusal
     this.context.journal.refused(this, reason, code)
-    if (!this.bounds.mayContinue(reason) && code !== 421) {
+    if (!this.bounds.countRefusal(reason) && code !== 421) {
       this.refuse(REFUSALS.tooManyErrors)
       return
     }

@@ -152,8 +152,8 @@ export class Transaction {
       else this.byMailbox.set(key, { inbox: found, rcptTo: address })
       // A repeated recipient does not advance the mail.
       if (isRepeated)
-        return this.session.bounds.mayCommand() ? REPLIES.recipientAccepted : REFUSALS.tooManyCommands
-      if (found !== DISCARDED) this.session.peer.guesses.known()
+        return this.session.bounds.countCommand() ? REPLIES.recipientAccepted : REFUSALS.tooManyCommands
+      if (found !== DISCARDED) this.session.peer.guesses.countKnown()
       return REPLIES.recipientAccepted
     })
   }
@@ -181,7 +181,7 @@ export class Transaction {
     if (mail === null) throw new Error('there is no mail')
     mail.isComplete = true
     this.session.peer.host.incoming.delete(mail.data)
-    const outcome = await this.outcomeOf(mail)
+    const outcome = await this.acceptMail(mail)
     mail.data.release()
     this.mail = null
     this.reset()
@@ -205,7 +205,7 @@ export class Transaction {
     return true
   }
 
-  private async outcomeOf({ data, trace, startedAtMs }: CurrentMail): Promise<MessageId[] | Refusal> {
+  private async acceptMail({ data, trace, startedAtMs }: CurrentMail): Promise<MessageId[] | Refusal> {
     const content = data.content()
     if (content.state !== 'complete') return this.refuse(REFUSAL_OF_CONTENT[content.state])
     const { journal, settings, acceptance } = this.context
@@ -257,7 +257,7 @@ export class Transaction {
   /** Delays the refusal of an unknown recipient, and ends the session after too many. */
   private withoutRecipient(refusal: Refusal): MaybePromise<Answer> {
     if (refusal.reason !== 'unknown-recipient') return refusal
-    const delayMs = this.session.peer.guesses.guessed()
+    const delayMs = this.session.peer.guesses.countUnknown()
     if (delayMs === null) return REFUSALS.tooManyUnknown
     return delayMs === 0 ? refusal : pause(delayMs, refusal, { ref: false })
   }

@@ -7,7 +7,7 @@ import type {
 } from '#libs/domain/webhook/events.js'
 import { stateOf } from '#libs/domain/webhook/replay.js'
 import { type Webhook, signingSecrets } from '#libs/domain/webhook/webhook.js'
-import { answerContext, seal } from '#libs/ports/key-vault/content.js'
+import { answerContext, seal } from '#libs/ports/key-vault/sealing.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import type { WebhookSecrets } from '#libs/ports/key-vault/master-key.js'
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
@@ -15,7 +15,7 @@ import type { ReplayQueries, WebhookQueries } from '#libs/ports/read-model/queri
 import { notificationIdOf } from './matching.js'
 import type { NotificationBodies } from './notification-body.js'
 import { GONE, type Outcomes } from './outcomes.js'
-import type { AttemptOutcome } from './sender/faults.js'
+import type { AttemptOutcome } from './sender/attempt-outcome.js'
 import type { WebhookSender } from './sender/webhook-sender.js'
 
 export interface AttemptsOptions {

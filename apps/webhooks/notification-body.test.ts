@@ -1,4 +1,4 @@
-import { bodyContext, sealJson, makeSecretKey } from '#libs/ports/key-vault/content.js'
+import { bodyContext, sealJson, makeSecretKey } from '#libs/ports/key-vault/sealing.js'
 import {
   created,
   INBOX_ID,

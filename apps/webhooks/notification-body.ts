@@ -10,7 +10,7 @@ import {
   messageDeletedBody,
 } from '#libs/mail/json/message-json.js'
 import type { ParsedMail } from '#libs/mail/message.js'
-import { bodyContext, unsealJsonText } from '#libs/ports/key-vault/content.js'
+import { bodyContext, unsealJsonText } from '#libs/ports/key-vault/sealing.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { ReadModelUnavailableError, type MailQueries } from '#libs/ports/read-model/queries.js'
 import { Budget, type Release } from '#libs/runtime/fair-share.js'

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
-import type { Engine } from '#libs/engines/engine.js'
+import { WEBHOOK_RETENTION_MS, type Engine } from '#libs/engines/engine.js'
 import { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { createRoleService, RoleConsumers } from '#libs/role/role-consumers.js'
@@ -40,8 +40,6 @@ export interface Webhooks {
 
 /** Added to the timeout of an attempt, until its outcome is in the views. */
 const LEASE_SLACK_MS = 15_000
-/** Deliveries stay in the views as long as the log keeps their outcomes. */
-const RETENTION_MS = 30 * 86_400_000
 const REMOVE_EVERY_MS = 3_600_000
 const REPLAY_EVERY_MS = 250
 /** Short, because a delivery starts after it. */
@@ -102,7 +100,7 @@ export async function startWebhooks({
   const removing = new PeriodicTask({
     everyMs: REMOVE_EVERY_MS,
     work: async () => {
-      const before = new Date(now().getTime() - RETENTION_MS)
+      const before = new Date(now().getTime() - WEBHOOK_RETENTION_MS)
       await Promise.all([deliveries.removeOld(before), replays.removeOldReplays(before)]).catch(
         (error: unknown) => logger.error({ err: error }, 'removing old deliveries failed: retrying'),
       )

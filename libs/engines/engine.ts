@@ -40,6 +40,8 @@ export interface EngineOptions {
 }
 
 const DAY_MS = 86_400_000
+/** How long deliveries are kept, on the log and in the views. */
+export const WEBHOOK_RETENTION_MS = 30 * DAY_MS
 
 /**
  * How long a topic's records are kept; null if they are never removed. Mail, usage and dead letters are kept for 90 days,
@@ -48,5 +50,5 @@ const DAY_MS = 86_400_000
  */
 export function retentionMs(topic: TopicName): number | null {
   if (topic === 'account-events' || topic === 'inbox-keys') return null
-  return (topic === 'webhook-events' ? 30 : 90) * DAY_MS
+  return topic === 'webhook-events' ? WEBHOOK_RETENTION_MS : 90 * DAY_MS
 }

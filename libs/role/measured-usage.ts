@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import { type Registry } from 'prom-client'
-import type { Occurrence } from '#libs/ports/event-log/cloud-event.js'
+import type { EventSource } from '#libs/ports/event-log/cloud-event.js'
 import type { LogAppender } from '#libs/ports/event-log/event-log.js'
 import { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
 import { faultLog } from '#libs/runtime/process/fault-log.js'
@@ -8,7 +8,7 @@ import { sharedCounter } from '#libs/runtime/process/shared-counter.js'
 
 export interface MeasuredUsageOptions {
   log: LogAppender
-  source: Occurrence<unknown>['source']
+  source: EventSource
   now: () => Date
   logger: Logger
   registry: Registry

@@ -5,7 +5,7 @@ import { ConfigResourceTypes } from 'kafkajs'
 import { LoggedKeyVault } from '#libs/ports/key-vault/logged-key-vault.js'
 import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
 import { RedisKeyView } from '#libs/engines/distributed/redis/key-vault/redis-key-view.js'
-import { makeSecretKey } from '#libs/ports/key-vault/content.js'
+import { makeSecretKey } from '#libs/ports/key-vault/sealing.js'
 import { KafkaEventLog } from '#libs/engines/distributed/kafka/kafka-event-log.js'
 import {
   asAdmin,

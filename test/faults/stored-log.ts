@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { packSource, sealMail } from '#libs/ports/key-vault/content.js'
+import { packSource, sealMail } from '#libs/ports/key-vault/sealing.js'
 import { LmdbKeyVault } from '#libs/engines/embedded/key-vault/lmdb-key-vault.js'
 import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
 import type { LogRecord } from '#libs/ports/event-log/event-log.js'

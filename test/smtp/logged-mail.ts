@@ -1,4 +1,4 @@
-import { unsealMail } from '#libs/ports/key-vault/content.js'
+import { unsealMail } from '#libs/ports/key-vault/sealing.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import type { EventLog, LogReader } from '#libs/ports/event-log/event-log.js'
 import { inboxEventCodec } from '#libs/ports/event-log/cloud-event.js'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import Type from 'typebox'
-import { makeSecretKey } from '#libs/ports/key-vault/content.js'
+import { makeSecretKey } from '#libs/ports/key-vault/sealing.js'
 import { masterKeys } from '#libs/ports/key-vault/logged-key-vault-harness.contract.js'
 import { SignedTokens } from './signed-tokens.js'
 

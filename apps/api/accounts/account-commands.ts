@@ -4,7 +4,8 @@ import { decide, type AccountCommand, type Refusal } from '#libs/domain/account/
 import { isId } from '#libs/domain/ids/typeid.js'
 import type { Attribution } from '#libs/ports/event-log/cloud-event.js'
 import { KnownKeys } from '../access/key-lookup.js'
-import { Views, VisibleRecorder } from '../views.js'
+import { Views } from '../views.js'
+import { VisibleRecorder } from '../visible-recorder.js'
 import { invalid, notFound, Problem } from '../http/problems.js'
 
 /** Executes commands that change an account or one of its keys. */

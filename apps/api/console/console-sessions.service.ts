@@ -19,7 +19,8 @@ import { rateLimited, Throttle } from '../access/request-limits.js'
 import { notFound, Problem, unavailable } from '../http/problems.js'
 import type { Minting } from '../idempotency/minting.js'
 import { Instance } from '../instance.js'
-import { Views, VisibleRecorder } from '../views.js'
+import { Views } from '../views.js'
+import { VisibleRecorder } from '../visible-recorder.js'
 
 /** The secret of a link or of a session: the id of its account, so that no index is needed, and 256 random bits. */
 const SECRET = /^(acc_[0-9a-z]{26})\.[\w-]{43}$/

@@ -1,6 +1,6 @@
 import { mintId } from '#libs/domain/ids/mint.js'
 import { memoryRateLimits } from '#libs/engines/embedded/rate-limit/memory-rate-limits.js'
-import { makeSecretKey } from '#libs/ports/key-vault/content.js'
+import { makeSecretKey } from '#libs/ports/key-vault/sealing.js'
 import { masterKeys } from '#libs/ports/key-vault/logged-key-vault-harness.contract.js'
 import { RateLimitsUnavailableError } from '#libs/ports/rate-limit/rate-limits.js'
 import { RenderTickets } from './render-tickets.js'

@@ -8,7 +8,7 @@ import { deleted, messageDeleted, messageId, minute } from '#libs/domain/inbox/i
 import { openLmdbReadModel, type LmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-read-model.js'
 import { parseMail } from '#libs/mail/parse.js'
 import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
-import { bodyContext, makeSecretKey, sealJson } from '#libs/ports/key-vault/content.js'
+import { bodyContext, makeSecretKey, sealJson } from '#libs/ports/key-vault/sealing.js'
 import {
   Follower,
   inboxIdIn,

@@ -143,7 +143,7 @@ export class EnvironmentFeed {
     }
     if (messageId === null) return null
     if (type === 'MessageDeleted') return messageDeletedBody(time, { inboxId, messageId })
-    if (inbox.state !== 'active') return null
+    if (type !== 'MessageReceived' || inbox.state !== 'active') return null
     return this.received.bodyOf(inbox, { id: messageId, time }, '/v1/inboxes', read)
   }
 }

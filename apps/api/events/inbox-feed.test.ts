@@ -11,7 +11,7 @@ import { EVENT_NAMES } from '#libs/mail/json/message-json.js'
 import type { ParsedMail } from '#libs/mail/message.js'
 import { parseMail } from '#libs/mail/parse.js'
 import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
-import { bodyContext, makeSecretKey, sealJson } from '#libs/ports/key-vault/content.js'
+import { bodyContext, makeSecretKey, sealJson } from '#libs/ports/key-vault/sealing.js'
 import {
   Follower,
   inboxIdIn,

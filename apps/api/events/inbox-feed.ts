@@ -94,8 +94,8 @@ export class InboxFeed {
   }
 
   /**
-   * The JSON of an entry. Null if clients get no event for it: the inbox or its tokens changed, the message is deleted,
-   * or the inbox has ended, which has an event of its own later. Throws the errors of `bodyOf`.
+   * The JSON of an entry. Null if clients get no event for it: its type is not streamed, the message is deleted, or the
+   * inbox has ended, which has an event of its own later. Throws the errors of `bodyOf`.
    */
   private async dataOf(
     { inbox, inboxesPath }: Listener,
@@ -108,6 +108,7 @@ export class InboxFeed {
     }
     if (messageId === null || this.msLeftOf(inbox) <= 0) return null
     if (type === 'MessageDeleted') return messageDeletedBody(time, { inboxId, messageId })
+    if (type !== 'MessageReceived') return null
     return this.received.bodyOf(inbox, { id: messageId, time }, inboxesPath, read)
   }
 }

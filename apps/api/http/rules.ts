@@ -2,6 +2,7 @@ import { applyDecorators } from '@nestjs/common'
 import { Transform } from 'class-transformer'
 import { IsInt, Max, Min, ValidateBy, ValidateIf } from 'class-validator'
 import { GRACE_UNIT_MS, MAX_GRACE_MS, parseGrace } from '#libs/domain/account/access.js'
+import { parseLifespan, type Lifespan } from '#libs/domain/inbox/new-inbox.js'
 
 /*
  * The rules that classes of bodies and queries use in addition to those of class-validator.
@@ -85,6 +86,20 @@ export function readTime(text: string): Date {
   const time = parseTime(text)
   if (time === null) throw new TypeError(`not a time: ${text}`)
   return time
+}
+
+/** The milliseconds of a validated grace period. */
+export function readGrace(text: string): number {
+  const ms = parseGrace(text)
+  if (ms === null) throw new TypeError(`not a grace period: ${text}`)
+  return ms
+}
+
+/** The lifespan of a validated text. */
+export function readLifespan(text: string): Lifespan {
+  const lifespan = parseLifespan(text)
+  if (lifespan === null) throw new TypeError(`not a duration: ${text}`)
+  return lifespan
 }
 
 /** A time as JSON Schema. */

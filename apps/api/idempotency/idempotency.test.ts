@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { isId } from '#libs/domain/ids/typeid.js'
-import { SealBrokenError } from '#libs/ports/key-vault/content.js'
+import { SealBrokenError } from '#libs/ports/key-vault/sealing.js'
 import { Problem } from '../http/problems.js'
 import { idempotencyKeyOf, openAnswer, sealAnswer } from './idempotency.js'
 import { seededMinting } from './minting.js'

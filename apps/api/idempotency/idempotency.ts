@@ -1,7 +1,7 @@
 import { hash, hkdfSync } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { IdempotencyStore, Repeatable, Run } from '#libs/ports/idempotency/idempotency-store.js'
-import { pack, seal, secretKey, unpack, unseal, type SecretKey } from '#libs/ports/key-vault/content.js'
+import { pack, seal, secretKey, unpack, unseal, type SecretKey } from '#libs/ports/key-vault/sealing.js'
 import { bearerSecretOf } from '../access/authenticator.js'
 import { principalOf, type Principal } from '../access/principal.js'
 import type { RequestBudgets } from '../http/budgets.js'

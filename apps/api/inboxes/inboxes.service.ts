@@ -10,20 +10,21 @@ import {
   defaultLifespan,
   makeAddress,
   makePassword,
-  parseLifespan,
   PASSWORD_BYTES,
   type Lifespan,
 } from '#libs/domain/inbox/new-inbox.js'
-import { detailsContext, sealJson, unsealJson, type SecretKey } from '#libs/ports/key-vault/content.js'
+import { detailsContext, sealJson, unsealJson, type SecretKey } from '#libs/ports/key-vault/sealing.js'
 import { KeyForgottenError } from '#libs/ports/key-vault/key-vault.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import type { Principal } from '../access/principal.js'
 import { invalid, noInbox, Problem, unavailable } from '../http/problems.js'
 import type { Minting } from '../idempotency/minting.js'
-import { Views, VisibleRecorder } from '../views.js'
+import { Views } from '../views.js'
+import { VisibleRecorder } from '../visible-recorder.js'
 import { Instance } from '../instance.js'
 import { OpenedMail } from '../messages/opened-mail.js'
 import { InboxPasswords } from './inbox-passwords.js'
+import { readLifespan } from '../http/rules.js'
 
 /** An active inbox, and the offset after its last event when it was read. */
 export interface OpenInbox {
@@ -267,8 +268,7 @@ export function hasEnded({ id, state, endedAt, endedBy }: EndedInbox): Problem {
 
 /** Throws invalid-request if it is longer than the retention. */
 export function lifespanOf(duration: string | undefined, retention: Lifespan): Lifespan {
-  const lifespan = duration === undefined ? defaultLifespan(retention) : parseLifespan(duration)
-  if (lifespan === null) throw new TypeError(`not a duration: ${String(duration)}`)
+  const lifespan = duration === undefined ? defaultLifespan(retention) : readLifespan(duration)
   // Checked before the key of a new inbox is created, since a refusal must not leave a key.
   if (isOverRetention(lifespan, retention)) {
     const detail = `duration may be at most ${retention.text}, the plan's retention`

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common'
 import type { Account, ApiKey } from '#libs/domain/account/account.js'
-import { generateSecret, prefixOf, parseGrace } from '#libs/domain/account/access.js'
+import { generateSecret, prefixOf } from '#libs/domain/account/access.js'
 import { KeyUse } from '#libs/ports/key-use/key-use.js'
 import type { ListQuery } from '#libs/ports/read-model/queries.js'
 import { isId, type AccountId, type KeyId } from '#libs/domain/ids/typeid.js'
@@ -15,6 +15,7 @@ import { Views } from '../views.js'
 import { Usage } from '../usage/usage.service.js'
 import { UNUSED, type KeyUses, type NewKey } from './key-schemas.js'
 import type { IssueKey, RotateKey } from './key-requests.dto.js'
+import { readGrace } from '../http/rules.js'
 
 /** The first key of an account with API access. It can issue all others. */
 const FIRST_KEY = { name: 'admin', environment: 'production', scopes: ['admin'], rateLimit: null } as const
@@ -109,7 +110,7 @@ export class Keys {
     const secret = generateSecret(environment, (count) => minting.bytes(count))
     const secretHash = hashSecret(secret)
     const account = await accounts.account(accountId)
-    const graceMs = parseGrace(grace) ?? 0
+    const graceMs = readGrace(grace)
     const rotation = {
       type: 'RotateApiKey',
       accountId,

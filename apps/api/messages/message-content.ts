@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
-import type { SecretKey } from '#libs/ports/key-vault/content.js'
+import type { SecretKey } from '#libs/ports/key-vault/sealing.js'
 import { RequestBudgets, untilClientLeaves } from '../http/budgets.js'
 import { notFound } from '../http/problems.js'
 import type { AttachmentContent } from './content-worker.js'

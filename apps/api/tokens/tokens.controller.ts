@@ -1,6 +1,5 @@
 import { Body, Controller, Delete, Get, Param, Post } from '@nestjs/common'
 import Type from 'typebox'
-import { parseLifespan } from '#libs/domain/inbox/new-inbox.js'
 import { isLive, MAX_TOKENS } from '#libs/domain/inbox/token.js'
 import { type Principal, Caller, RequireScope } from '../access/principal.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
@@ -15,6 +14,7 @@ import {
   tokenJson,
 } from './token-schemas.js'
 import { InboxTokens } from './tokens.service.js'
+import { readLifespan } from '../http/rules.js'
 
 /** Issues, lists and revokes the tokens of an inbox, under both of its paths. */
 @Controller(['v1/inboxes/:inboxId/tokens', 'v1/emails/:inboxId/tokens'])
@@ -46,7 +46,7 @@ export class TokensController {
     @Body() { access, expires_in: life }: CreateInboxToken,
   ) {
     const open = await this.inboxes.openContent(principal, inboxId)
-    const lifeMs = life === undefined ? null : (parseLifespan(life)?.ms ?? null)
+    const lifeMs = life === undefined ? null : readLifespan(life).ms
     const { inbox, token, secret } = await this.tokens.issue(principal, minting, open, { access, lifeMs })
     return { ...tokenJson(token, inbox), token: secret }
   }

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common'
 import type { Static } from 'typebox'
-import { parseGrace, type Scope } from '#libs/domain/account/access.js'
+import type { Scope } from '#libs/domain/account/access.js'
 import { isId, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import {
   decide,
@@ -23,7 +23,8 @@ import type {
 } from '#libs/ports/read-model/queries.js'
 import { type Principal, requireScope } from '../access/principal.js'
 import { invalid, notFound, unavailable, type Problem } from '../http/problems.js'
-import { Views, VisibleRecorder } from '../views.js'
+import { Views } from '../views.js'
+import { VisibleRecorder } from '../visible-recorder.js'
 import type { Minting } from '../idempotency/minting.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
@@ -34,6 +35,7 @@ import {
   type RotateWebhookSecret,
 } from './webhook-requests.dto.js'
 import { webhookJson, type WebhookWithSecret } from './webhook-schemas.js'
+import { readGrace } from '../http/rules.js'
 
 /** A webhook with its new signing secret, which only one answer shows. */
 export interface NewWebhook {
@@ -180,7 +182,7 @@ export class Webhooks {
         accountId,
         webhookId,
         secret: sealed,
-        graceMs: parseGrace(grace) ?? 0,
+        graceMs: readGrace(grace),
         now: this.instance.now(),
       })
       webhook = await this.findOrThrow(webhookId)

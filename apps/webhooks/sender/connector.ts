@@ -5,7 +5,7 @@ import type { buildConnector } from 'undici'
 import { DnsLookups, type DnsAnswer } from '#libs/runtime/dns-lookups.js'
 import { beforeDeadline, DeadlineError } from '#libs/runtime/timing.js'
 import { knownAddresses, NOT_PUBLIC, type DestinationPolicy } from './destination.js'
-import { connectFault, tlsFault, AttemptFault } from './faults.js'
+import { connectFault, tlsFault, AttemptFault } from './attempt-outcome.js'
 
 export interface ConnectorOptions {
   policy: DestinationPolicy

@@ -1,7 +1,7 @@
 import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net'
-import { MAX_URL_CHARACTERS } from '#libs/domain/webhook/webhook.js'
+import { isUrlTooLong, MAX_URL_CHARACTERS } from '#libs/domain/webhook/webhook.js'
 import type { PortRange } from '#libs/runtime/config/setting.js'
-import { AttemptFault } from './faults.js'
+import { AttemptFault } from './attempt-outcome.js'
 
 export interface DestinationSettings {
   /** Whether every address and port is allowed. */
@@ -38,7 +38,7 @@ export function policyOf({ allowPrivate, ports }: DestinationSettings): Destinat
  * normalizes every notation of an IP address.
  */
 export function readDestination(text: string, policy: DestinationPolicy): Destination | AttemptFault {
-  const url = text.length > MAX_URL_CHARACTERS ? null : URL.parse(text)
+  const url = isUrlTooLong(text) ? null : URL.parse(text)
   const defaultPort = url === null ? undefined : DEFAULT_PORTS[url.protocol]
   if (url === null || defaultPort === undefined) {
     const detail = `it must be an http or https URL of at most ${MAX_URL_CHARACTERS} characters`

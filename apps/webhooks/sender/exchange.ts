@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { Client, type buildConnector, type Dispatcher } from 'undici'
-import { AttemptFault, exchangeFault, type AttemptOutcome } from './faults.js'
+import { AttemptFault, exchangeFault, type AttemptOutcome } from './attempt-outcome.js'
 
 /** How much of the response's content is kept. */
 const MAX_KEPT_BYTES = 1_024

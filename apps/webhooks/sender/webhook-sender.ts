@@ -4,7 +4,7 @@ import { type Dispatcher, Pool } from 'undici'
 import { Connector } from './connector.js'
 import { type DestinationPolicy, type DestinationSettings, policyOf, readDestination } from './destination.js'
 import { Exchange, failed, GuardedClient } from './exchange.js'
-import { AttemptFault, type AttemptOutcome } from './faults.js'
+import { AttemptFault, type AttemptOutcome } from './attempt-outcome.js'
 
 export interface SenderBounds {
   lookupMs: number

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { specificationOf } from '#libs/domain/events/specification.test-support.js'
+import { specificationOf } from '#libs/domain/event-sourcing/specification.test-support.js'
 import {
   idFromBytes,
   type AccountId,

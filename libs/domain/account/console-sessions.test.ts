@@ -1,4 +1,4 @@
-import { specificationOf } from '#libs/domain/events/specification.test-support.js'
+import { specificationOf } from '#libs/domain/event-sourcing/specification.test-support.js'
 import { idFromBytes, type ConsoleSessionId } from '#libs/domain/ids/typeid.js'
 import { ACCOUNT_ID, day, hash, KEY_ID } from './account.test-support.js'
 import {

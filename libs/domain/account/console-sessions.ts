@@ -1,13 +1,5 @@
-import {
-  accept,
-  event,
-  id,
-  refuse,
-  sha256,
-  time,
-  type Decision,
-  type EventOf,
-} from '#libs/domain/events/declare.js'
+import { event, id, sha256, time, type EventOf } from '#libs/domain/event-sourcing/declare.js'
+import { accept, refuse, type Decision } from '#libs/domain/event-sourcing/decision.js'
 import type { AccountId, ConsoleSessionId, KeyId } from '#libs/domain/ids/typeid.js'
 
 /*

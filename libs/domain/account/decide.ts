@@ -1,4 +1,4 @@
-import { accept, refuse, type Decision } from '#libs/domain/events/declare.js'
+import { accept, refuse, type Decision } from '#libs/domain/event-sourcing/decision.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import { MAX_GRACE_MS, type AccountLimits, type Plan } from './access.js'
 import { haveSameFaults } from '#libs/domain/inbox/fault.js'

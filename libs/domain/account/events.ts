@@ -12,7 +12,7 @@ import {
   text,
   time,
   type EventOf,
-} from '#libs/domain/events/declare.js'
+} from '#libs/domain/event-sourcing/declare.js'
 import { REGISTRATION_EVENTS } from '#libs/domain/webhook/events.js'
 import { faults } from '#libs/domain/inbox/fault.js'
 import type { Lifespan } from '#libs/domain/inbox/new-inbox.js'

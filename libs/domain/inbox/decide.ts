@@ -1,4 +1,4 @@
-import { accept, refuse, type Decision } from '#libs/domain/events/declare.js'
+import { accept, refuse, type Decision } from '#libs/domain/event-sourcing/decision.js'
 import type { InboxId, KeyId, MessageId } from '#libs/domain/ids/typeid.js'
 import type { InboxCreated, InboxEvent, MessageDropped, MessageReceived } from './events.js'
 import { haveSameFaults, type Fault } from './fault.js'

@@ -17,8 +17,7 @@ import {
   text,
   time,
   type EventOf,
-  type ValuesOf,
-} from '#libs/domain/events/declare.js'
+} from '#libs/domain/event-sourcing/declare.js'
 import { faults } from './fault.js'
 import { TOKEN_ACCESS } from './token.js'
 
@@ -27,7 +26,6 @@ export type Address = string & { readonly __address: true }
 
 /** The key that created the inbox, and the inbox's labels, by which usage is counted. */
 const attribution = { keyId: named('inbox_key_id', id('key')), labels }
-export type InboxAttribution = ValuesOf<typeof attribution>
 
 /** Null in events recorded before usage was counted. */
 const inbox = optional(flat(attribution), null)

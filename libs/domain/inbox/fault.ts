@@ -8,7 +8,7 @@ import {
   plain,
   text,
   type ValueOf,
-} from '#libs/domain/events/declare.js'
+} from '#libs/domain/event-sourcing/declare.js'
 
 /*
  * Faults on purpose: how an inbox misbehaves towards the senders of its mail, for tests of their error handling.

@@ -1,4 +1,4 @@
-import { event, id, sealedText, text, time, type EventOf } from '#libs/domain/events/declare.js'
+import { event, id, sealedText, text, time, type EventOf } from '#libs/domain/event-sourcing/declare.js'
 
 /** All events of the topic inbox-keys. */
 export const INBOX_KEY_EVENTS = {

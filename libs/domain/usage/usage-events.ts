@@ -14,7 +14,7 @@ import {
   time,
   union,
   type EventOf,
-} from '#libs/domain/events/declare.js'
+} from '#libs/domain/event-sourcing/declare.js'
 
 /** Requests that one event may count for. Each of them is a row in ClickHouse. */
 export const MAX_SHARED = 100

@@ -1,5 +1,5 @@
 import { MAX_GRACE_MS } from '#libs/domain/account/access.js'
-import { accept, refuse, type Decision } from '#libs/domain/events/declare.js'
+import { accept, refuse, type Decision } from '#libs/domain/event-sourcing/decision.js'
 import type { AccountId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type {
   RegistrationEvent,

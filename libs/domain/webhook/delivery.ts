@@ -77,13 +77,12 @@ const DELAYS_MS: readonly number[] = [
   20 * HOUR_MS,
   24 * HOUR_MS,
 ]
-export const MAX_ATTEMPTS = DELAYS_MS.length
 /** A longer Retry-After is shortened to this. */
 const MAX_WAIT_MS = 24 * HOUR_MS
 /** Share of the delay that is added at random, so that deliveries that failed together aren't retried together. */
 const JITTER = 0.1
 
-export interface FailedAttempt {
+interface RetryInput {
   /** Counted from 1. */
   attempt: number
   failedAt: Date
@@ -94,7 +93,7 @@ export interface FailedAttempt {
 }
 
 /** When to try again; null if it was the last attempt. */
-export function nextAttemptAt({ attempt, failedAt, retryAfterMs, random }: FailedAttempt): Date | null {
+export function nextAttemptAt({ attempt, failedAt, retryAfterMs, random }: RetryInput): Date | null {
   const delayMs = DELAYS_MS[attempt]
   if (delayMs === undefined) return null
   const requestedMs = Math.min(retryAfterMs ?? 0, MAX_WAIT_MS)

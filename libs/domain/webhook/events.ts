@@ -19,7 +19,7 @@ import {
   type EventOf,
   type ValueOf,
   type ValuesOf,
-} from '#libs/domain/events/declare.js'
+} from '#libs/domain/event-sourcing/declare.js'
 
 /*
  * The events of webhooks: their registration, on account-events; their deliveries and replays, on webhook-events.

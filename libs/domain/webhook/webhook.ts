@@ -110,6 +110,11 @@ function areSame(some: readonly string[], others: readonly string[]): boolean {
 
 export const MAX_URL_CHARACTERS = 2_048
 
+export function isUrlTooLong(text: string): boolean {
+  // A character is one or two UTF-16 units. Very long texts are rejected before their characters are counted.
+  return text.length > 2 * MAX_URL_CHARACTERS || Array.from(text).length > MAX_URL_CHARACTERS
+}
+
 /** Matches absolute http and https URLs without white space, control characters and fragment. */
 export const URL_FORM = '^[Hh][Tt][Tt][Pp][Ss]?://[^\\u0000-\\u0020\\u007f#]+$'
 
@@ -121,10 +126,7 @@ const FORM = new RegExp(URL_FORM, 'u')
  * each connection, since a host name may resolve differently later.
  */
 export function faultOfUrl(text: string): string | null {
-  // A character is one or two UTF-16 units. Very long texts are rejected before their characters are counted.
-  if (text.length > 2 * MAX_URL_CHARACTERS || Array.from(text).length > MAX_URL_CHARACTERS) {
-    return `must have at most ${MAX_URL_CHARACTERS} characters`
-  }
+  if (isUrlTooLong(text)) return `must have at most ${MAX_URL_CHARACTERS} characters`
   const url = text.isWellFormed() && FORM.test(text) ? URL.parse(text) : null
   if (url === null) {
     return 'must be an absolute http or https URL without spaces and fragment, such as "https://ci.example/mail"'

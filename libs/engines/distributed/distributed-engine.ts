@@ -1,5 +1,6 @@
 import { serverUsage } from '#libs/engines/clickhouse/clickhouse-usage.js'
-import { KafkaEventLog, type KafkaEventLogOptions } from '#libs/engines/distributed/kafka/kafka-event-log.js'
+import { KafkaEventLog } from '#libs/engines/distributed/kafka/kafka-event-log.js'
+import type { KafkaEventLogOptions } from '#libs/engines/distributed/kafka/open-log.js'
 import { checkRedis, watchJoining } from '#libs/engines/distributed/redis/client/check-redis.js'
 import { onInterruption, openRedis } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { RedisIdempotencyStore } from '#libs/engines/distributed/redis/idempotency/redis-idempotency-store.js'

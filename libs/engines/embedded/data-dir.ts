@@ -10,7 +10,7 @@ import {
 import { join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { messageOf, StartError } from '#libs/runtime/errors.js'
-import { makeSecretKey } from '#libs/ports/key-vault/content.js'
+import { makeSecretKey } from '#libs/ports/key-vault/sealing.js'
 
 /** A folder that one process at a time uses. */
 export interface DataDir {

@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { codec, event, type EventOf } from '#libs/domain/events/declare.js'
+import { codec, event, type EventOf } from '#libs/domain/event-sourcing/declare.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { created, deleted, minute } from '#libs/domain/inbox/inbox.test-support.js'
 import { EventCodec, inboxEventCodec, type Recorded } from './cloud-event.js'

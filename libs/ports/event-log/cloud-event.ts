@@ -1,7 +1,12 @@
 import { Encoder } from 'cbor-x'
 import { Compile, type Validator } from 'typebox/compile'
 import { ACCOUNT_EVENTS, type AccountEvent } from '#libs/domain/account/events.js'
-import { object, parseTime, type EventDeclaration, type EventOf } from '#libs/domain/events/declare.js'
+import {
+  object,
+  parseTime,
+  type EventDeclaration,
+  type EventOf,
+} from '#libs/domain/event-sourcing/declare.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { brand, type AccountId, type EventId, type KeyId } from '#libs/domain/ids/typeid.js'
 import { INBOX_EVENTS, type InboxEvent } from '#libs/domain/inbox/events.js'
@@ -17,11 +22,21 @@ import type { LogTopic } from './topics.js'
  * headers (sections 3.2 and 3.2.3). A codec for each topic, and the recorder that appends events.
  */
 
+/** The parts of Mayfly that record events. */
+export type EventSource =
+  | '/mayfly/api'
+  | '/mayfly/smtp'
+  | '/mayfly/projector'
+  | '/mayfly/lifecycle'
+  | '/mayfly/webhooks'
+  | '/mayfly/key-vault'
+  | '/mayfly/cli'
+
 /** An event with the attributes that every event has. */
 export interface Occurrence<Event> {
   id: EventId
   time: Date
-  /** The role that recorded it: `/mayfly/api`, `/mayfly/smtp`, `/mayfly/lifecycle`, `/mayfly/webhooks`, `/mayfly/projector`, `/mayfly/key-vault`. */
+  /** The part of Mayfly that recorded it, an `EventSource`. */
   source: string
   event: Event
 }
@@ -221,8 +236,7 @@ export type DomainEvent = InboxEvent | AccountEvent | WebhookEvent
 export class Recorder {
   constructor(
     private readonly log: LogAppender,
-    private readonly source:
-      '/mayfly/api' | '/mayfly/smtp' | '/mayfly/lifecycle' | '/mayfly/webhooks' | '/mayfly/cli',
+    private readonly source: EventSource,
     private readonly now: () => Date,
   ) {}
 

@@ -1,7 +1,7 @@
 import { mintId } from '#libs/domain/ids/mint.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { MASTER_KEY_SUBJECT } from '#libs/ports/event-log/cloud-event.js'
-import { makeSecretKey } from './content.js'
+import { makeSecretKey } from './sealing.js'
 import { masterKeys, type VaultHarness } from './logged-key-vault-harness.contract.js'
 import type { LoggedKeyVault } from './logged-key-vault.js'
 import { MasterKeyMissingError } from './master-key.js'

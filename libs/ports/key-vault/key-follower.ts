@@ -5,7 +5,7 @@ import { inboxKeyEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import type { LogReader, PartitionRange, StoredRecord } from '#libs/ports/event-log/event-log.js'
 import { decodeBatch } from '#libs/ports/event-log/batch-decoding.js'
 import { PeriodicTask, SharedRun } from '#libs/runtime/timing.js'
-import type { KeyStatement, KeyView, ViewProgress } from './key-view.js'
+import type { KeyStatement, KeyView, KeyViewProgress } from './key-view.js'
 
 interface KeyFollowerOptions {
   log: LogReader
@@ -32,7 +32,7 @@ const MAX_ATTEMPTS = 20
  * from an older copy or made from another log is not, and must catch up before it is read.
  */
 export class KeyFollower {
-  private readonly reached: (Pick<ViewProgress, 'logId' | 'next'> | null)[]
+  private readonly reached: (Pick<KeyViewProgress, 'logId' | 'next'> | null)[]
   private readonly catchUps: SharedRun<void>[]
   private readonly rounds: PeriodicTask
   private isStopped = false
@@ -60,7 +60,7 @@ export class KeyFollower {
   }
 
   /** Whether a view with this progress is trusted. If so, a view with less progress no longer is. */
-  trusts(partition: number, progress: ViewProgress | null): boolean {
+  trusts(partition: number, progress: KeyViewProgress | null): boolean {
     const reached = this.reached[partition]
     if (reached == null || progress?.logId !== reached.logId || progress.next < reached.next) return false
     reached.next = progress.next

@@ -1,5 +1,5 @@
 import { mintId } from '#libs/domain/ids/mint.js'
-import { seal, unseal } from './content.js'
+import { seal, unseal } from './sealing.js'
 import { KeyForgottenError, type KeyVault } from './key-vault.js'
 
 export interface KeyVaultHarness {

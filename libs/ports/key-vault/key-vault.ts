@@ -1,6 +1,6 @@
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { UnavailableError } from '#libs/runtime/errors.js'
-import type { SecretKey } from './content.js'
+import type { SecretKey } from './sealing.js'
 
 /** A forgotten key stays forgotten. An unknown one may become known. */
 export type KeyLookup = { state: 'known'; key: SecretKey } | { state: 'forgotten' } | { state: 'unknown' }

@@ -1,6 +1,6 @@
 import { mintId } from '#libs/domain/ids/mint.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
-import type { KeyStatement, KeyStep, KeyView, ViewProgress } from './key-view.js'
+import type { KeyStatement, KeyStep, KeyView, KeyViewProgress } from './key-view.js'
 import type { WrappedKey } from './master-key.js'
 
 export interface KeyViewHarness {
@@ -33,7 +33,7 @@ export function describeKeyView(name: string, make: () => Promise<KeyViewHarness
 
     const entryOf = async (id = inboxId) => (await view.find(PARTITION, [id])).entries[0]
     const progress = async () => (await view.find(PARTITION, [])).progress
-    const begin = (next: number, logId = LOG, seen: ViewProgress | null = null) =>
+    const begin = (next: number, logId = LOG, seen: KeyViewProgress | null = null) =>
       view.begin(PARTITION, { logId, next }, seen)
     const apply = (from: number, to: number, statements: KeyStatement[], more: Partial<KeyStep> = {}) =>
       view.apply({

@@ -6,7 +6,7 @@ import type { WrappedKey } from './master-key.js'
 export type KeyEntry = { state: 'wrapped'; key: WrappedKey } | { state: 'forgotten' } | { state: 'absent' }
 
 /** How far a partition's view has applied a log. Entries that `take` and `forget` have written may be ahead of it. */
-export interface ViewProgress {
+export interface KeyViewProgress {
   logId: string
   /** Offset of the first record that has not been applied. */
   next: number
@@ -51,7 +51,7 @@ export interface KeyView {
   find(
     partition: number,
     inboxIds: readonly InboxId[],
-  ): Promise<{ progress: ViewProgress | null; entries: KeyEntry[] }>
+  ): Promise<{ progress: KeyViewProgress | null; entries: KeyEntry[] }>
   /**
    * Takes a key that is durable on the log into use, unless another key is in use or the key was forgotten. Resolves with
    * the entry from then on, and whether the view had a different one.
@@ -66,8 +66,8 @@ export interface KeyView {
   /** Starts to follow a log at an offset, unless the view's progress is no longer `seen`. Empties a view of another log. */
   begin(
     partition: number,
-    start: Pick<ViewProgress, 'logId' | 'next'>,
-    seen: ViewProgress | null,
+    start: Pick<KeyViewProgress, 'logId' | 'next'>,
+    seen: KeyViewProgress | null,
   ): Promise<void>
   /** Compare and set: applies the whole step if the view is at `from` in this log; otherwise nothing. */
   apply(step: KeyStep): Promise<KeyStepOutcome>

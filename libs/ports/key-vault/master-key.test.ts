@@ -1,5 +1,5 @@
 import { mintId } from '#libs/domain/ids/mint.js'
-import { makeSecretKey, SealBrokenError } from './content.js'
+import { makeSecretKey, SealBrokenError } from './sealing.js'
 import { MasterKeyMissingError, MasterKeys } from './master-key.js'
 
 const [one, two, three] = Array.from({ length: 3 }, () => makeSecretKey().toString('base64'))

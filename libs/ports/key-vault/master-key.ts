@@ -1,7 +1,7 @@
 import { createHash, hash, hkdfSync } from 'node:crypto'
 import type { InboxId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type { SealedSecret, StoredUrl } from '#libs/domain/webhook/events.js'
-import { seal, secretKey, unseal, type SecretKey } from './content.js'
+import { seal, secretKey, unseal, type SecretKey } from './sealing.js'
 
 /*
  * Master keys, which seal the keys of inboxes and the secrets and URLs of webhooks; and the hash of API keys and

@@ -1,4 +1,4 @@
-import { type Occurrence, type Recorded, usageEventCodec } from '#libs/ports/event-log/cloud-event.js'
+import { type EventSource, type Recorded, usageEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import type { LogRecord, LogAppender } from '#libs/ports/event-log/event-log.js'
 import { PeriodicTask } from '#libs/runtime/timing.js'
 import { mintId } from '#libs/domain/ids/mint.js'
@@ -12,7 +12,7 @@ import {
 
 export interface UsageRecorderOptions {
   log: LogAppender
-  source: Occurrence<unknown>['source']
+  source: EventSource
   now: () => Date
   /** Called with the number of events that were dropped, and with the last failure. */
   onLost: (count: number, error: unknown) => void

@@ -22,8 +22,6 @@ import { disconnect, openLog, type Clients, type KafkaEventLogOptions } from './
 import { PartitionFetcher } from './partition-fetcher.js'
 import { TopicAppender } from './topic-appender.js'
 
-export type { KafkaEventLogOptions }
-
 /*
  * Relies on Kafka 3.7 or later, without automatic creation of topics, and on kafkajs 2.2.4. A record acknowledged with
  * acks=all is on min.insync.replicas brokers and below the high watermark. Consumers read up to the high watermark, which

@@ -5,7 +5,8 @@ import { until } from '#test/harness/until.js'
 import { PARTITIONS } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { TOPICS } from '#libs/ports/event-log/topics.js'
 import { makeKafka } from './kafka-client.js'
-import { KafkaEventLog, type KafkaEventLogOptions } from './kafka-event-log.js'
+import { KafkaEventLog } from './kafka-event-log.js'
+import type { KafkaEventLogOptions } from './open-log.js'
 
 export function logOptions(options: Partial<KafkaEventLogOptions> = {}): KafkaEventLogOptions {
   return {

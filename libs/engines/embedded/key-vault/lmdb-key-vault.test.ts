@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { describeKeyVault } from '#libs/ports/key-vault/key-vault.contract.js'
 import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
-import { makeSecretKey } from '#libs/ports/key-vault/content.js'
+import { makeSecretKey } from '#libs/ports/key-vault/sealing.js'
 import { LmdbKeyVault } from './lmdb-key-vault.js'
 
 const masterText = makeSecretKey().toString('base64')

@@ -18,7 +18,7 @@ import {
   type KeyVault,
 } from '#libs/ports/key-vault/key-vault.js'
 import type { MasterKeys, WrappedKey } from '#libs/ports/key-vault/master-key.js'
-import { makeSecretKey, type SecretKey } from '#libs/ports/key-vault/content.js'
+import { makeSecretKey, type SecretKey } from '#libs/ports/key-vault/sealing.js'
 
 /*
  * Relies on lmdb 3 with commits that are synced to disk before they are visible; on its compact backup, which does not

@@ -18,7 +18,7 @@ import { removeWebhooksOf } from './lmdb-deliveries.js'
 import { accountTablesOf, type ProgressRow, type Tables } from './tables.js'
 
 /** Must change with the form of any row. Views of another form are rebuilt from the log. */
-const FORM = 7
+const FORM = 8
 const MAX_REMOVED_AT_ONCE = 200
 
 export class LmdbProjectionStore implements ProjectionStore {

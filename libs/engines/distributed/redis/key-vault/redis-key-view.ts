@@ -9,7 +9,7 @@ import {
   type KeyStep,
   type KeyStepOutcome,
   type KeyView,
-  type ViewProgress,
+  type KeyViewProgress,
 } from '#libs/ports/key-vault/key-view.js'
 import type { WrappedKey } from '#libs/ports/key-vault/master-key.js'
 
@@ -30,7 +30,7 @@ export class RedisKeyView implements KeyView {
 
   async find(partition: number, inboxIds: readonly InboxId[]) {
     const [logId, next, masterKeyId, ...values] = listOf(await this.run(FIND, partition, inboxIds))
-    const progress: ViewProgress | null =
+    const progress: KeyViewProgress | null =
       logId == null || next == null ? null : { logId, next: Number(next), masterKeyId: masterKeyId ?? null }
     return { progress, entries: inboxIds.map((_, index) => entryOf(values[index] ?? null)) }
   }
@@ -50,8 +50,8 @@ export class RedisKeyView implements KeyView {
 
   async begin(
     partition: number,
-    start: Pick<ViewProgress, 'logId' | 'next'>,
-    known: ViewProgress | null,
+    start: Pick<KeyViewProgress, 'logId' | 'next'>,
+    known: KeyViewProgress | null,
   ): Promise<void> {
     const position = known === null ? ['', ''] : [known.logId, known.next]
     await this.run(BEGIN, partition, [...position, start.logId, start.next])

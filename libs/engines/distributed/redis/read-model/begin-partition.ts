@@ -9,7 +9,7 @@ import type { ViewKeys } from './keys.js'
 import { idsIn } from './lists.js'
 
 /** Must change with the form of any value. Views of another form are rebuilt from the log. */
-const FORM = 6
+const FORM = 7
 const INBOXES_PER_SCAN = 200
 const WEBHOOKS_PER_SCAN = 100
 

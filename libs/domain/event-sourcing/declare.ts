@@ -260,14 +260,3 @@ export function parseTime(text: string | undefined): Date {
   if (Number.isNaN(time.getTime())) throw new TypeError(`not a time: "${text ?? ''}"`)
   return time
 }
-
-/** The outcome of a command: events, or a refusal. No events if there is nothing to change. */
-export type Decision<Event, Refusal> = { events: Event[]; refusal: null } | { events: []; refusal: Refusal }
-
-export function accept<Event>(...events: Event[]): { events: Event[]; refusal: null } {
-  return { events, refusal: null }
-}
-
-export function refuse<const Refusal>(refusal: Refusal): { events: []; refusal: Refusal } {
-  return { events: [], refusal }
-}

@@ -1,4 +1,4 @@
-import type { Decision } from './declare.js'
+import type { Decision } from './decision.js'
 
 /** The functions under test, and the state before any event. */
 export interface Decider<State, Command, Event, Refusal> {

@@ -1,0 +1,54 @@
+import { Injectable } from '@nestjs/common'
+import { Recorder, type Attribution, type DomainEvent } from '#libs/ports/event-log/cloud-event.js'
+import { partitionName, type Position } from '#libs/ports/event-log/event-log.js'
+import { Budget } from '#libs/runtime/fair-share.js'
+import { Views } from './views.js'
+
+/** The commands of an account that are recorded at once while other accounts send commands too. */
+const CONCURRENT_COMMANDS = 4
+/** The maximum wait of a command for earlier ones of its account. Then it is recorded, even if the log is slow. */
+const TURN_WITHIN_MS = 1_000
+
+/**
+ * Records the events of commands. An account that sends many at once waits for its own, so that it does not delay those
+ * of other accounts.
+ */
+@Injectable()
+export class VisibleRecorder {
+  private readonly turns = new Budget({
+    total: Infinity,
+    perOwner: CONCURRENT_COMMANDS,
+    perOwnerAlone: Infinity,
+    waitMs: TURN_WITHIN_MS,
+  })
+
+  constructor(
+    private readonly recorder: Recorder,
+    private readonly views: Views,
+  ) {}
+
+  /**
+   * Resolves with their positions once the events are durable and the views show them. They are independent of each
+   * other: if it rejects, any of them may be durable. Throws LogUnavailableError; and ViewsCatchingUpError if the events
+   * are durable but not visible after five seconds.
+   */
+  async record(events: readonly DomainEvent[], by: Attribution): Promise<Position[]> {
+    const release = await this.turns.take(by.accountId, 1).catch(() => null)
+    try {
+      const positions = await Promise.all(events.map((event) => this.recorder.record(event, by)))
+      await this.waitUntilVisible(positions)
+      return positions
+    } finally {
+      release?.()
+    }
+  }
+
+  private async waitUntilVisible(positions: readonly Position[]): Promise<void> {
+    const last = new Map<string, Position>()
+    for (const position of positions) {
+      const name = partitionName(position)
+      if (position.offset >= (last.get(name)?.offset ?? 0)) last.set(name, position)
+    }
+    await Promise.all([...last.values()].map((position) => this.views.waitUntilVisible(position)))
+  }
+}
