@@ -15,6 +15,7 @@ import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { Recorded, Recorder } from '#libs/ports/event-log/cloud-event.js'
 import type { Position } from '#libs/ports/event-log/event-log.js'
 import type { InboxQueries, WebhookedInbox } from '#libs/ports/read-model/queries.js'
+import { chunksOf } from '#libs/runtime/chunks.js'
 
 /** An event that webhooks may subscribe to, and its inbox. */
 export interface InboxNotification {
@@ -128,9 +129,9 @@ export class DeliveryRequests {
     const replayId = replay?.id ?? null
     // Messages from before the registration have not been delivered yet: theirs is the original delivery.
     const replayIdInName = replay?.selection.kind === 'held' ? null : replayId
-    for (let at = 0; at < wanted.length; at += MAX_CONCURRENT) {
+    for (const some of chunksOf(wanted, MAX_CONCURRENT)) {
       await Promise.all(
-        wanted.slice(at, at + MAX_CONCURRENT).map(({ webhook, notification }) => {
+        some.map(({ webhook, notification }) => {
           const { id: webhookId, accountId, environment } = webhook
           const deliveryId = deliveryIdOf(webhookId, notification, replayIdInName)
           const ids = { webhookId, deliveryId, accountId, environment, replayId }

@@ -2,6 +2,7 @@ import { Resolver } from 'node:dns/promises'
 import { LRUCache } from 'lru-cache'
 import pLimit from 'p-limit'
 import { codeOf } from './errors.js'
+import { beforeDeadline, DeadlineError } from './timing.js'
 
 /*
  * Relies on Node's resolver (c-ares): a timeout and a number of tries for each query, servers on any port, errors with
@@ -39,9 +40,17 @@ export class DnsLookups {
     this.cacheMs = cacheMs
   }
 
-  /** Never rejects. The answer is shared and must not be modified. */
-  resolve(name: string, type: string): Promise<DnsAnswer> {
-    if (name.length > MAX_NAME_CHARACTERS) return Promise.resolve({ code: 'ENOTFOUND' })
+  /** Resolves with the code `ETIMEOUT` after `withinMs`. Never rejects. The answer is shared and must not be modified. */
+  async resolve(name: string, type: string, withinMs: number): Promise<DnsAnswer> {
+    if (name.length > MAX_NAME_CHARACTERS) return { code: 'ENOTFOUND' }
+    if (withinMs <= 0) return { code: 'ETIMEOUT' }
+    return beforeDeadline(withinMs, this.lookUp(name, type)).catch((error: unknown) => {
+      if (error instanceof DeadlineError) return { code: 'ETIMEOUT' }
+      throw error
+    })
+  }
+
+  private lookUp(name: string, type: string): Promise<DnsAnswer> {
     const key = `${type} ${name.toLowerCase()}`
     const cached = this.cache.get(key)
     if (cached !== undefined) return Promise.resolve(cached)

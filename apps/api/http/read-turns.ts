@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { FairQueue } from '#libs/runtime/fair-queue.js'
 import { Budget, type Release } from '#libs/runtime/fair-share.js'
 import { addressGroup, plainAddress } from '#libs/runtime/remote-address.js'
 
@@ -36,8 +37,8 @@ interface Connection {
  */
 export class ReadTurns {
   private readonly connections = new WeakMap<Socket, Connection>()
-  /** Connections with unread bytes by address, in the order of turns. */
-  private readonly waiting = new Map<string, Connection[]>()
+  /** Connections with unread bytes, by address. */
+  private readonly waiting = new FairQueue<Connection>()
   private readonly memory: Budget
   /** The time spent on parsing in this turn of the event loop. */
   private spentMs = 0
@@ -143,9 +144,7 @@ export class ReadTurns {
     const { address, isWaiting } = connection
     if (isWaiting || !this.isReadable(connection)) return
     connection.isWaiting = true
-    const queue = this.waiting.get(address)
-    if (queue === undefined) this.waiting.set(address, [connection])
-    else queue.push(connection)
+    this.waiting.add(address, connection)
     this.schedule()
   }
 
@@ -165,12 +164,8 @@ export class ReadTurns {
   }
 
   private next(): Connection | null {
-    const [address, queue] = this.waiting.entries().next().value ?? []
-    const connection = queue?.shift()
-    if (address === undefined || queue === undefined || connection === undefined) return null
-    this.waiting.delete(address)
-    if (queue.length > 0) this.waiting.set(address, queue)
-    connection.isWaiting = false
+    const connection = this.waiting.take(() => true)
+    if (connection !== null) connection.isWaiting = false
     return connection
   }
 }

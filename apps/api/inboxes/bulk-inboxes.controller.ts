@@ -3,6 +3,7 @@ import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
+import { chunksOf } from '#libs/runtime/chunks.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
 import { RequestLimits } from '../access/request-limits.js'
 import { RequestBudgets } from '../http/budgets.js'
@@ -182,8 +183,8 @@ export class BulkInboxesController {
   private async deleteById(principal: Principal, ids: readonly string[]): Promise<number> {
     const distinct = [...new Set(ids)].filter((id): id is InboxId => isId('inb', id))
     let deleted = 0
-    for (let from = 0; from < distinct.length; from += CHUNK) {
-      const found = await this.inboxes.findAll(principal, distinct.slice(from, from + CHUNK))
+    for (const some of chunksOf(distinct, CHUNK)) {
+      const found = await this.inboxes.findAll(principal, some)
       deleted += await this.inboxes.deleteAll(principal, found)
     }
     return deleted
@@ -196,9 +197,7 @@ export class BulkInboxesController {
       const deletable = page.filter((inbox) => mayDelete(principal, inbox))
       const now = deletable.slice(0, MAX_INBOXES - deleted)
       remaining += deletable.length - now.length
-      for (let from = 0; from < now.length; from += CHUNK) {
-        deleted += await this.inboxes.deleteAll(principal, now.slice(from, from + CHUNK))
-      }
+      for (const some of chunksOf(now, CHUNK)) deleted += await this.inboxes.deleteAll(principal, some)
     }
     await this.charge(principal, deleted, reply)
     return { deleted, remaining }

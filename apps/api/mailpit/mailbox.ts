@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common'
 import { decide } from '#libs/domain/inbox/decide.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import type { OpenedMessage } from '#libs/mail/json/message-json.js'
+import { chunksOf } from '#libs/runtime/chunks.js'
 import type { Principal } from '../access/principal.js'
 import type { MailRead } from '../http/budgets.js'
 import { noInbox, notFound, Problem, unavailable } from '../http/problems.js'
@@ -80,7 +81,7 @@ export class Mailbox {
    * `deleteAll` does; a repeat continues.
    */
   async delete(principal: Principal, ids: ReadonlySet<string>, read: MailRead): Promise<void> {
-    for (const batch of batchesOf([...ids])) {
+    for (const batch of chunksOf([...ids], BATCH)) {
       for (const _ of batch) await read.pace(0)
       const finding = batch.map((id) => this.findById({ ...principal }, id).catch(nullIfMissing))
       const found = await Promise.all(finding)
@@ -99,7 +100,7 @@ export class Mailbox {
       return found
     }
     const found = await this.read(principal, read, collect, MAX_DELETED + 1)
-    for (const batch of batchesOf(found.slice(0, MAX_DELETED))) {
+    for (const batch of chunksOf(found.slice(0, MAX_DELETED), BATCH)) {
       for (const _ of batch) await read.pace(0)
       await this.deleteAtOnce(principal, batch)
     }
@@ -141,11 +142,6 @@ async function* firstOf(
     taken += 1
     yield found
   }
-}
-
-function batchesOf<Item>(items: readonly Item[]): Item[][] {
-  const starts = Array.from({ length: Math.ceil(items.length / BATCH) }, (_, index) => index * BATCH)
-  return starts.map((at) => items.slice(at, at + BATCH))
 }
 
 /** Ignores the error of a message or an inbox that does not exist, or no longer. */

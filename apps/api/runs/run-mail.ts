@@ -5,6 +5,7 @@ import type { Address } from '#libs/domain/inbox/events.js'
 import { readHeader } from '#libs/mail/mime/part-header.js'
 import { unsealMail, type SecretKey } from '#libs/ports/key-vault/sealing.js'
 import type { MailOwner, MessageRow } from '#libs/ports/read-model/views.js'
+import { chunksOf } from '#libs/runtime/chunks.js'
 import type { MailRead } from '../http/budgets.js'
 import { hasLabels, type Label } from '../inboxes/inbox-requests.dto.js'
 import { Instance } from '../instance.js'
@@ -74,8 +75,7 @@ export class RunMail {
   ): AsyncGenerator<SealedMessage> {
     for await (const page of this.views.activeInboxes(owner, [label], this.instance.now)) {
       const withMail = page.filter(({ isProtected, messageCount }) => !isProtected && messageCount > 0)
-      for (let at = 0; at < withMail.length; at += AT_ONCE) {
-        const inboxes = withMail.slice(at, at + AT_ONCE)
+      for (const inboxes of chunksOf(withMail, AT_ONCE)) {
         const all = await Promise.all(
           inboxes.map(async (inbox) => ({
             ...{ inbox, key: await this.reader.findKey(inbox.id) },

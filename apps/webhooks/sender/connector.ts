@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises'
 import { connect, isIP, isIPv6, type LookupFunction, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { buildConnector } from 'undici'
-import { DnsLookups, type DnsAnswer } from '#libs/runtime/dns-lookups.js'
+import { DnsLookups } from '#libs/runtime/dns-lookups.js'
 import { beforeDeadline, DeadlineError } from '#libs/runtime/timing.js'
 import { knownAddresses, NOT_PUBLIC, type DestinationPolicy } from './destination.js'
 import { connectFault, tlsFault, AttemptFault } from './attempt-outcome.js'
@@ -91,20 +91,13 @@ export class Connector {
   }
 
   private async queryDns(host: string): Promise<string[]> {
-    const answers = await Promise.all(['A', 'AAAA'].map((type) => this.queryDnsFor(host, type)))
+    const answers = await Promise.all(
+      ['A', 'AAAA'].map((type) => this.dns.resolve(host, type, this.options.lookupMs)),
+    )
     const addresses = answers.flatMap((answer) => ('records' in answer ? (answer.records as string[]) : []))
     if (addresses.length > 0) return addresses
     const hasFailed = answers.some((answer) => 'code' in answer && !NO_ADDRESS.test(answer.code))
     throw nameFault(hasFailed)
-  }
-
-  private async queryDnsFor(host: string, type: string): Promise<DnsAnswer> {
-    try {
-      return await beforeDeadline(this.options.lookupMs, this.dns.resolve(host, type))
-    } catch (error) {
-      if (error instanceof DeadlineError) return { code: 'ETIMEOUT' }
-      throw error
-    }
   }
 
   private openTcp(addresses: readonly string[], port: number): Promise<Socket> {

@@ -1,5 +1,4 @@
-import { DnsLookups, type DnsAnswer } from '#libs/runtime/dns-lookups.js'
-import { beforeDeadline, DeadlineError } from '#libs/runtime/timing.js'
+import { DnsLookups } from '#libs/runtime/dns-lookups.js'
 
 /** RFC 7208 allows 10 lookups for SPF, some with two queries. DKIM keys and DMARC records need the others. */
 const MAX_QUERIES_PER_MAIL = 60
@@ -28,7 +27,7 @@ export class MailDns {
       queries += 1
       deadlineMs ??= performance.now() + withinMs
       if (queries > MAX_QUERIES_PER_MAIL) throw new DnsError('ETOOMANY', name)
-      const answer = await before(deadlineMs, this.lookUps.resolve(name, type))
+      const answer = await this.lookUps.resolve(name, type, deadlineMs - performance.now())
       if ('code' in answer) throw new DnsError(answer.code, name)
       // Records such as MX are objects; mailauth expects the values of Node's resolver. They are copied, as the cache
       // shares them.
@@ -50,16 +49,5 @@ class DnsError extends Error {
     readonly hostname: string,
   ) {
     super(`${code} for ${hostname}`)
-  }
-}
-
-async function before(deadlineMs: number, answer: Promise<DnsAnswer>): Promise<DnsAnswer> {
-  const leftMs = deadlineMs - performance.now()
-  if (leftMs <= 0) return { code: 'ETIMEOUT' }
-  try {
-    return await beforeDeadline(leftMs, answer)
-  } catch (error) {
-    if (error instanceof DeadlineError) return { code: 'ETIMEOUT' }
-    throw error
   }
 }

@@ -5,6 +5,7 @@ import { inboxKeyEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import type { LogReader, PartitionRange, StoredRecord } from '#libs/ports/event-log/event-log.js'
 import { decodeBatch } from '#libs/ports/event-log/batch-decoding.js'
 import { PeriodicTask, SharedRun } from '#libs/runtime/timing.js'
+import { chunksOf } from '#libs/runtime/chunks.js'
 import type { KeyStatement, KeyView, KeyViewProgress } from './key-view.js'
 
 interface KeyFollowerOptions {
@@ -132,8 +133,7 @@ export class KeyFollower {
       return from >= to
     }
     for await (const batch of this.options.log.read({ ...range, first: Math.max(from, range.first) })) {
-      for (let at = 0; at < batch.length; at += RECORDS_PER_STEP) {
-        const records = batch.slice(at, at + RECORDS_PER_STEP)
+      for (const records of chunksOf(batch, RECORDS_PER_STEP)) {
         const last = records.at(-1)
         if (last !== undefined && !(await step(records, last.offset + 1))) return false
       }

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { largeCache } from '#libs/runtime/large-cache.js'
 import type { WebhookId } from '#libs/domain/ids/typeid.js'
+import { chunksOf } from '#libs/runtime/chunks.js'
 import type { DueDeliveries } from './queries.js'
 import type { DeliveryRow } from './views.js'
 
@@ -39,7 +40,7 @@ export class DueClaims {
   /** Returns the claimed deliveries, those of each webhook in order of their due times. */
   async claim(claim: DueClaim): Promise<DeliveryRow[]> {
     const claimed: DeliveryRow[] = []
-    let sharing = this.inTurn(await this.withCapacity(claim)).slice(0, claim.limit)
+    let sharing = this.byLastTurn(await this.findShares(claim)).slice(0, claim.limit)
     while (sharing.length > 0 && claimed.length < claim.limit) {
       const left = claim.limit - claimed.length
       const among = sharing.slice(0, left)
@@ -54,18 +55,17 @@ export class DueClaims {
       sharing = among.flatMap(({ id, capacity }, index) => {
         const count = rows[index]?.length ?? 0
         const isMoreDue = count === Math.min(share, capacity)
-        this.hadTurn(id, isMoreDue)
+        this.recordTurn(id, isMoreDue)
         return isMoreDue && capacity > count ? [{ id, capacity: capacity - count }] : []
       })
     }
     return claimed
   }
 
-  private async withCapacity({ now, capacityOf }: DueClaim): Promise<Share[]> {
+  private async findShares({ now, capacityOf }: DueClaim): Promise<Share[]> {
     const found: Share[] = []
     for await (const page of this.deliveries.dueWebhooks(now)) {
-      for (let at = 0; at < page.length; at += CAPACITY_BATCH) {
-        const ids = page.slice(at, at + CAPACITY_BATCH)
+      for (const ids of chunksOf(page, CAPACITY_BATCH)) {
         const capacities = await capacityOf(ids)
         const shares = ids.map((id, index) => ({ id, capacity: capacities[index] ?? 0 }))
         found.push(...shares.filter(({ capacity }) => capacity > 0))
@@ -77,13 +77,13 @@ export class DueClaims {
   }
 
   /** Sorts by last turn, oldest first. Webhooks that were never served keep their order. */
-  private inTurn(shares: readonly Share[]): Share[] {
+  private byLastTurn(shares: readonly Share[]): Share[] {
     const lastTurn = ({ id }: Share) => this.lastTurns.get(id) ?? 0
     return shares.toSorted((one, other) => lastTurn(one) - lastTurn(other))
   }
 
   /** A webhook with no more due deliveries counts as never served when it has some again. */
-  private hadTurn(id: WebhookId, isMoreDue: boolean): void {
+  private recordTurn(id: WebhookId, isMoreDue: boolean): void {
     this.turn += 1
     if (isMoreDue) this.lastTurns.set(id, this.turn)
     else this.lastTurns.delete(id)

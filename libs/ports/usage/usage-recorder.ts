@@ -9,6 +9,7 @@ import {
   type UsageEvent,
   type UsageTopicEvent,
 } from '#libs/domain/usage/usage-events.js'
+import { chunksOf } from '#libs/runtime/chunks.js'
 
 export interface UsageRecorderOptions {
   log: LogAppender
@@ -122,9 +123,7 @@ export class UsageRecorder {
     const groupOf = ({ event, tenant }: PendingEvent) =>
       'count' in event && event.count > 1 ? event : `${event.keyId} ${tenant.environment}`
     for (const ofKey of Map.groupBy(events, groupOf).values()) {
-      for (let at = 0; at < ofKey.length; at += MAX_TOGETHER) {
-        records.push(this.encode(ofKey.slice(at, at + MAX_TOGETHER)))
-      }
+      for (const together of chunksOf(ofKey, MAX_TOGETHER)) records.push(this.encode(together))
     }
     return records
   }

@@ -13,6 +13,7 @@ import type {
   StepOutcome,
 } from '#libs/ports/read-model/projection-store.js'
 import type { DeliveryRow, InboxRow, MessageRow, WebhookHealth } from '#libs/ports/read-model/views.js'
+import { chunksOf } from '#libs/runtime/chunks.js'
 import { applyChange, putContent, removeInbox } from './changes.js'
 import { removeWebhooksOf } from './lmdb-deliveries.js'
 import { accountTablesOf, type ProgressRow, type Tables } from './tables.js'
@@ -110,9 +111,9 @@ export class LmdbProjectionStore implements ProjectionStore {
     }
     const ids: InboxId[] = []
     for (const { key, value } of inboxes.getRange({})) if (value.partition === partition) ids.push(key)
-    for (let at = 0; at < ids.length; at += MAX_REMOVED_AT_ONCE) {
+    for (const some of chunksOf(ids, MAX_REMOVED_AT_ONCE)) {
       await commit(root, () => {
-        for (const id of ids.slice(at, at + MAX_REMOVED_AT_ONCE)) {
+        for (const id of some) {
           const row = inboxes.get(id)
           if (row !== undefined) removeInbox(this.tables, partition, row.inbox)
         }

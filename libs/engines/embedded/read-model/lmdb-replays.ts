@@ -3,6 +3,7 @@ import type { Replay } from '#libs/domain/webhook/replay.js'
 import type { ReplayKey } from '#libs/ports/read-model/projection-store.js'
 import type { ReplayLeases, ListQuery, ReplayQueries } from '#libs/ports/read-model/queries.js'
 import { commit } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
+import { chunksOf } from '#libs/runtime/chunks.js'
 import { removeReplay } from './changes.js'
 import { idRange, isCatchingUpWith, type ReplayRowKey, type Tables } from './tables.js'
 
@@ -47,9 +48,9 @@ export class LmdbReplays implements ReplayQueries, ReplayLeases {
     const { root, replays } = this.tables
     const old: ReplayRowKey[] = []
     for (const { key, value } of replays.getRange({})) if (value.requestedAt < before) old.push(key)
-    for (let at = 0; at < old.length; at += MAX_REMOVED_AT_ONCE) {
+    for (const some of chunksOf(old, MAX_REMOVED_AT_ONCE)) {
       await commit(root, () => {
-        for (const key of old.slice(at, at + MAX_REMOVED_AT_ONCE)) removeReplay(this.tables, key)
+        for (const key of some) removeReplay(this.tables, key)
       })
     }
     return old.length

@@ -49,8 +49,3 @@ export async function answersOf(pipeline: ChainableCommander): Promise<unknown[]
     return answer
   })
 }
-
-/** Splits items into chunks of at most `size`, so that no command is too large. */
-export function* chunksOf<Item>(items: readonly Item[], size: number): Generator<Item[]> {
-  for (let at = 0; at < items.length; at += size) yield items.slice(at, at + size)
-}

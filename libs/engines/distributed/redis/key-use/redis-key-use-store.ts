@@ -1,7 +1,8 @@
 import type { KeyId } from '#libs/domain/ids/typeid.js'
-import { answersOf, reach, chunksOf } from '#libs/engines/distributed/redis/client/answer.js'
+import { answersOf, reach } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import type { KeyUseStore } from '#libs/ports/key-use/key-use.js'
+import { chunksOf } from '#libs/runtime/chunks.js'
 
 /*
  * Relies on Redis 6.2 or later, where `ZADD … GT` never lowers a score, so that instances may write in any order. One sorted

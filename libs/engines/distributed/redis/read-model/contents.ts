@@ -1,8 +1,9 @@
 import type { InboxId, MessageId } from '#libs/domain/ids/typeid.js'
-import { BULK_TIMEOUT_MS, answersOf, reach, chunksOf } from '#libs/engines/distributed/redis/client/answer.js'
+import { BULK_TIMEOUT_MS, answersOf, reach } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import type { MessageKey } from '#libs/ports/read-model/projection-store.js'
 import type { MessageContent } from '#libs/ports/read-model/views.js'
+import { chunksOf } from '#libs/runtime/chunks.js'
 import type { ViewKeys } from './keys.js'
 import { idsIn } from './lists.js'
 

@@ -1,5 +1,4 @@
 import { asOf, type Inbox } from '#libs/domain/inbox/inbox.js'
-import { chunksOf } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import {
@@ -9,6 +8,7 @@ import {
   type InboxListQuery,
   type InboxQueries,
 } from '#libs/ports/read-model/queries.js'
+import { chunksOf } from '#libs/runtime/chunks.js'
 import { labelScope, listScope, type ViewKeys } from './keys.js'
 import { pageOfIds, reachEveryPartition } from './lists.js'
 import type { Tables } from './rows.js'

@@ -3,7 +3,7 @@ import type { Account, ApiKey } from '#libs/domain/account/account.js'
 import type { AccountId, InboxId, KeyId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type { Replay } from '#libs/domain/webhook/replay.js'
 import type { REMOVED, Webhook } from '#libs/domain/webhook/webhook.js'
-import { reach, chunksOf } from '#libs/engines/distributed/redis/client/answer.js'
+import { reach } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import type {
   DeliveryRow,
@@ -13,6 +13,7 @@ import type {
   HistoryEntry,
 } from '#libs/ports/read-model/views.js'
 import type { DeliveryKey, MessageKey, ReplayKey } from '#libs/ports/read-model/projection-store.js'
+import { chunksOf } from '#libs/runtime/chunks.js'
 import type { ViewKeys } from './keys.js'
 
 export type Tables = ReturnType<typeof tablesIn>

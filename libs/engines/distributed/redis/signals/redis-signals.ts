@@ -1,8 +1,8 @@
 import { Cluster, type Redis } from 'ioredis'
 import { messageOf } from '#libs/runtime/errors.js'
-import { chunksOf } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import type { Signals } from '#libs/ports/signals/signals.js'
+import { chunksOf } from '#libs/runtime/chunks.js'
 
 /*
  * Relies on Redis pub/sub, which drops messages that it can't deliver at once. So after a connection was lost, every

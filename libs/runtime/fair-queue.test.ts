@@ -1,4 +1,4 @@
-import { FairQueue } from './parse-queue.js'
+import { FairQueue } from './fair-queue.js'
 
 const any = () => true
 
