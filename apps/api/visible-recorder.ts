@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common'
 import { Recorder, type Attribution, type DomainEvent } from '#libs/ports/event-log/cloud-event.js'
 import { partitionName, type Position } from '#libs/ports/event-log/event-log.js'
-import { Budget } from '#libs/runtime/fair-share.js'
+import { Budget } from '#libs/runtime/fairness/budget.js'
 import { Views } from './views.js'
 
 /** The commands of an account that are recorded at once while other accounts send commands too. */
@@ -33,7 +33,7 @@ export class VisibleRecorder {
    * are durable but not visible after five seconds.
    */
   async record(events: readonly DomainEvent[], by: Attribution): Promise<Position[]> {
-    const release = await this.turns.take(by.accountId, 1).catch(() => null)
+    const release = await this.turns.takeOrNull(by.accountId, 1)
     try {
       const positions = await Promise.all(events.map((event) => this.recorder.record(event, by)))
       await this.waitUntilVisible(positions)

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
-import { RecentOwners } from '#libs/runtime/fair-share.js'
+import { RecentOwners } from '#libs/runtime/fairness/recent-owners.js'
 import type { ParseTask } from './parse-task.js'
 
 /*

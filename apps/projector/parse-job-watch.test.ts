@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { until } from '#test/harness/until.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { ParseAllowance } from './parse-budget.js'
@@ -12,6 +11,9 @@ const BASELINE_MS = 40
 
 describe('a watched parse job', () => {
   const jobs: ParseJob[] = []
+  /** When a job was last checked. */
+  let checkedAtMs = 0
+
   afterEach(() => {
     for (const job of jobs.splice(0)) job.stopWatching()
   })
@@ -19,7 +21,8 @@ describe('a watched parse job', () => {
   it('keeps a mail that waits for the CPU, and terminates the thread of one that uses too much', async () => {
     const thread = threadThatTook(10)
     const job = await watched(thread, { timeoutMs: 60_000 })
-    await sleep(3 * (SLOW_TIMEOUT_MS + BASELINE_MS))
+    const enoughMs = performance.now() + 3 * (SLOW_TIMEOUT_MS + BASELINE_MS)
+    await until('checks after its timeout', () => Promise.resolve(checkedAtMs > enoughMs))
     expect(job.terminated).toBeNull()
     thread.tookMs = 100
     await until('the thread to be terminated', () => Promise.resolve(job.terminated !== null))
@@ -45,7 +48,11 @@ describe('a watched parse job', () => {
     const { open: _, ...task } = await taskOf(smallMail('small'))
     allowance.recordMail(mintId('acc'))
     allowance.recordMail(task.accountId)
-    const options = { allowance, onReleased: () => undefined, onChecked: () => undefined }
+    const options = {
+      allowance,
+      onReleased: () => undefined,
+      onChecked: () => (checkedAtMs = performance.now()),
+    }
     const job = new ParseJob(thread, [new PendingMail(task)], options)
     jobs.push(job)
     job.watch()

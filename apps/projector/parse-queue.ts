@@ -1,5 +1,5 @@
 import type { AccountId } from '#libs/domain/ids/typeid.js'
-import type { FairQueue } from '#libs/runtime/fair-queue.js'
+import type { FairQueue } from '#libs/runtime/fairness/fair-queue.js'
 import type { ParseAllowance } from './parse-budget.js'
 import type { PendingMail } from './parse-task.js'
 

@@ -1,6 +1,6 @@
 import type { AccountId, MessageId } from '#libs/domain/ids/typeid.js'
 import { isOutOfMemory } from '#libs/runtime/errors.js'
-import { FairQueue } from '#libs/runtime/fair-queue.js'
+import { FairQueue } from '#libs/runtime/fairness/fair-queue.js'
 import { baselineMs, ParseAllowance, type ParseAllowanceOptions } from './parse-budget.js'
 import { ParseJob } from './parse-job.js'
 import { hasUrgent, JOB_TASKS, takeJob } from './parse-queue.js'

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Settings } from '#libs/runtime/config/settings.js'
-import { SharedSlots, type Release } from '#libs/runtime/fair-share.js'
+import type { Release } from '#libs/runtime/fairness/budget.js'
+import { SharedSlots } from '#libs/runtime/fairness/shared-slots.js'
 import { addressGroup } from '#libs/runtime/remote-address.js'
 import { REFUSALS, type Refusal } from './replies.js'
 

@@ -6,7 +6,7 @@ import type { Fault, FaultStage } from '#libs/domain/inbox/fault.js'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
 import type { ActiveInbox, Inbox } from '#libs/domain/inbox/inbox.js'
 import type { RateLimits, RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
-import { SharedSlots } from '#libs/runtime/fair-share.js'
+import { SharedSlots } from '#libs/runtime/fairness/shared-slots.js'
 import { Refusal, REFUSALS } from './replies.js'
 
 /** A command, or a mail, for one recipient. */

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Partition } from '#libs/ports/event-log/event-log.js'
-import type { Release } from '#libs/runtime/fair-share.js'
+import type { Release } from '#libs/runtime/fairness/budget.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { until } from '#test/harness/until.js'
 import { InFlightMail } from './in-flight-mail.js'

@@ -97,7 +97,7 @@ export class Session implements StreamEvents, MailSession {
 
   private answerTo(line: string): MaybePromise<Answer | null> {
     if (!this.isGreeted) return spokeTooEarly(this.context.settings.mailDomain)
-    if (this.auth.isUnderWay)
+    if (this.auth.isAwaitingResponse)
       return HTTP_REQUEST.test(line) ? REFUSALS.httpRequest : this.auth.respondTo(line)
     const end = line.indexOf(' ')
     const name = (end < 0 ? line : line.slice(0, end)).toUpperCase()

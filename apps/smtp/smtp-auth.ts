@@ -72,10 +72,10 @@ export class SmtpAuth {
    * each mail, so that revoking a key takes effect in open sessions. Never rejects.
    */
   senderKey(user: AuthenticatedUser | null): Promise<SenderKey | Refusal | null> | null {
-    return user === null || user === 'anyone' ? null : this.keyInForce(user.secretHash)
+    return user === null || user === 'anyone' ? null : this.currentKey(user.secretHash)
   }
 
-  private async keyInForce(secretHash: string): Promise<SenderKey | Refusal | null> {
+  private async currentKey(secretHash: string): Promise<SenderKey | Refusal | null> {
     try {
       return await this.find(secretHash)
     } catch (error) {
@@ -109,7 +109,7 @@ export class AuthExchange {
   constructor(private readonly auth: Pick<SmtpAuth, 'authenticate'>) {}
 
   /** Whether a response is awaited. */
-  get isUnderWay(): boolean {
+  get isAwaitingResponse(): boolean {
     return this.respond !== null
   }
 

@@ -1,5 +1,5 @@
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
-import { Circuits } from './attempt-slots.js'
+import { Circuits } from './circuits.js'
 
 const id = idFromBytes('whk', Buffer.alloc(16, 1))
 const other = idFromBytes('whk', Buffer.alloc(16, 2))

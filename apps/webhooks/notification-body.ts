@@ -9,11 +9,11 @@ import {
   messageBody,
   messageDeletedBody,
 } from '#libs/mail/json/message-json.js'
-import type { ParsedMail } from '#libs/mail/message.js'
-import { bodyContext, unsealJsonText } from '#libs/ports/key-vault/sealing.js'
+import { openBody } from '#libs/ports/key-vault/sealing.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { ReadModelUnavailableError, type MailQueries } from '#libs/ports/read-model/queries.js'
-import { Budget, type Release } from '#libs/runtime/fair-share.js'
+import { Budget, type Release } from '#libs/runtime/fairness/budget.js'
+import type { ParsedMail } from '#libs/mail/message.js'
 
 /** The path prefix of links in a body. */
 const INBOXES_PATH = '/v1/inboxes'
@@ -99,9 +99,7 @@ export class NotificationBodies {
     const write = async () => {
       const sealed = await inboxes.body({ inboxId, messageId })
       if (sealed === null) throw notShown(messageId)
-      const json = unsealJsonText(key.key, bodyContext(inboxId, messageId), sealed)
-      const mail = JSON.parse(json) as ParsedMail
-      const opened = { id: messageId, inboxId, receivedAt, mail, bytes: json.length }
+      const opened = openBody(key.key, { id: messageId, inboxId, receivedAt }, sealed)
       return Buffer.from(messageBody(time, opened, INBOXES_PATH))
     }
     const bytes = JSON_PER_MAIL * size

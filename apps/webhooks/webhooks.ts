@@ -6,7 +6,7 @@ import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { createRoleService, RoleConsumers } from '#libs/role/role-consumers.js'
 import { budgetScale } from '#libs/runtime/config/memory-settings.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
-import { countExhausted } from '#libs/runtime/fair-share.js'
+import { countExhausted } from '#libs/runtime/fairness/budget.js'
 import { PeriodicTask } from '#libs/runtime/timing.js'
 import { Attempts } from './attempts.js'
 import { Dispatcher } from './dispatcher.js'
@@ -56,6 +56,7 @@ export async function startWebhooks({
   const onExhausted = countExhausted(registry)
   const metrics = new WebhookMetrics(registry, () => deliveries.earliestDue(), now)
   const recorder = new Recorder(log, '/mayfly/webhooks', now)
+  await using opened = new AsyncDisposableStack()
   const views = new ConsistentViews(log, inboxes, signals)
   const outcomes = new Outcomes({ recorder, store: projections, now, logger })
   const requests = new DeliveryRequests({ inboxes, recorder, now })
@@ -66,6 +67,7 @@ export async function startWebhooks({
     timeoutMs,
     dnsServers: settings.dnsServers,
   })
+  opened.defer(() => sender.close())
 
   const consumers = new RoleConsumers({
     ...{ log, group: 'webhooks', lingerMs: LINGER_MS, logger, registry },
@@ -74,6 +76,7 @@ export async function startWebhooks({
   const matchingPorts = { log, webhooks, views, requests, recorder, metrics, now }
   const service = await createRoleService(consumers, MatchingController, MatchingPorts, matchingPorts)
   await service.listen()
+  opened.defer(() => service.close())
   const bodies = new NotificationBodies({
     ...{ inboxes, vault, now },
     memoryScale: budgetScale(settings),
@@ -87,6 +90,7 @@ export async function startWebhooks({
     leaseMs: timeoutMs + LEASE_SLACK_MS,
   })
   await dispatcher.start()
+  opened.defer(() => dispatcher.stop())
   const runner = new ReplayRunner({
     ...{ replays, webhooks, requests, recorder, views, now, logger, metrics },
     pages: new ReplayPages({ deliveries, inboxes, log, now }),
@@ -97,6 +101,7 @@ export async function startWebhooks({
     work: (signal) => runner.runAll(signal),
   })
   replaying.start()
+  opened.defer(() => replaying.stop())
   const removing = new PeriodicTask({
     everyMs: REMOVE_EVERY_MS,
     work: async () => {
@@ -107,13 +112,7 @@ export async function startWebhooks({
     },
   })
   removing.start()
-  return {
-    async close() {
-      await service.close()
-      await replaying.stop()
-      await dispatcher.stop()
-      await removing.stop()
-      await sender.close()
-    },
-  }
+  opened.defer(() => removing.stop())
+  const running = opened.move()
+  return { close: () => running.disposeAsync() }
 }

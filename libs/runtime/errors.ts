@@ -8,6 +8,19 @@ export function codeOf(error: unknown): string | null {
   return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : null
 }
 
+const MAX_CAUSES = 10
+
+/** An error, its cause, the cause of that, and so on. */
+export function causesOf(error: unknown): object[] {
+  const causes: object[] = []
+  let each = error
+  while (causes.length < MAX_CAUSES && typeof each === 'object' && each !== null) {
+    causes.push(each)
+    each = 'cause' in each ? each.cause : null
+  }
+  return causes
+}
+
 /** Whether a thread ended because its heap was full. */
 export function isOutOfMemory(error: unknown): boolean {
   return codeOf(error) === 'ERR_WORKER_OUT_OF_MEMORY'

@@ -84,7 +84,6 @@ describe('the report of a load run', () => {
     expect(acceptMs?.max).toBeGreaterThanOrEqual(acceptMs?.p99 ?? Infinity)
     for (const quantiles of [visibleMs, firstReadMs, acceptMs]) {
       if (quantiles === null) throw new Error('the report has no latencies')
-      expect(quantiles.p50).toBeGreaterThanOrEqual(0)
       expect(quantiles.p99).toBeGreaterThanOrEqual(quantiles.p50)
     }
     // They were read after the list was requested, some time after their arrival.

@@ -11,7 +11,7 @@ import { allows, type Plan, type Scope } from '#libs/domain/account/access.js'
 import type { AccountId, ConsoleSessionId, InboxId, KeyId } from '#libs/domain/ids/typeid.js'
 import type { Fault } from '#libs/domain/inbox/fault.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
-import { noInbox, Problem } from '../http/problems.js'
+import { noInbox, Problem, planLacksApiAccess } from '../http/problems.js'
 
 /*
  * Authorization: who the caller of a request is, and the guard that checks the scopes that a handler requires.
@@ -152,9 +152,7 @@ export function requireApiAccess(request: FastifyRequest): void {
 
 /** Throws plan-lacks-api-access. */
 export function requirePlanWithAccess(plan: Plan): void {
-  if (!plan.hasApiAccess) {
-    throw new Problem('plan-lacks-api-access', { detail: `The plan ${plan.name} has no API access.` })
-  }
+  if (!plan.hasApiAccess) throw planLacksApiAccess(plan.name)
 }
 
 /** Throws missing-scope if the key has none of the scopes. Also for handlers whose scopes depend on what they find. */

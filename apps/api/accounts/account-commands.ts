@@ -6,7 +6,7 @@ import type { Attribution } from '#libs/ports/event-log/cloud-event.js'
 import { KnownKeys } from '../access/key-lookup.js'
 import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
-import { invalid, notFound, Problem } from '../http/problems.js'
+import { invalid, Problem, noResource, overGrace, planLacksApiAccess } from '../http/problems.js'
 
 /** Executes commands that change an account or one of its keys. */
 @Injectable()
@@ -39,11 +39,11 @@ export class AccountCommands {
 }
 
 function noAccount(id: string): Problem {
-  return notFound(`There is no account ${id.slice(0, 60)}.`)
+  return noResource('account', id)
 }
 
 export function noKey(id: string): Problem {
-  return notFound(`There is no key ${id.slice(0, 60)}.`)
+  return noResource('key', id)
 }
 
 function refused(
@@ -56,7 +56,7 @@ function refused(
     case 'unknown-key':
       return noKey(keyId)
     case 'plan-lacks-api-access':
-      return new Problem('plan-lacks-api-access', { detail: `The plan ${refusal.plan} has no API access.` })
+      return planLacksApiAccess(refusal.plan)
     case 'limits-not-per-account': {
       const detail = `the plan ${refusal.plan} has the same limits for every account`
       return invalid({ detail, pointer: '/limits' })
@@ -74,6 +74,6 @@ function refused(
       return invalid({ detail, parameter: 'id' })
     }
     case 'over-grace':
-      return invalid({ detail: `grace may be at most ${refusal.maxMs / 86_400_000}d`, pointer: '/grace' })
+      return overGrace(refusal.maxMs)
   }
 }

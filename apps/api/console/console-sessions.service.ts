@@ -16,7 +16,7 @@ import type { RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
 import { type Principal, requirePlanWithAccess, requireScope } from '../access/principal.js'
 import { isSignedIn, KnownKeys, Plans, type KnownSession } from '../access/key-lookup.js'
 import { rateLimited, Throttle } from '../access/request-limits.js'
-import { notFound, Problem, unavailable } from '../http/problems.js'
+import { Problem, unavailable, noResource } from '../http/problems.js'
 import type { Minting } from '../idempotency/minting.js'
 import { Instance } from '../instance.js'
 import { Views } from '../views.js'
@@ -57,7 +57,7 @@ export class ConsoleSessions {
     const secret = secretOf(accountId, minting.bytes(SECRET_BYTES))
     const facts = { sessionId, createdBy: keyId, linkHash: hashSecret(secret), now: this.instance.now() }
     const account = await this.accountOf(accountId)
-    if (account === null) throw notFound(`There is no account ${accountId}.`)
+    if (account === null) throw noResource('account', accountId)
     await this.execute(account, { type: 'CreateConsoleLink', ...facts }, creator)
     const link = (await this.accountOf(accountId))?.consoleSessions.find(({ id }) => id === sessionId)
     // The views were lost in the meantime and are being rebuilt.
@@ -136,7 +136,7 @@ export class ConsoleSessions {
       const attribution = { keyId: key.id, environment: key.environment, actor: session.id }
       if ((await this.execute(account, command, attribution)) === null) return
     }
-    throw notFound(`There is no session ${sessionId.slice(0, 60)}.`)
+    throw noResource('session', sessionId)
   }
 
   /** Ends every session and link of an account. Resolves once none of them works on this instance. */

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
 import { Gauge, type Registry } from 'prom-client'
-import { SharedSlots } from '#libs/runtime/fair-share.js'
+import { SharedSlots } from '#libs/runtime/fairness/shared-slots.js'
 import type { Principal } from '../access/principal.js'
-import { unavailable } from '../http/problems.js'
+import { unavailable, shuttingDown } from '../http/problems.js'
 import type { StalledReaders } from '../http/stalled-readers.js'
 import type { EventStream } from './event-stream.js'
 
@@ -47,7 +47,7 @@ export class OpenStreams {
 
   /** Throws too-many-streams, and shutting-down. */
   take({ accountId, countedBy }: Principal): StreamSlot {
-    if (this.isStopping) throw unavailable('shutting-down', 'This instance accepts no more requests.')
+    if (this.isStopping) throw shuttingDown()
     let watched: EventStream | null = null
     let unwatch: () => void = () => undefined
     const leave = this.slots.take([accountId, countedBy], () => {

@@ -1,7 +1,8 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { once } from 'node:events'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
-import { Budget, BudgetExhaustedError, type Release } from '#libs/runtime/fair-share.js'
+import { Budget, BudgetExhaustedError, type Release } from '#libs/runtime/fairness/budget.js'
 import { callerOf, principalOf } from '../access/principal.js'
 import { clientAddress } from './connection-limits.js'
 import { Problem } from './problems.js'
@@ -213,7 +214,7 @@ export class MailRead {
     if (this.bytes > LARGE_BYTES) this.release ??= await this.takeTurn()
     if (this.bytes - this.bytesAtPause > LARGE_BYTES) {
       this.bytesAtPause = this.bytes
-      await new Promise(setImmediate)
+      await nextTurn()
     }
     if (this.release !== null) this.signal.throwIfAborted()
   }

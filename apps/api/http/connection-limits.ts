@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import { addressGroup, plainAddress } from '#libs/runtime/remote-address.js'
-import { SharedSlots } from '#libs/runtime/fair-share.js'
+import { SharedSlots } from '#libs/runtime/fairness/shared-slots.js'
 import { isFramed } from './malformed-requests.js'
 import type { ReadTurns } from './read-turns.js'
 

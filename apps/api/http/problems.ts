@@ -234,8 +234,26 @@ export function notFound(detail: string): Problem {
   return new Problem('not-found', { detail })
 }
 
+/** The 404 of a kind of resource, such as "inbox", by its id. */
+export function noResource(kind: string, id: string): Problem {
+  return notFound(`There is no ${kind} ${id.slice(0, 60)}.`)
+}
+
 export function noInbox(id: string): Problem {
-  return notFound(`There is no inbox ${id.slice(0, 60)}.`)
+  return noResource('inbox', id)
+}
+
+export function shuttingDown(detail = 'This instance accepts no more requests.'): Problem {
+  return unavailable('shutting-down', detail)
+}
+
+export function planLacksApiAccess(plan: string): Problem {
+  return new Problem('plan-lacks-api-access', { detail: `The plan ${plan} has no API access.` })
+}
+
+/** The 400 of a grace period that is longer than the plan allows. */
+export function overGrace(maxMs: number): Problem {
+  return invalid({ detail: `grace may be at most ${maxMs / 86_400_000}d`, pointer: '/grace' })
 }
 
 export function invalid(...errors: [Fault, ...Fault[]]): Problem {

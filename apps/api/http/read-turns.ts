@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
-import { FairQueue } from '#libs/runtime/fair-queue.js'
-import { Budget, type Release } from '#libs/runtime/fair-share.js'
+import { FairQueue } from '#libs/runtime/fairness/fair-queue.js'
+import { Budget, type Release } from '#libs/runtime/fairness/budget.js'
 import { addressGroup, plainAddress } from '#libs/runtime/remote-address.js'
 
 /** The maximum that the parser gets at once. A piece also ends at the end of a request's headers. */

@@ -19,7 +19,7 @@ import {
 } from './malformed-requests.js'
 import { MAX_PARAM_CHARACTERS } from './method-table.js'
 import { endWithProblem, sendProblem } from './problem-filter.js'
-import { Problem, unavailable } from './problems.js'
+import { Problem, shuttingDown } from './problems.js'
 import { ReadTurns } from './read-turns.js'
 import { discardBody, RequestBodies, SMALL_BODY_BYTES } from './request-bodies.js'
 import type { StalledReaders } from './stalled-readers.js'
@@ -63,7 +63,7 @@ export function makeServer(
   }
   /** Authenticates and counts a request. Throws a Problem if it is refused. */
   const admit = async (request: FastifyRequest, reply: FastifyReply) => {
-    if (shutdown.aborted) throw unavailable('shutting-down', 'This instance accepts no more requests.')
+    if (shutdown.aborted) throw shuttingDown()
     try {
       requireHost(request)
       requireFraming(request)

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { OpenedMessage } from '#libs/mail/json/message-json.js'
 import type { ParsedMail } from '#libs/mail/message.js'
 import { invalid, type Problem } from '../http/problems.js'
@@ -162,7 +163,7 @@ async function textOf(mail: ParsedMail): Promise<string> {
   ].join(' ')
   const pieces: string[] = []
   for (let at = 0; at < whole.length; at += PIECE) {
-    if (at > 0) await new Promise(setImmediate)
+    if (at > 0) await nextTurn()
     pieces.push(withoutMarks(whole.slice(at, at + PIECE)))
   }
   return pieces.join('').replaceAll('  ', ' ')

@@ -6,7 +6,7 @@ import { bearerSecretOf, MCP_PATH } from '../access/authenticator.js'
 import { requireApiAccess, requireKey } from '../access/principal.js'
 import { untilClientLeaves } from '../http/budgets.js'
 import type { ProblemFilter } from '../http/problem-filter.js'
-import { unavailable } from '../http/problems.js'
+import { shuttingDown } from '../http/problems.js'
 
 /*
  * The Model Context Protocol over HTTP (https://modelcontextprotocol.io/specification/2025-11-25/basic/transports), with
@@ -96,10 +96,6 @@ async function answer(request: FastifyRequest, { localUrl, shutdown }: McpOption
     // Aborts a tool that still runs.
     await mcp.close()
   }
-}
-
-function shuttingDown() {
-  return unavailable('shutting-down', 'This instance is shutting down.')
 }
 
 /** The headers that the transport reads. The body is already parsed. */

@@ -2,7 +2,7 @@ import type { OnApplicationShutdown } from '@nestjs/common'
 import { Piscina } from 'piscina'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
 import { isOutOfMemory } from '#libs/runtime/errors.js'
-import { Budget } from '#libs/runtime/fair-share.js'
+import { Budget } from '#libs/runtime/fairness/budget.js'
 import { Problem } from '../http/problems.js'
 import type { AttachmentContent, AttachmentRequest, MailToShow, ShownMail } from './content-worker.js'
 

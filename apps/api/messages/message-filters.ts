@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { applyDecorators } from '@nestjs/common'
 import {
   ArrayMaxSize,
@@ -249,7 +250,7 @@ async function includes(text: string | null, needle: string): Promise<boolean> {
   for (let at = 0; at < text.length; at += PIECE) {
     const piece = text.slice(Math.max(at - CONTEXT, 0), at + PIECE + needle.length + CONTEXT)
     if (piece.toLowerCase().includes(needle)) return true
-    await new Promise(setImmediate)
+    await nextTurn()
   }
   return false
 }

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { isUtf8 } from 'node:buffer'
 import { StringDecoder } from 'node:string_decoder'
 import { Injectable } from '@nestjs/common'
@@ -128,7 +129,7 @@ export async function messageWithRaw(message: MessageJson, raw: Buffer): Promise
   const decoder = new StringDecoder(encoding)
   const pieces: Buffer[] = [Buffer.from(`${JSON.stringify(message).slice(0, -1)},"raw":"`)]
   for (let at = 0; at < raw.length; at += PIECE) {
-    if (at > 0) await new Promise(setImmediate)
+    if (at > 0) await nextTurn()
     pieces.push(jsonStringBody(decoder.write(raw.subarray(at, at + PIECE))))
   }
   pieces.push(jsonStringBody(decoder.end()), Buffer.from(`","raw_encoding":"${encoding}"}`))

@@ -3,8 +3,7 @@ import { largeCache } from '#libs/runtime/large-cache.js'
 import { isId, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
 import type { ActiveInbox, Inbox, Message } from '#libs/domain/inbox/inbox.js'
 import type { OpenedMessage } from '#libs/mail/json/message-json.js'
-import type { ParsedMail } from '#libs/mail/message.js'
-import { bodyContext, unsealJsonText, unsealMail, type SecretKey } from '#libs/ports/key-vault/sealing.js'
+import { unsealMail, type SecretKey, openBody } from '#libs/ports/key-vault/sealing.js'
 import type { MessageRangeQuery } from '#libs/ports/read-model/queries.js'
 import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
 import type { MailRead } from '../http/budgets.js'
@@ -119,9 +118,7 @@ export class MessageReader {
   ): Promise<OpenedMessage | null> {
     const body = await this.views.inboxes.body({ inboxId, messageId: id })
     if (body === null) return null
-    const json = unsealJsonText(key, bodyContext(inboxId, id), body)
-    const mail = JSON.parse(json) as ParsedMail
-    const opened = { id, inboxId, receivedAt, mail, bytes: Buffer.byteLength(json) }
+    const opened = openBody(key, { id, inboxId, receivedAt }, body)
     this.mail.messages.set(inboxId, id, opened, MEMORY_FACTOR * opened.bytes)
     return opened
   }

@@ -1,8 +1,8 @@
 import { Gauge, type Registry } from 'prom-client'
-import { SharedSlots } from '#libs/runtime/fair-share.js'
+import { SharedSlots } from '#libs/runtime/fairness/shared-slots.js'
 import { Doorbell } from '#libs/ports/signals/signals.js'
 import type { Principal } from '../access/principal.js'
-import { unavailable, type Problem } from '../http/problems.js'
+import { unavailable, type Problem, shuttingDown } from '../http/problems.js'
 
 /** Why a wait ended early. */
 type WaitEnd = 'client-gone' | 'crowded-out' | 'shutting-down'
@@ -58,7 +58,7 @@ export class OpenWaits {
     clientGone: AbortSignal,
     work: (wait: OpenWait) => Promise<Result>,
   ): Promise<Result> {
-    if (this.isClosed) throw shuttingDown()
+    if (this.isClosed) throw shuttingDown(SEND_AGAIN)
     const wait = new OpenWait()
     const leaveSlot = this.slots.take([accountId, countedBy], () => {
       wait.endWith('crowded-out')
@@ -85,16 +85,12 @@ export class OpenWaits {
   }
 }
 
+/** The detail of the 503 that ends a wait. */
+export const SEND_AGAIN = 'This instance is shutting down. Send the wait again to reach another one.'
+
 export function tooManyWaits(): Problem {
   return unavailable(
     'too-many-waits',
     'The limit of open waits is reached, and this key has its share of them.',
-  )
-}
-
-export function shuttingDown(): Problem {
-  return unavailable(
-    'shutting-down',
-    'This instance is shutting down. Send the wait again to reach another one.',
   )
 }

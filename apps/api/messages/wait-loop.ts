@@ -1,5 +1,5 @@
-import { isTransient } from '../http/problems.js'
-import { shuttingDown, tooManyWaits, type OpenWait } from './open-waits.js'
+import { isTransient, shuttingDown } from '../http/problems.js'
+import { tooManyWaits, type OpenWait, SEND_AGAIN } from './open-waits.js'
 
 /** The views are read again after this time, since a signal may be lost. */
 export const REREAD_MS = 10_000
@@ -33,7 +33,7 @@ export async function untilFound<Result>(wait: OpenWait, watch: Watch<Result>): 
       const result: Result | Error = await watch.examine(latest).catch(ifTransient)
       if (!(result instanceof Error)) latest = result
       if (latest !== null && watch.isFound(latest)) return latest
-      if (wait.end === 'shutting-down') throw shuttingDown()
+      if (wait.end === 'shutting-down') throw shuttingDown(SEND_AGAIN)
       if (wait.end === 'crowded-out') throw tooManyWaits()
       const leftMs = deadlineMs - performance.now()
       if (leftMs <= 0 || wait.end === 'client-gone') {

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createHash, hash } from 'node:crypto'
 import { Injectable } from '@nestjs/common'
 import { asOf, type ActiveInbox, type EndedInbox } from '#libs/domain/inbox/inbox.js'
@@ -141,7 +142,7 @@ async function digestOf(raw: Buffer): Promise<Uint8Array> {
   const hashing = createHash('sha256')
   for (let at = 0; at < raw.length; at += HASHED_BYTES) {
     hashing.update(raw.subarray(at, at + HASHED_BYTES))
-    await new Promise(setImmediate)
+    await nextTurn()
   }
   return hashing.digest()
 }

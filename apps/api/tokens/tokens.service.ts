@@ -11,7 +11,7 @@ import {
 } from '#libs/domain/inbox/token.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import type { Principal } from '../access/principal.js'
-import { invalid, notFound, type Problem } from '../http/problems.js'
+import { invalid, type Problem, noResource } from '../http/problems.js'
 import type { Minting } from '../idempotency/minting.js'
 import { hasEnded, Inboxes, type OpenInbox } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
@@ -89,5 +89,5 @@ function problemOf(refusal: Refusal, { tokenId }: TokenCommand): Problem {
 }
 
 function noToken(id: string): Problem {
-  return notFound(`There is no inbox token ${id.slice(0, 60)}.`)
+  return noResource('inbox token', id)
 }

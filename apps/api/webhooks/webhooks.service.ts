@@ -22,7 +22,7 @@ import type {
   WebhookScope,
 } from '#libs/ports/read-model/queries.js'
 import { type Principal, requireScope } from '../access/principal.js'
-import { invalid, notFound, unavailable, type Problem } from '../http/problems.js'
+import { invalid, unavailable, type Problem, noResource, overGrace } from '../http/problems.js'
 import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
 import type { Minting } from '../idempotency/minting.js'
@@ -251,10 +251,10 @@ function problemOf(refusal: WebhookRefusal, id: string): Problem {
       return invalid({ detail: `an ${of} may have ${max} webhooks: delete one first`, pointer: '' })
     }
     case 'over-grace':
-      return invalid({ detail: `grace may be at most ${refusal.maxMs / 86_400_000}d`, pointer: '/grace' })
+      return overGrace(refusal.maxMs)
   }
 }
 
 function noWebhook(id: string): Problem {
-  return notFound(`There is no webhook ${id.slice(0, 60)}.`)
+  return noResource('webhook', id)
 }

@@ -1,5 +1,5 @@
 import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net'
-import { isUrlTooLong, MAX_URL_CHARACTERS } from '#libs/domain/webhook/webhook.js'
+import { isUrlTooLong, MAX_URL_CHARACTERS } from '#libs/domain/webhook/endpoint-url.js'
 import type { PortRange } from '#libs/runtime/config/setting.js'
 import { AttemptFault } from './attempt-outcome.js'
 

@@ -31,7 +31,6 @@ describe('a webhook request', () => {
       post(`${endpoint.url}?run=42`, { id: 'dlv_42', body: Buffer.from(body) }),
     )
     expect(outcome).toMatchObject({ kind: 'answered', status: 200, retryAfterMs: null })
-    expect(outcome.latencyMs).toBeGreaterThanOrEqual(0)
     const [request] = endpoint.requests
     expect(request).toMatchObject({ method: 'POST', url: '/hook?run=42', body })
     const headers = request?.headers ?? {}

@@ -9,7 +9,8 @@ import type {
   WebhookDisabled,
   WebhookRegistered,
 } from './events.js'
-import { faultOfUrl, isUnchangedBy, REMOVED, type WebhookEntry } from './webhook.js'
+import { faultOfUrl } from './endpoint-url.js'
+import { isUnchangedBy, REMOVED, type WebhookEntry } from './webhook.js'
 
 export const MAX_WEBHOOKS_OF_INBOX = 20
 /** Webhooks for all inboxes of an environment. Those of a single inbox count towards that inbox only. */

@@ -12,7 +12,7 @@ export interface OpenedMessage {
   inboxId: InboxId
   receivedAt: Date
   mail: ParsedMail
-  /** Length of the mail as JSON. */
+  /** Bytes of the mail as JSON. */
   bytes: number
 }
 

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { LogUnavailableError } from './event-log.js'
 
 export interface BatcherOptions<Item, Result> {
@@ -55,7 +56,7 @@ export class Batcher<Item, Result> {
 
   private async drain(): Promise<void> {
     // Items that arrive in the same turn of the event loop belong to the first batch.
-    await new Promise(setImmediate)
+    await nextTurn()
     while (this.queue.length > 0) await this.writeBatch(this.nextBatch())
     this.draining = null
   }

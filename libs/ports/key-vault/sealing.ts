@@ -10,7 +10,8 @@ import {
 import { promisify } from 'node:util'
 import { constants, zstdCompress, zstdCompressSync, zstdDecompress, zstdDecompressSync } from 'node:zlib'
 import type { DeliveryId, InboxId, MessageId } from '#libs/domain/ids/typeid.js'
-import type { Envelope } from '#libs/mail/message.js'
+import type { Envelope, ParsedMail } from '#libs/mail/message.js'
+import type { OpenedMessage } from '#libs/mail/json/message-json.js'
 
 /*
  * Sealed content: encryption with authentication, the layout of sealed mail and JSON, and compression before sealing.
@@ -176,12 +177,17 @@ export function sealJson(key: SecretKey, context: string, value: unknown): Buffe
 
 /** The JSON value that was sealed. Throws SealBrokenError if the bytes were not sealed with this context. */
 export function unsealJson(key: SecretKey, context: string, sealed: Uint8Array): unknown {
-  return JSON.parse(unsealJsonText(key, context, sealed))
+  return JSON.parse(unpackSync(unseal(key, context, sealed)).toString())
 }
 
-/** The text of the JSON value. Throws SealBrokenError if the bytes were not sealed with this context. */
-export function unsealJsonText(key: SecretKey, context: string, sealed: Uint8Array): string {
-  return unpackSync(unseal(key, context, sealed)).toString()
+/** Opens the parsed mail of a message. Throws SealBrokenError if the bytes were not sealed for this message. */
+export function openBody(
+  key: SecretKey,
+  { id, inboxId, receivedAt }: Pick<OpenedMessage, 'id' | 'inboxId' | 'receivedAt'>,
+  sealed: Uint8Array,
+): OpenedMessage {
+  const json = unpackSync(unseal(key, bodyContext(inboxId, id), sealed))
+  return { id, inboxId, receivedAt, mail: JSON.parse(json.toString()) as ParsedMail, bytes: json.length }
 }
 
 /**

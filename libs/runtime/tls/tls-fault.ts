@@ -1,3 +1,5 @@
+import { causesOf, codeOf } from '../errors.js'
+
 /** The names of the settings of a TLS connection. */
 export interface TlsSettings {
   /** The setting with the server's host name. */
@@ -7,7 +9,6 @@ export interface TlsSettings {
   own: { cert: string; key: string } | null
 }
 
-const MAX_CAUSES = 10
 const NOT_TRUSTED =
   /^(SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT(_LOCALLY)?)|CERT_(UNTRUSTED|SIGNATURE_FAILURE)|INVALID_CA)$/
 /** Alerts of a server that refuses the client's certificate, or requires one (RFC 8446, section 6.2). */
@@ -16,7 +17,7 @@ const REFUSED =
 
 /** Explains a failed TLS handshake and names the setting to check; null if the connection failed for another reason. */
 export function tlsFault(error: unknown, settings: TlsSettings): string | null {
-  const code = codeOf(error)
+  const code = firstCodeOf(error)
   const { address, ca, own } = settings
   if (NOT_TRUSTED.test(code)) {
     return `its certificate was signed by an authority that is not trusted: add that authority's certificate to ${ca}`
@@ -42,11 +43,10 @@ export function tlsFault(error: unknown, settings: TlsSettings): string | null {
 }
 
 /** The code of an error, or of the first of its causes that has one. */
-function codeOf(error: unknown): string {
-  let each = error
-  for (let depth = 0; depth < MAX_CAUSES && typeof each === 'object' && each !== null; depth += 1) {
-    if ('code' in each && typeof each.code === 'string') return each.code
-    each = 'cause' in each ? each.cause : null
-  }
-  return ''
+function firstCodeOf(error: unknown): string {
+  return (
+    causesOf(error)
+      .map(codeOf)
+      .find((code) => code !== null) ?? ''
+  )
 }

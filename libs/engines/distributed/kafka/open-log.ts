@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Admin, Producer } from 'kafkajs'
 import { LogUnavailableError } from '#libs/ports/event-log/event-log.js'
 import { TOPICS } from '#libs/ports/event-log/topics.js'
+import { causesOf } from '#libs/runtime/errors.js'
 import { connectionFault } from './connection-fault.js'
 import { makeKafka, within, type KafkaClientOptions } from './kafka-client.js'
 import { KafkaCluster } from './kafka-cluster.js'
@@ -121,7 +122,6 @@ const SETTLING = new Set([
   'NOT_CONTROLLER',
 ])
 const RETRY_MS = 100
-const MAX_CAUSES = 5
 
 /** Repeats `work` while brokers have not settled. After `withinMs` it rejects with the last error. */
 export async function onceSettled<Result>(withinMs: number, work: () => Promise<Result>): Promise<Result> {
@@ -138,10 +138,5 @@ export async function onceSettled<Result>(withinMs: number, work: () => Promise<
 
 /** Whether an error or one of its causes means that the brokers have not settled yet. */
 export function isSettling(error: unknown): boolean {
-  let cause = error
-  for (let depth = 0; depth < MAX_CAUSES && typeof cause === 'object' && cause !== null; depth += 1) {
-    if ('type' in cause && typeof cause.type === 'string' && SETTLING.has(cause.type)) return true
-    cause = 'cause' in cause ? cause.cause : undefined
-  }
-  return false
+  return causesOf(error).some((cause) => 'type' in cause && SETTLING.has(String(cause.type)))
 }

@@ -4,7 +4,7 @@ import { Batcher } from '#libs/ports/event-log/batcher.js'
 import { LogUnavailableError, type LogRecord, type Position } from '#libs/ports/event-log/event-log.js'
 import { partitionCount, type TopicName, partitionOf } from '#libs/ports/event-log/topics.js'
 import { asBuffer } from '#libs/ports/event-log/cloud-event.js'
-import { messageOf } from '#libs/runtime/errors.js'
+import { messageOf, causesOf } from '#libs/runtime/errors.js'
 import { ANSWER_WITHIN_MS, within } from './kafka-client.js'
 import { REQUEST_BYTES } from './kafka-topics.js'
 
@@ -166,10 +166,7 @@ export function makeProducer(kafka: Kafka): Producer {
 
 /** Whether the brokers will always reject the request, for example because a record is too large. */
 function isPermanent(error: unknown): boolean {
-  for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    if (cause instanceof kafkajs.KafkaJSProtocolError && !cause.retriable) return true
-  }
-  return false
+  return causesOf(error).some((cause) => cause instanceof kafkajs.KafkaJSProtocolError && !cause.retriable)
 }
 
 function sizeOf({ record: { key, headers, value } }: Append): number {

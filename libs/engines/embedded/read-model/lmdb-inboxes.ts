@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { Address } from '#libs/domain/inbox/events.js'
 import { asOf, type Inbox } from '#libs/domain/inbox/inbox.js'
@@ -72,7 +73,7 @@ export class LmdbInboxes implements MailQueries, DueInboxes {
     let read = 0
     for (const id of this.candidates(query)) {
       read += 1
-      if (read % INBOXES_PER_TURN === 0) await new Promise(setImmediate)
+      if (read % INBOXES_PER_TURN === 0) await nextTurn()
       const row = this.tables.inboxes.get(id)
       if (row === undefined) continue
       const inbox = asOf(row.inbox, query.now)

@@ -1,4 +1,4 @@
-import { faultOfUrl } from './webhook.js'
+import { faultOfUrl } from './endpoint-url.js'
 
 const LONGEST = `https://ci.example/${'a'.repeat(2_048 - 19)}`
 

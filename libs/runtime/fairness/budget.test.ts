@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { Budget, BudgetExhaustedError } from './fair-share.js'
+import { Budget, BudgetExhaustedError } from './budget.js'
 
 /** Takes an amount, and adds the owner to `given` once it has it. */
 function take(budget: Budget, given: string[], owner: string, amount: number, signal?: AbortSignal) {

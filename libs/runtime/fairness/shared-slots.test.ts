@@ -1,4 +1,4 @@
-import { SharedSlots } from './fair-share.js'
+import { SharedSlots } from './shared-slots.js'
 
 type Owners = Parameters<SharedSlots['take']>[0]
 

@@ -1,4 +1,4 @@
-import { RecentOwners } from './fair-share.js'
+import { RecentOwners } from './recent-owners.js'
 
 const [one, other, third] = ['one', 'other', 'third'] as const
 

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { nextAttemptAt } from './delivery.js'
+import { nextAttemptAt } from './retry-schedule.js'
 
 const MAX_ATTEMPTS = 10
 

@@ -1,0 +1,19 @@
+const RECENT_MS = 60_000
+
+/** Knows whether only one owner has used something in the last minute. Then it can't delay another owner. */
+export class RecentOwners {
+  private latest: { owner: string; atMs: number } | null = null
+  /** The latest use by another owner. */
+  private other: { owner: string; atMs: number } | null = null
+
+  record(owner: string, nowMs: number): void {
+    if (this.latest?.owner !== owner) this.other = this.latest
+    this.latest = { owner, atMs: nowMs }
+  }
+
+  /** Whether no other owner has used it within the last minute. */
+  isAlone(owner: string, nowMs: number): boolean {
+    const rival = this.latest?.owner === owner ? this.other : this.latest
+    return rival === null || nowMs - rival.atMs > RECENT_MS
+  }
+}
