@@ -59,7 +59,8 @@ export class AcceptGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
     const produced = producedBy(this.reflector, context.getHandler())
     const request = context.switchToHttp().getRequest<FastifyRequest>()
-    if (produced === null || request.headers.accept === undefined) return true
+    const { accept = '' } = request.headers
+    if (produced === null || accept === '') return true
     const { mediaType, parameters, alternative } = produced
     const offered = [`${mediaType}; ${parameters}`, ...(alternative === null ? [] : [alternative])]
     if (new Negotiator(request.raw).mediaType(offered) !== undefined) return true

@@ -65,13 +65,12 @@ export function describeSignals(name: string, make: () => Promise<SignalsHarness
       expect(unwanted.heard).toBe(0)
     })
 
-    it('are dropped if there is no listener', async () => {
+    it('may be published before there is a listener', async () => {
       harness.one.publish('unheard')
       const listener = new Listener()
       await harness.one.subscribe('unheard', listener.listen)
       harness.one.publish('unheard')
-      await earlierSignals()
-      expect(listener.heard).toBe(1)
+      await listener.hears(1)
     })
 
     it('do not reach a listener that has unsubscribed, even if they were published before', async () => {
