@@ -1,3 +1,4 @@
+import { messageOf } from '#libs/runtime/errors.js'
 import { oneLine } from './printing.js'
 
 /** Exit codes, for scripts. */
@@ -33,6 +34,10 @@ export class Failure extends Error {
   ) {
     super(message)
   }
+}
+
+export function cannotWrite(path: string, error: unknown): Failure {
+  return new Failure(EXIT.failed, `${path} can't be written: ${messageOf(error)}`)
 }
 
 /** Problem details as the API sends them (RFC 9457). */

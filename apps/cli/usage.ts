@@ -5,13 +5,13 @@ import {
   EXPORT_FORMATS,
   EXPORT_TABLES,
   type Quantiles,
+  type QuantilesAndMax,
   USAGE_INTERVALS,
   type UsageTotals,
 } from '#libs/ports/usage/usage-store.js'
-import { messageOf } from '#libs/runtime/errors.js'
 import type { Session } from './api-client.js'
 import { label } from './arguments.js'
-import { EXIT, Failure } from './failure.js'
+import { EXIT, Failure, cannotWrite } from './failure.js'
 import { facts, table } from './printing.js'
 
 interface RowJson extends UsageTotals {
@@ -33,7 +33,7 @@ interface ReportJson extends UsageTotals {
   duplicates: number
   read: number
   inboxes_without_mail: number
-  accept_ms: (Quantiles & { max: number }) | null
+  accept_ms: QuantilesAndMax | null
   visible_ms: Quantiles | null
   first_read_ms: Quantiles | null
   first_mail_at: string | null
@@ -203,7 +203,7 @@ async function writeFileAtomically(path: string, request: RequestContent): Promi
     await rm(partial, { force: true })
     if (signal.aborted) throw new Failure(EXIT.failed, 'interrupted')
     if (error instanceof Failure) throw error
-    throw new Failure(EXIT.failed, `${path} can't be written: ${messageOf(error)}`)
+    throw cannotWrite(path, error)
   } finally {
     for (const name of SIGNALS) process.off(name, interrupt)
   }

@@ -3,7 +3,7 @@ import { applyDecorators } from '@nestjs/common'
 import { IsIn, IsInt, IsOptional, IsString, Max, Min } from 'class-validator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { isId, type Id, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
-import type { ListQuery } from '#libs/ports/read-model/queries.js'
+import type { ListQuery, OffsetQuery } from '#libs/ports/read-model/queries.js'
 import { DescribeProperty } from '../openapi/describe.js'
 import { FromDigits } from './rules.js'
 import { invalid, type Location } from './problems.js'
@@ -46,14 +46,6 @@ export class ListPage {
   cursor?: string
 }
 
-/** Offsets from `from` to `to`, exclusive. */
-interface OffsetRange {
-  order: 'asc' | 'desc'
-  from: number
-  to: number
-  limit: number
-}
-
 /**
  * Reads one page of a list in the order of ids, and sets `Link` if there is a next page. A cursor is the id that the
  * page continues after. Throws invalid-request if the cursor is invalid.
@@ -80,7 +72,7 @@ export async function offsetPageOf<Row extends { offset: number }>(
   owner: Owner,
   { order, limit, cursor }: ListPage,
   reply: FastifyReply,
-  read: (range: OffsetRange) => Promise<Row[]>,
+  read: (range: OffsetQuery) => Promise<Row[]>,
 ): Promise<Row[]> {
   const { from, to } = cursor === undefined ? { from: 0, to: null } : readOffsetCursor(owner, cursor)
   const found = await read({ order, from, to: to ?? Number.MAX_SAFE_INTEGER, limit: limit + 1 })

@@ -177,10 +177,7 @@ export class EnvironmentWaitController {
     const read = this.budgets.readFor(principal.accountId, wait.signal, (read) =>
       this.views.readComplete('inbox-events', () => this.examine(principal, wanted, before, read)),
     )
-    return read.catch((error: unknown) => {
-      if (wait.end === null || error !== wait.signal.reason) throw error
-      return before
-    })
+    return wait.orIfEnded(read, before)
   }
 
   private async examine(

@@ -25,6 +25,16 @@ export class OpenWait {
     this.ending.abort()
     this.bell.ring()
   }
+
+  /** Settles as `work` does, except that it resolves with the fallback if the wait ended `work`. */
+  async orIfEnded<Result>(work: Promise<Result>, fallback: Result): Promise<Result> {
+    try {
+      return await work
+    } catch (error) {
+      if (this.end === null || error !== this.signal.reason) throw error
+      return fallback
+    }
+  }
 }
 
 /**

@@ -1,3 +1,5 @@
+import type { OffsetQuery } from '#libs/ports/read-model/queries.js'
+
 /** A range of a list in every partition of inbox-events: offsets from inclusive, to exclusive, by partition. */
 export interface PartitionRanges {
   order: 'asc' | 'desc'
@@ -6,12 +8,8 @@ export interface PartitionRanges {
 }
 
 /** One read of a partition. */
-export interface PartitionRead {
+export interface PartitionRead extends OffsetQuery {
   partition: number
-  order: 'asc' | 'desc'
-  from: number
-  to: number
-  limit: number
 }
 
 /** Entries of each partition that are read at first, and at most at once later. */

@@ -122,12 +122,12 @@ export class WaitController {
     const position = wanted.cursor === undefined ? 0 : readOffsetCursor(inboxId, wanted.cursor).from
     const progress: Progress = before ?? { ...NO_MISSES, position }
     const read = (open: OpenInbox) =>
-      this.budgets
-        .readFor(principal.accountId, wait.signal, (read) => this.examine(open, wanted, progress, read))
-        .catch((error: unknown) => {
-          if (wait.end === null || error !== wait.signal.reason) throw error
-          return { ...progress, inbox: open.inbox, message: null }
-        })
+      wait.orIfEnded(
+        this.budgets.readFor(principal.accountId, wait.signal, (read) =>
+          this.examine(open, wanted, progress, read),
+        ),
+        { ...progress, inbox: open.inbox, message: null },
+      )
     return this.inboxes.readMail(principal, inboxId, { read })
   }
 

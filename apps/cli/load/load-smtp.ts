@@ -1,8 +1,7 @@
 import { Option, type Command } from 'commander'
-import { messageOf } from '#libs/runtime/errors.js'
 import type { ApiClient, Session } from '../api-client.js'
 import { label, wholeNumber } from '../arguments.js'
-import { EXIT, Failure } from '../failure.js'
+import { EXIT, Failure, cannotWrite } from '../failure.js'
 import { facts } from '../printing.js'
 import { countsText } from './counts.js'
 import { interrupted, onInterrupt } from './interrupts.js'
@@ -125,10 +124,6 @@ async function sendMail(options: SmtpOptions, total: number, api: ApiClient): Pr
   const end = await runWithProgress(run, interrupts.signal)
   await manifest?.close()
   return { report: run.report(), end, inboxes: inboxes.length, manifestError: manifest?.error ?? null }
-}
-
-function cannotWrite(path: string, error: unknown): Failure {
-  return new Failure(EXIT.failed, `${path} can't be written: ${messageOf(error)}`)
 }
 
 function hostText({ host, port }: { host: string; port: number }): string {

@@ -5,7 +5,7 @@ import type { Command } from 'commander'
 import { messageOf } from '#libs/runtime/errors.js'
 import type { ApiClient, Session } from '../api-client.js'
 import { oneLabel, wholeNumber } from '../arguments.js'
-import { EXIT, Failure, failureOf, type ProblemJson } from '../failure.js'
+import { EXIT, Failure, failureOf, type ProblemJson, cannotWrite } from '../failure.js'
 import {
   KINDS,
   type DifferenceJson,
@@ -230,6 +230,6 @@ async function write(path: string, content: string): Promise<void> {
   try {
     await writeFile(path, content)
   } catch (error) {
-    throw new Failure(EXIT.failed, `${path} can't be written: ${messageOf(error)}`)
+    throw cannotWrite(path, error)
   }
 }

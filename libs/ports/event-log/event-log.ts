@@ -137,6 +137,17 @@ export interface LogLayout {
   topology(topic: TopicName): Promise<Topology>
 }
 
+/** The log's id and the current range of a partition. Throws RangeError if there is no such partition. */
+export async function findRange(
+  log: LogLayout,
+  { topic, partition }: Partition,
+): Promise<{ logId: string; range: PartitionRange }> {
+  const { logId, partitions } = await log.topology(topic)
+  const range = partitions.find((candidate) => candidate.partition === partition)
+  if (range === undefined) throw new RangeError(`${topic} has no partition ${partition}`)
+  return { logId, range }
+}
+
 /** Reads the log without a consumer group. */
 export interface LogReader extends LogLayout {
   /** The records of a bounded range, in order, in batches. */

@@ -2,7 +2,12 @@ import pLimit from 'p-limit'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { InboxKeyEvent } from '#libs/domain/inbox/key-events.js'
 import { inboxKeyEventCodec } from '#libs/ports/event-log/cloud-event.js'
-import type { LogReader, PartitionRange, StoredRecord } from '#libs/ports/event-log/event-log.js'
+import {
+  type LogReader,
+  type PartitionRange,
+  type StoredRecord,
+  findRange,
+} from '#libs/ports/event-log/event-log.js'
 import { decodeBatch } from '#libs/ports/event-log/batch-decoding.js'
 import { PeriodicTask, SharedRun } from '#libs/runtime/timing.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
@@ -77,11 +82,8 @@ export class KeyFollower {
   }
 
   /** The log's id and the current range of its partition. */
-  async rangeOf(partition: number): Promise<{ logId: string; range: PartitionRange }> {
-    const { logId, partitions } = await this.options.log.topology('inbox-keys')
-    const range = partitions.find((candidate) => candidate.partition === partition)
-    if (range === undefined) throw new RangeError(`inbox-keys has no partition ${partition}`)
-    return { logId, range }
+  rangeOf(partition: number): Promise<{ logId: string; range: PartitionRange }> {
+    return findRange(this.options.log, { topic: 'inbox-keys', partition })
   }
 
   private async followAll(): Promise<void> {

@@ -6,7 +6,7 @@ import {
   minute,
   OTHER_KEY_ID,
 } from '#libs/domain/inbox/inbox.test-support.js'
-import type { HistoryQuery } from './queries.js'
+import type { MessageRangeQuery } from './queries.js'
 import {
   followerOf,
   inboxIdIn,
@@ -33,9 +33,9 @@ export function describeHistoryQueries(current: () => ReadModelHarness): void {
     await follower.follow(removal)
   })
 
-  const historyOf = (query: Partial<HistoryQuery> = {}) =>
+  const historyOf = (query: Partial<MessageRangeQuery> = {}) =>
     current().queries.history({ inboxId: id, order: 'asc', from: 0, to: 1_000, limit: 100, ...query })
-  const offsets = async (query: Partial<HistoryQuery> = {}) =>
+  const offsets = async (query: Partial<MessageRangeQuery> = {}) =>
     (await historyOf(query)).map(({ offset }) => offset)
 
   it('lists an inbox’s events in the order of the log, in both directions', async () => {

@@ -9,7 +9,12 @@ import type {
   WebhookId,
 } from '#libs/domain/ids/typeid.js'
 import type { Replay } from '#libs/domain/webhook/replay.js'
-import type { LogLayout, Partition, PartitionRange } from '#libs/ports/event-log/event-log.js'
+import {
+  type LogLayout,
+  type Partition,
+  type PartitionRange,
+  findRange,
+} from '#libs/ports/event-log/event-log.js'
 import type { Change, DeliveryRow, InboxRow, MessageContent, MessageRow, WebhookHealth } from './views.js'
 
 /** Advances a partition's views from one offset to another, with all changes of the records in between. */
@@ -75,13 +80,11 @@ export interface ProjectionStore {
 export async function beginViews(
   store: Pick<ProjectionStore, 'begin'>,
   log: LogLayout,
-  { topic, partition }: Partition,
+  partition: Partition,
 ): Promise<{ range: PartitionRange; offset: number }> {
   let aheadAt: number | undefined
   for (;;) {
-    const { logId, partitions } = await log.topology(topic)
-    const range = partitions.find((candidate) => candidate.partition === partition)
-    if (range === undefined) throw new RangeError(`${topic} has no partition ${partition}`)
+    const { logId, range } = await findRange(log, partition)
     const begun = await store.begin(logId, range, aheadAt)
     if (typeof begun === 'number') return { range, offset: begun }
     aheadAt = begun.aheadAt

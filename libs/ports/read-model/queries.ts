@@ -99,8 +99,6 @@ export interface MessageRangeQuery extends OffsetQuery {
   inboxId: InboxId
 }
 
-export type HistoryQuery = MessageRangeQuery
-
 /** Offsets of one partition of inbox-events. */
 export interface EnvironmentQuery extends OffsetQuery, MailOwner {
   partition: number
@@ -142,7 +140,7 @@ export interface InboxQueries {
   inboxAt(address: Address): Promise<InboxRow | null>
   listInboxes(query: InboxListQuery): Promise<Inbox[]>
   /** All events that changed the inbox, also available after its end. */
-  history(query: HistoryQuery): Promise<HistoryEntry[]>
+  history(query: MessageRangeQuery): Promise<HistoryEntry[]>
 }
 
 export interface MessageQueries {

@@ -11,37 +11,56 @@ export interface Signals {
   close(): Promise<void>
 }
 
-interface Subscription {
-  listener: () => void
+/** The listeners of a channel. The same function may be added more than once. */
+export class Listeners {
+  private readonly subscriptions = new Set<{ listener: () => void }>()
+
+  get isEmpty(): boolean {
+    return this.subscriptions.size === 0
+  }
+
+  /** Returns a function that removes the listener again. */
+  add(listener: () => void): () => void {
+    const subscription = { listener }
+    this.subscriptions.add(subscription)
+    return () => this.subscriptions.delete(subscription)
+  }
+
+  clear(): void {
+    this.subscriptions.clear()
+  }
+
+  /** Calls each listener soon, unless it is removed by then. */
+  call(): void {
+    for (const subscription of this.subscriptions) {
+      queueMicrotask(() => {
+        if (this.subscriptions.has(subscription)) subscription.listener()
+      })
+    }
+  }
 }
 
 /** Signals between the roles of one process. */
 export class InProcessSignals implements Signals {
-  private readonly subscriptions = new Map<string, Set<Subscription>>()
+  private readonly channels = new Map<string, Listeners>()
 
   publish(channel: string): void {
-    const subscriptions = this.subscriptions.get(channel) ?? new Set()
-    for (const subscription of subscriptions) {
-      // The subscription may have ended by then.
-      queueMicrotask(() => {
-        if (subscriptions.has(subscription)) subscription.listener()
-      })
-    }
+    this.channels.get(channel)?.call()
   }
 
   subscribe(channel: string, listener: () => void): Promise<() => void> {
-    const subscription = { listener }
-    const others = this.subscriptions.get(channel) ?? new Set()
-    this.subscriptions.set(channel, others.add(subscription))
+    const listeners = this.channels.get(channel) ?? new Listeners()
+    this.channels.set(channel, listeners)
+    const remove = listeners.add(listener)
     return Promise.resolve(() => {
-      others.delete(subscription)
-      if (others.size === 0 && this.subscriptions.get(channel) === others) this.subscriptions.delete(channel)
+      remove()
+      if (listeners.isEmpty && this.channels.get(channel) === listeners) this.channels.delete(channel)
     })
   }
 
   close(): Promise<void> {
-    for (const subscriptions of this.subscriptions.values()) subscriptions.clear()
-    this.subscriptions.clear()
+    for (const listeners of this.channels.values()) listeners.clear()
+    this.channels.clear()
     return Promise.resolve()
   }
 }

@@ -1,5 +1,6 @@
 import { UnavailableError } from '#libs/runtime/errors.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
+import type { PartitionRange } from '#libs/ports/event-log/event-log.js'
 import type { EncodedRows } from './usage-rows.js'
 
 /** Usage figures are unavailable for now. Every method rejects with it within seconds; a write may have been carried out. */
@@ -11,11 +12,7 @@ export class UsageUnavailableError extends UnavailableError {
 export const WHY_NOT_COUNTED = 'MAYFLY_COUNT_USAGE is false, or chDB does not support this system'
 
 /** Offsets of a partition, from `first` up to, not including, `end`. */
-export interface UsageRange {
-  partition: number
-  first: number
-  end: number
-}
+export type UsageRange = Omit<PartitionRange, 'topic'>
 
 /** The rows of all events in some ranges of a topic. The same ranges always have the same rows. */
 export interface UsageBatch {

@@ -7,7 +7,12 @@ import {
   type Kafka,
   type TopicOffsets,
 } from 'kafkajs'
-import { LogUnavailableError, type StoredRecord } from '#libs/ports/event-log/event-log.js'
+import {
+  LogUnavailableError,
+  type StoredRecord,
+  type PartitionRange,
+  type Position,
+} from '#libs/ports/event-log/event-log.js'
 
 /** Maximum bytes of one partition in a response. The first record batch is returned whole at any size (KIP-74). */
 const PARTITION_FETCH_BYTES = 2 << 20
@@ -17,16 +22,7 @@ const MAX_ATTEMPTS = 4
 /** The node id for a partition whose leader is not known. */
 const NO_LEADER = '-1'
 
-export interface FetchPosition {
-  partition: number
-  offset: number
-}
-
-interface Offsets {
-  partition: number
-  first: number
-  end: number
-}
+export type FetchPosition = Omit<Position, 'topic'>
 
 /**
  * Creates a consumer that is not connected yet, and returns it with its cluster. kafkajs passes the cluster to partition
@@ -63,7 +59,7 @@ export class KafkaCluster {
   }
 
   /** Resolves with the offsets of every partition, ordered by partition. Rejects if a leader does not answer. */
-  async offsets(topic: string): Promise<Offsets[]> {
+  async offsets(topic: string): Promise<Omit<PartitionRange, 'topic'>[]> {
     return this.withLeaders(async () => {
       await this.loadMetadata(topic)
       const partitions = this.cluster

@@ -111,10 +111,10 @@ export class LmdbIdempotencyStore implements IdempotencyStore {
     }
   }
 
-  async release({ id, token }: Run, left: 'resumable' | 'undone'): Promise<void> {
+  async release({ id, token }: Run, state: 'resumable' | 'undone'): Promise<void> {
     if (this.leaseOf(id, token) === null) return
     try {
-      if (left === 'undone') await this.write(() => this.remove(id))
+      if (state === 'undone') await this.write(() => this.remove(id))
     } finally {
       this.drop(id, token)
     }

@@ -11,7 +11,6 @@ import {
   MAX_DUE_INBOXES,
   type DueInboxes,
   type EnvironmentQuery,
-  type HistoryQuery,
   type InboxCount,
   type InboxListQuery,
   type LabelCountQuery,
@@ -148,7 +147,7 @@ export class LmdbInboxes implements MailQueries, DueInboxes {
     return Promise.resolve(this.tables.raws.get(messageId) ?? null)
   }
 
-  history({ inboxId, ...range }: HistoryQuery): Promise<HistoryEntry[]> {
+  history({ inboxId, ...range }: MessageRangeQuery): Promise<HistoryEntry[]> {
     const entries = this.tables.history.getRange(offsetRange([inboxId], range))
     return Promise.resolve([...entries].map(({ value }) => value))
   }

@@ -58,8 +58,8 @@ export class RedisIdempotencyStore implements IdempotencyStore {
     await this.run(FINISH, id, [token, Buffer.from(answer).toString('base64'), this.options.keptMs])
   }
 
-  async release({ id, token }: Run, left: 'resumable' | 'undone'): Promise<void> {
-    await this.run(RELEASE, id, [token, left])
+  async release({ id, token }: Run, state: 'resumable' | 'undone'): Promise<void> {
+    await this.run(RELEASE, id, [token, state])
   }
 
   close(): Promise<void> {

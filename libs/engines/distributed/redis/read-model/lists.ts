@@ -1,6 +1,6 @@
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { reach } from '#libs/engines/distributed/redis/client/answer.js'
-import type { ListQuery, MessageRangeQuery } from '#libs/ports/read-model/queries.js'
+import type { ListQuery, OffsetQuery } from '#libs/ports/read-model/queries.js'
 import type { WebhookId } from '#libs/domain/ids/typeid.js'
 import type { ViewKeys } from './keys.js'
 
@@ -32,7 +32,7 @@ export async function pageOfIds<Id extends string>(
 export async function pageByOffset<Row>(
   client: RedisClient,
   list: string,
-  { order, from, to, limit }: Omit<MessageRangeQuery, 'inboxId'>,
+  { order, from, to, limit }: OffsetQuery,
   rowsOf: (ids: string[]) => Promise<Row[]>,
 ): Promise<Row[]> {
   const found: Row[] = []

@@ -1,7 +1,7 @@
 import { Cluster, type Redis } from 'ioredis'
 import { messageOf } from '#libs/runtime/errors.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
-import type { Signals } from '#libs/ports/signals/signals.js'
+import { Listeners, type Signals } from '#libs/ports/signals/signals.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
 
 /*
@@ -19,8 +19,7 @@ interface RedisSignalsOptions {
 }
 
 interface Channel {
-  /** One function for each subscription that has not ended. */
-  listeners: Set<() => void>
+  listeners: Listeners
   /** Resolves once signals are received, or listeners will be called after a reconnect. */
   whenListening: Promise<void>
 }
@@ -74,18 +73,16 @@ export class RedisSignals implements Signals {
   }
 
   async subscribe(channel: string, listener: () => void): Promise<() => void> {
-    // A new function, because the same listener may be subscribed more than once.
-    const call = () => listener()
     const known = this.channels.get(channel) ?? {
-      listeners: new Set(),
+      listeners: new Listeners(),
       whenListening: this.listenTo(channel),
     }
     this.channels.set(channel, known)
-    known.listeners.add(call)
+    const remove = known.listeners.add(listener)
     await known.whenListening
     return () => {
-      const hasEnded = !known.listeners.delete(call)
-      if (!hasEnded && known.listeners.size === 0) this.unsubscribe(channel)
+      remove()
+      if (known.listeners.isEmpty && this.channels.get(channel) === known) this.unsubscribe(channel)
     }
   }
 
@@ -99,12 +96,7 @@ export class RedisSignals implements Signals {
   }
 
   private callListeners(channel: string): void {
-    const listeners = this.channels.get(channel)?.listeners ?? new Set()
-    for (const call of listeners) {
-      queueMicrotask(() => {
-        if (listeners.has(call)) call()
-      })
-    }
+    this.channels.get(channel)?.listeners.call()
   }
 
   /** Resolves once the channel's signals are received, or will be after a reconnect. Never rejects. */
