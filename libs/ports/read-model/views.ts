@@ -10,6 +10,12 @@ import type { Webhook } from '#libs/domain/webhook/webhook.js'
  * The views: their rows, and the changes that projections make to them.
  */
 
+/**
+ * The version of the form of the views. Increase it with every change of the form of a row or an index, in either store:
+ * views of another form are computed again from the log.
+ */
+export const VIEWS_FORM = 8
+
 /** An inbox. Offsets are those of its partition of inbox-events. */
 export interface InboxRow {
   inbox: Inbox

@@ -12,14 +12,18 @@ import type {
   Step,
   StepOutcome,
 } from '#libs/ports/read-model/projection-store.js'
-import type { DeliveryRow, InboxRow, MessageRow, WebhookHealth } from '#libs/ports/read-model/views.js'
+import {
+  VIEWS_FORM,
+  type DeliveryRow,
+  type InboxRow,
+  type MessageRow,
+  type WebhookHealth,
+} from '#libs/ports/read-model/views.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
 import { applyChange, putContent, removeInbox } from './changes.js'
 import { removeWebhooksOf } from './lmdb-deliveries.js'
 import { accountTablesOf, type ProgressRow, type Tables } from './tables.js'
 
-/** Must change with the form of any row. Views of another form are rebuilt from the log. */
-const FORM = 8
 const MAX_REMOVED_AT_ONCE = 200
 
 export class LmdbProjectionStore implements ProjectionStore {
@@ -31,7 +35,7 @@ export class LmdbProjectionStore implements ProjectionStore {
     // In one transaction, so that a step applied at the same time is not undone.
     const found = await commit(root, () => {
       const row = progress.get([topic, partition])
-      if (row?.logId !== logId || row.form !== FORM) return null
+      if (row?.logId !== logId || row.form !== VIEWS_FORM) return null
       if (row.position > end) return row.position === aheadAt ? null : { aheadAt: row.position }
       // Records that the log no longer has can't be applied: the views continue from its first record.
       const position = Math.max(row.position, first)
@@ -41,7 +45,13 @@ export class LmdbProjectionStore implements ProjectionStore {
     })
     if (found !== null) return found
     await this.clear(range)
-    const created: ProgressRow = { logId, form: FORM, position: first, target: end, begunAtMs: Date.now() }
+    const created: ProgressRow = {
+      logId,
+      form: VIEWS_FORM,
+      position: first,
+      target: end,
+      begunAtMs: Date.now(),
+    }
     await commit(root, () => progress.putSync([topic, partition], created))
     return first
   }

@@ -3,13 +3,12 @@ import { reach } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { Script } from '#libs/engines/distributed/redis/client/script.js'
 import type { Partition, PartitionRange } from '#libs/ports/event-log/event-log.js'
+import { VIEWS_FORM } from '#libs/ports/read-model/views.js'
 import { dropMessages, StepWrites, WRITE } from './changes.js'
 import { messagesOf } from './contents.js'
 import type { ViewKeys } from './keys.js'
 import { idsIn } from './lists.js'
 
-/** Must change with the form of any value. Views of another form are rebuilt from the log. */
-const FORM = 7
 const INBOXES_PER_SCAN = 200
 const WEBHOOKS_PER_SCAN = 100
 
@@ -22,7 +21,7 @@ export async function beginPartition(
   aheadAt?: number,
 ): Promise<number | { aheadAt: number }> {
   const progressKey = keys.progress(range)
-  const args = [logId, FORM, range.first, range.end]
+  const args = [logId, VIEWS_FORM, range.first, range.end]
   for (;;) {
     const position = await reach(() => BEGIN.run(client, [progressKey], [...args, aheadAt ?? '']))
     if (Array.isArray(position)) return { aheadAt: Number(position[1]) }
