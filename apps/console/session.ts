@@ -160,7 +160,7 @@ export class Session implements MailAccess {
 }
 
 /** Not in the OpenAPI document, because only routes of the console have it. */
-const NOT_SIGNED_IN = 'not-signed-in' as string
+const NOT_SIGNED_IN: string = 'not-signed-in'
 
 function trade(environment: string | undefined): Promise<TokenAnswer> {
   return request('POST', '/console/session', environment === undefined ? {} : { environment })

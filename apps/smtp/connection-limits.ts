@@ -35,25 +35,25 @@ export class ConnectionLimits {
   }
 
   /**
-   * Counts a connection for its remote address until `leave` is called. Refuses it if the address has too many, has
+   * Counts a connection for its remote address until `release` is called. Refuses it if the address has too many, has
    * opened too many within a minute, or all slots are taken. `giveUp` is called when another address needs the slot,
    * and returns whether the connection was closed.
    */
-  admit(address: string, giveUp: () => boolean): { host: RemoteHost; leave: () => void } | Refusal {
+  admit(address: string, giveUp: () => boolean): { host: RemoteHost; release: () => void } | Refusal {
     const group = addressGroup(address)
     if (!this.mayOpen(group)) return REFUSALS.tooManyConnectionsPerMinute
     const host = this.hosts.get(group) ?? this.hostOf(group)
     if (host.connections >= this.settings.smtpMaxConnectionsPerAddress) return REFUSALS.tooManyConnections
-    const leaveSlot = this.slots.take([group], giveUp)
-    if (leaveSlot === null) return REFUSALS.tooManyConnections
+    const releaseSlot = this.slots.take([group], giveUp)
+    if (releaseSlot === null) return REFUSALS.tooManyConnections
     host.connections += 1
     this.hosts.set(group, host)
-    const leave = () => {
-      leaveSlot()
+    const release = () => {
+      releaseSlot()
       host.connections -= 1
       host.forgetIfIdle()
     }
-    return { host, leave }
+    return { host, release }
   }
 
   /** Takes a slot for a connection whose remote address is not known yet. Null if all slots are taken. */

@@ -141,16 +141,16 @@ export class MailFaults {
   ): Promise<void> {
     if (this.delayedBytes + bytes > MAX_DELAYED_BYTES) return
     const ending = new AbortController()
-    const leave = this.delays.take([accountId], () => {
+    const release = this.delays.take([accountId], () => {
       ending.abort()
       return true
     })
-    if (leave === null) return
+    if (release === null) return
     this.delayedBytes += bytes
     const signal = disconnected === null ? ending.signal : AbortSignal.any([ending.signal, disconnected])
     await pause(ms, undefined, { signal, ref: false }).catch(() => undefined)
     this.delayedBytes -= bytes
-    leave()
+    release()
   }
 }
 

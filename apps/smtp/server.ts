@@ -121,13 +121,13 @@ export class EdgeServer extends SMTPServer {
       return
     }
     const { host } = admitted
-    const leave = () => {
+    const release = () => {
       this.sessions.delete(session)
-      admitted.leave()
+      admitted.release()
       this.edge.journal.setConnections(this.limits.count)
     }
     const guesses = new SessionGuesses(host.group, this.unknown)
-    const peer = { host, leave, remoteAddress, isImplicitTls, guesses }
+    const peer = { host, release, remoteAddress, isImplicitTls, guesses }
     const session = new Session(socket, peer, this.context)
     this.sessions.add(session)
     this.edge.journal.setConnections(this.limits.count)

@@ -19,7 +19,7 @@ export interface Peer {
   remoteAddress: string
   host: RemoteHost
   /** Call it once the connection is closed. */
-  leave: () => void
+  release: () => void
   /** Whether the TLS handshake precedes the greeting. */
   isImplicitTls: boolean
   guesses: SessionGuesses
@@ -214,7 +214,7 @@ export class Session implements StreamEvents, MailSession {
 
   onClose(): void {
     if (this.transaction.abandon()) this.context.journal.refused(this, 'disconnected', null)
-    this.peer.leave()
+    this.peer.release()
   }
 
   /** Closes the session with 421, after the current mail if there is one. */

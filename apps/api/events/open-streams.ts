@@ -18,7 +18,7 @@ export interface StreamSlot {
   /** After this call, the stream may be ended for another key, if its client stalls, or with the process. */
   watch(stream: EventStream, socket: Socket): void
   /** Releases the slot. Further calls do nothing. */
-  leave(): void
+  release(): void
 }
 
 const STOPPED_WITHIN_MS = 1_000
@@ -50,11 +50,11 @@ export class OpenStreams {
     if (this.isStopping) throw shuttingDown()
     let watched: EventStream | null = null
     let unwatch: () => void = () => undefined
-    const leave = this.slots.take([accountId, countedBy], () => {
+    const release = this.slots.take([accountId, countedBy], () => {
       watched?.finish('crowded-out')
       return watched !== null
     })
-    if (leave === null) {
+    if (release === null) {
       const detail = 'The limit of open streams is reached, and this key has its share of them.'
       throw unavailable('too-many-streams', detail)
     }
@@ -65,8 +65,8 @@ export class OpenStreams {
         unwatch = this.options.stalled.watch(socket, () => stream.cut('client-stalled'))
         if (this.isStopping) stream.finish('stopping')
       },
-      leave: () => {
-        leave()
+      release: () => {
+        release()
         unwatch()
         if (watched !== null) this.open.delete(watched)
       },

@@ -40,10 +40,10 @@ export class StreamAnswers {
     const { request } = reply
     const caller = callerOf(request)
     const opened = new DisposableStack()
-    const leave = () => opened.dispose()
+    const end = () => opened.dispose()
     try {
       const slot = this.streams.take(caller)
-      opened.defer(() => slot.leave())
+      opened.defer(() => slot.release())
       const bell = new Doorbell()
       opened.defer(await this.views.signals.subscribe(channel, () => bell.ring()))
       const chunks = await start({
@@ -53,7 +53,7 @@ export class StreamAnswers {
       })
       void reply.headers(HEADERS)
       if (request.method === 'HEAD') {
-        leave()
+        end()
         void reply.send(Readable.from([]))
         return
       }
@@ -64,7 +64,7 @@ export class StreamAnswers {
       )
       note(request, { stream: 'client-gone' })
       stream.once('error', (error) => request.log.error({ err: error }, 'a stream failed'))
-      stream.once('close', leave)
+      stream.once('close', end)
       const { socket } = request.raw
       slot.watch(stream, socket)
       // A client that has closed its sending side still gets its answer from Node's server, but this answer does not
@@ -76,7 +76,7 @@ export class StreamAnswers {
       // If the stream were returned, Nest would wrap it in another one, which does not end with it.
       void reply.send(stream)
     } catch (error) {
-      leave()
+      end()
       throw error
     }
   }

@@ -142,20 +142,20 @@ export function shareConnections(server: Server, max: number, onDropped: () => v
   })
   server.on('connection', (socket) => {
     const address = addressGroup(plainAddress(socket.remoteAddress))
-    const leave = slots.take([address], () => {
+    const release = slots.take([address], () => {
       const requests = requestsBySocket.get(socket)
       const mayEnd = !requests?.open || performance.now() - requests.lastStartedMs > LONG_REQUEST_MS
       if (mayEnd) socket.destroy()
       return mayEnd
     })
-    if (leave === null) {
+    if (release === null) {
       socket.destroy()
       onDropped()
       return
     }
     socket.once('close', () => {
       requestsBySocket.delete(socket)
-      leave()
+      release()
     })
   })
   const checking = setInterval(() => {

@@ -70,11 +70,11 @@ export class OpenWaits {
   ): Promise<Result> {
     if (this.isClosed) throw shuttingDown(SEND_AGAIN)
     const wait = new OpenWait()
-    const leaveSlot = this.slots.take([accountId, countedBy], () => {
+    const release = this.slots.take([accountId, countedBy], () => {
       wait.endWith('crowded-out')
       return true
     })
-    if (leaveSlot === null) throw tooManyWaits()
+    if (release === null) throw tooManyWaits()
     const onGone = () => wait.endWith('client-gone')
     this.waits.add(wait)
     clientGone.addEventListener('abort', onGone)
@@ -84,7 +84,7 @@ export class OpenWaits {
     } finally {
       clientGone.removeEventListener('abort', onGone)
       this.waits.delete(wait)
-      leaveSlot()
+      release()
     }
   }
 

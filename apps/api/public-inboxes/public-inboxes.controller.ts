@@ -82,7 +82,7 @@ export class PublicInboxesController {
       [`public-inbox:${address}`, publicInboxesPerAddress, 'your IP address'],
       ['public-inbox', publicInboxesPerHour, 'all visitors together'],
     ] as const
-    for (const [key, quota, whose] of limits) {
+    for (const [key, quota, creators] of limits) {
       const policy: RatePolicy = { name: 'public-inboxes', quota, windowSeconds: HOUR_SECONDS }
       const verdict = await this.throttle.consume(key, [policy])
       if (verdict === null) throw unavailable('read-model-unavailable', 'New inboxes cannot be counted now.')
@@ -90,7 +90,7 @@ export class PublicInboxesController {
       throw rateLimited(
         verdict.next.refillsInMs,
         (seconds) =>
-          `The limit of ${quota} new inboxes an hour for ${whose} is reached. The next one can be created in ${seconds} s.`,
+          `The limit of ${quota} new inboxes an hour for ${creators} is reached. The next one can be created in ${seconds} s.`,
       )
     }
   }
