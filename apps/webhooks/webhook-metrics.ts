@@ -1,7 +1,9 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 
-/** The result of an attempt, as the label of metrics. `unknown`: its outcome could not be recorded. */
-export type AttemptResult = 'succeeded' | 'failed' | 'abandoned' | 'unknown'
+/** The results of attempts, as the label of metrics. `unknown`: the outcome could not be recorded. */
+const ATTEMPT_RESULTS = ['succeeded', 'failed', 'abandoned', 'unknown'] as const
+
+export type AttemptResult = (typeof ATTEMPT_RESULTS)[number]
 
 /** The metrics of the webhooks role. */
 export class WebhookMetrics {
@@ -41,7 +43,7 @@ export class WebhookMetrics {
       labelNames: ['result'],
       registers,
     })
-    for (const result of ['succeeded', 'failed', 'abandoned', 'unknown']) this.attempts.inc({ result }, 0)
+    for (const result of ATTEMPT_RESULTS) this.attempts.inc({ result }, 0)
     this.latency = new Histogram({
       name: 'mayfly_webhook_attempt_seconds',
       help: 'Time from the start of an attempt to its response or failure.',

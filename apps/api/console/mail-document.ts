@@ -5,7 +5,7 @@ import {
   serialize,
   type DefaultTreeAdapterTypes,
 } from 'parse5'
-import { MailImages } from './mail-images.js'
+import { absoluteUrlOf, MailImages } from './mail-images.js'
 import { safeDeclarations, safeStyles } from './mail-styles.js'
 
 /*
@@ -21,7 +21,6 @@ const MAX_DEPTH = 500
 /** Elements and comments. A page with more is slow to lay out. */
 const MAX_NODES = 100_000
 const MAX_STYLE_CHARACTERS = 500_000
-const MAX_HREF_CHARACTERS = 8_192
 
 const ELEMENTS = new Set(
   (
@@ -52,7 +51,7 @@ const ATTRIBUTES = new Set(
   ).split(' '),
 )
 
-const LINK_PROTOCOLS = new Set(['http:', 'https:', 'mailto:'])
+const LINK_PROTOCOLS = ['http:', 'https:', 'mailto:']
 
 type Parent = DefaultTreeAdapterTypes.ParentNode
 type Node = DefaultTreeAdapterTypes.ChildNode
@@ -168,14 +167,12 @@ function keepFirstLineBreak({ childNodes: [first] }: Parent): void {
 
 /** The URL is written as a browser understands it, so the title can't differ from the target. */
 function linkAttributes(href: string): Attribute[] {
-  if (href.length > MAX_HREF_CHARACTERS) return []
-  const text = href.trim()
-  const url = URL.parse(text.startsWith('//') ? `https:${text}` : text)
-  if (url === null || !LINK_PROTOCOLS.has(url.protocol)) return []
+  const url = absoluteUrlOf(href, LINK_PROTOCOLS)
+  if (url === null) return []
   return [
-    { name: 'href', value: url.href },
+    { name: 'href', value: url },
     { name: 'target', value: '_blank' },
     { name: 'rel', value: 'noopener noreferrer' },
-    { name: 'title', value: url.href },
+    { name: 'title', value: url },
   ]
 }

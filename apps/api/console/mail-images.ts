@@ -8,6 +8,7 @@ const MAX_EMBEDDED_CHARACTERS = 14_000_000
 /** The bytes of the attachments whose data URLs have that many characters. */
 export const MAX_INLINE_BYTES = 10_000_000
 const MAX_URL_CHARACTERS = 8_192
+const IMAGE_PROTOCOLS = ['http:', 'https:']
 
 /** Whether an attachment with this media type may be shown in a mail. */
 export function isShownImage(mediaType: string): boolean {
@@ -31,7 +32,7 @@ export class MailImages {
     const text = reference.trim()
     if (/^cid:/i.test(text)) return this.embed(this.inline.get(contentIdOf(text)) ?? null)
     if (/^data:/i.test(text)) return this.embed(dataUrlOf(text))
-    const url = webUrlOf(text)
+    const url = absoluteUrlOf(text, IMAGE_PROTOCOLS)
     if (url === null || this.isRemoteAllowed) return url
     this.blocked.add(url)
     return null
@@ -59,9 +60,10 @@ function dataUrlOf(text: string): string | null {
   return IMAGE_DATA_URL.test(url) ? url : null
 }
 
-/** An absolute URL of the web. One without a scheme (`//host`) is one of https, as in a web mailer. */
-function webUrlOf(text: string): string | null {
-  if (text.length > MAX_URL_CHARACTERS) return null
-  const url = URL.parse(text.startsWith('//') ? `https:${text}` : text)
-  return url?.protocol === 'https:' || url?.protocol === 'http:' ? url.href : null
+/** An absolute URL with one of the protocols. One without a scheme (`//host`) is one of https, as in a web mailer. */
+export function absoluteUrlOf(text: string, protocols: readonly string[]): string | null {
+  const trimmed = text.trim()
+  if (trimmed.length > MAX_URL_CHARACTERS) return null
+  const url = URL.parse(trimmed.startsWith('//') ? `https:${trimmed}` : trimmed)
+  return url !== null && protocols.includes(url.protocol) ? url.href : null
 }
