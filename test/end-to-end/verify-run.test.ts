@@ -440,7 +440,7 @@ describe('mayfly load verify', () => {
       accepted_at: null,
       error: '452 Full',
     }
-    await call(mayfly, 'GET', `/v1/inboxes/${inbox.id}/messages`)
+    await messagesOf(mayfly, inbox.id, 2)
     const file = await manifestOf(...lines, refused)
     const options = ['--manifest', file, '--label', 'run:fine', '--late', '1m', '--order']
     const { code, stdout, stderr } = await until(
