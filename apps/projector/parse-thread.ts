@@ -153,6 +153,11 @@ export class ParseThreads {
     return this.options.threads + 1 - busy
   }
 
+  /** Whether any thread has been started and has not ended. */
+  get hasStarted(): boolean {
+    return this.all.usual.size > 0
+  }
+
   hasFree(kind: ThreadKind): boolean {
     return this.free[kind].length > 0
   }

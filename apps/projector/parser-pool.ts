@@ -51,9 +51,9 @@ export class ParserPool {
     this.threads = new ParseThreads(options, () => this.startJobs())
   }
 
-  /** Starts a thread, so that the first mail does not wait for one. */
+  /** Starts a thread if none has been started yet, so that the first mail does not wait for one. */
   warmUp(): void {
-    this.threads.startAnother('usual')
+    if (!this.threads.hasStarted) this.threads.startAnother('usual')
   }
 
   /**

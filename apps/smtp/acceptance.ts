@@ -10,7 +10,6 @@ import { packSource, sealMail, type PackedSource, type SecretKey } from '#libs/p
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { InboxCapacity, type Reservation } from '#libs/ports/read-model/inbox-capacity.js'
 import type { InboxQueries } from '#libs/ports/read-model/queries.js'
-import { BudgetExhaustedError } from '#libs/runtime/fairness/budget.js'
 import type { MailFaults } from './faults.js'
 import type { SenderVerifier } from './sender-verifier.js'
 import { identityOf, type MailUsage } from './journal.js'
@@ -204,12 +203,7 @@ export class Acceptance {
     let durable = 0
     const appends: Promise<void>[] = []
     for (const [index, copy] of copies.entries()) {
-      const release = await inFlight
-        .take(copy.inbox.accountId, bytes, mail.disconnected)
-        .catch((error: unknown) => {
-          if (error instanceof BudgetExhaustedError || mail.disconnected.aborted) return null
-          throw error
-        })
+      const release = await inFlight.take(copy.inbox.accountId, bytes, mail.disconnected)
       const isLogUnavailable = missing.length > 0 && durable === 0
       isBudgetExhausted = release === null
       if (release === null || isLogUnavailable) {

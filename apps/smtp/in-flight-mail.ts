@@ -52,16 +52,15 @@ export class InFlightMail {
   }
 
   /**
-   * Resolves once an account may send a mail of that many uncompressed bytes. Rejects with BudgetExhaustedError after
-   * ten seconds, or with the signal's reason if the signal aborts while waiting. Does not wait while the views of any
-   * partition have stopped.
+   * Resolves once an account may send a mail of that many uncompressed bytes. Resolves with null after ten seconds, or
+   * if the signal aborts while waiting. Does not wait while the views of any partition have stopped.
    */
-  async take(accountId: AccountId, bytes: number, signal: AbortSignal): Promise<Release> {
+  async take(accountId: AccountId, bytes: number, signal: AbortSignal): Promise<Release | null> {
     const amount = bytes + MAIL_BYTES
     // Ignores the signal at first, because some clients disconnect without reading the last reply.
     const release = this.budget.tryTake(accountId, amount)
     if (release !== null) return release
-    return this.haveViewsStopped() ? () => undefined : this.budget.take(accountId, amount, signal)
+    return this.haveViewsStopped() ? () => undefined : this.budget.takeOrNull(accountId, amount, signal)
   }
 
   /** Calls `release` once the views show the record at a position, or after a second. */

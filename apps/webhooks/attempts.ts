@@ -13,7 +13,6 @@ import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import type { WebhookSecrets } from '#libs/ports/key-vault/master-key.js'
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { ReplayQueries, WebhookQueries } from '#libs/ports/read-model/queries.js'
-import { UnavailableError } from '#libs/runtime/errors.js'
 import { notificationIdOf } from './matching.js'
 import type { NotificationBodies } from './notification-body.js'
 import { GONE, type Outcomes } from './outcomes.js'
@@ -122,8 +121,8 @@ export class Attempts {
     const bytes = outcome.kind === 'answered' && outcome.answer.length > 0 ? outcome.answer : null
     const { inboxId } = notification
     const { vault } = this.options
-    const found =
-      bytes === null || inboxId === null ? null : await vault.find(inboxId).catch(nullIfUnavailable)
+    // Whatever the reason of a failure: the attempt was made, so its outcome must be recorded.
+    const found = bytes === null || inboxId === null ? null : await vault.find(inboxId).catch(() => null)
     const answer =
       bytes !== null && found?.state === 'known'
         ? seal(found.key, answerContext(deliveryId, attempt), bytes)
@@ -142,9 +141,4 @@ export class Attempts {
   private async record({ accountId, environment }: Delivery, event: DeliveryEvent): Promise<void> {
     await this.options.outcomes.record(event, { accountId, environment, keyId: null })
   }
-}
-
-function nullIfUnavailable(error: unknown): null {
-  if (error instanceof UnavailableError) return null
-  throw error
 }

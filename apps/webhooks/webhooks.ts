@@ -56,7 +56,6 @@ export async function startWebhooks({
   const onExhausted = countExhausted(registry)
   const metrics = new WebhookMetrics(registry, () => deliveries.earliestDue(), now)
   const recorder = new Recorder(log, '/mayfly/webhooks', now)
-  await using opened = new AsyncDisposableStack()
   const views = new ConsistentViews(log, inboxes, signals)
   const outcomes = new Outcomes({ recorder, store: projections, now, logger })
   const requests = new DeliveryRequests({ inboxes, recorder, now })
@@ -67,7 +66,6 @@ export async function startWebhooks({
     timeoutMs,
     dnsServers: settings.dnsServers,
   })
-  opened.defer(() => sender.close())
 
   const consumers = new RoleConsumers({
     ...{ log, group: 'webhooks', lingerMs: LINGER_MS, logger, registry },
@@ -75,8 +73,6 @@ export async function startWebhooks({
   })
   const matchingPorts = { log, webhooks, views, requests, recorder, metrics, now }
   const service = await createRoleService(consumers, MatchingController, MatchingPorts, matchingPorts)
-  await service.listen()
-  opened.defer(() => service.close())
   const bodies = new NotificationBodies({
     ...{ inboxes, vault, now },
     memoryScale: budgetScale(settings),
@@ -89,8 +85,6 @@ export async function startWebhooks({
     maxPerWebhook: settings.webhookEndpointConcurrency,
     leaseMs: timeoutMs + LEASE_SLACK_MS,
   })
-  await dispatcher.start()
-  opened.defer(() => dispatcher.stop())
   const runner = new ReplayRunner({
     ...{ replays, webhooks, requests, recorder, views, now, logger, metrics },
     pages: new ReplayPages({ deliveries, inboxes, log, now }),
@@ -100,8 +94,6 @@ export async function startWebhooks({
     everyMs: REPLAY_EVERY_MS,
     work: (signal) => runner.runAll(signal),
   })
-  replaying.start()
-  opened.defer(() => replaying.stop())
   const removing = new PeriodicTask({
     everyMs: REMOVE_EVERY_MS,
     work: async () => {
@@ -111,8 +103,19 @@ export async function startWebhooks({
       )
     },
   })
-  removing.start()
+
+  // Closed from the last to the first: the consumers first, so that another process takes over their partitions while
+  // the attempts in progress end.
+  await using opened = new AsyncDisposableStack()
+  opened.defer(() => sender.close())
   opened.defer(() => removing.stop())
+  opened.defer(() => dispatcher.stop())
+  opened.defer(() => replaying.stop())
+  opened.defer(() => service.close())
+  await service.listen()
+  await dispatcher.start()
+  replaying.start()
+  removing.start()
   const running = opened.move()
   return { close: () => running.disposeAsync() }
 }

@@ -127,8 +127,9 @@ export class EnvironmentFeed {
   }
 
   /**
-   * The JSON of an entry. Null if clients get no event for it: the inbox lacks a label, the message is deleted, or the
-   * inbox has ended, which has an event of its own later. Throws the errors of `find` and `bodyOf`.
+   * The JSON of an entry. Null if clients get no event for it: its type is not streamed, the inbox lacks a label, the
+   * message is deleted, or the inbox has ended, which has an event of its own later. Throws the errors of `find` and
+   * `bodyOf`.
    */
   private async dataOf(
     { labels }: EnvironmentListener,

@@ -77,12 +77,12 @@ async function answer(request: FastifyRequest, { localUrl, shutdown }: McpOption
   try {
     return await untilClientLeaves(request, async (clientGone) => {
       const { promise: whenStopped, reject } = Promise.withResolvers<never>()
-      const stop = () => reject(shuttingDown())
+      const stop = () => reject(shuttingDown('This instance is shutting down.'))
       clientGone.addEventListener('abort', () => reject(clientGone.reason as Error))
       shutdown.addEventListener('abort', stop)
       try {
         clientGone.throwIfAborted()
-        if (shutdown.aborted) throw shuttingDown()
+        if (shutdown.aborted) throw shuttingDown('This instance is shutting down.')
         const handled = transport.handleRequest(messageOf(request), { parsedBody: request.body })
         const response = await Promise.race([handled, whenStopped])
         const { status, headers } = response

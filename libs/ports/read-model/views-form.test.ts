@@ -29,7 +29,7 @@ const deliveryId = idFromBytes('dlv', Buffer.alloc(16, 2))
 const about = { webhookId, accountId: idFromBytes('acc', Buffer.alloc(16, 3)), environment: 'staging' }
 
 describe('the form of the views', () => {
-  it('has another version if the rows have other properties', () => {
+  it('has another version if the inboxes, messages and other states in the rows have other properties', () => {
     const { created, received, deleted, messageDeleted, tokenIssued, faultsSet, minute, makeFault } = inbox
     const active = inbox.replay([created, received(minute(1)), tokenIssued(minute(2))])
     const faulty = inbox.replay([created, faultsSet(minute(1), [makeFault()])])
