@@ -9,8 +9,8 @@ async function withPool(
 ): Promise<void> {
   const pool = new ParserPool({
     threads: 2,
-    timeoutMs: 20_000,
-    slowTimeoutMs: 20_000,
+    timeoutMs: 100_000,
+    slowTimeoutMs: 100_000,
     memoryMib: 256,
     inboxBudgetMs: 60_000,
     accountBudgetMs: 60_000,

@@ -88,7 +88,7 @@ describe('acceptance', () => {
   })
 
   it('gives up at the deadline, with another refusal if some records are durable', async () => {
-    const { outcome, usage } = await accept((append) => append > 1, 300)
+    const { outcome, usage } = await accept((append) => append > 1, 2_000)
     expect(outcome).toBe(REFUSALS.partialAppend)
     expect(await fixture.received()).toHaveLength(1)
     const refused = { type: 'MailRefused', reason: 'partial-append', code: 451 }
@@ -97,7 +97,7 @@ describe('acceptance', () => {
 
   it('accepts a mail of which only the duplicates on purpose are missing at the deadline', async () => {
     const isDuplicate = (append: number) => append % 2 === 0 || append > 6
-    const { outcome, usage } = await accept(isDuplicate, 300, undefined, 'duplicate')
+    const { outcome, usage } = await accept(isDuplicate, 2_000, undefined, 'duplicate')
     const mails = await fixture.received()
     expect((outcome as string[]).toSorted()).toEqual(mails.map(({ event }) => event.messageId).toSorted())
     expect(mails.map(({ event }) => event.duplicateOf)).toEqual([null, null, null])

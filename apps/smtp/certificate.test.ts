@@ -214,7 +214,7 @@ describe('implicit TLS', () => {
   })
 
   it('closes a connection whose handshake fails or does not finish, and no other', async () => {
-    fixture = await SmtpFixture.started({ ...SELF_SIGNED, smtpHandshakeTimeoutMs: 400 })
+    fixture = await SmtpFixture.started({ ...SELF_SIGNED, smtpHandshakeTimeoutMs: 1_500 })
     const other = await Dialogue.greeted(fixture.port)
     const clients = await Promise.all(
       ['EHLO client.test\r\n', '\x16\x03\x01', ''].map(async (bytes) => {

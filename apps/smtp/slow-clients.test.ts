@@ -27,7 +27,7 @@ const STATES = [
 
 describe('a slow client', () => {
   it('is disconnected with 421 after the command timeout, in any state', async () => {
-    fixture = await SmtpFixture.started({ smtpCommandTimeoutMs: 1_000 })
+    fixture = await SmtpFixture.started({ smtpCommandTimeoutMs: 2_000 })
     const clients = await Promise.all(
       STATES.map(async ({ lines, partial, bytes }) => {
         const client = await Dialogue.open(fixture.port)
@@ -53,7 +53,7 @@ describe('a slow client', () => {
   })
 
   it('gets the full session timeout again after each mail', async () => {
-    const smtpSessionTimeoutMs = 2_000
+    const smtpSessionTimeoutMs = 3_000
     fixture = await SmtpFixture.started({ smtpSessionTimeoutMs })
     const { address } = await fixture.createInbox()
     const client = await Dialogue.open(fixture.port)
@@ -111,7 +111,7 @@ describe('a slow client', () => {
   })
 
   it('that does not complete its TLS handshake is disconnected, without affecting other sessions', async () => {
-    fixture = await SmtpFixture.started({ smtpTls: 'self-signed', smtpHandshakeTimeoutMs: 400 })
+    fixture = await SmtpFixture.started({ smtpTls: 'self-signed', smtpHandshakeTimeoutMs: 1_500 })
     const clients = await Promise.all(
       ['', '\x16\x03\x01'].map(async (hello) => {
         const client = await Dialogue.open(fixture.port)

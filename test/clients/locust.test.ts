@@ -36,7 +36,7 @@ describeWith('python-packages')('the Locust user', () => {
     file: string,
     { env = {}, options = [] }: { env?: Record<string, string>; options?: readonly string[] },
   ): Promise<Run> {
-    const bounds = ['--headless', '--run-time', '2s', '--stop-timeout', '30', '--spawn-rate', '100', '--json']
+    const bounds = ['--headless', '--run-time', '6s', '--stop-timeout', '30', '--spawn-rate', '100', '--json']
     const args = ['-m', 'locust', '-f', file, ...bounds, ...options]
     const ran = await runProgram(python, args, {
       cwd: folder,

@@ -93,7 +93,7 @@ describeWith('chromium')('the Playwright package', () => {
     let results: Map<string, Result | undefined>
 
     beforeAll(async () => {
-      const ran = await playwright(['failing'], '--timeout=6000', '--workers=2')
+      const ran = await playwright(['failing'], '--timeout=12000', '--workers=2')
       expect(ran.code).toBe(1)
       ;({ results } = ran)
     })
@@ -112,7 +112,7 @@ describeWith('chromium')('the Playwright package', () => {
       expect(failure('receives what it does not expect').message).toMatch(
         /not\.toHaveReceived[^]*one arrived: "Welcome"/,
       )
-      expect(failure('waits by default for less than the time of the test').message).toContain('within 3 s')
+      expect(failure('waits by default for less than the time of the test').message).toContain('within 6 s')
       expect(failure('misses a link').message).toMatch(/no link that matches \/unsubscribe\/[^]*app\.example/)
     })
 

@@ -85,7 +85,7 @@ describeWith('chromium')('hostile mail', () => {
 
     beforeAll(async () => {
       outcomes = await showInEveryWay(mails)
-    })
+    }, 400_000)
 
     it.each(mails)('does nothing: $file. $attack', ({ file, effects }: HostileMail) => {
       expectNothing(outcomes.shown.get(file), file !== 'frameset')

@@ -39,7 +39,7 @@ describe('the command mayfly', () => {
   const mayflyWith = (env: Record<string, string>, ...args: string[]) =>
     new Promise<Run>((resolve) => {
       const all = { PATH: process.env.PATH ?? '', MAYFLY_URL: mayfly.url, MAYFLY_KEY: mayfly.apiKey, ...env }
-      execFile(process.execPath, [MAIN, ...args], { env: all, timeout: 50_000 }, (error, stdout, stderr) =>
+      execFile(process.execPath, [MAIN, ...args], { env: all, timeout: 110_000 }, (error, stdout, stderr) =>
         resolve({ code: error === null ? 0 : Number(error.code ?? -1), stdout, stderr }),
       )
     })

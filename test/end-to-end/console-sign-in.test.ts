@@ -170,7 +170,7 @@ describe('the sign-in of the console', () => {
   it('sets a cookie that only requests of the console to this host have', async () => {
     const answer = await attempt(admin, admin.apiKey)
     expect(answer.headers.get('set-cookie')).toMatch(
-      /^mayfly-session=acc_[0-9a-z]{26}\.[\w-]{43}; Path=\/console; Max-Age=43(200|199); HttpOnly; SameSite=Strict$/,
+      /^mayfly-session=acc_[0-9a-z]{26}\.[\w-]{43}; Path=\/console; Max-Age=43[12]\d\d; HttpOnly; SameSite=Strict$/,
     )
     expect(answer.body).toEqual({
       session: { id: expect.stringMatching(/^ses_/) as string, expires_at: expect.any(String) as string },
@@ -300,7 +300,7 @@ describe('the sign-in of the console', () => {
       await until('the wait', async () => (await openWaits(mayfly)) === 1)
       await (await signIn(admin)).ask(['DELETE', `/console/sessions/${session.id}`])
       // Without a check of the session, they would notice only after five and ten seconds.
-      await until('the end of both', () => isRefused && stream.isOver(), 3_000)
+      await until('the end of both', () => isRefused && stream.isOver(), 4_500)
     })
   })
 

@@ -82,7 +82,7 @@ describe('the API guide', () => {
     }
     // Stops at the first command that fails, and prints it.
     const script = `set -eux\n${blocks.join('\n')}`
-    const { stdout } = await run('bash', ['-c', script], { env, cwd: folder, timeout: 60_000 })
+    const { stdout } = await run('bash', ['-c', script], { env, cwd: folder, timeout: 110_000 })
     for (const shown of ['"subject":"Welcome"', '118822', '"status":"ready"']) expect(stdout).toContain(shown)
   })
 
@@ -95,7 +95,7 @@ describe('the API guide', () => {
       .replaceAll('npx mayfly', `'${process.execPath}' '${join(process.cwd(), 'apps/cli/mayfly.mjs')}'`)
     const env = { PATH: process.env.PATH, MAYFLY_KEY: mayfly.apiKey }
     const script = `set -eux\n${here}`
-    const failed = await runProgram('bash', ['-c', script], { env, cwd: folder, timeout: 60_000 })
+    const failed = await runProgram('bash', ['-c', script], { env, cwd: folder, timeout: 110_000 })
     expect(failed.code).toBe(6)
     expect(failed.stdout).toMatch(/^accepted +300$/m)
     const [, missing = '0'] = /^missing +(\d+) /m.exec(failed.stdout) ?? []

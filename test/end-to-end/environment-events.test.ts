@@ -111,7 +111,7 @@ describe('the events of an environment', () => {
     await send(own, plain.address, mail('plain'))
     await inboxWith(foreign, mail('of another environment'))
     await send(own, labelled.address, mail('labelled'))
-    await all.count(2)
+    await Promise.all([all.count(2), some.count(1)])
     for (const { id } of [plain, labelled]) await remove(id)
     const events = await all.count(4)
     expect(subjects(events)).toEqual(['plain', 'labelled'])
@@ -180,11 +180,11 @@ describe('the events of an environment', () => {
     })
     const idle = openIdleReader(own, `${PATH}?cursor=${cursor}`)
     const reader = await listenAt(`?cursor=${cursor}`)
-    expect(await reader.count(count, 30_000)).toHaveLength(count)
+    expect(await reader.count(count, 90_000)).toHaveLength(count)
     await until('its line', () => mayfly.output().stderr.includes('"stream":"client-stalled"'))
     expect(reader.isOver()).toBe(false)
     idle.close()
-  }, 90_000)
+  }, 180_000)
 
   it('end when their key is revoked', async () => {
     const inbox = await createInbox(own)

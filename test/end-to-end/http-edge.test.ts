@@ -347,10 +347,9 @@ describe('HTTP with configured limits and origins', () => {
   })
 
   it('closes connections over the limit, counts them, and prefers to close those of the address with the most', async () => {
-    const hoarded: Wire[] = []
-    for (let opened = 0; opened < connections + 5; opened += 1) {
-      hoarded.push(await openWire(httpPort(mayfly), '127.0.0.1'))
-    }
+    const hoarded = await Promise.all(
+      Array.from({ length: connections + 5 }, () => openWire(httpPort(mayfly), '127.0.0.1')),
+    )
     await until('connections to be closed', () => hoarded.filter((wire) => wire.isClosed()).length >= 5)
     expect(answered(await openIdle(3, '127.0.0.2'))).toBe(3)
     for (const wire of hoarded) wire.close()

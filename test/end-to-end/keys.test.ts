@@ -16,6 +16,10 @@ describe('keys', () => {
     const { key } = await openAccount(mayfly)
     admin = withKey(mayfly, key)
     adminKeyId = key?.id ?? ''
+    await until('usage to be counted', async () => {
+      const { body } = await call<KeyJson>(admin, 'GET', `/v1/keys/${adminKeyId}`)
+      return body.usage !== null
+    })
   })
   afterAll(() => mayfly.dispose())
 
@@ -141,10 +145,10 @@ describe('keys', () => {
 
   it('keep the previous secret for the grace of a rotation', async () => {
     const before = await issueKey(admin)
-    const { body: after } = await rotate(before.id, { grace: '5s' })
+    const { body: after } = await rotate(before.id, { grace: '15s' })
     expect(await statusOf(withKey(mayfly, before))).toBe(200)
     expect(await statusOf(withKey(mayfly, after))).toBe(200)
-    await until('the end of the grace', async () => (await statusOf(withKey(mayfly, before))) === 401, 20_000)
+    await until('the end of the grace', async () => (await statusOf(withKey(mayfly, before))) === 401, 60_000)
     expectRevoked(await call(withKey(mayfly, before), 'GET', '/v1/inboxes'))
     expect(await statusOf(withKey(mayfly, after))).toBe(200)
   })

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { issueKey, withKey } from '#test/harness/accounts.js'
-import { call, mail, pagesFrom, send, type InboxJson, type Target } from '#test/harness/client.js'
+import { call, mail, messagesOf, pagesFrom, send, type InboxJson, type Target } from '#test/harness/client.js'
 import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
 import { until } from '#test/harness/until.js'
 
@@ -89,6 +89,7 @@ describe('mayfly load http', () => {
     const labels = { run: 'http-2' }
     const { body: inbox } = await call<InboxJson>(mayfly, 'POST', '/v1/inboxes', { body: { labels } })
     await send(mayfly, inbox.address, mail('For a wait'))
+    await messagesOf(mayfly, inbox.id, 1)
     const args = ['--rate', '50/s', '--duration', '400ms', '--label', 'run:http-2', '--reuse']
     const { report } = await run(mayfly, ...args, '--mix', 'wait=1')
     expect(report?.operations).toMatchObject({ wait: { requests: 20, statuses: { 200: 20 } } })

@@ -174,7 +174,10 @@ describe('the API of Mailpit', () => {
 
   it('has mail to wait for, as soon as it arrives', async () => {
     const inbox = await createInbox(own)
-    const waiting = client.waitForMessage({ query: `addressed:${inbox.address}` }, { interval: 50 })
+    const waiting = client.waitForMessage(
+      { query: `addressed:${inbox.address}` },
+      { interval: 50, timeout: 30_000 },
+    )
     await send(own, inbox.address, mail('late'))
     expect(await waiting).toMatchObject({ Subject: 'late', Text: 'Hello.\n' })
   })

@@ -136,7 +136,7 @@ describe('the verification of a load run', () => {
       ...[fine, twice, { ...altered, sha256: sha256('As it was sent.') }],
       ...[{ ...late, sent_at: '2026-01-01T00:00:00.000Z' }, erased, outside, lost, misdirected],
     ]
-    const { differences, summary } = resultOf(await verify(own, label, lines, '?late_ms=1000'))
+    const { differences, summary } = resultOf(await verify(own, label, lines, '?late_ms=60000'))
     const by = (kind: string) => differences.filter((each) => each.kind === kind)
 
     const about = (message: { id: string; received_at: string } | undefined, inbox: InboxJson) => ({
@@ -160,7 +160,7 @@ describe('the verification of a load run', () => {
     expect(by('late')).toEqual([
       {
         ...{ kind: 'late', id: late.id, line: 4, ...about(ofTwo[2], two) },
-        ...{ sent_at: '2026-01-01T00:00:00.000Z', delay_ms: delay, late_by_ms: delay - 1_000 },
+        ...{ sent_at: '2026-01-01T00:00:00.000Z', delay_ms: delay, late_by_ms: delay - 60_000 },
       },
     ])
     expect(by('erased')).toEqual([

@@ -202,7 +202,7 @@ describe('a wait', () => {
 
   it('counts mail that arrived during the wait as examined', async () => {
     const inbox = await inboxWith(mayfly, mail('one'))
-    const waiting = wait(inbox, { subject: 'never', timeout: '3' })
+    const waiting = wait(inbox, { subject: 'never', timeout: '10' })
     await until('the wait to be open', async () => (await waits()) === 1)
     await send(mayfly, inbox.address, mail('two'))
     const { body } = await waiting

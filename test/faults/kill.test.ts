@@ -6,7 +6,7 @@ import { AcknowledgedWrites } from './acknowledged-writes.js'
 import { startLoad } from './load.js'
 
 const ROUNDS = Number(process.env.MAYFLY_FAULT_ROUNDS ?? 5)
-const ROUND_MS = 30_000
+const ROUND_MS = 90_000
 const MAX_ACKNOWLEDGEMENTS = 150
 
 describe('Mayfly, killed at random moments under load', () => {

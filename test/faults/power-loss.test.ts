@@ -102,7 +102,7 @@ describeWith('strace')('the synced data on disk', () => {
     }
     expect(acknowledgements).toBe(17)
     await folder.remove()
-  }, 60_000)
+  }, 180_000)
 })
 
 interface StoredKey {

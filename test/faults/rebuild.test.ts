@@ -56,7 +56,7 @@ describe('views that were lost', () => {
     await mayfly.end('SIGTERM')
     await rm(join(mayfly.dataDir, 'read-model'), { recursive: true })
     mayfly = await mayfly.restart()
-  }, 120_000)
+  }, 240_000)
   afterAll(() => mayfly.dispose())
 
   it('are not treated as complete while they are rebuilt', async () => {
@@ -109,5 +109,5 @@ describe('views that were lost', () => {
     for (const [path, answer] of before) expect(`${path} ${after.get(path) ?? ''}`).toBe(`${path} ${answer}`)
     expect((await call(mayfly, 'GET', `/v1/inboxes/${mintId('inb')}`)).status).toBe(404)
     expect(await answerToRcpt(mayfly, `${'z'.repeat(20)}@mayfly.test`)).toMatch(/^550 5\.1\.1 /)
-  }, 60_000)
+  }, 180_000)
 })

@@ -153,7 +153,7 @@ describe('a data folder', () => {
     await roles.close()
     const events = await eventsOf(roles.dataDir, idOf(inbox))
     expect(events.filter(({ type }) => type === 'InboxExpired')).toHaveLength(1)
-  }, 90_000)
+  }, 180_000)
 
   /** A metric of the running roles since their start. */
   async function metric(name: string): Promise<number> {

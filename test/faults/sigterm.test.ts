@@ -29,7 +29,7 @@ describe('SIGTERM under load', () => {
       ...Array.from({ length: CLIENTS }, () => createUntilRefused(outcomes)),
       ...Array.from({ length: CLIENTS }, () => sendUntilRefused(inbox, sessions)),
     ]
-    await until('load', () => outcomes.length > 50 && acknowledged.accepted.size > 50, 20_000)
+    await until('load', () => outcomes.length > 50 && acknowledged.accepted.size > 50)
     const exitCode = await mayfly.end('SIGTERM')
     await Promise.all(clients)
 
@@ -48,7 +48,7 @@ describe('SIGTERM under load', () => {
     await acknowledged.verify(mayfly)
     const { body } = await call<InboxJson[]>(mayfly, 'GET', '/v1/inboxes?limit=1000')
     expect(new Set(body.map(({ id }) => id))).toEqual(new Set(acknowledged.inboxes.keys()))
-  }, 60_000)
+  }, 120_000)
 
   it('ends the process at once if it is sent twice', async () => {
     // A mail that is never finished delays the drain.
@@ -66,7 +66,7 @@ describe('SIGTERM under load', () => {
     expect(await ended).toBe('SIGTERM')
     mayfly = await mayfly.restart()
     await acknowledged.verify(mayfly)
-  }, 30_000)
+  }, 120_000)
 
   async function createUntilRefused(outcomes: Outcome[]): Promise<void> {
     for (;;) {

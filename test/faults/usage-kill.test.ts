@@ -15,7 +15,7 @@ import { startLoad } from './load.js'
 import { openLog } from './stored-log.js'
 
 const ROUNDS = Number(process.env.MAYFLY_FAULT_ROUNDS ?? 5)
-const ROUND_MS = 30_000
+const ROUND_MS = 90_000
 const WRITES_EVERY_MS = 1_000
 
 describe('usage, with the process killed under load', () => {

@@ -1,3 +1,4 @@
+import { freePort } from '#infra/servers/ports.js'
 import { call, createInbox, mail, messagesOf, only, send, type InboxJson } from '#test/harness/client.js'
 import { startEndpoint, type HttpEndpoint } from '#test/harness/endpoint.js'
 import { makeFolder, startWithClock, type MayflyWithClock } from '#test/harness/mayfly-with-clock.js'
@@ -36,9 +37,9 @@ describe('an endpoint that is down, on a simulated clock', () => {
     inbox = await createInbox(roles, { duration: '14d' })
     other = await startEndpoint()
     otherId = (await register(await createInbox(roles, { duration: '14d' }), other)).id
-    const down = await startEndpoint()
+    downAt = await freePort()
+    const down = await startEndpoint(undefined, { port: downAt })
     webhook = await register(inbox, down)
-    downAt = down.port
     await down.dispose()
   })
   afterAll(async () => {
@@ -116,7 +117,8 @@ describe('an endpoint that is down, on a simulated clock', () => {
     expect(await now()).toMatchObject({ state: 'active', disabled_reason: null })
     await moveTo(dueOf(second))
     const third = await attempted(3)
-    expect(await now()).toMatchObject({ state: 'disabled', disabled_reason: 'failing' })
+    await until('the webhook to be disabled', async () => (await now()).state === 'disabled')
+    expect(await now()).toMatchObject({ disabled_reason: 'failing' })
     await moveTo(dueOf(third))
     await until('the delivery to be abandoned', async () => {
       const [delivery] = await deliveriesOf(roles, webhook.id)

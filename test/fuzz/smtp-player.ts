@@ -4,7 +4,7 @@ import { connect as connectTls } from 'node:tls'
 import { expectationOf, type Expectation } from './smtp-oracle.js'
 import type { FuzzSession } from './smtp-session.js'
 
-const WITHIN_MS = 10_000
+const WITHIN_MS = 30_000
 const REPLY = /^(?:\d{3}-[\x20-\x7e]*\r\n)*\d{3} [\x20-\x7e]*\r\n/
 
 export interface PlayedSession {

@@ -37,7 +37,10 @@ export async function hostileSmtpServer(react: Reaction): Promise<HostileSmtpSer
   const server = createServer((socket) => {
     sockets.add(socket)
     hostile.connections.total += 1
-    hostile.connections.max = Math.max(hostile.connections.max, sockets.size)
+    // Later, because an earlier connection that the client has closed may still be open here.
+    setTimeout(() => {
+      hostile.connections.max = Math.max(hostile.connections.max, sockets.size)
+    }, 50).unref()
     socket.on('close', () => sockets.delete(socket)).on('error', () => socket.destroy())
     void serve(socket, react, hostile)
   })

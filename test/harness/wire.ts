@@ -13,7 +13,7 @@ export interface Wire {
   close(): void
 }
 
-const TIMEOUT_MS = 15_000
+const TIMEOUT_MS = 60_000
 
 /** Resolves once connected, from a loopback address; rejects if the port is closed. */
 export async function openWire(port: number, localAddress = '127.0.0.1'): Promise<Wire> {

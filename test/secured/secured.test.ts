@@ -30,8 +30,8 @@ import {
 const MECHANISMS = ['plain', 'scram-sha-256', 'scram-sha-512'] as const
 /** ALTER_CONFIGS is only needed to update the settings of existing topics. */
 const RIGHTS_TO_OPEN = TOPIC_RIGHTS.filter((each) => each !== 'ALTER_CONFIGS')
-const START_MS = 90_000
-const TEST_TIMEOUT_MS = 120_000
+const START_MS = 240_000
+const TEST_TIMEOUT_MS = 240_000
 
 describeWith(
   'kafka',

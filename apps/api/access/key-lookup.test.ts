@@ -49,14 +49,14 @@ describe('known keys without signals', () => {
 
   const isRevoked = async () => (await keys.find(secretHash))?.key.revokedAt != null
 
-  it('are revoked within a second', async () => {
+  it('are revoked soon', async () => {
     await project(opened, issued)
     expect(await isRevoked()).toBe(false)
     await project(revoked(day(2)))
-    await until('the revocation', isRevoked, 1_000)
+    await until('the revocation', isRevoked)
   })
 
-  it('end the sessions that they started, which also end by themselves, within a second', async () => {
+  it('end the sessions that they started, which also end by themselves, soon', async () => {
     const { accountId, keyId } = KEY_FACTS
     const sessionIds = [1, 2].map((n) => idFromBytes('ses', Buffer.alloc(16, n)))
     const start = { startedBy: keyId, secretHash, startedAt: day(1), expiresAt: day(3) }
@@ -71,10 +71,10 @@ describe('known keys without signals', () => {
     expect(await active()).toEqual([true, true])
     const [sessionId = idFromBytes('ses', Buffer.alloc(16))] = sessionIds
     await project({ type: 'ConsoleSessionEnded', accountId, sessionId, endedAt: day(2) })
-    await until('the end of the first', async () => !(await active())[0], 1_000)
+    await until('the end of the first', async () => !(await active())[0])
     expect(await active()).toEqual([false, true])
     await project(revoked(day(2)))
-    await until('the end of the second', async () => !(await active())[1], 1_000)
+    await until('the end of the second', async () => !(await active())[1])
   })
 
   it('are looked up again after they are forgotten', async () => {

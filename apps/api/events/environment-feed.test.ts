@@ -219,13 +219,13 @@ describe('the text of a stream of an environment', () => {
       }),
       { numRuns: 60 },
     )
-  }, 60_000)
+  })
 })
 
 /** Rings instead of signals, since none is sent when the views are complete again. */
 async function ringUntil(bell: Doorbell, isDone: () => boolean): Promise<void> {
   for (const startedMs = Date.now(); !isDone();) {
-    if (Date.now() > startedMs + 5_000) throw new Error('events are missing')
+    if (Date.now() > startedMs + 30_000) throw new Error('events are missing')
     bell.ring()
     await new Promise(setImmediate)
   }

@@ -209,7 +209,7 @@ describe('the text of a stream', () => {
         /** Rings the bell instead of signals, since none is sent when the views are complete again. */
         const wakeUntil = async (isDone: () => boolean) => {
           for (const startedMs = Date.now(); !isDone();) {
-            if (Date.now() > startedMs + 5_000) throw new Error(`only received ${events.join(', ')}`)
+            if (Date.now() > startedMs + 30_000) throw new Error(`only received ${events.join(', ')}`)
             stream.bell.ring()
             await new Promise(setImmediate)
           }

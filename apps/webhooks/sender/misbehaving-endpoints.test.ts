@@ -71,7 +71,7 @@ describe('an attempt at a slow endpoint', () => {
     ['keeps sending 103', (socket) => drip(socket.resume(), 'HTTP/1.1 103 Early Hints\r\n\r\n')],
   ])('times out and closes its connection if the endpoint %s', async (_what, onConnection) => {
     const endpoint = await here(startTcpEndpoint(onConnection))
-    const outcome = await attempt(endpoint.url, { timeoutMs: 300 })
+    const outcome = await attempt(endpoint.url, { timeoutMs: 1_000 })
     const detail = 'the response did not arrive in time'
     expect(outcome).toMatchObject({ kind: 'failed', reason: 'timeout', detail, status: null })
     await until('the connection to be closed', () => endpoint.connections.open.size === 0)

@@ -1,7 +1,7 @@
 import { keyIn, PARTITIONS, record, textOf } from './event-log-harness.contract.js'
 import type { ConsumerSpec, EventLog, RecordBatch } from './event-log.js'
 
-const WITHIN_MS = 15_000
+const WITHIN_MS = 60_000
 
 /** Collects the records that a consumer receives, and waits for conditions on them. */
 export class Arrivals {
@@ -22,7 +22,7 @@ export class Arrivals {
     for (const check of this.waiting) check()
   }
 
-  /** Resolves once the condition is true, which is checked after each arrival. Rejects after 15 seconds. */
+  /** Resolves once the condition is true, which is checked after each arrival. Rejects after a minute. */
   async until(condition: () => boolean): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<undefined>()
     const check = () => {

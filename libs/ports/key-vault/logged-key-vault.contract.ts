@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { mintId } from '#libs/domain/ids/mint.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { InboxKeyWrapped } from '#libs/domain/inbox/key-events.js'
@@ -231,7 +232,7 @@ export function describeLoggedKeyVault(name: string, make: () => Promise<Harness
         const before = harness.faultyLog.topologyCalls
         const found = await Promise.all(Array.from({ length: 500 }, () => vault.find(mintId('inb'))))
         expect(new Set(found.map(({ state }) => state))).toEqual(new Set(['unknown']))
-        expect(harness.faultyLog.topologyCalls - before).toBeLessThan(30)
+        expect(harness.faultyLog.topologyCalls - before).toBeLessThan(100)
       })
 
       it('gets one forgotten record for each of hundreds of inboxes', async () => {
@@ -239,7 +240,11 @@ export function describeLoggedKeyVault(name: string, make: () => Promise<Harness
         await Promise.all(ids.slice(0, 20).map((id) => vault.create(id)))
         await vault.forget([...ids, ...ids])
         const count = async () => (await harness.recordsInPartitionOf(inboxId)).length
-        const before = await count()
+        // The follower may still be writing records of its own.
+        const before = await until('the records to be written', async () => {
+          const [one, other] = [await count(), await pause(500).then(count)]
+          return one === other && one
+        })
         await vault.forget(ids)
         expect(await count()).toBe(before)
         const found = await Promise.all(ids.map((id) => vault.find(id)))

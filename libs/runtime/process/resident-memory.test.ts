@@ -21,13 +21,13 @@ const scriptOf = (busyMs: number) => `
     for (const endMs = performance.now() + ${busyMs}; performance.now() < endMs;) kept.length
   }, 20)
   const { promise, resolve } = Promise.withResolvers()
-  void releaseUnusedMemory({ debug: ({ afterBytes }) => resolve(afterBytes) }, 100)
+  await releaseUnusedMemory({ debug: ({ afterBytes }) => resolve(afterBytes) }, 100)
   // The first checks must come before the memory grows.
-  await new Promise((done) => setTimeout(done, 500))
+  await new Promise((done) => setTimeout(done, 2_000))
   const before = anonymousBytes()
   fragmentMemory()
   const busy = anonymousBytes()
-  setTimeout(() => resolve(anonymousBytes()), 60_000)
+  setTimeout(() => resolve(anonymousBytes()), 100_000)
   const after = await promise
   console.log(JSON.stringify({ taken: busy - before, left: after - before }))
   process.exit()

@@ -8,6 +8,8 @@ test('does not receive what it expects', async ({ inbox, inboxes }) => {
     await send({ to: inbox.address, subject: `Welcome ${number}`, text: 'Hello' })
   for (const number of [5, 6])
     await send({ to: other.address, subject: `Welcome ${number}`, html: '<b>Hello</b>' })
+  await inbox.waitForMessage({ subject: 'Welcome 4' })
+  await other.waitForMessage({ subject: 'Welcome 6' })
   await expect(inbox).toHaveReceived({ subject: 'Goodbye', timeout: 500 })
 })
 

@@ -5,6 +5,7 @@ import { freePort, freePorts } from '#infra/servers/ports.js'
 import type { Target } from '#test/harness/client.js'
 import { startProcess, type Ending, type MayflyProcess } from '#test/harness/mayfly-process.js'
 import { distributedEnvironment } from '#test/harness/mayfly.js'
+import { untilReady } from '../api-snapshot.js'
 
 /** Whether faults last as long as in production, with `npm run test:faults`, or as short as possible. */
 export const IS_LONG = Number(process.env.MAYFLY_FAULT_ROUNDS ?? 0) >= 20
@@ -31,7 +32,7 @@ interface Instance {
 const API_KEY = 'a-key-for-the-fault-suites'
 
 /** An attempt with an unknown outcome is repeated after this timeout and 15 s. */
-const WEBHOOKS_ENV = { MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true', MAYFLY_WEBHOOK_TIMEOUT_MS: '2000' }
+const WEBHOOKS_ENV = { MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true', MAYFLY_WEBHOOK_TIMEOUT_MS: '5000' }
 
 /** Processes of every role, each of which keeps its ports when it is restarted. */
 export class Deployment {
@@ -87,6 +88,7 @@ export class Deployment {
         targets.push({ url: `http://127.0.0.1:${httpPort}`, smtpPort, apiKey: API_KEY })
       }
       await Promise.all(starts)
+      await Promise.all(targets.map((target) => untilReady(target)))
       return deployment
     } catch (error) {
       await deployment.dispose()

@@ -11,7 +11,7 @@ import { RECOVERS_WITHIN_MS, LoadTest } from './load-test.js'
 
 const TEST_TIMEOUT_MS = 240_000
 /** A node that does not answer for this time has failed. */
-const NODE_TIMEOUT_MS = 1_000
+const NODE_TIMEOUT_MS = 3_000
 /** Longer than the timeout of a connection without an answer. */
 const HUNG_MS = 20_000
 /** A partition of inbox-events: among the first thousand slots of its master. */

@@ -3,8 +3,9 @@ import { call, createInbox, type Target } from '#test/harness/client.js'
 import { startProcess, type MayflyProcess } from '#test/harness/mayfly-process.js'
 import { distributedEnvironment } from '#test/harness/mayfly.js'
 import { describeOn, kafkaBrokers } from '#test/harness/servers.js'
+import { untilReady } from '../api-snapshot.js'
 
-const TEST_TIMEOUT_MS = 60_000
+const TEST_TIMEOUT_MS = 240_000
 const NAME = `replaced-${process.pid}-${Date.now()}`
 const API_KEY = 'a-key-for-the-fault-suites'
 
@@ -52,6 +53,7 @@ describeOn(
       await endAll('SIGTERM')
       await deleteTopics()
       const target = await startBoth()
+      await untilReady(target)
       expect((await call(target, 'GET', `/v1/inboxes/${inbox.id}`)).status).toBe(404)
       expect(await call(target, 'GET', '/v1/inboxes')).toMatchObject({ status: 200, body: [] })
       await createInbox(target)

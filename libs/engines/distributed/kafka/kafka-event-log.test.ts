@@ -164,7 +164,7 @@ describeOn('kafka')('Kafka event log: reading', () => {
     const tooLarge = { key: keyIn(0), headers: {}, value: Buffer.alloc(27 << 20) }
     await expect(log.append('inbox-events', tooLarge)).rejects.toMatchObject({ name: 'LogUnavailableError' })
     await appendTo(log, 0, 'a')
-    expect(Date.now() - startedAt).toBeLessThan(8_000)
+    expect(Date.now() - startedAt).toBeLessThan(30_000)
     expect(String(errors[0])).toContain('larger than the max message size')
     await own.close()
   })
@@ -175,7 +175,7 @@ describeOn('kafka')('Kafka event log: reading', () => {
     const batches: string[][] = []
     const consumer = await log.consume(
       consumerOf(arrivals, {
-        lingerMs: 3_000,
+        lingerMs: 6_000,
         handle(batch) {
           batches.push(batch.records.map(textOf))
           arrivals.take(batch)
@@ -191,7 +191,7 @@ describeOn('kafka')('Kafka event log: reading', () => {
     await consumer.stop()
     expect(batches).toEqual([['a'], ['b', 'c', 'd']])
     // Stopping ends the pause.
-    expect(performance.now() - stoppedAtMs).toBeLessThan(2_500)
+    expect(performance.now() - stoppedAtMs).toBeLessThan(5_000)
   })
 
   it('skips offsets without a record, also at the end', async () => {

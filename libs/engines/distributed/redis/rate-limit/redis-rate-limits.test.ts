@@ -51,7 +51,7 @@ describeWith('redis-server')('counts in a Redis', () => {
     await server.dispose()
   })
 
-  it('are unavailable within half a second while Redis hangs or is down', async () => {
+  it('are unavailable soon while Redis hangs or is down', async () => {
     const server = await startRedis()
     const client = await open([server.url])
     const limits = redisRateLimits({ client, prefix: 'test.' })
@@ -60,7 +60,7 @@ describeWith('redis-server')('counts in a Redis', () => {
     const startedAt = performance.now()
     await expect(limits.consume('key_1', policies)).rejects.toThrow(RateLimitsUnavailableError)
     await expect(limits.peek('key_1', policies)).rejects.toThrow(RateLimitsUnavailableError)
-    expect(performance.now() - startedAt).toBeLessThan(1_000)
+    expect(performance.now() - startedAt).toBeLessThan(3_500)
     await server.kill('SIGKILL')
     await expect(limits.consume('key_1', policies)).rejects.toThrow(RateLimitsUnavailableError)
     client.disconnect()
