@@ -153,7 +153,7 @@ export class ParseThreads {
     return this.options.threads + 1 - busy
   }
 
-  /** Whether any thread has been started and has not ended. */
+  /** Whether a usual thread has been started and has not ended. */
   get hasStarted(): boolean {
     return this.all.usual.size > 0
   }
