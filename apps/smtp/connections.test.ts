@@ -106,5 +106,5 @@ describe('SMTP connections', () => {
     await client.reply()
     await fixture.drain()
     client.close()
-  })
+  }, 10_000)
 })

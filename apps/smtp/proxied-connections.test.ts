@@ -91,7 +91,7 @@ describe('a connection through a load balancer', () => {
     expect(await (await Dialogue.open(fixture.port, '127.0.0.2')).rest()).toMatch(/^421 4\.7\.0 /)
     await fixture.drain()
     expect(await silent.rest()).toBe('')
-  })
+  }, 10_000)
 
   it('may send the header only from a configured load balancer', async () => {
     await open()

@@ -174,5 +174,5 @@ describe('STARTTLS', () => {
     await client.ask('STARTTLS')
     client.send('\x16\x03\x01')
     await fixture.drain()
-  })
+  }, 10_000)
 })

@@ -324,7 +324,9 @@ describe('the events of an inbox', () => {
     it('have a comment every 15 seconds', async () => {
       await until('a comment', () => /^:.*\n\n$/m.test(quiet.text()), 20_000)
       expect(Date.now() - quietSince).toBeGreaterThan(14_000)
-      expect(quiet.text()).toMatch(/^retry: 2000\n\n(:.*\n\n)+$/)
+      // More than one if the tests before took long.
+      const most = Math.floor((Date.now() - quietSince) / 14_000)
+      expect(quiet.text()).toMatch(new RegExp(`^retry: 2000\n\n(:.*\n\n){1,${most}}$`))
       quiet.close()
       others = 0
     }, 30_000)

@@ -97,9 +97,18 @@ interface Stored {
 async function filesIn(folder: string): Promise<Stored[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
-  // Kafka may remove a file in the meantime.
-  const read = await Promise.allSettled(files.map(async (name) => ({ name, bytes: await readFile(name) })))
-  return read.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
+  const read = await Promise.all(
+    files.map(async (name) => {
+      try {
+        return [{ name, bytes: await readFile(name) }]
+      } catch (error) {
+        // Kafka may remove a file in the meantime.
+        if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+        throw error
+      }
+    }),
+  )
+  return read.flat()
 }
 
 /** The raw fields and members of each key, because DUMP would compress them. */

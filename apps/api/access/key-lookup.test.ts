@@ -53,7 +53,7 @@ describe('known keys without signals', () => {
     await project(opened, issued)
     expect(await isRevoked()).toBe(false)
     await project(revoked(day(2)))
-    await until('the revocation', isRevoked)
+    await until('the revocation', isRevoked, 5_000)
   })
 
   it('end the sessions that they started, which also end by themselves, soon', async () => {
@@ -71,10 +71,10 @@ describe('known keys without signals', () => {
     expect(await active()).toEqual([true, true])
     const [sessionId = idFromBytes('ses', Buffer.alloc(16))] = sessionIds
     await project({ type: 'ConsoleSessionEnded', accountId, sessionId, endedAt: day(2) })
-    await until('the end of the first', async () => !(await active())[0])
+    await until('the end of the first', async () => !(await active())[0], 5_000)
     expect(await active()).toEqual([false, true])
     await project(revoked(day(2)))
-    await until('the end of the second', async () => !(await active())[1])
+    await until('the end of the second', async () => !(await active())[1], 5_000)
   })
 
   it('are looked up again after they are forgotten', async () => {

@@ -77,12 +77,13 @@ async function answer(request: FastifyRequest, { localUrl, shutdown }: McpOption
   try {
     return await untilClientLeaves(request, async (clientGone) => {
       const { promise: whenStopped, reject } = Promise.withResolvers<never>()
-      const stop = () => reject(shuttingDown('This instance is shutting down.'))
+      const stopped = () => shuttingDown('This instance is shutting down.')
+      const stop = () => reject(stopped())
       clientGone.addEventListener('abort', () => reject(clientGone.reason as Error))
       shutdown.addEventListener('abort', stop)
       try {
         clientGone.throwIfAborted()
-        if (shutdown.aborted) throw shuttingDown('This instance is shutting down.')
+        if (shutdown.aborted) throw stopped()
         const handled = transport.handleRequest(messageOf(request), { parsedBody: request.body })
         const response = await Promise.race([handled, whenStopped])
         const { status, headers } = response

@@ -6,7 +6,7 @@ import { appendTo, Arrivals, consumerOf } from '#libs/ports/event-log/arrivals.c
 import { keyIn, record } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { makeLog } from './kafka-log-harness.contract.js'
 
-const BOUND_MS = 30_000
+const BOUND_MS = 20_000
 
 describeOn('kafka')('Kafka event log: unavailable brokers', () => {
   it.concurrent.each([

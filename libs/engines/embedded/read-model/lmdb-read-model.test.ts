@@ -93,7 +93,7 @@ describe('LMDB read model', () => {
     expect(claimed.size).toBe(many.length)
     expect(await claim()).toBeNull()
     await views.close()
-  })
+  }, 30_000)
 
   it('does not block other requests while it lists many inboxes', async () => {
     const views = await makeReadModel()

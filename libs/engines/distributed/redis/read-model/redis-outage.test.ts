@@ -17,7 +17,7 @@ import { makeReadModel, type RedisHarness } from './redis-read-model-harness.con
 
 /** Longer than the timeout of all commands but those of a step. */
 const PAUSED_MS = 3_500
-const UNAVAILABLE_WITHIN_MS = 10_000
+const UNAVAILABLE_WITHIN_MS = 5_000
 const id = inboxIdIn(1)
 const key = { inboxId: id, messageId: messageId(1) }
 const webhookId = idFromBytes('whk', Buffer.alloc(16, 1))
