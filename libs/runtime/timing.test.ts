@@ -1,5 +1,21 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { until } from '#test/harness/until.js'
-import { PeriodicTask, SharedRun } from './timing.js'
+import { beforeDeadline, DeadlineError, PeriodicTask, SharedRun } from './timing.js'
+
+describe('a deadline', () => {
+  it('is not missed by an answer that arrived while the process was busy', async () => {
+    const { stdout } = spawn('echo', ['answer'])
+    const answer = beforeDeadline(100, once(stdout, 'data'))
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_000)
+    expect(String(await answer)).toBe('answer\n')
+  })
+
+  it('ends the wait for an answer that does not arrive', async () => {
+    const none = Promise.withResolvers<never>()
+    await expect(beforeDeadline(10, none.promise)).rejects.toThrow(DeadlineError)
+  })
+})
 
 describe('a periodic task', () => {
   it('runs at once and again, never twice at the same time', async () => {

@@ -39,7 +39,9 @@ export class DeadlineError extends Error {
 /** Settles as the promise does. Rejects with DeadlineError if that takes longer than `ms`. */
 export async function beforeDeadline<Result>(ms: number, work: Promise<Result>): Promise<Result> {
   const late = Promise.withResolvers<never>()
-  const timer = setTimeout(() => late.reject(new DeadlineError(`no answer within ${ms / 1_000} s`)), ms)
+  const reject = () => late.reject(new DeadlineError(`no answer within ${ms / 1_000} s`))
+  // After a pause of this process, the answer may have arrived already: sockets are read before \`setImmediate\`.
+  const timer = setTimeout(() => setImmediate(reject), ms)
   try {
     return await Promise.race([work, late.promise])
   } finally {
