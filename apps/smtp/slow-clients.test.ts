@@ -27,7 +27,7 @@ const STATES = [
 
 describe('a slow client', () => {
   it('is disconnected with 421 after the command timeout, in any state', async () => {
-    fixture = await SmtpFixture.started({ smtpCommandTimeoutMs: 2_000 })
+    fixture = await SmtpFixture.started({ smtpCommandTimeoutMs: 4_000 })
     const clients = await Promise.all(
       STATES.map(async ({ lines, partial, bytes }) => {
         const client = await Dialogue.open(fixture.port)
@@ -45,7 +45,7 @@ describe('a slow client', () => {
   })
 
   it('is disconnected after the session timeout if its commands deliver no mail', async () => {
-    fixture = await SmtpFixture.started({ smtpSessionTimeoutMs: 1_000 })
+    fixture = await SmtpFixture.started({ smtpSessionTimeoutMs: 4_000 })
     const client = await Dialogue.open(fixture.port)
     await client.reply()
     drip(client, 'NOOP\r\n')
@@ -53,7 +53,7 @@ describe('a slow client', () => {
   })
 
   it('gets the full session timeout again after each mail', async () => {
-    const smtpSessionTimeoutMs = 3_000
+    const smtpSessionTimeoutMs = 5_000
     fixture = await SmtpFixture.started({ smtpSessionTimeoutMs })
     const { address } = await fixture.createInbox()
     const client = await Dialogue.open(fixture.port)
@@ -88,7 +88,7 @@ describe('a slow client', () => {
     { what: 'repeated NOOP', bytes: 'NOOP\r\n' },
     { what: 'repeated MAIL and RSET', bytes: 'MAIL FROM:<>\r\nRSET\r\n' },
   ])('is disconnected sooner while few connection slots are left: $what', async ({ bytes }) => {
-    fixture = await SmtpFixture.started({ smtpMaxConnections: 5, smtpCrowdedTimeoutMs: 1_000 })
+    fixture = await SmtpFixture.started({ smtpMaxConnections: 5, smtpCrowdedTimeoutMs: 4_000 })
     const { address } = await fixture.createInbox()
     const delivering = await Dialogue.open(fixture.port)
     await delivering.address(address)

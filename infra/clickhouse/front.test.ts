@@ -115,12 +115,12 @@ describeWith('clickhouse')('ClickHouse over HTTP', () => {
   })
 
   it('streams a result before it is complete', async () => {
-    const query = 'SELECT sleepEachRow(0.5) FROM numbers(6) SETTINGS max_block_size = 1'
+    const query = 'SELECT sleepEachRow(0.5) FROM numbers(20) SETTINGS max_block_size = 1'
     const began = performance.now()
     const response = await fetch(server.url, { method: 'POST', body: query, headers: USER })
     const reader = response.body?.getReader()
     await reader?.read()
-    expect(performance.now() - began).toBeLessThan(2_000)
+    expect(performance.now() - began).toBeLessThan(8_000)
     await reader?.cancel()
   })
 
@@ -138,7 +138,7 @@ describeWith('clickhouse')('ClickHouse over HTTP', () => {
     'POST //[ HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n',
     'GET /?query=%ZZ HTTP/1.1\r\nHost: a\r\n\r\n',
   ])('answers %j with a refusal', async (bytes) => {
-    expect(await firstAnswer(server.port, bytes, 5_000)).toMatch(/^HTTP\/1\.1 4\d\d /)
+    expect(await firstAnswer(server.port, bytes, 20_000)).toMatch(/^HTTP\/1\.1 4\d\d /)
   })
 
   it('answers requests in progress before it ends at SIGTERM', async () => {

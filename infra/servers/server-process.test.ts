@@ -61,8 +61,8 @@ describe('a server process', () => {
 
   it('that does not become ready is killed', async () => {
     const launch = launchOf('echo $$; exec sleep 60')
-    const start = ServerProcess.start(launch, () => Promise.resolve(false), 200)
-    await expect(start).rejects.toThrow('was not ready within 200 ms')
+    const start = ServerProcess.start(launch, () => Promise.resolve(false), 3_000)
+    await expect(start).rejects.toThrow('was not ready within 3000 ms')
     const pid = Number(await readFile(launch.logPath, 'utf8'))
     expect(() => process.kill(pid, 0)).toThrow('ESRCH')
   })

@@ -77,6 +77,7 @@ describe('hanging endpoints of one account', () => {
       const id = await sendToWebhooks(attacker, [hanging.url], large)
       await messagesOf(attacker, id, 1)
     }
+    await until('deliveries to hang', () => countHeld === LARGE_AT_ONCE, DELIVERED_WITHIN_MS)
     await sendToWebhooks(other, [good.url], large)
     await until('the delivery to the other one', () => good.requests.length === 1, DELIVERED_WITHIN_MS)
     expect(countHeld).toBe(LARGE_AT_ONCE)

@@ -112,7 +112,7 @@ describeWith('curl')('the curl commands of /docs', () => {
         (_, kind: string) => ids[kind] ?? '',
       )
       expect(own).toContain(`'${mayfly.url}/`)
-      const seconds = own.startsWith('curl -N') ? 5 : 20
+      const seconds = own.startsWith('curl -N') ? 10 : 20
       const script = own.replace('curl ', `curl -s -m ${seconds} -w '\\n%{http_code}' `)
       const env = { PATH: process.env.PATH, MAYFLY_KEY: mayfly.apiKey }
       // A stream ends with an error when its time is over.

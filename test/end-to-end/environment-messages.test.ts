@@ -135,7 +135,7 @@ describe('the mail of an environment', () => {
     const pages = await pagesFrom<ListedJson>(own, PATH)
     expect(pages.map(({ body }) => body.length)).toEqual([2, 2])
     expect(new Set(pages.flatMap(({ body }) => body.map(({ id }) => id))).size).toBe(4)
-  }, 60_000)
+  })
 
   it('leaves out protected inboxes, and those that have ended', async () => {
     const open = await inboxWith(own, mail('open'))

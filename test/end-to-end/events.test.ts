@@ -37,7 +37,7 @@ describe('the events of an inbox', () => {
   let others = 0
 
   beforeAll(async () => {
-    const env = { MAYFLY_MAX_STREAMS: String(MAX_STREAMS), MAYFLY_STREAM_STALL_MS: '4000' }
+    const env = { MAYFLY_MAX_STREAMS: String(MAX_STREAMS), MAYFLY_STREAM_STALL_MS: '8000' }
     mayfly = await startMayfly({ env })
   })
   afterAll(() => mayfly.dispose())
@@ -305,12 +305,11 @@ describe('the events of an inbox', () => {
         60_000,
       )
       const idle = openIdleReader(mayfly, `${pathOf(full.id)}?cursor=${cursor}`)
-      await openStreams(1)
       const reader = await listenAt(`${pathOf(full.id)}?cursor=${cursor}`)
       expect(await reader.count(count, 90_000)).toHaveLength(count)
+      await until('its line', () => mayfly.output().stderr.includes('"stream":"client-stalled"'))
       await openStreams(1)
       expect(reader.isOver()).toBe(false)
-      await until('its line', () => mayfly.output().stderr.includes('"stream":"client-stalled"'))
       idle.close()
     }, 180_000)
 

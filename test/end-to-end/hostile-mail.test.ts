@@ -14,6 +14,8 @@ import { sendBytes } from '#test/harness/wire.js'
 import { BOMBS } from '#test/hostile/bombs.js'
 
 const MIB = 1024 * 1024
+/** Parsing a costly mail may take a minute on a busy machine. */
+const PARSED_WITHIN_MS = 100_000
 
 interface Shown {
   id: string
@@ -79,7 +81,7 @@ describe('a bomb', () => {
     const inbox = await createInbox(tenant)
     const costly = Buffer.concat([Buffer.from('X-Mark: it\r\n'), sourceOf('closing tags of none', 8 * MIB)])
     for (const source of [costly, costly, Buffer.from(mail('Behind'))]) await deliver(inbox, source)
-    const shown = (await messagesOf(tenant, inbox.id, 3)) as unknown as Shown[]
+    const shown = (await messagesOf(tenant, inbox.id, 3, PARSED_WITHIN_MS)) as unknown as Shown[]
     expect(shown.map(({ size }) => size)).toEqual([
       costly.length,
       costly.length,
@@ -120,7 +122,7 @@ describe('a bomb', () => {
     const tenant = await newTenant()
     const inbox = await createInbox(tenant)
     await deliver(inbox, source)
-    const message = only(await messagesOf(tenant, inbox.id, 1)) as unknown as Shown
+    const message = only(await messagesOf(tenant, inbox.id, 1, PARSED_WITHIN_MS)) as unknown as Shown
     return { tenant, inbox, path: `/v1/inboxes/${inbox.id}/messages/${message.id}`, message }
   }
 

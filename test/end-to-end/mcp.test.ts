@@ -522,7 +522,7 @@ describe('/mcp', () => {
     sent.on('error', () => undefined)
     await until('an open wait', async () => (await openWaits()) === 1)
     sent.destroy()
-    await until('no open waits', async () => (await openWaits()) === 0, 5_000)
+    await until('no open waits', async () => (await openWaits()) === 0)
   })
 
   it('does not delay a shutdown', async () => {
@@ -558,7 +558,7 @@ describe('mayfly mcp', () => {
     await until('an open wait', async () => (await openWaits()) === 1)
     cancel.abort()
     await expect(waiting).rejects.toThrow()
-    await until('no open waits', async () => (await openWaits()) === 0, 5_000)
+    await until('no open waits', async () => (await openWaits()) === 0)
   })
 
   it('ends with its input, also during a wait', async () => {
@@ -572,7 +572,7 @@ describe('mayfly mcp', () => {
     waiting.catch(() => undefined)
     await until('an open wait', async () => (await openWaits()) === 1)
     await client.close()
-    await until('no open waits', async () => (await openWaits()) === 0, 5_000)
+    await until('no open waits', async () => (await openWaits()) === 0)
   })
 
   test.each([

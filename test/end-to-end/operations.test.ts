@@ -48,7 +48,7 @@ describe('operations', () => {
     const active = async () =>
       /^mayfly_active_inboxes (\d+)$/m.exec((await call<string>(one, 'GET', '/metrics')).body)?.[1]
     const inboxes = [await createInbox(one), await createInbox(one), await createInbox(one)]
-    expect(await active()).toBe('3')
+    await until('the inboxes to be counted', async () => (await active()) === '3')
     await call(one, 'DELETE', `/v1/inboxes/${inboxes[0]?.id ?? ''}`)
     await until('the deletion to be counted', async () => (await active()) === '2')
     await one.dispose()

@@ -52,7 +52,7 @@ describe('paging', () => {
           path = by === 'link' ? (nextOf(page) ?? onward) : onward
           return !isSending && page.body.length === 0 && seen.length >= MAILS
         },
-        25_000,
+        60_000,
       )
       await sending
       const all = (await messagesOf(mayfly, inbox.id, MAILS)).map(({ id }) => id)

@@ -40,7 +40,13 @@ describe('a shutdown signal', () => {
 
     const ended = end('SIGTERM')
     await until('refusal', async () => (await refusalAt(httpPort(mayfly))) === 'ECONNREFUSED')
-    await expect(send(mayfly, inbox.address, mail('too late'))).rejects.toThrow(/ECONNREFUSED|421/)
+    // The role that receives mail may be a process of its own, and get the signal later.
+    await until('mail to be refused', () =>
+      send(mayfly, inbox.address, mail('too late')).then(
+        () => null,
+        (error: unknown) => /ECONNREFUSED|421/.test(String(error)),
+      ),
+    )
     underWay.write(body)
     const answer = await until('the answer', () => readAnswers(underWay.received())[1])
     expect(answer.status).toBe(201)
@@ -100,7 +106,7 @@ describe('a shutdown signal', () => {
     expect((await call(mayfly, 'GET', '/healthz')).status).toBe(200)
     expect(await end('SIGTERM')).toBe(0)
     for (const wire of wires) wire.close()
-  }, 25_000)
+  })
 })
 
 /** The error code of a refused connection; null if it was accepted. */

@@ -202,7 +202,11 @@ describe('a resource of a tenant', () => {
       ),
     ).toEqual([owners])
     expect(await counted(otherAccount)).toEqual([])
-    expect(await reportOf(owner, 'run:42')).toMatchObject({ inboxes: 1 })
+    const report = await untilCounted(
+      () => reportOf(owner, 'run:42'),
+      ({ inboxes }) => inboxes > 0,
+    )
+    expect(report).toMatchObject({ inboxes: 1 })
     expect(await reportOf(otherAccount, 'run:42')).toMatchObject({ requests: 0, inboxes: 0, mails: 0 })
     const file = async (target: Target) => {
       const answer = await call<string>(target, 'GET', '/v1/usage/export?table=inbox_events')

@@ -44,7 +44,7 @@ describe('a receiver from docs/webhooks.md', () => {
     expect(script).toContain(NOT_YET)
     const env = { PATH: process.env.PATH, MAYFLY_URL: mayfly.url, MAYFLY_KEY: mayfly.apiKey }
     const session = `set -eu\n${script}\nprintf '\\n%s' "$secret"`
-    const { stdout } = await run('bash', ['-c', session], { env, timeout: 25_000 })
+    const { stdout } = await run('bash', ['-c', session], { env, timeout: 100_000 })
     expect(stdout).toMatch(/"inbox_id":null.*"event":"sample".*\nwhsec_\S+$/s)
     await call(mayfly, 'DELETE', `/v1/webhooks/${/whk_\w+/.exec(stdout)?.[0] ?? ''}`)
   })

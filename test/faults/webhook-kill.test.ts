@@ -86,7 +86,7 @@ function loseNoDelivery(engine: EngineName): void {
     const env = {
       MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true',
       MAYFLY_WEBHOOK_CONCURRENCY: String(IN_PROGRESS),
-      MAYFLY_WEBHOOK_TIMEOUT_MS: '2000',
+      MAYFLY_WEBHOOK_TIMEOUT_MS: '5000',
     }
     mayfly = await startMayfly({ engine, env, hasWebhooks: true })
     for (let count = 0; count < 3; count += 1) {

@@ -61,7 +61,7 @@ function resume(engine: EngineName): void {
       MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true',
       MAYFLY_WEBHOOK_REPLAY_RATE: '60',
       MAYFLY_WEBHOOK_CONCURRENCY: String(IN_PROGRESS),
-      MAYFLY_WEBHOOK_TIMEOUT_MS: '2000',
+      MAYFLY_WEBHOOK_TIMEOUT_MS: '5000',
     }
     mayfly = await startMayfly({ engine, env, hasWebhooks: true })
   })

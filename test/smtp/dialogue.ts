@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 
-const WITHIN_MS = 8_000
+const WITHIN_MS = 18_000
 const open = new Set<Dialogue>()
 
 /** A raw SMTP client: sends bytes unchanged and waits for replies. */

@@ -189,10 +189,14 @@ def test_waits_in_parallel() -> None:
 
 @pytest.mark.parametrize("timeout", [0, 0.3, 1])
 def test_waits_as_long_as_told(mayfly_inbox: Inbox, timeout: float) -> None:
-    started = time.monotonic()
-    with pytest.raises(WaitTimeoutError, match="No message arrived"):
-        mayfly_inbox.wait_for_message(timeout=timeout)
-    assert timeout <= time.monotonic() - started < timeout + 0.6
+    def wait() -> float:
+        started = time.monotonic()
+        with pytest.raises(WaitTimeoutError, match="No message arrived"):
+            mayfly_inbox.wait_for_message(timeout=timeout)
+        return time.monotonic() - started
+
+    # The shortest, because a busy machine prolongs some.
+    assert timeout <= min(wait() for _ in range(3)) < timeout + 0.6
 
 
 def test_finds_links_by_text_and_by_expression(mayfly_inbox: Inbox) -> None:

@@ -17,7 +17,7 @@ export interface StoreTimes {
 }
 
 const LASTING: StoreTimes = { leaseMs: 10_000, keptMs: 60_000 }
-const SHORT_LEASE: StoreTimes = { ...LASTING, leaseMs: 1_000 }
+const SHORT_LEASE: StoreTimes = { ...LASTING, leaseMs: 3_000 }
 
 export function describeIdempotencyStore(
   name: string,

@@ -41,7 +41,7 @@ describeOn('redis-cluster')('a Redis Cluster', () => {
   it('is connected to, and passes the check', async () => {
     const client = await open(...redisClusterUrls())
     await checkRedis(client)
-    await client.set('test-{of}.cluster', '1', 'PX', 1_000)
+    await client.set('test-{of}.cluster', '1', 'PX', 60_000)
     expect(await client.get('test-{of}.cluster')).toBe('1')
   })
 
