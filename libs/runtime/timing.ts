@@ -40,7 +40,7 @@ export class DeadlineError extends Error {
 export async function beforeDeadline<Result>(ms: number, work: Promise<Result>): Promise<Result> {
   const late = Promise.withResolvers<never>()
   const reject = () => late.reject(new DeadlineError(`no answer within ${ms / 1_000} s`))
-  // After a pause of this process, the answer may have arrived already: sockets are read before \`setImmediate\`.
+  // If the process was busy, the answer may wait in its socket. Sockets are read between timers and setImmediate.
   const timer = setTimeout(() => setImmediate(reject), ms)
   try {
     return await Promise.race([work, late.promise])

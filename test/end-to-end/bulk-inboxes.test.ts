@@ -40,7 +40,7 @@ async function listed(target: Target, label: string): Promise<InboxJson[]> {
   return pages.flatMap(({ body }) => body)
 }
 
-/** Whether there is an inbox with the label. A short answer, since the server goes on meanwhile. */
+/** Whether there is an inbox with the label. Asks for one only, because the server goes on meanwhile. */
 async function isBegun(target: Target, label: string): Promise<boolean> {
   return (await call<InboxJson[]>(target, 'GET', `/v1/inboxes?label=${label}&limit=1`)).body.length > 0
 }

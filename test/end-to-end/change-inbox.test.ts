@@ -147,7 +147,7 @@ describe('changing an inbox', () => {
     expect((await change(longer.id, { duration: '1h' })).status).toBe(200)
     const { body: shortened } = await change(shorter.id, { duration: '1m' })
 
-    // The wait ends with the inbox, before the look that it takes every 10 s, 9 s after the new expiry.
+    // The wait ends with the inbox. It looks again every 10 s, and begins so that it would look 9 s after the new expiry.
     const expiresAtMs = Date.parse(shortened.expires_at)
     await until('less than the longest wait', () => expiresAtMs - Date.now() < 31_000, 45_000)
     const waited = await call(

@@ -119,7 +119,7 @@ describe('an inbox that has ended', () => {
     await send(mayfly, address, mail('short life'))
     const messageId = await until('the message', () => messageIn(id).catch(() => null))
 
-    // A longer wait ends with the inbox. It looks again every 10 s, so 9 s after the expiry.
+    // A longer wait ends with the inbox. It looks again every 10 s, and begins so that it would look 9 s after the end.
     await until('less than the longest wait', () => Date.parse(expires_at) - Date.now() < 41_000, 30_000)
     const waiting = call(mayfly, 'GET', `/v1/inboxes/${id}/messages/wait?subject=never&timeout=55`).then(
       (answer) => ({ answer, lateMs: Date.now() - Date.parse(expires_at) }),

@@ -389,7 +389,7 @@ describe('an inbox token', () => {
     const tokenOfShort = await issue(short.id)
     const path = `/v1/inboxes/${id}`
     const stream = await listen(withToken(token), `${path}/events`)
-    // The wait begins within the longest timeout before the expiry. It looks again every 10 s, so 9 s after the expiry.
+    // The wait looks again every 10 s. It begins so that it would look 9 s after the expiry.
     const expiresAtMs = Date.parse(token.expires_at)
     await until('less than the longest wait', () => Date.now() > expiresAtMs - 41_000, 30_000)
     const waited = await call(withToken(token), 'GET', `${path}/messages/wait?timeout=55`)

@@ -103,7 +103,7 @@ export class UnexpectedAnswerError extends Error {
   }
 }
 
-/** Creates an inbox, again if the views lag behind on a busy machine. Rejects if another answer than 201 comes. */
+/** Creates an inbox. Repeats the request while the views lag behind; rejects if it fails for another reason. */
 export async function createInbox(target: Target, body: unknown = {}): Promise<InboxJson> {
   return until('the views to catch up', async () => {
     const answer = await call<InboxJson & ProblemJson>(target, 'POST', '/v1/inboxes', { body })
