@@ -354,6 +354,7 @@ describe('hostile HTTP', () => {
       wire.write(`POST /v1/inboxes HTTP/1.1\r\n${JSON_BODY}Content-Length: 2\r\n\r\n{}`)
       wire.close()
     }
+    expect((await createInbox(mayfly)).state).toBe('active')
     expect(mayfly.output().stderr).not.toContain('a request failed')
   })
 })

@@ -225,7 +225,7 @@ describe('HTTP with configured limits and origins', () => {
     mayfly = await startMayfly({
       isOneProcess: true,
       env: {
-        MAYFLY_HTTP_REQUEST_TIMEOUT_MS: '1000',
+        MAYFLY_HTTP_REQUEST_TIMEOUT_MS: '3000',
         MAYFLY_HTTP_MAX_CONNECTIONS: String(connections),
         MAYFLY_CORS_ORIGINS: `${APP}, http://localhost:5173`,
       },

@@ -121,6 +121,7 @@ describe('mayfly load http', () => {
       } else if (requests++ % 2 === 0) request.socket.destroy()
       else response.writeHead(500).end('no')
     }).listen(0, '127.0.0.1')
+    server.keepAliveTimeout = 0
     await once(server, 'listening')
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     const args = ['--rate', '100/s', '--duration', '200ms', '--label', 'run:http-4', '--inboxes', '1']

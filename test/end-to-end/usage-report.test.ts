@@ -54,7 +54,8 @@ describe('the report of a load run', () => {
 
     const visible = await untilCounted(
       () => reportOf(worker, 'run:42'),
-      (report) => report.mails >= 3 && report.refusals >= 2 && report.visible_ms !== null,
+      ({ inboxes, mails, refusals, visible_ms: visibleMs }) =>
+        inboxes >= 3 && mails >= 3 && refusals >= 2 && visibleMs !== null,
     )
     expect(visible).toMatchObject({ inboxes: 3, mails: 3, duplicates: 1, refusals: 2, read: 0 })
     expect(visible.first_read_ms).toBeNull()

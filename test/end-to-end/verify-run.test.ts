@@ -529,12 +529,14 @@ describe('mayfly load verify', () => {
     const raw = source('<slow>')
     const line = { recipient: inbox.address, id: '<slow>', accepted_at: new Date().toISOString() }
     const file = await manifestOf(line)
-    const running = run('load', 'verify', '--manifest', file, '--label', 'run:slow', '--wait', '60s')
     const verifications = async () => {
       const { body } = await call<string>(mayfly, 'GET', '/metrics')
-      return /^mayfly_http_request_seconds_count\{.*verify.*\} [1-9]/m.test(body)
+      const counts = body.matchAll(/^mayfly_http_request_seconds_count\{.*verify.*\} (\d+)/gm)
+      return [...counts].reduce((sum, [, count]) => sum + Number(count), 0)
     }
-    await until('a verification', verifications)
+    const before = await verifications()
+    const running = run('load', 'verify', '--manifest', file, '--label', 'run:slow', '--wait', '60s')
+    await until('a verification', async () => (await verifications()) > before)
     await send(mayfly, inbox.address, raw)
     expect(await running).toMatchObject({ code: 0, stderr: '' })
   })

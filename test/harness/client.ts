@@ -103,14 +103,23 @@ export class UnexpectedAnswerError extends Error {
   }
 }
 
-/** Creates an inbox. Repeats the request while the views lag behind; rejects if it fails for another reason. */
-export async function createInbox(target: Target, body: unknown = {}): Promise<InboxJson> {
+/** Creates what a POST to the path creates. Repeats it while the views lag behind; rejects if it fails otherwise. */
+export async function create<Body>(
+  target: Target,
+  path: string,
+  body: unknown,
+  options: Pick<RequestOptions, 'headers'> = {},
+): Promise<Body> {
   return until('the views to catch up', async () => {
-    const answer = await call<InboxJson & ProblemJson>(target, 'POST', '/v1/inboxes', { body })
+    const answer = await call<Body & ProblemJson>(target, 'POST', path, { ...options, body })
     if (answer.status === 201) return answer.body
     if (answer.body.code === 'catching-up') return null
-    throw new UnexpectedAnswerError('inbox not created', answer.status, answer.body)
+    throw new UnexpectedAnswerError(`POST ${path}`, answer.status, answer.body)
   })
+}
+
+export function createInbox(target: Target, body: unknown = {}): Promise<InboxJson> {
+  return create(target, '/v1/inboxes', body)
 }
 
 /** Sends a raw source. Resolves with the server's last line, rejects with its refusal. */

@@ -1,4 +1,4 @@
-import { call, UnexpectedAnswerError, type RequestOptions, type Target } from './client.js'
+import { call, create, UnexpectedAnswerError, type RequestOptions, type Target } from './client.js'
 
 export interface WebhookJson {
   id: string
@@ -24,18 +24,14 @@ export interface DeliveryJson {
   attempts: { time: string; status: number | null; answer: string | null; error: string | null }[]
 }
 
-/** Registers a webhook at `/v1/webhooks` or at an inbox's path; rejects unless the answer is 201. */
-export async function registerWebhook(
+/** Registers a webhook at `/v1/webhooks` or at an inbox's path. */
+export function registerWebhook(
   target: Target,
   path: string,
   body: object = {},
   options: Pick<RequestOptions, 'headers'> = {},
 ): Promise<NewWebhookJson> {
-  const wanted = { url: 'https://ci.example/mail', ...body }
-  const answer = await call<NewWebhookJson>(target, 'POST', path, { ...options, body: wanted })
-  if (answer.status !== 201)
-    throw new UnexpectedAnswerError('webhook not registered', answer.status, answer.body)
-  return answer.body
+  return create(target, path, { url: 'https://ci.example/mail', ...body }, options)
 }
 
 /** The log of a webhook's deliveries, newest first unless the query says otherwise. */
