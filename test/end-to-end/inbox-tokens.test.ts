@@ -4,13 +4,13 @@ import type { Document } from '#apps/api/openapi/openapi-json.js'
 import { issueKey, withKey } from '#test/harness/accounts.js'
 import {
   call,
+  create,
   createInbox,
   inboxWith,
   mail,
   messagesOf,
   only,
   send,
-  UnexpectedAnswerError,
   type InboxJson,
   type ProblemJson,
   type Target,
@@ -65,11 +65,8 @@ describe('an inbox token', () => {
   })
   afterAll(() => mayfly.dispose())
 
-  async function issue(inboxId: string, body: object = {}, target: Target = mayfly): Promise<NewTokenJson> {
-    const answer = await call<NewTokenJson>(target, 'POST', `/v1/inboxes/${inboxId}/tokens`, { body })
-    if (answer.status !== 201) throw new UnexpectedAnswerError('no token', answer.status, answer.body)
-    return answer.body
-  }
+  const issue = (inboxId: string, body: object = {}, target: Target = mayfly): Promise<NewTokenJson> =>
+    create(target, `/v1/inboxes/${inboxId}/tokens`, body)
   const withToken = ({ token }: NewTokenJson): Target => ({ ...mayfly, apiKey: token })
   const revoke = (inboxId: string, id: string) =>
     call<{ id: string; revoked_at: string }>(mayfly, 'DELETE', `/v1/inboxes/${inboxId}/tokens/${id}`)
