@@ -2,6 +2,7 @@ import { findCodes } from '#libs/mail/codes/codes.js'
 import { findLinks } from '#libs/mail/links/links.js'
 import { parseMail } from '#libs/mail/parse.js'
 import { readHtml } from '#libs/mail/links/visible-text.js'
+import { codeGrids, wrongMails } from '#test/harness/code-grids.js'
 import { anyEnvelope } from '#test/harness/envelope.js'
 import {
   readLabelledMails,
@@ -34,6 +35,13 @@ export async function extraction({ plan, say }: SectionContext): Promise<Figure[
     ...shares('links, with their texts', scoreLinks(mails)),
     ...shares('codes, the best, held-out mails', scoreBestCodes(heldOut), `Of ${heldOut.length} mails.`),
     ...shares('codes, the best, short mails', scoreBestCodes(short), `Of ${short.length} mails.`),
+    ...codeGrids().map((grid) => ({
+      name: `generated mails, ${grid.name}`,
+      unit: '',
+      rounds: [1 - wrongMails(grid).length / grid.mails.length],
+      target: { atLeast: grid.minShare },
+      note: `Of ${grid.mails.length} mails.`,
+    })),
     {
       name: 'parsed, one thread',
       unit: 'mails/s',

@@ -6,6 +6,7 @@ import type { UsageEvent } from '#libs/domain/usage/usage-events.js'
 import { encodeRows, inboxRow, usageRow, webhookRow, type UsageRow } from '#libs/ports/usage/usage-rows.js'
 import type { UsageBatch } from '#libs/ports/usage/usage-store.js'
 import type { WebhookEvent } from '#libs/domain/webhook/events.js'
+import { seededRandom } from './seeded-random.js'
 
 /*
  * Usage rows as analytics would write them for the test suites of several accounts: inboxes are created; mail is
@@ -64,7 +65,8 @@ export class GeneratedUsage {
   private readonly ends: Record<Topic, { batched: number[]; next: number[] }>
   private readonly due = { refusedRequests: 0, refusedMails: 0, failedAttempts: 0 }
   private inboxes = 0
-  private state = 1
+  /** A number from 0 up to 1. */
+  private readonly random = seededRandom(1)
 
   constructor(options: Partial<GeneratedUsageOptions> = {}) {
     this.options = { ...ORDINARY, ...options }
@@ -246,14 +248,6 @@ export class GeneratedUsage {
     bytes.writeUIntBE(at.getTime(), 0, 6)
     for (let index = 6; index < 16; index++) bytes[index] = Math.floor(this.random() * 256)
     return idFromBytes(prefix, bytes)
-  }
-
-  /** A number from 0 up to 1, from a fixed seed (mulberry32). */
-  private random(): number {
-    this.state = (this.state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(this.state ^ (this.state >>> 15), 1 | this.state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }
 }
 

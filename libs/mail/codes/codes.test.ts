@@ -112,6 +112,34 @@ const mailsWithCode: { send: Sent; expect: string }[] = [
   { send: { text: 'Enter 5H8-J2K on the reset page.' }, expect: '5H8J2K' },
   { send: { text: 'Join the team with this code:\n\nAX-771-QP\n' }, expect: 'AX771QP' },
   { send: { text: 'Recovery code:\nh3k9-2mzp\n' }, expect: 'h3k92mzp' },
+  { send: { text: 'Use verification code PaeDC to sign in to Acme.' }, expect: 'PaeDC' },
+  { send: { text: 'Bitte geben Sie den Bestätigungscode fncRn in der App ein.' }, expect: 'fncRn' },
+  { send: { text: 'Your code is 5KZ8 6F2A.' }, expect: '5KZ86F2A' },
+  { send: { text: 'Here is your code:\n\nKPT 482913' }, expect: '482913' },
+  { send: { text: 'Your verification code is #5KZ86F.' }, expect: '5KZ86F' },
+  { send: { text: '(397494) — ваш код подтверждения.' }, expect: '397494' },
+  { send: { text: 'Your verification code is 87 03.' }, expect: '8703' },
+  { send: { text: 'Your OTP is CSUM 990760.' }, expect: '990760' },
+  {
+    send: { text: 'Your OTP is KPT-482913. Enter it on the page that shows KPT.' },
+    expect: '482913',
+  },
+  {
+    send: { text: 'Here is your one-time login code:\n\nKWQM\n\nIt is valid for 5 minutes.' },
+    expect: 'KWQM',
+  },
+  { send: { text: 'OTP for your order is 739201. Do not share it with anybody.' }, expect: '739201' },
+  { send: { text: 'Your code for order 12345678 is 4930' }, expect: '4930' },
+  { send: { text: 'Votre code de vérification est 493\u202f201.' }, expect: '493201' },
+  { send: { text: 'Your code: 493\u00ad201' }, expect: '493201' },
+  { send: { subject: '[493201] is your verification code', text: 'Welcome back.' }, expect: '493201' },
+  {
+    send: {
+      subject: 'Fwd: Ihr Code',
+      text: '\nAnfang der weitergeleiteten Nachricht:\n\n> Von: Shop <no-reply@shop.example>\n>\n> Ihr Bestätigungscode lautet 493201.',
+    },
+    expect: '493201',
+  },
   { send: { text: '您的验证码是604418，请访问https://x.example/v?code=771204完成验证' }, expect: '604418' },
 ]
 
@@ -186,6 +214,18 @@ const mailsWithoutCode: Sent[] = [
   { text: 'Type STOP77 to end these reminders, HELP22 for help. See our code of conduct.' },
   { text: 'Reset your password: call 10am-11pm, see /reset?code=604418' },
   { text: 'Cost code 604418, tax code 1257L, course code CS10245' },
+  { text: 'Your code is invalid.' },
+  { text: 'Job 70754825 exited with code 1' },
+  { text: 'Code pushed to main:\n\n8d62406 Fix login code' },
+  { text: 'Airport code: EDDF' },
+  { text: 'Your Office365 code is ready in the app.' },
+  {
+    subject: 'SV: Din kode',
+    text: 'Nej\n-----Oprindelig meddelelse-----\nDin bekræftelseskode er 604418',
+  },
+  { text: 'Sign in with a one-time code:\n\nVERIFY\n' },
+  { subject: '[PROJ-48211] Login code page is broken', text: 'Done.' },
+  { subject: 'Re: Hello', text: 'Thanks\n> Your code is 604418' },
   { text: '' },
   {},
 ]
@@ -202,12 +242,35 @@ test('`text` is as in the mail, and `value` as a user types it', () => {
   ])
 })
 
+test('invisible characters are part of `text`, and not of `value`', () => {
+  expect(codesIn({ text: 'Your \u200bcode is 49\u200b32\u00ad01.' })).toMatchObject([
+    { value: '493201', text: '49\u200b32\u00ad01' },
+  ])
+})
+
+test('a number that is not the code is not listed beside it', () => {
+  for (const text of [
+    'Mã OTP của bạn là 493201, mã giao dịch 153399.',
+    '493201 is your OTP for txn 8837712 of INR 4,500.00',
+    'EXMPL: Your verification code is 493201',
+  ]) {
+    expect(codesIn({ text }).map(({ value }) => value)).toEqual(['493201'])
+  }
+})
+
 test('all codes of a list are found', () => {
   const list = '48201933\n10394857\n66201948\n'
   const values = ['48201933', '10394857', '66201948']
   for (const text of [list, list.replaceAll('\n', ', '), '1. 4820 1933\n2. 1039 4857\n3. 6620 1948']) {
     expect(codesIn({ text: `Your backup codes:\n\n${text}` }).map(({ value }) => value)).toEqual(values)
   }
+  const mixed = ['K7QMX2VD', 'A2C4E6G8', 'WDXKQZTR']
+  const lettersFirst = `Your backup codes:\n\n${mixed.toReversed().join('\n')}`
+  expect(
+    codesIn({ text: lettersFirst })
+      .map(({ value }) => value)
+      .sort(),
+  ).toEqual(mixed.toSorted())
   expect(codesIn({ text: 'Login code 604418 | 4820\n' }).map(({ value }) => value)).toEqual(['604418'])
 })
 
@@ -287,6 +350,11 @@ test.each([
   'h3k9-',
   '৬',
   '604418,5',
+  '\u200b',
+  '1\u200b',
+  '((',
+  '493.201·',
+  'your code is xkqwzt ',
 ])('megabytes of %j are read', (piece) => {
   const text = piece.repeat(2_000_000 / piece.length)
   expect(codesIn({ subject: text, text }).length).toBeLessThanOrEqual(20)

@@ -203,6 +203,16 @@ const FORBIDDING_WORDS = words(`
   ^هرگز$, ^אל$, ^לעולם$, ^đừng$, ^không$, ^jangan$, 不要, 请勿, 請勿, ห้าม, อย่า
 `)
 
+export const INSTRUCTION_WORDS = [
+  ...ENTERING_WORDS,
+  ...USING_WORDS,
+  ...ENTERING_AFTER_WORDS,
+  ...USING_AFTER_WORDS,
+  ...PURPOSE_WORDS,
+  ...HANDOVER_WORDS,
+  ...FORBIDDING_WORDS,
+]
+
 const VERBS_BEFORE = new Vocabulary({
   entering: ENTERING_WORDS,
   using: USING_WORDS,

@@ -25,6 +25,37 @@ export interface Label {
 
 const MAX_LABEL_GAP = 40
 
+/** Forms of "to be" between a word and its number. */
+const COPULA =
+  '(?:is|are|was|reads|lautet|lauten|ist|est|sera|es|será|é|è|este|és|está|är|er|to|jest|je|bude|ez|bedraagt|είναι|это|це|е|هو|هي|است|ہے|है|হল|হলো|คือ|là|adalah|ialah|yra|ir|ni|da|ay)'
+const LINK_BEFORE = new RegExp(`(?:(?<!\\p{L})${COPULA}|[:：=]|[是为為は])\\s*$`, 'u')
+const LINK_AFTER = new RegExp(`^\\s*(?:[-–—:=]|${COPULA}(?!\\p{L})|[是为為は])`, 'u')
+/** A reference before a number that is not typed: "KPT 482913". */
+const REFERENCE = /(?<!\p{L})\p{L}{3,4} $/u
+
+/** Whether a text between a label and a number makes the label name the number: " for your order is ". */
+export function endsWithLink(gap: string): boolean {
+  return (
+    gap.length <= 2 * MAX_LABEL_GAP &&
+    !/[,;!?]/.test(gap) &&
+    (LINK_BEFORE.test(gap) || LINK_BEFORE.test(gap.replace(REFERENCE, '')))
+  )
+}
+
+function names(gap: string): boolean {
+  return isAdjacent(gap) || endsWithLink(gap)
+}
+
+/** Whether a text between a label and a number contains no other word. */
+export function isAdjacent(gap: string): boolean {
+  return /^\p{L}{0,12}\s*$/u.test(gap.replace(REFERENCE, ''))
+}
+
+/** Whether a text after a number begins with a verb such as "is". */
+export function beginsWithLink(text: string): boolean {
+  return LINK_AFTER.test(text)
+}
+
 /** The label of the number after a text: the last mention that does not belong to another number. */
 export function labelBefore(text: string): Label | null {
   const mentions = mentionsIn(text)
@@ -36,8 +67,11 @@ export function labelBefore(text: string): Label | null {
     if (isFree) {
       const gap = text.slice(mention.end)
       // "Enter the code to confirm your payment: …" names a code, although "payment" is nearer.
+      // So does "your code for the order is …".
       const isElsewhere =
-        gap.length > MAX_LABEL_GAP || /[,;!?，。！？；:：\n]|\. /.test(gap.slice(0, MAX_LABEL_GAP))
+        gap.length > MAX_LABEL_GAP ||
+        /[,;!?，。！？；:：\n]|\. /.test(gap.slice(0, MAX_LABEL_GAP)) ||
+        LINK_BEFORE.test(gap)
       if (!isElsewhere || !hasCodeInClause(text, mentions, mention)) {
         const isNamed = gap.length <= MAX_LABEL_GAP && !/[,;!?，。！？；]|\S{3}\. /.test(gap)
         return isNamed ? { mention, isAmbiguous: false } : null
@@ -54,7 +88,12 @@ const MAX_NOUN_GAP = 20
 
 /** A mention of a code in the clause after a number: "493201 is your code". */
 export function codeMentionAfter(text: string): Mention | null {
-  const mentions = mentionsIn(upTo(text, /[.!?。！？;；|]|\d|\s\(|^[\])]/))
+  const clause = upTo(text, /[.!?。！？;；|]|\d|\s\(|^[\])]/)
+  const mentions = mentionsIn(clause)
+  // In "Request 604418: your code is 493201" and "Job 604418 ended with code 1", the words name the second number.
+  const last = mentions.at(-1)
+  if (last !== undefined && /\d/.test(text.charAt(clause.length)) && names(clause.slice(last.end)))
+    mentions.pop()
   const [first] = mentions
   if (first !== undefined && first.kind !== 'other' && first.start <= MAX_NOUN_GAP) return first
   // "10000 points with promo code"
@@ -120,6 +159,14 @@ export function upTo(text: string, stop: RegExp): string {
 /** Whether a text has neither letters nor digits. */
 export function isDecoration(text: string): boolean {
   return !/[\p{L}\p{N}]/u.test(text)
+}
+
+const BARE =
+  /(?:^|[^\p{L}\s])\s*$|(?<!\p{L})(?:your|the|this|a|my|new|use|enter|type|with|ihr|ihren|dein|der|den|diesen|votre|le|ce|ton|tu|su|el|este|il|tuo|o|seu|je|uw|de|din) $/u
+
+/** Whether a weak mention stands without a noun before it: "your code", and not "airport code". */
+export function isBare(text: string, { start }: Mention): boolean {
+  return BARE.test(textBefore(text, start, 12))
 }
 
 /** At most `length` characters before a position. */

@@ -32,7 +32,7 @@ export const OTHER_NUMBER_WORDS = words({
     ^floor, ^port$, ^errno, ^line$, ^issue, ^release, ^rfc$, ^vat$, ^vat_, ^company no, ^reg. no, registered,
     registration no, ^iban, ^bic$, ^swift$, routing, ^policy, ^claim, ^permit, ^model, ^part no, ^quantity,
     ^qty$, ^mandate, meeting id, conference id, webinar id, ^meter$, ^meter no, ^meter num, ^id:, ^id#, user id,
-    ^extension, ^ext., ^po #`,
+    ^extension, ^ext., ^po #, ^txn, ^trx`,
   Products: `
     ^produkt, ^produit, ^producto, ^produto, ^prodott, ^articol, ^artículo, ^artigo, ^tuote, ^ürün, ^товар,
     ^vare, ^varu, ^termék, ^proizvod, ^izdel, προϊόν, 商品, 产品, 產品, 상품`,
@@ -84,7 +84,7 @@ export const OTHER_NUMBER_WORDS = words({
   'South and South-East Asian': `
     ऑर्डर, पिन कोड, ट्रैकिंग, चालान, टोल फ्री, फ़ोन, बुकिंग, पीएनआर, शिकायत, অর্ডার, คำสั่งซื้อ, พัสดุ, ไปรษณีย์,
     ใบแจ้งหนี้, โทร, หมายเลขการจอง, เลขที่, รหัสสินค้า, รหัสลูกค้า, đơn hàng, vận đơn, mã bưu, hóa đơn, mã sản phẩm,
-    mã khách, điện thoại, mst, tổng đài, đặt chỗ, mã đặt, pesanan, resi, kode pos, faktur, tagihan, telepon,
+    mã khách, mã giao dịch, giao dịch số, mã tham chiếu, mã hồ sơ, mã số thuế, điện thoại, mst, tổng đài, đặt chỗ, mã đặt, pesanan, resi, kode pos, faktur, tagihan, telepon,
     hubungi, kode produk, kode booking, pelanggan, poskod`,
   'Chinese, Japanese, Korean': `
     订单, 訂單, 运单, 運單, 快递, 物流, 邮编, 郵編, 郵遞區號, 邮政编码, 電話, 电话, 客服, 热线, 发票, 發票,
@@ -96,7 +96,8 @@ export const OTHER_NUMBER_WORDS = words({
 
 /** Longer words that contain one of the words above, and mean something else. */
 export const NEUTRAL_WORDS = words(`
-  order to, ordering, error-free, ports$, support$
+  order to, ordering, error-free, ports$, support$, code name, codename, code of, code review, code signing,
+  code pushed, code freeze, code frozen, code base, codebase
 `)
 
 /** Words for meetings and journeys. Their PINs and codes are not one-time codes. */

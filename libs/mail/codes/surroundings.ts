@@ -2,8 +2,12 @@ import { findCandidates, type Candidate } from './candidates.js'
 import { SIGN_IN_WORDS } from './code-words.js'
 import { hasEnteringVerb, instructionAround } from './instructions.js'
 import {
+  beginsWithLink,
   codeMentionAfter,
+  endsWithLink,
+  isBare,
   isDecoration,
+  isAdjacent,
   labelBefore,
   lastSentenceEnd,
   textBefore,
@@ -21,8 +25,12 @@ export interface Evidence {
   isDirect: boolean
   /** Whether the words only name codes. */
   isStrong: boolean
+  /** Whether nothing but a verb such as "is", or the end of a line, is between the words and the candidate. */
+  isTight: boolean
   /** Whether it is a code only in a mail about a parcel or a ride. */
   isForHandover: boolean
+  /** The end of words after the candidate that name it; 0 if there are none. */
+  namedUntil: number
 }
 
 /** A candidate with the text around it. */
@@ -49,29 +57,33 @@ export function* candidatesInContext(text: string): Generator<CandidateInContext
     if (previous?.evidence?.isStrong === true && continuesList(lower, previous, candidate)) {
       candidate.isAlone = previous.isAlone
       candidate.evidence = previous.evidence
-    } else candidate.evidence = evidenceFor(text, candidate)
+    } else if (mayBeNamed(candidate)) {
+      candidate.evidence = evidenceFor(candidate, previous?.evidence?.namedUntil ?? 0)
+    } else continue
     yield candidate
     previous = candidate
   }
 }
 
-/** A text in lower case, with unchanged positions: `İ` would become two characters. */
+/** A text in lower case, with unchanged positions: `İ` would become two characters. "No. 5" does not end a sentence. */
 export function lowerCase(text: string): string {
-  return text.replaceAll('İ', 'i').toLowerCase()
+  const lower = text.replaceAll('İ', 'i').toLowerCase()
+  return lower.replace(/(?<!\p{L})(ref|(?:no|nr|num|núm)(?=\. ?#?\d))\./gu, '$1 ')
 }
 
-const NOT_A_CODE: Evidence = { confidence: 0, isDirect: false, isStrong: false, isForHandover: false }
+const NOT_A_CODE: Evidence = {
+  confidence: 0,
+  isDirect: false,
+  isStrong: false,
+  isTight: false,
+  isForHandover: false,
+  namedUntil: 0,
+}
 
-function evidenceFor(text: string, candidate: CandidateInContext): Evidence | null {
-  if (
-    isAmount(candidate) ||
-    isAccountId(candidate) ||
-    followsAbbreviation(text, candidate) ||
-    isExpired(candidate)
-  )
-    return NOT_A_CODE
+function evidenceFor(candidate: CandidateInContext, namedUntil: number): Evidence | null {
+  if (isAmount(candidate) || isAccountId(candidate)) return NOT_A_CODE
   return (
-    namedBefore(candidate) ??
+    namedBefore(candidate, namedUntil) ??
     namedAfter(candidate) ??
     forSigningIn(candidate) ??
     instructed(candidate) ??
@@ -85,8 +97,8 @@ const LIST_SEPARATOR = /^(?=.{0,12}[\n,•·|])[\s,•*·–|-]*(?:\d{1,2}[.):])
 
 /** Whether a candidate continues a list of codes: it has the same form, and only a separator before it. */
 function continuesList(text: string, previous: Candidate, { start, form, value }: Candidate): boolean {
-  if (form !== previous.form || value.length !== previous.value.length || start - previous.end > 12)
-    return false
+  const isSameForm = form === previous.form || (form !== 'digits' && previous.form !== 'digits')
+  if (!isSameForm || value.length !== previous.value.length || start - previous.end > 12) return false
   return LIST_SEPARATOR.test(text.slice(previous.end, start))
 }
 
@@ -114,9 +126,20 @@ function inContext(candidate: Candidate, lower: string): CandidateInContext {
   return { ...candidate, lower, lineStart, lineEnd, isAlone, before, evidence: null }
 }
 
-const UNIT_AFTER = new RegExp(`^[ \\u00a0]?(?:${UNITS.join('|')})(?![\\p{L}\\p{N}])`, 'u')
+/** Whether small letters stand alone, or beside a verb such as "is". Most candidates of this form are words. */
+function mayBeNamed(candidate: CandidateInContext): boolean {
+  const { form, isAlone, before } = candidate
+  return (
+    form !== 'small-letters' ||
+    isAlone ||
+    endsWithLink(before.slice(-20)) ||
+    beginsWithLink(lineAfter(candidate))
+  )
+}
+
+const UNIT_AFTER = new RegExp(`^ ?(?:${UNITS.join('|')})(?![\\p{L}\\p{N}])`, 'u')
 const CURRENCY_BEFORE =
-  /(?:(?<!\p{L})(?:eur|usd|gbp|chf|inr|jpy|pln|czk|huf|sek|nok|dkk|ron|rm|rp|rs\.?|kr|zł|nt\$|r\$)|[$€£¥₹₽₩₺₪₴฿])[ \u00a0]?$/u
+  /(?:(?<!\p{L})(?:eur|usd|gbp|chf|inr|jpy|pln|czk|huf|sek|nok|dkk|ron|rm|rp|rs\.?|kr|zł|nt\$|r\$)|[$€£¥₹₽₩₺₪₴฿]) ?$/u
 
 /** An amount of money, time or things: "250000 users", "EUR 4500". */
 function isAmount({ lower, start, end }: CandidateInContext): boolean {
@@ -127,35 +150,22 @@ const ACCOUNTS = new Set(ACCOUNT_WORDS)
 
 /** "account 4482913" */
 function isAccountId({ lower, start }: CandidateInContext): boolean {
-  const word = /(\p{L}{4,13})[ \u00a0]$/u.exec(textBefore(lower, start, 14))?.[1]
+  const word = /(\p{L}{4,13}) $/u.exec(textBefore(lower, start, 14))?.[1]
   return word !== undefined && ACCOUNTS.has(word)
-}
-
-const ABBREVIATION = /(?:^|[^\p{L}\p{N}])(\p{Lu}{2,5})[ \u00a0]$/u
-const CODE_ABBREVIATIONS = new Set('OTP PIN TAN TAC CODE KOD KODE COD MFA TOTP MTAN SMS IS BE'.split(' '))
-
-/**
- * Whether capitals before a candidate name another kind of number: "RFC 6238", "CA 94107". In a text that is all in
- * capitals, they may be any word.
- */
-function followsAbbreviation(text: string, { start }: Candidate): boolean {
-  const match = ABBREVIATION.exec(textBefore(text, start, 8))
-  if (match === null || CODE_ABBREVIATIONS.has(match[1] ?? '')) return false
-  return /\p{Ll}/u.test(text.slice(Math.max(0, start - 60), start + 60))
 }
 
 const EXPIRED = new Vocabulary({ expired: EXPIRED_WORDS })
 
 /** "The code 493201 has expired." */
-function isExpired({ lower, start, end }: CandidateInContext): boolean {
+export function isExpired({ lower, start, end }: CandidateInContext): boolean {
   const before = textBefore(lower, start, 100)
   const after = upTo(lower.slice(end, end + 120), /[.!?。！？](?:\s|$)/)
   return [before.slice(lastSentenceEnd(before)), after].some((part) => EXPIRED.matches(part))
 }
 
 /** "Your verification code is 493201." */
-function namedBefore(candidate: CandidateInContext): Evidence | null {
-  const { before } = candidate
+function namedBefore(candidate: CandidateInContext, namedUntil: number): Evidence | null {
+  const { before, start, form } = candidate
   const label = labelBefore(before)
   if (label === null) return null
   const { mention, isAmbiguous } = label
@@ -167,19 +177,41 @@ function namedBefore(candidate: CandidateInContext): Evidence | null {
   const gap = before.slice(mention.end)
   const sentenceEnd = lastSentenceEnd(gap)
   const isClose = gap.length <= (mention.kind === 'strong' ? 60 : 40)
-  if (sentenceEnd === 0 && isClose && !isAmbiguous && !/\d/.test(gap))
-    return evidenceOf(mention, true, 0.95, 0.88)
+  // "Airport code: EDDF"
+  if (isOnlyLetters(form) && mention.kind === 'weak' && !isBare(before, mention)) return NOT_A_CODE
+  const isNextToIt =
+    isAdjacent(gap) && (!isOnlyLetters(form) || (form === 'letters' && mention.kind === 'strong'))
+  const isTight = sentenceEnd === 0 && (isNextToIt || endsWithLink(gap))
+  const isDirect = sentenceEnd === 0 && isClose && !isAmbiguous && !/\d/.test(gap)
+  // In "493201 is your OTP for journey 604418" the words name the first number.
+  // In "your code for request RBT5K5 is 604418" they name the second.
+  const isSubject = beginsWithLink(lineAfter(candidate)) && /^.{1,12}\d{4}/.test(lineAfter(candidate))
+  if (!isTight && (isSubject || start - gap.length <= namedUntil)) return NOT_A_CODE
+  if (isTight || isDirect) return { ...evidenceOf(mention, true, 0.95, 0.88), isTight }
   const rest = gap.slice(sentenceEnd)
   if (sentenceEnd === 0 || isDecoration(rest)) return evidenceOf(mention, false, 0.82, 0.6)
   if (rest.length > 40 || isAmbiguous) return null
   return instructed(candidate) ?? evidenceOf(mention, false, 0.55, 0.25)
 }
 
+const POSSESSIVE = /(?<!\p{L})(?:your|the|a|ihr|dein|votre|ton|su|tu|il tuo|je|uw|din) $/u
+
 /** "493201 is your verification code." */
 function namedAfter(candidate: CandidateInContext): Evidence | null {
-  const mention = codeMentionAfter(lineAfter(candidate))
-  const isNamed = mention !== null && (mention.kind === 'strong' || beginsClause(candidate))
-  return isNamed ? evidenceOf(mention, true, 0.94, 0.87) : null
+  const after = lineAfter(candidate)
+  const mention = codeMentionAfter(after)
+  if (mention === null || (mention.kind === 'weak' && !beginsClause(candidate))) return null
+  const isTight = beginsWithLink(after)
+  // Not in "[INC0048291] Access code", "PROJ-48211 Access code", "Your DHL24 access code", "Larkspur login code"
+  const { lower, end, form, isMarked, before } = candidate
+  const needsLink =
+    isMarked ||
+    isOnlyLetters(form) ||
+    form === 'letters-and-digits' ||
+    /[\])]/.test(lower.charAt(end - 1)) ||
+    (form !== 'digits' && POSSESSIVE.test(before))
+  if (needsLink && !isTight) return null
+  return { ...evidenceOf(mention, true, 0.94, 0.87), isTight, namedUntil: end + mention.end }
 }
 
 const SIGN_INS = new Vocabulary({ signIn: SIGN_IN_WORDS })
@@ -194,14 +226,15 @@ function forSigningIn(candidate: CandidateInContext): Evidence | null {
 /** "Enter 493201", "Tell the courier 4932". `labelEnd` is the end of words in `before` that name another number. */
 function instructed(candidate: CandidateInContext, labelEnd = 0): Evidence | null {
   const { lower, end, before, form } = candidate
-  if (!isPlainNumber(candidate) && form !== 'capitals-and-digits') return null
+  if (form !== 'digits' && form !== 'capitals-and-digits') return null
   const start = lastSentenceEnd(before)
   const after = lower.slice(end, end + 100)
   const instruction = instructionAround(before.slice(start), after, Math.max(0, labelEnd - start))
   if (instruction === null || !(isPlainNumber(candidate) || instruction.hasPurpose)) return null
   const { kind, hasPurpose } = instruction
   const isForHandover = kind === 'using' && !hasPurpose
-  return { ...NOT_A_CODE, isDirect: true, isForHandover, confidence: hasPurpose ? 0.75 : 0.65 }
+  const confidence = hasPurpose ? 0.75 : 0.65
+  return { ...NOT_A_CODE, isDirect: true, isTight: hasPurpose, isForHandover, confidence }
 }
 
 /** "Your code:" on a line above, or "is your code" below. */
@@ -212,7 +245,8 @@ function namedOnOtherLines(candidate: CandidateInContext): Evidence | null {
   if (mention?.kind === 'other') {
     if (above.slice(mention.end).trim().length < 4) return NOT_A_CODE
   } else if (mention !== undefined) {
-    if (isAlone) return evidenceOf(mention, false, 0.93, 0.88)
+    const isTight = above.length - mention.end <= 60
+    if (isAlone) return { ...evidenceOf(mention, false, 0.93, 0.88), isTight }
     if (beginsClause(candidate)) return evidenceOf(mention, false, 0.55, 0)
   }
   const below = isAlone ? codeMentionAfter(lower.slice(lineEnd, lineEnd + 120)) : null
@@ -229,7 +263,7 @@ function instructedOnOtherLines({ lower, lineStart, end, isAlone }: CandidateInC
 
 function evidenceOf({ kind }: Mention, isDirect: boolean, ifStrong: number, ifWeak: number): Evidence {
   const isStrong = kind === 'strong'
-  return { confidence: isStrong ? ifStrong : ifWeak, isDirect, isStrong, isForHandover: false }
+  return { ...NOT_A_CODE, confidence: isStrong ? ifStrong : ifWeak, isDirect, isStrong }
 }
 
 /** The beginning of the text between a candidate and the end of its line. */
@@ -244,8 +278,12 @@ function beginsClause({ before }: CandidateInContext): boolean {
   return isDecoration(clause) || /^[^\p{L}\p{N}]{0,3}\p{L}{2,12}$/u.test(clause)
 }
 
-function isPlainNumber({ form, value }: Candidate): boolean {
-  return form === 'digits' && !isYear(value)
+function isPlainNumber({ form, value, isMarked }: Candidate): boolean {
+  return form === 'digits' && !isMarked && !isYear(value)
+}
+
+function isOnlyLetters(form: Candidate['form']): boolean {
+  return form === 'letters' || form === 'small-letters'
 }
 
 export function isYear(value: string): boolean {

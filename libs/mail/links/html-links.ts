@@ -129,7 +129,7 @@ function collapse(text = ''): string {
 
 // Characters without width: soft hyphens, direction marks and the like. The joiners (U+200C, U+200D) are part of the
 // spelling between characters beyond ASCII, and are removed elsewhere.
-const INVISIBLE =
+export const INVISIBLE =
   /[\u00ad\u034f\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]|(?<![^\x00-\x7f])[\u200c\u200d]+|[\u200c\u200d]+(?![^\x00-\x7f])/g
 /** Characters that `append` must change in a text. Most texts contain none. */
 const UNCOLLAPSED =

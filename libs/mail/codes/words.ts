@@ -1,0 +1,83 @@
+import * as codeWords from './code-words.js'
+import { INSTRUCTION_WORDS } from './instructions.js'
+import * as numberWords from './number-words.js'
+import { words } from './vocabulary.js'
+
+/*
+ * Tells letters that may be a code ("KWQM") from words ("VERIFY"), by the pairs of letters that are frequent in words.
+ */
+
+/** Words of buttons and headings, and words after "your code is", that other lists lack. */
+const OTHER_WORDS = words(`
+    accept, accepted, download, continue, cancel, delete, approve, decline, yes, details, account, settings, privacy,
+    terms, news, sale, free, deal, order, track, pay, install, update, upgrade, learn, read, watch, join, invite,
+    hidden, none, null, empty, hinweis, achtung, wichtig, important, notice, warning, icloud, iphone, android,
+    ouvrir, valider, annuler, copier, zaloguj, dalej, jatka, kirjaudu, pozdrawiamy, anmelden, weiter, bestellen,
+    ikea, nasa, acme, sony, lidl, aldi, klarna, uber, airbnb, openai, dropbox, adobe, asus, audi, nike, visa, ebay,
+    tiktok, spotify, stripe, shopify, slack, discord, telegram, signal, zalando, booking, expedia, alpha, beta,
+    click, code, codes, copy, open, view, help, here, hello, link, login, logout, more, next, back, send, show, done,
+    exit, home, menu, skip, stop, info, note, from, team, dear, start, using, below, above, valid, phone, email, mail,
+    text, token, today, thanks, thank, please, signin, signup, sign, verify, confirm, submit, reset, password, support,
+    github, gitlab, youtube, paypal, linkedin, whatsapp, facebook, google, microsoft, apple, amazon, netflix, twitter,
+    shown, given, secret, unique, invalid, expired, ready, correct, wrong, active, inactive, required, missing, personal, blocked,
+    geheim, falsch, richtig, privat, folgt, unten, oben, hier, dein, deine, neu, bereit, gesperrt, aktiv, korrekt,
+    valide, valable, joint, requis, bloqué, secreto, correcto, personale, segreto, scaduto, valido, abaixo, abajo,
+    aqui, geldig, ongeldig, hieronder, verlopen, giltig, hemlig, wkrótce, poniżej, gotowy, ialah, adalah, berikut,
+    this, that, your, with, will, have, been, only, once, sent, used, also, not, now, never, always, private, public`)
+
+/** Whole words and stems in Latin letters. */
+const LATIN_WORDS = new Set(
+  [...Object.values(codeWords), ...Object.values(numberWords), INSTRUCTION_WORDS, OTHER_WORDS].flatMap(
+    (list) => list.flatMap((word) => word.match(/(?<!\p{L})[a-z]{3,15}(?!\p{L})/gu) ?? []),
+  ),
+)
+
+/** Whether letters are written as words usually are: "word", "Word", "CamelCase". */
+export function isUsualCase(letters: string): boolean {
+  return /^[A-Z]?[a-z]+$|^[A-Z][a-z]{2,}[A-Z][a-z]{2,}$/.test(letters)
+}
+
+/**
+ * Whether ASCII letters have the form of a code, and do not look like a word of a European language. Of random letters,
+ * 1 to 2 % look like a word, and about 4 % of those written as words usually are.
+ */
+export function isLetterCode(letters: string): boolean {
+  const isUsual = isUsualCase(letters)
+  if (letters.length < (isUsual ? 5 : 4) || letters.length > 12) return false
+  const lower = letters.toLowerCase()
+  if (LATIN_WORDS.has(lower)) return false
+  return wordBits(lower) <= (isUsual ? 7.8 - lower.length : 8.8 - 0.75 * lower.length)
+}
+
+/** For each letter (1 to 26), or the start of a word (0), how often each letter, or the end, follows it. */
+const FOLLOWING = Array.from({ length: 27 }, () => new Array<number>(27).fill(0.5))
+for (const word of LATIN_WORDS) {
+  forPairs(word, (first, second) => {
+    const counts = FOLLOWING[first]
+    if (counts !== undefined) counts[second] = (counts[second] ?? 0) + 1
+  })
+}
+/** How much likelier each pair is in a word than at random, in bits. */
+const PAIR_BITS = FOLLOWING.map((counts) => {
+  const total = counts.reduce((sum, count) => sum + count)
+  return counts.map((count) => Math.log2((count / total) * 26))
+})
+
+/** How much likelier these small letters are in a word than at random, in bits. */
+function wordBits(lower: string): number {
+  let bits = 0
+  forPairs(lower, (first, second) => {
+    bits += PAIR_BITS[first]?.[second] ?? 0
+  })
+  return bits
+}
+
+function forPairs(lower: string, use: (first: number, second: number) => void): void {
+  let first = 0
+  for (let at = 0; at < lower.length; at++) {
+    const second = lower.charCodeAt(at) - 0x60
+    use(first, second)
+    first = second
+  }
+  use(first, 0)
+}
