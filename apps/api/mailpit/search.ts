@@ -1,12 +1,12 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { OpenedMessage } from '#libs/mail/json/message-json.js'
 import type { ParsedMail } from '#libs/mail/message.js'
 import { invalid, type Problem } from '../http/problems.js'
+import { comparable, notContained } from '../messages/comparable.js'
 import { addressesOf, headerOf, messageIdOf } from './shapes.js'
 
 /*
  * Mailpit's search language (https://mailpit.axllent.org/docs/usage/search-filters/), as far as Mayfly has the data: a
- * message must match all terms of a query. Upper and lower case are the same.
+ * message must match all terms of a query. Texts are compared as `comparable` makes them.
  */
 
 export const MAX_QUERY_CHARACTERS = 1_000
@@ -93,8 +93,9 @@ export async function matchesSearch({ fields, texts }: Search, message: OpenedMe
   const prepared = new Fields(message)
   if (fields.some(({ isNegated, holds }) => holds(prepared) === isNegated)) return false
   if (texts.length === 0) return true
-  const text = await textOf(message.mail)
-  return texts.every(({ isNegated, needle }) => text.includes(needle) !== isNegated)
+  const needles = texts.map(({ needle }) => needle)
+  const missing = await notContained(needles, [textOf(message.mail)], withoutMarks)
+  return texts.every(({ isNegated, needle }) => missing.has(needle) === isNegated)
 }
 
 /** The words of a query. Spaces between quotation marks do not separate words. */
@@ -148,38 +149,29 @@ function timeOf(term: string, value: string): number {
   return timeMs
 }
 
-/** Characters that are cleaned at once, before other requests run. */
-const PIECE = 256 * 1024
-
 /** What a reader sees of a message: addresses, subject, text and the names of attachments. */
-async function textOf(mail: ParsedMail): Promise<string> {
+function textOf(mail: ParsedMail): string {
   const { from, to, cc, bcc, replyTo } = addressesOf(mail)
-  const whole = [
+  return [
     addressText([from, ...to, ...cc, ...bcc, ...replyTo]),
     mail.subject ?? '',
     headerOf(mail, 'Return-Path'),
     mail.htmlText ?? mail.text ?? '',
     ...mail.attachments.map(({ filename }) => filename ?? ''),
   ].join(' ')
-  const pieces: string[] = []
-  for (let at = 0; at < whole.length; at += PIECE) {
-    if (at > 0) await nextTurn()
-    pieces.push(withoutMarks(whole.slice(at, at + PIECE)))
-  }
-  return pieces.join('').replaceAll('  ', ' ')
 }
 
 function addressText(addresses: Addresses['to']): string {
   return addresses.map(({ Name, Address }) => `${Name} ${Address}`).join(' ')
 }
 
-/** As Mailpit prepares both what is searched and what it is searched for. */
 function cleaned(text: string): string {
   return withoutMarks(text).trim()
 }
 
+/** Mailpit ignores these marks both in what is searched and in what it is searched for. */
 function withoutMarks(text: string): string {
-  return text.replaceAll(/[\s<>",;()\uFEFF]+/g, ' ').toLowerCase()
+  return comparable(text.replaceAll(/[<>",;()]+/g, ' '))
 }
 
 function refused(term: string, why: string): Problem {

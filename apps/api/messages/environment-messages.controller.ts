@@ -8,7 +8,8 @@ import { Describe, Tag } from '../openapi/describe.js'
 import { Views } from '../views.js'
 import { writeEnvironmentCursor } from './environment-cursor.js'
 import { EnvironmentMail } from './environment-mail.js'
-import { ListEnvironmentMessages, matches } from './message-filters.js'
+import { Matcher } from './matching.js'
+import { ListEnvironmentMessages } from './message-filters.js'
 import { messagesAsJson, PageMessages } from './message-pages.js'
 import { FirstReadings } from './message-reader.js'
 import { Message } from './message-schemas.js'
@@ -63,8 +64,9 @@ export class EnvironmentMessagesController {
   private async page(principal: Principal, query: ListEnvironmentMessages, read: MailRead) {
     const start = this.mail.startOf(principal, query.cursor)
     const page = new PageMessages(query.limit)
+    const matcher = new Matcher(query)
     const scanned = await this.mail.scan(principal, query, start, read, async ({ inbox, message }) => {
-      if (!(await matches(message, query))) return 'continue'
+      if (!(await matcher.matches(message))) return 'continue'
       if (!page.add(message)) return 'end-before'
       this.readings.note(inbox, [message])
       return 'continue'

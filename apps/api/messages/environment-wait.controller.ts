@@ -13,7 +13,8 @@ import { Views } from '../views.js'
 import { writeEnvironmentCursor, type EnvironmentCursor } from './environment-cursor.js'
 import { EnvironmentMail, type ScannedMessage } from './environment-mail.js'
 import { countLabel, countMissed, labelQuery, readCountWanted, type CountWanted } from './label-count.js'
-import { mismatches, WaitForEnvironmentMessage } from './message-filters.js'
+import { Matcher } from './matching.js'
+import { WaitForEnvironmentMessage } from './message-filters.js'
 import { FirstReadings } from './message-reader.js'
 import { Message, MessageCount } from './message-schemas.js'
 import { addMiss, NO_MISSES, noMatch, type Misses } from './near-misses.js'
@@ -40,6 +41,7 @@ interface Examined extends Misses {
 interface Waiting {
   principal: Principal
   wanted: WaitForEnvironmentMessage
+  matcher: Matcher
   request: FastifyRequest
 }
 
@@ -83,7 +85,7 @@ export class EnvironmentWaitController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const waiting = { principal, wanted: query, request }
+    const waiting = { principal, wanted: query, matcher: new Matcher(query), request }
     const counted = readCountWanted(query)
     if (counted !== null) return this.waitForCount(waiting, counted, reply)
     const result = await untilClientLeaves(request, (clientGone) =>
@@ -167,22 +169,18 @@ export class EnvironmentWaitController {
   }
 
   /** Examines messages that have not been examined, in complete views. */
-  private async examineNew(
-    { principal, wanted, request }: Waiting,
-    before: Examined,
-    wait: OpenWait,
-  ): Promise<Examined> {
+  private async examineNew(waiting: Waiting, before: Examined, wait: OpenWait): Promise<Examined> {
+    const { principal, request } = waiting
     // The key may be revoked at any time.
     await this.authenticator.reauthenticate(request, READERS)
     const read = this.budgets.readFor(principal.accountId, wait.signal, (read) =>
-      this.views.readComplete('inbox-events', () => this.examine(principal, wanted, before, read)),
+      this.views.readComplete('inbox-events', () => this.examine(waiting, before, read)),
     )
     return wait.orIfEnded(read, before)
   }
 
   private async examine(
-    principal: Principal,
-    wanted: WaitForEnvironmentMessage,
+    { principal, wanted, matcher }: Waiting,
     before: Examined,
     read: MailRead,
   ): Promise<Examined> {
@@ -195,7 +193,7 @@ export class EnvironmentWaitController {
       read,
       async (scanned) => {
         // Called once for each message, since searching a long text takes long.
-        const why = await mismatches(scanned.message, wanted)
+        const why = await matcher.mismatches(scanned.message)
         if (why.length === 0) {
           found.push(scanned)
           return 'end-after'

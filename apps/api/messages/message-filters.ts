@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { applyDecorators } from '@nestjs/common'
 import {
   ArrayMaxSize,
@@ -13,8 +12,6 @@ import {
   MaxLength,
   Min,
 } from 'class-validator'
-import type { OpenedMessage } from '#libs/mail/json/message-json.js'
-import type { Mailbox, ParsedMail } from '#libs/mail/message.js'
 import { IsCursor, IsLimit, IsOrder } from '../http/list-pages.js'
 import {
   FromDigits,
@@ -22,7 +19,6 @@ import {
   IfGiven,
   IsTime,
   IsWholeNumber,
-  readTime,
   Repeatable,
   TIME_SCHEMA,
 } from '../http/rules.js'
@@ -30,13 +26,13 @@ import { AreLabelFilters } from '../inboxes/inbox-requests.dto.js'
 import { DescribeProperty } from '../openapi/describe.js'
 
 /*
- * The queries of the handlers that read messages, and how mail is matched against their filters.
+ * The queries of the handlers that read messages.
  */
 
 const MAX_CHARACTERS = 1_000
 const MAX_HEADERS = 16
 /** `header` in a query: `<name>:<text>`. A field's name has no colon (RFC 5322, section 2.2). */
-const HEADER = /^([!-9;-~]{1,200}):([\s\S]{0,1000})$/u
+export const HEADER = /^([!-9;-~]{1,200}):([\s\S]{0,1000})$/u
 
 function IsPattern(): PropertyDecorator {
   const message = `$property may have at most ${MAX_CHARACTERS} characters`
@@ -60,7 +56,7 @@ export function IsLabelOfInbox(): PropertyDecorator {
 const COUNT_MODES = ['at_least', 'exactly'] as const
 export type CountMode = (typeof COUNT_MODES)[number]
 
-/** Filters of messages. A message must match all of them. Upper and lower case are the same. */
+/** Filters of messages. A message must match all of them. Texts are compared as `comparable` makes them. */
 export class MatchFilters {
   @DescribeProperty('Text that the subject must contain, in upper or lower case.')
   @IsPattern()
@@ -189,95 +185,4 @@ export class ReadMessage {
   @FromTrueOrFalse()
   @IsBoolean({ message: 'raw must be true or false' })
   raw: boolean = true
-}
-
-type Matchable = Pick<OpenedMessage, 'mail' | 'receivedAt'>
-
-/** Whether a message matches all filters. */
-export async function matches(message: Matchable, filters: MatchFilters): Promise<boolean> {
-  return mismatchesExceptText(message, filters).next().done === true && (await hasText(message.mail, filters))
-}
-
-/** A sentence for each filter that a message does not match. */
-export async function mismatches(message: Matchable, filters: MatchFilters): Promise<string[]> {
-  const found = [...mismatchesExceptText(message, filters)]
-  if (!(await hasText(message.mail, filters))) found.push(lacking('text', filters.text))
-  return found
-}
-
-/** Whether a message was received in the time that the filters name, which is known before it is opened. */
-export function isReceivedInTime(receivedAt: Date, { since, until }: MatchFilters): boolean {
-  return !isBefore(receivedAt, since) && (until === undefined || isBefore(receivedAt, until))
-}
-
-function isBefore(time: Date, limit: string | undefined): boolean {
-  return limit !== undefined && time < readTime(limit)
-}
-
-/** All filters except `text`, since the text may be long. */
-function* mismatchesExceptText(
-  { mail, receivedAt }: Matchable,
-  filters: MatchFilters,
-): Generator<string, void> {
-  const { subject, sender, recipient, to, header = [], since, until } = filters
-  const { has_code: hasCode, has_link: hasLink } = filters
-  if (isBefore(receivedAt, since)) yield `received_at is before ${since}`
-  if (until !== undefined && !isBefore(receivedAt, until)) yield `received_at is not before ${until}`
-  if (!contains(subject, [mail.subject])) yield lacking('subject', subject)
-  if (!contains(sender, [mail.sender, ...textsOf(mail.from)])) yield lacking('sender', sender)
-  if (!contains(recipient, [mail.recipient])) yield lacking('recipient', recipient)
-  if (!contains(to, textsOf(mail.to))) yield lacking('to', to)
-  for (const each of header) if (!hasHeader(mail, each)) yield `there is no header ${JSON.stringify(each)}`
-  if (hasCode !== undefined && hasCode !== mail.codes.length > 0) yield has('code', !hasCode)
-  if (hasLink !== undefined && hasLink !== mail.links.length > 0) yield has('link', !hasLink)
-}
-
-async function hasText({ text, htmlText }: ParsedMail, { text: wanted }: MatchFilters): Promise<boolean> {
-  if (wanted === undefined) return true
-  const needle = wanted.toLowerCase()
-  return (await includes(text, needle)) || includes(htmlText, needle)
-}
-
-/** Characters that are searched at once, before other requests run. */
-const PIECE = 256 * 1024
-/** The lower case of a letter may depend on this many letters around it: Σ is ς at the end of a word. */
-const CONTEXT = 64
-
-/** Whether a text includes the needle. The needle must be in lower case. */
-async function includes(text: string | null, needle: string): Promise<boolean> {
-  if (text === null) return false
-  if (text.length <= PIECE) return text.toLowerCase().includes(needle)
-  for (let at = 0; at < text.length; at += PIECE) {
-    const piece = text.slice(Math.max(at - CONTEXT, 0), at + PIECE + needle.length + CONTEXT)
-    if (piece.toLowerCase().includes(needle)) return true
-    await nextTurn()
-  }
-  return false
-}
-
-function contains(wanted: string | undefined, texts: readonly (string | null)[]): boolean {
-  if (wanted === undefined) return true
-  const needle = wanted.toLowerCase()
-  return texts.some((text) => text?.toLowerCase().includes(needle) === true)
-}
-
-function textsOf(mailboxes: readonly Mailbox[]): (string | null)[] {
-  return mailboxes.flatMap(({ name, address }) => [name, address])
-}
-
-function hasHeader({ headers }: ParsedMail, wanted: string): boolean {
-  const [, name = '', text = ''] = HEADER.exec(wanted) ?? []
-  const named = headers.filter((header) => header.name.toLowerCase() === name.toLowerCase())
-  return contains(
-    text,
-    named.map(({ value }) => value),
-  )
-}
-
-function lacking(name: string, wanted: string | undefined): string {
-  return `${name} does not contain ${JSON.stringify(wanted)}`
-}
-
-function has(what: 'code' | 'link', isPresent: boolean): string {
-  return isPresent ? `there is a ${what}` : `there is no ${what}`
 }

@@ -6,7 +6,8 @@ import { messageJson, type MessageJson, type OpenedMessage } from '#libs/mail/js
 import type { MailRead } from '../http/budgets.js'
 import { readOffsetCursor } from '../http/list-pages.js'
 import type { OpenInbox } from '../inboxes/inboxes.service.js'
-import { matches, type ListMessages } from './message-filters.js'
+import { Matcher } from './matching.js'
+import type { ListMessages } from './message-filters.js'
 import { FirstReadings, MessageReader } from './message-reader.js'
 import { OpenedMail, type WrittenPage } from './opened-mail.js'
 
@@ -59,10 +60,11 @@ export class MessagePages {
     const to = cursor?.to ?? Math.max(endOffset, from)
     const end = cursor?.end ?? to
     const page = new PageMessages(limit)
+    const matcher = new Matcher(query)
     /** The offset of the first message on the next page. */
     let nextOffset: number | null = null
     for await (const { offset, message } of this.reader.opened(inbox, { order, from, to }, read)) {
-      if (!(await matches(message, query))) continue
+      if (!(await matcher.matches(message))) continue
       if (page.add(message)) continue
       nextOffset = offset
       break

@@ -14,7 +14,8 @@ import { Inboxes, type OpenInbox } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
 import { Describe, Tag } from '../openapi/describe.js'
 import { MessageReader, FirstReadings } from './message-reader.js'
-import { WaitForMessage, mismatches } from './message-filters.js'
+import { Matcher } from './matching.js'
+import { WaitForMessage } from './message-filters.js'
 import { Message } from './message-schemas.js'
 import { addMiss, NO_MISSES, noMatch, type Misses } from './near-misses.js'
 import { type OpenWait, OpenWaits } from './open-waits.js'
@@ -37,6 +38,7 @@ interface Waiting {
   principal: Principal
   inboxId: InboxId
   wanted: WaitForMessage
+  matcher: Matcher
   request: FastifyRequest
 }
 
@@ -77,7 +79,7 @@ export class WaitController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     if (!isId('inb', inboxId)) throw noInbox(inboxId)
-    const waiting = { principal, inboxId, wanted: query, request }
+    const waiting = { principal, inboxId, wanted: query, matcher: new Matcher(query), request }
     const result = await untilClientLeaves(request, (clientGone) =>
       this.waits.run(principal, clientGone, (wait) => this.firstMatch(waiting, wait)),
     )
@@ -111,11 +113,8 @@ export class WaitController {
   }
 
   /** Examines the messages that have not been examined, in complete views. */
-  private async examineNew(
-    { principal, inboxId, wanted, request }: Waiting,
-    before: Examined | null,
-    wait: OpenWait,
-  ): Promise<Examined> {
+  private async examineNew(waiting: Waiting, before: Examined | null, wait: OpenWait): Promise<Examined> {
+    const { principal, inboxId, wanted, request } = waiting
     // The password is checked once, the key or token before each read, since it may be revoked at any time.
     if (before === null) await this.inboxes.openContent(principal, inboxId)
     else await this.authenticator.reauthenticate(request, READERS)
@@ -124,7 +123,7 @@ export class WaitController {
     const read = (open: OpenInbox) =>
       wait.orIfEnded(
         this.budgets.readFor(principal.accountId, wait.signal, (read) =>
-          this.examine(open, wanted, progress, read),
+          this.examine(open, waiting, progress, read),
         ),
         { ...progress, inbox: open.inbox, message: null },
       )
@@ -133,7 +132,7 @@ export class WaitController {
 
   private async examine(
     { inbox, endOffset }: OpenInbox,
-    wanted: WaitForMessage,
+    { wanted, matcher }: Waiting,
     progress: Progress,
     read: MailRead,
   ): Promise<Examined> {
@@ -144,7 +143,7 @@ export class WaitController {
     const range = { order: wanted.order, from, to }
     for await (const { offset, message } of this.reader.opened(inbox, range, read)) {
       // Called once for each message, since searching a long text takes long.
-      const why = await mismatches(message, wanted)
+      const why = await matcher.mismatches(message)
       if (why.length === 0) return { ...misses, inbox, message, position: offset + 1 }
       misses = addMiss(misses, message, why)
     }
