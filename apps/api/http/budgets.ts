@@ -203,7 +203,7 @@ export class MailRead {
 
   constructor(
     private readonly takeTurn: () => Promise<Release>,
-    private readonly signal: AbortSignal,
+    readonly signal: AbortSignal,
   ) {}
 
   /**

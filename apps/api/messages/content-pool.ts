@@ -5,14 +5,16 @@ import { isOutOfMemory } from '#libs/runtime/errors.js'
 import { Budget } from '#libs/runtime/fairness/budget.js'
 import { Problem } from '../http/problems.js'
 import type { AttachmentContent, AttachmentRequest, MailToShow, ShownMail } from './content-worker.js'
+import type { ExtractResult, ExtractTask } from './extract-worker.js'
 
 const TIMEOUT_MS = 10_000
 /** Enough for two jobs that take the maximum time. */
 const WAIT_MS = 2 * TIMEOUT_MS
 const IDLE_MS = 10_000
 
-/** The jobs of a thread, by their names in content-worker.ts. */
+/** The jobs of a thread, by their names in content-worker.ts and extract-worker.ts. */
 interface Jobs {
+  extract: { task: ExtractTask; result: ExtractResult }
   openAttachment: { task: AttachmentRequest; result: AttachmentContent | null }
   makeDocument: { task: MailToShow; result: ShownMail | null }
 }
@@ -27,9 +29,17 @@ export interface ContentPoolOptions {
   onThreadLost: (error: unknown) => void
 }
 
+const CONTENT_WORKER = import.meta.resolve('#apps/api/messages/content-worker.js')
+const EXTRACT_WORKER = import.meta.resolve('#apps/api/messages/extract-worker.js')
+const LIMITS: Readonly<Record<keyof Jobs, { filename: string; timeoutMs: number }>> = {
+  openAttachment: { filename: CONTENT_WORKER, timeoutMs: TIMEOUT_MS },
+  makeDocument: { filename: CONTENT_WORKER, timeoutMs: TIMEOUT_MS },
+  extract: { filename: EXTRACT_WORKER, timeoutMs: TIMEOUT_MS / 2 },
+}
+
 /**
- * Reads attachments and makes documents of HTML in threads, since a large mail must not delay requests. Idle threads are
- * stopped. Each account has one job at a time.
+ * Reads attachments, makes documents of HTML and finds expressions in threads, since a large mail must not delay
+ * requests. Idle threads are stopped. Each account reads or makes one at a time, and finds one expression.
  */
 export class ContentPool implements OnApplicationShutdown {
   private readonly pool: Piscina
@@ -39,7 +49,6 @@ export class ContentPool implements OnApplicationShutdown {
   constructor({ threads, heapMib, onExhausted, onThreadLost }: ContentPoolOptions) {
     this.turns = new Budget({ total: threads, perOwner: 1, waitMs: WAIT_MS, onExhausted })
     this.pool = new Piscina({
-      filename: import.meta.resolve('#apps/api/messages/content-worker.js'),
       minThreads: 0,
       maxThreads: threads,
       idleTimeout: IDLE_MS,
@@ -80,19 +89,34 @@ export class ContentPool implements OnApplicationShutdown {
     return done?.result ?? null
   }
 
+  /**
+   * What an expression matches; null if that takes too much time or memory. Throws BudgetExhaustedError, and the signal's
+   * reason, as `readAttachment` does.
+   */
+  async extract(
+    accountId: AccountId,
+    task: ExtractTask,
+    clientGone: AbortSignal,
+  ): Promise<ExtractResult | null> {
+    // A document waits for the account's turn to read mail, which the caller may have.
+    const done = await this.run('extract', `extract ${accountId}`, () => Promise.resolve(task), clientGone)
+    return done?.result ?? null
+  }
+
   /** Null if the job took too much time or memory. */
   private async run<Name extends keyof Jobs>(
     name: Name,
-    accountId: AccountId,
+    owner: string,
     readTask: () => Promise<Jobs[Name]['task']>,
     clientGone: AbortSignal,
   ): Promise<{ result: Jobs[Name]['result'] } | null> {
-    const release = await this.turns.take(accountId, 1, clientGone)
+    const release = await this.turns.take(owner, 1, clientGone)
     try {
       const task = await readTask()
-      const timeout = AbortSignal.timeout(TIMEOUT_MS)
+      const { filename, timeoutMs } = LIMITS[name]
+      const timeout = AbortSignal.timeout(timeoutMs)
       const signal = AbortSignal.any([timeout, clientGone])
-      return await this.pool.run(task, { name, signal }).then(
+      return await this.pool.run(task, { name, filename, signal }).then(
         (result: Jobs[Name]['result']) => ({ result }),
         (error: unknown) => {
           clientGone.throwIfAborted()

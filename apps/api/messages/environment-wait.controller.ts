@@ -1,7 +1,7 @@
 import { Controller, Get, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
-import { messageJson } from '#libs/mail/json/message-json.js'
+import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import { environmentChannel } from '#libs/ports/read-model/consistent-views.js'
 import { pauseUntilAborted } from '#libs/runtime/timing.js'
 import { Authenticator } from '../access/authenticator.js'
@@ -11,8 +11,9 @@ import { Instance } from '../instance.js'
 import { Describe, Tag } from '../openapi/describe.js'
 import { Views } from '../views.js'
 import { writeEnvironmentCursor, type EnvironmentCursor } from './environment-cursor.js'
-import { EnvironmentMail, type ScannedMessage } from './environment-mail.js'
+import { EnvironmentMail } from './environment-mail.js'
 import { countLabel, countMissed, labelQuery, readCountWanted, type CountWanted } from './label-count.js'
+import { examine, Extraction, foundMessageJson, type Extractor, type FoundMessage } from './extraction.js'
 import { Matcher } from './matching.js'
 import { WaitForEnvironmentMessage } from './message-filters.js'
 import { FirstReadings } from './message-reader.js'
@@ -28,13 +29,18 @@ const COUNT_AGAIN_MS = 50
 /** The same as a multiple of the time that the last count took. */
 const COUNT_AGAIN_FACTOR = 5
 
+interface Match {
+  inbox: ActiveInbox
+  message: FoundMessage
+}
+
 /** What a wait has examined. Its size does not depend on the number of messages. */
 interface Examined extends Misses {
   /** Where the next scan begins. After a match, the position after its message. */
   position: EnvironmentCursor
   /** Whether there is more to examine at once. */
   hasMore: boolean
-  match: ScannedMessage | null
+  match: Match | null
 }
 
 /** The request of a wait. */
@@ -42,6 +48,7 @@ interface Waiting {
   principal: Principal
   wanted: WaitForEnvironmentMessage
   matcher: Matcher
+  extractor: Extractor | null
   request: FastifyRequest
 }
 
@@ -57,6 +64,7 @@ export class EnvironmentWaitController {
     private readonly readings: FirstReadings,
     private readonly budgets: RequestBudgets,
     private readonly instance: Instance,
+    private readonly extraction: Extraction,
   ) {}
 
   @Get()
@@ -85,24 +93,25 @@ export class EnvironmentWaitController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const waiting = { principal, wanted: query, matcher: new Matcher(query), request }
     const counted = readCountWanted(query)
-    if (counted !== null) return this.waitForCount(waiting, counted, reply)
-    const result = await untilClientLeaves(request, (clientGone) =>
-      this.waits.run(principal, clientGone, (wait) => this.firstMatch(waiting, wait)),
-    )
+    if (counted !== null) return this.waitForCount({ principal, wanted: query, request }, counted, reply)
+    const result = await untilClientLeaves(request, async (clientGone) => {
+      const extractor = await this.extraction.start(query.extract, principal.accountId, clientGone)
+      const waiting = { principal, wanted: query, matcher: new Matcher(query), extractor, request }
+      return this.waits.run(principal, clientGone, (wait) => this.firstMatch(waiting, wait))
+    })
     const { match } = result
     const cursor = writeEnvironmentCursor(principal, result.position)
     if (match === null) throw noMatch(result, noMail(query), cursor)
     await this.budgets.holdAnswer(reply, match.message.bytes)
     this.readings.note(match.inbox, [match.message])
     void reply.header('mayfly-cursor', cursor)
-    return messageJson(match.message, '/v1/inboxes')
+    return foundMessageJson(match.message, '/v1/inboxes')
   }
 
   /** Throws the errors of `untilFound` and `reauthenticate`. */
   private async waitForCount(
-    { principal, wanted: { timeout }, request }: Waiting,
+    { principal, wanted: { timeout }, request }: Omit<Waiting, 'matcher' | 'extractor'>,
     wanted: CountWanted,
     reply: FastifyReply,
   ) {
@@ -180,29 +189,29 @@ export class EnvironmentWaitController {
   }
 
   private async examine(
-    { principal, wanted, matcher }: Waiting,
+    { principal, wanted, matcher, extractor }: Waiting,
     before: Examined,
     read: MailRead,
   ): Promise<Examined> {
     let misses: Misses = before
-    const found: ScannedMessage[] = []
+    const matched: Match[] = []
     const { position, next } = await this.mail.scan(
       principal,
       wanted,
       before.position,
       read,
-      async (scanned) => {
+      async ({ inbox, message }) => {
         // Called once for each message, since searching a long text takes long.
-        const why = await matcher.mismatches(scanned.message)
-        if (why.length === 0) {
-          found.push(scanned)
+        const { mismatches, found } = await examine(message, matcher, extractor)
+        if (mismatches.length === 0) {
+          matched.push({ inbox, message: found })
           return 'end-after'
         }
-        misses = addMiss(misses, scanned.message, why)
+        misses = addMiss(misses, message, mismatches)
         return 'continue'
       },
     )
-    return { ...misses, match: found[0] ?? null, position: next ?? position, hasMore: next !== null }
+    return { ...misses, match: matched[0] ?? null, position: next ?? position, hasMore: next !== null }
   }
 }
 

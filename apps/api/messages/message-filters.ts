@@ -7,6 +7,7 @@ import {
   IsInt,
   IsOptional,
   IsString,
+  Length,
   Matches,
   Max,
   MaxLength,
@@ -115,8 +116,30 @@ export class MatchFilters {
   has_link?: boolean
 }
 
+/** The longest `extract`. */
+const MAX_PATTERN_CHARACTERS = 500
+
+/** `extract`: the expression that is searched in messages. */
+function IsExpression(description: string): PropertyDecorator {
+  const message = `$property must have 1 to ${MAX_PATTERN_CHARACTERS} characters`
+  return applyDecorators(
+    DescribeProperty(
+      `A regular expression in the syntax of RE2, searched in the subject, the text and the visible text. ${description}`,
+      { examples: ['order ([0-9]+)'] },
+    ),
+    IfGiven(),
+    Length(1, MAX_PATTERN_CHARACTERS, { message }),
+    IsString({ message: '$property must be sent once' }),
+  )
+}
+
 /** Filters, with an order and a position to start from. */
 class MessageSelection extends MatchFilters {
+  @IsExpression(
+    'Messages then have its matches as `extracted`. A wait also requires a match; a list has all messages.',
+  )
+  extract?: string
+
   @IsOrder()
   order: 'asc' | 'desc' = 'asc'
 
@@ -185,4 +208,7 @@ export class ReadMessage {
   @FromTrueOrFalse()
   @IsBoolean({ message: 'raw must be true or false' })
   raw: boolean = true
+
+  @IsExpression('The message then has its matches as `extracted`.')
+  extract?: string
 }

@@ -2,10 +2,11 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { isUtf8 } from 'node:buffer'
 import { StringDecoder } from 'node:string_decoder'
 import { Injectable } from '@nestjs/common'
-import { messageJson, type MessageJson, type OpenedMessage } from '#libs/mail/json/message-json.js'
+import type { OpenedMessage } from '#libs/mail/json/message-json.js'
 import type { MailRead } from '../http/budgets.js'
 import { readOffsetCursor } from '../http/list-pages.js'
 import type { OpenInbox } from '../inboxes/inboxes.service.js'
+import { Extraction, foundMessageJson, type Extractor, type FoundMessage } from './extraction.js'
 import { Matcher } from './matching.js'
 import type { ListMessages } from './message-filters.js'
 import { FirstReadings, MessageReader } from './message-reader.js'
@@ -20,18 +21,19 @@ const PAGE_BYTES = 8_000_000
 
 /** The messages of a page. */
 export class PageMessages {
-  readonly messages: OpenedMessage[] = []
+  readonly messages: FoundMessage[] = []
   private bytes = 0
 
   constructor(private readonly limit: number) {}
 
-  /** Adds a message. Returns false if the page is full. */
-  add(message: OpenedMessage): boolean {
+  /** Adds a message, with what the extractor finds in it. Returns false if the page is full. Throws as `Extractor.find`. */
+  async add(message: OpenedMessage, extractor: Extractor | null): Promise<boolean> {
     const { messages } = this
     if (messages.length === this.limit) return false
-    if (messages.length > 0 && this.bytes + message.bytes > PAGE_BYTES) return false
-    messages.push(message)
-    this.bytes += message.bytes
+    const added = extractor === null ? message : await extractor.find(message)
+    if (messages.length > 0 && this.bytes + added.bytes > PAGE_BYTES) return false
+    messages.push(added)
+    this.bytes += added.bytes
     return true
   }
 }
@@ -43,6 +45,7 @@ export class MessagePages {
     private readonly reader: MessageReader,
     private readonly opened: OpenedMail,
     private readonly readings: FirstReadings,
+    private readonly extraction: Extraction,
   ) {}
 
   /**
@@ -61,11 +64,12 @@ export class MessagePages {
     const end = cursor?.end ?? to
     const page = new PageMessages(limit)
     const matcher = new Matcher(query)
+    const extractor = await this.extraction.start(query.extract, inbox.accountId, read.signal)
     /** The offset of the first message on the next page. */
     let nextOffset: number | null = null
     for await (const { offset, message } of this.reader.opened(inbox, { order, from, to }, read)) {
       if (!(await matcher.matches(message))) continue
-      if (page.add(message)) continue
+      if (await page.add(message, extractor)) continue
       nextOffset = offset
       break
     }
@@ -107,14 +111,14 @@ function nameOf(endOffset: number, query: ListMessages, inboxesPath: string): st
 
 /** An array of messages as JSON in UTF-8. */
 export async function messagesAsJson(
-  messages: readonly OpenedMessage[],
+  messages: readonly FoundMessage[],
   inboxesPath: string,
   read: MailRead,
 ): Promise<Buffer> {
   const items: string[] = []
   for (const message of messages) {
     await read.pace(message.bytes)
-    items.push(JSON.stringify(messageJson(message, inboxesPath)))
+    items.push(JSON.stringify(foundMessageJson(message, inboxesPath)))
   }
   return Buffer.from(`[${items.join(',')}]`)
 }
@@ -126,7 +130,7 @@ const PIECE = 3 * 128 * 1024
  * Writes a message with its source as JSON in UTF-8; in base64 if the source is not valid UTF-8. It is written in
  * pieces, since a source of many megabytes takes long.
  */
-export async function messageWithRaw(message: MessageJson, raw: Buffer): Promise<Buffer> {
+export async function messageWithRaw(message: object, raw: Buffer): Promise<Buffer> {
   const encoding = isUtf8(raw) ? 'utf-8' : 'base64'
   const decoder = new StringDecoder(encoding)
   const pieces: Buffer[] = [Buffer.from(`${JSON.stringify(message).slice(0, -1)},"raw":"`)]

@@ -26,6 +26,16 @@ const Code = Type.Object(
   { $id: 'Code', description: 'A one-time code in a mail.' },
 )
 
+const Extracted = Type.Object(
+  {
+    text: Type.String({ description: 'The match.' }),
+    groups: Type.Array(OrNull(Type.String(), 'Null for a group that is not part of the match.'), {
+      description: 'What the capturing groups matched, also the named ones, in their order.',
+    }),
+  },
+  { $id: 'Extracted', description: 'A match of the expression `extract` in a mail.' },
+)
+
 const Attachment = Type.Object(
   {
     index: Count('Its number in the path of its content, from 0.'),
@@ -156,6 +166,14 @@ export const MESSAGE_PROPERTIES = {
   warnings: Type.Array(Warning, { description: 'Empty if the whole mail could be read.' }),
   injected: Type.Optional(
     Type.Boolean({ description: 'True in a message that was put in by the API, without SMTP.' }),
+  ),
+  extracted: Type.Optional(
+    Type.Array(Extracted, {
+      maxItems: 100,
+      description:
+        'Only with `extract`: its different matches in the subject, the text and the visible text, in this order. At most ' +
+        '100 matches, with 65,536 characters in all.',
+    }),
   ),
   duplicate_of: Type.Optional(IdOf('msg', 'Only in a message that a fault repeated: the original.')),
 }

@@ -3,7 +3,6 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { decide } from '#libs/domain/inbox/decide.js'
 import { isId } from '#libs/domain/ids/typeid.js'
-import { messageJson } from '#libs/mail/json/message-json.js'
 import { AcceptInboxTokens, type Principal, Caller, RequireScope } from '../access/principal.js'
 import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
@@ -14,6 +13,7 @@ import { Produces, ProducesAnything } from '../http/media-types.js'
 import { Inboxes, hasEnded } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
 import { attachmentHeaders } from './attachment-headers.js'
+import { Extraction, foundMessageJson } from './extraction.js'
 import { MessageContent } from './message-content.js'
 import { MessagePages, messageWithRaw } from './message-pages.js'
 import { FirstReadings, MessageReader, noMessage } from './message-reader.js'
@@ -40,6 +40,7 @@ export class MessagesController {
     private readonly content: MessageContent,
     private readonly readings: FirstReadings,
     private readonly budgets: RequestBudgets,
+    private readonly extraction: Extraction,
   ) {}
 
   @Get()
@@ -111,17 +112,20 @@ export class MessagesController {
     const { inbox } = await this.inboxes.openContent(principal, inboxId)
     const message = await this.reader.find(inbox, messageId)
     const key = await this.reader.keyOf(inbox.id)
-    const [opened, raw] = await this.budgets.read(request, async (read) => {
+    const [found, raw] = await this.budgets.read(request, async (read) => {
+      const extractor = await this.extraction.start(query.extract, principal.accountId, read.signal)
       await read.pace(message.size)
       await this.budgets.holdAnswer(reply, message.size * (query.raw ? WITH_SOURCE_FACTOR : 1))
-      return Promise.all([
+      const [opened, raw] = await Promise.all([
         this.reader.open(key, inbox.id, message),
         query.raw ? this.reader.raw(key, inbox.id, message.id) : null,
       ])
+      const found = opened === null || extractor === null ? opened : await extractor.find(opened)
+      return [found, raw] as const
     })
-    if (opened === null || (query.raw && raw === null)) return this.reader.throwDeleted(inbox, message.id)
+    if (found === null || (query.raw && raw === null)) return this.reader.throwDeleted(inbox, message.id)
     this.readings.note(inbox, [message])
-    const json = messageJson(opened, inboxesPathOf(request))
+    const json = foundMessageJson(found, inboxesPathOf(request))
     if (raw === null) return json
     void reply.type(JSON_TYPE)
     return messageWithRaw(json, raw)

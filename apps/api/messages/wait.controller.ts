@@ -2,7 +2,6 @@ import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type InboxId, isId } from '#libs/domain/ids/typeid.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
-import { messageJson, type OpenedMessage } from '#libs/mail/json/message-json.js'
 import { inboxChannel } from '#libs/ports/read-model/consistent-views.js'
 import { Authenticator } from '../access/authenticator.js'
 import { AcceptInboxTokens, type Principal, Caller, READERS, RequireScope } from '../access/principal.js'
@@ -14,6 +13,7 @@ import { Inboxes, type OpenInbox } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
 import { Describe, Tag } from '../openapi/describe.js'
 import { MessageReader, FirstReadings } from './message-reader.js'
+import { examine, Extraction, foundMessageJson, type Extractor, type FoundMessage } from './extraction.js'
 import { Matcher } from './matching.js'
 import { WaitForMessage } from './message-filters.js'
 import { Message } from './message-schemas.js'
@@ -30,7 +30,7 @@ interface Progress extends Misses {
 interface Examined extends Progress {
   inbox: ActiveInbox
   /** The first match; null if there is none yet. */
-  message: OpenedMessage | null
+  message: FoundMessage | null
 }
 
 /** The request of a wait. */
@@ -39,6 +39,7 @@ interface Waiting {
   inboxId: InboxId
   wanted: WaitForMessage
   matcher: Matcher
+  extractor: Extractor | null
   request: FastifyRequest
 }
 
@@ -55,6 +56,7 @@ export class WaitController {
     private readonly authenticator: Authenticator,
     private readonly readings: FirstReadings,
     private readonly budgets: RequestBudgets,
+    private readonly extraction: Extraction,
   ) {}
 
   @Get()
@@ -79,16 +81,17 @@ export class WaitController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     if (!isId('inb', inboxId)) throw noInbox(inboxId)
-    const waiting = { principal, inboxId, wanted: query, matcher: new Matcher(query), request }
-    const result = await untilClientLeaves(request, (clientGone) =>
-      this.waits.run(principal, clientGone, (wait) => this.firstMatch(waiting, wait)),
-    )
+    const result = await untilClientLeaves(request, async (clientGone) => {
+      const extractor = await this.extraction.start(query.extract, principal.accountId, clientGone)
+      const waiting = { principal, inboxId, wanted: query, matcher: new Matcher(query), extractor, request }
+      return this.waits.run(principal, clientGone, (wait) => this.firstMatch(waiting, wait))
+    })
     const cursor = writeOffsetCursor(result.inbox.id, { from: result.position, to: null, end: null })
     if (result.message === null) throw noMatch(result, noMail(result.inbox, query), cursor)
     await this.budgets.holdAnswer(reply, result.message.bytes)
     this.readings.note(result.inbox, [result.message])
     void reply.header('mayfly-cursor', cursor)
-    return messageJson(result.message, inboxesPathOf(request))
+    return foundMessageJson(result.message, inboxesPathOf(request))
   }
 
   /**
@@ -132,7 +135,7 @@ export class WaitController {
 
   private async examine(
     { inbox, endOffset }: OpenInbox,
-    { wanted, matcher }: Waiting,
+    { wanted, matcher, extractor }: Waiting,
     progress: Progress,
     read: MailRead,
   ): Promise<Examined> {
@@ -143,9 +146,9 @@ export class WaitController {
     const range = { order: wanted.order, from, to }
     for await (const { offset, message } of this.reader.opened(inbox, range, read)) {
       // Called once for each message, since searching a long text takes long.
-      const why = await matcher.mismatches(message)
-      if (why.length === 0) return { ...misses, inbox, message, position: offset + 1 }
-      misses = addMiss(misses, message, why)
+      const { mismatches, found } = await examine(message, matcher, extractor)
+      if (mismatches.length === 0) return { ...misses, inbox, message: found, position: offset + 1 }
+      misses = addMiss(misses, message, mismatches)
     }
     return { ...misses, inbox, message: null, position: to }
   }

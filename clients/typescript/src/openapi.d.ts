@@ -375,10 +375,19 @@ export interface components {
 			warnings: components["schemas"]["Warning"][];
 			/** True in a message that was put in by the API, without SMTP. */
 			injected?: boolean;
+			/** Only with `extract`: its different matches in the subject, the text and the visible text, in this order. At most 100 matches, with 65,536 characters in all. */
+			extracted?: components["schemas"]["Extracted"][];
 			/** Only in a message that a fault repeated: the original. */
 			duplicate_of?: string;
 			/** Properties that are null because the event would exceed 256 kB. The message itself has them. */
 			truncated?: ("html" | "visible_text" | "text" | "headers")[];
+		};
+		/** A match of the expression `extract` in a mail. */
+		Extracted: {
+			/** The match. */
+			text: string;
+			/** What the capturing groups matched, also the named ones, in their order. */
+			groups: (string | null)[];
 		};
 		/** An error in a request, and its location: `pointer`, `parameter` or `header`. */
 		Fault: {
@@ -673,6 +682,8 @@ export interface components {
 			warnings: components["schemas"]["Warning"][];
 			/** True in a message that was put in by the API, without SMTP. */
 			injected?: boolean;
+			/** Only with `extract`: its different matches in the subject, the text and the visible text, in this order. At most 100 matches, with 65,536 characters in all. */
+			extracted?: components["schemas"]["Extracted"][];
 			/** Only in a message that a fault repeated: the original. */
 			duplicate_of?: string;
 		};
@@ -1032,6 +1043,8 @@ export interface operations {
 				has_code?: boolean;
 				/** `true`: it must have a link. `false`: it must not. */
 				has_link?: boolean;
+				/** A regular expression in the syntax of RE2, searched in the subject, the text and the visible text. Messages then have its matches as `extracted`. A wait also requires a match; a list has all messages. */
+				extract?: string;
 				/** Oldest or newest first. */
 				order?: "asc" | "desc";
 				/** The position to continue from, as in `Link` or `Mayfly-Cursor`. */
@@ -1064,6 +1077,8 @@ export interface operations {
 				has_code?: boolean;
 				/** `true`: it must have a link. `false`: it must not. */
 				has_link?: boolean;
+				/** A regular expression in the syntax of RE2, searched in the subject, the text and the visible text. Messages then have its matches as `extracted`. A wait also requires a match; a list has all messages. */
+				extract?: string;
 				/** Oldest or newest first. */
 				order?: "asc" | "desc";
 				/** The position to continue from, as in `Link` or `Mayfly-Cursor`. */
@@ -1076,6 +1091,8 @@ export interface operations {
 			query?: {
 				/** Whether the answer includes the source. */
 				raw?: boolean;
+				/** A regular expression in the syntax of RE2, searched in the subject, the text and the visible text. The message then has its matches as `extracted`. */
+				extract?: string;
 			};
 		};
 	};
@@ -1110,6 +1127,8 @@ export interface operations {
 				has_code?: boolean;
 				/** `true`: it must have a link. `false`: it must not. */
 				has_link?: boolean;
+				/** A regular expression in the syntax of RE2, searched in the subject, the text and the visible text. Messages then have its matches as `extracted`. A wait also requires a match; a list has all messages. */
+				extract?: string;
 				/** Oldest or newest first. */
 				order?: "asc" | "desc";
 				/** The position to continue from, as in `Link` or `Mayfly-Cursor`. */
@@ -1144,6 +1163,8 @@ export interface operations {
 				has_code?: boolean;
 				/** `true`: it must have a link. `false`: it must not. */
 				has_link?: boolean;
+				/** A regular expression in the syntax of RE2, searched in the subject, the text and the visible text. Messages then have its matches as `extracted`. A wait also requires a match; a list has all messages. */
+				extract?: string;
 				/** Oldest or newest first. */
 				order?: "asc" | "desc";
 				/** The position to continue from, as in `Link` or `Mayfly-Cursor`. */
