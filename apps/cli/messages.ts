@@ -10,6 +10,7 @@ type WaitOptions = Filters & {
   cursor?: string
   code?: boolean
   link?: boolean
+  extract?: string
   password?: string
 }
 
@@ -32,13 +33,22 @@ export function waitCommand(inbox: Command, session: Session): void {
     .option('--cursor <cursor>', 'only messages after this position, a Mayfly-Cursor')
     .addOption(new Option('--code', 'wait for a one-time code, and print nothing else').conflicts('link'))
     .option('--link', 'wait for a link, and print nothing else')
+    .addOption(
+      new Option(
+        '--extract <expression>',
+        'wait for a match of this RE2 expression, and print nothing else: its first group, or the whole match without groups',
+      ).conflicts(['code', 'link']),
+    )
     .addOption(passwordOption())
     .action(async (inboxId: string, options: WaitOptions) => {
       const message = await waitFor(session, `${inboxPath(inboxId)}/messages/wait`, options)
       const [code] = message.codes
       const [link] = message.links
+      const [match] = message.extracted ?? []
       if (options.code === true && code !== undefined) session.write(`${code.value}\n`)
       else if (options.link === true && link !== undefined) session.write(`${link.href}\n`)
+      else if (match !== undefined)
+        session.write(`${match.groups.length === 0 ? match.text : (match.groups[0] ?? '')}\n`)
       else await session.print(message, messageText)
     })
 }
@@ -78,6 +88,7 @@ export interface MessageJson {
   visible_text: string | null
   links: { href: string; text: string | null }[]
   codes: { value: string }[]
+  extracted?: { text: string; groups: (string | null)[] }[]
   attachments: { index: number; filename: string | null; content_type: string; size: number }[]
   size: number
 }

@@ -49,6 +49,7 @@ const WAIT = `${MESSAGES}/wait`
  * @property {string} [text]
  * @property {boolean} [has_code]
  * @property {boolean} [has_link]
+ * @property {string} [extract] An expression (RE2) that must match; the message has its matches as `extracted`.
  * @property {string} [since] The earliest `received_at`.
  * @property {string} [until]
  * @property {'asc' | 'desc'} [order] `asc`, the default, takes the oldest match.
@@ -76,6 +77,12 @@ const WAIT = `${MESSAGES}/wait`
  */
 
 /**
+ * @typedef {object} Match
+ * @property {string} text
+ * @property {(string | null)[]} groups
+ */
+
+/**
  * @typedef {object} Message
  * @property {string} id
  * @property {string | null} subject
@@ -83,6 +90,7 @@ const WAIT = `${MESSAGES}/wait`
  * @property {string | null} html
  * @property {{ value: string }[]} codes
  * @property {{ href: string, text: string | null }[]} links
+ * @property {Match[]} [extracted] The matches of `extract`.
  * @property {string} received_at
  * @property {string} cursor The position after this message.
  */
@@ -140,6 +148,31 @@ export function injectMessage(inbox, mail, settings = {}) {
 export function waitForMessage(inbox, filters = {}, settings = {}) {
   const answer = poll({ method: 'GET', route: WAIT, inbox }, filters, settings)
   return Object.assign(answer.json(), { cursor: answer.headers['Mayfly-Cursor'] })
+}
+
+/**
+ * Waits for the first message in whose subject, text or visible text an expression matches, and returns the match.
+ * The server searches in the syntax of RE2. Throws MayflyError if none does in time.
+ * @param {Inbox} inbox
+ * @param {string | RegExp} pattern
+ * @param {Filters} [filters]
+ * @param {Settings} [settings]
+ * @returns {Match}
+ */
+export function waitForMatch(inbox, pattern, filters = {}, settings = {}) {
+  const extract = typeof pattern === 'string' ? pattern : expressionOf(pattern)
+  return waitForMessage(inbox, { ...filters, extract }, settings).extracted[0]
+}
+
+/** An expression as the server reads it. */
+function expressionOf({ source, flags }) {
+  const escapes = /\\(?:\/|u\{([\da-f]+)\}|u([\da-f]{4})|[^])/gi
+  const text = source.replace(escapes, (escape, point, unit) => {
+    if (point || unit) return `\\x{${point || unit}}`
+    return escape === '\\/' ? '/' : escape
+  })
+  const kept = flags.replace(/[^ims]/g, '')
+  return kept === '' ? text : `(?${kept})${text}`
 }
 
 /**

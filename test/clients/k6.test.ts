@@ -131,11 +131,12 @@ describeWith('k6')('the k6 module', () => {
       const second = mayfly.waitForMessage(inbox, { cursor: first.cursor }, settings)
       send(mayfly.createInbox({ labels }, settings), 'Three')
       const { count } = mayfly.waitForCount({ label: 'run:counted', count: 1, timeout: 10 }, settings)
-      console.log([first.subject, second.subject, count].join())
+      const { text, groups } = mayfly.waitForMatch(inbox, /^ONE \\u0026 (O)(x?)/i, {}, settings)
+      console.log([first.subject, second.subject, count, text, groups].join())
     `,
       { MAYFLY_URL: 'http://127.0.0.1:1', MAYFLY_KEY: 'none' },
     )
-    expect(output).toContain('"One & only,Two,1"')
+    expect(output).toContain('"One & only,Two,1,One & o,o,"')
     expect(code).toBe(0)
   })
 

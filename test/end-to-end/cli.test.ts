@@ -94,12 +94,16 @@ describe('the command mayfly', () => {
     const waits = [
       run('inbox', 'wait', id, '--code', '--timeout', '30'),
       run('inbox', 'wait', id, '--link', '--timeout', '30'),
+      run('inbox', 'wait', id, '--extract', 'code is (\\d{3})', '--timeout', '30'),
+      run('inbox', 'wait', id, '--extract', '\\d{3}', '--timeout', '30'),
     ]
     await send(mayfly, address, mail('Hello', 'Nothing in here.'))
     await send(mayfly, address, mail('Your code is 493201', 'Or follow https://app.example/verify?t=1'))
-    const [code, link] = await Promise.all(waits)
+    const [code, link, group, match] = await Promise.all(waits)
     expect(code).toEqual({ code: 0, stdout: '493201\n', stderr: '' })
     expect(link).toEqual({ code: 0, stdout: 'https://app.example/verify?t=1\n', stderr: '' })
+    for (const extracted of [group, match])
+      expect(extracted).toEqual({ code: 0, stdout: '493\n', stderr: '' })
 
     expect((await run('inbox', 'list', '--label', 'run:cli')).stdout).toContain(address)
     const { stdout: list } = await run('inbox', 'read', id)
@@ -200,6 +204,7 @@ describe('the command mayfly', () => {
       { args: ['inbox', 'read'], code: 2, says: /missing required argument/ },
       { args: ['inbox', 'read', 'x', '--raw'], code: 2, says: /of one message/ },
       { args: ['inbox', 'wait', 'x', '--timeout', 'soon'], code: 2, says: /whole number of seconds/ },
+      { args: ['inbox', 'wait', 'x', '--code', '--extract', 'a'], code: 2, says: /cannot be used with/ },
       { args: ['inbox', 'wait', 'x', '--code', '--link'], code: 2, says: /cannot be used with/ },
       { args: ['inbox', 'create', '--label', 'x'], code: 2, says: /<name>:<value>/ },
       { args: ['usage', '--interval', 'week'], code: 2, says: /Allowed choices are second, minute/ },

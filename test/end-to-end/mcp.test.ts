@@ -271,6 +271,26 @@ describe.each(['http', 'stdio'] as const)('the MCP server over %s', (name) => {
     })
   })
 
+  it('returns what an expression matches', async () => {
+    const { id } = await inboxWith(target, mail('Other'), mail('Order A-12', 'Order A-12 and Order B-7'))
+    const wanted = { inbox_id: id, extract: '(?i)order ([A-Z])-(\\d+)' }
+    const extracted = [
+      { text: 'Order A-12', groups: ['A', '12'] },
+      { text: 'Order B-7', groups: ['B', '7'] },
+    ]
+    const waited = await run(client, 'wait_for_message', wanted)
+    const { message } = waited.structuredContent as { message: ListedJson }
+    expect(message).toMatchObject({ cut: [], untrusted_content: { subject: 'Order A-12', extracted } })
+    expect(textOf(waited)).toContain('Extracted: "Order A-12" "A" "12"\n')
+    expect(await read(client, 'get_message', { ...wanted, message_id: message.message_id })).toMatchObject({
+      message: { untrusted_content: { extracted } },
+    })
+    expect(await read(client, 'list_messages', wanted)).toMatchObject({
+      messages: [{ untrusted_content: { extracted: [] } }, { untrusted_content: { extracted } }],
+    })
+    expect(await errorOf(client, 'wait_for_message', { ...wanted, extract: '(' })).toMatch(/at position 0/)
+  })
+
   it('lists messages in parts, from the cursor of the part before', async () => {
     const { id } = await inboxWith(target, mail('1'), mail('2', 'Code: 493201'), mail('3'))
     const list = (input: Arguments) => read<ListJson>(client, 'list_messages', { inbox_id: id, ...input })

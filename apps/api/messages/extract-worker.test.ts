@@ -8,8 +8,22 @@ const found = (pattern: string, ...texts: (string | null)[]) => {
 
 describe('an expression', () => {
   it.each<{ pattern: string; texts: (string | null)[]; expected: [string, ...(string | null)[]][] }>([
-    { pattern: 'order (\\d+)', texts: ['An order 123 and order 45'], expected: [['order 123', '123'], ['order 45', '45']] },
-    { pattern: '(?P<a>x)|(?<b>y)', texts: ['y x'], expected: [['y', null, 'y'], ['x', 'x', null]] },
+    {
+      pattern: 'order (\\d+)',
+      texts: ['An order 123 and order 45'],
+      expected: [
+        ['order 123', '123'],
+        ['order 45', '45'],
+      ],
+    },
+    {
+      pattern: '(?P<a>x)|(?<b>y)',
+      texts: ['y x'],
+      expected: [
+        ['y', null, 'y'],
+        ['x', 'x', null],
+      ],
+    },
     { pattern: '(?i)GRÜSSE', texts: ['grüsse'], expected: [['grüsse']] },
     { pattern: '^b', texts: ['b', 'a\nb'], expected: [['b']] },
     { pattern: '(?m)^b$', texts: ['a\nb\nc'], expected: [['b']] },

@@ -167,16 +167,17 @@ export const MESSAGE_PROPERTIES = {
   injected: Type.Optional(
     Type.Boolean({ description: 'True in a message that was put in by the API, without SMTP.' }),
   ),
-  extracted: Type.Optional(
-    Type.Array(Extracted, {
-      maxItems: 100,
-      description:
-        'Only with `extract`: its different matches in the subject, the text and the visible text, in this order. At most ' +
-        '100 matches, with 65,536 characters in all.',
-    }),
-  ),
   duplicate_of: Type.Optional(IdOf('msg', 'Only in a message that a fault repeated: the original.')),
 }
+
+const extracted = Type.Optional(
+  Type.Array(Extracted, {
+    maxItems: 100,
+    description:
+      'Only with `extract`: its different matches in the subject, the text and the visible text, in this order. At most ' +
+      '100 matches, with 65,536 characters in all.',
+  }),
+)
 
 const example = {
   id: 'msg_01jd6b90cxf2jb8yqv4t6m2n0p',
@@ -212,11 +213,14 @@ const example = {
 }
 
 /** A message without its source. */
-export const Message = Type.Object(MESSAGE_PROPERTIES, {
-  $id: 'Message',
-  description: 'A received mail, parsed. Parts that it does not have are null or empty.',
-  examples: [example],
-})
+export const Message = Type.Object(
+  { ...MESSAGE_PROPERTIES, extracted },
+  {
+    $id: 'Message',
+    description: 'A received mail, parsed. Parts that it does not have are null or empty.',
+    examples: [example],
+  },
+)
 
 /** The answer to a wait for a number of messages. */
 export const MessageCount = Type.Object(
@@ -235,6 +239,7 @@ export const MessageCount = Type.Object(
 export const MessageWithRaw = Type.Object(
   {
     ...MESSAGE_PROPERTIES,
+    extracted,
     raw: Type.Optional(Type.String({ description: 'The whole source; absent with `raw=false`.' })),
     raw_encoding: Type.Optional(
       Type.Union([Type.Literal('utf-8'), Type.Literal('base64')], {

@@ -23,7 +23,17 @@ export const cursor = z
 export const labels = z.record(z.string(), z.string()).optional()
 export const text = z.string().max(1_000).optional()
 
+export const extract = z
+  .string()
+  .max(500)
+  .optional()
+  .describe(
+    'A regular expression in the syntax of RE2, such as `order ([0-9]+)`, that is searched in subject, text and visible ' +
+      'text. The result has its matches as extracted. A wait also requires a match.',
+  )
+
 export const filters = {
+  extract,
   subject: text.describe(
     'The subject contains this text. Upper and lower case are the same, in all filters.',
   ),

@@ -20,10 +20,16 @@ const MAX_PREVIEW = 150
 
 const Codes = z.array(z.string()).describe('One-time codes, the most likely first.')
 
+const Extracted = z
+  .array(z.object({ text: z.string(), groups: z.array(z.string().nullable()) }))
+  .optional()
+  .describe('Only with extract: the first matches.')
+
 const Summary = z.object({
   subject: z.string().nullable(),
   sender: z.string(),
   codes: Codes,
+  extracted: Extracted,
   preview: z.string().describe('The beginning of the text.'),
   links: z.number().describe('The number of links.'),
   attachments: z.number().describe('The number of attachments.'),
@@ -41,6 +47,7 @@ const Content = z.object({
   from: z.array(z.string()),
   to: z.array(z.string()),
   codes: Codes,
+  extracted: Extracted,
   links: z.array(z.object({ href: z.string(), text: z.string().nullable() })),
   attachments: z.array(Attachment),
   text: z.string().nullable().describe('The text part.'),
@@ -72,6 +79,7 @@ export function listedMessage(message: Message): z.infer<typeof ListedMessage> {
       subject: subject === null ? null : oneLine(subject),
       sender: oneLine(sender),
       codes: codes.slice(0, MAX_ITEMS).map(({ value }) => oneLine(value)),
+      extracted: extractedOf(message),
       preview: oneLine(readable ?? '', MAX_PREVIEW),
       links: links.length,
       attachments: attachments.length,
@@ -88,6 +96,7 @@ export function fullMessage(message: Message): z.infer<typeof FullMessage> {
     from: from.length > MAX_ITEMS,
     to: to.length > MAX_ITEMS,
     codes: codes.length > MAX_ITEMS,
+    extracted: JSON.stringify(extractedOf(message)) !== JSON.stringify(message.extracted),
     links: links.length > shownLinks.length,
     attachments: attachments.length > MAX_ITEMS,
     text: (text?.length ?? 0) > MAX_TEXT,
@@ -101,6 +110,7 @@ export function fullMessage(message: Message): z.infer<typeof FullMessage> {
       from: from.length === 0 ? [oneLine(sender)] : from.slice(0, MAX_ITEMS).map(mailboxText),
       to: to.slice(0, MAX_ITEMS).map(mailboxText),
       codes: codes.slice(0, MAX_ITEMS).map(({ value }) => oneLine(value)),
+      extracted: extractedOf(message),
       links: shownLinks.map((link) => ({
         href: harmless(link.href),
         text: link.text === null ? null : oneLine(link.text),
@@ -114,6 +124,13 @@ export function fullMessage(message: Message): z.infer<typeof FullMessage> {
       visible_text: visibleText === null ? null : harmless(visibleText.slice(0, maxVisibleText)),
     },
   }
+}
+
+function extractedOf({ extracted }: Message): z.infer<typeof Extracted> {
+  return extracted?.slice(0, MAX_ITEMS).map(({ text, groups }) => ({
+    text: harmless(text.slice(0, MAX_LINE)),
+    groups: groups.slice(0, MAX_ITEMS).map((group) => group && harmless(group.slice(0, MAX_LINE))),
+  }))
 }
 
 function envelopeOf({ id, received_at: receivedAt, size }: Message): z.infer<typeof Envelope> {
@@ -138,7 +155,8 @@ export function listText(messages: readonly z.infer<typeof ListedMessage>[]): st
   const lines = messages.map(({ message_id: id, received_at: receivedAt, untrusted_content: content }) => {
     const { subject, sender, codes, preview } = content
     const code = codes.length === 0 ? '' : `, code ${codes.join(' or ')}`
-    return `${id}, ${receivedAt}, from ${sender}${code}: ${subject ?? '(no subject)'} | ${preview}`
+    const extracted = extractedLines(content.extracted).map((line) => `, ${line}`)
+    return `${id}, ${receivedAt}, from ${sender}${code}${extracted.join('')}: ${subject ?? '(no subject)'} | ${preview}`
   })
   return untrusted(lines.join('\n'))
 }
@@ -151,6 +169,7 @@ export function messageText(message: z.infer<typeof FullMessage>): string {
     `From: ${from.join(', ')}`,
     `To: ${to.join(', ')}`,
     ...(codes.length === 0 ? [] : [`Codes: ${codes.join(', ')}`]),
+    ...extractedLines(content.extracted),
     ...links.map((link) => `Link: ${link.href}${link.text === null ? '' : ` (${link.text})`}`),
     ...attachments.map((each) => {
       return `Attachment ${each.index}: ${each.filename ?? '(no name)'}, ${each.content_type}, ${each.size} bytes`
@@ -160,6 +179,12 @@ export function messageText(message: z.infer<typeof FullMessage>): string {
   ]
   const shortened = cut.length === 0 ? '' : ` Incomplete because of their length: ${cut.join(', ')}.`
   return `Message ${id}, received ${receivedAt}, ${size} bytes.${shortened}\n${untrusted(lines.join('\n'))}`
+}
+
+function extractedLines(extracted: z.infer<typeof Extracted> = []): string[] {
+  return extracted.map(
+    ({ text, groups }) => `Extracted: ${[text, ...groups].map((each) => JSON.stringify(each)).join(' ')}`,
+  )
 }
 
 /** For the results of tools. */

@@ -1,6 +1,6 @@
 import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { z } from 'zod'
-import { cursor, filters, inboxId, messageId, password } from './arguments.js'
+import { cursor, extract, filters, inboxId, messageId, password } from './arguments.js'
 import {
   FullMessage,
   fullMessage,
@@ -63,14 +63,15 @@ export function addMessageTools(server: McpServer, connection: Connection): void
         inbox_id: inboxId,
         message_id: messageId,
         password,
+        extract,
       }),
       outputSchema: z.object({ notice: z.string(), message: FullMessage }),
       annotations: READS_MAIL,
     },
-    ({ inbox_id: id, message_id: mailId, password }, { signal }) =>
+    ({ inbox_id: id, message_id: mailId, password, extract }, { signal }) =>
       runTool(connection, signal, async ({ mayfly }) => {
         const inbox = await mayfly.inboxes.get(id, { password, signal })
-        const message = fullMessage(await inbox.getMessage(mailId, { signal }))
+        const message = fullMessage(await inbox.getMessage(mailId, { signal, extract }))
         return result({ notice: NOTICE, message }, messageText(message))
       }),
   )

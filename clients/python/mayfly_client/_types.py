@@ -562,6 +562,14 @@ class EventMessage(_EventMessageKeywords, _EventMessageOptional):
     """Empty if the whole mail could be read."""
 
 
+class Extracted(TypedDict):
+    """A match of the expression `extract` in a mail."""
+    text: str
+    """The match."""
+    groups: list[str | None]
+    """What the capturing groups matched, also the named ones, in their order."""
+
+
 class _FaultOptional(TypedDict, total=False):
     pointer: str
     """The location in the body (RFC 6901); empty for the whole body."""
@@ -855,6 +863,10 @@ class _MessageOptional(TypedDict, total=False):
     """True in a message that was put in by the API, without SMTP."""
     duplicate_of: str
     """Only in a message that a fault repeated: the original."""
+    extracted: list[Extracted]
+    """Only with `extract`: its different matches in the subject, the text and the visible text, in this order. At
+    most 100 matches, with 65,536 characters in all.
+    """
 
 
 class Message(_MessageKeywords, _MessageOptional):
@@ -944,6 +956,10 @@ class _MessageWithRawOptional(TypedDict, total=False):
     """True in a message that was put in by the API, without SMTP."""
     duplicate_of: str
     """Only in a message that a fault repeated: the original."""
+    extracted: list[Extracted]
+    """Only with `extract`: its different matches in the subject, the text and the visible text, in this order. At
+    most 100 matches, with 65,536 characters in all.
+    """
     raw: str
     """The whole source; absent with `raw=false`."""
     raw_encoding: Literal["utf-8"] | Literal["base64"]
@@ -1498,6 +1514,10 @@ class MessageAttributes:
     """True in a message that was put in by the API, without SMTP."""
     duplicate_of: str
     """Only in a message that a fault repeated: the original."""
+    extracted: list[Extracted]
+    """Only with `extract`: its different matches in the subject, the text and the visible text, in this order. At
+    most 100 matches, with 65,536 characters in all.
+    """
 
 
 class AttachmentAttributes:

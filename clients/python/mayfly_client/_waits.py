@@ -39,6 +39,8 @@ class Filters(TypedDict, total=False):
     """In the text part, or in the visible text of the HTML."""
     has_code: bool
     has_link: bool
+    extract: str
+    """An expression (RE2), whose matches a message then has as `extracted`. A wait also requires a match."""
 
 
 class ListFilters(Filters, total=False):
@@ -157,6 +159,8 @@ def _described(filters: Mapping[str, Any], link: Pattern | None) -> Iterator[str
             continue
         if name in ("has_code", "has_link"):
             yield f"has {'a' if value else 'no'} {name[4:]}"
+        elif name == "extract":
+            yield f"has a match of {_shown(value)}"
         else:
             yield f"{name} contains {json.dumps(value, ensure_ascii=False, default=str)}"
 
@@ -167,6 +171,25 @@ def find_link(links: Sequence[types.Link], pattern: Pattern) -> str | None:
         if any(_contains(each, pattern) for each in (link["href"], link["text"] or "")):
             return link["href"]
     return None
+
+
+def expression_of(pattern: Pattern) -> str:
+    """An expression as the server reads it. Raises ValueError if it has a flag that RE2 lacks."""
+    if isinstance(pattern, str):
+        return pattern
+    if pattern.flags & (re.VERBOSE | re.ASCII | re.LOCALE):
+        raise ValueError("an expression with re.VERBOSE, re.ASCII or re.LOCALE can't be sent")
+    names = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL}
+    flags = "".join(name for name, flag in names.items() if pattern.flags & flag)
+    source = re.sub(r"(?s)\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|.)", _escape, pattern.pattern)
+    return f"(?{flags}){source}" if flags else source
+
+
+def _escape(escape: re.Match[str]) -> str:
+    digits = escape[1] or escape[2]
+    if digits:
+        return f"\\x{{{digits}}}"
+    return r"\z" if escape[0] == r"\Z" else escape[0]
 
 
 def _contains(text: str, pattern: Pattern) -> bool:

@@ -1,11 +1,11 @@
 import { readCursor, type Connection } from './connection.js'
 import { ApiError, WaitTimeoutError } from './errors.js'
 import { inboxEvents, type InboxEvent } from './inbox-events.js'
-import { linkFinder, Message, withProperties, type Access } from './message.js'
+import { expressionOf, linkFinder, Message, withProperties, type Access } from './message.js'
 import type { BodyOptions, CallOptions, QueryOptions, Schema, Schemas } from './options.js'
 import {
+  nextMatch,
   UnexpectedMessageError,
-  waitForMatch,
   type MatchOptions,
   type Wait,
   type WaitOptions,
@@ -79,6 +79,19 @@ export class Inbox extends withProperties<InboxProperties>() {
     return find(message) ?? ''
   }
 
+  /**
+   * The first match of an expression in the subject, the text or the visible text of the first message that has one:
+   * its `text` and its `groups`. The server searches in the syntax of RE2, which has no lookaheads and backreferences;
+   * a text is an expression too. Rejects as `waitForMessage`.
+   */
+  async waitForMatch(
+    pattern: string | RegExp,
+    options: Omit<WaitOptions, 'extract'> = {},
+  ): Promise<Schemas['Extracted']> {
+    const { extracted = [] } = await this.waitForMessage({ ...options, extract: expressionOf(pattern) })
+    return extracted[0] ?? { text: '', groups: [] }
+  }
+
   /** The first `count` messages that match, oldest first, once there are as many. Rejects as `waitForMessage`. */
   async waitForCount(count: number, options: MatchOptions = {}): Promise<Message[]> {
     const limit = this.#limit(options.timeoutMs)
@@ -125,7 +138,11 @@ export class Inbox extends withProperties<InboxProperties>() {
     for await (const page of pages) yield page.map((each) => new Message(this.#access, each))
   }
 
-  async getMessage(id: string, options: CallOptions = {}): Promise<Message> {
+  /** With `extract`, the message has the matches of that expression as `extracted`. */
+  async getMessage(
+    id: string,
+    options: CallOptions & { extract?: string | undefined } = {},
+  ): Promise<Message> {
     const path = `${this.#path}/messages/${encodeURIComponent(id)}`
     const query = { ...this.#call(options), raw: false }
     return new Message(this.#access, await this.#access.connection.get<Schemas['Message']>(path, query))
@@ -201,7 +218,7 @@ export class Inbox extends withProperties<InboxProperties>() {
     words: Pick<Wait, 'requirement' | 'found'> = {},
   ): Promise<Message> {
     const { address } = this
-    return waitForMatch({ access: this.#access, path: this.#path, address, options, ...limit, ...words })
+    return nextMatch({ access: this.#access, path: this.#path, address, options, ...limit, ...words })
   }
 }
 

@@ -99,11 +99,33 @@ function textMatcher(pattern: string | RegExp): (text: string) => boolean {
     const wanted = pattern.toLowerCase()
     return (text) => text.toLowerCase().includes(wanted)
   }
-  // Not by instanceof, because a test runner may have a RegExp of its own.
-  if (Object.prototype.toString.call(pattern) !== '[object RegExp]') {
-    throw new MayflyError('The pattern of a link must be a text or a regular expression.')
-  }
+  requireExpression(pattern)
   // An expression with the flag `g` or `y` would start where its last match ended.
   const expression = new RegExp(pattern, pattern.flags.replaceAll(/[gy]/g, ''))
   return (text) => expression.test(text)
+}
+
+/**
+ * An expression as the server reads it. Throws MayflyError if it is neither a text nor an expression.
+ * @internal
+ */
+export function expressionOf(pattern: string | RegExp): string {
+  if (typeof pattern === 'string') return pattern
+  requireExpression(pattern)
+  const source = pattern.source.replaceAll(
+    /\\(?:\/|u\{([\da-f]+)\}|u([\da-f]{4})|[^])/gi,
+    (escape, point?: string, unit?: string) => {
+      const digits = point ?? unit
+      if (digits !== undefined) return `\\x{${digits}}`
+      return escape === '\\/' ? '/' : escape
+    },
+  )
+  const flags = pattern.flags.replaceAll(/[^ims]/g, '')
+  return flags === '' ? source : `(?${flags})${source}`
+}
+
+function requireExpression(pattern: unknown): void {
+  // Not by instanceof, because a test runner may have a RegExp of its own.
+  if (Object.prototype.toString.call(pattern) === '[object RegExp]') return
+  throw new MayflyError('The pattern must be a text or a regular expression.')
 }

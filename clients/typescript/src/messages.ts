@@ -2,7 +2,7 @@ import { readCursor, readJson, type Connection } from './connection.js'
 import { inboxEvents, type InboxEvent } from './inbox-events.js'
 import { Message, type Access } from './message.js'
 import type { CallOptions, QueryOptions, Schemas } from './options.js'
-import { pollUntil, waitForMatch, type WaitOptions } from './waiting.js'
+import { nextMatch, pollUntil, type WaitOptions } from './waiting.js'
 
 interface OfInboxes {
   /** Only of inboxes that have all of these labels. */
@@ -44,7 +44,7 @@ export class Messages {
   wait(options: WaitOptions & OfInboxes = {}): Promise<Message> {
     const { timeoutMs = this.#access.connection.timeoutMs } = options
     const deadline = performance.now() + timeoutMs
-    return waitForMatch({
+    return nextMatch({
       access: this.#access,
       path: '/v1',
       address: 'any inbox',

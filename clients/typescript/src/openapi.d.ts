@@ -375,8 +375,6 @@ export interface components {
 			warnings: components["schemas"]["Warning"][];
 			/** True in a message that was put in by the API, without SMTP. */
 			injected?: boolean;
-			/** Only with `extract`: its different matches in the subject, the text and the visible text, in this order. At most 100 matches, with 65,536 characters in all. */
-			extracted?: components["schemas"]["Extracted"][];
 			/** Only in a message that a fault repeated: the original. */
 			duplicate_of?: string;
 			/** Properties that are null because the event would exceed 256 kB. The message itself has them. */
@@ -682,10 +680,10 @@ export interface components {
 			warnings: components["schemas"]["Warning"][];
 			/** True in a message that was put in by the API, without SMTP. */
 			injected?: boolean;
-			/** Only with `extract`: its different matches in the subject, the text and the visible text, in this order. At most 100 matches, with 65,536 characters in all. */
-			extracted?: components["schemas"]["Extracted"][];
 			/** Only in a message that a fault repeated: the original. */
 			duplicate_of?: string;
+			/** Only with `extract`: its different matches in the subject, the text and the visible text, in this order. At most 100 matches, with 65,536 characters in all. */
+			extracted?: components["schemas"]["Extracted"][];
 		};
 		/** The messages of a label. */
 		MessageCount: {

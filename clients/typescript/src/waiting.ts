@@ -14,7 +14,7 @@ import { splitOptions, type CallOptions, type QueryOptions, type Schemas } from 
 /** Which messages match. All given filters must hold; a text matches if it is contained, in upper or lower case. */
 export type Filters = Pick<
   QueryOptions<'waitForInboxMessage'>,
-  'subject' | 'sender' | 'recipient' | 'to' | 'text' | 'header' | 'hasCode' | 'hasLink'
+  'subject' | 'sender' | 'recipient' | 'to' | 'text' | 'header' | 'hasCode' | 'hasLink' | 'extract'
 >
 
 export interface MatchOptions extends Filters, CallOptions {
@@ -74,7 +74,7 @@ export class UnexpectedMessageError extends MayflyError {
  * after a message that `match` rejects from the position after it. Rejects with WaitTimeoutError.
  * @internal
  */
-export async function waitForMatch(wait: Wait): Promise<Message> {
+export async function nextMatch(wait: Wait): Promise<Message> {
   const { match, since, ...options } = wait.options
   if ('timeout' in options) throw new MayflyError('There is no option timeout: use timeoutMs.')
   const rejected: NearMiss[] = []
@@ -141,13 +141,14 @@ function hasNone(error: unknown): error is ApiError {
 }
 
 /** The filters in words: `: subject contains "Welcome", has a code`. */
-function describe({ hasCode, hasLink, ...others }: WaitOptions): string {
+function describe({ hasCode, hasLink, extract, ...others }: WaitOptions): string {
   const { subject, sender, recipient, to, text, header } = others
   const texts = Object.entries({ subject, sender, recipient, to, text, header: header?.join(', ') })
   const filters = [
     ...texts.flatMap(([name, value]) =>
       value === undefined ? [] : [`${name} contains ${JSON.stringify(value)}`],
     ),
+    ...(extract === undefined ? [] : [`has a match of ${JSON.stringify(extract)}`]),
     ...(hasCode === undefined ? [] : [hasCode ? 'has a code' : 'has no code']),
     ...(hasLink === undefined ? [] : [hasLink ? 'has a link' : 'has no link']),
   ]

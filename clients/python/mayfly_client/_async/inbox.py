@@ -19,7 +19,7 @@ from .._options import (
     WaitOptions,
 )
 from .._requests import path_of, request_of
-from .._waits import EXPECT_NONE_SECONDS, Pattern, Wait, find_link
+from .._waits import EXPECT_NONE_SECONDS, Pattern, Wait, expression_of, find_link
 from .connection import AsyncConnection
 from .message import AsyncMessage
 from .messages import next_match
@@ -119,6 +119,21 @@ class AsyncInbox(types.InboxAttributes):
         message = await self._next_match(wait)
         return find_link(message.links, pattern) or ""
 
+    async def wait_for_match(
+        self,
+        pattern: Pattern,
+        *,
+        match: Callable[[AsyncMessage], bool] | None = None,
+        **options: Unpack[WaitOptions],
+    ) -> types.Extracted:
+        """The first match of an expression in subject, text or visible text of the first message that has one.
+
+        It has the `text` and the `groups` of the match. The server searches in the syntax of RE2, which has no
+        lookaheads and backreferences; a text is an expression too. Raises WaitTimeoutError.
+        """
+        message = await self._next_match(self._wait({**options, "extract": expression_of(pattern)}, match))
+        return message.extracted[0]
+
     async def wait_for_count(
         self,
         count: int,
@@ -168,10 +183,12 @@ class AsyncInbox(types.InboxAttributes):
         page = await self._connection.get_list(path, self._call(filters), limit, order=order)
         return [AsyncMessage(self._connection, each, self.password) for each in page]
 
-    async def get_message(self, message_id: str, **call: Unpack[CallOptions]) -> AsyncMessage:
-        """A message by its id."""
+    async def get_message(
+        self, message_id: str, *, extract: str | None = None, **call: Unpack[CallOptions]
+    ) -> AsyncMessage:
+        """A message by its id, with the matches of an expression (RE2) as `extracted` if one is given."""
         path = path_of("inboxes", self.id, "messages", message_id)
-        data = await self._connection.get(path, self._call(call), raw=False)
+        data = await self._connection.get(path, self._call(call), raw=False, extract=extract)
         return AsyncMessage(self._connection, data, self.password)
 
     async def delete_message(self, message_id: str, **call: Unpack[CallOptions]) -> types.DeletedMessage:
