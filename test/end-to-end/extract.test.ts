@@ -90,16 +90,16 @@ describe('extract', () => {
     await send(mayfly, slow.address, mail('Slow', 'plain', `${'ab c'.repeat(15)}\r\n`.repeat(20_000)))
     await messagesOf(mayfly, slow.id, 1)
     let longestMs = 0
-    let isDone = false
+    const progress = { isDone: false }
     const extract = '(?s).{1000}.{1000}c{5}'
     const waiting = get(`/v1/inboxes/${slow.id}/messages/wait`, { extract, timeout: '0' }).finally(
-      () => (isDone = true),
+      () => (progress.isDone = true),
     )
     do {
       const startedMs = performance.now()
       expect((await get(`/v1/inboxes/${inbox.id}`, {})).status).toBe(200)
       longestMs = Math.max(longestMs, performance.now() - startedMs)
-    } while (!isDone)
+    } while (!progress.isDone)
     const answer = await waiting
     expectProblem(answer, { status: 404, code: 'no-matching-message' })
     expect(answer.body).toMatchObject({

@@ -263,7 +263,7 @@ def is_match(message: Any, expected: Any) -> bool:
 def pattern_of(value: Any) -> Any:
     """A regular expression, if the value stands for one."""
     if isinstance(value, dict) and "regex" in value:
-        return re.compile(value["regex"], re.IGNORECASE if "i" in value.get("flags", "") else 0)
+        return re.compile(value["regex"], sum(re.RegexFlag[flag.upper()] for flag in value.get("flags", "")))
     return value
 
 
