@@ -1,7 +1,8 @@
 import { tokenize, TokenType } from '@csstools/css-tokenizer'
 import fc from 'fast-check'
 import { defaultTreeAdapter as nodes, parse, type DefaultTreeAdapterTypes } from 'parse5'
-import { HtmlTooComplexError, mailDocument } from './mail-document.js'
+import { ELEMENTS, HtmlTooComplexError, mailDocument, verifyDocument } from './mail-document.js'
+import { styleBreakout } from './style-breakouts.test-support.js'
 
 const PNG = 'data:image/png;base64,iVBORw0KGgo='
 const inlineImages = new Map([['logo@app.example', PNG]])
@@ -95,6 +96,16 @@ describe('the document of a mail', () => {
     ],
     ['x<style>a{b:url(x)/*</style><img src=x>', 'x<style>a{b: none /**/</style><img>'],
     [
+      'x<style>a{}</style@import "x";><form>y</form></style>',
+      'x<style>a{} none /style > none form>y none /form></style>',
+    ],
+    ['x<style>a{}</style"bad\n><form></style>', 'x<style>a{} none /style none \n> none form></style>'],
+    [
+      'x<style><!-- a{content:"</p>\\<\\\\<"}\\<{} --></style>',
+      'x<style>  a{content:"\\3c /p>\\3c \\\\\\3c "}\\3c {} --></style>',
+    ],
+    ['<p style="a:b<c;d:\'<\'">x</p>', '<p style="a:b none c;d:\'\\3c \'">x</p>'],
+    [
       "x<style>a{b:image-set('http://x.example/1' 1x);c:u/**/rl(x);d:'\\</style>",
       "x<style>a{b: none ;c:u/**/ none ;d:'\\</style>",
     ],
@@ -156,6 +167,17 @@ describe('the document of a mail', () => {
     expect(bodyOf(`x<style>${css}</style><style>${css}</style>`)).toBe(
       `x<style>${css}</style><style></style>`,
     )
+  })
+})
+
+describe('the check of a sanitised document', () => {
+  it.each([
+    ['an element', '<p>x<form>', 'an element "form"'],
+    ['an element of SVG', '<svg><a>', 'an element "svg"'],
+    ['an attribute', '<p onclick=x>', 'an attribute "onclick"'],
+    ['a comment', '<p><!-- -->', 'a comment'],
+  ])('finds %s that the sanitiser never writes', (_, html, found) => {
+    expect(() => verifyDocument(html)).toThrow(`the sanitised HTML has ${found}`)
   })
 })
 
@@ -252,6 +274,10 @@ const css = fc
         'expression(',
         'http://x/',
         '</',
+        '<',
+        '\\<',
+        '</style',
+        '>',
         'none',
         ' ',
         '<!--',
@@ -283,6 +309,19 @@ describe('for any HTML, the document', () => {
     )
   })
 
+  it('has no element from within a style', () => {
+    fc.assert(
+      fc.property(styleBreakout, (html) => {
+        const { document } = show(html)
+        for (const [, css = ''] of document.matchAll(/<style[^>]*>(.*?)<\/style>/gs))
+          expect(css).not.toContain('<')
+        for (const { tagName } of elementsOf(parse(document, { scriptingEnabled: false })))
+          expect(ELEMENTS).toContain(tagName)
+      }),
+      { numRuns: 5_000 },
+    )
+  })
+
   it('keeps its text if it is sanitised again', () => {
     const textOf = (html: string) => html.replaceAll(/<[^>]*>/g, '').replaceAll('\n', '')
     fc.assert(
@@ -310,6 +349,7 @@ describe('for any HTML, the document', () => {
         const once = bodyOf(`x<style>${text}</style>`)
         const safe = /^x<style>(.*?)<\/style>/s.exec(once)?.[1] ?? ''
         expect(bodyOf(`x<style>${safe}</style>`)).toBe(`x<style>${safe}</style>`)
+        expect(safe).not.toContain('<')
         for (const token of tokenize({ css: safe })) {
           expect([TokenType.URL, TokenType.BadURL]).not.toContain(token[0])
           if (token[0] === TokenType.Function) expect(token[4].value).toBe('rgb')

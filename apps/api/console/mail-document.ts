@@ -12,8 +12,9 @@ import { safeDeclarations, safeStyles } from './mail-styles.js'
  * The HTML of a mail as a document that can be shown in a browser. The mail may be hostile.
  *
  * The HTML is parsed as browsers do, and written again from the tree with the elements and attributes listed here only.
- * The only one of them whose content browsers don't parse as HTML is `style`, and elements of SVG and MathML are dropped
- * whole, so a browser reads in the result what was written (docs/decisions/showing-mail-html.md).
+ * The only one of them whose content browsers don't parse as HTML is `style`, which has no `<`, and elements of SVG and
+ * MathML are dropped whole, so a browser reads in the result what was written (docs/decisions/showing-mail-html.md). The
+ * result is parsed again to verify that.
  */
 
 /** Browsers nest elements about as deep. Deeper trees take quadratic time. */
@@ -22,7 +23,7 @@ const MAX_DEPTH = 500
 const MAX_NODES = 100_000
 const MAX_STYLE_CHARACTERS = 500_000
 
-const ELEMENTS = new Set(
+export const ELEMENTS: ReadonlySet<string> = new Set(
   (
     'html head body style a abbr acronym address area article aside b bdi bdo big blockquote br caption center cite ' +
     'code col colgroup dd del dfn dir div dl dt em figcaption figure font footer h1 h2 h3 h4 h5 h6 header hr i img ' +
@@ -50,6 +51,9 @@ const ATTRIBUTES = new Set(
     'summary text type usemap valign value vlink vspace width'
   ).split(' '),
 )
+
+/** Attributes whose values are checked, or written by the sanitiser. */
+const CHECKED_ATTRIBUTES = new Set(['style', 'background', 'src', 'href', 'target', 'rel', 'title'])
 
 const LINK_PROTOCOLS = ['http:', 'https:', 'mailto:']
 
@@ -79,7 +83,31 @@ export function mailDocument(mail: MailHtml): { document: string; blocked: numbe
   // Without a doctype, the first one of the mail would decide how the rest is parsed, and browsers would decide again.
   const tree = parse(DOCTYPE + mail.html, { treeAdapter: limitedTree(), scriptingEnabled: false })
   new Sanitizer(images).cleanTree(tree)
-  return { document: DOCTYPE + serialize(tree), blocked: images.blocked.size }
+  const document = DOCTYPE + serialize(tree)
+  verifyDocument(document)
+  return { document, blocked: images.blocked.size }
+}
+
+/**
+ * Parses a document as the browser that shows it does. Throws an Error if it has other elements or attributes than the
+ * sanitiser writes, which would be a fault of the sanitiser, and HtmlTooComplexError.
+ */
+export function verifyDocument(document: string): void {
+  const tree = limitedTree()
+  const treeAdapter: typeof nodes = {
+    ...tree,
+    createElement(tagName, namespace, attrs) {
+      if (namespace !== names.NS.HTML || !ELEMENTS.has(tagName))
+        throw new Error(`the sanitised HTML has an element "${tagName}"`)
+      const other = attrs.find(({ name }) => !ATTRIBUTES.has(name) && !CHECKED_ATTRIBUTES.has(name))
+      if (other !== undefined) throw new Error(`the sanitised HTML has an attribute "${other.name}"`)
+      return tree.createElement(tagName, namespace, attrs)
+    },
+    createCommentNode() {
+      throw new Error('the sanitised HTML has a comment')
+    },
+  }
+  parse(document, { treeAdapter, scriptingEnabled: false })
 }
 
 const DOCTYPE = '<!doctype html>'

@@ -2,6 +2,7 @@ import {
   isTokenAtKeyword,
   isTokenBadString,
   isTokenBadURL,
+  isTokenCDO,
   isTokenComment,
   isTokenDelim,
   isTokenFunction,
@@ -19,7 +20,8 @@ import type { MailImages } from './mail-images.js'
 /*
  * The styles of a mail, without anything that loads or runs. Works on the tokens of CSS Syntax Level 3, as browsers do,
  * so that escapes and comments hide nothing: no token of the result is a URL, function or at-rule that is not listed
- * here, however the mail nests its blocks.
+ * here, however the mail nests its blocks. No `<` is left either: what is removed between `</style` and `>` would make
+ * an end tag of them, and the rest of the styles would be HTML.
  */
 
 /** Not `keyframes`: animations of large elements take the memory of the whole browser. */
@@ -43,8 +45,12 @@ const COLUMNS = /^(?:-webkit-|-moz-)?column(?:s|-count|-width)$/i
 /** Replaces what is removed. As a value it means "no image", and the spaces keep the tokens around it apart. */
 const REMOVED = ' none '
 
-/** A style attribute without a match has nothing to remove: no function, URL, escape or columns. */
-const SUSPECT = /[(\\]|column/i
+/** A style attribute without a match has nothing to remove: no function, URL, escape, `<` or columns. */
+const SUSPECT = /[(\\<]|column/i
+
+/** An escape, so that the character after a backslash is not taken for another one; or a `<`. */
+const ESCAPE_OR_LESS_THAN = /\\[^]|</g
+const ESCAPED_LESS_THAN = '\\3c '
 
 /** The value of a `style` attribute. */
 export function safeDeclarations(style: string, images: MailImages): string {
@@ -63,9 +69,11 @@ export function safeStyles(css: string, images: MailImages): string {
     const token = tokens[at]
     if (token === undefined) break
     if (isTokenURL(token)) safe += imageAt(token[4].value)
-    else if (isTokenBadURL(token) || isTokenBadString(token)) safe += REMOVED
+    else if (isTokenBadURL(token) || isTokenBadString(token) || isLessThan(token)) safe += REMOVED
     else if (isTokenIdent(token) && COLUMNS.test(token[4].value) && !isDot(tokens[at - 1])) safe += REMOVED
     else if (isTokenComment(token)) safe += '/**/'
+    // Old mails have their styles in an HTML comment, which browsers ignore.
+    else if (isTokenCDO(token)) safe += ' '
     else if (isTokenFunction(token) && !FUNCTIONS.has(nameOf(token))) {
       const end = endOfFunction(tokens, at)
       safe += nameOf(token) === 'url' ? imageAt(firstString(tokens.slice(at, end))) : REMOVED
@@ -73,9 +81,19 @@ export function safeStyles(css: string, images: MailImages): string {
     } else if (isTokenAtKeyword(token) && !AT_RULES.has(nameOf(token))) {
       safe += ' '
       at = endOfRule(tokens, at)
-    } else safe += token[1]
+    } else safe += withoutLessThan(token[1])
   }
   return safe
+}
+
+/** The same string or name. `<` may be in a string, and escaped in a name. */
+function withoutLessThan(written: string): string {
+  if (!written.includes('<')) return written
+  return written.replace(ESCAPE_OR_LESS_THAN, (found) => (found.endsWith('<') ? ESCAPED_LESS_THAN : found))
+}
+
+function isLessThan(token: CSSToken): boolean {
+  return isTokenDelim(token) && token[4].value === '<'
 }
 
 function isDot(token: CSSToken | undefined): boolean {
