@@ -121,6 +121,68 @@ describe('showing the HTML of a message', () => {
     expect(again.headers.get('content-security-policy')).toMatch(/^sandbox .*; frame-ancestors 'self'$/)
   })
 
+  const base64 = (bytes: Buffer | string) => Buffer.from(bytes).toString('base64')
+  const related = (
+    partHeader: string,
+    image: Buffer | string,
+    { html, header = '' }: { html: string; header?: string },
+  ) =>
+    [
+      `MIME-Version: 1.0\r\nContent-Type: multipart/related; boundary=part\r\n${header}\r\n--part`,
+      `Content-Type: text/html\r\n\r\n${html}\r\n--part`,
+      `${partHeader}\r\nContent-Transfer-Encoding: base64\r\n\r\n${base64(image)}\r\n--part--\r\n`,
+    ].join('\r\n')
+  const byId = (type: string) => `Content-Type: ${type}\r\nContent-ID: <logo@x>`
+  const BY_ID = { html: '<img src="cid:logo@x">' }
+  const IMAGE_URL = 'https://app.example/i/logo.png'
+  const at = (location: string) => `Content-Type: image/png\r\nContent-Location: ${location}`
+
+  it.each([
+    // The bytes decide about the type.
+    ['image/png', byId('image/x-png'), IMAGE, BY_ID],
+    ['image/png', byId('application/octet-stream; name=logo'), IMAGE, BY_ID],
+    ['image/png', byId('image/svg+xml'), IMAGE, BY_ID],
+    ['image/png', byId('text/html; name=logo.html'), IMAGE, BY_ID],
+    ['image/png', byId('text/plain'), IMAGE, BY_ID],
+    ['image/jpeg', byId('image/pjpeg'), Buffer.from('ffd8ffe000104a464946', 'hex'), BY_ID],
+    ['image/gif', byId('image/png'), 'GIF89a', BY_ID],
+    ['image/webp', byId('image/jpeg'), 'RIFF\0\0\0\0WEBPVP8 ', BY_ID],
+    ['image/bmp', byId('image/x-ms-bmp'), 'BM\x01\0\0\0\0\0\0\0', BY_ID],
+    // A Content-Location is an absolute URL, or relative to that of the HTML or of a multipart.
+    ['image/png', at(IMAGE_URL), IMAGE, { html: `<img src="${IMAGE_URL}">` }],
+    [
+      'image/png',
+      at('https://app.example/\r\n i/\r\n logo.png'),
+      IMAGE,
+      { html: `<img src="${IMAGE_URL}">` },
+    ],
+    ['image/png', at('logo.png'), IMAGE, { html: '<img src="logo.png">' }],
+    ['image/png', at('i/logo.png'), IMAGE, { html: '<base href="i/"><img src="./logo.png">' }],
+    [
+      'image/png',
+      at('logo.png'),
+      IMAGE,
+      { html: `<img src="${IMAGE_URL}">`, header: `Content-Location: ${IMAGE_URL}\r\n` },
+    ],
+    [
+      'image/png',
+      at(IMAGE_URL),
+      IMAGE,
+      { html: '<img src="logo.png">', header: `Content-Location: ${IMAGE_URL}\r\n` },
+    ],
+    ['image/png', at('cid:logo@x'), IMAGE, BY_ID],
+    // Not an image.
+    [null, byId('image/png'), '<svg xmlns="http://www.w3.org/2000/svg"/>', BY_ID],
+    [null, byId('image/png'), '<html>GIF89a', BY_ID],
+    [null, byId('image/png'), '', BY_ID],
+    [null, at('logo.png'), IMAGE, { html: `<img src="cid:logo.png">` }],
+  ])('shows an image of the mail as %s: %s', async (type, partHeader, image, rest) => {
+    const { url, blocked } = await ticketFor(await received(related(partHeader, image, rest)))
+    expect(blocked).toBe(0)
+    const src = type === null ? '' : ` src="data:${type};base64,${base64(image)}"`
+    expect((await load(url)).text).toContain(`<body><img${src}>`)
+  })
+
   it('loads images of the web only if it is asked to', async () => {
     const message = await received(htmlMail('<img src="http://x.example/1"><img src="https://x.example/2">'))
     const blocking = await ticketFor({ ...message, remote: false })

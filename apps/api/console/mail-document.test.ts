@@ -5,10 +5,14 @@ import { ELEMENTS, HtmlTooComplexError, mailDocument, verifyDocument } from './m
 import { styleBreakout } from './style-breakouts.test-support.js'
 
 const PNG = 'data:image/png;base64,iVBORw0KGgo='
-const inlineImages = new Map([['logo@app.example', PNG]])
+const inlineImages = new Map([
+  ['cid:logo@app.example', PNG],
+  ['https://app.example/i/logo.png', PNG],
+  ['thismessage:/l%C3%B6go%201.png', PNG],
+])
 
 function show(html: string, isRemoteAllowed = false) {
-  return mailDocument({ html, inlineImages, isRemoteAllowed })
+  return mailDocument({ html, inlineImages, isRemoteAllowed, baseUrl: 'thismessage:/' })
 }
 
 /** What the body of the document has. */
@@ -65,6 +69,14 @@ describe('the document of a mail', () => {
     [
       '<img src="cid:logo@app.example" alt=Logo><img src="CID:logo%40app.example">',
       `<img src="${PNG}" alt="Logo"><img src="${PNG}">`,
+    ],
+    [
+      '<img src="https://APP.example/i/../i/logo.png"><img src="//app.example/i/logo.png"><img src="lögo 1.png">',
+      `<img src="${PNG}"><img src="${PNG}"><img src="${PNG}">`,
+    ],
+    [
+      '<base target=x><base href="https://app.example/i/"><base href="https://x.example"><img src=logo.png><img src=a.png>',
+      `<img src="${PNG}"><img>`,
     ],
     ['<img src="cid:other"><img src="cid:../../etc/passwd"><img src="cid:%zz">', '<img><img><img>'],
     [`<img src="${PNG}"><td background="${PNG}">`, `<img src="${PNG}">`],
@@ -146,7 +158,7 @@ describe('the document of a mail', () => {
     const html = `<img src="${image}">` + '<img src=cid:large>'.repeat(1_000)
     const { document } = mailDocument({
       html,
-      inlineImages: new Map([['large', image]]),
+      inlineImages: new Map([['cid:large', image]]),
       isRemoteAllowed: false,
     })
     expect(document.match(/data:/g)).toHaveLength(3)

@@ -64,8 +64,10 @@ type Attribute = Element['attrs'][number]
 
 export interface MailHtml {
   html: string
-  /** Data URLs of the attachments that `cid:` URLs may name, by Content-ID. */
+  /** The data URLs of the images in the mail, by the URLs that name them. */
   inlineImages: ReadonlyMap<string, string>
+  /** What relative URLs of images in the mail refer to. */
+  baseUrl?: string | undefined
   isRemoteAllowed: boolean
 }
 
@@ -79,7 +81,7 @@ export class HtmlTooComplexError extends Error {
  * their target as `title`. Throws HtmlTooComplexError. The time is not limited here.
  */
 export function mailDocument(mail: MailHtml): { document: string; blocked: number } {
-  const images = new MailImages(mail.inlineImages, mail.isRemoteAllowed)
+  const images = new MailImages(mail.inlineImages, mail.isRemoteAllowed, mail.baseUrl)
   // Without a doctype, the first one of the mail would decide how the rest is parsed, and browsers would decide again.
   const tree = parse(DOCTYPE + mail.html, { treeAdapter: limitedTree(), scriptingEnabled: false })
   new Sanitizer(images).cleanTree(tree)
@@ -159,8 +161,10 @@ class Sanitizer {
 
   /** Cleans a node without its children. Returns false if it must be dropped with them. */
   private clean(node: Node): boolean {
-    if (!nodes.isElementNode(node) || node.namespaceURI !== names.NS.HTML || DROPPED.has(node.tagName))
-      return false
+    if (!nodes.isElementNode(node) || node.namespaceURI !== names.NS.HTML) return false
+    const base = node.tagName === 'base' ? valueOf(node, 'href') : null
+    if (base !== null) this.images.useBase(base)
+    if (DROPPED.has(node.tagName)) return false
     if (!ELEMENTS.has(node.tagName)) node.tagName = 'span'
     node.nodeName = node.tagName
     node.attrs = [...this.attributesOf(node)]
@@ -185,6 +189,10 @@ class Sanitizer {
     const value = this.styleCharactersLeft < 0 ? '' : safeStyles(css, this.images)
     style.childNodes = [{ nodeName: '#text', parentNode: style, value }]
   }
+}
+
+function valueOf({ attrs }: Element, attribute: string): string | null {
+  return attrs.find(({ name }) => name === attribute)?.value ?? null
 }
 
 /** Parsers ignore a line break at the start of `pre`. */

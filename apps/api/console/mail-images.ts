@@ -1,18 +1,45 @@
-/** The image types that browsers show without running or loading anything. SVG is not one of them. */
-const IMAGE_TYPES = 'png|jpe?g|gif|webp|bmp'
-const IMAGE_TYPE = new RegExp(`^image/(?:${IMAGE_TYPES})$`)
-const IMAGE_DATA_URL = new RegExp(`^data:image/(?:${IMAGE_TYPES});base64,[a-z0-9+/]+={0,2}$`, 'i')
+import type { EmbeddedPart } from '#libs/mail/mime/mime.js'
+
+/**
+ * The image types that browsers show without running or loading anything, by the first bytes of a file. SVG is not one of
+ * them.
+ */
+const SIGNATURES: readonly (readonly [type: string, start: RegExp])[] = [
+  ['image/png', /^\x89PNG\r\n\x1a\n/],
+  ['image/jpeg', /^\xff\xd8\xff/],
+  ['image/gif', /^GIF8[79]a/],
+  ['image/webp', /^RIFF[^]{4}WEBP/],
+  ['image/bmp', /^BM[^]{4}\0{4}/],
+]
+const SIGNATURE_BYTES = 12
+const IMAGE_DATA_URL = /^data:image\/(?:png|jpe?g|gif|webp|bmp);base64,[a-z0-9+/]+={0,2}$/i
 
 /** Characters of the data URLs of a document. An image counts each time it is shown: it may be shown a million times. */
 const MAX_EMBEDDED_CHARACTERS = 14_000_000
-/** The bytes of the attachments whose data URLs have that many characters. */
-export const MAX_INLINE_BYTES = 10_000_000
+/** The bytes of the parts whose data URLs have that many characters. */
+const MAX_INLINE_BYTES = 10_000_000
 const MAX_URL_CHARACTERS = 8_192
 const IMAGE_PROTOCOLS = ['http:', 'https:']
 
-/** Whether an attachment with this media type may be shown in a mail. */
-export function isShownImage(mediaType: string): boolean {
-  return IMAGE_TYPE.test(mediaType)
+/**
+ * The data URLs of the parts that are images, by the URLs that name them. The bytes decide, because senders declare wrong
+ * types, such as image/x-png or application/octet-stream.
+ */
+export function dataUrlsOf(parts: readonly EmbeddedPart[]): Map<string, string> {
+  const found = new Map<string, string>()
+  let bytesLeft = MAX_INLINE_BYTES
+  for (const { urls, decode } of parts) {
+    const names = urls.filter((url) => !found.has(url))
+    if (names.length === 0) continue
+    const content = decode()
+    const start = content.toString('latin1', 0, SIGNATURE_BYTES)
+    const [type] = SIGNATURES.find(([, signature]) => signature.test(start)) ?? []
+    if (type === undefined || content.length > bytesLeft) continue
+    bytesLeft -= content.length
+    const dataUrl = `data:${type};base64,${content.toString('base64')}`
+    for (const name of names) found.set(name, dataUrl)
+  }
+  return found
 }
 
 /** Decides which images of a mail are loaded, and from where. */
@@ -20,22 +47,35 @@ export class MailImages {
   /** URLs of the web that are not loaded. */
   readonly blocked = new Set<string>()
   private charactersLeft = MAX_EMBEDDED_CHARACTERS
+  private hasBaseElement = false
 
-  /** `inline` has the data URLs of attachments by their Content-ID. */
+  /** `inline` has the result of `dataUrlsOf`. Relative URLs of images in the mail refer to `baseUrl`. */
   constructor(
     private readonly inline: ReadonlyMap<string, string>,
     private readonly isRemoteAllowed: boolean,
+    private baseUrl: string | undefined,
   ) {}
+
+  /** The `href` of a base element. Only the first one counts, as in browsers. */
+  useBase(href: string): void {
+    if (!this.hasBaseElement) this.baseUrl = this.absolute(href.trim()) || this.baseUrl
+    this.hasBaseElement = true
+  }
 
   /** The URL that the browser loads for a reference in the mail; null if it loads nothing. */
   urlOf(reference: string): string | null {
     const text = reference.trim()
-    if (/^cid:/i.test(text)) return this.embed(this.inline.get(contentIdOf(text)) ?? null)
     if (/^data:/i.test(text)) return this.embed(dataUrlOf(text))
+    const embedded = this.inline.get(/^cid:/i.test(text) ? contentUrlOf(text) : this.absolute(text))
+    if (embedded !== undefined) return this.embed(embedded)
     const url = absoluteUrlOf(text, IMAGE_PROTOCOLS)
     if (url === null || this.isRemoteAllowed) return url
     this.blocked.add(url)
     return null
+  }
+
+  private absolute(text: string): string {
+    return text.length > MAX_URL_CHARACTERS ? '' : (parsedUrl(text, this.baseUrl)?.href ?? '')
   }
 
   private embed(url: string | null): string | null {
@@ -45,13 +85,13 @@ export class MailImages {
   }
 }
 
-/** The Content-ID in a `cid:` URL, where it is percent-encoded (RFC 2392). */
-function contentIdOf(url: string): string {
+/** A `cid:` URL without its percent-encoding (RFC 2392). */
+function contentUrlOf(url: string): string {
   const encoded = url.slice('cid:'.length)
   try {
-    return decodeURIComponent(encoded)
+    return `cid:${decodeURIComponent(encoded)}`
   } catch {
-    return encoded
+    return `cid:${encoded}`
   }
 }
 
@@ -60,10 +100,15 @@ function dataUrlOf(text: string): string | null {
   return IMAGE_DATA_URL.test(url) ? url : null
 }
 
-/** An absolute URL with one of the protocols. One without a scheme (`//host`) is one of https, as in a web mailer. */
+/** An absolute URL with one of the protocols. */
 export function absoluteUrlOf(text: string, protocols: readonly string[]): string | null {
   const trimmed = text.trim()
   if (trimmed.length > MAX_URL_CHARACTERS) return null
-  const url = URL.parse(trimmed.startsWith('//') ? `https:${trimmed}` : trimmed)
+  const url = parsedUrl(trimmed)
   return url !== null && protocols.includes(url.protocol) ? url.href : null
+}
+
+/** A URL without a scheme (`//host`) is one of https, as in a web mailer. */
+function parsedUrl(text: string, baseUrl?: string): URL | null {
+  return URL.parse(text.startsWith('//') ? `https:${text}` : text, baseUrl)
 }

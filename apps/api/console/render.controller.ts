@@ -27,7 +27,6 @@ import { ContentPool } from '../messages/content-pool.js'
 import type { ShownMail } from '../messages/content-worker.js'
 import { FirstReadings, MessageReader, type PresentMessage } from '../messages/message-reader.js'
 import { escaped } from '../openapi/docs-text.js'
-import { isShownImage } from './mail-images.js'
 import { RenderTickets } from './render-tickets.js'
 
 class ShowMessage {
@@ -155,11 +154,9 @@ export class RenderController {
         if (opened === null) return this.reader.throwDeleted(inbox, message.id)
         const { html, attachments } = opened.mail
         if (html === null) throw notFound('The message has no HTML.')
-        const images = attachments.filter(
-          ({ contentId, contentType }) => contentId !== null && isShownImage(contentType),
-        )
-        const raw = images.length === 0 ? null : await this.reader.raw(key, inbox.id, message.id)
-        return { html, isRemoteAllowed, raw, images }
+        const hasParts = attachments.length > 0 || /\bcid:/i.test(html)
+        const raw = hasParts ? await this.reader.raw(key, inbox.id, message.id) : null
+        return { html, isRemoteAllowed, raw }
       }
       return this.pool.makeDocument(accountId, readMail, clientGone)
     })

@@ -1,7 +1,6 @@
-import type { Attachment } from '#libs/mail/message.js'
-import { readAttachment, readAttachments } from '#libs/mail/mime/mime.js'
+import { readAttachment, readEmbeddedParts } from '#libs/mail/mime/mime.js'
 import { HtmlTooComplexError, mailDocument } from '../console/mail-document.js'
-import { MAX_INLINE_BYTES } from '../console/mail-images.js'
+import { dataUrlsOf } from '../console/mail-images.js'
 
 /*
  * The jobs of a thread that reads the content of mails: a function for each.
@@ -23,8 +22,6 @@ export interface MailToShow {
   isRemoteAllowed: boolean
   /** The source of the mail, to read its images from; null if it has none. */
   raw: Uint8Array | null
-  /** The attachments that the HTML may show. */
-  images: readonly Attachment[]
 }
 
 export interface ShownMail {
@@ -41,37 +38,19 @@ export async function openAttachment({ raw, index }: AttachmentRequest): Promise
   return { filename: meta.filename, mediaType: servedType(meta.contentType, content), content }
 }
 
+const NO_PARTS = { parts: [], baseUrl: undefined }
+
 /** Makes a document of the HTML of a mail. Null if it is too complex. */
-export async function makeDocument({
-  html,
-  isRemoteAllowed,
-  raw,
-  images,
-}: MailToShow): Promise<ShownMail | null> {
-  const inlineImages = raw === null ? new Map<string, string>() : await dataUrlsOf(Buffer.from(raw), images)
+export async function makeDocument({ html, isRemoteAllowed, raw }: MailToShow): Promise<ShownMail | null> {
+  const { parts, baseUrl } = raw === null ? NO_PARTS : await readEmbeddedParts(Buffer.from(raw))
   try {
-    const { document, blocked } = mailDocument({ html, isRemoteAllowed, inlineImages })
+    const inlineImages = dataUrlsOf(parts)
+    const { document, blocked } = mailDocument({ html, isRemoteAllowed, inlineImages, baseUrl })
     return { document: Buffer.from(document), blocked }
   } catch (error) {
     if (error instanceof HtmlTooComplexError) return null
     throw error
   }
-}
-
-/** The data URLs of images by their Content-ID, as far as a document may have them. */
-async function dataUrlsOf(raw: Buffer, images: readonly Attachment[]): Promise<Map<string, string>> {
-  let bytesLeft = MAX_INLINE_BYTES
-  const shown = images.filter(({ size }) => (bytesLeft -= size) >= 0)
-  const found = await readAttachments(
-    raw,
-    shown.map(({ index }) => index),
-  )
-  return new Map(
-    found.map(({ meta: { contentId, contentType }, content }) => [
-      contentId ?? '',
-      `data:${contentType};base64,${content.toString('base64')}`,
-    ]),
-  )
 }
 
 const FALLBACK = 'application/octet-stream'

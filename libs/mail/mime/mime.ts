@@ -108,22 +108,31 @@ export async function readAttachment(
   index: number,
   limits: MailLimits = DEFAULT_MAIL_LIMITS,
 ): Promise<{ meta: Attachment; content: Buffer } | null> {
-  const [found = null] = await readAttachments(raw, [index], limits)
-  return found
+  const { attached } = await readParts(raw, limits, [])
+  const part = attached.slice(0, limits.maxAttachments)[index]
+  return part === undefined ? null : openAttachment(part, index, [])
 }
 
-/** As `readAttachment`, for several. Those that don't exist are left out. */
-export async function readAttachments(
+/** A part that the HTML of its mail can show. */
+export interface EmbeddedPart {
+  /** The URLs that name it: its Content-Location, and `cid:` with its Content-ID (RFC 2392), which is not encoded here. */
+  urls: string[]
+  decode: () => Buffer
+}
+
+/** The parts that the HTML of a mail can show, and what relative URLs in it refer to. Rejects as `parseMail` does. */
+export async function readEmbeddedParts(
   raw: Buffer,
-  indexes: readonly number[],
   limits: MailLimits = DEFAULT_MAIL_LIMITS,
-): Promise<{ meta: Attachment; content: Buffer }[]> {
-  const { attached } = await readParts(raw, limits, [])
-  const listed = attached.slice(0, limits.maxAttachments)
-  return indexes.flatMap((index) => {
-    const part = listed[index]
-    return part === undefined ? [] : [openAttachment(part, index, [])]
+): Promise<{ parts: EmbeddedPart[]; baseUrl: string | undefined }> {
+  const { shown, attached } = await readParts(raw, limits, [])
+  const html = shown.find(({ header }) => header.shownAs === 'text/html')?.header
+  const parts = [...attached, ...shown].map((part) => {
+    const { contentId, contentLocation } = part.header
+    const urls = [contentId === null ? null : `cid:${contentId}`, contentLocation]
+    return { urls: urls.filter((url) => url !== null), decode: () => decodedBody(part, []) }
   })
+  return { parts, baseUrl: html?.contentLocation ?? html?.baseUrl }
 }
 
 const IDENTITY_ENCODINGS = new Set(['', '7bit', '8bit', 'binary', '7-bit', '8-bit', '7 bit', '8 bit'])

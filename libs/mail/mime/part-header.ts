@@ -12,13 +12,25 @@ export interface PartContext {
   isRelated: boolean
   /** The number of multiparts around it. */
   depth: number
+  /** What relative URLs in it refer to: the Content-Location of a multipart around it (RFC 2557, section 5). */
+  baseUrl: string
 }
+
+/** The base of URLs in a mail without a Content-Location (RFC 2557, section 5). */
+const MAIL_URL = 'thismessage:/'
 
 /** The context of a part within a multipart, or of the mail itself if there is none. */
 export function contextWithin(container: PartHeader | undefined): PartContext {
-  if (container === undefined) return { containerType: null, isRelated: false, depth: 0 }
-  const { type, isRelated, depth } = container
-  return { containerType: type, isRelated: isRelated || type === 'multipart/related', depth: depth + 1 }
+  if (container === undefined) {
+    return { containerType: null, isRelated: false, depth: 0, baseUrl: MAIL_URL }
+  }
+  const { type, isRelated, depth, contentLocation, baseUrl } = container
+  return {
+    containerType: type,
+    isRelated: isRelated || type === 'multipart/related',
+    depth: depth + 1,
+    baseUrl: contentLocation ?? baseUrl,
+  }
 }
 
 /** The header of a part (RFC 2045, RFC 2183), read with tolerance for senders' errors. */
@@ -38,6 +50,8 @@ export interface PartHeader extends PartContext {
   encoding: string
   filename: string | null
   contentId: string | null
+  /** An absolute URL. */
+  contentLocation: string | null
   isInline: boolean
 }
 
@@ -79,9 +93,23 @@ export function readPartHeader(block: Buffer, context: PartContext): PartHeader 
     encoding: transferEncoding(valueOf('content-transfer-encoding')),
     filename,
     contentId: contentId === '' ? null : contentId.toWellFormed(),
+    contentLocation: locationOf(valueOf('content-location'), context.baseUrl),
     isInline:
       disposition.value === 'inline' || (disposition.value === '' && context.isRelated && contentId !== ''),
   }
+}
+
+/** Also of the base of other URLs. */
+const MAX_LOCATION_CHARACTERS = 8_192
+
+/** RFC 2557, section 4.4: the URL may be folded and encoded. Some senders put it into brackets, as a Content-ID. */
+function locationOf(value: string, baseUrl: string): string | null {
+  if (value === '') return null
+  const url = decodeWords(fieldText(value, null))
+    .replace(/\s+/g, '')
+    .replace(/^[<"]|[>"]$/g, '')
+  const location = url === '' ? null : (URL.parse(url, baseUrl)?.href ?? null)
+  return location !== null && location.length <= MAX_LOCATION_CHARACTERS ? location : null
 }
 
 function parametersOf(value: string): ParameterValue {
