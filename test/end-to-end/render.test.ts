@@ -100,7 +100,7 @@ describe('showing the HTML of a message', () => {
     const { status, headers, text } = await load(url)
     expect(status).toBe(200)
     expect(text).toBe(
-      `<!doctype html><html><head></head><body><p>Hëllo <img src="data:image/png;base64,${IMAGE.toString('base64')}">` +
+      `<!doctype html><html style="overflow-wrap:break-word"><head></head><body><p>Hëllo <img src="data:image/png;base64,${IMAGE.toString('base64')}">` +
         '<img></p></body></html>',
     )
     expect(Object.fromEntries(headers)).toMatchObject({

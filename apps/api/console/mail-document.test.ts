@@ -19,7 +19,7 @@ function show(html: string, isRemoteAllowed = false) {
 function bodyOf(html: string, isRemoteAllowed = false): string {
   const { document } = show(html, isRemoteAllowed)
   const [, body = ''] =
-    /^<!doctype html><html><head><\/head><body>(.*)<\/body><\/html>$/s.exec(document) ?? []
+    /^<!doctype html><html style="[^"]*"><head><\/head><body>(.*)<\/body><\/html>$/s.exec(document) ?? []
   return body
 }
 
@@ -128,8 +128,22 @@ describe('the document of a mail', () => {
   it('keeps styles of the head and of the body element', () => {
     const { document } = show('<head><title>x</title><style>p{}</style></head><body bgcolor=red onload=x>y')
     expect(document).toBe(
-      '<!doctype html><html><head><style>p{}</style></head><body bgcolor="red">y</body></html>',
+      '<!doctype html><html style="overflow-wrap:break-word"><head><style>p{}</style></head><body bgcolor="red">y</body></html>',
     )
+  })
+
+  it.each([
+    ['<meta name=color-scheme content="light dark">', 'overflow-wrap:break-word;color-scheme:light dark'],
+    ['<meta name=Color-Scheme content="only Dark ">', 'overflow-wrap:break-word;color-scheme:only Dark'],
+    [
+      '<html style="color:red"><meta name=color-scheme content=dark><meta name=color-scheme content=light>',
+      'overflow-wrap:break-word;color-scheme:dark;color:red',
+    ],
+    ['<meta name=color-scheme content="dark;color:red">', 'overflow-wrap:break-word'],
+    ['<meta name=color-scheme content="darklight">', 'overflow-wrap:break-word'],
+    ['<meta name=x content="dark">', 'overflow-wrap:break-word'],
+  ])('has the color scheme that %s declares', (html, style) => {
+    expect(show(html).document).toContain(`<!doctype html><html style="${style}"><head>`)
   })
 
   it('counts blocked images of the web, and loads them if that is allowed', () => {
@@ -348,8 +362,8 @@ describe('for any HTML, the document', () => {
   it('does not change if it is sanitised again, if the HTML was nested correctly', () => {
     fc.assert(
       fc.property(nested, (html) => {
-        const { document } = show(html)
-        expect(show(document).document).toBe(document)
+        const body = bodyOf(html)
+        expect(bodyOf(show(html).document)).toBe(body)
       }),
       { numRuns: 2_000 },
     )

@@ -84,7 +84,9 @@ export function mailDocument(mail: MailHtml): { document: string; blocked: numbe
   const images = new MailImages(mail.inlineImages, mail.isRemoteAllowed, mail.baseUrl)
   // Without a doctype, the first one of the mail would decide how the rest is parsed, and browsers would decide again.
   const tree = parse(DOCTYPE + mail.html, { treeAdapter: limitedTree(), scriptingEnabled: false })
-  new Sanitizer(images).cleanTree(tree)
+  const sanitizer = new Sanitizer(images)
+  sanitizer.cleanTree(tree)
+  setDefaults(tree, sanitizer.colorScheme)
   const document = DOCTYPE + serialize(tree)
   verifyDocument(document)
   return { document, blocked: images.blocked.size }
@@ -113,6 +115,23 @@ export function verifyDocument(document: string): void {
 }
 
 const DOCTYPE = '<!doctype html>'
+
+/** Styles that the mail may change. Long words don't make the document wider than its frame. */
+const DEFAULTS = 'overflow-wrap:break-word'
+const COLOR_SCHEMES = /^(?:\s*(?:light|dark|only|normal)(?!\S))+\s*$/i
+
+/** A color scheme that the mail declares in a meta element would be lost with it, and its dark colors be on white. */
+function setDefaults(tree: Parent, colorScheme: string | null): void {
+  const [html] = tree.childNodes.filter((child) => nodes.isElementNode(child))
+  if (html === undefined) return
+  const style = [
+    DEFAULTS,
+    colorScheme === null ? null : `color-scheme:${colorScheme}`,
+    valueOf(html, 'style'),
+  ]
+  const value = style.filter((each) => each !== null).join(';')
+  html.attrs = [...html.attrs.filter(({ name }) => name !== 'style'), { name: 'style', value }]
+}
 
 /** Throws HtmlTooComplexError while the parser adds nodes, before they take much time. */
 function limitedTree(): typeof nodes {
@@ -144,6 +163,8 @@ function limitedTree(): typeof nodes {
 }
 
 class Sanitizer {
+  /** That of the first meta element that declares one (HTML, section 4.2.5.1). */
+  colorScheme: string | null = null
   private styleCharactersLeft = MAX_STYLE_CHARACTERS
 
   constructor(private readonly images: MailImages) {}
@@ -164,6 +185,7 @@ class Sanitizer {
     if (!nodes.isElementNode(node) || node.namespaceURI !== names.NS.HTML) return false
     const base = node.tagName === 'base' ? valueOf(node, 'href') : null
     if (base !== null) this.images.useBase(base)
+    if (node.tagName === 'meta') this.colorScheme ??= colorSchemeOf(node)
     if (DROPPED.has(node.tagName)) return false
     if (!ELEMENTS.has(node.tagName)) node.tagName = 'span'
     node.nodeName = node.tagName
@@ -193,6 +215,12 @@ class Sanitizer {
 
 function valueOf({ attrs }: Element, attribute: string): string | null {
   return attrs.find(({ name }) => name === attribute)?.value ?? null
+}
+
+function colorSchemeOf(meta: Element): string | null {
+  if (valueOf(meta, 'name')?.toLowerCase() !== 'color-scheme') return null
+  const content = valueOf(meta, 'content')?.trim() ?? ''
+  return COLOR_SCHEMES.test(content) ? content : null
 }
 
 /** Parsers ignore a line break at the start of `pre`. */

@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import { text } from '../text.js'
+import { withoutControls } from './visible-text.js'
 
 /** The current time in milliseconds, which renders the component again at an interval. */
 function useNow(intervalMs: number): number {
@@ -97,7 +98,7 @@ export function saveFile(name: string, parts: BlobPart[], type: string): void {
   const url = URL.createObjectURL(new Blob(parts, { type }))
   const link = document.createElement('a')
   link.href = url
-  link.download = name
+  link.download = withoutControls(name)
   link.click()
   URL.revokeObjectURL(url)
 }

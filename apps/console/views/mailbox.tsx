@@ -6,6 +6,7 @@ import { CopyButton, Empty, Field, FormValues } from '../parts/controls.js'
 import { Time } from '../parts/format.js'
 import { Failure, Loading } from '../parts/loading.js'
 import { VirtualList } from '../parts/virtual-list.js'
+import { visibleLine } from '../parts/visible-text.js'
 import { text } from '../text.js'
 import { useMessageList, type ListedMessage, type MessageList } from './message-list.js'
 import { Reader } from './reader.js'
@@ -126,8 +127,8 @@ function MessageRow({
   return (
     <div class={`message-row ${isOpen ? 'open' : ''}`}>
       <button type="button" class="plain" onClick={onOpen} {...(isOpen ? { 'aria-current': 'true' } : {})}>
-        <strong>{subject ?? text.mail.noSubject}</strong>
-        <span class="sender">{sender}</span>
+        <strong dir="auto">{visibleLine(subject ?? text.mail.noSubject)}</strong>
+        <span class="sender">{visibleLine(sender)}</span>
         <small>
           <Time value={received_at} isRelative />
           {attachments.length > 0 && ` · ${text.mail.attachmentCount(attachments.length)}`}

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import type { Message, Schemas } from '#clients/typescript/src/mayfly.js'
 import { formatBytes, formatDuration, Time } from '../parts/format.js'
+import { visibleLine } from '../parts/visible-text.js'
 import { text } from '../text.js'
 
 /** How a message was received: envelope, authentication, times and digest. */
@@ -11,9 +12,9 @@ export function MessageDetails({ message }: { message: Message }) {
     <>
       <h3>{text.details.envelope}</h3>
       <dl>
-        <Row name="MAIL FROM">{envelope.mail_from === '' ? '<>' : envelope.mail_from}</Row>
-        <Row name="RCPT TO">{envelope.rcpt_to}</Row>
-        <Row name="EHLO">{envelope.helo}</Row>
+        <Row name="MAIL FROM">{envelope.mail_from === '' ? '<>' : visibleLine(envelope.mail_from)}</Row>
+        <Row name="RCPT TO">{visibleLine(envelope.rcpt_to)}</Row>
+        <Row name="EHLO">{visibleLine(envelope.helo)}</Row>
         <Row name={text.details.remoteAddress}>{envelope.remote_address}</Row>
         <Row name="TLS">
           {envelope.tls === null ? text.details.noTls : `${envelope.tls.version}, ${envelope.tls.cipher}`}
@@ -51,26 +52,31 @@ function Authentication({ results: { spf, dkim, dmarc, arc } }: { results: Schem
     <dl>
       {spf !== null && (
         <Row name="SPF">
-          <Result result={spf.result} /> {spf.domain} {spf.detail}
+          <Result result={spf.result} /> {factsOf(spf.domain, spf.detail)}
         </Row>
       )}
       {dkim.map(({ result, domain, selector, algorithm, detail }, index) => (
         <Row name="DKIM" key={index}>
-          <Result result={result} /> {domain} {selector} {algorithm} {detail}
+          <Result result={result} /> {factsOf(domain, selector, algorithm, detail)}
         </Row>
       ))}
       {dmarc !== null && (
         <Row name="DMARC">
-          <Result result={dmarc.result} /> {dmarc.domain} {dmarc.policy} {dmarc.detail}
+          <Result result={dmarc.result} /> {factsOf(dmarc.domain, dmarc.policy, dmarc.detail)}
         </Row>
       )}
       {arc !== undefined && (
         <Row name="ARC">
-          <Result result={arc.result} /> {arc.detail}
+          <Result result={arc.result} /> {factsOf(arc.detail)}
         </Row>
       )}
     </dl>
   )
+}
+
+/** The sender has written some of them. */
+function factsOf(...facts: readonly (string | null)[]): string {
+  return visibleLine(facts.filter((fact) => fact !== null).join(' '))
 }
 
 function Result({ result }: { result: string }) {

@@ -4,6 +4,7 @@ import { useMailAccess } from '../navigation.js'
 import { CopyButton, FormDialog, Tabs } from '../parts/controls.js'
 import { formatBytes, saveFile, Time } from '../parts/format.js'
 import { Show, useAction, Failure, useLoaded } from '../parts/loading.js'
+import { visibleLine, visibleText } from '../parts/visible-text.js'
 import { text } from '../text.js'
 import { MessageDetails } from './message-details.js'
 import { RenderedHtml } from './rendered-html.js'
@@ -97,9 +98,9 @@ function OpenMessage({ inbox, message }: { inbox: Inbox; message: Message }) {
   ]
   return (
     <>
-      <h2>{subject ?? text.mail.noSubject}</h2>
+      <h2 dir="auto">{visibleLine(subject ?? text.mail.noSubject)}</h2>
       <p>
-        {text.mail.fromTo(sender, recipient)} · <Time value={received_at} />
+        {text.mail.fromTo(visibleLine(sender), visibleLine(recipient))} · <Time value={received_at} />
       </p>
       {codes.length > 0 && (
         <p class="codes">
@@ -114,7 +115,7 @@ function OpenMessage({ inbox, message }: { inbox: Inbox; message: Message }) {
       {warnings.length > 0 && (
         <ul class="warnings">
           {warnings.map(({ code, detail }) => (
-            <li key={code + detail}>{detail}</li>
+            <li key={code + detail}>{visibleLine(detail)}</li>
           ))}
         </ul>
       )}
@@ -130,7 +131,7 @@ function Panel({ tab, inbox, message }: { tab: Tab; inbox: Inbox; message: Messa
     case 'html':
       return <RenderedHtml inboxId={inbox.id} messageId={message.id} />
     case 'text':
-      return message.text === null ? <p>{text.mail.noText}</p> : <pre class="wrap">{message.text}</pre>
+      return message.text === null ? <p>{text.mail.noText}</p> : <MailText value={message.text} />
     case 'links':
       return <Links message={message} />
     case 'attachments':
@@ -146,17 +147,26 @@ function Panel({ tab, inbox, message }: { tab: Tab; inbox: Inbox; message: Messa
   }
 }
 
+/** Each paragraph has the direction of its first letter. */
+function MailText({ value }: { value: string }) {
+  return (
+    <pre class="wrap" dir="auto">
+      {visibleText(value)}
+    </pre>
+  )
+}
+
 function Links({ message: { links } }: { message: Message }) {
   if (links.length === 0) return <p>{text.mail.noLinks}</p>
   return (
     <ul class="plain-list">
       {links.map(({ href, text: shown }) => (
         <li key={href}>
-          {shown !== null && <strong>{shown} </strong>}
+          {shown !== null && <strong dir="auto">{visibleLine(shown)} </strong>}
           <a href={href} target="_blank" rel="noopener noreferrer">
-            {href}
+            {visibleLine(href)}
           </a>{' '}
-          <CopyButton value={href} label={text.copyWhat(href)} />
+          <CopyButton value={href} label={text.copyWhat(visibleLine(href))} />
         </li>
       ))}
     </ul>
@@ -177,8 +187,8 @@ function Attachments({ message: { attachments } }: { message: Message }) {
       <ul class="plain-list">
         {attachments.map((each) => (
           <li key={each.index}>
-            <strong>{each.filename ?? text.mail.unnamed(each.index)}</strong> {each.content_type},{' '}
-            {formatBytes(each.size)}{' '}
+            <strong dir="auto">{visibleLine(each.filename ?? text.mail.unnamed(each.index))}</strong>{' '}
+            {each.content_type}, {formatBytes(each.size)}{' '}
             <button type="button" disabled={isRunning} onClick={() => void run(() => save(each))}>
               {text.download}
             </button>
@@ -198,8 +208,8 @@ function Headers({ message: { headers } }: { message: Message }) {
         <tbody>
           {headers.map(({ name, value }, index) => (
             <tr key={index}>
-              <th scope="row">{name}</th>
-              <td>{value}</td>
+              <th scope="row">{visibleLine(name)}</th>
+              <td dir="auto">{visibleLine(value)}</td>
             </tr>
           ))}
         </tbody>
@@ -227,7 +237,7 @@ function Source({ message }: { message: Message }) {
         <>
           {message.size > MAX_SHOWN_BYTES && <p>{text.mail.sourceCut(formatBytes(MAX_SHOWN_BYTES))}</p>}
           <CopyButton value={shown} label={text.copyWhat(text.mail.source)} />
-          <pre class="wrap">{shown}</pre>
+          <pre class="wrap">{visibleText(shown)}</pre>
         </>
       )}
     </Show>

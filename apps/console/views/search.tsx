@@ -6,6 +6,7 @@ import { parseLabels, Time } from '../parts/format.js'
 import { Failure } from '../parts/loading.js'
 import { usePages } from '../parts/pages.js'
 import { VirtualList } from '../parts/virtual-list.js'
+import { visibleLine } from '../parts/visible-text.js'
 import type { Session } from '../session.js'
 import { text } from '../text.js'
 
@@ -57,10 +58,10 @@ export function SearchView() {
             <div class="row">
               <div class="main">
                 <ViewLink to={`/inboxes/${inbox_id}`} parameters={{ message: id }}>
-                  {subject ?? text.mail.noSubject}
+                  <bdi>{visibleLine(subject ?? text.mail.noSubject)}</bdi>
                 </ViewLink>
                 <br />
-                <small>{text.mail.fromTo(sender, recipient)}</small>
+                <small>{text.mail.fromTo(visibleLine(sender), visibleLine(recipient))}</small>
               </div>
               <Time value={received_at} isRelative />
             </div>

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { Inbox, Message } from '#clients/typescript/src/mayfly.js'
 import { CopyButton, Tabs } from '../parts/controls.js'
+import { escapedControls } from '../parts/visible-text.js'
 import { text } from '../text.js'
 
 const LANGUAGES = [
@@ -28,7 +29,8 @@ export function Snippets({ inbox, message }: { inbox: Inbox; message: Message })
 
 function snippet(language: Language, inbox: Inbox, { subject, sender }: Message): string {
   const [name, value] = subject === null ? ['sender', sender] : ['subject', subject]
-  const options = `{ ${name}: ${JSON.stringify(value)} }`
+  const quoted = escapedControls(JSON.stringify(value))
+  const options = `{ ${name}: ${quoted} }`
   switch (language) {
     case 'curl':
       return [
@@ -60,12 +62,13 @@ function snippet(language: Language, inbox: Inbox, { subject, sender }: Message)
         ``,
         `mayfly = Mayfly()`,
         `inbox = mayfly.inboxes.get("${inbox.id}")`,
-        `message = inbox.wait_for_message(${name}=${JSON.stringify(value)})`,
+        `message = inbox.wait_for_message(${name}=${quoted})`,
       ].join('\n')
   }
 }
 
-/** Subjects come from strangers, so a text is quoted for the shell. */
+/** Subjects come from strangers, so a text is quoted for the shell: in the form with escapes only if it needs one. */
 function shellQuoted(value: string): string {
-  return `'${value.replaceAll("'", `'\\''`)}'`
+  const escaped = escapedControls(value.replace(/[\\']/g, '\\$&'))
+  return escapedControls(value) === value ? `'${value.replaceAll("'", `'\\''`)}'` : `$'${escaped}'`
 }
