@@ -3,7 +3,7 @@ import { useCallback, useEffect, useState } from 'preact/hooks'
 import { ErrorBoundary, LocationProvider, Route, Router, useLocation } from 'preact-iso'
 import { MailAccessContext, SessionContext, urlOf } from './navigation.js'
 import { Failure } from './parts/loading.js'
-import { Session, signIn } from './session.js'
+import { isAlreadySignedIn, Session, signIn } from './session.js'
 import { SharedInboxView } from './shared-inbox.js'
 import { Shell } from './shell.js'
 import { text } from './text.js'
@@ -12,7 +12,7 @@ import { InboxesView } from './views/inboxes.js'
 import { KeysView } from './views/keys.js'
 import { MailView } from './views/mail.js'
 import { SearchView } from './views/search.js'
-import { SignInView } from './views/sign-in.js'
+import { ReplaceSessionView, SignInView } from './views/sign-in.js'
 import { StatusView } from './views/status.js'
 import { UsageView } from './views/usage.js'
 import { WebhookView } from './views/webhook.js'
@@ -26,17 +26,16 @@ import { WebhooksView } from './views/webhooks.js'
 /** The secret of a sign-in link, which is removed from the URL at once, so that it does not stay in the history. */
 function takeLinkSecret(): string | null {
   const [, secret = null] = /^#sign-in=(.+)$/.exec(location.hash) ?? []
-  if (secret !== null) history.replaceState(null, '', '/console')
+  if (secret !== null) history.replaceState(null, '', location.pathname + location.search)
   return secret
 }
 
 type State =
   | { step: 'opening' }
   | { step: 'signed-out'; error: unknown; hasEnded: boolean }
+  | { step: 'asking'; error: unknown; secret: string }
   | { step: 'signed-in'; session: Session }
   | { step: 'failed'; error: unknown }
-
-const linkSecret = takeLinkSecret()
 
 function App() {
   const [state, setState] = useState<State>({ step: 'opening' })
@@ -55,17 +54,27 @@ function App() {
     }
   }, [])
 
-  useEffect(() => {
-    const start = async () => {
-      try {
-        if (linkSecret !== null) await signIn(linkSecret)
-      } catch (error) {
-        setState({ step: 'signed-out', error, hasEnded: false })
-        return
-      }
-      await open(query.environment)
+  const redeem = useCallback(async (secret: string, { replace }: { replace: boolean }) => {
+    try {
+      await signIn(secret, { replace })
+    } catch (error) {
+      if (isAlreadySignedIn(error)) setState({ step: 'asking', error, secret })
+      else setState({ step: 'signed-out', error, hasEnded: false })
+      return
     }
-    void start()
+    await open(undefined)
+  }, [])
+
+  useEffect(() => {
+    const start = (): boolean => {
+      const secret = takeLinkSecret()
+      if (secret !== null) void redeem(secret, { replace: false })
+      return secret !== null
+    }
+    if (!start()) void open(query.environment)
+    // A link that is pasted into the tab of the page does not load it again.
+    addEventListener('hashchange', start)
+    return () => removeEventListener('hashchange', start)
   }, [])
 
   useEffect(() => {
@@ -96,9 +105,20 @@ function App() {
           onSignedIn={() => void open(query.environment)}
         />
       )
+    case 'asking':
+      return (
+        <ReplaceSessionView
+          error={state.error}
+          onReplace={() => void redeem(state.secret, { replace: true })}
+          onKeep={() => void open(query.environment)}
+        />
+      )
     case 'signed-in':
       return (
-        <SessionContext.Provider value={state.session} key={state.session.environment}>
+        <SessionContext.Provider
+          value={state.session}
+          key={`${state.session.id} ${state.session.environment}`}
+        >
           <MailAccessContext.Provider value={state.session}>
             <Shell>
               <ErrorBoundary>

@@ -46,9 +46,17 @@ export interface ListedSession {
 /** A token is renewed when it is valid for less than this. */
 const RENEW_BEFORE_MS = 60_000
 
-/** Redeems the secret of a sign-in link, or an API key with the scope `admin`. Rejects with ApiError. */
-export async function signIn(secret: string): Promise<void> {
-  await request('POST', '/console/sign-in', { secret })
+/**
+ * Redeems the secret of a sign-in link, or an API key with the scope `admin`. Replaces a session of another key only if
+ * `replace` is true. Rejects with ApiError.
+ */
+export async function signIn(secret: string, { replace }: { replace: boolean }): Promise<void> {
+  await request('POST', '/console/sign-in', { secret, replace })
+}
+
+/** Whether signing in was refused because the browser has a session of another key. */
+export function isAlreadySignedIn(error: unknown): boolean {
+  return error instanceof ApiError && error.code === ALREADY_SIGNED_IN
 }
 
 export class Session implements MailAccess {
@@ -159,8 +167,9 @@ export class Session implements MailAccess {
   }
 }
 
-/** Not in the OpenAPI document, because only routes of the console have it. */
+/** Not in the OpenAPI document, because only routes of the console have them. */
 const NOT_SIGNED_IN: string = 'not-signed-in'
+const ALREADY_SIGNED_IN: string = 'already-signed-in'
 
 function trade(environment: string | undefined): Promise<TokenAnswer> {
   return request('POST', '/console/session', environment === undefined ? {} : { environment })

@@ -16,6 +16,10 @@ export const text = {
     'invalid-request': { fix: 'Correct it, and try again.' },
     'not-found': { fix: 'Check the link, and the environment at the top of the page.' },
     'missing-scope': { fix: 'Use a key that has it.' },
+    'already-signed-in': {
+      title: 'You are already signed in',
+      fix: 'If you did not ask for this link yourself, stay signed in: what you do with it belongs to whoever sent it.',
+    },
     // Sessions end without an error, so these two are only of links to shared inboxes.
     'invalid-api-key': {
       title: 'This link is not valid',
@@ -65,6 +69,8 @@ export const text = {
     key: 'API key',
     keyHint: 'A key with the scope admin.',
     action: 'Sign in',
+    keep: 'Stay signed in',
+    replace: 'Sign in with the link',
     link: 'Or open a sign-in link, which the server prints when it starts. With such a key in MAYFLY_KEY, this command prints a new one:',
   },
 

@@ -1,5 +1,6 @@
 import type { Browser, Page } from 'playwright-core'
-import { openConsole, startBrowser, type ConsolePage } from '#test/harness/browser.js'
+import { openAccount, withKey } from '#test/harness/accounts.js'
+import { newLink, openConsole, startBrowser, type ConsolePage } from '#test/harness/browser.js'
 import { call, createInbox, mail, messagesOf, only, send } from '#test/harness/client.js'
 import { startEndpoint } from '#test/harness/endpoint.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
@@ -400,6 +401,40 @@ describeWith('chromium')('the console', () => {
     await until('the stream to open again', async () => (await openStreams()) === 1)
     await newMail(inbox.address, 'Afterwards')
     await row(page, 'Afterwards').waitFor()
+  })
+
+  it('opens a sign-in link that is pasted into the tab of the sign-in page', async () => {
+    const { page } = await signedIn()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByLabel('API key').waitFor()
+    await page.goto(`${mayfly.url}/console`)
+    await page.getByLabel('API key').waitFor()
+    const link = await newLink(mayfly)
+    // Like a link that is pasted into the address bar, this loads nothing.
+    await page.evaluate(`location.href = ${JSON.stringify(link)}`)
+    await page.getByRole('heading', { name: 'Inboxes', level: 1 }).waitFor()
+    expect(page.url()).not.toContain('sign-in')
+    only(open).errors.length = 0
+  })
+
+  it('asks before a link of somebody else replaces the session', async () => {
+    const { key } = await openAccount(mayfly, { name: 'Theirs', plan: 'enterprise' })
+    await createInbox(mayfly, { name: 'Mine' })
+    const opened = await signedIn()
+    const { page } = opened
+    const question = page
+      .getByRole('alert')
+      .filter({ hasText: 'The link or key signs in to the account Theirs' })
+    await page.goto(await newLink(withKey(mayfly, key)))
+    await question.waitFor()
+    await page.getByRole('button', { name: 'Stay signed in' }).click()
+    await page.getByRole('link', { name: 'Mine' }).waitFor()
+    await page.goto(await newLink(withKey(mayfly, key)))
+    await question.waitFor()
+    await page.getByRole('button', { name: 'Sign in with the link' }).click()
+    await page.getByRole('heading', { name: 'There are no inboxes.' }).waitFor()
+    // The browser reports the answers 409.
+    opened.errors.length = 0
   })
 
   it('ends on every page when the user signs out everywhere', async () => {

@@ -111,6 +111,41 @@ describe('the sign-in of the console', () => {
     })
   })
 
+  describe('of a browser that has a session', () => {
+    const attemptWith = (session: ConsoleSession, secret: string, body: object = {}) =>
+      session.ask(['POST', '/console/sign-in'], { body: { secret, ...body } })
+    const otherAccount = async () =>
+      withKey(mayfly, (await openAccount(mayfly, { plan: 'enterprise', name: 'Theirs' })).key)
+    const otherKey = async () => withKey(admin, await issueKey(admin, { scopes: ['admin'] }))
+
+    test.each([
+      { what: 'a link of another account', by: otherAccount, secretOf: newLink },
+      { what: 'a link of another key', by: otherKey, secretOf: newLink },
+      { what: 'a key of another account', by: otherAccount, secretOf: ({ apiKey }: Target) => apiKey },
+    ])('replaces it by $what only if the request says so', async ({ by, secretOf }) => {
+      const session = await signIn(admin)
+      const secret = await secretOf(await by())
+      const refused = await attemptWith(session, secret)
+      expectProblem(refused, {
+        status: 409,
+        code: 'already-signed-in',
+        detail:
+          /^This browser is signed in to the account Acme \(acc_\w+\) with the key .+\. The link or key signs in to/,
+      })
+      expect(refused.headers.get('set-cookie')).toBeNull()
+      expect((await attemptWith(session, secret, { replace: false })).status).toBe(409)
+      expect((await attemptWith(session, secret, { replace: true })).status).toBe(200)
+      expect(await isSignedIn(session)).toBe(true)
+    })
+
+    it('replaces it by a link of its own key, and one that has ended by any', async () => {
+      const session = await signIn(admin)
+      expect((await attemptWith(session, await newLink(admin))).status).toBe(200)
+      await session.ask(['DELETE', '/console/session'])
+      expect((await attemptWith(session, await newLink(await otherAccount()))).status).toBe(200)
+    })
+  })
+
   describe('with a key', () => {
     it('works if the key has the scope admin', async () => {
       const session = await signIn(admin)
@@ -152,15 +187,25 @@ describe('the sign-in of the console', () => {
       expectProblem(answer, { status: 400, code: 'invalid-request' })
     })
 
+    /** An attempt from another loopback address, since attempts of one address are paced. */
+    const attemptFrom = async (localAddress: string, secret: string) => {
+      const head = `POST /console/sign-in HTTP/1.1\r\nHost: ${new URL(mayfly.url).host}\r\nOrigin: ${mayfly.url}`
+      const sent = JSON.stringify({ secret })
+      const lengths = `Content-Type: application/json\r\nContent-Length: ${sent.length}`
+      return only(await speakHttp(mayfly, `${head}\r\n${lengths}\r\n\r\n${sent}`, { localAddress }))
+    }
+
+    it('works for more browsers at once than an account can have sessions', async () => {
+      const addresses = Array.from({ length: 150 }, (_, count) => `127.0.0.${11 + (count % 3)}`)
+      const answers = await Promise.all(addresses.map((address) => attemptFrom(address, admin.apiKey)))
+      expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200))
+      expect((await (await signIn(admin)).ask<SessionJson[]>(list)).body).toHaveLength(50)
+    })
+
     it('fails for an address that has failed too often', async () => {
-      const guess = (secret: string) => {
-        const head = `POST /console/sign-in HTTP/1.1\r\nHost: ${new URL(mayfly.url).host}\r\nOrigin: ${mayfly.url}`
-        const sent = JSON.stringify({ secret })
-        const lengths = `Content-Type: application/json\r\nContent-Length: ${sent.length}`
-        return speakHttp(mayfly, `${head}\r\n${lengths}\r\n\r\n${sent}`, { localAddress: '127.0.0.7' })
-      }
-      for (let count = 0; count < 20; count += 1) expect(only(await guess('wrong')).status).toBe(401)
-      const refused = only(await guess(admin.apiKey))
+      const guess = (secret: string) => attemptFrom('127.0.0.7', secret)
+      for (let count = 0; count < 20; count += 1) expect((await guess('wrong')).status).toBe(401)
+      const refused = await guess(admin.apiKey)
       expectProblem(refused, { status: 429, code: 'rate-limited' })
       expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
       expect((await attempt(admin, admin.apiKey)).status).toBe(200)

@@ -3,11 +3,14 @@ import { Injectable } from '@nestjs/common'
 import { isValidSecret, type Account } from '#libs/domain/account/account.js'
 import {
   decideConsole,
+  evolveSessions,
   isActive,
   type ConsoleCommand,
+  type ConsoleEvent,
   type ConsoleRefusal,
   type ConsoleSession,
 } from '#libs/domain/account/console-sessions.js'
+import type { Decision } from '#libs/domain/event-sourcing/decision.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { isId, type AccountId } from '#libs/domain/ids/typeid.js'
 import type { Attribution } from '#libs/ports/event-log/cloud-event.js'
@@ -67,10 +70,11 @@ export class ConsoleSessions {
 
   /**
    * Starts a session with the secret of a link, or a key with the scope `admin`. Resolves with the session and its
-   * secret. Throws sign-in-failed; missing-scope and plan-lacks-api-access for a valid key; and rate-limited if too many
-   * attempts from the address have failed.
+   * secret. `kept` is the secret of a session that only the key that started it may replace; null if there is none. Throws
+   * sign-in-failed; already-signed-in if a session is kept; missing-scope and plan-lacks-api-access for a valid key; and
+   * rate-limited if too many attempts from the address have failed.
    */
-  async signIn(given: string, remoteAddress: string): Promise<SignedIn> {
+  async signIn(given: string, remoteAddress: string, kept: string | null): Promise<SignedIn> {
     const counter = `console-sign-in:${remoteAddress}`
     const verdict = await this.throttle.peek(counter, [FAILED_SIGN_INS])
     if (verdict?.isAllowed === false) {
@@ -81,7 +85,7 @@ export class ConsoleSessions {
       )
     }
     try {
-      return await this.start(given)
+      return await this.start(given, kept)
     } catch (error) {
       if (error instanceof Problem && error.code === 'sign-in-failed') {
         await this.throttle.consume(counter, [FAILED_SIGN_INS])
@@ -90,27 +94,29 @@ export class ConsoleSessions {
     }
   }
 
-  private async start(given: string): Promise<SignedIn> {
+  private async start(given: string, kept: string | null): Promise<SignedIn> {
     const [, accountId = ''] = SECRET.exec(given) ?? []
     const { account, key, command } = isId('acc', accountId)
       ? await this.useOfLink(accountId, given)
       : await this.useOfKey(given)
+    const current = await this.findActive(kept)
+    if (current !== null && current.key.id !== key.id) throw alreadySignedIn(current, { account, key })
     const secret = secretOf(account.id, randomBytes(SECRET_BYTES))
     const secretHash = hashSecret(secret)
     const { id: keyId, environment } = key
     const start = { ...command, secretHash, now: this.instance.now() }
-    if ((await this.execute(account, start, { keyId, environment })) !== null) throw signInFailed()
-    const known = await this.findActive(account.id, secretHash)
-    // Another use of the same link was first on the log.
-    if (known === null) throw signInFailed()
-    return { secret, known }
+    const { events } = await this.execute(account, start, { keyId, environment })
+    const [session] = events.reduce(evolveSessions, [])
+    if (session === undefined) throw signInFailed()
+    const shown = (await this.accountOf(account.id))?.consoleSessions.find(({ id }) => id === session.id)
+    // Another use of the same link was first on the log. A session that is not shown was replaced by newer ones.
+    if (shown !== undefined && shown.secretHash !== secretHash) throw signInFailed()
+    return { secret, known: { account, key, session } }
   }
 
   /** The session of a cookie. Throws not-signed-in. */
   async find(secret: string | null): Promise<KnownSession> {
-    const [, accountId = ''] = SECRET.exec(secret ?? '') ?? []
-    const known =
-      secret !== null && isId('acc', accountId) ? await this.findActive(accountId, hashSecret(secret)) : null
+    const known = await this.findActive(secret)
     if (known !== null) return known
     const detail = secret === null ? 'The request has no session.' : 'The session is unknown or has ended.'
     throw new Problem('not-signed-in', { detail })
@@ -134,7 +140,7 @@ export class ConsoleSessions {
     if (account !== null && isId('ses', sessionId)) {
       const command = { type: 'EndConsoleSession', sessionId, now: this.instance.now() } as const
       const attribution = { keyId: key.id, environment: key.environment, actor: session.id }
-      if ((await this.execute(account, command, attribution)) === null) return
+      if ((await this.execute(account, command, attribution)).refusal === null) return
     }
     throw noResource('session', sessionId)
   }
@@ -175,7 +181,11 @@ export class ConsoleSessions {
     return { account, key, command }
   }
 
-  private async findActive(accountId: AccountId, secretHash: string): Promise<KnownSession | null> {
+  /** The session with that secret; null if there is none, or it has ended. */
+  private async findActive(secret: string | null): Promise<KnownSession | null> {
+    const [, accountId = ''] = SECRET.exec(secret ?? '') ?? []
+    if (secret === null || !isId('acc', accountId)) return null
+    const secretHash = hashSecret(secret)
     const account = await this.accountOf(accountId)
     const session = account?.consoleSessions.find((each) => each.secretHash === secretHash)
     const known = session === undefined ? null : await this.knownKeys.session(accountId, session.id)
@@ -191,11 +201,11 @@ export class ConsoleSessions {
     account: Account,
     command: ConsoleCommand,
     { keyId, environment, actor = null }: Omit<Attribution, 'accountId'>,
-  ): Promise<ConsoleRefusal | null> {
-    const { events, refusal } = decideConsole(account, command)
-    await this.recorder.record(events, { accountId: account.id, keyId, environment, actor })
+  ): Promise<Decision<ConsoleEvent, ConsoleRefusal>> {
+    const decision = decideConsole(account, command)
+    await this.recorder.record(decision.events, { accountId: account.id, keyId, environment, actor })
     this.knownKeys.forgetAll()
-    return refusal
+    return decision
   }
 }
 
@@ -206,5 +216,13 @@ function secretOf(accountId: AccountId, bytes: Uint8Array): string {
 function signInFailed(): Problem {
   return new Problem('sign-in-failed', {
     detail: 'The link has been used or has expired, or the key is not valid.',
+  })
+}
+
+function alreadySignedIn(current: Pick<KnownSession, 'account' | 'key'>, other: typeof current): Problem {
+  const nameOf = ({ account, key }: typeof current) =>
+    `the account ${account.name} (${account.id}) with the key ${key.name}`
+  return new Problem('already-signed-in', {
+    detail: `This browser is signed in to ${nameOf(current)}. The link or key signs in to ${nameOf(other)}.`,
   })
 }

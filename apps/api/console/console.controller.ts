@@ -1,5 +1,5 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post, Req, Res, UseGuards } from '@nestjs/common'
-import { IsString, Matches, MaxLength } from 'class-validator'
+import { IsBoolean, IsString, Matches, MaxLength } from 'class-validator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ENVIRONMENT } from '#libs/domain/account/access.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
@@ -23,6 +23,11 @@ class SignIn {
   @MaxLength(300, { message: 'secret may have at most 300 characters' })
   @IsString({ message: 'secret must be a text' })
   secret!: string
+
+  /** Whether to replace a session that another key has started. */
+  @IfGiven()
+  @IsBoolean({ message: 'replace must be true or false' })
+  replace?: boolean
 }
 
 class TradeSession {
@@ -62,11 +67,12 @@ export class ConsoleController {
   @Post('sign-in')
   @HttpCode(200)
   async signIn(
-    @Body() { secret }: SignIn,
+    @Body() { secret, replace: isReplacing = false }: SignIn,
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const started = await this.sessions.signIn(secret, clientAddress(request))
+    const kept = isReplacing ? null : this.address.cookieOf(request)
+    const started = await this.sessions.signIn(secret, clientAddress(request), kept)
     const { session } = started.known
     const leftMs = session.expiresAt.getTime() - this.instance.now().getTime()
     void reply.header('set-cookie', this.address.setCookie(started.secret, leftMs))

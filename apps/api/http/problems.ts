@@ -96,6 +96,11 @@ export const PROBLEMS = {
     title: 'Not acceptable',
     fix: 'Accept the media type that `detail` names.',
   },
+  'already-signed-in': {
+    status: 409,
+    title: 'Already signed in as somebody else',
+    fix: 'Keep the session that `detail` names, or replace it if you asked for the link yourself.',
+  },
   'idempotency-key-in-use': {
     status: 409,
     title: 'A request with this Idempotency-Key is in progress',

@@ -17,7 +17,7 @@ export function SignInView({
   const submit = async (event: SubmitEvent & { currentTarget: HTMLFormElement }) => {
     event.preventDefault()
     const secret = new FormValues(event.currentTarget).text('secret')
-    if (await action.run(() => signIn(secret))) onSignedIn()
+    if (await action.run(() => signIn(secret, { replace: true }))) onSignedIn()
   }
   const shown = action.error ?? error
   return (
@@ -44,6 +44,32 @@ export function SignInView({
       <pre>
         <code>npx mayfly console</code>
       </pre>
+    </main>
+  )
+}
+
+/** Asks whether a sign-in link may replace the session of the browser. `error` says whose session and link they are. */
+export function ReplaceSessionView({
+  error,
+  onReplace,
+  onKeep,
+}: {
+  error: unknown
+  onReplace: () => void
+  onKeep: () => void
+}) {
+  return (
+    <main class="narrow">
+      <h1>Mayfly</h1>
+      <Failure error={error} />
+      <div class="actions">
+        <button type="button" onClick={onReplace}>
+          {text.signIn.replace}
+        </button>
+        <button type="button" class="primary" onClick={onKeep}>
+          {text.signIn.keep}
+        </button>
+      </div>
     </main>
   )
 }
