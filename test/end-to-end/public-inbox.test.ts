@@ -1,4 +1,5 @@
 import { call, createInbox, mail, messagesOf, only, send, type InboxJson } from '#test/harness/client.js'
+import { askConsole } from '#test/harness/console.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 
@@ -113,16 +114,50 @@ describe('a public inbox', () => {
     expect((await create({}, '2001:db8:0:8::1')).status).toBe(201)
   })
 
-  it('is not created by pages of other sites, which would use up the limit of their visitors', async () => {
-    const post = (headers: Record<string, string>) =>
-      fetch(`${mayfly.url}/public/inboxes`, { method: 'POST', headers })
-    const from = { 'x-forwarded-for': `${newVisitor()}, 10.0.0.9`, 'sec-fetch-site': 'cross-site' }
-    const refused = await post({ ...from, origin: 'https://other.example' })
-    expect(refused.status).toBe(403)
-    expect(await refused.json()).toMatchObject({ code: 'untrusted-origin' })
-    const allowed = await post({ ...from, origin: 'https://app.example' })
-    expect(allowed.status).toBe(201)
-    expect(allowed.headers.get('access-control-allow-origin')).toBe('https://app.example')
+  describe('for a page', () => {
+    /** As the public page sends it, with headers that replace those of a browser. */
+    const post = (headers: Record<string, string | null>) =>
+      askConsole(mayfly, null, ['POST', '/public/inboxes'], {
+        headers: { 'x-forwarded-for': `${newVisitor()}, 10.0.0.9`, ...headers },
+      })
+
+    it.each([
+      { what: 'of another site', origin: 'https://other.example', 'sec-fetch-site': 'cross-site' },
+      {
+        what: 'of another site, in an older browser',
+        origin: 'https://other.example',
+        'sec-fetch-site': null,
+      },
+      { what: 'of another port', origin: 'http://127.0.0.1:1', 'sec-fetch-site': 'same-site' },
+      { what: 'without an origin', origin: 'null', 'sec-fetch-site': null },
+      {
+        what: 'at a name that resolves to this host',
+        host: 'evil.example',
+        origin: 'http://evil.example',
+        'sec-fetch-site': 'same-origin',
+      },
+    ])(
+      '$what is not created, since it would use up the limit of its visitors',
+      async ({ what: _, ...headers }) => {
+        expectProblem(await post(headers), { status: 403, code: 'untrusted-origin' })
+      },
+    )
+
+    it.each(['cross-site', null])('of an allowed origin is created if Sec-Fetch-Site is %s', async (site) => {
+      const answer = await post({ origin: 'https://app.example', 'sec-fetch-site': site })
+      expect(answer.status).toBe(201)
+      expect(answer.headers.get('access-control-allow-origin')).toBe('https://app.example')
+    })
+
+    it('of this server is created, and for a program, unless it names another host', async () => {
+      expect((await post({})).status).toBe(201)
+      const program = { origin: null, 'sec-fetch-site': null }
+      expect((await post(program)).status).toBe(201)
+      expectProblem(await post({ ...program, host: 'evil.example' }), {
+        status: 403,
+        code: 'untrusted-origin',
+      })
+    })
   })
 
   it('has a page that search engines leave out, with the contact for abuse', async () => {

@@ -1,6 +1,7 @@
 import { issueKey, openAccount, withKey } from '#test/harness/accounts.js'
 import {
   call,
+  create,
   createInbox,
   inboxWith,
   mail,
@@ -10,6 +11,7 @@ import {
   type Answer,
   type Target,
 } from '#test/harness/client.js'
+import { signIn } from '#test/harness/console.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { IMAGE } from '#test/harness/rich-mail.js'
 import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
@@ -260,6 +262,33 @@ describe('showing the HTML of a message', () => {
       text: expect.not.stringContaining('<script') as unknown,
     })
     expect((await load(url)).status).toBe(200)
+  })
+
+  /** Each ends the access of its target. */
+  const holders = {
+    'an API key': async () => {
+      const key = await issueKey(mayfly, { scopes: ['read'], environment: 'development' })
+      return [withKey(mayfly, key), () => call(mayfly, 'DELETE', `/v1/keys/${key.id}`)] as const
+    },
+    'a session of the console': async () => {
+      const session = await signIn(mayfly)
+      return [await session.target(), () => session.ask(['DELETE', '/console/session'])] as const
+    },
+    'an inbox token': async (inboxId: string) => {
+      const path = `/v1/inboxes/${inboxId}/tokens`
+      const { id, token } = await create<{ id: string; token: string }>(mayfly, path, {})
+      return [{ ...mayfly, apiKey: token }, () => call(mayfly, 'DELETE', `${path}/${id}`)] as const
+    },
+  }
+  it.each(Object.entries(holders))('ends a URL with %s that asked for it', async (_, makeHolder) => {
+    const message = await received(htmlMail('only for holders'))
+    const [holder, end] = await makeHolder(message.inbox_id)
+    const [kept, ended] = [(await ask(message, holder)).body, (await ask(message, holder)).body]
+    expect(await load(kept.url)).toMatchObject({ status: 200 })
+    await end()
+    const { status, text } = await load(ended.url)
+    expect([status, text]).toEqual([404, expect.not.stringContaining('only for holders')])
+    expect(text).toContain('The key or session that opened the message has ended.')
   })
 
   it('says in the frame that the inbox has ended', async () => {

@@ -33,6 +33,21 @@ export class ConsoleAddress {
     return named.origin === origin || isLoopback ? named.origin : null
   }
 
+  /**
+   * Throws untrusted-origin if the request names another host than that of the console, or a page of another origin has
+   * made it. Older browsers don't send Sec-Fetch-Site, and of a name that resolves to this machine only `Host` is wrong.
+   */
+  requireOwnPage({ headers }: FastifyRequest, { mayLackOrigin }: { mayLackOrigin: boolean }): void {
+    const own = this.originOf(headers.host ?? '')
+    if (own === null) throw untrusted('The console is not served at the host that the request names.')
+    const { origin, 'sec-fetch-site': site } = headers
+    const isOwn = origin === undefined ? mayLackOrigin : origin === own
+    if (!isOwn) throw untrusted(`The Origin of the request must be ${own}.`)
+    if (site !== undefined && site !== 'same-origin') {
+      throw untrusted('A page of another origin has made the request.')
+    }
+  }
+
   /** The secret of the session in a request's cookie; null without one. */
   cookieOf({ headers }: FastifyRequest): string | null {
     const cookies = (headers.cookie ?? '').split(';').map((cookie) => cookie.trim())
@@ -66,16 +81,10 @@ export class SameOriginGuard implements CanActivate {
 
   /** Throws untrusted-origin. */
   canActivate(context: ExecutionContext): true {
-    const { method, headers } = context.switchToHttp().getRequest<FastifyRequest>()
-    const own = this.address.originOf(headers.host ?? '')
-    if (own === null) throw untrusted('The console is not served at the host that the request names.')
-    const { origin, 'sec-fetch-site': site } = headers
+    const request = context.switchToHttp().getRequest<FastifyRequest>()
     // Browsers leave out Origin only in a GET of the same origin, or one whose answer the page can't read.
-    const isOwn = origin === undefined ? method === 'GET' || method === 'HEAD' : origin === own
-    if (!isOwn) throw untrusted(`The Origin of the request must be ${own}.`)
-    if (site !== undefined && site !== 'same-origin') {
-      throw untrusted('A page of another origin has made the request.')
-    }
+    const { method } = request
+    this.address.requireOwnPage(request, { mayLackOrigin: method === 'GET' || method === 'HEAD' })
     return true
   }
 }

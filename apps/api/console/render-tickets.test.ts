@@ -12,6 +12,7 @@ const shown = {
   environment: 'e'.repeat(64),
   inboxId: mintId('inb'),
   messageId: mintId('msg'),
+  holderId: mintId('key'),
   isRemoteAllowed: false,
 }
 const notFound = { code: 'not-found' }

@@ -20,6 +20,8 @@ const Ticket = Type.Object({
   environment: Type.String(),
   inboxId: Type.String(),
   messageId: Type.String(),
+  /** The key, the inbox token or the session that it was issued to, with which it ends. */
+  holderId: Type.String(),
   isRemoteAllowed: Type.Boolean(),
 })
 

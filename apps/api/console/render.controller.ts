@@ -14,7 +14,10 @@ import {
 } from '@nestjs/common'
 import { IsBoolean, IsString } from 'class-validator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { isId } from '#libs/domain/ids/typeid.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
+import { isLive } from '#libs/domain/inbox/token.js'
+import { ConsoleTokens } from '../access/console-tokens.js'
 import { AcceptInboxTokens, Caller, RequireScope, type Principal } from '../access/principal.js'
 import { note } from '../http/access-log.js'
 import { RequestBudgets, untilClientLeaves } from '../http/budgets.js'
@@ -22,11 +25,13 @@ import { ProblemFilter } from '../http/problem-filter.js'
 import { notFound, Problem, PROBLEMS } from '../http/problems.js'
 import { IfGiven } from '../http/rules.js'
 import { Produces } from '../http/media-types.js'
+import { Instance } from '../instance.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
 import { ContentPool } from '../messages/content-pool.js'
 import type { ShownMail } from '../messages/content-worker.js'
 import { FirstReadings, MessageReader, type PresentMessage } from '../messages/message-reader.js'
 import { escaped } from '../openapi/docs-text.js'
+import { Views } from '../views.js'
 import { RenderTickets } from './render-tickets.js'
 
 class ShowMessage {
@@ -97,6 +102,9 @@ export class RenderController {
     private readonly budgets: RequestBudgets,
     private readonly readings: FirstReadings,
     private readonly tickets: RenderTickets,
+    private readonly consoleTokens: ConsoleTokens,
+    private readonly views: Views,
+    private readonly instance: Instance,
   ) {}
 
   @Post()
@@ -112,8 +120,8 @@ export class RenderController {
     const message = await this.reader.find(inbox, message_id)
     const { blocked } = await this.show(inbox, message, isRemoteAllowed, request)
     const { accountId, environment, id: inboxId } = inbox
-    const content = { accountId, environment, inboxId, messageId: message.id, isRemoteAllowed }
-    const { ticket, expiresAt } = this.tickets.issue(content)
+    const shown = { accountId, environment, inboxId, messageId: message.id, isRemoteAllowed }
+    const { ticket, expiresAt } = this.tickets.issue({ ...shown, holderId: principal.countedBy })
     return { url: `/console/render/${ticket}`, expires_at: expiresAt.toISOString(), blocked }
   }
 
@@ -125,15 +133,32 @@ export class RenderController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const { accountId, environment, inboxId, messageId, isRemoteAllowed } = await this.tickets.use(ticket)
+    const content = await this.tickets.use(ticket)
+    const { accountId, environment, inboxId, messageId, holderId, isRemoteAllowed } = content
     const owner = { accountId, environment, inboxId: null, subject: null }
     const { inbox } = await this.inboxes.open(owner, inboxId)
+    if (!(await this.isHeld(inbox, holderId))) {
+      throw notFound('The key or session that opened the message has ended.')
+    }
     const message = await this.reader.find(inbox, messageId)
     const { document } = await this.show(inbox, message, isRemoteAllowed, request)
     await this.budgets.holdAnswer(reply, document.length, inbox.accountId)
     this.readings.note(inbox, [message])
     void reply.type('text/html; charset=utf-8').headers(frameHeaders(isRemoteAllowed))
     return Buffer.from(document)
+  }
+
+  /** Whether the key, the token of the inbox or the session that a ticket was issued to is still valid. */
+  private async isHeld({ accountId, tokens }: ActiveInbox, holderId: string): Promise<boolean> {
+    if (isId('ses', holderId)) {
+      return (await this.consoleTokens.find({ accountId, sessionId: holderId })) !== null
+    }
+    if (isId('key', holderId)) {
+      const key = await this.views.readAccounts((accounts) => accounts.key(holderId))
+      return key !== null && key.revokedAt === null
+    }
+    const now = this.instance.now()
+    return tokens.some((token) => token.id === holderId && isLive(token, now))
   }
 
   /** Throws not-found if the message has no HTML, html-too-complex, and as the budgets do. */

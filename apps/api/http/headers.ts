@@ -151,7 +151,7 @@ function constant(value: string) {
  * Requests have their key in a header, never in a cookie. So credentials are not allowed, and `*` may allow any origin.
  */
 
-const METHODS = 'GET, HEAD, POST, PATCH, DELETE'
+const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE'
 const ALLOWED_HEADERS = listOf([
   'Authorization',
   'Content-Type',

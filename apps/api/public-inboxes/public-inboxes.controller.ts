@@ -7,8 +7,9 @@ import { Plans } from '../access/key-lookup.js'
 import type { Principal } from '../access/principal.js'
 import { rateLimited, Throttle } from '../access/request-limits.js'
 import { AccountCommands } from '../accounts/account-commands.js'
+import { ConsoleAddress } from '../console/console-address.js'
 import { clientAddress } from '../http/connection-limits.js'
-import { Problem, unavailable } from '../http/problems.js'
+import { unavailable } from '../http/problems.js'
 import { RANDOM_MINTING } from '../idempotency/minting.js'
 import { inboxJson } from '../inboxes/inbox-schemas.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
@@ -51,6 +52,7 @@ export class PublicInboxesController {
     private readonly plans: Plans,
     private readonly throttle: Throttle,
     private readonly instance: Instance,
+    private readonly address: ConsoleAddress,
   ) {}
 
   @Post()
@@ -59,7 +61,10 @@ export class PublicInboxesController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    requireOwnPage(request, reply)
+    // Any other page could use up the limit of its visitors. Programs send no Origin.
+    if (!reply.hasHeader('access-control-allow-origin')) {
+      this.address.requireOwnPage(request, { mayLackOrigin: true })
+    }
     await this.count(clientAddress(request))
     const principal = await this.principal()
     const { mailDomain, publicInboxDomain } = this.instance.settings
@@ -124,13 +129,4 @@ export class PublicInboxesController {
       ...{ expiresAt: null, inboxId: null, sessionId: null, inboxPassword: null, subject: null },
     }
   }
-}
-
-/**
- * Throws untrusted-origin if a page of another site has made the request, unless MAYFLY_CORS_ORIGINS allows it: any page
- * could use up the limit of its visitors.
- */
-function requireOwnPage({ headers }: FastifyRequest, reply: FastifyReply): void {
-  if (headers['sec-fetch-site'] !== 'cross-site' || reply.hasHeader('access-control-allow-origin')) return
-  throw new Problem('untrusted-origin', { detail: 'A page of another site has made the request.' })
 }
