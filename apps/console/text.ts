@@ -235,7 +235,7 @@ export const text = {
     scope: {
       inboxes: 'create and delete inboxes, read mail',
       read: 'read inboxes and mail',
-      audit: 'read the history, without content',
+      audit: 'list inboxes and read their history, without content',
       admin: 'manage keys, webhooks and usage, sign in to this console',
     },
     noScope: 'Select at least one scope.',

@@ -91,8 +91,8 @@ export class InboxProjector {
     { events: decoded, next: to }: InboxStep,
   ): Promise<StepOutcome> {
     const events = decoded.map(({ offset, recorded }): LoggedEvent<InboxEvent> => {
-      const { id, keyId, event } = recorded
-      return { offset, id, keyId, event }
+      const { id, keyId, actor = null, event } = recorded
+      return { offset, id, keyId, actor, event }
     })
     const { changes, received } = projectInboxEvents(await inboxRowsBefore(this.store, events), events)
     const accountIds = new Map(decoded.map(({ recorded }) => [recorded.event.inboxId, recorded.accountId]))

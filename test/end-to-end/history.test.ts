@@ -1,5 +1,6 @@
 import {
   call,
+  create,
   createInbox,
   inboxWith,
   mail,
@@ -9,6 +10,7 @@ import {
   send,
   type Answer,
 } from '#test/harness/client.js'
+import { signIn } from '#test/harness/console.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { mintId } from '#libs/domain/ids/mint.js'
@@ -20,6 +22,8 @@ interface EventJson {
   inbox_id: string
   message_id: string | null
   key_id: string | null
+  actor: string | null
+  changed: string[] | null
   position: { topic: string; partition: number; offset: number }
   size: number | null
   digest: string | null
@@ -50,7 +54,8 @@ describe('the history of an inbox', () => {
     const answer = await historyOf(inbox.id)
     expect(answer.status).toBe(200)
     const key: unknown = expect.stringMatching(/^key_\w{26}$/)
-    const none = { inbox_id: inbox.id, message_id: null, key_id: null, size: null, digest: null }
+    const ofInbox = { inbox_id: inbox.id, message_id: null, size: null, digest: null }
+    const none = { ...ofInbox, key_id: null, actor: null, changed: null }
     const received = (message = first) => ({
       ...{ ...none, type: 'message.received', message_id: message?.id, size: message?.size },
       digest: expect.stringMatching(/^[0-9a-f]{64}$/) as unknown,
@@ -70,9 +75,10 @@ describe('the history of an inbox', () => {
       partition: expect.any(Number) as unknown,
       offset: expect.any(Number) as unknown,
     })
-    const names = ['id', 'type', 'time', 'inbox_id', 'message_id', 'key_id', 'position', 'size', 'digest']
+    const names = ['id', 'type', 'time', 'inbox_id', 'message_id', 'key_id', 'actor', 'changed']
+    const ofMail = ['position', 'size', 'digest']
     for (const event of answer.body) {
-      expect(Object.keys(event)).toEqual(names)
+      expect(Object.keys(event)).toEqual([...names, ...ofMail])
       expect(event.id).toMatch(/^evt_\w{26}$/)
       expect(event.time).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
       expect(event.position.partition).toBe(position?.partition)
@@ -81,6 +87,42 @@ describe('the history of an inbox', () => {
     expect(offsets).toEqual(offsets.toSorted((one, other) => one - other))
     expect(new Set(answer.body.map(({ id }) => id)).size).toBe(5)
     expect(JSON.stringify(answer.body)).not.toContain('secret')
+  })
+
+  it('names the inbox token or the session that caused an event, beside its key', async () => {
+    const inbox = await createInbox(mayfly)
+    const path = `/v1/inboxes/${inbox.id}`
+    const session = await signIn(mayfly)
+    const token = await create<{ id: string; token: string }>(await session.target(), `${path}/tokens`, {
+      access: 'owner',
+    })
+    await call({ ...mayfly, apiKey: token.token }, 'DELETE', path)
+    const [created, issued, deleted] = (await historyOf(inbox.id)).body
+    expect(created).toMatchObject({ type: 'inbox.created', actor: null })
+    const { key_id } = created ?? { key_id: '' }
+    expect(issued).toMatchObject({ type: 'token.issued', key_id, actor: session.id })
+    expect(deleted).toMatchObject({ type: 'inbox.deleted', key_id, actor: token.id })
+  })
+
+  it('names what was changed, without its values', async () => {
+    const inbox = await createInbox(mayfly, { name: 'a-secret-name', labels: { run: '1' } })
+    for (const body of [
+      { name: 'another-secret-name' },
+      { labels: { run: '2' } },
+      { duration: '2h', labels: { run: '2' } },
+      { duration: '3h', name: null, labels: {} },
+    ]) {
+      expect((await call(mayfly, 'PATCH', `/v1/inboxes/${inbox.id}`, { body })).status).toBe(200)
+    }
+    const { body } = await historyOf(inbox.id)
+    expect(body.map(({ changed }) => changed)).toEqual([
+      null,
+      ['name'],
+      ['labels'],
+      ['duration'],
+      ['duration', 'name', 'labels'],
+    ])
+    expect(JSON.stringify(body)).not.toContain('secret')
   })
 
   it('has pages in both orders', async () => {

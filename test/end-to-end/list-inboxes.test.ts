@@ -7,6 +7,7 @@ import {
   pagesFrom,
   type InboxJson,
 } from '#test/harness/client.js'
+import { issueKey, withKey } from '#test/harness/accounts.js'
 import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 
@@ -131,6 +132,23 @@ describe('the list of inboxes', () => {
   ])('refuses ?$query, naming $parameter', async ({ query, parameter }) => {
     const answer = await call(mayfly, 'GET', `/v1/inboxes?${query}`)
     expectProblem(answer, { status: 400, code: 'invalid-request', at: [{ parameter }] })
+  })
+
+  it('is metadata for a key that has only the scope audit, with ids whose history it may read', async () => {
+    const inbox = await inboxWith(mayfly, mail('a-secret-subject'))
+    await call(mayfly, 'PATCH', `/v1/inboxes/${inbox.id}`, { body: { name: 'a-secret-name' } })
+    const auditor = withKey(mayfly, await issueKey(mayfly, { scopes: ['audit'], environment: 'development' }))
+    const read = (path: string) => call<InboxJson[]>(auditor, 'GET', path)
+    const [first] = (await read('/v1/inboxes?limit=1')).body
+    const { body: whole } = await call<object>(mayfly, 'GET', `/v1/inboxes/${inbox.id}`)
+    expect(first).toEqual({ ...whole, name: null })
+    expect((await read(`/v1/inboxes/${inbox.id}/history`)).status).toBe(200)
+    for (const path of ['', '/messages', '/tokens']) {
+      const answer = await read(`/v1/inboxes/${inbox.id}${path}`)
+      expectProblem(answer, { status: 403, code: 'missing-scope' })
+    }
+    const elsewhere = await issueKey(mayfly, { scopes: ['audit'], environment: 'nowhere' })
+    expect((await call(withKey(mayfly, elsewhere), 'GET', '/v1/inboxes')).body).toEqual([])
   })
 
   it("refuses a cursor of an inbox's messages", async () => {

@@ -6,8 +6,10 @@ import {
   mail,
   messagesOf,
   only,
+  type Answer,
   type ProblemJson,
 } from '#test/harness/client.js'
+import { issueKey, openAccount, withKey, type AccountJson } from '#test/harness/accounts.js'
 import { engineUnderTest, startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { until } from '#test/harness/until.js'
@@ -167,6 +169,29 @@ describe('operations', () => {
     expect(JSON.parse(line)).toMatchObject({ method: 'GET', route: '/v1/inboxes/{id}', status: 200 })
     expect(linesWith(mayfly, requestId)).toHaveLength(1)
     expect(mayfly.output().stderr).not.toContain('a-secret-name')
+  })
+
+  it('name the key of the caller, and apart from it that of the path', async () => {
+    const { key } = await openAccount(mayfly, { plan: 'enterprise' })
+    const admin = withKey(mayfly, key)
+    const { id, secret } = await issueKey(admin, { scopes: ['admin'] })
+    const lineOf = async ({ headers }: Answer<unknown>) => {
+      const requestId = headers.get('x-request-id') ?? 'none'
+      const line = await until('the line', () => linesWith(mayfly, requestId)[0])
+      return JSON.parse(line) as Record<string, unknown>
+    }
+    const read = await call(withKey(mayfly, { secret }), 'GET', `/v1/keys/${key?.id ?? ''}`)
+    expect(await lineOf(read)).toMatchObject({ keyId: id, pathKeyId: key?.id })
+    const opened = await call<AccountJson>(admin, 'GET', '/v1/account')
+    const account = await call(mayfly, 'GET', `/v1/accounts/${opened.body.id}`)
+    const line = await lineOf(account)
+    expect(line).toMatchObject({ pathAccountId: opened.body.id })
+    expect(line.accountId).toMatch(/^acc_/)
+    expect(line.accountId).not.toBe(opened.body.id)
+    // Without a valid key there is no caller.
+    const anonymous = await call({ ...mayfly, apiKey: 'unknown' }, 'GET', `/v1/keys/${id}`)
+    const refused = await lineOf(anonymous)
+    expect([refused.keyId, refused.pathKeyId]).toEqual([undefined, id])
   })
 })
 

@@ -22,8 +22,8 @@ export async function eventsIn(log: Log, range: Range): Promise<LoggedEvent<Inbo
     for (const record of records) {
       const result = inboxEventCodec.decode(record)
       if (result.kind !== 'event') throw new Error(`a record of kind ${result.kind}`)
-      const { id, keyId, event } = result.recorded
-      events.push({ offset: record.offset, id, keyId, event })
+      const { id, keyId, actor = null, event } = result.recorded
+      events.push({ offset: record.offset, id, keyId, actor, event })
     }
   }
   return events

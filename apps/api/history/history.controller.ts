@@ -3,7 +3,7 @@ import type { FastifyReply } from 'fastify'
 import Type, { type Static } from 'typebox'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { EVENT_NAMES } from '#libs/mail/json/message-json.js'
-import type { HistoryEntry } from '#libs/ports/read-model/views.js'
+import { CHANGEABLE, type HistoryEntry } from '#libs/ports/read-model/views.js'
 import { type Principal, Caller, RequireScope } from '../access/principal.js'
 import { Describe, Count, Digest, IdOf, OneOf, OrNull, Time, Tag } from '../openapi/describe.js'
 import { IsCursor, IsLimit, IsOrder, offsetPageOf } from '../http/list-pages.js'
@@ -29,6 +29,14 @@ const Event = Type.Object(
     inbox_id: IdOf('inb', 'The inbox.'),
     message_id: OrNull(IdOf('msg', ''), 'The message; null if the event is about the inbox.'),
     key_id: OrNull(IdOf('key', ''), 'The key that caused the event; null if no key did.'),
+    actor: OrNull(
+      Type.String({ pattern: '^(tok|ses)_' }),
+      'The inbox token or console session that was used, and made with the key; null if the key itself was.',
+    ),
+    changed: OrNull(
+      Type.Array(OneOf(CHANGEABLE)),
+      'The properties of the inbox that were changed; null if `type` is not `inbox.changed`.',
+    ),
     position: Position,
     size: OrNull(Count(''), "Bytes of a mail's source."),
     digest: OrNull(
@@ -47,6 +55,8 @@ const Event = Type.Object(
         inbox_id: 'inb_01jd6b8w0mf2ja3yz5c7e9g1hk',
         message_id: 'msg_01jd6b90cxf2jb8yqv4t6m2n0p',
         key_id: null,
+        actor: null,
+        changed: null,
         position: { topic: 'inbox-events', partition: 3, offset: 1042 },
         size: 187,
         digest: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
@@ -108,6 +118,8 @@ function historyJson(entry: HistoryEntry, inboxId: InboxId, partition: number): 
     inbox_id: inboxId,
     message_id: entry.messageId,
     key_id: entry.keyId,
+    actor: entry.actor,
+    changed: entry.changed === null ? null : [...entry.changed],
     position: { topic: 'inbox-events', partition, offset: entry.offset },
     size: entry.size,
     digest: entry.digest,

@@ -133,9 +133,13 @@ function callerIds(request: FastifyRequest): Record<string, string> {
   return { accountId, keyId, ...(actor === null ? {} : { actor }) }
 }
 
+/** Path parameters whose names are those of the caller's ids. */
+const PATH_NAMES: Readonly<Record<string, string>> = { accountId: 'pathAccountId', keyId: 'pathKeyId' }
+
 /** The path parameters that are ids, or two ids with a full stop between them. */
 function idsIn(params: unknown): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(params ?? {}).filter(([, value]) => isIds(String(value))))
+  const ids = Object.entries(params ?? {}).filter(([, value]) => isIds(String(value)))
+  return Object.fromEntries(ids.map(([name, value]) => [PATH_NAMES[name] ?? name, value]))
 }
 
 function isIds(value: string): boolean {

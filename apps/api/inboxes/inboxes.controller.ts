@@ -1,11 +1,12 @@
 import { Body, Controller, Delete, Get, Param, Patch, Post, Query, Req, Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
+import { allows } from '#libs/domain/account/access.js'
 import { decide } from '#libs/domain/inbox/decide.js'
 import type { ActiveInbox, Inbox as AnyInbox } from '#libs/domain/inbox/inbox.js'
 import type { InboxDetails } from '#libs/domain/inbox/events.js'
 import { detailsContext, sealJson } from '#libs/ports/key-vault/sealing.js'
-import { AcceptInboxTokens, type Principal, Caller, RequireScope } from '../access/principal.js'
+import { AcceptInboxTokens, type Principal, Caller, READERS, RequireScope } from '../access/principal.js'
 import { withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
 import { Views } from '../views.js'
@@ -73,12 +74,13 @@ export class InboxesController {
   }
 
   @Get()
-  @RequireScope('inboxes', 'read')
+  @RequireScope('inboxes', 'read', 'audit')
   @Describe({
     id: 'listInboxes',
     summary: 'List inboxes',
     description:
-      "The inboxes of the key's environment, newest first by default. Use `state` to list ended inboxes, which have fewer properties.",
+      "The inboxes of the key's environment, newest first by default. Use `state` to list ended inboxes, which have fewer " +
+      'properties. For a key that has only the scope `audit`, `name` is null.',
     answer: {
       description: 'A page of inboxes.',
       schema: Type.Array(Type.Union([Inbox, EndedInbox])),
@@ -102,7 +104,7 @@ export class InboxesController {
       })
     // The views have an index by label. Inboxes with the first label are searched for the others.
     const page = await (labels.length > 1 ? this.budgets.search(request, read) : read())
-    const items = await Promise.all(page.map((inbox) => this.listItemOf(inbox)))
+    const items = await Promise.all(page.map((inbox) => this.listItemOf(inbox, principal)))
     return items.filter((item) => item !== null)
   }
 
@@ -213,9 +215,10 @@ export class InboxesController {
     if (!principal.scopes.includes('admin')) await this.inboxes.requirePassword(principal, inbox)
   }
 
-  /** Null if the inbox is being deleted. */
-  private async listItemOf(inbox: AnyInbox) {
+  /** Null if the inbox is being deleted. The name is sealed like mail, so the scope `audit` does not read it. */
+  private async listItemOf(inbox: AnyInbox, { scopes }: Principal) {
     if (inbox.state !== 'active') return endedInboxJson(inbox)
+    if (!allows(scopes, READERS)) return inboxJson(inbox, { name: null })
     const details = await this.inboxes.details(inbox)
     return details === null ? null : inboxJson(inbox, details)
   }

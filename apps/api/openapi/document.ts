@@ -36,7 +36,7 @@ const API_KEY = {
   scheme: 'bearer',
   description:
     '`Authorization: Bearer mf_<environment>_<secret>`. A key can only access the inboxes of its environment. Scopes: ' +
-    '`inboxes`; `read`, the GETs of `inboxes`; `audit`, the history without content; `admin`, the whole account; ' +
+    '`inboxes`; `read`, the GETs of `inboxes`; `audit`, the list of inboxes and their history, without content; `admin`, the whole account; ' +
     '`operator`, all accounts. A key needs one of the scopes in the `security` of the operation.',
 }
 

@@ -113,15 +113,16 @@ function History({ inboxId }: { inboxId: string }) {
               </tr>
             </thead>
             <tbody>
-              {list.map(({ id, time, type, message_id, key_id, size, position }) => (
+              {list.map(({ id, time, type, message_id, key_id, actor, changed, size, position }) => (
                 <tr key={id}>
                   <td>
                     <Time value={time} />
                   </td>
                   <td>{type}</td>
                   <td class="id">
-                    {message_id ?? key_id ?? ''}
-                    {size === null ? '' : `, ${formatBytes(size)}`}
+                    {[message_id, changed?.join(', '), actor ?? key_id, size && formatBytes(size)]
+                      .filter(Boolean)
+                      .join(', ')}
                   </td>
                   <td>
                     {position.partition}/{position.offset}

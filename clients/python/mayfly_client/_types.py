@@ -41,6 +41,7 @@ ProblemCode = Literal[
     "no-matching-message",
     "method-not-allowed",
     "not-acceptable",
+    "already-signed-in",
     "idempotency-key-in-use",
     "inbox-full",
     "inbox-deleted",
@@ -474,6 +475,10 @@ class Event(TypedDict):
     """The message; null if the event is about the inbox."""
     key_id: str | None
     """The key that caused the event; null if no key did."""
+    actor: str | None
+    """The inbox token or console session that was used, and made with the key; null if the key itself was."""
+    changed: list[Literal["duration", "name", "labels"]] | None
+    """The properties of the inbox that were changed; null if `type` is not `inbox.changed`."""
     position: Position
     size: int | None
     """Bytes of a mail's source."""

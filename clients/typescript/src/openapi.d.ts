@@ -304,6 +304,10 @@ export interface components {
 			message_id: string | null;
 			/** The key that caused the event; null if no key did. */
 			key_id: string | null;
+			/** The inbox token or console session that was used, and made with the key; null if the key itself was. */
+			actor: string | null;
+			/** The properties of the inbox that were changed; null if `type` is not `inbox.changed`. */
+			changed: ("duration" | "name" | "labels")[] | null;
 			position: components["schemas"]["Position"];
 			/** Bytes of a mail's source. */
 			size: number | null;
@@ -768,7 +772,7 @@ export interface components {
 			/** What is wrong with this request. */
 			detail: string;
 			/** The kind of the problem, for programs. */
-			code: "invalid-request" | "malformed-json" | "missing-api-key" | "invalid-api-key" | "revoked-api-key" | "sign-in-failed" | "not-signed-in" | "plan-lacks-api-access" | "missing-scope" | "untrusted-origin" | "inbox-password-required" | "inbox-password-invalid" | "not-found" | "no-matching-message" | "method-not-allowed" | "not-acceptable" | "idempotency-key-in-use" | "inbox-full" | "inbox-deleted" | "inbox-expired" | "message-deleted" | "body-too-large" | "unsupported-media-type" | "idempotency-key-reused" | "html-too-complex" | "rate-limited" | "too-many-password-attempts" | "internal-error" | "catching-up" | "log-unavailable" | "read-model-unavailable" | "busy" | "too-many-streams" | "too-many-waits" | "shutting-down";
+			code: "invalid-request" | "malformed-json" | "missing-api-key" | "invalid-api-key" | "revoked-api-key" | "sign-in-failed" | "not-signed-in" | "plan-lacks-api-access" | "missing-scope" | "untrusted-origin" | "inbox-password-required" | "inbox-password-invalid" | "not-found" | "no-matching-message" | "method-not-allowed" | "not-acceptable" | "already-signed-in" | "idempotency-key-in-use" | "inbox-full" | "inbox-deleted" | "inbox-expired" | "message-deleted" | "body-too-large" | "unsupported-media-type" | "idempotency-key-reused" | "html-too-complex" | "rate-limited" | "too-many-password-attempts" | "internal-error" | "catching-up" | "log-unavailable" | "read-model-unavailable" | "busy" | "too-many-streams" | "too-many-waits" | "shutting-down";
 			/** What to do. */
 			fix: string;
 			/** The value of the header `X-Request-Id`. */

@@ -191,7 +191,7 @@ function changeTokens(inbox: ActiveInbox, command: TokenCommand): Decision<Inbox
 
 type Labels = ActiveInbox['labels']
 
-function haveSamePairs(one: Labels, other: Labels): boolean {
+export function haveSamePairs(one: Labels, other: Labels): boolean {
   const pairs = Object.entries(one)
   return (
     pairs.length === Object.keys(other).length &&

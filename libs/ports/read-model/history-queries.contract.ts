@@ -1,4 +1,5 @@
 import {
+  changed,
   deleted,
   expired,
   messageDeleted,
@@ -8,6 +9,7 @@ import {
 } from '#libs/domain/inbox/inbox.test-support.js'
 import type { MessageRangeQuery } from './queries.js'
 import {
+  ACTOR,
   followerOf,
   inboxIdIn,
   mail,
@@ -46,7 +48,7 @@ export function describeHistoryQueries(current: () => ReadModelHarness): void {
   })
 
   it('returns each event with its attributes', async () => {
-    const none = { messageId: null, keyId: null, size: null, digest: null }
+    const none = { messageId: null, keyId: null, actor: null, changed: null, size: null, digest: null }
     const { messageId: mailId, receivedAt, size, digest } = mail(id, messageId(4))
     const [createdEntry, received, , removed] = await historyOf()
     const idAt = (offset: number) => atOffset(offset, removal).id
@@ -64,8 +66,30 @@ export function describeHistoryQueries(current: () => ReadModelHarness): void {
     })
     expect(removed).toEqual({
       ...{ ...none, offset: 5, id: idAt(5), type: 'MessageDeleted' },
-      ...{ time: minute(2), messageId: mailId, keyId: OTHER_KEY_ID },
+      ...{ time: minute(2), messageId: mailId, keyId: OTHER_KEY_ID, actor: ACTOR },
     })
+  })
+
+  it('names what each change of the inbox has changed', async () => {
+    const lifetime = { duration: '2h', expiresAt: minute(120) }
+    const with1 = { inbox: { keyId: KEY, labels: { run: '1' } } }
+    const without = { inbox: { keyId: KEY, labels: {} } }
+    const events = [
+      { revision: 1, lifetime, ...without },
+      { revision: 2, sealed: Buffer.from('another name'), ...without },
+      { revision: 3, lifetime, ...with1 },
+      { revision: 4, sealed: Buffer.from('one more'), ...with1 },
+      { revision: 5, ...without },
+    ].map((facts, index) => ({ ...changed(minute(index + 3), facts), inboxId: id }))
+    await follower.follow(...events.slice(0, 3))
+    await follower.follow(...events.slice(3))
+    expect((await historyOf({ from: 6 })).map((entry) => entry.changed)).toEqual([
+      ['duration'],
+      ['name'],
+      ['duration', 'labels'],
+      ['name'],
+      ['labels'],
+    ])
   })
 
   test.each([

@@ -14,7 +14,7 @@ import {
 import { idFromBytes, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
 import type { MessageKey } from './projection-store.js'
 import { inboxRowsBefore, projectInboxEvents, type InboxProjection } from './projections.js'
-import { atOffset } from './read-model-harness.contract.js'
+import { ACTOR, atOffset } from './read-model-harness.contract.js'
 import type { Change, HistoryEntry, InboxRow, MessageRow, LoggedEvent } from './views.js'
 
 /** Views in maps, changed as a store changes them. */
@@ -219,14 +219,15 @@ describe('the changes of a run of events', () => {
     const events = [created, one, messageDeleted(minute(3)), deleted(minute(4)), two]
     const { changes } = await new Views().apply(logged(events))
     const history = changes.flatMap((change) => (change.type === 'put-history' ? [change] : []))
-    const none = { messageId: null, keyId: null, size: null, digest: null }
+    const none = { messageId: null, keyId: null, actor: null, changed: null, size: null, digest: null }
+    const deletion = { ...none, keyId: OTHER_KEY_ID, actor: ACTOR }
     const { messageId: id, size, digest } = one
     const { inboxId, keyId } = created
     const entries = [
       { ...none, type: 'InboxCreated', time: minute(0), keyId },
       { ...none, type: 'MessageReceived', time: minute(1), messageId: id, size, digest },
-      { ...none, type: 'MessageDeleted', time: minute(3), messageId: id, keyId: OTHER_KEY_ID },
-      { ...none, type: 'InboxDeleted', time: minute(4), keyId: OTHER_KEY_ID },
+      { ...deletion, type: 'MessageDeleted', time: minute(3), messageId: id },
+      { ...deletion, type: 'InboxDeleted', time: minute(4) },
     ].map((entry, index) => ({ offset: index * 2, id: atOffset(index * 2, created).id, ...entry }))
     expect(history.map(({ inbox, entry }) => ({ id: inbox.id, entry }))).toEqual(
       entries.map((entry) => ({ id: inboxId, entry })),

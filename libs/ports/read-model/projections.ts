@@ -88,7 +88,7 @@ export function projectInboxEvents(
     const next = evolve(slice, event)
     if (next === slice || next.inbox === null) continue
     inboxes.set(inboxId, { inbox: next.inbox, endOffset: offset + 1 })
-    history.push({ inboxId, entry: historyEntry(logged) })
+    history.push({ inboxId, entry: historyEntry(logged, slice.inbox) })
     if (next.message !== null) {
       const row = { message: next.message, offset: messageRow?.offset ?? offset }
       messages.set(next.message.id, { inboxId, row })

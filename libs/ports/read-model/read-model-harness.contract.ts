@@ -47,11 +47,16 @@ export function contentOf({ inboxId, messageId, sealed }: MessageReceived): Mess
   return { inboxId, messageId, body: Buffer.from(`body of ${messageId}`), raw: sealed, expiresAt }
 }
 
-/** An event at an offset, with an id that depends on the offset, and its key. */
+/** Who deletes inboxes and messages in events of `atOffset`. */
+export const ACTOR = 'tok_01h455vb4pex5vsknk084sn02q'
+
+/** An event at an offset, with an id that depends on the offset, its key and its actor. */
 export function atOffset(offset: number, event: InboxEvent): LoggedEvent<InboxEvent> {
   const bytes = Buffer.alloc(16)
   bytes.writeUInt32BE(offset)
-  return { offset, id: idFromBytes('evt', bytes), keyId: 'keyId' in event ? event.keyId : null, event }
+  const keyId = 'keyId' in event ? event.keyId : null
+  const actor = 'deletedAt' in event ? ACTOR : null
+  return { offset, id: idFromBytes('evt', bytes), keyId, actor, event }
 }
 
 /** Applies events of one partition of inbox-events, as the projector does. */

@@ -1,6 +1,7 @@
 import type { Account, ApiKey } from '#libs/domain/account/account.js'
 import type { EventId, InboxId, KeyId, MessageId, WebhookId } from '#libs/domain/ids/typeid.js'
-import type { InboxEvent } from '#libs/domain/inbox/events.js'
+import { haveSamePairs } from '#libs/domain/inbox/decide.js'
+import type { InboxChanged, InboxEvent } from '#libs/domain/inbox/events.js'
 import type { ActiveInbox, Inbox, Message } from '#libs/domain/inbox/inbox.js'
 import type { Delivery } from '#libs/domain/webhook/delivery.js'
 import type { Replay } from '#libs/domain/webhook/replay.js'
@@ -102,8 +103,15 @@ export interface LoggedEvent<Event> {
   id: EventId
   /** The API key that caused it; null if none did. */
   keyId: KeyId | null
+  /** The inbox token or session that was used, and made with the key; null if the key itself was. */
+  actor: string | null
   event: Event
 }
+
+/** What the client may change of an inbox. */
+export const CHANGEABLE = ['duration', 'name', 'labels'] as const
+
+type Changeable = (typeof CHANGEABLE)[number]
 
 /** An entry of an inbox's history: an event that had an effect, without personal or sealed data. */
 export interface HistoryEntry {
@@ -115,13 +123,21 @@ export interface HistoryEntry {
   time: Date
   messageId: MessageId | null
   keyId: KeyId | null
+  /** As in LoggedEvent. */
+  actor: string | null
+  /** What an InboxChanged has changed; null for other events. */
+  changed: readonly Changeable[] | null
   /** Bytes of a mail's source. */
   size: number | null
   /** Hex SHA-256 of a mail's sealed bytes on the log, or of the source of a mail that was dropped. */
   digest: string | null
 }
 
-export function historyEntry({ offset, id, keyId, event }: LoggedEvent<InboxEvent>): HistoryEntry {
+/** `before` is the inbox before the event. */
+export function historyEntry(
+  { offset, id, keyId, actor, event }: LoggedEvent<InboxEvent>,
+  before: Inbox | null,
+): HistoryEntry {
   const isMail = event.type === 'MessageReceived' || event.type === 'MessageDropped'
   return {
     offset,
@@ -130,9 +146,22 @@ export function historyEntry({ offset, id, keyId, event }: LoggedEvent<InboxEven
     time: timeOf(event),
     messageId: 'messageId' in event ? event.messageId : null,
     keyId,
+    actor,
+    changed: event.type === 'InboxChanged' ? changesOf(event, before) : null,
     size: isMail ? event.size : null,
     digest: isMail ? event.digest : null,
   }
+}
+
+/** The event has all labels, so what it has changed only follows from the inbox before it. */
+function changesOf({ lifetime, sealed, inbox }: InboxChanged, before: Inbox | null): Changeable[] {
+  const isChanged: Record<Changeable, boolean> = {
+    duration: lifetime !== null,
+    // The other sealed detail, the digest of the password, never changes.
+    name: sealed !== null,
+    labels: !haveSamePairs(inbox.labels, before?.labels ?? {}),
+  }
+  return CHANGEABLE.filter((name) => isChanged[name])
 }
 
 function timeOf(event: InboxEvent): Date {

@@ -105,18 +105,22 @@ type HistoryFields = [
   keyId: HistoryEntry['keyId'],
   size: number | null,
   digest: Buffer | null,
+  actor: HistoryEntry['actor'],
+  changed: HistoryEntry['changed'],
 ]
 
 /** Without field names, because there is an entry for each event. The same entry always has the same bytes. */
 export function encodeHistoryEntry(entry: HistoryEntry): Buffer {
-  const { offset, id, type, time, messageId, keyId, size, digest } = entry
+  const { offset, id, type, time, messageId, keyId, size, digest, actor, changed } = entry
   const bytes = digest === null ? null : Buffer.from(digest, 'hex')
-  const fields: HistoryFields = [offset, id, type, time.getTime(), messageId, keyId, size, bytes]
+  const ofMail = [messageId, keyId, size, bytes] as const
+  const fields: HistoryFields = [offset, id, type, time.getTime(), ...ofMail, actor, changed]
   return cbor.encode(fields)
 }
 
 export function decodeHistoryEntry(encoded: Buffer): HistoryEntry {
-  const [offset, id, type, timeMs, messageId, keyId, size, digest] = cbor.decode(encoded) as HistoryFields
-  const time = new Date(timeMs)
-  return { offset, id, type, time, messageId, keyId, size, digest: digest?.toString('hex') ?? null }
+  const fields = cbor.decode(encoded) as HistoryFields
+  const [offset, id, type, timeMs, messageId, keyId, size, bytes, actor, changed] = fields
+  const [time, digest] = [new Date(timeMs), bytes?.toString('hex') ?? null]
+  return { offset, id, type, time, messageId, keyId, size, digest, actor, changed }
 }
