@@ -12,6 +12,8 @@ export abstract class Instance {
     | 'publicInboxesPerAddress'
     | 'publicInboxesPerHour'
   >
+  /** The port at which mail is received: the setting, or a free port if that is 0 and SMTP runs in this process. */
+  abstract readonly smtpPort: () => number
   /** Whether the first key exists and every role has started. */
   abstract readonly isStarted: () => boolean
 }

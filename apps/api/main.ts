@@ -8,6 +8,11 @@ await runRole('api', async (context) => {
   const { engine, settings, now, logger } = context
   const plans = readPlans(settings.plansFile)
   await ensureConfiguredKey({ engine, settings, now, logger })
-  const api = await startApi({ ...context, plans, isStarted: () => true })
+  const api = await startApi({
+    ...context,
+    plans,
+    isStarted: () => true,
+    smtpPort: () => settings.smtpPort,
+  })
   return { listening: { url: api.url, httpPort: api.port }, close: () => api.close() }
 })

@@ -36,16 +36,18 @@ export interface ApiOptions {
   registry: Registry
   /** Whether every other role has started. Until then /readyz answers 503. */
   isStarted: () => boolean
+  /** The port at which mail is received. */
+  smtpPort: () => number
 }
 
 export type SharedServices = ReturnType<typeof makeSharedServices>
 
 /** Creates the services that the HTTP server and the handlers share, before Nest creates the others. */
 export function makeSharedServices(options: ApiOptions) {
-  const { engine, settings, plans: table, now, logger, registry, isStarted } = options
+  const { engine, settings, plans: table, now, logger, registry, isStarted, smtpPort } = options
   const { log, inboxes, accounts, vault, signals, secrets, keyUse } = engine
   const onExhausted = countExhausted(registry)
-  const instance: Instance = { now, settings, isStarted }
+  const instance: Instance = { now, settings, isStarted, smtpPort }
   const views = new Views(log, inboxes, accounts, vault, signals)
   const recorder = new Recorder(log, '/mayfly/api', now)
   const usage = measuredUsage({ log, source: '/mayfly/api', now, logger, registry })

@@ -41,13 +41,13 @@ export function urlOf(path: string, parameters: Parameters): string {
 }
 
 /**
- * Parameters of the current URL, and a function that changes some of them without adding to the history. The fragment
- * stays, since the token of a shared inbox is in it.
+ * Parameters of the current URL, and a function that changes some of them. It adds to the history only if `adds` is true,
+ * so that Back leads to the URL before. The fragment stays, since the token of a shared inbox is in it.
  */
-export function useParameters(): [Parameters, (changes: Parameters) => void] {
+export function useParameters(): [Parameters, (changes: Parameters, adds?: boolean) => void] {
   const { path, query, route } = useLocation()
-  const change = (changes: Parameters) => {
-    route(`${path}${queryOf({ ...query, ...changes })}${location.hash}`, true)
+  const change = (changes: Parameters, adds = false) => {
+    route(`${path}${queryOf({ ...query, ...changes })}${location.hash}`, !adds)
   }
   return [query, change]
 }

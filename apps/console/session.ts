@@ -32,6 +32,7 @@ interface TokenAnswer {
   environments: string[]
   session: { id: string; expires_at: string }
   account: { id: string; name: string; plan: string }
+  smtp_port: number
 }
 
 /** A session as `GET /console/sessions` lists it. */
@@ -107,6 +108,11 @@ export class Session implements MailAccess {
 
   get account(): TokenAnswer['account'] {
     return this.#answer.account
+  }
+
+  /** The port at which the server receives mail. */
+  get smtpPort(): number {
+    return this.#answer.smtp_port
   }
 
   render(inboxId: string, messageId: string, hasRemoteContent: boolean): ReturnType<MailAccess['render']> {

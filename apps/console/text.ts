@@ -115,8 +115,8 @@ export const text = {
     none: 'No mail yet.',
     noneHint: 'Mail appears here as it arrives.',
     tryIt: 'To try it:',
-    example: (address: string) =>
-      `swaks --server ${location.hostname}:2525 --to ${address} --header "Subject: Your code is 493201"`,
+    example: (address: string, smtpPort: number) =>
+      `swaks --server ${location.hostname}:${smtpPort} --to ${address} --header "Subject: Your code is 493201"`,
     noSubject: '(no subject)',
     attachmentCount: (count: number) => plural(count, 'attachment', 'attachments'),
     copyCode: (code: string) => `Copy the code ${code}`,
@@ -162,6 +162,7 @@ export const text = {
 
   search: {
     title: 'Search',
+    action: 'Search',
     subject: 'Subject',
     sender: 'Sender',
     recipient: 'Recipient',

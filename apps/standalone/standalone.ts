@@ -43,11 +43,17 @@ export function startStandalone({ announce, ...process }: StandaloneOptions): Pr
     // Before the API listens, because a client may use the configured key at once.
     await ensureConfiguredKey({ engine, settings, now, logger })
     let isStarted = false
-    const api = await startApi({ engine, settings, plans, now, logger, registry, isStarted: () => isStarted })
+    let { smtpPort } = settings
+    const api = await startApi({
+      ...{ engine, settings, plans, now, logger, registry },
+      isStarted: () => isStarted,
+      smtpPort: () => smtpPort,
+    })
     running.defer(() => api.close())
     const tlsFolder = join(resolve(settings.dataDir), 'tls')
     const smtp = await startSmtp({ engine, settings, tlsFolder, logger, registry, now })
     running.defer(() => smtp.drain())
+    smtpPort = smtp.port
     // Last, so that only a start that succeeds prints a new key.
     const firstKey = await makeFirstKey({ engine, settings, now, logger, announce })
     const consoleLink = await newConsoleLink(api, engine, logger)

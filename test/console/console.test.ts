@@ -1,9 +1,10 @@
 import type { Browser, Page } from 'playwright-core'
+import { freePort } from '#infra/servers/ports.js'
 import { openAccount, withKey } from '#test/harness/accounts.js'
 import { newLink, openConsole, startBrowser, type ConsolePage } from '#test/harness/browser.js'
 import { call, createInbox, mail, messagesOf, only, send } from '#test/harness/client.js'
 import { startEndpoint } from '#test/harness/endpoint.js'
-import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { engineUnderTest, startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { TcpProxy } from '#test/harness/tcp-proxy.js'
 import { describeWith } from '#test/harness/tools.js'
 import { until } from '#test/harness/until.js'
@@ -18,7 +19,11 @@ describeWith('chromium')('the console', () => {
     mayfly = await startMayfly({
       hasAnalytics: true,
       hasWebhooks: true,
-      env: { MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true' },
+      // On the distributed engine, the API only knows the setting.
+      env: {
+        MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true',
+        MAYFLY_SMTP_PORT: engineUnderTest() === 'distributed' ? String(await freePort()) : '0',
+      },
     })
     browser = await startBrowser()
   })
@@ -80,9 +85,48 @@ describeWith('chromium')('the console', () => {
     await page.keyboard.press('j')
     await page.getByRole('heading', { name: 'First' }).waitFor()
     await page.goBack()
+    await page.getByRole('heading', { name: 'Linkable' }).waitFor()
+    await page.getByRole('heading', { name: 'First' }).waitFor({ state: 'detached' })
+    await page.goBack()
     await page.getByRole('heading', { name: 'Inboxes' }).waitFor()
     await page.goForward()
+    await page.goForward()
     await page.getByRole('heading', { name: 'First' }).waitFor()
+  })
+
+  it('returns to the inboxes from a mail that was closed, with one step back', async () => {
+    const inbox = await createInbox(mayfly, { name: 'Closed' })
+    await newMail(inbox.address, 'A mail')
+    const { page } = await signedIn()
+    await page.getByRole('link', { name: 'Closed' }).click()
+    await page.getByRole('button', { name: /^A mail/ }).click()
+    await page.getByRole('button', { name: 'Close' }).click()
+    await page.getByRole('heading', { name: 'A mail' }).waitFor({ state: 'detached' })
+    await page.goBack()
+    await page.getByRole('heading', { name: 'Inboxes', level: 1 }).waitFor()
+  })
+
+  it('shows a command with the port of the server for an empty inbox', async () => {
+    const inbox = await createInbox(mayfly, { name: 'Empty' })
+    const { page } = await signedIn()
+    await page.getByRole('link', { name: 'Empty' }).click()
+    await page.getByText(`swaks --server 127.0.0.1:${mayfly.smtpPort} --to ${inbox.address}`).waitFor()
+  })
+
+  it('searches when its button is pressed, and keeps what is typed until then', async () => {
+    const inbox = await createInbox(mayfly)
+    await newMail(inbox.address, 'Needle')
+    await newMail(inbox.address, 'Haystack')
+    const { page } = await signedIn()
+    await page.getByRole('link', { name: 'Search' }).click()
+    await page.getByRole('link', { name: 'Haystack' }).waitFor()
+    await page.getByLabel('Subject').fill('needle')
+    await page.getByLabel('Sender').fill('app@example.com')
+    await page.getByRole('link', { name: 'Haystack' }).waitFor()
+    await page.getByRole('button', { name: 'Search' }).click()
+    await page.getByRole('link', { name: 'Haystack' }).waitFor({ state: 'detached' })
+    await page.getByRole('link', { name: 'Needle' }).waitFor()
+    expect(page.url()).toContain('subject=needle&sender=app%40example.com')
   })
 
   it('shows mail that arrived while the connection was lost, once', async () => {

@@ -100,6 +100,7 @@ export class ConsoleController {
       environments,
       session: sessionJson(session),
       account: { id: account.id, name: account.name, plan: account.plan },
+      smtp_port: this.instance.smtpPort(),
     }
   }
 

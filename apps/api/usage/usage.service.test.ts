@@ -36,7 +36,12 @@ describe('usage by time', () => {
     const now = () => after(12_000_000)
     const { queries } = store
     const ports = { queries, countedUpTo: () => Promise.resolve(null), onUnavailable: () => undefined }
-    usage = new Usage(ports, { now, settings: readSettings({}), isStarted: () => true })
+    const settings = readSettings({})
+    usage = new Usage(ports, {
+      ...{ now, settings },
+      isStarted: () => true,
+      smtpPort: () => settings.smtpPort,
+    })
   })
   afterAll(async () => {
     await store.close()

@@ -13,6 +13,7 @@ import { ShareDialog } from './share-dialog.js'
 /** An inbox of the environment, with its mail. */
 export function MailView() {
   const inboxId = useRoute().params.id ?? ''
+  const { smtpPort } = useSession()
   return (
     <Mailbox
       key={inboxId}
@@ -21,7 +22,9 @@ export function MailView() {
       heading={(inbox, { isLive, reload }) => (
         <InboxHeading inbox={inbox} isLive={isLive} onChanged={reload} />
       )}
-      emptyHint={({ address }) => <Command intro={text.mail.tryIt} command={text.mail.example(address)} />}
+      emptyHint={({ address }) => (
+        <Command intro={text.mail.tryIt} command={text.mail.example(address, smtpPort)} />
+      )}
       afterEnd={(reason) => (
         <>
           <Failure error={reason} />

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { ApiError, type Inbox } from '#clients/typescript/src/mayfly.js'
 import { useMailAccess, useParameters } from '../navigation.js'
 import { CopyButton, Empty, Field, FormValues } from '../parts/controls.js'
@@ -31,9 +31,20 @@ export function Mailbox({
   const list = useMessageList(useMailAccess(), inboxId)
   const { inbox, messages } = list
   const index = messages.findIndex(({ id }) => id === openId)
+  const hasAdded = useRef(false)
+  /** Back from a message leads to the inbox, whichever messages were open meanwhile. */
+  const open = (id: string) => {
+    const isFirst = openId === undefined
+    if (isFirst) hasAdded.current = true
+    change({ message: id }, isFirst)
+  }
+  const close = () => {
+    if (hasAdded.current) history.back()
+    else change({ message: undefined })
+  }
   const openAt = (position: number) => {
     const target = messages[position]
-    if (target !== undefined) change({ message: target.id })
+    if (target !== undefined) open(target.id)
   }
   useKeys({ j: () => openAt(index + 1), k: () => openAt(index < 0 ? 0 : index - 1) })
 
@@ -71,11 +82,7 @@ export function Mailbox({
             onNearEnd={list.loadMore}
             selected={index}
             row={(message) => (
-              <MessageRow
-                message={message}
-                isOpen={message.id === openId}
-                onOpen={() => change({ message: message.id })}
-              />
+              <MessageRow message={message} isOpen={message.id === openId} onOpen={() => open(message.id)} />
             )}
           />
         )}
@@ -87,12 +94,14 @@ export function Mailbox({
           messageId={openId}
           onPrevious={index > 0 ? () => openAt(index - 1) : undefined}
           onNext={index >= 0 && index < messages.length - 1 ? () => openAt(index + 1) : undefined}
-          onClose={() => change({ message: undefined })}
+          onClose={close}
           onDeleted={
             canDeleteMessages
               ? () => {
                   list.remove(openId)
-                  change({ message: messages[index + 1]?.id })
+                  const next = messages[index + 1]
+                  if (next === undefined) close()
+                  else open(next.id)
                 }
               : undefined
           }

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { Message, QueryOptions } from '#clients/typescript/src/mayfly.js'
 import { useParameters, useSession, ViewLink } from '../navigation.js'
-import { Empty, Field } from '../parts/controls.js'
+import { Empty, Field, FormValues } from '../parts/controls.js'
 import { parseLabels, Time } from '../parts/format.js'
 import { Failure } from '../parts/loading.js'
 import { usePages } from '../parts/pages.js'
@@ -28,20 +28,21 @@ export function SearchView() {
   const [parameters, change] = useParameters()
   const filters: Filters = Object.fromEntries(FIELDS.map(([name]) => [name, parameters[name]]))
   const found = useFound(session, filters)
+  const search = (event: SubmitEvent & { currentTarget: HTMLFormElement }) => {
+    event.preventDefault()
+    const values = new FormValues(event.currentTarget)
+    change(Object.fromEntries(FIELDS.map(([name]) => [name, values.text(name)])))
+  }
   return (
     <section class="list-view">
       <h1>{text.search.title}</h1>
-      <div class="filters">
+      {/* The key shows the filters of the URL again when it changes, and nothing else replaces what is being typed. */}
+      <form class="filters" key={JSON.stringify(filters)} onSubmit={search}>
         {FIELDS.map(([name, label, type]) => (
-          <Field
-            key={name}
-            label={label}
-            type={type}
-            value={filters[name] ?? ''}
-            onChange={({ currentTarget }) => change({ [name]: currentTarget.value })}
-          />
+          <Field key={name} name={name} label={label} type={type} defaultValue={filters[name] ?? ''} />
         ))}
-      </div>
+        <button type="submit">{text.search.action}</button>
+      </form>
       {found.error !== null && <Failure error={found.error} />}
       {found.messages.length === 0 && !found.hasMore ? (
         <Empty title={text.search.none}>
