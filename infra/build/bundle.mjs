@@ -3,6 +3,8 @@
 import { globSync } from 'node:fs'
 import { build } from 'esbuild'
 
+/** The entry files of processes and workers, without their extension. */
+export const ENTRY_FILES = ['apps/*/main', 'apps/**/*-worker']
 // Not bundled: packages with native code or threads; kafkajs, because one of its modules is patched
 // (libs/engines/distributed/kafka/kafka-client.ts); and packages that must be loaded first.
 const NOT_BUNDLED = ['lmdb', 'chdb', 'msgpackr', 'cbor-x', 'piscina', 'kafkajs', 'reflect-metadata']
@@ -33,7 +35,7 @@ const __dirname = import.meta.dirname
 
 export async function bundle() {
   await build({
-    entryPoints: globSync(['dist/apps/*/main.js', 'dist/apps/**/*-worker.js']),
+    entryPoints: globSync(ENTRY_FILES.map((file) => `dist/${file}.js`)),
     outbase: 'dist',
     outdir: 'dist',
     allowOverwrite: true,
