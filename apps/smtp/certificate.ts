@@ -1,10 +1,11 @@
 import { createPrivateKey, randomUUID, X509Certificate } from 'node:crypto'
-import { link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { link, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { ConfigurationError, type Settings } from '#libs/runtime/config/settings.js'
 import { codeOf } from '#libs/runtime/errors.js'
+import { makeFolder } from '#libs/runtime/folder.js'
 import type { KeyPairPem } from '#libs/runtime/tls/authority.js'
 import { readPemFiles } from '#libs/runtime/tls/pem-files.js'
 
@@ -59,7 +60,7 @@ export async function loadCertificate(options: CertificateOptions): Promise<Serv
 async function loadSelfSigned({ settings, folder, now }: CertificateOptions): Promise<ServerCertificate> {
   // Imported here, because the module is needed only for self-signed certificates.
   const { isIssuedFor, issueCertificate, makeAuthority } = await import('#libs/runtime/tls/authority.js')
-  await mkdir(folder, { recursive: true, mode: 0o700 })
+  makeFolder(folder)
   const notBefore = new Date(now().getTime() - CLOCK_SKEW_MS)
   const validity = (days: number) => ({ notBefore, notAfter: new Date(now().getTime() + days * DAY_MS) })
 

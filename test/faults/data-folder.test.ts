@@ -52,6 +52,15 @@ describe('a start on an unusable data folder', () => {
     expect(await refusalOf({ dataDir: join(file, below) })).toMatch(/can't be written: .*(EEXIST|ENOTDIR)/)
   })
 
+  it.each(['mayfly', 'mayfly/data'])(
+    'fails if its file system creates no folders (/proc/%s)',
+    async (below) => {
+      expect(await refusalOf({ dataDir: join('/proc', below) })).toMatch(
+        /^mayfly: the data folder \/proc\/mayfly\S* can't be written: ENOENT.*; set MAYFLY_DATA_DIR to a writable folder$/m,
+      )
+    },
+  )
+
   it('fails if the log has another number of partitions', async () => {
     await mkdir(join(folder.path, 'event-log'))
     const log = await LmdbEventLog.open({

@@ -1,15 +1,8 @@
-import {
-  accessSync,
-  constants,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  writeFileSync,
-  renameSync,
-} from 'node:fs'
+import { accessSync, constants, existsSync, readFileSync, writeFileSync, renameSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { messageOf, StartError } from '#libs/runtime/errors.js'
+import { makeFolder } from '#libs/runtime/folder.js'
 import { makeSecretKey } from '#libs/ports/key-vault/sealing.js'
 
 /** A folder that one process at a time uses. */
@@ -28,7 +21,7 @@ export class DataDirError extends StartError {
 export function lockDataDir(folder: string): DataDir {
   const path = resolve(folder)
   try {
-    mkdirSync(path, { recursive: true, mode: 0o700 })
+    makeFolder(path)
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK)
   } catch (cause) {
     throw new DataDirError(

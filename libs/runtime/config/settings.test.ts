@@ -260,7 +260,25 @@ describe('settings', () => {
   it('list unknown variables, but not those of other programs or of clients', () => {
     const others = { HTTP_PORT: '1', mayfly_http: '1', MAYFLY_URL: '1', MAYFLY_KEY: '1', MAYFLY_SMTP: '1' }
     const environment = { MAYFLY_HTTP_PROT: '1', MAYFLY_HTTP_PORT: '1', ...others }
-    expect(unknownVariables(environment)).toEqual(['MAYFLY_HTTP_PROT'])
+    expect(unknownVariables(environment).map(({ variable }) => variable)).toEqual(['MAYFLY_HTTP_PROT'])
+  })
+
+  it.each([
+    ['MAYFLY_SMPT_PORT', 'MAYFLY_SMTP_PORT'],
+    ['MAYFLY_HTTP_PROT', 'MAYFLY_HTTP_PORT'],
+    ['MAYFLY_DATADIR', 'MAYFLY_DATA_DIR'],
+    ['MAYFLY_SMTP_MAX_CONECTIONS', 'MAYFLY_SMTP_MAX_CONNECTIONS'],
+    ['MAYFLY_LOG_LEVEL', 'LOG_LEVEL'],
+    ['MAYFLY_KAFKA_BROKER', 'KAFKA_BROKERS'],
+    ['MAYFLY_URI', 'MAYFLY_URL'],
+    ['MAYFLY_TEAM_COLOR', null],
+    ['MAYFLY_XYZ', null],
+    ['MAYFLY_', null],
+    [`MAYFLY_${'X'.repeat(10_000)}`, null],
+  ])('suggest the setting that %s nearly names', (variable, meant) => {
+    const hint = meant === null ? '' : `: did you mean ${meant}?`
+    const unknown = { variable, isTypo: meant !== null, explanation: `${variable} is not a setting${hint}` }
+    expect(unknownVariables({ [variable]: '1' })).toEqual([unknown])
   })
 
   it('have different variables, and help texts', () => {

@@ -1,3 +1,4 @@
+import { closestMatch } from 'leven'
 import { messageOf } from '#libs/runtime/errors.js'
 import { memoryDefaults, memoryNeeded } from './memory-settings.js'
 import type { Environment, Setting } from './setting.js'
@@ -32,8 +33,7 @@ export function readSettings(environment: Environment): Settings {
   }
   faults.push(...smtpFaults(environment), ...engineFaults(environment))
   // A typo in a variable's name often causes another fault.
-  if (faults.length > 0)
-    faults.push(...unknownVariables(environment).map((name) => `${name} is not a setting`))
+  if (faults.length > 0) faults.push(...unknownVariables(environment).map(({ explanation }) => explanation))
   if (faults.length > 0) throw new ConfigurationError(faults)
   return settings
 }
@@ -49,11 +49,35 @@ function unsetOf<Value extends Partial<Settings>>(environment: Environment, defa
 /** Used by the command line and the examples in the docs, and often exported in the shell that starts the server. */
 const CLIENT_VARIABLES = ['MAYFLY_URL', 'MAYFLY_SMTP', 'MAYFLY_KEY', 'MAYFLY_INBOX_PASSWORD']
 
-/** Variables that begin with MAYFLY_ but are not settings: usually typos. */
-export function unknownVariables(environment: Environment): string[] {
+/** More changed characters than this are another word. */
+const MAX_TYPOS = 2
+
+/** A variable that begins with MAYFLY_ but is not a setting. */
+export interface UnknownVariable {
+  variable: string
+  /** Whether its name is nearly that of a setting, or that of a setting after MAYFLY_. */
+  isTypo: boolean
+  /** Says so, and names that setting. */
+  explanation: string
+}
+
+export function unknownVariables(environment: Environment): UnknownVariable[] {
   const settings = Object.values<Setting<unknown>>(SETTINGS).map(({ variable }) => variable)
   const known = new Set([...settings, ...CLIENT_VARIABLES])
-  return Object.keys(environment).filter((name) => name.startsWith('MAYFLY_') && !known.has(name))
+  const bySuffix = new Map([...known].map((name) => [withoutPrefix(name), name]))
+  const unknown = Object.keys(environment).filter((name) => name.startsWith('MAYFLY_') && !known.has(name))
+  return unknown.map((variable) => {
+    const suffix = withoutPrefix(variable)
+    // In a short name, two other characters are often another word.
+    const maxDistance = Math.min(MAX_TYPOS, Math.floor(suffix.length / 3))
+    const meant = bySuffix.get(closestMatch(suffix, [...bySuffix.keys()], { maxDistance }) ?? '')
+    const hint = meant === undefined ? '' : `: did you mean ${meant}?`
+    return { variable, isTypo: meant !== undefined, explanation: `${variable} is not a setting${hint}` }
+  })
+}
+
+function withoutPrefix(variable: string): string {
+  return variable.replace(/^MAYFLY_/, '')
 }
 
 export class ConfigurationError extends Error {

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { resolve } from 'node:path'
+import pino from 'pino'
 import { beforeDeadline } from '#libs/runtime/timing.js'
 
 const MODULE = resolve('dist/libs/runtime/process/run-process.js')
@@ -12,10 +13,10 @@ const PROGRAM = `
   await runProcess(({ logger }) =>
     Promise.resolve({ listening: {}, welcome: '', close: () => close(logger) }))`
 
-async function startProgram() {
+async function startProgram(env: Record<string, string> = {}) {
   const child = spawn(process.execPath, ['--expose-gc', '--input-type=module', '--eval', PROGRAM], {
     stdio: ['ignore', 'ignore', 'pipe'],
-    env: { PATH: process.env.PATH },
+    env: { PATH: process.env.PATH, ...env },
   })
   const { stderr } = child
   let printed = ''
@@ -23,6 +24,21 @@ async function startProgram() {
   while (!printed.includes('"listening"')) await once(stderr, 'data')
   return { child, printed: () => printed }
 }
+
+describe('a process with a variable that is not a setting', () => {
+  it.each([
+    ['MAYFLY_SMPT_PORT', 'error', 'MAYFLY_SMPT_PORT is not a setting: did you mean MAYFLY_SMTP_PORT?'],
+    ['MAYFLY_TEAM_COLOR', 'warn', 'MAYFLY_TEAM_COLOR is not a setting'],
+  ] as const)('logs that after its welcome (%s)', async (variable, level, msg) => {
+    const { child, printed } = await startProgram({ [variable]: '1' })
+    child.kill('SIGTERM')
+    await once(child, 'close')
+    const lines = printed().trim().split('\n')
+    const [listening, explained] = lines.map((each) => JSON.parse(each) as object)
+    expect(listening).toMatchObject({ msg: 'listening' })
+    expect(explained).toMatchObject({ level: pino.levels.values[level], variable, msg })
+  })
+})
 
 describe('a process that is ended by a signal', () => {
   it('prints its last lines', async () => {

@@ -46,11 +46,13 @@ export async function runProcess(start: (context: ProcessContext) => Promise<Run
 async function run(start: (context: ProcessContext) => Promise<Running>): Promise<void> {
   const settings = readSettings(process.env)
   const logger = await makeLogger(settings)
-  for (const variable of unknownVariables(process.env))
-    logger.warn({ variable }, 'this variable is not a setting')
   const ended = endedBySignal()
   const starting = start({ settings, logger, now: () => new Date() })
-  const running = await Promise.race([starting, ended])
+  const running = await Promise.race([starting, ended]).catch((error: unknown) => {
+    // They may be the cause.
+    logUnknownVariables(logger)
+    throw error
+  })
   if (typeof running === 'string') {
     // Nothing has been accepted yet, so it is as safe to exit as after a kill.
     starting.catch((error: unknown) => logger.debug({ err: error }, 'the start failed'))
@@ -60,6 +62,8 @@ async function run(start: (context: ProcessContext) => Promise<Running>): Promis
   }
   logger.info(running.listening, 'listening')
   process.stdout.write(running.welcome)
+  // After the welcome, so that they are seen.
+  logUnknownVariables(logger)
   // If NODE_COMPILE_CACHE is set, the next start uses the cache, however this process ends.
   flushCompileCache()
 
@@ -70,6 +74,12 @@ async function run(start: (context: ProcessContext) => Promise<Running>): Promis
   clearTimeout(timer)
   logger.info('ended')
   logger.flush(() => endProcess(0))
+}
+
+function logUnknownVariables(logger: Logger): void {
+  for (const { variable, isTypo, explanation } of unknownVariables(process.env)) {
+    logger[isTypo ? 'error' : 'warn']({ variable }, explanation)
+  }
 }
 
 /** Resolves at the first signal to end. At a second one the process ends at once. */
