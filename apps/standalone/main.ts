@@ -11,7 +11,7 @@ await runProcess(async (context) => {
   const { url, httpPort, smtp } = mayfly
   return {
     listening: { url, httpPort, ...listeningFacts(smtp) },
-    welcome: welcomeText(mayfly),
+    welcome: async () => welcomeText({ ...mayfly, consoleLink: await mayfly.consoleLink() }),
     close: () => mayfly.close(),
   }
 })

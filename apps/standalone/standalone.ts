@@ -22,7 +22,9 @@ export interface StandaloneOptions extends ProcessContext {
   announce: (secret: string) => void
 }
 
-export interface Standalone extends Welcome {
+export interface Standalone extends Omit<Welcome, 'consoleLink'> {
+  /** A link that is new, or was created in the last minute; null if none can be created. */
+  consoleLink: () => Promise<string | null>
   /** Stops accepting requests and mail, and resolves once the work in progress is done. */
   close(): Promise<void>
 }
@@ -56,12 +58,26 @@ export function startStandalone({ announce, ...process }: StandaloneOptions): Pr
     smtpPort = smtp.port
     // Last, so that only a start that succeeds prints a new key.
     const firstKey = await makeFirstKey({ engine, settings, now, logger, announce })
-    const consoleLink = await newConsoleLink(api, engine, logger)
+    const consoleLink = reused(LINK_REUSED_MS, () => newConsoleLink(api, engine, logger))
+    await consoleLink()
     isStarted = true
     projector.warmUp()
     const { url, port: httpPort } = api
     return { url, httpPort, smtpHost: settings.smtpHost, smtp, firstKey, consoleLink }
   })
+}
+
+/** A new link replaces the oldest session of the account, if it has many. */
+const LINK_REUSED_MS = 60_000
+
+/** Returns the last result of `make` again for this time. */
+function reused<Result>(forMs: number, make: () => Promise<Result>): () => Promise<Result> {
+  let last: { result: Promise<Result>; madeAtMs: number } | null = null
+  return () => {
+    const nowMs = performance.now()
+    if (last === null || nowMs - last.madeAtMs >= forMs) last = { result: make(), madeAtMs: nowMs }
+    return last.result
+  }
 }
 
 /** A link for the first account; null if none can be created now, which is no reason not to start. */

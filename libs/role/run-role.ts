@@ -99,7 +99,7 @@ export function runRole(
     return onEngine(role, process, async (context) => {
       const started = await start(context)
       context.running.defer(() => started.close())
-      return { listening: { role, ...started.listening }, welcome: '' }
+      return { listening: { role, ...started.listening }, welcome: null }
     })
   })
 }

@@ -6,6 +6,7 @@ import { idPattern } from '#libs/domain/ids/typeid.js'
 import type { ApiRequestServed } from '#libs/domain/usage/usage-events.js'
 import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
 import { addressGroup, plainAddress } from '#libs/runtime/remote-address.js'
+import { LOGS_TO_TERMINAL } from '#libs/runtime/process/terminal.js'
 import { principalOf } from '../access/principal.js'
 import type { StreamOutcome } from '../events/event-stream.js'
 import type { ApiMetrics } from '../operations/api-metrics.js'
@@ -21,6 +22,8 @@ const CLIENT_LEFT = 499
 const BAD_REQUEST = 400
 const TOO_MANY_REQUESTS = 429
 const MAX_CHARACTERS = 200
+/** The level of the lines of requests that succeeded. On a terminal, each page of the console would print many. */
+const SUCCEEDED = LOGS_TO_TERMINAL ? 'debug' : 'info'
 const ID = new RegExp(idPattern('[a-z]{3}'))
 
 /** Writes one log line for each request, and observes it in metrics and usage. */
@@ -73,7 +76,8 @@ export class AccessLog {
       }
       const refused = reply.statusCode === TOO_MANY_REQUESTS ? TOO_MANY_REQUESTS : status
       if (!this.hasOwnLine(request, refused)) return
-      request.log.info(
+      const hasFailed = status >= BAD_REQUEST && !(status === CLIENT_LEFT && stream !== undefined)
+      request.log[hasFailed ? 'info' : SUCCEEDED](
         {
           ...callerIds(request),
           ...idsIn(request.params),

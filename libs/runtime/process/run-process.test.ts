@@ -11,7 +11,7 @@ const PROGRAM = `
   setInterval(() => undefined, 1_000)
   const close = (logger) => Promise.resolve([1, 2].forEach((line) => logger.info({ line }, 'closing')))
   await runProcess(({ logger }) =>
-    Promise.resolve({ listening: {}, welcome: '', close: () => close(logger) }))`
+    Promise.resolve({ listening: {}, welcome: null, close: () => close(logger) }))`
 
 async function startProgram(env: Record<string, string> = {}) {
   const child = spawn(process.execPath, ['--expose-gc', '--input-type=module', '--eval', PROGRAM], {

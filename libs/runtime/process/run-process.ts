@@ -9,6 +9,7 @@ import {
 } from '#libs/runtime/config/settings.js'
 import { StartError } from '#libs/runtime/errors.js'
 import { exposedGc } from './resident-memory.js'
+import { LOGS_TO_TERMINAL, onEnter } from './terminal.js'
 
 export interface ProcessContext {
   settings: Settings
@@ -20,8 +21,8 @@ export interface ProcessContext {
 export interface Running {
   /** Its addresses, for the log line `listening`. */
   listening: Readonly<Record<string, string | number>>
-  /** Printed to standard output; may be empty. */
-  welcome: string
+  /** The text for standard output, printed once, and again at Enter in a terminal; null if there is none. */
+  welcome: (() => Promise<string>) | null
   /** Accepts nothing new, finishes the work in progress, and leaves nothing half written. */
   close(): Promise<void>
 }
@@ -61,7 +62,7 @@ async function run(start: (context: ProcessContext) => Promise<Running>): Promis
     return
   }
   logger.info(running.listening, 'listening')
-  process.stdout.write(running.welcome)
+  if (running.welcome !== null) await printWelcome(running.welcome, logger)
   // After the welcome, so that they are seen.
   logUnknownVariables(logger)
   // If NODE_COMPILE_CACHE is set, the next start uses the cache, however this process ends.
@@ -74,6 +75,15 @@ async function run(start: (context: ProcessContext) => Promise<Running>): Promis
   clearTimeout(timer)
   logger.info('ended')
   logger.flush(() => endProcess(0))
+}
+
+async function printWelcome(welcome: () => Promise<string>, logger: Logger): Promise<void> {
+  const print = async (): Promise<void> => void process.stdout.write(await welcome())
+  await print()
+  const isRead = onEnter(() =>
+    print().catch((error: unknown) => logger.error({ err: error }, 'could not print the welcome again')),
+  )
+  if (isRead) process.stdout.write('Press Enter to print this again.\n\n')
 }
 
 function logUnknownVariables(logger: Logger): void {
@@ -143,6 +153,9 @@ function endBy(signal: NodeJS.Signals): never {
 /** Shells report a process that a signal ended as 128 plus the signal's number. */
 const FROM_SIGNALS = 128
 
+/** Properties that are left out on a terminal, so that a line fits. */
+const NOT_ON_TERMINAL = 'reqId,accountId,keyId,bytesIn,bytesOut,remoteAddress,userAgent,clientRequestId'
+
 /** Log lines go to standard error, as JSON, or in colour on a terminal. Secrets are removed. */
 async function makeLogger({ logLevel }: Pick<Settings, 'logLevel'>): Promise<Logger> {
   const options = {
@@ -154,9 +167,11 @@ async function makeLogger({ logLevel }: Pick<Settings, 'logLevel'>): Promise<Log
   }
   // With a minimum length, `flush` waits until all lines are written or standard error is closed. Otherwise lines that are
   // left would be written on exit, again and again if it is closed (sonic-boom 4.2).
-  if (!process.stderr.isTTY) return pino(options, pino.destination({ dest: 2, sync: false, minLength: 1 }))
+  if (!LOGS_TO_TERMINAL) return pino(options, pino.destination({ dest: 2, sync: false, minLength: 1 }))
   const { default: pretty } = await import('pino-pretty')
-  return pino(options, pretty({ destination: 2, sync: true, translateTime: 'SYS:HH:MM:ss.l' }))
+  // One line each. The stack of an error has its own lines.
+  const format = { singleLine: true, ignore: NOT_ON_TERMINAL, translateTime: 'SYS:HH:MM:ss.l' }
+  return pino(options, pretty({ destination: 2, sync: true, ...format }))
 }
 
 /**
