@@ -1,0 +1,25 @@
+import { readFileSync } from 'node:fs'
+
+interface LockFile {
+  packages: Record<string, { version: string; integrity?: string; link?: boolean }>
+}
+
+/**
+ * npm copies a digest from the registry, and none of these was in the one that wrote the file: builds of ClickHouse's engine
+ * for systems on which the tests do not run.
+ */
+const WITHOUT_DIGEST = [
+  'node_modules/@chdb/lib-darwin-arm64',
+  'node_modules/@chdb/lib-darwin-x64',
+  'node_modules/@chdb/lib-linux-arm64-gnu',
+]
+
+describe('package-lock.json', () => {
+  const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as LockFile
+  const installed = Object.entries(packages).filter(([path, { link }]) => path !== '' && link !== true)
+
+  it('has a digest for each package, so that npm installs no other content', () => {
+    const without = installed.filter(([, { integrity = '' }]) => !/^sha512-[\w+/]{86}==$/.test(integrity))
+    expect(without.map(([path]) => path)).toEqual(WITHOUT_DIGEST)
+  })
+})
