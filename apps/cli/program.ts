@@ -90,13 +90,21 @@ function consoleCommand(program: Command, session: Session): void {
     )
 }
 
+/** Within it, `mayfly mcp` says that the server does not answer. */
+const CHECK_TIMEOUT_MS = 10_000
+
 /** `mayfly mcp`: serves the Model Context Protocol on standard input and output, until the input ends. */
 function mcpCommand(program: Command, session: Session): void {
   program
     .command('mcp')
     .description('serve inboxes to an MCP client, such as a coding agent, on standard input and output')
     .action(async () => {
-      const { url, key: apiKey } = session.api()
+      const api = session.api()
+      const { url, key: apiKey } = api
+      // Clients show a tool's errors to a model only. The tools work as soon as the server answers.
+      void api.call('GET', '/v1/inboxes?limit=1', { timeoutMs: CHECK_TIMEOUT_MS }).catch((error: unknown) => {
+        process.stderr.write(`mayfly: ${harmless(messageOf(error))}\nmayfly: until then, every tool fails\n`)
+      })
       // Loaded here, since no other command needs them.
       const { StdioServerTransport } = await import('@modelcontextprotocol/sdk/server/stdio.js')
       const { makeMcpServer } = await import('#clients/mcp/src/server.js')

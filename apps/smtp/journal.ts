@@ -69,7 +69,7 @@ export class Journal {
 
   /** Any reply 4yz or 5yz; `code` is null if there was no reply. */
   refused({ id, remoteAddress }: SessionRef, reason: RefusalReason, code: number | null): void {
-    this.metrics.refused.inc({ reason })
+    this.metrics.refused.inc({ reason, code: code === null ? '' : String(code) })
     if (reason === 'partial-append') this.metrics.partial.inc()
     const isOurs = reason === 'partial-append' || reason === 'log-unavailable' || reason === 'internal-error'
     if (!isOurs && !this.mayLog()) return
@@ -179,8 +179,8 @@ function makeMetrics(registry: Registry) {
     }),
     refused: new Counter({
       name: 'mayfly_mails_refused_total',
-      help: 'Commands and mails answered with 4yz or 5yz, by reason.',
-      labelNames: ['reason'],
+      help: 'Commands and mails answered with 4yz or 5yz, by reason and code. Without a code, the connection was closed.',
+      labelNames: ['reason', 'code'],
       registers,
     }),
     discarded: new Counter({

@@ -5,6 +5,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInbox, mail, messagesOf, send } from '#test/harness/client.js'
+import { secretIn, signIn } from '#test/harness/console.js'
 import { describeOn } from '#test/harness/servers.js'
 import { until } from '#test/harness/until.js'
 
@@ -56,6 +57,9 @@ describeOn(
         const [, clickhouse = '', database = ''] = /ClickHouse +(\S+) \(database (\w+)\)/.exec(printed) ?? []
         const query = encodeURIComponent('SELECT count() FROM requests')
         expect((await fetch(`${clickhouse}/?database=${database}&query=${query}`)).status).toBe(200)
+        const [link = ''] = /^ +http\S+#sign-in=\S+$/m.exec(printed) ?? []
+        const session = await signIn(target, secretIn(link.trim()))
+        expect((await session.ask<object[]>(['GET', '/console/sessions'])).body).toHaveLength(1)
         const { id, address } = await createInbox(target)
         await send(target, address, mail('to the development servers', 'text'))
         const [message] = await messagesOf(target, id, 1)

@@ -5,6 +5,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
+import { ApiClient } from '#apps/cli/api-client.js'
 import { welcomeText } from '#apps/standalone/standalone.js'
 import { lockDataDir } from '#libs/engines/embedded/data-dir.js'
 import { startClickHouse } from '../clickhouse/clickhouse.js'
@@ -128,6 +129,7 @@ async function main(): Promise<void> {
     start('webhooks'),
     start('analytics'),
   ])
+  const consoleLink = await newConsoleLink(api.httpPort ?? 0, settings.MAYFLY_BOOTSTRAP_API_KEY)
   process.stdout.write(
     welcomeText({
       url: api.url ?? '',
@@ -135,7 +137,7 @@ async function main(): Promise<void> {
       smtpHost: process.env.MAYFLY_SMTP_HOST ?? '127.0.0.1',
       smtp: { port: smtp.smtpPort ?? 0, tlsPort: smtp.smtpsPort ?? null, caFile: smtp.smtpCaFile ?? null },
       firstKey: { secret: settings.MAYFLY_BOOTSTRAP_API_KEY },
-      consoleLink: null,
+      consoleLink,
     }),
   )
   process.stdout.write(
@@ -147,6 +149,12 @@ async function main(): Promise<void> {
 
 `,
   )
+}
+
+async function newConsoleLink(httpPort: number, apiKey: string): Promise<string> {
+  const host = process.env.MAYFLY_HTTP_HOST ?? '127.0.0.1'
+  const api = new ApiClient(`http://${host.includes(':') ? `[${host}]` : host}:${httpPort}`, apiKey)
+  return (await api.call<{ url: string }>('POST', '/console/links')).url
 }
 
 interface Listening {

@@ -1,4 +1,5 @@
 import { globSync, readFileSync } from 'node:fs'
+import { parse } from 'yaml'
 import { GeneratedUsage, type GeneratedUsageOptions } from '#test/harness/generated-usage.js'
 import { openUsageTables, type UsageTables } from '#test/harness/usage-tables.js'
 import { expanded } from './macros.js'
@@ -60,6 +61,7 @@ describe('the alert rules', () => {
 
   const FAILURES: [uid: string, what: Partial<GeneratedUsageOptions>][] = [
     ['mayfly-requests-refused', { refusedRequests: 0.1 }],
+    ['mayfly-requests-failing', { failedRequests: 0.05 }],
     ['mayfly-mails-refused', { refusedMails: 0.1 }],
     ['mayfly-mails-put-off', { refusedMails: 0.1 }],
     ['mayfly-webhooks-failing', { failedAttempts: 0.3 }],
@@ -71,7 +73,7 @@ describe('the alert rules', () => {
   })
 
   it('do not fire on a few requests and mails', async () => {
-    await generate({ refusedRequests: 0.5, refusedMails: 0.5, failedAttempts: 0.9 }, 4)
+    await generate({ refusedRequests: 0.5, failedRequests: 0.5, refusedMails: 0.5, failedAttempts: 0.9 }, 4)
     for (const [uid] of FAILURES) expect((await check(ruleOf(uid))).isFiring).toBe(false)
   })
 
@@ -110,6 +112,18 @@ describe('the alert rules', () => {
 })
 
 describe("Prometheus's rules", () => {
+  it.each([
+    ['requests that fail', 'MayflyRequestsFailing', /mayfly_http_request_seconds_count\{status=~"5\.\."\}/],
+    ['mail that is deferred', 'MayflyMailsDeferred', /mayfly_mails_refused_total\{code="451"\}/],
+    ['memory', 'MayflyMemoryNearlyFull', /mayfly_anonymous_memory_bytes \/ mayfly_memory_limit_bytes/],
+  ])('watch %s', (_what, name, expression) => {
+    const { groups } = parse(readFileSync('infra/prometheus/rules.yml', 'utf8')) as {
+      groups: { rules: { alert: string; expr: string }[] }[]
+    }
+    const rule = groups.flatMap(({ rules }) => rules).find(({ alert }) => alert === name)
+    expect(rule?.expr).toMatch(expression)
+  })
+
   it('use existing metrics', () => {
     const usedMetrics = new Set(readFileSync('infra/prometheus/rules.yml', 'utf8').match(/\bmayfly_\w+/g))
     const sources = globSync(['apps/**/*.ts', 'libs/**/*.ts']).filter((path) => !path.endsWith('.test.ts'))

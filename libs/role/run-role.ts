@@ -4,7 +4,7 @@ import { openEngine } from '#libs/engines/open-engine.js'
 import { StartError } from '#libs/runtime/errors.js'
 import { BUILD_INFO, engineName } from '#libs/runtime/process/build-info.js'
 import { faultLog } from '#libs/runtime/process/fault-log.js'
-import { measureAnonymousMemory, releaseUnusedMemory } from '#libs/runtime/process/resident-memory.js'
+import { measureMemory, releaseUnusedMemory } from '#libs/runtime/process/resident-memory.js'
 import { type ProcessContext, runProcess, type Running } from '#libs/runtime/process/run-process.js'
 import { measureReadiness, startMetricsServer } from './metrics-server.js'
 import { measureLag } from './role-consumers.js'
@@ -35,7 +35,7 @@ export async function onEngine<Started extends object>(
   try {
     const registry = new Registry()
     collectDefaultMetrics({ register: registry })
-    measureAnonymousMemory(registry)
+    measureMemory(registry, settings)
     const { version, commit } = BUILD_INFO
     new Gauge({
       name: 'mayfly_build_info',

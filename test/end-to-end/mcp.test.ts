@@ -1,5 +1,5 @@
 import { request, type IncomingMessage } from 'node:http'
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
@@ -610,6 +610,30 @@ describe('mayfly mcp', () => {
       ).stdin?.end()
     })
     expect(await ended).toEqual({ code, stdout: '', stderr: message })
+  })
+
+  it.each([
+    {
+      change: { url: 'http://127.0.0.1:9' },
+      line: /^mayfly: no answer from http:\/\/127\.0\.0\.1:9: .*Start Mayfly/m,
+    },
+    { change: { apiKey: 'another-key-than-that-of-mayfly' }, line: /\(invalid-api-key, 401/ },
+  ])('says at once, before a tool is called, that it can do nothing: $change', async ({ change, line }) => {
+    const child = spawn(process.execPath, ['apps/cli/mayfly.mjs', 'mcp'], {
+      env: { MAYFLY_URL: change.url ?? mayfly.url, MAYFLY_KEY: change.apiKey ?? mayfly.apiKey },
+      stdio: ['pipe', 'pipe', 'pipe'],
+    })
+    let printed = ''
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => (printed += chunk))
+    try {
+      await until('the line', () => line.test(printed))
+      // It goes on, because the server may be started later.
+      expect(child.exitCode).toBeNull()
+    } finally {
+      child.stdin.end()
+      await once(child, 'close')
+    }
+    expect(child.exitCode).toBe(0)
   })
 
   it('says that Mayfly is not reachable', async () => {

@@ -20,6 +20,8 @@ export interface GeneratedUsageOptions {
   partitions: number
   /** Share of all requests, mails and delivery attempts that fail, from 0 to 1. */
   refusedRequests: number
+  /** Of the others, answered 500. */
+  failedRequests: number
   refusedMails: number
   failedAttempts: number
 }
@@ -29,6 +31,7 @@ const ORDINARY: GeneratedUsageOptions = {
   keys: 4,
   partitions: 2,
   refusedRequests: 0.02,
+  failedRequests: 0,
   refusedMails: 0.02,
   failedAttempts: 0.1,
 }
@@ -63,7 +66,7 @@ export class GeneratedUsage {
   }
   /** End offsets by topic and partition: of the last batch, and of the next one so far. */
   private readonly ends: Record<Topic, { batched: number[]; next: number[] }>
-  private readonly due = { refusedRequests: 0, refusedMails: 0, failedAttempts: 0 }
+  private readonly due = { refusedRequests: 0, failedRequests: 0, refusedMails: 0, failedAttempts: 0 }
   private inboxes = 0
   /** A number from 0 up to 1. */
   private readonly random = seededRandom(1)
@@ -179,6 +182,7 @@ export class GeneratedUsage {
     const at = this.before(end)
     const { keyId, inboxId, labels } = subject
     const isRefused = this.shouldFail('refusedRequests')
+    const hasFailed = !isRefused && this.shouldFail('failedRequests')
     const [requestBytes, responseBytes] = [
       method === 'POST' ? 80 : 0,
       300 + Math.floor(this.random() * 9_000),
@@ -190,7 +194,7 @@ export class GeneratedUsage {
         keyId,
         method,
         route,
-        status: isRefused ? 429 : usualStatus,
+        status: isRefused ? 429 : hasFailed ? 500 : usualStatus,
         isRefused,
       },
       ...{ durationMs: this.ms(6), requestBytes, responseBytes, inboxId, labels, servedAt: at },

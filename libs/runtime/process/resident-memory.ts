@@ -4,6 +4,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { Logger } from 'pino'
 import { Gauge, type Registry } from 'prom-client'
+import type { Settings } from '#libs/runtime/config/settings.js'
 
 const CHECK_EVERY_MS = 1_000
 /** Utilization of the event loop, from 0 to 1. */
@@ -49,7 +50,12 @@ export async function releaseUnusedMemory(
   return () => clearInterval(timer)
 }
 
-export function measureAnonymousMemory(registry: Registry): void {
+export function measureMemory(registry: Registry, { memoryMib }: Pick<Settings, 'memoryMib'>): void {
+  new Gauge({
+    name: 'mayfly_memory_limit_bytes',
+    help: 'Memory that the process may use (MAYFLY_MEMORY_MIB).',
+    registers: [registry],
+  }).set(memoryMib * 2 ** 20)
   new Gauge({
     name: 'mayfly_anonymous_memory_bytes',
     help:
