@@ -37,16 +37,6 @@ function* bareUrlsOutsideAnchors(html: HtmlContent): Generator<string> {
   }
 }
 
-// A bare URL ends at white space, invisible characters, quotation marks, angle brackets and East Asian punctuation.
-const BARE_URL =
-  /https?:\/\/[^\s\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069<>"“”„«»`|\\^{}、。，！？；：（）「」『』【】《》〈〉]+/gi
-
-const TRAILING_PUNCTUATION = new Set(".,;:!?'*’‘…·")
-const OPENERS = new Map([
-  [')', '('],
-  [']', '['],
-])
-
 /** A URL with its position in a text. */
 interface BareUrl {
   href: string
@@ -83,49 +73,67 @@ function* brokenUrls(text: string): Generator<BareUrl> {
 }
 
 function* unbrokenUrls(text: string, start: number, end: number): Generator<BareUrl> {
-  if (start >= end) return
-  const section = start === 0 && end === text.length ? text : text.slice(start, end)
-  for (const match of section.matchAll(BARE_URL)) {
-    const href = trimUrl(withoutAdjacentWords(match[0]))
-    const at = start + match.index
-    if (URL.canParse(href)) yield { href, start: at, end: at + href.length }
+  const section = text.slice(start, end)
+  for (let at = 0; ;) {
+    SCHEME.lastIndex = at
+    const scheme = SCHEME.exec(section)
+    if (scheme === null) return
+    at = endOfUrl(section, SCHEME.lastIndex)
+    const href = trimUrl(section.slice(scheme.index, at), section.charAt(scheme.index - 1))
+    const position = start + scheme.index
+    if (URL.canParse(href)) yield { href, start: position, end: position + href.length }
   }
 }
 
-// Thai, the CJK scripts and Hangul: written without spaces, or with endings that are attached to the previous word.
-const NON_ASCII = /[^\x00-\x7f]/
-const SPACELESS = /[\u0e00-\u0e7f\u3005-\u30ff\u3400-\u9fff\uac00-\ud7af]/
+const SCHEME = /https?:\/\//gi
+
+/** White space, controls and invisible characters. */
+const BLANK = String.raw`\s\p{Cc}\p{Bidi_Control}\u00ad\u200b\u2060`
+/** Punctuation of all scripts, except what words contain: apostrophes, most dashes and middle dots. */
+const PUNCTUATION = String.raw`[[\p{Terminal_Punctuation}\p{Ps}\p{Pe}\p{Pi}\p{Pf}—―‥…]--[\p{ASCII}‘’]]`
+/** Scripts without spaces or with endings that are attached to the previous word, and emoji. */
+const ATTACHED = ['Thai', 'Lao', 'Khmer', 'Myanmar', 'Han', 'Hiragana', 'Katakana', 'Hangul']
+  .map((script) => String.raw`\p{Script=${script}}`)
+  .join('')
+/**
+ * What ends a URL. A closing bracket ends it only if its opening one is not in the URL (the last group). A comma, a
+ * semicolon or an opening bracket ends it before another URL, and so does `[/`, which begins a closing tag of BBCode. Words of a
+ * script in `ATTACHED` directly after an ASCII letter or digit belong to the sentence: `https://x.example/a에서` leads to
+ * `/a`. After a delimiter (`/地図`, `=東京`) they belong to the URL.
+ */
+const END = new RegExp(
+  String.raw`[${BLANK}${PUNCTUATION}<>"\`\|\\^\{\}]|[,;\(\[](?=['\(\[]?https?:\/\/)|\[\/|` +
+    String.raw`(?<=[0-9A-Za-z][,;!]?)[${ATTACHED}\u30fc\p{Extended_Pictographic}]|([\(\)\[\]])`,
+  'giv',
+)
+
+/** The end of the URL whose scheme ends at `from`. */
+function endOfUrl(text: string, from: number): number {
+  const open = { '(': 0, '[': 0 }
+  END.lastIndex = from
+  for (let end = END.exec(text); ; end = END.exec(text)) {
+    const bracket = end?.[1]
+    if (bracket === '(' || bracket === '[') open[bracket]++
+    else if (bracket === ')' && open['('] > 0) open['(']--
+    else if (bracket === ']' && open['['] > 0) open['[']--
+    else return end?.index ?? text.length
+  }
+}
+
+const TRAILING = /[.,;:!?'*\(\[[\p{P}--\p{ASCII}]]/v
+/** Markers of emphasis that may also be the last character of a URL. */
+const EMPHASIS = new Set('_~')
 
 /**
- * Removes words of such a script directly after an ASCII letter or digit, because they belong to the sentence:
- * `https://x.example/a에서` leads to `/a`. After a delimiter (`/地図`, `=東京`) they belong to the URL.
+ * Removes the sentence's punctuation at the end, the marker of emphasis that is also before the URL, and everything from
+ * a square bracket that is not closed, as in `https://x.example/a[two words]`, because URLs escape such brackets.
  */
-function withoutAdjacentWords(url: string): string {
-  if (!NON_ASCII.test(url)) return url
-  for (let at = 1; at < url.length; at++) {
-    if (SPACELESS.test(url.charAt(at)) && /[0-9A-Za-z]/.test(url.charAt(at - 1))) return url.slice(0, at)
-  }
-  return url
-}
-
-/** Removes the sentence's punctuation at the end. A closing bracket is kept if the URL contains the opening one. */
-function trimUrl(url: string): string {
-  const excess = new Map<string, number>()
-  for (const [closer, opener] of OPENERS) {
-    excess.set(closer, occurrences(url, closer) - occurrences(url, opener))
-  }
-  let end = url.length
+function trimUrl(url: string, before: string): string {
+  const bracket = url.lastIndexOf('[')
+  let end = bracket > url.lastIndexOf(']') ? bracket : url.length
   for (; end > 0; end--) {
     const last = url.charAt(end - 1)
-    const surplus = excess.get(last)
-    if (surplus !== undefined && surplus > 0) excess.set(last, surplus - 1)
-    else if (!TRAILING_PUNCTUATION.has(last)) break
+    if (!TRAILING.test(last) && !(last === before && EMPHASIS.has(last))) break
   }
   return url.slice(0, end)
-}
-
-function occurrences(text: string, character: string): number {
-  let count = 0
-  for (let at = text.indexOf(character); at !== -1; at = text.indexOf(character, at + 1)) count++
-  return count
 }
