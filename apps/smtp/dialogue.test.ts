@@ -38,7 +38,7 @@ const TABLE: { name: string; steps: { send: string; expect: RegExp }[] }[] = [
       {
         send: 'EHLO client.test',
         expect:
-          /^250-mayfly\.test\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250-ENHANCEDSTATUSCODES\r\n250-AUTH PLAIN LOGIN\r\n250 SIZE 100000$/,
+          /^250-mayfly\.test\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250-ENHANCEDSTATUSCODES\r\n250-AUTH PLAIN LOGIN XOAUTH2 OAUTHBEARER\r\n250 SIZE 100000$/,
       },
     ],
   },

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { isIPv4, isIPv6 } from 'node:net'
-import { REFUSALS, type Refusal } from './replies.js'
+import { Refusal, REFUSALS } from './replies.js'
 
 /** The reverse-path of MAIL FROM or the forward-path of RCPT TO. */
 export interface Path {
@@ -49,6 +49,14 @@ export function readPathCommand(command: string): PathCommand | null {
 /** Whether an address needs SMTPUTF8 (RFC 6531, section 3.4). */
 export function isInternational({ address }: Path): boolean {
   return NON_ASCII.test(address)
+}
+
+/**
+ * A host name of HELO or EHLO in latin1, decoded as UTF-8 or else as it is: computers are named in any script. Spaces,
+ * controls and invisible characters become U+FFFD.
+ */
+export function readHostname(name: string): string {
+  return (asUtf8(name) ?? name).replace(/[\p{C}\p{Z}]/gu, '\ufffd')
 }
 
 /** Null if the bytes are not UTF-8. */
@@ -130,28 +138,55 @@ const PARAMETERS: ReadonlyMap<string, RegExp> = new Map([
   ['SMTPUTF8', /^SMTPUTF8$/i],
   // The original submitter of the mail (RFC 4954, section 5), which is ignored.
   ['AUTH', /^AUTH=[^ ]/i],
+  // Delivery status notifications (RFC 3461), which are ignored: no mail leaves, so nothing can be notified.
+  ['RET', /^RET=(FULL|HDRS)$/i],
+  ['ENVID', /^ENVID=[^ ]{1,100}$/i],
+])
+
+/** The parameters of RCPT TO: those of RFC 3461, which are ignored. */
+const RECIPIENT_PARAMETERS: ReadonlyMap<string, RegExp> = new Map([
+  ['NOTIFY', /^NOTIFY=(NEVER|(SUCCESS|FAILURE|DELAY)(,(SUCCESS|FAILURE|DELAY)){0,2})$/i],
+  ['ORCPT', /^ORCPT=[^ ;]{1,100};[^ ]{1,500}$/i],
 ])
 
 /**
  * Parses the parameters of MAIL FROM, each at most once. A parameter of an extension that is not offered is refused
- * with 555 (RFC 5321, section 4.1.1.11), because the mail would not be handled as the client requests.
+ * with 555 (RFC 5321, section 4.1.1.11), because the mail would not be handled as the client requests. Only those of
+ * DSN are ignored.
  */
 export function readMailParameters(
   texts: readonly string[],
   { maxBytes, offersAuth }: { maxBytes: number; offersAuth: boolean },
 ): MailParameters | Refusal {
-  const seen = new Set<string>()
-  let declaredBytes: number | null = null
+  const values = readParameters(texts, PARAMETERS)
+  if (values instanceof Refusal) return values
+  if (values.has('AUTH') && !offersAuth) return REFUSALS.unknownParameter
+  const size = values.get('SIZE')
+  const declaredBytes = size === undefined ? null : Number(size)
+  if ((declaredBytes ?? 0) > maxBytes) return REFUSALS.tooLarge
+  return { declaredBytes, isInternational: values.has('SMTPUTF8') }
+}
+
+/** Why the parameters of RCPT TO are refused; null if they are valid. */
+export function refusalOfRecipientParameters(texts: readonly string[]): Refusal | null {
+  const values = readParameters(texts, RECIPIENT_PARAMETERS)
+  return values instanceof Refusal ? values : null
+}
+
+/** The value of each parameter by its name in upper case. */
+function readParameters(
+  texts: readonly string[],
+  syntaxes: ReadonlyMap<string, RegExp>,
+): Map<string, string> | Refusal {
+  const values = new Map<string, string>()
   for (const text of texts) {
     const [keyword = '', value = ''] = text.split('=')
     const name = keyword.toUpperCase()
-    if (seen.has(name)) return REFUSALS.wrongParameter
-    seen.add(name)
-    const syntax = PARAMETERS.get(name)
-    if (syntax === undefined || (name === 'AUTH' && !offersAuth)) return REFUSALS.unknownParameter
+    if (values.has(name)) return REFUSALS.wrongParameter
+    values.set(name, value)
+    const syntax = syntaxes.get(name)
+    if (syntax === undefined) return REFUSALS.unknownParameter
     if (!syntax.test(text)) return REFUSALS.wrongParameter
-    if (name === 'SIZE') declaredBytes = Number(value)
   }
-  if ((declaredBytes ?? 0) > maxBytes) return REFUSALS.tooLarge
-  return { declaredBytes, isInternational: seen.has('SMTPUTF8') }
+  return values
 }

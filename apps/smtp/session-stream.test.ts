@@ -19,6 +19,7 @@ describe('the streams of large mails', () => {
         if (data === null) throw new Error('no memory')
         const socket = new Socket()
         const stream = new SessionStream(socket, {
+          maxLineBytes: () => 2_048,
           onLine: () => null,
           onMail: () => Promise.resolve(),
           onTooLong: nothing,

@@ -5,8 +5,6 @@ import type { MailData } from './mail-data.js'
 import { type Refusal, REFUSALS } from './replies.js'
 
 const LF = 0x0a
-/** RFC 5321, section 4.5.3.1.4: 512 octets, and more for the parameters of extensions. */
-const MAX_LINE_BYTES = 2_048
 /** Lines per turn of the event loop, so that other sessions are served and replies are sent. */
 const MAX_LINES_PER_TURN = 100
 /** Large mails that are read in one turn of the event loop, 64 KiB each. */
@@ -31,6 +29,8 @@ function takeTurns(): void {
 }
 
 export interface StreamEvents {
+  /** The limit of a line that begins with these characters, without its CRLF. */
+  maxLineBytes: (line: string) => number
   /**
    * Called with a line in latin1, without its CRLF, or with its bare LF. Reading continues once the promise has
    * resolved, or at once without a promise. The promise never rejects.
@@ -204,10 +204,11 @@ export class SessionStream {
     this.at = to
     this.partialLine = ''
     const command = line.endsWith('\r\n') ? line.slice(0, -2) : line
-    if (end === 0 && line.length <= MAX_LINE_BYTES + 1) {
+    const maxBytes = this.events.maxLineBytes(line)
+    if (end === 0 && line.length <= maxBytes + 1) {
       // One octet more than the limit, because it may be the CR of the line's CRLF.
       this.partialLine = line
-    } else if (command.length > MAX_LINE_BYTES) {
+    } else if (command.length > maxBytes) {
       this.events.onTooLong(REFUSALS.commandTooLong)
     } else {
       this.holdFor(this.events.onLine(command))

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { SecureContext } from 'node:tls'
 import type { Envelope } from '#libs/mail/message.js'
 import type { RemoteHost } from './connection-limits.js'
+import { readHostname } from './path.js'
 import { Refusal, REFUSALS, REPLIES, spokeTooEarly, type Answer, type MaybePromise } from './replies.js'
 import { SessionBounds, type SessionGuesses } from './session-bounds.js'
 import { SessionStream, type StreamEvents } from './session-stream.js'
@@ -28,14 +29,19 @@ export interface Peer {
 /** The commands allowed without TLS if the server requires TLS (RFC 3207, section 4). */
 const WITHOUT_TLS = new Set(['NOOP', 'EHLO', 'STARTTLS', 'QUIT'])
 const AFTER_HELLO = new Set(['MAIL', 'RCPT', 'DATA', 'AUTH'])
-/** Commands whose addresses may have non-ASCII characters (RFC 6531, sections 3.3 and 3.7.4). */
-const INTERNATIONAL = new Set(['MAIL', 'RCPT', 'VRFY', 'EXPN'])
+/**
+ * Commands whose addresses may have non-ASCII characters (RFC 6531, sections 3.3 and 3.7.4), and those whose host name
+ * often has them, because clients send the name of their computer.
+ */
+const INTERNATIONAL = new Set(['MAIL', 'RCPT', 'VRFY', 'EXPN', 'HELO', 'EHLO'])
 const PRINTABLE = /^[\x20-\x7e]*$/
 const PRINTABLE_OR_NON_ASCII = /^[\x20-\x7e\x80-\xff]*$/
 /** A web page can make a browser send an HTTP request to any port. */
 const HTTP_REQUEST = /^(OPTIONS|GET|HEAD|POST|PUT|DELETE|TRACE|CONNECT) \/.* HTTP\/\d\.\d$/i
 const OFFERED = '250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250-ENHANCEDSTATUSCODES\r\n'
 const MAX_HOSTNAME_BYTES = 300
+/** RFC 5321, section 4.5.3.1.4: 512 octets, and more for the parameters of extensions. */
+const MAX_LINE_BYTES = 2_048
 /** How long a client has to close its side after the last reply; less if another connection needs the slot. */
 const LINGER_MS = 5_000
 const GIVEN_UP_LINGER_MS = 1_000
@@ -82,6 +88,11 @@ export class Session implements StreamEvents, MailSession {
       this.isGreeted = true
       this.send(`220 ${this.context.settings.mailDomain} ESMTP Mayfly\r\n`)
     })
+  }
+
+  maxLineBytes(line: string): number {
+    const isAuth = this.auth.isAwaitingResponse || /^AUTH /i.test(line)
+    return (isAuth ? this.context.auth.maxLineBytes : null) ?? MAX_LINE_BYTES
   }
 
   onLine(line: string): Promise<void> | null {
@@ -157,16 +168,17 @@ export class Session implements StreamEvents, MailSession {
   }
 
   private hello(name: 'EHLO' | 'HELO', line: string): Answer {
-    const [, hostname, ...more] = line.trim().split(/ +/)
+    const [, hostname, ...more] = line.split(' ').filter((word) => word !== '')
     if (hostname === undefined || more.length > 0) {
       return name === 'EHLO' ? REFUSALS.wrongEhlo : REFUSALS.wrongHelo
     }
     if (hostname.length > MAX_HOSTNAME_BYTES) return REFUSALS.wrongHostname
-    this.helo = hostname.toLowerCase()
+    this.helo = readHostname(hostname).toLowerCase()
     this.transaction.reset()
     const { mailDomain, smtpTls, maxMessageBytes } = this.context.settings
     if (name === 'HELO') return `250 ${mailDomain}\r\n`
-    const auth = this.authOffer === 'offered' && this.auth.user === null ? '250-AUTH PLAIN LOGIN\r\n' : ''
+    const mechanisms = [...this.context.auth.mechanisms.keys()].join(' ')
+    const auth = this.authOffer === 'offered' && this.auth.user === null ? `250-AUTH ${mechanisms}\r\n` : ''
     const startTls = smtpTls !== 'off' && this.tls === null ? '250-STARTTLS\r\n' : ''
     return `250-${mailDomain}\r\n${OFFERED}${auth}${startTls}250 SIZE ${maxMessageBytes}\r\n`
   }

@@ -1,9 +1,11 @@
+import { createTransport } from 'nodemailer'
 import { Dialogue } from '#test/smtp/dialogue.js'
 import { SmtpFixture } from '#test/smtp/smtp-fixture.js'
 
 let fixture: SmtpFixture
 const MAIL = 'Subject: x\r\n\r\nbody\r\n.\r\n'
 const base64 = (text: string) => Buffer.from(text).toString('base64')
+const BEARER = base64('n,a=u@x.test,\x01host=localhost\x01port=25\x01auth=Bearer t\x01\x01')
 
 afterEach(() => SmtpFixture.closeAll())
 
@@ -18,6 +20,15 @@ describe('AUTH', () => {
     { name: 'a username with a tab', lines: [`AUTH PLAIN ${base64('\0u\tx\0secret')}`] },
     { name: 'an empty password', lines: ['AUTH LOGIN', base64('user'), ''] },
     { name: 'a response that reads like a command', lines: ['AUTH LOGIN', base64('user'), 'BDAT'] },
+    { name: 'XOAUTH2', lines: [`AUTH XOAUTH2 ${base64('user=u@x.test\x01auth=Bearer t\x01\x01')}`] },
+    {
+      name: 'XOAUTH2 without an initial response',
+      lines: ['auth xoauth2', base64('user=u@x.test\x01auth=Bearer t\x01\x01')],
+    },
+    { name: 'OAUTHBEARER', lines: [`AUTH OAUTHBEARER ${BEARER}`] },
+    { name: 'OAUTHBEARER without an initial response', lines: ['AUTH OAUTHBEARER', BEARER] },
+    { name: 'a line of 12,288 octets', lines: [`AUTH PLAIN ${base64('\0u\0').padEnd(12_277, 'B')}`] },
+    { name: 'a response of 12,288 octets', lines: ['AUTH PLAIN', base64('\0u\0').padEnd(12_288, 'B')] },
   ])('accepts any credentials on loopback: $name', async ({ lines }) => {
     fixture = await SmtpFixture.started()
     const { address } = await fixture.createInbox()
@@ -36,6 +47,9 @@ describe('AUTH', () => {
     { name: 'an exchange that the client cancels', lines: ['AUTH LOGIN', '*'], expected: /^501 / },
     { name: 'missing credentials', lines: ['AUTH PLAIN', 'AA=='], expected: /^501 / },
     { name: 'another mechanism', lines: ['AUTH CRAM-MD5'], expected: /^504 / },
+    { name: 'a missing token', lines: [`AUTH XOAUTH2 ${base64('user=u\x01\x01')}`], expected: /^501 / },
+    { name: 'an empty response', lines: ['AUTH OAUTHBEARER ='], expected: /^501 / },
+    { name: 'words after a response', lines: [`AUTH OAUTHBEARER ${BEARER} x`], expected: /^501 5\.5\.4 / },
   ])('refuses $name and continues', async ({ lines, expected }) => {
     fixture = await SmtpFixture.started()
     const client = await Dialogue.greeted(fixture.port)
@@ -43,6 +57,27 @@ describe('AUTH', () => {
     for (const line of lines) last = await client.ask(line)
     expect(last).toMatch(expected)
     expect(await client.ask('NOOP')).toMatch(/^250 /)
+  })
+
+  it.each([
+    { name: 'an AUTH command', lines: [`AUTH PLAIN ${'A'.repeat(12_280)}`] },
+    { name: 'a response', lines: ['AUTH PLAIN', 'A'.repeat(12_291)] },
+    { name: 'another command', lines: [`NOOP ${'x'.repeat(2_046)}`] },
+  ])('ends the session after $name that is too long', async ({ lines }) => {
+    fixture = await SmtpFixture.started()
+    const client = await Dialogue.greeted(fixture.port)
+    for (const line of lines) client.send(`${line}\r\n`)
+    expect(await client.rest()).toMatch(/500 5\.5\.2 the command line is too long\r\n$/)
+  })
+
+  it('accepts a token of OAuth from Nodemailer', async () => {
+    fixture = await SmtpFixture.started()
+    const { address } = await fixture.createInbox()
+    const auth = { type: 'OAuth2' as const, user: 'u@x.test', accessToken: 't'.repeat(3_000) }
+    const mailer = createTransport({ host: '127.0.0.1', port: fixture.port, auth })
+    const { response } = await mailer.sendMail({ from: 'a@x.test', to: address, text: 'x' })
+    mailer.close()
+    expect(response).toMatch(/^250 2\.0\.0 msg_/)
   })
 
   it('allows the AUTH parameter of MAIL FROM, which is ignored', async () => {
@@ -97,7 +132,10 @@ describe('AUTH', () => {
     const local = await Dialogue.open(fixture.port)
     local.send('PROXY TCP4 127.0.0.1 127.0.0.1 1234 25\r\n')
     await local.reply()
-    expect(await local.ask('EHLO client.test')).toContain('AUTH PLAIN LOGIN')
+    expect(await local.ask('EHLO client.test')).toMatch(/AUTH PLAIN LOGIN$/m)
+    expect(await local.ask(`AUTH OAUTHBEARER ${BEARER}`)).toMatch(/^504 /)
+    local.send(`AUTH PLAIN ${'A'.repeat(3_000)}\r\n`)
+    expect(await local.rest()).toMatch(/^500 5\.5\.2 the command line is too long/)
   })
 
   it('with keys refuses invalid passwords, and ends the session after too many', async () => {

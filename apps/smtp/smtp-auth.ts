@@ -33,7 +33,7 @@ export interface AuthOptions {
   onError: (error: unknown) => void
 }
 
-/** AUTH PLAIN and LOGIN (RFC 4954), as configured by `MAYFLY_SMTP_AUTH`. */
+/** AUTH (RFC 4954), as configured by `MAYFLY_SMTP_AUTH`. */
 export class SmtpAuth {
   private readonly mode: 'any' | 'key' | 'off'
 
@@ -44,6 +44,16 @@ export class SmtpAuth {
 
   get isOff(): boolean {
     return this.mode === 'off'
+  }
+
+  /** By name. Those with tokens are offered only if credentials are not checked. */
+  get mechanisms(): ReadonlyMap<string, Mechanism> {
+    return this.mode === 'any' ? ALL_MECHANISMS : PASSWORD_MECHANISMS
+  }
+
+  /** The limit of an AUTH command and of a response; null if it is that of other commands. */
+  get maxLineBytes(): number | null {
+    return this.mode === 'any' ? MAX_AUTH_LINE_BYTES : null
   }
 
   /** Whether a connection is offered AUTH. An API key must not be sent over a network without TLS. */
@@ -106,7 +116,7 @@ export class AuthExchange {
   /** Handles the next line, which is a response and not a command; null if no response is awaited. */
   private respond: ((line: string) => AuthStep) | null = null
 
-  constructor(private readonly auth: Pick<SmtpAuth, 'authenticate'>) {}
+  constructor(private readonly auth: Pick<SmtpAuth, 'authenticate' | 'mechanisms'>) {}
 
   /** Whether a response is awaited. */
   get isAwaitingResponse(): boolean {
@@ -114,7 +124,9 @@ export class AuthExchange {
   }
 
   begin(command: string): MaybePromise<Answer> {
-    return this.user === null ? this.handle(firstStep(command)) : REFUSALS.authenticatedAlready
+    return this.user === null
+      ? this.handle(firstStep(command, this.auth.mechanisms))
+      : REFUSALS.authenticatedAlready
   }
 
   respondTo(line: string): MaybePromise<Answer> {
@@ -136,22 +148,38 @@ export class AuthExchange {
   }
 }
 
+interface Mechanism {
+  /** Sent if the command has no initial response. */
+  prompt: string
+  read: (response: string) => AuthStep
+}
+
+/** RFC 4616, draft-murchison-sasl-login. */
+const PASSWORD_MECHANISMS: ReadonlyMap<string, Mechanism> = new Map([
+  ['PLAIN', { prompt: '', read: readPlain }],
+  ['LOGIN', { prompt: 'Username:', read: readUsername }],
+])
+
+/** XOAUTH2 is the mechanism of Google and Microsoft, OAUTHBEARER that of RFC 7628. */
+const ALL_MECHANISMS: ReadonlyMap<string, Mechanism> = new Map([
+  ...PASSWORD_MECHANISMS,
+  ['XOAUTH2', { prompt: '', read: readToken }],
+  ['OAUTHBEARER', { prompt: '', read: readToken }],
+])
+
+/** RFC 4954, section 4. Tokens are long. */
+const MAX_AUTH_LINE_BYTES = 12_288
+
 /**
- * The first step of `AUTH PLAIN` or `AUTH LOGIN` (RFC 4616, draft-murchison-sasl-login), with or without an initial
- * response. The response `*` cancels (RFC 4954, section 4). Usernames are ignored.
+ * The first step of an AUTH command with or without an initial response. The response `*` cancels (RFC 4954, section 4).
+ * Usernames are ignored.
  */
-function firstStep(command: string): AuthStep {
-  const [, mechanism = '', initial, ...more] = command.trim().split(/ +/)
-  switch (mechanism.toUpperCase()) {
-    case 'PLAIN':
-      if (more.length > 0) return REFUSALS.wrongAuthPlain
-      return initial === undefined ? challenge('', readPlain) : readPlain(initial)
-    case 'LOGIN':
-      if (more.length > 0) return REFUSALS.wrongAuthLogin
-      return initial === undefined ? challenge('Username:', readUsername) : readUsername()
-    default:
-      return REFUSALS.unknownMechanism
-  }
+function firstStep(command: string, mechanisms: ReadonlyMap<string, Mechanism>): AuthStep {
+  const [, name = '', initial, ...more] = command.trim().split(/ +/)
+  const mechanism = mechanisms.get(name.toUpperCase())
+  if (mechanism === undefined) return REFUSALS.unknownMechanism
+  if (more.length > 0) return REFUSALS.wrongAuth
+  return initial === undefined ? challenge(mechanism.prompt, mechanism.read) : mechanism.read(initial)
 }
 
 function challenge(prompt: string, read: (response: string) => AuthStep): AuthStep {
@@ -165,6 +193,11 @@ function challenge(prompt: string, read: (response: string) => AuthStep): AuthSt
 function readPlain(response: string): AuthStep {
   const [, , password, ...more] = decode(response).split('\0')
   return password === undefined || more.length > 0 ? REFUSALS.wrongCredentials : { password }
+}
+
+function readToken(response: string): AuthStep {
+  const [, password] = /\x01auth=Bearer +([^\x01]+)\x01/i.exec(decode(response)) ?? []
+  return password === undefined ? REFUSALS.wrongCredentials : { password }
 }
 
 function readUsername(): AuthStep {

@@ -12,6 +12,7 @@ import {
   isInternational,
   readMailParameters,
   readPathCommand,
+  refusalOfRecipientParameters,
   type MailParameters,
   type Path,
 } from './path.js'
@@ -127,8 +128,8 @@ export class Transaction {
     if (read === null || read.path.address === '') return REFUSALS.wrongRecipient
     const { sender } = this
     if (sender === null) return REFUSALS.needsMail
-    // Only DSN (RFC 3461) defines parameters of RCPT TO, and it is not offered.
-    if (read.parameters.length > 0) return REFUSALS.unknownParameter
+    const wrongParameters = refusalOfRecipientParameters(read.parameters)
+    if (wrongParameters !== null) return wrongParameters
     const { address, mailbox } = read.path
     if (isInternational(read.path) && !sender.parameters.isInternational) return REFUSALS.needsSmtpUtf8
     const key = mailbox.toLowerCase()

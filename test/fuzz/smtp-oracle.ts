@@ -10,8 +10,9 @@ export interface Expectation {
   mails: { ids: string[]; raw: Buffer }[]
 }
 
-/** The limit of apps/smtp/server.ts, without the CRLF. */
+/** The limits of a command and of AUTH, without the CRLF. */
 const MAX_COMMAND_BYTES = 2_048
+const MAX_AUTH_BYTES = 12_288
 
 /**
  * Reads the bytes of a session by RFC 5321, independently of the server: one reply for each line, and one for each mail
@@ -28,12 +29,13 @@ export function expectationOf(
     const lineFeed = wire.indexOf('\n', at)
     const length = (lineFeed < 0 ? wire.length : lineFeed) - at
     const isCrLf = lineFeed > at && wire[lineFeed - 1] === 0x0d
-    const isTooLong =
-      lineFeed < 0 ? length > MAX_COMMAND_BYTES + 1 : length + (isCrLf ? -1 : 1) > MAX_COMMAND_BYTES
-    if (lineFeed < 0 && !isTooLong) return expected
-    const reply = replies[expected.replies]
     // The line is a part of the AUTH command before it (RFC 4954, section 4).
     const isAuthResponse = replies[expected.replies - 1]?.startsWith('334 ') === true
+    const isAuth = isAuthResponse || /^AUTH /i.test(wire.toString('latin1', at, at + 5))
+    const maxBytes = isAuth ? MAX_AUTH_BYTES : MAX_COMMAND_BYTES
+    const isTooLong = lineFeed < 0 ? length > maxBytes + 1 : length + (isCrLf ? -1 : 1) > maxBytes
+    if (lineFeed < 0 && !isTooLong) return expected
+    const reply = replies[expected.replies]
     expected.replies += 1
     if (reply === undefined) return expected
     const command = wire.toString('latin1', at, at + length)

@@ -52,12 +52,16 @@ const parameter = fc.constantFrom(
   ' BODY=8BITMIME',
   ' SMTPUTF8',
   ' NOTIFY=NEVER',
+  ' RET=FULL ENVID=1',
   ' =',
   '  ',
 )
 
 const command = fc.oneof(
-  often(2, fc.constantFrom('EHLO client.test', 'HELO client.test', 'EHLO [::1]', 'EHLO', 'HELO a b')),
+  often(
+    2,
+    fc.constantFrom('EHLO client.test', 'HELO client.test', 'EHLO [::1]', 'EHLO \xfc', 'EHLO', 'HELO a b'),
+  ),
   often(
     4,
     fc.tuple(path, parameter).map(([to, more]) => `MAIL FROM:${to}${more}`),
@@ -68,7 +72,11 @@ const command = fc.oneof(
   ),
   often(4, fc.constant('DATA')),
   often(2, fc.constantFrom('RSET', 'NOOP', 'VRFY a', 'EXPN a', 'HELP', 'AUTH PLAIN AGEAYg==', 'BDAT 3 LAST')),
-  often(2, fc.constantFrom('AUTH PLAIN', 'AUTH LOGIN', 'YQ==', 'AGEAYg==', '*')),
+  often(2, fc.constantFrom('AUTH PLAIN', 'AUTH LOGIN', 'AUTH XOAUTH2', 'YQ==', 'AGEAYg==', '*')),
+  often(
+    1,
+    fc.integer({ min: 12_270, max: 12_310 }).map((length) => 'AUTH PLAIN '.padEnd(length, 'A')),
+  ),
   often(1, fc.constantFrom('QUIT', 'XCLIENT NAME=x', 'GET / HTTP/1.1', 'PROXY TCP4 1.1.1.1 2.2.2.2 1 2', '')),
   often(1, noise),
   often(

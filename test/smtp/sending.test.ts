@@ -305,6 +305,19 @@ describe('docs/sending.md', () => {
   })
 
   describeWith('curl')('curl', () => {
+    it.each(['XOAUTH2', 'OAUTHBEARER'])('sends with a token by %s', async (mechanism) => {
+      const mayfly = await sharedMayfly()
+      const { id, address } = await createInbox(mayfly)
+      const file = join(folder, 'mail.eml')
+      await writeFile(file, mail('curl'))
+      const token = ['--user', 'any:', '--oauth2-bearer', 'x'.repeat(3_000)]
+      const auth = [...token, '--login-options', `AUTH=${mechanism}`]
+      const addresses = ['--mail-from', 'a@example.com', '--mail-rcpt', address]
+      const url = `smtp://127.0.0.1:${mayfly.smtpPort}`
+      await run('curl', ['-sS', url, ...auth, ...addresses, '-T', file], { timeout: RUN_WITHIN_MS })
+      expect(only(await messagesOf(mayfly, id, 1)).subject).toBe('curl')
+    })
+
     it.each(['STARTTLS', 'implicit TLS'])('verifies the certificate with --cacert over %s', async (kind) => {
       const { id, address } = await createInbox(secured)
       const file = join(folder, 'mail.eml')

@@ -30,7 +30,7 @@ export const SMTP_SETTINGS = {
   ),
   smtpAuth: kind.oneOf(
     'MAYFLY_SMTP_AUTH',
-    'AUTH PLAIN and LOGIN: any accepts and ignores every user and password; key expects an API key as the password, ' +
+    'AUTH: any accepts and ignores every user, password and OAuth token; key expects an API key as the password, ' +
       'if a client authenticates at all; off. Default: any if MAYFLY_SMTP_HOST is a loopback address, else off.',
     { choices: ['any', 'key', 'off'] },
   ),
