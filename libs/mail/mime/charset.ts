@@ -1,6 +1,7 @@
 import { isAscii, isUtf8 } from 'node:buffer'
 import iconv from 'iconv-lite'
-import { decodeIso2022Jp, decodeIso2022Kr } from './iso-2022.js'
+import { charsetName } from './charset-names.js'
+import { decodeHz, decodeIso2022Jp, decodeIso2022Kr } from './iso-2022.js'
 
 export interface DecodedText {
   text: string
@@ -14,23 +15,8 @@ export interface DecodedText {
 type Decode = (bytes: Buffer) => DecodedText
 
 const WINDOWS1252 = 'windows-1252'
-const US_ASCII = new Set('us-ascii ascii ansi_x3.4-1968 iso646-us iso_646.irv:1991 us 7bit'.split(' '))
-
-/** Names that occur in mail and are missing in the Encoding Standard. */
-const ALIASES = new Map([
-  ['cp932', 'shift_jis'],
-  ['cp936', 'gbk'],
-  ['cp949', 'euc-kr'],
-  ['cp950', 'big5'],
-  ['unicode-1-1-utf-7', 'utf-7'],
-  ['utf7', 'utf-7'],
-])
-
-/** Charsets of mail that are missing in the Encoding Standard. */
-const BEYOND_STANDARD =
-  /^(?:utf-7|utf-?32(?:le|be)?|(?:cp|ibm)-?\d{2,5}|viscii|tcvn|armscii-?8|koi8-(?:t|ru))$/
-
-const decodes = new Map<string, Decode>()
+/** By the names that `charsetName` returns. */
+const decoders = new Map<string, Decode>()
 
 /**
  * Decodes text in its declared charset. Names mean what the Encoding Standard says (ISO-8859-1 and US-ASCII are
@@ -39,65 +25,31 @@ const decodes = new Map<string, Decode>()
  * a byte without a character becomes U+FFFD.
  */
 export function decodeText(bytes: Buffer, declared: string | null): DecodedText {
-  const label = normalLabel(declared)
-  if (label === '') return decodeUndeclared(bytes)
-  return (decodeFor(label) ?? guess)(bytes)
+  if (declared === null || /^[\s"',;]*$/.test(declared)) return decodeUndeclared(bytes)
+  const name = charsetName(declared)
+  return name === null ? guess(bytes) : decoderOf(name)(bytes)
 }
 
-/** Whether text in this charset can be decoded. */
-export function isKnownCharset(label: string): boolean {
-  return decodeFor(normalLabel(label)) !== null
-}
-
-/** The standard name of a charset, which is the same for all of its names; null for an unknown one. */
-export function charsetName(label: string): string | null {
-  return standardName(normalLabel(label))
-}
-
-function normalLabel(declared: string | null): string {
-  if (declared === null) return ''
-  const label = declared
-    .slice(0, 80)
-    .toLowerCase()
-    .replace(/[\s"',;]/g, '')
-    .replace(/^win(?:dows)?-?(?=\d)/, 'windows-')
-    .replace(/^latin-(?=\d)/, 'latin')
-  return ALIASES.get(label) ?? label
-}
-
-/** Null if the charset is unknown. */
-function decodeFor(label: string): Decode | null {
-  const known = decodes.get(label)
+function decoderOf(name: string): Decode {
+  const known = decoders.get(name)
   if (known !== undefined) return known
-  const decode = makeDecode(label)
-  // Only known charsets are cached: senders can make up any number of unknown ones.
-  if (decode !== null) decodes.set(label, decode)
+  const decode = makeDecoder(name)
+  decoders.set(name, decode)
   return decode
 }
 
-function makeDecode(label: string): Decode | null {
-  if (US_ASCII.has(label))
+function makeDecoder(name: string): Decode {
+  if (name === 'us-ascii') {
     return (bytes) => (isAscii(bytes) ? certain(bytes.toString('latin1')) : guess(bytes))
-  if (/^iso-2022-jp/.test(label)) return (bytes) => certain(decodeIso2022Jp(bytes))
-  if (label === 'iso-2022-kr') return (bytes) => certain(decodeIso2022Kr(bytes))
-  if (label === 'utf-16') return (bytes) => certain(decodeUtf16(bytes))
-  const name = standardName(label)
-  if (name === null) return null
+  }
+  if (name === 'iso-2022-jp') return (bytes) => certain(decodeIso2022Jp(bytes))
+  if (name === 'iso-2022-kr') return (bytes) => certain(decodeIso2022Kr(bytes))
+  if (name === 'hz') return (bytes) => certain(decodeHz(bytes))
+  if (name === 'utf-16') return (bytes) => certain(decodeUtf16(bytes))
   if (name === 'utf-8') return decodeUtf8
   if (name === 'utf-7') return (bytes) => certain(decodeUtf7(bytes))
-  if (/^utf-(?:16|32)/.test(name)) return (bytes) => certain(iconv.decode(bytes, name))
+  if (/^(?:utf|ucs)-?(?:16|32|4)/.test(name)) return (bytes) => certain(iconv.decode(bytes, name))
   return (bytes) => certain(isAscii(bytes) ? bytes.toString('latin1') : decodeBytes(bytes, name))
-}
-
-function standardName(label: string): string | null {
-  if (BEYOND_STANDARD.test(label)) return iconv.encodingExists(label) ? label : null
-  if (/^iso-2022-(?:jp|kr)/.test(label)) return label
-  try {
-    const name = new TextDecoder(label).encoding.replace(/-(?:i|e)$/, '')
-    return name === 'x-user-defined' ? null : name
-  } catch {
-    return null
-  }
 }
 
 /** The Macintosh charsets that iconv-lite lacks, or has without the euro sign. */

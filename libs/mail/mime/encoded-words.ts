@@ -1,4 +1,5 @@
-import { charsetName, decodeText } from './charset.js'
+import { charsetName } from './charset-names.js'
+import { decodeText } from './charset.js'
 
 /** The beginning of an encoded word, `=?charset*language?encoding?` (RFC 2047, section 2; RFC 2231, section 5). */
 const OPENING = /=\?([^\s?()<>@,;:"/[\]=]{1,100})\?([bq])\?/iy
@@ -87,7 +88,7 @@ function decodeRun(run: EncodedWord[]): string {
     const pieces = [first]
     const name = charsetName(first.charset)
     // In a charset with shift states, each word begins in the initial state (RFC 1468).
-    const isStateful = name !== null && /^(?:iso-2022|utf-7|utf-16)/.test(name)
+    const isStateful = name !== null && /^(?:iso-2022|utf-7|utf-16|hz)/.test(name)
     at++
     for (let next = run[at]; next !== undefined && !isStateful; next = run[at]) {
       if (next.charset !== first.charset && charsetName(next.charset) !== name) break

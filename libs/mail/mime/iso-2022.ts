@@ -97,3 +97,30 @@ export function decodeIso2022Kr(bytes: Buffer): string {
   }
   return iconv.decode(euc.subarray(0, length), 'euc-kr')
 }
+
+const TILDE = 0x7e
+
+/**
+ * Decodes HZ (RFC 1843), GB 2312 in 7 bits: `~{` begins and `~}` ends Chinese text, `~~` is a tilde, and `~` joins
+ * lines. Each line begins in ASCII, even if the previous line did not switch back.
+ */
+export function decodeHz(bytes: Buffer): string {
+  const gbk = Buffer.allocUnsafe(bytes.length)
+  let length = 0
+  let isChinese = false
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at] ?? 0
+    const next = bytes[at + 1] ?? 0
+    if (byte === LF || byte === CR) isChinese = false
+    if (byte === TILDE && (next === (isChinese ? 0x7d : 0x7b) || next === TILDE || next === LF)) {
+      if (next === TILDE) gbk[length++] = TILDE
+      else if (next !== LF) isChinese = !isChinese
+      at++
+    } else if (isChinese && isGraphic(byte) && isGraphic(next)) {
+      gbk[length++] = byte | 0x80
+      gbk[length++] = next | 0x80
+      at++
+    } else gbk[length++] = byte
+  }
+  return iconv.decode(gbk.subarray(0, length), 'gbk')
+}

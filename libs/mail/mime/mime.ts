@@ -8,8 +8,9 @@ import {
   type Warning,
 } from '../message.js'
 import { readMailboxes } from './addresses.js'
+import { charsetName } from './charset-names.js'
 import { decodeText } from './charset.js'
-import { fieldText, showField, type Field } from './part-header.js'
+import { fieldText, fileName, hasRawBytes, showField, type Field } from './part-header.js'
 import { prepareSource, readWellFormed, type Part, type Parts } from './parts.js'
 import { decodeBase64, decodeQuotedPrintable, replaceEach } from './transfer-encodings.js'
 
@@ -30,10 +31,12 @@ export interface MimeContent extends Pick<ParsedMail, MimeFields> {
 export async function readMime(raw: Buffer, limits: MailLimits): Promise<MimeContent> {
   const { maxMailboxes, maxAttachments } = limits
   const warnings: Warning[] = []
-  const { header, shown, attached } = await readParts(raw, limits, warnings)
+  const parts = await readParts(raw, limits, warnings)
+  const { header, shown, attached } = parts
+  const charset = charsetOfHeaders(parts)
   const attachments = attached
     .slice(0, maxAttachments)
-    .map((part, index) => openAttachment(part, index, warnings).meta)
+    .map((part, index) => openAttachment(part, index, { charset, warnings }).meta)
   if (attached.length > maxAttachments) {
     const detail = `${attached.length - maxAttachments} more attachments were left out.`
     warnings.push({ code: 'too-many-attachments', detail })
@@ -45,7 +48,6 @@ export async function readMime(raw: Buffer, limits: MailLimits): Promise<MimeCon
     if (text !== '') (part.header.shownAs === 'text/html' ? htmls : texts).push(text)
   }
   const fields = header?.fields ?? []
-  const charset = header?.charset ?? null
   const mailboxesOf = (addressFields: Field[]) => {
     const mailboxes: Mailbox[] = []
     for (const { value } of addressFields) {
@@ -82,13 +84,29 @@ async function readParts(raw: Buffer, limits: MailLimits, warnings: Warning[]): 
   return readTree(source, limits, warnings)
 }
 
+/**
+ * The charset of raw 8-bit bytes in headers: that of the first text that has another charset than Unicode and ASCII.
+ * Null if there is none, or no header has such bytes.
+ */
+function charsetOfHeaders({ header, shown, attached }: Parts): string | null {
+  const isNeeded =
+    (header !== undefined && hasRawBytes(header)) || attached.some((part) => hasRawBytes(part.header))
+  if (!isNeeded) return null
+  for (const part of shown) {
+    const name = charsetName(declaredCharset(part, decodedBody(part, [])) ?? '')
+    if (name !== null && !/^(?:utf|ucs|us-ascii|iso-2022|hz)/.test(name)) return name
+  }
+  return null
+}
+
 /** An attachment as it is listed, with its decoded content; adds to the warnings. */
 function openAttachment(
   part: Part,
   index: number,
-  warnings: Warning[],
+  { charset, warnings }: { charset: string | null; warnings: Warning[] },
 ): { meta: Attachment; content: Buffer } {
-  const { filename, type: contentType, contentId, isInline } = part.header
+  const { type: contentType, contentId, isInline } = part.header
+  const filename = charset === null ? part.header.filename : fileName(part.header, charset)
   const content = decodedBody(part, warnings)
   const [size, sha256] = [content.length, hash('sha256', content)]
   return { meta: { index, filename, contentType, size, contentId, isInline, sha256 }, content }
@@ -108,9 +126,11 @@ export async function readAttachment(
   index: number,
   limits: MailLimits = DEFAULT_MAIL_LIMITS,
 ): Promise<{ meta: Attachment; content: Buffer } | null> {
-  const { attached } = await readParts(raw, limits, [])
-  const part = attached.slice(0, limits.maxAttachments)[index]
-  return part === undefined ? null : openAttachment(part, index, [])
+  const parts = await readParts(raw, limits, [])
+  const part = parts.attached.slice(0, limits.maxAttachments)[index]
+  return part === undefined
+    ? null
+    : openAttachment(part, index, { charset: charsetOfHeaders(parts), warnings: [] })
 }
 
 /** A part that the HTML of its mail can show. */
@@ -144,7 +164,7 @@ const META_CHARSET = /<meta\b[^>]{0,500}?\bcharset\s{0,10}=\s{0,10}["']?\s{0,10}
 function bodyText(part: Part, warnings: Warning[]): string {
   const { header } = part
   const bytes = decodedBody(part, warnings)
-  const charset = header.charset || (header.shownAs === 'text/html' ? declaredInHtml(bytes) : null)
+  const charset = declaredCharset(part, bytes)
   const { text, guessed } = decodeText(bytes, charset)
   if (guessed !== null) {
     const declared = charset ? `declared as "${charset.slice(0, 40).toWellFormed()}"` : 'without a charset'
@@ -167,6 +187,10 @@ function decodedBody({ header: { encoding, type }, body }: Part, warnings: Warni
     warnings.push({ code: 'unknown-encoding', detail })
   }
   return body
+}
+
+function declaredCharset({ header }: Part, bytes: Buffer): string | null {
+  return header.charset || (header.shownAs === 'text/html' ? declaredInHtml(bytes) : null)
 }
 
 function declaredInHtml(bytes: Buffer): string | null {

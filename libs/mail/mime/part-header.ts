@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { DEFAULT_MAIL_LIMITS, type Header } from '../message.js'
-import { decodeText, isKnownCharset } from './charset.js'
+import { decodeText } from './charset.js'
 import { decodeWords, escapeRawBytes } from './encoded-words.js'
 import { readParameters, type ParameterValue } from './parameters.js'
 
@@ -72,9 +72,9 @@ export function readPartHeader(block: Buffer, context: PartContext): PartHeader 
   const fields = readFields(block, isMail ? '' : 'content-')
   // If a field is repeated, the first one is used.
   const valueOf = (key: string) => fields.find((field) => field.key === key)?.value ?? ''
-  const contentType = parametersOf(valueOf('content-type'))
-  const disposition = parametersOf(valueOf('content-disposition'))
-  const filename = fileName(disposition, contentType)
+  const contentType = parametersOf(valueOf('content-type'), null)
+  const disposition = parametersOf(valueOf('content-disposition'), null)
+  const filename = nameOf(disposition, contentType)
   const isAttached = disposition.value !== '' && disposition.value !== 'inline'
   const isDeclared = MEDIA_TYPE.test(contentType.value)
   const type = isDeclared
@@ -112,12 +112,19 @@ function locationOf(value: string, baseUrl: string): string | null {
   return location !== null && location.length <= MAX_LOCATION_CHARACTERS ? location : null
 }
 
-function parametersOf(value: string): ParameterValue {
-  return value === '' ? { value: '', parameters: new Map() } : readParameters(fieldText(value, null))
+function parametersOf(value: string, charset: string | null): ParameterValue {
+  return value === '' ? { value: '', parameters: new Map() } : readParameters(fieldText(value, charset))
+}
+
+/** The file name of a part whose raw bytes are in a charset. */
+export function fileName({ fields }: PartHeader, charset: string | null): string | null {
+  const parametersIn = (key: string) =>
+    parametersOf(fields.find((field) => field.key === key)?.value ?? '', charset)
+  return nameOf(parametersIn('content-disposition'), parametersIn('content-type'))
 }
 
 /** The file name of Content-Disposition (RFC 2183, section 2.3), or else the name of Content-Type, which is older. */
-function fileName(disposition: ParameterValue, contentType: ParameterValue): string | null {
+function nameOf(disposition: ParameterValue, contentType: ParameterValue): string | null {
   const name = disposition.parameters.get('filename') || contentType.parameters.get('name') || ''
   return name === '' ? null : name.toWellFormed()
 }
@@ -188,23 +195,25 @@ function readFields(block: Buffer, prefix: string): Field[] {
   return fields.map(({ name, key, lines }) => ({ name, key, value: lines.join(' ').trim() }))
 }
 
+/** Whether a header has raw bytes beyond ASCII. */
+export function hasRawBytes({ fields }: PartHeader): boolean {
+  return fields.some(({ value }) => BEYOND_ASCII.test(value))
+}
+
 /**
- * Decodes a field's bytes as UTF-8 (RFC 6532) if they are valid, else in the charset that the body declares, which
- * senders of raw 8-bit headers use, else as windows-1252. Raw bytes inside encoded words become escapes of these
- * words.
+ * Decodes a field's bytes as UTF-8 (RFC 6532) if they are valid, else in a charset, which is windows-1252 if it is
+ * null. Raw bytes inside encoded words become escapes of these words.
  */
-export function fieldText(value: string, bodyCharset: string | null): string {
+export function fieldText(value: string, charset: string | null): string {
   if (!BEYOND_ASCII.test(value)) return value
   const bytes = Buffer.from(escapeRawBytes(value), 'latin1')
-  if (isUtf8(bytes)) return bytes.toString()
-  const isUsable = bodyCharset !== null && !/^utf|^iso-2022/i.test(bodyCharset) && isKnownCharset(bodyCharset)
-  return decodeText(bytes, isUsable ? bodyCharset : 'windows-1252').text
+  return isUtf8(bytes) ? bytes.toString() : decodeText(bytes, charset ?? 'windows-1252').text
 }
 
 /** A field as the API shows it: decoded, on one line. */
-export function showField({ name, value }: Field, bodyCharset: string | null): Header {
+export function showField({ name, value }: Field, charset: string | null): Header {
   // An encoded word may contain a line break, and a field a lone CR; the value that is shown must not.
-  const text = decodeWords(fieldText(value, bodyCharset)).replace(/[\r\n]+/g, ' ')
+  const text = decodeWords(fieldText(value, charset)).replace(/[\r\n]+/g, ' ')
   return { name, value: text.toWellFormed() }
 }
 
