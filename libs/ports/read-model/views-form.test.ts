@@ -1,3 +1,4 @@
+import ts from 'typescript'
 import {
   issued,
   opened,
@@ -24,12 +25,43 @@ function namesOf(state: object | null | undefined): string {
     .join(' ')
 }
 
+/** The names of the properties of an interface and of all objects in it, by path. */
+function namesByPath(file: string, name: string): Record<string, string> {
+  const config: { config?: { compilerOptions?: unknown } } = ts.readConfigFile('tsconfig.json', (path) =>
+    ts.sys.readFile(path),
+  )
+  const { options } = ts.convertCompilerOptionsFromJson(config.config?.compilerOptions, '.')
+  const program = ts.createProgram([file], options)
+  const checker = program.getTypeChecker()
+  const names: Record<string, string> = {}
+  const add = (path: string, type: ts.Type): void => {
+    const item = checker.isArrayType(type) ? type.getNumberIndexType() : undefined
+    if (item !== undefined) add(`${path}[]`, item)
+    else if (type.isUnion()) for (const member of type.types) add(path, member)
+    else if (isObject(type)) {
+      const properties = checker.getPropertiesOfType(type)
+      names[path] = namesOf(Object.fromEntries(properties.map((property) => [property.name, property])))
+      for (const property of properties) add(`${path}.${property.name}`, checker.getTypeOfSymbol(property))
+    }
+  }
+  const source = program.getSourceFile(file)
+  const module = source && checker.getSymbolAtLocation(source)
+  const symbol = module && checker.getExportsOfModule(module).find((each) => each.name === name)
+  if (symbol !== undefined) add(name, checker.getDeclaredTypeOfSymbol(symbol))
+  return names
+}
+
+/** Whether values of a type are objects. Branded ids are strings. */
+function isObject(type: ts.Type): boolean {
+  return type.isIntersection() ? type.types.every(isObject) : (type.flags & ts.TypeFlags.Object) !== 0
+}
+
 const webhookId = idFromBytes('whk', Buffer.alloc(16, 1))
 const deliveryId = idFromBytes('dlv', Buffer.alloc(16, 2))
 const about = { webhookId, accountId: idFromBytes('acc', Buffer.alloc(16, 3)), environment: 'staging' }
 
 describe('the form of the views', () => {
-  it('has another version if the inboxes, messages and other states in the rows have other properties', () => {
+  it('has another version if the inboxes, parsed mails and other states in the rows have other properties', () => {
     const { created, received, deleted, messageDeleted, tokenIssued, faultsSet, minute, makeFault } = inbox
     const active = inbox.replay([created, received(minute(1)), tokenIssued(minute(2))])
     const faulty = inbox.replay([created, faultsSet(minute(1), [makeFault()])])
@@ -67,6 +99,7 @@ describe('the form of the views', () => {
       delivery: namesOf(delivery),
       attempt: namesOf(delivery?.attempts[0]),
       replay: namesOf(replay),
+      ...namesByPath('libs/mail/message.ts', 'ParsedMail'),
     }).toEqual({
       form: 8,
       activeInbox:
@@ -89,6 +122,25 @@ describe('the form of the views', () => {
       attempt: 'answer attemptedAt error hasSucceeded latencyMs status',
       replay:
         'accountId begun cancelledAt done environment id next requested requestedAt selection steps webhookId',
+      ParsedMail:
+        'attachments cc codes date envelope from headers html htmlText links recipient replyTo sender sha256 size ' +
+        'subject text to warnings',
+      'ParsedMail.attachments[]': 'contentId contentType filename index isInline sha256 size',
+      'ParsedMail.cc[]': 'address name',
+      'ParsedMail.codes[]': 'confidence text value',
+      'ParsedMail.envelope': 'authentication duplicateOf helo injected mailFrom rcptTo remoteAddress tls',
+      'ParsedMail.envelope.authentication': 'arc dkim dmarc spf',
+      'ParsedMail.envelope.authentication.arc': 'detail instances result',
+      'ParsedMail.envelope.authentication.dkim[]': 'algorithm aligned detail domain result selector',
+      'ParsedMail.envelope.authentication.dmarc': 'detail domain policy result',
+      'ParsedMail.envelope.authentication.spf': 'detail domain result',
+      'ParsedMail.envelope.tls': 'cipher version',
+      'ParsedMail.from[]': 'address name',
+      'ParsedMail.headers[]': 'name value',
+      'ParsedMail.links[]': 'href text',
+      'ParsedMail.replyTo[]': 'address name',
+      'ParsedMail.to[]': 'address name',
+      'ParsedMail.warnings[]': 'code detail',
     })
   })
 })
