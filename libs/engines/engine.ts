@@ -22,7 +22,7 @@ export interface Engine extends Omit<ReadModel, 'store' | 'queries'> {
   signals: Signals
   limits: RateLimits
   idempotency: IdempotencyStore
-  /** Null if usage is not counted: it is turned off, or chDB does not support the system. */
+  /** Null if usage is not counted: it is turned off, or chDB does not support the system or can't read its files. */
   usage: Omit<UsageStore, 'close'> | null
   /** The disk that stores everything; null if servers store it. */
   disk: Pick<FreeDisk, 'availableBytes'> | null
@@ -35,8 +35,8 @@ export interface EngineOptions {
   /** The role of this process, used in the names of its connections. */
   role: string
   now: () => Date
-  /** Called with each failure in the background, which is retried, and with what was being done. */
-  onError: (error: unknown, during: string) => void
+  /** Called with each failure in the background, what was being done, and what happens now: it is retried by default. */
+  onError: (error: unknown, during: string, outcome?: string) => void
 }
 
 const DAY_MS = 86_400_000

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { chmod, mkdir, rename, rm, truncate, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, cp, mkdir, readFile, rename, rm, truncate, writeFile } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
@@ -27,6 +27,21 @@ async function refusalOf(options: StartOptions): Promise<string> {
   expect(started.stderr).not.toMatch(/^\s+at /m)
   expect(lines).toHaveLength(1)
   return started.stderr.slice(started.stderr.indexOf('mayfly: '))
+}
+
+const PAGE_BYTES = 4096
+/** In the header of a page, and among its entries, which are at its end. */
+const PLACES_IN_PAGE = { headers: [20], entries: [2_000, 3_500, 3_990, 4_070] } as const
+
+/** Changes bytes of each page of an LMDB file that has a tree: not of the first two pages, nor in large values. */
+async function damagePages(path: string, places: readonly number[]): Promise<void> {
+  const bytes = await readFile(path)
+  for (let page = 2; page < bytes.length / PAGE_BYTES; page += 1) {
+    const at = page * PAGE_BYTES
+    if (bytes.readBigUInt64LE(at) !== BigInt(page)) continue
+    for (const place of places) bytes.writeUInt8(bytes.readUInt8(at + place) ^ 0x55, at + place)
+  }
+  await writeFile(path, bytes)
 }
 
 describe('a start on an unusable data folder', () => {
@@ -179,9 +194,29 @@ describe('a data folder with mail', () => {
   })
 
   it.each([
+    { file: 'keys/keys.mdb', damaged: 'headers' },
+    { file: 'keys/keys.mdb', damaged: 'entries' },
+    { file: 'event-log/log.mdb', damaged: 'headers' },
+  ] as const)('is refused if $damaged of $file are damaged, and opens once it is restored', async (row) => {
+    const ended = await mayfly.end('SIGTERM')
+    expect(ended).toBe(0)
+    const [path, aside] = [join(mayfly.dataDir, row.file), join(mayfly.dataDir, 'aside')]
+    await copyFile(path, aside)
+    await damagePages(path, PLACES_IN_PAGE[row.damaged])
+    const refusal = await refusalOf({ dataDir: mayfly.dataDir })
+    expect(refusal).toMatch(`the file ${path} is damaged: `)
+    expect(refusal).toMatch('; restore event-log/, keys/ and master.key from a copy')
+    await rename(aside, path)
+    mayfly = await mayfly.restart()
+    await nothingIsLost()
+  })
+
+  it.each([
     ['holds garbage', (path: string) => writeFile(path, randomBytes(65_536))],
     ['is empty', (path: string) => truncate(path, 0)],
     ['is cut short', (path: string) => truncate(path, 3 * 4096)],
+    ['has damaged pages', (path: string) => damagePages(path, PLACES_IN_PAGE.headers)],
+    ['has damaged entries', (path: string) => damagePages(path, PLACES_IN_PAGE.entries)],
   ])('rebuilds its views if their file %s', async (_, spoil) => {
     await mayfly.end('SIGTERM')
     await spoil(join(mayfly.dataDir, 'read-model', 'views.mdb'))
@@ -189,5 +224,23 @@ describe('a data folder with mail', () => {
     const { status } = await call(mayfly, 'GET', `/v1/inboxes/${inbox.id}`)
     expect([200, 503]).toContain(status)
     await nothingIsLost()
+  })
+})
+
+describe('a data folder with usage figures', () => {
+  it('starts without them if their files cannot be read, and says what to do', async () => {
+    const first = await startMayfly({ hasAnalytics: true })
+    await first.end('SIGTERM')
+    const [usage, aside] = [join(first.dataDir, 'usage'), join(first.dataDir, 'aside')]
+    await rename(usage, aside)
+    // As `cp -rL` copies it.
+    await cp(aside, usage, { recursive: true, dereference: true })
+    const mayfly = await first.restart()
+    expect((await call(mayfly, 'GET', '/v1/usage')).status).toBe(503)
+    expect(mayfly.output().stderr).toMatch(
+      `opening the usage figures failed: usage is not counted; restore ${usage} from a copy that keeps its symbolic links`,
+    )
+    expect((await createInbox(mayfly)).state).toBe('active')
+    await mayfly.dispose()
   })
 })

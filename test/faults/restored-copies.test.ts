@@ -12,6 +12,8 @@ import { eventsOf, makeMailRecords, openLog, openVault, PARTITIONS, recordOf } f
 
 const MINUTE_MS = 60_000
 const MARKER = 'marker-aexoothu'
+/** Views whose file has another time than when it was closed would be rebuilt. */
+const AS_IT_IS = { recursive: true, preserveTimestamps: true }
 
 describe('a data folder', () => {
   let folder: Awaited<ReturnType<typeof makeFolder>>
@@ -22,11 +24,10 @@ describe('a data folder', () => {
     roles = await startWithClock(join(folder.path, 'data'), clock)
   }
   /** Saves a copy of a part of the folder, or restores it. */
-  const keep = (part: string) =>
-    cp(join(folder.path, 'data', part), join(folder.path, part), { recursive: true })
+  const keep = (part: string) => cp(join(folder.path, 'data', part), join(folder.path, part), AS_IT_IS)
   const putBack = async (part: string) => {
     await rm(join(folder.path, 'data', part), { recursive: true })
-    await cp(join(folder.path, part), join(folder.path, 'data', part), { recursive: true })
+    await cp(join(folder.path, part), join(folder.path, 'data', part), AS_IT_IS)
   }
   const restartAfter = async (work: () => Promise<void>) => {
     await roles.close()

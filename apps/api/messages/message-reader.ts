@@ -3,7 +3,7 @@ import { largeCache } from '#libs/runtime/large-cache.js'
 import { isId, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
 import type { ActiveInbox, Inbox, Message } from '#libs/domain/inbox/inbox.js'
 import type { OpenedMessage } from '#libs/mail/json/message-json.js'
-import { unsealMail, type SecretKey, openBody } from '#libs/ports/key-vault/sealing.js'
+import { openBody, SealBrokenError, type SecretKey, unsealMail } from '#libs/ports/key-vault/sealing.js'
 import type { MessageRangeQuery } from '#libs/ports/read-model/queries.js'
 import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
 import type { MailRead } from '../http/budgets.js'
@@ -132,7 +132,14 @@ export class MessageReader {
   /** The source, byte for byte; null as in `open`. */
   async raw(key: SecretKey, inboxId: InboxId, messageId: MessageId): Promise<Buffer | null> {
     const sealed = await this.views.inboxes.raw({ inboxId, messageId })
-    return sealed === null ? null : (await unsealMail(key, inboxId, messageId, sealed)).raw
+    if (sealed === null) return null
+    try {
+      return (await unsealMail(key, inboxId, messageId, sealed)).raw
+    } catch (error) {
+      // The message has the warning seal-broken.
+      if (error instanceof SealBrokenError) return Buffer.alloc(0)
+      throw error
+    }
   }
 
   /** Throws the problem of a message that has been deleted since it was found. */

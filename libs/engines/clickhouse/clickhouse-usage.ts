@@ -15,7 +15,10 @@ const CHDB_DATABASE = 'mayfly'
 const IN_PROCESS = { writes: 1, queries: 2 }
 const ON_SERVER = { writes: 3, queries: 8 }
 
-/** Opens chDB in this process, on a folder of its own. Null if chDB does not support this system. */
+/**
+ * Opens chDB in this process, on a folder of its own, and migrates its tables. Null if chDB does not support this system.
+ * Rejects if it can't read its files.
+ */
 export async function openChdbUsage(folder: string): Promise<UsageStore | null> {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const client = await chdbClient(join(folder, 'tables'))
@@ -23,12 +26,13 @@ export async function openChdbUsage(folder: string): Promise<UsageStore | null> 
   try {
     await client.command({ query: `CREATE DATABASE IF NOT EXISTS ${CHDB_DATABASE}` })
     await client.command({ query: `USE ${CHDB_DATABASE}` })
+    await migrate(client, { isAlone: true })
   } catch (error) {
     await client.close()
     throw error
   }
   const streamFile = fromChdb(client, join(folder, 'exports'))
-  return storeOn(client, IN_PROCESS, streamFile, () => migrate(client, { isAlone: true }))
+  return storeOn(client, IN_PROCESS, streamFile, () => Promise.resolve())
 }
 
 /** Uses a ClickHouse server. Connects at the first request. */

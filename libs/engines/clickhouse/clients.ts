@@ -45,10 +45,13 @@ export function serverClient({ url, database, username, password, ca }: ServerAd
 export async function chdbClient(path: string): Promise<ClickHouseClient | null> {
   const chdb = await import('chdb/connection').catch(() => null)
   if (chdb === null) return null
-  // Its types are of a package that has since been merged into the client.
-  const connection = chdb.createChdbConnection({ path }) as unknown as Connection
-  endAtFatalSignals()
-  return createClient({ connection, log: { level: ClickHouseLogLevel.OFF } })
+  try {
+    // Its types are of a package that has since been merged into the client.
+    const connection = chdb.createChdbConnection({ path }) as unknown as Connection
+    return createClient({ connection, log: { level: ClickHouseLogLevel.OFF } })
+  } finally {
+    endAtFatalSignals()
+  }
 }
 
 type Connection = NonNullable<ClickHouseClientConfigOptions['connection']>

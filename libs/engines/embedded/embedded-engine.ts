@@ -6,6 +6,7 @@ import { LmdbIdempotencyStore } from '#libs/engines/embedded/idempotency/lmdb-id
 import { LmdbKeyUseStore } from '#libs/engines/embedded/key-use/lmdb-key-use-store.js'
 import { LmdbKeyVault, type LmdbKeyVaultOptions } from '#libs/engines/embedded/key-vault/lmdb-key-vault.js'
 import { FreeDisk } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
+import { DamagedFileError } from '#libs/engines/embedded/lmdb-file/page-check.js'
 import { memoryRateLimits } from '#libs/engines/embedded/rate-limit/memory-rate-limits.js'
 import { openLmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-read-model.js'
 import { type Engine, type EngineOptions, retentionMs } from '#libs/engines/engine.js'
@@ -14,6 +15,7 @@ import { KEPT_MS, LEASE_MS } from '#libs/ports/idempotency/idempotency-store.js'
 import { KeyUse } from '#libs/ports/key-use/key-use.js'
 import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
 import { InProcessSignals } from '#libs/ports/signals/signals.js'
+import type { UsageStore } from '#libs/ports/usage/usage-store.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import { DataDirError, masterKeyText, lockDataDir } from './data-dir.js'
 
@@ -36,7 +38,8 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
   opened.defer(release)
   const closeLater = async <Opened extends { close(): Promise<void> } | null>(opening: Promise<Opened>) =>
     opened.adopt(await opening, (each) => each?.close())
-  const onErrorDuring = (during: string) => (error: unknown) => onError(error, during)
+  const onErrorDuring = (during: string, outcome?: string) => (error: unknown) =>
+    onError(error, during, outcome)
   const close = () => opened.disposeAsync()
   try {
     const hasKeys = hasContent(join(path, KEYS_FILE))
@@ -52,15 +55,19 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
       now,
       onRewriteError: onErrorDuring('rewriting the key file'),
     }
-    const vault = await closeLater(orDataDirError(() => LmdbKeyVault.open(vaultOptions)))
+    const vault = await closeLater(orDataDirError(() => LmdbKeyVault.open(vaultOptions), RESTORE))
     const { store, queries, ...views } = await closeLater(
-      openOrRemove(fileIn(path, VIEWS_FILE), openLmdbReadModel, onErrorDuring('opening the views')),
+      openOrRemove(
+        fileIn(path, VIEWS_FILE),
+        openLmdbReadModel,
+        onErrorDuring('opening the views', 'rebuilding them from the log'),
+      ),
     )
     const keyUseStore = await closeLater(
       openOrRemove(
         fileIn(path, KEY_USE_FILE),
         (file) => LmdbKeyUseStore.open(file),
-        onErrorDuring('opening the times of key use'),
+        onErrorDuring('opening the times of key use', 'starting without them'),
       ),
     )
     const keyUse = new KeyUse(keyUseStore, onErrorDuring('storing the times of key use'))
@@ -77,12 +84,11 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
       openOrRemove(
         fileIn(path, REQUESTS_FILE),
         (file) => LmdbIdempotencyStore.open({ path: file, ...requestOptions }),
-        onErrorDuring('opening the records of requests'),
+        onErrorDuring('opening the records of requests', 'starting without them'),
       ),
     )
-    // Not removed if it can't be opened: it has figures of events that are no longer on the log.
-    const openUsage = () => openChdbUsage(join(path, USAGE_FOLDER))
-    const usage = settings.countsUsage ? await closeLater(orDataDirError(openUsage)) : null
+    const usageFolder = join(path, USAGE_FOLDER)
+    const usage = settings.countsUsage ? await closeLater(openUsage(usageFolder, onError)) : null
     return {
       ...views,
       log,
@@ -135,7 +141,24 @@ function openLog(
   onPruneError: (error: unknown) => void,
 ): Promise<LmdbEventLog> {
   const options = { path: fileIn(dataDir, LOG_FILE), partitions: PARTITIONS, retentionMs, now, onPruneError }
-  return orDataDirError(() => LmdbEventLog.open(options))
+  return orDataDirError(() => LmdbEventLog.open(options), RESTORE)
+}
+
+/**
+ * Null if the figures can't be read. They are not removed, because they may be of events that are no longer on the log.
+ */
+async function openUsage(folder: string, onError: EngineOptions['onError']): Promise<UsageStore | null> {
+  try {
+    return await openChdbUsage(folder)
+  } catch (error) {
+    onError(
+      error,
+      'opening the usage figures',
+      `usage is not counted; restore ${folder} from a copy that keeps its symbolic links, or remove it to count again ` +
+        `what is still on the log, and start again`,
+    )
+    return null
+  }
 }
 
 /** Throws if the event log is missing. It is created before any key, so if there are keys, it was lost. */
@@ -162,12 +185,19 @@ function hasContent(file: string): boolean {
   return (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0
 }
 
-/** Rejects with DataDirError if `open` fails: an operator must correct the files or the settings. */
-async function orDataDirError<Opened>(open: () => Promise<Opened>): Promise<Opened> {
+const RESTORE =
+  'restore event-log/, keys/ and master.key from a copy, or set MAYFLY_DATA_DIR to another folder to start with an empty log'
+
+/**
+ * Rejects with DataDirError if `open` fails: an operator must correct the files or the settings. `fix` says how if a file
+ * is damaged.
+ */
+async function orDataDirError<Opened>(open: () => Promise<Opened>, fix: string): Promise<Opened> {
   try {
     return await open()
   } catch (cause) {
-    throw new DataDirError(messageOf(cause), { cause })
+    const isDamaged = cause instanceof DamagedFileError
+    throw new DataDirError(isDamaged ? `${cause.message}; ${fix}` : messageOf(cause), { cause })
   }
 }
 

@@ -9,7 +9,8 @@ export class UsageUnavailableError extends UnavailableError {
 }
 
 /** Why an engine has no store of usage figures. */
-export const WHY_NOT_COUNTED = 'MAYFLY_COUNT_USAGE is false, or chDB does not support this system'
+export const WHY_NOT_COUNTED =
+  "MAYFLY_COUNT_USAGE is false, chDB does not support this system, or it can't read its files (see the log)"
 
 /** Offsets of a partition, from `first` up to, not including, `end`. */
 export type UsageRange = Omit<PartitionRange, 'topic'>

@@ -14,7 +14,7 @@ interface Known {
 export interface FaultLogOptions {
   /** A monotonic clock. */
   nowMs?: () => number
-  /** What happens to the work that failed. */
+  /** What happens to the work that failed, unless a call says otherwise. */
   outcome?: string
 }
 
@@ -24,10 +24,10 @@ export interface FaultLogOptions {
  */
 export function faultLog(
   logger: Pick<Logger, 'error' | 'debug'>,
-  { nowMs = () => performance.now(), outcome = 'retrying' }: FaultLogOptions = {},
-): (error: unknown, during: string) => void {
+  { nowMs = () => performance.now(), outcome: usualOutcome = 'retrying' }: FaultLogOptions = {},
+): (error: unknown, during: string, outcome?: string) => void {
   const known = new LRUCache<string, Known>({ max: MAX_KNOWN })
-  return (error, during) => {
+  return (error, during, outcome = usualOutcome) => {
     if (error instanceof ExpectedRetryError) {
       logger.debug({ reason: error.message }, `${during}: ${outcome}`)
       return

@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { closeLmdbFile, commit, openLmdbFile } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import { appendDeadLetter } from '#libs/ports/event-log/batch-decoding.js'
 import {
   keyIn,
@@ -28,6 +29,7 @@ async function makeLog(options: Partial<LmdbEventLogOptions> = {}) {
       ...changed,
     })
   const harness = {
+    path: join(dir, 'log.mdb'),
     log: await open(),
     open,
     async reopen() {
@@ -66,6 +68,27 @@ describe('LMDB event log', () => {
       expect(rest.map(({ offset }) => offset)).toEqual([...texts.keys()].slice(first))
       expect(rest.map(textOf).every((text, n) => text === texts[first + n])).toBe(true)
     }
+    await harness.close()
+  })
+})
+
+describe('LMDB event log: a damaged row', () => {
+  it.each([
+    ['can not be decoded', Buffer.from([0xc1])],
+    ['has another form', Buffer.from([0x81, 0xa1, 0x74, 0x01])],
+  ])('that %s is a record without a type, which consumers set aside', async (_, bytes) => {
+    const harness = await makeLog()
+    for (const text of ['one', 'two', 'three'])
+      await harness.log.append('inbox-events', record(keyIn(1), text))
+    await harness.log.close()
+    const root = openLmdbFile<unknown, string>({ path: harness.path, syncMode: 'before-visible', maxDbs: 32 })
+    const rows = root.openDB<Buffer, [number, number]>({ name: 'inbox-events', encoding: 'binary' })
+    await commit(root, () => rows.putSync([1, 1], bytes))
+    await closeLmdbFile(root)
+    harness.log = await harness.open()
+    const records = await recordsOf(harness.log, await rangeOf(harness.log, 'inbox-events', 1))
+    expect(records.map(textOf)).toEqual(['one', '', 'three'])
+    expect(records[1]).toEqual({ offset: 1, key: '', headers: {}, value: Buffer.alloc(0) })
     await harness.close()
   })
 })

@@ -109,9 +109,33 @@ export class LmdbTopics {
     from: number,
     limit: number,
   ): Generator<StoredRecord> {
-    const bounds = { start: [partition, from] as RowKey, end: [partition, end] as RowKey, limit }
-    for (const { key, value: row } of this.databaseOf(topic).getRange(bounds)) {
-      yield { offset: key[1], key: row.k, headers: row.h, value: Buffer.from(row.v) }
+    for (const { offset, row } of this.rowsIn({ topic, partition, first: from, end }, limit)) {
+      yield row === null
+        ? { offset, key: '', headers: {}, value: Buffer.alloc(0) }
+        : { offset, key: row.k, headers: row.h, value: Buffer.from(row.v) }
+    }
+  }
+
+  /** The rows of a range. A row is null if it is damaged: consumers set its record aside, and go on. */
+  private *rowsIn(
+    { topic, partition, first, end }: PartitionRange,
+    limit: number,
+  ): Generator<{ offset: number; row: Row | null }> {
+    const rows = this.databaseOf(topic)
+    let [from, left] = [first, limit]
+    const bounds = () => ({
+      start: [partition, from] as RowKey,
+      end: [partition, end] as RowKey,
+      limit: left,
+    })
+    try {
+      for (const { key, value } of rows.getRange(bounds())) {
+        ;[from, left] = [key[1] + 1, left - 1]
+        yield { offset: key[1], row: isRow(value) ? value : null }
+      }
+    } catch {
+      // A row can't be decoded, which ends the iteration: the others are read one by one.
+      for (const key of rows.getKeys(bounds())) yield { offset: key[1], row: readRow(rows, key) }
     }
   }
 
@@ -119,19 +143,18 @@ export class LmdbTopics {
   async pruneSome({ topic, partition }: Partition, before: Date): Promise<boolean> {
     const rows = this.databaseOf(topic)
     const range = this.rangeOf({ topic, partition })
-    const bounds = { start: [partition, range.first] as RowKey, end: [partition, range.end] as RowKey }
-    const old: RowKey[] = []
-    for (const { key, value } of rows.getRange({ ...bounds, limit: PRUNE_CHUNK })) {
-      if (value.t >= before.getTime()) break
-      old.push(key)
+    const old: number[] = []
+    for (const { offset, row } of this.rowsIn(range, PRUNE_CHUNK)) {
+      if (row !== null && row.t >= before.getTime()) break
+      old.push(offset)
     }
     const last = old.at(-1)
     if (last === undefined) return false
     await commit(this.root, () => {
-      for (const key of old) rows.removeSync(key)
-      this.committed.putPrunedTo(topic, partition, last[1] + 1)
+      for (const offset of old) rows.removeSync([partition, offset])
+      this.committed.putPrunedTo(topic, partition, last + 1)
     })
-    range.first = last[1] + 1
+    range.first = last + 1
     return old.length === PRUNE_CHUNK
   }
 
@@ -153,6 +176,22 @@ export class LmdbTopics {
     const pruned = this.committed.prunedTo(topic, partition)
     return { topic, partition, first: first?.[1] ?? pruned, end: last === undefined ? pruned : last[1] + 1 }
   }
+}
+
+function readRow(rows: Database<Row, RowKey>, key: RowKey): Row | null {
+  try {
+    const row = rows.get(key)
+    return isRow(row) ? row : null
+  } catch {
+    return null
+  }
+}
+
+/** Whether a decoded value has the form of a row, which it may lack if its bytes are damaged. */
+function isRow(value: Partial<Row> | undefined): value is Row {
+  const { t, k, h, v } = value ?? {}
+  const hasHeaders = typeof h === 'object' && Object.values(h).every((text) => typeof text === 'string')
+  return typeof t === 'number' && typeof k === 'string' && hasHeaders && v instanceof Uint8Array
 }
 
 /** The offset alone if its note is empty. */

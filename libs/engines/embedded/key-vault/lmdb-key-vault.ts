@@ -6,11 +6,13 @@ import pLimit from 'p-limit'
 import {
   closeLmdbFile,
   commit,
+  conditionOf,
   openLmdbFile,
   openLmdbStore,
   type LmdbFileOptions,
 } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
-import type { InboxId } from '#libs/domain/ids/typeid.js'
+import { DamagedFileError } from '#libs/engines/embedded/lmdb-file/page-check.js'
+import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
 import {
   KeyForgottenError,
   KeyVaultUnavailableError,
@@ -19,6 +21,7 @@ import {
 } from '#libs/ports/key-vault/key-vault.js'
 import type { MasterKeys, WrappedKey } from '#libs/ports/key-vault/master-key.js'
 import { makeSecretKey, type SecretKey } from '#libs/ports/key-vault/sealing.js'
+import { messageOf } from '#libs/runtime/errors.js'
 
 /*
  * Relies on lmdb 3 with commits that are synced to disk before they are visible; on its compact backup, which does not
@@ -57,12 +60,17 @@ export class LmdbKeyVault implements KeyVault {
   private isClosed = false
   private readonly cache = new LRUCache<InboxId, SecretKey>({ max: MAX_CACHED_KEYS })
 
-  /** Rejects if the file can't be opened, with MasterKeyMissingError if its keys can't be decrypted. */
+  /**
+   * Rejects if the file can't be opened, with MasterKeyMissingError if its keys can't be decrypted, and with
+   * DamagedFileError if a page or a key is damaged.
+   */
   static open(options: LmdbKeyVaultOptions): Promise<LmdbKeyVault> {
     const { path, masterKeys } = options
+    const isAsClosed = conditionOf(path) === 'closed'
     return openLmdbStore(fileAt(path), async (root: Root) => {
       const masterKeyId = root.get(MASTER_KEY_ID)
       if (typeof masterKeyId === 'string') masterKeys.require(masterKeyId)
+      if (!isAsClosed) checkKeys(root, options)
       if (masterKeyId !== masterKeys.current) {
         await commit(root, () => root.putSync(MASTER_KEY_ID, masterKeys.current))
       }
@@ -146,7 +154,7 @@ export class LmdbKeyVault implements KeyVault {
       await sync(dirname(path))
     } finally {
       this.root = openLmdbFile(fileAt(path))
-      await rm(`${copy}-lock`, { force: true })
+      await Promise.all(['lock', 'closed'].map((kind) => rm(`${copy}-${kind}`, { force: true })))
     }
   }
 
@@ -182,6 +190,37 @@ export class LmdbKeyVault implements KeyVault {
         },
       )
     }, delay).unref()
+  }
+}
+
+/** Throws DamagedFileError if a key can't be decrypted. Keys whose master key is not configured are not checked. */
+function checkKeys(root: Root, { path, masterKeys }: LmdbKeyVaultOptions): void {
+  for (const name of root.getKeys({})) {
+    if (name === UNCLEAN_SINCE || name === MASTER_KEY_ID) continue
+    try {
+      checkKey(name, root.get(name), masterKeys)
+    } catch (error) {
+      throw new DamagedFileError(path, `the key of ${name} can't be read: ${messageOf(error)}`)
+    }
+  }
+}
+
+function checkKey(name: string, record: VaultRow | undefined, masterKeys: MasterKeys): void {
+  if (!isId('inb', name)) throw new TypeError('this is no id of an inbox')
+  if (typeof record !== 'object' || record instanceof Date) throw new TypeError('this is no key')
+  if ('forgottenAt' in record) return
+  if (masterKeys.has(record.masterKeyId)) masterKeys.unwrap(name, record)
+  else if (canUnwrap(name, { ...record, masterKeyId: masterKeys.current }, masterKeys)) {
+    throw new TypeError('the id of its master key is wrong')
+  }
+}
+
+function canUnwrap(inboxId: InboxId, record: WrappedKey, masterKeys: MasterKeys): boolean {
+  try {
+    masterKeys.unwrap(inboxId, record)
+    return true
+  } catch {
+    return false
   }
 }
 

@@ -1,10 +1,12 @@
-import { closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs'
+import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { open, type Key, type RootDatabase } from 'lmdb'
 import { LogUnavailableError } from '#libs/ports/event-log/event-log.js'
+import { checkPages, DamagedFileError } from './page-check.js'
 
 /*
- * LMDB files: opening, after a check that they are not damaged; committing; closing; and the free space of their disk.
+ * LMDB files: opening, after a check that they are not damaged; committing; closing; and the free space of their disk. A
+ * file that is as it was when it was closed is not checked, since the check reads all pages of its trees.
  *
  * Relies on lmdb 3.5: a failed commit (a full disk) rejects each transaction with an Error whose `commitError` is a
  * promise that rejects with the cause. With `eventTurnBatching` it also rejects a promise that is not returned. Node ends
@@ -17,6 +19,8 @@ export interface LmdbFileOptions {
   maxDbs?: number
   /** Whether a commit is synced to disk before it becomes visible, or soon after. */
   syncMode: 'before-visible' | 'after-visible'
+  /** Whether everything in the file can be computed again. It is then not opened if anything else has changed it. */
+  isDerived?: boolean
 }
 
 /**
@@ -25,20 +29,28 @@ export interface LmdbFileOptions {
  */
 const MAP_BYTES = 256 * 2 ** 30
 
-/** Throws if the file can't be opened. Throws DamagedFileError if opening it would crash the process. */
+/** Throws if the file can't be opened. Throws DamagedFileError if a page is damaged. */
 export function openLmdbFile<Value, LmdbKey extends Key>({
   path,
   maxDbs,
   syncMode,
+  isDerived = false,
 }: LmdbFileOptions): RootDatabase<Value, LmdbKey> {
-  checkUndamaged(path)
-  return open<Value, LmdbKey>({
+  const condition = conditionOf(path)
+  if (condition === 'changed' && isDerived) {
+    throw new DamagedFileError(path, 'it was changed since Mayfly closed it')
+  }
+  if (condition !== 'closed') checkPages(path)
+  rmSync(noteOf(path), { force: true })
+  const root = open<Value, LmdbKey>({
     path,
     overlappingSync: syncMode === 'after-visible',
     eventTurnBatching: false,
     ...(process.platform === 'linux' ? { mapSize: MAP_BYTES } : {}),
     ...(maxDbs === undefined ? {} : { maxDbs }),
   })
+  paths.set(root, path)
+  return root
 }
 
 /** Opens a file and resolves with the store that `make` creates on it. Closes the file if `make` fails. */
@@ -50,6 +62,8 @@ export async function openLmdbStore<Store, Value, LmdbKey extends Key>(
   try {
     return await make(root)
   } catch (error) {
+    // Without a note, so that the next start checks the file again.
+    paths.delete(root)
     await closeLmdbFile(root)
     throw error
   }
@@ -72,63 +86,49 @@ export async function commit<Result>(
 }
 
 /** Syncs and closes a file. The empty commit is needed because lmdb would wait forever for the sync of a failed one. */
-export async function closeLmdbFile(root: Pick<RootDatabase, 'childTransaction' | 'close'>): Promise<void> {
+export async function closeLmdbFile<Value, LmdbKey extends Key>(
+  root: RootDatabase<Value, LmdbKey>,
+): Promise<void> {
   await commit(root, () => undefined)
   await root.close()
+  const path = paths.get(root)
+  if (path !== undefined) noteClosed(path)
 }
 
-/*
- * The check relies on the file format of lmdb 3 (MDB_meta in liblmdb/mdb.c): each of the first two pages has the roots
- * of the trees, and the page with the higher transaction is valid. LMDB maps the file and trusts it. If it opens a file of
- * another format, or one that is truncated before a root, the process is killed by a signal, without a message.
- */
+const paths = new WeakMap<object, string>()
 
-const MAGIC_OFFSET = 24
-const MAGIC = 0xbeefc0de
-const PAGE_SIZE_OFFSET = 48
-const ROOT_OFFSETS = [88, 136]
-const TRANSACTION_OFFSET = 152
-const META_BYTES = 160
-const NO_ROOT = 0xffff_ffff_ffff_ffffn
+/** Whether a file is as it was when it was closed. A process that is killed does not close its files. */
+export type Condition = 'closed' | 'not-closed' | 'changed'
 
-/** The file is not an LMDB file, or is truncated. */
-export class DamagedFileError extends Error {
-  override readonly name = 'DamagedFileError'
-
-  constructor(path: string, damage: string) {
-    super(`the file ${path} is damaged: ${damage}`)
-  }
+export function conditionOf(path: string): Condition {
+  const file = statSync(path, { throwIfNoEntry: false })
+  const [size = NaN, changedMs = NaN] = readNote(path).split(' ').map(Number)
+  if (file === undefined || Number.isNaN(changedMs)) return 'not-closed'
+  // A copy of the file may have a less precise time.
+  return file.size === size && Math.abs(file.mtimeMs - changedMs) < 1 ? 'closed' : 'changed'
 }
 
-/** Throws DamagedFileError if opening the file would crash the process. A missing or empty file is valid. */
-function checkUndamaged(path: string): void {
-  if (!existsSync(path)) return
-  const file = openSync(path, 'r')
+/** The file with the size and time of a file that was closed. */
+function noteOf(path: string): string {
+  return `${path}-closed`
+}
+
+function readNote(path: string): string {
   try {
-    const { size } = fstatSync(file)
-    if (size === 0) return
-    const first = readMeta(file, 0)
-    if (first === null) throw new DamagedFileError(path, 'it does not start like an LMDB file')
-    const pageBytes = first.readUInt32LE(PAGE_SIZE_OFFSET)
-    const second = readMeta(file, pageBytes)
-    if (second === null) throw new DamagedFileError(path, 'its second page is not that of an LMDB file')
-    const isFirstNewer =
-      first.readBigUInt64LE(TRANSACTION_OFFSET) > second.readBigUInt64LE(TRANSACTION_OFFSET)
-    for (const offset of ROOT_OFFSETS) {
-      const root = (isFirstNewer ? first : second).readBigUInt64LE(offset)
-      if (root !== NO_ROOT && (root + 1n) * BigInt(pageBytes) > size) {
-        throw new DamagedFileError(path, `it ends after ${size} bytes, before the end of its data`)
-      }
-    }
-  } finally {
-    closeSync(file)
+    return readFileSync(noteOf(path), 'utf8')
+  } catch {
+    return ''
   }
 }
 
-function readMeta(file: number, position: number): Buffer | null {
-  const meta = Buffer.alloc(META_BYTES)
-  const read = readSync(file, meta, { position })
-  return read === META_BYTES && meta.readUInt32LE(MAGIC_OFFSET) === MAGIC ? meta : null
+function noteClosed(path: string): void {
+  const { size, mtimeMs } = statSync(path)
+  try {
+    writeFileSync(noteOf(path), `${size} ${mtimeMs}`)
+  } catch {
+    // Without the note, the file is checked when it is opened again.
+    rmSync(noteOf(path), { force: true })
+  }
 }
 
 /** Space for requests in progress and for what follows from them: views, stored responses, usage figures. */

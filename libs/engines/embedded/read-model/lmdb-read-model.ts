@@ -12,9 +12,9 @@ export interface LmdbReadModel extends ReadModel {
   close(): Promise<void>
 }
 
-/** Rejects if the file at `path` can't be opened, or if its list of tables can't be read. */
+/** Rejects if the file at `path` can't be opened or was changed by anything else, or if its list of tables can't be read. */
 export function openLmdbReadModel(path: string): Promise<LmdbReadModel> {
-  const file = { path, syncMode: 'after-visible', maxDbs: 40 } as const
+  const file = { path, syncMode: 'after-visible', maxDbs: 40, isDerived: true } as const
   return openLmdbStore(file, (root: RootDatabase<unknown, string>) => {
     // In one transaction: a new file would be written once for each table.
     const tables = root.transactionSync(() => tablesIn(root))
