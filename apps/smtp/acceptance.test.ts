@@ -104,6 +104,14 @@ describe('acceptance', () => {
     expect(usage.map(({ type }) => type)).toEqual(Array(3).fill('MailAccepted'))
   })
 
+  it('counts a duplicate on purpose as one, not as an accepted mail', async () => {
+    const { outcome, usage } = await accept(() => false, 10_000, undefined, 'duplicate')
+    expect(outcome).toHaveLength(3)
+    const repeats = usage.map((event) => event.type === 'MailAccepted' && event.duplicateOf)
+    expect(repeats.filter((of) => of === null)).toHaveLength(3)
+    expect(repeats.filter((of) => of !== null).toSorted()).toEqual((outcome as string[]).toSorted())
+  })
+
   it('gives up at once if the first append fails', async () => {
     const { outcome, appends, usage } = await accept(() => true, 60_000)
     expect(outcome).toBe(REFUSALS.logUnavailable)

@@ -115,6 +115,7 @@ interface AcceptedCopy {
   inbox: Inbox
   key: SecretKey
   messageId: MessageId
+  duplicateOf: MessageId | null
 }
 
 /**
@@ -128,7 +129,7 @@ export class MailUsage {
   ) {}
 
   accepted(
-    { inbox, key, messageId }: AcceptedCopy,
+    { inbox, key, messageId, duplicateOf }: AcceptedCopy,
     mail: { senderKey: SenderKey | null; identity: string | null; size: number; acceptMs: number },
   ) {
     const { senderKey, identity, size, acceptMs } = mail
@@ -140,6 +141,7 @@ export class MailUsage {
         size,
         acceptMs: Math.round(acceptMs * 1_000) / 1_000,
         fingerprint: identity === null ? null : fingerprintOf(key, `message-id:${inbox.id}`, identity),
+        duplicateOf,
         acceptedAt: this.now(),
       },
       inbox,

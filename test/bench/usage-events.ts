@@ -28,7 +28,7 @@ export function usageEventOf(number: number, at: Date): UsageEvent {
   switch (number % 10) {
     case 7:
       return {
-        ...{ type: 'MailAccepted', ...about, size: 5_000, acceptMs: 1.5 + (number % 7) },
+        ...{ type: 'MailAccepted', ...about, size: 5_000, acceptMs: 1.5 + (number % 7), duplicateOf: null },
         ...{ fingerprint: '0123456789abcdef', acceptedAt: at },
       }
     case 8:

@@ -138,7 +138,15 @@ export class GeneratedUsage {
     })
     const fingerprint = Math.floor(this.random() * 2 ** 52).toString(16)
     this.usageEvent(subject, at, {
-      ...{ type: 'MailAccepted', ...about, messageId, size, acceptMs: this.ms(3), fingerprint },
+      ...{
+        type: 'MailAccepted',
+        ...about,
+        messageId,
+        size,
+        acceptMs: this.ms(3),
+        fingerprint,
+        duplicateOf: null,
+      },
       acceptedAt: at,
     })
     const message = { ...about, messageId, receivedAt: at }

@@ -75,6 +75,8 @@ const COUNTED = {
      * without the inbox's key. Null if a mail has no Message-ID.
      */
     fingerprint: optional(plain(Type.String({ pattern: '^[0-9a-f]{16}$' })), null),
+    /** The message that this one repeats on purpose: the mail was accepted only once. */
+    duplicateOf: optional(id('msg'), null),
     acceptedAt: time,
   }),
 

@@ -1,4 +1,10 @@
-import { idFromBytes, type AccountId, type InboxId, type KeyId } from '#libs/domain/ids/typeid.js'
+import {
+  idFromBytes,
+  type AccountId,
+  type InboxId,
+  type KeyId,
+  type MessageId,
+} from '#libs/domain/ids/typeid.js'
 import type { Address } from '#libs/domain/inbox/events.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import type { UsageEvent } from '#libs/domain/usage/usage-events.js'
@@ -62,7 +68,7 @@ export function served(
   })
 }
 
-type MailOutcome = 'accepted' | 'refused' | 'shown' | 'read'
+type MailOutcome = 'accepted' | 'duplicated' | 'refused' | 'shown' | 'read'
 
 export interface MailFacts {
   inboxId?: InboxId
@@ -84,11 +90,13 @@ export function mailed(
   const messageId = idFromBytes('msg', Buffer.alloc(16, message))
   const about = { keyId, inboxId, labels }
   const receivedAt = new Date(at.getTime() - ms)
+  const accepted = (duplicateOf: MessageId | null): UsageEvent => ({
+    ...{ type: 'MailAccepted', ...about, messageId, size: 1_000, acceptMs: ms, fingerprint },
+    ...{ duplicateOf, acceptedAt: at },
+  })
   const events: Record<MailOutcome, UsageEvent> = {
-    accepted: {
-      ...{ type: 'MailAccepted', ...about, messageId, size: 1_000, acceptMs: ms, fingerprint },
-      acceptedAt: at,
-    },
+    accepted: accepted(null),
+    duplicated: accepted(messageId),
     refused: { type: 'MailRefused', ...about, reason: 'inbox-full', code: 552, refusedAt: at },
     shown: { type: 'MessageShown', ...about, messageId, receivedAt, shownAt: at },
     read: { type: 'MessageRead', ...about, messageId, receivedAt, readAt: at },

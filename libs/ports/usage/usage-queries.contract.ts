@@ -187,6 +187,8 @@ export function describeUsageQueries(name: string, open: OpenUsage): void {
           // The same Message-ID for another recipient is no duplicate, nor is a mail without one.
           mailed('accepted', after(3), { message: 3, labels, fingerprint: one, inboxId: inboxAt(2), ms: 3 }),
           mailed('accepted', after(4), { message: 4, labels, ms: 3 }),
+          // A duplicate on purpose is one, but no mail was accepted for it.
+          mailed('duplicated', after(1), { message: 5, labels, fingerprint: one, ms: 900 }),
           ...[1, 2, 3, 4].map((message) => mailed('shown', after(10), { message, labels, ms: message * 10 })),
           // The earliest reading counts, in whichever order readings are recorded.
           ...[300, 100, 200].map((ms) => mailed('read', after(20), { message: 1, labels, ms })),
@@ -196,7 +198,7 @@ export function describeUsageQueries(name: string, open: OpenUsage): void {
           received(NOON, { message: 9 }),
         ])
         expect(await report([['run', '42']])).toEqual({
-          ...{ requests: 2, refusals: 2, inboxes: 2, mails: 4, bytes: 40, duplicates: 1, read: 1 },
+          ...{ requests: 2, refusals: 2, inboxes: 2, mails: 4, bytes: 40, duplicates: 2, read: 1 },
           visibleMs: { p50: 20, p95: 40, p99: 40, max: 40 },
           firstReadMs: { p50: 100, p95: 100, p99: 100, max: 100 },
           acceptMs: { p50: 3, p95: 7, p99: 7, max: 7 },

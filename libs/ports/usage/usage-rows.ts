@@ -130,7 +130,7 @@ export function usageRow(
 
 interface MailFacts {
   at: Date
-  type: 'accepted' | 'refused' | 'shown' | 'read'
+  type: 'accepted' | 'duplicated' | 'refused' | 'shown' | 'read'
   messageId?: string
   bytes?: number
   ms?: number
@@ -142,8 +142,9 @@ interface MailFacts {
 function mailFacts(event: Exclude<UsageEvent, { type: 'ApiRequestServed' }>): MailFacts {
   switch (event.type) {
     case 'MailAccepted': {
-      const { acceptedAt: at, acceptMs: ms, messageId, size: bytes, fingerprint } = event
-      return { at, type: 'accepted', messageId, bytes, ms, fingerprint }
+      const { acceptedAt: at, acceptMs: ms, messageId, size: bytes, fingerprint, duplicateOf } = event
+      const type = duplicateOf === null ? 'accepted' : 'duplicated'
+      return { at, type, messageId, bytes, ms, fingerprint }
     }
     case 'MailRefused':
       return { at: event.refusedAt, type: 'refused', reason: event.reason, code: event.code }
