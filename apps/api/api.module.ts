@@ -124,6 +124,9 @@ const SERVICES = [
   ConsoleSessions,
 ]
 
+/** An export of usage has the names of the newest keys, because each is a parameter of its query. */
+const MAX_NAMED_KEYS = 1_000
+
 @Module({})
 class ApiModule {}
 
@@ -139,6 +142,11 @@ export function apiModule(
   const usagePorts: UsagePorts = {
     queries: engine.usage?.queries ?? null,
     countedUpTo: () => shared.countedUpTo?.find() ?? Promise.resolve(null),
+    keyNames: async (accountId) => {
+      const newest = { order: 'desc', after: null, limit: MAX_NAMED_KEYS } as const
+      const keys = await engine.accounts.listKeys(accountId, newest)
+      return new Map(keys.map(({ id, name }) => [id, name ?? '']))
+    },
     onUnavailable: (error) => logUnavailable(error, 'reading usage figures'),
   }
   const operationsPorts: OperationsPorts = {

@@ -118,7 +118,10 @@ describe('usage as a file', () => {
     const inboxEvents = (await rowsOf('inbox_events', admin)).filter((row) => row.inbox_id === inboxId)
     expect(inboxEvents).toMatchObject([
       { type: 'inbox.created', bytes: 0 },
-      { type: 'message.received', bytes: mail('one').length, key_id: worker.id },
+      {
+        ...{ type: 'message.received', bytes: mail('one').length },
+        ...{ key_id: worker.id, key_name: worker.name },
+      },
     ])
     const mailEvents = ofWorker(await rowsOf('mail_events', admin))
     expect(mailEvents.map(({ type }) => type).toSorted()).toEqual(['accepted', 'read', 'refused', 'shown'])

@@ -35,7 +35,12 @@ describe('usage by time', () => {
     await store.prepare()
     const now = () => after(12_000_000)
     const { queries } = store
-    const ports = { queries, countedUpTo: () => Promise.resolve(null), onUnavailable: () => undefined }
+    const ports = {
+      queries,
+      keyNames: () => Promise.resolve(new Map()),
+      countedUpTo: () => Promise.resolve(null),
+      onUnavailable: () => undefined,
+    }
     const settings = readSettings({})
     usage = new Usage(ports, {
       ...{ now, settings },

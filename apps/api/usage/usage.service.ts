@@ -26,6 +26,8 @@ export abstract class UsagePorts {
   abstract readonly queries: UsageQueries | null
   /** As `CountedUpTo.find`. */
   abstract readonly countedUpTo: () => Promise<Date | null>
+  /** The names of the account's newest keys. */
+  abstract readonly keyNames: (accountId: AccountId) => Promise<ReadonlyMap<KeyId, string>>
   /** Called with the error if an answer has no usage because it could not be read. */
   abstract readonly onUnavailable: (error: unknown) => void
 }
@@ -128,6 +130,7 @@ export class Usage {
     signal: AbortSignal,
   ): Promise<AsyncIterable<Uint8Array>> {
     const span = this.spanOf(times, DAY_MS)
+    const keyNames = await this.ports.keyNames(accountId)
     signal.throwIfAborted()
     const own = this.exporting.filter((exporter) => exporter === accountId).length
     if (this.exporting.length >= MAX_EXPORTS || own >= MAX_EXPORTS_OF_ACCOUNT) {
@@ -137,7 +140,7 @@ export class Usage {
     this.exporting.push(accountId)
     const end = () => this.exporting.splice(this.exporting.indexOf(accountId), 1)
     signal.addEventListener('abort', end, { once: true })
-    return this.queries.export({ accountId, ...span, table, format }, signal)
+    return this.queries.export({ accountId, ...span, table, format, keyNames }, signal)
   }
 
   private get queries(): UsageQueries {

@@ -90,7 +90,8 @@ describe('docs/analytics.md', () => {
       const span = { from: new Date(Date.now() - 40 * 86_400_000), to: new Date(Date.now() + MINUTE) }
       for (const table of EXPORT_TABLES) {
         for (const format of ['parquet', 'csv'] as const) {
-          const file = await tables.queries.export({ accountId, ...span, table, format }, signal)
+          const query = { accountId, ...span, table, format, keyNames: new Map() }
+          const file = await tables.queries.export(query, signal)
           await pipeline(file, createWriteStream(join(folder, `${table}.${format}`)))
         }
       }

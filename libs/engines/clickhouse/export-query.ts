@@ -73,8 +73,12 @@ const EXPORT_SETTINGS = `SETTINGS ${[
  * The rows of one account. Events keep the order of their table, by key or webhook and then by time, so that ClickHouse
  * need not sort them in memory.
  */
-export function exportedFile({ accountId, from, to, table, format }: UsageExportQuery): ExportedFile {
-  const query_params = { account: accountId, from: from.getTime(), to: to.getTime() }
+export function exportedFile(query: UsageExportQuery): ExportedFile {
+  const { accountId, from, to, table, format, keyNames } = query
+  const query_params = {
+    ...{ account: accountId, from: from.getTime(), to: to.getTime() },
+    ...{ keyIds: ['', ...keyNames.keys()], keyNames: ['', ...keyNames.values()] },
+  }
   return { query: queryOf(table, format), query_params, format: FORMAT[format] }
 }
 
@@ -97,7 +101,7 @@ function figuresOf(table: keyof typeof FIGURES): string {
   const columns = [
     'account_id',
     `toDateTime64(time, 3, 'UTC') AS ${NAMES_IN_FILE.time}`,
-    ...keys.map(inFile),
+    ...keys.flatMap(inFile),
     ...sums,
     ...latencies.flatMap(quantileColumns),
   ]
@@ -119,7 +123,7 @@ function quantileColumns(latency: string): string[] {
 
 function eventsOf(table: keyof typeof USAGE_TABLES, format: ExportFormat): string {
   const names = USAGE_TABLES[table].filter((name) => name !== 'account_id')
-  const columns = names.map((name) =>
+  const columns = names.flatMap((name) =>
     // CSV has no arrays.
     name === 'labels' && format === 'csv' ? 'toJSONString(t.labels) AS labels' : inFile(name),
   )
@@ -128,9 +132,12 @@ function eventsOf(table: keyof typeof USAGE_TABLES, format: ExportFormat): strin
     ORDER BY t.account_id, ${table === 'webhook_events' ? 't.webhook_id' : 't.key_id'}, t.at`
 }
 
-function inFile(name: string): string {
+const KEY_NAME = "transform(key_id, {keyIds:Array(String)}, {keyNames:Array(String)}, '') AS key_name"
+
+function inFile(name: string): string[] {
+  if (name === 'key_id') return [name, KEY_NAME]
   const other = NAMES_IN_FILE[name]
-  return other === undefined ? name : `${name} AS ${other}`
+  return [other === undefined ? name : `${name} AS ${other}`]
 }
 
 /** Streams the bytes of a file. */

@@ -32,7 +32,8 @@ export function describeUsageExports(name: string, open: OpenUsage): void {
       accountId = ACCOUNT,
     ): Promise<Buffer> => {
       const { signal } = new AbortController()
-      const query = { accountId, from: after(-DAY), to: after(DAY), table, format }
+      const keyNames = new Map([[KEY, "a 'quoted' name"]])
+      const query = { accountId, from: after(-DAY), to: after(DAY), table, format, keyNames }
       const chunks: Uint8Array[] = []
       for await (const chunk of await usage.queries.export(query, signal)) chunks.push(chunk)
       return Buffer.concat(chunks)
@@ -53,6 +54,7 @@ export function describeUsageExports(name: string, open: OpenUsage): void {
       expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
         {
           ...{ account_id: ACCOUNT, occurred_at: after(1).toISOString(), key_id: KEY },
+          key_name: "a 'quoted' name",
           ...{ labels: ['run:42'], duration_ms: 10, refused: false },
         },
         { occurred_at: after(2).toISOString(), key_id: KEY, labels: [], duration_ms: 20 },
@@ -64,11 +66,11 @@ export function describeUsageExports(name: string, open: OpenUsage): void {
       await write(usage.sink, [served(after(3), { ms: 30 })])
       const starts = { usage: NOON, usage_minute: NOON, usage_hour: NOON, usage_day: after(-12 * HOUR) }
       for (const table of ['usage', 'usage_minute', 'usage_hour', 'usage_day'] as const) {
-        const about = [ACCOUNT, starts[table].toISOString(), 'staging', KEY].map((text) =>
+        const about = [ACCOUNT, starts[table].toISOString(), 'staging', KEY, "a 'quoted' name"].map((text) =>
           JSON.stringify(text),
         )
         expect((await file(table, 'csv')).toString().trim().split('\n')).toEqual([
-          '"account_id","starts_at","environment","key_id","requests","refusals","inboxes","mails","bytes",' +
+          '"account_id","starts_at","environment","key_id","key_name","requests","refusals","inboxes","mails","bytes",' +
             '"request_ms_p50","request_ms_p95","request_ms_p99","visible_ms_p50","visible_ms_p95","visible_ms_p99"',
           [...about, 3, 0, 0, 1, 1_000, 20, 30, 30, 0, 0, 0].join(','),
         ])

@@ -158,6 +158,8 @@ export interface UsageExportQuery {
   to: Date
   table: ExportTable
   format: ExportFormat
+  /** The names of keys, which the file has beside their ids. A key without one has an empty name there. */
+  keyNames: ReadonlyMap<KeyId, string>
 }
 
 /** Reads usage figures, which lag a few seconds behind the log. Errors: `UsageUnavailableError`. */
