@@ -15,7 +15,7 @@ export interface RequestOptions {
   signal?: AbortSignal
 }
 
-type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 const TIMEOUT_MS = 30_000
 const EXCHANGE_TIMEOUT_MS = 15 * 60_000

@@ -17,6 +17,11 @@ export function label(text: string, before: readonly string[] = []): readonly st
   return [...before, oneLabel(text)]
 }
 
+/** A date is the start of the day in UTC, as for the intervals of usage figures. The API validates any other text. */
+export function time(text: string): string {
+  return /^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00:00Z` : text
+}
+
 export function oneLabel(text: string): string {
   if (text.indexOf(':') < 1) throw new InvalidArgumentError('It must be <name>:<value>.')
   return text

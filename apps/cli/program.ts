@@ -9,6 +9,7 @@ import { BUILD_INFO } from '#libs/runtime/process/build-info.js'
 import { accountCommands } from './accounts.js'
 import { ApiClient, type Session } from './api-client.js'
 import { EXIT, Failure } from './failure.js'
+import { faultsCommands } from './faults.js'
 import { inboxCommands } from './inboxes.js'
 import { keyCommands } from './keys.js'
 import { loadHttpCommand } from './load/load-http.js'
@@ -60,6 +61,7 @@ export function makeProgram(output: Writable & { isTTY?: boolean }): Command {
   accountCommands(program, session)
   keyCommands(program, session)
   inboxCommands(program, session)
+  faultsCommands(program, session)
   usageCommands(program, session)
   loadCommands(program, session)
   consoleCommand(program, session)

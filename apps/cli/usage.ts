@@ -10,7 +10,7 @@ import {
   type UsageTotals,
 } from '#libs/ports/usage/usage-store.js'
 import type { Session } from './api-client.js'
-import { label } from './arguments.js'
+import { label, time } from './arguments.js'
 import { EXIT, Failure, cannotWrite } from './failure.js'
 import { facts, table } from './printing.js'
 
@@ -119,8 +119,12 @@ function exportCommand(usage: Command, session: Session): void {
 
 function withSpan(command: Command, defaultSpan: string): Command {
   return command
-    .option('--from <time>', `start, such as 2026-11-21T08:00:00Z; default: ${defaultSpan}`)
-    .option('--to <time>', 'end, exclusive; default: now')
+    .option(
+      '--from <time>',
+      `start, such as 2026-11-21T08:00:00Z or 2026-11-21; default: ${defaultSpan}`,
+      time,
+    )
+    .option('--to <time>', 'end, exclusive; default: now', time)
 }
 
 function rowsText(rows: readonly RowJson[], groupBy: string | undefined): string {

@@ -209,6 +209,8 @@ describe('the command mayfly', () => {
       { args: ['inbox', 'create', '--label', 'x'], code: 2, says: /<name>:<value>/ },
       { args: ['usage', '--interval', 'week'], code: 2, says: /Allowed choices are second, minute/ },
       { args: ['usage', '--from', 'yesterday'], code: 2, says: /RFC 3339/ },
+      { args: ['faults', 'set', 'development', '{'], code: 2, says: /It must be JSON/ },
+      { args: ['faults', 'set', 'development', '{"stage":"rcpt"}'], code: 2, says: /action must be one of/ },
       {
         args: ['usage', '--from', '2020-01-02T00:00:00Z', '--to', '2020-01-01T00:00:00Z'],
         code: 2,
@@ -276,6 +278,20 @@ describe('the command mayfly', () => {
     expect((await run(...asAdmin, 'key', 'list')).stdout).toMatch(new RegExp(`^${id} +ci +revoked `, 'm'))
   })
 
+  it('sets, shows and removes faults of an inbox and of an environment', async () => {
+    const { id } = await createInbox(mayfly)
+    const faults = [
+      { stage: 'after_accept', action: 'drop', every_n: 2 },
+      { stage: 'rcpt', action: 'delay', delay_ms: 10 },
+    ]
+    const texts = faults.map((fault) => JSON.stringify(fault))
+    expect(await json('faults', 'set', id, ...texts)).toEqual(faults)
+    expect(await run('faults', 'show', id)).toMatchObject({ code: 0, stdout: `${texts.join('\n')}\n` })
+    expect(await run('faults', 'remove', id)).toMatchObject({ code: 0, stdout: 'no faults\n' })
+    expect(await run('faults', 'show', 'development')).toMatchObject({ code: 0, stdout: 'no faults\n' })
+    expect((await run('--help')).stdout).toMatch(/^ +faults +reject, delay, lose or duplicate mail/m)
+  })
+
   describe('about usage', () => {
     const LABEL = ['--label', 'run:usage']
     let span: string[]
@@ -333,6 +349,12 @@ describe('the command mayfly', () => {
         inboxes: 0,
         first_mail_at: null,
       })
+    })
+
+    it('takes a date as the start of its day in UTC', async () => {
+      const today = new Date().toISOString().slice(0, 10)
+      const rows = await json<object[]>('usage', '--from', today, '--interval', 'day', ...LABEL)
+      expect(rows).toMatchObject([{ from: `${today}T00:00:00.000Z`, mails: 1 }])
     })
 
     it('writes exports to files and to standard output', async () => {
