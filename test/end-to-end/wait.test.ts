@@ -221,6 +221,17 @@ describe('a wait', () => {
     },
   )
 
+  it('says that faults on purpose may be the reason', async () => {
+    const inbox = await createInbox(mayfly)
+    const body = [{ stage: 'after_accept', action: 'drop' }]
+    await call(mayfly, 'PUT', `/v1/inboxes/${inbox.id}/faults`, { body })
+    const answer = await wait(inbox, { timeout: '0' })
+    const { detail } = expectProblem(answer, { status: 404, code: 'no-matching-message' })
+    expect(detail).toMatch(
+      /The inbox has faults on purpose \(drop at after_accept\); DELETE .*\/faults removes them\.$/,
+    )
+  })
+
   it('reports at its timeout when the last mail arrived, if that mail is excluded', async () => {
     const { id } = await inboxWith(mayfly, mail('one'), mail('two'))
     const inbox = await call<InboxJson>(mayfly, 'GET', `/v1/inboxes/${id}`)

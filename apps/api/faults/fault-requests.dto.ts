@@ -129,6 +129,16 @@ export function readFaults({ items }: SetFaults): Fault[] {
   })
 }
 
+/** A reason why mail may be missing, late or there twice; null without faults. */
+export function faultsHint(
+  faults: readonly Fault[],
+  whose: 'The inbox has' | 'New inboxes of the environment have',
+) {
+  if (faults.length === 0) return null
+  const listed = faults.map(({ stage, action }) => `${action} at ${stage}`).join(', ')
+  return `${whose} faults on purpose (${listed}); DELETE …/faults removes them.`
+}
+
 /** Properties that were not set are left out, so that the answer can be sent back. */
 export function faultJson(fault: Fault) {
   const { stage, action, code, enhancedCode, text, delayMs, firstN, everyN, probability, seed } = fault

@@ -6,6 +6,7 @@ import { environmentChannel } from '#libs/ports/read-model/consistent-views.js'
 import { pauseUntilAborted } from '#libs/runtime/timing.js'
 import { Authenticator } from '../access/authenticator.js'
 import { Caller, READERS, RequireScope, type Principal } from '../access/principal.js'
+import { faultsHint } from '../faults/fault-requests.dto.js'
 import { RequestBudgets, untilClientLeaves, type MailRead } from '../http/budgets.js'
 import { Instance } from '../instance.js'
 import { Describe, Tag } from '../openapi/describe.js'
@@ -102,7 +103,8 @@ export class EnvironmentWaitController {
     })
     const { match } = result
     const cursor = writeEnvironmentCursor(principal, result.position)
-    if (match === null) throw noMatch(result, noMail(query), cursor)
+    if (match === null)
+      throw noMatch(result, { ifNone: noMail(query), hint: defaultFaultsHint(principal) }, cursor)
     await this.budgets.holdAnswer(reply, match.message.bytes)
     this.readings.note(match.inbox, [match.message])
     void reply.header('mayfly-cursor', cursor)
@@ -213,6 +215,10 @@ export class EnvironmentWaitController {
     )
     return { ...misses, match: matched[0] ?? null, position: next ?? position, hasMore: next !== null }
   }
+}
+
+function defaultFaultsHint({ defaultFaults }: Principal): string | null {
+  return faultsHint(defaultFaults, 'New inboxes of the environment have')
 }
 
 function noMail({ label, cursor }: WaitForEnvironmentMessage): string {

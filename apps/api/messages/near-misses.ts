@@ -44,12 +44,18 @@ function isNearer(one: NearMiss, other: NearMiss): boolean {
 }
 
 /**
- * The answer to a wait without a match; `ifNone` says why there was no message to examine. The status is not 408, since
+ * The answer to a wait without a match; `ifNone` says why there was no message to examine, and `hint` why a message may
+ * be missing. The status is not 408, since
  * several HTTP clients silently repeat a request that is answered 408.
  */
-export function noMatch({ examined, nearest }: Misses, ifNone: string, cursor: string): Problem {
+export function noMatch(
+  { examined, nearest }: Misses,
+  { ifNone, hint }: { ifNone: string; hint: string | null },
+  cursor: string,
+): Problem {
+  const why = examined === 0 ? ifNone : `Messages examined without a match: ${examined}.`
   return new Problem('no-matching-message', {
-    detail: examined === 0 ? ifNone : `Messages examined without a match: ${examined}.`,
+    detail: hint === null ? why : `${why} ${hint}`,
     headers: { 'mayfly-cursor': cursor },
     members: {
       examined,

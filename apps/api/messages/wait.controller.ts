@@ -5,6 +5,7 @@ import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import { inboxChannel } from '#libs/ports/read-model/consistent-views.js'
 import { Authenticator } from '../access/authenticator.js'
 import { AcceptInboxTokens, type Principal, Caller, READERS, RequireScope } from '../access/principal.js'
+import { faultsHint } from '../faults/fault-requests.dto.js'
 import { type MailRead, RequestBudgets, untilClientLeaves } from '../http/budgets.js'
 import { inboxesPathOf, readOffsetCursor, writeOffsetCursor } from '../http/list-pages.js'
 import { noInbox } from '../http/problems.js'
@@ -87,7 +88,7 @@ export class WaitController {
       return this.waits.run(principal, clientGone, (wait) => this.firstMatch(waiting, wait))
     })
     const cursor = writeOffsetCursor(result.inbox.id, { from: result.position, to: null, end: null })
-    if (result.message === null) throw noMatch(result, noMail(result.inbox, query), cursor)
+    if (result.message === null) throw noMatch(result, reasons(result.inbox, query), cursor)
     await this.budgets.holdAnswer(reply, result.message.bytes)
     this.readings.note(result.inbox, [result.message])
     void reply.header('mayfly-cursor', cursor)
@@ -154,9 +155,11 @@ export class WaitController {
   }
 }
 
-function noMail({ createdAt, lastMessageAt }: ActiveInbox, { cursor }: WaitForMessage): string {
+function reasons(inbox: ActiveInbox, { cursor }: WaitForMessage) {
+  const { createdAt, lastMessageAt, faults } = inbox
+  const hint = faultsHint(faults, 'The inbox has')
   const none = 'No mail has arrived in this inbox since'
-  if (lastMessageAt === null) return `${none} it was created at ${createdAt.toISOString()}.`
+  if (lastMessageAt === null) return { ifNone: `${none} it was created at ${createdAt.toISOString()}.`, hint }
   const why = cursor === undefined ? 'has been deleted' : 'is before `cursor` or has been deleted'
-  return `${none} the last one at ${lastMessageAt.toISOString()}, which ${why}.`
+  return { ifNone: `${none} the last one at ${lastMessageAt.toISOString()}, which ${why}.`, hint }
 }
