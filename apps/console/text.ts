@@ -107,6 +107,12 @@ export const text = {
     passwordHint: 'Reading the mail of this inbox requires it.',
   },
 
+  faults: {
+    ofInbox: 'This inbox has faults on purpose:',
+    ofEnvironment: 'New inboxes of this environment get faults on purpose:',
+    fault: (action: string, stage: string) => `${action} at ${stage}`,
+  },
+
   mail: {
     inbox: 'Inbox',
     messages: 'Messages',

@@ -69,6 +69,20 @@ describeWith('chromium')('the console', () => {
     await page.getByText(`subject=Your code`).waitFor()
   })
 
+  it('shows the faults of an environment and of an inbox', async () => {
+    const faults = { body: [{ stage: 'after_accept', action: 'drop', every_n: 2 }] }
+    await call(mayfly, 'PUT', '/v1/environments/development/faults', faults)
+    const { page } = await signedIn()
+    await page
+      .getByText('New inboxes of this environment get faults on purpose: drop at after_accept')
+      .waitFor()
+    await call(mayfly, 'DELETE', '/v1/environments/development/faults')
+    const inbox = await createInbox(mayfly, { name: 'Faulty' })
+    await call(mayfly, 'PUT', `/v1/inboxes/${inbox.id}/faults`, faults)
+    await page.getByRole('link', { name: 'Faulty' }).click()
+    await page.getByText('This inbox has faults on purpose: drop at after_accept').waitFor()
+  })
+
   it('keeps what is open in the URL', async () => {
     const inbox = await createInbox(mayfly, { name: 'Linkable' })
     await newMail(inbox.address, 'First')

@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { useOpen, useParameters, useSession, ViewLink } from '../navigation.js'
 import { Choice, CopyButton, Empty, Field, FormDialog } from '../parts/controls.js'
+import { FaultsNotice } from '../parts/faults-notice.js'
 import { formatCount, Labels, parseLabels, TimeLeft } from '../parts/format.js'
 import { Failure } from '../parts/loading.js'
 import { VirtualList } from '../parts/virtual-list.js'
@@ -91,6 +92,7 @@ export function InboxesView() {
           {!list.isLive && <span class="not-live">{text.mail.reconnecting}</span>}
         </p>
       </div>
+      <FaultsNotice of={session.environment} title={text.faults.ofEnvironment} />
       {list.error !== null && <Failure error={list.error} retry={list.reload} />}
       {shown.length === 0 && !list.hasMore ? (
         <Empty title={isSearching || label !== '' ? text.inboxes.noMatch : text.inboxes.none}>

@@ -3,6 +3,7 @@ import { useRoute } from 'preact-iso'
 import type { Inbox } from '#clients/typescript/src/mayfly.js'
 import { useOpen, useSession } from '../navigation.js'
 import { Command, CopyButton, FormDialog } from '../parts/controls.js'
+import { FaultsNotice } from '../parts/faults-notice.js'
 import { formatBytes, Labels, Time, TimeLeft } from '../parts/format.js'
 import { Failure, Show, useLoaded } from '../parts/loading.js'
 import { text } from '../text.js'
@@ -20,7 +21,10 @@ export function MailView() {
       inboxId={inboxId}
       canDeleteMessages
       heading={(inbox, { isLive, reload }) => (
-        <InboxHeading inbox={inbox} isLive={isLive} onChanged={reload} />
+        <>
+          <InboxHeading inbox={inbox} isLive={isLive} onChanged={reload} />
+          <FaultsNotice of={inbox.id} title={text.faults.ofInbox} />
+        </>
       )}
       emptyHint={({ address }) => (
         <Command intro={text.mail.tryIt} command={text.mail.example(address, smtpPort)} />
