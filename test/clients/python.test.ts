@@ -49,6 +49,7 @@ describeWith('python-packages')('the Python client', () => {
       MAYFLY_URL: mayfly.url,
       MAYFLY_SMTP: `127.0.0.1:${mayfly.smtpPort}`,
       MAYFLY_KEY: mayfly.apiKey,
+      MAYFLY_FOLDER: process.cwd(),
     }
     try {
       const { stdout, stderr } = await run(python, args, { cwd: folder, env, timeout: WITHIN_MS })

@@ -18,6 +18,7 @@ from ._sync.inbox import Inbox
 from ._sync.message import Attachment, Message
 from ._version import VERSION as __version__
 from ._webhooks import verify_webhook
+from .server import MayflyServer, start_mayfly
 
 __all__ = [
     "ApiError",
@@ -30,12 +31,14 @@ __all__ = [
     "InboxEvent",
     "Mayfly",
     "MayflyError",
+    "MayflyServer",
     "Message",
     "UnexpectedMessageError",
     "UnreachableError",
     "WaitTimeoutError",
     "WebhookVerificationError",
     "__version__",
+    "start_mayfly",
     "types",
     "verify_webhook",
 ]
