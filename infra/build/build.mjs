@@ -2,6 +2,7 @@
 // those that are gone, and bundles the entry files and the console.
 import { execFileSync } from 'node:child_process'
 import { globSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
 import { bundle, ENTRY_FILES } from './bundle.mjs'
 import { bundleConsole } from './console.mjs'
 
@@ -15,10 +16,24 @@ const BUNDLED_FOLDERS = ['dist/chunks', 'dist/apps/console/files']
 /** Version and commit of the build, for /version, metrics and `mayfly --version`. */
 const BUILD_INFO = 'dist/build-info.json'
 
+const LOCK = 'node_modules/.mayfly-build.lock'
+const LOCK_TIMEOUT_MS = 300_000
+
 if (import.meta.main) await build()
 
-/** Builds what changed, and says so on standard error. */
+/** Builds what changed, and says so on standard error. Waits for a build of another process. */
 export async function build() {
+  // The system releases the lock however this process ends.
+  const lock = new DatabaseSync(LOCK, { timeout: LOCK_TIMEOUT_MS })
+  try {
+    lock.exec('BEGIN EXCLUSIVE')
+    await buildChanges()
+  } finally {
+    lock.close()
+  }
+}
+
+async function buildChanges() {
   const { files, isFull, changed, removed } = changes()
   const count = changed.length + removed.length
   if (count > 0) {

@@ -42,8 +42,12 @@ describe('the build', () => {
     const path = [join(ROOT, 'node_modules/.bin'), process.env.PATH].join(delimiter)
     const options = { cwd: folder, env: { PATH: path, ...env } }
     return new Promise((resolve) => {
-      execFile(process.execPath, [script], options, (error, stdout, stderr) =>
-        resolve({ code: error === null ? 0 : Number(error.code), printed: `${stdout}${stderr}` }),
+      execFile(
+        process.execPath,
+        ['--disable-warning=ExperimentalWarning', script],
+        options,
+        (error, stdout, stderr) =>
+          resolve({ code: error === null ? 0 : Number(error.code), printed: `${stdout}${stderr}` }),
       )
     })
   }
@@ -112,6 +116,12 @@ describe('the build', () => {
     await write('libs/greeting.ts', "export const greeting: string = 'again'\n")
     expect(await build()).toContain('building everything')
     expect(await greet()).toBe('again\n')
+  })
+
+  it('runs once if several processes start it at the same time', async () => {
+    const printed = await Promise.all([build(), build(), build()])
+    expect(printed.filter((text) => text.includes('building'))).toHaveLength(1)
+    expect(await greet()).toBe('hello\n')
   })
 
   it('begins before a start only if the ports are free and the settings are valid', async () => {
