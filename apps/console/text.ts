@@ -153,7 +153,6 @@ export const text = {
     noText: 'The message has no text part.',
     noLinks: 'The message has no links.',
     noAttachments: 'The message has no attachments.',
-    unnamed: (index: number) => `attachment-${index}`,
     sourceCut: (size: string) => `The first ${size} are shown. Download the message for the rest.`,
     width: 'Width',
     phone: 'Phone',

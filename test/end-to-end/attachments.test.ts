@@ -76,6 +76,19 @@ describe('an attachment', () => {
   })
 
   it.each([
+    { type: 'text/calendar; method=REQUEST', name: 'invitation.ics' },
+    { type: 'message/rfc822', name: 'message.eml' },
+    { type: 'image/png', name: 'attachment.png' },
+    { type: 'image/x-icon', name: 'attachment.ico' },
+    { type: 'application/unknown', name: 'attachment' },
+  ])('without a name gets one from its type, $type', async ({ type, name }) => {
+    const { message, path } = await received({ type, disposition: 'attachment' })
+    expect(message.attachments[0]?.filename).toBeNull()
+    const answer = await fetchAt(`${path}/0`)
+    expect(fileName(answer.headers.get('content-disposition') ?? '')).toBe(name)
+  })
+
+  it.each([
     'text/html',
     'image/svg+xml',
     'application/xhtml+xml',

@@ -405,6 +405,16 @@ describe('the API of Mailpit', () => {
     }
   })
 
+  it('names an attachment without a name by its type, as its download does', async () => {
+    const inbox = await createInbox(own)
+    await send(own, inbox.address, 'Content-Type: text/calendar\r\n\r\nBEGIN:VCALENDAR')
+    await messagesOf(own, inbox.id, 1)
+    const { Attachments } = await client.getMessageSummary('latest')
+    expect(Attachments).toMatchObject([{ FileName: 'invitation.ics' }])
+    const { headers } = await ask('GET', '/api/v1/message/latest/part/1')
+    expect(headers.get('content-disposition')).toBe('attachment; filename=invitation.ics')
+  })
+
   it('is not in the OpenAPI document, which is the contract of /v1', async () => {
     const { body } = await call<{ paths: object }>(own, 'GET', '/openapi.json')
     expect(Object.keys(body.paths).filter((path) => path.startsWith('/api'))).toEqual([])

@@ -1,3 +1,4 @@
+import { attachmentName } from '#libs/mail/attachment-name.js'
 import type { OpenedMessage } from '#libs/mail/json/message-json.js'
 import { cutToBytes, type Attachment, type Mailbox, type ParsedMail } from '#libs/mail/message.js'
 import { readMailboxes } from '#libs/mail/mime/addresses.js'
@@ -95,7 +96,7 @@ export function indexOfPart(partId: string): string {
 function attachmentJson({ index, filename, contentType, contentId, size, sha256 }: Attachment) {
   return {
     PartID: String(index + 1),
-    FileName: filename ?? contentId ?? '',
+    FileName: attachmentName(filename, contentType),
     ContentType: contentType,
     ContentID: contentId ?? '',
     Size: size,

@@ -5,7 +5,7 @@ import { cutToBytes } from '#libs/mail/message.js'
  * The headers of an attachment. Browsers save it and never show it, so that no sender's content runs in them. A name
  * that is not ASCII is sent in both forms of RFC 6266. `mediaType` is the result of `servedType`.
  */
-export function attachmentHeaders(filename: string | null, mediaType: string): Record<string, string> {
+export function attachmentHeaders(filename: string, mediaType: string): Record<string, string> {
   return {
     'content-type': mediaType,
     'content-disposition': contentDisposition(safeFileName(filename)),
@@ -28,8 +28,7 @@ const ENDING = /\.[^. ]{1,16}$/
  * A file name that every system accepts: without folders, invisible characters, dots at its start and end, and device
  * names; at most 200 bytes with its extension. `attachment` if nothing remains.
  */
-function safeFileName(declared: string | null): string {
-  const path = declared ?? ''
+function safeFileName(path: string): string {
   const name = path.slice(Math.max(path.lastIndexOf('/'), path.lastIndexOf('\\')) + 1)
   // A header may have a megabyte, and the result has only 200 bytes.
   const shortened = name.length > 1_000 ? name.slice(0, 900) + name.slice(-100) : name

@@ -1,3 +1,4 @@
+import { attachmentName } from '#libs/mail/attachment-name.js'
 import { readAttachment, readEmbeddedParts } from '#libs/mail/mime/mime.js'
 import { HtmlTooComplexError, mailDocument } from '../console/mail-document.js'
 import { dataUrlsOf } from '../console/mail-images.js'
@@ -12,7 +13,7 @@ export interface AttachmentRequest {
 }
 
 export interface AttachmentContent {
-  filename: string | null
+  filename: string
   mediaType: string
   content: Uint8Array
 }
@@ -35,7 +36,11 @@ export async function openAttachment({ raw, index }: AttachmentRequest): Promise
   const found = await readAttachment(Buffer.from(raw), index)
   if (found === null) return null
   const { meta, content } = found
-  return { filename: meta.filename, mediaType: servedType(meta.contentType, content), content }
+  return {
+    filename: attachmentName(meta.filename, meta.contentType),
+    mediaType: servedType(meta.contentType, content),
+    content,
+  }
 }
 
 const NO_PARTS = { parts: [], baseUrl: undefined }

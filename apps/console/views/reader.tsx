@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { Inbox, Message } from '#clients/typescript/src/mayfly.js'
+import { attachmentName } from '#libs/mail/attachment-name.js'
 import { useMailAccess } from '../navigation.js'
 import { CopyButton, FormDialog, Tabs } from '../parts/controls.js'
 import { formatBytes, saveFile, Time } from '../parts/format.js'
@@ -177,9 +178,12 @@ function Attachments({ message: { attachments } }: { message: Message }) {
   const { isRunning, error, run } = useAction()
   if (attachments.length === 0) return <p>{text.mail.noAttachments}</p>
   const save = async (attachment: Message['attachments'][number]) => {
-    const name = attachment.filename ?? text.mail.unnamed(attachment.index)
     // The declared type is not used, so that the browser never opens the file as a page.
-    saveFile(name, [new Uint8Array(await attachment.bytes())], 'application/octet-stream')
+    saveFile(
+      attachmentName(attachment.filename, attachment.content_type),
+      [new Uint8Array(await attachment.bytes())],
+      'application/octet-stream',
+    )
   }
   return (
     <>
@@ -187,7 +191,7 @@ function Attachments({ message: { attachments } }: { message: Message }) {
       <ul class="plain-list">
         {attachments.map((each) => (
           <li key={each.index}>
-            <strong dir="auto">{visibleLine(each.filename ?? text.mail.unnamed(each.index))}</strong>{' '}
+            <strong dir="auto">{visibleLine(attachmentName(each.filename, each.content_type))}</strong>{' '}
             {each.content_type}, {formatBytes(each.size)}{' '}
             <button type="button" disabled={isRunning} onClick={() => void run(() => save(each))}>
               {text.download}
