@@ -101,7 +101,7 @@ describe('the form of the views', () => {
       replay: namesOf(replay),
       ...namesByPath('libs/mail/message.ts', 'ParsedMail'),
     }).toEqual({
-      form: 8,
+      form: 9,
       activeInbox:
         'accountId address createdAt droppedCount duration environment expiresAt faults faultsRevision id isProtected ' +
         'keyId labels lastMessageAt maxMessages messageCount receivedCount revision sealed state tokens',

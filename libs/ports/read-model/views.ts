@@ -15,7 +15,7 @@ import type { Webhook } from '#libs/domain/webhook/webhook.js'
  * The version of the form of the views. Increase it with every change of the form of a row or an index, in either store:
  * views of another form are computed again from the log.
  */
-export const VIEWS_FORM = 8
+export const VIEWS_FORM = 9
 
 /** An inbox. Offsets are those of its partition of inbox-events. */
 export interface InboxRow {
