@@ -145,7 +145,7 @@ export function apiModule(
     keyNames: async (accountId) => {
       const newest = { order: 'desc', after: null, limit: MAX_NAMED_KEYS } as const
       const keys = await engine.accounts.listKeys(accountId, newest)
-      return new Map(keys.map(({ id, name }) => [id, name ?? '']))
+      return new Map(keys.map(({ id, name }) => [id, name]))
     },
     onUnavailable: (error) => logUnavailable(error, 'reading usage figures'),
   }
