@@ -18,6 +18,7 @@ interface RowJson extends UsageTotals {
   from: string
   to: string
   group: string | null
+  group_name: string | null
   request_ms: Quantiles | null
   visible_ms: Quantiles | null
 }
@@ -134,7 +135,7 @@ function rowsText(rows: readonly RowJson[], groupBy: string | undefined): string
     ['from', ...(isGrouped ? [groupBy] : []), ...names, 'request ms', 'visible ms'],
     rows.map((row) => [
       row.from,
-      ...(isGrouped ? [row.group ?? '-'] : []),
+      ...(isGrouped ? [row.group_name ?? row.group ?? '-'] : []),
       ...[row.requests, row.refusals, row.inboxes, row.mails, row.bytes].map(String),
       quantilesText(row.request_ms),
       quantilesText(row.visible_ms),

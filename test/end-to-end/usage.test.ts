@@ -152,6 +152,8 @@ describe('usage', () => {
     expect(sumOf(idleSees)).toMatchObject({ inboxes: 0, mails: 0, bytes: 0 })
     const accountWide = byGroup(await usageOf(admin, { group_by: 'key' }))
     expect([...accountWide.keys()]).toEqual(expect.arrayContaining([adminKeyId, worker.id]))
+    const ofWorker = (await usageOf(admin, { group_by: 'key' })).find(({ group }) => group === worker.id)
+    expect(ofWorker).toMatchObject({ group_name: worker.name })
     const foreign = await usageOf(stranger, { group_by: 'key' })
     for (const { group } of foreign) expect([...accountWide.keys()]).not.toContain(group)
     expect(sumOf(foreign)).toMatchObject({ inboxes: 0, mails: 0, bytes: 0 })

@@ -19,6 +19,7 @@ export interface UsageRowJson extends UsageTotalsJson {
   from: string
   to: string
   group: string | null
+  group_name: string | null
   request_ms: QuantilesJson | null
   visible_ms: QuantilesJson | null
 }

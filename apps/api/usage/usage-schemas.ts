@@ -39,6 +39,10 @@ export const UsageRow = Type.Object(
     from: Time('The start of the interval, or of the span of the query if that is later.'),
     to: Time('The end of the interval, or of the span of the query if that is earlier.'),
     group: OrNull(Type.String(), 'The key, environment or label value of the row; null without one.'),
+    group_name: OrNull(
+      Type.String(),
+      "The name of the row's key. Null for other groups, and for keys beyond the account's newest 1,000.",
+    ),
     ...totals,
     request_ms: timed(Quantiles, 'From a request to its answer, without waits and streams.'),
     visible_ms: timed(Quantiles, UNTIL_VISIBLE),
@@ -51,6 +55,7 @@ export const UsageRow = Type.Object(
         from: '2026-11-21T08:00:00.000Z',
         to: '2026-11-21T09:00:00.000Z',
         group: null,
+        group_name: null,
         ...figures,
         request_ms: { p50: 2.1, p95: 7.4, p99: 12.9 },
       },
@@ -131,11 +136,13 @@ export const UsageReportSchema = Type.Object(
 export function usageRowJson(
   { at: _at, group, requestMs, visibleMs, ...totals }: UsageFigures,
   { from, to }: { from: Date; to: Date },
+  keyNames: ReadonlyMap<string, string>,
 ): Static<typeof UsageRow> {
   return {
     from: from.toISOString(),
     to: to.toISOString(),
     group,
+    group_name: keyNames.get(group ?? '') ?? null,
     ...totals,
     request_ms: requestMs,
     visible_ms: visibleMs,

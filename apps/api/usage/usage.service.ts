@@ -77,7 +77,9 @@ export class Usage {
         parameter: 'interval',
       })
     }
-    return rows.map((row) => usageRowJson(row, within(span, row.at, INTERVAL_MS[interval])))
+    const keyNames =
+      query.group_by === 'key' ? await this.ports.keyNames(principal.accountId) : new Map<never, never>()
+    return rows.map((row) => usageRowJson(row, within(span, row.at, INTERVAL_MS[interval]), keyNames))
   }
 
   async report(

@@ -152,7 +152,7 @@ function chartsOf(
   if (isGrouped) {
     const shown = groups.slice(0, COLORS.length)
     const by = (valueOf: (row: UsageRow) => number) =>
-      shown.map((group, index) => line(group ?? text.none, group, index, valueOf))
+      shown.map((group, index) => line(nameOf(rows, group) ?? text.none, group, index, valueOf))
     return [
       { title: text.usage.mails, times, series: by(({ mails }) => mails) },
       { title: text.usage.requests, times, series: by(({ requests }) => requests) },
@@ -179,6 +179,11 @@ function chartsOf(
       ],
     },
   ]
+}
+
+/** The name of a group of rows: of a key, its own. */
+function nameOf(rows: readonly UsageRow[], group: string | null): string | null {
+  return rows.find((row) => row.group === group)?.group_name ?? group
 }
 
 /** The sums over the span, by group. Percentiles can't be added, so the worst of an interval is shown. */
@@ -209,7 +214,7 @@ function Totals({ rows }: { rows: readonly UsageRow[] }) {
         <tbody>
           {[...groups].map(([group, list]) => (
             <tr key={group}>
-              <th scope="row">{group ?? (groups.size === 1 ? text.all : text.none)}</th>
+              <th scope="row">{nameOf(list, group) ?? (groups.size === 1 ? text.all : text.none)}</th>
               <td>{formatCount(sum(list, 'requests'))}</td>
               <td>{formatCount(sum(list, 'refusals'))}</td>
               <td>{formatCount(sum(list, 'inboxes'))}</td>

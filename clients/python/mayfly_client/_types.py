@@ -1352,6 +1352,8 @@ class UsageRow(_UsageRowKeywords):
     """The end of the interval, or of the span of the query if that is earlier."""
     group: str | None
     """The key, environment or label value of the row; null without one."""
+    group_name: str | None
+    """The name of the row's key. Null for other groups, and for keys beyond the account's newest 1,000."""
     requests: int
     """Requests that were answered."""
     refusals: int

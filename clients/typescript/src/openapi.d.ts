@@ -931,6 +931,7 @@ export interface components {
 			from: string;
 			to: string;
 			group: string | null;
+			group_name: string | null;
 			requests: number;
 			refusals: number;
 			inboxes: number;
