@@ -66,8 +66,8 @@ export function labelBefore(text: string): Label | null {
     if (mention.kind !== 'other') return isFree ? { mention, isAmbiguous } : null
     if (isFree) {
       const gap = text.slice(mention.end)
-      // "Enter the code to confirm your payment: …" names a code, although "payment" is nearer.
-      // So does "your code for the order is …".
+      // "Enter the code to confirm your payment: …" and "your code for the order is …" name a code, although another
+      // noun is nearer.
       const isElsewhere =
         gap.length > MAX_LABEL_GAP ||
         /[,;!?，。！？；:：\n]|\. /.test(gap.slice(0, MAX_LABEL_GAP)) ||
@@ -161,12 +161,20 @@ export function isDecoration(text: string): boolean {
   return !/[\p{L}\p{N}]/u.test(text)
 }
 
-const BARE =
-  /(?:^|[^\p{L}\s])\s*$|(?<!\p{L})(?:your|the|this|a|my|new|use|enter|type|with|ihr|ihren|dein|der|den|diesen|votre|le|ce|ton|tu|su|el|este|il|tuo|o|seu|je|uw|de|din) $/u
+const DETERMINER =
+  /(?<!\p{L})(?:your|the|this|a|my|new|ihr|ihren|dein|der|den|diesen|votre|le|ce|ton|tu|su|el|este|il|tuo|o|seu|je|uw|de|din) $/u
 
-/** Whether a weak mention stands without a noun before it: "your code", and not "airport code". */
+/** Whether a text ends with a word such as "your", so that what follows is a noun. */
+export function endsWithDeterminer(text: string): boolean {
+  return DETERMINER.test(textBefore(text, text.length, 10))
+}
+
+/** Whether a mention stands without a noun before it: "your code", "enter code", and not "airport code". */
 export function isBare(text: string, { start }: Mention): boolean {
-  return BARE.test(textBefore(text, start, 12))
+  const before = textBefore(text, start, 10)
+  return (
+    endsWithDeterminer(before) || /(?:^|[^\p{L}\s])\s*$|(?<!\p{L})(?:use|enter|type|with) $/u.test(before)
+  )
 }
 
 /** At most `length` characters before a position. */

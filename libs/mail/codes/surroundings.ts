@@ -4,6 +4,7 @@ import { hasEnteringVerb, instructionAround } from './instructions.js'
 import {
   beginsWithLink,
   codeMentionAfter,
+  endsWithDeterminer,
   endsWithLink,
   isBare,
   isDecoration,
@@ -183,9 +184,10 @@ function namedBefore(candidate: CandidateInContext, namedUntil: number): Evidenc
     isAdjacent(gap) && (!isOnlyLetters(form) || (form === 'letters' && mention.kind === 'strong'))
   const isTight = sentenceEnd === 0 && (isNextToIt || endsWithLink(gap))
   const isDirect = sentenceEnd === 0 && isClose && !isAmbiguous && !/\d/.test(gap)
-  // In "493201 is your OTP for journey 604418" the words name the first number.
-  // In "your code for request RBT5K5 is 604418" they name the second.
-  const isSubject = beginsWithLink(lineAfter(candidate)) && /^.{1,12}\d{4}/.test(lineAfter(candidate))
+  // The words name the first number in "493201 is your OTP for journey 604418", and the second in "your code for request
+  // RBT5K5 is 604418".
+  const after = lineAfter(candidate)
+  const isSubject = beginsWithLink(after) && /^.{1,12}\d{4}/.test(after)
   if (!isTight && (isSubject || start - gap.length <= namedUntil)) return NOT_A_CODE
   if (isTight || isDirect) return { ...evidenceOf(mention, true, 0.95, 0.88), isTight }
   const rest = gap.slice(sentenceEnd)
@@ -193,8 +195,6 @@ function namedBefore(candidate: CandidateInContext, namedUntil: number): Evidenc
   if (rest.length > 40 || isAmbiguous) return null
   return instructed(candidate) ?? evidenceOf(mention, false, 0.55, 0.25)
 }
-
-const POSSESSIVE = /(?<!\p{L})(?:your|the|a|ihr|dein|votre|ton|su|tu|il tuo|je|uw|din) $/u
 
 /** "493201 is your verification code." */
 function namedAfter(candidate: CandidateInContext): Evidence | null {
@@ -209,7 +209,7 @@ function namedAfter(candidate: CandidateInContext): Evidence | null {
     isOnlyLetters(form) ||
     form === 'letters-and-digits' ||
     /[\])]/.test(lower.charAt(end - 1)) ||
-    (form !== 'digits' && POSSESSIVE.test(before))
+    (form !== 'digits' && endsWithDeterminer(before))
   if (needsLink && !isTight) return null
   return { ...evidenceOf(mention, true, 0.94, 0.87), isTight, namedUntil: end + mention.end }
 }
