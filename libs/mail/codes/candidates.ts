@@ -1,3 +1,4 @@
+import { beginsWithCopula, endsWithCopula } from './mentions.js'
 import { isLetterCode, isUsualCase } from './words.js'
 
 /** Text that has the form of a one-time code. */
@@ -8,7 +9,7 @@ export interface Candidate extends Span {
   value: string
   form: CandidateForm
   /** Whether it is written as other numbers usually are: `#493201`, `493.201`, `KPT-482913`, `RFC 6238`. */
-  isMarked: boolean
+  isUnusualForm: boolean
 }
 
 type CandidateForm =
@@ -26,7 +27,7 @@ function evenGroups(character: string, lengths: readonly number[], ahead = ''): 
 }
 
 /** The forms of codes and of other numbers. The first pattern that matches applies. */
-const FORMS: readonly (readonly [CandidateForm | 'none', RegExp, isMarked?: true])[] = [
+const FORMS: readonly (readonly [CandidateForm | 'none', RegExp, isUnusualForm?: true])[] = [
   // 493201
   ['digits', /^\d{4,8}$/],
   // 493-201, 49-32-01, 4-9-3-2-0-1
@@ -144,7 +145,7 @@ function addRun(text: string, run: readonly Span[], found: Candidate[]): void {
       run.length > 2 || text.charAt(span.start - 1) === '+' || (written.startsWith('0') && written.length > 7)
     if (hasSpaces && isPhone) return
   }
-  for (const span of run) addGroup(text, span, found)
+  for (const span of run) if (found.length < MAX_CANDIDATES) addGroup(text, span, found)
 }
 
 /** Whether groups of capitals and digits are no words, and not all of them letters. */
@@ -160,12 +161,20 @@ function addGroup(text: string, span: Span, found: Candidate[]): void {
   if (span.end - span.start > MAX_LENGTH || span.end - span.start < 4) return
   const written = text.slice(span.start, span.end).replace(/[‐-–]/g, '-')
   if (/^[A-Za-z]+$/.test(written)) {
-    if (isLetterCode(written))
-      add(text, span, isUsualCase(written) ? 'small-letters' : 'letters', false, found)
+    if (!isLetterCode(written)) return
+    if (!isUsualCase(written)) add(text, span, 'letters', false, found)
+    else if (mayBeNamed(text, span)) add(text, span, 'small-letters', false, found)
     return
   }
-  const [form, , isMarked = false] = FORMS.find(([, pattern]) => pattern.test(written)) ?? ['none']
-  if (form !== 'none') add(text, span, form, isMarked, found)
+  const [form, , isUnusualForm = false] = FORMS.find(([, pattern]) => pattern.test(written)) ?? ['none']
+  if (form !== 'none') add(text, span, form, isUnusualForm, found)
+}
+
+/** Whether letters in usual case are alone, in a list, or beside a verb such as "is". Most of them are words. */
+function mayBeNamed(text: string, { start, end }: Span): boolean {
+  const before = text.slice(Math.max(0, start - 20), start).toLowerCase()
+  const after = text.slice(end, end + 20).toLowerCase()
+  return /(?:^|[^\p{L}\p{N}\s]|\n)\s*$/u.test(before) || endsWithCopula(before) || beginsWithCopula(after)
 }
 
 const BRACKETS = new Set(
@@ -178,7 +187,13 @@ const BRACKETS = new Set(
 const ABBREVIATION = /(?<![\p{L}\p{N}])\p{Lu}{2,5} $/u
 const CODE_ABBREVIATIONS = new Set('OTP PIN TAN TAC CODE KOD KODE COD MFA TOTP MTAN SMS IS BE'.split(' '))
 
-function add(text: string, span: Span, form: CandidateForm, isMarked: boolean, found: Candidate[]): void {
+function add(
+  text: string,
+  span: Span,
+  form: CandidateForm,
+  isUnusualForm: boolean,
+  found: Candidate[],
+): void {
   let { start, end } = span
   const abbreviation =
     form === 'digits' ? ABBREVIATION.exec(text.slice(Math.max(0, start - 7), start))?.[0] : undefined
@@ -190,14 +205,14 @@ function add(text: string, span: Span, form: CandidateForm, isMarked: boolean, f
     /\p{Ll}/u.test(text.slice(Math.max(0, start - 60), start + 60))
   )
     start -= abbreviation.length
-  const isMarkedBefore = start < span.start
+  const hasMark = start < span.start
   while (BRACKETS.has(text.charAt(start - 1) + text.charAt(end)) && end - span.end < 6) {
     start--
     end++
   }
   if (!isStandalone(text, { start, end })) return
   const value = text.slice(span.start, span.end).replace(form === 'digits' ? /\D/g : /[^0-9A-Za-z]/g, '')
-  found.push({ start, end, inner: span, value, form, isMarked: isMarked || isMarkedBefore })
+  found.push({ start, end, inner: span, value, form, isUnusualForm: isUnusualForm || hasMark })
 }
 
 const JOINED_BEFORE = /(?:[#$€£¥₹₽₩+/\\@_=&?%•‐-–-]|[0-9A-Za-z][.,]|\d:|\*\*\*)$/

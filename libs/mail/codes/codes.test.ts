@@ -218,6 +218,7 @@ const mailsWithoutCode: Sent[] = [
   { text: 'Job 70754825 exited with code 1' },
   { text: 'Code pushed to main:\n\n8d62406 Fix login code' },
   { text: 'Airport code: EDDF' },
+  { subject: 'Hello', text: `${'This is what I wrote. '.repeat(30)}\n> Your code is 604418` },
   { text: 'Your Office365 code is ready in the app.' },
   {
     subject: 'SV: Din kode',
@@ -240,6 +241,11 @@ test('`text` is as in the mail, and `value` as a user types it', () => {
   expect(codesIn({ text: '認証コード：１２３４５６' })).toMatchObject([
     { value: '123456', text: '１２３４５６' },
   ])
+})
+
+test('a code is found behind many words that could be codes by their letters', () => {
+  const [best] = codesIn({ text: `${'xkqwzt pfgtrd '.repeat(500)}\nYour verification code is 493201.` })
+  expect(best?.value).toBe('493201')
 })
 
 test('invisible characters are part of `text`, and not of `value`', () => {
@@ -354,6 +360,8 @@ test.each([
   '1\u200b',
   '((',
   '493.201·',
+  '4932·',
+  '4932—',
   'your code is xkqwzt ',
 ])('megabytes of %j are read', (piece) => {
   const text = piece.repeat(2_000_000 / piece.length)

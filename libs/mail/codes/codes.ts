@@ -3,7 +3,7 @@ import { CONFIRMING_WORDS, SIGN_IN_WORDS, STRONG_WORDS, WEAK_WORDS } from './cod
 import { HANDOVER_WORDS } from './instructions.js'
 import { textBefore } from './mentions.js'
 import { APPOINTMENT_WORDS, APPROVAL_WORDS, PROMOTION_WORDS, RECEIPT_WORDS } from './number-words.js'
-import { isReplySubject, searchableText } from './searchable-text.js'
+import { kindOfSubject, searchableText } from './searchable-text.js'
 import {
   candidatesInContext,
   isExpired,
@@ -32,8 +32,9 @@ export function findCodes(
   visible: string | null,
   maxCodes: number,
 ): OneTimeCode[] {
-  const parts = [isReplySubject(subject ?? '') ? '' : subject, text, visible].map((part) =>
-    searchableText((part ?? '').slice(0, MAX_SEARCHED_LENGTH), subject ?? ''),
+  const kind = kindOfSubject(subject ?? '')
+  const parts = [kind.startsWith('reply') ? '' : subject, text, visible].map((part) =>
+    searchableText((part ?? '').slice(0, MAX_SEARCHED_LENGTH), kind),
   )
   const topic = new Topic(parts.map((part) => part.text))
   const best = new Map<string, OneTimeCode>()
@@ -46,26 +47,29 @@ export function findCodes(
       best.set(value, { value, text: part.original(inner.start, inner.end), confidence })
     }
   }
-  return [...best.values()]
-    .filter((code, _, all) => !all.some((other) => isRival(code, other)))
+  return withoutNames([...best.values()])
     .map((code) => ({ ...code, confidence: Math.round(Math.min(code.confidence, 0.99) * 100) / 100 }))
     .sort((one, other) => other.confidence - one.confidence)
     .slice(0, maxCodes)
 }
 
 /** Letters beside a code of another length with digits are a word or a name: "ACME: your code is 493201". */
-function isRival(code: OneTimeCode, other: OneTimeCode): boolean {
-  return !/\d/.test(code.value) && /\d/.test(other.value) && code.value.length !== other.value.length
+function withoutNames(codes: readonly OneTimeCode[]): OneTimeCode[] {
+  const hasDigit = ({ value }: OneTimeCode) => /\d/.test(value)
+  const lengths = new Set(codes.filter(hasDigit).map(({ value }) => value.length))
+  const isName = (code: OneTimeCode) =>
+    !hasDigit(code) && lengths.size > (lengths.has(code.value.length) ? 1 : 0)
+  return codes.filter((code) => !isName(code))
 }
 
 /** Words that never name the PIN of a meeting or a booking. */
-const ONLY_ONCE = /verif|vérif|otp|one.?time|einmal|log.?in|security|sicherheit|sécurité|seguridad|验证|認証/
+const ONE_TIME = /verif|vérif|otp|one.?time|einmal|log.?in|security|sicherheit|sécurité|seguridad|验证|認証/
 const TOPICS = new Vocabulary({
-  code: STRONG_WORDS.filter((word) => !ONLY_ONCE.test(word)),
+  code: STRONG_WORDS.filter((word) => !ONE_TIME.test(word)),
   confirming: [...WEAK_WORDS, ...SIGN_IN_WORDS, ...CONFIRMING_WORDS],
   promotion: PROMOTION_WORDS,
   appointment: APPOINTMENT_WORDS,
-  once: STRONG_WORDS.filter((word) => ONLY_ONCE.test(word)),
+  oneTime: STRONG_WORDS.filter((word) => ONE_TIME.test(word)),
 })
 const RECEIPTS = new Vocabulary({ receipt: RECEIPT_WORDS })
 const HANDOVERS = new Vocabulary({ handover: HANDOVER_WORDS })
@@ -78,9 +82,9 @@ class Topic {
 
   constructor(private readonly parts: readonly string[]) {}
 
-  has(kind: 'code' | 'once' | 'confirming' | 'promotion' | 'appointment'): boolean {
+  has(kind: 'code' | 'oneTime' | 'confirming' | 'promotion' | 'appointment'): boolean {
     this.kinds ??= TOPICS.kindsIn(this.text)
-    return this.kinds.has(kind) || (kind === 'code' && this.kinds.has('once'))
+    return this.kinds.has(kind) || (kind === 'code' && this.kinds.has('oneTime'))
   }
 
   get text(): string {
@@ -96,17 +100,17 @@ function confidenceOf(candidate: CandidateInContext, topic: Topic): number {
   const confidence = confidenceByForm(candidate, evidence)
   if (confidence <= 0) return confidence
   if (evidence.isForHandover && !HANDOVERS.matches(topic.text)) return 0
-  if (topic.has('appointment') && !(evidence.isStrong && topic.has('once'))) return 0
+  if (topic.has('appointment') && !(evidence.isStrong && topic.has('oneTime'))) return 0
   if (isPromotionCode(candidate, evidence, topic)) return 0
   return isCardApproval(candidate, topic) ? 0 : confidence
 }
 
 /** Digits alone on a line: "493201" in a mail about signing in, or in a language without words in the lists. */
 function confidenceWithoutEvidence(
-  { isAlone, form, isMarked, value }: CandidateInContext,
+  { isAlone, form, isUnusualForm, value }: CandidateInContext,
   topic: Topic,
 ): number {
-  if (!isAlone || form !== 'digits' || isMarked || isYear(value)) return 0
+  if (!isAlone || form !== 'digits' || isUnusualForm || isYear(value)) return 0
   if (topic.has('code') || topic.has('confirming')) return value.length >= 6 ? 0.65 : 0.5
   return value.length === 6 ? 0.35 : 0
 }
@@ -128,10 +132,10 @@ function isCardApproval({ lower, start }: CandidateInContext, topic: Topic): boo
 
 /** A form that is rare for codes, or frequent for other things, needs more evidence. */
 function confidenceByForm(
-  { form, isMarked, inner, value, isAlone }: CandidateInContext,
-  { confidence, isDirect, isStrong, isTight }: Evidence,
+  { form, isUnusualForm, inner, value, isAlone }: CandidateInContext,
+  { confidence, isDirect, isStrong, isNamedByCopula }: Evidence,
 ): number {
-  if (confidence === 0 || (isMarked && !isTight)) return 0
+  if (confidence === 0 || (isUnusualForm && !isNamedByCopula)) return 0
   const isClear = isDirect || isAlone
   switch (form) {
     case 'digits':
@@ -145,12 +149,12 @@ function confidenceByForm(
       // Tokens, host names and signatures also have this form.
       return isDirect || (isAlone && isStrong) ? confidence - 0.2 : 0
     case 'uneven-groups':
-      return isTight || (isDirect && isStrong) || isAlone ? confidence - 0.2 : 0
+      return isNamedByCopula || (isDirect && isStrong) || isAlone ? confidence - 0.2 : 0
     case 'letters':
     case 'small-letters':
       // Headings, buttons and names are often words like these.
       if (inner.end - inner.start > value.length) return isClear ? confidence - 0.15 : 0
-      return isTight && (isStrong || form === 'letters') ? confidence - 0.25 : 0
+      return isNamedByCopula && (isStrong || form === 'letters') ? confidence - 0.25 : 0
   }
 }
 

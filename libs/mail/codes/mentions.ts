@@ -28,22 +28,22 @@ const MAX_LABEL_GAP = 40
 /** Forms of "to be" between a word and its number. */
 const COPULA =
   '(?:is|are|was|reads|lautet|lauten|ist|est|sera|es|será|é|è|este|és|está|är|er|to|jest|je|bude|ez|bedraagt|είναι|это|це|е|هو|هي|است|ہے|है|হল|হলো|คือ|là|adalah|ialah|yra|ir|ni|da|ay)'
-const LINK_BEFORE = new RegExp(`(?:(?<!\\p{L})${COPULA}|[:：=]|[是为為は])\\s*$`, 'u')
-const LINK_AFTER = new RegExp(`^\\s*(?:[-–—:=]|${COPULA}(?!\\p{L})|[是为為は])`, 'u')
+const COPULA_BEFORE = new RegExp(`(?:(?<!\\p{L})${COPULA}|[:：=]|[是为為は])\\s*$`, 'u')
+const COPULA_AFTER = new RegExp(`^\\s*(?:[-–—:=]|${COPULA}(?!\\p{L})|[是为為は])`, 'u')
 /** A reference before a number that is not typed: "KPT 482913". */
 const REFERENCE = /(?<!\p{L})\p{L}{3,4} $/u
 
 /** Whether a text between a label and a number makes the label name the number: " for your order is ". */
-export function endsWithLink(gap: string): boolean {
+export function endsWithCopula(gap: string): boolean {
   return (
     gap.length <= 2 * MAX_LABEL_GAP &&
     !/[,;!?]/.test(gap) &&
-    (LINK_BEFORE.test(gap) || LINK_BEFORE.test(gap.replace(REFERENCE, '')))
+    (COPULA_BEFORE.test(gap) || COPULA_BEFORE.test(gap.replace(REFERENCE, '')))
   )
 }
 
 function names(gap: string): boolean {
-  return isAdjacent(gap) || endsWithLink(gap)
+  return isAdjacent(gap) || endsWithCopula(gap)
 }
 
 /** Whether a text between a label and a number contains no other word. */
@@ -52,8 +52,8 @@ export function isAdjacent(gap: string): boolean {
 }
 
 /** Whether a text after a number begins with a verb such as "is". */
-export function beginsWithLink(text: string): boolean {
-  return LINK_AFTER.test(text)
+export function beginsWithCopula(text: string): boolean {
+  return COPULA_AFTER.test(text)
 }
 
 /** The label of the number after a text: the last mention that does not belong to another number. */
@@ -71,7 +71,7 @@ export function labelBefore(text: string): Label | null {
       const isElsewhere =
         gap.length > MAX_LABEL_GAP ||
         /[,;!?，。！？；:：\n]|\. /.test(gap.slice(0, MAX_LABEL_GAP)) ||
-        LINK_BEFORE.test(gap)
+        COPULA_BEFORE.test(gap)
       if (!isElsewhere || !hasCodeInClause(text, mentions, mention)) {
         const isNamed = gap.length <= MAX_LABEL_GAP && !/[,;!?，。！？；]|\S{3}\. /.test(gap)
         return isNamed ? { mention, isAmbiguous: false } : null

@@ -15,11 +15,10 @@ const BLANK = '\ue000'
  * Prepares a text for the search: converts digits of all scripts and fullwidth characters to ASCII, and all spaces to
  * one kind, removes invisible characters, and blanks out addresses, account numbers and quoted mails.
  */
-export function searchableText(original: string, subject: string): SearchableText {
+export function searchableText(original: string, kind: SubjectKind): SearchableText {
   const { text, positions } = withoutInvisible(original)
   const plain = toAscii(text)
-  const isReply = isReplySubject(subject) && !/^\s*vs/i.test(subject)
-  const quoted = FORWARD_SUBJECT.test(subject) ? [] : quotedRanges(plain, isReply)
+  const quoted = kind === 'forward' ? [] : quotedRanges(plain, kind === 'reply')
   const ranges = [...quoted, ...addressRanges(plain)].sort((a, b) => a.start - b.start)
   const pieces: string[] = []
   let done = 0
@@ -106,13 +105,17 @@ function isAddressCharacter(code: number): boolean {
 
 // The names of replies and forwarded mail in subjects. "VS" may be either.
 const REPLY_SUBJECT =
-  /^\s{0,9}(?:re?|aw|antw|sv|vs|odp|ynt|res|rif|ref|ha|回复|回覆|答复|відп|отв)\s{0,3}(?:\[\d+\])?\s{0,3}[:：]/i
+  /^\s{0,9}(?:re?|aw|antw|sv|odp|ynt|res|rif|ref|ha|回复|回覆|答复|відп|отв)\s{0,3}(?:\[\d+\])?\s{0,3}[:：]/i
 const FORWARD_SUBJECT =
   /^\s{0,9}(?:fwd?|wg|tr|rv|i|enc|doorst|vb|pd|ilt|i̇lt|továbbítás|προωθ|转发|轉寄|転送|전달)\s{0,3}[:：]/i
 
-/** Whether a subject is that of a reply, which repeats the subject of the original mail. */
-export function isReplySubject(subject: string): boolean {
-  return REPLY_SUBJECT.test(subject)
+/** A reply repeats the subject of the original mail. */
+export type SubjectKind = 'reply' | 'forward' | 'reply-or-forward' | 'other'
+
+export function kindOfSubject(subject: string): SubjectKind {
+  if (/^\s{0,9}vs\s{0,3}[:：]/i.test(subject)) return 'reply-or-forward'
+  if (REPLY_SUBJECT.test(subject)) return 'reply'
+  return FORWARD_SUBJECT.test(subject) ? 'forward' : 'other'
 }
 
 // "On … wrote:" in the languages of common mail programs.
@@ -134,11 +137,12 @@ function* quotedRanges(text: string, isReply: boolean): Generator<Range> {
   for (let start = 0; start < text.length;) {
     const lineFeed = text.indexOf('\n', start)
     const end = lineFeed === -1 ? text.length : lineFeed
-    const line = text.slice(start, Math.min(end, start + 300)).trim()
+    // Longer lines are no markers.
+    const line = text.slice(start, end - start < 300 ? end : start + 1).trim()
     if (line.startsWith('>')) {
       if (!hasOwnText || (!isReply && FORWARDED_FIELD.test(line))) return
       yield { start, end }
-    } else if (line !== '' && end - start < 300) {
+    } else if (line !== '') {
       if (/[:：>-]$|^-|^begin/i.test(line) && FORWARDED.test(line)) return
       if (isReply && (ORIGINAL_MESSAGE.test(line) || (/\d|@/.test(line) && ATTRIBUTION.test(line)))) {
         yield { start: end, end: text.length }

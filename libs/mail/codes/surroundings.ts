@@ -2,10 +2,10 @@ import { findCandidates, type Candidate } from './candidates.js'
 import { SIGN_IN_WORDS } from './code-words.js'
 import { hasEnteringVerb, instructionAround } from './instructions.js'
 import {
-  beginsWithLink,
+  beginsWithCopula,
   codeMentionAfter,
   endsWithDeterminer,
-  endsWithLink,
+  endsWithCopula,
   isBare,
   isDecoration,
   isAdjacent,
@@ -27,7 +27,7 @@ export interface Evidence {
   /** Whether the words only name codes. */
   isStrong: boolean
   /** Whether nothing but a verb such as "is", or the end of a line, is between the words and the candidate. */
-  isTight: boolean
+  isNamedByCopula: boolean
   /** Whether it is a code only in a mail about a parcel or a ride. */
   isForHandover: boolean
   /** The end of words after the candidate that name it; 0 if there are none. */
@@ -58,9 +58,7 @@ export function* candidatesInContext(text: string): Generator<CandidateInContext
     if (previous?.evidence?.isStrong === true && continuesList(lower, previous, candidate)) {
       candidate.isAlone = previous.isAlone
       candidate.evidence = previous.evidence
-    } else if (mayBeNamed(candidate)) {
-      candidate.evidence = evidenceFor(candidate, previous?.evidence?.namedUntil ?? 0)
-    } else continue
+    } else candidate.evidence = evidenceFor(candidate, previous?.evidence?.namedUntil ?? 0)
     yield candidate
     previous = candidate
   }
@@ -76,7 +74,7 @@ const NOT_A_CODE: Evidence = {
   confidence: 0,
   isDirect: false,
   isStrong: false,
-  isTight: false,
+  isNamedByCopula: false,
   isForHandover: false,
   namedUntil: 0,
 }
@@ -127,17 +125,6 @@ function inContext(candidate: Candidate, lower: string): CandidateInContext {
   return { ...candidate, lower, lineStart, lineEnd, isAlone, before, evidence: null }
 }
 
-/** Whether small letters stand alone, or beside a verb such as "is". Most candidates of this form are words. */
-function mayBeNamed(candidate: CandidateInContext): boolean {
-  const { form, isAlone, before } = candidate
-  return (
-    form !== 'small-letters' ||
-    isAlone ||
-    endsWithLink(before.slice(-20)) ||
-    beginsWithLink(lineAfter(candidate))
-  )
-}
-
 const UNIT_AFTER = new RegExp(`^ ?(?:${UNITS.join('|')})(?![\\p{L}\\p{N}])`, 'u')
 const CURRENCY_BEFORE =
   /(?:(?<!\p{L})(?:eur|usd|gbp|chf|inr|jpy|pln|czk|huf|sek|nok|dkk|ron|rm|rp|rs\.?|kr|zł|nt\$|r\$)|[$€£¥₹₽₩₺₪₴฿]) ?$/u
@@ -182,14 +169,14 @@ function namedBefore(candidate: CandidateInContext, namedUntil: number): Evidenc
   if (isOnlyLetters(form) && mention.kind === 'weak' && !isBare(before, mention)) return NOT_A_CODE
   const isNextToIt =
     isAdjacent(gap) && (!isOnlyLetters(form) || (form === 'letters' && mention.kind === 'strong'))
-  const isTight = sentenceEnd === 0 && (isNextToIt || endsWithLink(gap))
+  const isNamedByCopula = sentenceEnd === 0 && (isNextToIt || endsWithCopula(gap))
   const isDirect = sentenceEnd === 0 && isClose && !isAmbiguous && !/\d/.test(gap)
   // The words name the first number in "493201 is your OTP for journey 604418", and the second in "your code for request
   // RBT5K5 is 604418".
   const after = lineAfter(candidate)
-  const isSubject = beginsWithLink(after) && /^.{1,12}\d{4}/.test(after)
-  if (!isTight && (isSubject || start - gap.length <= namedUntil)) return NOT_A_CODE
-  if (isTight || isDirect) return { ...evidenceOf(mention, true, 0.95, 0.88), isTight }
+  const isSubject = beginsWithCopula(after) && /^.{1,12}\d{4}/.test(after)
+  if (!isNamedByCopula && (isSubject || start - gap.length <= namedUntil)) return NOT_A_CODE
+  if (isNamedByCopula || isDirect) return { ...evidenceOf(mention, true, 0.95, 0.88), isNamedByCopula }
   const rest = gap.slice(sentenceEnd)
   if (sentenceEnd === 0 || isDecoration(rest)) return evidenceOf(mention, false, 0.82, 0.6)
   if (rest.length > 40 || isAmbiguous) return null
@@ -201,17 +188,17 @@ function namedAfter(candidate: CandidateInContext): Evidence | null {
   const after = lineAfter(candidate)
   const mention = codeMentionAfter(after)
   if (mention === null || (mention.kind === 'weak' && !beginsClause(candidate))) return null
-  const isTight = beginsWithLink(after)
+  const isNamedByCopula = beginsWithCopula(after)
   // Not in "[INC0048291] Access code", "PROJ-48211 Access code", "Your DHL24 access code", "Larkspur login code"
-  const { lower, end, form, isMarked, before } = candidate
-  const needsLink =
-    isMarked ||
+  const { lower, end, form, isUnusualForm, before } = candidate
+  const needsCopula =
+    isUnusualForm ||
     isOnlyLetters(form) ||
     form === 'letters-and-digits' ||
     /[\])]/.test(lower.charAt(end - 1)) ||
     (form !== 'digits' && endsWithDeterminer(before))
-  if (needsLink && !isTight) return null
-  return { ...evidenceOf(mention, true, 0.94, 0.87), isTight, namedUntil: end + mention.end }
+  if (needsCopula && !isNamedByCopula) return null
+  return { ...evidenceOf(mention, true, 0.94, 0.87), isNamedByCopula, namedUntil: end + mention.end }
 }
 
 const SIGN_INS = new Vocabulary({ signIn: SIGN_IN_WORDS })
@@ -234,7 +221,7 @@ function instructed(candidate: CandidateInContext, labelEnd = 0): Evidence | nul
   const { kind, hasPurpose } = instruction
   const isForHandover = kind === 'using' && !hasPurpose
   const confidence = hasPurpose ? 0.75 : 0.65
-  return { ...NOT_A_CODE, isDirect: true, isTight: hasPurpose, isForHandover, confidence }
+  return { ...NOT_A_CODE, isDirect: true, isNamedByCopula: hasPurpose, isForHandover, confidence }
 }
 
 /** "Your code:" on a line above, or "is your code" below. */
@@ -245,8 +232,8 @@ function namedOnOtherLines(candidate: CandidateInContext): Evidence | null {
   if (mention?.kind === 'other') {
     if (above.slice(mention.end).trim().length < 4) return NOT_A_CODE
   } else if (mention !== undefined) {
-    const isTight = above.length - mention.end <= 60
-    if (isAlone) return { ...evidenceOf(mention, false, 0.93, 0.88), isTight }
+    const isNamedByCopula = above.length - mention.end <= 60
+    if (isAlone) return { ...evidenceOf(mention, false, 0.93, 0.88), isNamedByCopula }
     if (beginsClause(candidate)) return evidenceOf(mention, false, 0.55, 0)
   }
   const below = isAlone ? codeMentionAfter(lower.slice(lineEnd, lineEnd + 120)) : null
@@ -278,8 +265,8 @@ function beginsClause({ before }: CandidateInContext): boolean {
   return isDecoration(clause) || /^[^\p{L}\p{N}]{0,3}\p{L}{2,12}$/u.test(clause)
 }
 
-function isPlainNumber({ form, value, isMarked }: Candidate): boolean {
-  return form === 'digits' && !isMarked && !isYear(value)
+function isPlainNumber({ form, value, isUnusualForm }: Candidate): boolean {
+  return form === 'digits' && !isUnusualForm && !isYear(value)
 }
 
 function isOnlyLetters(form: Candidate['form']): boolean {

@@ -4,7 +4,8 @@ import * as numberWords from './number-words.js'
 import { words } from './vocabulary.js'
 
 /*
- * Tells letters that may be a code ("KWQM") from words ("VERIFY"), by the pairs of letters that are frequent in words.
+ * Distinguishes codes that have only letters ("KWQM") from words ("VERIFY") by the pairs of letters that are frequent in
+ * words.
  */
 
 /** Words of buttons and headings, and words after "your code is", that other lists lack. */
@@ -40,8 +41,8 @@ export function isUsualCase(letters: string): boolean {
 }
 
 /**
- * Whether ASCII letters have the form of a code, and do not look like a word of a European language. Of random letters,
- * 1 to 2 % look like a word, and about 4 % of those written as words usually are.
+ * Whether ASCII letters have the form of a code, and do not look like a word of a European language. The bounds are chosen
+ * so that 1 to 2 % of random letters of any length look like a word, and about 4 % of those written as words usually are.
  */
 export function isLetterCode(letters: string): boolean {
   const isUsual = isUsualCase(letters)
