@@ -120,12 +120,12 @@ ${smtp.tlsPort === null ? '' : `  SMTPS      ${host}:${smtp.tlsPort}\n`}${
 Try it: create an inbox, send it a mail, wait for the mail.
 
   export MAYFLY_KEY=${keyForSession(firstKey)}
-  inbox=$(curl -s -X POST ${url}/v1/inboxes -H "Authorization: Bearer $MAYFLY_KEY")
+  inbox=$(curl -sSf -X POST ${url}/v1/inboxes -H "Authorization: Bearer $MAYFLY_KEY")
   id=$(printf %s "$inbox" | sed -E 's/.*"id":"([^"]+)".*/\\1/')
   address=$(printf %s "$inbox" | sed -E 's/.*"address":"([^"]+)".*/\\1/')
   printf 'From: App <app@example.com>\\r\\nTo: %s\\r\\nSubject: Your code is 493201\\r\\n\\r\\nYour code is 493201.\\r\\n' "$address" |
-    curl -s smtp://${host}:${smtp.port} --mail-from app@example.com --mail-rcpt "$address" -T -
-  curl -s ${url}/v1/inboxes/$id/messages/wait -H "Authorization: Bearer $MAYFLY_KEY"
+    curl -sS smtp://${host}:${smtp.port} --mail-from app@example.com --mail-rcpt "$address" -T -
+  curl -sSf ${url}/v1/inboxes/$id/messages/wait -H "Authorization: Bearer $MAYFLY_KEY"
 
 `
 }

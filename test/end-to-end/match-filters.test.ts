@@ -90,6 +90,7 @@ describe('match filters', () => {
     { where: { text: 'VERIFY' }, match: ['link'] },
     { where: { text: 'confirm  your\u00a0address' }, match: ['link'] },
     { where: { header: 'subject:GRÖSSE  B' }, match: ['link'] },
+    { where: { header: 'Subject: GRÖSSE B ' }, match: ['link'] },
     { where: { text: 'visïble words' }, match: ['html'] },
     { where: { text: 'hidden' }, match: [] },
     { where: { text: 'secret' }, match: [] },

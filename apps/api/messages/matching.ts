@@ -32,7 +32,7 @@ export class Matcher {
     for (const each of filters.header ?? []) {
       const [, name = '', text = ''] = HEADER.exec(each) ?? []
       const wanted = this.headers.get(name.toLowerCase()) ?? new Map<string, string>()
-      this.headers.set(name.toLowerCase(), wanted.set(comparable(text), each))
+      this.headers.set(name.toLowerCase(), wanted.set(comparable(text.trim()), each))
     }
   }
 
