@@ -12,6 +12,7 @@ import {
   type Target,
 } from '#test/harness/client.js'
 import { signIn } from '#test/harness/console.js'
+import { startMayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { IMAGE } from '#test/harness/rich-mail.js'
 import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
@@ -289,6 +290,21 @@ describe('showing the HTML of a message', () => {
     const { status, text } = await load(ended.url)
     expect([status, text]).toEqual([404, expect.not.stringContaining('only for holders')])
     expect(text).toContain('The key or session that opened the message has ended.')
+  })
+
+  it('shares its thread with searches for expressions in large mail', async () => {
+    const small = await startMayfly({ isOneProcess: true, env: { MAYFLY_MEMORY_MIB: '512' } })
+    try {
+      const inbox = await inboxWith(small, htmlMail(`<p>${'large\r\n'.repeat(50_000)}</p>`))
+      const { id } = only(await messagesOf(small, inbox.id, 1))
+      const path = `/v1/inboxes/${inbox.id}/messages/${id}?extract=large&raw=false`
+      const show = { inbox_id: inbox.id, message_id: id }
+      const rounds = Array.from({ length: 3 }, () => [ask(show, small), call(small, 'GET', path)])
+      const answers = await Promise.all(rounds.flat())
+      expect(answers.map(({ status }) => status)).toEqual([201, 200, 201, 200, 201, 200])
+    } finally {
+      await small.dispose()
+    }
   })
 
   it('says in the frame that the inbox has ended', async () => {

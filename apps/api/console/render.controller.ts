@@ -20,7 +20,7 @@ import { isLive } from '#libs/domain/inbox/token.js'
 import { ConsoleTokens } from '../access/console-tokens.js'
 import { AcceptInboxTokens, Caller, RequireScope, type Principal } from '../access/principal.js'
 import { note } from '../http/access-log.js'
-import { RequestBudgets, untilClientLeaves } from '../http/budgets.js'
+import { RequestBudgets, untilClientLeaves, type MailRead } from '../http/budgets.js'
 import { ProblemFilter } from '../http/problem-filter.js'
 import { notFound, Problem, PROBLEMS } from '../http/problems.js'
 import { IfGiven } from '../http/rules.js'
@@ -169,13 +169,12 @@ export class RenderController {
     request: FastifyRequest,
   ): Promise<ShownMail> {
     const { accountId } = inbox
-    const shown = await untilClientLeaves(request, async (clientGone) => {
+    const work = async (read: MailRead) => {
+      // The turn to read is taken first: others wait for a thread while they have it.
+      await read.pace(message.size)
       const readMail = async () => {
         const key = await this.reader.keyOf(inbox.id)
-        const opened = await this.budgets.readFor(accountId, clientGone, async (read) => {
-          await read.pace(message.size)
-          return this.reader.open(key, inbox.id, message)
-        })
+        const opened = await this.reader.open(key, inbox.id, message)
         if (opened === null) return this.reader.throwDeleted(inbox, message.id)
         const { html, attachments } = opened.mail
         if (html === null) throw notFound('The message has no HTML.')
@@ -183,8 +182,11 @@ export class RenderController {
         const raw = hasParts ? await this.reader.raw(key, inbox.id, message.id) : null
         return { html, isRemoteAllowed, raw }
       }
-      return this.pool.makeDocument(accountId, readMail, clientGone)
-    })
+      return this.pool.makeDocument(accountId, readMail, read.signal)
+    }
+    const shown = await untilClientLeaves(request, (clientGone) =>
+      this.budgets.readFor(accountId, clientGone, work),
+    )
     if (shown !== null) return shown
     const detail =
       'The HTML of this message is nested too deep, has too many elements, or takes too long to read.'

@@ -31,7 +31,7 @@ export interface ContentPoolOptions {
 
 const CONTENT_WORKER = import.meta.resolve('#apps/api/messages/content-worker.js')
 const EXTRACT_WORKER = import.meta.resolve('#apps/api/messages/extract-worker.js')
-const LIMITS: Readonly<Record<keyof Jobs, { filename: string; timeoutMs: number }>> = {
+const WORKERS: Readonly<Record<keyof Jobs, { filename: string; timeoutMs: number }>> = {
   openAttachment: { filename: CONTENT_WORKER, timeoutMs: TIMEOUT_MS },
   makeDocument: { filename: CONTENT_WORKER, timeoutMs: TIMEOUT_MS },
   extract: { filename: EXTRACT_WORKER, timeoutMs: TIMEOUT_MS / 2 },
@@ -43,7 +43,10 @@ const LIMITS: Readonly<Record<keyof Jobs, { filename: string; timeoutMs: number 
  */
 export class ContentPool implements OnApplicationShutdown {
   private readonly pool: Piscina
-  /** Jobs wait here and not in the pool, so that the time of a job starts when a thread runs it. */
+  /**
+   * Jobs wait here and not in the pool, so that the time of a job starts when a thread runs it. Callers wait here while they
+   * have their account's turn to read mail, so a job that has its turn here never waits for that.
+   */
   private readonly turns: Budget
 
   constructor({ threads, heapMib, onExhausted, onThreadLost }: ContentPoolOptions) {
@@ -98,7 +101,7 @@ export class ContentPool implements OnApplicationShutdown {
     task: ExtractTask,
     clientGone: AbortSignal,
   ): Promise<ExtractResult | null> {
-    // A document waits for the account's turn to read mail, which the caller may have.
+    // An owner of its own, so that expressions do not delay the account's attachments and documents.
     const done = await this.run('extract', `extract ${accountId}`, () => Promise.resolve(task), clientGone)
     return done?.result ?? null
   }
@@ -113,7 +116,7 @@ export class ContentPool implements OnApplicationShutdown {
     const release = await this.turns.take(owner, 1, clientGone)
     try {
       const task = await readTask()
-      const { filename, timeoutMs } = LIMITS[name]
+      const { filename, timeoutMs } = WORKERS[name]
       const timeout = AbortSignal.timeout(timeoutMs)
       const signal = AbortSignal.any([timeout, clientGone])
       return await this.pool.run(task, { name, filename, signal }).then(
