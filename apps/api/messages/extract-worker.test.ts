@@ -55,6 +55,11 @@ describe('an expression', () => {
     { pattern: '(?<n>n)(?<n>b)', position: 10 },
     { pattern: 'a\\p{Foo}', position: 1 },
     { pattern: '*a', position: 0 },
+    { pattern: '\\d\\', position: 2 },
+    { pattern: '(\\Q(\\E\\([(\\]()][](][^](][[:alpha:](]', position: 0 },
+    { pattern: '[(]\\Q(\\E\\()(', position: 10 },
+    { pattern: '(?<n>n)(?<n>n)', position: 10 },
+    { pattern: 'a**b**', position: 1 },
   ])('$pattern is not valid at $position', ({ pattern, position }) => {
     expect(extract({ pattern, texts: [] })).toEqual({
       state: 'invalid',

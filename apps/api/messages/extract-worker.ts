@@ -64,28 +64,37 @@ export function extract({ pattern, texts }: ExtractTask): ExtractResult {
 /** What is wrong in a pattern, and the index of the character where it begins. */
 function faultOf(pattern: string, error: RE2JSException): { reason: string; position: number } {
   if (!(error instanceof RE2JSSyntaxException)) return { reason: error.message, position: 0 }
-  const { error: reason, input: fragment } = error
-  const at = unitOf(pattern, reason, fragment ?? '\\')
-  return { reason, position: Array.from(pattern.slice(0, at)).length }
+  return { reason: error.error, position: Array.from(pattern.slice(0, unitOf(pattern, error))).length }
 }
 
 /** The library names what is wrong, but not where that is. */
-function unitOf(pattern: string, reason: string, fragment: string): number {
-  if (reason === 'missing closing )') {
-    // What is before the first group that is not closed is a whole expression, and nothing longer is.
-    let at = pattern.lastIndexOf('(')
-    while (at > 0 && syntaxErrorOf(pattern.slice(0, at)) !== null) at = pattern.lastIndexOf('(', at - 1)
-    return Math.max(at, 0)
+function unitOf(pattern: string, { error: reason, input: fragment }: RE2JSSyntaxException): number {
+  if (reason.endsWith(' )')) return unpairedOf(pattern)
+  if (fragment === null) return reason.startsWith('trailing backslash') ? pattern.length - 1 : 0
+  const found: number[] = []
+  for (let at = pattern.indexOf(fragment); at >= 0; at = pattern.indexOf(fragment, at + 1)) found.push(at)
+  // A beginning has the same error if it contains it, with the character after it. Compiling one may take 100 ms.
+  let [first, last] = [0, found.length - 1]
+  while (first < last) {
+    const middle = Math.floor((first + last) / 2)
+    const other = syntaxErrorOf(pattern.slice(0, (found[middle] ?? 0) + fragment.length + 1))
+    if (other?.error === reason && other.input === fragment) last = middle
+    else first = middle + 1
   }
-  // The shortest beginning with the same error ends where the error does.
-  let end = 1
-  while (end < pattern.length) {
-    const found = syntaxErrorOf(pattern.slice(0, end))
-    if (found?.error === reason && (reason === 'unexpected )' || found.input === fragment)) break
-    end += 1
+  return found[last] ?? 0
+}
+
+/** Parentheses, and what may contain some that are not special: quoted texts, escapes and classes. */
+const TOKEN = /\\Q[^]*?(?:\\E|$)|\\[^]|\[\^?\]?(?:\[:\^?\w+:\]|\\[^]|[^\]\\])*\]|[()]/g
+
+/** The first parenthesis without its counterpart. */
+function unpairedOf(pattern: string): number {
+  const open: number[] = []
+  for (const { 0: token, index } of pattern.matchAll(TOKEN)) {
+    if (token === '(') open.push(index)
+    if (token === ')' && open.pop() === undefined) return index
   }
-  if (reason === 'unexpected )') return end - 1
-  return Math.max(pattern.slice(0, end).lastIndexOf(fragment), 0)
+  return open[0] ?? 0
 }
 
 function syntaxErrorOf(pattern: string): RE2JSSyntaxException | null {
