@@ -411,6 +411,7 @@ describe('the API of Mailpit', () => {
     await messagesOf(own, inbox.id, 1)
     const { Attachments } = await client.getMessageSummary('latest')
     expect(Attachments).toMatchObject([{ FileName: 'invitation.ics' }])
+    expect((await client.searchMessages({ query: 'invitation.ics' })).messages).toHaveLength(1)
     const { headers } = await ask('GET', '/api/v1/message/latest/part/1')
     expect(headers.get('content-disposition')).toBe('attachment; filename=invitation.ics')
   })

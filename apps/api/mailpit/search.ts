@@ -1,7 +1,8 @@
+import { attachmentName } from '#libs/mail/attachment-name.js'
 import type { OpenedMessage } from '#libs/mail/json/message-json.js'
 import type { ParsedMail } from '#libs/mail/message.js'
 import { invalid, type Problem } from '../http/problems.js'
-import { comparable, notContained } from '../messages/comparable.js'
+import { comparable, missingTexts } from '../messages/comparable.js'
 import { addressesOf, headerOf, messageIdOf } from './shapes.js'
 
 /*
@@ -94,7 +95,7 @@ export async function matchesSearch({ fields, texts }: Search, message: OpenedMe
   if (fields.some(({ isNegated, holds }) => holds(prepared) === isNegated)) return false
   if (texts.length === 0) return true
   const needles = texts.map(({ needle }) => needle)
-  const missing = await notContained(needles, [textOf(message.mail)], withoutMarks)
+  const missing = await missingTexts(needles, [textOf(message.mail)], withoutMarks)
   return texts.every(({ isNegated, needle }) => missing.has(needle) === isNegated)
 }
 
@@ -157,7 +158,7 @@ function textOf(mail: ParsedMail): string {
     mail.subject ?? '',
     headerOf(mail, 'Return-Path'),
     mail.htmlText ?? mail.text ?? '',
-    ...mail.attachments.map(({ filename }) => filename ?? ''),
+    ...mail.attachments.map(({ filename, contentType }) => attachmentName(filename, contentType)),
   ].join(' ')
 }
 

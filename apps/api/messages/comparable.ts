@@ -39,10 +39,10 @@ const MAX_EXTRA = 64
 const INDEPENDENT = /(?![\u1160-\u11ff])[\p{L}\p{N}]/u
 
 /**
- * The wanted texts that none of the texts contains. Each text is made comparable once, by a function that the wanted
- * ones have been made comparable with.
+ * The wanted texts that none of the texts contains. Each piece is passed to `prepare` once. `wanted` must have been prepared
+ * with the same function.
  */
-export async function notContained(
+export async function missingTexts(
   wanted: Iterable<string>,
   texts: Iterable<string | null>,
   prepare: (text: string) => string = comparable,

@@ -1,7 +1,7 @@
 import type { OpenedMessage } from '#libs/mail/json/message-json.js'
 import type { Mailbox, ParsedMail } from '#libs/mail/message.js'
 import { readTime } from '../http/rules.js'
-import { comparable, notContained } from './comparable.js'
+import { comparable, missingTexts } from './comparable.js'
 import { HEADER, type MatchFilters } from './message-filters.js'
 
 type Matchable = Pick<OpenedMessage, 'mail' | 'receivedAt'>
@@ -57,7 +57,7 @@ export class Matcher {
     for (const [name, wanted] of this.headers) {
       const named = mail.headers.filter((header) => header.name.toLowerCase() === name)
       const values = named.map(({ value }) => value)
-      for (const each of await notContained(wanted.keys(), values)) {
+      for (const each of await missingTexts(wanted.keys(), values)) {
         yield `there is no header ${JSON.stringify(wanted.get(each))}`
       }
     }
@@ -70,7 +70,7 @@ export class Matcher {
   private async *findMissingText(mail: ParsedMail, name: TextFilter): AsyncGenerator<string, void> {
     const needle = this.needles.get(name)
     if (needle === undefined) return
-    const missing = await notContained([needle], TEXTS[name](mail))
+    const missing = await missingTexts([needle], TEXTS[name](mail))
     if (missing.size > 0) yield `${name} does not contain ${JSON.stringify(this.filters[name])}`
   }
 }
