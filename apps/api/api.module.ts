@@ -42,7 +42,6 @@ import { Instance } from './instance.js'
 import { KeysController } from './keys/keys.controller.js'
 import { Keys } from './keys/keys.service.js'
 import { ContentPool } from './messages/content-pool.js'
-import { Extraction } from './messages/extraction.js'
 import { MailpitController } from './mailpit/mailpit.controller.js'
 import { Mailbox } from './mailpit/mailbox.js'
 import { EnvironmentMail } from './messages/environment-mail.js'
@@ -108,7 +107,6 @@ const SERVICES = [
   InboxTokens,
   ...[
     MessagePages,
-    Extraction,
     EnvironmentMail,
     RunMail,
     MessageReader,

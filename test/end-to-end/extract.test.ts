@@ -65,7 +65,12 @@ describe('extract', () => {
       const answer = await get(path, { ...wanted, extract: 'order Z', subject: 'Rich' })
       expectProblem(answer, { status: 404, code: 'no-matching-message' })
       expect(answer.body).toMatchObject({
-        nearest: [{ subject: 'Rich', mismatches: ['extract has no match'] }, {}, {}],
+        nearest: [
+          { subject: 'Rich', mismatches: ['extract has no match'] },
+          // An expression is only searched in a message that matches otherwise.
+          { subject: 'Your order A-12', mismatches: [expect.stringMatching(/^subject/)] },
+          { subject: 'Other', mismatches: [expect.stringMatching(/^subject/)] },
+        ],
       })
     }
   })
@@ -73,6 +78,8 @@ describe('extract', () => {
   it.each([
     { extract: 'a(b', detail: /missing closing \), at position 1/ },
     { extract: '(?=a)', detail: /at position 0/ },
+    { extract: `${'(a{1000}){1}'.repeat(38)}a{2}{3}`, detail: /at position 457/ },
+    { extract: `${'[\\p{L}]{1000}'.repeat(30)}\\1`, detail: /at position 390/ },
     { extract: '', detail: /1 to 500 characters/ },
     { extract: 'a'.repeat(501), detail: /1 to 500 characters/ },
   ])('refuses $extract', async ({ extract, detail }) => {

@@ -265,10 +265,12 @@ describe('faults on purpose', () => {
       const faultsOf = async (inbox: InboxJson) => (await call<FaultJson[]>(own, 'GET', pathOf(inbox))).body
       const made = async () => faultsOf(await createInbox(own))
       await until('new inboxes to have them', async () => (await made()).length === 2)
-      const waiting = await call(own, 'GET', '/v1/messages/wait?timeout=0')
-      expect(expectProblem(waiting, { status: 404, code: 'no-matching-message' }).detail).toMatch(
-        /New inboxes of the environment have faults on purpose \(reject at rcpt, drop at after_accept\)/,
-      )
+      for (const wanted of ['', '&label=run:1&count=1']) {
+        const waiting = await call(own, 'GET', `/v1/messages/wait?timeout=0${wanted}`)
+        expect(expectProblem(waiting, { status: 404, code: 'no-matching-message' }).detail).toMatch(
+          /New inboxes of the environment have faults on purpose \(reject at rcpt, drop at after_accept\)/,
+        )
+      }
       const [one, two] = [await made(), await made()]
       expect(one).toEqual([GREYLISTING, { ...drop, seed: expect.any(Number) as number }])
       // Each inbox draws its own numbers.

@@ -130,12 +130,10 @@ export function readFaults({ items }: SetFaults): Fault[] {
 }
 
 /** A reason why mail may be missing, late or there twice; null without faults. */
-export function faultsHint(
-  faults: readonly Fault[],
-  whose: 'The inbox has' | 'New inboxes of the environment have',
-) {
+export function faultsHint(faults: readonly Fault[], of: 'inbox' | 'environment'): string | null {
   if (faults.length === 0) return null
   const listed = faults.map(({ stage, action }) => `${action} at ${stage}`).join(', ')
+  const whose = of === 'inbox' ? 'The inbox has' : 'New inboxes of the environment have'
   return `${whose} faults on purpose (${listed}); DELETE …/faults removes them.`
 }
 

@@ -8,7 +8,8 @@ import { Describe, Tag } from '../openapi/describe.js'
 import { Views } from '../views.js'
 import { writeEnvironmentCursor } from './environment-cursor.js'
 import { EnvironmentMail } from './environment-mail.js'
-import { Extraction } from './extraction.js'
+import { ContentPool } from './content-pool.js'
+import { Extractor } from './extraction.js'
 import { Matcher } from './matching.js'
 import { ListEnvironmentMessages } from './message-filters.js'
 import { messagesAsJson, PageMessages } from './message-pages.js'
@@ -24,7 +25,7 @@ export class EnvironmentMessagesController {
     private readonly mail: EnvironmentMail,
     private readonly readings: FirstReadings,
     private readonly budgets: RequestBudgets,
-    private readonly extraction: Extraction,
+    private readonly pool: ContentPool,
   ) {}
 
   @Get()
@@ -67,10 +68,10 @@ export class EnvironmentMessagesController {
     const start = this.mail.startOf(principal, query.cursor)
     const page = new PageMessages(query.limit)
     const matcher = new Matcher(query)
-    const extractor = await this.extraction.start(query.extract, principal.accountId, read.signal)
+    const extractor = await Extractor.open(this.pool, query.extract, principal.accountId, read.signal)
     const scanned = await this.mail.scan(principal, query, start, read, async ({ inbox, message }) => {
       if (!(await matcher.matches(message))) return 'continue'
-      if (!(await page.add(message, extractor))) return 'end-before'
+      if (!(await page.add(message, extractor, read.signal))) return 'end-before'
       this.readings.note(inbox, [message])
       return 'continue'
     })

@@ -14,7 +14,8 @@ import { Views } from '../views.js'
 import { writeEnvironmentCursor, type EnvironmentCursor } from './environment-cursor.js'
 import { EnvironmentMail } from './environment-mail.js'
 import { countLabel, countMissed, labelQuery, readCountWanted, type CountWanted } from './label-count.js'
-import { examine, Extraction, foundMessageJson, type Extractor, type FoundMessage } from './extraction.js'
+import { ContentPool } from './content-pool.js'
+import { examine, Extractor, foundMessageJson, type FoundMessage } from './extraction.js'
 import { Matcher } from './matching.js'
 import { WaitForEnvironmentMessage } from './message-filters.js'
 import { FirstReadings } from './message-reader.js'
@@ -39,6 +40,8 @@ interface Match {
 interface Examined extends Misses {
   /** Where the next scan begins. After a match, the position after its message. */
   position: EnvironmentCursor
+  /** Null without an expression, and before the first examination. */
+  extractor: Extractor | null
   /** Whether there is more to examine at once. */
   hasMore: boolean
   match: Match | null
@@ -49,7 +52,6 @@ interface Waiting {
   principal: Principal
   wanted: WaitForEnvironmentMessage
   matcher: Matcher
-  extractor: Extractor | null
   request: FastifyRequest
 }
 
@@ -65,7 +67,7 @@ export class EnvironmentWaitController {
     private readonly readings: FirstReadings,
     private readonly budgets: RequestBudgets,
     private readonly instance: Instance,
-    private readonly extraction: Extraction,
+    private readonly pool: ContentPool,
   ) {}
 
   @Get()
@@ -96,11 +98,10 @@ export class EnvironmentWaitController {
   ) {
     const counted = readCountWanted(query)
     if (counted !== null) return this.waitForCount({ principal, wanted: query, request }, counted, reply)
-    const result = await untilClientLeaves(request, async (clientGone) => {
-      const extractor = await this.extraction.start(query.extract, principal.accountId, clientGone)
-      const waiting = { principal, wanted: query, matcher: new Matcher(query), extractor, request }
-      return this.waits.run(principal, clientGone, (wait) => this.firstMatch(waiting, wait))
-    })
+    const waiting = { principal, wanted: query, matcher: new Matcher(query), request }
+    const result = await untilClientLeaves(request, (clientGone) =>
+      this.waits.run(principal, clientGone, (wait) => this.firstMatch(waiting, wait)),
+    )
     const { match } = result
     const cursor = writeEnvironmentCursor(principal, result.position)
     if (match === null)
@@ -113,7 +114,7 @@ export class EnvironmentWaitController {
 
   /** Throws the errors of `untilFound` and `reauthenticate`. */
   private async waitForCount(
-    { principal, wanted: { timeout }, request }: Omit<Waiting, 'matcher' | 'extractor'>,
+    { principal, wanted: { timeout }, request }: Omit<Waiting, 'matcher'>,
     wanted: CountWanted,
     reply: FastifyReply,
   ) {
@@ -159,7 +160,10 @@ export class EnvironmentWaitController {
       ),
     )
     const { isReached, received, inboxes, cursor } = result
-    if (!isReached) throw await read(() => countMissed(this.views, label(), wanted, result, cursor))
+    if (!isReached) {
+      const hint = defaultFaultsHint(principal)
+      throw await read(() => countMissed(this.views, label(), wanted, result, { hint, cursor }))
+    }
     void reply.header('mayfly-cursor', cursor)
     return { count: received, inboxes, cursor }
   }
@@ -168,10 +172,10 @@ export class EnvironmentWaitController {
   private firstMatch(waiting: Waiting, wait: OpenWait): Promise<Examined> {
     const { principal, wanted } = waiting
     const position = this.mail.startOf(principal, wanted.cursor)
+    const start: Examined = { ...NO_MISSES, position, extractor: null, hasMore: true, match: null }
     return untilFound<Examined>(wait, {
       timeoutMs: wanted.timeout * 1_000,
-      examine: (before) =>
-        this.examineNew(waiting, before ?? { ...NO_MISSES, position, hasMore: true, match: null }, wait),
+      examine: (before) => this.examineNew(waiting, before ?? start, wait),
       isFound: ({ match }) => match !== null,
       untilRereadMs: ({ hasMore }) => (hasMore ? 0 : REREAD_MS),
       subscribe: (ring) => this.views.signals.subscribe(environmentChannel(principal), ring),
@@ -191,10 +195,13 @@ export class EnvironmentWaitController {
   }
 
   private async examine(
-    { principal, wanted, matcher, extractor }: Waiting,
+    { principal, wanted, matcher }: Waiting,
     before: Examined,
     read: MailRead,
   ): Promise<Examined> {
+    const { pool } = this
+    const extractor =
+      before.extractor ?? (await Extractor.open(pool, wanted.extract, principal.accountId, read.signal))
     let misses: Misses = before
     const matched: Match[] = []
     const { position, next } = await this.mail.scan(
@@ -204,7 +211,7 @@ export class EnvironmentWaitController {
       read,
       async ({ inbox, message }) => {
         // Called once for each message, since searching a long text takes long.
-        const { mismatches, found } = await examine(message, matcher, extractor)
+        const { mismatches, found } = await examine(message, matcher, extractor, read.signal)
         if (mismatches.length === 0) {
           matched.push({ inbox, message: found })
           return 'end-after'
@@ -213,12 +220,13 @@ export class EnvironmentWaitController {
         return 'continue'
       },
     )
-    return { ...misses, match: matched[0] ?? null, position: next ?? position, hasMore: next !== null }
+    const match = matched[0] ?? null
+    return { ...misses, extractor, match, position: next ?? position, hasMore: next !== null }
   }
 }
 
 function defaultFaultsHint({ defaultFaults }: Principal): string | null {
-  return faultsHint(defaultFaults, 'New inboxes of the environment have')
+  return faultsHint(defaultFaults, 'environment')
 }
 
 function noMail({ label, cursor }: WaitForEnvironmentMessage): string {

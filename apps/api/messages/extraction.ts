@@ -1,8 +1,7 @@
-import { Injectable } from '@nestjs/common'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
 import { messageJson, type OpenedMessage } from '#libs/mail/json/message-json.js'
 import { invalid } from '../http/problems.js'
-import { ContentPool } from './content-pool.js'
+import type { ContentPool } from './content-pool.js'
 import type { Extracted } from './extract-worker.js'
 import type { Matcher } from './matching.js'
 
@@ -19,60 +18,42 @@ export function foundMessageJson(message: FoundMessage, basePath: string) {
   return { ...messageJson(message, basePath), extracted: message.extracted }
 }
 
-/** Finds what the expressions of callers match in messages. */
-@Injectable()
-export class Extraction {
-  constructor(private readonly pool: ContentPool) {}
-
-  /** Null without a pattern. Throws invalid-request if it is not valid, and the errors of `ContentPool.extract`. */
-  async start(
-    pattern: string | undefined,
-    accountId: AccountId,
-    clientGone: AbortSignal,
-  ): Promise<Extractor | null> {
-    if (pattern === undefined) return null
-    const extractor = new Extractor(this.pool, pattern, accountId, clientGone)
-    await extractor.requireValid()
-    return extractor
-  }
-}
-
-/** Finds what the expression of one request matches. */
+/** Finds what the expression of one request matches. Its methods throw the errors of `ContentPool.extract`. */
 export class Extractor {
-  constructor(
+  private constructor(
     private readonly pool: ContentPool,
     private readonly pattern: string,
     private readonly accountId: AccountId,
-    private readonly clientGone: AbortSignal,
   ) {}
 
-  async requireValid(): Promise<void> {
-    if ((await this.searchTexts([])) === null) throw invalid({ detail: TOO_LONG, parameter: 'extract' })
+  /** Null without a pattern. Throws invalid-request if it is not valid. */
+  static async open(
+    pool: ContentPool,
+    pattern: string | undefined,
+    accountId: AccountId,
+    signal: AbortSignal,
+  ): Promise<Extractor | null> {
+    if (pattern === undefined) return null
+    const extractor = new Extractor(pool, pattern, accountId)
+    if ((await extractor.searchTexts([], signal)) === null)
+      throw invalid({ detail: TOO_LONG, parameter: 'extract' })
+    return extractor
   }
 
   /** The message with the matches in it. Throws invalid-request if that takes too much time or memory. */
-  async find(message: OpenedMessage): Promise<FoundMessage> {
-    const extracted = await this.search(message)
-    if (extracted === null) {
-      throw invalid({ detail: `${TOO_LONG} in the message ${message.id}`, parameter: 'extract' })
-    }
-    return withExtracted(message, extracted)
+  async find(message: OpenedMessage, signal: AbortSignal): Promise<FoundMessage> {
+    const extracted = await this.search(message, signal)
+    if (extracted !== null) return withExtracted(message, extracted)
+    throw invalid({ detail: `${TOO_LONG} in the message ${message.id}`, parameter: 'extract' })
   }
 
-  /** Why the message does not match, if it does not, and the message with the matches in it. */
-  async examine(message: OpenedMessage): Promise<{ mismatches: string[]; found: FoundMessage }> {
-    const extracted = await this.search(message)
-    const found = withExtracted(message, extracted ?? [])
-    if (extracted === null) return { mismatches: [TOO_LONG], found }
-    return { mismatches: extracted.length === 0 ? ['extract has no match'] : [], found }
+  /** The matches in a message; null if that takes too much time or memory. */
+  search({ mail }: Pick<OpenedMessage, 'mail'>, signal: AbortSignal): Promise<Extracted[] | null> {
+    return this.searchTexts([mail.subject, mail.text, mail.htmlText], signal)
   }
 
-  private search({ mail: { subject, text, htmlText } }: Pick<OpenedMessage, 'mail'>) {
-    return this.searchTexts([subject, text, htmlText])
-  }
-
-  private async searchTexts(texts: (string | null)[]): Promise<Extracted[] | null> {
-    const result = await this.pool.extract(this.accountId, { pattern: this.pattern, texts }, this.clientGone)
+  private async searchTexts(texts: (string | null)[], signal: AbortSignal): Promise<Extracted[] | null> {
+    const result = await this.pool.extract(this.accountId, { pattern: this.pattern, texts }, signal)
     if (result?.state !== 'invalid') return result?.extracted ?? null
     const { reason, position } = result
     const detail = `extract is not a valid RE2 expression: ${reason}, at position ${position} (the first character is 0)`
@@ -84,14 +65,20 @@ function withExtracted(message: OpenedMessage, extracted: readonly Extracted[]):
   return { ...message, bytes: message.bytes + Buffer.byteLength(JSON.stringify(extracted)), extracted }
 }
 
-/** As `mismatches` of the matcher, also for the expression if there is one. */
+/**
+ * As `mismatches` of the matcher, also for the expression if there is one, with the message and the matches in it. It is
+ * only searched in a message that matches otherwise.
+ */
 export async function examine(
   message: OpenedMessage,
   matcher: Matcher,
   extractor: Extractor | null,
+  signal: AbortSignal,
 ): Promise<{ mismatches: string[]; found: FoundMessage }> {
   const mismatches = await matcher.mismatches(message)
-  if (extractor === null) return { mismatches, found: message }
-  const extracted = await extractor.examine(message)
-  return { ...extracted, mismatches: [...mismatches, ...extracted.mismatches] }
+  if (extractor === null || mismatches.length > 0) return { mismatches, found: message }
+  const extracted = await extractor.search(message, signal)
+  if (extracted === null) return { mismatches: [TOO_LONG], found: message }
+  if (extracted.length === 0) return { mismatches: ['extract has no match'], found: message }
+  return { mismatches, found: withExtracted(message, extracted) }
 }

@@ -68,14 +68,14 @@ export async function countLabel(
 
 /**
  * The answer if a label does not have the required messages in time, with the first inboxes that have too few or too many.
- * If no number is required of each, an even share is expected.
+ * If no number is required of each, an even share is expected. `hint` says why a message may be missing.
  */
 export async function countMissed(
   { inboxes: counts }: Pick<Views, 'inboxes'>,
   query: LabelQuery,
   wanted: CountWanted,
   totals: LabelTotals,
-  cursor: string,
+  { hint, cursor }: { hint: string | null; cursor: string },
 ): Promise<Problem> {
   const { label, count, mode, perInbox } = wanted
   const { inboxes, received } = totals
@@ -90,8 +90,9 @@ export async function countMissed(
   ])
   const each = perInbox === null ? '' : `, at least ${perInbox} in each inbox`
   const expected = `${mode === 'exactly' ? 'exactly' : 'at least'} ${count} were expected${each}`
+  const detail = `The inboxes with ${label.join(':')} have received ${received} messages, and ${expected}. Inboxes: ${inboxes}. Each list has at most ${MAX_LISTED} of them.`
   return new Problem('no-matching-message', {
-    detail: `The inboxes with ${label.join(':')} have received ${received} messages, and ${expected}. Inboxes: ${inboxes}. Each list has at most ${MAX_LISTED} of them.`,
+    detail: hint === null ? detail : `${detail} ${hint}`,
     headers: { 'mayfly-cursor': cursor },
     members: { count: received, expected: count, too_few: tooFew, too_many: tooMany, cursor },
   })

@@ -6,7 +6,8 @@ import type { OpenedMessage } from '#libs/mail/json/message-json.js'
 import type { MailRead } from '../http/budgets.js'
 import { readOffsetCursor } from '../http/list-pages.js'
 import type { OpenInbox } from '../inboxes/inboxes.service.js'
-import { Extraction, foundMessageJson, type Extractor, type FoundMessage } from './extraction.js'
+import { ContentPool } from './content-pool.js'
+import { Extractor, foundMessageJson, type FoundMessage } from './extraction.js'
 import { Matcher } from './matching.js'
 import type { ListMessages } from './message-filters.js'
 import { FirstReadings, MessageReader } from './message-reader.js'
@@ -27,10 +28,10 @@ export class PageMessages {
   constructor(private readonly limit: number) {}
 
   /** Adds a message, with what the extractor finds in it. Returns false if the page is full. Throws as `Extractor.find`. */
-  async add(message: OpenedMessage, extractor: Extractor | null): Promise<boolean> {
+  async add(message: OpenedMessage, extractor: Extractor | null, signal: AbortSignal): Promise<boolean> {
     const { messages } = this
     if (messages.length === this.limit) return false
-    const added = extractor === null ? message : await extractor.find(message)
+    const added = extractor === null ? message : await extractor.find(message, signal)
     if (messages.length > 0 && this.bytes + added.bytes > PAGE_BYTES) return false
     messages.push(added)
     this.bytes += added.bytes
@@ -45,7 +46,7 @@ export class MessagePages {
     private readonly reader: MessageReader,
     private readonly opened: OpenedMail,
     private readonly readings: FirstReadings,
-    private readonly extraction: Extraction,
+    private readonly pool: ContentPool,
   ) {}
 
   /**
@@ -64,12 +65,12 @@ export class MessagePages {
     const end = cursor?.end ?? to
     const page = new PageMessages(limit)
     const matcher = new Matcher(query)
-    const extractor = await this.extraction.start(query.extract, inbox.accountId, read.signal)
+    const extractor = await Extractor.open(this.pool, query.extract, inbox.accountId, read.signal)
     /** The offset of the first message on the next page. */
     let nextOffset: number | null = null
     for await (const { offset, message } of this.reader.opened(inbox, { order, from, to }, read)) {
       if (!(await matcher.matches(message))) continue
-      if (await page.add(message, extractor)) continue
+      if (await page.add(message, extractor, read.signal)) continue
       nextOffset = offset
       break
     }

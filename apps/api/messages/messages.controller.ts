@@ -13,7 +13,8 @@ import { Produces, ProducesAnything } from '../http/media-types.js'
 import { Inboxes, hasEnded } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
 import { attachmentHeaders } from './attachment-headers.js'
-import { Extraction, foundMessageJson } from './extraction.js'
+import { ContentPool } from './content-pool.js'
+import { Extractor, foundMessageJson } from './extraction.js'
 import { MessageContent } from './message-content.js'
 import { MessagePages, messageWithRaw } from './message-pages.js'
 import { FirstReadings, MessageReader, noMessage } from './message-reader.js'
@@ -40,7 +41,7 @@ export class MessagesController {
     private readonly content: MessageContent,
     private readonly readings: FirstReadings,
     private readonly budgets: RequestBudgets,
-    private readonly extraction: Extraction,
+    private readonly pool: ContentPool,
   ) {}
 
   @Get()
@@ -113,14 +114,14 @@ export class MessagesController {
     const message = await this.reader.find(inbox, messageId)
     const key = await this.reader.keyOf(inbox.id)
     const [found, raw] = await this.budgets.read(request, async (read) => {
-      const extractor = await this.extraction.start(query.extract, principal.accountId, read.signal)
+      const extractor = await Extractor.open(this.pool, query.extract, principal.accountId, read.signal)
       await read.pace(message.size)
       await this.budgets.holdAnswer(reply, message.size * (query.raw ? WITH_SOURCE_FACTOR : 1))
       const [opened, raw] = await Promise.all([
         this.reader.open(key, inbox.id, message),
         query.raw ? this.reader.raw(key, inbox.id, message.id) : null,
       ])
-      const found = opened === null || extractor === null ? opened : await extractor.find(opened)
+      const found = opened === null || extractor === null ? opened : await extractor.find(opened, read.signal)
       return [found, raw] as const
     })
     if (found === null || (query.raw && raw === null)) return this.reader.throwDeleted(inbox, message.id)

@@ -45,8 +45,7 @@ function isNearer(one: NearMiss, other: NearMiss): boolean {
 
 /**
  * The answer to a wait without a match; `ifNone` says why there was no message to examine, and `hint` why a message may
- * be missing. The status is not 408, since
- * several HTTP clients silently repeat a request that is answered 408.
+ * be missing. The status is not 408, since several HTTP clients silently repeat a request that is answered 408.
  */
 export function noMatch(
   { examined, nearest }: Misses,

@@ -14,7 +14,8 @@ import { Inboxes, type OpenInbox } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
 import { Describe, Tag } from '../openapi/describe.js'
 import { MessageReader, FirstReadings } from './message-reader.js'
-import { examine, Extraction, foundMessageJson, type Extractor, type FoundMessage } from './extraction.js'
+import { ContentPool } from './content-pool.js'
+import { examine, Extractor, foundMessageJson, type FoundMessage } from './extraction.js'
 import { Matcher } from './matching.js'
 import { WaitForMessage } from './message-filters.js'
 import { Message } from './message-schemas.js'
@@ -26,6 +27,8 @@ import { REREAD_MS, untilFound } from './wait-loop.js'
 interface Progress extends Misses {
   /** The first offset that was not examined, or the offset after the message that matched. */
   position: number
+  /** Null without an expression, and before the first examination. */
+  extractor: Extractor | null
 }
 
 interface Examined extends Progress {
@@ -40,7 +43,6 @@ interface Waiting {
   inboxId: InboxId
   wanted: WaitForMessage
   matcher: Matcher
-  extractor: Extractor | null
   request: FastifyRequest
 }
 
@@ -57,7 +59,7 @@ export class WaitController {
     private readonly authenticator: Authenticator,
     private readonly readings: FirstReadings,
     private readonly budgets: RequestBudgets,
-    private readonly extraction: Extraction,
+    private readonly pool: ContentPool,
   ) {}
 
   @Get()
@@ -82,11 +84,10 @@ export class WaitController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     if (!isId('inb', inboxId)) throw noInbox(inboxId)
-    const result = await untilClientLeaves(request, async (clientGone) => {
-      const extractor = await this.extraction.start(query.extract, principal.accountId, clientGone)
-      const waiting = { principal, inboxId, wanted: query, matcher: new Matcher(query), extractor, request }
-      return this.waits.run(principal, clientGone, (wait) => this.firstMatch(waiting, wait))
-    })
+    const waiting = { principal, inboxId, wanted: query, matcher: new Matcher(query), request }
+    const result = await untilClientLeaves(request, (clientGone) =>
+      this.waits.run(principal, clientGone, (wait) => this.firstMatch(waiting, wait)),
+    )
     const cursor = writeOffsetCursor(result.inbox.id, { from: result.position, to: null, end: null })
     if (result.message === null) throw noMatch(result, reasons(result.inbox, query), cursor)
     await this.budgets.holdAnswer(reply, result.message.bytes)
@@ -123,7 +124,7 @@ export class WaitController {
     if (before === null) await this.inboxes.openContent(principal, inboxId)
     else await this.authenticator.reauthenticate(request, READERS)
     const position = wanted.cursor === undefined ? 0 : readOffsetCursor(inboxId, wanted.cursor).from
-    const progress: Progress = before ?? { ...NO_MISSES, position }
+    const progress: Progress = before ?? { ...NO_MISSES, position, extractor: null }
     const read = (open: OpenInbox) =>
       wait.orIfEnded(
         this.budgets.readFor(principal.accountId, wait.signal, (read) =>
@@ -136,10 +137,13 @@ export class WaitController {
 
   private async examine(
     { inbox, endOffset }: OpenInbox,
-    { wanted, matcher, extractor }: Waiting,
+    { principal, wanted, matcher }: Waiting,
     progress: Progress,
     read: MailRead,
   ): Promise<Examined> {
+    const { pool } = this
+    const extractor =
+      progress.extractor ?? (await Extractor.open(pool, wanted.extract, principal.accountId, read.signal))
     let misses: Misses = progress
     const from = progress.position
     // Views that are being rebuilt may end earlier. Everything that they show has been examined.
@@ -147,17 +151,18 @@ export class WaitController {
     const range = { order: wanted.order, from, to }
     for await (const { offset, message } of this.reader.opened(inbox, range, read)) {
       // Called once for each message, since searching a long text takes long.
-      const { mismatches, found } = await examine(message, matcher, extractor)
-      if (mismatches.length === 0) return { ...misses, inbox, message: found, position: offset + 1 }
+      const { mismatches, found } = await examine(message, matcher, extractor, read.signal)
+      if (mismatches.length === 0)
+        return { ...misses, inbox, extractor, message: found, position: offset + 1 }
       misses = addMiss(misses, message, mismatches)
     }
-    return { ...misses, inbox, message: null, position: to }
+    return { ...misses, inbox, extractor, message: null, position: to }
   }
 }
 
 function reasons(inbox: ActiveInbox, { cursor }: WaitForMessage) {
   const { createdAt, lastMessageAt, faults } = inbox
-  const hint = faultsHint(faults, 'The inbox has')
+  const hint = faultsHint(faults, 'inbox')
   const none = 'No mail has arrived in this inbox since'
   if (lastMessageAt === null) return { ifNone: `${none} it was created at ${createdAt.toISOString()}.`, hint }
   const why = cursor === undefined ? 'has been deleted' : 'is before `cursor` or has been deleted'
