@@ -161,7 +161,9 @@ export function waitForMessage(inbox, filters = {}, settings = {}) {
  */
 export function waitForMatch(inbox, pattern, filters = {}, settings = {}) {
   const extract = typeof pattern === 'string' ? pattern : expressionOf(pattern)
-  return waitForMessage(inbox, { ...filters, extract }, settings).extracted[0]
+  const { extracted } = waitForMessage(inbox, { ...filters, extract }, settings)
+  if (!extracted) throw new MayflyError('The server does not support extract.')
+  return extracted[0]
 }
 
 /** An expression as the server reads it. */

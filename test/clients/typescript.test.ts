@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
-import { Mayfly } from '#clients/typescript/src/mayfly.js'
+import { Mayfly, MayflyError } from '#clients/typescript/src/mayfly.js'
 
 const INBOX = { id: 'inb_1', address: 'one@mayfly.test' }
 
@@ -90,6 +90,15 @@ describe('the TypeScript client', () => {
     })
     await mayfly.account()
     expect(receivers).toEqual([undefined])
+  })
+
+  it('says if the server does not know expressions', async () => {
+    const inbox = await new Mayfly({ url, apiKey: 'key' }).inboxes.get('inb_1')
+    answer = (_, response) =>
+      response.setHeader('Mayfly-Cursor', 'a').end(JSON.stringify({ id: 'msg_1', attachments: [] }))
+    await expect(inbox.waitForMatch('a')).rejects.toThrow(
+      new MayflyError('The server does not support extract.'),
+    )
   })
 
   it('passes on what the manifest of a verification throws', async () => {

@@ -90,6 +90,15 @@ def test_recognizes_answers_of_another_server(answer: str) -> None:
             mayfly.version()
 
 
+def test_says_if_the_server_does_not_know_expressions() -> None:
+    body = b'{"id": "x", "address": "x", "inbox_id": "x", "from": [], "attachments": []}'
+    answer = b"HTTP/1.1 200 OK\r\nMayfly-Cursor: a\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+    with server_that_answers(answer) as url, Mayfly(url, "key") as mayfly:
+        inbox = mayfly.inboxes.get("x")
+        with pytest.raises(MayflyError, match="does not support extract"):
+            inbox.wait_for_match("a")
+
+
 def test_ends_a_call_in_time_when_the_answer_trickles() -> None:
     with server_that_answers(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{") as url:
         started = time.monotonic()

@@ -1,5 +1,5 @@
 import { readCursor, type Connection } from './connection.js'
-import { ApiError, WaitTimeoutError } from './errors.js'
+import { ApiError, MayflyError, WaitTimeoutError } from './errors.js'
 import { inboxEvents, type InboxEvent } from './inbox-events.js'
 import { expressionOf, linkFinder, Message, withProperties, type Access } from './message.js'
 import type { BodyOptions, CallOptions, QueryOptions, Schema, Schemas } from './options.js'
@@ -88,8 +88,10 @@ export class Inbox extends withProperties<InboxProperties>() {
     pattern: string | RegExp,
     options: Omit<WaitOptions, 'extract'> = {},
   ): Promise<Schemas['Extracted']> {
-    const { extracted = [] } = await this.waitForMessage({ ...options, extract: expressionOf(pattern) })
-    return extracted[0] ?? { text: '', groups: [] }
+    const { extracted } = await this.waitForMessage({ ...options, extract: expressionOf(pattern) })
+    const [first] = extracted ?? []
+    if (first === undefined) throw new MayflyError('The server does not support extract.')
+    return first
   }
 
   /** The first `count` messages that match, oldest first, once there are as many. Rejects as `waitForMessage`. */

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Literal, cast
 
 from .. import _types as types
-from .._errors import ApiError, UnexpectedMessageError, WaitTimeoutError
+from .._errors import ApiError, MayflyError, UnexpectedMessageError, WaitTimeoutError
 from .._events import InboxEvent
 from .._options import (
     CallOptions,
@@ -133,7 +133,10 @@ class Inbox(types.InboxAttributes):
         lookaheads and backreferences; a text is an expression too. Raises WaitTimeoutError.
         """
         message = self._next_match(self._wait({**options, "extract": expression_of(pattern)}, match))
-        return message.extracted[0]
+        extracted = message.data.get("extracted")
+        if not extracted:
+            raise MayflyError("The server does not support extract.")
+        return extracted[0]
 
     def wait_for_count(
         self,
