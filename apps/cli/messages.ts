@@ -1,4 +1,5 @@
 import { Option, type Command } from 'commander'
+import { attachmentName } from '#libs/mail/attachment-name.js'
 import type { Session } from './api-client.js'
 import { inboxPath, passwordOption, withFilters, wholeNumber, type Filters } from './arguments.js'
 import { Failure } from './failure.js'
@@ -36,7 +37,7 @@ export function waitCommand(inbox: Command, session: Session): void {
     .addOption(
       new Option(
         '--extract <expression>',
-        'wait for a match of this RE2 expression, and print nothing else: its first group, or the whole match without groups',
+        'wait for a match of this RE2 expression, and print nothing else: its first group that took part, or else the whole match',
       ).conflicts(['code', 'link']),
     )
     .addOption(passwordOption())
@@ -48,7 +49,7 @@ export function waitCommand(inbox: Command, session: Session): void {
       if (options.code === true && code !== undefined) session.write(`${code.value}\n`)
       else if (options.link === true && link !== undefined) session.write(`${link.href}\n`)
       else if (match !== undefined)
-        session.write(`${match.groups.length === 0 ? match.text : (match.groups[0] ?? '')}\n`)
+        session.write(`${match.groups.find((group) => group !== null) ?? match.text}\n`)
       else await session.print(message, messageText)
     })
 }
@@ -124,7 +125,7 @@ export function messageText(message: MessageJson): string {
     ...links.map(({ href }) => `Link: ${href}`),
     ...attachments.map(
       ({ index, filename, content_type: type, size }) =>
-        `Attachment: ${index} ${filename ?? ''} (${type}, ${size} bytes)`,
+        `Attachment: ${index} ${attachmentName(filename, type)} (${type}, ${size} bytes)`,
     ),
   ]
   return `${head.map(oneLine).join('\n')}\n\n${harmless(message.text ?? message.visible_text ?? '(no text)')}`

@@ -105,7 +105,9 @@ function mcpCommand(program: Command, session: Session): void {
       const { url, key: apiKey } = api
       // Clients show a tool's errors to a model only. The tools work as soon as the server answers.
       void api.call('GET', '/v1/inboxes?limit=1', { timeoutMs: CHECK_TIMEOUT_MS }).catch((error: unknown) => {
-        process.stderr.write(`mayfly: ${harmless(messageOf(error))}\nmayfly: until then, every tool fails\n`)
+        process.stderr.write(
+          `mayfly: ${harmless(messageOf(error))}\nmayfly: no tool works until this is fixed\n`,
+        )
       })
       // Loaded here, since no other command needs them.
       const { StdioServerTransport } = await import('@modelcontextprotocol/sdk/server/stdio.js')

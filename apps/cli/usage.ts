@@ -135,12 +135,17 @@ function rowsText(rows: readonly RowJson[], groupBy: string | undefined): string
     ['from', ...(isGrouped ? [groupBy] : []), ...names, 'request ms', 'visible ms'],
     rows.map((row) => [
       row.from,
-      ...(isGrouped ? [row.group_name ?? row.group ?? '-'] : []),
+      ...(isGrouped ? [groupText(row)] : []),
       ...[row.requests, row.refusals, row.inboxes, row.mails, row.bytes].map(String),
       quantilesText(row.request_ms),
       quantilesText(row.visible_ms),
     ]),
   )
+}
+
+/** The group of a row. Names of keys are not unique. */
+function groupText({ group, group_name: name }: RowJson): string {
+  return name === null ? (group ?? '-') : `${name} (${group})`
 }
 
 function reportText(report: ReportJson): string {

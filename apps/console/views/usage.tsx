@@ -181,9 +181,10 @@ function chartsOf(
   ]
 }
 
-/** The name of a group of rows: of a key, its own. */
+/** The name of a group of rows: of a key, its own with the id, since names of keys are not unique. */
 function nameOf(rows: readonly UsageRow[], group: string | null): string | null {
-  return rows.find((row) => row.group === group)?.group_name ?? group
+  const name = rows.find((row) => row.group === group)?.group_name ?? null
+  return name === null ? group : `${name} (${group})`
 }
 
 /** The sums over the span, by group. Percentiles can't be added, so the worst of an interval is shown. */
