@@ -45,6 +45,16 @@ async function makeLog(options: Partial<LmdbEventLogOptions> = {}) {
   return harness
 }
 
+/** Replaces the row of an offset in partition 1 of inbox-events. */
+async function damage(harness: Awaited<ReturnType<typeof makeLog>>, offset: number, bytes: Buffer) {
+  await harness.log.close()
+  const root = openLmdbFile<unknown, string>({ path: harness.path, syncMode: 'before-visible', maxDbs: 32 })
+  const rows = root.openDB<Buffer, [number, number]>({ name: 'inbox-events', encoding: 'binary' })
+  await commit(root, () => rows.putSync([1, offset], bytes))
+  await closeLmdbFile(root)
+  harness.log = await harness.open()
+}
+
 describeEventLog('LMDB', makeLog)
 
 describe('LMDB event log', () => {
@@ -80,12 +90,7 @@ describe('LMDB event log: a damaged row', () => {
     const harness = await makeLog()
     for (const text of ['one', 'two', 'three'])
       await harness.log.append('inbox-events', record(keyIn(1), text))
-    await harness.log.close()
-    const root = openLmdbFile<unknown, string>({ path: harness.path, syncMode: 'before-visible', maxDbs: 32 })
-    const rows = root.openDB<Buffer, [number, number]>({ name: 'inbox-events', encoding: 'binary' })
-    await commit(root, () => rows.putSync([1, 1], bytes))
-    await closeLmdbFile(root)
-    harness.log = await harness.open()
+    await damage(harness, 1, bytes)
     const records = await recordsOf(harness.log, await rangeOf(harness.log, 'inbox-events', 1))
     expect(records.map(textOf)).toEqual(['one', '', 'three'])
     expect(records[1]).toEqual({ offset: 1, key: '', headers: {}, value: Buffer.alloc(0) })
@@ -130,6 +135,17 @@ describe('LMDB event log: retention', () => {
     await harness.reopen()
     expect(await range()).toEqual(left)
     expect(await texts()).toEqual(['c'])
+  })
+
+  it('keeps a damaged record as long as the next one', async () => {
+    await append('a')
+    await append('b')
+    await damage(harness, 0, Buffer.from([0xc1]))
+    await harness.log.prune()
+    expect(await texts()).toEqual(['', 'b'])
+    nowMs += DAY_MS + 1
+    await harness.log.prune()
+    expect(await texts()).toEqual([])
   })
 
   it('never assigns an offset twice, even if nothing is left and the log is reopened', async () => {

@@ -5,7 +5,7 @@ import type { Database, RootDatabase } from 'lmdb'
 import { closeLmdbFile, openLmdbFile } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { usageEventCodec } from '#libs/ports/event-log/cloud-event.js'
-import { rowEncoding, type Row } from './log-file.js'
+import { CommittedOffsets, LmdbTopics, rowEncoding, type Row } from './log-file.js'
 
 let folder: string
 let root: RootDatabase<unknown, string>
@@ -89,4 +89,17 @@ it('reads rows of an older form, which contain all names', async () => {
       expect(rows.get(100)).toEqual(rowOf(headers))
     }
   }
+})
+
+it('does not take an error of the database for a damaged row', async () => {
+  const path = join(folder, 'log.mdb')
+  const log = openLmdbFile<unknown, string>({ path, syncMode: 'after-visible', maxDbs: 4 })
+  const open = () => new LmdbTopics(log, new CommittedOffsets(log), 1)
+  const partition = { topic: 'inbox-events', partition: 0 } as const
+  const record = { key: 'k', headers: {}, value: Buffer.from('v') }
+  await open().append([{ ...partition, record }], new Date())
+  const topics = open()
+  expect(topics.read(partition, 0, 1, 1)).toEqual([{ ...record, offset: 0 }])
+  await closeLmdbFile(log)
+  expect(() => topics.read(partition, 0, 1, 1)).toThrow()
 })

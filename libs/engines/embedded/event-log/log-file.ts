@@ -121,33 +121,26 @@ export class LmdbTopics {
     { topic, partition, first, end }: PartitionRange,
     limit: number,
   ): Generator<{ offset: number; row: Row | null }> {
-    const rows = this.databaseOf(topic)
-    let [from, left] = [first, limit]
-    const bounds = () => ({
-      start: [partition, from] as RowKey,
-      end: [partition, end] as RowKey,
-      limit: left,
-    })
-    try {
-      for (const { key, value } of rows.getRange(bounds())) {
-        ;[from, left] = [key[1] + 1, left - 1]
-        yield { offset: key[1], row: isRow(value) ? value : null }
-      }
-    } catch {
-      // A row can't be decoded, which ends the iteration: the others are read one by one.
-      for (const key of rows.getKeys(bounds())) yield { offset: key[1], row: readRow(rows, key) }
+    const bounds = { start: [partition, first] as RowKey, end: [partition, end] as RowKey, limit }
+    for (const { key, value } of this.databaseOf(topic).getRange(bounds)) {
+      yield { offset: key[1], row: isRow(value) ? value : null }
     }
   }
 
-  /** Removes up to PRUNE_CHUNK records appended before a time. Resolves with whether there may be more of them. */
+  /** Removes about PRUNE_CHUNK records appended before a time. Resolves with whether there may be more of them. */
   async pruneSome({ topic, partition }: Partition, before: Date): Promise<boolean> {
     const rows = this.databaseOf(topic)
     const range = this.rangeOf({ topic, partition })
-    const old: number[] = []
-    for (const { offset, row } of this.rowsIn(range, PRUNE_CHUNK)) {
+    const offsets: number[] = []
+    let oldCount = 0
+    for (const { offset, row } of this.rowsIn(range, Infinity)) {
       if (row !== null && row.t >= before.getTime()) break
-      old.push(offset)
+      offsets.push(offset)
+      // A damaged row has no time: it is old if a later one is.
+      if (row !== null) oldCount = offsets.length
+      if (oldCount >= PRUNE_CHUNK) break
     }
+    const old = offsets.slice(0, oldCount)
     const last = old.at(-1)
     if (last === undefined) return false
     await commit(this.root, () => {
@@ -155,7 +148,7 @@ export class LmdbTopics {
       this.committed.putPrunedTo(topic, partition, last + 1)
     })
     range.first = last + 1
-    return old.length === PRUNE_CHUNK
+    return old.length >= PRUNE_CHUNK
   }
 
   private databaseOf(topic: TopicName): Database<Row, RowKey> {
@@ -178,17 +171,8 @@ export class LmdbTopics {
   }
 }
 
-function readRow(rows: Database<Row, RowKey>, key: RowKey): Row | null {
-  try {
-    const row = rows.get(key)
-    return isRow(row) ? row : null
-  } catch {
-    return null
-  }
-}
-
 /** Whether a decoded value has the form of a row, which it may lack if its bytes are damaged. */
-function isRow(value: Partial<Row> | undefined): value is Row {
+function isRow(value: Partial<Row> | null): value is Row {
   const { t, k, h, v } = value ?? {}
   const hasHeaders = typeof h === 'object' && Object.values(h).every((text) => typeof text === 'string')
   return typeof t === 'number' && typeof k === 'string' && hasHeaders && v instanceof Uint8Array
@@ -267,7 +251,25 @@ const STRUCTURES = [['t', 'k', 'h', 'v'], EVENT, ACCOUNT_EVENT, [...ACCOUNT_EVEN
  */
 export function rowEncoding() {
   const structures = structuredClone(STRUCTURES)
-  return { encoder: { structures, maxSharedStructures: STRUCTURES.length, copyBuffers: false } } as const
+  return {
+    encoder: { structures, maxSharedStructures: STRUCTURES.length, copyBuffers: false, decode: decodeOrNull },
+  } as const
+}
+
+/**
+ * Decodes the bytes of a row; null if they are damaged. It is the encoder's method, because msgpackr assigns its options
+ * to the encoder. Errors of the database are not caught.
+ */
+function decodeOrNull(
+  this: { unpack(bytes: Uint8Array, end?: number): unknown },
+  bytes: Uint8Array,
+  end?: number,
+): unknown {
+  try {
+    return this.unpack(bytes, end)
+  } catch {
+    return null
+  }
 }
 
 const MAX_RECENT_BYTES = 8 << 20
