@@ -66,11 +66,11 @@ export class LmdbKeyVault implements KeyVault {
    */
   static open(options: LmdbKeyVaultOptions): Promise<LmdbKeyVault> {
     const { path, masterKeys } = options
-    const isAsClosed = conditionOf(path) === 'closed'
-    return openLmdbStore(fileAt(path), async (root: Root) => {
+    const condition = conditionOf(path)
+    return openLmdbStore({ ...fileAt(path), condition }, async (root: Root) => {
       const masterKeyId = root.get(MASTER_KEY_ID)
       if (typeof masterKeyId === 'string') masterKeys.require(masterKeyId)
-      if (!isAsClosed) checkKeys(root, options)
+      if (condition !== 'closed') checkKeys(root, options)
       if (masterKeyId !== masterKeys.current) {
         await commit(root, () => root.putSync(MASTER_KEY_ID, masterKeys.current))
       }
@@ -141,10 +141,12 @@ export class LmdbKeyVault implements KeyVault {
   private async replaceWithCopy(): Promise<void> {
     const { path } = this.options
     const copy = `${path}.rewritten`
-    await Promise.all([copy, `${copy}-lock`].map((file) => rm(file, { force: true })))
+    const removeCopy = () =>
+      Promise.all(['', '-lock', '-closed'].map((end) => rm(`${copy}${end}`, { force: true })))
+    await removeCopy()
     await this.root.committed
     await this.root.backup(copy, true)
-    const copied: Root = openLmdbFile(fileAt(copy))
+    const copied: Root = openLmdbFile(unchanged(copy))
     await commit(copied, () => copied.removeSync(UNCLEAN_SINCE))
     await closeLmdbFile(copied)
     await sync(copy)
@@ -153,8 +155,8 @@ export class LmdbKeyVault implements KeyVault {
       await rename(copy, path)
       await sync(dirname(path))
     } finally {
-      this.root = openLmdbFile(fileAt(path))
-      await Promise.all(['lock', 'closed'].map((kind) => rm(`${copy}-${kind}`, { force: true })))
+      this.root = openLmdbFile(unchanged(path))
+      await removeCopy()
     }
   }
 
@@ -226,6 +228,11 @@ function canUnwrap(inboxId: InboxId, record: WrappedKey, masterKeys: MasterKeys)
 
 function fileAt(path: string): LmdbFileOptions {
   return { path, syncMode: 'before-visible' }
+}
+
+/** A file that this process has just written. Its pages are not checked, because calls wait for the swap. */
+function unchanged(path: string): LmdbFileOptions {
+  return { ...fileAt(path), condition: 'closed' }
 }
 
 async function sync(path: string): Promise<void> {

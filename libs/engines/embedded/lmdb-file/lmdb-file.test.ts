@@ -19,6 +19,13 @@ describe('an LMDB file', () => {
     await rm(dir, { recursive: true })
   })
 
+  it('is closed even if it has been removed', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'mayfly-lmdb-'))
+    const root = openLmdbFile<string, string>({ path: join(dir, 'file.mdb'), syncMode: 'before-visible' })
+    await rm(dir, { recursive: true })
+    await expect(closeLmdbFile(root)).resolves.toBeUndefined()
+  })
+
   const linux = process.platform === 'linux' ? it : it.skip
   linux('is mapped only once while it grows, so that its pages are resident once', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'mayfly-lmdb-'))

@@ -21,6 +21,8 @@ export interface LmdbFileOptions {
   syncMode: 'before-visible' | 'after-visible'
   /** Whether everything in the file can be computed again. It is then not opened if anything else has changed it. */
   isDerived?: boolean
+  /** The condition of the file, if it is known already. */
+  condition?: Condition
 }
 
 /**
@@ -35,8 +37,8 @@ export function openLmdbFile<Value, LmdbKey extends Key>({
   maxDbs,
   syncMode,
   isDerived = false,
+  condition = conditionOf(path),
 }: LmdbFileOptions): RootDatabase<Value, LmdbKey> {
-  const condition = conditionOf(path)
   if (condition === 'changed' && isDerived) {
     throw new DamagedFileError(path, 'it was changed since Mayfly closed it')
   }
@@ -122,8 +124,8 @@ function readNote(path: string): string {
 }
 
 function noteClosed(path: string): void {
-  const { size, mtimeMs } = statSync(path)
   try {
+    const { size, mtimeMs } = statSync(path)
     writeFileSync(noteOf(path), `${size} ${mtimeMs}`)
   } catch {
     // Without the note, the file is checked when it is opened again.
