@@ -2,6 +2,7 @@ import { tokenize, TokenType } from '@csstools/css-tokenizer'
 import fc from 'fast-check'
 import { defaultTreeAdapter as nodes, parse, type DefaultTreeAdapterTypes } from 'parse5'
 import { ELEMENTS, HtmlTooComplexError, mailDocument, verifyDocument } from './mail-document.js'
+import { dataUrlsOf } from './mail-images.js'
 import { styleBreakout } from './style-breakouts.test-support.js'
 
 const PNG = 'data:image/png;base64,iVBORw0KGgo='
@@ -177,6 +178,24 @@ describe('the document of a mail', () => {
     })
     expect(document.match(/data:/g)).toHaveLength(3)
     expect(document.length).toBeLessThan(15_000_000)
+  })
+
+  it('decodes and counts only the parts that it shows', () => {
+    const decoded: string[] = []
+    const part = (name: string, size: number) => ({
+      urls: [`cid:${name}`],
+      decode() {
+        decoded.push(name)
+        return Buffer.concat([Buffer.from('GIF89a'), Buffer.alloc(size)])
+      },
+    })
+    const { document } = mailDocument({
+      html: '<img src=cid:shown>'.repeat(2),
+      inlineImages: dataUrlsOf([part('hidden', 9_000_000), part('shown', 2_000_000)]),
+      isRemoteAllowed: false,
+    })
+    expect(document.match(/data:/g)).toHaveLength(2)
+    expect(decoded).toEqual(['shown'])
   })
 
   it.each([

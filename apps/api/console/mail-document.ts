@@ -5,7 +5,7 @@ import {
   serialize,
   type DefaultTreeAdapterTypes,
 } from 'parse5'
-import { absoluteUrlOf, MailImages } from './mail-images.js'
+import { absoluteUrlOf, MailImages, type InlineImages } from './mail-images.js'
 import { safeDeclarations, safeStyles } from './mail-styles.js'
 
 /*
@@ -64,8 +64,8 @@ type Attribute = Element['attrs'][number]
 
 export interface MailHtml {
   html: string
-  /** The data URLs of the images in the mail, by the URLs that name them. */
-  inlineImages: ReadonlyMap<string, string>
+  /** The images in the mail. */
+  inlineImages: InlineImages
   /** What relative URLs of images in the mail refer to. */
   baseUrl?: string | undefined
   isRemoteAllowed: boolean

@@ -21,25 +21,37 @@ const MAX_INLINE_BYTES = 10_000_000
 const MAX_URL_CHARACTERS = 8_192
 const IMAGE_PROTOCOLS = ['http:', 'https:']
 
+/** The data URLs of images, by the URLs that name them. */
+export type InlineImages = Pick<ReadonlyMap<string, string>, 'get'>
+
 /**
- * The data URLs of the parts that are images, by the URLs that name them. The bytes decide, because senders declare wrong
- * types, such as image/x-png or application/octet-stream.
+ * The data URLs of the parts that are images. A part is decoded, and counts towards the limit, when its URL is first used.
+ * The bytes decide, because senders declare wrong types, such as image/x-png or application/octet-stream.
  */
-export function dataUrlsOf(parts: readonly EmbeddedPart[]): Map<string, string> {
+export function dataUrlsOf(parts: readonly EmbeddedPart[]): InlineImages {
+  const named = parts.flatMap((part) => part.urls.map((url) => ({ url, part })))
+  const unread = Map.groupBy(named, ({ url }) => url)
   const found = new Map<string, string>()
   let bytesLeft = MAX_INLINE_BYTES
-  for (const { urls, decode } of parts) {
-    const names = urls.filter((url) => !found.has(url))
-    if (names.length === 0) continue
+  const read = ({ urls, decode }: EmbeddedPart) => {
     const content = decode()
     const start = content.toString('latin1', 0, SIGNATURE_BYTES)
     const [type] = SIGNATURES.find(([, signature]) => signature.test(start)) ?? []
-    if (type === undefined || content.length > bytesLeft) continue
+    if (type === undefined || content.length > bytesLeft) return
     bytesLeft -= content.length
     const dataUrl = `data:${type};base64,${content.toString('base64')}`
-    for (const name of names) found.set(name, dataUrl)
+    for (const url of urls) if (!found.has(url)) found.set(url, dataUrl)
   }
-  return found
+  return {
+    get(url) {
+      for (const { part } of unread.get(url) ?? []) {
+        if (found.has(url)) break
+        read(part)
+      }
+      unread.delete(url)
+      return found.get(url)
+    },
+  }
 }
 
 /** Decides which images of a mail are loaded, and from where. */
@@ -51,7 +63,7 @@ export class MailImages {
 
   /** `inline` has the result of `dataUrlsOf`. Relative URLs of images in the mail refer to `baseUrl`. */
   constructor(
-    private readonly inline: ReadonlyMap<string, string>,
+    private readonly inline: InlineImages,
     private readonly isRemoteAllowed: boolean,
     private baseUrl: string | undefined,
   ) {}
