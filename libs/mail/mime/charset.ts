@@ -48,7 +48,7 @@ function makeDecoder(name: string): Decode {
   if (name === 'utf-16') return (bytes) => certain(decodeUtf16(bytes))
   if (name === 'utf-8') return decodeUtf8
   if (name === 'utf-7') return (bytes) => certain(decodeUtf7(bytes))
-  if (/^(?:utf|ucs)-?(?:16|32|4)/.test(name)) return (bytes) => certain(iconv.decode(bytes, name))
+  if (/^utf-(?:16|32)/.test(name)) return (bytes) => certain(iconv.decode(bytes, name))
   return (bytes) => certain(isAscii(bytes) ? bytes.toString('latin1') : decodeBytes(bytes, name))
 }
 

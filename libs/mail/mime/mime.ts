@@ -10,7 +10,7 @@ import {
 import { readMailboxes } from './addresses.js'
 import { charsetName } from './charset-names.js'
 import { decodeText } from './charset.js'
-import { fieldText, fileName, hasRawBytes, showField, type Field } from './part-header.js'
+import { fieldText, fileName, needsCharset, showField, type Field } from './part-header.js'
 import { prepareSource, readWellFormed, type Part, type Parts } from './parts.js'
 import { decodeBase64, decodeQuotedPrintable, replaceEach } from './transfer-encodings.js'
 
@@ -85,16 +85,16 @@ async function readParts(raw: Buffer, limits: MailLimits, warnings: Warning[]): 
 }
 
 /**
- * The charset of raw 8-bit bytes in headers: that of the first text that has another charset than Unicode and ASCII.
- * Null if there is none, or no header has such bytes.
+ * The charset of bytes in headers that are not UTF-8: that of the first text that has another charset than Unicode and
+ * ASCII. Null if there is none, or no header has such bytes.
  */
 function charsetOfHeaders({ header, shown, attached }: Parts): string | null {
   const isNeeded =
-    (header !== undefined && hasRawBytes(header)) || attached.some((part) => hasRawBytes(part.header))
+    (header !== undefined && needsCharset(header)) || attached.some((part) => needsCharset(part.header))
   if (!isNeeded) return null
   for (const part of shown) {
-    const name = charsetName(declaredCharset(part, decodedBody(part, [])) ?? '')
-    if (name !== null && !/^(?:utf|ucs|us-ascii|iso-2022|hz)/.test(name)) return name
+    const name = charsetName(declaredCharset(part, () => decodedBody(part, [])) ?? '')
+    if (name !== null && !/^(?:utf|us-ascii|iso-2022|hz)/.test(name)) return name
   }
   return null
 }
@@ -164,7 +164,7 @@ const META_CHARSET = /<meta\b[^>]{0,500}?\bcharset\s{0,10}=\s{0,10}["']?\s{0,10}
 function bodyText(part: Part, warnings: Warning[]): string {
   const { header } = part
   const bytes = decodedBody(part, warnings)
-  const charset = declaredCharset(part, bytes)
+  const charset = declaredCharset(part, () => bytes)
   const { text, guessed } = decodeText(bytes, charset)
   if (guessed !== null) {
     const declared = charset ? `declared as "${charset.slice(0, 40).toWellFormed()}"` : 'without a charset'
@@ -189,8 +189,8 @@ function decodedBody({ header: { encoding, type }, body }: Part, warnings: Warni
   return body
 }
 
-function declaredCharset({ header }: Part, bytes: Buffer): string | null {
-  return header.charset || (header.shownAs === 'text/html' ? declaredInHtml(bytes) : null)
+function declaredCharset({ header }: Part, decode: () => Buffer): string | null {
+  return header.charset || (header.shownAs === 'text/html' ? declaredInHtml(decode()) : null)
 }
 
 function declaredInHtml(bytes: Buffer): string | null {

@@ -99,7 +99,7 @@ export function readPartHeader(block: Buffer, context: PartContext): PartHeader 
   }
 }
 
-/** Also of the base of other URLs. */
+/** A longer Content-Location is ignored. */
 const MAX_LOCATION_CHARACTERS = 8_192
 
 /** RFC 2557, section 4.4: the URL may be folded and encoded. Some senders put it into brackets, as a Content-ID. */
@@ -195,9 +195,9 @@ function readFields(block: Buffer, prefix: string): Field[] {
   return fields.map(({ name, key, lines }) => ({ name, key, value: lines.join(' ').trim() }))
 }
 
-/** Whether a header has raw bytes beyond ASCII. */
-export function hasRawBytes({ fields }: PartHeader): boolean {
-  return fields.some(({ value }) => BEYOND_ASCII.test(value))
+/** Whether a header has bytes that are not UTF-8, so that they need a charset. */
+export function needsCharset({ fields }: PartHeader): boolean {
+  return fields.some(({ value }) => BEYOND_ASCII.test(value) && !isUtf8(Buffer.from(value, 'latin1')))
 }
 
 /**
