@@ -27,10 +27,17 @@ export function onEnter(run: () => Promise<void>): boolean {
   return isInForeground()
 }
 
-/** Whether the process group of this process is the one that its terminal sends input to. */
+/**
+ * Whether the process group of this process is the one that its terminal sends input to. False if the system has neither
+ * /proc nor `ps`.
+ */
 function isInForeground(): boolean {
-  const [own, foreground] = process.platform === 'linux' ? groupsOfLinux() : groupsOfPs()
-  return own !== undefined && own === foreground
+  try {
+    const [own, foreground] = process.platform === 'linux' ? groupsOfLinux() : groupsOfPs()
+    return own !== undefined && own === foreground
+  } catch {
+    return false
+  }
 }
 
 /** From proc_pid_stat(5): the name of the program, in parentheses, may contain spaces and parentheses. */
