@@ -2,14 +2,17 @@ import 'reflect-metadata'
 import { readPlans } from '#libs/runtime/config/plans-file.js'
 import { ensureConfiguredKey } from '#libs/engines/first-key.js'
 import { runRole } from '#libs/role/run-role.js'
+import { withinOpenFiles } from '#libs/runtime/process/open-files.js'
 import { startApi } from './api.js'
 
 await runRole('api', async (context) => {
-  const { engine, settings, now, logger } = context
+  const { engine, now, logger } = context
+  const settings = withinOpenFiles(context.settings, logger)
   const plans = readPlans(settings.plansFile)
   await ensureConfiguredKey({ engine, settings, now, logger })
   const api = await startApi({
     ...context,
+    settings,
     plans,
     isStarted: () => true,
     smtpPort: () => settings.smtpPort,

@@ -1,9 +1,11 @@
 import { join, resolve } from 'node:path'
 import { runRole } from '#libs/role/run-role.js'
+import { withinOpenFiles } from '#libs/runtime/process/open-files.js'
 import { listeningFacts, startSmtp } from './smtp-edge.js'
 
 await runRole('smtp', async (context) => {
-  const tlsFolder = join(resolve(context.settings.dataDir), 'tls')
-  const edge = await startSmtp({ ...context, tlsFolder })
+  const settings = withinOpenFiles(context.settings, context.logger)
+  const tlsFolder = join(resolve(settings.dataDir), 'tls')
+  const edge = await startSmtp({ ...context, settings, tlsFolder })
   return { listening: listeningFacts(edge), close: () => edge.drain() }
 })

@@ -8,7 +8,6 @@ import {
   unknownVariables,
 } from '#libs/runtime/config/settings.js'
 import { StartError } from '#libs/runtime/errors.js'
-import { withinOpenFiles } from './open-files.js'
 import { exposedGc } from './resident-memory.js'
 import { LOGS_TO_TERMINAL, onEnter } from './terminal.js'
 
@@ -46,9 +45,8 @@ export async function runProcess(start: (context: ProcessContext) => Promise<Run
 }
 
 async function run(start: (context: ProcessContext) => Promise<Running>): Promise<void> {
-  const given = readSettings(process.env)
-  const logger = await makeLogger(given)
-  const settings = withinOpenFiles(given, logger)
+  const settings = readSettings(process.env)
+  const logger = await makeLogger(settings)
   const ended = endedBySignal()
   const starting = start({ settings, logger, now: () => new Date() })
   const running = await Promise.race([starting, ended]).catch((error: unknown) => {
