@@ -73,24 +73,28 @@ def start_mayfly(
     data = tempfile.mkdtemp(prefix="mayfly-")
     api_key = f"key-of-this-test-run-{secrets.token_hex(16)}"
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
-    process = subprocess.Popen(
-        [str(node), "--disable-warning=ExperimentalWarning", str(main)],
-        env={
-            **kept,
-            # As under npm: the server ends by itself if this process is gone.
-            "npm_lifecycle_event": "test",
-            **(env or {}),
-            "MAYFLY_DATA_DIR": data,
-            "MAYFLY_HTTP_PORT": "0",
-            "MAYFLY_SMTP_PORT": "0",
-            "MAYFLY_BOOTSTRAP_API_KEY": api_key,
-        },
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        errors="replace",
-    )
+    try:
+        process = subprocess.Popen(
+            [str(node), "--disable-warning=ExperimentalWarning", str(main)],
+            env={
+                **kept,
+                # As under npm: the server ends by itself if this process is gone.
+                "npm_lifecycle_event": "test",
+                **(env or {}),
+                "MAYFLY_DATA_DIR": data,
+                "MAYFLY_HTTP_PORT": "0",
+                "MAYFLY_SMTP_PORT": "0",
+                "MAYFLY_BOOTSTRAP_API_KEY": api_key,
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            errors="replace",
+        )
+    except BaseException:
+        shutil.rmtree(data, ignore_errors=True)
+        raise
     try:
         listening = _when_listening(process, timeout)
     except BaseException:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import httpx
@@ -30,3 +31,10 @@ def test_says_why_a_server_does_not_start() -> None:
 def test_says_where_a_server_is_missing(tmp_path: Path) -> None:
     with pytest.raises(MayflyError, match=r"There is no installed Mayfly in .*Set MAYFLY_FOLDER"):
         start_mayfly(tmp_path)
+
+
+def test_leaves_no_folder_behind_if_no_process_can_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(ValueError, match="null byte"):
+        start_mayfly(env={"MAYFLY_MAIL_DOMAIN": "\0"})
+    assert list(tmp_path.iterdir()) == []
