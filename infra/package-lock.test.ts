@@ -5,8 +5,8 @@ interface LockFile {
 }
 
 /**
- * npm copies a digest from the registry, and none of these was in the one that wrote the file: builds of ClickHouse's engine
- * for systems on which the tests do not run.
+ * The registry that the file was written from had no digest for these packages. They are builds of ClickHouse's engine for
+ * systems on which the tests do not run.
  */
 const WITHOUT_DIGEST = [
   'node_modules/@chdb/lib-darwin-arm64',
