@@ -13,7 +13,7 @@ export function oneLine(text: string): string {
 
 /** The same for text with several lines. Control characters and bidirectional controls are replaced. */
 export function harmless(text: string): string {
-  return text.replaceAll(/[^\P{Cc}\n\t]|[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu, '\ufffd')
+  return text.replaceAll(/[^\P{Cc}\n\t]|[\u2028\u2029\p{Bidi_Control}]/gu, '\ufffd')
 }
 
 /** Text of an HTML or XML element or attribute. */

@@ -25,7 +25,7 @@ const NON_ASCII = /[\u0080-\uffff]/
 const UNQUOTED = /^[^\s()<>[\]:;@\\,"]+$/u
 const LABEL = /^[a-z0-9_\u0080-\u{10ffff}-]{1,255}$/iu
 /** C1 controls, invisible characters and bidirectional controls (UAX #9), which make an address look like another. */
-const INVISIBLE = /[\u0080-\u009f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]/
+const INVISIBLE = /[\u0080-\u009f\u200b\u2060\ufeff\p{Bidi_Control}]/u
 
 /**
  * Parses a MAIL FROM or RCPT TO command in latin1; null if the syntax is wrong (RFC 5321, sections 4.1.1.2 and 4.1.1.3;

@@ -3,9 +3,9 @@
  * shown: with U+202E, a file `gnp.exe` looks like `exe.png`. They are shown by their numbers.
  */
 
-/** Embeddings, overrides and isolates, and the marks that are letters without a shape. */
-const CONTROLS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g
-/** Without the marks: text in Hebrew and Arabic has many, and they turn no letters around. */
+/** Embeddings, overrides, isolates, and the marks LRM, RLM and ALM. */
+const CONTROLS = /\p{Bidi_Control}/gu
+/** Without the marks, which Hebrew and Arabic text often has. */
 const CONTROLS_OF_PARAGRAPHS = /[\u202a-\u202e\u2066-\u2069]/g
 
 const codeOf = (character: string) => character.charCodeAt(0).toString(16).padStart(4, '0')
