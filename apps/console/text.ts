@@ -18,7 +18,7 @@ export const text = {
     'missing-scope': { fix: 'Use a key that has it.' },
     'already-signed-in': {
       title: 'You are already signed in',
-      fix: 'If you did not ask for this link yourself, stay signed in: what you do with it belongs to whoever sent it.',
+      fix: 'If you did not ask for this link yourself, stay signed in: everything you do after signing in with it happens in the account of whoever sent it.',
     },
     // Sessions end without an error, so these two are only of links to shared inboxes.
     'invalid-api-key': {

@@ -70,11 +70,11 @@ export class ConsoleSessions {
 
   /**
    * Starts a session with the secret of a link, or a key with the scope `admin`. Resolves with the session and its
-   * secret. `kept` is the secret of a session that only the key that started it may replace; null if there is none. Throws
-   * sign-in-failed; already-signed-in if a session is kept; missing-scope and plan-lacks-api-access for a valid key; and
-   * rate-limited if too many attempts from the address have failed.
+   * secret. `currentSecret` is the secret of the browser's session, which only its own key may replace; null if it has none
+   * or may be replaced. Throws sign-in-failed; already-signed-in if that session may not be replaced; missing-scope and
+   * plan-lacks-api-access for a valid key; and rate-limited if too many attempts from the address have failed.
    */
-  async signIn(given: string, remoteAddress: string, kept: string | null): Promise<SignedIn> {
+  async signIn(given: string, remoteAddress: string, currentSecret: string | null): Promise<SignedIn> {
     const counter = `console-sign-in:${remoteAddress}`
     const verdict = await this.throttle.peek(counter, [FAILED_SIGN_INS])
     if (verdict?.isAllowed === false) {
@@ -85,7 +85,7 @@ export class ConsoleSessions {
       )
     }
     try {
-      return await this.start(given, kept)
+      return await this.start(given, currentSecret)
     } catch (error) {
       if (error instanceof Problem && error.code === 'sign-in-failed') {
         await this.throttle.consume(counter, [FAILED_SIGN_INS])
@@ -94,12 +94,12 @@ export class ConsoleSessions {
     }
   }
 
-  private async start(given: string, kept: string | null): Promise<SignedIn> {
+  private async start(given: string, currentSecret: string | null): Promise<SignedIn> {
     const [, accountId = ''] = SECRET.exec(given) ?? []
     const { account, key, command } = isId('acc', accountId)
       ? await this.useOfLink(accountId, given)
       : await this.useOfKey(given)
-    const current = await this.findActive(kept)
+    const current = await this.findActive(currentSecret)
     if (current !== null && current.key.id !== key.id) throw alreadySignedIn(current, { account, key })
     const secret = secretOf(account.id, randomBytes(SECRET_BYTES))
     const secretHash = hashSecret(secret)

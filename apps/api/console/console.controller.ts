@@ -71,8 +71,8 @@ export class ConsoleController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const kept = isReplacing ? null : this.address.cookieOf(request)
-    const started = await this.sessions.signIn(secret, clientAddress(request), kept)
+    const currentSecret = isReplacing ? null : this.address.cookieOf(request)
+    const started = await this.sessions.signIn(secret, clientAddress(request), currentSecret)
     const { session } = started.known
     const leftMs = session.expiresAt.getTime() - this.instance.now().getTime()
     void reply.header('set-cookie', this.address.setCookie(started.secret, leftMs))
