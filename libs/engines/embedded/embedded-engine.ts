@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync, statSync } from 'node:fs'
+import { rmSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { openChdbUsage } from '#libs/engines/clickhouse/clickhouse-usage.js'
 import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
@@ -17,6 +17,7 @@ import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
 import { InProcessSignals } from '#libs/ports/signals/signals.js'
 import type { UsageStore } from '#libs/ports/usage/usage-store.js'
 import { messageOf } from '#libs/runtime/errors.js'
+import { makeFolder } from '#libs/runtime/folder.js'
 import { DataDirError, masterKeyText, lockDataDir } from './data-dir.js'
 
 /** Partitions of inbox-events: enough that a slow mail delays few inboxes, and few enough for large batches. */
@@ -218,6 +219,6 @@ async function openOrRemove<Opened>(
 
 function fileIn(dataDir: string, file: string): string {
   const path = join(dataDir, file)
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  makeFolder(dirname(path))
   return path
 }
