@@ -1,5 +1,5 @@
 import { render } from 'preact'
-import { useCallback, useEffect, useState } from 'preact/hooks'
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { ErrorBoundary, LocationProvider, Route, Router, useLocation } from 'preact-iso'
 import { MailAccessContext, SessionContext, urlOf } from './navigation.js'
 import { Failure } from './parts/loading.js'
@@ -30,27 +30,35 @@ function takeLinkSecret(): string | null {
   return secret
 }
 
+function environmentInUrl(): string | undefined {
+  return new URLSearchParams(location.search).get('environment') ?? undefined
+}
+
 type State =
   | { step: 'opening' }
   | { step: 'signed-out'; error: unknown; hasEnded: boolean }
   | { step: 'asking'; error: unknown; secret: string }
-  | { step: 'signed-in'; session: Session }
+  /** `error` says why a link was refused; null if none was. */
+  | { step: 'signed-in'; session: Session; error: unknown }
   | { step: 'failed'; error: unknown }
 
 function App() {
   const [state, setState] = useState<State>({ step: 'opening' })
+  const current = useRef<State>(state)
+  current.current = state
   const { path, query, route } = useLocation()
   const environment = state.step === 'signed-in' ? state.session.environment : undefined
 
-  const open = useCallback(async (wanted: string | undefined) => {
-    const signedOut = { step: 'signed-out', error: null, hasEnded: true } as const
+  const open = useCallback(async (wanted: string | undefined, error: unknown = null) => {
+    const onEnd = () => setState({ step: 'signed-out', error: null, hasEnded: true })
     const render = (session: Session) =>
       setState((now) => (now.step === 'signed-in' && now.session === session ? { ...now } : now))
     try {
-      const session = await Session.open(wanted, () => setState(signedOut), render)
-      setState(session === null ? { ...signedOut, hasEnded: false } : { step: 'signed-in', session })
-    } catch (error) {
-      setState({ step: 'failed', error })
+      const session = await Session.open(wanted, onEnd, render)
+      if (session === null) setState({ step: 'signed-out', error, hasEnded: false })
+      else setState({ step: 'signed-in', session, error })
+    } catch (failure) {
+      setState({ step: 'failed', error: failure })
     }
   }, [])
 
@@ -58,8 +66,10 @@ function App() {
     try {
       await signIn(secret, { replace })
     } catch (error) {
+      const now = current.current
       if (isAlreadySignedIn(error)) setState({ step: 'asking', error, secret })
-      else setState({ step: 'signed-out', error, hasEnded: false })
+      else if (now.step === 'signed-in') setState({ ...now, error })
+      else await open(environmentInUrl(), error)
       return
     }
     await open(undefined)
@@ -121,6 +131,9 @@ function App() {
         >
           <MailAccessContext.Provider value={state.session}>
             <Shell>
+              {state.error !== null && (
+                <Failure error={state.error} onClose={() => setState({ ...state, error: null })} />
+              )}
               <ErrorBoundary>
                 <Router>
                   <Route path="/console/inboxes" component={InboxesView} />

@@ -475,6 +475,27 @@ describeWith('chromium')('the console', () => {
     only(open).errors.length = 0
   })
 
+  it('stays signed in if a link can not be used, and says why', async () => {
+    const opened = await signedIn()
+    const { page } = opened
+    const link = await newLink(mayfly)
+    await page.goto(link)
+    const inboxes = page.getByRole('heading', { name: 'Inboxes', level: 1 })
+    await inboxes.waitFor()
+    const refusal = page.getByRole('alert').filter({ hasText: 'has been used or has expired' })
+    await page.goto(link)
+    await refusal.waitFor()
+    await inboxes.waitFor()
+    await refusal.getByRole('button', { name: 'Close' }).click()
+    await refusal.waitFor({ state: 'detached' })
+    // As if it was pasted into the address bar, which loads nothing.
+    await page.evaluate(`location.hash = ${JSON.stringify(new URL(link).hash)}`)
+    await refusal.waitFor()
+    await inboxes.waitFor()
+    // The browser reports the answers 401.
+    opened.errors.length = 0
+  })
+
   it('asks before a link of somebody else replaces the session', async () => {
     const { key } = await openAccount(mayfly, { name: 'Theirs', plan: 'enterprise' })
     await createInbox(mayfly, { name: 'Mine' })

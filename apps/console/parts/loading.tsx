@@ -79,7 +79,15 @@ export function Loading() {
 const TEXTS: Readonly<Record<string, { title?: string; fix: string }>> = text.errors
 
 /** An error in words: what is wrong, and what to do. */
-export function Failure({ error, retry }: { error: unknown; retry?: () => void }) {
+export function Failure({
+  error,
+  retry,
+  onClose,
+}: {
+  error: unknown
+  retry?: () => void
+  onClose?: () => void
+}) {
   const { title, fix } = (error instanceof ApiError ? TEXTS[error.code] : undefined) ?? {}
   return (
     <div class="failure" role="alert">
@@ -105,6 +113,11 @@ export function Failure({ error, retry }: { error: unknown; retry?: () => void }
       {retry !== undefined && (
         <button type="button" onClick={retry}>
           {text.tryAgain}
+        </button>
+      )}
+      {onClose !== undefined && (
+        <button type="button" onClick={onClose}>
+          {text.close}
         </button>
       )}
     </div>
