@@ -1,12 +1,12 @@
-import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ClickHouseClient } from '@clickhouse/client'
 import pLimit from 'p-limit'
 import type { UsageStore } from '#libs/ports/usage/usage-store.js'
+import { makeFolder } from '#libs/runtime/folder.js'
 import { ClickHouseUsageQueries } from './clickhouse-usage-queries.js'
 import { ClickHouseUsageSink } from './clickhouse-usage-sink.js'
 import { chdbClient, serverClient, type ServerAddress, orUnavailable } from './clients.js'
-import { fromChdb, fromServer, type StreamFile } from './export-query.js'
+import { fromChdb, fromServer, MAX_QUERY_BYTES, type StreamFile } from './export-query.js'
 import { migrate } from './migrate.js'
 
 const CHDB_DATABASE = 'mayfly'
@@ -20,19 +20,19 @@ const ON_SERVER = { writes: 3, queries: 8 }
  * Rejects if it can't read its files.
  */
 export async function openChdbUsage(folder: string): Promise<UsageStore | null> {
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  makeFolder(folder)
   const client = await chdbClient(join(folder, 'tables'))
   if (client === null) return null
   try {
     await client.command({ query: `CREATE DATABASE IF NOT EXISTS ${CHDB_DATABASE}` })
     await client.command({ query: `USE ${CHDB_DATABASE}` })
+    await client.command({ query: `SET max_query_size = ${MAX_QUERY_BYTES}` })
     await migrate(client, { isAlone: true })
   } catch (error) {
     await client.close()
     throw error
   }
-  const streamFile = fromChdb(client, join(folder, 'exports'))
-  return storeOn(client, IN_PROCESS, streamFile, () => Promise.resolve())
+  return storeOn(client, IN_PROCESS, fromChdb(client, join(folder, 'exports')))
 }
 
 /** Uses a ClickHouse server. Connects at the first request. */
@@ -55,12 +55,12 @@ function storeOn(
   client: ClickHouseClient,
   max: { writes: number; queries: number },
   streamFile: StreamFile,
-  prepare: () => Promise<void>,
+  prepare?: () => Promise<void>,
 ): UsageStore {
   return {
     sink: new ClickHouseUsageSink(client, pLimit(max.writes)),
     queries: new ClickHouseUsageQueries(client, streamFile, pLimit(max.queries)),
-    prepare: () => orUnavailable(prepare),
+    prepare: () => orUnavailable(async () => prepare?.()),
     close: () => client.close(),
   }
 }

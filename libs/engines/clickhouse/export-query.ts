@@ -60,6 +60,9 @@ interface ExportedFile extends BoundQuery {
   format: string
 }
 
+/** Of the text of a query, which has the names of up to 1,000 keys. */
+export const MAX_QUERY_BYTES = '10000000'
+
 const EXPORT_SETTINGS = `SETTINGS ${[
   'output_format_json_quote_64bit_integers = 0',
   'output_format_json_escape_forward_slashes = 0',
@@ -75,11 +78,20 @@ const EXPORT_SETTINGS = `SETTINGS ${[
  */
 export function exportedFile(query: UsageExportQuery): ExportedFile {
   const { accountId, from, to, table, format, keyNames } = query
-  const query_params = {
-    ...{ account: accountId, from: from.getTime(), to: to.getTime() },
-    ...{ keyIds: ['', ...keyNames.keys()], keyNames: ['', ...keyNames.values()] },
-  }
-  return { query: queryOf(table, format), query_params, format: FORMAT[format] }
+  const query_params = { account: accountId, from: from.getTime(), to: to.getTime() }
+  return { query: withNames(keyNames, queryOf(table, format)), query_params, format: FORMAT[format] }
+}
+
+/** The names are in the text, because parameters are in the URL, to which ClickHouse has a limit. */
+function withNames(keyNames: ReadonlyMap<string, string>, query: string): string {
+  const [ids, names] = [arrayOf(['', ...keyNames.keys()]), arrayOf(['', ...keyNames.values()])]
+  return `WITH ${ids} AS key_ids, ${names} AS key_names ${query}`
+}
+
+/** A literal of type Array(String). */
+function arrayOf(texts: readonly string[]): string {
+  const quoted = texts.map((text) => `'${text.replaceAll(/[\\']/g, (character) => `\\${character}`)}'`)
+  return `[${quoted.join(', ')}]`
 }
 
 function queryOf(table: ExportTable, format: ExportFormat): string {
@@ -132,7 +144,7 @@ function eventsOf(table: keyof typeof USAGE_TABLES, format: ExportFormat): strin
     ORDER BY t.account_id, ${table === 'webhook_events' ? 't.webhook_id' : 't.key_id'}, t.at`
 }
 
-const KEY_NAME = "transform(key_id, {keyIds:Array(String)}, {keyNames:Array(String)}, '') AS key_name"
+const KEY_NAME = "transform(key_id, key_ids, key_names, '') AS key_name"
 
 function inFile(name: string): string[] {
   if (name === 'key_id') return [name, KEY_NAME]
@@ -147,7 +159,11 @@ export type StreamFile = (file: ExportedFile, signal: AbortSignal) => Promise<As
 export function fromServer(client: ClickHouseClient): StreamFile {
   return async ({ query, query_params, format }, signal) => {
     const text = `${query} ${EXPORT_SETTINGS} FORMAT ${format}`
-    const { stream } = await client.exec({ query: text, query_params, abort_signal: signal })
+    const clickhouse_settings = { max_query_size: MAX_QUERY_BYTES }
+    const { stream } = await client.exec({
+      ...{ query: text, query_params, clickhouse_settings },
+      abort_signal: signal,
+    })
     return stream
   }
 }

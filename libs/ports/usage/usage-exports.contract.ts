@@ -1,3 +1,5 @@
+import { mintId } from '#libs/domain/ids/mint.js'
+import type { KeyId } from '#libs/domain/ids/typeid.js'
 import { EXPORT_TABLES, type ExportTable } from './usage-store.js'
 import {
   ACCOUNT,
@@ -30,9 +32,10 @@ export function describeUsageExports(name: string, open: OpenUsage): void {
       table: ExportTable,
       format: 'parquet' | 'ndjson' | 'csv',
       accountId = ACCOUNT,
+      otherNames: (readonly [KeyId, string])[] = [],
     ): Promise<Buffer> => {
       const { signal } = new AbortController()
-      const keyNames = new Map([[KEY, "a 'quoted' name"]])
+      const keyNames = new Map([...otherNames, [KEY, "a 'quoted' name"]])
       const query = { accountId, from: after(-DAY), to: after(DAY), table, format, keyNames }
       const chunks: Uint8Array[] = []
       for await (const chunk of await usage.queries.export(query, signal)) chunks.push(chunk)
@@ -60,6 +63,15 @@ export function describeUsageExports(name: string, open: OpenUsage): void {
         { occurred_at: after(2).toISOString(), key_id: KEY, labels: [], duration_ms: 20 },
       ])
       expect((await file('requests', 'ndjson', OTHER_ACCOUNT)).toString()).toBe('')
+    })
+
+    it('have the names of keys, even of an account with many', async () => {
+      const names = Array.from({ length: 1_000 }, () => [mintId('key'), `\\'${'鍵'.repeat(200)}`] as const)
+      const lines = (await file('requests', 'ndjson', ACCOUNT, names)).toString().trim().split('\n')
+      expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+        { key_name: "a 'quoted' name" },
+        { key_name: "a 'quoted' name" },
+      ])
     })
 
     it('have one line of CSV for each interval of a key, even if it was written several times', async () => {
