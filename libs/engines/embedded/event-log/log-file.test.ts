@@ -5,7 +5,7 @@ import type { Database, RootDatabase } from 'lmdb'
 import { closeLmdbFile, openLmdbFile } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { usageEventCodec } from '#libs/ports/event-log/cloud-event.js'
-import { CommittedOffsets, LmdbTopics, rowEncoding, type Row } from './log-file.js'
+import { rowEncoding, type Row } from './log-file.js'
 
 let folder: string
 let root: RootDatabase<unknown, string>
@@ -91,15 +91,12 @@ it('reads rows of an older form, which contain all names', async () => {
   }
 })
 
-it('does not take an error of the database for a damaged row', async () => {
-  const path = join(folder, 'log.mdb')
-  const log = openLmdbFile<unknown, string>({ path, syncMode: 'after-visible', maxDbs: 4 })
-  const open = () => new LmdbTopics(log, new CommittedOffsets(log), 1)
-  const partition = { topic: 'inbox-events', partition: 0 } as const
-  const record = { key: 'k', headers: {}, value: Buffer.from('v') }
-  await open().append([{ ...partition, record }], new Date())
-  const topics = open()
-  expect(topics.read(partition, 0, 1, 1)).toEqual([{ ...record, offset: 0 }])
-  await closeLmdbFile(log)
-  expect(() => topics.read(partition, 0, 1, 1)).toThrow()
+it('reads a row that can not be decoded as null, and the rows after it', () => {
+  const good = rowOf(ATTRIBUTES)
+  rows.putSync(1, good)
+  rows.putSync(2, good)
+  const bytes = root.openDB<Buffer, number>({ name: 'rows', encoding: 'binary' })
+  bytes.putSync(1, Buffer.from([0x92, 0x01]))
+  expect(rows.get(1)).toBeNull()
+  expect([...rows.getRange({})].map(({ value }) => value)).toEqual([null, good])
 })
