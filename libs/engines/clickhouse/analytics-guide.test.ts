@@ -115,6 +115,7 @@ describe('docs/analytics.md', () => {
         const expected = columns.flatMap((column) => {
           const isDigest = /_(minute|hour|day)$/.test(name) && column.endsWith('_ms')
           if (isDigest) return ['p50', 'p95', 'p99'].map((quantile) => `${column}_${quantile}`)
+          if (column === 'key_id') return ['key_id', 'key_name']
           return [renamed.get(column) ?? column]
         })
         expect([name, (await columnsOf(name)).toSorted()]).toEqual([name, expected.toSorted()])

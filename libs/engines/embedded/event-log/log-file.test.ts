@@ -90,13 +90,3 @@ it('reads rows of an older form, which contain all names', async () => {
     }
   }
 })
-
-it('reads a row that can not be decoded as null, and the rows after it', () => {
-  const good = rowOf(ATTRIBUTES)
-  rows.putSync(1, good)
-  rows.putSync(2, good)
-  const bytes = root.openDB<Buffer, number>({ name: 'rows', encoding: 'binary' })
-  bytes.putSync(1, Buffer.from([0x92, 0x01]))
-  expect(rows.get(1)).toBeNull()
-  expect([...rows.getRange({})].map(({ value }) => value)).toEqual([null, good])
-})

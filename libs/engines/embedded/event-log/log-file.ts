@@ -121,9 +121,21 @@ export class LmdbTopics {
     { topic, partition, first, end }: PartitionRange,
     limit: number,
   ): Generator<{ offset: number; row: Row | null }> {
-    const bounds = { start: [partition, first] as RowKey, end: [partition, end] as RowKey, limit }
-    for (const { key, value } of this.databaseOf(topic).getRange(bounds)) {
-      yield { offset: key[1], row: isRow(value) ? value : null }
+    const rows = this.databaseOf(topic)
+    let [from, left] = [first, limit]
+    const bounds = () => ({
+      start: [partition, from] as RowKey,
+      end: [partition, end] as RowKey,
+      limit: left,
+    })
+    try {
+      for (const { key, value } of rows.getRange(bounds())) {
+        ;[from, left] = [key[1] + 1, left - 1]
+        yield { offset: key[1], row: isRow(value) ? value : null }
+      }
+    } catch {
+      // A row can't be decoded, which ends the iteration: the others are read one by one.
+      for (const key of rows.getKeys(bounds())) yield { offset: key[1], row: readRow(rows, key) }
     }
   }
 
@@ -171,8 +183,17 @@ export class LmdbTopics {
   }
 }
 
+function readRow(rows: Database<Row, RowKey>, key: RowKey): Row | null {
+  try {
+    const row = rows.get(key)
+    return isRow(row) ? row : null
+  } catch {
+    return null
+  }
+}
+
 /** Whether a decoded value has the form of a row, which it may lack if its bytes are damaged. */
-function isRow(value: Partial<Row> | null): value is Row {
+function isRow(value: Partial<Row> | undefined): value is Row {
   const { t, k, h, v } = value ?? {}
   const hasHeaders = typeof h === 'object' && Object.values(h).every((text) => typeof text === 'string')
   return typeof t === 'number' && typeof k === 'string' && hasHeaders && v instanceof Uint8Array
@@ -251,25 +272,7 @@ const STRUCTURES = [['t', 'k', 'h', 'v'], EVENT, ACCOUNT_EVENT, [...ACCOUNT_EVEN
  */
 export function rowEncoding() {
   const structures = structuredClone(STRUCTURES)
-  return {
-    encoder: { structures, maxSharedStructures: STRUCTURES.length, copyBuffers: false, decode: decodeOrNull },
-  } as const
-}
-
-/**
- * Decodes the bytes of a row; null if they are damaged. It is the encoder's method, because msgpackr assigns its options
- * to the encoder. Errors of the database are not caught.
- */
-function decodeOrNull(
-  this: { unpack(bytes: Uint8Array, end?: number): unknown },
-  bytes: Uint8Array,
-  end?: number,
-): unknown {
-  try {
-    return this.unpack(bytes, end)
-  } catch {
-    return null
-  }
+  return { encoder: { structures, maxSharedStructures: STRUCTURES.length, copyBuffers: false } } as const
 }
 
 const MAX_RECENT_BYTES = 8 << 20
