@@ -33,7 +33,7 @@ const TYPES: readonly (readonly [RegExp, string])[] = [
 /** The default limit of ClickHouse. */
 const MAX_URL_BYTES = 1024 * 1024
 /** Much longer than ClickHouse's client keeps an idle connection, so that the client never uses a closed one. */
-const KEEP_ALIVE_MS = 30_000
+const KEEP_ALIVE_MS = 300_000
 const POLL_EVERY_MS = 50
 const TEXT = 'text/plain; charset=UTF-8'
 
