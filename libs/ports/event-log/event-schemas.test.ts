@@ -57,5 +57,5 @@ const OPTIONAL: ReadonlyMap<string, readonly string[]> = new Map([
   ['mayfly.webhook.delivery-failed', ['answer', 'status', 'next_attempt_at']],
   ['mayfly.webhook.replay-advanced', ['next']],
   ['mayfly.usage.api-request-served', ['count', 'inbox_id']],
-  ['mayfly.usage.mail-accepted', ['fingerprint']],
+  ['mayfly.usage.mail-accepted', ['fingerprint', 'duplicate_of']],
 ])
