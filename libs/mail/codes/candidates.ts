@@ -1,4 +1,4 @@
-import { beginsWithCopula, endsWithCopula } from './mentions.js'
+import { beginsWithCopula, COPULA_BEFORE } from './mentions.js'
 import { isLetterCode, isUsualCase } from './words.js'
 
 /** Text that has the form of a one-time code. */
@@ -174,7 +174,7 @@ function addGroup(text: string, span: Span, found: Candidate[]): void {
 function mayBeNamed(text: string, { start, end }: Span): boolean {
   const before = text.slice(Math.max(0, start - 20), start).toLowerCase()
   const after = text.slice(end, end + 20).toLowerCase()
-  return /(?:^|[^\p{L}\p{N}\s]|\n)\s*$/u.test(before) || endsWithCopula(before) || beginsWithCopula(after)
+  return /(?:^|[^\p{L}\p{N}\s]|\n)\s*$/u.test(before) || COPULA_BEFORE.test(before) || beginsWithCopula(after)
 }
 
 const BRACKETS = new Set(

@@ -28,7 +28,7 @@ const MAX_LABEL_GAP = 40
 /** Forms of "to be" between a word and its number. */
 const COPULA =
   '(?:is|are|was|reads|lautet|lauten|ist|est|sera|es|será|é|è|este|és|está|är|er|to|jest|je|bude|ez|bedraagt|είναι|это|це|е|هو|هي|است|ہے|है|হল|হলো|คือ|là|adalah|ialah|yra|ir|ni|da|ay)'
-const COPULA_BEFORE = new RegExp(`(?:(?<!\\p{L})${COPULA}|[:：=]|[是为為は])\\s*$`, 'u')
+export const COPULA_BEFORE = new RegExp(`(?:(?<!\\p{L})${COPULA}|[:：=]|[是为為は])\\s*$`, 'u')
 const COPULA_AFTER = new RegExp(`^\\s*(?:[-–—:=]|${COPULA}(?!\\p{L})|[是为為は])`, 'u')
 /** A reference before a number that is not typed: "KPT 482913". */
 const REFERENCE = /(?<!\p{L})\p{L}{3,4} $/u

@@ -10,7 +10,7 @@ import { words } from './vocabulary.js'
 
 /** Words of buttons and headings, and words after "your code is", that other lists lack. */
 const OTHER_WORDS = words(`
-  accept, accepted, download, continue, cancel, delete, approve, decline, yes, details, account, settings, privacy,
+  yours, mine, accept, accepted, download, continue, cancel, delete, approve, decline, yes, details, account, settings, privacy,
   terms, news, sale, free, deal, order, track, pay, install, update, upgrade, learn, read, watch, join, invite,
   hidden, none, null, empty, hinweis, achtung, wichtig, important, notice, warning, icloud, iphone, android, ouvrir,
   valider, annuler, copier, zaloguj, dalej, jatka, kirjaudu, pozdrawiamy, anmelden, weiter, bestellen, ikea, nasa,
