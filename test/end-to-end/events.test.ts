@@ -20,6 +20,7 @@ import {
 } from '#test/harness/event-stream.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
+import { seededRandom } from '#test/harness/seeded-random.js'
 import { until } from '#test/harness/until.js'
 import { httpPort, openWire } from '#test/harness/wire.js'
 
@@ -146,7 +147,7 @@ describe('the events of an inbox', () => {
     const inbox = await createInbox(mayfly)
     const start = await cursorNow(inbox.id)
     const seed = Date.now() % 100_000
-    const random = randomFrom(seed)
+    const random = seededRandom(seed)
     const is = { sent: false, removed: false }
     const sending = Array.from({ length: 3 }, async (_, sender) => {
       for (let number = 0; number < 20; number += 1) {
@@ -405,15 +406,4 @@ function names(events: readonly StreamedEvent[]): string[] {
 
 function subjects(events: readonly StreamedEvent[]): unknown[] {
   return events.flatMap(({ event, data }) => (event === 'message.received' ? [data.data.subject] : []))
-}
-
-/** Pseudorandom numbers in [0, 1) from a seed (mulberry32). */
-function randomFrom(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
 }
