@@ -3,12 +3,12 @@ import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { decide } from '#libs/domain/inbox/decide.js'
 import type { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
-import type { DueInboxes, InboxQueries } from '#libs/ports/read-model/queries.js'
+import type { MailQueries } from '#libs/ports/read-model/queries.js'
 import type { LifecycleMetrics } from './lifecycle-metrics.js'
 
 export interface ExpiryOptions {
   views: Pick<ConsistentViews, 'isComplete'>
-  inboxes: InboxQueries & DueInboxes
+  inboxes: MailQueries
   recorder: Recorder
   now: () => Date
   logger: Logger

@@ -4,13 +4,14 @@ import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import type { DecodedBatch } from '#libs/ports/event-log/batch-decoding.js'
 import type { SecretKey } from '#libs/ports/key-vault/sealing.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
-import type { ProjectionStore, StepOutcome } from '#libs/ports/read-model/projection-store.js'
 import {
   projectInboxEvents,
   type InboxProjection,
   inboxRowsBefore,
 } from '#libs/ports/read-model/projections.js'
-import type { MessageContent, LoggedEvent } from '#libs/ports/read-model/views.js'
+import { messageKey, messages } from '#libs/ports/read-model/tables.js'
+import type { Contents, StepOutcome, ViewStore } from '#libs/ports/read-model/view-store.js'
+import type { LoggedEvent } from '#libs/ports/read-model/views.js'
 import type { ConsumedBatch } from '#libs/role/role-consumers.js'
 import type { ParseTask } from './parse-task.js'
 import type { ParserPool } from './parser-pool.js'
@@ -77,7 +78,7 @@ function writesOf(event: InboxEvent): number {
 /** Projects consecutive events of an inbox partition into one step of the views. */
 export class InboxProjector {
   constructor(
-    private readonly store: ProjectionStore,
+    private readonly store: ViewStore,
     private readonly vault: Pick<KeyVault, 'find'>,
     private readonly parser: ParserPool,
   ) {}
@@ -105,7 +106,7 @@ export class InboxProjector {
     received: InboxProjection['received'],
     accountIds: ReadonlyMap<InboxId, AccountId>,
     signal: AbortSignal,
-  ): Promise<MessageContent[]> {
+  ): Promise<Contents[]> {
     if (received.length === 0) return []
     const keys = await this.keysOf(new Set(received.map(({ event }) => event.inboxId)))
     const readable = received.flatMap(({ event, expiresAt }) => {
@@ -119,10 +120,11 @@ export class InboxProjector {
     })
     const tasks = readable.map(({ task }) => task)
     const bodies = await this.parser.parse(tasks, signal)
-    return readable.map(({ task: { inboxId, messageId, sealed: raw }, expiresAt }) => {
+    return readable.map(({ task, expiresAt }) => {
+      const { messageId, sealed: raw } = task
       const body = bodies.get(messageId)
       if (body === undefined) throw new Error(`the parser returned no result for ${messageId}`)
-      return { inboxId, messageId, body, raw, expiresAt }
+      return { table: messages, key: messageKey(task), parts: { body, raw }, expiresAt }
     })
   }
 

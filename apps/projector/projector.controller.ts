@@ -20,17 +20,17 @@ import {
 import { appendDeadLetter, decodeBatch, type DecodedBatch } from '#libs/ports/event-log/batch-decoding.js'
 import { environmentChannel, inboxChannel, progressChannel } from '#libs/ports/read-model/consistent-views.js'
 import {
-  beginViews,
-  type ProjectionStore,
-  type StepOutcome,
-} from '#libs/ports/read-model/projection-store.js'
-import {
   projectAccountEvent,
   projectWebhookEvents,
-  accountSliceKeyOf,
+  accountSliceBefore,
   webhookRowsBefore,
 } from '#libs/ports/read-model/projections.js'
-import type { ViewProgress } from '#libs/ports/read-model/queries.js'
+import {
+  beginViews,
+  type StepOutcome,
+  type ViewProgress,
+  type ViewStore,
+} from '#libs/ports/read-model/view-store.js'
 import type { Signals } from '#libs/ports/signals/signals.js'
 import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
 import { RethrowErrors, type ConsumedBatch } from '#libs/role/role-consumers.js'
@@ -91,7 +91,7 @@ function channelsOf(recorded: Recorded<InboxEvent>): string[] {
 /** The ports of the projector, as Nest injects them. */
 export abstract class ProjectorPorts {
   abstract readonly log: LogAppender & LogLayout
-  abstract readonly projections: ProjectionStore
+  abstract readonly projections: ViewStore
   abstract readonly signals: Signals
   abstract readonly logger: Logger
   abstract readonly inboxProjector: InboxProjector
@@ -144,7 +144,7 @@ export class ProjectorController {
     let applied: StepOutcome = 'applied'
     for (const [index, { recorded }] of events.entries()) {
       const { event } = recorded
-      const before = await projections.accountSlice(accountSliceKeyOf(event))
+      const before = await accountSliceBefore(projections, event)
       const changes = projectAccountEvent(before, event)
       const to = events[index + 1]?.offset ?? next
       applied = await projections.apply({ topic, partition, from, to, changes, contents: [] })

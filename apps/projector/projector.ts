@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Engine } from '#libs/engines/engine.js'
-import { beginViews } from '#libs/ports/read-model/projection-store.js'
+import { beginViews } from '#libs/ports/read-model/view-store.js'
 import { measuredUsage } from '#libs/role/measured-usage.js'
 import { createRoleService, RoleConsumers } from '#libs/role/role-consumers.js'
 import type { Settings } from '#libs/runtime/config/settings.js'

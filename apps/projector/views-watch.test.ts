@@ -1,6 +1,6 @@
 import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import type { Partition } from '#libs/ports/event-log/event-log.js'
-import type { Progress } from '#libs/ports/read-model/queries.js'
+import type { Progress } from '#libs/ports/read-model/view-store.js'
 import { until } from '#test/harness/until.js'
 import { ViewsWatch } from './views-watch.js'
 

@@ -1,6 +1,6 @@
 import { partitionName, type LogLayout, type Partition } from '#libs/ports/event-log/event-log.js'
 import { VIEWED_TOPICS } from '#libs/ports/event-log/topics.js'
-import type { ViewProgress } from '#libs/ports/read-model/queries.js'
+import type { ViewProgress } from '#libs/ports/read-model/view-store.js'
 import type { RoleConsumers } from '#libs/role/role-consumers.js'
 import { PeriodicTask } from '#libs/runtime/timing.js'
 

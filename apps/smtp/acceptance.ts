@@ -9,7 +9,7 @@ import type { Position } from '#libs/ports/event-log/event-log.js'
 import { packSource, sealMail, type PackedSource, type SecretKey } from '#libs/ports/key-vault/sealing.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { InboxCapacity, type Reservation } from '#libs/ports/read-model/inbox-capacity.js'
-import type { InboxQueries } from '#libs/ports/read-model/queries.js'
+import type { MailQueries } from '#libs/ports/read-model/queries.js'
 import type { MailFaults } from './faults.js'
 import type { SenderVerifier } from './sender-verifier.js'
 import { identityOf, type MailUsage } from './journal.js'
@@ -21,7 +21,7 @@ import type { InFlightMail } from './in-flight-mail.js'
 
 export interface AcceptanceOptions {
   vault: Pick<KeyVault, 'find'>
-  inboxes: Pick<InboxQueries, 'inbox'>
+  inboxes: Pick<MailQueries, 'inbox'>
   recorder: Pick<Recorder, 'record'>
   usage: MailUsage
   /** Null if senders are not verified. */

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
 import type { Position } from '#libs/ports/event-log/event-log.js'
-import type { ViewProgress } from '#libs/ports/read-model/queries.js'
+import type { ViewProgress } from '#libs/ports/read-model/view-store.js'
 import { Budget, type Release } from '#libs/runtime/fairness/budget.js'
 
 export interface InFlightMailOptions {

@@ -8,7 +8,8 @@ import {
   ViewsCatchingUpError,
   type ConsistentViews,
 } from '#libs/ports/read-model/consistent-views.js'
-import type { InboxQueries, ViewProgress } from '#libs/ports/read-model/queries.js'
+import type { MailQueries } from '#libs/ports/read-model/queries.js'
+import type { ViewProgress } from '#libs/ports/read-model/view-store.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import { isLoopback } from '#libs/runtime/config/smtp-settings.js'
 import { Networks } from '#libs/runtime/remote-address.js'
@@ -28,7 +29,7 @@ export const DISCARDED = 'discarded'
 
 interface RecipientsOptions {
   log: LogLayout
-  inboxes: Pick<InboxQueries, 'inboxAt'> & ViewProgress
+  inboxes: Pick<MailQueries, 'inboxAt'> & ViewProgress
   views: ConsistentViews
   settings: Settings
   usage: MailUsage

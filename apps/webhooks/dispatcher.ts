@@ -6,7 +6,7 @@ import type { Delivery } from '#libs/domain/webhook/delivery.js'
 import type { LogLayout } from '#libs/ports/event-log/event-log.js'
 import { progressChannel } from '#libs/ports/read-model/consistent-views.js'
 import { DueClaims } from '#libs/ports/read-model/due-claims.js'
-import type { DueDeliveries, WebhookQueries } from '#libs/ports/read-model/queries.js'
+import type { DeliveryQueries, WebhookQueries } from '#libs/ports/read-model/queries.js'
 import type { DeliveryRow } from '#libs/ports/read-model/views.js'
 import { type Signals, Doorbell } from '#libs/ports/signals/signals.js'
 import { AttemptSlots, type OwnedWebhook } from './attempt-slots.js'
@@ -16,7 +16,7 @@ import type { Outcomes } from './outcomes.js'
 import type { WebhookMetrics } from './webhook-metrics.js'
 
 export interface DispatcherOptions {
-  deliveries: Pick<DueDeliveries, 'dueWebhooks' | 'claimOf'>
+  deliveries: Pick<DeliveryQueries, 'dueWebhooks' | 'claimOf'>
   webhooks: Pick<WebhookQueries, 'webhook'>
   attempts: Pick<Attempts, 'make'>
   outcomes: Pick<Outcomes, 'isLogUnavailable' | 'giveUp'>

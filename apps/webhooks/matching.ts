@@ -14,7 +14,7 @@ import type { Replay } from '#libs/domain/webhook/replay.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { Recorded, Recorder } from '#libs/ports/event-log/cloud-event.js'
 import type { Position } from '#libs/ports/event-log/event-log.js'
-import type { InboxQueries, WebhookedInbox } from '#libs/ports/read-model/queries.js'
+import type { MailQueries, WebhookedInbox } from '#libs/ports/read-model/queries.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
 
 /** An event that webhooks may subscribe to, and its inbox. */
@@ -90,7 +90,7 @@ export function candidatesFor(
 const MAX_CONCURRENT = 1_000
 
 export interface DeliveryRequestsOptions {
-  inboxes: Pick<InboxQueries, 'inbox'>
+  inboxes: Pick<MailQueries, 'inbox'>
   recorder: Pick<Recorder, 'record'>
   now: () => Date
 }

@@ -11,7 +11,8 @@ import {
 } from '#libs/mail/json/message-json.js'
 import { openBody } from '#libs/ports/key-vault/sealing.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
-import { ReadModelUnavailableError, type MailQueries } from '#libs/ports/read-model/queries.js'
+import { ReadModelUnavailableError } from '#libs/ports/read-model/view-store.js'
+import type { MailQueries } from '#libs/ports/read-model/queries.js'
 import { Budget, type Release } from '#libs/runtime/fairness/budget.js'
 import type { ParsedMail } from '#libs/mail/message.js'
 

@@ -24,7 +24,7 @@ function outcomesWith(errors: Error[]): { outcomes: Outcomes; recorded: Delivery
   }
   const outcomes = new Outcomes({
     recorder: { record },
-    store: { webhookHealth: () => Promise.resolve([]) },
+    deliveries: { failingSince: () => Promise.resolve(null) },
     now: () => new Date(),
     logger: pino({ enabled: false }),
   })

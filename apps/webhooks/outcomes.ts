@@ -5,12 +5,12 @@ import type { WebhookDisabled, DeliveryEvent } from '#libs/domain/webhook/events
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { Attribution, Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { LogUnavailableError } from '#libs/ports/event-log/event-log.js'
-import type { ProjectionStore } from '#libs/ports/read-model/projection-store.js'
+import type { DeliveryQueries } from '#libs/ports/read-model/queries.js'
 import { pauseUntilAborted } from '#libs/runtime/timing.js'
 
 export interface OutcomesOptions {
   recorder: Pick<Recorder, 'record'>
-  store: Pick<ProjectionStore, 'webhookHealth'>
+  deliveries: Pick<DeliveryQueries, 'failingSince'>
   now: () => Date
   logger: Logger
 }
@@ -92,9 +92,8 @@ export class Outcomes {
   }
 
   private async hasFailedForDays({ id, activeSince }: Webhook): Promise<boolean> {
-    const { store, now } = this.options
-    const [health] = await store.webhookHealth([id])
-    const failingSince = health?.failingSince ?? null
+    const { deliveries, now } = this.options
+    const failingSince = await deliveries.failingSince(id)
     if (failingSince === null) return false
     const sinceMs = Math.max(failingSince.getTime(), activeSince.getTime())
     return now().getTime() - sinceMs >= FAILING_FOR_MS

@@ -31,7 +31,7 @@ const MAX_ROWS = 2_000
 
 it('a step of a replay reads a bounded number of rows, even if no message is in its range', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'mayfly-views-'))
-  const views = await openLmdbReadModel(join(dir, 'views.mdb'))
+  const views = await openLmdbReadModel(join(dir, 'views.mdb'), PARTITIONS)
   const follower = await followerOf(views.store, 1)
   for (let inbox = 0; inbox < INBOXES; inbox += 1) {
     const id = inboxIdIn(1, inbox)

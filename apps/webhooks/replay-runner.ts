@@ -3,14 +3,14 @@ import type { Replay } from '#libs/domain/webhook/replay.js'
 import type { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { VIEWED_TOPICS } from '#libs/ports/event-log/topics.js'
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
-import type { ReplayLeases, WebhookQueries } from '#libs/ports/read-model/queries.js'
+import type { ReplayQueries, WebhookQueries } from '#libs/ports/read-model/queries.js'
 import { pauseUntilAborted } from '#libs/runtime/timing.js'
 import type { DeliveryRequests } from './matching.js'
 import { EMPTY_PAGE, type ReplayPages } from './replay-pages.js'
 import type { WebhookMetrics } from './webhook-metrics.js'
 
 export interface ReplayRunnerOptions {
-  replays: ReplayLeases
+  replays: ReplayQueries
   webhooks: Pick<WebhookQueries, 'webhook'>
   pages: Pick<ReplayPages, 'page'>
   requests: Pick<DeliveryRequests, 'append'>
@@ -61,7 +61,7 @@ export class ReplayRunner {
       logger.error({ err: error, ...key }, 'a step of a replay failed: retrying')
       return { requested: 0, nextInMs: AFTER_ERROR_MS }
     })
-    await replays.releaseReplay(key, new Date(now().getTime() + nextInMs))
+    await replays.releaseReplay(replay, new Date(now().getTime() + nextInMs))
     return requested
   }
 

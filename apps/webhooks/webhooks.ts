@@ -52,12 +52,12 @@ export async function startWebhooks({
   logger,
   registry,
 }: WebhooksOptions): Promise<Webhooks> {
-  const { log, inboxes, webhooks, deliveries, replays, projections, vault, secrets, signals } = engine
+  const { log, inboxes, webhooks, deliveries, replays, vault, secrets, signals } = engine
   const onExhausted = countExhausted(registry)
   const metrics = new WebhookMetrics(registry, () => deliveries.earliestDue(), now)
   const recorder = new Recorder(log, '/mayfly/webhooks', now)
   const views = new ConsistentViews(log, inboxes, signals)
-  const outcomes = new Outcomes({ recorder, store: projections, now, logger })
+  const outcomes = new Outcomes({ recorder, deliveries, now, logger })
   const requests = new DeliveryRequests({ inboxes, recorder, now })
   const timeoutMs = settings.webhookTimeoutMs
   const sender = new WebhookSender({

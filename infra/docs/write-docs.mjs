@@ -5,6 +5,7 @@ import { describeApi } from '#apps/api/openapi/document.js'
 import { renderProblems } from '#apps/api/openapi/problem-responses.js'
 import { renderSettings } from '#libs/runtime/config/settings-table.js'
 import { renderEventSchemas } from '#libs/ports/event-log/event-schemas.js'
+import { renderViewsForm } from '#infra/docs/views-form.js'
 import { renderClientTypes } from '#infra/docs/client-types.js'
 
 const BEGIN = '<!-- begin: npm run docs -->'
@@ -13,6 +14,7 @@ const END = '<!-- end -->'
 write('docs/api.md', renderProblems())
 write('docs/events.md', renderEventSchemas())
 write('docs/operating.md', renderSettings())
+writeFileSync('libs/ports/read-model/views-form.ts', renderViewsForm())
 const document = describeApi(CONTROLLERS, 'http://127.0.0.1')
 writeFileSync('clients/typescript/src/openapi.d.ts', await renderClientTypes(document))
 

@@ -59,7 +59,7 @@ export class SmtpFixture {
       now,
       onRewriteError: rethrow,
     })
-    const views = await openLmdbReadModel(join(folder, 'views.mdb'))
+    const views = await openLmdbReadModel(join(folder, 'views.mdb'), PARTITIONS)
     const settings = { ...readSettings({ MAYFLY_SMTP_PORT: '0', MAYFLY_MAIL_DOMAIN: DOMAIN }), ...overrides }
     const fixture = new SmtpFixture(folder, settings, log, vault, views)
     const { logId, partitions } = await log.topology('inbox-events')

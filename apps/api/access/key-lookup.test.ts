@@ -7,7 +7,7 @@ import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { ViewsCatchingUpError } from '#libs/ports/read-model/consistent-views.js'
 import type { AccountEvent } from '#libs/domain/account/events.js'
 import { openLmdbReadModel, type LmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-read-model.js'
-import { projectAccountEvent, accountSliceKeyOf } from '#libs/ports/read-model/projections.js'
+import { accountSliceBefore, projectAccountEvent } from '#libs/ports/read-model/projections.js'
 import { InProcessSignals } from '#libs/ports/signals/signals.js'
 import { until } from '#test/harness/until.js'
 import { Views } from '../views.js'
@@ -24,7 +24,7 @@ describe('known keys without signals', () => {
 
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'mayfly-views-'))
-    model = await openLmdbReadModel(join(folder, 'views.mdb'))
+    model = await openLmdbReadModel(join(folder, 'views.mdb'), 1)
     const { queries, accounts } = model
     const noKeys = () => Promise.reject(new Error('no inbox is read'))
     const vault = { create: noKeys, find: noKeys }
@@ -40,7 +40,7 @@ describe('known keys without signals', () => {
 
   async function project(...events: AccountEvent[]): Promise<void> {
     for (const event of events) {
-      const before = await model.store.accountSlice(accountSliceKeyOf(event))
+      const before = await accountSliceBefore(model.store, event)
       const changes = projectAccountEvent(before, event)
       await model.store.apply({ ...partition, from: offset, to: offset + 1, changes, contents: [] })
       offset += 1

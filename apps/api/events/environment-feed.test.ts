@@ -1,3 +1,4 @@
+import { brand } from '#libs/domain/ids/typeid.js'
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -62,7 +63,8 @@ class Partition {
     for (const event of this.log.slice(follower.position, follower.position + max)) {
       const step = await follower.stepOf(event)
       const contents = step.contents.map((content) => {
-        return { ...content, body: sealJson(key, bodyContext(inboxId, content.messageId), parsed) }
+        const body = sealJson(key, bodyContext(inboxId, brand('msg', content.key.key)), parsed)
+        return { ...content, parts: { ...content.parts, body } }
       })
       expect(await this.model.store.apply({ ...step, contents })).toBe('applied')
       follower.position = step.to
@@ -79,7 +81,7 @@ describe('the text of a stream of an environment', () => {
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'mayfly-views-'))
-    model = await openLmdbReadModel(join(folder, 'views.mdb'))
+    model = await openLmdbReadModel(join(folder, 'views.mdb'), PARTITIONS)
   })
   afterAll(async () => {
     await model.close()

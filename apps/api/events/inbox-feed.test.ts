@@ -1,3 +1,4 @@
+import { brand } from '#libs/domain/ids/typeid.js'
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -54,7 +55,7 @@ describe('the text of a stream', () => {
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'mayfly-views-'))
-    model = await openLmdbReadModel(join(folder, 'views.mdb'))
+    model = await openLmdbReadModel(join(folder, 'views.mdb'), PARTITIONS)
   })
   afterAll(async () => {
     await model.close()
@@ -83,12 +84,9 @@ describe('the text of a stream', () => {
     for (const event of log.slice(follower.position, follower.position + max)) {
       const step = await follower.stepOf(event)
       const sealed = step.contents.map(async (content) => {
-        const body = sealJson(
-          key,
-          bodyContext(id, content.messageId),
-          await parsed(numberOf(content.messageId)),
-        )
-        return { ...content, body }
+        const messageId = brand('msg', content.key.key)
+        const body = sealJson(key, bodyContext(id, messageId), await parsed(numberOf(messageId)))
+        return { ...content, parts: { ...content.parts, body } }
       })
       const contents = await Promise.all(sealed)
       expect(await model.store.apply({ ...step, contents })).toBe('applied')

@@ -33,7 +33,7 @@ describe('finding a message while the views are rebuilt', () => {
 
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'mayfly-views-'))
-    model = await openLmdbReadModel(join(folder, 'views.mdb'))
+    model = await openLmdbReadModel(join(folder, 'views.mdb'), PARTITIONS)
     const { queries, accounts, store } = model
     const noKeys = () => Promise.reject(new Error('no key is needed to find a message'))
     const vault = { create: noKeys, find: noKeys }

@@ -19,8 +19,8 @@ import type {
   ListQuery,
   ReplayQueries,
   WebhookQueries,
-  WebhookScope,
 } from '#libs/ports/read-model/queries.js'
+import type { WebhookScope } from '#libs/ports/read-model/tables.js'
 import { type Principal, requireScope } from '../access/principal.js'
 import { invalid, unavailable, type Problem, noResource, overGrace } from '../http/problems.js'
 import { Views } from '../views.js'

@@ -7,13 +7,14 @@ import { RedisIdempotencyStore } from '#libs/engines/distributed/redis/idempoten
 import { RedisKeyUseStore } from '#libs/engines/distributed/redis/key-use/redis-key-use-store.js'
 import { RedisKeyView } from '#libs/engines/distributed/redis/key-vault/redis-key-view.js'
 import { redisRateLimits } from '#libs/engines/distributed/redis/rate-limit/redis-rate-limits.js'
-import { redisReadModel } from '#libs/engines/distributed/redis/read-model/redis-read-model.js'
+import { redisViewStore } from '#libs/engines/distributed/redis/read-model/redis-view-store.js'
 import { RedisSignals } from '#libs/engines/distributed/redis/signals/redis-signals.js'
 import { type Engine, type EngineOptions, retentionMs } from '#libs/engines/engine.js'
 import { KEPT_MS, LEASE_MS } from '#libs/ports/idempotency/idempotency-store.js'
 import { KeyUse } from '#libs/ports/key-use/key-use.js'
 import { HEARTBEAT_EVERY_MS, LoggedKeyVault } from '#libs/ports/key-vault/logged-key-vault.js'
 import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
+import { readModel } from '#libs/ports/read-model/queries.js'
 import { rememberProgress } from '#libs/ports/read-model/remembered-progress.js'
 import { SETTINGS } from '#libs/runtime/config/settings-table.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
@@ -70,7 +71,7 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       ...(role === 'lifecycle' || role === 'standalone' ? { heartbeatEveryMs: HEARTBEAT_EVERY_MS } : {}),
     })
     opened.defer(() => vault.close())
-    const { store, queries, ...views } = redisReadModel({ client, bulk, prefix, partitions })
+    const { store, queries, ...views } = readModel(redisViewStore({ client, bulk, prefix, partitions }))
     const { progress, invalidate } = rememberProgress(queries, log)
     onInterruption(client, invalidate)
     const signals = await RedisSignals.open({

@@ -60,7 +60,7 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
     const { store, queries, ...views } = await closeLater(
       openOrRemove(
         fileIn(path, VIEWS_FILE),
-        openLmdbReadModel,
+        (file) => openLmdbReadModel(file, PARTITIONS),
         onErrorDuring('opening the views', 'rebuilding them from the log'),
       ),
     )

@@ -1,6 +1,6 @@
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
-import type { InboxListQuery, InboxQueries } from './queries.js'
+import type { InboxListQuery, MailQueries } from './queries.js'
 
 export interface ActiveInboxesQuery extends Pick<InboxListQuery, 'accountId' | 'environment' | 'labels'> {
   /** Only inboxes after this one. */
@@ -11,7 +11,7 @@ export interface ActiveInboxesQuery extends Pick<InboxListQuery, 'accountId' | '
 
 /** The active inboxes of an environment that have all of these labels, in pages, oldest first. */
 export async function* activeInboxes(
-  listInboxes: InboxQueries['listInboxes'],
+  listInboxes: MailQueries['listInboxes'],
   { accountId, environment, labels, after: start, pageSize, now }: ActiveInboxesQuery,
 ): AsyncGenerator<ActiveInbox[]> {
   const query = { accountId, environment, labels, state: 'active', order: 'asc', limit: pageSize } as const

@@ -2,7 +2,7 @@ import { isId, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import type { LogLayout, Partition, PartitionRange, Position } from '#libs/ports/event-log/event-log.js'
 import { partitionOf, VIEWED_TOPICS, type ViewedTopic } from '#libs/ports/event-log/topics.js'
 import { Doorbell, type Signals } from '#libs/ports/signals/signals.js'
-import { isCatchingUp, ReadModelUnavailableError, type ViewProgress } from './queries.js'
+import { isCatchingUp, ReadModelUnavailableError, type ViewProgress } from './view-store.js'
 import type { MailOwner } from './views.js'
 
 /*

@@ -2,7 +2,7 @@ import { idFromBytes, type DeliveryId, type WebhookId } from '#libs/domain/ids/t
 import type { DeliveryEvent, DeliveryRequested, WebhookEvent } from '#libs/domain/webhook/events.js'
 import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
-import { beginViews, type ProjectionStore, type StepOutcome } from './projection-store.js'
+import { beginViews, type StepOutcome, type ViewStore } from './view-store.js'
 import { projectWebhookEvents, webhookRowsBefore } from './projections.js'
 import { LOG_ID, PARTITIONS } from './read-model-harness.contract.js'
 
@@ -60,13 +60,13 @@ export class DeliveryFollower {
   private position = 0
 
   private constructor(
-    private readonly store: ProjectionStore,
+    private readonly store: ViewStore,
     private readonly partition: number,
   ) {}
 
   /** Begins the views of the partition. They are catching up if the log's end is later. */
   static async begin(
-    store: ProjectionStore,
+    store: ViewStore,
     partition: number,
     { logId = LOG_ID, end = 0 } = {},
   ): Promise<DeliveryFollower> {

@@ -10,6 +10,7 @@ import {
 import { DueClaims, type DueClaim } from './due-claims.js'
 import type { DeliveryListQuery } from './queries.js'
 import type { ReadModelHarness } from './read-model-harness.contract.js'
+import { webhookHealth } from './tables.js'
 
 const id = webhookIdIn(1)
 const neighbour = webhookIdIn(1, 1)
@@ -38,7 +39,8 @@ export function describeDeliveryQueries(current: () => ReadModelHarness): void {
     const rows = await claims.claim({ ...all, ...claimed })
     return rows.map(({ delivery }) => delivery.id).sort()
   }
-  const health = async (webhookId: WebhookId) => (await current().store.webhookHealth([webhookId]))[0]
+  const health = async (webhookId: WebhookId) =>
+    (await current().store.rows(webhookHealth, [{ owner: null, key: webhookId }]))[0]
 
   describe('the log of deliveries', () => {
     beforeEach(async () => {

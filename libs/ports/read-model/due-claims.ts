@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { largeCache } from '#libs/runtime/large-cache.js'
 import type { WebhookId } from '#libs/domain/ids/typeid.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
-import type { DueDeliveries } from './queries.js'
+import type { DeliveryQueries } from './queries.js'
 import type { DeliveryRow } from './views.js'
 
 export interface DueClaim {
@@ -35,7 +35,7 @@ export class DueClaims {
   private readonly lastTurns = largeCache<WebhookId, number>(MAX_REMEMBERED)
   private turn = 0
 
-  constructor(private readonly deliveries: Pick<DueDeliveries, 'dueWebhooks' | 'claimOf'>) {}
+  constructor(private readonly deliveries: Pick<DeliveryQueries, 'dueWebhooks' | 'claimOf'>) {}
 
   /** Returns the claimed deliveries, those of each webhook in order of their due times. */
   async claim(claim: DueClaim): Promise<DeliveryRow[]> {

@@ -11,11 +11,12 @@ import {
   OTHER_KEY_ID,
   received,
 } from '#libs/domain/inbox/inbox.test-support.js'
-import { idFromBytes, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
-import type { MessageKey } from './projection-store.js'
+import { brand, idFromBytes, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
 import { inboxRowsBefore, projectInboxEvents, type InboxProjection } from './projections.js'
 import { ACTOR, atOffset } from './read-model-harness.contract.js'
-import type { Change, HistoryEntry, InboxRow, MessageRow, LoggedEvent } from './views.js'
+import { history, historyEntryOf, inboxes, messages } from './tables.js'
+import { isOwnerEnd, type Change, type RowChange, type RowKey, type TableOf } from './view-store.js'
+import type { HistoryEntry, InboxRow, MessageRow, LoggedEvent } from './views.js'
 
 /** Views in maps, changed as a store changes them. */
 class Views {
@@ -25,45 +26,49 @@ class Views {
   readonly contents = new Map<MessageId, Date>()
   readonly history = new Map<number, { inboxId: InboxId; entry: HistoryEntry }>()
 
+  /** Every index entry, by index and content. */
+  readonly entries = new Set<string>()
+
   async apply(events: readonly LoggedEvent<InboxEvent>[]): Promise<InboxProjection> {
-    const store = {
-      inboxes: (ids: readonly InboxId[]) => Promise.resolve(ids.map((id) => this.inboxes.get(id) ?? null)),
-      messages: (keys: readonly MessageKey[]) =>
-        Promise.resolve(keys.map(({ messageId: id }) => this.messages.get(id)?.row ?? null)),
-    }
-    const projection = projectInboxEvents(await inboxRowsBefore(store, events), events)
+    const projection = projectInboxEvents(await inboxRowsBefore(this, events), events)
     for (const { event, expiresAt } of projection.received) this.contents.set(event.messageId, expiresAt)
     for (const change of projection.changes) {
-      switch (change.type) {
-        case 'put-inbox':
-          expect(change.previous).toEqual(this.inboxes.get(change.row.inbox.id)?.inbox ?? null)
-          this.inboxes.set(change.row.inbox.id, change.row)
-          break
-        case 'put-message': {
-          const { inbox, row, previous } = change
-          expect(previous).toEqual(this.messages.get(row.message.id)?.row ?? null)
-          this.messages.set(row.message.id, { inboxId: inbox.id, row })
-          if (row.message.state === 'deleted') this.contents.delete(row.message.id)
-          break
-        }
-        case 'drop-messages':
-          for (const [id, { inboxId }] of this.messages) if (inboxId === change.inbox.id) this.drop(id)
-          break
-        case 'put-history':
-          expect(this.history.has(change.entry.offset)).toBe(false)
-          this.history.set(change.entry.offset, { inboxId: change.inbox.id, entry: change.entry })
-          break
-        case 'put-account':
-        case 'put-key':
-        case 'put-delivery':
-        case 'put-replay':
-        case 'put-webhook-health':
-        case 'put-webhook':
-        case 'remove-webhook':
-          throw new Error(`an inbox event changed something else: ${change.type}`)
-      }
+      if (isOwnerEnd(change)) {
+        const owned = [...this.messages].filter(([, { inboxId }]) => inboxId === change.owner)
+        for (const removal of change.removalsOf(owned.map(([, { row }]) => row))) this.change(removal)
+      } else this.change(change)
     }
     return projection
+  }
+
+  rows<Row>({ name }: TableOf<Row>, keys: readonly RowKey[]): Promise<(Row | null)[]> {
+    const rows = keys.map(({ key }) =>
+      name === inboxes.name ? this.inboxes.get(brand('inb', key)) : this.messages.get(brand('msg', key))?.row,
+    )
+    return Promise.resolve(rows.map((row) => (row ?? null) as Row | null))
+  }
+
+  private change({ table, key, row, remove, put, removesContents }: RowChange): void {
+    // An entry that was never put is not removed, and none is put twice.
+    for (const entry of remove) expect(this.entries.delete(JSON.stringify(entry))).toBe(true)
+    for (const entry of put) {
+      expect(this.entries.has(JSON.stringify(entry))).toBe(false)
+      this.entries.add(JSON.stringify(entry))
+    }
+    const stored = typeof row === 'object' ? row.put : null
+    if (table === inboxes) this.inboxes.set(brand('inb', key.key), stored as InboxRow)
+    else if (table === messages) {
+      const id = brand('msg', key.key)
+      if (removesContents) this.contents.delete(id)
+      if (row === 'remove') this.drop(id)
+      else this.messages.set(id, { inboxId: brand('inb', key.owner ?? ''), row: stored as MessageRow })
+    } else {
+      const [first] = put
+      if (table !== history || first === undefined) throw new Error(`an inbox event changed ${table.name}`)
+      const entry = historyEntryOf(first.entry)
+      expect(this.history.has(entry.offset)).toBe(false)
+      this.history.set(entry.offset, { inboxId: brand('inb', key.owner ?? ''), entry })
+    }
   }
 
   private drop(id: MessageId): void {
@@ -165,7 +170,7 @@ describe('projecting the events of inboxes', () => {
 
 /** The changes other than history entries. */
 function rowsIn(changes: readonly Change[]): Change[] {
-  return changes.filter(({ type }) => type !== 'put-history')
+  return changes.filter(({ table }) => table !== history)
 }
 
 describe('the changes of a run of events', () => {
@@ -176,9 +181,9 @@ describe('the changes of a run of events', () => {
   it('contain each inbox and message once, in its last state, with the offsets of the log', async () => {
     const { changes, received: contents } = await new Views().apply(logged([created, one, two, one]))
     expect(rowsIn(changes)).toMatchObject([
-      { type: 'put-inbox', row: { inbox: { messageCount: 2 }, endOffset: 5 }, previous: null },
-      { type: 'put-message', row: { message: { id: one.messageId }, offset: 2 } },
-      { type: 'put-message', row: { message: { id: two.messageId }, offset: 4 } },
+      { table: { name: 'inboxes' }, row: { put: { inbox: { messageCount: 2 }, endOffset: 5 } }, remove: [] },
+      { table: { name: 'messages' }, row: { put: { message: { id: one.messageId }, offset: 2 } } },
+      { table: { name: 'messages' }, row: { put: { message: { id: two.messageId }, offset: 4 } } },
     ])
     expect(contents).toEqual([one, two].map((event) => ({ event, expiresAt: latest })))
   })
@@ -188,8 +193,8 @@ describe('the changes of a run of events', () => {
       logged([created, one, messageDeleted(minute(3))]),
     )
     expect(rowsIn(changes)).toMatchObject([
-      { type: 'put-inbox', row: { inbox: { messageCount: 0 }, endOffset: 5 } },
-      { type: 'put-message', row: { message: { state: 'deleted' }, offset: 2 } },
+      { table: { name: 'inboxes' }, row: { put: { inbox: { messageCount: 0 }, endOffset: 5 } } },
+      { table: { name: 'messages' }, row: { put: { message: { state: 'deleted' }, offset: 2 } } },
     ])
     expect(contents).toEqual([])
   })
@@ -199,8 +204,8 @@ describe('the changes of a run of events', () => {
     await views.apply(logged([created, one]))
     const { changes } = await views.apply([atOffset(9, messageDeleted(minute(3)))])
     expect(rowsIn(changes)).toMatchObject([
-      { type: 'put-inbox', row: { endOffset: 10 } },
-      { type: 'put-message', row: { message: { state: 'deleted' }, offset: 2 } },
+      { table: { name: 'inboxes' }, row: { put: { endOffset: 10 } } },
+      { table: { name: 'messages' }, row: { put: { message: { state: 'deleted' }, offset: 2 } } },
     ])
   })
 
@@ -209,8 +214,8 @@ describe('the changes of a run of events', () => {
       logged([created, one, deleted(minute(3)), two]),
     )
     expect(rowsIn(changes)).toMatchObject([
-      { type: 'put-inbox', row: { inbox: { state: 'deleted' }, endOffset: 5 } },
-      { type: 'drop-messages', inbox: { id: created.inboxId, state: 'deleted' } },
+      { table: { name: 'inboxes' }, row: { put: { inbox: { state: 'deleted' }, endOffset: 5 } } },
+      { table: { name: 'messages' }, owner: created.inboxId },
     ])
     expect(contents).toEqual([])
   })
@@ -218,7 +223,9 @@ describe('the changes of a run of events', () => {
   it('contain a history entry for each event, with its metadata and nothing sealed', async () => {
     const events = [created, one, messageDeleted(minute(3)), deleted(minute(4)), two]
     const { changes } = await new Views().apply(logged(events))
-    const history = changes.flatMap((change) => (change.type === 'put-history' ? [change] : []))
+    const recorded = changes.flatMap((change) =>
+      change.table === history && !isOwnerEnd(change) ? [change] : [],
+    )
     const none = { messageId: null, keyId: null, actor: null, changed: null, size: null, digest: null }
     const deletion = { ...none, keyId: OTHER_KEY_ID, actor: ACTOR }
     const { messageId: id, size, digest } = one
@@ -229,9 +236,8 @@ describe('the changes of a run of events', () => {
       { ...deletion, type: 'MessageDeleted', time: minute(3), messageId: id },
       { ...deletion, type: 'InboxDeleted', time: minute(4) },
     ].map((entry, index) => ({ offset: index * 2, id: atOffset(index * 2, created).id, ...entry }))
-    expect(history.map(({ inbox, entry }) => ({ id: inbox.id, entry }))).toEqual(
-      entries.map((entry) => ({ id: inboxId, entry })),
-    )
+    expect(recorded.map(({ key }) => key.owner)).toEqual(entries.map(() => inboxId))
+    expect(recorded.map(({ put: [first] }) => first && historyEntryOf(first.entry))).toEqual(entries)
   })
 
   it('are empty for an inbox that does not exist', async () => {

@@ -2,6 +2,8 @@ import type { ApiKeyIssued } from '#libs/domain/account/events.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { messageId, minute } from '#libs/domain/inbox/inbox.test-support.js'
 import { FACTS } from '#libs/domain/webhook/webhook.test-support.js'
+import { accountSliceBefore } from './projections.js'
+import { inboxes, messages } from './tables.js'
 import {
   followAccounts,
   Follower,
@@ -195,7 +197,7 @@ export function describeProjectionStore(
         expect(await harness.accounts.account(accountId)).not.toBeNull()
         await harness.store.begin('another-log', { topic: 'account-events', partition: 0, first: 0, end: 1 })
         expect(await harness.accounts.account(accountId)).toBeNull()
-        expect(await harness.store.accountSlice({ accountId, keyId, webhookId })).toEqual({
+        expect(await accountSliceBefore(harness.store, { accountId, keyId, webhookId })).toEqual({
           account: null,
           key: null,
           webhook: null,
@@ -233,13 +235,12 @@ export function describeProjectionStore(
         const one = mail(id, messageId(1))
         const step = await follower.stepOf(makeInbox(id), one)
         await follower.follow(makeInbox(id), one)
-        const put = step.changes.find((change) => change.type === 'put-inbox')
-        expect(await harness.store.inboxes([otherId, id])).toEqual([
-          null,
-          expect.objectContaining(put?.row ?? {}),
-        ])
-        const keys = [1, 2].map((number) => ({ inboxId: id, messageId: messageId(number) }))
-        expect(await harness.store.messages(keys)).toEqual([
+        const put = step.changes.find(({ table }) => table === inboxes)
+        const row = put !== undefined && 'row' in put && typeof put.row === 'object' ? put.row.put : null
+        const inboxKeys = [otherId, id].map((key) => ({ owner: null, key }))
+        expect(await harness.store.rows(inboxes, inboxKeys)).toEqual([null, row])
+        const keys = [1, 2].map((number) => ({ owner: id, key: messageId(number) }))
+        expect(await harness.store.rows(messages, keys)).toEqual([
           {
             message: { state: 'present', id: one.messageId, receivedAt: one.receivedAt, size: one.size },
             offset: 1,

@@ -1,23 +1,39 @@
 import { MAX_RETENTION } from '#libs/domain/account/access.js'
 import { evolve as evolveAccount, type AccountSlice } from '#libs/domain/account/account.js'
 import type { AccountEvent } from '#libs/domain/account/events.js'
-import type { DeliveryId, InboxId, MessageId, ReplayId, WebhookId } from '#libs/domain/ids/typeid.js'
+import type {
+  AccountId,
+  DeliveryId,
+  InboxId,
+  KeyId,
+  MessageId,
+  ReplayId,
+  WebhookId,
+} from '#libs/domain/ids/typeid.js'
 import type { InboxEvent, MessageReceived } from '#libs/domain/inbox/events.js'
 import { evolve, type ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import { evolve as evolveDelivery, type Delivery } from '#libs/domain/webhook/delivery.js'
 import type { DeliveryEvent, WebhookEvent } from '#libs/domain/webhook/events.js'
 import { countDelivery, evolve as evolveReplay, type Replay } from '#libs/domain/webhook/replay.js'
-import { REMOVED, type WebhookEntry } from '#libs/domain/webhook/webhook.js'
-import type {
-  AccountSliceKey,
-  DeliveryKey,
-  MessageKey,
-  ProjectionStore,
-  ReplayKey,
-} from './projection-store.js'
+import { REMOVED, type Webhook } from '#libs/domain/webhook/webhook.js'
+import { put, removeOwned } from './table.js'
+import {
+  accounts,
+  apiKeys,
+  deliveries as deliveryTable,
+  deliveryKey,
+  history as historyTable,
+  inboxes as inboxTable,
+  messageKey,
+  messages as messageTable,
+  replayKey,
+  replays as replayTable,
+  webhookHealth,
+  webhooks,
+} from './tables.js'
+import type { Change, RowKey, TableOf, ViewStore } from './view-store.js'
 import {
   historyEntry,
-  type Change,
   type DeliveryRow,
   type HistoryEntry,
   type InboxRow,
@@ -47,15 +63,20 @@ export interface InboxProjection {
 
 /** Reads the rows that are needed to project a run of events. */
 export async function inboxRowsBefore(
-  store: Pick<ProjectionStore, 'inboxes' | 'messages'>,
+  store: Pick<ViewStore, 'rows'>,
   events: readonly LoggedEvent<InboxEvent>[],
 ): Promise<InboxRows> {
   const inboxIds = new Set(events.map(({ event }) => event.inboxId))
-  const messageKeys = new Map<MessageId, MessageKey>()
-  for (const { event } of events) if ('messageId' in event) messageKeys.set(event.messageId, event)
+  const messageKeys = new Map<MessageId, RowKey>()
+  for (const { event } of events) {
+    if ('messageId' in event) messageKeys.set(event.messageId, messageKey(event))
+  }
   const [inboxes, messages] = await Promise.all([
-    store.inboxes([...inboxIds]),
-    store.messages([...messageKeys.values()]),
+    store.rows(
+      inboxTable,
+      [...inboxIds].map((key) => ({ owner: null, key })),
+    ),
+    store.rows(messageTable, [...messageKeys.values()]),
   ])
   return {
     inboxes: new Map(inboxes.flatMap((row) => (row === null ? [] : [[row.inbox.id, row]]))),
@@ -99,17 +120,21 @@ export function projectInboxEvents(
 
   const changes: Change[] = []
   for (const [inboxId, row] of inboxes) {
-    changes.push({ type: 'put-inbox', row, previous: before.inboxes.get(inboxId)?.inbox ?? null })
-    if (row.inbox.state !== 'active') changes.push({ type: 'drop-messages', inbox: row.inbox })
+    const { inbox } = row
+    changes.push(put(inboxTable, row, before.inboxes.get(inboxId) ?? null))
+    if (inbox.state !== 'active') {
+      changes.push(removeOwned(messageTable, inbox.id, (message) => ({ inbox, row: message })))
+    }
   }
   for (const [messageId, { inboxId, row }] of messages) {
     const inbox = activeInbox(inboxId)
-    const previous = before.messages.get(messageId) ?? null
-    if (inbox !== null) changes.push({ type: 'put-message', inbox, row, previous })
+    const previous = before.messages.get(messageId)
+    if (inbox === null) continue
+    changes.push(put(messageTable, { inbox, row }, previous === undefined ? null : { inbox, row: previous }))
   }
   for (const { inboxId, entry } of history) {
     const inbox = inboxes.get(inboxId)?.inbox
-    if (inbox !== undefined) changes.push({ type: 'put-history', inbox, entry })
+    if (inbox !== undefined) changes.push(put(historyTable, { inbox, entry }, null))
   }
   const kept = [...received.values()].flatMap((event) => {
     const inbox = activeInbox(event.inboxId)
@@ -142,17 +167,20 @@ export interface LoggedWebhookEvent {
 
 /** Reads the rows that are needed to project a run of events. */
 export async function webhookRowsBefore(
-  store: Pick<ProjectionStore, 'deliveries' | 'replays' | 'webhookHealth'>,
+  store: Pick<ViewStore, 'rows'>,
   events: readonly LoggedWebhookEvent[],
 ): Promise<WebhookRows> {
   const webhookIds = new Set(events.map(({ event }) => event.webhookId))
   const [found, health] = await Promise.all([
-    store.deliveries(deliveryKeysOf(events)),
-    store.webhookHealth([...webhookIds]),
+    store.rows(deliveryTable, deliveryKeysOf(events)),
+    store.rows(
+      webhookHealth,
+      [...webhookIds].map((key) => ({ owner: null, key })),
+    ),
   ])
   const deliveries = found.filter((row) => row !== null)
   const replayKeys = replayKeysOf(events, deliveries)
-  const replays = replayKeys.length === 0 ? [] : await store.replays(replayKeys)
+  const replays = replayKeys.length === 0 ? [] : await store.rows(replayTable, replayKeys)
   return {
     deliveries: new Map(deliveries.map((row) => [row.delivery.id, row])),
     replays: new Map(replays.flatMap((row) => (row === null ? [] : [[row.id, row]]))),
@@ -160,21 +188,20 @@ export async function webhookRowsBefore(
   }
 }
 
-function deliveryKeysOf(events: readonly LoggedWebhookEvent[]): DeliveryKey[] {
-  const found = new Map<DeliveryId, DeliveryKey>()
-  for (const { event } of events) if ('deliveryId' in event) found.set(event.deliveryId, event)
+function deliveryKeysOf(events: readonly LoggedWebhookEvent[]): RowKey[] {
+  const found = new Map<DeliveryId, RowKey>()
+  for (const { event } of events) {
+    if ('deliveryId' in event) found.set(event.deliveryId, deliveryKey(event))
+  }
   return [...found.values()]
 }
 
 /** The replays that the events are about, and those that the deliveries belong to. */
-function replayKeysOf(
-  events: readonly LoggedWebhookEvent[],
-  deliveries: readonly DeliveryRow[],
-): ReplayKey[] {
-  const found = new Map<ReplayId, ReplayKey>()
+function replayKeysOf(events: readonly LoggedWebhookEvent[], deliveries: readonly DeliveryRow[]): RowKey[] {
+  const found = new Map<ReplayId, RowKey>()
   for (const each of [...events.map(({ event }) => event), ...deliveries.map(({ delivery }) => delivery)]) {
     const replayId = 'replayId' in each ? each.replayId : null
-    if (replayId !== null) found.set(replayId, { webhookId: each.webhookId, replayId })
+    if (replayId !== null) found.set(replayId, replayKey({ webhookId: each.webhookId, replayId }))
   }
   return [...found.values()]
 }
@@ -209,15 +236,15 @@ export function projectWebhookEvents(before: WebhookRows, events: readonly Logge
 
   const changes: Change[] = []
   for (const [id, row] of deliveries) {
-    const previous = before.deliveries.get(id)
-    if (row !== previous) changes.push({ type: 'put-delivery', row, previous: previous?.delivery ?? null })
+    const previous = before.deliveries.get(id) ?? null
+    if (row !== previous) changes.push(put(deliveryTable, row, previous))
   }
   for (const [id, replay] of replays) {
     const previous = before.replays.get(id) ?? null
-    if (replay !== previous) changes.push({ type: 'put-replay', replay, previous })
+    if (replay !== previous) changes.push(put(replayTable, replay, previous))
   }
   for (const [id, each] of health) {
-    if (isChanged(each, before.health.get(id))) changes.push({ type: 'put-webhook-health', health: each })
+    if (isChanged(each, before.health.get(id))) changes.push(put(webhookHealth, each, null))
   }
   return changes
 }
@@ -234,13 +261,26 @@ function isChanged(health: WebhookHealth, before: WebhookHealth | undefined): bo
   return before === undefined || health.failingSince?.getTime() !== before.failingSince?.getTime()
 }
 
-/** The rows that an event of an account is applied to. */
-export function accountSliceKeyOf(event: AccountEvent): AccountSliceKey {
-  return {
-    accountId: event.accountId,
-    keyId: 'keyId' in event ? event.keyId : null,
-    webhookId: 'webhookId' in event ? event.webhookId : null,
-  }
+/** What an event of an account is about. */
+export interface AccountSliceKey {
+  accountId: AccountId
+  keyId?: KeyId | null
+  webhookId?: WebhookId | null
+}
+
+/** Reads the rows that an event of an account is applied to. */
+export async function accountSliceBefore(
+  store: Pick<ViewStore, 'rows'>,
+  { accountId, keyId = null, webhookId = null }: AccountSliceKey,
+): Promise<AccountSlice> {
+  const row = async <Row>(table: TableOf<Row>, key: string | null) =>
+    key === null ? null : ((await store.rows(table, [{ owner: null, key }]))[0] ?? null)
+  const [account, key, webhook] = await Promise.all([
+    row(accounts, accountId),
+    row(apiKeys, keyId),
+    row(webhooks, webhookId),
+  ])
+  return { account, key, webhook }
 }
 
 /** The changes that one event makes in the views of accounts, keys and webhooks. */
@@ -248,14 +288,18 @@ export function projectAccountEvent(before: AccountSlice, event: AccountEvent): 
   const after = evolveAccount(before, event)
   const changes: Change[] = []
   if (after.account !== null && after.account !== before.account) {
-    changes.push({ type: 'put-account', account: after.account })
+    changes.push(put(accounts, after.account, before.account))
   }
-  if (after.key !== null && after.key !== before.key) changes.push({ type: 'put-key', key: after.key })
-  if (after.webhook !== before.webhook) changes.push(...webhookChanges(before.webhook, after.webhook))
+  if (after.key !== null && after.key !== before.key) changes.push(put(apiKeys, after.key, before.key))
+  const previous = webhookIn(before)
+  const webhook = webhookIn(after) ?? previous
+  if (after.webhook !== before.webhook && webhook !== null) {
+    const subject = { webhook, isRemoved: after.webhook === REMOVED }
+    changes.push(put(webhooks, subject, previous && { webhook: previous, isRemoved: false }))
+  }
   return changes
 }
 
-function webhookChanges(before: WebhookEntry, after: WebhookEntry): Change[] {
-  if (after !== null && after !== REMOVED) return [{ type: 'put-webhook', webhook: after }]
-  return before === null || before === REMOVED ? [] : [{ type: 'remove-webhook', webhook: before }]
+function webhookIn({ webhook }: AccountSlice): Webhook | null {
+  return webhook === REMOVED ? null : webhook
 }

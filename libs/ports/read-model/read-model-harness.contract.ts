@@ -5,10 +5,16 @@ import { makeAddress } from '#libs/domain/inbox/new-inbox.js'
 import { created, minute, received } from '#libs/domain/inbox/inbox.test-support.js'
 import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
-import { beginViews, type ProjectionStore, type Step, type StepOutcome } from './projection-store.js'
-import { inboxRowsBefore, projectAccountEvent, projectInboxEvents, accountSliceKeyOf } from './projections.js'
+import { beginViews, type Contents, type Step, type StepOutcome, type ViewStore } from './view-store.js'
+import {
+  accountSliceBefore,
+  inboxRowsBefore,
+  projectAccountEvent,
+  projectInboxEvents,
+} from './projections.js'
 import type { ReadModel } from './queries.js'
-import type { MessageContent, LoggedEvent } from './views.js'
+import { messageKey, messages } from './tables.js'
+import type { LoggedEvent } from './views.js'
 
 /** Empty views for one test, with PARTITIONS partitions of inbox-events. */
 export interface ReadModelHarness extends ReadModel {
@@ -42,9 +48,12 @@ export function mail(inboxId: InboxId, messageId: MessageId, at = minute(1)): Me
 }
 
 /** Content that expires after the test. The example is in the past, so a store could delete its content at once. */
-export function contentOf({ inboxId, messageId, sealed }: MessageReceived): MessageContent {
+export function contentOf(
+  event: MessageReceived,
+  body = Buffer.from(`body of ${event.messageId}`),
+): Contents {
   const expiresAt = new Date(Date.now() + 3_600_000)
-  return { inboxId, messageId, body: Buffer.from(`body of ${messageId}`), raw: sealed, expiresAt }
+  return { table: messages, key: messageKey(event), parts: { body, raw: event.sealed }, expiresAt }
 }
 
 /** Who deletes inboxes and messages in events of `atOffset`. */
@@ -64,7 +73,7 @@ export class Follower {
   position = 0
 
   constructor(
-    private readonly store: ProjectionStore,
+    private readonly store: ViewStore,
     readonly partition: number,
   ) {}
 
@@ -100,19 +109,19 @@ export class Follower {
 }
 
 /** Makes a follower and begins the views of its partition. */
-export async function followerOf(store: ProjectionStore, partition: number): Promise<Follower> {
+export async function followerOf(store: ViewStore, partition: number): Promise<Follower> {
   const follower = new Follower(store, partition)
   await follower.begin()
   return follower
 }
 
 /** Applies account events from the first offset, one per step. */
-export async function followAccounts(store: ProjectionStore, ...events: AccountEvent[]): Promise<void> {
+export async function followAccounts(store: ViewStore, ...events: AccountEvent[]): Promise<void> {
   const range = { topic: 'account-events', partition: 0, first: 0, end: END } as const
   const log = layoutOf({ topology: () => Promise.resolve({ logId: LOG_ID, partitions: [range] }) })
   let { offset: from } = await beginViews(store, log, range)
   for (const event of events) {
-    const changes = projectAccountEvent(await store.accountSlice(accountSliceKeyOf(event)), event)
+    const changes = projectAccountEvent(await accountSliceBefore(store, event), event)
     await store.apply({ topic: 'account-events', partition: 0, from, to: from + 1, changes, contents: [] })
     from += 1
   }

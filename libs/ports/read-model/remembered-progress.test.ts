@@ -1,6 +1,6 @@
 import type { LogLayout, Topology } from '#libs/ports/event-log/event-log.js'
 import type { TopicName } from '#libs/ports/event-log/topics.js'
-import { isCatchingUp, type Progress } from './queries.js'
+import { isCatchingUp, type Progress } from './view-store.js'
 import { rememberProgress, type RememberedProgress } from './remembered-progress.js'
 
 const PARTITION = { topic: 'inbox-events', partition: 3 } as const

@@ -1,7 +1,7 @@
 import { partitionName, type LogLayout, type Partition } from '#libs/ports/event-log/event-log.js'
 import { VIEWED_TOPICS } from '#libs/ports/event-log/topics.js'
 import { SharedRun } from '#libs/runtime/timing.js'
-import type { Progress, ViewProgress } from './queries.js'
+import type { Progress, ViewProgress } from './view-store.js'
 
 export interface RememberedProgress {
   progress: ViewProgress['progress']

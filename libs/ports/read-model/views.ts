@@ -1,21 +1,12 @@
-import type { Account, ApiKey } from '#libs/domain/account/account.js'
 import type { EventId, InboxId, KeyId, MessageId, WebhookId } from '#libs/domain/ids/typeid.js'
 import { haveSamePairs } from '#libs/domain/inbox/decide.js'
 import type { InboxChanged, InboxEvent } from '#libs/domain/inbox/events.js'
-import type { ActiveInbox, Inbox, Message } from '#libs/domain/inbox/inbox.js'
+import type { Inbox, Message } from '#libs/domain/inbox/inbox.js'
 import type { Delivery } from '#libs/domain/webhook/delivery.js'
-import type { Replay } from '#libs/domain/webhook/replay.js'
-import type { Webhook } from '#libs/domain/webhook/webhook.js'
 
 /*
- * The views: their rows, and the changes that projections make to them.
+ * The rows of the views.
  */
-
-/**
- * The version of the form of the views. Increase it with every change of the form of a row or an index, in either store:
- * views of another form are computed again from the log.
- */
-export const VIEWS_FORM = 9
 
 /** An inbox. Offsets are those of its partition of inbox-events. */
 export interface InboxRow {
@@ -49,18 +40,6 @@ export interface EnvironmentEnding {
 /** The account and environment of an inbox, in whose lists its messages are. */
 export type MailOwner = Pick<Inbox, 'accountId' | 'environment'>
 
-/** A message's content, sealed with its inbox's key. */
-export interface MessageContent {
-  inboxId: InboxId
-  messageId: MessageId
-  /** The parsed mail (libs/mail/message.ts) as sealed JSON. */
-  body: Uint8Array
-  /** The sealed envelope and source, as on the log. */
-  raw: Uint8Array
-  /** The store may delete it from then on. */
-  expiresAt: Date
-}
-
 /** A delivery. */
 export interface DeliveryRow {
   delivery: Delivery
@@ -79,23 +58,6 @@ export interface WebhookHealth {
   /** When the first of the latest consecutive failed attempts was made; null if the last attempt succeeded. */
   failingSince: Date | null
 }
-
-/** A change of the views. It is not idempotent: a step applies it exactly once. */
-export type Change =
-  | { type: 'put-inbox'; row: InboxRow; previous: Inbox | null }
-  | { type: 'put-message'; inbox: ActiveInbox; row: MessageRow; previous: MessageRow | null }
-  /** Removes all messages of an ended inbox, including deleted ones and content. */
-  | { type: 'drop-messages'; inbox: Inbox }
-  /** The history is kept after the inbox's end. */
-  | { type: 'put-history'; inbox: Inbox; entry: HistoryEntry }
-  | { type: 'put-account'; account: Account }
-  | { type: 'put-key'; key: ApiKey }
-  | { type: 'put-delivery'; row: DeliveryRow; previous: Delivery | null }
-  | { type: 'put-replay'; replay: Replay; previous: Replay | null }
-  | { type: 'put-webhook-health'; health: WebhookHealth }
-  | { type: 'put-webhook'; webhook: Webhook }
-  /** A mark is kept, so that a repeated registration does not create the webhook again. */
-  | { type: 'remove-webhook'; webhook: Webhook }
 
 /** An event with its offset and attributes. */
 export interface LoggedEvent<Event> {

@@ -4,7 +4,9 @@ import { minute } from '#libs/domain/inbox/inbox.test-support.js'
 import type { WebhookRegistered } from '#libs/domain/webhook/events.js'
 import { REMOVED } from '#libs/domain/webhook/webhook.js'
 import { FACTS, sealed } from '#libs/domain/webhook/webhook.test-support.js'
-import type { WebhookedInbox, WebhookScope } from './queries.js'
+import type { WebhookedInbox } from './queries.js'
+import type { WebhookScope } from './tables.js'
+import { accountSliceBefore } from './projections.js'
 import { followAccounts, inboxIdIn, type ReadModelHarness } from './read-model-harness.contract.js'
 
 const webhookIdOf = (n: number): WebhookId => idFromBytes('whk', Buffer.alloc(16, n))
@@ -116,7 +118,7 @@ export function describeWebhookQueries(harness: () => ReadModelHarness): void {
     expect(await list({ accountId, environment })).toEqual([])
     expect(await activeFor({ inboxId, accountId, environment })).toEqual([])
     const key = { keyId: null, ...idsOf(1) }
-    expect((await harness().store.accountSlice(key)).webhook).toBe(REMOVED)
+    expect((await accountSliceBefore(harness().store, key)).webhook).toBe(REMOVED)
   })
 
   it('show nothing of a removed webhook whose registration is repeated', async () => {

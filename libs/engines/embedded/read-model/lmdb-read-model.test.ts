@@ -18,14 +18,14 @@ import {
   inboxIdIn,
   mail,
   makeInbox,
+  PARTITIONS,
 } from '#libs/ports/read-model/read-model-harness.contract.js'
 import { closeLmdbFile, openLmdbFile } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import { openLmdbReadModel } from './lmdb-read-model.js'
-import { tablesIn } from './tables.js'
 
 async function makeReadModel() {
   const dir = await mkdtemp(join(tmpdir(), 'mayfly-views-'))
-  const views = await openLmdbReadModel(join(dir, 'views.mdb'))
+  const views = await openLmdbReadModel(join(dir, 'views.mdb'), PARTITIONS)
   return {
     ...views,
     async close() {
@@ -49,24 +49,24 @@ describe('LMDB read model', () => {
     ]
     const { accountId, environment } = created
     const totals = { accountId, environment, name: 'run', value: '42', now: minute(5) }
-    const first = await openLmdbReadModel(path)
+    const first = await openLmdbReadModel(path, PARTITIONS)
     await (await followerOf(first.store, 1)).follow(...events)
     await first.close()
 
     const root = openLmdbFile<unknown, string>({ path, syncMode: 'after-visible', maxDbs: 40 })
-    const tables = tablesIn(root)
-    const { inbox, ...row } = tables.inboxes.get(inboxId) ?? { inbox: null }
-    const { receivedCount: _, ...older } = inbox as { receivedCount: number }
+    const encoding = { encoder: { useRecords: false } }
+    const older = root.openDB<unknown, [number, string]>({ name: 'row-inboxes', ...encoding })
+    const row = older.get([1, inboxId]) as { inbox: { receivedCount: number } }
+    const { receivedCount: _, ...inbox } = row.inbox
     await root.transaction(() => {
-      tables.inboxes.putSync(inboxId, { ...row, inbox: older } as never)
-      const progress = tables.progress.get(['inbox-events', 1])
-      tables.progress.putSync(['inbox-events', 1], { ...progress, form: 6 } as never)
-      tables.labelCounts.clearSync()
-      tables.labelTotals.clearSync()
+      older.putSync([1, inboxId], { ...row, inbox })
+      root.openDB({ name: 'index-label-counts' }).clearSync()
+      root.openDB({ name: 'totals-label-counts' }).clearSync()
+      root.openDB({ name: 'meta' }).putSync('form', 'an older form')
     })
     await closeLmdbFile(root)
 
-    const views = await openLmdbReadModel(path)
+    const views = await openLmdbReadModel(path, PARTITIONS)
     const follower = await followerOf(views.store, 1)
     await follower.follow(...events)
     expect(await views.queries.labelTotals(totals)).toEqual({ inboxes: 1, received: 1 })
@@ -97,7 +97,9 @@ describe('LMDB read model', () => {
 
   it('does not block other requests while it lists many inboxes', async () => {
     const views = await makeReadModel()
-    const made = Array.from({ length: 1_200 }, (_, n) => makeInbox(inboxIdIn(1, n), { labels: { run: '1' } }))
+    const made = Array.from({ length: 1_200 }, (_, n) =>
+      makeInbox(inboxIdIn(1, n), { labels: n % 2 === 0 ? { run: '1' } : { browser: 'none' } }),
+    )
     await (await followerOf(views.store, 1)).follow(...made)
     const [{ accountId, environment } = makeInbox(inboxIdIn(1))] = made
     const labels: [string, string][] = [
@@ -119,12 +121,12 @@ describe('LMDB read model', () => {
     const dir = await mkdtemp(join(tmpdir(), 'mayfly-views-'))
     const path = join(dir, 'views.mdb')
     const id = inboxIdIn(1)
-    const before = await openLmdbReadModel(path)
+    const before = await openLmdbReadModel(path, PARTITIONS)
     const follower = await followerOf(before.store, 1)
     await follower.follow(makeInbox(id, { labels: { run: '42' } }), mail(id, messageId(1)))
     const row = await before.queries.inbox(id)
     await before.close()
-    const after = await openLmdbReadModel(path)
+    const after = await openLmdbReadModel(path, PARTITIONS)
     expect(await new Follower(after.store, 1).begin()).toBe(2)
     expect(await after.queries.inbox(id)).toEqual(row)
     expect(await after.queries.raw({ inboxId: id, messageId: messageId(1) })).not.toBeNull()

@@ -1,5 +1,5 @@
 import type { ChainableCommander } from 'ioredis'
-import { ReadModelUnavailableError } from '#libs/ports/read-model/queries.js'
+import { ReadModelUnavailableError } from '#libs/ports/read-model/view-store.js'
 import { beforeDeadline } from '#libs/runtime/timing.js'
 
 /** The timeout of a command. */

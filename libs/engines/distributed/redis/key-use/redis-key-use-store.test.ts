@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { ReadModelUnavailableError } from '#libs/ports/read-model/queries.js'
+import { ReadModelUnavailableError } from '#libs/ports/read-model/view-store.js'
 import { openRedis, type RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { describeOn, redisClusterUrls, redisUrl } from '#test/harness/servers.js'

@@ -1,18 +1,17 @@
-import type { InboxId, WebhookId } from '#libs/domain/ids/typeid.js'
 import { reach } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { Script } from '#libs/engines/distributed/redis/client/script.js'
 import type { Partition, PartitionRange } from '#libs/ports/event-log/event-log.js'
-import { VIEWS_FORM } from '#libs/ports/read-model/views.js'
-import { dropMessages, StepWrites, WRITE } from './changes.js'
-import { messagesOf } from './contents.js'
+import { TABLES } from '#libs/ports/read-model/tables.js'
+import { VIEWS_FORM } from '#libs/ports/read-model/views-form.js'
+import { StepWrites, WRITE } from './changes.js'
+import { contentKeysOf } from './contents.js'
 import type { ViewKeys } from './keys.js'
-import { idsIn } from './lists.js'
 
-const INBOXES_PER_SCAN = 200
-const WEBHOOKS_PER_SCAN = 100
+const OWNERS_PER_SCAN = 200
+const ROWS_PER_SCAN = 500
 
-/** Implements ProjectionStore.begin. */
+/** Implements ViewStore.begin. */
 export async function beginPartition(
   client: RedisClient,
   keys: ViewKeys,
@@ -27,13 +26,13 @@ export async function beginPartition(
     if (Array.isArray(position)) return { aheadAt: Number(position[1]) }
     if (position !== 'absent') return Number(position)
     if (!(await emptyPartition(client, keys, range))) continue
-    const all = [progressKey, ...keys.tables(range)]
+    const all = [progressKey, ...keys.ofPartition(range)]
     if ((await reach(() => ESTABLISH.run(client, all, args))) === 'established') return range.first
   }
 }
 
 /**
- * Removes the keys of each inbox or webhook of a partition whose progress was removed, in many steps. If the process is killed
+ * Removes what each owner of rows has in a partition whose progress was removed, in many steps. If the process is killed
  * midway, the next process that begins removes the rest. Several processes may do it at once. Resolves with false if the
  * progress exists again: another process has finished first, and none of its new views was removed.
  */
@@ -54,40 +53,45 @@ async function* removals(
   keys: ViewKeys,
   { topic, partition }: Partition,
 ): AsyncGenerator<StepWrites> {
-  if (topic === 'inbox-events') {
-    const inboxes = keys.inboxes(partition)
-    for await (const ids of idsIn<InboxId>(client, inboxes, INBOXES_PER_SCAN)) {
-      const sizes = await reach(() => Promise.all(ids.map((id) => client.hlen(keys.messages(id)))))
-      for (const inboxId of ids.filter((_, index) => sizes[index] !== 0)) {
-        for await (const messages of messagesOf(client, keys, inboxId)) {
-          const writes = new StepWrites()
-          for (const message of messages) {
-            writes.add('UNLINK', keys.body(message))
-            writes.add('UNLINK', keys.raw(message))
+  const tables = TABLES.filter((table) => table.topic === topic)
+  const withContents = tables.filter(({ parts }) => parts.length > 0)
+  for (const owners of tables.filter(({ name }) => tables.some(({ ownedBy }) => ownedBy === name))) {
+    const hash = keys.rows(owners, partition, null)
+    for await (const ids of idsIn(client, hash, OWNERS_PER_SCAN)) {
+      for (const table of withContents) {
+        const sizes = await reach(() =>
+          Promise.all(ids.map((id) => client.hlen(keys.rows(table, partition, id)))),
+        )
+        for (const owner of ids.filter((_, index) => sizes[index] !== 0)) {
+          for await (const some of idsIn(client, keys.rows(table, partition, owner), ROWS_PER_SCAN)) {
+            const writes = new StepWrites()
+            for (const key of some) {
+              for (const each of contentKeysOf(keys, table, { owner, key })) writes.add('UNLINK', each)
+            }
+            yield writes
           }
-          yield writes
         }
       }
       const writes = new StepWrites()
-      for (const inboxId of ids) {
-        dropMessages(writes, keys, inboxId)
-        writes.add('UNLINK', keys.history(inboxId))
-        writes.add('HDEL', inboxes, inboxId)
+      for (const id of ids) {
+        for (const key of keys.ofOwner({ topic, partition }, id)) writes.add('UNLINK', key)
+        writes.add('HDEL', hash, id)
       }
       yield writes
     }
   }
-  if (topic === 'webhook-events') {
-    const known = keys.webhookHealth(partition)
-    for await (const ids of idsIn<WebhookId>(client, known, WEBHOOKS_PER_SCAN)) {
-      const writes = new StepWrites()
-      for (const webhookId of ids) {
-        for (const key of keys.everyKeyOf(webhookId)) writes.add('UNLINK', key)
-        writes.add('HDEL', known, webhookId)
-      }
-      yield writes
-    }
-  }
+}
+
+/** The keys of the rows in a hash, about `count` at a time. A key may be yielded twice. */
+export async function* idsIn(client: RedisClient, hash: string, count: number): AsyncGenerator<string[]> {
+  let cursor = '0'
+  do {
+    const [next, fields] = await reach(() => client.hscan(hash, cursor, 'COUNT', count))
+    // The answer has each key followed by its row.
+    const ids = fields.filter((_, index) => index % 2 === 0)
+    if (ids.length > 0) yield ids
+    cursor = next
+  } while (cursor !== '0')
 }
 
 /** Returns the server's time in milliseconds since 1970, or a later one so that it is after `than`. */

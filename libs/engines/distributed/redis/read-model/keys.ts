@@ -1,147 +1,139 @@
 import type { Partition } from '#libs/ports/event-log/event-log.js'
-import { partitionOf } from '#libs/ports/event-log/topics.js'
-import type { Address } from '#libs/domain/inbox/events.js'
-import type { Inbox } from '#libs/domain/inbox/inbox.js'
-import { type InboxId, type WebhookId, brand, type AccountId } from '#libs/domain/ids/typeid.js'
-import { DELIVERY_STATES, type Delivery } from '#libs/domain/webhook/delivery.js'
-import type { MessageKey, ReplayKey } from '#libs/ports/read-model/projection-store.js'
-import type { ApiKey } from '#libs/domain/account/account.js'
-import { SCOPES } from '#libs/domain/account/access.js'
-import type { ActiveKey, WebhookScope } from '#libs/ports/read-model/queries.js'
+import { partitionOf, type TopicName, type ViewedTopic } from '#libs/ports/event-log/topics.js'
+import { TABLES } from '#libs/ports/read-model/tables.js'
+import type { Entry, IndexInfo, Range, RowKey, TableOf } from '#libs/ports/read-model/view-store.js'
 
 /*
  * The keys of the views in Redis. Every key of a partition has the partition's hash tag (`{p0}:inboxes`,
  * `{p0}:messages:inb_…`), so that all of them are in one slot of a Cluster and one script can change them together. Only
- * the key of an address can be in any slot.
+ * the key of a lookup can be in any slot.
+ *
+ * - A table is a hash of rows, or one hash for each owner. Contents are strings that expire.
+ * - A list is a sorted set, or one for each owner, whose members all have the score 0: `group sort key value`.
+ * - A queue is one whose members are scored by when they can be claimed: their due time, or the end of their lease.
  */
 
 export type ViewKeys = ReturnType<typeof viewKeys>
 
 /** The names of all keys. `partitions` is the number of partitions of inbox-events, and of webhook-events. */
 export function viewKeys(prefix: string, partitions: number) {
-  const ofAccounts = (name: string) => `${prefix}{accounts}:${name}`
-  const inPartition = (partition: number, name: string) => `${prefix}{p${partition}}:${name}`
-  const byPartition = (name: string) => (partition: number) => inPartition(partition, name)
-  const partitionOfId = (id: InboxId | WebhookId) => partitionOf(id, partitions)
-  const byInbox = (name: string) => (id: InboxId) => inPartition(partitionOfId(id), `${name}:${id}`)
-  const byWebhook = (name: string) => (id: WebhookId) => inPartition(partitionOfId(id), `${name}:${id}`)
-  const byMessage = (name: string) => (message: MessageKey) =>
-    inPartition(partitionOfId(message.inboxId), `${name}:${message.messageId}`)
-
-  const accountKeys = {
-    accounts: ofAccounts('accounts'), // hash: account id → row
-    apiKeys: ofAccounts('keys'), // hash: key id → row
-    keyHashes: ofAccounts('key-hashes'), // hash: hash of a current or former secret → key id
-    accountList: ofAccounts('account-list'), // sorted set: account id
-    keyList: ofAccounts('key-list'), // sorted set: account id, then key id
-    activeKeys: ofAccounts('active-keys'), // sorted set: the same for keys that are not revoked, with environment and scopes
-    webhooks: ofAccounts('webhooks'), // hash: webhook id → row; a mark for a removed one
-    webhookList: ofAccounts('webhook-list'), // sorted set: inbox id, or account id and environment, then webhook id
-    activeWebhooks: ofAccounts('active-webhooks'), // sorted set: the same for active webhooks
-  }
-  const inboxKeys = {
-    inboxes: byPartition('inboxes'), // hash: inbox id → row
-    addresses: byPartition('addresses'), // hash: address → inbox id
-    listing: byPartition('listing'), // sorted set: account, environment and state, then inbox id
-    labels: byPartition('labels'), // sorted set: account, environment, state and label, then inbox id
-    labelCounts: byPartition('label-counts'), // sorted set: account, environment, label, period, messages received, then inbox id
-    labelTotals: byPartition('label-totals'), // hash: account, environment, label and period → inboxes; the same → messages received
-    environmentMessages: byPartition('environment-messages'), // sorted set: account, environment, offset, then inbox, message and time
-    environmentEndings: byPartition('environment-endings'), // sorted set: account, environment, offset, then inbox
-    due: byPartition('due'), // sorted set: id of an active inbox, scored by its expiry
-    leases: byPartition('leases'), // sorted set: id of a leased inbox, scored by the end of the lease
-  }
-  const webhookKeys = {
-    webhookHealth: byPartition('webhook-health'), // hash: webhook id → row, for webhooks with deliveries or replays
-    dueWebhooks: byPartition('due-webhooks'), // sorted set: webhook id, scored by the due time of its first delivery, or earlier
-    pendingReplays: byPartition('asking-replays'), // sorted set: webhook id and replay id, scored by when it may be claimed
-  }
-  const keysOfOneWebhook = {
-    deliveries: byWebhook('deliveries'), // hash: delivery id → row
-    deliveryOrder: byWebhook('delivery-order'), // sorted set: delivery id, scored by its offset
-    dueDeliveries: byWebhook('due'), // sorted set: delivery id, scored by its due time or the end of its lease
-    replays: byWebhook('replays'), // hash: replay id → row
-    replayList: byWebhook('replay-list'), // sorted set: replay id
-  }
-  /** Sorted set: id of a delivery in a state, scored by its offset. */
-  const deliveriesIn = (id: WebhookId, state: Delivery['state']) => byWebhook(`delivery-${state}`)(id)
+  const inPartition = ({ topic, partition }: Partition, name: string) =>
+    `${prefix}{${topic === 'account-events' ? 'accounts' : `p${partition}`}}:${name}`
+  const partitionOfRow = ({ topic }: { topic: ViewedTopic }, { owner, key }: RowKey) =>
+    topic === 'account-events' ? 0 : partitionOf(owner ?? key, partitions)
+  const ofOwner = (name: string, owner: string | null | undefined) =>
+    owner == null ? name : `${name}:${owner}`
 
   return {
-    ...accountKeys,
-    ...inboxKeys,
-    ...webhookKeys,
-    ...keysOfOneWebhook,
-    deliveriesIn,
-    messages: byInbox('messages'), // hash: message id → row
-    order: byInbox('order'), // sorted set: id of a message that is not deleted, scored by its offset
-    history: byInbox('history'), // sorted set: an event of the inbox, scored by its offset
-    body: byMessage('body'), // string: sealed parsed mail; expires
-    raw: byMessage('raw'), // string: sealed envelope and source; expires
-    address: (address: Address) => `${prefix}address:${address}`, // string: inbox id; valid only if the inbox has this address
-    /** Hash: log, form, position, target, begun. If it is missing, the views are being emptied. */
-    progress: ({ topic, partition }: Partition) =>
-      topic === 'account-events' ? ofAccounts(`slot:${topic}`) : inPartition(partition, `slot:${topic}`),
-
-    partitionOf: partitionOfId,
+    partitionOfRow,
     everyPartition: Array.from({ length: partitions }, (_, partition) => partition),
 
-    /** The keys that are removed together when a partition is emptied, after those of each inbox or webhook. */
-    tables({ topic, partition }: Partition): string[] {
-      if (topic === 'account-events') return Object.values(accountKeys)
-      const keys = topic === 'webhook-events' ? webhookKeys : inboxKeys
-      return Object.values(keys).map((key) => key(partition))
+    rows: ({ name, topic }: TableOf<unknown>, partition: number, owner: string | null) =>
+      inPartition({ topic, partition }, ofOwner(name, owner)),
+
+    entries: ({ name, topic, isOwned }: IndexInfo, partition: number, group: readonly string[]) =>
+      inPartition({ topic, partition }, ofOwner(name, isOwned ? group[0] : null)),
+
+    /** Hash: the number of entries and their sum, by group. */
+    totals: ({ name, topic }: IndexInfo, partition: number) =>
+      inPartition({ topic, partition }, `${name}-totals`),
+
+    /** Sorted set: the owners of entries in a queue, scored by when the first of them can be claimed, or earlier. */
+    owners: ({ name, topic }: IndexInfo, partition: number) =>
+      inPartition({ topic, partition }, `${name}-owners`),
+
+    content: (table: TableOf<unknown>, key: RowKey, part: string) =>
+      inPartition({ topic: table.topic, partition: partitionOfRow(table, key) }, `${part}:${key.key}`),
+
+    /** String: the key of a text, which may be out of date. */
+    lookup: ({ name }: IndexInfo, text: string) => `${prefix}${name}:${text}`,
+
+    /** Hash: log, form, position, target, begun. If it is missing, the views are being emptied. */
+    progress: (partition: Partition) => inPartition(partition, `slot:${partition.topic}`),
+
+    /** The keys that are removed together when a partition is emptied, after those of each owner. */
+    ofPartition(partition: Partition): string[] {
+      const names = retiredKeys(partition).flatMap(({ name, isOwned }) => (isOwned ? [] : [name]))
+      for (const { name, topic, ownedBy, indexes } of TABLES) {
+        if (topic !== partition.topic) continue
+        if (ownedBy === null) names.push(name)
+        for (const index of indexes) {
+          if (!index.isOwned) names.push(index.name)
+          if (index.isTotalled) names.push(`${index.name}-totals`)
+          if (index.kind === 'queue' && index.isOwned) names.push(`${index.name}-owners`)
+        }
+      }
+      return names.map((name) => inPartition(partition, name))
     },
 
-    /** All keys of one webhook. */
-    everyKeyOf: (id: WebhookId): string[] => [
-      ...Object.values(keysOfOneWebhook).map((key) => key(id)),
-      ...DELIVERY_STATES.map((state) => deliveriesIn(id, state)),
-    ],
+    /** The keys of one owner of rows. */
+    ofOwner(partition: Partition, owner: string): string[] {
+      const names = retiredKeys(partition).flatMap(({ name, isOwned }) => (isOwned ? [name] : []))
+      for (const { name, topic, ownedBy, indexes } of TABLES) {
+        if (topic !== partition.topic) continue
+        if (ownedBy !== null) names.push(name)
+        names.push(...indexes.filter(({ isOwned }) => isOwned).map((index) => index.name))
+      }
+      return names.map((name) => inPartition(partition, ofOwner(name, owner)))
+    },
   }
 }
 
-type Scope = Pick<Inbox, 'accountId' | 'environment' | 'state'>
+const whole = (name: string) => ({ name, isOwned: false })
+const owned = (name: string) => ({ name, isOwned: true })
 
-/** The prefix of the members of one list. As JSON, no scope is a prefix of another. */
-export function listScope({ accountId, environment, state }: Scope): string {
-  return JSON.stringify([accountId, environment, state])
+/** Keys of earlier forms of the views, which are removed when a partition is emptied. */
+const RETIRED: Partial<Record<TopicName, readonly { name: string; isOwned: boolean }[]>> = {
+  'inbox-events': [whole('addresses'), whole('leases'), whole('label-totals'), owned('order')],
+  'webhook-events': [
+    ...[whole('due-webhooks'), whole('asking-replays'), owned('due')],
+    ...['pending', 'succeeded', 'failed', 'abandoned'].map((state) => owned(`delivery-${state}`)),
+  ],
 }
 
-export function labelScope({ accountId, environment, state }: Scope, name: string, value: string): string {
-  return JSON.stringify([accountId, environment, state, name, value])
+const retiredKeys = ({ topic }: Partition) => RETIRED[topic] ?? []
+
+/** Hexadecimal digits of every number, so that the order of the members is that of the numbers. */
+const DIGITS = 14
+
+function writeSort(sort: number | string): string {
+  return typeof sort === 'number' ? sort.toString(16).padStart(DIGITS, '0') : sort
 }
 
-/*
- * Members of the lists of keys, webhooks and replays, ordered by owner and id. A member has only fields that never change,
- * so that the member to remove can be computed.
- */
-
-/** `keyId` may be a prefix of an id, for the end of a range. */
-export function keyListMember(accountId: AccountId, keyId: string): string {
-  return `${accountId} ${keyId}`
+/** What the members of a group begin with; empty if the key has no other group. As JSON, none is a prefix of another. */
+export function groupPrefix({ isOwned }: IndexInfo, group: readonly string[]): string {
+  const named = isOwned ? group.slice(1) : group
+  return named.length === 0 ? '' : `${JSON.stringify(named)} `
 }
 
-/** `webhookId` may be a prefix of an id, for the end of a range. Names of environments have no spaces. */
-export function webhookListMember(scope: WebhookScope, webhookId: string): string {
-  const owner = 'inboxId' in scope ? scope.inboxId : `${scope.accountId} ${scope.environment}`
-  return `${owner} ${webhookId}`
+/** An entry as a member of its sorted set. The due time of a queue's entry is its score. */
+export function memberOf(index: IndexInfo, { group, sort, key, value }: Entry): string {
+  const sorted = index.sort === 'none' ? key : `${writeSort(sort)} ${key}`
+  return `${groupPrefix(index, group)}${sorted}${value === '' ? '' : ` ${value}`}`
 }
 
-export function writeActiveKey({ accountId, id, environment, scopes }: ApiKey): string {
-  return [keyListMember(accountId, id), environment, scopes.join(',')].join(' ')
+export function entryOf(index: IndexInfo, group: readonly string[], member: string, dueAtMs = 0): Entry {
+  const rest = member.slice(groupPrefix(index, group).length)
+  const [first, afterFirst] = cut(rest)
+  if (index.sort === 'none') return { group, sort: '', key: first, value: afterFirst, dueAtMs }
+  const [key, value] = cut(afterFirst)
+  const sort = index.sort === 'number' ? Number.parseInt(first, 16) : first
+  return { group, sort, key, value, dueAtMs }
 }
 
-export function readActiveKey(member: string): ActiveKey {
-  const [, id = '', environment = '', scopes = ''] = member.split(' ')
-  const held = scopes.split(',')
-  return { id: brand('key', id), environment, scopes: SCOPES.filter((scope) => held.includes(scope)) }
+function cut(text: string): [string, string] {
+  const at = text.indexOf(' ')
+  return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)]
 }
 
-export function pendingReplayMember({ webhookId, replayId }: ReplayKey): string {
-  return `${webhookId} ${replayId}`
-}
-
-export function readPendingReplayMember(member: string): ReplayKey {
-  const [webhookId = '', replayId = ''] = member.split(' ')
-  return { webhookId: brand('whk', webhookId), replayId: brand('rpl', replayId) }
+/** The bounds of a range for ZRANGE BYLEX, and ZLEXCOUNT: the lower and the upper one. */
+export function boundsOf(index: IndexInfo, { group, from, to }: Range): [low: string, high: string] {
+  const prefix = groupPrefix(index, group)
+  // `!` is the character after the space, which ends the prefix.
+  const first = prefix === '' ? '-' : `[${prefix}`
+  const last = prefix === '' ? '+' : `(${prefix.slice(0, -1)}!`
+  return [
+    from === null ? first : `[${prefix}${writeSort(from)}`,
+    to === null ? last : `(${prefix}${writeSort(to)}`,
+  ]
 }

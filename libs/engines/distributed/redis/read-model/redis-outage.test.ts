@@ -4,7 +4,9 @@ import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { startRedis, type RedisServer } from '#test/harness/redis.js'
 import { describeWith } from '#test/harness/tools.js'
 import { until } from '#test/harness/until.js'
-import { ReadModelUnavailableError } from '#libs/ports/read-model/queries.js'
+import { accountSliceBefore } from '#libs/ports/read-model/projections.js'
+import { inboxes, messageKey, messages } from '#libs/ports/read-model/tables.js'
+import { ReadModelUnavailableError } from '#libs/ports/read-model/view-store.js'
 import {
   type Follower,
   followerOf,
@@ -51,12 +53,13 @@ describeWith('redis-server')('views in an unavailable Redis', () => {
     const { accountId, keyId, environment, address } = makeInbox(id)
     const list = { accountId, environment, labels: [], order: 'asc', after: null, limit: 10 } as const
     const step = { ...partition, from: 1, to: 2, changes: [] }
-    const content = { ...key, body: Buffer.from('body'), raw: Buffer.from('raw'), expiresAt: minute(1) }
+    const parts = { body: Buffer.from('body'), raw: Buffer.from('raw') }
+    const content = { table: messages, key: messageKey(key), parts, expiresAt: minute(1) }
     const calls: Record<string, Promise<unknown>> = {
       begin: store.begin(LOG_ID, { ...partition, first: 0, end: 9 }),
-      inboxes: store.inboxes([id]),
-      messages: store.messages([key]),
-      accountSlice: store.accountSlice({ accountId, keyId: null, webhookId: null }),
+      inboxes: store.rows(inboxes, [{ owner: null, key: id }]),
+      messages: store.rows(messages, [messageKey(key)]),
+      accountSlice: accountSliceBefore(store, { accountId }),
       apply: store.apply({ ...step, contents: [] }),
       applyWithContent: store.apply({ ...step, contents: [content] }),
       progress: queries.progress(partition),

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { Cluster } from 'ioredis'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
+import { readModel } from '#libs/ports/read-model/queries.js'
 import { PARTITIONS, type ReadModelHarness } from '#libs/ports/read-model/read-model-harness.contract.js'
-import { redisReadModel } from './redis-read-model.js'
+import { redisViewStore } from './redis-view-store.js'
 
 /** Views with a prefix of their own in a shared Redis. */
 export interface RedisHarness extends ReadModelHarness {
@@ -14,7 +15,7 @@ export function makeReadModel(
   bulk = client,
   prefix = `test-${randomUUID()}.`,
 ): RedisHarness {
-  const views = redisReadModel({ client, bulk, prefix, partitions: PARTITIONS })
+  const views = readModel(redisViewStore({ client, bulk, prefix, partitions: PARTITIONS }))
   return {
     prefix,
     ...views,

@@ -18,6 +18,12 @@ import {
   requested,
   webhookIdIn,
 } from '#libs/ports/read-model/delivery-follower.contract.js'
+import {
+  deliveries as deliveryTable,
+  historyOrder,
+  inboxes,
+  messages,
+} from '#libs/ports/read-model/tables.js'
 import { emptyPartition, ESTABLISH } from './begin-partition.js'
 import { CONTENT_SLACK_MS } from './contents.js'
 import { viewKeys } from './keys.js'
@@ -56,7 +62,7 @@ describe.each([
       const follower = await followerOf(harness.store, 1)
       await follower.follow(makeInbox(id), ...[1, 2, 3, 4, 5].map((n) => mail(id, messageId(n))))
       const names = viewKeys(harness.prefix, PARTITIONS)
-      await client.hdel(names.messages(id), messageId(2), messageId(4))
+      await client.hdel(names.rows(messages, 1, id), messageId(2), messageId(4))
       for (const order of ['asc', 'desc'] as const) {
         const rows = await harness.queries.listMessages({ inboxId: id, order, from: 0, to: 100, limit: 2 })
         const expected = order === 'asc' ? [messageId(1), messageId(3)] : [messageId(5), messageId(3)]
@@ -69,7 +75,7 @@ describe.each([
       const webhookId = webhookIdIn(1)
       const follower = await DeliveryFollower.begin(store, 1)
       await follower.follow(...[1, 2, 3, 4].map((n) => requested(webhookId, n)))
-      const rows = viewKeys(prefix, PARTITIONS).deliveries(webhookId)
+      const rows = viewKeys(prefix, PARTITIONS).rows(deliveryTable, 1, webhookId)
       await client.hdel(rows, deliveryIdOf(1), deliveryIdOf(3))
       const query = { webhookId, state: null, from: 0, to: 100, limit: 2 } as const
       const list = async (order: 'asc' | 'desc') =>
@@ -126,10 +132,10 @@ describe.each([
             '{accounts}:slot:account-events',
             `address:${makeInbox(id).address}`,
           ],
-          ...['addresses', 'due', 'inboxes', 'labels', 'leases', 'listing', 'slot:inbox-events'].map(
+          ...['address', 'due', 'expiries', 'inboxes', 'labels', 'listing', 'slot:inbox-events'].map(
             (name) => `{p1}:${name}`,
           ),
-          ...['messages', 'order', 'history'].map((name) => `{p1}:${name}:${id}`),
+          ...['messages', 'message-order', 'history'].map((name) => `{p1}:${name}:${id}`),
         ].toSorted(),
       )
       for (const name of lasting) expect({ name, ttlMs: await ttlMsOf(name) }).toEqual({ name, ttlMs: -1 })
@@ -144,7 +150,7 @@ describe.each([
         `{p1}:raw:${messageId(2)}`,
       ])
       await follower.follow({ ...deleted(minute(3)), inboxId: id })
-      const left = ['addresses', `history:${id}`, 'inboxes', 'listing', 'slot:inbox-events'].map(
+      const left = ['address', `history:${id}`, 'inboxes', 'listing', 'slot:inbox-events'].map(
         (name) => `{p1}:${name}`,
       )
       expect(await keys()).toEqual([...left, `address:${makeInbox(id).address}`].toSorted())
@@ -165,7 +171,10 @@ describe.each([
       const step = await follower.stepOf(...events, ...mails)
       expect(step.changes).toHaveLength(4_000)
       expect(await follower.follow(...events, ...mails)).toBe('applied')
-      const rows = await harness.store.inboxes(ids)
+      const rows = await harness.store.rows(
+        inboxes,
+        ids.map((key) => ({ owner: null, key })),
+      )
       expect(rows.map((row) => row?.inbox.messageCount)).toEqual(numbers.map(() => 1))
       const last = mails.at(-1)
       if (last === undefined) throw new Error('no mail')
@@ -200,7 +209,10 @@ describe.each([
       })
       const outcomes = await Promise.all(rivals)
       expect(outcomes.filter((outcome) => outcome === 'applied')).toHaveLength(1)
-      const rows = await harness.store.inboxes(ids)
+      const rows = await harness.store.rows(
+        inboxes,
+        ids.map((key) => ({ owner: null, key })),
+      )
       expect(rows.filter((row) => row !== null)).toHaveLength(1)
     })
 
@@ -210,7 +222,7 @@ describe.each([
       const before = await keys()
       const names = viewKeys(harness.prefix, PARTITIONS)
       expect(await emptyPartition(client, names, PARTITION)).toBe(false)
-      const all = [names.progress(PARTITION), ...names.tables(PARTITION)]
+      const all = [names.progress(PARTITION), ...names.ofPartition(PARTITION)]
       expect(await ESTABLISH.run(client, all, ['another-log', 1, 0, 9])).toBe('begun')
       expect(await keys()).toEqual(before)
       expect(await harness.queries.progress(PARTITION)).toMatchObject({ position: 2 })
@@ -222,8 +234,8 @@ describe.each([
       await follower.follow(...ids.map((inboxId) => makeInbox(inboxId)))
       const names = viewKeys(harness.prefix, PARTITIONS)
       await client.unlink(names.progress(PARTITION))
-      await client.hdel(names.inboxes(1), ...ids.slice(0, 300))
-      await client.unlink(...ids.slice(0, 300).map((inboxId) => names.history(inboxId)))
+      await client.hdel(names.rows(inboxes, 1, null), ...ids.slice(0, 300))
+      await client.unlink(...ids.slice(0, 300).map((inboxId) => names.entries(historyOrder, 1, [inboxId])))
       expect(await harness.queries.progress(PARTITION)).toBeNull()
       expect(await new Follower(harness.store, 1).begin()).toBe(0)
       expect((await keys()).filter((name) => name.startsWith('{p1}'))).toEqual(['{p1}:slot:inbox-events'])

@@ -1,0 +1,341 @@
+import { BULK_TIMEOUT_MS, reach } from '#libs/engines/distributed/redis/client/answer.js'
+import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
+import { Script } from '#libs/engines/distributed/redis/client/script.js'
+import {
+  isOwnerEnd,
+  ReadModelUnavailableError,
+  type Entry,
+  type IndexInfo,
+  type OwnerEnd,
+  type Range,
+  type RowChange,
+  type RowKey,
+  type Step,
+  type StepOutcome,
+  type TableOf,
+  type ViewStore,
+} from '#libs/ports/read-model/view-store.js'
+import { chunksOf } from '#libs/runtime/chunks.js'
+import { beginPartition, idsIn } from './begin-partition.js'
+import { addChange, cbor, removeEntry, StepWrites, WRITE } from './changes.js'
+import { contentKeysHeld, contentKeysOf, removeContents, writeContents } from './contents.js'
+import { boundsOf, entryOf, groupPrefix, viewKeys } from './keys.js'
+import { redisQueues } from './queue.js'
+
+/*
+ * Relies on Redis 7 with `maxmemory-policy noeviction`, since views would lose keys unnoticed otherwise. A script is applied
+ * as a whole, also on replicas and in the append-only file. With full memory, Redis rejects a script before its first
+ * write, unless that is a removal. If Redis loses its last second, or is restored from an older copy, all keys of a
+ * partition go back together, including its position, because they are in one slot of a Cluster. The projector continues
+ * from there. Only contents expire, some time after their inbox.
+ */
+
+export interface RedisViewStoreOptions {
+  /** The caller closes both. `bulk` is used for values as large as a mail. */
+  client: RedisClient
+  bulk: RedisClient
+  /** The prefix of every key. Must have no braces, which would replace the hash tag. */
+  prefix: string
+  /** The number of partitions of inbox-events. */
+  partitions: number
+}
+
+const MAX_AT_ONCE = 500
+/** Attempts to apply a step if a node of a Cluster is replaced after the contents were written, which is rare. */
+const MAX_ATTEMPTS = 4
+
+/** The views in Redis. Sends no command until it is used. */
+export function redisViewStore({ client, bulk, prefix, partitions }: RedisViewStoreOptions): ViewStore {
+  const keys = viewKeys(prefix, partitions)
+
+  return {
+    partitions,
+
+    ...redisQueues(client, keys),
+
+    async progress({ topic, partition }) {
+      const progressKey = keys.progress({ topic, partition })
+      const names = ['log', 'position', 'target', 'begun']
+      const [logId, position, target, begun] = await reach(() => client.hmget(progressKey, ...names))
+      if (logId == null || position == null || target == null) return null
+      const begunAtMs = Number(begun)
+      return { topic, partition, logId, position: Number(position), target: Number(target), begunAtMs }
+    },
+
+    begin: (logId, range, aheadAt) => beginPartition(client, keys, logId, range, aheadAt),
+
+    async apply(step): Promise<StepOutcome> {
+      if (step.contents.length > 0 || step.changes.length > 0) {
+        // The script checks this too. Checking first avoids writing the contents of a step that is rejected.
+        const position = await reach(() => client.hget(keys.progress(step), 'position'))
+        if (position === null) return 'absent'
+        if (position !== String(step.from)) return { position: Number(position) }
+      }
+      await Promise.all(step.changes.filter(isOwnerEnd).map((end) => removeBeforeEnd(step.partition, end)))
+      await writeLookups(step)
+      const outcome = await applyWithContents(step)
+      if (outcome === 'absent') return 'absent'
+      if (outcome !== 'applied') return { position: Number(outcome) }
+      await removeContents(client, removedContentsOf(step.changes))
+      return 'applied'
+    },
+
+    async write({ partition }, changes) {
+      if (changes.length === 0) return
+      const writes = new StepWrites()
+      for (const change of changes) addChange(writes, keys, partition, change)
+      const { keys: all, args } = writes.forScript([])
+      await reach(() => WRITE_ONLY.run(client, all, args))
+      await removeContents(client, removedContentsOf(changes))
+    },
+
+    rows,
+
+    async *keysOf(table) {
+      for (const partition of keys.everyPartition) {
+        yield* idsIn(client, keys.rows(table, partition, null), MAX_AT_ONCE)
+      }
+    },
+
+    content: (table, key, part) =>
+      reach(() => bulk.getBuffer(keys.content(table, key, part)), BULK_TIMEOUT_MS),
+
+    entries,
+
+    async entriesWithRows<Row>(index: IndexInfo, table: TableOf<Row>, ranges: readonly Range[]) {
+      const pages = await reach(() =>
+        Promise.all(
+          ranges.map((range) => {
+            const { partition, group, limit, order } = range
+            const owner = table.ownedBy === null ? null : (group[0] ?? null)
+            const all = [keys.entries(index, partition, group), keys.rows(table, partition, owner)]
+            const [low, high] = boundsOf(index, range)
+            const skipped = groupPrefix(index, group).length
+            const args = [low, high, order, limitOf(limit), skipped, index.sort]
+            return PAGE_WITH_ROWS.runForBytes(client, all, args)
+          }),
+        ),
+      )
+      return pages.map((page, at) => {
+        const [members, rowsFound] = page as [members: Buffer[], rows: (Buffer | null)[]]
+        const group = ranges[at]?.group ?? []
+        return members.map((member, each) => {
+          const bytes = rowsFound[each] ?? null
+          const row = bytes === null ? null : (cbor.decode(bytes) as Row)
+          return { entry: entryOf(index, group, member.toString()), row }
+        })
+      })
+    },
+
+    async count(index, ranges) {
+      const counts = await reach(() =>
+        Promise.all(
+          ranges.map((range) =>
+            client.zlexcount(keys.entries(index, range.partition, range.group), ...boundsOf(index, range)),
+          ),
+        ),
+      )
+      return counts.reduce((sum, count) => sum + count, 0)
+    },
+
+    async size(index) {
+      const sizes = await everywhere((partition) => client.zcard(keys.entries(index, partition, [])))
+      return sizes.reduce((sum, size) => sum + size, 0)
+    },
+
+    async totals(index, group, lasts) {
+      const args = [groupPrefix(index, group), ...lasts]
+      const sums = (await everywhere((partition) =>
+        TOTALS.run(client, [keys.totals(index, partition)], args),
+      )) as [count: number, sum: number][]
+      return {
+        count: sums.reduce((all, [count]) => all + count, 0),
+        sum: sums.reduce((all, [, sum]) => all + sum, 0),
+      }
+    },
+
+    /**
+     * The key is written before its row, and stays when the views are emptied. Without a valid key the partitions are
+     * searched, because a node of a Cluster may lose its last writes when the others do not. It is then written again.
+     */
+    async lookup(index, text, isValid) {
+      const lookupKey = keys.lookup(index, text)
+      const known = await reach(() => client.get(lookupKey))
+      if (known !== null && (await isValid(known))) return known
+      const range = { group: [], from: text, to: `${text}!`, order: 'asc', limit: 1 } as const
+      const found = await entries(
+        index,
+        keys.everyPartition.map((partition) => ({ ...range, partition })),
+      )
+      const key = found.flat()[0]?.key
+      if (key === undefined) return null
+      await reach(() => client.set(lookupKey, key))
+      return (await isValid(key)) ? key : null
+    },
+  }
+
+  function everywhere<Answer>(send: (partition: number) => Promise<Answer>): Promise<Answer[]> {
+    return reach(() => Promise.all(keys.everyPartition.map(send)))
+  }
+
+  /** Rows of one hash are read with one command, many commands in one round trip. */
+  async function rows<Row>(table: TableOf<Row>, rowKeys: readonly RowKey[]): Promise<(Row | null)[]> {
+    const found = new Map<RowKey, Row>()
+    const hashOf = (key: RowKey) =>
+      keys.rows(table, keys.partitionOfRow(table, key), table.ownedBy === null ? null : key.owner)
+    const commands = [...Map.groupBy(rowKeys, hashOf)].flatMap(([hash, inHash]) =>
+      [...chunksOf(inHash, MAX_AT_ONCE)].map((chunk) => ({ hash, chunk })),
+    )
+    for (const some of chunksOf(commands, MAX_AT_ONCE)) {
+      await reach(() =>
+        Promise.all(
+          some.map(async ({ hash, chunk }) => {
+            const values = await client.hmgetBuffer(hash, ...chunk.map(({ key }) => key))
+            for (const [at, key] of chunk.entries()) {
+              const bytes = values[at] ?? null
+              // Not validated: only the store writes rows, and views of another form are rebuilt.
+              if (bytes !== null) found.set(key, cbor.decode(bytes) as Row)
+            }
+          }),
+        ),
+      )
+    }
+    return rowKeys.map((key) => found.get(key) ?? null)
+  }
+
+  async function entries(index: IndexInfo, ranges: readonly Range[]): Promise<Entry[][]> {
+    const pages = await reach(() =>
+      Promise.all(
+        ranges.map((range) => {
+          const set = keys.entries(index, range.partition, range.group)
+          const [low, high] = boundsOf(index, range)
+          const limit = limitOf(range.limit)
+          return range.order === 'asc'
+            ? client.zrange(set, low, high, 'BYLEX', 'LIMIT', 0, limit)
+            : client.zrange(set, high, low, 'BYLEX', 'REV', 'LIMIT', 0, limit)
+        }),
+      ),
+    )
+    return pages.map((members, at) =>
+      members.map((member) => entryOf(index, ranges[at]?.group ?? [], member)),
+    )
+  }
+
+  /** Writes the contents, then runs the script. Repeats both if the node that runs the script lacks contents. */
+  async function applyWithContents(step: Step): Promise<unknown> {
+    const writes = new StepWrites()
+    for (const change of step.changes) addChange(writes, keys, step.partition, change)
+    for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts += 1) {
+      await writeContents(bulk, keys, step.contents)
+      const contentKeys = contentKeysHeld(keys, step.contents)
+      const { keys: all, args } = writes.forScript([keys.progress(step), ...contentKeys])
+      const given = [step.from, step.to, contentKeys.length, ...args]
+      const outcome = await reach(() => APPLY.run(client, all, given))
+      if (outcome !== 'incomplete') return outcome
+    }
+    throw new ReadModelUnavailableError('Redis has lost the contents of a step several times')
+  }
+
+  /**
+   * Removes the contents of an owner's rows, and their entries in lists that are not the owner's, before the step, which
+   * removes the rows. They are removed in chunks, because there may be many. Until the step is applied, the rows are shown
+   * without contents, which can't be decrypted any more anyway.
+   */
+  async function removeBeforeEnd(partition: number, { table, owner, removalsOf }: OwnerEnd): Promise<void> {
+    const hash = keys.rows(table, partition, owner)
+    for await (const ids of idsIn(client, hash, MAX_AT_ONCE)) {
+      const found = await rows(
+        table,
+        ids.map((key) => ({ owner, key })),
+      )
+      const writes = new StepWrites()
+      const removals = removalsOf(found.filter((row) => row !== null))
+      for (const removal of removals) {
+        const inLists = removal.remove.filter(({ index }) => !index.isOwned)
+        for (const entry of inLists) removeEntry(writes, keys, partition, entry)
+      }
+      const { keys: all, args } = writes.forScript([])
+      if (args.length > 0) await reach(() => WRITE_ONLY.run(client, all, args))
+      await removeContents(client, removedContentsOf(removals))
+    }
+  }
+
+  function removedContentsOf(changes: Step['changes']): string[] {
+    return changes
+      .filter((change): change is RowChange => !isOwnerEnd(change) && change.removesContents)
+      .flatMap(({ table, key }) => contentKeysOf(keys, table, key))
+  }
+
+  /** A lookup is in another slot of a Cluster, so it is written before the step. It is valid once the row exists. */
+  async function writeLookups({ changes }: Step): Promise<void> {
+    const made = changes.flatMap((change) =>
+      isOwnerEnd(change) ? [] : change.put.filter(({ index }) => index.kind === 'lookup'),
+    )
+    for (const some of chunksOf(made, MAX_AT_ONCE)) {
+      const pipeline = some.map(({ index, entry }) => ({
+        key: keys.lookup(index, String(entry.sort)),
+        value: entry.key,
+      }))
+      await reach(() => Promise.all(pipeline.map(({ key, value }) => client.set(key, value, 'NX'))))
+    }
+  }
+}
+
+/** -1 is no limit. */
+function limitOf(limit: number): number {
+  return Number.isFinite(limit) ? limit : -1
+}
+
+/** Executes writes. */
+const WRITE_ONLY = new Script(`${WRITE}
+write(1)
+`)
+
+/**
+ * If the position is `from`, executes the writes and moves it to `to`. Returns `applied`; the position, if it is another one;
+ * `absent`; or `incomplete`, if a key of contents is missing, which may have been written to a node that was replaced.
+ * Keys: progress, keys of contents, keys of the writes. Arguments: from, to, number of content keys, the writes. Offsets are
+ * compared as strings, because Lua's numbers lose digits.
+ */
+const APPLY = new Script(`${WRITE}
+local position = redis.call('HGET', KEYS[1], 'position')
+if not position then return 'absent' end
+if position ~= ARGV[1] then return position end
+for at = 2, 1 + tonumber(ARGV[3]) do
+  if redis.call('EXISTS', KEYS[at]) == 0 then return 'incomplete' end
+end
+write(4)
+redis.call('HSET', KEYS[1], 'position', ARGV[2])
+return 'applied'
+`)
+
+/**
+ * Returns a page of members, and the rows that they lead to. Keys: entries, rows. Arguments: the lower and the upper bound,
+ * the order, the limit, the length of what members begin with, the kind of sort.
+ */
+const PAGE_WITH_ROWS = new Script(`
+local members
+if ARGV[3] == 'asc' then
+  members = redis.call('ZRANGE', KEYS[1], ARGV[1], ARGV[2], 'BYLEX', 'LIMIT', 0, ARGV[4])
+else
+  members = redis.call('ZRANGE', KEYS[1], ARGV[2], ARGV[1], 'BYLEX', 'REV', 'LIMIT', 0, ARGV[4])
+end
+local pattern = ARGV[6] == 'none' and '^(%S+)' or '^%S+ (%S+)'
+local rows = {}
+for at, member in ipairs(members) do
+  rows[at] = redis.call('HGET', KEYS[2], string.match(string.sub(member, ARGV[5] + 1), pattern))
+end
+return {members, rows}
+`)
+
+/** Returns the totals of several groups. Arguments: what the groups begin with, the last element of each. */
+const TOTALS = new Script(`
+local count, sum = 0, 0
+for at = 2, #ARGV do
+  local field = ARGV[1] .. ARGV[at]
+  local totals = redis.call('HMGET', KEYS[1], field .. ' count', field .. ' sum')
+  count = count + tonumber(totals[1] or 0)
+  sum = sum + tonumber(totals[2] or 0)
+end
+return {count, sum}
+`)

@@ -1,0 +1,111 @@
+import type { Account, ApiKey } from '#libs/domain/account/account.js'
+import { SCOPES } from '#libs/domain/account/access.js'
+import { brand, type AccountId, type KeyId, type WebhookId } from '#libs/domain/ids/typeid.js'
+import { REMOVED, type Webhook } from '#libs/domain/webhook/webhook.js'
+import { chunksOf } from '#libs/runtime/chunks.js'
+import { keyRange, pageOfRows } from './lists.js'
+import type { ActiveKey, ListQuery, WebhookedInbox } from './queries.js'
+import {
+  accountList,
+  accounts,
+  activeKeys,
+  activeWebhooks,
+  apiKeys,
+  keyHashes,
+  keyList,
+  webhookGroup,
+  webhookList,
+  webhooks,
+  type WebhookScope,
+} from './tables.js'
+import type { TableOf, ViewStore } from './view-store.js'
+
+/** account-events has one partition. */
+const PARTITION = 0
+const ALL = { order: 'asc', after: null, limit: Infinity } as const
+/** Scopes in one round trip. Its answer has the rows of all their webhooks. */
+const MAX_SCOPES_AT_ONCE = 500
+
+async function rowOf<Row>(store: ViewStore, table: TableOf<Row>, key: string): Promise<Row | null> {
+  const [row = null] = await store.rows(table, [{ owner: null, key }])
+  return row
+}
+
+/** Queries of accounts and their keys (account-events). */
+export function accountViews(store: ViewStore) {
+  return {
+    /** Finds a key by the hex SHA-256 of any secret that it has had. */
+    async keyByHash(secretHash: string): Promise<{ account: Account; key: ApiKey } | null> {
+      const range = { group: [], from: secretHash, to: `${secretHash}!`, order: 'asc', limit: 1 } as const
+      const [found] = await store.entriesWithRows(keyHashes, apiKeys, [{ ...range, partition: PARTITION }])
+      const key = found?.[0]?.row ?? null
+      const account = key === null ? null : await rowOf(store, accounts, key.accountId)
+      return key === null || account === null ? null : { account, key }
+    },
+
+    account: (id: AccountId): Promise<Account | null> => rowOf(store, accounts, id),
+
+    /** Ordered by id. */
+    listAccounts: (query: ListQuery<AccountId>): Promise<Account[]> =>
+      pageOfRows(store, accountList, accounts, keyRange(PARTITION, [], query)),
+
+    key: (id: KeyId): Promise<ApiKey | null> => rowOf(store, apiKeys, id),
+
+    /** An account's keys, including revoked ones, ordered by id. */
+    listKeys: (accountId: AccountId, query: ListQuery<KeyId>): Promise<ApiKey[]> =>
+      pageOfRows(store, keyList, apiKeys, keyRange(PARTITION, [accountId], query)),
+
+    /** All of an account's keys that are not revoked, ordered by id. Their number is limited. */
+    async activeKeys(accountId: AccountId): Promise<ActiveKey[]> {
+      const [found = []] = await store.entries(activeKeys, [keyRange(PARTITION, [accountId], ALL)])
+      return found.map(({ key, value }) => {
+        const [environment = '', scopes = ''] = value.split(' ')
+        const held = scopes.split(',')
+        return {
+          id: brand('key', key),
+          environment,
+          scopes: SCOPES.filter((scope) => held.includes(scope)),
+        }
+      })
+    },
+  }
+}
+
+/** Queries of webhooks, without removed ones (account-events). */
+export function webhookViews(store: ViewStore) {
+  return {
+    async webhook(id: WebhookId): Promise<Webhook | null> {
+      const row = await rowOf(store, webhooks, id)
+      return row === REMOVED ? null : row
+    },
+
+    /** The webhooks of exactly that scope, including disabled ones, ordered by id. */
+    async listWebhooks(scope: WebhookScope, query: ListQuery<WebhookId>): Promise<Webhook[]> {
+      const range = keyRange(PARTITION, webhookGroup(scope), query)
+      return (await pageOfRows(store, webhookList, webhooks, range)).filter((row) => row !== REMOVED)
+    },
+
+    /**
+     * The active webhooks of these inboxes and of their environments, each once, in no particular order. One round trip
+     * for a few hundred inboxes.
+     */
+    async webhooksFor(inboxes: readonly WebhookedInbox[]): Promise<Webhook[]> {
+      const groups = new Map<string, string[]>()
+      for (const inbox of inboxes) {
+        const { accountId, environment } = inbox
+        for (const scope of [inbox, { accountId, environment }]) {
+          const group = webhookGroup(scope)
+          groups.set(group.join(' '), group)
+        }
+      }
+      const found: Webhook[] = []
+      for (const some of chunksOf([...groups.values()], MAX_SCOPES_AT_ONCE)) {
+        const ranges = some.map((group) => keyRange(PARTITION, group, ALL))
+        for (const { row } of (await store.entriesWithRows(activeWebhooks, webhooks, ranges)).flat()) {
+          if (row !== null && row !== REMOVED) found.push(row)
+        }
+      }
+      return found
+    },
+  }
+}

@@ -1,0 +1,120 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { asOf, type Inbox } from '#libs/domain/inbox/inbox.js'
+import { keyRange } from './lists.js'
+import type { InboxListQuery } from './queries.js'
+import { expiries, inboxes, labelGroup, labels, listGroup, listing } from './tables.js'
+import type { IndexInfo, ViewStore } from './view-store.js'
+
+/**
+ * The list of expired inboxes includes inboxes of any account that are past their expiry. If there are more than this,
+ * it reads the account's own active inboxes instead.
+ */
+export const MAX_DUE_INBOXES = 1_000
+/** Keys read beyond a partition's even share of a page, because shares differ and another round trip costs more. */
+const SPARE_KEYS = 10
+const ACTIVE_AT_ONCE = 500
+/** The shortest of several lists is found exactly up to this length. */
+const MAX_COUNTED = 10_000
+
+/** One list in every partition, ordered by id. */
+interface List {
+  index: IndexInfo
+  group: readonly string[]
+}
+
+/** Merges the lists of all partitions. */
+export async function listInboxes(store: ViewStore, query: InboxListQuery): Promise<Inbox[]> {
+  const everyPartition = Array.from({ length: store.partitions }, (_, partition) => partition)
+  const lists = [await narrowest(query)]
+  let { limit } = query
+  // Inboxes past their expiry are still in the list of active ones.
+  const due = query.state === 'expired' ? await dueUntil(query.now) : []
+  if (due === null) {
+    lists.push(await narrowest({ ...query, state: 'active' }))
+    limit = Math.max(limit, ACTIVE_AT_ONCE)
+  }
+  const found: Inbox[] = []
+  for (let after: string | null = query.after; ;) {
+    const { keys, end } = await candidates(after, limit)
+    for (let at = 0; at < keys.length; at += limit) {
+      const some = keys.slice(at, at + limit).map((key) => ({ owner: null, key }))
+      for (const row of await store.rows(inboxes, some)) {
+        const inbox = row === null ? null : asOf(row.inbox, query.now)
+        if (inbox === null || inbox.state !== query.state || !matchesList(inbox, query)) continue
+        found.push(inbox)
+        if (found.length === query.limit) return found
+      }
+    }
+    if (end === null) return found
+    after = end
+    // An engine in this process has blocked other requests until now.
+    await nextTurn()
+  }
+
+  /**
+   * The next ids that may match, in order, and the last of them; null if there are no more. A partition whose page is full
+   * may have more ids. So the ids are complete only up to the last id of the full page that ends first.
+   */
+  async function candidates(
+    after: string | null,
+    atOnce: number,
+  ): Promise<{ keys: string[]; end: string | null }> {
+    const { order } = query
+    const share = Math.min(atOnce, Math.ceil((2 * atOnce) / store.partitions) + SPARE_KEYS)
+    const pages = await Promise.all(
+      lists.map(({ index, group }) =>
+        store.entries(
+          index,
+          everyPartition.map((partition) => keyRange(partition, group, { order, after, limit: share })),
+        ),
+      ),
+    )
+    let end: string | null = null
+    for (const page of pages.flat()) {
+      const last = page.length < share ? undefined : page.at(-1)?.key
+      if (last !== undefined && (end === null || comesBefore(last, end))) end = last
+    }
+    const keys = new Set([...pages.flat(2).map(({ key }) => key), ...(due ?? [])])
+    const inOrder = [...keys].filter(
+      (key) => (after === null || comesBefore(after, key)) && (end === null || !comesBefore(end, key)),
+    )
+    return { keys: inOrder.sort((one, other) => (comesBefore(one, other) ? -1 : 1)), end }
+  }
+
+  function comesBefore(one: string, other: string): boolean {
+    return query.order === 'asc' ? one < other : one > other
+  }
+
+  /** The shortest of the lists of the query's labels; without a label, the list of all inboxes. */
+  async function narrowest(of: InboxListQuery): Promise<List> {
+    const [only, ...others] = of.labels.map(([name, value]) => labelGroup(of, name, value))
+    if (only === undefined) return { index: listing, group: listGroup(of) }
+    if (others.length === 0) return { index: labels, group: only }
+    const lengths = await Promise.all(
+      [only, ...others].map(async (group) => {
+        const all = { order: 'asc', after: null, limit: MAX_COUNTED } as const
+        const ranges = everyPartition.map((partition) => keyRange(partition, group, all))
+        return { group, length: await store.count(labels, ranges, MAX_COUNTED) }
+      }),
+    )
+    const shortest = lengths.reduce((one, other) => (other.length < one.length ? other : one))
+    return { index: labels, group: shortest.group }
+  }
+
+  /** Inboxes of all accounts that are past their expiry; null if there are more than MAX_DUE_INBOXES. */
+  async function dueUntil(now: Date): Promise<string[] | null> {
+    const range = { group: [], from: null, to: now.getTime() + 1, order: 'asc' } as const
+    const found = await store.entries(
+      expiries,
+      everyPartition.map((partition) => ({ ...range, partition, limit: MAX_DUE_INBOXES + 1 })),
+    )
+    const keys = found.flat().map(({ key }) => key)
+    return keys.length > MAX_DUE_INBOXES ? null : keys
+  }
+}
+
+/** Whether an inbox is of the query's environment and has its labels. */
+function matchesList(inbox: Inbox, { accountId, environment, labels: wanted }: InboxListQuery): boolean {
+  if (inbox.accountId !== accountId || inbox.environment !== environment) return false
+  return wanted.every(([name, value]) => inbox.labels[name] === value)
+}

@@ -1,0 +1,190 @@
+import { brand, type InboxId } from '#libs/domain/ids/typeid.js'
+import type { Address } from '#libs/domain/inbox/events.js'
+import type { Inbox } from '#libs/domain/inbox/inbox.js'
+import { partitionOf } from '#libs/ports/event-log/topics.js'
+import { listInboxes } from './inbox-lists.js'
+import { offsetRange, pageOfRows } from './lists.js'
+import type {
+  EnvironmentQuery,
+  InboxCount,
+  InboxListQuery,
+  LabelCountQuery,
+  LabelQuery,
+  LabelTotals,
+  LeaseQuery,
+  MessageKey,
+  MessageRangeQuery,
+} from './queries.js'
+import {
+  addresses,
+  countedPeriods,
+  dueInboxes,
+  environmentEndings,
+  environmentGroup,
+  environmentMessages,
+  expiries,
+  historyEntryOf,
+  historyOrder,
+  inboxes,
+  labelCounts,
+  messageKey,
+  messageOrder,
+  messages,
+} from './tables.js'
+import type { ViewStore } from './view-store.js'
+import type { EnvironmentEnding, EnvironmentMessage, HistoryEntry, InboxRow, MessageRow } from './views.js'
+
+/** Attempts to lease inboxes if other processes lease the same ones first. */
+const MAX_ATTEMPTS = 10
+
+/** Queries of inboxes and their mail (inbox-events). */
+export function inboxViews(store: ViewStore) {
+  const partitionOfInbox = (id: InboxId) => partitionOf(id, store.partitions)
+  const everyPartition = Array.from({ length: store.partitions }, (_, partition) => partition)
+
+  async function inbox(id: InboxId): Promise<InboxRow | null> {
+    const [row = null] = await store.rows(inboxes, [{ owner: null, key: id }])
+    return row
+  }
+
+  async function message(key: MessageKey): Promise<MessageRow | null> {
+    const [row = null] = await store.rows(messages, [messageKey(key)])
+    return row
+  }
+
+  /** Contents are stored before the row of their message, and may be left over after it. */
+  async function content(key: MessageKey, part: 'body' | 'raw'): Promise<Uint8Array | null> {
+    const [row, bytes] = await Promise.all([message(key), store.content(messages, messageKey(key), part)])
+    return row?.message.state === 'present' ? bytes : null
+  }
+
+  return {
+    progress: store.progress.bind(store),
+
+    inbox,
+
+    /** An entry may be older than the views, so it is valid only if the inbox has the address. */
+    async inboxAt(address: Address): Promise<InboxRow | null> {
+      const found: { row: InboxRow | null } = { row: null }
+      const key = await store.lookup(addresses, address, async (id) => {
+        found.row = await inbox(brand('inb', id))
+        return found.row?.inbox.address === address
+      })
+      return key === null ? null : found.row
+    },
+
+    listInboxes: (query: InboxListQuery): Promise<Inbox[]> => listInboxes(store, query),
+
+    /** All events that changed the inbox, also available after its end. */
+    async history({ inboxId, ...query }: MessageRangeQuery): Promise<HistoryEntry[]> {
+      const range = offsetRange(partitionOfInbox(inboxId), [inboxId], query)
+      const [found = []] = await store.entries(historyOrder, [range])
+      return found.map(historyEntryOf)
+    },
+
+    message,
+
+    /** Without deleted messages. Fewer than the limit only if the range has no more. */
+    async listMessages({ inboxId, ...query }: MessageRangeQuery): Promise<MessageRow[]> {
+      const range = offsetRange(partitionOfInbox(inboxId), [inboxId], query)
+      const rows = await pageOfRows(store, messageOrder, messages, range)
+      return rows.filter((row) => row.message.state === 'present')
+    },
+
+    /** The sealed parsed mail. */
+    body: (key: MessageKey) => content(key, 'body'),
+
+    /** The sealed envelope and source. */
+    raw: (key: MessageKey) => content(key, 'raw'),
+
+    /**
+     * The messages of an environment's active inboxes in one partition, without deleted ones and those of protected
+     * inboxes. Fewer than the limit only if the range has no more.
+     */
+    async listEnvironmentMessages({ partition, ...query }: EnvironmentQuery): Promise<EnvironmentMessage[]> {
+      const range = offsetRange(partition, environmentGroup(query), query)
+      const [found = []] = await store.entries(environmentMessages, [range])
+      return found.map(({ sort, key, value }) => {
+        const [inboxId = '', receivedAtMs] = value.split(' ')
+        const receivedAt = new Date(Number(receivedAtMs))
+        return {
+          inboxId: brand('inb', inboxId),
+          messageId: brand('msg', key),
+          receivedAt,
+          offset: Number(sort),
+        }
+      })
+    },
+
+    /** The deletions of messages and the ends of inboxes, as in their history. Otherwise as `listEnvironmentMessages`. */
+    async listEnvironmentEndings({ partition, ...query }: EnvironmentQuery): Promise<EnvironmentEnding[]> {
+      const range = offsetRange(partition, environmentGroup(query), query)
+      const [found = []] = await store.entries(environmentEndings, [range])
+      const events = await store.entries(
+        historyOrder,
+        found.map(({ sort, key }) => {
+          const from = Number(sort)
+          return { partition, group: [key], order: 'asc', from, to: from + 1, limit: 1 }
+        }),
+      )
+      return found.flatMap(({ key }, index) =>
+        (events[index] ?? []).map((entry) => ({ inboxId: brand('inb', key), entry: historyEntryOf(entry) })),
+      )
+    },
+
+    async labelTotals({ name, value, now, ...owner }: LabelQuery): Promise<LabelTotals> {
+      const group = [...environmentGroup(owner), name, value]
+      const { count, sum } = await store.totals(labelCounts, group, countedPeriods(now))
+      return { inboxes: count, received: sum }
+    },
+
+    /** The inboxes that the totals count, those with the fewest messages first. */
+    async listLabelCounts(query: LabelCountQuery): Promise<InboxCount[]> {
+      const { name, value, now, from, to, limit } = query
+      const group = [...environmentGroup(query), name, value]
+      const ranges = countedPeriods(now).flatMap((period) =>
+        everyPartition.map((partition) =>
+          offsetRange(partition, [...group, period], { order: 'asc', from, to, limit }),
+        ),
+      )
+      const found = (await store.entries(labelCounts, ranges)).flat()
+      return found
+        .map(({ sort, key }) => ({ inboxId: brand('inb', key), received: Number(sort) }))
+        .sort((one, other) => one.received - other.received || (one.inboxId < other.inboxId ? -1 : 1))
+        .slice(0, limit)
+    },
+
+    /** Leases inboxes that are past their expiry but still active in the views, earliest first. */
+    async leaseDue({ now, leaseMs, limit }: LeaseQuery): Promise<InboxId[]> {
+      const nowMs = now.getTime()
+      for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts += 1) {
+        const due = await store.due(dueInboxes, nowMs, limit)
+        const wanted = due.sort((one, other) => compare(one.entry, other.entry)).slice(0, limit)
+        const claims = [...Map.groupBy(wanted, ({ partition }) => partition)].map(([partition, some]) =>
+          store.claim(dueInboxes, null, {
+            ...{ partition, group: [], nowMs, untilMs: nowMs + leaseMs },
+            limit: some.length,
+          }),
+        )
+        const leased = (await Promise.all(claims)).flat().map(({ entry }) => entry)
+        if (wanted.length === 0 || leased.length > 0) {
+          return leased.sort(compare).map(({ key }) => brand('inb', key))
+        }
+      }
+      return []
+    },
+
+    /** How many inboxes are active in the views, including those that are just past their expiry. */
+    countActive: (): Promise<number> => store.size(expiries),
+  }
+}
+
+interface Expiry {
+  dueAtMs: number
+  sort: number | string
+  key: string
+}
+
+function compare(one: Expiry, other: Expiry): number {
+  return Number(one.sort) - Number(other.sort) || (one.key < other.key ? -1 : 1)
+}

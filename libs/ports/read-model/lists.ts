@@ -1,0 +1,58 @@
+import type { ListQuery, OffsetQuery } from './queries.js'
+import type { Entry, IndexInfo, Range, TableOf, ViewStore } from './view-store.js'
+
+/*
+ * Ranges of an index, and pages of the rows that its entries lead to.
+ */
+
+/** The range of a list that is ordered by key. */
+export function keyRange(
+  partition: number,
+  group: readonly string[],
+  { order, after, limit }: ListQuery<string>,
+): Range {
+  const range = { partition, group, order, limit, from: null, to: null }
+  if (after === null) return range
+  return order === 'asc' ? { ...range, from: justAfter(after) } : { ...range, to: after }
+}
+
+/** The range of a list that is ordered by offset. */
+export function offsetRange(partition: number, group: readonly string[], query: OffsetQuery): Range {
+  const { order, from, to, limit } = query
+  return { partition, group, order, from, to, limit }
+}
+
+/** Sorts after the key and before every other key: keys have no spaces, and `!` follows the space. */
+function justAfter(key: string): string {
+  return `${key}!`
+}
+
+const MAX_ROWS_AT_ONCE = 500
+
+/**
+ * A page of rows. Entries whose row has just been removed are skipped, and the page then has further rows instead.
+ * Entries must have different sorts.
+ */
+export async function pageOfRows<Row>(
+  store: ViewStore,
+  index: IndexInfo,
+  table: TableOf<Row>,
+  range: Range,
+): Promise<Row[]> {
+  const rows: Row[] = []
+  for (let rest = range; rows.length < range.limit;) {
+    const limit = Math.min(range.limit - rows.length, MAX_ROWS_AT_ONCE)
+    const [page = []] = await store.entriesWithRows(index, table, [{ ...rest, limit }])
+    for (const { row } of page) if (row !== null) rows.push(row)
+    const last = page.at(-1)?.entry
+    if (last === undefined || page.length < limit) break
+    rest = rangeAfter(rest, index, last)
+  }
+  return rows
+}
+
+function rangeAfter(range: Range, { sort }: IndexInfo, last: Entry): Range {
+  if (range.order === 'desc') return { ...range, to: sort === 'none' ? last.key : last.sort }
+  if (sort === 'none') return { ...range, from: justAfter(last.key) }
+  return { ...range, from: typeof last.sort === 'number' ? last.sort + 1 : justAfter(last.sort) }
+}

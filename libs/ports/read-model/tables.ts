@@ -1,0 +1,322 @@
+import type { Account, ApiKey } from '#libs/domain/account/account.js'
+import { brand, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
+import type { InboxEvent } from '#libs/domain/inbox/events.js'
+import type { Inbox } from '#libs/domain/inbox/inbox.js'
+import { hasMoreToRequest, type Replay } from '#libs/domain/webhook/replay.js'
+import { REMOVED, type Webhook } from '#libs/domain/webhook/webhook.js'
+import { index, table, type Table } from './table.js'
+import type { DeliveryRow, HistoryEntry, InboxRow, MailOwner, MessageRow, WebhookHealth } from './views.js'
+import type { Entry } from './view-store.js'
+
+/*
+ * What the views store: every table, and its indexes. Declared once, for all engines. A change of this file, or of a type
+ * of rows, changes the form of the views (`views-form.ts`), and they are computed again from the log.
+ */
+
+/** The list of an environment's inboxes in one state. */
+type InboxList = Pick<Inbox, 'accountId' | 'environment' | 'state'>
+
+export const listGroup = ({ accountId, environment, state }: InboxList) => [accountId, environment, state]
+
+export const labelGroup = (list: InboxList, name: string, value: string) => [...listGroup(list), name, value]
+
+export const environmentGroup = ({ accountId, environment }: MailOwner) => [accountId, environment]
+
+const inboxEvents = { topic: 'inbox-events' } as const
+const accountEvents = { topic: 'account-events' } as const
+const webhookEvents = { topic: 'webhook-events' } as const
+
+export const addresses = index<InboxRow>({
+  ...{ name: 'address', ...inboxEvents, kind: 'lookup', sort: 'text' },
+  entriesOf: ({ inbox }) => [{ sort: inbox.address, key: inbox.id }],
+})
+
+export const listing = index<InboxRow>({
+  ...{ name: 'listing', ...inboxEvents },
+  entriesOf: ({ inbox }) => [{ group: listGroup(inbox), key: inbox.id }],
+})
+
+export const labels = index<InboxRow>({
+  ...{ name: 'labels', ...inboxEvents },
+  entriesOf: ({ inbox }) =>
+    Object.entries(inbox.labels).map(([name, value]) => ({
+      group: labelGroup(inbox, name, value),
+      key: inbox.id,
+    })),
+})
+
+/**
+ * The inboxes of a label by the number of messages that each has received, except protected ones, for each `countPeriod`.
+ */
+export const labelCounts = index<InboxRow>({
+  ...{ name: 'label-counts', ...inboxEvents, sort: 'number', isTotalled: true },
+  entriesOf: ({ inbox }) =>
+    inbox.isProtected
+      ? []
+      : Object.entries(inbox.labels).map(([name, value]) => ({
+          group: [...environmentGroup(inbox), name, value, countPeriod(inbox)],
+          sort: inbox.receivedCount,
+          key: inbox.id,
+        })),
+})
+
+/** Active inboxes by expiry, also those past it. */
+export const expiries = index<InboxRow>({
+  ...{ name: 'expiries', ...inboxEvents, sort: 'number' },
+  entriesOf: ({ inbox }) =>
+    inbox.state === 'active' ? [{ sort: inbox.expiresAt.getTime(), key: inbox.id }] : [],
+})
+
+/** Active inboxes, which are due when they expire. */
+export const dueInboxes = index<InboxRow>({
+  ...{ name: 'due', ...inboxEvents, kind: 'queue', sort: 'number' },
+  entriesOf: (row) => expiries.entriesOf(row).map((entry) => ({ ...entry, dueAtMs: Number(entry.sort) })),
+})
+
+export const inboxes = table<InboxRow, InboxRow>({
+  ...{ name: 'inboxes', ...inboxEvents },
+  keyOf: ({ inbox }) => ({ owner: null, key: inbox.id }),
+  rowOf: (row) => row,
+  indexes: [addresses, listing, labels, labelCounts, expiries, dueInboxes],
+})
+
+/** A message and its inbox. */
+export interface MessageOf {
+  inbox: Inbox
+  row: MessageRow
+}
+
+/** The messages of an inbox in the order of the log, without deleted ones. */
+export const messageOrder = index<MessageOf>({
+  ...{ name: 'message-order', ...inboxEvents, sort: 'number', isOwned: true },
+  entriesOf: ({ inbox, row: { message, offset } }) =>
+    message.state === 'present' ? [{ group: [inbox.id], sort: offset, key: message.id }] : [],
+})
+
+/** The messages of an environment's inboxes in the order of the log, except those of protected inboxes. */
+export const environmentMessages = index<MessageOf>({
+  ...{ name: 'environment-messages', ...inboxEvents, sort: 'number' },
+  entriesOf({ inbox, row: { message, offset } }) {
+    if (message.state !== 'present' || inbox.isProtected) return []
+    const value = `${inbox.id} ${message.receivedAt.getTime()}`
+    return [{ group: environmentGroup(inbox), sort: offset, key: message.id, value }]
+  },
+})
+
+export const messages = table<MessageOf, MessageRow>({
+  ...{ name: 'messages', ...inboxEvents, ownedBy: inboxes.name, parts: ['body', 'raw'] },
+  keyOf: ({ inbox, row }) => ({ owner: inbox.id, key: row.message.id }),
+  rowOf: ({ row }) => row,
+  hasContents: ({ row }) => row.message.state === 'present',
+  indexes: [messageOrder, environmentMessages],
+})
+
+/** An entry of an inbox's history, which is kept after the inbox's end. */
+export interface HistoryOf {
+  inbox: Inbox
+  entry: HistoryEntry
+}
+
+export const historyOrder = index<HistoryOf>({
+  ...{ name: 'history', ...inboxEvents, sort: 'number', isOwned: true },
+  entriesOf: ({ inbox, entry: { offset, id, time, ...fields } }) => [
+    { group: [inbox.id], sort: offset, key: id, value: JSON.stringify([time.getTime(), fields]) },
+  ],
+})
+
+export function historyEntryOf({ sort, key, value }: Entry): HistoryEntry {
+  // Only `historyOrder` writes such an entry.
+  const [timeMs, fields] = JSON.parse(value) as [number, Omit<HistoryEntry, 'offset' | 'id' | 'time'>]
+  return { offset: Number(sort), id: brand('evt', key), time: new Date(timeMs), ...fields }
+}
+
+/** Events after which something can't be read any more. */
+const ENDINGS: ReadonlySet<InboxEvent['type']> = new Set(['MessageDeleted', 'InboxExpired', 'InboxDeleted'])
+
+/** The deletions of messages and the ends of inboxes in the order of the log, except those of protected inboxes. */
+export const environmentEndings = index<HistoryOf>({
+  ...{ name: 'environment-endings', ...inboxEvents, sort: 'number' },
+  entriesOf: ({ inbox, entry: { type, offset } }) =>
+    inbox.isProtected || !ENDINGS.has(type)
+      ? []
+      : [{ group: environmentGroup(inbox), sort: offset, key: inbox.id }],
+})
+
+export const history = table<HistoryOf, never>({
+  ...{ name: 'history', ...inboxEvents, ownedBy: inboxes.name },
+  keyOf: ({ inbox, entry }) => ({ owner: inbox.id, key: entry.id }),
+  rowOf: () => null,
+  indexes: [historyOrder, environmentEndings],
+})
+
+export const accountList = index<Account>({
+  ...{ name: 'account-list', ...accountEvents },
+  entriesOf: ({ id }) => [{ key: id }],
+})
+
+export const accounts = table<Account, Account>({
+  ...{ name: 'accounts', ...accountEvents },
+  keyOf: ({ id }) => ({ owner: null, key: id }),
+  rowOf: (account) => account,
+  indexes: [accountList],
+})
+
+/** The hashes of every secret that a key has had. */
+export const keyHashes = index<ApiKey>({
+  ...{ name: 'key-hashes', ...accountEvents, sort: 'text', isKept: true },
+  entriesOf: ({ secretHash, id }) => [{ sort: secretHash, key: id }],
+})
+
+export const keyList = index<ApiKey>({
+  ...{ name: 'key-list', ...accountEvents },
+  entriesOf: ({ accountId, id }) => [{ group: [accountId], key: id }],
+})
+
+/** The keys that are not revoked, with environment and scopes. */
+export const activeKeys = index<ApiKey>({
+  ...{ name: 'active-keys', ...accountEvents },
+  entriesOf: ({ accountId, id, environment, scopes, revokedAt }) =>
+    revokedAt === null ? [{ group: [accountId], key: id, value: `${environment} ${scopes.join(',')}` }] : [],
+})
+
+export const apiKeys = table<ApiKey, ApiKey>({
+  ...{ name: 'keys', ...accountEvents },
+  keyOf: ({ id }) => ({ owner: null, key: id }),
+  rowOf: (key) => key,
+  indexes: [keyHashes, keyList, activeKeys],
+})
+
+/** The webhooks of one inbox, or those for all inboxes of an environment. */
+export type WebhookScope = { inboxId: InboxId } | MailOwner
+
+export const webhookGroup = (scope: WebhookScope) =>
+  'inboxId' in scope ? [scope.inboxId] : environmentGroup(scope)
+
+/** A removed webhook keeps its row, as a mark, so that a repeated registration does not create it again. */
+export interface WebhookOf {
+  webhook: Webhook
+  isRemoved: boolean
+}
+
+const scopeOf = ({ inboxId, ...environment }: Webhook): WebhookScope =>
+  inboxId === null ? environment : { inboxId }
+
+export const webhookList = index<WebhookOf>({
+  ...{ name: 'webhook-list', ...accountEvents },
+  entriesOf: ({ webhook, isRemoved }) =>
+    isRemoved ? [] : [{ group: webhookGroup(scopeOf(webhook)), key: webhook.id }],
+})
+
+export const activeWebhooks = index<WebhookOf>({
+  ...{ name: 'active-webhooks', ...accountEvents },
+  entriesOf: ({ webhook, isRemoved }) =>
+    isRemoved || webhook.state !== 'active'
+      ? []
+      : [{ group: webhookGroup(scopeOf(webhook)), key: webhook.id }],
+})
+
+export const webhooks = table<WebhookOf, Webhook | typeof REMOVED>({
+  ...{ name: 'webhooks', ...accountEvents },
+  keyOf: ({ webhook }) => ({ owner: null, key: webhook.id }),
+  rowOf: ({ webhook, isRemoved }) => (isRemoved ? REMOVED : webhook),
+  indexes: [webhookList, activeWebhooks],
+})
+
+/** Every webhook that has had a delivery or a replay. */
+export const webhookHealth = table<WebhookHealth, WebhookHealth>({
+  ...{ name: 'webhook-health', ...webhookEvents },
+  keyOf: ({ webhookId }) => ({ owner: null, key: webhookId }),
+  rowOf: (health) => health,
+})
+
+/** The deliveries of a webhook in the order of their requests. */
+export const deliveryOrder = index<DeliveryRow>({
+  ...{ name: 'delivery-order', ...webhookEvents, sort: 'number', isOwned: true },
+  entriesOf: ({ delivery: { webhookId, id }, offset }) => [{ group: [webhookId], sort: offset, key: id }],
+})
+
+export const deliveryStates = index<DeliveryRow>({
+  ...{ name: 'delivery-states', ...webhookEvents, sort: 'number', isOwned: true },
+  entriesOf: ({ delivery: { webhookId, id, state }, offset }) => [
+    { group: [webhookId, state], sort: offset, key: id },
+  ],
+})
+
+export const dueDeliveries = index<DeliveryRow>({
+  ...{ name: 'due-deliveries', ...webhookEvents, kind: 'queue', sort: 'number' },
+  ...{ isOwned: true, needsCompleteViews: true },
+  entriesOf({ delivery: { webhookId, id, dueAt } }) {
+    if (dueAt === null) return []
+    const dueAtMs = dueAt.getTime()
+    return [{ group: [webhookId], sort: dueAtMs, key: id, dueAtMs }]
+  },
+})
+
+export const deliveries = table<DeliveryRow, DeliveryRow>({
+  ...{ name: 'deliveries', ...webhookEvents, ownedBy: webhookHealth.name },
+  keyOf: ({ delivery }) => ({ owner: delivery.webhookId, key: delivery.id }),
+  rowOf: (row) => row,
+  indexes: [deliveryOrder, deliveryStates, dueDeliveries],
+})
+
+export const replayList = index<Replay>({
+  ...{ name: 'replay-list', ...webhookEvents, isOwned: true },
+  entriesOf: ({ webhookId, id }) => [{ group: [webhookId], key: id }],
+})
+
+/** Replays that have more deliveries to request. Those that have made the fewest steps come first. */
+export const pendingReplays = index<Replay>({
+  ...{ name: 'pending-replays', ...webhookEvents, kind: 'queue', sort: 'number', needsCompleteViews: true },
+  entriesOf: (replay) =>
+    hasMoreToRequest(replay) ? [{ sort: replay.steps, key: replay.id, value: replay.webhookId }] : [],
+})
+
+export const replays = table<Replay, Replay>({
+  ...{ name: 'replays', ...webhookEvents, ownedBy: webhookHealth.name },
+  keyOf: ({ webhookId, id }) => ({ owner: webhookId, key: id }),
+  rowOf: (replay) => replay,
+  indexes: [replayList, pendingReplays],
+})
+
+export function messageKey({ inboxId, messageId }: { inboxId: InboxId; messageId: string }) {
+  return { owner: inboxId, key: messageId }
+}
+
+export function deliveryKey({ webhookId, deliveryId }: { webhookId: WebhookId; deliveryId: string }) {
+  return { owner: webhookId, key: deliveryId }
+}
+
+export function replayKey({ webhookId, replayId }: { webhookId: WebhookId; replayId: string }) {
+  return { owner: webhookId, key: replayId }
+}
+
+/** All tables. */
+export const TABLES: readonly Pick<
+  Table<never, unknown>,
+  'name' | 'topic' | 'ownedBy' | 'parts' | 'indexes'
+>[] = [inboxes, messages, history, accounts, apiKeys, webhooks, webhookHealth, deliveries, replays]
+
+const HOUR_MS = 3_600_000
+/** Mail of an inbox that has ended counts for its labels for this time, and up to an hour longer. */
+const COUNTED_HOURS = 24
+
+/** The period in which the messages of an inbox are counted: `active`, or the hour in which it ended, since 1970. */
+function countPeriod(inbox: Inbox): string {
+  return inbox.state === 'active' ? 'active' : writeHour(hourOf(inbox.endedAt))
+}
+
+/** The periods that count for a label. */
+export function countedPeriods(now: Date): string[] {
+  const current = hourOf(now)
+  // Another process may already have ended an inbox in the next hour of its own clock.
+  const hours = Array.from({ length: COUNTED_HOURS + 2 }, (_, ago) => writeHour(current + 1 - ago))
+  return ['active', ...hours]
+}
+
+function hourOf(time: Date): number {
+  return Math.floor(time.getTime() / HOUR_MS)
+}
+
+function writeHour(hour: number): string {
+  return String(hour).padStart(7, '0')
+}
