@@ -14,7 +14,8 @@ import type { Replay } from '#libs/domain/webhook/replay.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { Recorded, Recorder } from '#libs/ports/event-log/cloud-event.js'
 import type { Position } from '#libs/ports/event-log/event-log.js'
-import type { MailQueries, WebhookedInbox } from '#libs/ports/read-model/queries.js'
+import type { MailQueries } from '#libs/ports/read-model/queries.js'
+import type { WebhookedInbox } from '#libs/ports/read-model/account-views.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
 
 /** An event that webhooks may subscribe to, and its inbox. */

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common'
 import type { Account } from '#libs/domain/account/account.js'
 import type { AccountLimits, Plan } from '#libs/domain/account/access.js'
-import type { ListQuery } from '#libs/ports/read-model/queries.js'
+import type { ListQuery } from '#libs/ports/read-model/lists.js'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
 import type { Principal } from '../access/principal.js'
 import { Plans } from '../access/key-lookup.js'

@@ -1,4 +1,4 @@
-import type { LabelQuery, LabelTotals } from '#libs/ports/read-model/queries.js'
+import type { LabelQuery, LabelTotals } from '#libs/ports/read-model/inbox-views.js'
 import type { MailOwner } from '#libs/ports/read-model/views.js'
 import { invalid, Problem, type Fault } from '../http/problems.js'
 import { readLabels, type Label } from '../inboxes/inbox-requests.dto.js'

@@ -1,4 +1,4 @@
-import type { OffsetQuery } from '#libs/ports/read-model/queries.js'
+import type { OffsetQuery } from '#libs/ports/read-model/lists.js'
 
 /** A range of a list in every partition of inbox-events: offsets from inclusive, to exclusive, by partition. */
 export interface PartitionRanges {

@@ -5,7 +5,7 @@ import { DELIVERY_STATES, type Delivery } from '#libs/domain/webhook/delivery.js
 import { ABANDONED_FOR, WEBHOOK_EVENT_TYPES } from '#libs/domain/webhook/events.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import { answerContext, unseal, type SecretKey } from '#libs/ports/key-vault/sealing.js'
-import type { DeliveryListQuery } from '#libs/ports/read-model/queries.js'
+import type { DeliveryListQuery } from '#libs/ports/read-model/delivery-views.js'
 import type { DeliveryRow } from '#libs/ports/read-model/views.js'
 import type { Principal } from '../access/principal.js'
 import type { Minting } from '../idempotency/minting.js'

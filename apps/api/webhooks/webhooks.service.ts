@@ -14,12 +14,8 @@ import type { PartitionEnd, SealedSecret } from '#libs/domain/webhook/events.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { LogLayout } from '#libs/ports/event-log/event-log.js'
 import type { WebhookSecrets } from '#libs/ports/key-vault/master-key.js'
-import type {
-  DeliveryQueries,
-  ListQuery,
-  ReplayQueries,
-  WebhookQueries,
-} from '#libs/ports/read-model/queries.js'
+import type { DeliveryQueries, ReplayQueries, WebhookQueries } from '#libs/ports/read-model/queries.js'
+import type { ListQuery } from '#libs/ports/read-model/lists.js'
 import type { WebhookScope } from '#libs/ports/read-model/tables.js'
 import { type Principal, requireScope } from '../access/principal.js'
 import { invalid, unavailable, type Problem, noResource, overGrace } from '../http/problems.js'

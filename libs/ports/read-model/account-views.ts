@@ -1,10 +1,9 @@
 import type { Account, ApiKey } from '#libs/domain/account/account.js'
 import { SCOPES } from '#libs/domain/account/access.js'
-import { brand, type AccountId, type KeyId, type WebhookId } from '#libs/domain/ids/typeid.js'
+import { brand, type AccountId, type InboxId, type KeyId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import { REMOVED, type Webhook } from '#libs/domain/webhook/webhook.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
-import { keyRange, pageOfRows } from './lists.js'
-import type { ActiveKey, ListQuery, WebhookedInbox } from './queries.js'
+import { keyRange, pageOfRows, type ListQuery } from './lists.js'
 import {
   accountList,
   accounts,
@@ -19,6 +18,16 @@ import {
   type WebhookScope,
 } from './tables.js'
 import type { TableOf, ViewStore } from './view-store.js'
+
+/** A key that is not revoked. */
+export type ActiveKey = Pick<ApiKey, 'id' | 'environment' | 'scopes'>
+
+/** The fields of an inbox that decide which webhooks its events are delivered to. */
+export interface WebhookedInbox {
+  inboxId: InboxId
+  accountId: AccountId
+  environment: string
+}
 
 /** account-events has one partition. */
 const PARTITION = 0

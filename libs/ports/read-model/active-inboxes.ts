@@ -1,6 +1,7 @@
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
-import type { InboxListQuery, MailQueries } from './queries.js'
+import type { InboxListQuery } from './inbox-lists.js'
+import type { MailQueries } from './queries.js'
 
 export interface ActiveInboxesQuery extends Pick<InboxListQuery, 'accountId' | 'environment' | 'labels'> {
   /** Only inboxes after this one. */

@@ -8,7 +8,7 @@ import {
   webhookIdIn,
 } from './delivery-follower.contract.js'
 import { DueClaims, type DueClaim } from './due-claims.js'
-import type { DeliveryListQuery } from './queries.js'
+import type { DeliveryListQuery } from './delivery-views.js'
 import type { ReadModelHarness } from './read-model-harness.contract.js'
 import { webhookHealth } from './tables.js'
 

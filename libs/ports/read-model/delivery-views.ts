@@ -1,8 +1,15 @@
-import { brand, type WebhookId } from '#libs/domain/ids/typeid.js'
+import { brand, type DeliveryId, type ReplayId, type WebhookId } from '#libs/domain/ids/typeid.js'
+import type { Delivery } from '#libs/domain/webhook/delivery.js'
 import type { Replay } from '#libs/domain/webhook/replay.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
-import { keyRange, offsetRange, pageOfRows } from './lists.js'
-import type { DeliveryKey, DeliveryListQuery, LeaseQuery, ListQuery, ReplayKey } from './queries.js'
+import {
+  keyRange,
+  offsetRange,
+  pageOfRows,
+  type LeaseQuery,
+  type ListQuery,
+  type OffsetQuery,
+} from './lists.js'
 import { remove } from './table.js'
 import {
   deliveries,
@@ -18,6 +25,22 @@ import {
 } from './tables.js'
 import type { ViewStore } from './view-store.js'
 import { isOver, type DeliveryRow } from './views.js'
+
+export interface DeliveryKey {
+  webhookId: WebhookId
+  deliveryId: DeliveryId
+}
+
+export interface ReplayKey {
+  webhookId: WebhookId
+  replayId: ReplayId
+}
+
+export interface DeliveryListQuery extends OffsetQuery {
+  webhookId: WebhookId
+  /** Null for every state. */
+  state: Delivery['state'] | null
+}
 
 const MAX_REMOVED_AT_ONCE = 500
 

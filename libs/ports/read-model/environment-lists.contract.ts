@@ -8,7 +8,7 @@ import {
   messageId,
   minute,
 } from '#libs/domain/inbox/inbox.test-support.js'
-import type { EnvironmentQuery } from './queries.js'
+import type { EnvironmentQuery } from './inbox-views.js'
 import {
   Follower,
   followerOf,

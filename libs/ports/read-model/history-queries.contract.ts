@@ -7,7 +7,7 @@ import {
   minute,
   OTHER_KEY_ID,
 } from '#libs/domain/inbox/inbox.test-support.js'
-import type { MessageRangeQuery } from './queries.js'
+import type { MessageRangeQuery } from './inbox-views.js'
 import {
   ACTOR,
   followerOf,

@@ -1,9 +1,20 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { AccountId, InboxId } from '#libs/domain/ids/typeid.js'
 import { asOf, type Inbox } from '#libs/domain/inbox/inbox.js'
-import { keyRange } from './lists.js'
-import type { InboxListQuery } from './queries.js'
+import { keyRange, type ListQuery } from './lists.js'
 import { expiries, inboxes, labelGroup, labels, listGroup, listing } from './tables.js'
 import type { IndexInfo, ViewStore } from './view-store.js'
+
+/** Inboxes are listed by id, which is the order of their creation. */
+export interface InboxListQuery extends ListQuery<InboxId> {
+  accountId: AccountId
+  environment: string
+  state: Inbox['state']
+  /** An inbox must have all of these labels. */
+  labels: readonly (readonly [name: string, value: string])[]
+  /** Inboxes past their expiry at this time count as expired. */
+  now: Date
+}
 
 /**
  * The list of expired inboxes includes inboxes of any account that are past their expiry. If there are more than this,

@@ -10,7 +10,7 @@ import {
   tokenIssued,
   tokenRevoked,
 } from '#libs/domain/inbox/inbox.test-support.js'
-import type { InboxListQuery } from './queries.js'
+import type { InboxListQuery } from './inbox-lists.js'
 import {
   followerOf,
   inboxIdIn,

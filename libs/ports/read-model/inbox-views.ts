@@ -1,20 +1,9 @@
-import { brand, type InboxId } from '#libs/domain/ids/typeid.js'
+import { brand, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
 import type { Address } from '#libs/domain/inbox/events.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
-import { listInboxes } from './inbox-lists.js'
-import { offsetRange, pageOfRows } from './lists.js'
-import type {
-  EnvironmentQuery,
-  InboxCount,
-  InboxListQuery,
-  LabelCountQuery,
-  LabelQuery,
-  LabelTotals,
-  LeaseQuery,
-  MessageKey,
-  MessageRangeQuery,
-} from './queries.js'
+import { listInboxes, type InboxListQuery } from './inbox-lists.js'
+import { offsetRange, pageOfRows, type LeaseQuery, type OffsetQuery } from './lists.js'
 import {
   addresses,
   countedPeriods,
@@ -32,7 +21,54 @@ import {
   messages,
 } from './tables.js'
 import type { ViewStore } from './view-store.js'
-import type { EnvironmentEnding, EnvironmentMessage, HistoryEntry, InboxRow, MessageRow } from './views.js'
+import type {
+  EnvironmentEnding,
+  EnvironmentMessage,
+  HistoryEntry,
+  InboxRow,
+  MailOwner,
+  MessageRow,
+} from './views.js'
+
+export interface MessageKey {
+  inboxId: InboxId
+  messageId: MessageId
+}
+
+export interface MessageRangeQuery extends OffsetQuery {
+  inboxId: InboxId
+}
+
+/** Offsets of one partition of inbox-events. */
+export interface EnvironmentQuery extends OffsetQuery, MailOwner {
+  partition: number
+}
+
+/** A label of an environment. `now` decides which of its inboxes have ended too long ago to count. */
+export interface LabelQuery extends MailOwner {
+  name: string
+  value: string
+  now: Date
+}
+
+/** The unprotected inboxes of a label that are active or have ended within a day, and the messages that they have received. */
+export interface LabelTotals {
+  inboxes: number
+  received: number
+}
+
+/** Only the inboxes that have received from `from` up to, not including, `to` messages. */
+export interface LabelCountQuery extends LabelQuery {
+  from: number
+  to: number
+  limit: number
+}
+
+/** How many messages an inbox has received, with deleted ones. */
+export interface InboxCount {
+  inboxId: InboxId
+  received: number
+}
 
 /** Attempts to lease inboxes if other processes lease the same ones first. */
 const MAX_ATTEMPTS = 10

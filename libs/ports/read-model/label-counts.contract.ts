@@ -10,7 +10,7 @@ import {
   messageId,
   minute,
 } from '#libs/domain/inbox/inbox.test-support.js'
-import type { LabelCountQuery, LabelQuery } from './queries.js'
+import type { LabelCountQuery, LabelQuery } from './inbox-views.js'
 import {
   followerOf,
   inboxIdIn,

@@ -1,5 +1,26 @@
-import type { ListQuery, OffsetQuery } from './queries.js'
 import type { Entry, IndexInfo, Range, TableOf, ViewStore } from './view-store.js'
+
+export interface ListQuery<ListedId> {
+  order: 'asc' | 'desc'
+  /** Only rows after this one, in the given order. */
+  after: ListedId | null
+  limit: number
+}
+
+/** Offsets from `from` up to, not including, `to`. */
+export interface OffsetQuery {
+  order: 'asc' | 'desc'
+  from: number
+  to: number
+  limit: number
+}
+
+/** Leases up to `limit` things until `leaseMs` from now. Each is leased by one process at a time. */
+export interface LeaseQuery {
+  now: Date
+  leaseMs: number
+  limit: number
+}
 
 /*
  * Ranges of an index, and pages of the rows that its entries lead to.

@@ -1,5 +1,5 @@
 import { deleted, expired, messageDeleted, messageId, minute } from '#libs/domain/inbox/inbox.test-support.js'
-import type { MessageRangeQuery } from './queries.js'
+import type { MessageRangeQuery } from './inbox-views.js'
 import {
   followerOf,
   inboxIdIn,

@@ -1,7 +1,7 @@
 import { idFromBytes, type ReplayId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import type { ReplayEvent, ReplayRequested, ReplaySelection } from '#libs/domain/webhook/events.js'
 import { answered, DeliveryFollower, moment, requested, webhookIdIn } from './delivery-follower.contract.js'
-import type { ListQuery } from './queries.js'
+import type { ListQuery } from './lists.js'
 import type { ReadModelHarness } from './read-model-harness.contract.js'
 
 const webhookId = webhookIdIn(1)
