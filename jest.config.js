@@ -1,9 +1,21 @@
+import { ON_EMBEDDED, SLICES } from './test/suites.mjs'
+
+/** The number of the slice that runs; 0 runs all. */
+const slice = Number(process.env.MAYFLY_TEST_SLICE ?? 0)
+if (slice !== 0 && SLICES[slice - 1] === undefined) throw new Error(`MAYFLY_TEST_SLICE: no slice ${slice}`)
+const otherSlices = slice === 0 ? [] : SLICES.toSpliced(slice - 1, 1).flat()
+
+function pathsOf(suites) {
+  return suites.map((suite) => `/dist/${suite}\\.test\\.js$`)
+}
+
 // Tests run on the build in dist/, as native ES modules, with the Node of node_modules/.
 const shared = {
   testEnvironment: '<rootDir>/dist/test/one-realm-environment.js',
   globalSetup: '<rootDir>/dist/test/harness/global-setup.js',
   globalTeardown: '<rootDir>/dist/test/harness/global-teardown.js',
   transform: {},
+  testPathIgnorePatterns: pathsOf(otherSlices),
 }
 
 /** The suites whose answers combine many Redis keys. */
@@ -16,7 +28,7 @@ export default {
   testSequencer: '<rootDir>/test/harness/longest-first.mjs',
   projects: [
     { ...shared, displayName: 'embedded', roots: ['<rootDir>/dist'], testMatch: ['**/*.test.js'] },
-    // The same suites with one process per role on Kafka and Redis.
+    // With one process per role on Kafka, Redis and ClickHouse.
     {
       ...shared,
       displayName: 'distributed',
@@ -24,6 +36,7 @@ export default {
       roots: ['<rootDir>/dist/test/end-to-end', '<rootDir>/dist/test/abuse', '<rootDir>/dist/test/console'],
       // The other suites of the console are about its pages, which are the same on any engine.
       testMatch: ['**/{end-to-end,abuse}/**/*.test.js', '**/console/console.test.js'],
+      testPathIgnorePatterns: pathsOf([...otherSlices, ...ON_EMBEDDED]),
       setupFiles: ['<rootDir>/dist/test/harness/distributed.js'],
     },
     // On a Redis Cluster: a few suites, or all with `npm run test:cluster`.
