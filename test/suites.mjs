@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 
 /*
  * Which suites of test/ run on one engine only, and which of them not for each commit. A suite that is not listed always
@@ -40,44 +39,69 @@ export const ON_EMBEDDED = existing([
 ])
 
 /**
- * Slow suites. `npm test` runs all of them, `.ci/run` one slice for each commit. The slices take about the same time. In a
- * slice, the longest are first.
+ * Slow suites, and repetitions on the distributed engine that not every commit needs. `npm test` runs all slices, `.ci/run`
+ * one for each commit. They take about the same time. In each, the longest suites are first.
  */
 export const SLICES = [
   [
     'test/faults/distributed/kafka',
     'test/clients/k6',
-    'test/console/hostile-mail',
+    'test/console/long-lists',
+    'test/clients/gatling',
+    'test/faults/webhook-replay',
     'test/clients/cypress',
     'test/fuzz/mime',
+    'test/end-to-end/accounts distributed',
+    'test/end-to-end/first-key distributed',
+    'test/end-to-end/inject distributed',
   ],
   [
     'test/faults/distributed/processes',
     'test/faults/distributed/redis',
     'test/secured/secured',
-    'test/fuzz/smtp',
+    'test/console/hostile-mail',
     'test/clients/locust',
+    'test/faults/data-folder',
+    'test/fuzz/smtp',
+    'test/end-to-end/tenants distributed',
+    'test/end-to-end/usage-export distributed',
   ],
   [
     'test/faults/distributed/usage',
     'test/schemathesis/schemathesis',
-    'test/clients/gatling',
+    'test/clients/playwright',
+    'test/faults/webhook-kill',
     'test/clients/jmeter',
     'test/faults/distributed/replaced-log',
+    'test/end-to-end/inbox-tokens distributed',
+    'test/end-to-end/uncounted-usage distributed',
   ],
   [
     'test/faults/distributed/scale-out',
     'test/faults/distributed/redis-cluster',
     'test/abuse/one-account',
-    'test/abuse/webhooks',
+    'test/console/accessibility',
     'test/generated-clients/generated-clients',
+    'test/faults/fair-parsing',
+    'test/abuse/webhooks',
+    'test/console/console distributed',
+    'test/end-to-end/change-inbox distributed',
+    'test/end-to-end/usage-report distributed',
   ],
 ].map(existing)
+
+/** The suites among entries `<suite>` (of every Jest project) and `<suite> <project>` that concern a project. */
+export function suitesOf(project, entries) {
+  return entries
+    .map((entry) => entry.split(' '))
+    .filter(([, only = project]) => only === project)
+    .map(([suite]) => suite)
+}
 
 /** A suite that is renamed must be renamed here too. */
 function existing(suites) {
   const missing = suites.filter(
-    (suite) => !existsSync(fileURLToPath(new URL(`../${suite}.test.ts`, import.meta.url))),
+    (suite) => !existsSync(new URL(`../${suite.split(' ')[0]}.test.ts`, import.meta.url)),
   )
   if (missing.length > 0)
     throw new Error(`test/suites.mjs lists suites that do not exist: ${missing.join(', ')}`)

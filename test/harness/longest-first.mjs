@@ -1,11 +1,9 @@
 import Sequencer from '@jest/test-sequencer'
-import { SLICES } from '../suites.mjs'
+import { SLICES, suitesOf } from '../suites.mjs'
 
 // Suites that take half a minute or more on any engine, the longest first.
 const LONG = [
-  ...SLICES.flat(),
-  'test/faults/data-folder',
-  'test/faults/webhook-replay',
+  ...suitesOf('', SLICES.flat()),
   'test/end-to-end/shutdown',
   'test/end-to-end/verify-run',
   'test/end-to-end/load-smtp',
@@ -16,9 +14,6 @@ const LONG = [
   'test/faults/kill',
   // Browsers need much CPU time, which the suites about faults would miss.
   'test/console/console',
-  'test/console/long-lists',
-  'test/console/accessibility',
-  'test/clients/playwright',
   'apps/projector/parser-pool',
 ].map((suite) => `/dist/${suite}.test.js`)
 
