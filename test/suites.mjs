@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 
 /*
- * Which suites of test/ run on one engine only, and which of them not for each commit. A suite that is not listed always
- * runs; those of end-to-end/ and abuse/ run on both engines.
+ * Which suites of test/ run on one engine only, and which do not run for each commit. A suite that is not listed always
+ * runs. Those of end-to-end/ and abuse/ run on both engines.
  */
 
 /**
@@ -39,54 +39,56 @@ export const ON_EMBEDDED = existing([
 ])
 
 /**
- * Slow suites, and repetitions on the distributed engine that not every commit needs. `npm test` runs all slices, `.ci/run`
- * one for each commit. They take about the same time. In each, the longest suites are first.
+ * Slow suites, and repetitions on the distributed engine that not every commit needs. `npm test` runs all slices,
+ * `.ci/run` one for each commit. They take about the same time. In each, the longest suites are first.
  */
 export const SLICES = [
   [
-    'test/faults/distributed/kafka',
-    'test/clients/k6',
-    'test/console/long-lists',
-    'test/clients/gatling',
-    'test/faults/webhook-replay',
-    'test/clients/cypress',
-    'test/fuzz/mime',
-    'test/end-to-end/accounts distributed',
-    'test/end-to-end/first-key distributed',
-    'test/end-to-end/inject distributed',
-  ],
-  [
     'test/faults/distributed/processes',
-    'test/faults/distributed/redis',
     'test/secured/secured',
-    'test/console/hostile-mail',
-    'test/clients/locust',
-    'test/faults/data-folder',
-    'test/fuzz/smtp',
-    'test/end-to-end/tenants distributed',
-    'test/end-to-end/usage-export distributed',
+    'test/clients/playwright',
+    'test/clients/k6',
+    'test/clients/python',
+    'test/faults/webhook-kill',
+    'test/faults/distributed/replaced-log',
+    'test/end-to-end/first-key distributed',
   ],
   [
     'test/faults/distributed/usage',
-    'test/schemathesis/schemathesis',
-    'test/clients/playwright',
-    'test/faults/webhook-kill',
+    'test/abuse/one-account',
+    'test/faults/webhook-replay',
+    'test/clients/gatling',
     'test/clients/jmeter',
-    'test/faults/distributed/replaced-log',
-    'test/end-to-end/inbox-tokens distributed',
+    'test/console/console distributed',
     'test/end-to-end/uncounted-usage distributed',
   ],
   [
-    'test/faults/distributed/scale-out',
-    'test/faults/distributed/redis-cluster',
-    'test/abuse/one-account',
-    'test/console/accessibility',
-    'test/generated-clients/generated-clients',
+    'test/faults/distributed/kafka',
+    'test/schemathesis/schemathesis',
     'test/faults/fair-parsing',
-    'test/abuse/webhooks',
-    'test/console/console distributed',
+    'test/console/hostile-mail',
+    'test/clients/locust',
+    'test/console/accessibility',
     'test/end-to-end/change-inbox distributed',
+    'test/end-to-end/tenants distributed',
     'test/end-to-end/usage-report distributed',
+  ],
+  [
+    'test/faults/distributed/scale-out',
+    'test/faults/distributed/redis',
+    'test/faults/distributed/redis-cluster',
+    'test/faults/data-folder',
+    'test/fuzz/smtp',
+    'test/fuzz/mime',
+    'test/console/long-lists',
+    'test/generated-clients/generated-clients',
+    'test/abuse/webhooks',
+    'test/clients/quickstart',
+    'test/clients/cypress',
+    'test/end-to-end/accounts distributed',
+    'test/end-to-end/inbox-tokens distributed',
+    'test/end-to-end/inject distributed',
+    'test/end-to-end/usage-export distributed',
   ],
 ].map(existing)
 
