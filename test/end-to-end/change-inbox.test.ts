@@ -21,7 +21,7 @@ describe('changing an inbox', () => {
   let mayfly: Mayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly({ hasAnalytics: true })
+    mayfly = await startMayfly({ isOneProcess: true, hasAnalytics: true })
   })
   afterAll(() => mayfly.dispose())
 

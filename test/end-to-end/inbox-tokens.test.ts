@@ -61,7 +61,10 @@ describe('an inbox token', () => {
   let mayfly: Mayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly({ env: { MAYFLY_MCP: 'true', MAYFLY_MAILPIT_API: 'true' } })
+    mayfly = await startMayfly({
+      isOneProcess: true,
+      env: { MAYFLY_MCP: 'true', MAYFLY_MAILPIT_API: 'true' },
+    })
   })
   afterAll(() => mayfly.dispose())
 
