@@ -49,6 +49,7 @@ export const SLICES = [
     'test/clients/playwright',
     'test/clients/k6',
     'test/clients/python',
+    'test/faults/restored-copies',
     'test/faults/webhook-kill',
     'test/faults/distributed/replaced-log',
     'test/end-to-end/first-key distributed',
