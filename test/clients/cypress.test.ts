@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { InboxData, mayflyTasks as MayflyTasks, MessageData } from '#clients/cypress/src/tasks.js'
 import { send } from '#test/harness/client.js'
-import { codeBlocks, installClients, type Project } from '#test/harness/client-packages.js'
+import { codeBlocks, INSTALL_WITHIN_MS, installClients, type Project } from '#test/harness/client-packages.js'
 import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
 
 const TSC = join(process.cwd(), 'node_modules/.bin/tsc')
@@ -39,7 +39,7 @@ describe('the Cypress package', () => {
     Object.assign(process.env, { MAYFLY_URL: mayfly.url, MAYFLY_KEY: mayfly.apiKey, MAYFLY_RUN: 'run 7' })
     project = await installClients(['typescript', 'cypress'], ['cypress@15.3.0', '@types/node@24'])
     ;({ mayflyTasks } = (await importInstalled('tasks.js')) as { mayflyTasks: typeof MayflyTasks })
-  })
+  }, INSTALL_WITHIN_MS)
   afterAll(async () => {
     process.env = environment
     await project.dispose()
