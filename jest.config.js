@@ -1,3 +1,15 @@
+import { ON_EMBEDDED, SLICES, suitesOf } from './test/suites.mjs'
+
+/** The number of the slice that runs; 0 runs all. */
+const slice = Number(process.env.MAYFLY_TEST_SLICE ?? 0)
+if (slice !== 0 && SLICES[slice - 1] === undefined) throw new Error(`MAYFLY_TEST_SLICE: no slice ${slice}`)
+const otherSlices = slice === 0 ? [] : SLICES.toSpliced(slice - 1, 1).flat()
+
+/** What a project leaves out. */
+function without(project, entries) {
+  return suitesOf(project, entries).map((suite) => `/dist/${suite}\\.test\\.js$`)
+}
+
 // Tests run on the build in dist/, as native ES modules, with the Node of node_modules/.
 const shared = {
   testEnvironment: '<rootDir>/dist/test/one-realm-environment.js',
@@ -15,15 +27,22 @@ export default {
   maxWorkers: 3,
   testSequencer: '<rootDir>/test/harness/longest-first.mjs',
   projects: [
-    { ...shared, displayName: 'embedded', roots: ['<rootDir>/dist'], testMatch: ['**/*.test.js'] },
-    // The same suites with one process per role on Kafka and Redis.
+    {
+      ...shared,
+      displayName: 'embedded',
+      roots: ['<rootDir>/dist'],
+      testMatch: ['**/*.test.js'],
+      testPathIgnorePatterns: without('embedded', otherSlices),
+    },
+    // With one process per role on Kafka, Redis and ClickHouse.
     {
       ...shared,
       displayName: 'distributed',
       globalSetup: '<rootDir>/dist/test/harness/global-setup-distributed.js',
       roots: ['<rootDir>/dist/test/end-to-end', '<rootDir>/dist/test/abuse', '<rootDir>/dist/test/console'],
       // The other suites of the console are about its pages, which are the same on any engine.
-      testMatch: ['**/{end-to-end,abuse}/**/*.test.js', '**/console/console.test.js'],
+      testMatch: ['**/{end-to-end,abuse}/**/*.test.js', '**/console/{console,public-inbox}.test.js'],
+      testPathIgnorePatterns: without('distributed', [...otherSlices, ...ON_EMBEDDED]),
       setupFiles: ['<rootDir>/dist/test/harness/distributed.js'],
     },
     // On a Redis Cluster: a few suites, or all with `npm run test:cluster`.

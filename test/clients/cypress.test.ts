@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { InboxData, mayflyTasks as MayflyTasks, MessageData } from '#clients/cypress/src/tasks.js'
 import { send } from '#test/harness/client.js'
-import { codeBlocks, installClients, type Project } from '#test/harness/client-packages.js'
-import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { codeBlocks, INSTALL_WITHIN_MS, installClients, type Project } from '#test/harness/client-packages.js'
+import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
 
 const TSC = join(process.cwd(), 'node_modules/.bin/tsc')
 const TSCONFIG = {
@@ -29,21 +29,20 @@ type Commands = Record<'mayflyInbox' | 'mayflyWaitFor' | 'mayflyWaitForCode' | '
  * the tasks run with a real Mayfly, the commands on a stand-in for `cy`, and all types are checked with those of Cypress.
  */
 describe('the Cypress package', () => {
-  let mayfly: Mayfly
+  let mayfly: SharedMayfly
   let project: Project
   let mayflyTasks: typeof MayflyTasks
   const environment = { ...process.env }
 
   beforeAll(async () => {
-    mayfly = await startMayfly({ isOneProcess: true })
+    mayfly = await sharedMayfly()
     Object.assign(process.env, { MAYFLY_URL: mayfly.url, MAYFLY_KEY: mayfly.apiKey, MAYFLY_RUN: 'run 7' })
     project = await installClients(['typescript', 'cypress'], ['cypress@15.3.0', '@types/node@24'])
     ;({ mayflyTasks } = (await importInstalled('tasks.js')) as { mayflyTasks: typeof MayflyTasks })
-  })
+  }, INSTALL_WITHIN_MS)
   afterAll(async () => {
     process.env = environment
     await project.dispose()
-    await mayfly.dispose()
   })
 
   function importInstalled(file: string): Promise<unknown> {

@@ -2,7 +2,7 @@ import { cp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Mayfly as Client } from '#clients/typescript/src/mayfly.js'
 import { freePort } from '#infra/servers/ports.js'
-import { codeBlocks, installClients, type Project } from '#test/harness/client-packages.js'
+import { codeBlocks, INSTALL_WITHIN_MS, installClients, type Project } from '#test/harness/client-packages.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { describeWith, findChromium } from '#test/harness/tools.js'
 
@@ -49,7 +49,7 @@ describeWith('chromium')('the Playwright package', () => {
     await writeFile(join(project.folder, 'tests/quickstart.spec.ts'), quickstart)
     await writeFile(join(project.folder, 'tests/readme.spec.ts'), readme)
     await writeFile(join(project.folder, 'tsconfig.json'), JSON.stringify(TSCONFIG))
-  })
+  }, INSTALL_WITHIN_MS)
   afterAll(async () => {
     await project.dispose()
     await mayfly.dispose()

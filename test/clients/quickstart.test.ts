@@ -1,6 +1,6 @@
 import { readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
-import { installClients, type Project } from '#test/harness/client-packages.js'
+import { INSTALL_WITHIN_MS, installClients, type Project } from '#test/harness/client-packages.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { pythonWithPackages } from '#test/harness/python.js'
 import { describeWith } from '#test/harness/tools.js'
@@ -21,7 +21,7 @@ describe('docs/quickstart.md', () => {
     const page = await readFile('docs/quickstart.md', 'utf8')
     for (const [, name = '', content = ''] of page.matchAll(FILES)) await write(name, content)
     mayfly = await starting
-  })
+  }, INSTALL_WITHIN_MS)
   afterAll(async () => {
     await mayfly.dispose()
     await project.dispose()

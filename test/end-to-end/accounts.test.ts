@@ -23,7 +23,7 @@ describe('accounts', () => {
   let mayfly: Mayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    mayfly = await startMayfly({ isOneProcess: true })
   })
   afterAll(() => mayfly.dispose())
 
@@ -250,7 +250,7 @@ describe('plans in a file', () => {
 
   it('replace the default plans; a plan that is removed gives no API access until it is back', async () => {
     const both = { enterprise: plan, business: { ...plan, requests_per_minute: 30 } }
-    const mayfly = await startMayfly({ env: await planFile(both) })
+    const mayfly = await startMayfly({ isOneProcess: true, env: await planFile(both) })
     const account = await openAccount(mayfly, { plan: 'business' })
     expect(account.limits).toMatchObject({ requests_per_minute: 30, retention: '2d', max_messages: 7 })
     const path = `/v1/accounts/${account.id}`
@@ -278,7 +278,7 @@ describe('plans in a file', () => {
 
   it('that are invalid end the start, with each error', async () => {
     const env = await planFile({ enterprise: { ...plan, retention: '1y', price: 9 } })
-    const failed = await startMayfly({ env }).then(
+    const failed = await startMayfly({ isOneProcess: true, env }).then(
       () => null,
       (error: unknown) => error,
     )
@@ -290,7 +290,7 @@ describe('plans in a file', () => {
 
 describe('the first account', () => {
   it('is the only one of a new installation, on the plan enterprise', async () => {
-    const mayfly = await startMayfly()
+    const mayfly = await startMayfly({ isOneProcess: true })
     const { body } = await call<AccountJson[]>(mayfly, 'GET', '/v1/accounts')
     expect(only(body)).toMatchObject({ name: 'bootstrap', plan: 'enterprise', environments: ['development'] })
     await mayfly.dispose()

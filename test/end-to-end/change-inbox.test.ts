@@ -2,18 +2,14 @@ import { issueKey, withKey } from '#test/harness/accounts.js'
 import {
   call,
   createInbox,
-  inboxWith,
   mail,
-  messagesOf,
   pagesFrom,
   send,
   type InboxJson,
   type ProblemJson,
 } from '#test/harness/client.js'
-import { listen } from '#test/harness/event-stream.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
-import { until } from '#test/harness/until.js'
 import { byGroup, untilCounted, usageOf } from '#test/harness/usage.js'
 
 type Inbox = InboxJson & { name: string | null; password?: string }
@@ -25,7 +21,7 @@ describe('changing an inbox', () => {
   let mayfly: Mayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly({ hasAnalytics: true })
+    mayfly = await startMayfly({ isOneProcess: true, hasAnalytics: true })
   })
   afterAll(() => mayfly.dispose())
 
@@ -137,37 +133,4 @@ describe('changing an inbox', () => {
     await call(mayfly, 'DELETE', `/v1/inboxes/${id}`)
     expect(await idsOf('label=story:after&state=deleted')).toEqual([id])
   })
-
-  it('moves the expiry, for the inbox, its mail, its waits and its streams', async () => {
-    const longer = await createInbox(mayfly, { duration: '1m' })
-    await send(mayfly, longer.address, mail('before'))
-    await messagesOf(mayfly, longer.id, 1)
-    const stream = await listen(mayfly, `/v1/inboxes/${longer.id}/events`)
-    const shorter = await inboxWith(mayfly, mail('before'))
-    expect((await change(longer.id, { duration: '1h' })).status).toBe(200)
-    const { body: shortened } = await change(shorter.id, { duration: '1m' })
-
-    // The wait ends with the inbox. It looks again every 10 s, and begins so that it would look 9 s after the new expiry.
-    const expiresAtMs = Date.parse(shortened.expires_at)
-    await until('less than the longest wait', () => expiresAtMs - Date.now() < 31_000, 45_000)
-    const waited = await call(
-      mayfly,
-      'GET',
-      `/v1/inboxes/${shorter.id}/messages/wait?subject=never&timeout=55`,
-    )
-    const lateMs = Date.now() - expiresAtMs
-    expectProblem(waited, { status: 410, code: 'inbox-expired' })
-    expect(lateMs).toBeGreaterThanOrEqual(0)
-    expect(lateMs).toBeLessThan(8_000)
-    expectProblem(await change(shorter.id, { duration: '1h' }), { status: 410, code: 'inbox-expired' })
-
-    await until('the first expiry', () => Date.now() > Date.parse(longer.expires_at) + 2_000, 20_000)
-    const [before] = await messagesOf(mayfly, longer.id, 1)
-    const raw = await call<string>(mayfly, 'GET', before?.raw_url ?? '')
-    expect({ status: raw.status, body: raw.body }).toEqual({ status: 200, body: mail('before') })
-    await send(mayfly, longer.address, mail('after'))
-    const events = await stream.count(1)
-    expect(events).toMatchObject([{ event: 'message.received', data: { data: { subject: 'after' } } }])
-    stream.close()
-  }, 100_000)
 })

@@ -1,39 +1,13 @@
-import {
-  call,
-  createInbox,
-  inboxWith,
-  mail,
-  only,
-  pagesFrom,
-  send,
-  type InboxJson,
-} from '#test/harness/client.js'
+import { call, createInbox, inboxWith, mail, only, send } from '#test/harness/client.js'
+import { pathsOf } from '#test/harness/inbox-paths.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
-import { until } from '#test/harness/until.js'
-
-/** Every path of an inbox that is answered 410 after its end, except a repeated DELETE. */
-function pathsOf(inboxId: string, messageId: string): [method: string, path: string][] {
-  const message = `/v1/inboxes/${inboxId}/messages/${messageId}`
-  return [
-    ['GET', `/v1/inboxes/${inboxId}`],
-    ['GET', `/v1/inboxes/${inboxId}/messages`],
-    ['GET', `/v1/inboxes/${inboxId}/messages?order=desc&subject=x`],
-    ['GET', `/v1/inboxes/${inboxId}/messages/wait?timeout=0`],
-    ['GET', message],
-    ['GET', `${message}?raw=false`],
-    ['GET', `${message}/raw`],
-    ['GET', `${message}/attachments/0`],
-    ['DELETE', message],
-    ['GET', `/v1/inboxes/${inboxId}/webhooks`],
-  ]
-}
 
 describe('an inbox that has ended', () => {
   let mayfly: Mayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    mayfly = await startMayfly({ isOneProcess: true })
   })
   afterAll(() => mayfly.dispose())
 
@@ -109,42 +83,4 @@ describe('an inbox that has ended', () => {
     expectProblem(await call(mayfly, 'GET', `/v1/inboxes/${id}`), { status: 410, code: 'inbox-deleted' })
     expect((await call(mayfly, 'DELETE', `/v1/inboxes/${id}`)).body).toEqual(body)
   })
-
-  // The shortest duration is a minute, so this test takes that long.
-  it('is expired on every path as soon as its time is over', async () => {
-    const labels = { story: 'expiry' }
-    const inbox = await createInbox(mayfly, { duration: '1m', labels })
-    const { id, address, created_at, expires_at } = inbox
-    expect(Date.parse(expires_at) - Date.parse(created_at)).toBe(60_000)
-    await send(mayfly, address, mail('short life'))
-    const messageId = await until('the message', () => messageIn(id).catch(() => null))
-
-    // A longer wait ends with the inbox. It looks again every 10 s, and begins so that it would look 9 s after the end.
-    await until('less than the longest wait', () => Date.parse(expires_at) - Date.now() < 41_000, 30_000)
-    const waiting = call(mayfly, 'GET', `/v1/inboxes/${id}/messages/wait?subject=never&timeout=55`).then(
-      (answer) => ({ answer, lateMs: Date.now() - Date.parse(expires_at) }),
-    )
-
-    const statusAfter = async (method: string, path: string) => (await call(mayfly, method, path)).status
-    await until('the end', async () => (await statusAfter('GET', `/v1/inboxes/${id}`)) === 410, 75_000)
-    const lateMs = Date.now() - Date.parse(expires_at)
-    expect(lateMs).toBeGreaterThanOrEqual(0)
-    expect(lateMs).toBeLessThan(8_000)
-    const waited = await waiting
-    expectProblem(waited.answer, { status: 410, code: 'inbox-expired' })
-    expect(waited.lateMs).toBeGreaterThanOrEqual(0)
-    expect(waited.lateMs).toBeLessThan(8_000)
-
-    for (const [method, path] of [...pathsOf(id, messageId), ['DELETE', `/v1/inboxes/${id}`] as const]) {
-      const problem = expectProblem(await call(mayfly, method, path), { status: 410, code: 'inbox-expired' })
-      expect(problem.detail).toMatch(/^The inbox inb_\w+ expired at /)
-      expect(problem).toMatchObject({ ended_at: expires_at, ended_by: null })
-    }
-    await expect(send(mayfly, address, mail('too late'))).rejects.toThrow(/550/)
-    const expired = await pagesFrom<InboxJson>(mayfly, '/v1/inboxes?state=expired&label=story:expiry')
-    expect(expired.flatMap(({ body }) => body)).toEqual([
-      { id, address, state: 'expired', labels, created_at, ended_at: expires_at, message_count: 1 },
-    ])
-    expect((await call(mayfly, 'GET', '/v1/inboxes?label=story:expiry')).body).toEqual([])
-  }, 100_000)
 })

@@ -33,7 +33,7 @@ describe('the events of an environment', () => {
   let clients: ListeningClient[]
 
   beforeAll(async () => {
-    mayfly = await startMayfly({ env: { MAYFLY_STREAM_STALL_MS: '8000' } })
+    mayfly = await startMayfly({ isOneProcess: true, env: { MAYFLY_STREAM_STALL_MS: '8000' } })
   })
   afterAll(() => mayfly.dispose())
 

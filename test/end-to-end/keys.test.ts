@@ -280,7 +280,7 @@ describe('keys', () => {
   )
 
   it('are the same after a restart, including their last use', async () => {
-    const before = await startMayfly()
+    const before = await startMayfly({ isOneProcess: true })
     const used = await issueKey(before)
     const rotated = await issueKey(before)
     const revoked = await issueKey(before)

@@ -21,7 +21,7 @@ import {
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { richMail } from '#test/harness/rich-mail.js'
-import { sharedMayfly } from '#test/harness/shared-mayfly.js'
+import { GENEROUS_PARSE_BUDGETS, sharedMayfly } from '#test/harness/shared-mayfly.js'
 import { until } from '#test/harness/until.js'
 
 const ORIGIN = 'https://agent.example'
@@ -50,7 +50,7 @@ const opened: Client[] = []
 beforeAll(async () => {
   mayfly = await startMayfly({
     isOneProcess: true,
-    env: { MAYFLY_MCP: 'true', MAYFLY_CORS_ORIGINS: ORIGIN },
+    env: { ...GENEROUS_PARSE_BUDGETS, MAYFLY_MCP: 'true', MAYFLY_CORS_ORIGINS: ORIGIN },
   })
 })
 afterEach(() => Promise.all(opened.splice(0).map((client) => client.close())))

@@ -51,7 +51,7 @@ describe('a resource of a tenant', () => {
   let otherAccount: Target
 
   beforeAll(async () => {
-    mayfly = await startMayfly({ env: { LOG_LEVEL: 'debug' }, hasAnalytics: true })
+    mayfly = await startMayfly({ isOneProcess: true, env: { LOG_LEVEL: 'debug' }, hasAnalytics: true })
     routes = registeredRoutes(mayfly)
     const scopes = ALL_BUT_OPERATOR
     const [account, another] = [await openAccount(mayfly), await openAccount(mayfly)]

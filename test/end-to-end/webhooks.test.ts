@@ -19,7 +19,7 @@ describe('webhooks', () => {
   let adminOnly: Target
 
   beforeAll(async () => {
-    mayfly = await startMayfly()
+    mayfly = await startMayfly({ isOneProcess: true })
     const admin = withKey(mayfly, (await openAccount(mayfly, { plan: 'enterprise' })).key)
     const withScopes = async (...scopes: string[]) => withKey(mayfly, await issueKey(admin, { scopes }))
     owner = await withScopes('inboxes', 'admin')

@@ -3,8 +3,8 @@ import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { pythonWithPackages } from '#test/harness/python.js'
+import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
 import { describeWith } from '#test/harness/tools.js'
 
 const run = promisify(execFile)
@@ -26,12 +26,12 @@ const TSCONFIG = {
 
 /** Generates clients, checks their types and runs tests with them, exactly as docs/generated-clients.md shows. */
 describe('a client generated from the OpenAPI document', () => {
-  let mayfly: Mayfly
+  let mayfly: SharedMayfly
   let guide: string
   let folder: string
 
   beforeAll(async () => {
-    mayfly = await startMayfly({ isOneProcess: true })
+    mayfly = await sharedMayfly()
     guide = await readFile(GUIDE, 'utf8')
     folder = await mkdtemp(join(tmpdir(), 'mayfly-clients-'))
     await symlink(join(process.cwd(), 'node_modules'), join(folder, 'node_modules'))
@@ -40,10 +40,7 @@ describe('a client generated from the OpenAPI document', () => {
     await writeFile(join(folder, 'package.json'), JSON.stringify({ type: 'module' }))
     await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(TSCONFIG))
   })
-  afterAll(async () => {
-    await mayfly.dispose()
-    await rm(folder, { recursive: true, force: true })
-  })
+  afterAll(() => rm(folder, { recursive: true, force: true }))
 
   /** Resolves with the output of a program. Rejects with the output if it fails or takes too long. */
   async function output(program: string, args: readonly string[], ...bins: string[]): Promise<string> {

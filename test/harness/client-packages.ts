@@ -7,6 +7,8 @@ import { runProgram } from './run-program.js'
 
 const run = promisify(execFile)
 const WITHIN_MS = 100_000
+/** The timeout of a hook that calls `installClients`, which downloads packages. */
+export const INSTALL_WITHIN_MS = 300_000
 const MAX_OUTPUT_BYTES = 2 ** 26
 
 export interface Project {
@@ -16,6 +18,7 @@ export interface Project {
     program: string,
     args: readonly string[],
     env?: Readonly<Record<string, string>>,
+    withinMs?: number,
   ): Promise<{ code: number; output: string }>
   dispose(): Promise<void>
 }
@@ -39,11 +42,11 @@ export async function installClients(
     await cp(join('clients', client), join(root, client), { recursive: true, filter })
   const project: Project = {
     folder,
-    async run(program, args, env = {}) {
+    async run(program, args, env = {}, withinMs = WITHIN_MS) {
       const options = {
         cwd: folder,
         env: { ...process.env, JEST_WORKER_ID: undefined, NODE_ENV: undefined, ...env },
-        timeout: WITHIN_MS,
+        timeout: withinMs,
         maxBuffer: MAX_OUTPUT_BYTES,
       }
       const { code, stdout, stderr } = await runProgram(program, args, options)
@@ -56,7 +59,8 @@ export async function installClients(
   await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module' }))
   const packed = (await readdir(archives)).map((file) => join(archives, file))
   const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline']
-  const { code, output } = await project.run('npm', ['install', ...packed, ...packages, ...flags])
+  const install = ['install', ...packed, ...packages, ...flags]
+  const { code, output } = await project.run('npm', install, {}, INSTALL_WITHIN_MS)
   if (code !== 0) throw new Error(`npm install failed:\n${output}`)
   return project
 }

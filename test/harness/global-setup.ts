@@ -15,8 +15,10 @@ export default function globalSetup(selection: Selection): Promise<void> {
  */
 export async function setUp(selection: Selection, name: SharedName): Promise<void> {
   const suites = await selectedSuites(selection)
-  if (importsAny(suites, ['test/harness/kafka.js'])) await installKafka()
-  if (importsAny(suites, ['test/harness/python.js'])) await installPythonPackages()
+  const installing: Promise<unknown>[] = []
+  if (importsAny(suites, ['test/harness/kafka.js'])) installing.push(installKafka())
+  if (importsAny(suites, ['test/harness/python.js'])) installing.push(installPythonPackages())
+  await Promise.all(installing)
   if (importsAny(suites, ['test/harness/servers.js'])) await startSharedServers()
   if (importsAny(suites, ['test/harness/shared-mayfly.js']) && canShare(name))
     deferToEnd(await startSharedMayfly(name))

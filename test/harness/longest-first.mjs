@@ -1,35 +1,19 @@
 import Sequencer from '@jest/test-sequencer'
+import { SLICES, suitesOf } from '../suites.mjs'
 
 // Suites that take half a minute or more on any engine, the longest first.
 const LONG = [
-  'test/faults/distributed/kafka',
-  'test/faults/distributed/processes',
-  'test/faults/distributed/usage',
-  'test/faults/distributed/scale-out',
-  'test/end-to-end/inbox-tokens',
-  'test/end-to-end/change-inbox',
-  'test/faults/data-folder',
-  'test/faults/webhook-replay',
-  'test/end-to-end/ended-inboxes',
+  ...suitesOf('', SLICES.flat()),
   'test/end-to-end/shutdown',
   'test/end-to-end/verify-run',
   'test/end-to-end/load-smtp',
-  'test/secured/secured',
-  'test/schemathesis/schemathesis',
   'libs/engines/distributed/kafka/kafka-event-log',
   'apps/analytics/analytics',
   'libs/engines/clickhouse/chdb-usage',
   'infra/clickhouse/clickhouse',
-  'test/fuzz/mime',
-  'test/fuzz/smtp',
   'test/faults/kill',
   // Browsers need much CPU time, which the suites about faults would miss.
-  'test/console/hostile-mail',
   'test/console/console',
-  'test/console/long-lists',
-  'test/console/accessibility',
-  'test/clients/playwright',
-  'test/abuse/one-account',
   'apps/projector/parser-pool',
 ].map((suite) => `/dist/${suite}.test.js`)
 

@@ -8,17 +8,20 @@ import { readSettings } from '#libs/runtime/config/settings.js'
  * message, and closes the roles when its parent disconnects.
  */
 
-let nowMs = Number(process.env.TEST_NOW_MS)
+/** A clock that stands still, or one that runs ahead of the real one. */
+export type Clock = { nowMs: number } | { aheadMs: number }
+
+let clock: Clock = { nowMs: Number(process.env.TEST_NOW_MS) }
 
 const roles = await startStandalone({
   settings: readSettings(process.env),
   logger: pino({ level: 'silent' }),
-  now: () => new Date(nowMs),
+  now: () => new Date('nowMs' in clock ? clock.nowMs : Date.now() + clock.aheadMs),
   announce: () => undefined,
 })
 
 process.on('message', (message) => {
-  nowMs = Number(message)
+  clock = message as Clock
   process.send?.('set')
 })
 process.on('disconnect', () => {

@@ -2,15 +2,19 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import type { Target } from './client.js'
+import { distributedEnvironment, engineUnderTest } from './mayfly.js'
 import { COMPILE_CACHE } from './mayfly-process.js'
+import type { Clock } from './mayfly-with-clock-process.js'
 
 /** All roles in one process, on a clock that only the test moves. */
 export interface MayflyWithClock extends Target {
   dataDir: string
-  /** Resolves once the roles see the new time. */
+  /** Resolves once the roles see the new time, which stands still. */
   setClock(nowMs: number): Promise<void>
+  /** Resolves once the roles see a clock that runs, that much ahead of the real one. */
+  runAhead(aheadMs: number): Promise<void>
   /** Resolves once everything is closed. Idempotent. */
   close(): Promise<void>
 }
@@ -18,7 +22,7 @@ export interface MayflyWithClock extends Target {
 const API_KEY = 'a-key-for-the-end-to-end-suites'
 const PROCESS_FILE = join(process.cwd(), 'dist/test/harness/mayfly-with-clock-process.js')
 
-/** Starts all roles in a child process. Resolves once they listen. */
+/** Starts all roles in a child process, on the engine under test. Resolves once they listen. */
 export async function startWithClock(
   dataDir: string,
   nowMs: number,
@@ -34,6 +38,7 @@ export async function startWithClock(
       MAYFLY_SMTP_PORT: '0',
       MAYFLY_PARSE_THREADS: '1',
       MAYFLY_BOOTSTRAP_API_KEY: API_KEY,
+      ...(engineUnderTest() === 'distributed' ? distributedEnvironment(basename(dataDir)) : {}),
       ...env,
     },
     execArgv: ['--disable-warning=ExperimentalWarning'],
@@ -42,15 +47,17 @@ export async function startWithClock(
   const started = (await Promise.race([once(child, 'message'), exited])) as unknown[]
   const [target] = started as [Pick<Target, 'url' | 'smtpPort'> | number]
   if (typeof target !== 'object') throw new Error(`the roles ended with ${target} before they ran`)
+  const set = async (clock: Clock) => {
+    const isSet = once(child, 'message')
+    child.send(clock)
+    await isSet
+  }
   return {
     ...target,
     apiKey: API_KEY,
     dataDir,
-    async setClock(to) {
-      const isSet = once(child, 'message')
-      child.send(to)
-      await isSet
-    },
+    setClock: (nowMs) => set({ nowMs }),
+    runAhead: (aheadMs) => set({ aheadMs }),
     async close() {
       if (child.connected) child.disconnect()
       await exited
