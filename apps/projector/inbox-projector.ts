@@ -57,22 +57,9 @@ export function* stepsOf({ events, undecodable, next }: DecodedBatch<InboxEvent>
  * list and add it to one.
  */
 function writesOf(event: InboxEvent): number {
-  switch (event.type) {
-    case 'InboxCreated':
-      return 5 + 4 * Object.keys(event.labels).length
-    case 'InboxChanged':
-    case 'InboxTokenIssued':
-    case 'InboxTokenRevoked':
-    case 'FaultsSet':
-    case 'InboxExpired':
-    case 'InboxDeleted':
-      return 9 + 8 * MAX_LABELS
-    case 'MessageReceived':
-      return 6 + 4 * Object.keys(event.inbox?.labels ?? {}).length
-    case 'MessageDropped':
-    case 'MessageDeleted':
-      return 6
-  }
+  if (event.type === 'InboxCreated') return 5 + 4 * Object.keys(event.labels).length
+  if ('messageId' in event) return 6 + 4 * Object.keys(event.inbox?.labels ?? {}).length
+  return 9 + 8 * MAX_LABELS
 }
 
 /** Projects consecutive events of an inbox partition into one step of the views. */

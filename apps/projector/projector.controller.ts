@@ -1,7 +1,7 @@
 import { Controller, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
 import type { Logger } from 'pino'
-import type { InboxEvent } from '#libs/domain/inbox/events.js'
+import { INBOX_EVENTS, type InboxEvent } from '#libs/domain/inbox/events.js'
 import {
   accountEventCodec,
   inboxEventCodec,
@@ -74,18 +74,14 @@ export class MessageVisibility {
   }
 }
 
-/** The events that the stream of an environment has. Others, such as new inboxes, must not wake its listeners. */
-const STREAMED: ReadonlySet<InboxEvent['type']> = new Set([
-  'MessageReceived',
-  'MessageDeleted',
-  'InboxDeleted',
-  'InboxExpired',
-])
-
-/** The channels that an event is signalled on. */
+/**
+ * The channels that an event is signalled on. Events that the stream of an environment does not have, such as new
+ * inboxes, must not wake its listeners.
+ */
 function channelsOf(recorded: Recorded<InboxEvent>): string[] {
   const { type, inboxId } = recorded.event
-  return STREAMED.has(type) ? [inboxChannel(inboxId), environmentChannel(recorded)] : [inboxChannel(inboxId)]
+  const isStreamed = INBOX_EVENTS[type].sent !== null
+  return isStreamed ? [inboxChannel(inboxId), environmentChannel(recorded)] : [inboxChannel(inboxId)]
 }
 
 /** The ports of the projector, as Nest injects them. */

@@ -7,9 +7,9 @@ import {
   type ReplayId,
   type WebhookId,
 } from '#libs/domain/ids/typeid.js'
-import type { InboxEvent } from '#libs/domain/inbox/events.js'
+import { INBOX_EVENTS, occurredAt, type InboxEvent } from '#libs/domain/inbox/events.js'
 import type { Delivery } from '#libs/domain/webhook/delivery.js'
-import type { Notification } from '#libs/domain/webhook/events.js'
+import type { EventNotification, Notification } from '#libs/domain/webhook/events.js'
 import type { Replay } from '#libs/domain/webhook/replay.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { Recorded, Recorder } from '#libs/ports/event-log/cloud-event.js'
@@ -22,7 +22,7 @@ import { chunksOf } from '#libs/runtime/chunks.js'
 export interface InboxNotification {
   position: Pick<Position, 'partition' | 'offset'>
   inbox: WebhookedInbox
-  notification: Exclude<Notification, { type: 'sample' }>
+  notification: EventNotification
 }
 
 /** The notifications in a partition's events, in their order. Some events have none. */
@@ -38,28 +38,11 @@ export function notificationsIn(
   })
 }
 
-function notificationOf(event: InboxEvent): InboxNotification['notification'] | null {
-  switch (event.type) {
-    case 'InboxCreated':
-    case 'InboxChanged':
-    case 'InboxTokenIssued':
-    case 'InboxTokenRevoked':
-    case 'FaultsSet':
-    case 'MessageDropped':
-      return null
-    case 'MessageReceived': {
-      const { inboxId, messageId, receivedAt: occurredAt } = event
-      return { type: 'message.received', inboxId, messageId, occurredAt }
-    }
-    case 'MessageDeleted': {
-      const { inboxId, messageId, deletedAt: occurredAt } = event
-      return { type: 'message.deleted', inboxId, messageId, occurredAt }
-    }
-    case 'InboxExpired':
-      return { type: 'inbox.expired', inboxId: event.inboxId, messageId: null, occurredAt: event.expiredAt }
-    case 'InboxDeleted':
-      return { type: 'inbox.deleted', inboxId: event.inboxId, messageId: null, occurredAt: event.deletedAt }
-  }
+function notificationOf(event: InboxEvent): EventNotification | null {
+  const { publicName: type, sent } = INBOX_EVENTS[event.type]
+  if (sent === null) return null
+  const ids = { inboxId: event.inboxId, messageId: 'messageId' in event ? event.messageId : null }
+  return { type, ...ids, occurredAt: occurredAt(event) }
 }
 
 /**

@@ -1,14 +1,10 @@
 import { LRUCache } from 'lru-cache'
 import type { AccountId, InboxId, MessageId } from '#libs/domain/ids/typeid.js'
+import { bodyKindOf } from '#libs/domain/inbox/events.js'
 import { asOf } from '#libs/domain/inbox/inbox.js'
 import type { Delivery } from '#libs/domain/webhook/delivery.js'
 import type { DeliveryAbandoned } from '#libs/domain/webhook/events.js'
-import {
-  type OpenedMessage,
-  inboxEndBody,
-  messageBody,
-  messageDeletedBody,
-} from '#libs/mail/json/message-json.js'
+import { bodyWithoutMail, messageBody, type OpenedMessage } from '#libs/mail/json/message-json.js'
 import { openBody } from '#libs/ports/key-vault/sealing.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { ReadModelUnavailableError } from '#libs/ports/read-model/view-store.js'
@@ -65,18 +61,12 @@ export class NotificationBodies {
 
   /** Rejects with ReadModelUnavailableError while the views are not complete, and with BudgetExhaustedError. */
   async write({ id, accountId, notification }: Delivery): Promise<NotificationBody> {
-    const { occurredAt: time } = notification
-    switch (notification.type) {
-      case 'inbox.expired':
-      case 'inbox.deleted':
-        return small(inboxEndBody(notification.type, time, notification.inboxId))
-      case 'message.deleted':
-        return small(messageDeletedBody(time, notification))
-      case 'message.received':
-        return this.received(accountId, notification.inboxId, notification.messageId, time)
-      case 'sample':
-        return small(messageBody(time, sampleOf(id, time), INBOXES_PATH))
-    }
+    const { inboxId, messageId, occurredAt: time } = notification
+    if (notification.type === 'sample') return small(messageBody(time, sampleOf(id, time), INBOXES_PATH))
+    const kind = bodyKindOf(notification.type)
+    if (kind !== 'message') return small(bodyWithoutMail(kind, notification))
+    if (messageId === null) throw new TypeError(`${notification.type} has no message`)
+    return this.received(accountId, inboxId, messageId, time)
   }
 
   private async received(

@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common'
 import type { InboxId, MessageId } from '#libs/domain/ids/typeid.js'
-import type { InboxEvent } from '#libs/domain/inbox/events.js'
+import { INBOX_EVENTS, type InboxEvent } from '#libs/domain/inbox/events.js'
 import { asOf } from '#libs/domain/inbox/inbox.js'
-import { EVENT_NAMES, inboxEndBody, messageDeletedBody } from '#libs/mail/json/message-json.js'
+import { bodyWithoutMail } from '#libs/mail/json/message-json.js'
 import type { MailOwner } from '#libs/ports/read-model/views.js'
 import { RequestBudgets, type MailRead } from '../http/budgets.js'
 import { Instance } from '../instance.js'
@@ -123,7 +123,7 @@ export class EnvironmentFeed {
     const data = await this.dataOf(listener, entry, read)
     if (data === null) return null
     const id = writeEnvironmentCursor(listener, { from: after, range: null })
-    return eventText({ id, event: EVENT_NAMES[entry.type], data })
+    return eventText({ id, event: INBOX_EVENTS[entry.type].publicName, data })
   }
 
   /**
@@ -139,12 +139,12 @@ export class EnvironmentFeed {
     const row = await this.views.find(inboxId, () => this.views.inboxes.inbox(inboxId))
     const inbox = row === null ? null : asOf(row.inbox, this.instance.now())
     if (inbox === null || !hasLabels(inbox, labels)) return null
-    if (type === 'InboxDeleted' || type === 'InboxExpired') {
-      return inboxEndBody(EVENT_NAMES[type], time, inboxId)
+    const { publicName, sent } = INBOX_EVENTS[type]
+    if (sent === null) return null
+    if (sent.body !== 'message') {
+      return bodyWithoutMail(sent.body, { type: publicName, inboxId, messageId, occurredAt: time })
     }
-    if (messageId === null) return null
-    if (type === 'MessageDeleted') return messageDeletedBody(time, { inboxId, messageId })
-    if (type !== 'MessageReceived' || inbox.state !== 'active') return null
+    if (messageId === null || inbox.state !== 'active') return null
     return this.received.bodyOf(inbox, { id: messageId, time }, '/v1/inboxes', read)
   }
 }

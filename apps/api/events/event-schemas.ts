@@ -1,6 +1,6 @@
-import Type, { type TSchema } from 'typebox'
+import Type, { type TObject } from 'typebox'
 import { TRUNCATED_PROPERTIES } from '#libs/mail/json/message-json.js'
-import type { WebhookEventType } from '#libs/domain/webhook/events.js'
+import { SENT_EVENTS, type BodyKind } from '#libs/domain/inbox/events.js'
 import { DeletedInbox } from '../inboxes/inbox-schemas.js'
 import { Header, MESSAGE_PROPERTIES } from '../messages/message-schemas.js'
 import { OneOf, OrNull, Time } from '../openapi/describe.js'
@@ -40,40 +40,61 @@ const EventEndedInbox = Type.Object(
   { $id: 'EventEndedInbox', description: 'An ended inbox, as in an event.' },
 )
 
-const eventOf = <Data extends TSchema>(type: WebhookEventType, $id: string, data: Data) =>
-  Type.Object(
-    {
-      type: Type.Literal(type, { description: 'The type of the event.' }),
-      timestamp: Time('When it happened.'),
-      data,
-    },
-    { $id, description: `The event \`${type}\`.` },
-  )
+/** The `data` of each kind of event. */
+const DATA: Record<BodyKind, TObject> = {
+  message: EventMessage,
+  'deleted-message': EventDeletedMessage,
+  'ended-inbox': EventEndedInbox,
+}
 
 /** The body of each event, as webhooks receive it and as streams have it in `data`. */
-export const EVENT_BODIES = {
-  'message.received': eventOf('message.received', 'MessageReceivedEvent', EventMessage),
-  'message.deleted': eventOf('message.deleted', 'MessageDeletedEvent', EventDeletedMessage),
-  'inbox.expired': eventOf('inbox.expired', 'InboxExpiredEvent', EventEndedInbox),
-  'inbox.deleted': eventOf('inbox.deleted', 'InboxDeletedEvent', EventEndedInbox),
-} satisfies Record<WebhookEventType, TSchema>
+export const EVENT_BODIES = SENT_EVENTS.map(({ publicName, sent: { body, summary } }) => {
+  const name = publicName.replaceAll(/(?:^|\.)([a-z])/g, (_, letter: string) => letter.toUpperCase())
+  const schema = Type.Object(
+    {
+      type: Type.Literal(publicName, { description: 'The type of the event.' }),
+      timestamp: Time('When it happened.'),
+      data: DATA[body],
+    },
+    { $id: `${name}Event`, description: `The event \`${publicName}\`.` },
+  )
+  return { type: publicName, name, summary, schema }
+})
+
+/** Renders the generated part of docs/webhooks.md. */
+export function renderEventBodies(): string {
+  const rows = SENT_EVENTS.map(
+    ({ publicName, sent: { body } }) => `| \`${publicName}\` | ${aboutData(body)} |`,
+  )
+  return ['| event | `data` |', '| --- | --- |', ...rows].join('\n')
+}
+
+function aboutData(kind: BodyKind): string {
+  if (kind === 'message')
+    return 'the message as in the list of messages, without its source, which is at `raw_url`'
+  const names = Object.keys(DATA[kind].properties)
+  return names.map((name) => `\`${name}\``).join(', ')
+}
 
 /**
  * The schema of a `text/event-stream` answer. OpenAPI 3.1 has no keyword for one event of a stream; generated clients
  * parse its `data` and give it the type of the answer.
  */
-export const EventBody = Type.Union(Object.values(EVENT_BODIES), {
-  $id: 'EventBody',
-  description: 'What happened to an inbox: the JSON in `data` of a server-sent event.',
-  examples: [
-    {
-      type: 'inbox.expired',
-      timestamp: '2026-11-21T10:00:00.000Z',
-      data: {
-        id: 'inb_01jd6b8w0mf2ja3yz5c7e9g1hk',
-        state: 'expired',
-        ended_at: '2026-11-21T10:00:00.000Z',
+export const EventBody = Type.Union(
+  EVENT_BODIES.map(({ schema }) => schema),
+  {
+    $id: 'EventBody',
+    description: 'What happened to an inbox: the JSON in `data` of a server-sent event.',
+    examples: [
+      {
+        type: 'inbox.expired',
+        timestamp: '2026-11-21T10:00:00.000Z',
+        data: {
+          id: 'inb_01jd6b8w0mf2ja3yz5c7e9g1hk',
+          state: 'expired',
+          ended_at: '2026-11-21T10:00:00.000Z',
+        },
       },
-    },
-  ],
-})
+    ],
+  },
+)

@@ -2,6 +2,7 @@ import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common'
 import { IsOptional, IsString } from 'class-validator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
+import { SENT_EVENTS } from '#libs/domain/inbox/events.js'
 import { inboxChannel } from '#libs/ports/read-model/consistent-views.js'
 import { AcceptInboxTokens, type Principal, Caller, READERS, RequireScope } from '../access/principal.js'
 import { inboxesPathOf, readOffsetCursor } from '../http/list-pages.js'
@@ -13,6 +14,10 @@ import { EventBody } from './event-schemas.js'
 import { MEDIA_TYPE } from './event-stream.js'
 import { InboxFeed } from './inbox-feed.js'
 import { lastEventIdOf, StreamAnswers } from './stream-answers.js'
+
+const NAMES = new Intl.ListFormat('en-GB', { type: 'disjunction' }).format(
+  SENT_EVENTS.map(({ publicName }) => `\`${publicName}\``),
+)
 
 /** The query of GET /v1/inboxes/{id}/events. */
 export class Listen {
@@ -43,9 +48,9 @@ export class EventsController {
     id: 'streamInboxEvents',
     summary: "Stream an inbox's events",
     description:
-      'Server-sent events, as they happen. Each has an `event`, which is its type (`message.received`, ' +
-      '`message.deleted`, `inbox.expired` or `inbox.deleted`), an `id`, which is a cursor for the position after it and ' +
-      'which the client sends as `Last-Event-ID` when it reconnects, and `data`, which is an `EventBody`. A comment is sent ' +
+      `Server-sent events, as they happen. Each has an \`event\`, which is its type (${NAMES}), ` +
+      'an `id`, which is a cursor for the position after it and which the client sends as `Last-Event-ID` when it ' +
+      'reconnects, and `data`, which is an `EventBody`. A comment is sent ' +
       'every 15 seconds. The stream ends after the inbox has ended.',
     requestHeaders: ['Mayfly-Inbox-Password', 'Last-Event-ID'],
     answer: {

@@ -4,11 +4,10 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import type { InboxEvent } from '#libs/domain/inbox/events.js'
+import { INBOX_EVENTS, type InboxEvent } from '#libs/domain/inbox/events.js'
 import { evolve, type ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import { deleted, expired, messageDeleted, messageId, minute } from '#libs/domain/inbox/inbox.test-support.js'
 import { openLmdbReadModel, type LmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-read-model.js'
-import { EVENT_NAMES } from '#libs/mail/json/message-json.js'
 import type { ParsedMail } from '#libs/mail/message.js'
 import { parseMail } from '#libs/mail/parse.js'
 import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
@@ -237,7 +236,7 @@ describe('the text of a stream', () => {
         await wakeUntil(() => isOver)
 
         const order = (await model.queries.history({ ...WHOLE, inboxId: id })).slice(1).map((entry) => {
-          const name = EVENT_NAMES[entry.type]
+          const name = INBOX_EVENTS[entry.type].publicName
           return entry.messageId === null ? name : `${name} ${numberOf(entry.messageId)}`
         })
         const positions = events.map((name) => order.indexOf(name))

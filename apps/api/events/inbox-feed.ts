@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common'
+import { endsInbox, INBOX_EVENTS } from '#libs/domain/inbox/events.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
-import { EVENT_NAMES, inboxEndBody, messageDeletedBody } from '#libs/mail/json/message-json.js'
+import { bodyWithoutMail } from '#libs/mail/json/message-json.js'
 import type { HistoryEntry } from '#libs/ports/read-model/views.js'
 import { RequestBudgets, type MailRead } from '../http/budgets.js'
 import { writeOffsetCursor } from '../http/list-pages.js'
@@ -55,7 +56,7 @@ export class InboxFeed {
         yield* sendEvent(budgets, listener, signal, (read) => textOf(entry, read))
         if (signal.aborted) return 'all'
         next = entry.offset + 1
-        if (entry.type === 'InboxDeleted' || entry.type === 'InboxExpired') return 'inbox-ended'
+        if (endsInbox(entry.type)) return 'inbox-ended'
       }
       if (entries.length === PAGE) return 'more'
       if (msLeft() <= 0) inbox = await latest()
@@ -90,7 +91,7 @@ export class InboxFeed {
     const data = await this.dataOf(listener, entry, read)
     if (data === null) return null
     const id = writeOffsetCursor(listener.inbox.id, { from: entry.offset + 1, to: null, end: null })
-    return eventText({ id, event: EVENT_NAMES[entry.type], data })
+    return eventText({ id, event: INBOX_EVENTS[entry.type].publicName, data })
   }
 
   /**
@@ -102,13 +103,13 @@ export class InboxFeed {
     { type, time, messageId }: HistoryEntry,
     read: MailRead,
   ): Promise<string | null> {
-    const { id: inboxId } = inbox
-    if (type === 'InboxDeleted' || type === 'InboxExpired') {
-      return inboxEndBody(EVENT_NAMES[type], time, inboxId)
+    const { publicName, sent } = INBOX_EVENTS[type]
+    if (sent === null || (this.msLeftOf(inbox) <= 0 && !endsInbox(type))) return null
+    if (sent.body !== 'message') {
+      const ids = { inboxId: inbox.id, messageId }
+      return bodyWithoutMail(sent.body, { type: publicName, ...ids, occurredAt: time })
     }
-    if (messageId === null || this.msLeftOf(inbox) <= 0) return null
-    if (type === 'MessageDeleted') return messageDeletedBody(time, { inboxId, messageId })
-    if (type !== 'MessageReceived') return null
+    if (messageId === null) return null
     return this.received.bodyOf(inbox, { id: messageId, time }, inboxesPath, read)
   }
 }

@@ -2,7 +2,7 @@ import { Controller, Get, Param, Query, Res } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type, { type Static } from 'typebox'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
-import { EVENT_NAMES } from '#libs/mail/json/message-json.js'
+import { INBOX_EVENTS } from '#libs/domain/inbox/events.js'
 import { CHANGEABLE, type HistoryEntry } from '#libs/ports/read-model/views.js'
 import { type Principal, Caller, RequireScope } from '../access/principal.js'
 import { Describe, Count, Digest, IdOf, OneOf, OrNull, Time, Tag } from '../openapi/describe.js'
@@ -24,7 +24,10 @@ const Position = Type.Object(
 const Event = Type.Object(
   {
     id: IdOf('evt', 'The id of the event.'),
-    type: OneOf(Object.values(EVENT_NAMES), 'The type of the event.'),
+    type: OneOf(
+      Object.values(INBOX_EVENTS).map(({ publicName }) => publicName),
+      'The type of the event.',
+    ),
     time: Time('When it happened.'),
     inbox_id: IdOf('inb', 'The inbox.'),
     message_id: OrNull(IdOf('msg', ''), 'The message; null if the event is about the inbox.'),
@@ -113,7 +116,7 @@ export class HistoryController {
 function historyJson(entry: HistoryEntry, inboxId: InboxId, partition: number): Static<typeof Event> {
   return {
     id: entry.id,
-    type: EVENT_NAMES[entry.type],
+    type: INBOX_EVENTS[entry.type].publicName,
     time: entry.time.toISOString(),
     inbox_id: inboxId,
     message_id: entry.messageId,

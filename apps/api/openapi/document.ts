@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Type } from '@nestjs/common'
 import { idPattern } from '#libs/domain/ids/typeid.js'
-import { WEBHOOK_EVENT_TYPES, type WebhookEventType } from '#libs/domain/webhook/events.js'
 import { EVENT_BODIES } from '../events/event-schemas.js'
 import { RESPONSE_HEADERS } from '../http/headers.js'
 import { PROBLEM_CODES } from '../http/problems.js'
@@ -62,7 +61,7 @@ export function describeApi(controllers: readonly Type[], publicUrl: string): Do
     servers: [{ url: publicUrl }],
     tags: Object.entries(ALL_TAGS).map(([name, description]) => ({ name, description })),
     paths,
-    webhooks: Object.fromEntries(WEBHOOK_EVENT_TYPES.map((type) => [type, { post: sentOperation(type) }])),
+    webhooks: Object.fromEntries(EVENT_BODIES.map((event) => [event.type, { post: sentOperation(event) }])),
     components: {
       schemas: {},
       responses: Object.fromEntries(responses),
@@ -70,13 +69,6 @@ export function describeApi(controllers: readonly Type[], publicUrl: string): Do
       securitySchemes: { apiKey: API_KEY, inboxToken: INBOX_TOKEN },
     },
   })
-}
-
-const EVENTS: Record<WebhookEventType, { id: string; summary: string }> = {
-  'message.received': { id: 'messageReceived', summary: 'A message was received' },
-  'message.deleted': { id: 'messageDeleted', summary: 'A message was deleted' },
-  'inbox.expired': { id: 'inboxExpired', summary: 'An inbox expired' },
-  'inbox.deleted': { id: 'inboxDeleted', summary: 'An inbox was deleted' },
 }
 
 const SENT_HEADERS = [
@@ -99,11 +91,9 @@ function sentHeader(name: string, pattern: string, description: string): Paramet
 }
 
 /** The request that delivers an event to a webhook. */
-function sentOperation(type: WebhookEventType): Operation {
-  const { id, summary } = EVENTS[type]
-  const schema: object = EVENT_BODIES[type]
+function sentOperation({ type, name, summary, schema }: (typeof EVENT_BODIES)[number]): Operation {
   return {
-    operationId: id,
+    operationId: name.charAt(0).toLowerCase() + name.slice(1),
     tags: ['Webhooks'],
     summary,
     description:

@@ -20,18 +20,14 @@ import {
   type ValueOf,
   type ValuesOf,
 } from '#libs/domain/event-sourcing/declare.js'
+import { SENT_EVENTS } from '#libs/domain/inbox/events.js'
 
 /*
  * The events of webhooks: their registration, on account-events; their deliveries and replays, on webhook-events.
  */
 
 /** The types of events that a webhook may subscribe to, as its receiver sees them. */
-export const WEBHOOK_EVENT_TYPES = [
-  'message.received',
-  'message.deleted',
-  'inbox.expired',
-  'inbox.deleted',
-] as const
+export const WEBHOOK_EVENT_TYPES = SENT_EVENTS.map(({ publicName }) => publicName)
 
 export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number]
 
@@ -126,18 +122,19 @@ export type WebhookRemoved = EventOf<typeof REGISTRATION_EVENTS, 'WebhookRemoved
 
 const ofMessage = { inboxId: id('inb'), messageId: id('msg'), occurredAt: time }
 const ofInbox = { inboxId: id('inb'), messageId: constant(null), occurredAt: time }
+const ofEvents = SENT_EVENTS.map(
+  ({ publicName, fields }) => [publicName, 'messageId' in fields ? ofMessage : ofInbox] as const,
+)
 
 /** The event of an inbox that a delivery is about. The rest of the notification's body is read when it is sent. */
 export const notification = union('type', {
-  'message.received': ofMessage,
-  'message.deleted': ofMessage,
-  'inbox.expired': ofInbox,
-  'inbox.deleted': ofInbox,
+  ...(Object.fromEntries(ofEvents) as Record<WebhookEventType, typeof ofMessage | typeof ofInbox>),
   /** A made-up mail, to test an endpoint with. */
   sample: { inboxId: constant(null), messageId: constant(null), occurredAt: time },
 })
 
 export type Notification = ValueOf<typeof notification>
+export type EventNotification = Exclude<Notification, { type: 'sample' }>
 
 export const ABANDONED_FOR = [
   'inbox-ended',

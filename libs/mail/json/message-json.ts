@@ -1,5 +1,6 @@
 import type { InboxId, MessageId } from '#libs/domain/ids/typeid.js'
-import type { InboxEvent } from '#libs/domain/inbox/events.js'
+import type { BodyKind } from '#libs/domain/inbox/events.js'
+import type { EventNotification, WebhookEventType } from '#libs/domain/webhook/events.js'
 import type { ParsedMail } from '../message.js'
 
 /*
@@ -65,22 +66,6 @@ export function messageJson({ id, inboxId, receivedAt, mail }: OpenedMessage, ba
 
 export type MessageJson = ReturnType<typeof messageJson>
 
-/** The names of an inbox's events in its history. Its stream and its webhooks have some of them. */
-export const EVENT_NAMES = {
-  InboxCreated: 'inbox.created',
-  InboxChanged: 'inbox.changed',
-  InboxTokenIssued: 'token.issued',
-  InboxTokenRevoked: 'token.revoked',
-  FaultsSet: 'faults.set',
-  MessageReceived: 'message.received',
-  MessageDropped: 'message.dropped',
-  MessageDeleted: 'message.deleted',
-  InboxExpired: 'inbox.expired',
-  InboxDeleted: 'inbox.deleted',
-} as const satisfies Record<InboxEvent['type'], string>
-
-type EventName = (typeof EVENT_NAMES)[keyof typeof EVENT_NAMES]
-
 const MAX_BODY_BYTES = 256_000
 /** The properties that are removed from a message, in this order, while its body is too long. */
 export const TRUNCATED_PROPERTIES = ['html', 'visible_text', 'text', 'headers'] as const
@@ -88,32 +73,34 @@ export const TRUNCATED_PROPERTIES = ['html', 'visible_text', 'text', 'headers'] 
 /** The body of `message.received`. Removed properties are null, and listed in `truncated`. */
 export function messageBody(time: Date, message: OpenedMessage, basePath: string): string {
   let data: Record<string, unknown> = messageJson(message, basePath)
-  let body = bodyText(EVENT_NAMES.MessageReceived, time, data)
+  let body = bodyText('message.received', time, data)
   const truncated: string[] = []
   for (const name of TRUNCATED_PROPERTIES) {
     if (Buffer.byteLength(body) <= MAX_BODY_BYTES) break
     if (data[name] === null) continue
     truncated.push(name)
     data = { ...data, [name]: null, truncated }
-    body = bodyText(EVENT_NAMES.MessageReceived, time, data)
+    body = bodyText('message.received', time, data)
   }
   return body
 }
 
-export function messageDeletedBody(
-  time: Date,
-  { inboxId, messageId: id }: { inboxId: InboxId; messageId: MessageId | null },
+/** The body of an event without mail. */
+export function bodyWithoutMail(
+  kind: Exclude<BodyKind, 'message'>,
+  { type, inboxId, messageId, occurredAt: time }: EventNotification,
 ): string {
-  const data = { id, inbox_id: inboxId, deleted_at: time.toISOString() }
-  return bodyText(EVENT_NAMES.MessageDeleted, time, data)
-}
-
-export function inboxEndBody(type: 'inbox.deleted' | 'inbox.expired', time: Date, id: InboxId): string {
-  const state = type === EVENT_NAMES.InboxDeleted ? 'deleted' : 'expired'
-  return bodyText(type, time, { id, state, ended_at: time.toISOString() })
+  switch (kind) {
+    case 'deleted-message':
+      return bodyText(type, time, { id: messageId, inbox_id: inboxId, deleted_at: time.toISOString() })
+    case 'ended-inbox': {
+      const [, state] = type.split('.')
+      return bodyText(type, time, { id: inboxId, state, ended_at: time.toISOString() })
+    }
+  }
 }
 
 /** An event as JSON: its name, its time and its data. */
-function bodyText(type: EventName, time: Date, data: object): string {
+function bodyText(type: WebhookEventType, time: Date, data: object): string {
   return JSON.stringify({ type, timestamp: time.toISOString(), data })
 }

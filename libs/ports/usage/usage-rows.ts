@@ -1,5 +1,5 @@
 import type { Recorded } from '#libs/ports/event-log/cloud-event.js'
-import type { InboxEvent } from '#libs/domain/inbox/events.js'
+import { INBOX_EVENTS, occurredAt, type InboxEvent } from '#libs/domain/inbox/events.js'
 import type { WebhookEvent } from '#libs/domain/webhook/events.js'
 import type { UsageEvent, UsageLabels, UsageTopicEvent } from '#libs/domain/usage/usage-events.js'
 
@@ -174,56 +174,19 @@ export function inboxRow(
 ): UsageRow {
   const inbox = event.type === 'InboxCreated' ? event : event.inbox
   const senderKeyId = event.type === 'MessageReceived' ? keyId : null
-  const { at, type, messageId = '', bytes = 0 } = inboxFacts(event)
   return rowOf('inbox_events', {
-    at: at.getTime(),
-    type,
+    at: occurredAt(event).getTime(),
+    type: INBOX_EVENTS[event.type].publicName,
     account_id: accountId,
     environment,
     key_id: inbox === null ? '' : (senderKeyId ?? inbox.keyId),
     inbox_id: event.inboxId,
-    message_id: messageId,
-    bytes,
+    message_id: 'messageId' in event ? event.messageId : '',
+    bytes: 'size' in event ? event.size : 0,
     labels: inbox === null ? [] : labelTexts(inbox.labels),
     partition,
     offset,
   })
-}
-
-interface InboxFacts {
-  at: Date
-  type: string
-  messageId?: string
-  bytes?: number
-}
-
-function inboxFacts(event: InboxEvent): InboxFacts {
-  switch (event.type) {
-    case 'InboxCreated':
-      return { at: event.createdAt, type: 'inbox.created' }
-    case 'InboxChanged':
-      return { at: event.changedAt, type: 'inbox.changed' }
-    case 'InboxTokenIssued':
-      return { at: event.issuedAt, type: 'token.issued' }
-    case 'InboxTokenRevoked':
-      return { at: event.revokedAt, type: 'token.revoked' }
-    case 'FaultsSet':
-      return { at: event.setAt, type: 'faults.set' }
-    case 'MessageDropped': {
-      const { droppedAt: at, messageId, size: bytes } = event
-      return { at, type: 'message.dropped', messageId, bytes }
-    }
-    case 'MessageReceived': {
-      const { receivedAt: at, messageId, size: bytes } = event
-      return { at, type: 'message.received', messageId, bytes }
-    }
-    case 'MessageDeleted':
-      return { at: event.deletedAt, type: 'message.deleted', messageId: event.messageId }
-    case 'InboxExpired':
-      return { at: event.expiredAt, type: 'inbox.expired' }
-    case 'InboxDeleted':
-      return { at: event.deletedAt, type: 'inbox.deleted' }
-  }
 }
 
 /** The row of one event of the topic webhook-events. */
