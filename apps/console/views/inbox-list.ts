@@ -173,7 +173,7 @@ function applyEvents(known: Inboxes, events: readonly Schemas['EventBody'][]): I
       const inbox = next.get(data.inbox_id)
       const change = type === 'message.received' ? 1 : -1
       if (inbox !== undefined) next.set(inbox.id, { ...inbox, message_count: inbox.message_count + change })
-    } else {
+    } else if ('ended_at' in data) {
       const inbox = next.get(data.id)
       if (inbox !== undefined && isActive(inbox)) next.delete(data.id)
     }

@@ -5,8 +5,7 @@ import { Empty, Field, FormDialog, Secret, type FormValues } from '../parts/cont
 import { Time } from '../parts/format.js'
 import { Show, useLoaded } from '../parts/loading.js'
 import { text } from '../text.js'
-
-const EVENTS = ['message.received', 'message.deleted', 'inbox.expired', 'inbox.deleted'] as const
+import { WEBHOOK_EVENTS } from '../webhook-events.js'
 
 /** The webhooks of the environment. */
 export function WebhooksView() {
@@ -86,7 +85,7 @@ function RegisterDialog({ onClose }: { onClose: () => void }) {
     )
   }
   const submit = async (values: FormValues) => {
-    const events = EVENTS.filter((event) => values.isChecked(event))
+    const events = WEBHOOK_EVENTS.filter((event) => values.isChecked(event))
     if (events.length === 0) throw new Error(text.webhooks.noEvent)
     const options = { url: values.text('url'), events }
     const inboxId = values.text('inbox')
@@ -107,7 +106,7 @@ function RegisterDialog({ onClose }: { onClose: () => void }) {
       <Field label="URL" name="url" type="url" required placeholder="https://app.example/hooks/mail" />
       <fieldset>
         <legend>{text.webhooks.events}</legend>
-        {EVENTS.map((event) => (
+        {WEBHOOK_EVENTS.map((event) => (
           <label key={event} class="check">
             <input type="checkbox" name={event} defaultChecked={event === 'message.received'} /> {event}
           </label>

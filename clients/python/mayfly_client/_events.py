@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from . import _types as types
 
-ENDINGS = ("inbox.deleted", "inbox.expired")
-
 
 @dataclass(frozen=True)
 class InboxEvent:

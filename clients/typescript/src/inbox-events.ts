@@ -10,8 +10,6 @@ export interface InboxEvent {
   data: Schemas['EventBody']
 }
 
-const ENDING: readonly string[] = ['inbox.expired', 'inbox.deleted'] satisfies Schemas['EventBody']['type'][]
-
 /** The server sends a comment every 15 seconds. */
 const MAX_SILENCE_MS = 45_000
 const RECONNECT_MS = 500
@@ -39,7 +37,7 @@ export async function* inboxEvents(
     for await (const event of readEvents(body, signal)) {
       cursor = event.id
       yield event
-      if (isOfInbox && ENDING.includes(event.event)) return
+      if (isOfInbox && 'ended_at' in event.data.data) return
     }
     await pause(RECONNECT_MS, signal)
     body = await open().catch(nullIfEnded)

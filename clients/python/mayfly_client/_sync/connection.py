@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 
 from .._errors import ApiError, UnreachableError
-from .._events import ENDINGS, EventParser, InboxEvent
+from .._events import EventParser, InboxEvent
 from .._requests import (
     MAX_PAGE_ITEMS,
     Answer,
@@ -162,7 +162,7 @@ class Connection:
                             for event in parser.feed(piece):
                                 cursor = event.id
                                 yield event
-                                if is_of_inbox and event.event in ENDINGS:
+                                if is_of_inbox and "ended_at" in event.data["data"]:
                                     return
                         raise httpx.ReadError("the stream ended")
                     content = response.read()

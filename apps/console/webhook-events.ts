@@ -1,0 +1,8 @@
+// Written by `npm run docs`.
+
+export const WEBHOOK_EVENTS = [
+  'message.received',
+  'message.deleted',
+  'inbox.expired',
+  'inbox.deleted',
+] as const
