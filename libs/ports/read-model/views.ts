@@ -1,6 +1,6 @@
 import type { EventId, InboxId, KeyId, MessageId, WebhookId } from '#libs/domain/ids/typeid.js'
 import { haveSamePairs } from '#libs/domain/inbox/decide.js'
-import type { InboxChanged, InboxEvent } from '#libs/domain/inbox/events.js'
+import { occurredAt, type InboxChanged, type InboxEvent } from '#libs/domain/inbox/events.js'
 import type { Inbox, Message } from '#libs/domain/inbox/inbox.js'
 import type { Delivery } from '#libs/domain/webhook/delivery.js'
 
@@ -105,7 +105,7 @@ export function historyEntry(
     offset,
     id,
     type: event.type,
-    time: timeOf(event),
+    time: occurredAt(event),
     messageId: 'messageId' in event ? event.messageId : null,
     keyId,
     actor,
@@ -124,28 +124,4 @@ function changesOf({ lifetime, sealed, inbox }: InboxChanged, before: Inbox | nu
     labels: !haveSamePairs(inbox.labels, before?.labels ?? {}),
   }
   return CHANGEABLE.filter((name) => isChanged[name])
-}
-
-function timeOf(event: InboxEvent): Date {
-  switch (event.type) {
-    case 'InboxCreated':
-      return event.createdAt
-    case 'InboxChanged':
-      return event.changedAt
-    case 'InboxTokenIssued':
-      return event.issuedAt
-    case 'InboxTokenRevoked':
-      return event.revokedAt
-    case 'FaultsSet':
-      return event.setAt
-    case 'MessageReceived':
-      return event.receivedAt
-    case 'MessageDropped':
-      return event.droppedAt
-    case 'MessageDeleted':
-    case 'InboxDeleted':
-      return event.deletedAt
-    case 'InboxExpired':
-      return event.expiredAt
-  }
 }
