@@ -1,5 +1,5 @@
-// Writes the generated parts of the docs, each between its two markers, the types of the TypeScript client, and the
-// console's list of events.
+// Writes the generated parts of the docs, each between its two markers, the types of the TypeScript client, the
+// console's list of events, and golden records of new events.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { CONTROLLERS } from '#apps/api/api.module.js'
 import { describeApi } from '#apps/api/openapi/document.js'
@@ -10,6 +10,7 @@ import { renderSettings } from '#libs/runtime/config/settings-table.js'
 import { renderEventSchemas } from '#libs/ports/event-log/event-schemas.js'
 import { renderViewsForm } from '#infra/docs/views-form.js'
 import { renderClientTypes } from '#infra/docs/client-types.js'
+import { withNewRecords } from '#infra/docs/golden-records.js'
 
 const BEGIN = '<!-- begin: npm run docs -->'
 const END = '<!-- end -->'
@@ -24,6 +25,8 @@ writeFileSync(
   'apps/console/webhook-events.ts',
   `// Written by \`npm run docs\`.\n\nexport const WEBHOOK_EVENTS = ${names} as const\n`,
 )
+const golden = 'libs/ports/event-log/golden-records.json'
+writeFileSync(golden, withNewRecords(readFileSync(golden, 'utf8')))
 const document = describeApi(CONTROLLERS, 'http://127.0.0.1')
 writeFileSync('clients/typescript/src/openapi.d.ts', await renderClientTypes(document))
 

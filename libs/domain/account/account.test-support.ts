@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { anyEventOf } from '#libs/domain/event-sourcing/any-event.test-support.js'
 import { specificationOf } from '#libs/domain/event-sourcing/specification.test-support.js'
 import {
   idFromBytes,
@@ -8,13 +9,18 @@ import {
   type WebhookId,
 } from '#libs/domain/ids/typeid.js'
 import type { WebhookEntry } from '#libs/domain/webhook/webhook.js'
-import { anyRegistrationEvent, isCaused } from '#libs/domain/webhook/webhook.test-support.js'
-import { BUILT_IN_PLANS, parseRetention, type AccountLimits, type Plan, SCOPES } from './access.js'
+import { isCaused } from '#libs/domain/webhook/webhook.test-support.js'
+import { BUILT_IN_PLANS, type Plan } from './access.js'
 import { evolve, type Account, type AccountSlice, type ApiKey } from './account.js'
-import type { ConsoleEvent } from './console-sessions.js'
 import { decide, type AccountCommand } from './decide.js'
-import { makeFault } from '#libs/domain/inbox/inbox.test-support.js'
-import type { AccountEvent, AccountOpened, ApiKeyIssued, ApiKeyRevoked, ApiKeyRotated } from './events.js'
+import {
+  ACCOUNT_EVENTS,
+  type AccountEvent,
+  type AccountOpened,
+  type ApiKeyIssued,
+  type ApiKeyRevoked,
+  type ApiKeyRotated,
+} from './events.js'
 
 /** An account with all its keys and webhooks, after a history of events. */
 export interface AccountView {
@@ -104,112 +110,15 @@ export function revoked(revokedAt: Date): ApiKeyRevoked {
   return { type: 'ApiKeyRevoked', accountId: ACCOUNT_ID, keyId: KEY_ID, revokedBy: KEY_ID, revokedAt }
 }
 
-const anyDay = fc.integer({ min: 0, max: 3_000 }).map((days) => new Date(days * 86_400_000))
-const accountId = fc.constant(ACCOUNT_ID)
-const anyKeyId = fc.integer({ min: 1, max: 3 }).map((n) => idFromBytes('key', Buffer.alloc(16, n)))
-/** Of a plan or an environment. */
-const anyName = fc.stringMatching(/^[a-z][a-z0-9-]{0,31}$/)
-const anyHash = fc.stringMatching(/^[0-9a-f]{64}$/)
-const anyPrefix = fc.string({ maxLength: 20 })
-const anyCount = fc.integer({ min: 1, max: 1_000_000 })
-
-const anyLimits: fc.Arbitrary<AccountLimits> = fc.record(
-  {
-    requestsPerMinute: anyCount,
-    maxMessages: anyCount,
-    retention: fc.constantFrom('30m', '24h', '30d').map((text) => parseRetention(text) ?? { text, ms: 0 }),
-  },
-  { requiredKeys: [] },
-)
-
-const anyOpened: fc.Arbitrary<AccountOpened> = fc.record({
-  type: fc.constant('AccountOpened' as const),
-  accountId,
-  name: fc.string(),
-  plan: anyName,
-  limits: fc.option(anyLimits),
-  openedAt: anyDay,
-})
-
-const anySessionId = fc.integer({ min: 1, max: 3 }).map((n) => idFromBytes('ses', Buffer.alloc(16, n)))
-
-const anyConsoleEvent: fc.Arbitrary<ConsoleEvent> = fc.oneof(
-  fc.record({
-    type: fc.constant('ConsoleLinkCreated' as const),
-    accountId,
-    sessionId: anySessionId,
-    createdBy: anyKeyId,
-    linkHash: anyHash,
-    createdAt: anyDay,
-    expiresAt: anyDay,
-  }),
-  fc.record({
-    type: fc.constant('ConsoleSessionStarted' as const),
-    accountId,
-    sessionId: anySessionId,
-    startedBy: anyKeyId,
-    secretHash: anyHash,
-    startedAt: anyDay,
-    expiresAt: anyDay,
-  }),
-  fc.record({
-    type: fc.constant('ConsoleSessionEnded' as const),
-    accountId,
-    sessionId: anySessionId,
-    endedAt: anyDay,
-  }),
-)
+const values = {
+  account_id: fc.constant(ACCOUNT_ID),
+  environment: fc.constantFrom('development', 'staging'),
+  retention: fc.constantFrom('30m', '24h', '30d'),
+}
+const anyOpened = anyEventOf({ AccountOpened: ACCOUNT_EVENTS.AccountOpened }, values)
 
 /** Events of one account and a few keys, sessions and webhooks, so that events about the same one occur. */
-export const anyAccountEvent: fc.Arbitrary<AccountEvent> = fc.oneof(
-  anyOpened,
-  fc.record({
-    type: fc.constant('DefaultFaultsSet' as const),
-    accountId,
-    environment: fc.constantFrom('development', 'staging'),
-    faults: fc.array(fc.constantFrom(makeFault(), makeFault({ firstN: 1 })), { maxLength: 2 }),
-    setBy: anyKeyId,
-    setAt: anyDay,
-  }),
-  fc.record({
-    type: fc.constant('PlanChanged' as const),
-    accountId,
-    plan: anyName,
-    limits: fc.option(anyLimits),
-    changedAt: anyDay,
-  }),
-  fc.record({
-    type: fc.constant('ApiKeyIssued' as const),
-    accountId,
-    keyId: anyKeyId,
-    name: fc.string(),
-    environment: anyName,
-    scopes: fc.subarray([...SCOPES]),
-    rateLimit: fc.option(anyCount),
-    secretHash: anyHash,
-    prefix: anyPrefix,
-    issuedAt: anyDay,
-  }),
-  fc.record({
-    type: fc.constant('ApiKeyRotated' as const),
-    accountId,
-    keyId: anyKeyId,
-    rotation: fc.integer({ min: 1, max: 3 }),
-    secretHash: anyHash,
-    prefix: anyPrefix,
-    graceEndsAt: anyDay,
-    rotatedAt: anyDay,
-  }),
-  fc.record({
-    type: fc.constant('ApiKeyRevoked' as const),
-    accountId,
-    keyId: anyKeyId,
-    revokedBy: anyKeyId,
-    revokedAt: anyDay,
-  }),
-  anyConsoleEvent,
-  anyRegistrationEvent(accountId),
-)
+export const anyAccountEvent = anyEventOf(ACCOUNT_EVENTS, values)
 
 export const anyAccountSequence = fc.array(anyAccountEvent, { maxLength: 12 })
 

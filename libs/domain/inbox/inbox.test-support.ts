@@ -1,21 +1,23 @@
 import fc from 'fast-check'
+import { anyEventOf } from '#libs/domain/event-sourcing/any-event.test-support.js'
 import { specificationOf } from '#libs/domain/event-sourcing/specification.test-support.js'
 import { idFromBytes, type InboxId, type KeyId, type MessageId } from '#libs/domain/ids/typeid.js'
-import type {
-  InboxChanged,
-  InboxCreated,
-  InboxDeleted,
-  InboxEvent,
-  InboxExpired,
-  FaultsSet,
-  InboxTokenIssued,
-  InboxTokenRevoked,
-  MessageDeleted,
-  MessageDropped,
-  MessageReceived,
+import {
+  INBOX_EVENTS,
+  type InboxChanged,
+  type InboxCreated,
+  type InboxDeleted,
+  type InboxEvent,
+  type InboxExpired,
+  type FaultsSet,
+  type InboxTokenIssued,
+  type InboxTokenRevoked,
+  type MessageDeleted,
+  type MessageDropped,
+  type MessageReceived,
 } from './events.js'
 import { decide, type InboxCommand, type TokenCommand } from './decide.js'
-import { FAULT_ACTIONS, FAULT_STAGES, type Fault } from './fault.js'
+import type { Fault } from './fault.js'
 import { evolve, type Inbox, type InboxSlice, type Message } from './inbox.js'
 import { addressOfRecipient } from './new-inbox.js'
 import type { TokenId } from './token.js'
@@ -204,152 +206,14 @@ export const anyTime = fc.date({
 })
 
 export const anyBytes = fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes))
-const anyDigest = fc.stringMatching(/^[0-9a-f]{64}$/)
 
 export function anyId<Prefix extends string>(prefix: Prefix) {
   return fc.uint8Array({ minLength: 16, maxLength: 16 }).map((bytes) => idFromBytes(prefix, bytes))
 }
 
-/** Few different ids, so that events about the same message occur. */
-const anyKeyId = fc.integer({ min: 1, max: 3 }).map((n): KeyId => idFromBytes('key', Buffer.alloc(16, n)))
-const anyMessageId = fc.integer({ min: 1, max: 4 }).map(messageId)
-const anyMinute = fc.integer({ min: 0, max: 60 }).map(minute)
-const inboxId = fc.constant(INBOX_ID)
-
-/** The API rejects a label of that name, since not every store can keep it. */
-const anyLabelName = fc.string().filter((name) => name !== '__proto__')
-const anyLabels = fc.dictionary(anyLabelName, fc.string(), { maxKeys: 4 })
-/** Null in old records. */
-const anyInboxAttribution = fc.option(fc.record({ keyId: anyKeyId, labels: anyLabels }))
-
-const anyFaults = fc.array(
-  fc
-    .record(
-      {
-        stage: fc.constantFrom(...FAULT_STAGES),
-        action: fc.constantFrom(...FAULT_ACTIONS),
-        code: fc.integer({ min: 400, max: 599 }),
-        text: fc.string(),
-        firstN: fc.nat(),
-        probability: fc.double({ min: 0, max: 1, noNaN: true }),
-        seed: fc.nat(),
-      },
-      { requiredKeys: ['stage', 'action'] },
-    )
-    // Negative zero is not encoded as such.
-    .map(({ probability = null, ...facts }) =>
-      makeFault({ ...facts, probability: probability && probability + 0 }),
-    ),
-  { maxLength: 3 },
-)
-
-const anyCreated = fc
-  .record({
-    createdAt: anyMinute,
-    expiresAt: anyMinute,
-    labels: anyLabels,
-    maxMessages: fc.nat(),
-    isProtected: fc.boolean(),
-    faults: fc.option(anyFaults),
-    sealed: anyBytes,
-  })
-  .map((facts): InboxCreated => ({ ...created, ...facts }))
-
-export const anyInboxEvent: fc.Arbitrary<InboxEvent> = fc.oneof(
-  { weight: 1, arbitrary: anyCreated },
-  {
-    weight: 3,
-    arbitrary: fc.record({
-      type: fc.constant('InboxChanged' as const),
-      inboxId,
-      keyId: anyKeyId,
-      changedAt: anyMinute,
-      revision: fc.integer({ min: 1, max: 4 }),
-      lifetime: fc.option(fc.record({ duration: fc.constantFrom('1h', '2h'), expiresAt: anyMinute })),
-      sealed: fc.option(anyBytes),
-      inbox: fc.record({ keyId: anyKeyId, labels: anyLabels }),
-    }),
-  },
-  {
-    weight: 2,
-    arbitrary: fc
-      .record({
-        tokenId: fc.integer({ min: 1, max: 3 }).map(tokenId),
-        keyId: anyKeyId,
-        hash: anyDigest,
-        access: fc.constantFrom('read', 'owner'),
-        issuedAt: anyMinute,
-        expiresAt: anyMinute,
-        revision: fc.integer({ min: 1, max: 4 }),
-      })
-      .map((facts) => tokenIssued(facts.issuedAt, facts)),
-  },
-  {
-    weight: 2,
-    arbitrary: fc
-      .record({
-        tokenId: fc.integer({ min: 1, max: 3 }).map(tokenId),
-        keyId: anyKeyId,
-        revokedAt: anyMinute,
-        revision: fc.integer({ min: 1, max: 4 }),
-      })
-      .map((facts) => tokenRevoked(facts.revokedAt, facts)),
-  },
-  {
-    weight: 6,
-    arbitrary: fc.record({
-      type: fc.constant('MessageReceived' as const),
-      inboxId,
-      messageId: anyMessageId,
-      receivedAt: anyMinute,
-      size: fc.nat(),
-      digest: anyDigest,
-      sealed: anyBytes,
-      duplicateOf: fc.option(anyMessageId),
-      inbox: anyInboxAttribution,
-    }),
-  },
-  {
-    weight: 2,
-    arbitrary: fc
-      .record({ at: anyMinute, faults: anyFaults, revision: fc.integer({ min: 1, max: 4 }) })
-      .map(({ at, faults, revision }) => faultsSet(at, faults, revision)),
-  },
-  {
-    weight: 2,
-    arbitrary: fc.record({ at: anyMinute, id: anyMessageId }).map(({ at, id }) => dropped(at, id)),
-  },
-  {
-    weight: 4,
-    arbitrary: fc.record({
-      type: fc.constant('MessageDeleted' as const),
-      inboxId,
-      messageId: anyMessageId,
-      keyId: anyKeyId,
-      deletedAt: anyMinute,
-      inbox: anyInboxAttribution,
-    }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      type: fc.constant('InboxExpired' as const),
-      inboxId,
-      expiredAt: anyMinute,
-      inbox: anyInboxAttribution,
-    }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      type: fc.constant('InboxDeleted' as const),
-      inboxId,
-      keyId: anyKeyId,
-      deletedAt: anyMinute,
-      inbox: anyInboxAttribution,
-    }),
-  },
-)
+const values = { inbox_id: fc.constant(INBOX_ID), environment: fc.constantFrom('staging', 'production') }
+const anyCreated = anyEventOf({ InboxCreated: INBOX_EVENTS.InboxCreated }, values)
+export const anyInboxEvent = anyEventOf(INBOX_EVENTS, values)
 
 /** Events of one inbox in any order, including early, late and repeated ones. */
 export const anySequence = fc.array(anyInboxEvent, { maxLength: 20 })

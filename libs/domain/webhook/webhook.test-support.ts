@@ -1,9 +1,10 @@
 import fc from 'fast-check'
+import { anyEventOf } from '#libs/domain/event-sourcing/any-event.test-support.js'
 import { specificationOf } from '#libs/domain/event-sourcing/specification.test-support.js'
 import { idFromBytes, type AccountId, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import { decide } from './decide.js'
 import {
-  WEBHOOK_EVENT_TYPES,
+  REGISTRATION_EVENTS,
   type RegistrationEvent,
   type SealedSecret,
   type WebhookChanged,
@@ -70,64 +71,11 @@ export function disabled(reason: WebhookDisabled['reason'], disabledAt = day(2))
 
 export const removed: WebhookRemoved = { type: 'WebhookRemoved', ...ids, removedAt: day(8) }
 
-const anyDay = fc.integer({ min: 0, max: 3_000 }).map((days) => new Date(days * 86_400_000))
-const anyWebhookId = fc.integer({ min: 1, max: 3 }).map((n) => idFromBytes('whk', Buffer.alloc(16, n)))
-const anyInboxId = fc.integer({ min: 1, max: 3 }).map((n) => idFromBytes('inb', Buffer.alloc(16, n)))
-const anyTypes = fc.subarray([...WEBHOOK_EVENT_TYPES], { minLength: 1 })
-const anySecret = fc.record({
-  masterKeyId: fc.constantFrom('0123456789abcdef', 'fedcba9876543210'),
-  sealed: fc.uint8Array({ minLength: 29, maxLength: 64 }).map((bytes) => Buffer.from(bytes)),
-})
-/** Sealed, or as text in events written before URLs were sealed. */
-const anyUrl = fc.oneof(
-  anySecret,
-  fc.constantFrom('https://one.example/', 'http://two.example:8080/hook?a=b'),
-)
-const anyState = fc.constantFrom('active' as const, 'disabled' as const)
-const anyPosition = fc.record({ partition: fc.nat({ max: 23 }), offset: fc.nat() })
-
 /** Events of a few webhooks of one account, so that events about the same one occur. */
 export function anyRegistrationEvent(
   accountId: fc.Arbitrary<AccountId> = fc.constant(idFromBytes('acc', Buffer.alloc(16, 1))),
 ): fc.Arbitrary<RegistrationEvent> {
-  const ids = { accountId, webhookId: anyWebhookId }
-  return fc.oneof(
-    fc.record({
-      type: fc.constant('WebhookRegistered' as const),
-      ...ids,
-      environment: fc.stringMatching(/^[a-z][a-z0-9-]{0,31}$/),
-      inboxId: fc.option(anyInboxId),
-      url: anyUrl,
-      events: anyTypes,
-      secret: anySecret,
-      startFrom: fc.oneof(fc.constantFrom('now' as const, 'beginning' as const), anyDay),
-      positions: fc.array(anyPosition, { maxLength: 3 }),
-      registeredAt: anyDay,
-    }),
-    fc.record({
-      type: fc.constant('WebhookChanged' as const),
-      ...ids,
-      url: fc.option(anyUrl),
-      events: fc.option(anyTypes),
-      state: fc.option(anyState),
-      changedAt: anyDay,
-    }),
-    fc.record({
-      type: fc.constant('WebhookSecretRotated' as const),
-      ...ids,
-      rotation: fc.integer({ min: 1, max: 3 }),
-      secret: anySecret,
-      graceEndsAt: anyDay,
-      rotatedAt: anyDay,
-    }),
-    fc.record({
-      type: fc.constant('WebhookDisabled' as const),
-      ...ids,
-      reason: fc.constantFrom('gone' as const, 'failing' as const),
-      disabledAt: anyDay,
-    }),
-    fc.record({ type: fc.constant('WebhookRemoved' as const), ...ids, removedAt: anyDay }),
-  )
+  return anyEventOf(REGISTRATION_EVENTS, { account_id: accountId })
 }
 
 /** Makes a filter for the events of a log: it drops those whose registration or previous rotation did not pass before. */
