@@ -6,7 +6,7 @@ import { IsListOf } from '../http/validation.js'
 import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 
 /*
- * The JSON of a mail that is put into an inbox.
+ * The JSON of a mail that is injected into an inbox.
  */
 
 const MAX_TEXT_CHARACTERS = 1024 * 1024

@@ -33,7 +33,7 @@ const HEADER_BYTES = 64 * 1024
 /** Longer texts are encoded as base64: quoted-printable would block the event loop for too long. */
 const MAX_QUOTED_CHARACTERS = 64 * 1024
 
-/** Puts mail into an inbox without SMTP, under both paths. */
+/** Injects mail into an inbox without SMTP, under both paths. */
 @Controller(['v1/inboxes/:inboxId/messages', 'v1/emails/:inboxId/messages'])
 @Tag('Messages')
 export class InjectController {

@@ -199,7 +199,7 @@ export class Inbox extends withProperties<InboxProperties>() {
     }
   }
 
-  /** Puts a message in without SMTP. It is in the inbox when this resolves. */
+  /** Injects a message without SMTP. It is in the inbox when this resolves. */
   async injectMessage(options: BodyOptions<'InjectMessage'>): Promise<Message> {
     const { connection } = this.#access
     const data = await connection.post<Schemas['Message']>(`${this.#path}/messages`, this.#call(options))

@@ -232,7 +232,7 @@ class AsyncInbox(types.InboxAttributes):
         return cast("list[types.Webhook]", webhooks)
 
     async def inject_message(self, **options: Unpack[InjectMessage]) -> AsyncMessage:
-        """Puts a message in without SMTP. It is in the inbox when this returns. `from_` is the sender."""
+        """Injects a message without SMTP. It is in the inbox when this returns. `from_` is the sender."""
         data = await self._connection.post(f"{self._path}/messages", self._call(options))
         return AsyncMessage(self._connection, data, self.password)
 

@@ -233,7 +233,7 @@ class Inbox(types.InboxAttributes):
         return cast("list[types.Webhook]", webhooks)
 
     def inject_message(self, **options: Unpack[InjectMessage]) -> Message:
-        """Puts a message in without SMTP. It is in the inbox when this returns. `from_` is the sender."""
+        """Injects a message without SMTP. It is in the inbox when this returns. `from_` is the sender."""
         data = self._connection.post(f"{self._path}/messages", self._call(options))
         return Message(self._connection, data, self.password)
 
