@@ -1,7 +1,7 @@
 import { applyDecorators } from '@nestjs/common'
 import { ArrayMaxSize, ArrayMinSize, ArrayUnique, IsArray, IsIn } from 'class-validator'
 import { WEBHOOK_EVENT_TYPES, type StartFrom, type WebhookEventType } from '#libs/domain/webhook/events.js'
-import { faultOfUrl, MAX_URL_CHARACTERS, URL_FORM } from '#libs/domain/webhook/endpoint-url.js'
+import { errorInUrl, MAX_URL_CHARACTERS, URL_FORM } from '#libs/domain/webhook/endpoint-url.js'
 import {
   IfGiven,
   TIME_PATTERN,
@@ -95,11 +95,11 @@ export function readStart(text: string): StartFrom {
 }
 
 function IsEndpoint(): PropertyDecorator {
-  const faultOf = (value: unknown) => (typeof value === 'string' ? faultOfUrl(value) : 'must be a string')
+  const errorIn = (value: unknown) => (typeof value === 'string' ? errorInUrl(value) : 'must be a string')
   return Rule(
     'isEndpoint',
-    (value) => faultOf(value) === null,
-    (value) => `url ${faultOf(value)}`,
+    (value) => errorIn(value) === null,
+    (value) => `url ${errorIn(value)}`,
   )
 }
 

@@ -241,7 +241,7 @@ function problemOf(refusal: WebhookRefusal, id: string): Problem {
     case 'unknown-webhook':
       return noWebhook(id)
     case 'unfit-url':
-      return invalid({ detail: `url ${refusal.fault}`, pointer: '/url' })
+      return invalid({ detail: `url ${refusal.error}`, pointer: '/url' })
     case 'too-many-webhooks': {
       const { of, max } = refusal
       return invalid({ detail: `an ${of} may have ${max} webhooks: delete one first`, pointer: '' })

@@ -28,40 +28,40 @@ const CERTIFICATE: Readonly<Record<string, string>> = {
 /** Codes of wrong calls, which are bugs. */
 const BUG = /^(UND_ERR_(INVALID_|NOT_SUPPORTED)|ERR_INVALID_)/
 
-/** The fault for an error while connecting. */
-export function connectFault(error: unknown): AttemptFault {
+/** The error of an attempt for an error while connecting. */
+export function connectError(error: unknown): AttemptError {
   const code = codeOf(error) ?? 'unknown'
   if (code === 'ETIMEDOUT')
-    return new AttemptFault('timeout', 'the host did not accept the connection in time')
-  return new AttemptFault('connect', CONNECTING[code] ?? `the connection failed (${code})`)
+    return new AttemptError('timeout', 'the host did not accept the connection in time')
+  return new AttemptError('connect', CONNECTING[code] ?? `the connection failed (${code})`)
 }
 
-/** The fault for an error in the TLS handshake. */
-export function tlsFault(error: unknown): AttemptFault {
+/** The error of an attempt for an error in the TLS handshake. */
+export function tlsError(error: unknown): AttemptError {
   const code = codeOf(error) ?? 'unknown'
-  return new AttemptFault('tls', CERTIFICATE[code] ?? `the handshake failed (${inWords(code)})`)
+  return new AttemptError('tls', CERTIFICATE[code] ?? `the handshake failed (${inWords(code)})`)
 }
 
-/** The fault for an error of a request. Null if the error is a bug and not a fault of the endpoint. */
-export function exchangeFault(error: unknown): AttemptFault | null {
-  if (error instanceof AttemptFault) return error
+/** The error of an attempt for an error of a request. Null if the error is a bug and not caused by the endpoint. */
+export function exchangeError(error: unknown): AttemptError | null {
+  if (error instanceof AttemptError) return error
   const code = codeOf(error) ?? 'unknown'
   if (BUG.test(code)) return null
   if (code === 'UND_ERR_HEADERS_OVERFLOW') {
-    return new AttemptFault('protocol', 'the response headers are too large')
+    return new AttemptError('protocol', 'the response headers are too large')
   }
   // Some errors of the parser have no code.
   if (error instanceof errors.HTTPParserError)
-    return new AttemptFault('protocol', 'the response is not HTTP/1.1')
+    return new AttemptError('protocol', 'the response is not HTTP/1.1')
   if (error instanceof errors.SocketError && error.message.startsWith('bad ')) {
-    return new AttemptFault('protocol', 'the response is an unexpected interim response')
+    return new AttemptError('protocol', 'the response is an unexpected interim response')
   }
-  if (/^ERR_(SSL|TLS)_/.test(code)) return tlsFault(error)
+  if (/^ERR_(SSL|TLS)_/.test(code)) return tlsError(error)
   if (error instanceof errors.SocketError || /^E[A-Z_]+$/.test(code)) {
-    return new AttemptFault('reset', 'the connection ended before the response')
+    return new AttemptError('reset', 'the connection ended before the response')
   }
   if (error instanceof errors.UndiciError) {
-    return new AttemptFault('protocol', `the response cannot be parsed (${inWords(code)})`)
+    return new AttemptError('protocol', `the response cannot be parsed (${inWords(code)})`)
   }
   return null
 }
@@ -121,8 +121,8 @@ export type FailureReason =
   | 'redirect'
 
 /** Why an attempt failed. */
-export class AttemptFault extends Error {
-  override readonly name = 'AttemptFault'
+export class AttemptError extends Error {
+  override readonly name = 'AttemptError'
 
   constructor(
     readonly reason: FailureReason,

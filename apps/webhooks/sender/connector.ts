@@ -5,7 +5,7 @@ import type { buildConnector } from 'undici'
 import { DnsLookups } from '#libs/runtime/dns-lookups.js'
 import { beforeDeadline, DeadlineError } from '#libs/runtime/timing.js'
 import { knownAddresses, NOT_PUBLIC, type DestinationPolicy } from './destination.js'
-import { connectFault, tlsFault, AttemptFault } from './attempt-outcome.js'
+import { connectError, tlsError, AttemptError } from './attempt-outcome.js'
 
 export interface ConnectorOptions {
   policy: DestinationPolicy
@@ -45,7 +45,7 @@ export class Connector {
     this.dns = new DnsLookups(options.dnsServers, { cacheMs: options.dnsCacheMs })
   }
 
-  /** The connector for undici. Errors are AttemptFaults. */
+  /** The connector for undici. Errors are AttemptErrors. */
   readonly connect: buildConnector.connector = (wanted, callback) => {
     this.open(wanted).then(
       (socket) => callback(null, socket),
@@ -64,13 +64,13 @@ export class Connector {
     const addresses = await this.addressesOf(hostname)
     // Private addresses are skipped, not refused: DNS64, for example, adds some to a name with public addresses.
     const allowed = addresses.filter((address) => this.options.policy.isAddressAllowed(address))
-    if (allowed.length === 0) throw new AttemptFault('refused-address', NOT_PUBLIC)
+    if (allowed.length === 0) throw new AttemptError('refused-address', NOT_PUBLIC)
     const isTls = protocol === 'https:'
     const tcp = await this.openTcp(allowed, port === '' ? (isTls ? 443 : 80) : Number(port))
     return isTls ? await this.openTls(tcp, hostname) : tcp
   }
 
-  /** At least one address, IPv4 first. Rejects with AttemptFault. */
+  /** At least one address, IPv4 first. Rejects with AttemptError. */
   private async addressesOf(host: string): Promise<readonly string[]> {
     const known = knownAddresses(host)
     if (known !== null) return known
@@ -86,7 +86,7 @@ export class Connector {
       const found = await beforeDeadline(this.options.lookupMs, lookingUp)
       return found.map(({ address }) => address)
     } catch (error) {
-      throw nameFault(error instanceof DeadlineError)
+      throw nameError(error instanceof DeadlineError)
     }
   }
 
@@ -97,11 +97,11 @@ export class Connector {
     const addresses = answers.flatMap((answer) => ('records' in answer ? (answer.records as string[]) : []))
     if (addresses.length > 0) return addresses
     const hasFailed = answers.some((answer) => 'code' in answer && !NO_ADDRESS.test(answer.code))
-    throw nameFault(hasFailed)
+    throw nameError(hasFailed)
   }
 
   private openTcp(addresses: readonly string[], port: number): Promise<Socket> {
-    const late = new AttemptFault('timeout', 'the host did not accept the connection in time')
+    const late = new AttemptError('timeout', 'the host did not accept the connection in time')
     const socket = connect({
       // A placeholder: `lookup` returns the checked addresses.
       host: 'checked.invalid',
@@ -111,11 +111,11 @@ export class Connector {
       autoSelectFamilyAttemptTimeout: EACH_ADDRESS_MS,
       noDelay: true,
     })
-    return this.once(socket, 'connect', { withinMs: this.options.connectMs, late, faultOf: connectFault })
+    return this.once(socket, 'connect', { withinMs: this.options.connectMs, late, errorFrom: connectError })
   }
 
   private openTls(tcp: Socket, hostname: string): Promise<Socket> {
-    const late = new AttemptFault('timeout', 'the TLS handshake did not finish in time')
+    const late = new AttemptError('timeout', 'the TLS handshake did not finish in time')
     const socket = connectTls({
       socket: tcp,
       // The host that the certificate must be for. A name is also sent as SNI (RFC 6066, section 3).
@@ -126,19 +126,19 @@ export class Connector {
       // Even if NODE_TLS_REJECT_UNAUTHORIZED is 0.
       rejectUnauthorized: true,
     })
-    return this.once(socket, 'secureConnect', { withinMs: this.options.tlsMs, late, faultOf: tlsFault })
+    return this.once(socket, 'secureConnect', { withinMs: this.options.tlsMs, late, errorFrom: tlsError })
   }
 
   /** Resolves with the socket at the event. Otherwise destroys the socket and rejects. */
   private async once(
     socket: Socket,
     event: 'connect' | 'secureConnect',
-    { withinMs, late, faultOf }: { withinMs: number; late: Error; faultOf: (error: unknown) => Error },
+    { withinMs, late, errorFrom }: { withinMs: number; late: Error; errorFrom: (error: unknown) => Error },
   ): Promise<Socket> {
     const { promise, resolve, reject } = Promise.withResolvers<undefined>()
     const timer = setTimeout(() => reject(late), withinMs)
-    const onError = (error: unknown) => reject(faultOf(error))
-    const onClose = () => reject(faultOf({ code: 'ECONNRESET' }))
+    const onError = (error: unknown) => reject(errorFrom(error))
+    const onClose = () => reject(errorFrom({ code: 'ECONNRESET' }))
     socket.on('error', onError).once('close', onClose)
     socket.once(event, () => resolve(undefined))
     this.opening.add(socket)
@@ -146,7 +146,7 @@ export class Connector {
     try {
       await promise
       // The socket may have closed in the same turn of the event loop.
-      if (socket.destroyed) throw faultOf({ code: 'ECONNRESET' })
+      if (socket.destroyed) throw errorFrom({ code: 'ECONNRESET' })
       return socket
     } catch (error) {
       socket.destroy()
@@ -161,9 +161,9 @@ export class Connector {
   }
 }
 
-function nameFault(hasFailed: boolean): AttemptFault {
+function nameError(hasFailed: boolean): AttemptError {
   const detail = hasFailed ? 'the DNS lookup of the name failed' : 'the name has no address'
-  return new AttemptFault('dns', detail)
+  return new AttemptError('dns', detail)
 }
 
 function answering(addresses: readonly string[]): LookupFunction {

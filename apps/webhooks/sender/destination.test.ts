@@ -48,7 +48,7 @@ describe('the destination of a URL', () => {
     ...['http://[64:ff9b:1::1]/', 'http://[2002:7f00:1::]/', 'http://[2001:0:1::1]/', 'http://[fe80::1]/'],
     ...['http://localhost/', 'http://LOCALHOST./', 'http://db.localhost/'],
   ])('%s is refused for its address unless private addresses are allowed', (url) => {
-    expect(readDestination(url, guarded)).toMatchObject({ name: 'AttemptFault', reason: 'refused-address' })
+    expect(readDestination(url, guarded)).toMatchObject({ name: 'AttemptError', reason: 'refused-address' })
     expect(readDestination(url, open)).toHaveProperty('origin')
   })
 
@@ -56,7 +56,7 @@ describe('the destination of a URL', () => {
     const url = `https://app.example:${port}/`
     const detail = `port ${port} is not allowed`
     expect(readDestination(url, guarded)).toMatchObject({
-      name: 'AttemptFault',
+      name: 'AttemptError',
       reason: 'refused-port',
       detail,
     })
@@ -82,7 +82,7 @@ describe('the destination of a URL', () => {
     ],
   ])('%s is an invalid URL', (url) => {
     for (const policy of [guarded, open]) {
-      expect(readDestination(url, policy)).toMatchObject({ name: 'AttemptFault', reason: 'invalid-url' })
+      expect(readDestination(url, policy)).toMatchObject({ name: 'AttemptError', reason: 'invalid-url' })
     }
   })
 })

@@ -1,7 +1,7 @@
 import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net'
 import { isUrlTooLong, MAX_URL_CHARACTERS } from '#libs/domain/webhook/endpoint-url.js'
 import type { PortRange } from '#libs/runtime/config/setting.js'
-import { AttemptFault } from './attempt-outcome.js'
+import { AttemptError } from './attempt-outcome.js'
 
 export interface DestinationSettings {
   /** Whether every address and port is allowed. */
@@ -37,21 +37,21 @@ export function policyOf({ allowPrivate, ports }: DestinationSettings): Destinat
  * Parses and checks the URL of a webhook. The addresses of a host name are checked later, when connecting. WHATWG URL
  * normalizes every notation of an IP address.
  */
-export function readDestination(text: string, policy: DestinationPolicy): Destination | AttemptFault {
+export function readDestination(text: string, policy: DestinationPolicy): Destination | AttemptError {
   const url = isUrlTooLong(text) ? null : URL.parse(text)
   const defaultPort = url === null ? undefined : DEFAULT_PORTS[url.protocol]
   if (url === null || defaultPort === undefined) {
     const detail = `it must be an http or https URL of at most ${MAX_URL_CHARACTERS} characters`
-    return new AttemptFault('invalid-url', detail)
+    return new AttemptError('invalid-url', detail)
   }
   if (url.username !== '' || url.password !== '') {
-    return new AttemptFault('invalid-url', 'it must not contain a user name or password')
+    return new AttemptError('invalid-url', 'it must not contain a user name or password')
   }
   const port = url.port === '' ? defaultPort : Number(url.port)
-  if (!policy.isPortAllowed(port)) return new AttemptFault('refused-port', `port ${port} is not allowed`)
+  if (!policy.isPortAllowed(port)) return new AttemptError('refused-port', `port ${port} is not allowed`)
   const host = url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname
   if (knownAddresses(host)?.some(policy.isAddressAllowed) === false) {
-    return new AttemptFault('refused-address', NOT_PUBLIC)
+    return new AttemptError('refused-address', NOT_PUBLIC)
   }
   return { origin: url.origin, path: `${url.pathname}${url.search}` }
 }

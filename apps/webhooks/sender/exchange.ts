@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { Client, type buildConnector, type Dispatcher } from 'undici'
-import { AttemptFault, exchangeFault, type AttemptOutcome } from './attempt-outcome.js'
+import { AttemptError, exchangeError, type AttemptOutcome } from './attempt-outcome.js'
 
 /** How much of the response's content is kept. */
 const MAX_KEPT_BYTES = 1_024
@@ -71,7 +71,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.end(exchangeFault(error) ?? error)
+    this.end(exchangeError(error) ?? error)
   }
 
   /** Aborts after that time, or at the deadline if that is earlier. */
@@ -82,27 +82,27 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** Ends the exchange and closes its connection. */
   private abort(): void {
     const missing = this.controller === null ? 'no connection was opened' : 'the response did not arrive'
-    const fault = new AttemptFault('timeout', `${missing} in time`)
-    this.end(fault)
-    this.controller?.abort(fault)
+    const failure = new AttemptError('timeout', `${missing} in time`)
+    this.end(failure)
+    this.controller?.abort(failure)
   }
 
   /** A response counts once its headers have arrived, even if its content is cut off. */
-  private end(fault?: Error): void {
+  private end(failure?: Error): void {
     if (this.isOver) return
     this.isOver = true
     clearTimeout(this.timer)
     const { response } = this
     const tookMs = this.elapsedMs()
     if (response === null) {
-      if (fault instanceof AttemptFault) this.settled.resolve(failed(fault, tookMs))
-      else this.settled.reject(fault ?? new Error('a response ended before its headers'))
+      if (failure instanceof AttemptError) this.settled.resolve(failed(failure, tookMs))
+      else this.settled.reject(failure ?? new Error('a response ended before its headers'))
     } else if (response.status < 100 || response.status > 599) {
       // RFC 9110, section 15.
-      const invalid = new AttemptFault('protocol', 'the response has an invalid status')
+      const invalid = new AttemptError('protocol', 'the response has an invalid status')
       this.settled.resolve(failed(invalid, response.latencyMs, tookMs))
     } else if (response.status >= 300 && response.status < 400) {
-      const redirect = new AttemptFault('redirect', `status ${response.status}, which is not followed`)
+      const redirect = new AttemptError('redirect', `status ${response.status}, which is not followed`)
       this.settled.resolve({ ...failed(redirect, response.latencyMs, tookMs), status: response.status })
     } else {
       const { status, latencyMs, retryAfter } = response
@@ -118,7 +118,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 }
 
 /** Times are from the start of the attempt. */
-export function failed({ reason, detail }: AttemptFault, latencyMs: number, tookMs = latencyMs) {
+export function failed({ reason, detail }: AttemptError, latencyMs: number, tookMs = latencyMs) {
   return { kind: 'failed', reason, detail, latencyMs, tookMs, status: null } as const
 }
 
@@ -175,7 +175,7 @@ export class GuardedClient extends Client {
     this.bytesBefore = 0
     socket.on('readable', () => {
       if (socket.bytesRead - this.bytesBefore <= MAX_RESPONSE_BYTES) return
-      socket.destroy(new AttemptFault('protocol', 'the response is too large outside its content'))
+      socket.destroy(new AttemptError('protocol', 'the response is too large outside its content'))
     })
   }
 }

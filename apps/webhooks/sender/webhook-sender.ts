@@ -4,7 +4,7 @@ import { type Dispatcher, Pool } from 'undici'
 import { Connector } from './connector.js'
 import { type DestinationPolicy, type DestinationSettings, policyOf, readDestination } from './destination.js'
 import { Exchange, failed, GuardedClient } from './exchange.js'
-import { AttemptFault, type AttemptOutcome } from './attempt-outcome.js'
+import { AttemptError, type AttemptOutcome } from './attempt-outcome.js'
 
 export interface SenderBounds {
   lookupMs: number
@@ -105,7 +105,7 @@ export class WebhookSender {
     const startedAt = performance.now()
     const deadline = startedAt + this.options.timeoutMs
     const destination = readDestination(post.url, this.policy)
-    if (destination instanceof AttemptFault) return failed(destination, 0)
+    if (destination instanceof AttemptError) return failed(destination, 0)
     const { origin, path } = destination
     const headers = {
       'content-type': 'application/json',
@@ -130,8 +130,8 @@ export class WebhookSender {
     const pool = this.poolOf(name, request.origin)
     pool.dispatch(request, exchange)
     const outcome = await exchange.outcome
-    const isFault = outcome.kind === 'failed' && outcome.reason !== 'redirect'
-    if (isFault && this.pools.peek(name) === pool) this.pools.delete(name)
+    const hasBroken = outcome.kind === 'failed' && outcome.reason !== 'redirect'
+    if (hasBroken && this.pools.peek(name) === pool) this.pools.delete(name)
     return outcome
   }
 

@@ -68,7 +68,7 @@ describe('a registration', () => {
   it('is refused if the URL is invalid', () => {
     given()
       .when(register({ url: urlOf('ftp://ci.example/') }))
-      .thenRefused({ code: 'unfit-url', fault: expect.stringMatching(/http or https/) as string })
+      .thenRefused({ code: 'unfit-url', error: expect.stringMatching(/http or https/) as string })
   })
 })
 
@@ -94,7 +94,7 @@ describe('a change', () => {
   it('is refused if the URL is invalid', () => {
     given(registered)
       .when(change({ url: urlOf('https://user@ci.example/') }))
-      .thenRefused({ code: 'unfit-url', fault: expect.stringMatching(/user name/) as string })
+      .thenRefused({ code: 'unfit-url', error: expect.stringMatching(/user name/) as string })
   })
 })
 

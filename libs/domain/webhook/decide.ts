@@ -9,7 +9,7 @@ import type {
   WebhookDisabled,
   WebhookRegistered,
 } from './events.js'
-import { faultOfUrl } from './endpoint-url.js'
+import { errorInUrl } from './endpoint-url.js'
 import { isUnchangedBy, REMOVED, type WebhookEntry } from './webhook.js'
 
 export const MAX_WEBHOOKS_OF_INBOX = 20
@@ -48,7 +48,7 @@ export type WebhookCommand =
 /** Why a command was refused. Expected, not an error. */
 export type WebhookRefusal =
   | { code: 'unknown-webhook' }
-  | { code: 'unfit-url'; fault: string }
+  | { code: 'unfit-url'; error: string }
   | { code: 'too-many-webhooks'; of: 'inbox' | 'environment'; max: number }
   | { code: 'over-grace'; maxMs: number }
 
@@ -67,8 +67,8 @@ export function decide(
   switch (command.type) {
     case 'ChangeWebhook': {
       const { events, state } = command
-      const fault = command.url === null ? null : faultOfUrl(command.url.text)
-      if (fault !== null) return refuse({ code: 'unfit-url', fault })
+      const error = command.url === null ? null : errorInUrl(command.url.text)
+      if (error !== null) return refuse({ code: 'unfit-url', error })
       const url = command.url?.stored ?? null
       if (isUnchangedBy(entry, { url, events, state })) return accept()
       return accept({ type: 'WebhookChanged', accountId, webhookId, url, events, state, changedAt: now })
@@ -95,8 +95,8 @@ function register(
   command: Extract<WebhookCommand, { type: 'RegisterWebhook' }>,
 ): Decision<RegistrationEvent, WebhookRefusal> {
   const { registered, now, url, ...facts } = command
-  const fault = faultOfUrl(url.text)
-  if (fault !== null) return refuse({ code: 'unfit-url', fault })
+  const error = errorInUrl(url.text)
+  if (error !== null) return refuse({ code: 'unfit-url', error })
   const of = facts.inboxId === null ? 'environment' : 'inbox'
   const max = of === 'inbox' ? MAX_WEBHOOKS_OF_INBOX : MAX_WEBHOOKS_OF_ENVIRONMENT
   if (registered >= max) return refuse({ code: 'too-many-webhooks', of, max })

@@ -15,7 +15,7 @@ const FORM = new RegExp(URL_FORM, 'u')
  * at most 2,048 characters, without user name, password and fragment (WHATWG URL Standard). The address is checked on
  * each connection, since a host name may resolve differently later.
  */
-export function faultOfUrl(text: string): string | null {
+export function errorInUrl(text: string): string | null {
   if (isUrlTooLong(text)) return `must have at most ${MAX_URL_CHARACTERS} characters`
   const url = text.isWellFormed() && FORM.test(text) ? URL.parse(text) : null
   if (url === null) {
