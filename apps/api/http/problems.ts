@@ -195,11 +195,11 @@ export const PROBLEM_CODES = Object.keys(PROBLEMS) as ProblemCode[]
 /** The location of an error in a request: in the body (RFC 6901), the query, the path or a header. */
 export type Location = { pointer: string } | { parameter: string } | { header: string }
 
-export type Fault = { detail: string } & Location
+export type RequestError = { detail: string } & Location
 
 interface ProblemOptions {
   detail: string
-  errors?: readonly Fault[]
+  errors?: readonly RequestError[]
   headers?: Readonly<Record<string, string>>
   /** Further members of the problem, in snake_case. */
   members?: Readonly<Record<string, unknown>>
@@ -261,6 +261,6 @@ export function overGrace(maxMs: number): Problem {
   return invalid({ detail: `grace may be at most ${maxMs / 86_400_000}d`, pointer: '/grace' })
 }
 
-export function invalid(...errors: [Fault, ...Fault[]]): Problem {
+export function invalid(...errors: [RequestError, ...RequestError[]]): Problem {
   return new Problem('invalid-request', { detail: errors.map(({ detail }) => detail).join('; '), errors })
 }

@@ -14,7 +14,7 @@ import { plainToInstance } from 'class-transformer'
 import { getMetadataStorage, IsArray, validate } from 'class-validator'
 import type { FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
-import { invalid, type Fault } from './problems.js'
+import { invalid, type RequestError } from './problems.js'
 
 /*
  * Validates bodies and queries against the classes of the handler's arguments.
@@ -108,7 +108,7 @@ export function listAt(metatype: Type, property: string): ItemList | undefined {
   return Reflect.getMetadata(LIST, metatype.prototype as object, property) as ItemList | undefined
 }
 
-/** Throws invalid-request with the faults of the first item that has any; `at` points to the list. */
+/** Throws invalid-request with the errors of the first item that has any; `at` points to the list. */
 async function checkItems(value: unknown, { item, maxItems }: ItemList, at = ''): Promise<object[]> {
   if (!Array.isArray(value) || value.length > maxItems) {
     throw invalid({ detail: `must be a JSON array of at most ${maxItems} objects`, pointer: at })
@@ -127,9 +127,9 @@ type Source = 'body' | 'query'
 
 const NOUN: Record<Source, string> = { body: 'property', query: 'query parameter' }
 /** The maximum number of unknown properties that are reported: a body may have many. */
-const MAX_FAULTS = 20
+const MAX_ERRORS = 20
 
-/** The values as an instance of the class. Throws invalid-request with every fault; `at` points to a part of a body. */
+/** The values as an instance of the class. Throws invalid-request with every error; `at` points to a part of a body. */
 async function check(plain: object, type: Source, metatype: Type<object>, at = ''): Promise<object> {
   // The names that have rules: class-validator's own whitelist takes `constructor` for a known name.
   const rules = getMetadataStorage().getTargetValidationMetadatas(metatype, '', false, false)
@@ -144,10 +144,10 @@ async function check(plain: object, type: Source, metatype: Type<object>, at = '
   const errors = await validate(instance, { forbidUnknownValues: false, stopAtFirstError: true })
   const [first, ...others] = [
     ...unknown
-      .slice(0, MAX_FAULTS)
-      .map((name) => faultAt(type, name, `there is no ${NOUN[type]} "${name}"`, at)),
+      .slice(0, MAX_ERRORS)
+      .map((name) => errorAt(type, name, `there is no ${NOUN[type]} "${name}"`, at)),
     ...errors.map(({ property, constraints = {} }) =>
-      faultAt(type, property, Object.values(constraints).join('; '), at),
+      errorAt(type, property, Object.values(constraints).join('; '), at),
     ),
   ]
   if (first !== undefined) throw invalid(first, ...others)
@@ -159,7 +159,7 @@ async function check(plain: object, type: Source, metatype: Type<object>, at = '
   return instance
 }
 
-function faultAt(type: Source, name: string, detail: string, at: string): Fault {
+function errorAt(type: Source, name: string, detail: string, at: string): RequestError {
   return type === 'body'
     ? { detail, pointer: `${at}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}` }
     : { detail, parameter: name }

@@ -1,6 +1,6 @@
 import type { LabelQuery, LabelTotals } from '#libs/ports/read-model/inbox-views.js'
 import type { MailOwner } from '#libs/ports/read-model/views.js'
-import { invalid, Problem, type Fault } from '../http/problems.js'
+import { invalid, Problem, type RequestError } from '../http/problems.js'
 import { readLabels, type Label } from '../inboxes/inbox-requests.dto.js'
 import type { Views } from '../views.js'
 import type { CountMode, WaitForEnvironmentMessage } from './message-filters.js'
@@ -39,7 +39,7 @@ export function readCountWanted(query: WaitForEnvironmentMessage): CountWanted |
   const isDefault = (name: string, value: unknown) => name === 'order' && value === 'asc'
   const [first, ...rest] = Object.entries(query)
     .filter(([name, value]) => value !== undefined && !WITH_COUNT.has(name) && !isDefault(name, value))
-    .map(([parameter]): Fault => ({ detail: `${parameter} can't be sent with count`, parameter }))
+    .map(([parameter]): RequestError => ({ detail: `${parameter} can't be sent with count`, parameter }))
   if (first !== undefined) throw invalid(first, ...rest)
   return { label, count, mode, perInbox }
 }
