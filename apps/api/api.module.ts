@@ -3,7 +3,7 @@ import { APP_FILTER, APP_GUARD, APP_PIPE } from '@nestjs/core'
 import { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { KeyUse } from '#libs/ports/key-use/key-use.js'
 import { engineName } from '#libs/runtime/process/build-info.js'
-import { faultLog } from '#libs/runtime/process/fault-log.js'
+import { errorLog } from '#libs/runtime/process/error-log.js'
 import { MetricsText } from '#libs/runtime/process/metrics-text.js'
 import { Authenticator } from './access/authenticator.js'
 import { ScopeGuard } from './access/principal.js'
@@ -136,7 +136,7 @@ export function apiModule(
 ): DynamicModule {
   const { log, webhooks, deliveries, replays, secrets, keyUse } = engine
   const webhookPorts: WebhookPorts = { log, webhooks, deliveries, replays, secrets }
-  const logUnavailable = faultLog(logger, { outcome: 'answered without usage' })
+  const logUnavailable = errorLog(logger, { outcome: 'answered without usage' })
   const usagePorts: UsagePorts = {
     queries: engine.usage?.queries ?? null,
     countedUpTo: () => shared.countedUpTo?.find() ?? Promise.resolve(null),

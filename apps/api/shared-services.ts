@@ -8,7 +8,7 @@ import { measuredUsage } from '#libs/role/measured-usage.js'
 import { attachmentMemory, budgetScale } from '#libs/runtime/config/memory-settings.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import { countExhausted } from '#libs/runtime/fairness/budget.js'
-import { faultLog } from '#libs/runtime/process/fault-log.js'
+import { errorLog } from '#libs/runtime/process/error-log.js'
 import { Authenticator } from './access/authenticator.js'
 import { ConsoleTokens } from './access/console-tokens.js'
 import { KnownKeys, Plans } from './access/key-lookup.js'
@@ -62,7 +62,7 @@ export function makeSharedServices(options: ApiOptions) {
     ...{ keys: knownKeys, tokens, consoleTokens },
     ...{ plans, keyUse, now, settings },
   })
-  const logUncounted = faultLog(logger, { outcome: 'requests pass uncounted' })
+  const logUncounted = errorLog(logger, { outcome: 'requests pass uncounted' })
   const throttle = new Throttle({
     limits: engine.limits,
     onUnavailable: (error) => {
@@ -70,7 +70,7 @@ export function makeSharedServices(options: ApiOptions) {
       logUncounted(error, 'counting a request')
     },
   })
-  const logUnstored = faultLog(logger, { outcome: 'a repeat runs again' })
+  const logUnstored = errorLog(logger, { outcome: 'a repeat runs again' })
   const budgets = new RequestBudgets({ memoryScale: budgetScale(settings), onExhausted })
   const idempotency = new Idempotency(engine.idempotency, budgets, (error) => {
     metrics.unstoredAnswers.inc()
@@ -85,7 +85,7 @@ export function makeSharedServices(options: ApiOptions) {
     onExhausted: () => onExhausted('attachments'),
     onThreadLost: (error) => logger.warn({ err: error }, 'a thread that read mail for answers has failed'),
   })
-  const logRetried = faultLog(logger)
+  const logRetried = errorLog(logger)
   const onError = (error: unknown) => logRetried(error, 'reading the ends of the log')
   /** Null if usage is not counted. */
   const countedUpTo = engine.usage && new CountedUpTo({ log, sink: engine.usage.sink, now, onError })

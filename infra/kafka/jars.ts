@@ -68,6 +68,6 @@ function reasonOf(error: unknown): string {
     'Kafka is fetched once from Maven Central, which takes Maven (apt-get install maven) and a network'
   if (code === 'ENOENT') return `mvn is not installed. ${advice}.`
   const output = typeof stdout === 'string' ? stdout : String(error)
-  const faults = output.split('\n').filter((line) => line.includes('[ERROR]'))
-  return `Maven could not bring Kafka's jars. ${advice}.\n${(faults[0] ?? String(error)).slice(0, 1_000)}`
+  const lines = output.split('\n').filter((line) => line.includes('[ERROR]'))
+  return `Maven could not bring Kafka's jars. ${advice}.\n${(lines[0] ?? String(error)).slice(0, 1_000)}`
 }

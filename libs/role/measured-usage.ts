@@ -3,7 +3,7 @@ import { type Registry } from 'prom-client'
 import type { EventSource } from '#libs/ports/event-log/cloud-event.js'
 import type { LogAppender } from '#libs/ports/event-log/event-log.js'
 import { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
-import { faultLog } from '#libs/runtime/process/fault-log.js'
+import { errorLog } from '#libs/runtime/process/error-log.js'
 import { sharedCounter } from '#libs/runtime/process/shared-counter.js'
 
 export interface MeasuredUsageOptions {
@@ -20,14 +20,14 @@ export function measuredUsage({ log, source, now, logger, registry }: MeasuredUs
     name: 'mayfly_lost_usage_events_total',
     help: 'Usage events dropped because the log was unavailable for too long.',
   })
-  const logFault = faultLog(logger, { outcome: 'given up' })
+  const logError = errorLog(logger, { outcome: 'given up' })
   return new UsageRecorder({
     log,
     source,
     now,
     onLost: (count, error) => {
       lost.inc(count)
-      logFault(error, 'appending usage events')
+      logError(error, 'appending usage events')
     },
   })
 }

@@ -3,7 +3,7 @@ import type { Engine } from '#libs/engines/engine.js'
 import { openEngine } from '#libs/engines/open-engine.js'
 import { StartError } from '#libs/runtime/errors.js'
 import { BUILD_INFO, engineName } from '#libs/runtime/process/build-info.js'
-import { faultLog } from '#libs/runtime/process/fault-log.js'
+import { errorLog } from '#libs/runtime/process/error-log.js'
 import { measureMemory, releaseUnusedMemory } from '#libs/runtime/process/resident-memory.js'
 import { type ProcessContext, runProcess, type Running } from '#libs/runtime/process/run-process.js'
 import { measureReadiness, startMetricsServer } from './metrics-server.js'
@@ -43,7 +43,7 @@ export async function onEngine<Started extends object>(
       labelNames: ['version', 'commit', 'engine'],
       registers: [registry],
     }).set({ version, commit: commit ?? '', engine: engineName(settings) }, 1)
-    const engine = await openEngine({ settings, role, now, onError: faultLog(logger) })
+    const engine = await openEngine({ settings, role, now, onError: errorLog(logger) })
     running.defer(() => engine.close())
     if (engine.disk !== null) measureDisk(engine.disk, registry)
     measureLag(engine.log, registry)
@@ -59,8 +59,8 @@ export async function onEngine<Started extends object>(
     state = 'running'
     return { ...started, close }
   } catch (error) {
-    await close().catch((fault: unknown) =>
-      logger.error({ err: fault }, 'closing after a failed start failed'),
+    await close().catch((failure: unknown) =>
+      logger.error({ err: failure }, 'closing after a failed start failed'),
     )
     throw error
   }

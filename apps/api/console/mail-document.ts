@@ -94,7 +94,7 @@ export function mailDocument(mail: MailHtml): { document: string; blocked: numbe
 
 /**
  * Parses a document as the browser that shows it does. Throws an Error if it has other elements or attributes than the
- * sanitiser writes, which would be a fault of the sanitiser, and HtmlTooComplexError.
+ * sanitiser writes, which would be a bug in the sanitiser, and HtmlTooComplexError.
  */
 export function verifyDocument(document: string): void {
   const tree = limitedTree()

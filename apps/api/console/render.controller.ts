@@ -48,7 +48,7 @@ class ShowMessage {
 
 /**
  * The headers of a document in a frame, in addition to those of every page. The policy forbids what the sanitiser has
- * removed, should the sanitiser have a fault, and applies also if the document is opened outside of the console's frame.
+ * removed, should the sanitiser have a bug, and applies also if the document is opened outside of the console's frame.
  */
 function frameHeaders(isRemoteAllowed: boolean): Record<string, string> {
   const policy = [

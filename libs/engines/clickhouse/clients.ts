@@ -5,7 +5,7 @@ import {
   createClient,
 } from '@clickhouse/client'
 import { codeOf, messageOf } from '#libs/runtime/errors.js'
-import { tlsFault } from '#libs/runtime/tls/tls-fault.js'
+import { tlsError } from '#libs/runtime/tls/tls-error.js'
 import { UsageUnavailableError } from '#libs/ports/usage/usage-store.js'
 
 /*
@@ -83,7 +83,7 @@ export async function orUnavailable<Result>(work: () => Promise<Result>): Promis
   try {
     return await work()
   } catch (cause) {
-    throw new UsageUnavailableError(`ClickHouse: ${faultOf(cause)}`, { cause })
+    throw new UsageUnavailableError(`ClickHouse: ${reasonOf(cause)}`, { cause })
   }
 }
 
@@ -97,7 +97,7 @@ export function errorCode(error: unknown): string | null {
 }
 
 /** Describes an error, with the setting to check if there is one. */
-function faultOf(error: unknown): string {
+function reasonOf(error: unknown): string {
   const reason = messageOf(error).trim()
   const code = errorCode(error)
   if (code === AUTHENTICATION_FAILED) {
@@ -109,5 +109,5 @@ function faultOf(error: unknown): string {
   if (HUNG_UP.test(reason))
     return `${reason}: has the server stopped, or does this port require TLS? Check CLICKHOUSE_URL`
   if (NOT_TLS.test(reason)) return `${reason}: does this port use TLS? Check CLICKHOUSE_URL`
-  return tlsFault(error, TLS_SETTINGS) ?? reason
+  return tlsError(error, TLS_SETTINGS) ?? reason
 }

@@ -110,7 +110,7 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       close,
     }
   } catch (cause) {
-    await close().catch((fault: unknown) => onError(fault, 'closing'))
+    await close().catch((failure: unknown) => onError(failure, 'closing'))
     if (cause instanceof StartError) throw cause
     throw new StartError(messageOf(cause), { cause })
   }

@@ -206,12 +206,12 @@ async function orDataDirError<Opened>(open: () => Promise<Opened>, fix: string):
 async function openOrRemove<Opened>(
   path: string,
   open: (path: string) => Opened | Promise<Opened>,
-  onFault: (error: unknown) => void,
+  onFailure: (error: unknown) => void,
 ): Promise<Opened> {
   try {
     return await open(path)
   } catch (error) {
-    onFault(error)
+    onFailure(error)
     for (const file of [path, `${path}-lock`]) rmSync(file, { force: true })
     return open(path)
   }

@@ -35,9 +35,9 @@ describe('MAYFLY_MEMORY_MIB', () => {
     expect(() => settingsOf(1_024, { MAYFLY_PARSE_MEMORY_MIB: '2048' })).toThrow(/MAYFLY_MEMORY_MIB must be/)
   })
 
-  it('causes no faults of other settings if it is not a number itself', () => {
-    const faults = () => readSettings({ MAYFLY_MEMORY_MIB: 'much', MAYFLY_PARSE_MEMORY_MIB: '2048' })
-    expect(faults).toThrow(/MAYFLY_MEMORY_MIB/)
-    expect(faults).not.toThrow(/must be at least what/)
+  it('causes no errors of other settings if it is not a number itself', () => {
+    const errors = () => readSettings({ MAYFLY_MEMORY_MIB: 'much', MAYFLY_PARSE_MEMORY_MIB: '2048' })
+    expect(errors).toThrow(/MAYFLY_MEMORY_MIB/)
+    expect(errors).not.toThrow(/must be at least what/)
   })
 })

@@ -17,12 +17,12 @@ describe('a file of plans', () => {
   })
   afterAll(() => rm(folder, { recursive: true }))
 
-  async function faultsOf(content: unknown): Promise<readonly string[]> {
+  async function errorsOf(content: unknown): Promise<readonly string[]> {
     await writeFile(path, typeof content === 'string' ? content : JSON.stringify(content))
     try {
       readPlans(path)
     } catch (error) {
-      if (error instanceof ConfigurationError) return error.faults
+      if (error instanceof ConfigurationError) return error.errors
       throw error
     }
     return []
@@ -54,37 +54,37 @@ describe('a file of plans', () => {
   })
 
   test.each([
-    { content: '{', fault: /MAYFLY_PLANS: the file .* can't be read as JSON/ },
-    { content: [], fault: /must contain an object/ },
-    { content: {}, fault: /must have a plan "enterprise" with API access/ },
+    { content: '{', error: /MAYFLY_PLANS: the file .* can't be read as JSON/ },
+    { content: [], error: /must contain an object/ },
+    { content: {}, error: /must have a plan "enterprise" with API access/ },
     {
       content: { enterprise: { ...enterprise, has_api_access: false } },
-      fault: /must have a plan "enterprise"/,
+      error: /must have a plan "enterprise"/,
     },
-    { content: { enterprise, 'Big One': enterprise }, fault: /"Big One" is not a valid plan name/ },
-    { content: { enterprise: null }, fault: /"enterprise" must be an object/ },
-    { content: { enterprise: { ...enterprise, has_api_access: 'yes' } }, fault: /needs "has_api_access"/ },
-    { content: { enterprise: { ...enterprise, per_account: 1 } }, fault: /may have "per_account"/ },
-    { content: { enterprise: { ...enterprise, requests_per_minute: 0 } }, fault: /from 1 to 1000000000$/ },
+    { content: { enterprise, 'Big One': enterprise }, error: /"Big One" is not a valid plan name/ },
+    { content: { enterprise: null }, error: /"enterprise" must be an object/ },
+    { content: { enterprise: { ...enterprise, has_api_access: 'yes' } }, error: /needs "has_api_access"/ },
+    { content: { enterprise: { ...enterprise, per_account: 1 } }, error: /may have "per_account"/ },
+    { content: { enterprise: { ...enterprise, requests_per_minute: 0 } }, error: /from 1 to 1000000000$/ },
     {
       content: { enterprise: { ...enterprise, requests_per_minute: 1.5 } },
-      fault: /needs "requests_per_minute"/,
+      error: /needs "requests_per_minute"/,
     },
-    { content: { enterprise: { ...enterprise, retention: '31d' } }, fault: /needs "retention".*"30d"$/ },
-    { content: { enterprise: { ...enterprise, max_messages: '10' } }, fault: /needs "max_messages"/ },
+    { content: { enterprise: { ...enterprise, retention: '31d' } }, error: /needs "retention".*"30d"$/ },
+    { content: { enterprise: { ...enterprise, max_messages: '10' } }, error: /needs "max_messages"/ },
     {
       content: { enterprise: { ...enterprise, price: 9 } },
-      fault: /has an unknown property: "price"/,
+      error: /has an unknown property: "price"/,
     },
-  ])('is refused with the fault: $fault', async ({ content, fault }) => {
-    expect(await faultsOf(content)).toContainEqual(expect.stringMatching(fault))
+  ])('is refused with the error: $error', async ({ content, error }) => {
+    expect(await errorsOf(content)).toContainEqual(expect.stringMatching(error))
   })
 
   it('is refused if it does not exist', () => {
     expect(() => readPlans(join(folder, 'none.json'))).toThrow(/MAYFLY_PLANS: .*ENOENT/)
   })
 
-  it('is refused with all faults at once', async () => {
-    expect(await faultsOf({ enterprise: {}, starter: {} })).toHaveLength(8)
+  it('is refused with all errors at once', async () => {
+    expect(await errorsOf({ enterprise: {}, starter: {} })).toHaveLength(8)
   })
 })

@@ -2,11 +2,11 @@ import { SETTINGS } from './settings-table.js'
 import { ConfigurationError, readSettings, unknownVariables } from './settings.js'
 import type { Environment, Setting } from './setting.js'
 
-function faultsOf(environment: Environment): readonly string[] {
+function errorsOf(environment: Environment): readonly string[] {
   try {
     readSettings(environment)
   } catch (error) {
-    if (error instanceof ConfigurationError) return error.faults
+    if (error instanceof ConfigurationError) return error.errors
     throw error
   }
   return []
@@ -147,34 +147,34 @@ describe('settings', () => {
     },
     { variable: 'MAYFLY_CORS_ORIGINS', text: 'app.example', why: /must be origins/ },
     { variable: 'MAYFLY_TOPIC_PREFIX', text: 'may fly', why: /letters, digits, dot/ },
-  ])('$variable=$text is a fault with its name and the reason', ({ variable, text, why }) => {
-    const [fault, ...others] = faultsOf({ [variable]: text })
+  ])('$variable=$text is an error with its name and the reason', ({ variable, text, why }) => {
+    const [error, ...others] = errorsOf({ [variable]: text })
     expect(others).toEqual([])
-    expect(fault).toMatch(why)
-    expect(fault).toContain(variable)
+    expect(error).toMatch(why)
+    expect(error).toContain(variable)
   })
 
-  it('report all faults at once', () => {
+  it('report all errors at once', () => {
     const environment = { MAYFLY_HTTP_PORT: 'x', MAYFLY_SMTP_TLS_CERT: 'a', LOG_LEVEL: 'x' }
-    expect(faultsOf(environment)).toHaveLength(3)
+    expect(errorsOf(environment)).toHaveLength(3)
     expect(() => readSettings(environment)).toThrow(/MAYFLY_HTTP_PORT[^]*LOG_LEVEL[^]*MAYFLY_SMTP_TLS_CERT/)
   })
 
   it('refuse a certificate that TLS does not use', () => {
     const files = { MAYFLY_SMTP_TLS_CERT: 'cert.pem', MAYFLY_SMTP_TLS_KEY: 'key.pem' }
-    expect(faultsOf(files)).toEqual([expect.stringMatching(/^MAYFLY_SMTP_TLS must be files/)])
-    expect(faultsOf({ ...files, MAYFLY_SMTP_TLS: 'files', MAYFLY_SMTPS_PORT: '465' })).toEqual([])
+    expect(errorsOf(files)).toEqual([expect.stringMatching(/^MAYFLY_SMTP_TLS must be files/)])
+    expect(errorsOf({ ...files, MAYFLY_SMTP_TLS: 'files', MAYFLY_SMTPS_PORT: '465' })).toEqual([])
   })
 
   it('require MAYFLY_DISCARD_FROM for discard unless the SMTP host is a loopback address', () => {
     const discard = { MAYFLY_UNKNOWN_RECIPIENTS: 'discard' }
-    expect(faultsOf(discard)).toEqual([])
+    expect(errorsOf(discard)).toEqual([])
     for (const host of ['127.0.0.2', '::1', 'localhost']) {
-      expect(faultsOf({ ...discard, MAYFLY_SMTP_HOST: host })).toEqual([])
+      expect(errorsOf({ ...discard, MAYFLY_SMTP_HOST: host })).toEqual([])
     }
     const open = { ...discard, MAYFLY_SMTP_HOST: '0.0.0.0' }
-    expect(faultsOf(open)).toEqual([expect.stringMatching(/^MAYFLY_DISCARD_FROM must be set/)])
-    expect(faultsOf({ ...open, MAYFLY_DISCARD_FROM: '10.0.0.0/8,fd00::1' })).toEqual([])
+    expect(errorsOf(open)).toEqual([expect.stringMatching(/^MAYFLY_DISCARD_FROM must be set/)])
+    expect(errorsOf({ ...open, MAYFLY_DISCARD_FROM: '10.0.0.0/8,fd00::1' })).toEqual([])
   })
 
   describe('of the distributed engine', () => {
@@ -200,7 +200,7 @@ describe('settings', () => {
         why: /REDIS_URL must use rediss:\/\/ for all nodes/,
       },
     ])('report missing TLS settings: $why', ({ env, why }) => {
-      expect(faultsOf({ ...complete, ...env })).toEqual([expect.stringMatching(why)])
+      expect(errorsOf({ ...complete, ...env })).toEqual([expect.stringMatching(why)])
     })
 
     it('are accepted if they are complete', () => {
@@ -220,7 +220,7 @@ describe('settings', () => {
       ['MAYFLY_MASTER_KEY', ''],
       ['MAYFLY_BOOTSTRAP_API_KEY', ''],
     ])('require %s', (variable, exception) => {
-      expect(faultsOf({ ...complete, [variable]: '' })).toEqual([
+      expect(errorsOf({ ...complete, [variable]: '' })).toEqual([
         `${variable} must be set if KAFKA_BROKERS is set${exception}`,
       ])
     })
@@ -253,7 +253,7 @@ describe('settings', () => {
         why: /KAFKA_SASL_MECHANISM and KAFKA_SASL_USERNAME must be set together/,
       },
     ])('refuse $why', ({ why, ...changed }) => {
-      expect(faultsOf({ ...complete, ...changed })).toEqual([expect.stringMatching(why)])
+      expect(errorsOf({ ...complete, ...changed })).toEqual([expect.stringMatching(why)])
     })
   })
 

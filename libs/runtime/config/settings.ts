@@ -11,30 +11,30 @@ export type Settings = {
     : never
 }
 
-/** Throws ConfigurationError with all faults. */
+/** Throws ConfigurationError with all errors. */
 export function readSettings(environment: Environment): Settings {
-  const faults: string[] = []
+  const errors: string[] = []
   const values = Object.entries<Setting<unknown>>(SETTINGS).map(([name, setting]) => {
     const text = environment[setting.variable]
     try {
       return [name, setting.read(text === '' ? undefined : text)] as const
     } catch (error) {
-      faults.push(`${setting.variable} ${messageOf(error)}`)
+      errors.push(`${setting.variable} ${messageOf(error)}`)
       return [name, null] as const
     }
   })
   const read = Object.fromEntries(values) as unknown as Settings
   const settings = { ...read, ...unsetOf(environment, memoryDefaults(read.memoryMib, read)) }
-  if (faults.length === 0 && environment.MAYFLY_MEMORY_MIB && memoryNeeded(settings) > settings.memoryMib) {
-    faults.push(
+  if (errors.length === 0 && environment.MAYFLY_MEMORY_MIB && memoryNeeded(settings) > settings.memoryMib) {
+    errors.push(
       `MAYFLY_MEMORY_MIB must be at least what the other settings need, which is ${memoryNeeded(settings)}: see ` +
         'MAYFLY_SMTP_MEMORY_BYTES, MAYFLY_OPENED_MAIL_BYTES, MAYFLY_PARSE_THREADS and MAYFLY_PARSE_MEMORY_MIB',
     )
   }
-  faults.push(...smtpFaults(environment), ...engineFaults(environment))
-  // A typo in a variable's name often causes another fault.
-  if (faults.length > 0) faults.push(...unknownVariables(environment).map(({ explanation }) => explanation))
-  if (faults.length > 0) throw new ConfigurationError(faults)
+  errors.push(...smtpErrors(environment), ...engineErrors(environment))
+  // A typo in a variable's name often causes another error.
+  if (errors.length > 0) errors.push(...unknownVariables(environment).map(({ explanation }) => explanation))
+  if (errors.length > 0) throw new ConfigurationError(errors)
   return settings
 }
 
@@ -83,8 +83,8 @@ function withoutPrefix(variable: string): string {
 export class ConfigurationError extends Error {
   override readonly name = 'ConfigurationError'
 
-  constructor(readonly faults: readonly string[]) {
-    super(`the configuration is invalid:\n${faults.map((fault) => `  - ${fault}`).join('\n')}`)
+  constructor(readonly errors: readonly string[]) {
+    super(`the configuration is invalid:\n${errors.map((error) => `  - ${error}`).join('\n')}`)
   }
 }
 
@@ -105,52 +105,52 @@ const ONLY_WITH_KAFKA = ['REDIS_URL', 'CLICKHOUSE_URL']
 const KAFKA_TLS_FILES = ['KAFKA_TLS_CA', 'KAFKA_TLS_CERT', 'KAFKA_TLS_KEY']
 const REDIS_TLS_FILES = ['REDIS_TLS_CA', 'REDIS_TLS_CERT', 'REDIS_TLS_KEY']
 
-/** Faults of SMTP settings that are valid one by one but not together. */
-function smtpFaults(environment: Environment): string[] {
-  const faults: string[] = []
+/** Errors in SMTP settings that are valid one by one but not together. */
+function smtpErrors(environment: Environment): string[] {
+  const errors: string[] = []
   const { MAYFLY_SMTP_TLS: tls = '', MAYFLY_SMTP_HOST: host = '' } = environment
   const { MAYFLY_SMTP_TLS_CERT: cert = '', MAYFLY_SMTP_TLS_KEY: key = '' } = environment
-  // Only one of them is a fault of its own, in engineFaults.
+  // One without the other is an error in engineErrors.
   if (cert !== '' && key !== '' && tls !== 'files') {
-    faults.push('MAYFLY_SMTP_TLS must be files if MAYFLY_SMTP_TLS_CERT and MAYFLY_SMTP_TLS_KEY are set')
+    errors.push('MAYFLY_SMTP_TLS must be files if MAYFLY_SMTP_TLS_CERT and MAYFLY_SMTP_TLS_KEY are set')
   }
   if (tls === 'files' && cert === '' && key === '') {
-    faults.push('MAYFLY_SMTP_TLS_CERT and MAYFLY_SMTP_TLS_KEY must be set if MAYFLY_SMTP_TLS is files')
+    errors.push('MAYFLY_SMTP_TLS_CERT and MAYFLY_SMTP_TLS_KEY must be set if MAYFLY_SMTP_TLS is files')
   }
   if (tls === '' || tls === 'off') {
     const must = 'MAYFLY_SMTP_TLS must be self-signed or files if'
-    if (environment.MAYFLY_SMTP_REQUIRE_TLS === 'true') faults.push(`${must} MAYFLY_SMTP_REQUIRE_TLS is true`)
-    if (environment.MAYFLY_SMTPS_PORT) faults.push(`${must} MAYFLY_SMTPS_PORT is set`)
+    if (environment.MAYFLY_SMTP_REQUIRE_TLS === 'true') errors.push(`${must} MAYFLY_SMTP_REQUIRE_TLS is true`)
+    if (environment.MAYFLY_SMTPS_PORT) errors.push(`${must} MAYFLY_SMTPS_PORT is set`)
   }
   const discards = environment.MAYFLY_UNKNOWN_RECIPIENTS === 'discard'
   if (environment.MAYFLY_DISCARD_FROM && !discards) {
-    faults.push('MAYFLY_UNKNOWN_RECIPIENTS must be discard if MAYFLY_DISCARD_FROM is set')
+    errors.push('MAYFLY_UNKNOWN_RECIPIENTS must be discard if MAYFLY_DISCARD_FROM is set')
   }
   const listensOn = SETTINGS.smtpHost.read(host === '' ? undefined : host)
   if (discards && !environment.MAYFLY_DISCARD_FROM && !isLoopback(listensOn)) {
-    faults.push(
+    errors.push(
       'MAYFLY_DISCARD_FROM must be set if MAYFLY_UNKNOWN_RECIPIENTS is discard and MAYFLY_SMTP_HOST is not a loopback ' +
         'address',
     )
   }
-  return faults
+  return errors
 }
 
 /** The same for settings of the engine, and for pairs. */
-function engineFaults(environment: Environment): string[] {
+function engineErrors(environment: Environment): string[] {
   const isSet = (variable: string) => Boolean(environment[variable])
-  const faults = PAIRS.filter(([one, other]) => isSet(one) !== isSet(other)).map(
+  const errors = PAIRS.filter(([one, other]) => isSet(one) !== isSet(other)).map(
     ([one, other]) => `${one} and ${other} must be set together`,
   )
   if (isSet('KAFKA_BROKERS')) {
     const missing = NEEDED_WITH_KAFKA.filter((variable) => !isSet(variable))
-    faults.push(...missing.map((variable) => `${variable} must be set if KAFKA_BROKERS is set`))
+    errors.push(...missing.map((variable) => `${variable} must be set if KAFKA_BROKERS is set`))
     if (!isSet('CLICKHOUSE_URL') && environment.MAYFLY_COUNT_USAGE !== 'false') {
-      faults.push('CLICKHOUSE_URL must be set if KAFKA_BROKERS is set, unless MAYFLY_COUNT_USAGE is false')
+      errors.push('CLICKHOUSE_URL must be set if KAFKA_BROKERS is set, unless MAYFLY_COUNT_USAGE is false')
     }
   } else {
     const unused = ONLY_WITH_KAFKA.filter(isSet)
-    faults.push(
+    errors.push(
       ...unused.map(
         (variable) => `KAFKA_BROKERS must be set if ${variable} is set; the embedded engine uses neither`,
       ),
@@ -158,18 +158,18 @@ function engineFaults(environment: Environment): string[] {
   }
   if (environment.KAFKA_TLS !== 'true') {
     const unused = KAFKA_TLS_FILES.filter(isSet)
-    faults.push(...unused.map((variable) => `KAFKA_TLS must be true if ${variable} is set`))
+    errors.push(...unused.map((variable) => `KAFKA_TLS must be true if ${variable} is set`))
   }
   const redisUrls = (environment.REDIS_URL ?? '').split(',').map((url) => url.trim())
   const overTls = redisUrls.filter((url) => /^rediss:/i.test(url))
   if (overTls.length === 0) {
     const unused = REDIS_TLS_FILES.filter(isSet)
-    faults.push(...unused.map((variable) => `REDIS_URL must begin with rediss:// if ${variable} is set`))
+    errors.push(...unused.map((variable) => `REDIS_URL must begin with rediss:// if ${variable} is set`))
   } else if (overTls.length < redisUrls.length) {
-    faults.push('REDIS_URL must use rediss:// for all nodes of the Cluster or for none')
+    errors.push('REDIS_URL must use rediss:// for all nodes of the Cluster or for none')
   }
   if (isSet('CLICKHOUSE_TLS_CA') && !/^https:/i.test(environment.CLICKHOUSE_URL ?? '')) {
-    faults.push('CLICKHOUSE_URL must begin with https:// if CLICKHOUSE_TLS_CA is set')
+    errors.push('CLICKHOUSE_URL must begin with https:// if CLICKHOUSE_TLS_CA is set')
   }
-  return faults
+  return errors
 }

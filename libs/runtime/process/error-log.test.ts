@@ -1,11 +1,11 @@
 import { ExpectedRetryError } from '#libs/runtime/errors.js'
-import { faultLog } from './fault-log.js'
+import { errorLog } from './error-log.js'
 
 describe('the log of background failures', () => {
   let nowMs: number
   let lines: unknown[][]
   let debugLines: unknown[][]
-  let log: ReturnType<typeof faultLog>
+  let log: ReturnType<typeof errorLog>
 
   beforeEach(() => {
     nowMs = 0
@@ -13,15 +13,15 @@ describe('the log of background failures', () => {
     debugLines = []
     const error = (...line: unknown[]) => void lines.push(line)
     const debug = (...line: unknown[]) => void debugLines.push(line)
-    log = faultLog({ error, debug }, { nowMs: () => nowMs })
+    log = errorLog({ error, debug }, { nowMs: () => nowMs })
   })
 
   it('has the same failure at most every ten seconds, with the number of times it occurred', () => {
-    const fault = new Error('away')
-    for (nowMs = 0; nowMs <= 10_000; nowMs += 100) log(fault, 'passing signals')
+    const failure = new Error('away')
+    for (nowMs = 0; nowMs <= 10_000; nowMs += 100) log(failure, 'passing signals')
     expect(lines).toEqual([
-      [{ err: fault }, 'passing signals failed: retrying'],
-      [{ err: fault, timesSince: 99 }, 'passing signals failed: retrying'],
+      [{ err: failure }, 'passing signals failed: retrying'],
+      [{ err: failure, timesSince: 99 }, 'passing signals failed: retrying'],
     ])
   })
 

@@ -11,7 +11,7 @@ interface Known {
   unlogged: number
 }
 
-export interface FaultLogOptions {
+export interface ErrorLogOptions {
   /** A monotonic clock. */
   nowMs?: () => number
   /** What happens to the work that failed, unless a call says otherwise. */
@@ -22,9 +22,9 @@ export interface FaultLogOptions {
  * Returns a function that logs failures of background work. The same failure is logged at most every ten seconds, with
  * the number of times it occurred since. An ExpectedRetryError is logged at level debug, without a stack.
  */
-export function faultLog(
+export function errorLog(
   logger: Pick<Logger, 'error' | 'debug'>,
-  { nowMs = () => performance.now(), outcome: usualOutcome = 'retrying' }: FaultLogOptions = {},
+  { nowMs = () => performance.now(), outcome: usualOutcome = 'retrying' }: ErrorLogOptions = {},
 ): (error: unknown, during: string, outcome?: string) => void {
   const known = new LRUCache<string, Known>({ max: MAX_KNOWN })
   return (error, during, outcome = usualOutcome) => {

@@ -34,9 +34,9 @@ describe('PEM files that settings name', () => {
     })
   }
 
-  async function faultsOf(paths: Parameters<typeof read>[0]): Promise<readonly string[]> {
+  async function errorsOf(paths: Parameters<typeof read>[0]): Promise<readonly string[]> {
     const found: unknown = await read(paths).catch((error: unknown) => error)
-    return found instanceof ConfigurationError ? found.faults : []
+    return found instanceof ConfigurationError ? found.errors : []
   }
 
   it('are read; null if a setting is not set', async () => {
@@ -50,7 +50,7 @@ describe('PEM files that settings name', () => {
   })
 
   it('may hold a chain, and the key together with the certificate', async () => {
-    expect(await faultsOf({ ca: own.both, cert: own.both, key: own.both })).toEqual([])
+    expect(await errorsOf({ ca: own.both, cert: own.both, key: own.both })).toEqual([])
   })
 
   it.each([
@@ -60,26 +60,26 @@ describe('PEM files that settings name', () => {
     { file: 'text.pem', why: /holds no certificate in PEM form/ },
     { file: 'damaged.pem', why: /holds a certificate that is damaged/ },
   ])('are reported with their variable if the certificate is invalid: $file', async ({ file, why }) => {
-    const [fault = ''] = await faultsOf({ ca: at(file) })
-    expect(fault).toMatch(why)
-    expect(fault).toContain(`THE_CA (${at(file)})`)
+    const [error = ''] = await errorsOf({ ca: at(file) })
+    expect(error).toMatch(why)
+    expect(error).toContain(`THE_CA (${at(file)})`)
   })
 
   it.each([
     { file: 'text.pem', why: /holds no private key in PEM form/ },
     { file: 'locked.pem', why: /protected by a passphrase/ },
   ])('are reported with their variable if the key is invalid: $file', async ({ file, why }) => {
-    const [fault = ''] = await faultsOf({ cert: own.cert, key: at(file) })
-    expect(fault).toMatch(why)
-    expect(fault).toContain(`THE_KEY (${at(file)})`)
+    const [error = ''] = await errorsOf({ cert: own.cert, key: at(file) })
+    expect(error).toMatch(why)
+    expect(error).toContain(`THE_KEY (${at(file)})`)
   })
 
   it('are refused if the key is that of another certificate', async () => {
-    const faults = await faultsOf({ cert: own.cert, key: other.key })
-    expect(faults).toEqual([expect.stringMatching(/^THE_KEY .*is not the key of .*THE_CERT /)])
+    const errors = await errorsOf({ cert: own.cert, key: other.key })
+    expect(errors).toEqual([expect.stringMatching(/^THE_KEY .*is not the key of .*THE_CERT /)])
   })
 
-  it('are reported with all faults at once', async () => {
-    expect(await faultsOf({ ca: at('none.pem'), cert: at('text.pem'), key: at('text.pem') })).toHaveLength(3)
+  it('are reported with all errors at once', async () => {
+    expect(await errorsOf({ ca: at('none.pem'), cert: at('text.pem'), key: at('text.pem') })).toHaveLength(3)
   })
 })

@@ -27,19 +27,19 @@ const MAX_BYTES = 4 << 20
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
 /**
- * Reads certificates and their key. Rejects with a ConfigurationError that names the variable and the file of each fault:
+ * Reads certificates and their key. Rejects with a ConfigurationError that names the variable and the file of each error:
  * files that can't be read, are not PEM, or don't match.
  */
 export async function readPemFiles(files: PemFiles): Promise<PemTexts> {
   const { ca: caFile = { variable: '', path: null }, cert: certFile, key: keyFile } = files
-  const faults: string[] = []
+  const errors: string[] = []
   const read = async <Parsed>(file: PemFile, parse: (text: string) => Parsed) => {
     if (file.path === null) return { text: null, parsed: null }
     try {
       const text = await readBounded(file.path)
       return { text, parsed: parse(text) }
     } catch (error) {
-      faults.push(`${named(file)} ${messageOf(error)}`)
+      errors.push(`${named(file)} ${messageOf(error)}`)
       return { text: null, parsed: null }
     }
   }
@@ -47,9 +47,9 @@ export async function readPemFiles(files: PemFiles): Promise<PemTexts> {
   const cert = await read(certFile, firstCertificate)
   const key = await read(keyFile, privateKeyIn)
   if (cert.parsed !== null && key.parsed !== null && !cert.parsed.checkPrivateKey(key.parsed)) {
-    faults.push(`${named(keyFile)} is not the key of the certificate in ${named(certFile)}`)
+    errors.push(`${named(keyFile)} is not the key of the certificate in ${named(certFile)}`)
   }
-  if (faults.length > 0) throw new ConfigurationError(faults)
+  if (errors.length > 0) throw new ConfigurationError(errors)
   return { ca: ca.text, cert: cert.text, key: key.text }
 }
 

@@ -16,7 +16,7 @@ const REFUSED =
   /ALERT_(NO_CERTIFICATE|BAD_CERTIFICATE|UNSUPPORTED_CERTIFICATE|CERTIFICATE_(REVOKED|EXPIRED|UNKNOWN|REQUIRED)|UNKNOWN_CA|ACCESS_DENIED|HANDSHAKE_FAILURE)$/
 
 /** Explains a failed TLS handshake and names the setting to check; null if the connection failed for another reason. */
-export function tlsFault(error: unknown, settings: TlsSettings): string | null {
+export function tlsError(error: unknown, settings: TlsSettings): string | null {
   const code = firstCodeOf(error)
   const { address, ca, own } = settings
   if (NOT_TRUSTED.test(code)) {

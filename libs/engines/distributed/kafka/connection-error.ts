@@ -1,4 +1,4 @@
-import { tlsFault } from '#libs/runtime/tls/tls-fault.js'
+import { tlsError } from '#libs/runtime/tls/tls-error.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import type { KafkaClientOptions } from './kafka-client.js'
 
@@ -11,9 +11,9 @@ const TLS_SETTINGS = {
 type Credentials = Pick<KafkaClientOptions, 'sasl' | 'tls'>
 
 /** Describes why the first connection to Kafka failed, with the setting to check if there is one. */
-export function connectionFault(error: unknown, credentials: Credentials): string {
+export function connectionError(error: unknown, credentials: Credentials): string {
   const reason = messageOf(error).trim()
-  const known = loginFault(error, credentials) ?? tlsFault(error, TLS_SETTINGS)
+  const known = loginError(error, credentials) ?? tlsError(error, TLS_SETTINGS)
   if (known !== null) return known
   const authorization = chainOf(error).find(({ type }) => type?.endsWith('_AUTHORIZATION_FAILED') === true)
   if (authorization !== undefined) {
@@ -25,7 +25,7 @@ export function connectionFault(error: unknown, credentials: Credentials): strin
   return reason
 }
 
-function loginFault(error: unknown, { sasl }: Credentials): string | null {
+function loginError(error: unknown, { sasl }: Credentials): string | null {
   const rejection = chainOf(error).find(({ name }) => name === 'KafkaJSSASLAuthenticationError')
   const types = chainOf(error).map(({ type }) => type)
   if (sasl === null) return null
@@ -59,14 +59,14 @@ function userOf({ sasl }: Credentials): string {
   return sasl === null ? 'this client' : `the user ${sasl.username}`
 }
 
-interface Fault {
+interface Failure {
   name: string
   message: string
   type: string | undefined
 }
 
 /** An error with its causes, and with the errors of an AggregateError. */
-function chainOf(error: unknown): Fault[] {
+function chainOf(error: unknown): Failure[] {
   if (!(error instanceof Error)) return []
   const { name, message, cause } = error
   const type = 'type' in error ? String(error.type) : undefined

@@ -165,7 +165,7 @@ async function layoutsOf(
   deadline: number,
 ): Promise<Map<string, Layout>> {
   for (;;) {
-    let fault: unknown = new Error('some partitions have no leader: is a broker down?')
+    let failure: unknown = new Error('some partitions have no leader: is a broker down?')
     try {
       const found = await admin.fetchTopicMetadata({ topics: topics.map(({ name }) => name) })
       const areLed = found.topics.every(({ partitions }) => partitions.every(({ leader }) => leader >= 0))
@@ -178,9 +178,9 @@ async function layoutsOf(
         )
       }
     } catch (error) {
-      fault = error
+      failure = error
     }
-    if (Date.now() > deadline) throw fault
+    if (Date.now() > deadline) throw failure
     await pause(RETRY_MS)
   }
 }

@@ -4,7 +4,7 @@ import type { Admin, Producer } from 'kafkajs'
 import { LogUnavailableError } from '#libs/ports/event-log/event-log.js'
 import { TOPICS } from '#libs/ports/event-log/topics.js'
 import { causesOf } from '#libs/runtime/errors.js'
-import { connectionFault } from './connection-fault.js'
+import { connectionError } from './connection-error.js'
 import { makeKafka, within, type KafkaClientOptions } from './kafka-client.js'
 import { KafkaCluster } from './kafka-cluster.js'
 import { ensureTopics, identityTopic, wantedTopic, type TopicSettings } from './kafka-topics.js'
@@ -34,10 +34,10 @@ export async function openLog(options: KafkaEventLogOptions): Promise<{ clients:
   try {
     return { clients, logId: await within(OPEN_WITHIN_MS, failure, connectAndFind(clients, options)) }
   } catch (error) {
-    disconnect(clients).catch((fault: unknown) => options.onError(fault, 'disconnecting from Kafka'))
+    disconnect(clients).catch((reason: unknown) => options.onError(reason, 'disconnecting from Kafka'))
     // Report the cause: no append can be in doubt at the start.
     const cause = error instanceof LogUnavailableError ? error.cause : error
-    throw new Error(`${failure}: ${connectionFault(cause, options)}`, { cause: error })
+    throw new Error(`${failure}: ${connectionError(cause, options)}`, { cause: error })
   }
 }
 

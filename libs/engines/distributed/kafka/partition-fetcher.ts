@@ -31,7 +31,7 @@ export class PartitionFetcher {
   private readonly handling = new Set<number>()
   /** Requests in progress, including the pauses after them, by node id. */
   private readonly requests = new Map<string, Promise<void>>()
-  /** Partitions of a response that could not be decoded. Each is requested alone, to find the one with the fault. */
+  /** Partitions of a response that could not be decoded. Each is requested alone, to find the one that fails. */
   private readonly suspects = new Set<number>()
   /** Partitions that can't be read, with the timer after which they are requested again. */
   private readonly excluded = new Map<number, NodeJS.Timeout>()

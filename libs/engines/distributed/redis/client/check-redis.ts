@@ -1,56 +1,56 @@
 import { Cluster, type Redis } from 'ioredis'
 import { answerOf } from './answer.js'
-import { accessFault, reasonOf, RedisSetupError } from './connection-fault.js'
+import { accessError, reasonOf, RedisSetupError } from './connection-error.js'
 import type { RedisClient } from './redis-client.js'
 
 const MIN_VERSION = 7
 
 /**
  * Checks the version and configuration of every master, and of every replica that answers, since it may replace a master.
- * Rejects with RedisSetupError, which names each fault and what to do about it.
+ * Rejects with RedisSetupError, which names each error and what to do about it.
  */
 export async function checkRedis(client: RedisClient): Promise<void> {
   const isCluster = client instanceof Cluster
   const masters = isCluster ? client.nodes('master') : [client]
   const replicas = isCluster ? client.nodes('slave') : []
-  const faults = await Promise.all([
+  const errors = await Promise.all([
     ...masters.map(async (node) => {
       const info = await infoOf(node)
       return typeof info === 'string'
         ? [`${addressOf(node)} does not answer: ${info}`]
-        : faultsIn(info, node, isCluster)
+        : errorsIn(info, node, isCluster)
     }),
-    ...replicas.map((node) => faultsOfMember(node)),
+    ...replicas.map((node) => errorsOfMember(node)),
   ])
-  const all = faults.flat()
+  const all = errors.flat()
   if (masters.length === 0) all.push('no master of the Redis Cluster can be reached')
   if (all.length > 0) throw new RedisSetupError(all.join('; '))
 }
 
-/** Checks each node that joins a Cluster later, after every connection to it, and reports its faults. */
-export function watchJoining(client: RedisClient, onFault: (error: RedisSetupError) => void): void {
+/** Checks each node that joins a Cluster later, after every connection to it, and reports its errors. */
+export function watchJoining(client: RedisClient, onError: (error: RedisSetupError) => void): void {
   if (!(client instanceof Cluster)) return
   client.on('+node', (node: Redis) => {
     const check = async () => {
-      const faults = await faultsOfMember(node)
-      if (faults.length > 0) onFault(new RedisSetupError(faults.join('; ')))
+      const errors = await errorsOfMember(node)
+      if (errors.length > 0) onError(new RedisSetupError(errors.join('; ')))
     }
     node.on('ready', () => void check())
     if (node.status === 'ready') void check()
   })
 }
 
-/** The faults of a master or replica of a Cluster; none if it does not answer. */
-async function faultsOfMember(node: Redis): Promise<string[]> {
+/** The errors of a master or replica of a Cluster; none if it does not answer. */
+async function errorsOfMember(node: Redis): Promise<string[]> {
   const info = await infoOf(node)
-  return typeof info === 'string' ? [] : faultsIn({ ...info, role: 'master' }, node, true)
+  return typeof info === 'string' ? [] : errorsIn({ ...info, role: 'master' }, node, true)
 }
 
 type Info = Partial<Record<string, string>>
 
 /** The fields of INFO, or the reason why there was no answer. */
 async function infoOf(node: Redis): Promise<Info | string> {
-  const reason = (error: unknown) => accessFault(error) ?? reasonOf(error)
+  const reason = (error: unknown) => accessError(error) ?? reasonOf(error)
   try {
     // INFO contains the policy. CONFIG may not be allowed, as on hosted servers.
     return fieldsOf(
@@ -68,26 +68,26 @@ function addressOf(node: Redis): string {
   return `Redis at ${node.options.host ?? ''}:${node.options.port ?? ''}`
 }
 
-function faultsIn(info: Info, node: Redis, isOfCluster: boolean): string[] {
+function errorsIn(info: Info, node: Redis, isOfCluster: boolean): string[] {
   const address = addressOf(node)
   const { redis_version: version = '', maxmemory_policy: policy, role, cluster_enabled: cluster } = info
-  const faults: string[] = []
+  const errors: string[] = []
   if (Number.parseInt(version) < MIN_VERSION) {
-    faults.push(`${address} has version ${version}: version ${MIN_VERSION} or later is required`)
+    errors.push(`${address} has version ${version}: version ${MIN_VERSION} or later is required`)
   }
   if (policy !== 'noeviction') {
-    faults.push(
+    errors.push(
       `${address} has maxmemory-policy ${policy ?? 'unknown'} and may evict Mayfly's keys: ` +
         'set `maxmemory-policy noeviction`',
     )
   }
-  if (role !== 'master') faults.push(`${address} is a replica: set REDIS_URL to the address of its master`)
+  if (role !== 'master') errors.push(`${address} is a replica: set REDIS_URL to the address of its master`)
   if (cluster === '1' && !isOfCluster) {
-    faults.push(
+    errors.push(
       `${address} is a node of a Cluster: set REDIS_URL to several of its nodes, separated by commas`,
     )
   }
-  return faults
+  return errors
 }
 
 function fieldsOf(info: string): Info {

@@ -1,5 +1,5 @@
 import { messageOf } from '#libs/runtime/errors.js'
-import { tlsFault } from '#libs/runtime/tls/tls-fault.js'
+import { tlsError } from '#libs/runtime/tls/tls-error.js'
 
 const TLS_SETTINGS = {
   address: 'REDIS_URL',
@@ -14,9 +14,9 @@ interface ConnectionKind {
 }
 
 /** Describes why the first connection to Redis failed, with the setting to check if there is one. */
-export function connectionFault(error: unknown, { usesTls, hasCertificate }: ConnectionKind): string {
+export function connectionError(error: unknown, { usesTls, hasCertificate }: ConnectionKind): string {
   const reason = reasonOf(error).trim()
-  const known = accessFault(error) ?? tlsFault(error, TLS_SETTINGS)
+  const known = accessError(error) ?? tlsError(error, TLS_SETTINGS)
   if (known !== null) return known
   if (
     /ECONNRESET|ETIMEDOUT|no answer within|closed|hang up|wrong version number|before secure TLS/i.test(
@@ -31,7 +31,7 @@ export function connectionFault(error: unknown, { usesTls, hasCertificate }: Con
 }
 
 /** Describes why Redis rejects the user, and what to do; null for any other error. */
-export function accessFault(error: unknown): string | null {
+export function accessError(error: unknown): string | null {
   const reason = reasonOf(error)
   if (/^WRONGPASS/.test(reason)) return 'the user or password in REDIS_URL is wrong'
   if (/^NOAUTH/.test(reason)) return 'a password is required: add the user and password to REDIS_URL'

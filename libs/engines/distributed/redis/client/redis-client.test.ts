@@ -70,21 +70,21 @@ describeWith('redis-cli')('a Redis Cluster of its own', () => {
     const client = await open(...cluster.urls)
     // Connects to every node.
     await checkRedis(client)
-    const faults: string[] = []
+    const errors: string[] = []
     let interruptions = 0
     onInterruption(client, () => (interruptions += 1))
-    watchJoining(client, (error) => faults.push(error.message))
+    watchJoining(client, (error) => errors.push(error.message))
     const node = await open(cluster.urls[0] ?? '')
     await node.call('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru')
     // The clients discover the nodes again.
     await node.call('CLIENT', 'KILL', 'TYPE', 'normal')
-    const fault = `Redis at 127.0.0.1:${cluster.nodes[0]?.port} has maxmemory-policy allkeys-lru`
-    await until('the fault', async () => {
+    const failure = `Redis at 127.0.0.1:${cluster.nodes[0]?.port} has maxmemory-policy allkeys-lru`
+    await until('the failure', async () => {
       for (const tag of ['p1', 'p2', 'p3']) await client.get(`{${tag}}`).catch(() => null)
-      return faults.some((message) => message.includes(fault))
+      return errors.some((message) => message.includes(failure))
     })
     expect(interruptions).toBeGreaterThan(0)
-    await expect(checkRedis(await open(...cluster.urls))).rejects.toThrow(fault)
+    await expect(checkRedis(await open(...cluster.urls))).rejects.toThrow(failure)
   })
 })
 

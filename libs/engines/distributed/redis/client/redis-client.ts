@@ -3,7 +3,7 @@ import { Cluster, Redis } from 'ioredis'
 import { LRUCache } from 'lru-cache'
 import { beforeDeadline } from '#libs/runtime/timing.js'
 import { BULK_TIMEOUT_MS, COMMAND_TIMEOUT_MS } from './answer.js'
-import { connectionFault, reasonOf, RedisSetupError } from './connection-fault.js'
+import { connectionError, reasonOf, RedisSetupError } from './connection-error.js'
 
 /*
  * Connects to Redis. Relies on ioredis 6: a command without an answer fails after `commandTimeout`, a socket without any
@@ -60,17 +60,17 @@ export async function openRedis(options: RedisClientOptions): Promise<RedisClien
   const kind = { usesTls, hasCertificate: (tls?.cert ?? null) !== null }
   const client = urls.length > 1 ? clusterOf(options) : nodeOf(options)
   const errorEvents = client instanceof Cluster ? ['error', 'node error'] : ['error']
-  let fault: unknown = null
-  const onFirstError = (error: unknown) => (fault = error)
+  let failure: unknown = null
+  const onFirstError = (error: unknown) => (failure = error)
   for (const event of errorEvents) client.on(event, onFirstError)
   try {
     // The client of a Cluster does not reject if it is disconnected while it waits for a node.
     await beforeDeadline(READY_WITHIN_MS, client.connect())
   } catch (error) {
     client.disconnect()
-    const cause = fault ?? error
+    const cause = failure ?? error
     throw new RedisSetupError(
-      `Redis can't be reached at ${urls.map(withoutSecrets).join(', ')} (REDIS_URL): ${connectionFault(cause, kind)}`,
+      `Redis can't be reached at ${urls.map(withoutSecrets).join(', ')} (REDIS_URL): ${connectionError(cause, kind)}`,
       { cause },
     )
   }

@@ -33,8 +33,10 @@ async function checkPermission({ client, prefix }: RedisSignalsOptions): Promise
     await client.publish(`${prefix}start`, '')
   } catch (cause) {
     const reason = messageOf(cause)
-    const fault = `Redis rejects channels with the prefix ${prefix} (REDIS_URL): ${reason}`
-    throw new Error(reason.startsWith('NOPERM') ? `${fault}: allow its user &${prefix}*` : fault, { cause })
+    const failure = `Redis rejects channels with the prefix ${prefix} (REDIS_URL): ${reason}`
+    throw new Error(reason.startsWith('NOPERM') ? `${failure}: allow its user &${prefix}*` : failure, {
+      cause,
+    })
   }
 }
 
