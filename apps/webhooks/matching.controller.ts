@@ -124,7 +124,7 @@ export class MatchingController {
     const { recorder, now } = this.ports
     const replayId = firstReplayIdOf(webhookId)
     const since = startFrom instanceof Date ? startFrom : null
-    const selection = { kind: 'held', since } as const
+    const selection = { kind: 'existing-mail', since } as const
     const ids = { webhookId, replayId, accountId, environment }
     await recorder.record(
       { type: 'ReplayRequested', ...ids, selection, requestedAt: now() },

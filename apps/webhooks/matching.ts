@@ -112,7 +112,7 @@ export class DeliveryRequests {
     const { recorder, now } = this.options
     const replayId = replay?.id ?? null
     // Messages from before the registration have not been delivered yet: theirs is the original delivery.
-    const replayIdInName = replay?.selection.kind === 'held' ? null : replayId
+    const replayIdInName = replay?.selection.kind === 'existing-mail' ? null : replayId
     for (const some of chunksOf(wanted, MAX_CONCURRENT)) {
       await Promise.all(
         some.map(({ webhook, notification }) => {

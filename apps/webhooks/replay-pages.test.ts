@@ -54,7 +54,7 @@ it('a step of a replay reads a bounded number of rows, even if no message is in 
   const replay: Replay = {
     ...{ id: idFromBytes('rpl', Buffer.alloc(16, 1)), webhookId: webhook.id, accountId, environment },
     selection: { kind: 'range', from: minute(-2), to: minute(-1), onlyFailed: false },
-    ...{ requestedAt: minute(2), steps: 0, next: { stage: 'held', inboxId: null, offset: 0 } },
+    ...{ requestedAt: minute(2), steps: 0, next: { stage: 'existing-mail', inboxId: null, offset: 0 } },
     ...{ requested: 0, begun: 0, done: 0, cancelledAt: null },
   }
   const rowsPerStep: number[] = []

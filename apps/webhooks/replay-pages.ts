@@ -39,15 +39,15 @@ export class ReplayPages {
   async page(webhook: Webhook, replay: Replay, max: number): Promise<ReplayPage> {
     const { selection, next: position } = replay
     if (position === null) return EMPTY_PAGE
-    if (position.stage === 'held') return this.heldMessages(webhook, selection, position, max)
+    if (position.stage === 'existing-mail') return this.existingMail(webhook, selection, position, max)
     if (selection.kind === 'deliveries')
-      return this.listedDeliveries(webhook, selection.deliveryIds, position.offset, max)
+      return this.selectedDeliveries(webhook, selection.deliveryIds, position.offset, max)
     if (selection.kind === 'range')
       return this.pastDeliveries(webhook, replay, selection, position.offset, max)
     return EMPTY_PAGE
   }
 
-  private async listedDeliveries(
+  private async selectedDeliveries(
     { id: webhookId }: Webhook,
     ids: readonly Delivery['id'][],
     offset: number,
@@ -61,12 +61,12 @@ export class ReplayPages {
       row === null || row.delivery.notification.type === 'sample' ? [] : [row.delivery.notification],
     )
     const end = offset + pageIds.length
-    return { notifications, next: end < ids.length ? { stage: 'given', offset: end } : null }
+    return { notifications, next: end < ids.length ? { stage: 'selected-deliveries', offset: end } : null }
   }
 
   /**
    * The webhook's earlier deliveries in a range: only those that failed, or all but `message.received`. Those messages
-   * are read from the inboxes afterwards (`heldMessages`).
+   * are read from the inboxes afterwards (`existingMail`).
    */
   private async pastDeliveries(
     webhook: Webhook,
@@ -82,21 +82,25 @@ export class ReplayPages {
     for (let rowsRead = 0; rowsRead < MAX_ROWS_OF_STEP; rowsRead += PAGE_ROWS) {
       const rows = await this.options.deliveries.listDeliveries({ ...query, from: offset })
       for (const { delivery, offset: at } of rows) {
-        if (notifications.length === max) return { notifications, next: { stage: 'told', offset: at } }
+        if (notifications.length === max)
+          return { notifications, next: { stage: 'past-deliveries', offset: at } }
         if (isReplayed(delivery, webhook, replay, range)) notifications.push(delivery.notification)
         offset = at + 1
       }
       if (rows.length < PAGE_ROWS) {
-        return { notifications, next: range.onlyFailed ? null : { stage: 'held', inboxId: null, offset: 0 } }
+        return {
+          notifications,
+          next: range.onlyFailed ? null : { stage: 'existing-mail', inboxId: null, offset: 0 },
+        }
       }
     }
-    return { notifications, next: { stage: 'told', offset } }
+    return { notifications, next: { stage: 'past-deliveries', offset } }
   }
 
-  private async heldMessages(
+  private async existingMail(
     webhook: Webhook,
     selection: ReplaySelection,
-    position: Extract<ReplayPosition, { stage: 'held' }>,
+    position: Extract<ReplayPosition, { stage: 'existing-mail' }>,
     max: number,
   ): Promise<ReplayPage> {
     const notifications: Notification[] = []
@@ -106,7 +110,7 @@ export class ReplayPages {
     for await (const inboxId of this.inboxesFrom(webhook, position.inboxId)) {
       const from = inboxId === position.inboxId ? position.offset : 0
       if (notifications.length === max || inboxesLeft === 0 || rowsLeft <= 0) {
-        return { notifications, next: { stage: 'held', inboxId, offset: from } }
+        return { notifications, next: { stage: 'existing-mail', inboxId, offset: from } }
       }
       inboxesLeft -= 1
       const row = await this.options.inboxes.inbox(inboxId)
@@ -118,7 +122,7 @@ export class ReplayPages {
       notifications.push(...mail.notifications)
       rowsLeft -= mail.rowsRead
       if (mail.nextOffset !== null) {
-        return { notifications, next: { stage: 'held', inboxId, offset: mail.nextOffset } }
+        return { notifications, next: { stage: 'existing-mail', inboxId, offset: mail.nextOffset } }
       }
     }
     return { notifications, next: null }
@@ -179,10 +183,10 @@ function isReplayed(delivery: Delivery, webhook: Webhook, replay: Replay, range:
   return range.onlyFailed ? hasFailed(delivery) : notification.type !== 'message.received'
 }
 
-/** A replay of held messages ends at the webhook's registration: later messages were delivered as they arrived. */
+/** A replay of existing mail ends at the webhook's registration: later messages were delivered as they arrived. */
 function mailFilterOf(selection: ReplaySelection, registeredAt: number): IsMailWanted {
   if (selection.kind === 'range') return (_, receivedAt) => isIn(selection, receivedAt)
-  const since = selection.kind === 'held' ? selection.since : null
+  const since = selection.kind === 'existing-mail' ? selection.since : null
   return (offset, receivedAt) => offset < registeredAt && (since === null || receivedAt >= since)
 }
 

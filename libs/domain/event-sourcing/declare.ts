@@ -148,27 +148,34 @@ export function partial<Fields extends AnyFields>(fields: Fields): Codec<Partial
   return object(Object.fromEntries(each)) as Codec<Partial<ValuesOf<Fields>>>
 }
 
-/** A discriminated union: the value of `discriminator` selects the other properties. */
+/**
+ * A discriminated union: the value of `discriminator` selects the other properties. `written` has the values that are
+ * different in the data.
+ */
 export function union<Name extends string, Variants extends Readonly<Record<string, AnyFields>>>(
   discriminator: Name,
   variants: Variants,
+  written: { readonly [V in keyof Variants]?: string } = {},
 ): Codec<{ [V in keyof Variants]: { [N in Name]: V } & ValuesOf<Variants[V]> }[keyof Variants]> {
-  const codecs = new Map<unknown, AnyCodec>(
-    Object.entries(variants).map(([variant, fields]) => [
-      variant,
-      object({ [discriminator]: plain(Type.Literal(variant)), ...fields }),
-    ]),
-  )
-  const codecOf = (value: unknown): AnyCodec => {
-    const variant = (value as Data)[discriminator]
-    const found = codecs.get(variant)
-    if (found === undefined) throw new TypeError(`unknown ${discriminator} "${String(variant)}"`)
+  const codecs = Object.entries(variants).map(([variant, fields]) => {
+    const name = written[variant] ?? variant
+    const named = codec(
+      Type.Literal(name),
+      () => name,
+      () => variant,
+    )
+    return { variant, name, ...object({ [discriminator]: named, ...fields }) }
+  })
+  const codecOf = (of: 'variant' | 'name', value: unknown): AnyCodec => {
+    const wanted = (value as Data)[discriminator]
+    const found = codecs.find((each) => each[of] === wanted)
+    if (found === undefined) throw new TypeError(`unknown ${discriminator} "${String(wanted)}"`)
     return found
   }
   return {
-    schema: Type.Union([...codecs.values()].map(({ schema }) => schema)),
-    encode: (value) => codecOf(value).encode(value as never),
-    decode: (data) => codecOf(data).decode(data) as never,
+    schema: Type.Union(codecs.map(({ schema }) => schema)),
+    encode: (value) => codecOf('variant', value).encode(value as never),
+    decode: (data) => codecOf('name', data).decode(data) as never,
   }
 }
 

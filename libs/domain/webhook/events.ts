@@ -200,24 +200,32 @@ export type DeliverySucceeded = EventOf<typeof DELIVERY_EVENTS, 'DeliverySucceed
 export type DeliveryFailed = EventOf<typeof DELIVERY_EVENTS, 'DeliveryFailed'>
 export type DeliveryAbandoned = EventOf<typeof DELIVERY_EVENTS, 'DeliveryAbandoned'>
 
-const selection = union('kind', {
-  /** Events that occurred from one time up to, not including, another; all, or only those with a failed delivery. */
-  range: { from: time, to: time, onlyFailed: boolean },
-  deliveries: { deliveryIds: list(id('dlv')) },
-  /** Mail that existed when the webhook was registered; null for all of it, else only mail received since then. */
-  held: { since: optional(time, null) },
-})
+const selection = union(
+  'kind',
+  {
+    /** Events that occurred from one time up to, not including, another; all, or only those with a failed delivery. */
+    range: { from: time, to: time, onlyFailed: boolean },
+    deliveries: { deliveryIds: list(id('dlv')) },
+    /** Mail that existed when the webhook was registered; null for all of it, else only mail received since then. */
+    'existing-mail': { since: optional(time, null) },
+  },
+  { 'existing-mail': 'held' },
+)
 /** The deliveries or mail of a replay. */
 export type ReplaySelection = ValueOf<typeof selection>
 
-const position = union('stage', {
-  /** An index into the selected deliveries. */
-  given: { offset: count },
-  /** An offset in the log of the webhook's deliveries. */
-  told: { offset: count },
-  /** An offset of an inbox, among the mail that the webhook's inboxes hold; null before the first inbox. */
-  held: { inboxId: optional(id('inb'), null), offset: count },
-})
+const position = union(
+  'stage',
+  {
+    /** An index into the selected deliveries. */
+    'selected-deliveries': { offset: count },
+    /** An offset in the log of the webhook's deliveries. */
+    'past-deliveries': { offset: count },
+    /** An offset of an inbox, among the mail that the webhook's inboxes hold; null before the first inbox. */
+    'existing-mail': { inboxId: optional(id('inb'), null), offset: count },
+  },
+  { 'selected-deliveries': 'given', 'past-deliveries': 'told', 'existing-mail': 'held' },
+)
 /** The position at which a replay continues. */
 export type ReplayPosition = ValueOf<typeof position>
 

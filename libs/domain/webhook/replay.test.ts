@@ -12,7 +12,7 @@ const requested: ReplayRequested = {
   ...{ type: 'ReplayRequested', webhookId, replayId, accountId, environment: 'staging', requestedAt: at },
   selection: { kind: 'range', from: new Date(0), to: at, onlyFailed: false },
 }
-const offsetAt = (offset: number): ReplayPosition => ({ stage: 'told', offset })
+const offsetAt = (offset: number): ReplayPosition => ({ stage: 'past-deliveries', offset })
 const advanced = (step: number, next: ReplayPosition | null): ReplayEvent => ({
   ...{ type: 'ReplayAdvanced', webhookId, replayId, step, next, advancedAt: at },
 })
@@ -44,11 +44,11 @@ describe('a replay', () => {
     { selection: requested.selection, next: offsetAt(0) },
     {
       selection: { kind: 'deliveries', deliveryIds: [] } as const,
-      next: { stage: 'given', offset: 0 },
+      next: { stage: 'selected-deliveries', offset: 0 },
     },
     {
-      selection: { kind: 'held', since: null } as const,
-      next: { stage: 'held', inboxId: null, offset: 0 },
+      selection: { kind: 'existing-mail', since: null } as const,
+      next: { stage: 'existing-mail', inboxId: null, offset: 0 },
     },
   ])('of $selection.kind starts at the beginning', ({ selection, next }) => {
     expect(after({ ...requested, selection }).next).toEqual(next)

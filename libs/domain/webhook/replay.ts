@@ -64,9 +64,9 @@ function isRunning(replay: Replay): boolean {
 }
 
 function startOf({ kind }: ReplaySelection): ReplayPosition {
-  if (kind === 'deliveries') return { stage: 'given', offset: 0 }
-  if (kind === 'range') return { stage: 'told', offset: 0 }
-  return { stage: 'held', inboxId: null, offset: 0 }
+  if (kind === 'deliveries') return { stage: 'selected-deliveries', offset: 0 }
+  if (kind === 'range') return { stage: 'past-deliveries', offset: 0 }
+  return { stage: 'existing-mail', inboxId: null, offset: 0 }
 }
 
 function isOver({ state }: Delivery): boolean {

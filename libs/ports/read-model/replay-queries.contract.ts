@@ -73,7 +73,12 @@ export function describeReplayQueries(current: () => ReadModelHarness): void {
           environment: 'staging',
           selection,
         },
-        ...{ requestedAt: moment(0), steps: 0, next: { stage: 'told', offset: 0 }, cancelledAt: null },
+        ...{
+          requestedAt: moment(0),
+          steps: 0,
+          next: { stage: 'past-deliveries', offset: 0 },
+          cancelledAt: null,
+        },
         ...{ requested: 2, begun: 2, done: 1 },
       })
     })

@@ -84,7 +84,12 @@ describe('LMDB read model', () => {
       bytes.writeUInt32BE(n)
       const { accountId, environment } = requested(webhookId, 1)
       const whose = { webhookId, replayId: idFromBytes('rpl', bytes), accountId, environment }
-      return { type: 'ReplayRequested', ...whose, selection: { kind: 'held', since: null }, requestedAt }
+      return {
+        type: 'ReplayRequested',
+        ...whose,
+        selection: { kind: 'existing-mail', since: null },
+        requestedAt,
+      }
     })
     await follower.follow(...many)
     const claim = () => views.replays.claimReplay({ now: requestedAt, leaseMs: 60_000 })
