@@ -1,6 +1,6 @@
 import type { Account, ApiKey } from '#libs/domain/account/account.js'
 import { brand, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
-import type { InboxEvent } from '#libs/domain/inbox/events.js'
+import { isSentWithoutMail } from '#libs/domain/inbox/events.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import { hasMoreToRequest, type Replay } from '#libs/domain/webhook/replay.js'
 import { REMOVED, type Webhook } from '#libs/domain/webhook/webhook.js'
@@ -130,14 +130,11 @@ export function historyEntryOf({ sort, key, value }: Entry): HistoryEntry {
   return { offset: Number(sort), id: brand('evt', key), time: new Date(timeMs), ...fields }
 }
 
-/** Events after which something can't be read any more. */
-const ENDINGS: ReadonlySet<InboxEvent['type']> = new Set(['MessageDeleted', 'InboxExpired', 'InboxDeleted'])
-
 /** The deletions of messages and the ends of inboxes in the order of the log, except those of protected inboxes. */
 export const environmentEndings = index<HistoryOf>({
   ...{ name: 'environment-endings', ...inboxEvents, sort: 'number' },
   entriesOf: ({ inbox, entry: { type, offset } }) =>
-    inbox.isProtected || !ENDINGS.has(type)
+    inbox.isProtected || !isSentWithoutMail(type)
       ? []
       : [{ group: environmentGroup(inbox), sort: offset, key: inbox.id }],
 })
