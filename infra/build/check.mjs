@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 
-const waiting = ['check:lint', 'check:types', 'check:format', 'check:imports']
+const waiting = ['check:lint', 'check:types', 'check:generated', 'check:format', 'check:imports']
 
 async function runPending() {
   for (let part = waiting.shift(); part !== undefined; part = waiting.shift()) {

@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs'
 import { delimiter } from 'node:path'
 import { promisify } from 'node:util'
 import type { Document } from '#apps/api/openapi/openapi-json.js'
-import { renderClientTypes } from '#infra/docs/client-types.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { pythonWithPackages } from '#test/harness/python.js'
 import { describeWith } from '#test/harness/tools.js'
@@ -63,11 +62,6 @@ describe('the scenarios of clients', () => {
 
     it('call every operation', () => {
       expect(uncalledOperations()).toEqual(LEFT_OUT)
-    })
-
-    it('use types that agree with the OpenAPI document', async () => {
-      const written = readFileSync('clients/typescript/src/openapi.d.ts', 'utf8')
-      expect(await renderClientTypes(document)).toBe(written)
     })
   })
 

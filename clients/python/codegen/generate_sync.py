@@ -1,4 +1,4 @@
-"""Writes mayfly_client/_sync from mayfly_client/_async: the same code without async and await.
+"""Writes mayfly_client/_sync from mayfly_client/_async: the same code without async and await. `npm run generate` calls it.
 
 python codegen/generate_sync.py [--check]
 
@@ -44,7 +44,7 @@ def main(check: bool) -> int:
             target.parent.mkdir(exist_ok=True)
             target.write_text(text, encoding="utf-8")
         elif not target.exists() or text != target.read_text(encoding="utf-8"):
-            print(f"{target} is not up to date. Run: python codegen/generate_sync.py", file=sys.stderr)
+            print(f"{target} is not up to date", file=sys.stderr)
             return 1
     return 0
 

@@ -1,6 +1,6 @@
-"""Writes mayfly_client/_types.py from the OpenAPI document of a server.
+"""Writes mayfly_client/_types.py from the OpenAPI document on standard input. `npm run generate` calls it.
 
-python codegen/generate_types.py http://127.0.0.1:3000/openapi.json [--check]
+python codegen/generate_types.py [--check] <openapi.json
 
 With --check it writes nothing, and exits 1 if the file is not what it would write.
 """
@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from keyword import iskeyword
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 Schema = dict[str, Any]
 
@@ -42,15 +41,14 @@ from typing import Dict, Literal, TypedDict, Union
 '''
 
 
-def main(source: str, check: bool) -> int:
+def main(check: bool) -> int:
     """Returns the exit code."""
-    with urlopen(source) as answer:
-        document = json.load(answer)
+    document = json.load(sys.stdin)
     text = Generator(document["components"]["schemas"]).text()
     if not check:
         TARGET.write_text(text, encoding="utf-8")
     elif text != TARGET.read_text(encoding="utf-8"):
-        print(f"{TARGET} differs from {source}. Run: python codegen/generate_types.py {source}", file=sys.stderr)
+        print(f"{TARGET} is not up to date", file=sys.stderr)
         return 1
     return 0
 
@@ -176,6 +174,4 @@ def _camel(key: str) -> str:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) not in (2, 3) or sys.argv[1].startswith("-"):
-        sys.exit(__doc__)
-    sys.exit(main(sys.argv[1], "--check" in sys.argv[2:]))
+    sys.exit(main("--check" in sys.argv[1:]))

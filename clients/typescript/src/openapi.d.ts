@@ -1,4 +1,4 @@
-// Written by `npm run docs`: the schemas of the OpenAPI document, and the query of each operation.
+// Written by `npm run generate`: the schemas of the OpenAPI document, and the query of each operation.
 
 export interface components {
 	schemas: {

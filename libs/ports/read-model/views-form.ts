@@ -1,5 +1,5 @@
 /**
  * The form of the views: a digest of the tables' declarations and of the types of what they store. Views of another form
- * are computed again from the log. Written by `npm run docs`.
+ * are computed again from the log. Written by `npm run generate`.
  */
 export const VIEWS_FORM = '0c015ddf3fe58be4'

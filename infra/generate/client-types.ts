@@ -2,7 +2,7 @@ import openapiTS, { astToString, type OpenAPI3 } from 'openapi-typescript'
 import type { Document } from '#apps/api/openapi/openapi-json.js'
 
 const HEADING =
-  '// Written by `npm run docs`: the schemas of the OpenAPI document, and the query of each operation.\n\n'
+  '// Written by `npm run generate`: the schemas of the OpenAPI document, and the query of each operation.\n\n'
 
 /** The client reads no lines of JSON, and gets the source of a message separately. */
 const UNUSED: ReadonlySet<string> = new Set(['BulkSummary', 'MessageWithRaw'])
