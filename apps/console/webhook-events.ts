@@ -1,4 +1,4 @@
-// Written by `npm run docs`.
+// Written by `npm run generate`.
 
 export const WEBHOOK_EVENTS = [
   'message.received',

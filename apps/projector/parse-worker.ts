@@ -97,7 +97,7 @@ async function parseOne({ task, fallback }: ParseRequest): Promise<Omit<ParseRes
 
 function damaged(size: number): ParsedMail {
   const detail = 'the stored mail is damaged and cannot be opened'
-  return { ...parseNothing(Buffer.alloc(0), NO_ENVELOPE, { code: 'seal-broken', detail }), size, sha256: '' }
+  return { ...parseNothing(Buffer.alloc(0), NO_ENVELOPE, { code: 'seal-broken', detail }), size }
 }
 
 async function parse(

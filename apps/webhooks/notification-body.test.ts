@@ -10,10 +10,12 @@ import {
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import type { Delivery } from '#libs/domain/webhook/delivery.js'
 import type { Notification } from '#libs/domain/webhook/events.js'
+import { EXAMPLE_MAIL } from '#libs/mail/message.js'
 import { NotificationBodies } from './notification-body.js'
 
 const ids = { inboxId: INBOX_ID, messageId: MESSAGE_ID }
 const MAIL = {
+  ...EXAMPLE_MAIL,
   ...{ subject: 'Your code', sender: 'app@example.com', recipient: created.address },
   envelope: {
     ...{ mailFrom: 'app@example.com', rcptTo: created.address, helo: 'mail.example.com' },

@@ -10,7 +10,7 @@ import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { ReadModelUnavailableError } from '#libs/ports/read-model/view-store.js'
 import type { MailQueries } from '#libs/ports/read-model/queries.js'
 import { Budget, type Release } from '#libs/runtime/fairness/budget.js'
-import type { ParsedMail } from '#libs/mail/message.js'
+import { EXAMPLE_MAIL, type ParsedMail } from '#libs/mail/message.js'
 
 /** The path prefix of links in a body. */
 const INBOXES_PATH = '/v1/inboxes'
@@ -125,10 +125,9 @@ function sampleOf(id: Delivery['id'], receivedAt: Date): OpenedMessage {
     remoteAddress: '192.0.2.1',
     tls: null,
   }
-  const emptyLists = { cc: [], replyTo: [], links: [], attachments: [], headers: [], warnings: [] }
   const mail: ParsedMail = {
-    ...emptyLists,
-    ...{ subject: 'A sample', sender, recipient, envelope, text, html: null, htmlText: null },
+    ...EXAMPLE_MAIL,
+    ...{ subject: 'A sample', sender, recipient, envelope, text, links: [], headers: [] },
     from: [{ name: 'Sender', address: sender }],
     to: [{ name: null, address: recipient }],
     codes: [{ value: '481516', text: '481516', confidence: 1 }],

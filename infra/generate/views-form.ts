@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import ts from 'typescript'
+import { MESSAGE_SCHEMAS } from '#libs/mail/json/message-json.js'
 
 const TABLES = 'libs/ports/read-model/tables.ts'
 const MAIL = 'libs/mail/message.ts'
@@ -35,6 +36,10 @@ export function computeViewsForm(): string {
   const mail = parsed(MAIL).exported.find(({ name }) => name === 'ParsedMail')
   if (mail === undefined) throw new Error(`${MAIL} has no ParsedMail`)
   hash.update(describeType(checker, checker.getDeclaredTypeOfSymbol(mail)))
+  // The type of a schema may be printed without the properties in it.
+  hash.update(
+    JSON.stringify(MESSAGE_SCHEMAS, (name, value: unknown) => (name === 'description' ? '' : value)),
+  )
   return hash.digest('hex').slice(0, 16)
 }
 

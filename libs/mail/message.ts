@@ -1,99 +1,167 @@
-import type { MessageId } from '#libs/domain/ids/typeid.js'
+import Type, { type Static } from 'typebox'
+import {
+  list,
+  named,
+  object,
+  optional,
+  plain,
+  type ValueOf,
+  type ValuesOf,
+} from '#libs/domain/event-sourcing/declare.js'
+import { Count, Digest, IdOf, OrNull, Time, time } from '#libs/runtime/resource.js'
 
 /*
- * A parsed mail: its envelope and fields, and the limits of parsing.
+ * A message and the parsed mail in it, declared once. The types, the schema in the OpenAPI document, the JSON that the API,
+ * event streams and webhooks send, and the check of stored mail (`json/message-json.ts`) are derived from that.
  */
 
-/** The trace of a mail, which other SMTP servers would write into Received headers. */
-export interface Envelope {
-  /** MAIL FROM; empty for the null reverse-path (RFC 5321, section 4.5.5). */
-  mailFrom: string
-  /** The RCPT TO for which this copy of the mail was accepted. */
-  rcptTo: string
-  /** The client's EHLO or HELO argument. */
-  helo: string
-  remoteAddress: string
-  /** Null for a connection without TLS. */
-  tls: { version: string; cipher: string } | null
+const Mailbox = Type.Object(
+  {
+    name: OrNull(Type.String(), 'The display name.'),
+    address: Type.String({ description: 'The address, as written.' }),
+  },
+  { $id: 'Mailbox', description: 'A name and address in a header.' },
+)
+export type Mailbox = Static<typeof Mailbox>
+
+const Link = Type.Object(
+  {
+    href: Type.String({ description: 'Its target URL, http or https.' }),
+    text: OrNull(Type.String(), 'The visible text; null for a bare URL.'),
+  },
+  { $id: 'Link', description: 'A link, form or bare URL in a mail.' },
+)
+export type Link = Static<typeof Link>
+
+const Code = Type.Object(
+  {
+    value: Type.String({ description: 'The code as a user types it.' }),
+    text: Type.String({ description: 'The code as written in the mail.' }),
+    confidence: Type.Number({ minimum: 0, maximum: 1, description: 'How likely it is a one-time code.' }),
+  },
+  { $id: 'Code', description: 'A one-time code in a mail.' },
+)
+export type OneTimeCode = Static<typeof Code>
+
+const attachment = object(
+  {
+    index: plain(Count('Its number in the path of its content, from 0.')),
+    filename: plain(OrNull(Type.String(), 'The file name that the sender declared.')),
+    contentType: plain(Type.String({ description: 'The media type that the sender declared.' })),
+    size: plain(Count('The decoded size in bytes.')),
+    contentId: plain(OrNull(Type.String(), 'The id that `cid:` links in the HTML refer to.')),
+    isInline: named(
+      'inline',
+      plain(Type.Boolean({ description: 'Whether it is to be shown within the mail.' })),
+    ),
+    sha256: plain(Digest('SHA-256 of the decoded bytes.')),
+  },
+  { $id: 'Attachment', description: 'An attachment of a mail.' },
+)
+export type Attachment = ValueOf<typeof attachment>
+
+export const Header = Type.Object(
+  {
+    name: Type.String({ description: 'The name as written.' }),
+    value: Type.String({ description: 'The value, decoded and unfolded.' }),
+  },
+  { $id: 'Header', description: 'A header of a mail.' },
+)
+export type Header = Static<typeof Header>
+
+const trace = object(
+  {
+    mailFrom: plain(
+      Type.String({ description: 'The address in MAIL FROM; empty for the null reverse-path.' }),
+    ),
+    rcptTo: plain(Type.String({ description: 'The RCPT TO address of this copy.' })),
+    helo: plain(Type.String({ description: "The client's EHLO or HELO." })),
+    remoteAddress: plain(Type.String({ description: "The client's IP address." })),
+    tls: plain(
+      OrNull(
+        Type.Object({ version: Type.String(), cipher: Type.String() }),
+        'Null for an unencrypted connection.',
+      ),
+    ),
+  },
+  { $id: 'Envelope', description: 'The SMTP envelope of a mail.' },
+)
+
+/** What is stored of a mail beside its source: the trace that other SMTP servers would write into Received headers. */
+export interface Envelope extends ValueOf<typeof trace> {
   /** Absent if the mail was not verified. Stored, because later DNS queries could give other results. */
   authentication?: Authentication
   /** Present if the mail was put in by the HTTP API. */
   injected?: true
   /** The message that this one repeats on purpose. */
-  duplicateOf?: MessageId
+  duplicateOf?: ValuesOf<typeof MESSAGE>['id']
 }
 
+const result = Type.Enum(
+  ['none', 'neutral', 'pass', 'fail', 'softfail', 'policy', 'temperror', 'permerror'],
+  { description: 'The result as in RFC 8601, section 2.7.' },
+)
+const detail = OrNull(Type.String(), 'Details of the result; null if there are none.')
+
+const Authentication = Type.Object(
+  {
+    spf: OrNull(
+      Type.Object({
+        result,
+        domain: OrNull(Type.String(), 'The domain of MAIL FROM, or of EHLO if MAIL FROM is empty.'),
+        detail,
+      }),
+      'Null if it was not verified.',
+    ),
+    dkim: Type.Array(
+      Type.Object({
+        result,
+        domain: OrNull(Type.String(), 'The domain that signed.'),
+        selector: OrNull(Type.String(), 'The selector of the key.'),
+        algorithm: OrNull(Type.String(), 'The algorithm of the signature.'),
+        aligned: Type.Boolean({
+          description: 'Whether the domain that signed is aligned with the author, as in DMARC.',
+        }),
+        detail,
+      }),
+      { description: 'One result for each signature.' },
+    ),
+    dmarc: OrNull(
+      Type.Object({
+        result,
+        domain: OrNull(Type.String(), 'The domain of the author.'),
+        policy: OrNull(Type.Enum(['none', 'quarantine', 'reject']), 'The policy of the domain.'),
+        detail,
+      }),
+      'Null if it was not verified, or the mail has no author.',
+    ),
+    arc: Type.Optional(
+      Type.Object(
+        { result, instances: Count('The length of the chain.'), detail },
+        { description: 'Only for a mail with a chain of ARC headers.' },
+      ),
+    ),
+  },
+  {
+    $id: 'Authentication',
+    description:
+      'Whether a mail is from its declared sender, as verified when it was received: SPF, DKIM, DMARC, ARC.',
+  },
+)
 /** The results of verifying a mail's sender: SPF (RFC 7208), DKIM (RFC 6376), DMARC (RFC 9989), ARC (RFC 8617). */
-export interface Authentication {
-  /** For the domain of MAIL FROM, or for the HELO name if MAIL FROM is empty; null if it was not verified. */
-  spf: Verification | null
-  /** One for each signature. */
-  dkim: SignatureVerification[]
-  /** Null if the mail names no author domain, or it was not verified. */
-  dmarc: (Verification & { policy: 'none' | 'quarantine' | 'reject' | null }) | null
-  /** Present only if the mail has an ARC chain; `instances` is its length. */
-  arc?: { result: AuthenticationResult; instances: number; detail: string | null }
-}
+export type Authentication = Static<typeof Authentication>
+export type AuthenticationResult = Static<typeof result>
 
-export interface Verification {
-  result: AuthenticationResult
-  domain: string | null
-  /** The reason, if one is known. */
-  detail: string | null
-}
-
-export interface SignatureVerification extends Verification {
-  selector: string | null
-  algorithm: string | null
-  /** Whether the signing domain matches the author's, as DMARC defines it. */
-  aligned: boolean
-}
-
-/** RFC 8601, section 2.7. */
-export type AuthenticationResult =
-  'none' | 'neutral' | 'pass' | 'fail' | 'softfail' | 'policy' | 'temperror' | 'permerror'
-
-export interface Mailbox {
-  name: string | null
-  address: string
-}
-
-export interface Link {
-  href: string
-  /** The anchor's visible text; null for a bare URL. */
-  text: string | null
-}
-
-export interface OneTimeCode {
-  /** As a user types it. */
-  value: string
-  /** As it is written in the mail. */
-  text: string
-  /** 0 to 1. */
-  confidence: number
-}
-
-export interface Attachment {
-  index: number
-  filename: string | null
-  contentType: string
-  /** Bytes after decoding. */
-  size: number
-  contentId: string | null
-  isInline: boolean
-  /** Hex digest of the decoded bytes. */
-  sha256: string
-}
-
-export interface Header {
-  name: string
-  value: string
-}
-
-export interface Warning {
-  code: WarningCode
-  detail: string
-}
+const Warning = Type.Object(
+  {
+    code: Type.Unsafe<WarningCode>(
+      Type.String({ pattern: '^[a-z-]+$', description: 'The kind of the warning, for programs.' }),
+    ),
+    detail: Type.String({ description: 'The warning, for people.' }),
+  },
+  { $id: 'Warning', description: 'A part of a mail that could not be read.' },
+)
+export type Warning = Static<typeof Warning>
 
 export type WarningCode =
   | 'too-many-headers'
@@ -115,104 +183,90 @@ export type WarningCode =
   /** The stored bytes are damaged, so nothing could be read. */
   | 'seal-broken'
 
-/** A parsed mail: every property of an API message that is computed from its source and envelope. */
-export interface ParsedMail {
-  subject: string | null
-  /** The first From address, else the envelope's MAIL FROM. */
-  sender: string
-  recipient: string
-  from: Mailbox[]
-  to: Mailbox[]
-  cc: Mailbox[]
-  replyTo: Mailbox[]
-  /** The Date header as RFC 3339 in UTC with milliseconds; null if missing or unreadable. */
-  date: string | null
-  text: string | null
-  html: string | null
-  /** The visible text of `html`; null without `html`. */
-  htmlText: string | null
-  links: Link[]
-  codes: OneTimeCode[]
-  attachments: Attachment[]
-  headers: Header[]
+/** The properties of a message, without its source. */
+export const MESSAGE = {
+  id: plain(IdOf('msg', 'Never changes and is never reused.')),
+  inboxId: plain(IdOf('inb', 'The inbox that received it.')),
+  receivedAt: time('When it was accepted.'),
+  subject: plain(OrNull(Type.String(), 'The decoded subject; null if the mail has none.')),
+  sender: plain(
+    Type.String({ description: "The first From address, or the envelope's MAIL FROM if there is none." }),
+  ),
+  recipient: plain(Type.String({ description: 'The RCPT TO address of this copy.' })),
+  from: plain(Type.Array(Mailbox)),
+  to: plain(Type.Array(Mailbox)),
+  cc: plain(Type.Array(Mailbox)),
+  replyTo: plain(Type.Array(Mailbox)),
+  date: plain(OrNull(Time(''), 'The Date header, in UTC; null if missing or unreadable.')),
+  text: plain(OrNull(Type.String(), 'The text part; null if the mail has none.')),
+  html: plain(OrNull(Type.String(), 'The HTML part; null if the mail has none.')),
+  htmlText: named(
+    'visible_text',
+    plain(
+      OrNull(
+        Type.String(),
+        'The visible text of `html`, which the filter `text` also searches; null without `html`.',
+      ),
+    ),
+  ),
+  links: plain(
+    Type.Array(Link, {
+      description: "From the HTML's anchors, areas and forms, then the text, in order, without repeats.",
+    }),
+  ),
+  codes: plain(Type.Array(Code, { description: 'One-time codes, the most likely first.' })),
+  attachments: list(attachment),
+  headers: plain(Type.Array(Header, { description: 'All headers in their order, including repeated ones.' })),
+  envelope: trace,
+  authentication: plain(Authentication),
+  size: plain(Count('The size of the source in bytes.')),
+  sha256: plain(Digest('SHA-256 of the source.')),
+  rawUrl: plain(Type.String({ pattern: '^/v1/', description: 'The path of the source.' })),
+  warnings: plain(Type.Array(Warning, { description: 'Empty if the whole mail could be read.' })),
+  injected: optional(
+    plain(Type.Boolean({ description: 'True in a message that was put in by the API, without SMTP.' })),
+    undefined,
+  ),
+  duplicateOf: optional(
+    plain(IdOf('msg', 'Only in a message that a fault repeated: the original.')),
+    undefined,
+  ),
+}
+
+type Message = ValuesOf<typeof MESSAGE>
+type MessageOnly = 'id' | 'inboxId' | 'receivedAt' | 'rawUrl'
+type InEnvelope = 'envelope' | 'authentication' | 'injected' | 'duplicateOf'
+
+/** A parsed mail: every property of a message that is computed from its source and envelope. */
+export interface ParsedMail extends Omit<Message, MessageOnly | InEnvelope> {
   envelope: Envelope
-  /** Bytes of the source. */
-  size: number
-  /** Hex digest of the source. */
-  sha256: string
-  warnings: Warning[]
 }
 
-/**
- * Limits of the parser. Parts of a mail beyond a limit are left out, with a warning; no mail is refused. Time and memory are
- * not limited here, but by the worker that runs the parser.
- */
-export interface MailLimits {
-  /** Header fields of the mail itself; a folded field counts once. */
-  maxHeaders: number
-  /** Bytes of the mail's own header block, and of each part's. */
-  maxHeaderBytes: number
-  /** Mailboxes in each of From, To, Cc and Reply-To. */
-  maxMailboxes: number
-  /** MIME parts; the source is cut before the first part above this number. */
-  maxParts: number
-  /** Levels of nested multiparts; deeper parts are left out. */
-  maxDepth: number
-  maxAttachments: number
-  maxLinks: number
-  maxCodes: number
-  /** Bytes of `text` as a JSON string: what it takes to store, decrypt and send it. */
-  maxTextBytes: number
-  /** The same for `html`. */
-  maxHtmlBytes: number
+/** The mail in examples and in the samples that webhooks send. */
+export const EXAMPLE_MAIL: ParsedMail = {
+  subject: 'Your code is 493201',
+  sender: 'no-reply@app.example',
+  recipient: 'k3v9x2m4q8wz7t5b6n0c@mayfly.test',
+  from: [{ name: 'App', address: 'no-reply@app.example' }],
+  to: [{ name: null, address: 'k3v9x2m4q8wz7t5b6n0c@mayfly.test' }],
+  cc: [],
+  replyTo: [],
+  date: '2026-11-21T09:30:01.000Z',
+  text: 'Your code is 493-201, or follow https://app.example/verify?t=1\n',
+  html: null,
+  htmlText: null,
+  links: [{ href: 'https://app.example/verify?t=1', text: null }],
+  codes: [{ value: '493201', text: '493-201', confidence: 0.98 }],
+  attachments: [],
+  headers: [{ name: 'Subject', value: 'Your code is 493201' }],
+  envelope: {
+    mailFrom: 'no-reply@app.example',
+    rcptTo: 'k3v9x2m4q8wz7t5b6n0c@mayfly.test',
+    helo: 'app.example',
+    remoteAddress: '192.0.2.7',
+    tls: null,
+  },
+  size: 187,
+  sha256: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+  warnings: [],
 }
-
-export const DEFAULT_MAIL_LIMITS: MailLimits = {
-  maxHeaders: 2_000,
-  maxHeaderBytes: 1024 * 1024,
-  maxMailboxes: 1_000,
-  maxParts: 1_000,
-  maxDepth: 100,
-  maxAttachments: 200,
-  maxLinks: 1_000,
-  maxCodes: 20,
-  maxTextBytes: 5 * 1024 * 1024,
-  maxHtmlBytes: 5 * 1024 * 1024,
-}
-
-/** The longest prefix of a text that has at most `maxBytes` bytes in UTF-8; never half a character. */
-export function cutToBytes(text: string, maxBytes: number): string {
-  if (text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes) return text
-  const bytes = Buffer.from(text)
-  let end = maxBytes
-  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--
-  return bytes.toString('utf8', 0, end)
-}
-
-/** The longest prefix of a text that has at most `maxBytes` bytes in a JSON string (RFC 8259, section 7) in UTF-8. */
-export function cutToJsonBytes(text: string, maxBytes: number): string {
-  if (text.length * MAX_JSON_BYTES <= maxBytes) return text
-  let bytes = 0
-  for (let at = 0; at < text.length; at += 1) {
-    const unit = text.charCodeAt(at)
-    const isPair = unit >= 0xd800 && unit < 0xdc00
-    bytes += isPair ? 4 : jsonBytesOf(unit)
-    if (bytes > maxBytes) return text.slice(0, at)
-    if (isPair) at += 1
-  }
-  return text
-}
-
-/** Bytes of a control character, such as `\u0000`. */
-const MAX_JSON_BYTES = 6
-
-function jsonBytesOf(unit: number): number {
-  if (unit >= 0x800) return 3
-  if (unit >= 0x80) return 2
-  if (unit >= 0x20) return unit === QUOTE || unit === BACKSLASH ? 2 : 1
-  // \b, \t, \n, \f and \r.
-  return unit >= 0x08 && unit <= 0x0d && unit !== 0x0b ? 2 : MAX_JSON_BYTES
-}
-
-const QUOTE = 0x22
-const BACKSLASH = 0x5c

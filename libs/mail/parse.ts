@@ -3,14 +3,8 @@ import { findCodes } from './codes/codes.js'
 import { MAX_HREF_LENGTH } from './links/html-links.js'
 import { findLinks } from './links/links.js'
 import { readHtml } from './links/visible-text.js'
-import {
-  cutToJsonBytes,
-  DEFAULT_MAIL_LIMITS,
-  type Envelope,
-  type MailLimits,
-  type ParsedMail,
-  type Warning,
-} from './message.js'
+import { cutToJsonBytes, DEFAULT_MAIL_LIMITS, type MailLimits } from './limits.js'
+import type { Envelope, ParsedMail, Warning } from './message.js'
 import { readDate } from './mime/date.js'
 import { readMime } from './mime/mime.js'
 import { firstValue } from './mime/part-header.js'

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { readAttachment } from '#libs/mail/mime/mime.js'
-import { type ParsedMail, DEFAULT_MAIL_LIMITS, type MailLimits } from '#libs/mail/message.js'
+import { DEFAULT_MAIL_LIMITS, type MailLimits } from '#libs/mail/limits.js'
+import type { ParsedMail } from '#libs/mail/message.js'
 import { parseMail } from '#libs/mail/parse.js'
 import { anyEnvelope } from '#test/harness/envelope.js'
 

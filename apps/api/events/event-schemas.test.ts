@@ -8,7 +8,7 @@ const cellsOf = (table: string) =>
     .filter((line) => /^\| `\w+\.\w+`/.test(line))
     .map((line) => line.split('|').map((cell) => cell.trim()))
 
-describe('all events that webhooks send, and no others (npm run docs updates it),', () => {
+describe('all events that webhooks send, and no others (npm run generate updates it),', () => {
   it('are in docs/webhooks.md', async () => {
     const guide = await readFile('docs/webhooks.md', 'utf8')
     expect(cellsOf(guide)).toEqual(cellsOf(renderEventBodies()))

@@ -1,6 +1,7 @@
 import { attachmentName } from '#libs/mail/attachment-name.js'
 import type { OpenedMessage } from '#libs/mail/json/message-json.js'
-import { cutToBytes, type Attachment, type Mailbox, type ParsedMail } from '#libs/mail/message.js'
+import { cutToBytes } from '#libs/mail/limits.js'
+import type { Attachment, Mailbox, ParsedMail } from '#libs/mail/message.js'
 import { readMailboxes } from '#libs/mail/mime/addresses.js'
 
 /*

@@ -1,5 +1,5 @@
 import { create as contentDisposition } from 'content-disposition'
-import { cutToBytes } from '#libs/mail/message.js'
+import { cutToBytes } from '#libs/mail/limits.js'
 
 /**
  * The headers of an attachment. Browsers save it and never show it, so that no sender's content runs in them. A name

@@ -1,9 +1,10 @@
 import type { Type as Class } from '@nestjs/common'
 import { Reflector } from '@nestjs/core'
 import Type, { type TSchema } from 'typebox'
-import { idPattern } from '#libs/domain/ids/typeid.js'
 import type { RequestHeader, ResponseHeader } from '../http/headers.js'
 import type { ProblemCode } from '../http/problems.js'
+
+export { Count, Digest, IdOf, OneOf, OrNull, Time } from '#libs/runtime/resource.js'
 
 export const TAGS = {
   Inboxes: 'Temporary addresses: create, list, read and delete them.',
@@ -82,25 +83,6 @@ export function descriptionOf(metatype: Class, property: string): PropertyDescri
   return Reflect.getMetadata(PROPERTY, metatype.prototype as object, property) as
     PropertyDescription | undefined
 }
-
-// Types of the properties of answers.
-
-export const Time = (description: string) =>
-  Type.String({ format: 'date-time', pattern: '\\.\\d{3}Z$', description })
-
-export const IdOf = (prefix: string, description: string) =>
-  Type.String({ pattern: idPattern(prefix), description })
-
-export const Count = (description: string) => Type.Integer({ minimum: 0, description })
-
-export const Digest = (description: string) => Type.String({ pattern: '^[0-9a-f]{64}$', description })
-
-/** One of several texts. */
-export const OneOf = <Value extends string>(values: readonly Value[], description?: string) =>
-  Type.Unsafe<Value>({ type: 'string', enum: values, ...(description === undefined ? {} : { description }) })
-
-export const OrNull = <Schema extends TSchema>(schema: Schema, description: string) =>
-  Type.Union([schema, Type.Null()], { description })
 
 /** Content that is not text: generated clients keep its bytes. */
 export const Bytes = Type.String({ format: 'binary' })

@@ -120,18 +120,24 @@ export function oneOf<const Texts extends readonly string[]>(texts: Texts): Code
   return plain(Type.Unsafe<Texts[number]>(Type.Enum([...texts])))
 }
 
-export function list<Value>({ schema, encode, decode }: Codec<Value>): Codec<readonly Value[]> {
+export function list<Value>(
+  { schema, encode, decode }: Codec<Value>,
+  options: Type.TArrayOptions = {},
+): Codec<readonly Value[]> {
   return codec(
-    Type.Array(schema),
+    Type.Array(schema, options),
     (values) => values.map((value) => encode(value)),
     (data) => data.map((value) => decode(value)),
   )
 }
 
-export function object<Fields extends AnyFields>(fields: Fields): Codec<ValuesOf<Fields>> {
+export function object<Fields extends AnyFields>(
+  fields: Fields,
+  options: Type.TObjectOptions = {},
+): Codec<ValuesOf<Fields>> {
   const { schemas, encode, decode } = propertiesOf(fields)
   return {
-    schema: Type.Object(schemas),
+    schema: Type.Object(schemas, options),
     encode(value) {
       const data: Data = {}
       encode(value, data)

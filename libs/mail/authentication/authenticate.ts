@@ -1,7 +1,8 @@
 import { isIP } from 'node:net'
 import { authenticate, type AuthenticateResult, type AuthStatus } from 'mailauth'
 import { messageOf } from '#libs/runtime/errors.js'
-import { cutToBytes, type Authentication, type AuthenticationResult, type Envelope } from '../message.js'
+import { cutToBytes } from '../limits.js'
+import type { Authentication, AuthenticationResult, Envelope } from '../message.js'
 import type { Resolve } from './mail-dns.js'
 import { unverified } from './unverified.js'
 

@@ -1,39 +1,12 @@
 import { created, messageId, minute } from '#libs/domain/inbox/inbox.test-support.js'
-import type { ParsedMail } from '../message.js'
-import { messageBody, messageJson, type OpenedMessage } from './message-json.js'
+import { EXAMPLE_MAIL, type ParsedMail } from '../message.js'
+import { EXAMPLE_MESSAGE, messageBody, messageJson, readMail, type OpenedMessage } from './message-json.js'
 
 const BASE_PATH = '/v1/inboxes'
 
 function messageWith(properties: Partial<ParsedMail>): OpenedMessage {
-  const emptyLists = {
-    from: [],
-    to: [],
-    cc: [],
-    replyTo: [],
-    links: [],
-    codes: [],
-    attachments: [],
-    headers: [],
-  }
-  const envelope = { mailFrom: '', rcptTo: created.address, helo: '', remoteAddress: '127.0.0.1', tls: null }
-  const emptyProperties = {
-    sender: '',
-    recipient: created.address,
-    date: null,
-    text: null,
-    html: null,
-    htmlText: null,
-  }
-  const mail = {
-    ...emptyLists,
-    ...emptyProperties,
-    subject: 'x',
-    envelope,
-    size: 1,
-    sha256: '',
-    warnings: [],
-    ...properties,
-  }
+  const envelope = { ...EXAMPLE_MAIL.envelope, rcptTo: created.address }
+  const mail = { ...EXAMPLE_MAIL, recipient: created.address, envelope, text: null, ...properties }
   return { id: messageId(1), inboxId: created.inboxId, receivedAt: minute(1), mail, bytes: 1 }
 }
 
@@ -98,5 +71,18 @@ describe('the body of an event', () => {
       const body = messageBody(minute(1), messageWith({ text: long(bytes) }), BASE_PATH)
       expect(body.includes('"truncated"')).toBe(isCut)
     }
+  })
+})
+
+describe('a stored mail', () => {
+  const { mail } = EXAMPLE_MESSAGE
+
+  it('is read as it was stored', () => {
+    expect(readMail(JSON.stringify(mail))).toEqual(mail)
+  })
+
+  it.each(Object.keys(mail))('is not read without %s', (name) => {
+    const text = JSON.stringify({ ...mail, [name]: undefined })
+    expect(() => readMail(text)).toThrow(`a stored mail lacks the property ${name}`)
   })
 })

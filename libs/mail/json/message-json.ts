@@ -1,7 +1,10 @@
-import type { InboxId, MessageId } from '#libs/domain/ids/typeid.js'
+import type Type from 'typebox'
+import { object } from '#libs/domain/event-sourcing/declare.js'
+import { brand, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
 import type { BodyKind } from '#libs/domain/inbox/events.js'
 import type { EventNotification, WebhookEventType } from '#libs/domain/webhook/events.js'
-import type { ParsedMail } from '../message.js'
+import type { ResourceJson } from '#libs/runtime/resource.js'
+import { EXAMPLE_MAIL, MESSAGE, type Authentication, type ParsedMail } from '../message.js'
 
 /*
  * Messages and events as JSON: the message of the API, and the bodies that streams and webhooks send.
@@ -17,54 +20,43 @@ export interface OpenedMessage {
   bytes: number
 }
 
-/** A message as the API returns it, without its source. `basePath` is the path that `raw_url` begins with. */
-export function messageJson({ id, inboxId, receivedAt, mail }: OpenedMessage, basePath: string) {
-  const { envelope } = mail
-  return {
-    id,
-    inbox_id: inboxId,
-    received_at: receivedAt.toISOString(),
-    subject: mail.subject,
-    sender: mail.sender,
-    recipient: mail.recipient,
-    from: mail.from,
-    to: mail.to,
-    cc: mail.cc,
-    reply_to: mail.replyTo,
-    date: mail.date,
-    text: mail.text,
-    html: mail.html,
-    visible_text: mail.htmlText,
-    links: mail.links,
-    codes: mail.codes,
-    attachments: mail.attachments.map((attachment) => ({
-      index: attachment.index,
-      filename: attachment.filename,
-      content_type: attachment.contentType,
-      size: attachment.size,
-      content_id: attachment.contentId,
-      inline: attachment.isInline,
-      sha256: attachment.sha256,
-    })),
-    headers: mail.headers,
-    envelope: {
-      mail_from: envelope.mailFrom,
-      rcpt_to: envelope.rcptTo,
-      helo: envelope.helo,
-      remote_address: envelope.remoteAddress,
-      tls: envelope.tls,
-    },
-    authentication: envelope.authentication ?? { spf: null, dkim: [], dmarc: null },
-    size: mail.size,
-    sha256: mail.sha256,
-    raw_url: `${basePath}/${inboxId}/messages/${id}/raw`,
-    warnings: mail.warnings,
-    ...(envelope.injected && { injected: true }),
-    ...(envelope.duplicateOf !== undefined && { duplicate_of: envelope.duplicateOf }),
-  }
+export const EXAMPLE_MESSAGE: OpenedMessage = {
+  id: brand('msg', 'msg_01jd6b90cxf2jb8yqv4t6m2n0p'),
+  inboxId: brand('inb', 'inb_01jd6b8w0mf2ja3yz5c7e9g1hk'),
+  receivedAt: new Date('2026-11-21T09:30:02.417Z'),
+  mail: EXAMPLE_MAIL,
+  bytes: 0,
 }
 
-export type MessageJson = ReturnType<typeof messageJson>
+const UNVERIFIED: Authentication = { spf: null, dkim: [], dmarc: null }
+
+/** Properties of a message that its envelope has. */
+function inEnvelope({ envelope }: ParsedMail) {
+  const { authentication = UNVERIFIED, injected, duplicateOf } = envelope
+  return { authentication, injected, duplicateOf }
+}
+
+const message = object(MESSAGE)
+/** Its schemas, by the names in JSON. */
+export const MESSAGE_SCHEMAS: Readonly<Record<string, Type.TSchema>> = (message.schema as Type.TObject)
+  .properties
+
+/** A message as the API returns it, without its source. `basePath` is the path that `raw_url` begins with. */
+export function messageJson(
+  { id, inboxId, receivedAt, mail }: OpenedMessage,
+  basePath: string,
+): ResourceJson {
+  const rawUrl = `${basePath}/${inboxId}/messages/${id}/raw`
+  return message.encode({ ...mail, ...inEnvelope(mail), id, inboxId, receivedAt, rawUrl }) as ResourceJson
+}
+
+/** Reads a parsed mail that was stored as JSON. Throws a TypeError if it lacks a property. */
+export function readMail(json: string): ParsedMail {
+  const stored = JSON.parse(json) as ParsedMail
+  for (const name in EXAMPLE_MAIL)
+    if (!(name in stored)) throw new TypeError(`a stored mail lacks the property ${name}`)
+  return stored
+}
 
 const MAX_BODY_BYTES = 256_000
 /** The properties that are removed from a message, in this order, while its body is too long. */

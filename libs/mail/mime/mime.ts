@@ -1,12 +1,6 @@
 import { hash } from 'node:crypto'
-import {
-  DEFAULT_MAIL_LIMITS,
-  type Attachment,
-  type MailLimits,
-  type Mailbox,
-  type ParsedMail,
-  type Warning,
-} from '../message.js'
+import { DEFAULT_MAIL_LIMITS, type MailLimits } from '../limits.js'
+import type { Attachment, Mailbox, ParsedMail, Warning } from '../message.js'
 import { readMailboxes } from './addresses.js'
 import { charsetName } from './charset-names.js'
 import { decodeText } from './charset.js'

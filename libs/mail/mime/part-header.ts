@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import { DEFAULT_MAIL_LIMITS, type Header } from '../message.js'
+import { DEFAULT_MAIL_LIMITS } from '../limits.js'
+import type { Header } from '../message.js'
 import { decodeText } from './charset.js'
 import { decodeWords, escapeRawBytes } from './encoded-words.js'
 import { readParameters, type ParameterValue } from './parameters.js'

@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { sourceOf } from '#test/harness/labelled-mails.js'
-import { DEFAULT_MAIL_LIMITS, type Warning } from '../message.js'
+import { DEFAULT_MAIL_LIMITS } from '../limits.js'
+import type { Warning } from '../message.js'
 import { prepareSource, readWellFormed } from './parts.js'
 import { readTree } from './read-tree.js'
 

@@ -1,4 +1,5 @@
-import type { MailLimits, Warning } from '../message.js'
+import type { MailLimits } from '../limits.js'
+import type { Warning } from '../message.js'
 import { contextWithin, readPartHeader, type PartHeader } from './part-header.js'
 
 /*

@@ -1,5 +1,6 @@
 import { MailParser } from 'mailparser'
-import type { MailLimits, Warning } from '../message.js'
+import type { MailLimits } from '../limits.js'
+import type { Warning } from '../message.js'
 import { contextWithin, readPartHeader, type PartHeader } from './part-header.js'
 import type { Part, Parts } from './parts.js'
 import { correctDelimiters, type Chunk, type SplitPart, type Splitter } from './splitter.js'

@@ -10,8 +10,8 @@ import {
 import { promisify } from 'node:util'
 import { constants, zstdCompress, zstdCompressSync, zstdDecompress, zstdDecompressSync } from 'node:zlib'
 import type { DeliveryId, InboxId, MessageId } from '#libs/domain/ids/typeid.js'
-import type { Envelope, ParsedMail } from '#libs/mail/message.js'
-import type { OpenedMessage } from '#libs/mail/json/message-json.js'
+import type { Envelope } from '#libs/mail/message.js'
+import { readMail, type OpenedMessage } from '#libs/mail/json/message-json.js'
 
 /*
  * Sealed content: encryption with authentication, the layout of sealed mail and JSON, and compression before sealing.
@@ -180,14 +180,14 @@ export function unsealJson(key: SecretKey, context: string, sealed: Uint8Array):
   return JSON.parse(unpackSync(unseal(key, context, sealed)).toString())
 }
 
-/** Opens the parsed mail of a message. Throws SealBrokenError if the bytes were not sealed for this message. */
+/** Opens the parsed mail of a message. Throws SealBrokenError if the bytes were not sealed for this message, and as `readMail`. */
 export function openBody(
   key: SecretKey,
   { id, inboxId, receivedAt }: Pick<OpenedMessage, 'id' | 'inboxId' | 'receivedAt'>,
   sealed: Uint8Array,
 ): OpenedMessage {
   const json = unpackSync(unseal(key, bodyContext(inboxId, id), sealed))
-  return { id, inboxId, receivedAt, mail: JSON.parse(json.toString()) as ParsedMail, bytes: json.length }
+  return { id, inboxId, receivedAt, mail: readMail(json.toString()), bytes: json.length }
 }
 
 /**

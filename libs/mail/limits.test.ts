@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { cutToJsonBytes } from './message.js'
+import { cutToJsonBytes } from './limits.js'
 
 function jsonBytes(text: string): number {
   return Buffer.byteLength(JSON.stringify(text)) - 2

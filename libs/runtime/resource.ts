@@ -1,0 +1,73 @@
+import Type, { type TSchema } from 'typebox'
+import {
+  codec,
+  object,
+  parseTime,
+  type AnyFields,
+  type Codec,
+  type ValuesOf,
+} from '#libs/domain/event-sourcing/declare.js'
+import { idPattern, type Id } from '#libs/domain/ids/typeid.js'
+
+/*
+ * Each resource of the API is declared once, as a list of its properties, like an event (`declare.ts`). Its schema in the
+ * OpenAPI document and its JSON are derived from that. In the JSON, names are in snake case.
+ */
+
+/** A resource of the API. */
+export interface Resource<Values> {
+  schema: Type.TObject
+  /** The resource as JSON. Properties of `values` that are not declared are left out. */
+  json: (values: Values) => ResourceJson
+}
+
+export interface ResourceJson {
+  id: string
+  [name: string]: unknown
+}
+
+/** `examples` are JSON. */
+export function resource<Fields extends AnyFields>(
+  name: string,
+  about: { description: string; examples?: object[] },
+  fields: Fields,
+): Resource<ValuesOf<Fields>> {
+  const { schema, encode } = object(fields, { $id: name, ...about })
+  return { schema: schema as Type.TObject, json: (values) => encode(values) as ResourceJson }
+}
+
+/** A time, as `Date`. */
+export function time(description: string): Codec<Date> {
+  return codec(Time(description), (value: Date) => value.toISOString(), parseTime)
+}
+
+export function orNull<Value>({ schema, encode, decode }: Codec<Value>, description: string) {
+  return codec(
+    OrNull(schema, description),
+    (value: Value | null) => (value === null ? null : encode(value)),
+    (data) => (data === null ? null : decode(data)),
+  )
+}
+
+// Schemas of properties.
+
+export const Time = (description: string) =>
+  Type.String({ format: 'date-time', pattern: '\\.\\d{3}Z$', description })
+
+export const IdOf = <Prefix extends string>(prefix: Prefix, description: string) =>
+  Type.Unsafe<Id<Prefix>>(Type.String({ pattern: idPattern(prefix), description }))
+
+export const Count = (description: string) => Type.Integer({ minimum: 0, description })
+
+export const Digest = (description: string) => Type.String({ pattern: '^[0-9a-f]{64}$', description })
+
+/** One of several texts. */
+export const OneOf = <Value extends string>(values: readonly Value[], description?: string) =>
+  Type.Unsafe<Value>({ type: 'string', enum: values, ...(description === undefined ? {} : { description }) })
+
+/** Any number of texts, each one of several. */
+export const SomeOf = <Value extends string>(values: readonly Value[], description: string) =>
+  Type.Unsafe<readonly Value[]>(Type.Array(OneOf(values), { description }))
+
+export const OrNull = <Schema extends TSchema>(schema: Schema, description: string) =>
+  Type.Union([schema, Type.Null()], { description })
