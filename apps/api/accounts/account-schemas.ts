@@ -1,30 +1,37 @@
-import Type, { type Static } from 'typebox'
+import Type from 'typebox'
+import { named, object, plain } from '#libs/domain/event-sourcing/declare.js'
 import type { Account as AccountState } from '#libs/domain/account/account.js'
 import type { Plan } from '#libs/domain/account/access.js'
+import { Count, IdOf, orNull, OrNull, resource, time, type ResourceJson } from '#libs/runtime/resource.js'
 import { KeyWithSecret, newKeyJson, type NewKey } from '../keys/key-schemas.js'
-import { Count, IdOf, OrNull, Time } from '../openapi/describe.js'
 
-const Limits = Type.Object(
+const limits = object(
   {
-    requests_per_minute: Count(
-      'The sustained rate of each key. In addition, a burst of half as many every ten minutes.',
+    requestsPerMinute: plain(
+      Count('The sustained rate of each key. In addition, a burst of half as many every ten minutes.'),
     ),
-    retention: Type.String({ pattern: '^\\d+[mhdw]$', description: 'The maximum lifetime of an inbox.' }),
-    max_message_bytes: Count('The maximum size of a mail.'),
-    max_messages: Count('The maximum number of messages in one inbox.'),
+    retention: plain(
+      Type.String({ pattern: '^\\d+[mhdw]$', description: 'The maximum lifetime of an inbox.' }),
+    ),
+    maxMessageBytes: plain(Count('The maximum size of a mail.')),
+    maxMessages: plain(Count('The maximum number of messages in one inbox.')),
   },
   { $id: 'Limits', description: 'The limits of an account.' },
 )
 
 const account = {
-  id: IdOf('acc', 'The id of the account.'),
-  name: Type.String({ description: 'A name to show to people.' }),
-  plan: Type.String({ description: 'The name of its plan.' }),
-  limits: OrNull(Limits, 'Null if its plan is no longer configured. The account then has no API access.'),
-  environments: Type.Array(Type.String(), {
-    description: 'The environments of its keys that are not revoked.',
-  }),
-  created_at: Time('When it was opened.'),
+  id: plain(IdOf('acc', 'The id of the account.')),
+  name: plain(Type.String({ description: 'A name to show to people.' })),
+  plan: plain(Type.String({ description: 'The name of its plan.' })),
+  limits: orNull(limits, 'Null if its plan is no longer configured. The account then has no API access.'),
+  environments: plain(
+    Type.Unsafe<readonly string[]>(
+      Type.Array(Type.String(), {
+        description: 'The environments of its keys that are not revoked.',
+      }),
+    ),
+  ),
+  openedAt: named('created_at', time('When it was opened.')),
 }
 
 const example = {
@@ -41,23 +48,28 @@ const example = {
   created_at: '2026-11-20T08:00:00.000Z',
 }
 
-export const Account = Type.Object(account, {
-  $id: 'Account',
-  description: 'The owner of keys and inboxes, with its limits.',
-  examples: [example],
-})
+const shown = resource(
+  'Account',
+  { description: 'The owner of keys and inboxes, with its limits.', examples: [example] },
+  account,
+)
+export const Account = shown.schema
 
 /** An account in the answers that open it or change its plan. */
-export const AccountWithKey = Type.Object(
+const changed = resource(
+  'AccountWithKey',
+  { description: 'An account, with its new key, if one was issued.' },
   {
     ...account,
-    key: OrNull(
-      KeyWithSecret,
-      'Its first key with the scope `admin`. The secret is only in this answer. Null if the account already has such a key, or no API access.',
+    key: plain(
+      OrNull(
+        Type.Unsafe<ResourceJson>(KeyWithSecret),
+        'Its first key with the scope `admin`. The secret is only in this answer. Null if the account already has such a key, or no API access.',
+      ),
     ),
   },
-  { $id: 'AccountWithKey', description: 'An account, with its new key, if one was issued.' },
 )
+export const AccountWithKey = changed.schema
 
 export interface AccountFacts {
   account: AccountState
@@ -73,23 +85,16 @@ export interface AccountFactsWithKey extends AccountFacts {
   key: NewKey | null
 }
 
-/** An account as JSON. */
-export function accountJson({
-  account: { id, name, plan: planName, openedAt },
-  plan,
-  environments,
-  maxMessageBytes,
-}: AccountFacts): Static<typeof Account> {
-  const limits = plan && {
-    requests_per_minute: plan.requestsPerMinute,
-    retention: plan.retention.text,
-    max_message_bytes: maxMessageBytes,
-    max_messages: plan.maxMessages,
-  }
-  const created_at = openedAt.toISOString()
-  return { id, name, plan: planName, limits, environments: [...environments], created_at }
+function valuesOf({ account, plan, environments, maxMessageBytes }: AccountFacts) {
+  const limits = plan && { ...plan, retention: plan.retention.text, maxMessageBytes }
+  return { ...account, limits, environments }
 }
 
-export function accountWithKeyJson(facts: AccountFactsWithKey): Static<typeof AccountWithKey> {
-  return { ...accountJson(facts), key: facts.key && newKeyJson(facts.key) }
+/** An account as JSON. */
+export function accountJson(facts: AccountFacts) {
+  return shown.json(valuesOf(facts))
+}
+
+export function accountWithKeyJson(facts: AccountFactsWithKey) {
+  return changed.json({ ...valuesOf(facts), key: facts.key && newKeyJson(facts.key) })
 }

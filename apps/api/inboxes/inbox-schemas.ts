@@ -1,33 +1,41 @@
-import Type, { type Static } from 'typebox'
-import type { ActiveInbox, EndedInbox as EndedState } from '#libs/domain/inbox/inbox.js'
-import type { InboxDetails } from '#libs/domain/inbox/events.js'
-import { Count, IdOf, OrNull, Time } from '../openapi/describe.js'
+import Type from 'typebox'
+import { named, optional, plain } from '#libs/domain/event-sourcing/declare.js'
+import type { EndedInbox as EndedState } from '#libs/domain/inbox/inbox.js'
+import { Count, IdOf, orNull, OrNull, resource, time, Time } from '#libs/runtime/resource.js'
 import { InboxLabels } from './inbox-requests.dto.js'
 import type { Created } from './inboxes.service.js'
 
 const identity = {
-  id: IdOf('inb', 'Never changes and is never reused.'),
-  address: Type.String({
-    pattern: '^[0-9a-hjkmnp-tv-z]{20}@',
-    description:
-      'The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox.',
-  }),
+  id: plain(IdOf('inb', 'Never changes and is never reused.')),
+  address: plain(
+    Type.String({
+      pattern: '^[0-9a-hjkmnp-tv-z]{20}@',
+      description:
+        'The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox.',
+    }),
+  ),
 }
-const createdAt = Time('When it was created.')
-const messageCount = Count('The number of messages that it has received, without deleted ones.')
+const labels = plain(InboxLabels)
+const createdAt = time('When it was created.')
+const messageCount = plain(Count('The number of messages that it has received, without deleted ones.'))
 
 const activeInbox = {
   ...identity,
-  state: Type.Literal('active', { description: 'It receives mail.' }),
-  duration: Type.String({ pattern: '^\\d+[mhdw]$', description: 'The lifetime that was last requested.' }),
-  password_protected: Type.Boolean({ description: 'Whether reading its mail requires a password.' }),
-  name: OrNull(Type.String(), 'A name to show to people.'),
-  labels: InboxLabels,
-  environment: Type.String({ description: 'The environment of the key that created it.' }),
-  created_at: createdAt,
-  expires_at: Time('When it expires, with all its mail.'),
-  message_count: messageCount,
-  last_message_at: OrNull(Time(''), 'When the newest message arrived.'),
+  state: plain(Type.Literal('active', { description: 'It receives mail.' })),
+  duration: plain(
+    Type.String({ pattern: '^\\d+[mhdw]$', description: 'The lifetime that was last requested.' }),
+  ),
+  isProtected: named(
+    'password_protected',
+    plain(Type.Boolean({ description: 'Whether reading its mail requires a password.' })),
+  ),
+  name: plain(OrNull(Type.String(), 'A name to show to people.')),
+  labels,
+  environment: plain(Type.String({ description: 'The environment of the key that created it.' })),
+  createdAt,
+  expiresAt: time('When it expires, with all its mail.'),
+  messageCount,
+  lastMessageAt: orNull(time(''), 'When the newest message arrived.'),
 }
 
 const example = {
@@ -44,61 +52,80 @@ const example = {
   message_count: 1,
   last_message_at: '2026-11-21T09:30:02.417Z',
 }
-const { id, address, labels, created_at, message_count } = example
+const { id, address, created_at, message_count } = example
 
 /** An active inbox. */
-export const Inbox = Type.Object(activeInbox, {
-  $id: 'Inbox',
-  description: 'An address that receives mail for a limited time.',
-  examples: [example],
-})
+export const { schema: Inbox, json: inboxJson } = resource(
+  'Inbox',
+  { description: 'An address that receives mail for a limited time.', examples: [example] },
+  activeInbox,
+)
 
 const createdExample = { ...example, message_count: 0, last_message_at: null }
 
 /** An inbox in the answer to its creation. */
-export const CreatedInbox = Type.Object(
+const created = resource(
+  'CreatedInbox',
   {
-    ...activeInbox,
-    password: Type.Optional(
-      Type.String({
-        description:
-          'Only for a protected inbox, and only in this answer: the value for `Mayfly-Inbox-Password`.',
-      }),
-    ),
-  },
-  {
-    $id: 'CreatedInbox',
     description: 'An inbox, with its password if it is protected.',
     examples: [
       createdExample,
       { ...createdExample, password_protected: true, password: '6pq1v8d0c4m7t2h9k3s5b8n1g0' },
     ],
   },
+  {
+    ...activeInbox,
+    password: optional(
+      plain(
+        Type.String({
+          description:
+            'Only for a protected inbox, and only in this answer: the value for `Mayfly-Inbox-Password`.',
+        }),
+      ),
+      null,
+    ),
+  },
 )
+export const CreatedInbox = created.schema
+
+export function createdInboxJson({ inbox, details: { name }, password }: Created) {
+  return created.json({ ...inbox, name, password })
+}
 
 /** An ended inbox in a list. */
-export const EndedInbox = Type.Object(
+export const { schema: EndedInbox, json: endedInboxJson } = resource(
+  'EndedInbox',
   {
-    ...identity,
-    state: Type.Union([Type.Literal('deleted'), Type.Literal('expired')], { description: 'How it ended.' }),
-    labels: InboxLabels,
-    created_at: createdAt,
-    ended_at: Time('When it ended.'),
-    message_count: messageCount,
-  },
-  {
-    $id: 'EndedInbox',
     description: 'An inbox after its end. It can be read as long as the log is kept.',
     examples: [
-      { id, address, state: 'expired', labels, created_at, ended_at: example.expires_at, message_count },
+      {
+        id,
+        address,
+        state: 'expired',
+        labels: example.labels,
+        created_at,
+        ended_at: example.expires_at,
+        message_count,
+      },
     ],
+  },
+  {
+    ...identity,
+    state: plain(
+      Type.Union([Type.Literal('deleted'), Type.Literal('expired')], { description: 'How it ended.' }),
+    ),
+    labels,
+    createdAt,
+    endedAt: time('When it ended.'),
+    messageCount,
   },
 )
 
-/** The answer to a deletion. */
+/** The answer to a deletion, also to a repeat. */
 export const DeletedInbox = Type.Object(
   {
-    ...identity,
+    id: identity.id.schema,
+    address: identity.address.schema,
     state: Type.Literal('deleted', { description: 'It is permanently deleted.' }),
     deleted_at: Time('When it was deleted. The same in the answer to a repeat.'),
   },
@@ -109,43 +136,6 @@ export const DeletedInbox = Type.Object(
   },
 )
 
-/** An active inbox as JSON. */
-export function inboxJson(inbox: ActiveInbox, { name }: InboxDetails): Static<typeof Inbox> {
-  return {
-    id: inbox.id,
-    address: inbox.address,
-    state: inbox.state,
-    duration: inbox.duration,
-    password_protected: inbox.isProtected,
-    name,
-    labels: inbox.labels,
-    environment: inbox.environment,
-    created_at: inbox.createdAt.toISOString(),
-    expires_at: inbox.expiresAt.toISOString(),
-    message_count: inbox.messageCount,
-    last_message_at: inbox.lastMessageAt?.toISOString() ?? null,
-  }
-}
-
-/** A new inbox as JSON, with its password if it is protected. */
-export function createdInboxJson({ inbox, details, password }: Created): Static<typeof CreatedInbox> {
-  return { ...inboxJson(inbox, details), ...(password === null ? {} : { password }) }
-}
-
-/** An ended inbox as JSON. */
-export function endedInboxJson(inbox: EndedState): Static<typeof EndedInbox> {
-  return {
-    id: inbox.id,
-    address: inbox.address,
-    state: inbox.state,
-    labels: inbox.labels,
-    created_at: inbox.createdAt.toISOString(),
-    ended_at: inbox.endedAt.toISOString(),
-    message_count: inbox.messageCount,
-  }
-}
-
-/** The answer to a deletion as JSON, also to a repeat. */
-export function deletedInboxJson({ id, address, endedAt }: EndedState): Static<typeof DeletedInbox> {
+export function deletedInboxJson({ id, address, endedAt }: EndedState) {
   return { id, address, state: 'deleted', deleted_at: endedAt.toISOString() }
 }

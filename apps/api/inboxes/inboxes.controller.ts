@@ -207,7 +207,7 @@ export class InboxesController {
     const details = await this.inboxes.details(open.inbox)
     if (details === null) throw beingDeleted(open.inbox.id)
     setCursor(reply, open)
-    return inboxJson(open.inbox, details)
+    return inboxJson({ ...open.inbox, name: details.name })
   }
 
   /** The scope `admin` needs no password to change or delete an inbox. Throws as `Inboxes.requirePassword` does. */
@@ -218,9 +218,9 @@ export class InboxesController {
   /** Null if the inbox is being deleted. The name is sealed like mail, so the scope `audit` does not read it. */
   private async listItemOf(inbox: AnyInbox, { scopes }: Principal) {
     if (inbox.state !== 'active') return endedInboxJson(inbox)
-    if (!allows(scopes, READERS)) return inboxJson(inbox, { name: null })
+    if (!allows(scopes, READERS)) return inboxJson({ ...inbox, name: null })
     const details = await this.inboxes.details(inbox)
-    return details === null ? null : inboxJson(inbox, details)
+    return details === null ? null : inboxJson({ ...inbox, name: details.name })
   }
 }
 

@@ -1,32 +1,32 @@
-import Type, { type Static } from 'typebox'
-import { SCOPES, type Scope } from '#libs/domain/account/access.js'
+import Type from 'typebox'
+import { named, plain } from '#libs/domain/event-sourcing/declare.js'
+import { SCOPES } from '#libs/domain/account/access.js'
 import type { ApiKey } from '#libs/domain/account/account.js'
 import type { UsageTotals } from '#libs/ports/usage/usage-store.js'
-import { IdOf, OrNull, Time } from '../openapi/describe.js'
+import { IdOf, orNull, OrNull, resource, SomeOf, time } from '#libs/runtime/resource.js'
 import { totals } from '../usage/usage-schemas.js'
 
 const Usage = Type.Object(totals, { $id: 'KeyUsage', description: 'The usage of a key.' })
 
 const key = {
-  id: IdOf('key', 'The id of the key. It does not change when the secret is rotated.'),
-  name: Type.String({ description: 'A name to show to people.' }),
-  environment: Type.String({ description: 'The environment that the key belongs to.' }),
-  scopes: Type.Array(Type.Unsafe<Scope>({ type: 'string', enum: SCOPES }), {
-    description: 'The scopes of the key.',
-  }),
-  prefix: Type.String({ description: 'The beginning of its secret.' }),
-  created_at: Time('When it was issued.'),
-  last_used_at: OrNull(Time(''), 'The approximate time of the last request with it.'),
-  state: Type.Union([Type.Literal('active'), Type.Literal('revoked')], {
-    description: 'Whether it is valid.',
-  }),
-  rate_limit: OrNull(
-    Type.Integer({ minimum: 1 }),
-    "The maximum requests per minute; null if the account's applies.",
+  id: plain(IdOf('key', 'The id of the key. It does not change when the secret is rotated.')),
+  name: plain(Type.String({ description: 'A name to show to people.' })),
+  environment: plain(Type.String({ description: 'The environment that the key belongs to.' })),
+  scopes: plain(SomeOf(SCOPES, 'The scopes of the key.')),
+  prefix: plain(Type.String({ description: 'The beginning of its secret.' })),
+  issuedAt: named('created_at', time('When it was issued.')),
+  lastUsedAt: orNull(time(''), 'The approximate time of the last request with it.'),
+  state: plain(
+    Type.Union([Type.Literal('active'), Type.Literal('revoked')], { description: 'Whether it is valid.' }),
   ),
-  usage: OrNull(
-    Usage,
-    'Its usage since it was issued, a few seconds behind; null if it cannot be read at the moment.',
+  rateLimit: plain(
+    OrNull(Type.Integer({ minimum: 1 }), "The maximum requests per minute; null if the account's applies."),
+  ),
+  usage: plain(
+    OrNull(
+      Usage,
+      'Its usage since it was issued, a few seconds behind; null if it cannot be read at the moment.',
+    ),
   ),
 }
 
@@ -46,18 +46,21 @@ const example = {
   usage: { requests: 210, refusals: 3, inboxes: 12, mails: 48, bytes: 251904 },
 }
 
-export const Key = Type.Object(key, {
-  $id: 'Key',
-  description:
-    'An API key, which authenticates requests. Its secret is stored as a digest and shown only once.',
-  examples: [example],
-})
+const shown = resource(
+  'Key',
+  {
+    description:
+      'An API key, which authenticates requests. Its secret is stored as a digest and shown only once.',
+    examples: [example],
+  },
+  key,
+)
+export const Key = shown.schema
 
 /** A key in the answers that issue or rotate it. */
-export const KeyWithSecret = Type.Object(
-  { ...key, secret: Type.String({ description: 'The bearer token. Only in this answer.' }) },
+const issued = resource(
+  'KeyWithSecret',
   {
-    $id: 'KeyWithSecret',
     description: 'A key with its new secret.',
     examples: [
       {
@@ -68,7 +71,9 @@ export const KeyWithSecret = Type.Object(
       },
     ],
   },
+  { ...key, secret: plain(Type.String({ description: 'The bearer token. Only in this answer.' })) },
 )
+export const KeyWithSecret = issued.schema
 
 /** The usage of a key, which is stored separately from the key. */
 export interface KeyUses {
@@ -77,20 +82,11 @@ export interface KeyUses {
   usage: UsageTotals | null
 }
 
+const stateOf = ({ revokedAt }: ApiKey) => (revokedAt === null ? 'active' : 'revoked')
+
 /** A key as JSON. */
-export function keyJson(key: ApiKey, { lastUsedAt, usage }: KeyUses): Static<typeof Key> {
-  return {
-    id: key.id,
-    name: key.name,
-    environment: key.environment,
-    scopes: [...key.scopes],
-    prefix: key.prefix,
-    created_at: key.issuedAt.toISOString(),
-    last_used_at: lastUsedAt?.toISOString() ?? null,
-    state: key.revokedAt === null ? 'active' : 'revoked',
-    rate_limit: key.rateLimit,
-    usage,
-  }
+export function keyJson(key: ApiKey, uses: KeyUses) {
+  return shown.json({ ...key, ...uses, state: stateOf(key) })
 }
 
 /** A key with its secret, which is shown only once. */
@@ -100,6 +96,6 @@ export interface NewKey {
   uses: KeyUses
 }
 
-export function newKeyJson({ key, secret, uses }: NewKey): Static<typeof KeyWithSecret> {
-  return { ...keyJson(key, uses), secret }
+export function newKeyJson({ key, secret, uses }: NewKey) {
+  return issued.json({ ...key, ...uses, state: stateOf(key), secret })
 }

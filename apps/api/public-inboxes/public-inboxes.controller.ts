@@ -74,7 +74,7 @@ export class PublicInboxesController {
     if (created === undefined) throw new Error('no inbox was created')
     const access = { access: 'owner', lifeMs: null } as const
     const { secret } = await this.tokens.issue(principal, RANDOM_MINTING, created, access)
-    return { inbox: inboxJson(created.inbox, created.details), token: secret }
+    return { inbox: inboxJson({ ...created.inbox, name: created.details.name }), token: secret }
   }
 
   /**

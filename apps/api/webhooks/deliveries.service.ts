@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common'
-import Type, { type Static } from 'typebox'
+import Type from 'typebox'
+import { list, named, object, plain } from '#libs/domain/event-sourcing/declare.js'
 import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
 import { DELIVERY_STATES, type Delivery } from '#libs/domain/webhook/delivery.js'
 import { ABANDONED_FOR, WEBHOOK_EVENT_TYPES } from '#libs/domain/webhook/events.js'
@@ -13,48 +14,42 @@ import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
 import { notFound } from '../http/problems.js'
 import { Instance } from '../instance.js'
-import { Count, IdOf, OneOf, OrNull, Time } from '../openapi/describe.js'
+import {
+  Count,
+  IdOf,
+  OneOf,
+  orNull,
+  OrNull,
+  resource,
+  time,
+  type ResourceJson,
+} from '#libs/runtime/resource.js'
 import { WebhookPorts } from './webhooks.service.js'
 
-const Attempt = Type.Object(
+const attempt = object(
   {
-    time: Time('When it started.'),
-    status: OrNull(
-      Type.Integer({ minimum: 100, maximum: 999 }),
-      'The status that the endpoint answered; null if it did not answer.',
+    attemptedAt: named('time', time('When it started.')),
+    status: plain(
+      OrNull(
+        Type.Integer({ minimum: 100, maximum: 999 }),
+        'The status that the endpoint answered; null if it did not answer.',
+      ),
     ),
-    latency_ms: Count('From its start to the answer or the failure.'),
-    answer: OrNull(
-      Type.String(),
-      'The beginning of the answer, at most 1 kB, read as UTF-8; null if there was none, for a sample or a redirect, and after the inbox has ended.',
+    latencyMs: plain(Count('From its start to the answer or the failure.')),
+    answer: plain(
+      OrNull(
+        Type.String(),
+        'The beginning of the answer, at most 1 kB, read as UTF-8; null if there was none, for a sample or a redirect, and after the inbox has ended.',
+      ),
     ),
-    error: OrNull(Type.String(), 'Why it failed; null if it succeeded.'),
+    error: plain(OrNull(Type.String(), 'Why it failed; null if it succeeded.')),
   },
   { $id: 'Attempt', description: 'One POST to an endpoint.' },
 )
 
-export const DeliverySchema = Type.Object(
+const shown = resource(
+  'Delivery',
   {
-    id: IdOf('dlv', 'The id of the delivery.'),
-    webhook_id: IdOf('whk', 'The webhook.'),
-    event: OneOf([...WEBHOOK_EVENT_TYPES, 'sample'], 'The event that is delivered.'),
-    inbox_id: OrNull(IdOf('inb', ''), 'The inbox of the event; null for a sample.'),
-    message_id: OrNull(
-      IdOf('msg', ''),
-      'The message of the event; null if the event is not about a message.',
-    ),
-    replay_id: OrNull(IdOf('rpl', ''), 'The replay that it belongs to; null if it is not part of one.'),
-    state: OneOf(
-      DELIVERY_STATES,
-      '`failed` if the last attempt failed; `abandoned` if there is nothing left to deliver.',
-    ),
-    abandoned_reason: OrNull(OneOf(ABANDONED_FOR), 'Why it was abandoned.'),
-    created_at: Time('When it was requested.'),
-    next_attempt_at: OrNull(Time(''), 'When the next attempt is due; null if there is none.'),
-    attempts: Type.Array(Attempt, { description: 'All attempts, in their order.' }),
-  },
-  {
-    $id: 'Delivery',
     description: 'An event for a webhook, and the attempts to deliver it.',
     examples: [
       {
@@ -74,9 +69,28 @@ export const DeliverySchema = Type.Object(
       },
     ],
   },
+  {
+    id: plain(IdOf('dlv', 'The id of the delivery.')),
+    webhookId: plain(IdOf('whk', 'The webhook.')),
+    event: plain(OneOf([...WEBHOOK_EVENT_TYPES, 'sample'], 'The event that is delivered.')),
+    inboxId: plain(OrNull(IdOf('inb', ''), 'The inbox of the event; null for a sample.')),
+    messageId: plain(
+      OrNull(IdOf('msg', ''), 'The message of the event; null if the event is not about a message.'),
+    ),
+    replayId: plain(OrNull(IdOf('rpl', ''), 'The replay that it belongs to; null if it is not part of one.')),
+    state: plain(
+      OneOf(
+        DELIVERY_STATES,
+        '`failed` if the last attempt failed; `abandoned` if there is nothing left to deliver.',
+      ),
+    ),
+    abandonedFor: named('abandoned_reason', plain(OrNull(OneOf(ABANDONED_FOR), 'Why it was abandoned.'))),
+    requestedAt: named('created_at', time('When it was requested.')),
+    dueAt: named('next_attempt_at', orNull(time(''), 'When the next attempt is due; null if there is none.')),
+    attempts: list(attempt, { description: 'All attempts, in their order.' }),
+  },
 )
-
-type DeliveryJson = Static<typeof DeliverySchema>
+export const DeliverySchema = shown.schema
 
 /** The deliveries of webhooks. Callers must check access to the webhook with `Webhooks.find`. */
 @Injectable()
@@ -115,13 +129,13 @@ export class Deliveries {
   }
 
   /** A delivery as JSON. The answers of endpoints are included, unless the key of the inbox is deleted. */
-  async json(delivery: Delivery): Promise<DeliveryJson> {
+  async json(delivery: Delivery): Promise<ResourceJson> {
     const keys = await this.keysOf([delivery])
     return deliveryJson(delivery, keys)
   }
 
   /** Deliveries as JSON, in the same order, with answers as in `json`. */
-  async listJson(deliveries: readonly Delivery[]): Promise<DeliveryJson[]> {
+  async listJson(deliveries: readonly Delivery[]): Promise<ResourceJson[]> {
     const keys = await this.keysOf(deliveries)
     return deliveries.map((delivery) => deliveryJson(delivery, keys))
   }
@@ -140,32 +154,13 @@ export class Deliveries {
   }
 }
 
-function deliveryJson(delivery: Delivery, keys: ReadonlyMap<InboxId, SecretKey>): DeliveryJson {
-  const { notification } = delivery
-  const { inboxId } = notification
+function deliveryJson(delivery: Delivery, keys: ReadonlyMap<InboxId, SecretKey>): ResourceJson {
+  const { inboxId, messageId, type: event } = delivery.notification
   const key = inboxId === null ? undefined : keys.get(inboxId)
-  return {
-    id: delivery.id,
-    webhook_id: delivery.webhookId,
-    event: notification.type,
-    inbox_id: inboxId,
-    message_id: notification.messageId,
-    replay_id: delivery.replayId,
-    state: delivery.state,
-    abandoned_reason: delivery.abandonedFor,
-    created_at: delivery.requestedAt.toISOString(),
-    next_attempt_at: delivery.dueAt?.toISOString() ?? null,
-    attempts: delivery.attempts.map(({ attemptedAt, status, latencyMs, answer, error }, index) => ({
-      time: attemptedAt.toISOString(),
-      status,
-      latency_ms: latencyMs,
-      answer:
-        key === undefined || answer === null
-          ? null
-          : unseal(key, answerContext(delivery.id, index + 1), answer)
-              .toString()
-              .toWellFormed(),
-      error,
-    })),
-  }
+  const attempts = delivery.attempts.map(({ answer: sealed, ...attempt }, index) => {
+    const context = answerContext(delivery.id, index + 1)
+    const isReadable = key !== undefined && sealed !== null
+    return { ...attempt, answer: isReadable ? unseal(key, context, sealed).toString().toWellFormed() : null }
+  })
+  return shown.json({ ...delivery, event, inboxId, messageId, attempts })
 }

@@ -1,27 +1,29 @@
-import Type, { type Static } from 'typebox'
+import Type from 'typebox'
+import { plain } from '#libs/domain/event-sourcing/declare.js'
 import { WEBHOOK_EVENT_TYPES, type DisabledReason } from '#libs/domain/webhook/events.js'
-import type { Webhook as WebhookState } from '#libs/domain/webhook/webhook.js'
-import { IdOf, OneOf, OrNull, Time } from '../openapi/describe.js'
+import { IdOf, OneOf, OrNull, resource, SomeOf, time } from '#libs/runtime/resource.js'
 
 const REASONS = ['by-request', 'gone', 'failing'] as const satisfies DisabledReason[]
 
+/** `url` is decrypted. */
 const webhook = {
-  id: IdOf('whk', 'The id of the webhook. It never changes.'),
-  url: Type.String({ description: 'The URL of the endpoint.' }),
-  inbox_id: OrNull(
-    IdOf('inb', ''),
-    'The inbox whose events are delivered; null for all inboxes of the environment.',
+  id: plain(IdOf('whk', 'The id of the webhook. It never changes.')),
+  url: plain(Type.String({ description: 'The URL of the endpoint.' })),
+  inboxId: plain(
+    OrNull(IdOf('inb', ''), 'The inbox whose events are delivered; null for all inboxes of the environment.'),
   ),
-  events: Type.Array(OneOf(WEBHOOK_EVENT_TYPES), {
-    description: 'The events that are delivered.',
-  }),
-  state: Type.Union([Type.Literal('active'), Type.Literal('disabled')], {
-    description: 'Whether events are delivered.',
-  }),
-  created_at: Time('When it was registered.'),
-  disabled_reason: OrNull(
-    OneOf(REASONS),
-    'Why it is disabled: `by-request`; `gone` if its endpoint answered 410; `failing` after 5 days in which every attempt failed. Null if it is active.',
+  events: plain(SomeOf(WEBHOOK_EVENT_TYPES, 'The events that are delivered.')),
+  state: plain(
+    Type.Union([Type.Literal('active'), Type.Literal('disabled')], {
+      description: 'Whether events are delivered.',
+    }),
+  ),
+  createdAt: time('When it was registered.'),
+  disabledReason: plain(
+    OrNull(
+      OneOf(REASONS),
+      'Why it is disabled: `by-request`; `gone` if its endpoint answered 410; `failing` after 5 days in which every attempt failed. Null if it is active.',
+    ),
   ),
 }
 
@@ -35,39 +37,31 @@ const example = {
   disabled_reason: null,
 }
 
-export const Webhook = Type.Object(webhook, {
-  $id: 'Webhook',
-  description:
-    'An endpoint to which the events of an inbox or of an environment are delivered. Its signing secret is shown only once.',
-  examples: [example],
-})
+export const { schema: Webhook, json: webhookJson } = resource(
+  'Webhook',
+  {
+    description:
+      'An endpoint to which the events of an inbox or of an environment are delivered. Its signing secret is shown only once.',
+    examples: [example],
+  },
+  webhook,
+)
 
 /** A webhook in the answers that register it or rotate its secret. */
-export const WebhookWithSecret = Type.Object(
+export const { schema: WebhookWithSecret, json: webhookWithSecretJson } = resource(
+  'WebhookWithSecret',
   {
-    ...webhook,
-    secret: Type.String({
-      description:
-        'The signing secret in the form of Standard Webhooks: `whsec_` and base64. Only in this answer.',
-      pattern: '^whsec_[A-Za-z0-9+/]+=*$',
-    }),
-  },
-  {
-    $id: 'WebhookWithSecret',
     description: 'A webhook with its new secret.',
     examples: [{ ...example, secret: 'whsec_plJ3nmyCDGBKInavdOK15jsl0qVkKJ9yMOxN4DRdWcE=' }],
   },
+  {
+    ...webhook,
+    secret: plain(
+      Type.String({
+        description:
+          'The signing secret in the form of Standard Webhooks: `whsec_` and base64. Only in this answer.',
+        pattern: '^whsec_[A-Za-z0-9+/]+=*$',
+      }),
+    ),
+  },
 )
-
-/** A webhook as JSON. `url` is its decrypted URL. */
-export function webhookJson(webhook: WebhookState, url: string): Static<typeof Webhook> {
-  return {
-    id: webhook.id,
-    url,
-    inbox_id: webhook.inboxId,
-    events: [...webhook.events],
-    state: webhook.state,
-    created_at: webhook.createdAt.toISOString(),
-    disabled_reason: webhook.disabledReason,
-  }
-}

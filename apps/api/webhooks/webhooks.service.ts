@@ -1,5 +1,4 @@
 import { Injectable } from '@nestjs/common'
-import type { Static } from 'typebox'
 import type { Scope } from '#libs/domain/account/access.js'
 import { isId, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import {
@@ -30,7 +29,7 @@ import {
   type RegisterWebhook,
   type RotateWebhookSecret,
 } from './webhook-requests.dto.js'
-import { webhookJson, type WebhookWithSecret } from './webhook-schemas.js'
+import { webhookJson, webhookWithSecretJson } from './webhook-schemas.js'
 import { readGrace } from '../http/rules.js'
 
 /** A webhook with its new signing secret, which only one answer shows. */
@@ -188,12 +187,13 @@ export class Webhooks {
 
   /** A webhook as JSON. Throws MasterKeyMissingError if the master key that sealed its URL is no longer configured. */
   show(webhook: Webhook) {
-    return webhookJson(webhook, this.urlOf(webhook))
+    return webhookJson({ ...webhook, url: this.urlOf(webhook) })
   }
 
   /** As `show`, with the secret in the form of Standard Webhooks (section "Secret"). */
-  showNew({ webhook, secret }: NewWebhook): Static<typeof WebhookWithSecret> {
-    return { ...this.show(webhook), secret: `whsec_${Buffer.from(secret).toString('base64')}` }
+  showNew({ webhook, secret: bytes }: NewWebhook) {
+    const secret = `whsec_${Buffer.from(bytes).toString('base64')}`
+    return webhookWithSecretJson({ ...webhook, url: this.urlOf(webhook), secret })
   }
 
   private urlOf({ id, url }: Webhook): string {
