@@ -11,13 +11,19 @@ import { renderClientTypes } from '#infra/generate/client-types.js'
 import { withNewRecords } from '#infra/generate/golden-records.js'
 import { renderViewsForm } from '#infra/generate/views-form.js'
 import { WEBHOOK_EVENT_TYPES } from '#libs/domain/webhook/events.js'
+import { EXAMPLE_MESSAGE, messageJson } from '#libs/mail/json/message-json.js'
 import { renderSettings } from '#libs/runtime/config/settings-table.js'
 import { renderEventSchemas } from '#libs/ports/event-log/event-schemas.js'
 
 const check = process.argv.slice(2).filter((argument) => argument === '--check')
 const document = describeApi(CONTROLLERS, 'http://127.0.0.1')
 
-await writeParts('docs/api.md', { problems: renderProblems() })
+const message = JSON.stringify(messageJson(EXAMPLE_MESSAGE, '/v1/inboxes'))
+
+await writeParts('docs/api.md', {
+  message: `\`\`\`json\n${message}\n\`\`\`\n`,
+  problems: renderProblems(),
+})
 await writeParts('docs/events.md', { schemas: renderEventSchemas() })
 await writeParts('docs/operating.md', { settings: renderSettings() })
 await writeParts('docs/webhooks.md', { events: renderEventBodies() })
