@@ -12,7 +12,6 @@ import { EXIT, Failure } from './failure.js'
 import { faultsCommands } from './faults.js'
 import { inboxCommands } from './inboxes.js'
 import { keyCommands } from './keys.js'
-import { loadHttpCommand } from './load/load-http.js'
 import { loadSmtpCommand } from './load/load-smtp.js'
 import { loadVerifyCommand } from './load/verify.js'
 import { harmless } from './printing.js'
@@ -74,9 +73,8 @@ export function makeProgram(output: Writable & { isTTY?: boolean }): Command {
 function loadCommands(program: Command, session: Session): void {
   const load = program
     .command('load')
-    .description('run load tests: send mail or requests at a fixed rate, and verify what arrived')
+    .description('run load tests: send mail at a fixed rate, and verify what arrived')
   loadSmtpCommand(load, session)
-  loadHttpCommand(load, session)
   loadVerifyCommand(load, session)
 }
 

@@ -118,6 +118,14 @@ describeWith('k6')('the k6 module', () => {
     expect(application.verified).toBe(4)
   })
 
+  it('sends requests at a fixed rate with the script of docs/load-testing.md', async () => {
+    const blocks = await codeBlocks('docs/load-testing.md', 'Send requests at a fixed rate')
+    await writeFile(join(folder, 'list.js'), (blocks[0] ?? '').replace("'1m'", "'1s'"))
+    const { code, requests } = await k6('list.js')
+    expect(code).toBe(0)
+    expect(requests['GET /v1/inboxes/{id}/messages 200']).toBeGreaterThanOrEqual(100)
+  })
+
   it('waits for later mail, for a number of messages, and in a protected inbox', async () => {
     const { code, output } = await k6Once(
       `

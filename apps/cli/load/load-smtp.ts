@@ -1,20 +1,30 @@
 import { Option, type Command } from 'commander'
+import { ApiError, Mayfly, MayflyError, UnreachableError } from '#clients/typescript/src/mayfly.js'
 import type { ApiClient, Session } from '../api-client.js'
-import { label, wholeNumber } from '../arguments.js'
-import { EXIT, Failure, cannotWrite } from '../failure.js'
+import {
+  arrivalCount,
+  hostAndPort,
+  label,
+  mailSize,
+  pairsOf,
+  rate,
+  senderAddress,
+  timeSpan,
+  wholeNumber,
+} from '../arguments.js'
+import { EXIT, Failure, cannotWrite, failureOf } from '../failure.js'
 import { facts } from '../printing.js'
-import { countsText } from './counts.js'
-import { interrupted, onInterrupt } from './interrupts.js'
-import { latencyText } from './latency.js'
-import { arrivalCount, hostAndPort, mailSize, rate, senderAddress, timeSpan } from './load-arguments.js'
-import { inboxesOf, type InboxOptions } from './load-inboxes.js'
 import { MailMix } from './mail-mix.js'
 import { Manifest } from './manifest.js'
-import { runWithProgress } from './progress.js'
+import { Progress } from './progress.js'
 import { SmtpRun, type SmtpReport, type SmtpRunEnd } from './smtp-run.js'
 import type { TlsMode } from './smtp-connection.js'
+import { countsText, latencyText } from './smtp-results.js'
 
-interface SmtpOptions extends InboxOptions {
+interface SmtpOptions {
+  inboxes: number
+  label: readonly string[]
+  reuse?: boolean
   target: { host: string; port: number }
   tls: TlsMode
   insecure?: boolean
@@ -32,6 +42,11 @@ interface SmtpOptions extends InboxOptions {
 const HELP = `
 Mail is sent at times that do not depend on how fast the target answers. If it is slower, mails wait, and the latency
 counts from the time at which they were due. Ctrl-C ends the run with its report within about five seconds.`
+
+const MAX_BULK = 10_000
+const MAX_PAGE_SIZE = 1_000
+const BULK_TIMEOUT_MS = 300_000
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 
 /** `mayfly load smtp` */
 export function loadSmtpCommand(load: Command, session: Session): void {
@@ -82,7 +97,7 @@ export function loadSmtpCommand(load: Command, session: Session): void {
       const shown = { target, labels, inboxes, ...report, manifest }
       await session.print(shown, reportText)
       if (manifestError !== null) throw cannotWrite(manifest ?? '', manifestError)
-      if (end === 'interrupted') throw interrupted()
+      if (end === 'interrupted') throw new Failure(EXIT.interrupted, 'interrupted')
       if (end === 'unreachable') throw unreachable
       const missing = report.scheduled - report.accepted
       if (missing > 0)
@@ -100,7 +115,11 @@ interface SentMail {
 async function sendMail(options: SmtpOptions, total: number, api: ApiClient): Promise<SentMail> {
   const { rate: perSecond, connections, from, manifest: path } = options
   using interrupts = onInterrupt()
-  const inboxes = await inboxesOf(options, api, interrupts.signal)
+  const inboxes = await (options.reuse === true ? reused : created)(options, api, interrupts.signal).catch(
+    (error: unknown) => {
+      throw interrupts.signal.aborted ? new Failure(EXIT.interrupted, 'interrupted') : error
+    },
+  )
   // Last, since it replaces the manifest of an earlier run.
   const manifest =
     path === undefined
@@ -115,15 +134,66 @@ async function sendMail(options: SmtpOptions, total: number, api: ApiClient): Pr
     target: { ...options.target, tls: options.tls, isInsecure: options.insecure === true },
     ...{ connections, perSecond, total, manifest },
     sender: from,
-    recipients: inboxes.map(({ address }) => address),
+    recipients: inboxes,
     mix: new MailMix(options.size, from),
     runId: `${Date.now().toString(36)}${Math.random().toString(36).slice(2, 10)}`,
     maxRetries: options.retries,
     retryDelayMs: options.retryDelay,
   })
-  const end = await runWithProgress(run, interrupts.signal)
+  interrupts.signal.addEventListener('abort', () => run.stop('interrupted'))
+  const progress = new Progress(process.stderr, () => run.progress())
+  const end = await run.run()
+  progress.end()
   await manifest?.close()
   return { report: run.report(), end, inboxes: inboxes.length, manifestError: manifest?.error ?? null }
+}
+
+/** The active inboxes that have the labels. Rejects with Failure. */
+async function reused({ inboxes: count, label }: SmtpOptions, api: ApiClient, signal: AbortSignal) {
+  const query = { label, state: 'active' }
+  const found = await api.list<{ address: string }>('/v1/inboxes', count, { query, signal }, MAX_PAGE_SIZE)
+  if (found.length > 0) return found.map(({ address }) => address)
+  throw new Failure(EXIT.notFound, `no active inbox has the label ${label.join(' ')}`)
+}
+
+/** New inboxes with the labels. Rejects with Failure. */
+async function created({ inboxes: count, label }: SmtpOptions, api: ApiClient, signal: AbortSignal) {
+  const mayfly = new Mayfly({ url: api.url, apiKey: api.key, timeoutMs: BULK_TIMEOUT_MS })
+  const addresses: string[] = []
+  while (addresses.length < count) {
+    const options = { count: Math.min(count - addresses.length, MAX_BULK), labels: pairsOf(label), signal }
+    const some = await mayfly.inboxes.createMany(options).catch((error: unknown) => {
+      throw failureFrom(error)
+    })
+    for (const { address } of some) addresses.push(address)
+  }
+  return addresses
+}
+
+function failureFrom(error: unknown): unknown {
+  if (error instanceof ApiError) return failureOf(error.status, error.problem)
+  if (error instanceof UnreachableError) return new Failure(EXIT.unavailable, error.message)
+  return error instanceof MayflyError ? new Failure(EXIT.failed, error.message) : error
+}
+
+/**
+ * A signal that is aborted at the first Ctrl-C, or SIGTERM. The second one ends the process at once. Disposing stops
+ * listening.
+ */
+function onInterrupt(): Disposable & { signal: AbortSignal } {
+  const aborter = new AbortController()
+  const interrupt = () => {
+    if (aborter.signal.aborted) process.exit(EXIT.interrupted)
+    process.stderr.write('\nstopping; press Ctrl-C again to end at once\n')
+    aborter.abort()
+  }
+  for (const name of SIGNALS) process.on(name, interrupt)
+  return {
+    signal: aborter.signal,
+    [Symbol.dispose]() {
+      for (const name of SIGNALS) process.off(name, interrupt)
+    },
+  }
 }
 
 function hostText({ host, port }: { host: string; port: number }): string {

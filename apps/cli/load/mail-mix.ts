@@ -14,7 +14,7 @@ export interface MailValues {
   code: string
 }
 
-type Slot = keyof MailValues
+const SLOT = /\{(id|recipient|date|code)\}/
 
 /** Lengths as in most mails, by which the filler is measured. */
 const SAMPLE: MailValues = {
@@ -38,44 +38,34 @@ const SENTENCES = [
  * making a mail only puts its values between them.
  */
 export class MailMix {
-  private readonly templates: readonly Template[]
+  /** Texts, and between them the names of values. */
+  private readonly templates: readonly (readonly string[])[]
 
   /** `from` is the address in the header From. */
   constructor(bytes: number, from: string) {
-    this.templates = MAIL_KINDS.map((kind) => new Template(sourceOf(kind, bytes, from)))
+    this.templates = MAIL_KINDS.map((kind) => sourceOf(kind, bytes, from).split(SLOT))
   }
 
   /** The source of a mail of the kind with that index in MAIL_KINDS. */
   source(kindIndex: number, values: MailValues): string {
     const template = this.templates[kindIndex]
     if (template === undefined) throw new RangeError(`there is no kind ${kindIndex}`)
-    return template.fill(values)
+    return filled(template, values)
   }
 }
 
-/** A text with slots such as `{code}`. */
-class Template {
-  private readonly first: string
-  private readonly rest: readonly (readonly [slot: Slot, text: string])[]
-
-  constructor(source: string) {
-    const [first = '', ...parts] = source.split(/\{(id|recipient|date|code)\}/)
-    this.first = first
-    this.rest = parts.flatMap((part, index) =>
-      index % 2 === 0 ? [[part as Slot, parts[index + 1] ?? ''] as const] : [],
-    )
+function filled(template: readonly string[], values: MailValues): string {
+  let source = ''
+  for (let index = 0; index < template.length; index += 2) {
+    const slot = template[index + 1] as keyof MailValues | undefined
+    source += (template[index] ?? '') + (slot === undefined ? '' : values[slot])
   }
-
-  fill(values: MailValues): string {
-    let source = this.first
-    for (const [slot, text] of this.rest) source += values[slot] + text
-    return source
-  }
+  return source
 }
 
 function sourceOf(kind: MailKind, bytes: number, from: string): string {
   const bare = linesOf(kind, from, []).join('\r\n')
-  const missing = bytes - new Template(bare).fill(SAMPLE).length
+  const missing = bytes - filled(bare.split(SLOT), SAMPLE).length
   return linesOf(kind, from, kind === 'attachment' ? base64Lines(missing) : textLines(missing)).join('\r\n')
 }
 

@@ -9,25 +9,8 @@ export interface ProgressCounts {
   lagMs: number
 }
 
-/** A load test. `run` is called once. */
-export interface LoadRun<Result> {
-  run(): Promise<Result>
-  /** Ends it with what was done so far. */
-  interrupt(): void
-  progress(): ProgressCounts
-}
-
 const BAR_WIDTH = 20
 const LINE_INTERVAL_S = 10
-
-/** Runs a load test to its end, or until the signal interrupts it, and shows how far it is. */
-export async function runWithProgress<Result>(run: LoadRun<Result>, signal: AbortSignal): Promise<Result> {
-  signal.addEventListener('abort', () => run.interrupt())
-  const progress = new Progress(process.stderr, () => run.progress())
-  const result = await run.run()
-  progress.end()
-  return result
-}
 
 /** Shows how far a run is: a bar once a second on a terminal, otherwise a line every ten seconds. */
 export class Progress {

@@ -1,5 +1,3 @@
-import { rounded } from './counts.js'
-
 export interface ScheduleJson {
   /** From the start to the end. */
   seconds: number
@@ -71,4 +69,9 @@ export class Schedule {
       max_lag_ms: rounded(this.maxLagMs),
     }
   }
+}
+
+/** To three decimal places. */
+function rounded(value: number): number {
+  return Math.round(value * 1_000) / 1_000
 }

@@ -1,5 +1,4 @@
-import { Counts } from './counts.js'
-import { Latency, type LatencyJson } from './latency.js'
+import { createHistogram, type RecordableHistogram } from 'node:perf_hooks'
 import type { SmtpReply } from './smtp-session.js'
 
 export interface SmtpResultsJson {
@@ -86,4 +85,64 @@ export class SmtpResults {
       latency_ms: { from_schedule: this.fromSchedule.toJson(), from_start: this.fromStart.toJson() },
     }
   }
+}
+
+/** Counts by name, such as the code of a reply. */
+class Counts {
+  private readonly byName = new Map<string, number>()
+
+  add(name: string): void {
+    this.byName.set(name, (this.byName.get(name) ?? 0) + 1)
+  }
+
+  get total(): number {
+    return [...this.byName.values()].reduce((sum, count) => sum + count, 0)
+  }
+
+  toJson(): Record<string, number> {
+    return Object.fromEntries(this.byName)
+  }
+}
+
+/** Such as `550: 3, 421: 1`. */
+export function countsText(counts: Readonly<Record<string, number>>): string {
+  const entries = Object.entries(counts)
+  return entries.length === 0 ? '0' : entries.map(([name, count]) => `${name}: ${count}`).join(', ')
+}
+
+interface LatencyJson {
+  p50: number
+  p95: number
+  p99: number
+  max: number
+}
+
+const MAX_US = 86_400_000_000
+
+/** An HDR histogram of latencies, with three significant digits. */
+class Latency {
+  private readonly microseconds: RecordableHistogram = createHistogram({
+    lowest: 1,
+    highest: MAX_US,
+    figures: 3,
+  })
+
+  record(ms: number): void {
+    this.microseconds.record(Math.min(Math.max(Math.round(ms * 1_000), 1), MAX_US))
+  }
+
+  /** In milliseconds; null if nothing was recorded. */
+  toJson(): LatencyJson | null {
+    const { count, max } = this.microseconds
+    if (count === 0) return null
+    // The highest value of a bucket may be over the maximum.
+    const ms = (percent: number) => Math.min(this.microseconds.percentile(percent), max) / 1_000
+    return { p50: ms(50), p95: ms(95), p99: ms(99), max: max / 1_000 }
+  }
+}
+
+export function latencyText(latency: LatencyJson | null): string {
+  if (latency === null) return '-'
+  const { p50, p95, p99, max } = latency
+  return `p50 ${p50.toFixed(1)}, p95 ${p95.toFixed(1)}, p99 ${p99.toFixed(1)}, max ${max.toFixed(1)}`
 }

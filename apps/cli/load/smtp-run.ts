@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { MAIL_KINDS, type MailMix } from './mail-mix.js'
 import type { Manifest } from './manifest.js'
-import type { LoadRun, ProgressCounts } from './progress.js'
+import type { ProgressCounts } from './progress.js'
 import { Schedule, type ScheduleJson } from './schedule.js'
 import type { SmtpTarget } from './smtp-connection.js'
 import { SmtpResults, type StartedMail, type SmtpResultsJson } from './smtp-results.js'
@@ -51,7 +51,7 @@ const GRACE_MS = 5_000
 const UNREACHABLE_MS = 30_000
 
 /** Sends mails at a fixed rate, and counts what becomes of them. */
-export class SmtpRun implements Outbox<Mail>, LoadRun<SmtpRunEnd> {
+export class SmtpRun implements Outbox<Mail> {
   private readonly smtp: SmtpSender<Mail>
   private readonly results = new SmtpResults()
   /** Mails that wait until they are retried. */
@@ -92,10 +92,6 @@ export class SmtpRun implements Outbox<Mail>, LoadRun<SmtpRunEnd> {
     await this.smtp.close()
     this.endMs = performance.now()
     return this.end
-  }
-
-  interrupt(): void {
-    this.stop('interrupted')
   }
 
   /** Begins no further mail, and gives those in flight five seconds. */

@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { messageOf } from '#libs/runtime/errors.js'
 import type { ApiClient, Session } from '../api-client.js'
-import { oneLabel, wholeNumber } from '../arguments.js'
+import { oneLabel, timeSpan, wholeNumber } from '../arguments.js'
 import { EXIT, Failure, failureOf, type ProblemJson, cannotWrite } from '../failure.js'
 import {
   KINDS,
@@ -13,11 +13,9 @@ import {
   type SummaryJson,
   type UsageJson,
   type Verification,
+  verificationText,
 } from './verification.js'
-import { timeSpan } from './load-arguments.js'
-import { htmlPage } from './verify-html.js'
-import { junitReport } from './verify-junit.js'
-import { verificationText } from './verify-text.js'
+import { htmlPage, junitReport } from './verify-reports.js'
 
 interface VerifyOptions {
   manifest: string

@@ -1,4 +1,4 @@
-import { hostAndPort, mailSize, operationMix, rate, senderAddress, timeSpan } from './load-arguments.js'
+import { hostAndPort, mailSize, rate, senderAddress, timeSpan } from './arguments.js'
 
 describe('options of load tests', () => {
   it.each<[(text: string) => unknown, string, unknown]>([
@@ -13,14 +13,6 @@ describe('options of load tests', () => {
     [hostAndPort, 'mail.example:25', { host: 'mail.example', port: 25 }],
     [hostAndPort, '[::1]:2525', { host: '::1', port: 2_525 }],
     [senderAddress, 'app@example.com', 'app@example.com'],
-    [
-      operationMix,
-      'list=3,create=1',
-      new Map([
-        ['list', 3],
-        ['create', 1],
-      ]),
-    ],
   ])('%p reads %p', (read, text, value) => {
     expect(read(text)).toEqual(value)
   })
@@ -42,9 +34,6 @@ describe('options of load tests', () => {
     [hostAndPort, 'mail.example:65536'],
     [senderAddress, 'nobody'],
     [senderAddress, 'a@b>\r\nRSET'],
-    [operationMix, 'delete=1'],
-    [operationMix, 'list=0'],
-    [operationMix, 'list=1,list=2'],
   ])('%p refuses %p', (read, text) => {
     expect(() => read(text)).toThrow('must be')
   })
