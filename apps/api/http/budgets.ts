@@ -8,32 +8,27 @@ import { clientAddress } from './connection-limits.js'
 import { Problem } from './problems.js'
 
 const MIB = 1024 * 1024
-/** The memory of all manifests, and of those of one account: enough for a million lines. */
-const MANIFESTS_MIB = { total: 256, perOwner: 224 }
+/** The memory of all manifests, and of one: enough for a million lines. */
+const MANIFESTS_MIB = { total: 256, each: 224 }
 /** The maximum wait for a turn or memory. Then the request is answered 503. */
 const WAIT_MS = 10_000
 /** Reads and answers over this size are large: a read needs a turn, an answer needs memory. */
 export const LARGE_BYTES = 256 * 1024
-/** Bodies over this size need a turn instead of memory. */
-const LARGE_BODY_BYTES = MIB
 /** The cost of reading a message in addition to its bytes, as a number of bytes with the same cost. */
 const MESSAGE_BYTES = 4 * 1024
 
 /**
- * Shares the time and memory of this process among accounts. Each account makes one large read, one report, one bulk
- * request and one verification at a time, and its large answers hold memory until their clients have received them
- * (docs/limits.md).
+ * Shares the time and memory of this process among accounts. Each account makes one large read and one batch (a bulk
+ * request, a verification or a usage query) at a time. Large answers, and events of streams, hold memory until their
+ * clients have received them, and bodies until they are answered (docs/limits.md).
  */
 export class RequestBudgets {
   private readonly reads: Budget
-  private readonly reports: Budget
-  private readonly bulkTurns: Budget
-  private readonly verifyTurns: Budget
-  private readonly manifests: Budget
+  private readonly batches: Budget
   private readonly answers: Budget
-  private readonly events: Budget
   private readonly bodies: Budget
-  private readonly largeBodies: Budget
+  private readonly maxManifestBytes: Record<keyof typeof MANIFESTS_MIB, number>
+  private manifestBytes = 0
 
   /**
    * `memoryScale` is the fraction of the full memory: above 0, at most 1. `onExhausted` is called with the name of a
@@ -45,14 +40,11 @@ export class RequestBudgets {
       new Budget({ total, perOwner, waitMs: WAIT_MS, onExhausted: () => onExhausted(name) })
     const bytes = memoryScale * MIB
     this.reads = budget('reads', 8, 1)
-    this.reports = budget('reports', 4, 1)
-    this.bulkTurns = budget('bulk', 4, 1)
-    this.verifyTurns = budget('verifications', 4, 1)
-    this.manifests = budget('manifests', MANIFESTS_MIB.total * bytes, MANIFESTS_MIB.perOwner * bytes)
-    this.answers = budget('answers', 256 * bytes, 96 * bytes)
-    this.events = budget('events', 64 * bytes, 24 * bytes)
-    this.bodies = budget('bodies', 32 * bytes, 8 * bytes)
-    this.largeBodies = budget('large-bodies', Math.max(4 * memoryScale, 1), 1)
+    this.batches = budget('batches', 8, 1)
+    this.answers = budget('answers', 320 * bytes, 96 * bytes)
+    // A larger body counts as its account's share: four at once, or one with a quarter of the memory.
+    this.bodies = budget('bodies', 32 * bytes, Math.min(8 * MIB, 24 * bytes))
+    this.maxManifestBytes = { total: MANIFESTS_MIB.total * bytes, each: MANIFESTS_MIB.each * bytes }
   }
 
   /** Runs work that opens mail for a client, and aborts it when the client leaves. Throws BudgetExhaustedError. */
@@ -77,7 +69,7 @@ export class RequestBudgets {
 
   /** Runs a usage query when it is the account's turn, unless the client has left. Throws BudgetExhaustedError. */
   report<Result>(request: FastifyRequest, work: () => Promise<Result>): Promise<Result> {
-    return inTurn(this.reports, request, work)
+    return inTurn(this.batches, request, work)
   }
 
   /**
@@ -93,30 +85,28 @@ export class RequestBudgets {
    * has left, and the answer is sent or the connection has closed. Throws BudgetExhaustedError.
    */
   bulk<Result>(reply: FastifyReply, work: () => Promise<Result>): Promise<Result> {
-    return inTurnUntilSent(this.bulkTurns, reply, work)
+    return inTurnUntilSent(this.batches, reply, work)
   }
 
   /**
    * Verifies a run when it is the account's turn, which lasts as that of `bulk`. `read` paces the reading of its mail, and is
-   * aborted when the connection closes. `grow` takes memory for its manifest, and throws body-too-large if the account has
-   * no more, or busy if others hold it. Throws BudgetExhaustedError.
+   * aborted when the connection closes. `grow` takes memory for its manifest, and throws body-too-large if that is too
+   * much for one, or busy if others hold it. Throws BudgetExhaustedError.
    */
   verify<Result>(
     reply: FastifyReply,
     work: (read: MailRead, grow: (bytes: number) => void) => Promise<Result>,
   ): Promise<Result> {
-    const { accountId } = callerOf(reply.request)
-    return inTurnUntilSent(this.verifyTurns, reply, async (closing) => {
-      const releases: Release[] = []
+    return inTurnUntilSent(this.batches, reply, async (closing) => {
+      const { total, each } = this.maxManifestBytes
       let held = 0
       const grow = (bytes: number) => {
-        const release = this.manifests.tryTake(accountId, bytes)
-        const max = this.manifests.maxOfOwner
-        if (release === null) throw held + bytes > max ? manifestTooLarge(max) : new BudgetExhaustedError()
+        if (held + bytes > each) throw manifestTooLarge(each)
+        if (this.manifestBytes + bytes > total) throw new BudgetExhaustedError()
         held += bytes
-        releases.push(release)
+        this.manifestBytes += bytes
       }
-      closing.addEventListener('abort', () => releases.forEach((release) => release()))
+      closing.addEventListener('abort', () => (this.manifestBytes -= held))
       // The turn of the verification is enough.
       const read = new MailRead(() => Promise.resolve(() => undefined), closing)
       return work(read, grow)
@@ -133,19 +123,18 @@ export class RequestBudgets {
   }
 
   /**
-   * Takes memory for the body of a request, and releases it once the answer is sent or the connection has closed. A body of
-   * more than 1 MiB, which only mail may have, takes one of a few turns instead. Throws BudgetExhaustedError.
+   * Takes memory for the body of a request, and releases it once the answer is sent or the connection has closed. Throws
+   * BudgetExhaustedError.
    */
   async holdBody(reply: FastifyReply, bytes: number): Promise<void> {
     const { request } = reply
     const owner = principalOf(request)?.accountId ?? clientAddress(request)
-    if (bytes > LARGE_BODY_BYTES) await hold(this.largeBodies, owner, 1, reply)
-    else await hold(this.bodies, owner, bytes, reply)
+    await hold(this.bodies, owner, bytes, reply)
   }
 
   /** Takes memory for an event of a stream, until the client reads the next one. Throws as `readFor` does. */
   holdEvent(accountId: AccountId, bytes: number, signal: AbortSignal): Promise<Release> {
-    return this.events.take(accountId, bytes, signal)
+    return this.answers.take(accountId, bytes, signal)
   }
 }
 

@@ -6,10 +6,10 @@ const MIN_MIB = 256
 /** With at least this much memory, every budget has its full size. All budgets together are a quarter of it. */
 const FULL_BUDGETS_MIB = 4096
 /**
- * The full size of budgets without a setting: answers, events of streams, request bodies, data that connections sent
- * ahead, webhook bodies (sent and cached), and mail whose sender is being authenticated (small and large).
+ * The full size of budgets without a setting: answers and events, request bodies, data that connections sent ahead,
+ * webhook bodies (sent and cached), and mail whose sender is being authenticated (small and large).
  */
-const FIXED_BUDGETS_MIB = 256 + 64 + 32 + 16 + 128 + 16 + 32 + 96
+const FIXED_BUDGETS_MIB = 320 + 32 + 16 + 128 + 16 + 32 + 96
 /** Received mail exists a second time, sealed, for part of the time. */
 const SMTP_FACTOR = 1.25
 /** A parsing thread with less than this fails on ordinary large mail. */

@@ -45,12 +45,6 @@ export class Budget {
 
   constructor(private readonly options: BudgetOptions) {}
 
-  /** The maximum that an owner may hold, even beside others. */
-  get maxOfOwner(): number {
-    const { perOwner, total } = this.options
-    return Math.floor(Math.min(perOwner, total))
-  }
-
   get inUse(): number {
     return this.used
   }
