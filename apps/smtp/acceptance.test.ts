@@ -37,6 +37,7 @@ async function accept(
   // The budget fits one copy at a time.
   const inFlight = new InFlightMail({
     inboxes: fixture.views.queries,
+    signals: fixture.signals,
     maxBytes: 1,
     onExhausted: () => undefined,
   })

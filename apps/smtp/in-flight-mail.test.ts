@@ -1,5 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Partition } from '#libs/ports/event-log/event-log.js'
+import { progressChannel } from '#libs/ports/read-model/consistent-views.js'
+import { InProcessSignals } from '#libs/ports/signals/signals.js'
 import type { Release } from '#libs/runtime/fairness/budget.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { until } from '#test/harness/until.js'
@@ -7,22 +9,26 @@ import { InFlightMail } from './in-flight-mail.js'
 
 const MIB = 2 ** 20
 const [account, other] = [1, 2].map((n) => idFromBytes('acc', Buffer.alloc(16, n)))
+const PARTITION = { topic: 'inbox-events', partition: 1 } as const
 const NEVER = new AbortController().signal
 
 describe('mail that the views do not show yet', () => {
   /** The position of the views in every partition. */
   let position: number
+  let signals: InProcessSignals
   let inFlight: InFlightMail
   let isExhausted: boolean
 
   beforeEach(() => {
     position = 0
     isExhausted = false
+    signals = new InProcessSignals()
     inFlight = new InFlightMail({
       inboxes: {
         progress: ({ topic, partition }: Partition) =>
           Promise.resolve({ topic, partition, position, target: 0, logId: 'the-log', begunAtMs: 1 }),
       },
+      signals,
       maxBytes: 64 * MIB,
       onExhausted: () => (isExhausted = true),
     })
@@ -35,6 +41,11 @@ describe('mail that the views do not show yet', () => {
     const release = await inFlight.take(accountId, 3 * MIB, NEVER)
     if (release === null) throw new Error('refused')
     return release
+  }
+
+  function advance(to: number): void {
+    position = to
+    signals.publish(progressChannel(PARTITION))
   }
 
   async function isSettled(promise: Promise<unknown>): Promise<boolean> {
@@ -52,32 +63,32 @@ describe('mail that the views do not show yet', () => {
   })
 
   it('is released when the views show it', async () => {
-    inFlight.releaseWhenVisible({ topic: 'inbox-events', partition: 1, offset: 7 }, await take())
+    inFlight.releaseWhenVisible({ ...PARTITION, offset: 7 }, await take())
     const second = take()
-    position = 7
+    advance(7)
     expect(await isSettled(second)).toBe(false)
-    position = 8
-    inFlight.releaseWhenVisible({ topic: 'inbox-events', partition: 1, offset: 8 }, await second)
+    advance(8)
+    inFlight.releaseWhenVisible({ ...PARTITION, offset: 8 }, await second)
     const third = take()
     expect(await isSettled(third)).toBe(false)
-    position = 9
+    advance(9)
     await third
   })
 
   it('is released after a second even if the views have stopped', async () => {
-    inFlight.releaseWhenVisible({ topic: 'inbox-events', partition: 1, offset: 7 }, await take())
+    inFlight.releaseWhenVisible({ ...PARTITION, offset: 7 }, await take())
     await take()
     expect(isExhausted).toBe(false)
   })
 
   it('delays no mail once the views have stopped for five seconds, until they advance', async () => {
     const append = async (offset: number) =>
-      inFlight.releaseWhenVisible({ topic: 'inbox-events', partition: 1, offset }, await take())
+      inFlight.releaseWhenVisible({ ...PARTITION, offset }, await take())
     const beganAtMs = performance.now()
     for (let offset = 1; performance.now() - beganAtMs < 6_500; offset += 1) await append(offset)
     await take()
     expect(await isSettled(Promise.all([take(), take()]))).toBe(true)
-    position = 3
+    advance(3)
     await append(100)
     await until('a mail to wait', async () => !(await isSettled(take(other))))
   })

@@ -1,11 +1,13 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
-import type { Position } from '#libs/ports/event-log/event-log.js'
+import type { Partition, Position } from '#libs/ports/event-log/event-log.js'
+import { progressChannel } from '#libs/ports/read-model/consistent-views.js'
 import type { ViewProgress } from '#libs/ports/read-model/view-store.js'
+import { Doorbell, type Signals } from '#libs/ports/signals/signals.js'
 import { Budget, type Release } from '#libs/runtime/fairness/budget.js'
 
 export interface InFlightMailOptions {
   inboxes: ViewProgress
+  signals: Pick<Signals, 'subscribe'>
   /** The budget of all accounts. */
   maxBytes: number
   /** Called when a mail has waited too long. */
@@ -25,7 +27,6 @@ const WAIT_MS = 10_000
 const MAX_IN_FLIGHT_MS = 1_000
 /** If the views have not advanced for this long, they have stopped, and mail does not wait for them. */
 const STOPPED_MS = 5_000
-const POLL_EVERY_MS = 10
 
 interface Appended {
   offset: number
@@ -43,6 +44,7 @@ export class InFlightMail {
   private readonly appended = new Map<number, Appended[]>()
   /** The position of the views in partitions that lag, and the time since which it has not changed. */
   private readonly lagging = new Map<number, { position: number; sinceMs: number }>()
+  private readonly bells = new Set<Doorbell>()
   private isClosed = false
 
   constructor(private readonly options: InFlightMailOptions) {
@@ -72,19 +74,26 @@ export class InFlightMail {
       return
     }
     this.appended.set(partition, [mail])
-    void this.follow({ topic, partition, offset })
+    void this.follow({ topic, partition })
   }
 
-  /** Stops polling the views. */
+  /** Stops waiting for the views. */
   close(): void {
     this.isClosed = true
+    for (const bell of this.bells) bell.ring()
   }
 
-  /** Polls a partition's views while mail waits for them. */
-  private async follow({ topic, partition }: Position): Promise<void> {
-    for (let waiting = this.appended.get(partition) ?? []; waiting.length > 0;) {
-      await pause(POLL_EVERY_MS, undefined, { ref: false })
-      if (this.isClosed) return
+  /** Releases mail of a partition whenever its views have advanced, while mail waits for them. */
+  private async follow({ topic, partition }: Partition): Promise<void> {
+    const bell = new Doorbell()
+    this.bells.add(bell)
+    const channel = progressChannel({ topic, partition })
+    const unsubscribe = await this.options.signals
+      .subscribe(channel, () => bell.ring())
+      .catch(() => () => undefined)
+    let waiting = this.appended.get(partition) ?? []
+    // The views may have advanced before the subscription, so each turn starts with a check.
+    while (waiting.length > 0 && !this.isClosed) {
       const progress = await this.options.inboxes.progress({ topic, partition }).catch(() => null)
       const position = progress?.position ?? 0
       const nowMs = performance.now()
@@ -98,7 +107,14 @@ export class InFlightMail {
       waiting = waiting.filter((mail) => !isOver(mail))
       if (waiting.length > 0) this.appended.set(partition, waiting)
       else this.appended.delete(partition)
+      const [oldest] = waiting
+      if (oldest !== undefined) {
+        // A signal may be lost, so this takes no longer than the oldest mail counts.
+        await bell.wait(oldest.appendedAtMs + MAX_IN_FLIGHT_MS + 1 - nowMs)
+      }
     }
+    unsubscribe()
+    this.bells.delete(bell)
   }
 
   private haveViewsStopped(): boolean {

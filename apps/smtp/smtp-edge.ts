@@ -116,6 +116,7 @@ async function listen(
   opened.defer(() => verifier?.close())
   const inFlight = new InFlightMail({
     inboxes,
+    signals,
     maxBytes: settings.smtpMemoryBytes / IN_FLIGHT_DIVISOR,
     onExhausted: () => exhausted('unshown-mail'),
   })

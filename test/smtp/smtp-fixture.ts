@@ -80,7 +80,7 @@ export class SmtpFixture {
     await Promise.all([...open].map((fixture) => fixture.close()))
   }
 
-  private readonly signals = new InProcessSignals()
+  readonly signals = new InProcessSignals()
   private readonly limits = memoryRateLimits()
 
   private constructor(
