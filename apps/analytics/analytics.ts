@@ -1,4 +1,4 @@
-import { Controller, UseFilters } from '@nestjs/common'
+import { Controller, Inject, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
@@ -7,6 +7,7 @@ import type { BatchOutcome } from '#libs/ports/event-log/event-log.js'
 import { WHY_NOT_COUNTED, type UsageStore } from '#libs/ports/usage/usage-store.js'
 import {
   createRoleService,
+  PORTS,
   RethrowErrors,
   RoleConsumers,
   type ConsumedBatch,
@@ -53,7 +54,7 @@ export async function startAnalytics({ engine, logger, registry }: AnalyticsOpti
   const consumers = new RoleConsumers({
     ...{ log, group: GROUP, logger, registry },
     ...{ batchRecords: BATCH_RECORDS, lingerMs: LINGER_MS },
-    startAt: (range) => sinks.of(range.topic).startAt(range),
+    startAt: (range) => sinkOf(range.topic).startAt(range),
   })
   const closing = new AbortController()
   const makeSink = (topic: CountedTopic) =>
@@ -62,13 +63,18 @@ export async function startAnalytics({ engine, logger, registry }: AnalyticsOpti
       consumers,
       closing: closing.signal,
     })
-  const sinks: TopicSinks = new TopicSinks(new Map(COUNTED_TOPICS.map((topic) => [topic, makeSink(topic)])))
+  const sinks = new Map<string, TopicSink>(COUNTED_TOPICS.map((topic) => [topic, makeSink(topic)]))
+  const sinkOf: SinkOf = (topic) => {
+    const sink = sinks.get(topic)
+    if (sink === undefined) throw new RangeError(`${topic} is not counted`)
+    return sink
+  }
 
-  const service = await createRoleService(consumers, AnalyticsController, TopicSinks, sinks)
+  const service = await createRoleService(consumers, AnalyticsController, PORTS, sinkOf)
   const listen = async () => {
     await service.listen()
     // After `listen`, because writing a batch commits offsets, which needs a consumer that has started.
-    for (const topic of COUNTED_TOPICS) sinks.of(topic).start()
+    for (const sink of sinks.values()) sink.start()
   }
   const listenOncePrepared = async ({ signal }: AbortController) => {
     const retryPause = new Backoff(PREPARE_RETRY)
@@ -93,7 +99,7 @@ export async function startAnalytics({ engine, logger, registry }: AnalyticsOpti
     async close() {
       closing.abort()
       await listening
-      await consumers.stop((topic) => sinks.of(topic).stop())
+      await consumers.stop((topic) => sinkOf(topic).stop())
       await service.close()
     },
   }
@@ -109,25 +115,16 @@ async function prepare(usage: Pick<UsageStore, 'prepare'>, logger: Logger): Prom
   }
 }
 
-/** The sink of each topic. */
-export class TopicSinks {
-  constructor(private readonly byTopic: ReadonlyMap<string, TopicSink>) {}
-
-  of(topic: string): TopicSink {
-    const sink = this.byTopic.get(topic)
-    if (sink === undefined) throw new RangeError(`${topic} is not counted`)
-    return sink
-  }
-}
+type SinkOf = (topic: string) => TopicSink
 
 /** Passes batches of the log, in order for each partition, to the sink of their topic. */
 @Controller()
 @UseFilters(RethrowErrors)
-export class AnalyticsController {
-  constructor(private readonly sinks: TopicSinks) {}
+class AnalyticsController {
+  constructor(@Inject(PORTS) private readonly sinkOf: SinkOf) {}
 
   @EventPattern(COUNTED_TOPICS)
   count(@Payload() batch: ConsumedBatch): Promise<BatchOutcome> {
-    return this.sinks.of(batch.topic).take(batch)
+    return this.sinkOf(batch.topic).take(batch)
   }
 }

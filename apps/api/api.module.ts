@@ -2,7 +2,6 @@ import { Module, type DynamicModule, type Provider } from '@nestjs/common'
 import { APP_FILTER, APP_GUARD, APP_PIPE } from '@nestjs/core'
 import { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { KeyUse } from '#libs/ports/key-use/key-use.js'
-import { engineName } from '#libs/runtime/process/build-info.js'
 import { errorLog } from '#libs/runtime/process/error-log.js'
 import { MetricsText } from '#libs/runtime/process/metrics-text.js'
 import { Authenticator } from './access/authenticator.js'
@@ -38,7 +37,7 @@ import { BulkInboxesController } from './inboxes/bulk-inboxes.controller.js'
 import { InboxPasswords } from './inboxes/inbox-passwords.js'
 import { InboxesController } from './inboxes/inboxes.controller.js'
 import { Inboxes } from './inboxes/inboxes.service.js'
-import { Instance } from './instance.js'
+import { ENGINE, Instance } from './instance.js'
 import { KeysController } from './keys/keys.controller.js'
 import { Keys } from './keys/keys.service.js'
 import { ContentPool } from './messages/content-pool.js'
@@ -56,7 +55,7 @@ import { OpenWaits } from './messages/open-waits.js'
 import { OpenedMail } from './messages/opened-mail.js'
 import { WaitController } from './messages/wait.controller.js'
 import { ApiDocument, DocsController } from './openapi/docs.controller.js'
-import { OperationsController, OperationsPorts } from './operations/operations.controller.js'
+import { OperationsController } from './operations/operations.controller.js'
 import { PublicInboxesController } from './public-inboxes/public-inboxes.controller.js'
 import type { ApiOptions, SharedServices } from './shared-services.js'
 import { DefaultFaultsController } from './faults/default-faults.controller.js'
@@ -66,12 +65,12 @@ import { VerifyRunController } from './runs/verify-run.controller.js'
 import { TokensController } from './tokens/tokens.controller.js'
 import { InboxTokens } from './tokens/tokens.service.js'
 import { UsageController } from './usage/usage.controller.js'
-import { Usage, UsagePorts } from './usage/usage.service.js'
+import { Usage, type UsagePorts } from './usage/usage.service.js'
 import { DeliveriesController } from './webhooks/deliveries.controller.js'
 import { Deliveries } from './webhooks/deliveries.service.js'
 import { ReplaysController } from './webhooks/replays.controller.js'
 import { WebhooksController, InboxWebhooksController } from './webhooks/webhooks.controller.js'
-import { WebhookPorts, Webhooks } from './webhooks/webhooks.service.js'
+import { Webhooks } from './webhooks/webhooks.service.js'
 
 /** In the order of the OpenAPI document. */
 export const CONTROLLERS = [
@@ -117,7 +116,7 @@ const SERVICES = [
     ReceivedEvents,
     StreamAnswers,
   ],
-  ...[AccountCommands, Accounts, Keys, Usage],
+  ...[AccountCommands, Accounts, Keys],
   ...[Webhooks, Deliveries],
   ConsoleSessions,
 ]
@@ -134,8 +133,6 @@ export function apiModule(
   shared: SharedServices,
   publicUrl: () => string,
 ): DynamicModule {
-  const { log, webhooks, deliveries, replays, secrets, keyUse } = engine
-  const webhookPorts: WebhookPorts = { log, webhooks, deliveries, replays, secrets }
   const logUnavailable = errorLog(logger, { outcome: 'answered without usage' })
   const usagePorts: UsagePorts = {
     queries: engine.usage?.queries ?? null,
@@ -147,12 +144,6 @@ export function apiModule(
     },
     onUnavailable: (error) => logUnavailable(error, 'reading usage figures'),
   }
-  const operationsPorts: OperationsPorts = {
-    log,
-    metrics: new MetricsText(registry),
-    engine: engineName(settings),
-    hasMetricsPort: settings.metricsPort !== null,
-  }
   const problems = new ProblemFilter(publicUrl, shared.methods)
   const created: Provider[] = [
     { provide: Instance, useValue: shared.instance },
@@ -160,7 +151,7 @@ export function apiModule(
     { provide: Recorder, useValue: shared.recorder },
     { provide: Plans, useValue: shared.plans },
     { provide: KnownKeys, useValue: shared.knownKeys },
-    { provide: KeyUse, useValue: keyUse },
+    { provide: KeyUse, useValue: engine.keyUse },
     { provide: Authenticator, useValue: shared.authenticator },
     { provide: ConsoleTokens, useValue: shared.consoleTokens },
     { provide: ConsoleAddress, useValue: new ConsoleAddress(publicUrl, settings.publicUrl !== null) },
@@ -176,9 +167,9 @@ export function apiModule(
     { provide: RenderTickets, useValue: new RenderTickets(engine.secrets, engine.limits, now) },
     { provide: ProblemFilter, useValue: problems },
     { provide: FirstReadings, useValue: new FirstReadings(shared.usage, now) },
-    { provide: WebhookPorts, useValue: webhookPorts },
-    { provide: UsagePorts, useValue: usagePorts },
-    { provide: OperationsPorts, useValue: operationsPorts },
+    { provide: ENGINE, useValue: engine },
+    { provide: MetricsText, useValue: new MetricsText(registry) },
+    { provide: Usage, useValue: new Usage(usagePorts, shared.instance) },
     { provide: ApiDocument, useValue: new ApiDocument(CONTROLLERS, publicUrl) },
   ]
   const contract = new ContractPipe()

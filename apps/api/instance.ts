@@ -1,12 +1,17 @@
 import type { Settings } from '#libs/runtime/config/settings.js'
 
+/** The token of the Engine for Nest. Classes that it creates type it as the ports that they use. */
+export const ENGINE = Symbol('engine')
+
 /** The clock, the settings and the state of this process that handlers use. */
 export abstract class Instance {
   abstract readonly now: () => Date
   abstract readonly settings: Pick<
     Settings,
+    | 'kafkaBrokers'
     | 'mailDomain'
     | 'maxMessageBytes'
+    | 'metricsPort'
     | 'streamStallMs'
     | 'publicInboxDomain'
     | 'publicInboxesPerAddress'

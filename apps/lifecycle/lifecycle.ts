@@ -1,14 +1,13 @@
-import { Controller, UseFilters } from '@nestjs/common'
+import { Controller, Inject, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Engine } from '#libs/engines/engine.js'
 import { inboxEventCodec, Recorder } from '#libs/ports/event-log/cloud-event.js'
-import type { BatchOutcome, LogLayout, RecordBatch } from '#libs/ports/event-log/event-log.js'
+import type { BatchOutcome, RecordBatch } from '#libs/ports/event-log/event-log.js'
 import { decodeBatch } from '#libs/ports/event-log/batch-decoding.js'
-import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
-import { createRoleService, RethrowErrors, RoleConsumers } from '#libs/role/role-consumers.js'
+import { createRoleService, PORTS, RethrowErrors, RoleConsumers } from '#libs/role/role-consumers.js'
 import { PeriodicTask } from '#libs/runtime/timing.js'
 import { Expiry } from './expiry.js'
 import { LifecycleMetrics } from './lifecycle-metrics.js'
@@ -51,7 +50,7 @@ export async function startLifecycle({
     startAt: () => Promise.resolve('committed'),
   })
   const ports = { log, vault, logger, metrics }
-  const service = await createRoleService(consumers, ErasureController, ErasurePorts, ports)
+  const service = await createRoleService(consumers, ErasureController, PORTS, ports)
   await service.listen()
   const views = new ConsistentViews(log, inboxes, signals)
   const recorder = new Recorder(log, '/mayfly/lifecycle', now)
@@ -69,14 +68,6 @@ export async function startLifecycle({
   }
 }
 
-/** The ports of erasure, as Nest injects them. */
-abstract class ErasurePorts {
-  abstract readonly log: LogLayout
-  abstract readonly vault: Pick<KeyVault, 'forget'>
-  abstract readonly logger: Logger
-  abstract readonly metrics: LifecycleMetrics
-}
-
 /**
  * Deletes the key of every inbox that has ended. The group's offset is committed only afterwards, so if the process is
  * killed, the next one repeats the erasure.
@@ -84,7 +75,10 @@ abstract class ErasurePorts {
 @Controller()
 @UseFilters(RethrowErrors)
 class ErasureController {
-  constructor(private readonly ports: ErasurePorts) {}
+  constructor(
+    @Inject(PORTS)
+    private readonly ports: Pick<Engine, 'log' | 'vault'> & { logger: Logger; metrics: LifecycleMetrics },
+  ) {}
 
   @EventPattern('inbox-events')
   async forgetEnded(@Payload() batch: RecordBatch): Promise<BatchOutcome> {

@@ -1,4 +1,4 @@
-import { Controller, UseFilters } from '@nestjs/common'
+import { Controller, Inject, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import { accountEventCodec, inboxEventCodec, type Recorder } from '#libs/ports/event-log/cloud-event.js'
@@ -13,20 +13,19 @@ import { decodeBatch } from '#libs/ports/event-log/batch-decoding.js'
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { WebhookedInbox } from '#libs/ports/read-model/account-views.js'
 import type { WebhookQueries } from '#libs/ports/read-model/queries.js'
-import { RethrowErrors } from '#libs/role/role-consumers.js'
+import { PORTS, RethrowErrors } from '#libs/role/role-consumers.js'
 import { SharedRun } from '#libs/runtime/timing.js'
 import { candidatesFor, firstReplayIdOf, notificationsIn, type DeliveryRequests } from './matching.js'
 import type { WebhookMetrics } from './webhook-metrics.js'
 
-/** The ports of matching, as Nest injects them. */
-export abstract class MatchingPorts {
-  abstract readonly log: LogLayout & LogReader
-  abstract readonly webhooks: Pick<WebhookQueries, 'webhook' | 'webhooksFor'>
-  abstract readonly views: Pick<ConsistentViews, 'readLatest' | 'waitUntilVisible' | 'waitUntilAllVisible'>
-  abstract readonly requests: DeliveryRequests
-  abstract readonly recorder: Pick<Recorder, 'record'>
-  abstract readonly metrics: WebhookMetrics
-  abstract readonly now: () => Date
+export interface MatchingPorts {
+  log: LogLayout & LogReader
+  webhooks: Pick<WebhookQueries, 'webhook' | 'webhooksFor'>
+  views: Pick<ConsistentViews, 'readLatest' | 'waitUntilVisible' | 'waitUntilAllVisible'>
+  requests: DeliveryRequests
+  recorder: Pick<Recorder, 'record'>
+  metrics: WebhookMetrics
+  now: () => Date
 }
 
 const INBOX_EVENTS = 'inbox-events'
@@ -43,7 +42,7 @@ export class MatchingController {
   /** Batches of different partitions arrive together, and share a lookup. */
   private readonly lookup = new SharedRun(() => this.lookUpWebhooks(), 0)
 
-  constructor(private readonly ports: MatchingPorts) {}
+  constructor(@Inject(PORTS) private readonly ports: MatchingPorts) {}
 
   @EventPattern(INBOX_EVENTS)
   async match(@Payload() batch: RecordBatch): Promise<BatchOutcome> {

@@ -3,14 +3,14 @@ import type { Registry } from 'prom-client'
 import { WEBHOOK_RETENTION_MS, type Engine } from '#libs/engines/engine.js'
 import { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
-import { createRoleService, RoleConsumers } from '#libs/role/role-consumers.js'
+import { createRoleService, PORTS, RoleConsumers } from '#libs/role/role-consumers.js'
 import { budgetScale } from '#libs/runtime/config/memory-settings.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import { countExhausted } from '#libs/runtime/fairness/budget.js'
 import { PeriodicTask } from '#libs/runtime/timing.js'
 import { Attempts } from './attempts.js'
 import { Dispatcher } from './dispatcher.js'
-import { MatchingController, MatchingPorts } from './matching.controller.js'
+import { MatchingController } from './matching.controller.js'
 import { DeliveryRequests } from './matching.js'
 import { NotificationBodies } from './notification-body.js'
 import { Outcomes } from './outcomes.js'
@@ -71,8 +71,8 @@ export async function startWebhooks({
     ...{ log, group: 'webhooks', lingerMs: LINGER_MS, logger, registry },
     startAt: () => Promise.resolve('committed'),
   })
-  const matchingPorts = { log, webhooks, views, requests, recorder, metrics, now }
-  const service = await createRoleService(consumers, MatchingController, MatchingPorts, matchingPorts)
+  const ports = { log, webhooks, views, requests, recorder, metrics, now }
+  const service = await createRoleService(consumers, MatchingController, PORTS, ports)
   const bodies = new NotificationBodies({
     ...{ inboxes, vault, now },
     memoryScale: budgetScale(settings),

@@ -1,4 +1,11 @@
-import { Catch, Module, type INestMicroservice, type RpcExceptionFilter, type Type } from '@nestjs/common'
+import {
+  Catch,
+  Module,
+  type INestMicroservice,
+  type InjectionToken,
+  type RpcExceptionFilter,
+  type Type,
+} from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
 import {
   BaseRpcContext,
@@ -119,6 +126,9 @@ export interface ConsumedBatch extends RecordBatch {
 @Module({})
 class RoleModule {}
 
+/** The token of what a role's controller is constructed with. */
+export const PORTS = Symbol('ports')
+
 /**
  * Creates a Nest microservice with one controller, which is constructed with `ports`. A method marked
  * `@EventPattern(topic)` gets each ConsumedBatch of the topic and resolves with its BatchOutcome; if it throws, the
@@ -127,7 +137,7 @@ class RoleModule {}
 export function createRoleService<Ports>(
   consumers: RoleConsumers,
   controller: Type & (new (ports: Ports) => object),
-  token: abstract new (...args: never[]) => Ports,
+  token: InjectionToken,
   ports: NoInfer<Ports>,
 ): Promise<INestMicroservice> {
   const module = {

@@ -1,32 +1,24 @@
-import { Controller, Get, Param, Res } from '@nestjs/common'
+import { Controller, Get, Inject, Param, Res } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
-import type { LogLayout } from '#libs/ports/event-log/event-log.js'
+import type { Engine } from '#libs/engines/engine.js'
 import { measureTotalBacklog } from '#libs/ports/read-model/consistent-views.js'
-import { BUILD_INFO } from '#libs/runtime/process/build-info.js'
-import type { MetricsText } from '#libs/runtime/process/metrics-text.js'
+import { BUILD_INFO, engineName } from '#libs/runtime/process/build-info.js'
+import { MetricsText } from '#libs/runtime/process/metrics-text.js'
 import { Count, Describe, Tag } from '../openapi/describe.js'
 import { inline } from '../openapi/docs-text.js'
 import { Produces } from '../http/media-types.js'
 import { notFound, PROBLEM_CODES, type ProblemCode, PROBLEMS, unavailable } from '../http/problems.js'
-import { Instance } from '../instance.js'
+import { ENGINE, Instance } from '../instance.js'
 import { Views } from '../views.js'
-
-/** The ports of the operations handlers. */
-export abstract class OperationsPorts {
-  abstract readonly log: LogLayout
-  abstract readonly metrics: MetricsText
-  abstract readonly engine: 'embedded' | 'distributed'
-  /** Whether metrics are served on their own port. */
-  abstract readonly hasMetricsPort: boolean
-}
 
 /** For operators of Mayfly. No key is required. */
 @Controller()
 @Tag('Operations')
 export class OperationsController {
   constructor(
-    private readonly ports: OperationsPorts,
+    @Inject(ENGINE) private readonly engine: Pick<Engine, 'log'>,
+    private readonly metricsText: MetricsText,
     private readonly views: Views,
     private readonly instance: Instance,
   ) {}
@@ -50,7 +42,7 @@ export class OperationsController {
     },
   })
   version() {
-    return { ...BUILD_INFO, engine: this.ports.engine }
+    return { ...BUILD_INFO, engine: engineName(this.instance.settings) }
   }
 
   @Get('healthz')
@@ -77,7 +69,7 @@ export class OperationsController {
     problems: ['catching-up', 'log-unavailable', 'read-model-unavailable'],
   })
   async readyz() {
-    const { records: backlog, isCatchingUp } = await measureTotalBacklog(this.ports.log, this.views.inboxes)
+    const { records: backlog, isCatchingUp } = await measureTotalBacklog(this.engine.log, this.views.inboxes)
     if (!this.instance.isStarted()) throw unavailable('catching-up', 'This instance is starting.')
     if (isCatchingUp) throw unavailable('catching-up', `The views are ${backlog} records behind the log.`)
     return { status: 'ready', backlog }
@@ -94,10 +86,9 @@ export class OperationsController {
     problems: ['not-found'],
   })
   async metrics(@Res({ passthrough: true }) reply: FastifyReply) {
-    const { metrics, hasMetricsPort } = this.ports
-    if (hasMetricsPort) throw notFound('The metrics are served on another port.')
-    void reply.type(metrics.contentType)
-    return metrics.read()
+    if (this.instance.settings.metricsPort !== null) throw notFound('The metrics are served on another port.')
+    void reply.type(this.metricsText.contentType)
+    return this.metricsText.read()
   }
 
   @Get('problems/:code')

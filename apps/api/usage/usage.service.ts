@@ -1,4 +1,3 @@
-import { Injectable } from '@nestjs/common'
 import type { Static } from 'typebox'
 import { unlessAborted } from '#libs/runtime/timing.js'
 import {
@@ -16,20 +15,20 @@ import type { Principal } from '../access/principal.js'
 import { readTime } from '../http/rules.js'
 import { invalid, unavailable } from '../http/problems.js'
 import { readLabels } from '../inboxes/inbox-requests.dto.js'
-import { Instance } from '../instance.js'
+import type { Instance } from '../instance.js'
 import type { ExportUsage, ReadReport, ReadUsage, UsageSpan } from './usage-parameters.dto.js'
 import { reportJson, usageRowJson, type UsageReportSchema, type UsageRow } from './usage-schemas.js'
 
 /** The ports of the usage handlers. */
-export abstract class UsagePorts {
+export interface UsagePorts {
   /** Null if usage is not stored. */
-  abstract readonly queries: UsageQueries | null
+  queries: UsageQueries | null
   /** As `CountedUpTo.find`. */
-  abstract readonly countedUpTo: () => Promise<Date | null>
+  countedUpTo: () => Promise<Date | null>
   /** The names of the account's newest keys. */
-  abstract readonly keyNames: (accountId: AccountId) => Promise<ReadonlyMap<KeyId, string>>
+  keyNames: (accountId: AccountId) => Promise<ReadonlyMap<KeyId, string>>
   /** Called with the error if an answer has no usage because it could not be read. */
-  abstract readonly onUnavailable: (error: unknown) => void
+  onUnavailable: (error: unknown) => void
 }
 
 interface Span {
@@ -49,7 +48,6 @@ const TOTALS_WITHIN_MS = 3_000
 /** The maximum time that the answer about a load run waits for its usage. */
 const REPORT_WITHIN_MS = 10_000
 
-@Injectable()
 export class Usage {
   /** The account of each open export. */
   private readonly exporting: AccountId[] = []

@@ -1,9 +1,10 @@
-import { Injectable } from '@nestjs/common'
+import { Inject, Injectable } from '@nestjs/common'
 import Type from 'typebox'
 import { list, named, object, plain } from '#libs/domain/event-sourcing/declare.js'
 import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
 import { DELIVERY_STATES, type Delivery } from '#libs/domain/webhook/delivery.js'
 import { ABANDONED_FOR, WEBHOOK_EVENT_TYPES } from '#libs/domain/webhook/events.js'
+import type { Engine } from '#libs/engines/engine.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import { answerContext, unseal, type SecretKey } from '#libs/ports/key-vault/sealing.js'
 import type { DeliveryListQuery } from '#libs/ports/read-model/delivery-views.js'
@@ -13,7 +14,7 @@ import type { Minting } from '../idempotency/minting.js'
 import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
 import { notFound } from '../http/problems.js'
-import { Instance } from '../instance.js'
+import { ENGINE, Instance } from '../instance.js'
 import {
   Count,
   IdOf,
@@ -24,7 +25,6 @@ import {
   time,
   type ResourceJson,
 } from '#libs/runtime/resource.js'
-import { WebhookPorts } from './webhooks.service.js'
 
 const attempt = object(
   {
@@ -99,17 +99,17 @@ export class Deliveries {
     private readonly views: Views,
     private readonly recorder: VisibleRecorder,
     private readonly instance: Instance,
-    private readonly ports: WebhookPorts,
+    @Inject(ENGINE) private readonly engine: Pick<Engine, 'deliveries'>,
   ) {}
 
   /** Throws ViewsCatchingUpError if deliveries may be missing. */
   list(query: DeliveryListQuery): Promise<DeliveryRow[]> {
-    return this.views.readComplete(query.webhookId, () => this.ports.deliveries.listDeliveries(query))
+    return this.views.readComplete(query.webhookId, () => this.engine.deliveries.listDeliveries(query))
   }
 
   /** Throws not-found, and ViewsCatchingUpError if the delivery may still appear in the views. */
   async find({ id: webhookId }: Webhook, id: string): Promise<Delivery> {
-    const { deliveries } = this.ports
+    const { deliveries } = this.engine
     const row = isId('dlv', id)
       ? await this.views.find(webhookId, () => deliveries.delivery({ webhookId, deliveryId: id }))
       : null

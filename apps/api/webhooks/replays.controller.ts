@@ -1,4 +1,5 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query, Res } from '@nestjs/common'
+import { Body, Controller, Delete, Get, HttpCode, Inject, Param, Post, Query, Res } from '@nestjs/common'
+import type { Engine } from '#libs/engines/engine.js'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { isId, type ReplayId, type WebhookId } from '#libs/domain/ids/typeid.js'
@@ -15,11 +16,11 @@ import { VisibleRecorder } from '../visible-recorder.js'
 import { readTime } from '../http/rules.js'
 import { ListPage, pageOf } from '../http/list-pages.js'
 import { invalid, notFound } from '../http/problems.js'
-import { Instance } from '../instance.js'
+import { ENGINE, Instance } from '../instance.js'
 import { Describe, Tag } from '../openapi/describe.js'
 import { Deliveries } from './deliveries.service.js'
 import { replayJson, ReplaySchema, RequestReplay } from './replay-requests.dto.js'
-import { WRITE_SCOPES, READ_SCOPES, WebhookPorts, Webhooks } from './webhooks.service.js'
+import { WRITE_SCOPES, READ_SCOPES, Webhooks } from './webhooks.service.js'
 
 /** The newest replays of a webhook, among which the running ones are counted. */
 const LAST_REPLAYS = 100
@@ -34,7 +35,7 @@ export class ReplaysController {
     private readonly views: Views,
     private readonly recorder: VisibleRecorder,
     private readonly instance: Instance,
-    private readonly ports: WebhookPorts,
+    @Inject(ENGINE) private readonly engine: Pick<Engine, 'replays'>,
   ) {}
 
   @Post()
@@ -142,7 +143,7 @@ export class ReplaysController {
 
   /** Throws not-found, and ViewsCatchingUpError if the replay may still appear in the views. */
   private async find(webhookId: WebhookId, id: string): Promise<Replay> {
-    const { replays } = this.ports
+    const { replays } = this.engine
     const replay = isId('rpl', id)
       ? await this.views.find(webhookId, () => replays.replay({ webhookId, replayId: id }))
       : null
@@ -152,7 +153,7 @@ export class ReplaysController {
 
   /** Throws ViewsCatchingUpError if replays may be missing. */
   private listOf(webhookId: WebhookId, query: ListQuery<ReplayId>): Promise<Replay[]> {
-    return this.views.readComplete(webhookId, () => this.ports.replays.listReplays(webhookId, query))
+    return this.views.readComplete(webhookId, () => this.engine.replays.listReplays(webhookId, query))
   }
 
   private async selectionOf(

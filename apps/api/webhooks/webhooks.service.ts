@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common'
+import { Inject, Injectable } from '@nestjs/common'
 import type { Scope } from '#libs/domain/account/access.js'
 import { isId, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import {
@@ -11,9 +11,7 @@ import {
 } from '#libs/domain/webhook/decide.js'
 import type { PartitionEnd, SealedSecret } from '#libs/domain/webhook/events.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
-import type { LogLayout } from '#libs/ports/event-log/event-log.js'
-import type { WebhookSecrets } from '#libs/ports/key-vault/master-key.js'
-import type { DeliveryQueries, ReplayQueries, WebhookQueries } from '#libs/ports/read-model/queries.js'
+import type { Engine } from '#libs/engines/engine.js'
 import type { ListQuery } from '#libs/ports/read-model/lists.js'
 import type { WebhookScope } from '#libs/ports/read-model/tables.js'
 import { type Principal, requireScope } from '../access/principal.js'
@@ -22,7 +20,7 @@ import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
 import type { Minting } from '../idempotency/minting.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
-import { Instance } from '../instance.js'
+import { ENGINE, Instance } from '../instance.js'
 import {
   readStart,
   type ChangeWebhook,
@@ -36,15 +34,6 @@ import { readGrace } from '../http/rules.js'
 export interface NewWebhook {
   webhook: Webhook
   secret: Uint8Array
-}
-
-/** The stores and secrets that the handlers of webhooks use. */
-export abstract class WebhookPorts {
-  abstract readonly log: LogLayout
-  abstract readonly webhooks: WebhookQueries
-  abstract readonly deliveries: DeliveryQueries
-  abstract readonly replays: ReplayQueries
-  abstract readonly secrets: WebhookSecrets
 }
 
 /** The scopes that may read an inbox's webhooks, and those that may change them. An environment's require `admin`. */
@@ -62,7 +51,7 @@ export class Webhooks {
     private readonly inboxes: Inboxes,
     private readonly recorder: VisibleRecorder,
     private readonly instance: Instance,
-    private readonly ports: WebhookPorts,
+    @Inject(ENGINE) private readonly engine: Pick<Engine, 'log' | 'webhooks' | 'secrets'>,
   ) {}
 
   /**
@@ -76,7 +65,7 @@ export class Webhooks {
     minting: Minting,
   ): Promise<NewWebhook> {
     const { accountId, environment } = principal
-    const { webhooks, secrets } = this.ports
+    const { webhooks, secrets } = this.engine
     const webhookId = minting.id('whk')
     const secret = minting.bytes(SECRET_BYTES)
     const limit = inboxId === null ? MAX_WEBHOOKS_OF_ENVIRONMENT : MAX_WEBHOOKS_OF_INBOX
@@ -107,7 +96,7 @@ export class Webhooks {
 
   /** The webhooks of one inbox, or of an environment. */
   list(scope: WebhookScope, query: ListQuery<WebhookId>): Promise<Webhook[]> {
-    return this.views.readComplete('account-events', () => this.ports.webhooks.listWebhooks(scope, query))
+    return this.views.readComplete('account-events', () => this.engine.webhooks.listWebhooks(scope, query))
   }
 
   /**
@@ -160,7 +149,7 @@ export class Webhooks {
     { grace }: RotateWebhookSecret,
     minting: Minting,
   ): Promise<NewWebhook> {
-    const { secrets } = this.ports
+    const { secrets } = this.engine
     let webhook = await this.find(principal, id, WRITE_SCOPES)
     const { id: webhookId, accountId } = webhook
     const secret = minting.bytes(SECRET_BYTES)
@@ -197,13 +186,13 @@ export class Webhooks {
   }
 
   private urlOf({ id, url }: Webhook): string {
-    return this.ports.secrets.openUrl(id, url)
+    return this.engine.secrets.openUrl(id, url)
   }
 
   /** Keeps the stored URL if it is the same and sealed with the current master key. Otherwise seals the new one. */
   private requestedUrl(webhook: Webhook, text: string): RequestedUrl {
     const { id, url: stored } = webhook
-    const sealed = this.ports.secrets.sealUrl(id, text)
+    const sealed = this.engine.secrets.sealUrl(id, text)
     const isCurrent = typeof stored !== 'string' && stored.masterKeyId === sealed.masterKeyId
     return { text, stored: isCurrent && this.urlOf(webhook) === text ? stored : sealed }
   }
@@ -216,7 +205,7 @@ export class Webhooks {
   }
 
   private read(id: WebhookId): Promise<Webhook | null> {
-    return this.views.readComplete('account-events', () => this.ports.webhooks.webhook(id))
+    return this.views.readComplete('account-events', () => this.engine.webhooks.webhook(id))
   }
 
   /** Reads a webhook after a change. Throws not-found if it was deleted in the meantime. */
@@ -229,7 +218,7 @@ export class Webhooks {
   /** The ends of the partitions of inbox-events that have events for the webhook. */
   private async endsFor(inboxId: InboxId | null): Promise<PartitionEnd[]> {
     const own = inboxId === null ? null : this.views.partitionOf(inboxId)
-    const { partitions } = await this.ports.log.topology('inbox-events')
+    const { partitions } = await this.engine.log.topology('inbox-events')
     return partitions
       .filter(({ partition }) => own === null || partition === own)
       .map(({ partition, end: offset }) => ({ partition, offset }))
