@@ -7,10 +7,13 @@ const HEADING =
 /** The client reads no lines of JSON, and gets the source of a message separately. */
 const UNUSED: ReadonlySet<string> = new Set(['BulkSummary', 'MessageWithRaw'])
 
-/** Figures and logs with names that explain themselves. Their descriptions are in the OpenAPI document only. */
+/** Accounts, keys, figures and logs with names that explain themselves. Their descriptions are in the OpenAPI document only. */
 const UNDESCRIBED: ReadonlySet<string> = new Set([
-  ...['Attempt', 'Authentication', 'Delivery', 'Limits', 'Position', 'Replay'],
-  ...['RunDifference', 'RunSummary', 'UsageReport', 'UsageRow'],
+  ...['Account', 'AccountLimits', 'AccountWithKey', 'ChangeAccount', 'Limits', 'OpenAccount'],
+  ...['Attempt', 'Authentication', 'Delivery', 'Position', 'Replay'],
+  ...['ErasedMail', 'ManifestLine', 'MissingMail', 'RunDifference', 'RunSummary'],
+  ...['IssueKey', 'Key', 'KeyUsage', 'KeyWithSecret', 'RotateKey'],
+  ...['UsageReport', 'UsageRow', 'UsageTimelineBucket'],
 ])
 
 /**

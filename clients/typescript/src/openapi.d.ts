@@ -2,42 +2,26 @@
 
 export interface components {
 	schemas: {
-		/** The owner of keys and inboxes, with its limits. */
 		Account: {
-			/** The id of the account. */
 			id: string;
-			/** A name to show to people. */
 			name: string;
-			/** The name of its plan. */
 			plan: string;
-			/** Null if its plan is no longer configured. The account then has no API access. */
 			limits: components["schemas"]["Limits"] | null;
-			/** The environments of its keys that are not revoked. */
 			environments: string[];
-			/** When it was opened. */
 			created_at: string;
 		};
-		/** The account's own limits. For a limit that is left out, the plan's applies. */
 		AccountLimits: {
 			requests_per_minute?: number;
 			retention?: string;
 			max_messages?: number;
 		};
-		/** An account, with its new key, if one was issued. */
 		AccountWithKey: {
-			/** The id of the account. */
 			id: string;
-			/** A name to show to people. */
 			name: string;
-			/** The name of its plan. */
 			plan: string;
-			/** Null if its plan is no longer configured. The account then has no API access. */
 			limits: components["schemas"]["Limits"] | null;
-			/** The environments of its keys that are not revoked. */
 			environments: string[];
-			/** When it was opened. */
 			created_at: string;
-			/** Its first key with the scope `admin`. The secret is only in this answer. Null if the account already has such a key, or no API access. */
 			key: components["schemas"]["KeyWithSecret"] | null;
 		};
 		/** An attachment of the mail. */
@@ -99,11 +83,8 @@ export interface components {
 				detail: string | null;
 			};
 		};
-		/** What to change of an account. */
 		ChangeAccount: {
-			/** The name of a configured plan. */
 			plan?: string;
-			/** The account's own limits, on a plan with limits per account. Null for the limits of the plan. */
 			limits?: components["schemas"]["AccountLimits"] | null;
 		};
 		/** What to change of a webhook. */
@@ -271,23 +252,14 @@ export interface components {
 				cipher: string;
 			} | null;
 		};
-		/** A line of the manifest whose inbox has ended. */
 		ErasedMail: {
-			/** The inbox of the recipient has ended, so its mail is permanently deleted. */
 			kind: "erased";
-			/** The address of RCPT TO. */
 			recipient: string;
-			/** As in the manifest. */
 			id: string;
-			/** The line of the manifest, without empty lines. */
 			line: number;
-			/** As in the manifest. */
 			sent_at: string | null;
-			/** The id of the inbox. */
 			inbox_id: string;
-			/** How the inbox ended. */
 			state: "deleted" | "expired";
-			/** When it ended. */
 			ended_at: string;
 		};
 		/** An event of an inbox, without content. */
@@ -532,76 +504,42 @@ export interface components {
 			/** The attachments. */
 			attachments?: components["schemas"]["AttachContent"][];
 		};
-		/** A new API key. */
 		IssueKey: {
-			/** A name to show to people. */
 			name: string;
-			/** The environment that the key belongs to: a lower-case letter, then up to 31 lower-case letters, digits and hyphens. */
 			environment: string;
-			/** The scopes of the key. The scope `operator` can only be given by a key that has it. Default: `["inboxes"]`. */
 			scopes?: ("inboxes" | "read" | "audit" | "admin" | "operator")[];
-			/** The maximum requests per minute, if it is less than the account's. */
 			rate_limit?: number | null;
 		};
-		/** An API key, which authenticates requests. Its secret is stored as a digest and shown only once. */
 		Key: {
-			/** The id of the key. It does not change when the secret is rotated. */
 			id: string;
-			/** A name to show to people. */
 			name: string;
-			/** The environment that the key belongs to. */
 			environment: string;
-			/** The scopes of the key. */
 			scopes: ("inboxes" | "read" | "audit" | "admin" | "operator")[];
-			/** The beginning of its secret. */
 			prefix: string;
-			/** When it was issued. */
 			created_at: string;
-			/** The approximate time of the last request with it. */
 			last_used_at: string | null;
-			/** Whether it is valid. */
 			state: "active" | "revoked";
-			/** The maximum requests per minute; null if the account's applies. */
 			rate_limit: number | null;
-			/** Its usage since it was issued, a few seconds behind; null if it cannot be read at the moment. */
 			usage: components["schemas"]["KeyUsage"] | null;
 		};
-		/** The usage of a key. */
 		KeyUsage: {
-			/** Requests that were answered. */
 			requests: number;
-			/** Requests that were answered 429, and mails that were refused. */
 			refusals: number;
-			/** Inboxes that were created. */
 			inboxes: number;
-			/** Mails received; each recipient's copy counts. */
 			mails: number;
-			/** Bytes of those mails. */
 			bytes: number;
 		};
-		/** A key with its new secret. */
 		KeyWithSecret: {
-			/** The id of the key. It does not change when the secret is rotated. */
 			id: string;
-			/** A name to show to people. */
 			name: string;
-			/** The environment that the key belongs to. */
 			environment: string;
-			/** The scopes of the key. */
 			scopes: ("inboxes" | "read" | "audit" | "admin" | "operator")[];
-			/** The beginning of its secret. */
 			prefix: string;
-			/** When it was issued. */
 			created_at: string;
-			/** The approximate time of the last request with it. */
 			last_used_at: string | null;
-			/** Whether it is valid. */
 			state: "active" | "revoked";
-			/** The maximum requests per minute; null if the account's applies. */
 			rate_limit: number | null;
-			/** Its usage since it was issued, a few seconds behind; null if it cannot be read at the moment. */
 			usage: components["schemas"]["KeyUsage"] | null;
-			/** The bearer token. Only in this answer. */
 			secret: string;
 		};
 		Limits: {
@@ -628,15 +566,10 @@ export interface components {
 		MailHeaders: {
 			[key: string]: string;
 		};
-		/** A mail that was sent to a recipient. Other properties are ignored. */
 		ManifestLine: {
-			/** The address of RCPT TO. */
 			recipient: string;
-			/** The value of the header that identifies the mail. */
 			id: string;
-			/** When it was sent (RFC 3339), to find late mail. */
 			sent_at?: string | null;
-			/** The SHA-256 of its source as it was sent, before dot-stuffing, to find altered mail. */
 			sha256?: string | null;
 		};
 		/** A received mail, parsed. Parts that it does not have are null or empty. */
@@ -720,17 +653,11 @@ export interface components {
 			timestamp: string;
 			data: components["schemas"]["EventMessage"];
 		};
-		/** A line of the manifest without a message. */
 		MissingMail: {
-			/** No message has the recipient and the id. */
 			kind: "missing";
-			/** The address of RCPT TO. */
 			recipient: string;
-			/** As in the manifest. */
 			id: string;
-			/** The line of the manifest, without empty lines. */
 			line: number;
-			/** As in the manifest. */
 			sent_at: string | null;
 		};
 		/** A message that a wait examined, and why it did not match. */
@@ -746,13 +673,9 @@ export interface components {
 			/** A sentence for each filter that it does not match. */
 			mismatches: string[];
 		};
-		/** A new account. */
 		OpenAccount: {
-			/** A name to show to people. */
 			name: string;
-			/** The name of a configured plan. */
 			plan: string;
-			/** The account's own limits, on a plan with limits per account. */
 			limits?: components["schemas"]["AccountLimits"] | null;
 		};
 		Position: {
@@ -855,9 +778,7 @@ export interface components {
 			/** When it was revoked. The same in the answer to a repeat. */
 			revoked_at: string;
 		};
-		/** How to replace the secret of a key. */
 		RotateKey: {
-			/** How long the former secret stays valid, at most 7 days: `0`, or a whole number and one of `s`, `m`, `h`, `d`, `w`. Default: `"0"`. */
 			grace?: string;
 		};
 		/** How to replace the secret of a webhook. */
@@ -940,15 +861,10 @@ export interface components {
 			request_ms: components["schemas"]["Quantiles"] | null;
 			visible_ms: components["schemas"]["Quantiles"] | null;
 		};
-		/** The mails of a part of a load run. */
 		UsageTimelineBucket: {
-			/** When the bucket begins. */
 			from: string;
-			/** When it ends, exclusive. */
 			to: string;
-			/** Mails received; each recipient's copy counts. */
 			mails: number;
-			/** Bytes of those mails. */
 			bytes: number;
 		};
 		/** The build and engine of this server. */
