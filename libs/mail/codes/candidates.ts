@@ -85,7 +85,7 @@ export function findCandidates(text: string): Candidate[] {
     addRun(text, run, found)
     run = mayContinue ? [span] : []
     if (found.length >= MAX_CANDIDATES) return found
-    if (!mayContinue) addGroup(text, span, found)
+    if (!mayContinue && written.length > 3) addGroup(text, span, found)
   }
   addRun(text, run, found)
   return found
@@ -159,13 +159,14 @@ function areCodeLike(text: string, groups: readonly Span[]): boolean {
 
 function addGroup(text: string, span: Span, found: Candidate[]): void {
   if (span.end - span.start > MAX_LENGTH || span.end - span.start < 4) return
-  const written = text.slice(span.start, span.end).replace(/[‐-–]/g, '-')
-  if (/^[A-Za-z]+$/.test(written)) {
-    if (!isLetterCode(written)) return
-    if (!isUsualCase(written)) add(text, span, 'letters', false, found)
+  const group = text.slice(span.start, span.end)
+  if (/^[A-Za-z]+$/.test(group)) {
+    if (!isLetterCode(group)) return
+    if (!isUsualCase(group)) add(text, span, 'letters', false, found)
     else if (mayBeNamed(text, span)) add(text, span, 'small-letters', false, found)
     return
   }
+  const written = group.replace(/[‐-–]/g, '-')
   const [form, , isUnusualForm = false] = FORMS.find(([, pattern]) => pattern.test(written)) ?? ['none']
   if (form !== 'none') add(text, span, form, isUnusualForm, found)
 }

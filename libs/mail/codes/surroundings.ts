@@ -64,10 +64,12 @@ export function* candidatesInContext(text: string): Generator<CandidateInContext
   }
 }
 
+// The dot comes first, since the engine finds a single character quickly.
+const ABBREVIATING = /\.(?:(?<=(?<!\p{L})ref\.)|(?<=(?<!\p{L})(?:no|nr|num|núm)\.)(?= ?#?\d))/gu
+
 /** A text in lower case, with unchanged positions: `İ` would become two characters. "No. 5" does not end a sentence. */
 export function lowerCase(text: string): string {
-  const lower = text.replaceAll('İ', 'i').toLowerCase()
-  return lower.replace(/(?<!\p{L})(ref|(?:no|nr|num|núm)(?=\. ?#?\d))\./gu, '$1 ')
+  return text.replaceAll('İ', 'i').toLowerCase().replace(ABBREVIATING, ' ')
 }
 
 const NOT_A_CODE: Evidence = {

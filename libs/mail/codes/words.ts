@@ -45,42 +45,46 @@ export function isUsualCase(letters: string): boolean {
  * so that 1 to 2 % of random letters of any length look like a word, and about 4 % of those written as words usually are.
  */
 export function isLetterCode(letters: string): boolean {
+  if (letters.length < 4 || letters.length > 12) return false
   const isUsual = isUsualCase(letters)
-  if (letters.length < (isUsual ? 5 : 4) || letters.length > 12) return false
+  if (isUsual && letters.length < 5) return false
   const lower = letters.toLowerCase()
   if (LATIN_WORDS.has(lower)) return false
   return wordBits(lower) <= (isUsual ? 7.8 - lower.length : 8.8 - 0.75 * lower.length)
 }
 
+/** The letters, and the start or end of a word. */
+const LETTERS = 27
+
 /** For each letter (1 to 26), or the start of a word (0), how often each letter, or the end, follows it. */
-const FOLLOWING = Array.from({ length: 27 }, () => new Array<number>(27).fill(0.5))
+const FOLLOWING = Array.from({ length: LETTERS }, () => new Array<number>(LETTERS).fill(0.5))
 for (const word of LATIN_WORDS) {
-  forPairs(word, (first, second) => {
-    const counts = FOLLOWING[first]
-    if (counts !== undefined) counts[second] = (counts[second] ?? 0) + 1
-  })
+  for (let at = 0; at <= word.length; at++) {
+    const counts = FOLLOWING[letterAt(word, at - 1)]
+    if (counts !== undefined) counts[letterAt(word, at)] = (counts[letterAt(word, at)] ?? 0) + 1
+  }
 }
 /** How much likelier each pair is in a word than at random, in bits. */
-const PAIR_BITS = FOLLOWING.map((counts) => {
-  const total = counts.reduce((sum, count) => sum + count)
-  return counts.map((count) => Math.log2((count / total) * 26))
-})
+const PAIR_BITS = Float64Array.from(
+  FOLLOWING.flatMap((counts) => {
+    const total = counts.reduce((sum, count) => sum + count)
+    return counts.map((count) => Math.log2((count / total) * 26))
+  }),
+)
 
 /** How much likelier these small letters are in a word than at random, in bits. */
 function wordBits(lower: string): number {
   let bits = 0
-  forPairs(lower, (first, second) => {
-    bits += PAIR_BITS[first]?.[second] ?? 0
-  })
+  let first = 0
+  for (let at = 0; at <= lower.length; at++) {
+    const second = letterAt(lower, at)
+    bits += PAIR_BITS[first * LETTERS + second] ?? 0
+    first = second
+  }
   return bits
 }
 
-function forPairs(lower: string, use: (first: number, second: number) => void): void {
-  let first = 0
-  for (let at = 0; at < lower.length; at++) {
-    const second = lower.charCodeAt(at) - 0x60
-    use(first, second)
-    first = second
-  }
-  use(first, 0)
+/** The number of a small letter; 0 before and after the word. */
+function letterAt(lower: string, at: number): number {
+  return at >= 0 && at < lower.length ? lower.charCodeAt(at) - 0x60 : 0
 }
