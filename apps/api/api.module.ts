@@ -144,7 +144,7 @@ export function apiModule(
     },
     onUnavailable: (error) => logUnavailable(error, 'reading usage figures'),
   }
-  const problems = new ProblemFilter(publicUrl, shared.methods)
+  const problems = new ProblemFilter(publicUrl, shared.methods, settings)
   const created: Provider[] = [
     { provide: Instance, useValue: shared.instance },
     { provide: Views, useValue: shared.views },

@@ -53,7 +53,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
     ...{ settings, logger, now, publicUrl },
     shutdown: shutdown.signal,
   })
-  const problems = new ProblemFilter(publicUrl, shared.methods)
+  const problems = new ProblemFilter(publicUrl, shared.methods, settings)
   serveConsole(server.getInstance(), problems, settings)
   if (settings.servesMcp) {
     // Loads a package that most servers don't need.

@@ -18,14 +18,23 @@ export function wholeNumber(min = 1, max = Infinity, unit = ''): (text: string) 
   }
 }
 
-/** Adds a `<name>:<value>` to the earlier ones. */
+/** Adds a `<name>:<value>` to the earlier ones. An inbox has one value for a name. */
 export function label(text: string, before: readonly string[] = []): readonly string[] {
-  return [...before, oneLabel(text)]
+  const name = oneLabel(text).slice(0, text.indexOf(':') + 1)
+  const earlier = before.find((each) => each.startsWith(name) && each !== text)
+  if (earlier !== undefined) {
+    throw new InvalidArgumentError(`${earlier} is given too, and an inbox has one value for each name.`)
+  }
+  return [...before, text]
 }
 
-/** A date is the start of the day in UTC, as for the intervals of usage figures. The API validates any other text. */
+/** A date is the start of the day in UTC, as for the intervals of usage figures. */
 export function time(text: string): string {
-  return /^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00:00Z` : text
+  const whole = /^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00:00Z` : text
+  if (/^\d{4}-\d\d-\d\dT/i.test(whole) && !Number.isNaN(Date.parse(whole))) return whole
+  throw new InvalidArgumentError(
+    'It must be a time as in RFC 3339, such as 2026-11-21T08:00:00Z, or a date, such as 2026-11-21.',
+  )
 }
 
 export function oneLabel(text: string): string {

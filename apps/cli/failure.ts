@@ -52,19 +52,19 @@ export interface ProblemJson {
   nearest?: { id: string; subject: string | null; received_at: string; mismatches: string[] }[]
   /** With `no-matching-message`: a position after all messages that were examined. */
   cursor?: string
-  errors?: { detail: string }[]
+  errors?: { detail: string; parameter?: string; pointer?: string }[]
 }
 
 /** The failure for an answer. `problem` is null if the answer is not from Mayfly. */
 export function failureOf(status: number, problem: ProblemJson | null): Failure {
   const exitCode = exitCodeOf(status)
   if (problem === null) return new Failure(exitCode, `the answer has status ${status} and is not from Mayfly`)
-  const { title, detail, code, request_id: requestId, nearest = [] } = problem
+  const { title, code, request_id: requestId, nearest = [] } = problem
   const misses = nearest.map(({ id, subject, received_at: receivedAt, mismatches }) =>
     oneLine(`${id}, ${receivedAt}, ${subject ?? '(no subject)'}: ${mismatches.join(', ')}`),
   )
   const lines = [
-    `${title}: ${detail}`,
+    `${title}: ${detailOf(problem)}`,
     ...misses.map((miss) => `  ${miss}`),
     `To fix it: ${fixOf(problem)}`,
     `(${code}, ${status}, request ${requestId})`,
@@ -72,9 +72,37 @@ export function failureOf(status: number, problem: ProblemJson | null): Failure 
   return new Failure(exitCode, lines.join('\n'), problem)
 }
 
-/** The API's fix, unless it refers to properties of the JSON that are not in the text. */
-function fixOf({ fix, nearest = [], cursor }: ProblemJson): string {
-  if (cursor === undefined) return fix
+/** What the API's fix is for the command line, where that differs. */
+const FIXES: Readonly<Record<string, string>> = {
+  'invalid-request': 'Correct the command; --help lists its options.',
+  'invalid-api-key': 'Check that MAYFLY_KEY or --key has the whole key, or issue another one.',
+  'missing-scope': 'Use a key with one of the scopes that are named above.',
+  'inbox-password-required':
+    'Give the password that "mayfly inbox create" printed, with --password or MAYFLY_INBOX_PASSWORD.',
+  'inbox-password-invalid': 'Give the password that "mayfly inbox create" printed, unchanged.',
+}
+
+/** The options whose names differ from those of the API. */
+const OPTIONS: Readonly<Record<string, string>> = { has_code: '--code', has_link: '--link' }
+
+/** The API's detail, with options instead of parameters and properties. */
+function detailOf({ detail, errors = [] }: ProblemJson): string {
+  const texts = errors.map(({ detail: text, parameter, pointer = '' }) => {
+    const name = parameter ?? pointer.split('/')[1] ?? ''
+    const option = OPTIONS[name] ?? `--${name.replaceAll('_', '-')}`
+    return text.startsWith(`${name} `) ? option + text.slice(name.length) : text
+  })
+  const text = texts.length === 0 ? detail : texts.join('; ')
+  return text
+    .replace(', and the request has no header Mayfly-Inbox-Password', '')
+    .replaceAll('`cursor`', '--cursor')
+}
+
+/** The API's fix, in the words of the command line. */
+function fixOf({ code, fix, nearest = [], cursor }: ProblemJson): string {
+  if (cursor === undefined) {
+    return FIXES[code] ?? fix.replaceAll(/after the time in `Retry-After`/g, 'in a few seconds')
+  }
   const why = nearest.length === 0 ? '' : ', and why the messages above did not match'
   return `Check that the mail was sent to this inbox${why}. To wait for later mail only, add --cursor ${oneLine(cursor)}`
 }

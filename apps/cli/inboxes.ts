@@ -39,6 +39,7 @@ export function inboxCommands(program: Command, session: Session): void {
   listCommand(inbox, session)
   readCommand(inbox, session)
   waitCommand(inbox, session)
+  historyCommand(inbox, session)
   shareCommand(inbox, session)
   deleteCommand(inbox, session)
 }
@@ -147,6 +148,35 @@ function readCommand(inbox: Command, session: Session): void {
         const message = api.call<MessageJson>('GET', one, { query: { raw: 'false' }, password })
         await session.print(message, messageText)
       }
+    })
+}
+
+interface EventJson {
+  type: string
+  time: string
+  message_id: string | null
+  key_id: string | null
+  actor: string | null
+  changed: string[] | null
+}
+
+function historyCommand(inbox: Command, session: Session): void {
+  inbox
+    .command('history')
+    .description('list what happened to an inbox, also after its end')
+    .argument('<inbox>', 'inbox id')
+    .addOption(new Option('--order <order>', 'order of the list').choices(['asc', 'desc']).default('asc'))
+    .option('--limit <count>', 'maximum number of events', wholeNumber(), 100)
+    .action((inboxId: string, { order, limit }: { order: string; limit: number }) => {
+      const events = session
+        .api()
+        .list<EventJson>(`${inboxPath(inboxId)}/history`, limit, { query: { order } })
+      const rowOf = ({ time, type, message_id: message, actor, key_id: key, changed }: EventJson) => [
+        ...[time, type, message ?? '-', actor ?? key ?? '-', changed?.join(', ') ?? '-'],
+      ]
+      return session.print(events, (shown) =>
+        table(['time', 'event', 'message', 'by', 'changed'], shown.map(rowOf)),
+      )
     })
 }
 

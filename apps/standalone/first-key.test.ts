@@ -102,7 +102,7 @@ describe('the first API key, if none is configured', () => {
     const second = await start()
     const welcome = await welcomeOf(second)
     expect(welcome).not.toMatch(SECRET)
-    expect(welcome).toContain('npx mayfly key recover')
+    expect(welcome).toContain(`npx mayfly key recover --data-dir '${folder.path}'\n`)
     for (const key of [secret, recovered]) {
       expect((await call(withKey(second, key), 'GET', `/v1/inboxes/${inbox.id}`)).status).toBe(200)
     }

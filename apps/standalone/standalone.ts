@@ -63,7 +63,8 @@ export function startStandalone({ announce, ...process }: StandaloneOptions): Pr
     isStarted = true
     projector.warmUp()
     const { url, port: httpPort } = api
-    return { url, httpPort, smtpHost: settings.smtpHost, smtp, firstKey, consoleLink }
+    const { smtpHost, dataDir } = settings
+    return { url, httpPort, smtpHost, smtp, firstKey, dataDir: resolve(dataDir), consoleLink }
   })
 }
 
@@ -102,12 +103,13 @@ export interface Welcome {
   smtpHost: string
   smtp: Omit<SmtpEdge, 'drain'>
   firstKey: FirstKey
+  dataDir: string
   /** Null if there is none. */
   consoleLink: string | null
 }
 
 /** The text printed once Mayfly listens: its addresses, and a shell session to paste. */
-export function welcomeText({ url, smtpHost, smtp, firstKey, consoleLink }: Welcome): string {
+export function welcomeText({ url, smtpHost, smtp, firstKey, dataDir, consoleLink }: Welcome): string {
   const host = smtpHost.includes(':') ? `[${smtpHost}]` : smtpHost
   return `
 Mayfly is listening.
@@ -116,7 +118,7 @@ Mayfly is listening.
   SMTP       ${host}:${smtp.port}
 ${smtp.tlsPort === null ? '' : `  SMTPS      ${host}:${smtp.tlsPort}\n`}${
     smtp.caFile === null ? '' : `  CA file    ${smtp.caFile}  (make the SMTP client trust it)\n`
-  }${consoleNotice(consoleLink)}${keyNotice(firstKey)}
+  }${consoleNotice(consoleLink)}${keyNotice(firstKey, dataDir)}
 Try it: create an inbox, send it a mail, wait for the mail.
 
   export MAYFLY_KEY=${keyForSession(firstKey)}
@@ -134,10 +136,10 @@ function consoleNotice(link: string | null): string {
   return link === null ? '' : `\n  Web console, with this link once, within 10 minutes:\n\n    ${link}\n`
 }
 
-function keyNotice(firstKey: FirstKey): string {
+function keyNotice(firstKey: FirstKey, dataDir: string): string {
   if (firstKey === 'configured') return ''
   return firstKey === 'created-earlier'
-    ? '\n  Lost the API key? Stop Mayfly and run `npx mayfly key recover`.\n'
+    ? `\n  Lost the API key? Stop Mayfly and run: npx mayfly key recover --data-dir '${dataDir.replaceAll("'", "'\\''")}'\n`
     : `\n  Your first API key, shown only now:\n\n    ${firstKey.secret}\n`
 }
 

@@ -137,6 +137,7 @@ async function main(): Promise<void> {
       smtpHost: process.env.MAYFLY_SMTP_HOST ?? '127.0.0.1',
       smtp: { port: smtp.smtpPort ?? 0, tlsPort: smtp.smtpsPort ?? null, caFile: smtp.smtpCaFile ?? null },
       firstKey: { secret: settings.MAYFLY_BOOTSTRAP_API_KEY },
+      dataDir: '',
       consoleLink,
     }),
   )

@@ -123,6 +123,13 @@ describe('the command mayfly', () => {
     expect(await json<unknown[]>('inbox', 'read', id)).toHaveLength(1)
     expect((await run('inbox', 'delete', id)).code).toBe(0)
     expect(await run('inbox', 'read', id)).toMatchObject({ code: 3, stdout: '' })
+    const history = (await run('inbox', 'history', id)).stdout.trim().split('\n')
+    expect(history[0]).toMatch(/^TIME +EVENT +MESSAGE +BY +CHANGED$/)
+    expect(history[1]).toMatch(/^\S+Z +inbox\.created +- +key_\w+ +-$/)
+    expect(history[2]).toMatch(/^\S+Z +message\.received +msg_\w+ +- +-$/)
+    expect(await json<unknown[]>('inbox', 'history', id, '--order', 'desc', '--limit', '1')).toMatchObject([
+      { type: 'inbox.deleted' },
+    ])
   })
 
   it('prints the JSON of the API for scripts', async () => {
@@ -152,7 +159,10 @@ describe('the command mayfly', () => {
       'create',
       '--protected',
     )
-    expect(await run('inbox', 'read', id)).toMatchObject({ code: 4, stdout: '' })
+    const refused = await run('inbox', 'read', id)
+    expect(refused).toMatchObject({ code: 4, stdout: '' })
+    expect(refused.stderr).toContain('with --password or MAYFLY_INBOX_PASSWORD')
+    expect(refused.stderr).not.toMatch(/header|`/i)
     expect((await run('inbox', 'read', id, '--password', password)).code).toBe(0)
     expect((await mayflyWith({ MAYFLY_INBOX_PASSWORD: password }, 'inbox', 'read', id)).code).toBe(0)
   })
@@ -193,7 +203,7 @@ describe('the command mayfly', () => {
     const [, cursor = ''] = / To wait for later mail only, add --cursor (\S+)$/m.exec(ended.stderr) ?? []
     const later = await run('inbox', 'wait', id, '--cursor', cursor, '--timeout', '0')
     expect(later).toMatchObject({ code: 3, stdout: '' })
-    expect(later.stderr).toContain('is before `cursor`')
+    expect(later.stderr).toContain('is before --cursor')
   })
 
   it('reports an error by its exit code, and prints the reason', async () => {
@@ -208,7 +218,15 @@ describe('the command mayfly', () => {
       { args: ['inbox', 'wait', 'x', '--code', '--link'], code: 2, says: /cannot be used with/ },
       { args: ['inbox', 'create', '--label', 'x'], code: 2, says: /<name>:<value>/ },
       { args: ['usage', '--interval', 'week'], code: 2, says: /Allowed choices are second, minute/ },
-      { args: ['usage', '--from', 'yesterday'], code: 2, says: /RFC 3339/ },
+      { args: ['usage', '--from', 'yesterday'], code: 2, says: /RFC 3339.*or a date, such as 2026-11-21/ },
+      {
+        args: ['usage', '--group-by', 'day'],
+        code: 2,
+        says: /: --group-by must be [^]*--help lists its options/,
+      },
+      { args: ['inbox', 'create', '--label', 'a:1', '--label', 'a:2'], code: 2, says: /a:1 is given too/ },
+      { args: ['inbox', 'create', '--duration', 'soon'], code: 2, says: /: --duration must be / },
+      { args: ['inbox', 'history', 'x'], code: 3, says: /not-found/ },
       { args: ['faults', 'set', 'development', '{'], code: 2, says: /It must be JSON/ },
       { args: ['faults', 'set', 'development', '{"stage":"rcpt"}'], code: 2, says: /action must be one of/ },
       {

@@ -37,6 +37,14 @@ describe('the README', () => {
     expect(stdout).toBe('493201\n')
   })
 
+  it('says how to use other ports, and where clients find the API then', async () => {
+    const readme = await readFile('README.md', 'utf8')
+    const [, http = '', smtp] =
+      /`MAYFLY_HTTP_PORT=(\d+) MAYFLY_SMTP_PORT=(\d+) .*npm start`/.exec(readme) ?? []
+    expect(smtp).toBeDefined()
+    expect(readme).toContain(`MAYFLY_URL=http://127.0.0.1:${http}\``)
+  })
+
   it('shows the log if the script cannot start Mayfly', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'mayfly-readme-'))
     try {

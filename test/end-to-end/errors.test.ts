@@ -77,10 +77,21 @@ const BODIES: Case[] = [
   { send: 'DELETE /v1/keys/x', body: '[1]', expect: notAnObject },
   { send: 'DELETE /v1/keys/x?a=1', expect: { ...notAnObject, at: [{ parameter: 'a' }] } },
   { send: 'GET /v1/account?a=1', expect: { ...notAnObject, at: [{ parameter: 'a' }] } },
+  ...refusedParameters(
+    ['inboxes?limit=1&limit=2', 'limit', /^limit must be sent once$/],
+    ['inboxes?state=active&state=deleted', 'state', /^state must be sent once$/],
+    ['inboxes/x/messages?subject=a&subject=b', 'subject', /^subject must be sent once$/],
+    ['inboxes/x/messages?has_code=true&has_code=true', 'has_code', /^has_code must be sent once$/],
+    ['usage?from=2026-11-21T08:00:00Z&from=2026-11-21T08:00:00Z', 'from', /^from must be sent once$/],
+    ['inboxes/x/messages?header=X', 'header', /^header must be <name>:<text>, with a colon/],
+  ),
 ]
 
 const ROUTES: Case[] = [
-  { send: 'GET /unknown', expect: unknown },
+  { send: 'GET /unknown', expect: { ...unknown, detail: /at \/unknown\.$/ } },
+  { send: 'POST /mcp', expect: { ...unknown, detail: /MAYFLY_MCP=true on the server adds it/ } },
+  { send: 'GET /api/v1/messages', expect: { ...unknown, detail: /MAYFLY_MAILPIT_API=true/ } },
+  { send: 'POST /public/inboxes', expect: { ...unknown, detail: /MAYFLY_PUBLIC_INBOX=true/ } },
   { send: 'GET /v1', expect: unknown },
   { send: 'GET /v1/', expect: unknown },
   { send: 'GET /v2/inboxes', expect: unknown },
@@ -136,6 +147,15 @@ const FORMS: Case[] = [
   headers: { accept },
   expect: { status: 406, code: 'not-acceptable' },
 }))
+
+function refusedParameters(
+  ...cases: readonly (readonly [path: string, parameter: string, detail: RegExp])[]
+): Case[] {
+  return cases.map(([path, parameter, detail]) => ({
+    send: `GET /v1/${path}`,
+    expect: { status: 400, code: 'invalid-request', at: [{ parameter }], detail },
+  }))
+}
 
 describe('an error', () => {
   let mayfly: SharedMayfly

@@ -291,7 +291,8 @@ describe('an inbox token', () => {
       }
       for (const path of ['', '/messages', '/messages/wait', '/events']) {
         const ended = await call(key, 'GET', `/v1/inboxes/${id}${path}`)
-        expectProblem(ended, { status: 410, code: 'inbox-deleted' })
+        const { detail } = expectProblem(ended, { status: 410, code: 'inbox-deleted' })
+        expect(detail.includes(` by ${token.id}, `)).toBe(access === 'owner')
       }
     })
   })

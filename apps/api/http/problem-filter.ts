@@ -2,6 +2,8 @@ import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Catch, HttpException, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Settings } from '#libs/runtime/config/settings.js'
+import { SETTINGS } from '#libs/runtime/config/settings-table.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import { BudgetExhaustedError } from '#libs/runtime/fairness/budget.js'
 import { KeyVaultUnavailableError } from '#libs/ports/key-vault/key-vault.js'
@@ -16,12 +18,20 @@ import { Problem, unavailable, PROBLEMS } from './problems.js'
 import { note } from './access-log.js'
 import { SAFE_HEADERS } from './headers.js'
 
+/** Paths that exist only if a setting is true. */
+const SWITCHES = [
+  { path: '/mcp', setting: 'servesMcp' },
+  { path: '/api/v1', setting: 'mailpitApi' },
+  { path: '/public', setting: 'publicInbox' },
+] as const
+
 /** Answers every error as problem details (RFC 9457). An unexpected error is logged once, and its text is not sent. */
 @Catch()
 export class ProblemFilter implements ExceptionFilter {
   constructor(
     private readonly publicUrl: () => string,
     private readonly methods: MethodTable,
+    private readonly settings: Pick<Settings, (typeof SWITCHES)[number]['setting']>,
   ) {}
 
   catch(error: unknown, host: ArgumentsHost): Promise<void> {
@@ -76,7 +86,11 @@ export class ProblemFilter implements ExceptionFilter {
     const path = pathOf(request)
     const allowed = this.methods.allowedAt(path)
     if (allowed.length === 0 || allowed.includes(method)) {
-      return new Problem('not-found', { detail: `There is no resource at ${path.slice(0, 200)}.` })
+      const off = SWITCHES.find(
+        (each) => `${path}/`.startsWith(`${each.path}/`) && !this.settings[each.setting],
+      )
+      const hint = off === undefined ? '' : ` ${SETTINGS[off.setting].variable}=true on the server adds it.`
+      return new Problem('not-found', { detail: `There is no resource at ${path.slice(0, 200)}.${hint}` })
     }
     return methodNotAllowed(method, allowed)
   }

@@ -1,4 +1,4 @@
-import { applyDecorators } from '@nestjs/common'
+import { applyDecorators, type Type } from '@nestjs/common'
 import { Transform } from 'class-transformer'
 import { IsInt, Max, Min, ValidateBy, ValidateIf } from 'class-validator'
 import { GRACE_UNIT_MS, MAX_GRACE_MS, parseGrace } from '#libs/domain/account/access.js'
@@ -57,9 +57,18 @@ export function FromTrueOrFalse(): PropertyDecorator {
   )
 }
 
+const REPEATABLE = 'repeatable'
+
 /** Makes an array of a parameter that can be repeated, also if it is sent once. */
 export function Repeatable(): PropertyDecorator {
-  return Transform(({ value }: { value: unknown }) => (typeof value === 'string' ? [value] : value))
+  return applyDecorators(
+    Reflect.metadata(REPEATABLE, true),
+    Transform(({ value }: { value: unknown }) => (typeof value === 'string' ? [value] : value)),
+  )
+}
+
+export function isRepeatable(metatype: Type, property: string): boolean {
+  return Reflect.hasMetadata(REPEATABLE, metatype.prototype as object, property)
 }
 
 const CLOCK_TIME = '([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,9})?'

@@ -15,6 +15,7 @@ import { getMetadataStorage, IsArray, validate } from 'class-validator'
 import type { FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import { invalid, type RequestError } from './problems.js'
+import { isRepeatable } from './rules.js'
 
 /*
  * Validates bodies and queries against the classes of the handler's arguments.
@@ -136,6 +137,9 @@ async function check(plain: object, type: Source, metatype: Type<object>, at = '
   const names = new Set(rules.map(({ propertyName }) => propertyName))
   const known = Object.fromEntries(Object.entries(plain).filter(([name]) => names.has(name)))
   const unknown = Object.keys(plain).filter((name) => !names.has(name))
+  const repeated = Object.entries(known).flatMap(([name, value]) =>
+    type === 'query' && Array.isArray(value) && !isRepeatable(metatype, name) ? [name] : [],
+  )
   // The text of a query is converted to the types of the class. A body is not converted, however deep it is.
   const instance =
     type === 'query'
@@ -146,9 +150,12 @@ async function check(plain: object, type: Source, metatype: Type<object>, at = '
     ...unknown
       .slice(0, MAX_ERRORS)
       .map((name) => errorAt(type, name, `there is no ${NOUN[type]} "${name}"`, at)),
-    ...errors.map(({ property, constraints = {} }) =>
-      errorAt(type, property, Object.values(constraints).join('; '), at),
-    ),
+    ...repeated.map((name) => errorAt(type, name, `${name} must be sent once`, at)),
+    ...errors
+      .filter(({ property }) => !repeated.includes(property))
+      .map(({ property, constraints = {} }) =>
+        errorAt(type, property, Object.values(constraints).join('; '), at),
+      ),
   ]
   if (first !== undefined) throw invalid(first, ...others)
   for (const [name, value] of Object.entries(known)) {

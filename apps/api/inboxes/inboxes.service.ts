@@ -118,8 +118,11 @@ export class Inboxes {
   /** Throws not-found, or the 410 of an inbox that has ended. */
   async open(owner: InboxOwner, id: string): Promise<OpenInbox> {
     const { inbox, endOffset } = await this.find(owner, id)
-    if (inbox.state !== 'active') throw hasEnded(inbox)
-    return { inbox, endOffset }
+    if (inbox.state === 'active') return { inbox, endOffset }
+    if (inbox.state === 'expired') throw hasEnded(inbox)
+    const last = { inboxId: inbox.id, order: 'desc', from: 0, to: endOffset, limit: 1 } as const
+    const [end] = await this.views.inboxes.history(last)
+    throw hasEnded(inbox, end?.actor)
   }
 
   /** An inbox whose mail the caller may read. Throws as `open` and `requirePassword` do. */
@@ -256,9 +259,9 @@ export function unsealDetails(key: SecretKey, { id, sealed }: ActiveInbox): Inbo
   return unsealJson(key, detailsContext(id), sealed) as InboxDetails
 }
 
-/** The 410 of an inbox that has ended, with the time and the key that deleted it. */
-export function hasEnded({ id, state, endedAt, endedBy }: EndedInbox): Problem {
-  const by = endedBy === null ? '' : ` by ${endedBy}`
+/** The 410 of an inbox that has ended, with the time, and the token or session, and the key, that deleted it. */
+export function hasEnded({ id, state, endedAt, endedBy }: EndedInbox, actor: string | null = null): Problem {
+  const by = endedBy === null ? '' : actor === null ? ` by ${endedBy}` : ` by ${actor}, made with ${endedBy},`
   const ended = endedAt.toISOString()
   return new Problem(state === 'deleted' ? 'inbox-deleted' : 'inbox-expired', {
     detail: `The inbox ${id} ${state === 'deleted' ? 'was deleted' : 'expired'}${by} at ${ended}.`,

@@ -87,7 +87,10 @@ export class MatchFilters {
     { examples: [['X-Campaign:spring']] },
   )
   @IsOptional()
-  @Matches(HEADER, { each: true, message: 'header must be <name>:<text>' })
+  @Matches(HEADER, {
+    each: true,
+    message: 'header must be <name>:<text>, with a colon after the name: "X-Campaign:spring"',
+  })
   @ArrayMaxSize(MAX_HEADERS, { message: `header may be sent at most ${MAX_HEADERS} times` })
   @IsArray({ message: 'header must be given' })
   @Repeatable()
