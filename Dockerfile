@@ -21,6 +21,8 @@ FROM node:24.21.0-bookworm-slim
 WORKDIR /mayfly
 ENV NODE_ENV=production \
   NODE_OPTIONS="--enable-source-maps --max-semi-space-size=16 --disable-warning=ExperimentalWarning --disable-warning=TimeoutNegativeWarning" \
+  MALLOC_ARENA_MAX=2 \
+  MALLOC_TRIM_THRESHOLD_=131072 \
   MAYFLY_HTTP_HOST=0.0.0.0 \
   MAYFLY_SMTP_HOST=0.0.0.0 \
   MAYFLY_METRICS_PORT=9464 \

@@ -4,7 +4,7 @@ import { openEngine } from '#libs/engines/open-engine.js'
 import { StartError } from '#libs/runtime/errors.js'
 import { BUILD_INFO, engineName } from '#libs/runtime/process/build-info.js'
 import { errorLog } from '#libs/runtime/process/error-log.js'
-import { measureMemory, releaseUnusedMemory } from '#libs/runtime/process/resident-memory.js'
+import { measureMemory } from '#libs/runtime/process/resident-memory.js'
 import { type ProcessContext, runProcess, type Running } from '#libs/runtime/process/run-process.js'
 import { measureReadiness, startMetricsServer } from './metrics-server.js'
 import { measureLag } from './role-consumers.js'
@@ -55,7 +55,6 @@ export async function onEngine<Started extends object>(
       running.defer(() => void server.close())
     }
     const started = await start({ ...context, engine, registry, running })
-    running.defer(await releaseUnusedMemory(logger))
     state = 'running'
     return { ...started, close }
   } catch (error) {
