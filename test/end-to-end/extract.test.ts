@@ -37,7 +37,7 @@ describe('extract', () => {
       ['Your order A-12', [ORDER, { text: 'order B-7', groups: ['B', '7'] }]],
       ['Rich', [{ text: 'order C-3', groups: ['C', '3'] }]],
     ]
-    // The second list of the inbox comes from memory.
+    // The second list of the inbox reads messages from memory.
     for (const path of [messages(), messages(), '/v1/messages']) {
       const { status, body } = await get<Extracting[]>(path, { extract: PATTERN, recipient: inbox.address })
       expect(status).toBe(200)

@@ -51,13 +51,6 @@ export interface Created extends OpenInbox {
 /** Whose inboxes are found. The inbox that was found becomes its subject. */
 export type InboxOwner = Pick<Principal, 'accountId' | 'environment' | 'inboxId' | 'subject'>
 
-/** How to read an inbox's mail. */
-export interface ReadMail<Found> {
-  /** The result of an earlier read, if the inbox has not changed since; null if it must be read. */
-  recall?: (open: OpenInbox) => Found | null
-  read: (open: OpenInbox) => Promise<Found>
-}
-
 /** Attempts to change an inbox, if other requests change it at the same time. */
 const MAX_ATTEMPTS = 10
 
@@ -136,11 +129,13 @@ export class Inboxes {
    * Reads mail from complete views: a message that is missing from the result does not exist. The caller must have
    * checked the password with `openContent`. Throws as `open` does, and ViewsCatchingUpError.
    */
-  readMail<Found>(principal: Principal, id: InboxId, { recall, read }: ReadMail<Found>): Promise<Found> {
+  readMail<Found>(
+    principal: Principal,
+    id: InboxId,
+    read: (open: OpenInbox) => Promise<Found>,
+  ): Promise<Found> {
     return this.views.readComplete(id, async () => {
       const open = await this.open(principal, id)
-      const recalled = recall?.(open) ?? null
-      if (recalled !== null) return recalled
       const found = await read(open)
       // If the inbox has ended in the meantime, its messages were deleted with it.
       await this.open(principal, id)

@@ -4,14 +4,13 @@ import { StringDecoder } from 'node:string_decoder'
 import { Injectable } from '@nestjs/common'
 import type { OpenedMessage } from '#libs/mail/json/message-json.js'
 import type { MailRead } from '../http/budgets.js'
-import { readOffsetCursor } from '../http/list-pages.js'
+import { type OffsetCursor, readOffsetCursor } from '../http/list-pages.js'
 import type { OpenInbox } from '../inboxes/inboxes.service.js'
 import { ContentPool } from './content-pool.js'
 import { Extractor, foundMessageJson, type FoundMessage } from './extraction.js'
 import { Matcher } from './matching.js'
 import type { ListMessages } from './message-filters.js'
 import { FirstReadings, MessageReader } from './message-reader.js'
-import { OpenedMail, type WrittenPage } from './opened-mail.js'
 
 /*
  * Writes messages as JSON: pages of a list, and a message with its source.
@@ -19,6 +18,16 @@ import { OpenedMail, type WrittenPage } from './opened-mail.js'
 
 /** A larger page ends early, but has at least one message. */
 const PAGE_BYTES = 8_000_000
+
+/** A page of an inbox's messages, as it is sent. */
+export interface WrittenPage {
+  /** A JSON array in UTF-8. */
+  body: Buffer
+  /** The position after the page. */
+  cursor: OffsetCursor
+  /** The position of the next page; null if there is none. */
+  next: OffsetCursor | null
+}
 
 /** The messages of a page. */
 export class PageMessages {
@@ -44,7 +53,6 @@ export class PageMessages {
 export class MessagePages {
   constructor(
     private readonly reader: MessageReader,
-    private readonly opened: OpenedMail,
     private readonly readings: FirstReadings,
     private readonly pool: ContentPool,
   ) {}
@@ -88,26 +96,6 @@ export class MessagePages {
       next: nextOffset === null ? null : { ...position, to: cursor?.to ?? null },
     }
   }
-
-  /** The same page from memory; null if it is not there. */
-  recall({ inbox, endOffset }: OpenInbox, query: ListMessages, inboxesPath: string): WrittenPage | null {
-    return this.opened.pages.get(inbox.id, nameOf(endOffset, query, inboxesPath))
-  }
-
-  /** Caches a page that was read from complete views. */
-  remember(
-    { inbox, endOffset }: OpenInbox,
-    query: ListMessages,
-    inboxesPath: string,
-    page: WrittenPage,
-  ): void {
-    this.opened.pages.set(inbox.id, nameOf(endOffset, query, inboxesPath), page, page.body.length)
-  }
-}
-
-/** Everything that determines a page. Each change of an inbox increases its `endOffset`. */
-function nameOf(endOffset: number, query: ListMessages, inboxesPath: string): string {
-  return JSON.stringify([endOffset, inboxesPath, query])
 }
 
 /** An array of messages as JSON in UTF-8. */

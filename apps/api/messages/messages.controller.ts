@@ -66,30 +66,16 @@ export class MessagesController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const { pages } = this
-    const inboxesPath = inboxesPathOf(request)
-    const { open, page, isRead } = await this.budgets.read(request, async (read) => {
-      const { inbox } = await this.inboxes.openContent(principal, inboxId)
-      const found = await this.inboxes.readMail(principal, inbox.id, {
-        recall(open) {
-          const page = pages.recall(open, query, inboxesPath)
-          return page === null ? null : { open, page, isRead: false }
-        },
-        read: async (open) => ({
-          open,
-          page: await pages.read(open, query, inboxesPath, read),
-          isRead: true,
-        }),
-      })
-      await this.budgets.holdAnswer(reply, found.page.body.length)
-      return found
+    return this.budgets.read(request, async (read) => {
+      const { id } = (await this.inboxes.openContent(principal, inboxId)).inbox
+      const page = await this.inboxes.readMail(principal, id, (open) =>
+        this.pages.read(open, query, inboxesPathOf(request), read),
+      )
+      await this.budgets.holdAnswer(reply, page.body.length)
+      void reply.header('mayfly-cursor', writeOffsetCursor(id, page.cursor)).type(JSON_TYPE)
+      if (page.next !== null) setNextLink(reply, writeOffsetCursor(id, page.next))
+      return page.body
     })
-    // A page from memory is not cached again: its time must not be extended.
-    if (isRead) pages.remember(open, query, inboxesPath, page)
-    const { id } = open.inbox
-    void reply.header('mayfly-cursor', writeOffsetCursor(id, page.cursor)).type(JSON_TYPE)
-    if (page.next !== null) setNextLink(reply, writeOffsetCursor(id, page.next))
-    return page.body
   }
 
   @Get(':messageId')

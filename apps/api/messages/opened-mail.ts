@@ -2,42 +2,28 @@ import { Injectable, type OnApplicationShutdown } from '@nestjs/common'
 import { LRUCache } from 'lru-cache'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { OpenedMessage } from '#libs/mail/json/message-json.js'
-import type { OffsetCursor } from '../http/list-pages.js'
-
-/** A page of an inbox's messages, as it is sent. */
-export interface WrittenPage {
-  /** A JSON array in UTF-8. */
-  body: Buffer
-  /** The position after the page. */
-  cursor: OffsetCursor
-  /** The position of the next page; null if there is none. */
-  next: OffsetCursor | null
-}
 
 /** Caches mail that this process has opened, only in memory. */
 @Injectable()
 export class OpenedMail implements OnApplicationShutdown {
   /** By the id of the message. */
   readonly messages: PlaintextCache<OpenedMessage>
-  /** By everything that determines a page. */
-  readonly pages: PlaintextCache<WrittenPage>
   /** The JSON of a message's event, written once for all streams. */
   readonly events: PlaintextCache<string>
 
   constructor(maxBytes: number) {
-    const quarter = Math.floor(maxBytes / 4)
-    this.messages = new PlaintextCache(2 * quarter)
-    this.pages = new PlaintextCache(quarter)
-    this.events = new PlaintextCache(quarter)
+    const half = Math.floor(maxBytes / 2)
+    this.messages = new PlaintextCache(half)
+    this.events = new PlaintextCache(half)
   }
 
   /** Must be called when an inbox, or one of its messages, no longer exists. */
   forget(inboxId: InboxId): void {
-    for (const cache of [this.messages, this.pages, this.events]) cache.forget(inboxId)
+    for (const cache of [this.messages, this.events]) cache.forget(inboxId)
   }
 
   onApplicationShutdown(): void {
-    for (const cache of [this.messages, this.pages, this.events]) cache.close()
+    for (const cache of [this.messages, this.events]) cache.close()
   }
 }
 

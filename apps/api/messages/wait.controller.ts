@@ -132,7 +132,7 @@ export class WaitController {
         ),
         { ...progress, inbox: open.inbox, message: null },
       )
-    return this.inboxes.readMail(principal, inboxId, { read })
+    return this.inboxes.readMail(principal, inboxId, read)
   }
 
   private async examine(
