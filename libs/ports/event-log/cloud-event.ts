@@ -57,7 +57,7 @@ export type Decoded<Event, Recording = Recorded<Event>> =
   | { kind: 'undecodable'; reason: string }
 
 /** The prefix of the attribute `type` of every event. */
-const TYPE_PREFIX = 'mayfly.'
+export const TYPE_PREFIX = 'mayfly.'
 
 type Declarations<Event extends { type: string }> = Readonly<Record<Event['type'], EventDeclaration>>
 
