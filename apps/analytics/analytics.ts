@@ -70,7 +70,7 @@ export async function startAnalytics({ engine, logger, registry }: AnalyticsOpti
     return sink
   }
 
-  const service = await createRoleService(consumers, AnalyticsController, PORTS, sinkOf)
+  const service = await createRoleService(consumers, AnalyticsController, sinkOf)
   const listen = async () => {
     await service.listen()
     // After `listen`, because writing a batch commits offsets, which needs a consumer that has started.

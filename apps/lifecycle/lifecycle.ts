@@ -50,7 +50,7 @@ export async function startLifecycle({
     startAt: () => Promise.resolve('committed'),
   })
   const ports = { log, vault, logger, metrics }
-  const service = await createRoleService(consumers, ErasureController, PORTS, ports)
+  const service = await createRoleService(consumers, ErasureController, ports)
   await service.listen()
   const views = new ConsistentViews(log, inboxes, signals)
   const recorder = new Recorder(log, '/mayfly/lifecycle', now)

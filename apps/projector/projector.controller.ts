@@ -1,4 +1,4 @@
-import { Controller, UseFilters } from '@nestjs/common'
+import { Controller, Inject, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
 import type { Logger } from 'pino'
 import { INBOX_EVENTS, type InboxEvent } from '#libs/domain/inbox/events.js'
@@ -33,7 +33,7 @@ import {
 } from '#libs/ports/read-model/view-store.js'
 import type { Signals } from '#libs/ports/signals/signals.js'
 import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
-import { RethrowErrors, type ConsumedBatch } from '#libs/role/role-consumers.js'
+import { PORTS, RethrowErrors, type ConsumedBatch } from '#libs/role/role-consumers.js'
 import { InboxProjector, stepsOf } from './inbox-projector.js'
 import type { ProjectorMetrics } from './projector-metrics.js'
 
@@ -84,15 +84,14 @@ function channelsOf(recorded: Recorded<InboxEvent>): string[] {
   return isStreamed ? [inboxChannel(inboxId), environmentChannel(recorded)] : [inboxChannel(inboxId)]
 }
 
-/** The ports of the projector, as Nest injects them. */
-export abstract class ProjectorPorts {
-  abstract readonly log: LogAppender & LogLayout
-  abstract readonly projections: ViewStore
-  abstract readonly signals: Signals
-  abstract readonly logger: Logger
-  abstract readonly inboxProjector: InboxProjector
-  abstract readonly visibility: MessageVisibility
-  abstract readonly metrics: ProjectorMetrics
+export interface ProjectorPorts {
+  log: LogAppender & LogLayout
+  projections: ViewStore
+  signals: Signals
+  logger: Logger
+  inboxProjector: InboxProjector
+  visibility: MessageVisibility
+  metrics: ProjectorMetrics
 }
 
 /** Projects batches of the log, in order for each partition, into the views, step by step. */
@@ -102,7 +101,7 @@ export class ProjectorController {
   /** By partition, the offset after the last dead letter that this process has appended. */
   private readonly deadLetteredTo = new Map<string, number>()
 
-  constructor(private readonly ports: ProjectorPorts) {}
+  constructor(@Inject(PORTS) private readonly ports: ProjectorPorts) {}
 
   @EventPattern('inbox-events')
   async projectInboxes(@Payload() batch: ConsumedBatch): Promise<BatchOutcome> {

@@ -8,7 +8,7 @@ import type { Settings } from '#libs/runtime/config/settings.js'
 import { InboxProjector } from './inbox-projector.js'
 import { ParserPool } from './parser-pool.js'
 import { type ProjectorMetrics, projectorMetrics } from './projector-metrics.js'
-import { ProjectorController, ProjectorPorts, MessageVisibility } from './projector.controller.js'
+import { ProjectorController, MessageVisibility, type ProjectorPorts } from './projector.controller.js'
 import { ViewsWatch } from './views-watch.js'
 
 /*
@@ -60,7 +60,7 @@ export async function startProjector({
       return { offset }
     },
   })
-  const service = await createRoleService(consumers, ProjectorController, ProjectorPorts, ports)
+  const service = await createRoleService(consumers, ProjectorController, ports)
   try {
     await service.listen()
   } catch (error) {

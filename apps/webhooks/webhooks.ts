@@ -3,7 +3,7 @@ import type { Registry } from 'prom-client'
 import { WEBHOOK_RETENTION_MS, type Engine } from '#libs/engines/engine.js'
 import { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
-import { createRoleService, PORTS, RoleConsumers } from '#libs/role/role-consumers.js'
+import { createRoleService, RoleConsumers } from '#libs/role/role-consumers.js'
 import { budgetScale } from '#libs/runtime/config/memory-settings.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import { countExhausted } from '#libs/runtime/fairness/budget.js'
@@ -72,7 +72,7 @@ export async function startWebhooks({
     startAt: () => Promise.resolve('committed'),
   })
   const ports = { log, webhooks, views, requests, recorder, metrics, now }
-  const service = await createRoleService(consumers, MatchingController, PORTS, ports)
+  const service = await createRoleService(consumers, MatchingController, ports)
   const bodies = new NotificationBodies({
     ...{ inboxes, vault, now },
     memoryScale: budgetScale(settings),

@@ -58,7 +58,7 @@ describe('the Nest microservice of a role', () => {
         return 'done'
       }
     }
-    const service = await createRoleService(consumers, Sink, RoleConsumers, consumers)
+    const service = await createRoleService(consumers, Sink, consumers)
     await service.listen()
     await handled.promise
     const partition1 = { topic: TOPIC, partition: 1 } as const
@@ -81,7 +81,7 @@ describe('the Nest microservice of a role', () => {
         return Promise.resolve({ seekTo: next })
       }
     }
-    const service = await createRoleService(consumers, Idle, RoleConsumers, consumers)
+    const service = await createRoleService(consumers, Idle, consumers)
     await service.listen()
     const failure = new Error('ClickHouse is unavailable')
     await expect(consumers.stop(() => Promise.reject(failure))).rejects.toBe(failure)

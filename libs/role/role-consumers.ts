@@ -1,11 +1,4 @@
-import {
-  Catch,
-  Module,
-  type INestMicroservice,
-  type InjectionToken,
-  type RpcExceptionFilter,
-  type Type,
-} from '@nestjs/common'
+import { Catch, Module, type INestMicroservice, type RpcExceptionFilter, type Type } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
 import {
   BaseRpcContext,
@@ -132,18 +125,17 @@ export const PORTS = Symbol('ports')
 /**
  * Creates a Nest microservice with one controller, which is constructed with `ports`. A method marked
  * `@EventPattern(topic)` gets each ConsumedBatch of the topic and resolves with its BatchOutcome; if it throws, the
- * same records come again. `listen` starts the consumers and `close` stops them. `token` names the ports for Nest.
+ * same records come again. `listen` starts the consumers and `close` stops them.
  */
 export function createRoleService<Ports>(
   consumers: RoleConsumers,
   controller: Type & (new (ports: Ports) => object),
-  token: InjectionToken,
   ports: NoInfer<Ports>,
 ): Promise<INestMicroservice> {
   const module = {
     module: RoleModule,
     controllers: [controller],
-    providers: [{ provide: token, useValue: ports }],
+    providers: [{ provide: PORTS, useValue: ports }],
   }
   return NestFactory.createMicroservice<CustomStrategy>(module, {
     strategy: new EventLogStrategy(consumers),
