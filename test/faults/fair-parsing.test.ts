@@ -40,11 +40,11 @@ function expectNoDelayOfOthers(engine: EngineName): void {
       const times = await visibilityDelays(mayfly, { mails: MAILS, inboxes: INBOXES })
       expect(Math.max(...times)).toBeLessThan(VISIBLE_WITHIN_MS)
       await until('a bomb that was read in part', () => isAnyParsedInPart(bombing))
+      // Bombs are accepted only as fast as they are parsed, but they are accepted.
+      await until('more bombs than connections', () => bombing.accepted() > 3)
     } finally {
       await bombing.stop()
     }
-    // Bombs are accepted only as fast as they are parsed.
-    expect(bombing.accepted()).toBeGreaterThan(3)
   })
 }
 
