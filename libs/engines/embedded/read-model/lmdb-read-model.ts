@@ -13,9 +13,9 @@ export interface LmdbReadModel extends ReadModel {
  * by anything else, or if its list of tables can't be read.
  */
 export function openLmdbReadModel(path: string, partitions: number): Promise<LmdbReadModel> {
-  const file = { path, syncMode: 'after-visible', maxDbs: 40, isDerived: true } as const
+  const file = { path, syncMode: 'after-visible', maxDbs: 80, isDerived: true } as const
   return openLmdbStore(file, (root: RootDatabase<unknown, string>) => {
-    // In one transaction: a new file would be written once for each table.
+    // `maxDbs` is for the databases of two forms. In one transaction: a new file would be written once for each table.
     const store = root.transactionSync(() => new LmdbViewStore(root, partitions, VIEWS_FORM))
     return { ...readModel(store), close: () => closeLmdbFile(root) }
   })

@@ -59,7 +59,8 @@ export class LmdbViewStore implements ViewStore {
   ) {
     const meta = root.openDB<string, string>({ name: 'meta' })
     if (meta.get('form') !== form) {
-      for (const name of [...root.getKeys()]) root.openDB({ name }).clearSync()
+      const others = [...root.getKeys()].filter((name) => name !== 'meta')
+      for (const name of others) root.openDB({ name }).dropSync()
       meta.putSync('form', form)
     }
     // A row with its own record structure takes longer to read than one with the names of its fields.
