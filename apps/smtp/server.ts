@@ -15,7 +15,9 @@ export interface EdgeServerOptions extends Omit<SessionContext, 'secureContext'>
 }
 
 /** Sockets beyond the limit, which stay open only until they have read the refusal. */
-const MAX_REFUSED_SOCKETS = 64
+const MAX_REFUSED_SOCKETS = 48
+/** Further sockets are closed by Node, without a reply. */
+const SPARE_SOCKETS = 16
 const REFUSED_LINGER_MS = 1_000
 const SWEEP_MS = 1_000
 
@@ -29,6 +31,8 @@ export class EdgeServer extends SMTPServer {
   private readonly sessions = new Set<Session>()
   /** Sockets of load balancers that have not sent the PROXY header yet. */
   private readonly awaitingHeader = new Set<Socket>()
+  /** The oldest first. */
+  private readonly refused = new Set<Socket>()
   private readonly limits: ConnectionLimits
   private readonly unknown: UnknownRecipients
   private readonly balancers: Networks
@@ -44,7 +48,7 @@ export class EdgeServer extends SMTPServer {
     this.unknown = new UnknownRecipients(settings)
     this.balancers = new Networks(settings.smtpProxyFrom ?? [])
     for (const server of [this.server, this.tlsServer]) {
-      server.maxConnections = settings.smtpMaxConnections + MAX_REFUSED_SOCKETS
+      server.maxConnections = settings.smtpMaxConnections + MAX_REFUSED_SOCKETS + SPARE_SOCKETS
     }
     this.context = { ...edge, secureContext: () => this.secureContext.get('*') }
     this.on('error', (error) => edge.journal.connectionBroke(error))
@@ -146,7 +150,14 @@ export class EdgeServer extends SMTPServer {
     // Keep reading: closing a socket with unread data resets the connection before the client has read the reply.
     socket.resume()
     const linger = setTimeout(() => socket.destroy(), REFUSED_LINGER_MS)
-    socket.once('close', () => clearTimeout(linger))
+    socket.once('close', () => {
+      clearTimeout(linger)
+      this.refused.delete(socket)
+    })
+    this.refused.add(socket)
+    // The next connection may be one that is admitted.
+    const [oldest] = this.refused
+    if (this.refused.size > MAX_REFUSED_SOCKETS) oldest?.destroy()
   }
 }
 
