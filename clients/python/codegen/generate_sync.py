@@ -1,4 +1,4 @@
-"""Writes mayfly_client/_sync from mayfly_client/_async: the same code without async and await. `npm run generate` calls it.
+"""Writes mayfly_client/_sync from _async: the same code without async and await. `npm run generate` calls it.
 
 python codegen/generate_sync.py [--check]
 

@@ -1,6 +1,5 @@
 import type { Claim, IndexInfo } from '#libs/ports/read-model/view-store.js'
-
-type StoredKey = (string | number)[]
+import type { StoredKey } from './lmdb-keys.js'
 
 /** The part of a group whose entries are all leased. */
 interface Scanned {

@@ -1,26 +1,22 @@
-import { BULK_TIMEOUT_MS, reach } from '#libs/engines/distributed/redis/client/answer.js'
+import { reach } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { Script } from '#libs/engines/distributed/redis/client/script.js'
 import {
   isOwnerEnd,
   ReadModelUnavailableError,
-  type Entry,
-  type IndexInfo,
   type OwnerEnd,
-  type Range,
   type RowChange,
-  type RowKey,
   type Step,
   type StepOutcome,
-  type TableOf,
   type ViewStore,
 } from '#libs/ports/read-model/view-store.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
 import { beginPartition, idsIn } from './begin-partition.js'
-import { addChange, cbor, removeEntry, StepWrites, WRITE } from './changes.js'
+import { addChange, removeEntry, StepWrites, WRITE } from './changes.js'
 import { contentKeysHeld, contentKeysOf, removeContents, writeContents } from './contents.js'
-import { boundsOf, entryOf, groupPrefix, viewKeys } from './keys.js'
+import { viewKeys } from './keys.js'
 import { redisQueues } from './queue.js'
+import { redisReads } from './reads.js'
 
 /*
  * Relies on Redis 7 with `maxmemory-policy noeviction`, since views would lose keys unnoticed otherwise. A script is applied
@@ -47,6 +43,7 @@ const MAX_ATTEMPTS = 4
 /** The views in Redis. Sends no command until it is used. */
 export function redisViewStore({ client, bulk, prefix, partitions }: RedisViewStoreOptions): ViewStore {
   const keys = viewKeys(prefix, partitions)
+  const reads = redisReads(client, bulk, keys)
 
   return {
     partitions,
@@ -89,68 +86,11 @@ export function redisViewStore({ client, bulk, prefix, partitions }: RedisViewSt
       await removeContents(client, removedContentsOf(changes))
     },
 
-    rows,
+    ...reads,
 
     async *keysOf(table) {
       for (const partition of keys.everyPartition) {
         yield* idsIn(client, keys.rows(table, partition, null), MAX_AT_ONCE)
-      }
-    },
-
-    content: (table, key, part) =>
-      reach(() => bulk.getBuffer(keys.content(table, key, part)), BULK_TIMEOUT_MS),
-
-    entries,
-
-    async entriesWithRows<Row>(index: IndexInfo, table: TableOf<Row>, ranges: readonly Range[]) {
-      const pages = await reach(() =>
-        Promise.all(
-          ranges.map((range) => {
-            const { partition, group, limit, order } = range
-            const owner = table.ownedBy === null ? null : (group[0] ?? null)
-            const all = [keys.entries(index, partition, group), keys.rows(table, partition, owner)]
-            const [low, high] = boundsOf(index, range)
-            const skipped = groupPrefix(index, group).length
-            const args = [low, high, order, limitOf(limit), skipped, index.sort]
-            return PAGE_WITH_ROWS.runForBytes(client, all, args)
-          }),
-        ),
-      )
-      return pages.map((page, at) => {
-        const [members, rowsFound] = page as [members: Buffer[], rows: (Buffer | null)[]]
-        const group = ranges[at]?.group ?? []
-        return members.map((member, each) => {
-          const bytes = rowsFound[each] ?? null
-          const row = bytes === null ? null : (cbor.decode(bytes) as Row)
-          return { entry: entryOf(index, group, member.toString()), row }
-        })
-      })
-    },
-
-    async count(index, ranges) {
-      const counts = await reach(() =>
-        Promise.all(
-          ranges.map((range) =>
-            client.zlexcount(keys.entries(index, range.partition, range.group), ...boundsOf(index, range)),
-          ),
-        ),
-      )
-      return counts.reduce((sum, count) => sum + count, 0)
-    },
-
-    async size(index) {
-      const sizes = await everywhere((partition) => client.zcard(keys.entries(index, partition, [])))
-      return sizes.reduce((sum, size) => sum + size, 0)
-    },
-
-    async totals(index, group, lasts) {
-      const args = [groupPrefix(index, group), ...lasts]
-      const sums = (await everywhere((partition) =>
-        TOTALS.run(client, [keys.totals(index, partition)], args),
-      )) as [count: number, sum: number][]
-      return {
-        count: sums.reduce((all, [count]) => all + count, 0),
-        sum: sums.reduce((all, [, sum]) => all + sum, 0),
       }
     },
 
@@ -163,7 +103,7 @@ export function redisViewStore({ client, bulk, prefix, partitions }: RedisViewSt
       const known = await reach(() => client.get(lookupKey))
       if (known !== null && (await isValid(known))) return known
       const range = { group: [], from: text, to: `${text}!`, order: 'asc', limit: 1 } as const
-      const found = await entries(
+      const found = await reads.entries(
         index,
         keys.everyPartition.map((partition) => ({ ...range, partition })),
       )
@@ -172,53 +112,6 @@ export function redisViewStore({ client, bulk, prefix, partitions }: RedisViewSt
       await reach(() => client.set(lookupKey, key))
       return (await isValid(key)) ? key : null
     },
-  }
-
-  function everywhere<Answer>(send: (partition: number) => Promise<Answer>): Promise<Answer[]> {
-    return reach(() => Promise.all(keys.everyPartition.map(send)))
-  }
-
-  /** Rows of one hash are read with one command, many commands in one round trip. */
-  async function rows<Row>(table: TableOf<Row>, rowKeys: readonly RowKey[]): Promise<(Row | null)[]> {
-    const found = new Map<RowKey, Row>()
-    const hashOf = (key: RowKey) =>
-      keys.rows(table, keys.partitionOfRow(table, key), table.ownedBy === null ? null : key.owner)
-    const commands = [...Map.groupBy(rowKeys, hashOf)].flatMap(([hash, inHash]) =>
-      [...chunksOf(inHash, MAX_AT_ONCE)].map((chunk) => ({ hash, chunk })),
-    )
-    for (const some of chunksOf(commands, MAX_AT_ONCE)) {
-      await reach(() =>
-        Promise.all(
-          some.map(async ({ hash, chunk }) => {
-            const values = await client.hmgetBuffer(hash, ...chunk.map(({ key }) => key))
-            for (const [at, key] of chunk.entries()) {
-              const bytes = values[at] ?? null
-              // Not validated: only the store writes rows, and views of another form are rebuilt.
-              if (bytes !== null) found.set(key, cbor.decode(bytes) as Row)
-            }
-          }),
-        ),
-      )
-    }
-    return rowKeys.map((key) => found.get(key) ?? null)
-  }
-
-  async function entries(index: IndexInfo, ranges: readonly Range[]): Promise<Entry[][]> {
-    const pages = await reach(() =>
-      Promise.all(
-        ranges.map((range) => {
-          const set = keys.entries(index, range.partition, range.group)
-          const [low, high] = boundsOf(index, range)
-          const limit = limitOf(range.limit)
-          return range.order === 'asc'
-            ? client.zrange(set, low, high, 'BYLEX', 'LIMIT', 0, limit)
-            : client.zrange(set, high, low, 'BYLEX', 'REV', 'LIMIT', 0, limit)
-        }),
-      ),
-    )
-    return pages.map((members, at) =>
-      members.map((member) => entryOf(index, ranges[at]?.group ?? [], member)),
-    )
   }
 
   /** Writes the contents, then runs the script. Repeats both if the node that runs the script lacks contents. */
@@ -244,7 +137,7 @@ export function redisViewStore({ client, bulk, prefix, partitions }: RedisViewSt
   async function removeBeforeEnd(partition: number, { table, owner, removalsOf }: OwnerEnd): Promise<void> {
     const hash = keys.rows(table, partition, owner)
     for await (const ids of idsIn(client, hash, MAX_AT_ONCE)) {
-      const found = await rows(
+      const found = await reads.rows(
         table,
         ids.map((key) => ({ owner, key })),
       )
@@ -281,11 +174,6 @@ export function redisViewStore({ client, bulk, prefix, partitions }: RedisViewSt
   }
 }
 
-/** -1 is no limit. */
-function limitOf(limit: number): number {
-  return Number.isFinite(limit) ? limit : -1
-}
-
 /** Executes writes. */
 const WRITE_ONLY = new Script(`${WRITE}
 write(1)
@@ -307,35 +195,4 @@ end
 write(4)
 redis.call('HSET', KEYS[1], 'position', ARGV[2])
 return 'applied'
-`)
-
-/**
- * Returns a page of members, and the rows that they lead to. Keys: entries, rows. Arguments: the lower and the upper bound,
- * the order, the limit, the length of what members begin with, the kind of sort.
- */
-const PAGE_WITH_ROWS = new Script(`
-local members
-if ARGV[3] == 'asc' then
-  members = redis.call('ZRANGE', KEYS[1], ARGV[1], ARGV[2], 'BYLEX', 'LIMIT', 0, ARGV[4])
-else
-  members = redis.call('ZRANGE', KEYS[1], ARGV[2], ARGV[1], 'BYLEX', 'REV', 'LIMIT', 0, ARGV[4])
-end
-local pattern = ARGV[6] == 'none' and '^(%S+)' or '^%S+ (%S+)'
-local rows = {}
-for at, member in ipairs(members) do
-  rows[at] = redis.call('HGET', KEYS[2], string.match(string.sub(member, ARGV[5] + 1), pattern))
-end
-return {members, rows}
-`)
-
-/** Returns the totals of several groups. Arguments: what the groups begin with, the last element of each. */
-const TOTALS = new Script(`
-local count, sum = 0, 0
-for at = 2, #ARGV do
-  local field = ARGV[1] .. ARGV[at]
-  local totals = redis.call('HMGET', KEYS[1], field .. ' count', field .. ' sum')
-  count = count + tonumber(totals[1] or 0)
-  sum = sum + tonumber(totals[2] or 0)
-end
-return {count, sum}
 `)

@@ -1,0 +1,163 @@
+import type { Database, Key, RootDatabase } from 'lmdb'
+import { commit } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
+import type { PartitionRange } from '#libs/ports/event-log/event-log.js'
+import { TABLES } from '#libs/ports/read-model/tables.js'
+import {
+  isOwnerEnd,
+  type Change,
+  type Contents,
+  type Entry,
+  type IndexedEntry,
+  type IndexInfo,
+  type TableOf,
+  type Totals,
+} from '#libs/ports/read-model/view-store.js'
+import { entryKey, LAST, rowKey, textOf, type StoredKey } from './lmdb-keys.js'
+
+interface ProgressRow {
+  logId: string
+  position: number
+  target: number
+  begunAtMs: number
+}
+
+const MAX_REMOVED_AT_ONCE = 500
+
+/** The databases of the file, one for each table, index and kind of contents. Changes must be made in a transaction. */
+export class LmdbTables {
+  readonly progresses: Database<ProgressRow, StoredKey>
+  private readonly databases = new Map<string, Database<unknown>>()
+
+  /** Empties the file if it has views of another form. Must be called in a transaction. */
+  constructor(
+    private readonly root: RootDatabase<unknown, string>,
+    form: string,
+    /** Called when an entry of a queue is put. */
+    private readonly onQueued: (queue: IndexInfo, key: StoredKey) => void,
+  ) {
+    const meta = root.openDB<string, string>({ name: 'meta' })
+    if (meta.get('form') !== form) {
+      const others = [...root.getKeys()].filter((name) => name !== 'meta')
+      for (const name of others) root.openDB({ name }).dropSync()
+      meta.putSync('form', form)
+    }
+    // A row with its own record structure takes longer to read than one with the names of its fields.
+    const encoding = { encoder: { useRecords: false } }
+    this.progresses = root.openDB({ name: 'progress', ...encoding })
+    for (const { name, parts, indexes } of TABLES) {
+      this.databases.set(name, root.openDB({ name: `row-${name}`, ...encoding }))
+      for (const part of parts) {
+        this.databases.set(`${name}-${part}`, root.openDB({ name: `${name}-${part}`, encoding: 'binary' }))
+      }
+      for (const index of indexes) {
+        this.databases.set(`index-${index.name}`, root.openDB({ name: `index-${index.name}` }))
+        if (!index.isTotalled) continue
+        this.databases.set(`totals-${index.name}`, root.openDB({ name: `totals-${index.name}` }))
+      }
+    }
+  }
+
+  entries({ name }: IndexInfo): Database<string, StoredKey> {
+    return this.database(`index-${name}`)
+  }
+
+  totals({ name }: IndexInfo): Database<Totals, StoredKey> {
+    return this.database(`totals-${name}`)
+  }
+
+  rows(name: string): Database<unknown, StoredKey> {
+    return this.database(name)
+  }
+
+  contents({ name }: TableOf<unknown>, part: string): Database<Buffer, StoredKey> {
+    return this.database(`${name}-${part}`)
+  }
+
+  /** By text. Keys may be out of date: they stay when a partition is emptied. */
+  lookups({ name }: IndexInfo): Database<string, string> {
+    return this.database(`index-${name}`)
+  }
+
+  change(partition: number, change: Change): void {
+    if (isOwnerEnd(change)) {
+      const rows = this.rows(change.table.name)
+      const range = { start: [partition, change.owner], end: [partition, change.owner, LAST] }
+      const owned = [...rows.getRange(range)].map(({ value }) => value)
+      for (const removal of change.removalsOf(owned)) this.change(partition, removal)
+      return
+    }
+    const { table, key, row } = change
+    const rows = this.rows(table.name)
+    if (row === 'remove') rows.removeSync(rowKey(partition, key))
+    else if (row !== 'keep') rows.putSync(rowKey(partition, key), row.put)
+    for (const entry of change.remove) this.removeEntry(partition, entry)
+    for (const entry of change.put) this.putEntry(partition, entry)
+    if (!change.removesContents) return
+    for (const part of table.parts) {
+      this.contents(table, part).removeSync([partition, key.key])
+    }
+  }
+
+  private putEntry(partition: number, { index, entry }: IndexedEntry): void {
+    if (index.kind === 'lookup') {
+      this.lookups(index).putSync(String(entry.sort), entry.key)
+      return
+    }
+    const key = entryKey(index, partition, entry)
+    this.entries(index).putSync(key, entry.value)
+    if (index.kind === 'queue') this.onQueued(index, key)
+    if (index.isTotalled) this.addToTotals(index, partition, entry, 1)
+  }
+
+  private removeEntry(partition: number, { index, entry }: IndexedEntry): void {
+    if (index.kind === 'lookup') return
+    const isRemoved = this.entries(index).removeSync(entryKey(index, partition, entry))
+    if (index.isTotalled && isRemoved) this.addToTotals(index, partition, entry, -1)
+  }
+
+  private addToTotals(index: IndexInfo, partition: number, { group, sort }: Entry, sign: 1 | -1): void {
+    const totals = this.totals(index)
+    const key = [partition, textOf(group.slice(0, -1)), group.at(-1) ?? '']
+    const before = totals.get(key) ?? { count: 0, sum: 0 }
+    const after = { count: before.count + sign, sum: before.sum + sign * Number(sort) }
+    if (after.count === 0) totals.removeSync(key)
+    else totals.putSync(key, after)
+  }
+
+  putContents(partition: number, { table, key, parts }: Contents): void {
+    for (const [part, bytes] of Object.entries(parts)) {
+      const contents = this.contents(table, part)
+      contents.putSync([partition, key.key], Buffer.from(bytes))
+    }
+  }
+
+  /** If the process is killed midway, the progress row is gone, and the next process that begins clears the rest. */
+  async clear({ topic, partition }: PartitionRange): Promise<void> {
+    await commit(this.root, () => this.progresses.removeSync([topic, partition]))
+    for (const { name, parts, indexes } of TABLES.filter((table) => table.topic === topic)) {
+      const ofIndexes = indexes
+        .filter(({ kind }) => kind !== 'lookup')
+        .flatMap((index) =>
+          index.isTotalled ? [`index-${index.name}`, `totals-${index.name}`] : [`index-${index.name}`],
+        )
+      for (const each of [name, ...parts.map((part) => `${name}-${part}`), ...ofIndexes]) {
+        const database = this.database<unknown, StoredKey>(each)
+        const range = { start: [partition], end: [partition, LAST], limit: MAX_REMOVED_AT_ONCE }
+        for (let removed = Infinity; removed > 0;) {
+          removed = await commit(this.root, () => {
+            const keys = [...database.getKeys(range)]
+            for (const key of keys) database.removeSync(key)
+            return keys.length
+          })
+        }
+      }
+    }
+  }
+
+  /** Only this class writes into the database, so its values are of that type. */
+  private database<Value, LmdbKey extends Key>(name: string): Database<Value, LmdbKey> {
+    const database = this.databases.get(name)
+    if (database === undefined) throw new Error(`the table or index ${name} is not declared in TABLES`)
+    return database as unknown as Database<Value, LmdbKey>
+  }
+}
