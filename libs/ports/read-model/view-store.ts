@@ -69,6 +69,11 @@ export interface RowKey {
   key: string
 }
 
+/** The owner of the row that an entry of this group leads to; null if the table's rows have none. */
+export function ownerOf({ ownedBy }: TableOf<unknown>, group: readonly string[]): string | null {
+  return ownedBy === null ? null : (group[0] ?? null)
+}
+
 export interface IndexedEntry {
   index: IndexInfo
   entry: Entry

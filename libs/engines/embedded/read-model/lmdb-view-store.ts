@@ -4,6 +4,7 @@ import type { Partition, PartitionRange } from '#libs/ports/event-log/event-log.
 import { partitionOf } from '#libs/ports/event-log/topics.js'
 import {
   isCatchingUp,
+  ownerOf,
   type Claim,
   type Entry,
   type IndexInfo,
@@ -259,8 +260,7 @@ export class LmdbViewStore implements ViewStore {
   }
 
   private rowOfEntry<Row>(table: TableOf<Row>, partition: number, { group, key }: Entry): Row | null {
-    const owner = table.ownedBy === null ? null : (group[0] ?? null)
-    return this.row(table, partition, { owner, key })
+    return this.row(table, partition, { owner: ownerOf(table, group), key })
   }
 
   private row<Row>({ name }: TableOf<Row>, partition: number, key: RowKey): Row | null {

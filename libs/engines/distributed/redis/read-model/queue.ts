@@ -1,7 +1,14 @@
 import { reach } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { Script } from '#libs/engines/distributed/redis/client/script.js'
-import type { Claim, Entry, IndexInfo, TableOf, ViewStore } from '#libs/ports/read-model/view-store.js'
+import {
+  ownerOf,
+  type Claim,
+  type Entry,
+  type IndexInfo,
+  type TableOf,
+  type ViewStore,
+} from '#libs/ports/read-model/view-store.js'
 import { cbor } from './changes.js'
 import { entryOf, memberOf, type ViewKeys } from './keys.js'
 
@@ -46,7 +53,7 @@ export function redisQueues(client: RedisClient, keys: ViewKeys): Queues {
         keys.progress({ topic: queue.topic, partition }),
         keys.entries(queue, partition, group),
         keys.owners(queue, partition),
-        ...(table === null ? [] : [keys.rows(table, partition, owner)]),
+        ...(table === null ? [] : [keys.rows(table, partition, ownerOf(table, group))]),
       ]
       const args = [Number(queue.needsCompleteViews), queue.isOwned ? owner : '', nowMs, untilMs, limit]
       const answer = await reach(() => CLAIM.runForBytes(client, all, args))

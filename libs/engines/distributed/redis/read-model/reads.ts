@@ -1,13 +1,14 @@
 import { BULK_TIMEOUT_MS, reach } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { Script } from '#libs/engines/distributed/redis/client/script.js'
-import type {
-  Entry,
-  IndexInfo,
-  Range,
-  RowKey,
-  TableOf,
-  ViewStore,
+import {
+  ownerOf,
+  type Entry,
+  type IndexInfo,
+  type Range,
+  type RowKey,
+  type TableOf,
+  type ViewStore,
 } from '#libs/ports/read-model/view-store.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
 import { cbor } from './changes.js'
@@ -32,7 +33,7 @@ export function redisReads(client: RedisClient, bulk: RedisClient, keys: ViewKey
         Promise.all(
           ranges.map((range) => {
             const { partition, group, limit, order } = range
-            const owner = table.ownedBy === null ? null : (group[0] ?? null)
+            const owner = ownerOf(table, group)
             const all = [keys.entries(index, partition, group), keys.rows(table, partition, owner)]
             const [low, high] = boundsOf(index, range)
             const skipped = groupPrefix(index, group).length
