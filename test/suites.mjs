@@ -60,6 +60,7 @@ export const SLICES = [
     'test/faults/webhook-replay',
     'test/clients/gatling',
     'test/clients/jmeter',
+    'test/clients/python-scenarios',
     'test/console/console distributed',
     'test/end-to-end/uncounted-usage distributed',
   ],
