@@ -96,23 +96,22 @@ describe('extract', () => {
     const slow = await createInbox(mayfly)
     await send(mayfly, slow.address, mail('Slow', 'plain', `${'ab c'.repeat(15)}\r\n`.repeat(20_000)))
     await messagesOf(mayfly, slow.id, 1)
-    let longestMs = 0
     const progress = { isDone: false }
     const extract = '(?s).{1000}.{1000}c{5}'
     const waiting = get(`/v1/inboxes/${slow.id}/messages/wait`, { extract, timeout: '0' }).finally(
       () => (progress.isDone = true),
     )
-    do {
-      const startedMs = performance.now()
+    let answered = 0
+    for (; !progress.isDone; answered += 1) {
       expect((await get(`/v1/inboxes/${inbox.id}`, {})).status).toBe(200)
-      longestMs = Math.max(longestMs, performance.now() - startedMs)
-    } while (!progress.isDone)
+    }
     const answer = await waiting
     expectProblem(answer, { status: 404, code: 'no-matching-message' })
     expect(answer.body).toMatchObject({
       nearest: [{ mismatches: ['extract took more time or memory than allowed'] }],
     })
-    expect(longestMs).toBeLessThan(4_000)
+    // The search takes five seconds. If it blocked the process, one or two would be answered.
+    expect(answered).toBeGreaterThan(10)
     expectProblem(await get(`/v1/inboxes/${slow.id}/messages`, { extract }), {
       status: 400,
       code: 'invalid-request',
