@@ -45,7 +45,7 @@ const { progress, niceness } = workerData as ParseThreadData
 await warmUp()
 // Lower the priority only after the warm-up, which the first mail may wait for. On Linux each thread has its own priority.
 if (process.platform === 'linux') setPriority(niceness)
-parentPort?.on('message', (requests: ParseRequest[]) => void parseAll(requests))
+parentPort?.on('message', parseAll)
 
 /** Parses a sample repeatedly, so that V8 compiles the code: the first mail would take many times longer. */
 async function warmUp(): Promise<void> {
@@ -54,11 +54,11 @@ async function warmUp(): Promise<void> {
   const sealed = sealMail(key, inboxId, messageId, NO_ENVELOPE, source)
   const accountId = mintId('acc')
   const task = { accountId, inboxId, messageId, receivedAt: new Date(0), key, size: source.size, sealed }
-  for (let parsed = 0; parsed < WARM_UP_MAILS; parsed += 1) await parseOne({ task, fallback: null })
+  for (let parsed = 0; parsed < WARM_UP_MAILS; parsed += 1) parseOne({ task, fallback: null })
 }
 
 /** Unseals, parses and seals mails in order. Posts the results, and null at the end. */
-async function parseAll(requests: readonly ParseRequest[]): Promise<void> {
+function parseAll(requests: readonly ParseRequest[]): void {
   let results: ParseResult[] = []
   let postedAtMs = performance.now()
   for (const [index, request] of requests.entries()) {
@@ -67,7 +67,7 @@ async function parseAll(requests: readonly ParseRequest[]): Promise<void> {
     const startMs = cpuMs()
     progress[PROGRESS.startMs] = startMs
     progress[PROGRESS.index] = index
-    const parsed = await parseOne(request)
+    const parsed = parseOne(request)
     results.push({ ...parsed, cpuMs: cpuMs() - startMs })
     if (performance.now() - postedAtMs < POST_AFTER_MS) continue
     parentPort?.postMessage(results)
@@ -78,13 +78,13 @@ async function parseAll(requests: readonly ParseRequest[]): Promise<void> {
   parentPort?.postMessage(null)
 }
 
-async function parseOne({ task, fallback }: ParseRequest): Promise<Omit<ParseResult, 'cpuMs'>> {
+function parseOne({ task, fallback }: ParseRequest): Omit<ParseResult, 'cpuMs'> {
   const { inboxId, messageId, sealed, size } = task
   const key = secretKey(Buffer.from(task.key))
   let parsed: { mail: ParsedMail; hasFailed: boolean }
   try {
     const { raw, envelope } = unsealMailSync(key, inboxId, messageId, sealed)
-    parsed = await parse(raw, envelope, fallback)
+    parsed = parse(raw, envelope, fallback)
   } catch (error) {
     // The sealed bytes are damaged: a retry would fail too.
     if (!(error instanceof SealBrokenError)) throw error
@@ -100,21 +100,21 @@ function damaged(size: number): ParsedMail {
   return { ...parseNothing(Buffer.alloc(0), NO_ENVELOPE, { code: 'seal-broken', detail }), size }
 }
 
-async function parse(
+function parse(
   raw: Buffer,
   envelope: Envelope,
   fallback: ParseFallback | null,
-): Promise<{ mail: ParsedMail; hasFailed: boolean }> {
+): { mail: ParsedMail; hasFailed: boolean } {
   if (fallback !== null) {
     const { shows, ...warning } = fallback
     const parsePart = shows === 'header' ? parseHeader : parseNothing
-    return { mail: await parsePart(raw, envelope, warning), hasFailed: false }
+    return { mail: parsePart(raw, envelope, warning), hasFailed: false }
   }
   try {
-    return { mail: await parseMail(raw, envelope), hasFailed: false }
+    return { mail: parseMail(raw, envelope), hasFailed: false }
   } catch (error) {
     const warning = { code: 'parse-failed', detail: messageOf(error) } as const
-    return { mail: await parseHeader(raw, envelope, warning), hasFailed: true }
+    return { mail: parseHeader(raw, envelope, warning), hasFailed: true }
   }
 }
 

@@ -14,19 +14,19 @@ test('the folder has mails', () => {
   expect(names.length).toBeGreaterThanOrEqual(150)
 })
 
-test.each(names)('%s', async (name) => {
+test.each(names)('%s', (name) => {
   const raw = readFileSync(`${folder}/${name}.eml`)
   const expected: unknown = JSON.parse(readFileSync(`${folder}/${name}.json`, 'utf8'))
   if (typeof expected !== 'object' || expected === null)
     throw new Error(`${name}.json does not contain an object.`)
 
-  const parsed: ParsedMail = await parseMail(raw, anyEnvelope)
+  const parsed: ParsedMail = parseMail(raw, anyEnvelope)
   expect(parsed).toMatchObject(expected)
   expect(Object.keys(expected).filter((key) => !(key in parsed))).toEqual([])
   expect(parsed).toMatchObject({ size: raw.length, sha256: digest(raw), envelope: anyEnvelope })
   expect(JSON.stringify(parsed).isWellFormed()).toBe(true)
   for (const meta of parsed.attachments) {
-    const read = await readAttachment(raw, meta.index)
+    const read = readAttachment(raw, meta.index)
     expect(read?.meta).toEqual(meta)
     expect(read?.content).toHaveLength(meta.size)
     expect(digest(read?.content ?? Buffer.alloc(0))).toBe(meta.sha256)

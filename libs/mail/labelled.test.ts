@@ -5,17 +5,12 @@ import {
   scoreAllCodes,
   scoreBestCodes,
   scoreLinks,
-  type LabelledMail,
   type Score,
 } from '#test/harness/labelled-mails.js'
 
 const minScore = 0.97
 
-let all: LabelledMail[]
-
-beforeAll(async () => {
-  all = await readLabelledMails()
-})
+const all = readLabelledMails()
 
 test('every mail has a label, and about half of them have no code', () => {
   const files = readdirSync('libs/mail/labelled').filter((name) => name.endsWith('.eml'))
@@ -27,11 +22,7 @@ test('every mail has a label, and about half of them have no code', () => {
 })
 
 describe.each(['whole', 'short'])('in the %s mails', (length) => {
-  let mails: LabelledMail[]
-
-  beforeAll(() => {
-    mails = all.filter(({ label }) => (label.set === 'short') === (length === 'short'))
-  })
+  const mails = all.filter(({ label }) => (label.set === 'short') === (length === 'short'))
 
   test('the most likely code is the right one', () => {
     const wrong = mails.flatMap((mail) => {

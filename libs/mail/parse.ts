@@ -8,17 +8,18 @@ import type { Envelope, ParsedMail, Warning } from './message.js'
 import { readDate } from './mime/date.js'
 import { readMime } from './mime/mime.js'
 import { firstValue } from './mime/part-header.js'
+import { scanHeader } from './mime/parts.js'
 
 /**
- * Parses a mail. Returns everything that could be read, with a warning for each thing that could not. Rejects with an
- * Error only if the MIME parser fails. Does not limit time or memory.
+ * Parses a mail. Returns everything that could be read, with a warning for each thing that could not. Does not limit
+ * time or memory.
  */
-export async function parseMail(
+export function parseMail(
   raw: Buffer,
   envelope: Envelope,
   limits: MailLimits = DEFAULT_MAIL_LIMITS,
-): Promise<ParsedMail> {
-  const mime = await readMime(raw, limits)
+): ParsedMail {
+  const mime = readMime(raw, limits)
   const warnings = [...mime.warnings]
   const subject = firstValue(mime.headers, 'subject')
   const text = joinParts(mime.texts, limits.maxTextBytes, 'text-truncated', warnings)
@@ -83,12 +84,15 @@ const HEADER_BYTES = 16 * 1024
 
 /**
  * Reads only the beginning of the header, for a mail that can't be parsed: no text, links, codes or attachments.
- * Never rejects. Apart from the digest of the source, the time does not depend on its length.
+ * Never fails. Apart from the digest of the source, the time does not depend on its length.
  */
-export async function parseHeader(raw: Buffer, envelope: Envelope, warning: Warning): Promise<ParsedMail> {
+export function parseHeader(raw: Buffer, envelope: Envelope, warning: Warning): ParsedMail {
   const unparsed = parseNothing(raw, envelope, warning)
   try {
-    const header = await parseMail(headerOf(raw), envelope)
+    // One more byte shows whether the last line is whole.
+    const start = raw.subarray(0, HEADER_BYTES + 1)
+    const { end } = scanHeader(start, { ...DEFAULT_MAIL_LIMITS, maxHeaderBytes: HEADER_BYTES })
+    const header = parseMail(raw.subarray(0, end), envelope)
     const { subject, sender, from, to, cc, replyTo, date, headers } = header
     return { ...unparsed, subject, sender, from, to, cc, replyTo, date, headers }
   } catch {
@@ -119,13 +123,4 @@ export function parseNothing(raw: Buffer, envelope: Envelope, warning: Warning):
     sha256: hash('sha256', raw),
     warnings: [warning],
   }
-}
-
-/** The header up to the first empty line, or its whole lines within `HEADER_BYTES`. */
-function headerOf(raw: Buffer): Buffer {
-  const start = raw.subarray(0, HEADER_BYTES)
-  const ends = ['\r\n\r\n', '\n\n'].map((end) => start.indexOf(end)).filter((at) => at !== -1)
-  const end =
-    ends.length > 0 ? Math.min(...ends) : start.length < raw.length ? start.lastIndexOf('\n') : start.length
-  return Buffer.concat([start.subarray(0, Math.max(end, 0)), Buffer.from('\r\n\r\n')])
 }

@@ -11,4 +11,4 @@ export interface SectionContext {
 }
 
 /** Measures one thing, and cleans up after itself. */
-export type Section = (context: SectionContext) => Promise<Figure[]>
+export type Section = (context: SectionContext) => Figure[] | Promise<Figure[]>

@@ -37,7 +37,7 @@ async function run({ progress, input, seed }: MimeThreadStart): Promise<void> {
       counters[1] = kept.length
       Atomics.add(counters, 0, 1)
       try {
-        await checkMail(source)
+        checkMail(source)
       } catch (error) {
         const finding: Finding = { seed: round, message: messageOf(error), source }
         parentPort?.postMessage(finding)

@@ -32,11 +32,11 @@ export interface Score {
   recall: number
 }
 
-export async function readLabelledMails(): Promise<LabelledMail[]> {
+export function readLabelledMails(): LabelledMail[] {
   const labels = parse(readFileSync(`${folder}/labels.yaml`, 'utf8')) as Record<string, Label>
   const mails: LabelledMail[] = []
   for (const [name, label] of Object.entries(labels)) {
-    const { codes, links } = await parseMail(sourceOf(name), anyEnvelope)
+    const { codes, links } = parseMail(sourceOf(name), anyEnvelope)
     mails.push({ name, label, codes, links })
   }
   return mails

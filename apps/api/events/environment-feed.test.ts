@@ -29,7 +29,7 @@ import { EnvironmentFeed } from './environment-feed.js'
 import { ReceivedEvents } from './received-events.js'
 
 const key = makeSecretKey()
-const parsed = await parseMail(Buffer.from('Subject: One\r\n\r\n'), anyEnvelope)
+const parsed = parseMail(Buffer.from('Subject: One\r\n\r\n'), anyEnvelope)
 
 /** An inbox in a partition of its own: the events on the log, and the views of them. */
 class Partition {

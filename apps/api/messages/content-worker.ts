@@ -32,8 +32,8 @@ export interface ShownMail {
 }
 
 /** Reads one attachment from the source of a mail. */
-export async function openAttachment({ raw, index }: AttachmentRequest): Promise<AttachmentContent | null> {
-  const found = await readAttachment(Buffer.from(raw), index)
+export function openAttachment({ raw, index }: AttachmentRequest): AttachmentContent | null {
+  const found = readAttachment(Buffer.from(raw), index)
   if (found === null) return null
   const { meta, content } = found
   return {
@@ -46,8 +46,8 @@ export async function openAttachment({ raw, index }: AttachmentRequest): Promise
 const NO_PARTS = { parts: [], baseUrl: undefined }
 
 /** Makes a document of the HTML of a mail. Null if it is too complex. */
-export async function makeDocument({ html, isRemoteAllowed, raw }: MailToShow): Promise<ShownMail | null> {
-  const { parts, baseUrl } = raw === null ? NO_PARTS : await readEmbeddedParts(Buffer.from(raw))
+export function makeDocument({ html, isRemoteAllowed, raw }: MailToShow): ShownMail | null {
+  const { parts, baseUrl } = raw === null ? NO_PARTS : readEmbeddedParts(Buffer.from(raw))
   try {
     const inlineImages = dataUrlsOf(parts)
     const { document, blocked } = mailDocument({ html, isRemoteAllowed, inlineImages, baseUrl })

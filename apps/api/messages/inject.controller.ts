@@ -110,7 +110,7 @@ export class InjectController {
     if (body.length === 0) throw invalid({ detail: 'the mail must not be empty', pointer: '' })
     const unknown = { ...trace, mailFrom: '' }
     const header = body.subarray(0, HEADER_BYTES)
-    const { sender } = await parseHeader(header, unknown, { code: 'parse-failed', detail: '' })
+    const { sender } = parseHeader(header, unknown, { code: 'parse-failed', detail: '' })
     return { raw: body, envelope: { ...unknown, mailFrom: sender } }
   }
 

@@ -4,7 +4,7 @@ import { parseMail } from '#libs/mail/parse.js'
 import { anyEnvelope } from '#test/harness/envelope.js'
 import { addMiss, NO_MISSES } from './near-misses.js'
 
-const mail = await parseMail(Buffer.from('Subject: One\r\n\r\n'), anyEnvelope)
+const mail = parseMail(Buffer.from('Subject: One\r\n\r\n'), anyEnvelope)
 
 /** The nearest of messages that are received in the given minutes, with so many mismatches. */
 const nearestOf = (all: [minute: number, mismatches: number][]) =>

@@ -26,7 +26,7 @@ describe('the mix of mails', () => {
     expect(Math.abs(source.length - bytes)).toBeLessThanOrEqual(Math.max(bytes / 50, 100))
     expect(source).toMatch(/^(?:[\t\x20-\x7e]{0,78}\r\n)+$/)
 
-    const parsed = await parse(source)
+    const parsed = parse(source)
     expect(parsed.warnings).toEqual([])
     expect(parsed.text).not.toBeNull()
     expect(parsed.html !== null).toBe(kind === 'html')

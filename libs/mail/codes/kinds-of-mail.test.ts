@@ -190,8 +190,8 @@ const sources: Record<string, (readonly [source: string, ...codes: string[]])[]>
 }
 
 describe.each(Object.entries(sources))('codes in mail with %s', (_, cases) => {
-  test.each(cases)('%j', async (source, ...codes) => {
-    const { codes: found } = await parseMail(Buffer.from(source.replaceAll('\n', '\r\n')), anyEnvelope)
+  test.each(cases)('%j', (source, ...codes) => {
+    const { codes: found } = parseMail(Buffer.from(source.replaceAll('\n', '\r\n')), anyEnvelope)
     expect(found.map(({ value }) => value)).toEqual(codes)
   })
 })

@@ -5,7 +5,7 @@ import { readMailboxes } from './addresses.js'
 import { charsetName } from './charset-names.js'
 import { decodeText } from './charset.js'
 import { fieldText, fileName, needsCharset, showField, type Field } from './part-header.js'
-import { prepareSource, readWellFormed, type Part, type Parts } from './parts.js'
+import { readParts, type Part, type Parts } from './parts.js'
 import { decodeBase64, decodeQuotedPrintable, replaceEach } from './transfer-encodings.js'
 
 /*
@@ -21,11 +21,11 @@ export interface MimeContent extends Pick<ParsedMail, MimeFields> {
   htmls: string[]
 }
 
-/** Reads everything except links and codes. Rejects with an Error if the parser fails. */
-export async function readMime(raw: Buffer, limits: MailLimits): Promise<MimeContent> {
+/** Reads everything except links and codes. */
+export function readMime(raw: Buffer, limits: MailLimits): MimeContent {
   const { maxMailboxes, maxAttachments } = limits
   const warnings: Warning[] = []
-  const parts = await readParts(raw, limits, warnings)
+  const parts = readParts(raw, limits, warnings)
   const { header, shown, attached } = parts
   const charset = charsetOfHeaders(parts)
   const attachments = attached
@@ -41,7 +41,7 @@ export async function readMime(raw: Buffer, limits: MailLimits): Promise<MimeCon
     const text = bodyText(part, warnings)
     if (text !== '') (part.header.shownAs === 'text/html' ? htmls : texts).push(text)
   }
-  const fields = header?.fields ?? []
+  const { fields } = header
   const mailboxesOf = (addressFields: Field[]) => {
     const mailboxes: Mailbox[] = []
     for (const { value } of addressFields) {
@@ -69,23 +69,12 @@ export async function readMime(raw: Buffer, limits: MailLimits): Promise<MimeCon
   }
 }
 
-/** The parts of a mail; adds to the warnings. mailparser is loaded when the first mail needs it. */
-async function readParts(raw: Buffer, limits: MailLimits, warnings: Warning[]): Promise<Parts> {
-  const source = prepareSource(raw, limits, warnings)
-  const parts = readWellFormed(source, limits)
-  if (parts !== null) return parts
-  const { readTree } = await import('./read-tree.js')
-  return readTree(source, limits, warnings)
-}
-
 /**
  * The charset of bytes in headers that are not UTF-8: that of the first text that has another charset than Unicode and
  * ASCII. Null if there is none, or no header has such bytes.
  */
 function charsetOfHeaders({ header, shown, attached }: Parts): string | null {
-  const isNeeded =
-    (header !== undefined && needsCharset(header)) || attached.some((part) => needsCharset(part.header))
-  if (!isNeeded) return null
+  if (![header, ...attached.map((part) => part.header)].some(needsCharset)) return null
   for (const part of shown) {
     const name = charsetName(declaredCharset(part, () => decodedBody(part, [])) ?? '')
     if (name !== null && !/^(?:utf|us-ascii|iso-2022|hz)/.test(name)) return name
@@ -113,14 +102,14 @@ function distinct(warnings: Warning[]): Warning[] {
 
 /**
  * One attachment with its decoded content, or null if it does not exist. `index` is its index in the result of
- * `parseMail` with the same limits. Decodes nothing else of the mail. Rejects as `parseMail` does.
+ * `parseMail` with the same limits. Decodes nothing else of the mail.
  */
-export async function readAttachment(
+export function readAttachment(
   raw: Buffer,
   index: number,
   limits: MailLimits = DEFAULT_MAIL_LIMITS,
-): Promise<{ meta: Attachment; content: Buffer } | null> {
-  const parts = await readParts(raw, limits, [])
+): { meta: Attachment; content: Buffer } | null {
+  const parts = readParts(raw, limits, [])
   const part = parts.attached.slice(0, limits.maxAttachments)[index]
   return part === undefined
     ? null
@@ -134,12 +123,9 @@ export interface EmbeddedPart {
   decode: () => Buffer
 }
 
-/** The parts that the HTML of a mail can show, and what relative URLs in it refer to. Rejects as `parseMail` does. */
-export async function readEmbeddedParts(
-  raw: Buffer,
-  limits: MailLimits = DEFAULT_MAIL_LIMITS,
-): Promise<{ parts: EmbeddedPart[]; baseUrl: string | undefined }> {
-  const { shown, attached } = await readParts(raw, limits, [])
+/** The parts that the HTML of a mail can show, and what relative URLs in it refer to. */
+export function readEmbeddedParts(raw: Buffer): { parts: EmbeddedPart[]; baseUrl: string | undefined } {
+  const { shown, attached } = readParts(raw, DEFAULT_MAIL_LIMITS, [])
   const html = shown.find(({ header }) => header.shownAs === 'text/html')?.header
   const parts = [...attached, ...shown].map((part) => {
     const { contentId, contentLocation } = part.header

@@ -1,5 +1,4 @@
 import { isUtf8 } from 'node:buffer'
-import { DEFAULT_MAIL_LIMITS } from '../limits.js'
 import type { Header } from '../message.js'
 import { decodeText } from './charset.js'
 import { decodeWords, escapeRawBytes } from './encoded-words.js'
@@ -175,7 +174,7 @@ const MBOX_LINE = /^>?From +[^\s:]/
  * mbox's `From ` lines are left out. Only fields with names that begin with `prefix` (in lower case) are returned,
  * because a part may have very many.
  */
-function readFields(block: Buffer, prefix: string): Field[] {
+export function readFields(block: Buffer, prefix: string): Field[] {
   const fields: { name: string; key: string; lines: string[] }[] = []
   let open: string[] | null = null
   for (const line of block.toString('latin1').split('\n')) {
@@ -216,25 +215,6 @@ export function showField({ name, value }: Field, charset: string | null): Heade
   // An encoded word may contain a line break, and a field a lone CR; the value that is shown must not.
   const text = decodeWords(fieldText(value, charset)).replace(/[\r\n]+/g, ' ')
   return { name, value: text.toWellFormed() }
-}
-
-/** The end of a mail's header block. */
-const EMPTY_LINE = /\n\r?\n/
-/** The part of a source that is searched at first. Most header blocks are shorter. */
-const HEADER_BYTES = 8 * 1024
-
-/**
- * The value of the first field with a name (in lower case) in the header of a mail, as the API shows it; null if there is
- * none. Takes much less time than reading the mail.
- */
-export function readHeader(raw: Buffer, name: string): string | null {
-  const { maxHeaderBytes } = DEFAULT_MAIL_LIMITS
-  const end =
-    EMPTY_LINE.exec(raw.toString('latin1', 0, HEADER_BYTES)) ??
-    EMPTY_LINE.exec(raw.toString('latin1', 0, maxHeaderBytes))
-  const block = raw.subarray(0, end?.index ?? maxHeaderBytes)
-  const field = readFields(block, name).find(({ key }) => key === name)
-  return field === undefined ? null : showField(field, null).value
 }
 
 /** The first value of a header. `name` is in lower case. */

@@ -1,21 +1,20 @@
-import type { MailLimits } from '../limits.js'
+import { DEFAULT_MAIL_LIMITS, type MailLimits } from '../limits.js'
 import type { Warning } from '../message.js'
-import { contextWithin, readPartHeader, type PartHeader } from './part-header.js'
+import { contextWithin, readFields, readPartHeader, showField, type PartHeader } from './part-header.js'
 
 /*
- * Splits the source of a mail into its parts, in two steps: `prepareSource` applies the limits, and `readWellFormed`
- * finds the parts if every multipart has all of its delimiters.
+ * Splits the source of a mail into its parts.
  */
 
-/** A part that is not a multipart, with its body as it was sent. */
+/** A part, with its body as it was sent: no multipart, unless it is shown whole. */
 export interface Part {
   header: PartHeader
   body: Buffer
 }
 
 export interface Parts {
-  /** The header of the mail itself; undefined if it has none. */
-  header: PartHeader | undefined
+  /** The header of the mail itself. */
+  header: PartHeader
   /** Parts whose text is shown, in the order of the mail. */
   shown: Part[]
   /** In the order of the mail. */
@@ -26,72 +25,207 @@ const LF = 10
 const CR = 13
 const SPACE = 32
 const TAB = 9
+const DASH = 45
 const COLON = 58
-const END_OF_LINE = Buffer.from('\r\n')
 const LINE_FEED_THEN_DASHES = Buffer.from('\n--')
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf])
+/** RFC 2046 allows 70 characters; some senders use more. */
+const MAX_DELIMITER_LENGTH = 1_000
 
 /**
- * Prepares a source for parsing: cuts off headers and parts above the limits, and adds the empty line between header
- * and body if it is missing. Almost every mail is returned unchanged. Adds to the warnings.
+ * Reads the parts of a mail (RFC 2046, section 5.1), within the limits. Adds to the warnings. Never fails. A multipart
+ * may lack its end; one without any part, or without a boundary, is shown whole.
  */
-export function prepareSource(source: Buffer, limits: MailLimits, warnings: Warning[]): Buffer {
-  const raw = BYTE_ORDER_MARK.equals(source.subarray(0, BYTE_ORDER_MARK.length))
-    ? source.subarray(BYTE_ORDER_MARK.length)
-    : source
-  const header = scanHeader(raw, limits)
-  const end = scanParts(raw, limits.maxParts)
-  if (end < raw.length) {
-    warnings.push({ code: 'too-many-parts', detail: `Only the first ${limits.maxParts} parts were read.` })
-  }
-  if (header.isCut) {
-    warnings.push({
-      code: 'too-many-headers',
-      detail: `Only the first ${limits.maxHeaders} headers, within ${limits.maxHeaderBytes} bytes, were read.`,
-    })
-  }
-  if (!header.isSeparatorMissing) return raw.subarray(0, end)
-  return Buffer.concat([raw.subarray(0, header.end), END_OF_LINE, raw.subarray(header.bodyStart, end)])
+export function readParts(raw: Buffer, limits: MailLimits, warnings: Warning[]): Parts {
+  const hasMark = BYTE_ORDER_MARK.equals(raw.subarray(0, BYTE_ORDER_MARK.length))
+  return new PartReader(hasMark ? raw.subarray(BYTE_ORDER_MARK.length) : raw, limits, warnings).read()
 }
 
-interface HeaderBlock {
-  /** The end of the last line that is kept. */
+/** A multipart whose closing delimiter has not been reached yet. */
+interface Multipart {
+  header: PartHeader
+  /** The delimiter before a part, and the one after the last part, without the dashes at their beginning. */
+  boundary: string
+  closing: string
+}
+
+interface Delimiter {
+  /** The index of its multipart among the open ones. */
+  index: number
+  /** The start of its line. */
+  start: number
+  /** The end of its line. */
   end: number
-  /** The start of what follows the header; after `end` only if headers were cut. */
-  bodyStart: number
-  isCut: boolean
-  isSeparatorMissing: boolean
+  /** Whether it closes its multipart. */
+  isLast: boolean
+}
+
+class PartReader {
+  private readonly shown: Part[] = []
+  private readonly attached: Part[] = []
+  /** From the outermost one inwards. */
+  private readonly open: Multipart[] = []
+
+  constructor(
+    private readonly source: Buffer,
+    private readonly limits: MailLimits,
+    private readonly warnings: Warning[],
+  ) {}
+
+  read(): Parts {
+    const { maxHeaders, maxHeaderBytes, maxParts } = this.limits
+    const { end, bodyStart, isCut } = scanHeader(this.source, this.limits)
+    if (isCut)
+      this.warn(
+        'too-many-headers',
+        `Only the first ${maxHeaders} headers, within ${maxHeaderBytes} bytes, were read.`,
+      )
+    const header = readPartHeader(this.source.subarray(0, end), contextWithin(undefined))
+    let next = this.readBody(header, bodyStart)
+    for (let count = 1; next !== null; count++) {
+      if (count === maxParts) {
+        this.warn('too-many-parts', `Only the first ${maxParts} parts were read.`)
+        break
+      }
+      next = this.readPart(next)
+    }
+    return { header, shown: this.shown, attached: this.attached }
+  }
+
+  /** Reads the part that begins at `start`. Returns the start of the next part; null if there is none. */
+  private readPart(start: number): number | null {
+    const { maxHeaderBytes } = this.limits
+    const end = this.endOfHeader(start)
+    const hasEnd = isEmptyLine(this.source, end)
+    // Nothing is between two delimiters, or after the last one.
+    if (end === start && !hasEnd) return this.startAfter(this.nextDelimiter(start))
+    let block = this.source.subarray(start, end)
+    if (block.length > maxHeaderBytes) {
+      this.warn('too-many-headers', `Only the first ${maxHeaderBytes} bytes of a part's header were read.`)
+      block = block.subarray(0, block.lastIndexOf(LF, maxHeaderBytes - 1) + 1)
+    }
+    const header = readPartHeader(block, contextWithin(this.open.at(-1)?.header))
+    return this.readBody(header, hasEnd ? afterLine(this.source, end) : end)
+  }
+
+  /** The start of the empty line after a header, or of the delimiter that ends it. */
+  private endOfHeader(start: number): number {
+    let at = start
+    while (at < this.source.length && !isEmptyLine(this.source, at) && this.delimiterAt(at) === null) {
+      at = afterLine(this.source, at)
+    }
+    return at
+  }
+
+  /** Reads the body of a part, or what is before the first part of a multipart. Returns the start of the next part. */
+  private readBody(header: PartHeader, bodyStart: number): number | null {
+    const { source, open } = this
+    const { boundary } = header
+    const isTooDeep = boundary !== null && open.length >= this.limits.maxDepth
+    if (isTooDeep) {
+      this.warn('too-many-parts', `Parts nested deeper than ${this.limits.maxDepth} were left out.`)
+    } else if (boundary !== null) open.push({ header, boundary, closing: `${boundary}--` })
+    const isOwn = (delimiter: Delimiter | null) =>
+      delimiter !== null && open[delimiter.index]?.header === header
+
+    let delimiter = this.nextDelimiter(bodyStart)
+    // A closing delimiter before the first part closes nothing.
+    while (delimiter?.isLast === true && isOwn(delimiter)) delimiter = this.nextDelimiter(delimiter.end)
+    if (!isTooDeep && !isOwn(delimiter)) {
+      const bodyEnd = delimiter === null ? source.length : beforeLineBreak(source, bodyStart, delimiter.start)
+      this.add(header, source.subarray(bodyStart, bodyEnd))
+    }
+    return this.startAfter(delimiter)
+  }
+
+  /** The start of the part after a delimiter, or after the multiparts that it closes; null if there is none. */
+  private startAfter(delimiter: Delimiter | null): number | null {
+    let next = delimiter
+    while (next?.isLast === true) {
+      this.open.length = next.index
+      next = this.nextDelimiter(next.end)
+    }
+    if (next === null) return null
+    // An inner multipart may lack its end (RFC 2046, section 5.1.2).
+    this.open.length = next.index + 1
+    return next.end
+  }
+
+  /** A multipart in which no part was found is shown whole. */
+  private add(header: PartHeader, body: Buffer): void {
+    const isMultipart = header.type.startsWith('multipart/')
+    const part: Part = {
+      header: isMultipart ? { ...header, shownAs: 'text/plain', encoding: '' } : header,
+      body,
+    }
+    const parts = part.header.shownAs === null ? this.attached : this.shown
+    parts.push(part)
+  }
+
+  /** The next delimiter of any open multipart. `from` is the start of any line but the first. */
+  private nextDelimiter(from: number): Delimiter | null {
+    if (this.open.length === 0) return null
+    for (let at = from - 1; ; at++) {
+      at = this.source.indexOf(LINE_FEED_THEN_DASHES, at)
+      if (at === -1) return null
+      const delimiter = this.delimiterAt(at + 1)
+      if (delimiter !== null) return delimiter
+    }
+  }
+
+  /** The delimiter in the line that begins at `start`, possibly with white space after it; null if it is none. */
+  private delimiterAt(start: number): Delimiter | null {
+    const { source, open } = this
+    if (source[start] !== DASH || source[start + 1] !== DASH) return null
+    const end = afterLine(source, start)
+    if (end - start > MAX_DELIMITER_LENGTH) return null
+    const text = source.toString('latin1', start + 2, end).trimEnd()
+    const index = open.findLastIndex(({ boundary, closing }) => text === boundary || text === closing)
+    return index === -1 ? null : { index, start, end, isLast: text !== open[index]?.boundary }
+  }
+
+  private warn(code: Warning['code'], detail: string): void {
+    this.warnings.push({ code, detail })
+  }
 }
 
 /**
- * Finds the end of the header: the first line that can't belong to it. If this line is not empty, it is the first line
- * of the body, as in Postfix: a test may send `Subject: x` and then text without an empty line.
+ * Finds the end of a mail's header: the first line that can't belong to it. If this line is not empty, it is the first
+ * line of the body, as in Postfix: a test may send `Subject: x` and then text without an empty line. `end` is the end
+ * of the last line within the limits.
  */
-function scanHeader(raw: Buffer, limits: MailLimits): HeaderBlock {
+export function scanHeader(
+  raw: Buffer,
+  limits: MailLimits,
+): { end: number; bodyStart: number; isCut: boolean } {
   let fields = 0
-  let keptEnd = -1
+  let keptEnd: number | null = null
   let start = 0
-  while (start < raw.length) {
-    const first = raw[start]
-    if (isEmptyLine(raw, start)) break
-    const isContinuation = start > 0 && (first === SPACE || first === TAB)
+  while (start < raw.length && !isEmptyLine(raw, start)) {
+    const isContinuation = start > 0 && (raw[start] === SPACE || raw[start] === TAB)
     if (!isContinuation) {
       if (!isFieldStart(raw, start)) break
       fields++
     }
     const next = afterLine(raw, start)
-    if (keptEnd === -1 && (fields > limits.maxHeaders || next > limits.maxHeaderBytes)) keptEnd = start
+    if (fields > limits.maxHeaders || next > limits.maxHeaderBytes) keptEnd ??= start
     start = next
   }
-  const isAtSeparator = start >= raw.length || isEmptyLine(raw, start)
-  if (keptEnd === -1) {
-    return { end: start, bodyStart: start, isCut: false, isSeparatorMissing: !isAtSeparator }
-  }
-  const bodyStart = isAtSeparator ? afterLine(raw, start) : start
-  return { end: keptEnd, bodyStart, isCut: true, isSeparatorMissing: true }
+  const bodyStart = isEmptyLine(raw, start) ? afterLine(raw, start) : start
+  return { end: keptEnd ?? start, bodyStart, isCut: keptEnd !== null }
 }
 
-export function isEmptyLine(raw: Buffer, start: number): boolean {
+/**
+ * The value of the first field with a name (in lower case) in the header of a mail, as the API shows it; null if there
+ * is none. Takes much less time than reading the mail.
+ */
+export function readHeader(raw: Buffer, name: string): string | null {
+  const block = raw.subarray(0, scanHeader(raw, DEFAULT_MAIL_LIMITS).end)
+  const field = readFields(block, name).find(({ key }) => key === name)
+  return field === undefined ? null : showField(field, null).value
+}
+
+function isEmptyLine(raw: Buffer, start: number): boolean {
   return raw[start] === LF || (raw[start] === CR && raw[start + 1] === LF)
 }
 
@@ -112,157 +246,12 @@ function isFieldStart(raw: Buffer, start: number): boolean {
 }
 
 /** The end of the line that begins at `start`, including its line feed. */
-export function afterLine(raw: Buffer, start: number): number {
+function afterLine(raw: Buffer, start: number): number {
   const lineFeed = raw.indexOf(LF, start)
   return lineFeed === -1 ? raw.length : lineFeed + 1
 }
 
-/** The start of the first part above the limit, or the length of the source if there is none. */
-function scanParts(raw: Buffer, maxParts: number): number {
-  // Each part except the root follows a line that begins with two dashes: a source with few such lines is within the
-  // limit.
-  let dashedLines = 0
-  for (const _ of findDashedLines(raw)) if (++dashedLines === maxParts) break
-  if (dashedLines < maxParts) return raw.length
-
-  const boundaries = declaredBoundaries(raw)
-  let parts = 1
-  for (const at of findDashedLines(raw)) {
-    const start = at + LINE_FEED_THEN_DASHES.length
-    const lineFeed = raw.indexOf(LF, start)
-    const end = lineFeed === -1 ? raw.length : lineFeed
-    // RFC 2046, section 5.1.1: a boundary has at most 70 characters, so a much longer line contains none.
-    if (end - start >= 300 || !boundaries.has(raw.toString('latin1', start, end).trimEnd())) continue
-    parts++
-    // The line break before a delimiter belongs to the delimiter (RFC 2046, section 5.1.1).
-    if (parts > maxParts) return raw[at - 1] === CR ? at - 1 : at
-  }
-  return raw.length
-}
-
-/** The line feeds before lines that begin with two dashes. */
-function* findDashedLines(raw: Buffer): Generator<number> {
-  for (
-    let at = raw.indexOf(LINE_FEED_THEN_DASHES);
-    at !== -1;
-    at = raw.indexOf(LINE_FEED_THEN_DASHES, at + 1)
-  )
-    yield at
-}
-
-function declaredBoundaries(raw: Buffer): Set<string> {
-  const boundaries = new Set<string>()
-  const declaration = /boundary\s{0,20}=\s{0,20}(?:"([^"\r\n]{1,250})"|([^\s;"]{1,250}))/gi
-  for (const match of raw.toString('latin1').matchAll(declaration)) {
-    boundaries.add((match[1] ?? match[2] ?? '').trimEnd())
-  }
-  return boundaries
-}
-
-/** A multipart whose closing delimiter has not been reached yet. */
-interface Multipart {
-  header: PartHeader
-  boundary: string
-}
-
-const BREAK_THEN_DASHES = Buffer.from('\n\r--')
-/** RFC 2046 allows 70 characters; some senders use more. */
-export const MAX_DELIMITER_LENGTH = 1_000
-/** Maximum of multiparts around a part: each line with dashes is compared with the delimiters of all of them. */
-const MAX_OPEN = 10
-
-/**
- * Reads a mail in which every multipart has all of its delimiters (RFC 2046, section 5.1.1), as in nearly all mails.
- * Null for any other mail, which `readTree` reads. If both can read a mail, they return the same parts. `source` is
- * the result of `prepareSource`.
- */
-export function readWellFormed(source: Buffer, { maxDepth, maxHeaderBytes }: MailLimits): Parts | null {
-  // `readTree` treats such a line as a delimiter; a search for dashes after a line feed would miss it.
-  if (source.includes(BREAK_THEN_DASHES)) return null
-  const shown: Part[] = []
-  const attached: Part[] = []
-  const open: Multipart[] = []
-  let mail: PartHeader | undefined
-  let start = 0
-  for (;;) {
-    const parent = open.at(-1)
-    const bodyStart = endOfHeader(source, start)
-    if (bodyStart === null) return null
-    if (parent !== undefined) {
-      if (bodyStart - start > maxHeaderBytes) return null
-      if (nextDelimiter(source.subarray(0, bodyStart), start, open) !== null) return null
-    }
-    const header = readPartHeader(source.subarray(start, bodyStart), contextWithin(parent?.header))
-    const { boundary } = header
-    mail ??= header
-    if (header.type.startsWith('multipart/') && boundary === null) return null
-    if (boundary !== null) {
-      if (open.length >= Math.min(maxDepth, MAX_OPEN) || open.some(isConfusableWith(boundary))) return null
-      open.push({ header, boundary })
-    }
-    let delimiter = nextDelimiter(source, bodyStart, open)
-    if (boundary === null) {
-      const bodyEnd = delimiter === null ? source.length : beforeLineBreak(source, bodyStart, delimiter.start)
-      const parts = header.shownAs === null ? attached : shown
-      parts.push({ header, body: source.subarray(bodyStart, bodyEnd) })
-      if (parent === undefined) return { header: mail, shown, attached }
-    } else if (delimiter?.isLast === true) return null
-    while (delimiter?.isLast === true && delimiter.multipart === open.at(-1)) {
-      open.pop()
-      if (open.length === 0) return { header: mail, shown, attached }
-      delimiter = nextDelimiter(source, delimiter.end, open)
-    }
-    if (delimiter === null || delimiter.multipart !== open.at(-1)) return null
-    start = delimiter.end
-  }
-}
-
-/** Whether one line could be a delimiter of both. */
-function isConfusableWith(boundary: string): (other: Multipart) => boolean {
-  return (other) => boundary.startsWith(other.boundary) || other.boundary.startsWith(boundary)
-}
-
-/** The end of the empty line after the header that begins at `start`; null if there is none. */
-function endOfHeader(source: Buffer, start: number): number | null {
-  for (let at = start; at < source.length; at = afterLine(source, at)) {
-    if (isEmptyLine(source, at)) return afterLine(source, at)
-  }
-  return null
-}
-
-interface Delimiter {
-  multipart: Multipart
-  /** The start of its line. */
-  start: number
-  /** The end of its line. */
-  end: number
-  /** Whether it closes its multipart. */
-  isLast: boolean
-}
-
-/** The next delimiter of any open multipart; null if there is none. `from` is the start of any line but the first. */
-function nextDelimiter(source: Buffer, from: number, open: readonly Multipart[]): Delimiter | null {
-  if (open.length === 0) return null
-  for (let at = from - 1; ; at += 1) {
-    at = source.indexOf(LINE_FEED_THEN_DASHES, at)
-    if (at === -1) return null
-    const start = at + 1
-    const end = afterLine(source, start)
-    if (end - start > MAX_DELIMITER_LENGTH) continue
-    const first = source[at + LINE_FEED_THEN_DASHES.length]
-    if (!open.some(({ boundary }) => boundary.charCodeAt(0) === first)) continue
-    const text = source.toString('latin1', at + LINE_FEED_THEN_DASHES.length, end).trimEnd()
-    const isLast = text.endsWith('--')
-    for (const multipart of open) {
-      if (text === multipart.boundary) return { multipart, start, end, isLast: false }
-      if (isLast && text.length === multipart.boundary.length + 2 && text.startsWith(multipart.boundary)) {
-        return { multipart, start, end, isLast }
-      }
-    }
-  }
-}
-
-/** The end of a body: the line break before a delimiter belongs to the delimiter. */
+/** The end of a body: the line break before a delimiter belongs to the delimiter (RFC 2046, section 5.1.1). */
 function beforeLineBreak(source: Buffer, bodyStart: number, delimiter: number): number {
   if (delimiter === bodyStart) return bodyStart
   const isCrLf = delimiter - bodyStart > 1 && source[delimiter - 2] === CR
