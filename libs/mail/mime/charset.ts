@@ -12,11 +12,7 @@ export interface DecodedText {
   guessed: string | null
 }
 
-type Decode = (bytes: Buffer) => DecodedText
-
 const WINDOWS1252 = 'windows-1252'
-/** By the names that `charsetName` returns. */
-const decoders = new Map<string, Decode>()
 
 /**
  * Decodes text in its declared charset. Names mean what the Encoding Standard says (ISO-8859-1 and US-ASCII are
@@ -27,29 +23,9 @@ const decoders = new Map<string, Decode>()
 export function decodeText(bytes: Buffer, declared: string | null): DecodedText {
   if (declared === null || /^[\s"',;]*$/.test(declared)) return decodeUndeclared(bytes)
   const name = charsetName(declared)
-  return name === null ? guess(bytes) : decoderOf(name)(bytes)
-}
-
-function decoderOf(name: string): Decode {
-  const known = decoders.get(name)
-  if (known !== undefined) return known
-  const decode = makeDecoder(name)
-  decoders.set(name, decode)
-  return decode
-}
-
-function makeDecoder(name: string): Decode {
-  if (name === 'us-ascii') {
-    return (bytes) => (isAscii(bytes) ? certain(bytes.toString('latin1')) : guess(bytes))
-  }
-  if (name === 'iso-2022-jp') return (bytes) => certain(decodeIso2022Jp(bytes))
-  if (name === 'iso-2022-kr') return (bytes) => certain(decodeIso2022Kr(bytes))
-  if (name === 'hz') return (bytes) => certain(decodeHz(bytes))
-  if (name === 'utf-16') return (bytes) => certain(decodeUtf16(bytes))
-  if (name === 'utf-8') return decodeUtf8
-  if (name === 'utf-7') return (bytes) => certain(decodeUtf7(bytes))
-  if (/^utf-(?:16|32)/.test(name)) return (bytes) => certain(iconv.decode(bytes, name))
-  return (bytes) => certain(isAscii(bytes) ? bytes.toString('latin1') : decodeBytes(bytes, name))
+  if (name === 'utf-8') return decodeUtf8(bytes)
+  if (name === null || (name === 'us-ascii' && !isAscii(bytes))) return guess(bytes)
+  return { text: decodeBytes(bytes, name), guessed: null }
 }
 
 /** The Macintosh charsets that iconv-lite lacks, or has without the euro sign. */
@@ -59,6 +35,12 @@ const MACINTOSH = new Map([
 ])
 
 function decodeBytes(bytes: Buffer, name: string): string {
+  if (name === 'iso-2022-jp') return decodeIso2022Jp(bytes)
+  if (name === 'iso-2022-kr') return decodeIso2022Kr(bytes)
+  if (name === 'hz') return decodeHz(bytes)
+  // Without a byte order mark, iconv-lite guesses the order. RFC 2781, section 4.3, names the default.
+  if (/^utf-/.test(name)) return iconv.decode(bytes, name, { defaultEncoding: 'utf-16be' })
+  if (isAscii(bytes)) return bytes.toString('latin1')
   return MACINTOSH.get(name)?.decode(bytes) ?? iconv.decode(bytes, name)
 }
 
@@ -71,17 +53,6 @@ function decodeUtf8(bytes: Buffer): DecodedText {
 /** Whether any character beyond ASCII was valid UTF-8: then the other bytes are damaged, and not in another charset. */
 function hasValidSequence(lossy: string): boolean {
   return /[^\x00-\x7f\ufffd]/.test(lossy)
-}
-
-/** The byte order is that of the byte order mark (RFC 2781, section 4.3), or else guessed from the zero bytes. */
-function decodeUtf16(bytes: Buffer): string {
-  if (bytes[0] === 0xff && bytes[1] === 0xfe) return iconv.decode(bytes, 'utf-16le')
-  if (bytes[0] === 0xfe && bytes[1] === 0xff) return iconv.decode(bytes, 'utf-16be')
-  let littleEndian = 0
-  for (let at = 0; at < Math.min(bytes.length, 512); at++) {
-    if (bytes[at] === 0) littleEndian += at % 2 === 1 ? 1 : -1
-  }
-  return iconv.decode(bytes, littleEndian > 0 ? 'utf-16le' : 'utf-16be')
 }
 
 function guess(bytes: Buffer): DecodedText {
@@ -109,53 +80,4 @@ function certain(text: string): DecodedText {
 
 function withoutMark(text: string): string {
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
-}
-
-const PLUS = 0x2b
-const MINUS = 0x2d
-const NOT_BASE64 = 255
-/** The six bits of each byte of the alphabet of base64 (RFC 4648, section 4). */
-const BASE64_VALUES = new Uint8Array(256).fill(NOT_BASE64)
-const ALPHABET = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/')
-for (const [value, character] of ALPHABET.entries()) BASE64_VALUES[character] = value
-
-/**
- * Decodes UTF-7 (RFC 2152): UTF-16 in base64, from a plus sign to the first character that is not base64. If this is a
- * minus sign, it is dropped; `+-` is a plus sign. Bytes beyond ASCII, which are invalid there, are read as Latin-1.
- */
-function decodeUtf7(bytes: Buffer): string {
-  // At most one UTF-16 unit per byte.
-  const units = Buffer.allocUnsafe(bytes.length * 2)
-  let length = 0
-  let isShifted = false
-  let isFresh = false
-  let bits = 0
-  let bitCount = 0
-  for (const byte of bytes) {
-    const value = isShifted ? (BASE64_VALUES[byte] ?? NOT_BASE64) : NOT_BASE64
-    if (value !== NOT_BASE64) {
-      isFresh = false
-      bits = ((bits << 6) | value) & 0x3fffff
-      bitCount += 6
-      if (bitCount < 16) continue
-      bitCount -= 16
-      length = units.writeUInt16LE((bits >> bitCount) & 0xffff, length)
-      continue
-    }
-    const isEnd = isShifted
-    isShifted = false
-    if (isEnd && byte === MINUS) {
-      if (isFresh) length = units.writeUInt16LE(PLUS, length)
-      continue
-    }
-    if (byte === PLUS) {
-      isShifted = true
-      isFresh = true
-      bits = 0
-      bitCount = 0
-      continue
-    }
-    length = units.writeUInt16LE(byte, length)
-  }
-  return units.toString('utf16le', 0, length)
 }
