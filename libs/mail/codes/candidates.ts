@@ -32,12 +32,8 @@ const FORMS: readonly (readonly [CandidateForm | 'none', RegExp, isUnusualForm?:
   ['digits', /^\d{4,8}$/],
   // 493-201, 49-32-01, 4-9-3-2-0-1
   ['digits', GROUPED_DIGITS],
-  // 49-32
-  ['digits', /^\d\d-\d\d$/, true],
   // A number that is too short or too long for a code
   ['none', /^\d+$/],
-  // G-493201: users don't type the prefix.
-  ['digits', /^[A-Z]{1,2}-\d{4,8}$/],
   // XXXX1234 is a masked card number, 15h40 a time.
   ['none', /^(?:[xX]{2,}\d+|\d\dh\d\d)$/],
   // X7K9QP
@@ -46,9 +42,10 @@ const FORMS: readonly (readonly [CandidateForm | 'none', RegExp, isUnusualForm?:
   ['letters', evenGroups('[A-Z]', [3, 4, 5])],
   // X7K-9QP, ABC-123
   ['capitals-and-digits', evenGroups('[A-Z\\d]', [3, 4, 5])],
+  // G-493201: users don't type the prefix.
+  ['digits', /^[A-Z]{1,2}-\d{4,8}$/],
   // KPT-482913, with a reference that is not typed
   ['digits', /^[A-Za-z]{1,4}-\d{4,8}$/, true],
-  ['none', /^[A-Za-z]{1,4}-\d+$/],
   // 10am-11pm, 20cm-30cm
   ['none', /(?:^|-)\d{1,3}(?:am|pm|st|nd|rd|th|min|hrs?|[kcm]?[mg]|[kmgt]b|px)(?:-|$)/],
   // x7k9qp, x7K9Qp
@@ -100,19 +97,16 @@ interface Span {
 const SEPARATOR = /^(?: {1,2}|[.·•—‒−]| [-–—·•] )$/
 
 /**
- * Whether two groups belong together: of digits, or of as many capitals and digits. All groups of a run have the same
- * separator. Single digits may also be separated by a dash, as in "7 3 0 – 4 1 8", or be below each other, like the
- * cells of some tables.
+ * Whether two groups belong together: of digits, or of as many capitals and digits. Single digits may also be separated
+ * by a dash, as in "7 3 0 – 4 1 8", or be below each other, like the cells of some tables.
  */
 function isSameRun(text: string, run: readonly Span[], next: Span): boolean {
-  const [first, second] = run
   const previous = run.at(-1)
-  if (first === undefined || previous === undefined || next.start - previous.end > 3) return false
+  if (previous === undefined || next.start - previous.end > 3) return false
   const between = text.slice(previous.end, next.start)
   const areSingle = previous.end - previous.start === 1 && next.end - next.start === 1
   if (areSingle && /^\s*[-–]?\s*$/.test(between)) return true
-  const isSameSeparator = second === undefined || between === text.slice(first.end, second.start)
-  if (!SEPARATOR.test(between) || !isSameSeparator) return false
+  if (!SEPARATOR.test(between)) return false
   const areDigits =
     /^\d+$/.test(text.slice(next.start, next.end)) && /^\d+$/.test(text.slice(previous.start, previous.end))
   return (
@@ -137,13 +131,11 @@ function addRun(text: string, run: readonly Span[], found: Candidate[]): void {
     const groups = written.replace(/\D+/g, '-')
     const hasSpaces = /\d\s/.test(written)
     if ((GROUPED_DIGITS.test(groups) && !DATE.test(written)) || /^\d\d-\d\d$/.test(groups)) {
-      add(text, span, 'digits', !hasSpaces || / {2}| \D |^\d\d\D\d\d$/.test(written), found)
+      add(text, span, 'digits', !hasSpaces, found)
       return
     }
-    // Phone, card and account numbers: three or more groups of other lengths, or two after a plus or a leading zero.
-    const isPhone =
-      run.length > 2 || text.charAt(span.start - 1) === '+' || (written.startsWith('0') && written.length > 7)
-    if (hasSpaces && isPhone) return
+    // Phone, card and account numbers: three or more groups of other lengths, or a leading zero.
+    if (hasSpaces && (run.length > 2 || written.startsWith('0'))) return
   }
   for (const span of run) if (found.length < MAX_CANDIDATES) addGroup(text, span, found)
 }
@@ -199,12 +191,7 @@ function add(
   const abbreviation =
     form === 'digits' ? ABBREVIATION.exec(text.slice(Math.max(0, start - 7), start))?.[0] : undefined
   if (text.charAt(start - 1) === '#') start--
-  // In a text that is all in capitals, they may be any word.
-  else if (
-    abbreviation !== undefined &&
-    !CODE_ABBREVIATIONS.has(abbreviation.trim()) &&
-    /\p{Ll}/u.test(text.slice(Math.max(0, start - 60), start + 60))
-  )
+  else if (abbreviation !== undefined && !CODE_ABBREVIATIONS.has(abbreviation.trim()))
     start -= abbreviation.length
   const hasMark = start < span.start
   while (BRACKETS.has(text.charAt(start - 1) + text.charAt(end)) && end - span.end < 6) {
@@ -229,9 +216,6 @@ function isStandalone(text: string, { start, end }: Span): boolean {
   const after = text.slice(end, end + 8)
   if (JOINED_BEFORE.test(before) && !ASSIGNED.test(before)) return false
   if (JOINED_AFTER.test(after) && !VALIDITY.test(after)) return false
-  // In "user_493201_x" there is no emphasis.
-  if (/[_*~|]/.test(text.charAt(start)) && /[0-9A-Za-z]/.test(text.charAt(start - 1) + text.charAt(end)))
-    return false
   // Emphasis has a star on both sides, a number to dial on one side.
   return !before.endsWith('*') || after.startsWith('*')
 }

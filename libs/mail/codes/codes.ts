@@ -3,11 +3,11 @@ import { CONFIRMING_WORDS, SIGN_IN_WORDS, STRONG_WORDS, WEAK_WORDS } from './cod
 import { HANDOVER_WORDS } from './instructions.js'
 import { textBefore } from './mentions.js'
 import { APPOINTMENT_WORDS, APPROVAL_WORDS, PROMOTION_WORDS, RECEIPT_WORDS } from './number-words.js'
-import { kindOfSubject, searchableText } from './searchable-text.js'
+import { kindOfSubject, searchableText, type SearchableText } from './searchable-text.js'
 import {
   candidatesInContext,
   isExpired,
-  isYear,
+  isDate,
   lowerCase,
   type CandidateInContext,
   type Evidence,
@@ -36,11 +36,12 @@ export function findCodes(
   const parts = [kind.startsWith('reply') ? '' : subject, text, visible].map((part) =>
     searchableText((part ?? '').slice(0, MAX_SEARCHED_LENGTH), kind),
   )
-  const topic = new Topic(parts.map((part) => part.text))
+  let topic: Topic | null = null
   const best = new Map<string, OneTimeCode>()
   for (const part of parts) {
     for (const candidate of candidatesInContext(part.text)) {
       const { value, inner } = candidate
+      topic ??= topicOf(parts)
       const confidence = confidenceOf(candidate, topic)
       if (confidence < Math.max(MIN_CONFIDENCE, best.get(value)?.confidence ?? 0) || isExpired(candidate))
         continue
@@ -64,34 +65,27 @@ function withoutNames(codes: readonly OneTimeCode[]): OneTimeCode[] {
 
 /** Words that never name the PIN of a meeting or a booking. */
 const ONE_TIME = /verif|vérif|otp|one.?time|einmal|log.?in|security|sicherheit|sécurité|seguridad|验证|認証/
+const isOneTime = (word: string) => ONE_TIME.test(word)
 const TOPICS = new Vocabulary({
-  code: STRONG_WORDS.filter((word) => !ONE_TIME.test(word)),
-  confirming: [...WEAK_WORDS, ...SIGN_IN_WORDS, ...CONFIRMING_WORDS],
+  oneTime: STRONG_WORDS.filter(isOneTime),
+  confirming: [
+    ...STRONG_WORDS.filter((word) => !isOneTime(word)),
+    ...WEAK_WORDS,
+    ...SIGN_IN_WORDS,
+    ...CONFIRMING_WORDS,
+  ],
   promotion: PROMOTION_WORDS,
   appointment: APPOINTMENT_WORDS,
-  oneTime: STRONG_WORDS.filter((word) => ONE_TIME.test(word)),
+  handover: HANDOVER_WORDS,
+  receipt: RECEIPT_WORDS,
 })
-const RECEIPTS = new Vocabulary({ receipt: RECEIPT_WORDS })
-const HANDOVERS = new Vocabulary({ handover: HANDOVER_WORDS })
 const APPROVALS = new Vocabulary({ approval: APPROVAL_WORDS })
 
-/** The subject matter of a mail. Computed only for mails with candidates. */
-class Topic {
-  private lowerText: string | null = null
-  private kinds: ReturnType<typeof TOPICS.kindsIn> | null = null
+/** What a mail is about: the kinds of words in its first characters. */
+type Topic = ReturnType<typeof TOPICS.kindsIn>
 
-  constructor(private readonly parts: readonly string[]) {}
-
-  has(kind: 'code' | 'oneTime' | 'confirming' | 'promotion' | 'appointment'): boolean {
-    this.kinds ??= TOPICS.kindsIn(this.text)
-    return this.kinds.has(kind) || (kind === 'code' && this.kinds.has('oneTime'))
-  }
-
-  get text(): string {
-    return (this.lowerText ??= lowerCase(
-      this.parts.map((part) => part.slice(0, MAX_TOPIC_LENGTH)).join('\n'),
-    ))
-  }
+function topicOf(parts: readonly SearchableText[]): Topic {
+  return TOPICS.kindsIn(lowerCase(parts.map(({ text }) => text.slice(0, MAX_TOPIC_LENGTH)).join('\n')))
 }
 
 function confidenceOf(candidate: CandidateInContext, topic: Topic): number {
@@ -99,8 +93,8 @@ function confidenceOf(candidate: CandidateInContext, topic: Topic): number {
   if (evidence === null) return confidenceWithoutEvidence(candidate, topic)
   const confidence = confidenceByForm(candidate, evidence)
   if (confidence <= 0) return confidence
-  if (evidence.isForHandover && !HANDOVERS.matches(topic.text)) return 0
-  if (topic.has('appointment') && !(evidence.isStrong && topic.has('oneTime'))) return 0
+  if (evidence.isForHandover && !topic.has('handover')) return 0
+  if (topic.has('appointment') && !topic.has('oneTime')) return 0
   if (isPromotionCode(candidate, evidence, topic)) return 0
   return isCardApproval(candidate, topic) ? 0 : confidence
 }
@@ -110,8 +104,8 @@ function confidenceWithoutEvidence(
   { isAlone, form, isUnusualForm, value }: CandidateInContext,
   topic: Topic,
 ): number {
-  if (!isAlone || form !== 'digits' || isUnusualForm || isYear(value)) return 0
-  if (topic.has('code') || topic.has('confirming')) return value.length >= 6 ? 0.65 : 0.5
+  if (!isAlone || form !== 'digits' || isUnusualForm || isDate(value)) return 0
+  if (topic.has('oneTime') || topic.has('confirming')) return value.length >= 6 ? 0.65 : 0.5
   return value.length === 6 ? 0.35 : 0
 }
 
@@ -122,12 +116,12 @@ function isPromotionCode(
   topic: Topic,
 ): boolean {
   const isPersonal = isStrong || (isDirect && form === 'digits' && value.length >= 6)
-  return !isPersonal && topic.has('promotion') && !topic.has('code')
+  return !isPersonal && topic.has('promotion')
 }
 
 /** "Auth code 604418" on the receipt of a card payment is not for typing. */
 function isCardApproval({ lower, start }: CandidateInContext, topic: Topic): boolean {
-  return APPROVALS.matches(textBefore(lower, start, 60)) && RECEIPTS.matches(topic.text)
+  return topic.has('receipt') && APPROVALS.matches(textBefore(lower, start, 60))
 }
 
 /** A form that is rare for codes, or frequent for other things, needs more evidence. */
@@ -139,7 +133,7 @@ function confidenceByForm(
   const isClear = isDirect || isAlone
   switch (form) {
     case 'digits':
-      if (isYear(value) || isCalendarDate(value)) return isClear ? confidence - 0.2 : 0
+      if (isDate(value)) return isClear ? confidence - 0.2 : 0
       // Years, house numbers and postcodes also have this length.
       if (!isClear && value.length < 6) return confidence < 0.6 ? 0 : confidence - 0.15
       return value.length === 6 ? confidence + 0.03 : confidence
@@ -149,15 +143,11 @@ function confidenceByForm(
       // Tokens, host names and signatures also have this form.
       return isDirect || (isAlone && isStrong) ? confidence - 0.2 : 0
     case 'uneven-groups':
-      return isNamedByCopula || (isDirect && isStrong) || isAlone ? confidence - 0.2 : 0
+      return isClear ? confidence - 0.2 : 0
     case 'letters':
     case 'small-letters':
       // Headings, buttons and names are often words like these.
       if (inner.end - inner.start > value.length) return isClear ? confidence - 0.15 : 0
-      return isNamedByCopula && (isStrong || form === 'letters') ? confidence - 0.25 : 0
+      return isNamedByCopula ? confidence - 0.25 : 0
   }
-}
-
-function isCalendarDate(value: string): boolean {
-  return /^(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])$/.test(value)
 }

@@ -40,7 +40,6 @@ export function instructionAround(before: string, after: string, labelEnd = 0): 
 /** Whether a lower-case text tells its reader to type something. */
 export function hasEnteringVerb(text: string): boolean {
   const kinds = VERBS_BEFORE.kindsIn(text)
-  if (kinds.has('forbidding')) return false
   return kinds.has('entering') || VERBS_AFTER.kindsIn(text).has('entering')
 }
 

@@ -1,5 +1,5 @@
 import { STRONG_WORDS, WEAK_WORDS } from './code-words.js'
-import { NEUTRAL_WORDS, OTHER_NUMBER_WORDS, PROMOTION_WORDS } from './number-words.js'
+import { OTHER_NUMBER_WORDS, PROMOTION_WORDS } from './number-words.js'
 import { Vocabulary, type Found } from './vocabulary.js'
 
 /*
@@ -10,18 +10,10 @@ const MENTION_WORDS = new Vocabulary({
   strong: STRONG_WORDS,
   weak: WEAK_WORDS,
   other: [...OTHER_NUMBER_WORDS, ...PROMOTION_WORDS],
-  neutral: NEUTRAL_WORDS,
 })
 
 /** Words for a number: `strong` ones only name codes, `weak` ones may name a code, `other` ones something else. */
 export type Mention = Found<'strong' | 'weak' | 'other'>
-
-/** The words before a number that name it. */
-export interface Label {
-  mention: Mention
-  /** Whether words in between could also name the number: "your code for order …". */
-  isAmbiguous: boolean
-}
 
 const MAX_LABEL_GAP = 40
 
@@ -30,16 +22,10 @@ const COPULA =
   '(?:is|are|was|reads|lautet|lauten|ist|est|sera|es|será|é|è|este|és|está|är|er|to|jest|je|bude|ez|bedraagt|είναι|это|це|е|هو|هي|است|ہے|है|হল|হলো|คือ|là|adalah|ialah|yra|ir|ni|da|ay)'
 export const COPULA_BEFORE = new RegExp(`(?:(?<!\\p{L})${COPULA}|[:：=]|[是为為は])\\s*$`, 'u')
 const COPULA_AFTER = new RegExp(`^\\s*(?:[-–—:=]|${COPULA}(?!\\p{L})|[是为為は])`, 'u')
-/** A reference before a number that is not typed: "KPT 482913". */
-const REFERENCE = /(?<!\p{L})\p{L}{3,4} $/u
 
 /** Whether a text between a label and a number makes the label name the number: " for your order is ". */
 export function endsWithCopula(gap: string): boolean {
-  return (
-    gap.length <= 2 * MAX_LABEL_GAP &&
-    !/[,;!?]/.test(gap) &&
-    (COPULA_BEFORE.test(gap) || COPULA_BEFORE.test(gap.replace(REFERENCE, '')))
-  )
+  return !/[,;!?]/.test(gap) && COPULA_BEFORE.test(gap)
 }
 
 function names(gap: string): boolean {
@@ -48,7 +34,7 @@ function names(gap: string): boolean {
 
 /** Whether a text between a label and a number contains no other word. */
 export function isAdjacent(gap: string): boolean {
-  return /^\p{L}{0,12}\s*$/u.test(gap.replace(REFERENCE, ''))
+  return /^\p{L}{0,12}\s*$/u.test(gap)
 }
 
 /** Whether a text after a number begins with a verb such as "is". */
@@ -57,27 +43,21 @@ export function beginsWithCopula(text: string): boolean {
 }
 
 /** The label of the number after a text: the last mention that does not belong to another number. */
-export function labelBefore(text: string): Label | null {
+export function labelBefore(text: string): Mention | null {
   const mentions = mentionsIn(text)
   let next = text.length
-  let isAmbiguous = false
   for (const mention of mentions.toReversed()) {
     const isFree = !hasNumberFor(mention.kind, text.slice(mention.end, next))
-    if (mention.kind !== 'other') return isFree ? { mention, isAmbiguous } : null
+    if (mention.kind !== 'other') return isFree ? mention : null
     if (isFree) {
       const gap = text.slice(mention.end)
       // "Enter the code to confirm your payment: …" and "your code for the order is …" name a code, although another
       // noun is nearer.
-      const isElsewhere =
-        gap.length > MAX_LABEL_GAP ||
-        /[,;!?，。！？；:：\n]|\. /.test(gap.slice(0, MAX_LABEL_GAP)) ||
-        COPULA_BEFORE.test(gap)
-      if (!isElsewhere || !hasCodeInClause(text, mentions, mention)) {
+      if (!COPULA_BEFORE.test(gap) || !hasCodeInClause(text, mentions, mention)) {
         const isNamed = gap.length <= MAX_LABEL_GAP && !/[,;!?，。！？；]|\S{3}\. /.test(gap)
-        return isNamed ? { mention, isAmbiguous: false } : null
+        return isNamed ? mention : null
       }
     }
-    isAmbiguous = true
     next = mention.start
   }
   return null
@@ -96,8 +76,7 @@ export function codeMentionAfter(text: string): Mention | null {
     mentions.pop()
   const [first] = mentions
   if (first !== undefined && first.kind !== 'other' && first.start <= MAX_NOUN_GAP) return first
-  // "10000 points with promo code"
-  return mentions.at(-1)?.kind === 'other' ? null : (mentions.find(({ kind }) => kind !== 'other') ?? null)
+  return mentions.find(({ kind }) => kind !== 'other') ?? null
 }
 
 function hasCodeInClause(text: string, mentions: readonly Mention[], mention: Mention): boolean {
@@ -123,19 +102,17 @@ const PHRASES: Record<Mention['kind'], Partial<Record<Mention['kind'], RegExp>>>
   // "verification code", "one-time sign-in code"
   strong: { weak: /^.{0,12}$/s },
   // "promo code", "slevový kód"; "card ending in"
-  other: { weak: /^\p{L}{0,8}[ -]?$/u, other: /^$/ },
+  other: { weak: /^\p{L}{0,8}[ -]?$/u },
   // "chód fíoraithe"; "código de pedido"
   weak: { strong: new RegExp(`^${PREPOSITION}$`), other: new RegExp(`^(?:${PREPOSITION})?$`) },
 }
 
 function mentionsIn(text: string): Mention[] {
   const mentions: Mention[] = []
-  let passed = 0
   for (const { kind, start, end } of MENTION_WORDS.wordsIn(text)) {
     const previous = mentions.at(-1)
-    if (start < passed || (previous !== undefined && end <= previous.end)) continue
-    if (kind === 'neutral') passed = end
-    else if (previous !== undefined && PHRASES[previous.kind][kind]?.test(text.slice(previous.end, start))) {
+    if (previous !== undefined && end <= previous.end) continue
+    if (previous !== undefined && PHRASES[previous.kind][kind]?.test(text.slice(previous.end, start))) {
       if (previous.kind === 'weak') previous.kind = kind
       previous.end = end
     } else mentions.push({ kind, start, end })

@@ -23,6 +23,7 @@ export const OTHER_NUMBER_WORDS = words({
     item|sort|swift|bank|style|dress|campaign|store|exit|return|http|result|reason|booking|branch|tax|invite|
     invitation|referral|friend|colour|color|customer|dealer|license|building|cost|charge|department|project|job|
     survey|vendor|supplier|course|exam|module|programme}{_code|-code|code|_codes}, ^error, ^order, code page,
+    code name, codename, code of, code review, code signing, code pushed, code freeze, code base, codebase,
     invoice, receipt, ^ticket, ^case$, ^incident, ^request #, reference, ^ref$, ^ref., booking, reservation,
     tracking, shipment, parcel, package, ^lot$, ^batch, ^consignment,
     {account_|acct_|card_}{number|no|id|ending|#}, ending in, ending with, ends in, ends with, customer,
@@ -93,12 +94,6 @@ export const OTHER_NUMBER_WORDS = words({
     お客様番号, 주문, 우편, 전화, 운송장, 송장, 고객센터, 예약, 청구, 사업자, 접수번호, 상품코드, 오류 코드,
     회원번호`,
 })
-
-/** Longer words that contain one of the words above, and mean something else. */
-export const NEUTRAL_WORDS = words(`
-  order to, ordering, error-free, ports$, support$, code name, codename, code of, code review, code signing,
-  code pushed, code freeze, code frozen, code base, codebase
-`)
 
 /** Words for meetings and journeys. Their PINs and codes are not one-time codes. */
 export const APPOINTMENT_WORDS = words(`

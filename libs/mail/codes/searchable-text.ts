@@ -77,30 +77,16 @@ interface Range {
 
 const rangeOf = ({ index, 0: { length } }: RegExpExecArray): Range => ({ start: index, end: index + length })
 
+// An email address, or a URL without a scheme
+const ADDRESS = /[\w.+-]{1,64}@[\w.-]{1,64}|www\.[^\s<>"]+/gi
 // ISO 13616: a country, two check digits, and up to 30 characters in groups of four.
 const IBAN = /(?<![0-9A-Za-z])[A-Z]{2}\d{2}(?: ?[0-9A-Z]{4}){2,7}(?: ?[0-9A-Z]{1,3})?(?![0-9A-Za-z])/g
 
 /** URLs, email addresses and bank accounts. They contain no codes, and their words say nothing about a code. */
 function* addressRanges(text: string): Generator<Range> {
   if (text.includes('://')) yield* bareUrls(text)
-  if (text.includes('www.')) for (const match of text.matchAll(/www\.[^\s<>"]+/gi)) yield rangeOf(match)
+  if (/@|www\./i.test(text)) for (const match of text.matchAll(ADDRESS)) yield rangeOf(match)
   for (const match of text.matchAll(IBAN)) if (match[0].length >= 15) yield rangeOf(match)
-  for (let at = text.indexOf('@'); at !== -1; at = text.indexOf('@', at + 1)) {
-    let start = at
-    while (at - start < MAX_ADDRESS_SIDE && isAddressCharacter(text.charCodeAt(start - 1))) start--
-    let end = at + 1
-    while (end - at < MAX_ADDRESS_SIDE && isAddressCharacter(text.charCodeAt(end))) end++
-    if (start < at) yield { start, end }
-  }
-}
-
-const MAX_ADDRESS_SIDE = 64
-const ADDRESS_CHARACTERS = new Set(Array.from('.+-_', (character) => character.charCodeAt(0)))
-
-function isAddressCharacter(code: number): boolean {
-  const isDigit = code >= 0x30 && code <= 0x39
-  const letter = code | 0x20
-  return isDigit || (code < 0x80 && letter >= 0x61 && letter <= 0x7a) || ADDRESS_CHARACTERS.has(code)
 }
 
 // The names of replies and forwarded mail in subjects. "VS" may be either.
@@ -110,10 +96,9 @@ const FORWARD_SUBJECT =
   /^\s{0,9}(?:fwd?|wg|tr|rv|i|enc|doorst|vb|pd|ilt|i̇lt|továbbítás|προωθ|转发|轉寄|転送|전달)\s{0,3}[:：]/i
 
 /** A reply repeats the subject of the original mail. */
-export type SubjectKind = 'reply' | 'forward' | 'reply-or-forward' | 'other'
+export type SubjectKind = 'reply' | 'forward' | 'other'
 
 export function kindOfSubject(subject: string): SubjectKind {
-  if (/^\s{0,9}vs\s{0,3}[:：]/i.test(subject)) return 'reply-or-forward'
   if (REPLY_SUBJECT.test(subject)) return 'reply'
   return FORWARD_SUBJECT.test(subject) ? 'forward' : 'other'
 }
@@ -123,9 +108,7 @@ const ATTRIBUTION =
   /(?:wrote|schrieb|a écrit|escribió|escreveu|ha scritto|schreef|skrev|kirjoitti|napisał|napisał\(a\)|napsal|napísal|írta|a scris|έγραψε|yazdı|пише|написал|написала|написав|كتب|כתב|نوشت|เขียนว่า|đã viết|menulis|写道|寫道|のメール|님이 작성)\s{0,2}[:：]$/i
 const ORIGINAL_MESSAGE =
   /^-{2,20}\s{0,3}(?:original message|ursprüngliche nachricht|message d'origine|mensaje original|mensagem original|messaggio originale|oorspronkelijk bericht|ursprungligt meddelande|oprindelig meddelelse|opprinnelig melding|alkuperäinen viesti|oryginalna wiadomość|původní zpráva|pôvodná správa|eredeti üzenet|mesaj original|αρχικό μήνυμα|orijinal mesaj|元のメッセージ|원본 메일|原始邮件|原始郵件|исходное сообщение)/i
-// "Begin forwarded message:", and header fields of the forwarded mail: "> From: App <app@app.example>"
-const FORWARDED =
-  /forward|weitergeleitet|réexpédié|transféré|reenviad|inoltrat|encaminhad|doorgestuurd|vidarebefordra|videresend|edelleenlähetet|välitett|przekaz(?:an|yw)|přeposlan|preposlan|továbbított|redirecționat|προωθημέν|iletilen|пересла|пересыл|переадрес|перенаправ|معاد توجيه|تمت إعادة|הועבר|ส่งต่อ|chuyển tiếp|diteruskan|转发|轉寄|転送|전달/i
+// A header field of a forwarded mail: "> From: App <app@app.example>"
 const FORWARDED_FIELD = /^>\s{0,3}\*?[^\s:：@]{1,20}(?: [^\s:：@]{1,12})?\s?[:：]\*?\s.{0,200}@/
 
 /**
@@ -143,8 +126,7 @@ function* quotedRanges(text: string, isReply: boolean): Generator<Range> {
       if (!hasOwnText || (!isReply && FORWARDED_FIELD.test(line))) return
       yield { start, end }
     } else if (line !== '') {
-      if (/[:：>-]$|^-|^begin/i.test(line) && FORWARDED.test(line)) return
-      if (isReply && (ORIGINAL_MESSAGE.test(line) || (/\d|@/.test(line) && ATTRIBUTION.test(line)))) {
+      if (isReply && (ORIGINAL_MESSAGE.test(line) || ATTRIBUTION.test(line))) {
         yield { start: end, end: text.length }
         return
       }

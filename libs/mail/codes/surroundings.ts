@@ -147,42 +147,36 @@ function isAccountId({ lower, start }: CandidateInContext): boolean {
 const EXPIRED = new Vocabulary({ expired: EXPIRED_WORDS })
 
 /** "The code 493201 has expired." */
-export function isExpired({ lower, start, end }: CandidateInContext): boolean {
-  const before = textBefore(lower, start, 100)
+export function isExpired({ lower, end }: CandidateInContext): boolean {
   const after = upTo(lower.slice(end, end + 120), /[.!?。！？](?:\s|$)/)
-  return [before.slice(lastSentenceEnd(before)), after].some((part) => EXPIRED.matches(part))
+  return EXPIRED.matches(after)
 }
 
 /** "Your verification code is 493201." */
 function namedBefore(candidate: CandidateInContext, namedUntil: number): Evidence | null {
   const { before, start, form } = candidate
-  const label = labelBefore(before)
-  if (label === null) return null
-  const { mention, isAmbiguous } = label
+  const mention = labelBefore(before)
+  if (mention === null) return null
   if (mention.kind === 'other') {
     // In "To pay your invoice enter 493201", the verb is nearer than "invoice".
-    const evidence = instructed(candidate, mention.end)
-    return evidence !== null && evidence.confidence >= 0.7 ? evidence : NOT_A_CODE
+    return instructed(candidate, mention.end) ?? NOT_A_CODE
   }
   const gap = before.slice(mention.end)
   const sentenceEnd = lastSentenceEnd(gap)
-  const isClose = gap.length <= (mention.kind === 'strong' ? 60 : 40)
   // "Airport code: EDDF"
   if (isOnlyLetters(form) && mention.kind === 'weak' && !isBare(before, mention)) return NOT_A_CODE
   const isNextToIt =
     isAdjacent(gap) && (!isOnlyLetters(form) || (form === 'letters' && mention.kind === 'strong'))
   const isNamedByCopula = sentenceEnd === 0 && (isNextToIt || endsWithCopula(gap))
-  const isDirect = sentenceEnd === 0 && isClose && !isAmbiguous && !/\d/.test(gap)
+  const isDirect = sentenceEnd === 0 && !/\d/.test(gap)
   // The words name the first number in "493201 is your OTP for journey 604418", and the second in "your code for request
   // RBT5K5 is 604418".
   const after = lineAfter(candidate)
   const isSubject = beginsWithCopula(after) && /^.{1,12}\d{4}/.test(after)
   if (!isNamedByCopula && (isSubject || start - gap.length <= namedUntil)) return NOT_A_CODE
   if (isNamedByCopula || isDirect) return { ...evidenceOf(mention, true, 0.95, 0.88), isNamedByCopula }
-  const rest = gap.slice(sentenceEnd)
-  if (sentenceEnd === 0 || isDecoration(rest)) return evidenceOf(mention, false, 0.82, 0.6)
-  if (rest.length > 40 || isAmbiguous) return null
-  return instructed(candidate) ?? evidenceOf(mention, false, 0.55, 0.25)
+  const isNear = sentenceEnd === 0 || isDecoration(gap.slice(sentenceEnd))
+  return isNear ? evidenceOf(mention, false, 0.82, 0.6) : null
 }
 
 /** "493201 is your verification code." */
@@ -191,11 +185,10 @@ function namedAfter(candidate: CandidateInContext): Evidence | null {
   const mention = codeMentionAfter(after)
   if (mention === null || (mention.kind === 'weak' && !beginsClause(candidate))) return null
   const isNamedByCopula = beginsWithCopula(after)
-  // Not in "[INC0048291] Access code", "PROJ-48211 Access code", "Your DHL24 access code", "Larkspur login code"
+  // Not in "[INC0048291] Access code", "PROJ-48211 Access code", "Your DHL24 access code"
   const { lower, end, form, isUnusualForm, before } = candidate
   const needsCopula =
     isUnusualForm ||
-    isOnlyLetters(form) ||
     form === 'letters-and-digits' ||
     /[\])]/.test(lower.charAt(end - 1)) ||
     (form !== 'digits' && endsWithDeterminer(before))
@@ -230,12 +223,9 @@ function instructed(candidate: CandidateInContext, labelEnd = 0): Evidence | nul
 function namedOnOtherLines(candidate: CandidateInContext): Evidence | null {
   const { lower, lineStart, lineEnd, isAlone } = candidate
   const above = textBefore(lower, lineStart, 200)
-  const mention = labelBefore(above)?.mention
-  if (mention?.kind === 'other') {
-    if (above.slice(mention.end).trim().length < 4) return NOT_A_CODE
-  } else if (mention !== undefined) {
-    const isNamedByCopula = above.length - mention.end <= 60
-    if (isAlone) return { ...evidenceOf(mention, false, 0.93, 0.88), isNamedByCopula }
+  const mention = labelBefore(above)
+  if (mention !== null && mention.kind !== 'other') {
+    if (isAlone) return { ...evidenceOf(mention, false, 0.93, 0.88), isNamedByCopula: true }
     if (beginsClause(candidate)) return evidenceOf(mention, false, 0.55, 0)
   }
   const below = isAlone ? codeMentionAfter(lower.slice(lineEnd, lineEnd + 120)) : null
@@ -268,13 +258,14 @@ function beginsClause({ before }: CandidateInContext): boolean {
 }
 
 function isPlainNumber({ form, value, isUnusualForm }: Candidate): boolean {
-  return form === 'digits' && !isUnusualForm && !isYear(value)
+  return form === 'digits' && !isUnusualForm && !isDate(value)
 }
 
 function isOnlyLetters(form: Candidate['form']): boolean {
   return form === 'letters' || form === 'small-letters'
 }
 
-export function isYear(value: string): boolean {
-  return /^(?:19|20)\d\d$/.test(value)
+/** A year, or a date such as 20261121. */
+export function isDate(value: string): boolean {
+  return /^(?:19|20)\d\d(?:(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))?$/.test(value)
 }

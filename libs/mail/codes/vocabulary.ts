@@ -4,16 +4,14 @@
  * the start or end of a word.
  */
 export class Vocabulary<Kind extends string> {
-  /** Words with the same hash of the first three (or two) characters, longest first. The first list is empty. */
-  private readonly lists: Word<Kind>[][] = [[]]
-  /** The index in `lists` for each hash. For most positions in a text, it is that of the empty list. */
-  private readonly listOf = new Uint16Array(MAX_HASH + 1)
-  /** A bit for each hash: whether its list is not empty. */
+  /** Words by the hash of their first three (or two) characters, the longest first. */
+  private readonly lists = new Map<number, Word<Kind>[]>()
+  /** A bit for each hash: whether words have it. */
   private readonly isListed = new Uint32Array((MAX_HASH + 1) / 32)
 
   constructor(lists: Record<Kind, readonly string[]>) {
     for (const kind in lists) for (const word of lists[kind]) this.add(word, kind)
-    for (const words of this.lists) {
+    for (const words of this.lists.values()) {
       words.reverse().sort((one, other) => other.literal.length - one.literal.length)
     }
   }
@@ -52,7 +50,7 @@ export class Vocabulary<Kind extends string> {
 
   private wordAt(text: string, start: number, beginning: number): Word<Kind> | null {
     if ((((this.isListed[beginning >>> 5] ?? 0) >>> (beginning & 31)) & 1) === 0) return null
-    for (const word of this.lists[this.listOf[beginning] ?? 0] ?? []) {
+    for (const word of this.lists.get(beginning) ?? []) {
       if (!isAt(text, start, word.literal)) continue
       if (word.isBoundAtStart && isLetter(text, start - 1)) continue
       if (word.isBoundAtEnd && isLetter(text, start + word.literal.length)) continue
@@ -69,14 +67,14 @@ export class Vocabulary<Kind extends string> {
       throw new Error(`A word of the vocabulary is too short: ${pattern}`)
     }
     const beginning = hashOf(first, second, third)
-    const list = (this.listOf[beginning] ||= this.lists.push([]) - 1)
     this.isListed[beginning >>> 5] = (this.isListed[beginning >>> 5] ?? 0) | (1 << (beginning & 31))
-    this.lists[list]?.push({
+    const word = {
       literal,
       kind,
       isBoundAtStart: pattern.startsWith('^'),
       isBoundAtEnd: pattern.endsWith('$'),
-    })
+    }
+    this.lists.set(beginning, [...(this.lists.get(beginning) ?? []), word])
   }
 }
 

@@ -39,8 +39,8 @@ function decodeBytes(bytes: Buffer, name: string): string {
   if (name === 'iso-2022-kr') return decodeIso2022Kr(bytes)
   if (name === 'hz') return decodeHz(bytes)
   // Without a byte order mark, iconv-lite guesses the order. RFC 2781, section 4.3, names the default.
-  if (/^utf-/.test(name)) return iconv.decode(bytes, name, { defaultEncoding: 'utf-16be' })
-  if (isAscii(bytes)) return bytes.toString('latin1')
+  if (name === 'utf-16') return iconv.decode(bytes, name, { defaultEncoding: 'utf16be' })
+  if (isAscii(bytes) && !name.startsWith('utf-')) return bytes.toString('latin1')
   return MACINTOSH.get(name)?.decode(bytes) ?? iconv.decode(bytes, name)
 }
 
