@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 
 /*
- * Which suites of test/ run on one engine only, and which do not run for each commit. A suite that is not listed always
+ * Which suites run on one engine only, and which do not run for each commit. A suite that is not listed always
  * runs. Those of end-to-end/ and abuse/ run on both engines.
  */
 
@@ -52,7 +52,10 @@ export const SLICES = [
     'test/faults/restored-copies',
     'test/faults/webhook-kill',
     'test/faults/distributed/replaced-log',
+    'test/smtp/sending',
+    'apps/smtp/slow-clients',
     'test/end-to-end/first-key distributed',
+    'test/end-to-end/passwords distributed',
   ],
   [
     'test/faults/distributed/usage',
@@ -61,8 +64,10 @@ export const SLICES = [
     'test/clients/gatling',
     'test/clients/jmeter',
     'test/clients/python-scenarios',
+    'test/end-to-end/verify-run',
     'test/console/console distributed',
     'test/end-to-end/uncounted-usage distributed',
+    'test/end-to-end/keys distributed',
   ],
   [
     'test/faults/distributed/kafka',
@@ -70,8 +75,10 @@ export const SLICES = [
     'test/faults/fair-parsing',
     'test/console/hostile-mail',
     'test/clients/locust',
+    'test/end-to-end/docs-page',
     'test/console/accessibility',
     'test/end-to-end/change-inbox distributed',
+    'test/end-to-end/bulk-inboxes distributed',
     'test/end-to-end/tenants distributed',
     'test/end-to-end/usage-report distributed',
   ],
@@ -86,8 +93,11 @@ export const SLICES = [
     'test/generated-clients/generated-clients',
     'test/abuse/webhooks',
     'test/clients/quickstart',
+    'test/end-to-end/mcp',
+    'test/end-to-end/load-smtp',
     'test/clients/cypress',
     'test/end-to-end/accounts distributed',
+    'test/end-to-end/faults distributed',
     'test/end-to-end/inbox-tokens distributed',
     'test/end-to-end/inject distributed',
     'test/end-to-end/usage-export distributed',

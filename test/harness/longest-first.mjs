@@ -5,8 +5,6 @@ import { SLICES, suitesOf } from '../suites.mjs'
 const LONG = [
   ...suitesOf('', SLICES.flat()),
   'test/end-to-end/shutdown',
-  'test/end-to-end/verify-run',
-  'test/end-to-end/load-smtp',
   'libs/engines/distributed/kafka/kafka-event-log',
   'apps/analytics/analytics',
   'libs/engines/clickhouse/chdb-usage',
