@@ -1,3 +1,5 @@
+import { EventEmitter } from 'node:events'
+
 /*
  * Signals that something has changed, between processes or within one, and a doorbell to wait for them.
  */
@@ -11,56 +13,31 @@ export interface Signals {
   close(): Promise<void>
 }
 
-/** The listeners of a channel. The same function may be added more than once. */
-export class Listeners {
-  private readonly subscriptions = new Set<{ listener: () => void }>()
-
-  get isEmpty(): boolean {
-    return this.subscriptions.size === 0
-  }
-
-  /** Returns a function that removes the listener again. */
-  add(listener: () => void): () => void {
-    const subscription = { listener }
-    this.subscriptions.add(subscription)
-    return () => this.subscriptions.delete(subscription)
-  }
-
-  clear(): void {
-    this.subscriptions.clear()
-  }
-
-  /** Calls each listener soon, unless it is removed by then. */
-  call(): void {
-    for (const subscription of this.subscriptions) {
-      queueMicrotask(() => {
-        if (this.subscriptions.has(subscription)) subscription.listener()
-      })
-    }
-  }
-}
-
 /** Signals between the roles of one process. */
 export class InProcessSignals implements Signals {
-  private readonly channels = new Map<string, Listeners>()
+  private readonly channels = new EventEmitter().setMaxListeners(0)
 
   publish(channel: string): void {
-    this.channels.get(channel)?.call()
+    queueMicrotask(() => this.channels.emit(channel))
   }
 
   subscribe(channel: string, listener: () => void): Promise<() => void> {
-    const listeners = this.channels.get(channel) ?? new Listeners()
-    this.channels.set(channel, listeners)
-    const remove = listeners.add(listener)
-    return Promise.resolve(() => {
-      remove()
-      if (listeners.isEmpty && this.channels.get(channel) === listeners) this.channels.delete(channel)
-    })
+    return Promise.resolve(this.add(channel, listener))
+  }
+
+  /** Adds a listener at once, and returns a function that removes it. The same function may be added more than once. */
+  add(channel: string, listener: () => void): () => void {
+    const call = () => listener()
+    this.channels.on(channel, call)
+    return () => this.channels.off(channel, call)
+  }
+
+  hasListeners(channel: string): boolean {
+    return this.channels.listenerCount(channel) > 0
   }
 
   close(): Promise<void> {
-    for (const listeners of this.channels.values()) listeners.clear()
-    this.channels.clear()
+    this.channels.removeAllListeners()
     return Promise.resolve()
   }
 }

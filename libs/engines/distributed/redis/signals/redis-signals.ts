@@ -1,8 +1,9 @@
 import { Cluster, type Redis } from 'ioredis'
 import { messageOf } from '#libs/runtime/errors.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
-import { Listeners, type Signals } from '#libs/ports/signals/signals.js'
+import { InProcessSignals, type Signals } from '#libs/ports/signals/signals.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
+import { pauseUntilAborted } from '#libs/runtime/timing.js'
 
 /*
  * Relies on Redis pub/sub, which drops messages that it can't deliver at once. So after a connection was lost, every
@@ -12,16 +13,9 @@ import { chunksOf } from '#libs/runtime/chunks.js'
 interface RedisSignalsOptions {
   /** Used to publish. The caller closes it. A further connection with the same options is used to listen. */
   client: RedisClient
-  /** The prefix of every channel name. */
   prefix: string
   /** Called if a signal could not be sent, or a connection was lost. The listeners are called later nevertheless. */
   onError: (error: unknown) => void
-}
-
-interface Channel {
-  listeners: Listeners
-  /** Resolves once signals are received, or listeners will be called after a reconnect. */
-  whenListening: Promise<void>
 }
 
 /**
@@ -48,11 +42,13 @@ const CHANNELS_AT_ONCE = 1_000
  * node, or in a Cluster to another one. This class resubscribes, because ioredis does not report when it has done so.
  */
 export class RedisSignals implements Signals {
-  private readonly channels = new Map<string, Channel>()
+  private readonly listeners = new InProcessSignals()
+  /** By channel, resolves once its signals are received, or its listeners will be called after a reconnect. */
+  private readonly channels = new Map<string, Promise<void>>()
+  private readonly closing = new AbortController()
   private connection: Redis | null = null
-  private retry: NodeJS.Timeout | undefined
+  private lost = Promise.withResolvers<undefined>()
   private turn = 0
-  private isClosed = false
 
   private constructor(private readonly options: RedisSignalsOptions) {}
 
@@ -66,6 +62,7 @@ export class RedisSignals implements Signals {
       await signals.close()
       throw error
     }
+    void signals.reconnect()
     return signals
   }
 
@@ -75,51 +72,32 @@ export class RedisSignals implements Signals {
   }
 
   async subscribe(channel: string, listener: () => void): Promise<() => void> {
-    const known = this.channels.get(channel) ?? {
-      listeners: new Listeners(),
-      whenListening: this.listenTo(channel),
-    }
-    this.channels.set(channel, known)
-    const remove = known.listeners.add(listener)
-    await known.whenListening
+    const remove = this.listeners.add(channel, listener)
+    const whenListening = this.channels.get(channel) ?? this.send('subscribe', channel)
+    this.channels.set(channel, whenListening)
+    await whenListening
     return () => {
       remove()
-      if (known.listeners.isEmpty && this.channels.get(channel) === known) this.unsubscribe(channel)
+      if (this.listeners.hasListeners(channel) || !this.channels.delete(channel)) return
+      void this.send('unsubscribe', channel)
     }
   }
 
-  close(): Promise<void> {
-    this.isClosed = true
-    for (const { listeners } of this.channels.values()) listeners.clear()
-    this.channels.clear()
-    clearTimeout(this.retry)
+  async close(): Promise<void> {
+    this.closing.abort()
     this.connection?.disconnect()
-    return Promise.resolve()
+    await this.listeners.close()
   }
 
-  private callListeners(channel: string): void {
-    this.channels.get(channel)?.listeners.call()
-  }
-
-  /** Resolves once the channel's signals are received, or will be after a reconnect. Never rejects. */
-  private async listenTo(channel: string): Promise<void> {
+  /** Never rejects: after a failure, the next connection subscribes to all channels. */
+  private async send(command: 'subscribe' | 'unsubscribe', channel: string): Promise<void> {
     const { connection } = this
-    // Without a connection, the next one subscribes to all channels.
     if (connection?.status !== 'ready') return
     try {
-      await connection.subscribe(this.options.prefix + channel)
+      await connection[command](this.options.prefix + channel)
     } catch (error) {
-      this.replace(connection, error)
+      if (connection === this.connection) this.drop(error)
     }
-  }
-
-  private unsubscribe(channel: string): void {
-    const { connection } = this
-    this.channels.delete(channel)
-    if (connection?.status !== 'ready') return
-    connection
-      .unsubscribe(this.options.prefix + channel)
-      .catch((error: unknown) => this.replace(connection, error))
   }
 
   private async connect(): Promise<void> {
@@ -132,9 +110,11 @@ export class RedisSignals implements Signals {
       readOnly: false,
     })
     this.connection = connection
+    this.lost = Promise.withResolvers()
+    const { resolve } = this.lost
+    connection.on('close', () => resolve(undefined))
     connection.on('error', (error: unknown) => this.report(error))
-    connection.on('close', () => this.onLost(connection))
-    connection.on('message', (name: string) => this.callListeners(name.slice(prefix.length)))
+    connection.on('message', (name: string) => this.listeners.publish(name.slice(prefix.length)))
     await connection.connect()
     const names = [...this.channels.keys()].map((channel) => prefix + channel)
     for (const chunk of chunksOf(names, CHANNELS_AT_ONCE)) await connection.subscribe(...chunk)
@@ -151,41 +131,31 @@ export class RedisSignals implements Signals {
     return node
   }
 
-  private replace(connection: Redis, error: unknown): void {
-    this.report(error)
-    connection.disconnect()
-    this.onLost(connection)
-  }
-
-  private onLost(connection: Redis): void {
-    if (this.connection !== connection) return
-    this.connection = null
-    this.connectLater()
-  }
-
-  private connectLater(): void {
-    if (this.isClosed) return
-    clearTimeout(this.retry)
-    this.retry = setTimeout(() => void this.reconnect(), RETRY_MS)
-  }
-
+  /** Replaces each connection that is lost, until the signals are closed. */
   private async reconnect(): Promise<void> {
-    try {
-      await this.connect()
-    } catch (error) {
-      if (this.connection !== null) {
-        this.replace(this.connection, error)
-        return
+    const { signal } = this.closing
+    for (;;) {
+      await this.lost.promise
+      await pauseUntilAborted(RETRY_MS, signal)
+      if (signal.aborted) return
+      try {
+        await this.connect()
+        // Signals published in between are lost.
+        for (const channel of this.channels.keys()) this.listeners.publish(channel)
+      } catch (error) {
+        this.drop(error)
       }
-      this.report(error)
-      this.connectLater()
-      return
     }
-    // Signals published in between are lost.
-    for (const channel of this.channels.keys()) this.callListeners(channel)
+  }
+
+  /** Does not wait until the connection is closed, which takes long if Redis does not answer. */
+  private drop(error: unknown): void {
+    this.report(error)
+    this.connection?.disconnect()
+    this.lost.resolve(undefined)
   }
 
   private report(error: unknown): void {
-    if (!this.isClosed) this.options.onError(error)
+    if (!this.closing.signal.aborted) this.options.onError(error)
   }
 }
