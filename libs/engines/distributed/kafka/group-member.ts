@@ -1,8 +1,7 @@
-import { once } from 'node:events'
 import type { Cluster, Consumer, Kafka } from 'kafkajs'
 import type { CommittedOffset } from '#libs/ports/event-log/event-log.js'
 import { ExpectedRetryError } from '#libs/runtime/errors.js'
-import { Backoff, pauseUntilAborted } from '#libs/runtime/timing.js'
+import { Backoff, beforeDeadline, unlessAborted } from '#libs/runtime/timing.js'
 import { makeConsumer } from './kafka-cluster.js'
 
 interface GroupMemberSpec {
@@ -113,7 +112,7 @@ export class GroupMember {
     }
   }
 
-  /** Joins the group. Resolves once the member has left after an abort, rejects if its membership ends otherwise. */
+  /** Joins the group. Rejects once the membership has ended, by an abort or otherwise, and the member has left. */
   private async join(signal: AbortSignal): Promise<void> {
     const { groupId, topic } = this.spec
     const { consumer, cluster } = makeConsumer(this.spec.kafka(), {
@@ -126,6 +125,7 @@ export class GroupMember {
       retry: { restartOnFailure: () => Promise.resolve(false) },
     })
     const crashed = Promise.withResolvers<never>()
+    // Its rejection may come before `run` has resolved.
     crashed.promise.catch(() => undefined)
     consumer.on(consumer.events.CRASH, ({ payload }) => crashed.reject(payload.error))
     consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
@@ -144,25 +144,14 @@ export class GroupMember {
       await consumer.connect()
       await consumer.subscribe({ topics: [topic], fromBeginning: true })
       await consumer.run({ autoCommit: false, eachBatchAutoResolve: false })
-      await Promise.race([crashed.promise, abortOf(signal)])
+      await unlessAborted(crashed.promise, signal)
     } finally {
       this.joined = null
       this.generation.end()
       this.spec.onLost()
-      await this.leave(consumer)
+      await beforeDeadline(LEAVE_WITHIN_MS, consumer.disconnect()).catch(this.spec.onError)
     }
   }
-
-  private async leave(consumer: Consumer): Promise<void> {
-    const timeout = new AbortController()
-    const left = consumer.disconnect().catch(this.spec.onError)
-    await Promise.race([left, pauseUntilAborted(LEAVE_WITHIN_MS, timeout.signal)])
-    timeout.abort()
-  }
-}
-
-async function abortOf(signal: AbortSignal): Promise<void> {
-  if (!signal.aborted) await once(signal, 'abort')
 }
 
 /** Returns an ExpectedRetryError if the group's coordinator is still starting, otherwise the error itself. */
@@ -217,7 +206,6 @@ export class Generation {
     return latest === null ? assignments === 1 : membership.generation === latest.generation + assignments
   }
 
-  /** Ends the membership. */
   end(): void {
     this.pending.reject(new Error('the membership in the group has ended'))
     this.pending = unsettled()

@@ -61,7 +61,6 @@ function saslOf({ mechanism, ...user }: NonNullable<KafkaClientOptions['sasl']>)
   return { mechanism, ...user }
 }
 
-/** Reports errors of kafkajs. */
 function reporter(onError: KafkaClientOptions['onError']): (entry: LogEntry) => void {
   return ({ namespace, log }) => {
     const { broker, error } = log as { broker?: unknown; error?: unknown }

@@ -120,7 +120,6 @@ export class KafkaCluster {
     return readFetched(response, positions)
   }
 
-  /** Fetches records of one partition from an offset on. */
   async fetchOne(topic: string, position: FetchPosition, maxWaitMs: number): Promise<Fetched> {
     return this.withLeaders(async () => {
       await this.loadMetadata(topic)
@@ -162,7 +161,6 @@ export class KafkaCluster {
   }
 }
 
-/** Whether the brokers do not have the requested offset. */
 export function isOutOfRange(error: unknown): boolean {
   return (error as { name?: unknown }).name === 'KafkaJSOffsetOutOfRange'
 }

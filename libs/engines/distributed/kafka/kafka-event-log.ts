@@ -16,8 +16,7 @@ import { partitionCount, TOPICS, type SourceTopic, type TopicName } from '#libs/
 import { SharedRun } from '#libs/runtime/timing.js'
 import { GroupMember } from './group-member.js'
 import { ANSWER_WITHIN_MS, makeKafka, within } from './kafka-client.js'
-import { KafkaCluster } from './kafka-cluster.js'
-import { readRange } from './kafka-reader.js'
+import { isOutOfRange, KafkaCluster, type Fetched } from './kafka-cluster.js'
 import { disconnect, openLog, type Clients, type KafkaEventLogOptions } from './open-log.js'
 import { PartitionFetcher } from './partition-fetcher.js'
 import { TopicAppender } from './topic-appender.js'
@@ -57,7 +56,7 @@ export class KafkaEventLog implements EventLog {
   async append(topic: TopicName, record: LogRecord): Promise<Position> {
     const appender = this.appenders.get(topic)
     if (appender === undefined) throw new RangeError(`unknown topic ${topic}`)
-    if (this.isClosed) throw new LogUnavailableError('the event log is closed')
+    this.requireOpen()
     return appender.append(record)
   }
 
@@ -67,7 +66,7 @@ export class KafkaEventLog implements EventLog {
    * with LogUnavailableError if Kafka does not answer, or if the consumer is stopped first.
    */
   async consume(spec: ConsumerSpec): Promise<Consumer> {
-    if (this.isClosed) throw new LogUnavailableError('the event log is closed')
+    this.requireOpen()
     const { options } = this
     const groupId = this.groupIdOf(spec.group, spec.topic)
     const topic = options.topicPrefix + spec.topic
@@ -136,14 +135,14 @@ export class KafkaEventLog implements EventLog {
   }
 
   async topology(topic: TopicName): Promise<Topology> {
-    if (this.isClosed) throw new LogUnavailableError('the event log is closed')
+    this.requireOpen()
     const failure = `Kafka did not return the offsets of ${topic}`
     const ranges = await within(ANSWER_WITHIN_MS, failure, this.rangesOf(topic))
     return { logId: this.logId, partitions: ranges.map((range) => ({ ...range })) }
   }
 
   async committed(group: string, topic: SourceTopic): Promise<CommittedOffset[]> {
-    if (this.isClosed) throw new LogUnavailableError('the event log is closed')
+    this.requireOpen()
     const failure = `Kafka did not return the committed offsets of ${this.groupIdOf(group, topic)}`
     return within(ANSWER_WITHIN_MS, failure, this.offsetsOf(group, topic))
   }
@@ -153,8 +152,8 @@ export class KafkaEventLog implements EventLog {
     return this.closing
   }
 
-  private get isClosed(): boolean {
-    return this.closing !== null
+  private requireOpen(): void {
+    if (this.closing !== null) throw new LogUnavailableError('the event log is closed')
   }
 
   private async closeAll(): Promise<void> {
@@ -199,5 +198,62 @@ export class KafkaEventLog implements EventLog {
     }))
     // The offset is -1 if nothing was committed.
     return offsets.filter(({ offset }) => offset >= 0).sort((one, other) => one.partition - other.partition)
+  }
+}
+
+const READ_WAIT_MS = 100
+/** After this many empty responses in a row, compaction has left no record up to the end. */
+const EMPTY_RESPONSES = 2
+
+/**
+ * The records of a range, in batches, without a consumer group. Retention may have removed the first records, and
+ * compaction the last. Rejects with LogUnavailableError if Kafka returns no records for 10 s although it should have some.
+ */
+async function* readRange(
+  cluster: KafkaCluster,
+  topic: string,
+  { partition, first, end }: Pick<PartitionRange, 'partition' | 'first' | 'end'>,
+): AsyncIterable<StoredRecord[]> {
+  let from = first
+  let emptyResponses = 0
+  let deadline = Date.now() + ANSWER_WITHIN_MS
+  while (from < end) {
+    const failure = `Kafka could not be read at ${topic}/${partition}/${from}`
+    const fetched = await within(ANSWER_WITHIN_MS, failure, fetchOrSkip(cluster, topic, partition, from))
+    const [answer] = fetched.partitions
+    if (answer === undefined || answer.next === from) {
+      const isAllRemoved = !fetched.isThrottled && answer !== undefined && answer.highWatermark >= end
+      emptyResponses = isAllRemoved ? emptyResponses + 1 : 0
+      if (emptyResponses === EMPTY_RESPONSES) return
+      if (Date.now() > deadline) {
+        throw new LogUnavailableError(
+          `Kafka returns no records of ${topic}/${partition} from ${from} on, up to ${end}`,
+        )
+      }
+      continue
+    }
+    const records = answer.records.filter(({ offset }) => offset < end)
+    from = answer.next
+    emptyResponses = 0
+    if (records.length > 0) yield records
+    deadline = Date.now() + ANSWER_WITHIN_MS
+  }
+}
+
+/** Fetches records. If retention has removed the offset, the result has no records and continues at the first one left. */
+async function fetchOrSkip(
+  cluster: KafkaCluster,
+  topic: string,
+  partition: number,
+  offset: number,
+): Promise<Fetched> {
+  try {
+    return await cluster.fetchOne(topic, { partition, offset }, READ_WAIT_MS)
+  } catch (error) {
+    if (!isOutOfRange(error)) throw error
+    const held = (await cluster.offsets(topic)).find((offsets) => offsets.partition === partition)
+    if (held === undefined || held.first <= offset) throw error
+    const skipped = { partition, from: offset, records: [], next: held.first, highWatermark: held.end }
+    return { partitions: [skipped], isThrottled: false }
   }
 }

@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import kafkajs, { type Admin } from 'kafkajs'
 import { messageOf } from '#libs/runtime/errors.js'
 import { isDeadLetter, partitionCount, type TopicName } from '#libs/ports/event-log/topics.js'
@@ -10,8 +9,6 @@ const RECORD_OVERHEAD_BYTES = 1 << 20
 
 // Node does not export these names of the CommonJS module, so they can't be imported by name.
 const { ConfigResourceTypes, ConfigSource } = kafkajs
-
-const RETRY_MS = 20
 
 export interface TopicSettings {
   /** The prefix of the names of topics and consumer groups. */
@@ -100,16 +97,12 @@ const COMPACTED = {
 }
 
 /**
- * Creates missing topics, and updates the configuration of existing ones. Other settings of the operator are kept. Resolves
- * once all topics have leaders. Rejects if one has another number of partitions, or can't be created.
+ * Creates missing topics, and updates the configuration of existing ones. Other settings of the operator are kept. Rejects
+ * if one has no leader yet, has another number of partitions, or can't be created.
  */
-export async function ensureTopics(
-  admin: Admin,
-  topics: readonly WantedTopic[],
-  withinMs: number,
-): Promise<void> {
+export async function ensureTopics(admin: Admin, topics: readonly WantedTopic[]): Promise<void> {
   await createMissing(admin, topics)
-  const found = await layoutsOf(admin, topics, Date.now() + withinMs)
+  const found = await layoutsOf(admin, topics)
   for (const { name, partitions } of topics) {
     const count = found.get(name)?.partitions
     if (count === partitions) continue
@@ -159,30 +152,20 @@ interface Layout {
   copies: number
 }
 
-async function layoutsOf(
-  admin: Admin,
-  topics: readonly WantedTopic[],
-  deadline: number,
-): Promise<Map<string, Layout>> {
-  for (;;) {
-    let failure: unknown = new Error('some partitions have no leader: is a broker down?')
-    try {
-      const found = await admin.fetchTopicMetadata({ topics: topics.map(({ name }) => name) })
-      const areLed = found.topics.every(({ partitions }) => partitions.every(({ leader }) => leader >= 0))
-      if (areLed && found.topics.length === topics.length) {
-        return new Map(
-          found.topics.map(({ name, partitions }) => {
-            const copies = Math.min(...partitions.map(({ replicas }) => replicas.length))
-            return [name, { partitions: partitions.length, copies }]
-          }),
-        )
-      }
-    } catch (error) {
-      failure = error
-    }
-    if (Date.now() > deadline) throw failure
-    await pause(RETRY_MS)
+async function layoutsOf(admin: Admin, topics: readonly WantedTopic[]): Promise<Map<string, Layout>> {
+  const found = await admin.fetchTopicMetadata({ topics: topics.map(({ name }) => name) })
+  const areLed = found.topics.every(({ partitions }) => partitions.every(({ leader }) => leader >= 0))
+  if (!areLed || found.topics.length < topics.length) {
+    const error = new Error('some partitions have no leader: is a broker down?')
+    // The type of this error in Kafka's protocol.
+    throw Object.assign(error, { type: 'LEADER_NOT_AVAILABLE' })
   }
+  return new Map(
+    found.topics.map(({ name, partitions }) => {
+      const copies = Math.min(...partitions.map(({ replicas }) => replicas.length))
+      return [name, { partitions: partitions.length, copies }]
+    }),
+  )
 }
 
 async function alignConfigs(

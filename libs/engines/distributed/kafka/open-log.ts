@@ -20,8 +20,7 @@ export interface Clients {
 }
 
 const OPEN_WITHIN_MS = 20_000
-const LEADERS_WITHIN_MS = 10_000
-const SETTLED_WITHIN_MS = 8_000
+const SETTLED_WITHIN_MS = 15_000
 
 /**
  * Connects, creates missing topics, and resolves with the id of the log. Rejects within 20 s, with what to do, if the
@@ -52,11 +51,11 @@ async function connectAndFind(clients: Clients, options: KafkaEventLogOptions): 
   return onceSettled(SETTLED_WITHIN_MS, () => findLog(clients, options))
 }
 
-/** Resolves with the log's id once all its topics exist and have leaders. Idempotent. */
+/** Resolves with the log's id if all its topics exist and have leaders. Idempotent. */
 async function findLog(clients: Clients, options: KafkaEventLogOptions): Promise<string> {
   const { admin, cluster } = clients
   const identity = identityTopic(options)
-  await ensureTopics(admin, [identity], LEADERS_WITHIN_MS)
+  await ensureTopics(admin, [identity])
   const { logId, partitions } = await findIdentity(clients, identity.name, options.partitions)
   if (partitions !== options.partitions) {
     throw new Error(
@@ -65,27 +64,17 @@ async function findLog(clients: Clients, options: KafkaEventLogOptions): Promise
     )
   }
   const topics = TOPICS.map((topic) => wantedTopic(topic, options))
-  await ensureTopics(admin, topics, LEADERS_WITHIN_MS)
+  await ensureTopics(admin, topics)
   // A leader may be elected before it serves requests, so wait until each answers.
   await Promise.all(topics.map(({ name }) => cluster.offsets(name)))
   return logId
-}
-
-interface LogIdentity {
-  logId: string
-  /** The number of partitions of the topics that have several. */
-  partitions: number
 }
 
 /**
  * Resolves with the identity of the log: the first record of a topic that is never pruned. If there is none, each process
  * that starts appends one, and all processes then read the first.
  */
-async function findIdentity(
-  { cluster, producer }: Clients,
-  topic: string,
-  partitions: number,
-): Promise<LogIdentity> {
+async function findIdentity({ cluster, producer }: Clients, topic: string, partitions: number) {
   const present = await readIdentity(cluster, topic)
   if (present !== null) return present
   const value = JSON.stringify({ log_id: randomUUID(), partitions })
@@ -96,7 +85,11 @@ async function findIdentity(
   return written
 }
 
-async function readIdentity(cluster: KafkaCluster, topic: string): Promise<LogIdentity | null> {
+/** The id of the log, and the number of partitions of the topics that have several. */
+async function readIdentity(
+  cluster: KafkaCluster,
+  topic: string,
+): Promise<{ logId: string; partitions: number } | null> {
   const [{ first, end } = { first: 0, end: 0 }] = await cluster.offsets(topic)
   if (first === end) return null
   const { partitions } = await cluster.fetchOne(topic, { partition: 0, offset: first }, 1_000)
@@ -121,7 +114,7 @@ const SETTLING = new Set([
   'NOT_LEADER_FOR_PARTITION',
   'NOT_CONTROLLER',
 ])
-const RETRY_MS = 100
+const RETRY_MS = 50
 
 /** Repeats `work` while brokers have not settled. After `withinMs` it rejects with the last error. */
 export async function onceSettled<Result>(withinMs: number, work: () => Promise<Result>): Promise<Result> {
@@ -136,7 +129,6 @@ export async function onceSettled<Result>(withinMs: number, work: () => Promise<
   }
 }
 
-/** Whether an error or one of its causes means that the brokers have not settled yet. */
 export function isSettling(error: unknown): boolean {
   return causesOf(error).some((cause) => 'type' in cause && SETTLING.has(String(cause.type)))
 }

@@ -72,7 +72,6 @@ export class TopicAppender {
     return promise
   }
 
-  /** Waits for the appends in progress, and accepts no more. */
   async close(): Promise<void> {
     await this.batcher.close()
     await Promise.all([...this.lanes.values()].map(({ batcher }) => batcher.close()))
