@@ -2,7 +2,6 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { LogUnavailableError } from './event-log.js'
 
 export interface BatcherOptions<Item, Result> {
-  /** Maximum number of items in a batch. */
   maxItems: number
   /** Maximum bytes of a batch. A larger item is written alone. */
   maxBatchBytes: number

@@ -162,7 +162,6 @@ function orUndecodable<Recording>(
 
 type EventFormat = ReturnType<typeof formatOf>
 
-/** How one type of event is encoded and decoded. */
 function formatOf(type: string, { name, version, contentType, fields }: EventDeclaration) {
   const { schema, encode, decode } = object(fields)
   // At the first use, because compiling all schemas would take 20 ms of every start.
@@ -218,7 +217,6 @@ function subjectOf(event: InboxKeyEvent): string {
   }
 }
 
-/** The codec of each topic. */
 export const CODECS = {
   'inbox-events': inboxEventCodec,
   'account-events': accountEventCodec,

@@ -119,7 +119,6 @@ export interface Consumer {
   stop(beforeLeaving?: () => Promise<void>): Promise<void>
 }
 
-/** Appends records. */
 export interface LogAppender {
   /**
    * Resolves with the record's position once it is durable; from then on consumers receive it. Rejects with
@@ -128,9 +127,7 @@ export interface LogAppender {
   append(topic: TopicName, record: LogRecord): Promise<Position>
 }
 
-/** The log's id, and the ranges of its partitions. */
 export interface LogLayout {
-  /** Identifies the log, as in its topology. */
   readonly logId: string
   /** Constant for the lifetime of the log, and known while the log is unavailable. */
   partitionCount(topic: TopicName): number
@@ -154,7 +151,6 @@ export interface LogReader extends LogLayout {
   read(range: PartitionRange): AsyncIterable<StoredRecord[]>
 }
 
-/** Consumes the log in consumer groups. */
 export interface LogConsumers {
   /** The consumers that are running in this process. */
   readonly consumers: ReadonlySet<Consumer>
@@ -164,7 +160,6 @@ export interface LogConsumers {
   committed(group: string, topic: SourceTopic): Promise<CommittedOffset[]>
 }
 
-/** The event log. */
 export interface EventLog extends LogAppender, LogReader, LogConsumers {
   /** Waits for appends in progress, stops the consumers and releases all resources. May be called again. */
   close(): Promise<void>

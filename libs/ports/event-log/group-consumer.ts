@@ -31,7 +31,7 @@ export class GroupConsumer implements Consumer {
   /** For each partition, resolves when its last loop has ended. */
   private readonly ends = new Map<number, Promise<void>>()
   private readonly started = Promise.withResolvers<unknown>()
-  private stopping: Promise<void> | null = null
+  private stopping: Promise<PromiseSettledResult<void>> | null = null
 
   /** Resolves once the first partitions have their start positions; rejects if the consumer is stopped before. */
   readonly whenStarted: Promise<unknown> = this.started.promise
@@ -90,26 +90,24 @@ export class GroupConsumer implements Consumer {
     })
   }
 
-  async stop(beforeLeaving: () => Promise<void> = nothing): Promise<void> {
-    let last = Promise.resolve()
-    this.stopping ??= this.stopOnce(() => {
-      last = Promise.resolve().then(beforeLeaving)
-      return last
-    })
-    await this.stopping
-    await last
+  async stop(beforeLeaving = () => Promise.resolve()): Promise<void> {
+    const isFirst = this.stopping === null
+    this.stopping ??= this.stopOnce(beforeLeaving)
+    const last = await this.stopping
+    if (isFirst && last.status === 'rejected') throw last.reason
   }
 
-  private async stopOnce(beforeLeaving: () => Promise<void>): Promise<void> {
+  /** Resolves with the outcome of `beforeLeaving`. */
+  private async stopOnce(beforeLeaving: () => Promise<void>) {
     this.started.reject(new LogUnavailableError('the consumer was stopped before it had its partitions'))
     for (const loop of this.loops.values()) loop.end()
     // The consumer is still a member of the group, so the last batches can be committed.
     await Promise.all([...this.loops.values()].map((loop) => loop.whenEnded))
-    // If it fails, the first call of `stop` rejects.
-    await Promise.allSettled([beforeLeaving()])
+    const [last] = await Promise.allSettled([beforeLeaving()])
     await this.membership.leave()
     this.revokeAll()
     await Promise.all(this.ends.values())
+    return last
   }
 
   private begin(partition: number): void {
@@ -153,5 +151,3 @@ function refuseLongNotes(offsets: readonly CommittedOffset[]): void {
     )
   }
 }
-
-const nothing = () => Promise.resolve()

@@ -24,7 +24,7 @@ type RowKey = [partition: number, offset: number]
 
 const RECORD_OVERHEAD_BYTES = 512
 const PRUNE_CHUNK = 1_000
-/** The row key for retention in place of a group's name, which is never empty. */
+/** In place of a group's name, which is never empty: the offset after the last record that retention has removed. */
 const RETENTION = ''
 
 /** The approximate bytes that a record with this value takes in memory and in the file. */
@@ -32,7 +32,6 @@ export function sizeWith(value: Uint8Array): number {
   return value.length + RECORD_OVERHEAD_BYTES
 }
 
-/** The records of every topic, by partition and offset. */
 export class LmdbTopics {
   private readonly databases = new Map<TopicName, Database<Row, RowKey>>()
   private readonly ranges = new Map<TopicName, PartitionRange[]>()
@@ -74,11 +73,15 @@ export class LmdbTopics {
       added.set(range, records)
       return { topic, partition, offset }
     })
-    const t = at.getTime()
     await commit(this.root, () => {
       for (const [{ topic, partition }, records] of added) {
         for (const { offset, key, headers, value } of records) {
-          this.databaseOf(topic).putSync([partition, offset], { t, k: key, h: headers, v: value })
+          this.databaseOf(topic).putSync([partition, offset], {
+            t: at.getTime(),
+            k: key,
+            h: headers,
+            v: value,
+          })
         }
       }
     })
@@ -96,7 +99,7 @@ export class LmdbTopics {
     const recent = from < range.first ? null : this.recent.read(range, from, maxItems)
     const records: StoredRecord[] = []
     let bytes = 0
-    for (const record of recent ?? this.stored(range, from, maxItems)) {
+    for (const record of recent ?? this.stored({ ...range, first: from }, maxItems)) {
       bytes += sizeWith(record.value)
       if (records.length > 0 && bytes > maxBytes) break
       records.push(record)
@@ -104,12 +107,8 @@ export class LmdbTopics {
     return records
   }
 
-  private *stored(
-    { topic, partition, end }: PartitionRange,
-    from: number,
-    limit: number,
-  ): Generator<StoredRecord> {
-    for (const { offset, row } of this.rowsIn({ topic, partition, first: from, end }, limit)) {
+  private *stored(range: PartitionRange, limit: number): Generator<StoredRecord> {
+    for (const { offset, row } of this.rowsIn(range, limit)) {
       yield row === null
         ? { offset, key: '', headers: {}, value: Buffer.alloc(0) }
         : { offset, key: row.k, headers: row.h, value: Buffer.from(row.v) }
@@ -157,7 +156,7 @@ export class LmdbTopics {
     if (last === undefined) return false
     await commit(this.root, () => {
       for (const offset of old) rows.removeSync([partition, offset])
-      this.committed.putPrunedTo(topic, partition, last + 1)
+      this.committed.putSync(RETENTION, { topic, partition, offset: last + 1, note: '' })
     })
     range.first = last + 1
     return old.length >= PRUNE_CHUNK
@@ -178,7 +177,7 @@ export class LmdbTopics {
     const [first] = rows.getKeys(all)
     const [last] = rows.getKeys({ ...all, start: [partition, Infinity], end: [partition, -1], reverse: true })
     // An empty partition has an end if its records were pruned.
-    const pruned = this.committed.prunedTo(topic, partition)
+    const pruned = this.committed.find(RETENTION, { topic, partition })?.offset ?? 0
     return { topic, partition, first: first?.[1] ?? pruned, end: last === undefined ? pruned : last[1] + 1 }
   }
 }
@@ -202,7 +201,6 @@ function isRow(value: Partial<Row> | undefined): value is Row {
 /** The offset alone if its note is empty. */
 type OffsetRow = number | [offset: number, note: string]
 
-/** The offsets that consumer groups have committed, with their notes. */
 export class CommittedOffsets {
   private readonly rows: Database<OffsetRow, [group: string, topic: string, partition: number]>
 
@@ -221,23 +219,16 @@ export class CommittedOffsets {
   async put(group: string, offsets: readonly CommittedOffset[]): Promise<void> {
     try {
       await commit(this.root, () => {
-        for (const { topic, partition, offset, note } of offsets) {
-          this.rows.putSync([group, topic, partition], note === '' ? offset : [offset, note])
-        }
+        for (const offset of offsets) this.putSync(group, offset)
       })
     } catch (cause) {
       throw new LogUnavailableError(`the offsets of ${group} could not be written`, { cause })
     }
   }
 
-  /** The offset after the last record that retention has removed from a partition; 0 if it has removed none. */
-  prunedTo(topic: TopicName, partition: number): number {
-    return this.find(RETENTION, { topic, partition })?.offset ?? 0
-  }
-
   /** Must be called in a transaction. */
-  putPrunedTo(topic: TopicName, partition: number, offset: number): void {
-    this.rows.putSync([RETENTION, topic, partition], offset)
+  putSync(group: string, { topic, partition, offset, note }: CommittedOffset): void {
+    this.rows.putSync([group, topic, partition], note === '' ? offset : [offset, note])
   }
 }
 
