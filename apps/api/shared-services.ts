@@ -51,7 +51,7 @@ export function makeSharedServices(options: ApiOptions) {
   const views = new Views(log, inboxes, accounts, vault, signals)
   const recorder = new Recorder(log, '/mayfly/api', now)
   const usage = measuredUsage({ log, source: '/mayfly/api', now, logger, registry })
-  const readBacklog = async () => (await measureBacklog(log, inboxes, 'inbox-events')).records
+  const readBacklog = async () => (await measureBacklog(log, inboxes, ['inbox-events'])).records
   const metrics = new ApiMetrics(registry, readBacklog)
 
   const plans = new Plans(table, logger)

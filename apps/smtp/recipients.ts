@@ -68,7 +68,7 @@ export class Recipients {
     const { log, inboxes, settings } = this.options
     const atMs = performance.now()
     try {
-      const { records } = await measureBacklog(log, inboxes, 'inbox-events')
+      const { records } = await measureBacklog(log, inboxes, ['inbox-events'])
       const refusal = records > settings.maxBacklog ? REFUSALS.behind : null
       this.measured = { refusal, atMs }
       return refusal

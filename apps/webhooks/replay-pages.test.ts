@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { created, minute } from '#libs/domain/inbox/inbox.test-support.js'
-import { openLmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-read-model.js'
+import { openLmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-view-store.js'
 import {
   followerOf,
   inboxIdIn,

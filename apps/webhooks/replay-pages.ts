@@ -5,7 +5,7 @@ import type { Replay } from '#libs/domain/webhook/replay.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { LogLayout } from '#libs/ports/event-log/event-log.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
-import { activeInboxes } from '#libs/ports/read-model/active-inboxes.js'
+import { activeInboxes } from '#libs/ports/read-model/inbox-lists.js'
 import type { DeliveryQueries, MailQueries } from '#libs/ports/read-model/queries.js'
 import { isOriginalDelivery } from './matching.js'
 

@@ -2,7 +2,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Engine } from '#libs/engines/engine.js'
-import { measureTotalBacklog } from '#libs/ports/read-model/consistent-views.js'
+import { measureBacklog } from '#libs/ports/read-model/consistent-views.js'
 import { UnavailableError } from '#libs/runtime/errors.js'
 import { listenError } from '#libs/runtime/process/listen-error.js'
 import { MetricsText } from '#libs/runtime/process/metrics-text.js'
@@ -87,7 +87,7 @@ export async function measureReadiness(
   try {
     const { records: backlog, isCatchingUp } = await beforeDeadline(
       READINESS_TIMEOUT_MS,
-      measureTotalBacklog(log, inboxes),
+      measureBacklog(log, inboxes),
     )
     const isWaiting = isCatchingUp && !READY_WHILE_CATCHING_UP.has(role)
     return { status: isWaiting ? 'catching-up' : 'ready', backlog }

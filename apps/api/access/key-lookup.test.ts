@@ -6,7 +6,7 @@ import { issued, KEY_FACTS, opened, revoked, day } from '#libs/domain/account/ac
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { ViewsCatchingUpError } from '#libs/ports/read-model/consistent-views.js'
 import type { AccountEvent } from '#libs/domain/account/events.js'
-import { openLmdbReadModel, type LmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-read-model.js'
+import { openLmdbReadModel, type LmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-view-store.js'
 import { accountSliceBefore, projectAccountEvent } from '#libs/ports/read-model/projections.js'
 import { InProcessSignals } from '#libs/ports/signals/signals.js'
 import { until } from '#test/harness/until.js'

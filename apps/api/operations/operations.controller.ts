@@ -2,7 +2,7 @@ import { Controller, Get, Inject, Param, Res } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import type { Engine } from '#libs/engines/engine.js'
-import { measureTotalBacklog } from '#libs/ports/read-model/consistent-views.js'
+import { measureBacklog } from '#libs/ports/read-model/consistent-views.js'
 import { BUILD_INFO, engineName } from '#libs/runtime/process/build-info.js'
 import { MetricsText } from '#libs/runtime/process/metrics-text.js'
 import { Count, Describe, Tag } from '../openapi/describe.js'
@@ -69,7 +69,7 @@ export class OperationsController {
     problems: ['catching-up', 'log-unavailable', 'read-model-unavailable'],
   })
   async readyz() {
-    const { records: backlog, isCatchingUp } = await measureTotalBacklog(this.engine.log, this.views.inboxes)
+    const { records: backlog, isCatchingUp } = await measureBacklog(this.engine.log, this.views.inboxes)
     if (!this.instance.isStarted()) throw unavailable('catching-up', 'This instance is starting.')
     if (isCatchingUp) throw unavailable('catching-up', `The views are ${backlog} records behind the log.`)
     return { status: 'ready', backlog }

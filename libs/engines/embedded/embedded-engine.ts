@@ -8,7 +8,7 @@ import { LmdbKeyVault, type LmdbKeyVaultOptions } from '#libs/engines/embedded/k
 import { FreeDisk } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import { DamagedFileError } from '#libs/engines/embedded/lmdb-file/page-check.js'
 import { memoryRateLimits } from '#libs/engines/embedded/rate-limit/memory-rate-limits.js'
-import { openLmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-read-model.js'
+import { openLmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-view-store.js'
 import { type Engine, type EngineOptions, retentionMs } from '#libs/engines/engine.js'
 import type { EventLog } from '#libs/ports/event-log/event-log.js'
 import { KEPT_MS, LEASE_MS } from '#libs/ports/idempotency/idempotency-store.js'

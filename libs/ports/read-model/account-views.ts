@@ -3,7 +3,7 @@ import { SCOPES } from '#libs/domain/account/access.js'
 import { brand, type AccountId, type InboxId, type KeyId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import { REMOVED, type Webhook } from '#libs/domain/webhook/webhook.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
-import { keyRange, pageOfRows, type ListQuery } from './lists.js'
+import { keyRange, pageOfRows, rowOf, type ListQuery } from './lists.js'
 import {
   accountList,
   accounts,
@@ -17,9 +17,8 @@ import {
   webhooks,
   type WebhookScope,
 } from './tables.js'
-import type { TableOf, ViewStore } from './view-store.js'
+import type { ViewStore } from './view-store.js'
 
-/** A key that is not revoked. */
 export type ActiveKey = Pick<ApiKey, 'id' | 'environment' | 'scopes'>
 
 /** The fields of an inbox that decide which webhooks its events are delivered to. */
@@ -35,11 +34,6 @@ const ALL = { order: 'asc', after: null, limit: Infinity } as const
 /** Scopes in one round trip. Its answer has the rows of all their webhooks. */
 const MAX_SCOPES_AT_ONCE = 500
 
-async function rowOf<Row>(store: ViewStore, table: TableOf<Row>, key: string): Promise<Row | null> {
-  const [row = null] = await store.rows(table, [{ owner: null, key }])
-  return row
-}
-
 /** Queries of accounts and their keys (account-events). */
 export function accountViews(store: ViewStore) {
   return {
@@ -48,17 +42,17 @@ export function accountViews(store: ViewStore) {
       const range = { group: [], from: secretHash, to: `${secretHash}!`, order: 'asc', limit: 1 } as const
       const [found] = await store.entriesWithRows(keyHashes, apiKeys, [{ ...range, partition: PARTITION }])
       const key = found?.[0]?.row ?? null
-      const account = key === null ? null : await rowOf(store, accounts, key.accountId)
+      const account = key === null ? null : await rowOf(store, accounts, { owner: null, key: key.accountId })
       return key === null || account === null ? null : { account, key }
     },
 
-    account: (id: AccountId): Promise<Account | null> => rowOf(store, accounts, id),
+    account: (id: AccountId): Promise<Account | null> => rowOf(store, accounts, { owner: null, key: id }),
 
     /** Ordered by id. */
     listAccounts: (query: ListQuery<AccountId>): Promise<Account[]> =>
       pageOfRows(store, accountList, accounts, keyRange(PARTITION, [], query)),
 
-    key: (id: KeyId): Promise<ApiKey | null> => rowOf(store, apiKeys, id),
+    key: (id: KeyId): Promise<ApiKey | null> => rowOf(store, apiKeys, { owner: null, key: id }),
 
     /** An account's keys, including revoked ones, ordered by id. */
     listKeys: (accountId: AccountId, query: ListQuery<KeyId>): Promise<ApiKey[]> =>
@@ -84,7 +78,7 @@ export function accountViews(store: ViewStore) {
 export function webhookViews(store: ViewStore) {
   return {
     async webhook(id: WebhookId): Promise<Webhook | null> {
-      const row = await rowOf(store, webhooks, id)
+      const row = await rowOf(store, webhooks, { owner: null, key: id })
       return row === REMOVED ? null : row
     },
 

@@ -23,7 +23,7 @@ function measure(states: readonly PartitionState[]) {
       views === null ? null : { topic, partition, logId: 'the-log', begunAtMs: 1, ...views },
     )
   }
-  return measureBacklog(log, { progress }, 'inbox-events')
+  return measureBacklog(log, { progress }, ['inbox-events'])
 }
 
 describe('the backlog', () => {

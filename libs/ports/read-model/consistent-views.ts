@@ -45,7 +45,6 @@ export class ConsistentViews {
     protected readonly log: LogLayout,
     private readonly queries: ViewProgress,
     readonly signals: Signals,
-    /** The default time limit for a record to become visible. */
     private readonly visibleWithinMs = 10_000,
   ) {}
 
@@ -170,32 +169,26 @@ function catchingUp(scope: ViewScope): ViewsCatchingUpError {
 export interface Backlog {
   /** Records of the log that the views don't show yet. */
   records: number
-  /** Whether the views of any partition are catching up. */
   isCatchingUp: boolean
 }
 
-/** Measures the backlog of all topics that the views follow. */
-export async function measureTotalBacklog(log: LogLayout, queries: ViewProgress): Promise<Backlog> {
-  const backlogs = await Promise.all(VIEWED_TOPICS.map((topic) => measureBacklog(log, queries, topic)))
-  return {
-    records: backlogs.reduce((sum, { records }) => sum + records, 0),
-    isCatchingUp: backlogs.some(({ isCatchingUp }) => isCatchingUp),
-  }
-}
-
+/** Measures the backlog of topics; by default of all that the views follow. */
 export async function measureBacklog(
   log: LogLayout,
   queries: ViewProgress,
-  topic: ViewedTopic,
+  topics: readonly ViewedTopic[] = VIEWED_TOPICS,
 ): Promise<Backlog> {
-  const { partitions } = await log.topology(topic)
-  const backlog: Backlog = { records: 0, isCatchingUp: false }
+  const topologies = await Promise.all(topics.map((topic) => log.topology(topic)))
   const states = await Promise.all(
-    partitions.map(async (range) => ({ ...range, progress: await queries.progress(range) })),
+    topologies
+      .flatMap(({ partitions }) => partitions)
+      .map(async (range) => ({ ...range, progress: await queries.progress(range) })),
   )
-  for (const { first, end, progress } of states) {
-    backlog.records += Math.max(end - (progress?.position ?? first), 0)
-    if (isCatchingUp(progress)) backlog.isCatchingUp = true
+  return {
+    records: states.reduce(
+      (sum, { first, end, progress }) => sum + Math.max(end - (progress?.position ?? first), 0),
+      0,
+    ),
+    isCatchingUp: states.some(({ progress }) => isCatchingUp(progress)),
   }
-  return backlog
 }

@@ -2,14 +2,7 @@ import { brand, type DeliveryId, type ReplayId, type WebhookId } from '#libs/dom
 import type { Delivery } from '#libs/domain/webhook/delivery.js'
 import type { Replay } from '#libs/domain/webhook/replay.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
-import {
-  keyRange,
-  offsetRange,
-  pageOfRows,
-  type LeaseQuery,
-  type ListQuery,
-  type OffsetQuery,
-} from './lists.js'
+import { keyRange, pageOfRows, rowOf, type LeaseQuery, type ListQuery, type OffsetQuery } from './lists.js'
 import { remove } from './table.js'
 import {
   deliveries,
@@ -47,22 +40,19 @@ const MAX_REMOVED_AT_ONCE = 500
 /** Queries and leases of deliveries (webhook-events). */
 export function deliveryViews(store: ViewStore) {
   return {
-    async delivery(key: DeliveryKey): Promise<DeliveryRow | null> {
-      const [row = null] = await store.rows(deliveries, [deliveryKey(key)])
-      return row
-    },
+    delivery: (key: DeliveryKey): Promise<DeliveryRow | null> => rowOf(store, deliveries, deliveryKey(key)),
 
     /** In the order of their requests. Fewer than the limit only if the range has no more. */
     listDeliveries({ webhookId, state, ...query }: DeliveryListQuery): Promise<DeliveryRow[]> {
-      const partition = partitionOf(webhookId, store.partitions)
+      const range = { ...query, partition: partitionOf(webhookId, store.partitions) }
       return state === null
-        ? pageOfRows(store, deliveryOrder, deliveries, offsetRange(partition, [webhookId], query))
-        : pageOfRows(store, deliveryStates, deliveries, offsetRange(partition, [webhookId, state], query))
+        ? pageOfRows(store, deliveryOrder, deliveries, { ...range, group: [webhookId] })
+        : pageOfRows(store, deliveryStates, deliveries, { ...range, group: [webhookId, state] })
     },
 
     /** Since when a webhook's attempts have failed; null if the last one succeeded. */
     async failingSince(webhookId: WebhookId): Promise<Date | null> {
-      const [health] = await store.rows(webhookHealth, [{ owner: null, key: webhookId }])
+      const health = await rowOf(store, webhookHealth, { owner: null, key: webhookId })
       return health?.failingSince ?? null
     },
 
@@ -95,15 +85,10 @@ export function deliveryViews(store: ViewStore) {
     /** Removes deliveries that have ended and were requested before then; resolves with their number. */
     async removeOld(before: Date): Promise<number> {
       let count = 0
-      const oldest = {
-        order: 'asc',
-        from: 0,
-        to: Number.MAX_SAFE_INTEGER,
-        limit: MAX_REMOVED_AT_ONCE,
-      } as const
+      const oldest = { order: 'asc', from: null, to: null, limit: MAX_REMOVED_AT_ONCE } as const
       for await (const webhookId of webhooksIn(store)) {
         const partition = partitionOf(webhookId, store.partitions)
-        const range = offsetRange(partition, [webhookId], oldest)
+        const range = { ...oldest, partition, group: [webhookId] }
         for (let removed = Infinity; removed > 0;) {
           const rows = await pageOfRows(store, deliveryOrder, deliveries, range)
           const old = rows.filter((row) => isOver(row, before)).map((row) => remove(deliveries, row))
@@ -122,10 +107,7 @@ export function replayViews(store: ViewStore) {
   /** The partition of the last attempt to claim a replay. */
   let partition = 0
 
-  async function replay(key: ReplayKey): Promise<Replay | null> {
-    const [row = null] = await store.rows(replays, [replayKey(key)])
-    return row
-  }
+  const replay = (key: ReplayKey): Promise<Replay | null> => rowOf(store, replays, replayKey(key))
 
   function listReplays(webhookId: WebhookId, query: ListQuery<string>): Promise<Replay[]> {
     const range = keyRange(partitionOf(webhookId, store.partitions), [webhookId], query)

@@ -1,8 +1,18 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { AccountId, InboxId } from '#libs/domain/ids/typeid.js'
-import { asOf, type Inbox } from '#libs/domain/inbox/inbox.js'
+import { asOf, type ActiveInbox, type Inbox } from '#libs/domain/inbox/inbox.js'
 import { keyRange, type ListQuery } from './lists.js'
-import { expiries, inboxes, labelGroup, labels, listGroup, listing } from './tables.js'
+import {
+  countedPeriods,
+  environmentGroup,
+  expiries,
+  inboxes,
+  labelCounts,
+  labelGroup,
+  labels,
+  listGroup,
+  listing,
+} from './tables.js'
 import type { IndexInfo, ViewStore } from './view-store.js'
 
 /** Inboxes are listed by id, which is the order of their creation. */
@@ -24,8 +34,6 @@ export const MAX_DUE_INBOXES = 1_000
 /** Keys read beyond a partition's even share of a page, because shares differ and another round trip costs more. */
 const SPARE_KEYS = 10
 const ACTIVE_AT_ONCE = 500
-/** The shortest of several lists is found exactly up to this length. */
-const MAX_COUNTED = 10_000
 
 /** One list in every partition, ordered by id. */
 interface List {
@@ -96,20 +104,19 @@ export async function listInboxes(store: ViewStore, query: InboxListQuery): Prom
     return query.order === 'asc' ? one < other : one > other
   }
 
-  /** The shortest of the lists of the query's labels; without a label, the list of all inboxes. */
+  /** The list of the query's label that the fewest inboxes have; without a label, the list of all inboxes. */
   async function narrowest(of: InboxListQuery): Promise<List> {
-    const [only, ...others] = of.labels.map(([name, value]) => labelGroup(of, name, value))
-    if (only === undefined) return { index: listing, group: listGroup(of) }
-    if (others.length === 0) return { index: labels, group: only }
-    const lengths = await Promise.all(
-      [only, ...others].map(async (group) => {
-        const all = { order: 'asc', after: null, limit: MAX_COUNTED } as const
-        const ranges = everyPartition.map((partition) => keyRange(partition, group, all))
-        return { group, length: await store.count(labels, ranges, MAX_COUNTED) }
+    const counted = await Promise.all(
+      of.labels.map(async ([name, value], _, { length }) => {
+        const group = labelGroup(of, name, value)
+        const counts = [...environmentGroup(of), name, value]
+        // Inboxes that are protected or have ended long ago are not counted, so another list may be shorter.
+        const totals = length === 1 ? null : await store.totals(labelCounts, counts, countedPeriods(of.now))
+        return { index: labels, group, count: totals?.count ?? 0 }
       }),
     )
-    const shortest = lengths.reduce((one, other) => (other.length < one.length ? other : one))
-    return { index: labels, group: shortest.group }
+    const [fewest] = counted.sort((one, other) => one.count - other.count)
+    return fewest ?? { index: listing, group: listGroup(of) }
   }
 
   /** Inboxes of all accounts that are past their expiry; null if there are more than MAX_DUE_INBOXES. */
@@ -124,8 +131,27 @@ export async function listInboxes(store: ViewStore, query: InboxListQuery): Prom
   }
 }
 
-/** Whether an inbox is of the query's environment and has its labels. */
 function matchesList(inbox: Inbox, { accountId, environment, labels: wanted }: InboxListQuery): boolean {
   if (inbox.accountId !== accountId || inbox.environment !== environment) return false
   return wanted.every(([name, value]) => inbox.labels[name] === value)
+}
+
+export interface ActiveInboxesQuery extends Pick<InboxListQuery, 'accountId' | 'environment' | 'labels'> {
+  after: InboxId | null
+  pageSize: number
+  now: () => Date
+}
+
+/** The active inboxes of an environment that have all of these labels, in pages, oldest first. */
+export async function* activeInboxes(
+  list: (query: InboxListQuery) => Promise<Inbox[]>,
+  { pageSize, now, ...query }: ActiveInboxesQuery,
+): AsyncGenerator<ActiveInbox[]> {
+  for (let { after } = query; ;) {
+    const page = await list({ ...query, state: 'active', order: 'asc', limit: pageSize, after, now: now() })
+    yield page.filter((inbox) => inbox.state === 'active')
+    const last = page.at(-1)
+    if (last === undefined || page.length < pageSize) return
+    after = last.id
+  }
 }

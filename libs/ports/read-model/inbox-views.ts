@@ -3,7 +3,7 @@ import type { Address } from '#libs/domain/inbox/events.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
 import { listInboxes, type InboxListQuery } from './inbox-lists.js'
-import { offsetRange, pageOfRows, type LeaseQuery, type OffsetQuery } from './lists.js'
+import { pageOfRows, rowOf, type LeaseQuery, type OffsetQuery } from './lists.js'
 import {
   addresses,
   countedPeriods,
@@ -20,7 +20,7 @@ import {
   messageOrder,
   messages,
 } from './tables.js'
-import type { ViewStore } from './view-store.js'
+import type { Entry, ViewStore } from './view-store.js'
 import type {
   EnvironmentEnding,
   EnvironmentMessage,
@@ -78,15 +78,8 @@ export function inboxViews(store: ViewStore) {
   const partitionOfInbox = (id: InboxId) => partitionOf(id, store.partitions)
   const everyPartition = Array.from({ length: store.partitions }, (_, partition) => partition)
 
-  async function inbox(id: InboxId): Promise<InboxRow | null> {
-    const [row = null] = await store.rows(inboxes, [{ owner: null, key: id }])
-    return row
-  }
-
-  async function message(key: MessageKey): Promise<MessageRow | null> {
-    const [row = null] = await store.rows(messages, [messageKey(key)])
-    return row
-  }
+  const inbox = (id: InboxId): Promise<InboxRow | null> => rowOf(store, inboxes, { owner: null, key: id })
+  const message = (key: MessageKey): Promise<MessageRow | null> => rowOf(store, messages, messageKey(key))
 
   /** Contents are stored before the row of their message, and may be left over after it. */
   async function content(key: MessageKey, part: 'body' | 'raw'): Promise<Uint8Array | null> {
@@ -113,7 +106,7 @@ export function inboxViews(store: ViewStore) {
 
     /** All events that changed the inbox, also available after its end. */
     async history({ inboxId, ...query }: MessageRangeQuery): Promise<HistoryEntry[]> {
-      const range = offsetRange(partitionOfInbox(inboxId), [inboxId], query)
+      const range = { ...query, partition: partitionOfInbox(inboxId), group: [inboxId] }
       const [found = []] = await store.entries(historyOrder, [range])
       return found.map(historyEntryOf)
     },
@@ -122,7 +115,7 @@ export function inboxViews(store: ViewStore) {
 
     /** Without deleted messages. Fewer than the limit only if the range has no more. */
     async listMessages({ inboxId, ...query }: MessageRangeQuery): Promise<MessageRow[]> {
-      const range = offsetRange(partitionOfInbox(inboxId), [inboxId], query)
+      const range = { ...query, partition: partitionOfInbox(inboxId), group: [inboxId] }
       const rows = await pageOfRows(store, messageOrder, messages, range)
       return rows.filter((row) => row.message.state === 'present')
     },
@@ -137,8 +130,8 @@ export function inboxViews(store: ViewStore) {
      * The messages of an environment's active inboxes in one partition, without deleted ones and those of protected
      * inboxes. Fewer than the limit only if the range has no more.
      */
-    async listEnvironmentMessages({ partition, ...query }: EnvironmentQuery): Promise<EnvironmentMessage[]> {
-      const range = offsetRange(partition, environmentGroup(query), query)
+    async listEnvironmentMessages(query: EnvironmentQuery): Promise<EnvironmentMessage[]> {
+      const range = { ...query, group: environmentGroup(query) }
       const [found = []] = await store.entries(environmentMessages, [range])
       return found.map(({ sort, key, value }) => {
         const [inboxId = '', receivedAtMs] = value.split(' ')
@@ -153,14 +146,14 @@ export function inboxViews(store: ViewStore) {
     },
 
     /** The deletions of messages and the ends of inboxes, as in their history. Otherwise as `listEnvironmentMessages`. */
-    async listEnvironmentEndings({ partition, ...query }: EnvironmentQuery): Promise<EnvironmentEnding[]> {
-      const range = offsetRange(partition, environmentGroup(query), query)
+    async listEnvironmentEndings(query: EnvironmentQuery): Promise<EnvironmentEnding[]> {
+      const range = { ...query, group: environmentGroup(query) }
       const [found = []] = await store.entries(environmentEndings, [range])
       const events = await store.entries(
         historyOrder,
         found.map(({ sort, key }) => {
           const from = Number(sort)
-          return { partition, group: [key], order: 'asc', from, to: from + 1, limit: 1 }
+          return { partition: query.partition, group: [key], order: 'asc', from, to: from + 1, limit: 1 }
         }),
       )
       return found.flatMap(({ key }, index) =>
@@ -179,9 +172,9 @@ export function inboxViews(store: ViewStore) {
       const { name, value, now, from, to, limit } = query
       const group = [...environmentGroup(query), name, value]
       const ranges = countedPeriods(now).flatMap((period) =>
-        everyPartition.map((partition) =>
-          offsetRange(partition, [...group, period], { order: 'asc', from, to, limit }),
-        ),
+        everyPartition.map((partition) => {
+          return { partition, group: [...group, period], order: 'asc' as const, from, to, limit }
+        }),
       )
       const found = (await store.entries(labelCounts, ranges)).flat()
       return found
@@ -215,12 +208,6 @@ export function inboxViews(store: ViewStore) {
   }
 }
 
-interface Expiry {
-  dueAtMs: number
-  sort: number | string
-  key: string
-}
-
-function compare(one: Expiry, other: Expiry): number {
+function compare(one: Entry, other: Entry): number {
   return Number(one.sort) - Number(other.sort) || (one.key < other.key ? -1 : 1)
 }

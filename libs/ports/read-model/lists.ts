@@ -1,4 +1,4 @@
-import type { Entry, IndexInfo, Range, TableOf, ViewStore } from './view-store.js'
+import type { Entry, IndexInfo, Range, RowKey, TableOf, ViewStore } from './view-store.js'
 
 export interface ListQuery<ListedId> {
   order: 'asc' | 'desc'
@@ -37,15 +37,18 @@ export function keyRange(
   return order === 'asc' ? { ...range, from: justAfter(after) } : { ...range, to: after }
 }
 
-/** The range of a list that is ordered by offset. */
-export function offsetRange(partition: number, group: readonly string[], query: OffsetQuery): Range {
-  const { order, from, to, limit } = query
-  return { partition, group, order, from, to, limit }
-}
-
 /** Sorts after the key and before every other key: keys have no spaces, and `!` follows the space. */
 function justAfter(key: string): string {
   return `${key}!`
+}
+
+export async function rowOf<Row>(
+  store: Pick<ViewStore, 'rows'>,
+  table: TableOf<Row>,
+  key: RowKey,
+): Promise<Row | null> {
+  const [row = null] = await store.rows(table, [key])
+  return row
 }
 
 const MAX_ROWS_AT_ONCE = 500

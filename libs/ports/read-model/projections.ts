@@ -16,7 +16,8 @@ import { evolve as evolveDelivery, type Delivery } from '#libs/domain/webhook/de
 import type { DeliveryEvent, WebhookEvent } from '#libs/domain/webhook/events.js'
 import { countDelivery, evolve as evolveReplay, type Replay } from '#libs/domain/webhook/replay.js'
 import { REMOVED, type Webhook } from '#libs/domain/webhook/webhook.js'
-import { put, removeOwned } from './table.js'
+import { rowOf } from './lists.js'
+import { put, removeOwned, type Table } from './table.js'
 import {
   accounts,
   apiKeys,
@@ -61,27 +62,41 @@ export interface InboxProjection {
   received: { event: MessageReceived; expiresAt: Date }[]
 }
 
-/** Reads the rows that are needed to project a run of events. */
 export async function inboxRowsBefore(
   store: Pick<ViewStore, 'rows'>,
   events: readonly LoggedEvent<InboxEvent>[],
 ): Promise<InboxRows> {
-  const inboxIds = new Set(events.map(({ event }) => event.inboxId))
-  const messageKeys = new Map<MessageId, RowKey>()
-  for (const { event } of events) {
-    if ('messageId' in event) messageKeys.set(event.messageId, messageKey(event))
-  }
+  const inboxKeys = events.map(({ event }) => ({ owner: null, key: event.inboxId }))
+  const messageKeys = events.flatMap(({ event }) => ('messageId' in event ? [messageKey(event)] : []))
   const [inboxes, messages] = await Promise.all([
-    store.rows(
-      inboxTable,
-      [...inboxIds].map((key) => ({ owner: null, key })),
-    ),
-    store.rows(messageTable, [...messageKeys.values()]),
+    rowsById(store, inboxTable, inboxKeys, ({ inbox }) => inbox.id),
+    rowsById(store, messageTable, messageKeys, ({ message }) => message.id),
   ])
-  return {
-    inboxes: new Map(inboxes.flatMap((row) => (row === null ? [] : [[row.inbox.id, row]]))),
-    messages: new Map(messages.flatMap((row) => (row === null ? [] : [[row.message.id, row]]))),
-  }
+  return { inboxes, messages }
+}
+
+/** Reads each row once. Keys without a row are missing from the result. */
+async function rowsById<Id, Row>(
+  store: Pick<ViewStore, 'rows'>,
+  table: TableOf<Row>,
+  keys: readonly RowKey[],
+  idOf: (row: Row) => Id,
+): Promise<ReadonlyMap<Id, Row>> {
+  const distinct = new Map(keys.map((each) => [each.key, each]))
+  const rows = distinct.size === 0 ? [] : await store.rows(table, [...distinct.values()])
+  return new Map(rows.flatMap((row) => (row === null ? [] : [[idOf(row), row]])))
+}
+
+/** One change for each row that is not the same as before. */
+function putChanged<Id, Row>(
+  table: Table<Row, unknown>,
+  before: ReadonlyMap<Id, Row>,
+  after: ReadonlyMap<Id, Row>,
+): Change[] {
+  return [...after].flatMap(([id, row]) => {
+    const previous = before.get(id) ?? null
+    return row === previous ? [] : [put(table, row, previous)]
+  })
 }
 
 /**
@@ -118,13 +133,10 @@ export function projectInboxEvents(
     if (event.type === 'MessageDeleted') received.delete(event.messageId)
   }
 
-  const changes: Change[] = []
-  for (const [inboxId, row] of inboxes) {
-    const { inbox } = row
-    changes.push(put(inboxTable, row, before.inboxes.get(inboxId) ?? null))
-    if (inbox.state !== 'active') {
-      changes.push(removeOwned(messageTable, inbox.id, (message) => ({ inbox, row: message })))
-    }
+  const changes = putChanged(inboxTable, before.inboxes, inboxes)
+  for (const { inbox } of inboxes.values()) {
+    if (inbox.state === 'active') continue
+    changes.push(removeOwned(messageTable, inbox.id, (row) => ({ inbox, row })))
   }
   for (const [messageId, { inboxId, row }] of messages) {
     const inbox = activeInbox(inboxId)
@@ -152,58 +164,37 @@ function latestExpiry({ createdAt }: ActiveInbox): Date {
   return new Date(createdAt.getTime() + MAX_RETENTION.ms)
 }
 
-/** The rows of the views that a run of webhook events concerns, before that run. */
 export interface WebhookRows {
   deliveries: ReadonlyMap<DeliveryId, DeliveryRow>
   replays: ReadonlyMap<ReplayId, Replay>
   health: ReadonlyMap<WebhookId, WebhookHealth>
 }
 
-/** An event and its offset in its partition of webhook-events. */
 export interface LoggedWebhookEvent {
   offset: number
   event: WebhookEvent
 }
 
-/** Reads the rows that are needed to project a run of events. */
 export async function webhookRowsBefore(
   store: Pick<ViewStore, 'rows'>,
   events: readonly LoggedWebhookEvent[],
 ): Promise<WebhookRows> {
-  const webhookIds = new Set(events.map(({ event }) => event.webhookId))
-  const [found, health] = await Promise.all([
-    store.rows(deliveryTable, deliveryKeysOf(events)),
-    store.rows(
-      webhookHealth,
-      [...webhookIds].map((key) => ({ owner: null, key })),
-    ),
+  const healthKeys = events.map(({ event }) => ({ owner: null, key: event.webhookId }))
+  const deliveryKeys = events.flatMap(({ event }) => ('deliveryId' in event ? [deliveryKey(event)] : []))
+  const [deliveries, health] = await Promise.all([
+    rowsById(store, deliveryTable, deliveryKeys, ({ delivery }) => delivery.id),
+    rowsById(store, webhookHealth, healthKeys, ({ webhookId }) => webhookId),
   ])
-  const deliveries = found.filter((row) => row !== null)
-  const replayKeys = replayKeysOf(events, deliveries)
-  const replays = replayKeys.length === 0 ? [] : await store.rows(replayTable, replayKeys)
-  return {
-    deliveries: new Map(deliveries.map((row) => [row.delivery.id, row])),
-    replays: new Map(replays.flatMap((row) => (row === null ? [] : [[row.id, row]]))),
-    health: new Map(health.flatMap((row) => (row === null ? [] : [[row.webhookId, row]]))),
-  }
-}
-
-function deliveryKeysOf(events: readonly LoggedWebhookEvent[]): RowKey[] {
-  const found = new Map<DeliveryId, RowKey>()
-  for (const { event } of events) {
-    if ('deliveryId' in event) found.set(event.deliveryId, deliveryKey(event))
-  }
-  return [...found.values()]
-}
-
-/** The replays that the events are about, and those that the deliveries belong to. */
-function replayKeysOf(events: readonly LoggedWebhookEvent[], deliveries: readonly DeliveryRow[]): RowKey[] {
-  const found = new Map<ReplayId, RowKey>()
-  for (const each of [...events.map(({ event }) => event), ...deliveries.map(({ delivery }) => delivery)]) {
+  // The replays that the events are about, and those that the deliveries belong to.
+  const about = [
+    ...events.map(({ event }) => event),
+    ...[...deliveries.values()].map(({ delivery }) => delivery),
+  ]
+  const replayKeys = about.flatMap((each) => {
     const replayId = 'replayId' in each ? each.replayId : null
-    if (replayId !== null) found.set(replayId, replayKey({ webhookId: each.webhookId, replayId }))
-  }
-  return [...found.values()]
+    return replayId === null ? [] : [replayKey({ webhookId: each.webhookId, replayId })]
+  })
+  return { deliveries, health, replays: await rowsById(store, replayTable, replayKeys, ({ id }) => id) }
 }
 
 /** The changes that a run of events of one partition makes in the views: one for each row, with its last state. */
@@ -221,7 +212,8 @@ export function projectWebhookEvents(before: WebhookRows, events: readonly Logge
       const delivery = evolveDelivery(previous, event)
       if (delivery === null || delivery === previous) continue
       deliveries.set(event.deliveryId, { delivery, offset: row?.offset ?? offset })
-      health.set(webhookId, { webhookId, failingSince: failingSince(known, event, delivery) })
+      const since = failingSince(known, event, delivery)
+      health.set(webhookId, since === known.failingSince ? known : { webhookId, failingSince: since })
       const replay = delivery.replayId === null ? undefined : replays.get(delivery.replayId)
       if (replay !== undefined) replays.set(replay.id, countDelivery(replay, previous, delivery))
     } else {
@@ -234,19 +226,11 @@ export function projectWebhookEvents(before: WebhookRows, events: readonly Logge
     }
   }
 
-  const changes: Change[] = []
-  for (const [id, row] of deliveries) {
-    const previous = before.deliveries.get(id) ?? null
-    if (row !== previous) changes.push(put(deliveryTable, row, previous))
-  }
-  for (const [id, replay] of replays) {
-    const previous = before.replays.get(id) ?? null
-    if (replay !== previous) changes.push(put(replayTable, replay, previous))
-  }
-  for (const [id, each] of health) {
-    if (isChanged(each, before.health.get(id))) changes.push(put(webhookHealth, each, null))
-  }
-  return changes
+  return [
+    ...putChanged(deliveryTable, before.deliveries, deliveries),
+    ...putChanged(replayTable, before.replays, replays),
+    ...putChanged(webhookHealth, before.health, health),
+  ]
 }
 
 /** A sample does not count: it says nothing about deliveries of real mail. */
@@ -257,28 +241,22 @@ function failingSince(known: WebhookHealth, event: DeliveryEvent, { notification
   return known.failingSince
 }
 
-function isChanged(health: WebhookHealth, before: WebhookHealth | undefined): boolean {
-  return before === undefined || health.failingSince?.getTime() !== before.failingSince?.getTime()
-}
-
-/** What an event of an account is about. */
 export interface AccountSliceKey {
   accountId: AccountId
   keyId?: KeyId | null
   webhookId?: WebhookId | null
 }
 
-/** Reads the rows that an event of an account is applied to. */
 export async function accountSliceBefore(
   store: Pick<ViewStore, 'rows'>,
   { accountId, keyId = null, webhookId = null }: AccountSliceKey,
 ): Promise<AccountSlice> {
-  const row = async <Row>(table: TableOf<Row>, key: string | null) =>
-    key === null ? null : ((await store.rows(table, [{ owner: null, key }]))[0] ?? null)
+  const find = <Row>(table: TableOf<Row>, key: string | null) =>
+    key === null ? null : rowOf(store, table, { owner: null, key })
   const [account, key, webhook] = await Promise.all([
-    row(accounts, accountId),
-    row(apiKeys, keyId),
-    row(webhooks, webhookId),
+    find(accounts, accountId),
+    find(apiKeys, keyId),
+    find(webhooks, webhookId),
   ])
   return { account, key, webhook }
 }

@@ -14,7 +14,6 @@ export type WebhookQueries = ReturnType<typeof webhookViews>
 export type DeliveryQueries = ReturnType<typeof deliveryViews>
 export type ReplayQueries = ReturnType<typeof replayViews>
 
-/** The views of one engine, for writing and reading. */
 export interface ReadModel {
   store: ViewStore
   queries: MailQueries

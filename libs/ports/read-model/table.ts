@@ -13,7 +13,6 @@ export interface Table<Subject, Row> extends TableOf<Row> {
   keyOf(subject: Subject): RowKey
   /** Null for a table that has only index entries. */
   rowOf(subject: Subject): Row | null
-  /** Whether the row has contents. */
   hasContents(subject: Subject): boolean
   readonly indexes: readonly Index<Subject>[]
 }

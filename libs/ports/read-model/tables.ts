@@ -80,7 +80,6 @@ export const inboxes = table<InboxRow, InboxRow>({
   indexes: [addresses, listing, labels, labelCounts, expiries, dueInboxes],
 })
 
-/** A message and its inbox. */
 export interface MessageOf {
   inbox: Inbox
   row: MessageRow
@@ -287,7 +286,6 @@ export function replayKey({ webhookId, replayId }: { webhookId: WebhookId; repla
   return { owner: webhookId, key: replayId }
 }
 
-/** All tables. */
 export const TABLES: readonly Pick<
   Table<never, unknown>,
   'name' | 'topic' | 'ownedBy' | 'parts' | 'indexes'

@@ -58,7 +58,6 @@ export interface Entry {
   sort: number | string
   /** The key of the row that the entry leads to. */
   key: string
-  /** Further data. */
   value: string
   /** For a queue: when the entry is due, in milliseconds since 1970. */
   dueAtMs: number
@@ -197,10 +196,8 @@ export interface ViewStore extends ViewProgress {
   rows<Row>(table: TableOf<Row>, keys: readonly RowKey[]): Promise<(Row | null)[]>
   /** The keys of all rows of a table without an owner, in chunks. A key may be yielded twice. */
   keysOf(table: TableOf<unknown>): AsyncIterable<readonly string[]>
-  /** One of the contents of a row. */
   content(table: TableOf<unknown>, key: RowKey, part: string): Promise<Uint8Array | null>
 
-  /** The entries of each range. */
   entries(index: IndexInfo, ranges: readonly Range[]): Promise<Entry[][]>
   /** The entries of each range with the rows that they lead to; null for a row that has just been removed. */
   entriesWithRows<Row>(
@@ -208,9 +205,6 @@ export interface ViewStore extends ViewProgress {
     table: TableOf<Row>,
     ranges: readonly Range[],
   ): Promise<{ entry: Entry; row: Row | null }[][]>
-  /** How many entries the ranges have together. May stop counting at `max`. */
-  count(index: IndexInfo, ranges: readonly Range[], max: number): Promise<number>
-  /** How many entries an index has. */
   size(index: IndexInfo): Promise<number>
   /** The totals of some groups that differ in their last element, summed over these groups and all partitions. */
   totals(index: IndexInfo, group: readonly string[], lasts: readonly string[]): Promise<Totals>

@@ -40,7 +40,6 @@ export interface EnvironmentEnding {
 /** The account and environment of an inbox, in whose lists its messages are. */
 export type MailOwner = Pick<Inbox, 'accountId' | 'environment'>
 
-/** A delivery. */
 export interface DeliveryRow {
   delivery: Delivery
   /** The offset of its DeliveryRequested. Deliveries of a webhook are in this order. */
@@ -81,7 +80,6 @@ export interface HistoryEntry {
   offset: number
   id: EventId
   type: InboxEvent['type']
-  /** When it happened. */
   time: Date
   messageId: MessageId | null
   keyId: KeyId | null

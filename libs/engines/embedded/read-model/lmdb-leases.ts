@@ -49,7 +49,6 @@ export class LmdbLeases {
     return claimed
   }
 
-  /** Changes when a lease ends. */
   release(queue: IndexInfo, key: StoredKey, untilMs: number): void {
     this.setLease(nameOf(queue, key), untilMs)
     this.scanned.delete(nameOf(queue, key.slice(0, 2)))

@@ -22,6 +22,22 @@ interface ProgressRow {
 }
 
 const MAX_REMOVED_AT_ONCE = 500
+/** A row with its own record structure takes longer to read than one with the names of its fields. */
+const ROW_ENCODING = { encoder: { useRecords: false } }
+
+/** The databases of a table: its rows, contents and indexes. */
+function databasesOf({
+  name,
+  parts,
+  indexes,
+}: (typeof TABLES)[number]): { name: string; options?: object }[] {
+  return [
+    { name: `row-${name}`, options: ROW_ENCODING },
+    ...parts.map((part) => ({ name: `${name}-${part}`, options: { encoding: 'binary' } })),
+    ...indexes.map((index) => ({ name: `index-${index.name}` })),
+    ...indexes.filter(({ isTotalled }) => isTotalled).map((index) => ({ name: `totals-${index.name}` })),
+  ]
+}
 
 /** The databases of the file, one for each table, index and kind of contents. Changes must be made in a transaction. */
 export class LmdbTables {
@@ -41,19 +57,9 @@ export class LmdbTables {
       for (const name of others) root.openDB({ name }).dropSync()
       meta.putSync('form', form)
     }
-    // A row with its own record structure takes longer to read than one with the names of its fields.
-    const encoding = { encoder: { useRecords: false } }
-    this.progresses = root.openDB({ name: 'progress', ...encoding })
-    for (const { name, parts, indexes } of TABLES) {
-      this.databases.set(name, root.openDB({ name: `row-${name}`, ...encoding }))
-      for (const part of parts) {
-        this.databases.set(`${name}-${part}`, root.openDB({ name: `${name}-${part}`, encoding: 'binary' }))
-      }
-      for (const index of indexes) {
-        this.databases.set(`index-${index.name}`, root.openDB({ name: `index-${index.name}` }))
-        if (!index.isTotalled) continue
-        this.databases.set(`totals-${index.name}`, root.openDB({ name: `totals-${index.name}` }))
-      }
+    this.progresses = root.openDB({ name: 'progress', ...ROW_ENCODING })
+    for (const { name, options } of TABLES.flatMap(databasesOf)) {
+      this.databases.set(name, root.openDB({ name, ...options }))
     }
   }
 
@@ -66,7 +72,7 @@ export class LmdbTables {
   }
 
   rows(name: string): Database<unknown, StoredKey> {
-    return this.database(name)
+    return this.database(`row-${name}`)
   }
 
   contents({ name }: TableOf<unknown>, part: string): Database<Buffer, StoredKey> {
@@ -134,22 +140,16 @@ export class LmdbTables {
   /** If the process is killed midway, the progress row is gone, and the next process that begins clears the rest. */
   async clear({ topic, partition }: PartitionRange): Promise<void> {
     await commit(this.root, () => this.progresses.removeSync([topic, partition]))
-    for (const { name, parts, indexes } of TABLES.filter((table) => table.topic === topic)) {
-      const ofIndexes = indexes
-        .filter(({ kind }) => kind !== 'lookup')
-        .flatMap((index) =>
-          index.isTotalled ? [`index-${index.name}`, `totals-${index.name}`] : [`index-${index.name}`],
-        )
-      for (const each of [name, ...parts.map((part) => `${name}-${part}`), ...ofIndexes]) {
-        const database = this.database<unknown, StoredKey>(each)
-        const range = { start: [partition], end: [partition, LAST], limit: MAX_REMOVED_AT_ONCE }
-        for (let removed = Infinity; removed > 0;) {
-          removed = await commit(this.root, () => {
-            const keys = [...database.getKeys(range)]
-            for (const key of keys) database.removeSync(key)
-            return keys.length
-          })
-        }
+    for (const { name } of TABLES.filter((table) => table.topic === topic).flatMap(databasesOf)) {
+      const database = this.database<unknown, StoredKey>(name)
+      // Keys of lookups are texts, which are in no range of partitions.
+      const range = { start: [partition], end: [partition, LAST], limit: MAX_REMOVED_AT_ONCE }
+      for (let removed = Infinity; removed > 0;) {
+        removed = await commit(this.root, () => {
+          const keys = [...database.getKeys(range)]
+          for (const key of keys) database.removeSync(key)
+          return keys.length
+        })
       }
     }
   }

@@ -2,7 +2,6 @@ import type { ChainableCommander } from 'ioredis'
 import { ReadModelUnavailableError } from '#libs/ports/read-model/view-store.js'
 import { beforeDeadline } from '#libs/runtime/timing.js'
 
-/** The timeout of a command. */
 export const COMMAND_TIMEOUT_MS = 2_000
 /** The timeout of commands with values as large as a mail, which use a connection of their own. */
 export const BULK_TIMEOUT_MS = 60_000
@@ -35,6 +34,14 @@ export async function answerOf<Answer>(
 /** Sends commands to the views. Rejects with ReadModelUnavailableError if Redis does not answer in time. */
 export function reach<Answer>(send: () => Promise<Answer>, withinMs?: number): Promise<Answer> {
   return answerOf(send, (cause) => new ReadModelUnavailableError('Redis is unavailable', { cause }), withinMs)
+}
+
+/** Sends a command to the views for each item, all in one round trip. Otherwise as `reach`. */
+export function reachAll<Item, Answer>(
+  items: readonly Item[],
+  send: (item: Item) => Promise<Answer>,
+): Promise<Answer[]> {
+  return reach(() => Promise.all(items.map((item) => send(item))))
 }
 
 function isWrongCommand(error: unknown): boolean {

@@ -7,7 +7,6 @@ const TLS_SETTINGS = {
   own: { cert: 'REDIS_TLS_CERT', key: 'REDIS_TLS_KEY' },
 } as const
 
-/** How the client connected. */
 interface ConnectionKind {
   usesTls: boolean
   hasCertificate: boolean

@@ -21,7 +21,7 @@ import {
   PARTITIONS,
 } from '#libs/ports/read-model/read-model-harness.contract.js'
 import { closeLmdbFile, openLmdbFile } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
-import { openLmdbReadModel } from './lmdb-read-model.js'
+import { openLmdbReadModel } from './lmdb-view-store.js'
 
 async function makeReadModel() {
   const dir = await mkdtemp(join(tmpdir(), 'mayfly-views-'))
