@@ -33,7 +33,6 @@ export async function openVault(dataDir: string): Promise<LmdbKeyVault> {
   return LmdbKeyVault.open({
     path: join(dataDir, 'keys', 'keys.mdb'),
     masterKeys,
-    rewriteWithinMs: 3_600_000,
     now: () => new Date(),
     onRewriteError: rethrow,
   })

@@ -55,7 +55,6 @@ export class SmtpFixture {
     const vault = await LmdbKeyVault.open({
       path: join(folder, 'keys.mdb'),
       masterKeys,
-      rewriteWithinMs: HOUR_MS,
       now,
       onRewriteError: rethrow,
     })

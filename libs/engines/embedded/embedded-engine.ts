@@ -29,8 +29,6 @@ const REQUESTS_FILE = join('idempotency', 'requests.mdb')
 const KEY_USE_FILE = join('key-use', 'key-use.mdb')
 const USAGE_FOLDER = 'usage'
 
-const REWRITE_KEYS_WITHIN_MS = 3_600_000
-
 /** Opens every port on files in the data folder. Rejects with DataDirError if the folder or a file can't be used. */
 export async function openEmbeddedEngine({ settings, now, onError }: EngineOptions): Promise<Engine> {
   const { path, release } = lockDataDir(settings.dataDir)
@@ -52,7 +50,6 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
     const vaultOptions: LmdbKeyVaultOptions = {
       path: fileIn(path, KEYS_FILE),
       masterKeys,
-      rewriteWithinMs: REWRITE_KEYS_WITHIN_MS,
       now,
       onRewriteError: onErrorDuring('rewriting the key file'),
     }

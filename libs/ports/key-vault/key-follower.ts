@@ -81,7 +81,6 @@ export class KeyFollower {
     await this.catchUps[partition]?.get()
   }
 
-  /** The log's id and the current range of its partition. */
   rangeOf(partition: number): Promise<{ logId: string; range: PartitionRange }> {
     return findRange(this.options.log, { topic: 'inbox-keys', partition })
   }

@@ -14,7 +14,6 @@ export interface KeyViewProgress {
   masterKeyId: string | null
 }
 
-/** A record of the log about an inbox's key. */
 export interface KeyStatement {
   inboxId: InboxId
   entry: Exclude<KeyEntry, { state: 'absent' }>

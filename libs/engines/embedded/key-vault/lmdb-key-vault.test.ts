@@ -22,7 +22,6 @@ async function makeVault() {
     LmdbKeyVault.open({
       path,
       masterKeys: masterKeys(text),
-      rewriteWithinMs: 3_600_000,
       now: () => new Date(),
       onRewriteError: (error) => {
         throw error

@@ -22,6 +22,7 @@ import {
 import type { MasterKeys, WrappedKey } from '#libs/ports/key-vault/master-key.js'
 import { makeSecretKey, type SecretKey } from '#libs/ports/key-vault/sealing.js'
 import { messageOf } from '#libs/runtime/errors.js'
+import { PeriodicTask } from '#libs/runtime/timing.js'
 
 /*
  * Relies on lmdb 3 with commits that are synced to disk before they are visible; on its compact backup, which does not
@@ -32,8 +33,6 @@ export interface LmdbKeyVaultOptions {
   /** A file of its own, because it is rewritten as a whole. */
   path: string
   masterKeys: MasterKeys
-  /** The maximum time until a forgotten key is removed from the file. */
-  rewriteWithinMs: number
   now(): Date
   /** Called if the rewrite failed. It is retried. */
   onRewriteError(error: unknown): void
@@ -43,21 +42,21 @@ type KeyRecord = WrappedKey | { forgottenAt: Date }
 type VaultRow = KeyRecord | Date | string
 type Root = RootDatabase<VaultRow, string>
 
-/** The entry with the time since which the file has contained forgotten keys. */
+/** The entry of a file that still contains bytes of forgotten keys. */
 const UNCLEAN_SINCE = 'unclean-since'
 /** The entry with the id of the master key last used for new inboxes, without which most keys can't be decrypted. */
 const MASTER_KEY_ID = 'master-key-id'
-const RETRY_MS = 60_000
+/** A forgotten key is removed from the file within an hour, also if a rewrite fails. */
+const REWRITE_EVERY_MS = 900_000
 /** Decrypting a key takes longer than sealing a mail with it. */
 const MAX_CACHED_KEYS = 10_000
 
 export class LmdbKeyVault implements KeyVault {
-  private timer: NodeJS.Timeout | null = null
+  private readonly rewrites: PeriodicTask
   /** Runs `forget`, `rewrite` and `close` one after the other. */
   private readonly exclusively = pLimit(1)
   /** Set while the rewritten file replaces the old one. Reads and writes wait for it. */
   private swap: Promise<unknown> | null = null
-  private isClosed = false
   private readonly cache = new LRUCache<InboxId, SecretKey>({ max: MAX_CACHED_KEYS })
 
   /**
@@ -82,7 +81,9 @@ export class LmdbKeyVault implements KeyVault {
     private readonly options: LmdbKeyVaultOptions,
     private root: Root,
   ) {
-    this.scheduleRewrite()
+    const work = () => this.rewrite().catch((error: unknown) => options.onRewriteError(error))
+    this.rewrites = new PeriodicTask({ work, everyMs: REWRITE_EVERY_MS })
+    this.rewrites.start()
   }
 
   async create(inboxId: InboxId): Promise<SecretKey> {
@@ -113,24 +114,21 @@ export class LmdbKeyVault implements KeyVault {
     await this.exclusively(async () => {
       const forgottenAt = this.options.now()
       await commit(this.root, () => {
-        let isUnclean = this.root.get(UNCLEAN_SINCE) !== undefined
         for (const inboxId of inboxIds) {
           const record = this.root.get(inboxId)
           if (typeof record === 'object' && 'forgottenAt' in record) continue
           this.root.putSync(inboxId, { forgottenAt })
-          if (!isUnclean) this.root.putSync(UNCLEAN_SINCE, forgottenAt)
-          isUnclean = true
+          this.root.putSync(UNCLEAN_SINCE, forgottenAt)
         }
       })
       for (const inboxId of inboxIds) this.cache.delete(inboxId)
     })
-    this.scheduleRewrite()
   }
 
   /** If keys were forgotten, rewrites the file without its freed pages. */
   async rewrite(): Promise<void> {
     await this.exclusively(async () => {
-      if (this.isClosed || this.root.get(UNCLEAN_SINCE) === undefined) return
+      if (this.root.get(UNCLEAN_SINCE) === undefined) return
       const swapping = this.replaceWithCopy().finally(() => (this.swap = null))
       this.swap = Promise.allSettled([swapping])
       await swapping
@@ -169,29 +167,8 @@ export class LmdbKeyVault implements KeyVault {
   }
 
   async close(): Promise<void> {
-    if (this.timer !== null) clearTimeout(this.timer)
-    await this.exclusively(async () => {
-      this.isClosed = true
-      await closeLmdbFile(this.root)
-    })
-  }
-
-  private scheduleRewrite(retryMs = 0): void {
-    if (this.timer !== null || this.isClosed) return
-    const since = this.root.get(UNCLEAN_SINCE)
-    if (!(since instanceof Date)) return
-    const dueMs = since.getTime() + this.options.rewriteWithinMs / 2 - this.options.now().getTime()
-    const delay = Math.max(dueMs, retryMs, 0)
-    this.timer = setTimeout(() => {
-      this.timer = null
-      this.rewrite().then(
-        () => this.scheduleRewrite(),
-        (error: unknown) => {
-          this.options.onRewriteError(error)
-          this.scheduleRewrite(RETRY_MS)
-        },
-      )
-    }, delay).unref()
+    await this.rewrites.stop()
+    await this.exclusively(() => closeLmdbFile(this.root))
   }
 }
 
