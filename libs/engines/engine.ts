@@ -11,7 +11,6 @@ import type { Signals } from '#libs/ports/signals/signals.js'
 import type { UsageStore } from '#libs/ports/usage/usage-store.js'
 import type { TopicName } from '#libs/ports/event-log/topics.js'
 
-/** All ports, implemented by one engine. */
 export interface Engine extends Omit<ReadModel, 'store' | 'queries'> {
   log: EventLog
   vault: KeyVault

@@ -90,12 +90,10 @@ export async function recoverKey(
   return { secret, keyId, accountId, environment: ENVIRONMENT }
 }
 
-/** The account that was opened first; null if there is none. */
 export async function firstAccount(log: LogReader): Promise<AccountId | null> {
   return (await firstEvent(log, 'AccountOpened'))?.accountId ?? null
 }
 
-/** Waits until the views show every account on the log. */
 async function waitForAccountViews({ engine, logger }: FirstKeyOptions): Promise<void> {
   const { partitions } = await engine.log.topology('account-events')
   const views = new ConsistentViews(engine.log, engine.inboxes, engine.signals)

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { ConfigResourceTypes } from 'kafkajs'
 import { LoggedKeyVault } from '#libs/ports/key-vault/logged-key-vault.js'
 import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
-import { RedisKeyView } from '#libs/engines/distributed/redis/key-vault/redis-key-view.js'
+import { redisKeyView } from '#libs/engines/distributed/redis/key-vault/redis-key-view.js'
 import { makeSecretKey } from '#libs/ports/key-vault/sealing.js'
 import { KafkaEventLog } from '#libs/engines/distributed/kafka/kafka-event-log.js'
 import {
@@ -50,7 +50,7 @@ async function openVault(): Promise<LoggedKeyVault> {
   if (masterKeys === null) throw new Error('invalid master key')
   const vault = await LoggedKeyVault.open({
     log,
-    view: new RedisKeyView({ client, prefix: topicPrefix }),
+    view: redisKeyView({ client, prefix: topicPrefix }),
     masterKeys,
     now: () => new Date(),
     onError: () => undefined,

@@ -1,4 +1,4 @@
-import { memoryRateLimits } from '#libs/engines/embedded/rate-limit/memory-rate-limits.js'
+import { memoryRateLimits } from '#libs/ports/rate-limit/flexible-rate-limits.js'
 import { RateLimitsUnavailableError, type RateLimits } from '#libs/ports/rate-limit/rate-limits.js'
 import { planNamed } from '#libs/domain/account/account.test-support.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'

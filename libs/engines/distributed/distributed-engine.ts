@@ -3,14 +3,13 @@ import { KafkaEventLog } from '#libs/engines/distributed/kafka/kafka-event-log.j
 import type { KafkaEventLogOptions } from '#libs/engines/distributed/kafka/open-log.js'
 import { checkRedis, watchJoining } from '#libs/engines/distributed/redis/client/check-redis.js'
 import { onInterruption, openRedis } from '#libs/engines/distributed/redis/client/redis-client.js'
-import { RedisIdempotencyStore } from '#libs/engines/distributed/redis/idempotency/redis-idempotency-store.js'
-import { RedisKeyUseStore } from '#libs/engines/distributed/redis/key-use/redis-key-use-store.js'
-import { RedisKeyView } from '#libs/engines/distributed/redis/key-vault/redis-key-view.js'
+import { redisIdempotencyStore } from '#libs/engines/distributed/redis/idempotency/redis-idempotency-store.js'
+import { redisKeyUseStore } from '#libs/engines/distributed/redis/key-use/redis-key-use-store.js'
+import { redisKeyView } from '#libs/engines/distributed/redis/key-vault/redis-key-view.js'
 import { redisRateLimits } from '#libs/engines/distributed/redis/rate-limit/redis-rate-limits.js'
 import { redisViewStore } from '#libs/engines/distributed/redis/read-model/redis-view-store.js'
 import { RedisSignals } from '#libs/engines/distributed/redis/signals/redis-signals.js'
 import { type Engine, type EngineOptions, retentionMs } from '#libs/engines/engine.js'
-import { KEPT_MS, LEASE_MS } from '#libs/ports/idempotency/idempotency-store.js'
 import { KeyUse } from '#libs/ports/key-use/key-use.js'
 import { HEARTBEAT_EVERY_MS, LoggedKeyVault } from '#libs/ports/key-vault/logged-key-vault.js'
 import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
@@ -63,7 +62,7 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
     opened.defer(() => log.close())
     const vault = await LoggedKeyVault.open({
       log,
-      view: new RedisKeyView({ client, prefix }),
+      view: redisKeyView({ client, prefix }),
       masterKeys,
       now,
       onError,
@@ -80,7 +79,7 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       onError: (error) => onError(error, 'publishing signals'),
     })
     opened.defer(() => signals.close())
-    const keyUse = new KeyUse(new RedisKeyUseStore(client, prefix), (error) =>
+    const keyUse = new KeyUse(redisKeyUseStore(client, prefix), (error) =>
       onError(error, 'storing the times of key use'),
     )
     opened.defer(() => keyUse.close())
@@ -104,7 +103,7 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       keyUse,
       signals,
       limits: redisRateLimits({ client, prefix }),
-      idempotency: new RedisIdempotencyStore({ client, prefix, now, leaseMs: LEASE_MS, keptMs: KEPT_MS }),
+      idempotency: redisIdempotencyStore({ client, prefix, now }),
       usage,
       disk: null,
       close,

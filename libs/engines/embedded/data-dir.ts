@@ -8,7 +8,6 @@ import { makeSecretKey } from '#libs/ports/key-vault/sealing.js'
 /** A folder that one process at a time uses. */
 export interface DataDir {
   path: string
-  /** Unlocks the folder for other processes. */
   release: () => void
 }
 

@@ -2,16 +2,15 @@ import { rmSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { openChdbUsage } from '#libs/engines/clickhouse/clickhouse-usage.js'
 import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
-import { LmdbIdempotencyStore } from '#libs/engines/embedded/idempotency/lmdb-idempotency-store.js'
-import { LmdbKeyUseStore } from '#libs/engines/embedded/key-use/lmdb-key-use-store.js'
+import { openLmdbIdempotency } from '#libs/engines/embedded/idempotency/lmdb-idempotency-store.js'
+import { openLmdbKeyUse } from '#libs/engines/embedded/key-use/lmdb-key-use-store.js'
 import { LmdbKeyVault, type LmdbKeyVaultOptions } from '#libs/engines/embedded/key-vault/lmdb-key-vault.js'
 import { FreeDisk } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import { DamagedFileError } from '#libs/engines/embedded/lmdb-file/page-check.js'
-import { memoryRateLimits } from '#libs/engines/embedded/rate-limit/memory-rate-limits.js'
+import { memoryRateLimits } from '#libs/ports/rate-limit/flexible-rate-limits.js'
 import { openLmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-view-store.js'
 import { type Engine, type EngineOptions, retentionMs } from '#libs/engines/engine.js'
 import type { EventLog } from '#libs/ports/event-log/event-log.js'
-import { KEPT_MS, LEASE_MS } from '#libs/ports/idempotency/idempotency-store.js'
 import { KeyUse } from '#libs/ports/key-use/key-use.js'
 import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
 import { InProcessSignals } from '#libs/ports/signals/signals.js'
@@ -40,6 +39,11 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
   const onErrorDuring = (during: string, outcome?: string) => (error: unknown) =>
     onError(error, during, outcome)
   const close = () => opened.disposeAsync()
+  const openOrReplace = <Opened extends { close(): Promise<void> }>(
+    file: string,
+    open: (path: string) => Opened | Promise<Opened>,
+    [during, outcome]: [during: string, outcome: string],
+  ) => closeLater(openOrRemove(fileIn(path, file), open, onErrorDuring(during, outcome)))
   try {
     const hasKeys = hasContent(join(path, KEYS_FILE))
     if (hasKeys) requireLog(path)
@@ -54,36 +58,24 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
       onRewriteError: onErrorDuring('rewriting the key file'),
     }
     const vault = await closeLater(orDataDirError(() => LmdbKeyVault.open(vaultOptions), RESTORE))
-    const { store, queries, ...views } = await closeLater(
-      openOrRemove(
-        fileIn(path, VIEWS_FILE),
-        (file) => openLmdbReadModel(file, PARTITIONS),
-        onErrorDuring('opening the views', 'rebuilding them from the log'),
-      ),
+    const { store, queries, ...views } = await openOrReplace(
+      VIEWS_FILE,
+      (file) => openLmdbReadModel(file, PARTITIONS),
+      ['opening the views', 'rebuilding them from the log'],
     )
-    const keyUseStore = await closeLater(
-      openOrRemove(
-        fileIn(path, KEY_USE_FILE),
-        (file) => LmdbKeyUseStore.open(file),
-        onErrorDuring('opening the times of key use', 'starting without them'),
-      ),
-    )
+    const keyUseStore = await openOrReplace(KEY_USE_FILE, openLmdbKeyUse, [
+      'opening the times of key use',
+      'starting without them',
+    ])
     const keyUse = new KeyUse(keyUseStore, onErrorDuring('storing the times of key use'))
     opened.defer(() => keyUse.close())
     const signals = new InProcessSignals()
     opened.defer(() => signals.close())
-    const requestOptions = {
-      leaseMs: LEASE_MS,
-      keptMs: KEPT_MS,
-      now,
-      onPruneError: onErrorDuring('removing old responses'),
-    }
-    const idempotency = await closeLater(
-      openOrRemove(
-        fileIn(path, REQUESTS_FILE),
-        (file) => LmdbIdempotencyStore.open({ path: file, ...requestOptions }),
-        onErrorDuring('opening the records of requests', 'starting without them'),
-      ),
+    const onPruneError = onErrorDuring('removing old responses')
+    const idempotency = await openOrReplace(
+      REQUESTS_FILE,
+      (file) => openLmdbIdempotency({ path: file, now, onPruneError }),
+      ['opening the records of requests', 'starting without them'],
     )
     const usageFolder = join(path, USAGE_FOLDER)
     const usage = settings.countsUsage ? await closeLater(openUsage(usageFolder, onError)) : null

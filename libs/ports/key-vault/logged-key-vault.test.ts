@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { KafkaEventLog } from '#libs/engines/distributed/kafka/kafka-event-log.js'
 import { logOptions, removeTopics } from '#libs/engines/distributed/kafka/kafka-log-harness.contract.js'
 import { openRedis, type RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
-import { RedisKeyView } from '#libs/engines/distributed/redis/key-vault/redis-key-view.js'
+import { redisKeyView } from '#libs/engines/distributed/redis/key-vault/redis-key-view.js'
 import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
 import { PARTITIONS } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { describeOn, redisUrl } from '#test/harness/servers.js'
@@ -58,7 +58,7 @@ function kafkaStore(): Promise<LogStore> {
 function withRedisView(client: RedisClient, store: LogStore): VaultStores {
   const keysUnder = (prefix: string) => client.keys(`${prefix}*`)
   return Object.assign(store, {
-    viewUnder: (prefix: string) => new RedisKeyView({ client, prefix }),
+    viewUnder: (prefix: string) => redisKeyView({ client, prefix }),
     async flushView(prefix: string) {
       for (const key of await keysUnder(prefix)) await client.unlink(key)
     },

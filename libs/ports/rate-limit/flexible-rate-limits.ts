@@ -1,5 +1,5 @@
-import type { RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible'
-import type { PolicyStatus, RateLimits, RatePolicies, RatePolicy, RateResult } from './rate-limits.js'
+import { RateLimiterMemory, type RateLimiterAbstract, type RateLimiterRes } from 'rate-limiter-flexible'
+import type { PolicyStatus, RateLimits, RatePolicy, RateResult } from './rate-limits.js'
 
 /*
  * Relies on rate-limiter-flexible 11: `penalty` increments a count, starts its window if there is none, atomically, and
@@ -11,57 +11,59 @@ import type { PolicyStatus, RateLimits, RatePolicies, RatePolicy, RateResult } f
 export const ANY_POLICY = { points: Number.MAX_SAFE_INTEGER, duration: 1 } as const
 
 /** Rate limits with a limiter of rate-limiter-flexible, for any store. */
-export class FlexibleRateLimits implements RateLimits {
-  constructor(private readonly limiter: Pick<RateLimiterAbstract, 'penalty' | 'get'>) {}
-
-  async consume(key: string, policies: RatePolicies): Promise<RateResult> {
-    const statuses: PolicyStatus[] = []
-    for (const [index, policy] of policies.entries()) {
-      const { consumedPoints, msBeforeNext } = await this.limiter.penalty(countOf(key, policy), 1, {
-        customDuration: policy.windowSeconds,
-      })
-      const status = statusOf(policy, consumedPoints, msBeforeNext)
-      statuses.push(status)
-      if (consumedPoints > policy.quota) continue
-      if (status.remaining > 0) return { isAllowed: true, next: status }
-      return {
-        isAllowed: true,
-        next: (await this.firstWithQuota(key, policies.slice(index + 1), statuses)).next,
+export function flexibleRateLimits(limiter: Pick<RateLimiterAbstract, 'penalty' | 'get'>): RateLimits {
+  return {
+    async consume(key, policies) {
+      const statuses: PolicyStatus[] = []
+      for (const [index, policy] of policies.entries()) {
+        const { used, status } = await count(key, policy, 1)
+        statuses.push(status)
+        if (used > policy.quota) continue
+        if (status.remaining > 0) return { isAllowed: true, next: status }
+        const { next } = await firstWithQuota(key, policies.slice(index + 1), statuses)
+        return { isAllowed: true, next }
       }
-    }
-    return { isAllowed: false, next: firstToRefill(statuses) }
+      return { isAllowed: false, next: firstToRefill(statuses) }
+    },
+
+    async charge(key, policy, amount) {
+      const { used, status } = await count(key, policy, amount)
+      return { isAllowed: used - amount <= policy.quota, next: status }
+    },
+
+    peek: (key, policies) => firstWithQuota(key, policies, []),
   }
 
-  async charge(key: string, policy: RatePolicy, count: number): Promise<RateResult> {
-    const { consumedPoints, msBeforeNext } = await this.limiter.penalty(countOf(key, policy), count, {
-      customDuration: policy.windowSeconds,
-    })
-    const isAllowed = consumedPoints - count <= policy.quota
-    return { isAllowed, next: statusOf(policy, consumedPoints, msBeforeNext) }
+  async function count(key: string, policy: RatePolicy, amount: number) {
+    const options = { customDuration: policy.windowSeconds }
+    const { consumedPoints, msBeforeNext } = await limiter.penalty(countOf(key, policy), amount, options)
+    return { used: consumedPoints, status: statusOf(policy, consumedPoints, msBeforeNext) }
   }
 
-  peek(key: string, policies: RatePolicies): Promise<RateResult> {
-    return this.firstWithQuota(key, policies, [])
-  }
-
-  private async firstWithQuota(
+  async function firstWithQuota(
     key: string,
     policies: readonly RatePolicy[],
     exhausted: PolicyStatus[],
   ): Promise<RateResult> {
     for (const policy of policies) {
-      const found: RateLimiterRes | null = await this.limiter.get(countOf(key, policy))
+      const found: RateLimiterRes | null = await limiter.get(countOf(key, policy))
       const hasBegun = found !== null && found.msBeforeNext > 0
-      const status = statusOf(
-        policy,
-        hasBegun ? found.consumedPoints : 0,
-        hasBegun ? found.msBeforeNext : policy.windowSeconds * 1_000,
-      )
+      const status = hasBegun
+        ? statusOf(policy, found.consumedPoints, found.msBeforeNext)
+        : statusOf(policy, 0, policy.windowSeconds * 1_000)
       if (status.remaining > 0) return { isAllowed: true, next: status }
       exhausted.push(status)
     }
     return { isAllowed: false, next: firstToRefill(exhausted) }
   }
+}
+
+/**
+ * Counts the requests of one process. The store has an entry and a timer for each key whose window is open, so its size is
+ * bounded by the keys used within their windows.
+ */
+export function memoryRateLimits(): RateLimits {
+  return flexibleRateLimits(new RateLimiterMemory({ ...ANY_POLICY, keyPrefix: '' }))
 }
 
 function countOf(key: string, { name }: RatePolicy): string {

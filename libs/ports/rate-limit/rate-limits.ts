@@ -6,7 +6,6 @@ export interface RatePolicy {
   name: string
   /** 0 or more. */
   quota: number
-  /** Whole seconds. */
   windowSeconds: number
 }
 

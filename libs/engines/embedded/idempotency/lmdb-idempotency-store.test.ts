@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import { makeFolder } from '#test/harness/mayfly-with-clock.js'
 import { describeIdempotencyStore } from '#libs/ports/idempotency/idempotency-store.contract.js'
-import type { Run } from '#libs/ports/idempotency/idempotency-store.js'
-import { LmdbIdempotencyStore } from './lmdb-idempotency-store.js'
+import type { IdempotencyStore, Run } from '#libs/ports/idempotency/idempotency-store.js'
+import { openLmdbIdempotency } from './lmdb-idempotency-store.js'
 
 const fail = (error: unknown) => {
   throw error
@@ -16,13 +16,13 @@ describeIdempotencyStore('LMDB', async (times) => {
     now: () => new Date(),
     onPruneError: fail,
   }
-  let store = await LmdbIdempotencyStore.open(options)
+  let store = await openLmdbIdempotency(options)
   return {
     one: store,
     other: store,
     async reopen() {
       await store.close()
-      store = await LmdbIdempotencyStore.open(options)
+      store = await openLmdbIdempotency(options)
       return store
     },
     async close() {
@@ -43,8 +43,8 @@ describe('an idempotency store on LMDB', () => {
       now: () => new Date(nowMs),
       onPruneError: fail,
     }
-    const first = await LmdbIdempotencyStore.open(options)
-    const reserve = (store: LmdbIdempotencyStore, id: string) => store.reserve({ id, fingerprint: 'this' })
+    const first = await openLmdbIdempotency(options)
+    const reserve = (store: IdempotencyStore, id: string) => store.reserve({ id, fingerprint: 'this' })
     const runs: Run[] = []
     for (const id of ['old', 'older']) {
       const reserved = await reserve(first, id)
@@ -56,9 +56,9 @@ describe('an idempotency store on LMDB', () => {
     expect(first.count()).toBe(3)
     nowMs += 30_000
     await first.close()
-    const second = await LmdbIdempotencyStore.open(options)
+    const second = await openLmdbIdempotency(options)
     await second.close()
-    const third = await LmdbIdempotencyStore.open(options)
+    const third = await openLmdbIdempotency(options)
     expect(third.count()).toBe(1)
     await third.close()
     await folder.remove()

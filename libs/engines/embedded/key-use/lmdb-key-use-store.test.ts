@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { describeKeyUse } from '#libs/ports/key-use/key-use.contract.js'
-import { LmdbKeyUseStore } from './lmdb-key-use-store.js'
+import { openLmdbKeyUse } from './lmdb-key-use-store.js'
 
 describeKeyUse('LMDB', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'mayfly-key-use-'))
-  const store = LmdbKeyUseStore.open(join(folder, 'key-use.mdb'))
+  const store = openLmdbKeyUse(join(folder, 'key-use.mdb'))
   return {
     store,
     // Only one process uses the folder.
@@ -24,10 +24,10 @@ describe('key use in LMDB', () => {
     const folder = await mkdtemp(join(tmpdir(), 'mayfly-key-use-'))
     const path = join(folder, 'key-use.mdb')
     const keyId = idFromBytes('key', Buffer.alloc(16, 1))
-    const before = LmdbKeyUseStore.open(path)
+    const before = openLmdbKeyUse(path)
     await before.put(new Map([[keyId, new Date(5)]]))
     await before.close()
-    const after = LmdbKeyUseStore.open(path)
+    const after = openLmdbKeyUse(path)
     expect(await after.get([keyId])).toEqual(new Map([[keyId, new Date(5)]]))
     await after.close()
     await rm(folder, { recursive: true })

@@ -1,4 +1,3 @@
-import type { RootDatabase } from 'lmdb'
 import type { KeyId } from '#libs/domain/ids/typeid.js'
 import { closeLmdbFile, commit, openLmdbFile } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import type { KeyUseStore } from '#libs/ports/key-use/key-use.js'
@@ -8,32 +7,28 @@ import type { KeyUseStore } from '#libs/ports/key-use/key-use.js'
  * machine may lose the last commits, a killed process loses none.
  */
 
-/** Uses a file of its own, because the views' file can be removed and rebuilt from the log, and this can't. */
-export class LmdbKeyUseStore implements KeyUseStore {
-  private constructor(private readonly root: RootDatabase<number, KeyId>) {}
+/**
+ * Uses a file of its own, because the views' file can be removed and rebuilt from the log, and this can't. Throws if the
+ * file can't be opened.
+ */
+export function openLmdbKeyUse(path: string): KeyUseStore & { close(): Promise<void> } {
+  const root = openLmdbFile<number, KeyId>({ path, syncMode: 'after-visible' })
+  return {
+    put: (uses) =>
+      commit(root, () => {
+        for (const [keyId, at] of uses) {
+          if (at.getTime() > (root.get(keyId) ?? -Infinity)) root.putSync(keyId, at.getTime())
+        }
+      }),
 
-  /** Throws if the file can't be opened. */
-  static open(path: string): LmdbKeyUseStore {
-    return new LmdbKeyUseStore(openLmdbFile<number, KeyId>({ path, syncMode: 'after-visible' }))
-  }
+    get(keyIds) {
+      const found = keyIds.flatMap((keyId) => {
+        const atMs = root.get(keyId)
+        return atMs === undefined ? [] : [[keyId, new Date(atMs)] as const]
+      })
+      return Promise.resolve(new Map(found))
+    },
 
-  put(uses: ReadonlyMap<KeyId, Date>): Promise<void> {
-    return commit(this.root, () => {
-      for (const [keyId, at] of uses) {
-        if (at.getTime() > (this.root.get(keyId) ?? -Infinity)) this.root.putSync(keyId, at.getTime())
-      }
-    })
-  }
-
-  get(keyIds: readonly KeyId[]): Promise<Map<KeyId, Date>> {
-    const found = keyIds.flatMap((keyId) => {
-      const atMs = this.root.get(keyId)
-      return atMs === undefined ? [] : [[keyId, new Date(atMs)] as const]
-    })
-    return Promise.resolve(new Map(found))
-  }
-
-  close(): Promise<void> {
-    return closeLmdbFile(this.root)
+    close: () => closeLmdbFile(root),
   }
 }

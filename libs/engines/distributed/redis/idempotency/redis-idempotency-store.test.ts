@@ -5,7 +5,7 @@ import { describeOn, redisClusterUrls, redisUrl } from '#test/harness/servers.js
 import { describeWith } from '#test/harness/tools.js'
 import { describeIdempotencyStore } from '#libs/ports/idempotency/idempotency-store.contract.js'
 import { IdempotencyUnavailableError } from '#libs/ports/idempotency/idempotency-store.js'
-import { RedisIdempotencyStore } from './redis-idempotency-store.js'
+import { redisIdempotencyStore } from './redis-idempotency-store.js'
 
 const open = (urls: string[]) => openRedis({ urls, name: 'mayfly-test', onError: () => undefined })
 const now = () => new Date()
@@ -20,9 +20,9 @@ describe.each([
       const [one, other] = clients
       const options = { ...times, prefix: `test-${randomUUID()}.`, now }
       return {
-        one: new RedisIdempotencyStore({ ...options, client: one }),
-        other: new RedisIdempotencyStore({ ...options, client: other }),
-        reopen: () => Promise.resolve(new RedisIdempotencyStore({ ...options, client: other })),
+        one: redisIdempotencyStore({ ...options, client: one }),
+        other: redisIdempotencyStore({ ...options, client: other }),
+        reopen: () => Promise.resolve(redisIdempotencyStore({ ...options, client: other })),
         close() {
           for (const client of clients) client.disconnect()
           return Promise.resolve()
@@ -36,7 +36,7 @@ describeWith('redis-server')('an idempotency store in a Redis', () => {
   it('stores each record under the prefix with an expiry, and rejects if Redis is full or unavailable', async () => {
     const server = await startRedis({ settings: { 'maxmemory-policy': 'noeviction' } })
     const client = await open([server.url])
-    const store = new RedisIdempotencyStore({ client, prefix: 'test.', leaseMs: 1_000, keptMs: 60_000, now })
+    const store = redisIdempotencyStore({ client, prefix: 'test.', leaseMs: 1_000, keptMs: 60_000, now })
     const request = { id: 'one', fingerprint: 'this' }
     expect(await store.reserve(request)).toMatchObject({ state: 'run' })
     expect(await client.keys('*')).toEqual(['test.idempotency:one'])

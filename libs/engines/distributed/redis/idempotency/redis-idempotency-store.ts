@@ -4,11 +4,10 @@ import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-c
 import { Script, type ScriptArgument } from '#libs/engines/distributed/redis/client/script.js'
 import {
   IdempotencyUnavailableError,
+  KEPT_MS,
+  LEASE_MS,
   SEED_BYTES,
   type IdempotencyStore,
-  type Repeatable,
-  type Reservation,
-  type Run,
 } from '#libs/ports/idempotency/idempotency-store.js'
 
 /*
@@ -25,53 +24,52 @@ interface RedisIdempotencyOptions {
   client: RedisClient
   /** The prefix of every key, without braces. */
   prefix: string
-  leaseMs: number
-  keptMs: number
   now: () => Date
+  leaseMs?: number
+  keptMs?: number
 }
 
-export class RedisIdempotencyStore implements IdempotencyStore {
-  constructor(private readonly options: RedisIdempotencyOptions) {}
-
-  get leaseMs(): number {
-    return this.options.leaseMs
-  }
-
-  async reserve({ id, fingerprint }: Repeatable): Promise<Reservation> {
-    const { leaseMs, keptMs, now } = this.options
-    const token = randomUUID()
-    const fresh = [randomBytes(SEED_BYTES).toString('base64'), now().getTime()] as const
-    const reply = await this.run(RESERVE, id, [fingerprint, token, leaseMs, keptMs, ...fresh])
-    const [state = '', first = '', second = ''] = Array.isArray(reply) ? reply.map(String) : []
-    if (state === 'in-use') return { state }
-    if (state === 'reused') return { state, fingerprint: first }
-    if (state === 'stored') return { state, answer: Buffer.from(first, 'base64') }
-    const run = { id, token, seed: Buffer.from(first, 'base64'), firstAtMs: Number(second) }
-    return { state: 'run', run }
-  }
-
-  async renew({ id, token }: Run): Promise<void> {
-    await this.run(RENEW, id, [token, this.options.leaseMs])
-  }
-
-  async finish({ id, token }: Run, answer: Uint8Array): Promise<void> {
-    await this.run(FINISH, id, [token, Buffer.from(answer).toString('base64'), this.options.keptMs])
-  }
-
-  async release({ id, token }: Run, state: 'resumable' | 'undone'): Promise<void> {
-    await this.run(RELEASE, id, [token, state])
-  }
-
-  close(): Promise<void> {
-    return Promise.resolve()
-  }
-
-  private run(script: Script, id: string, args: readonly ScriptArgument[]): Promise<unknown> {
-    const { client, prefix } = this.options
-    return answerOf(
+export function redisIdempotencyStore({
+  client,
+  prefix,
+  now,
+  leaseMs = LEASE_MS,
+  keptMs = KEPT_MS,
+}: RedisIdempotencyOptions): IdempotencyStore {
+  const run = (script: Script, id: string, args: readonly ScriptArgument[]) =>
+    answerOf(
       () => script.run(client, [`${prefix}idempotency:${id}`], args),
       (cause) => new IdempotencyUnavailableError('Redis is unavailable', { cause }),
     )
+
+  return {
+    leaseMs,
+
+    async reserve({ id, fingerprint }) {
+      const token = randomUUID()
+      const fresh = [randomBytes(SEED_BYTES).toString('base64'), now().getTime()] as const
+      const reply = await run(RESERVE, id, [fingerprint, token, leaseMs, keptMs, ...fresh])
+      const [state = '', first = '', second = ''] = Array.isArray(reply) ? reply.map(String) : []
+      if (state === 'in-use') return { state }
+      if (state === 'reused') return { state, fingerprint: first }
+      if (state === 'stored') return { state, answer: Buffer.from(first, 'base64') }
+      const seed = Buffer.from(first, 'base64')
+      return { state: 'run', run: { id, token, seed, firstAtMs: Number(second) } }
+    },
+
+    async renew({ id, token }) {
+      await run(RENEW, id, [token, leaseMs])
+    },
+
+    async finish({ id, token }, answer) {
+      await run(FINISH, id, [token, Buffer.from(answer).toString('base64'), keptMs])
+    },
+
+    async release({ id, token }, state) {
+      await run(RELEASE, id, [token, state])
+    },
+
+    close: () => Promise.resolve(),
   }
 }
 

@@ -4,7 +4,7 @@ import { openRedis, type RedisClient } from '#libs/engines/distributed/redis/cli
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { describeOn, redisClusterUrls, redisUrl } from '#test/harness/servers.js'
 import { describeKeyUse } from '#libs/ports/key-use/key-use.contract.js'
-import { RedisKeyUseStore } from './redis-key-use-store.js'
+import { redisKeyUseStore } from './redis-key-use-store.js'
 
 describe.each([
   { server: 'redis' as const, urls: () => [redisUrl()] },
@@ -21,8 +21,8 @@ describe.each([
     describeKeyUse('Redis', () => {
       const prefix = `test-${randomUUID()}.`
       return {
-        store: new RedisKeyUseStore(client, prefix),
-        other: new RedisKeyUseStore(client, prefix),
+        store: redisKeyUseStore(client, prefix),
+        other: redisKeyUseStore(client, prefix),
         async close() {
           await client.unlink(`${prefix}key-use`)
         },
@@ -35,7 +35,7 @@ describeOn('redis')('key use in an unavailable Redis', () => {
   it('rejects with ReadModelUnavailableError', async () => {
     const client = await openRedis({ urls: [redisUrl()], name: 'mayfly-test', onError: () => undefined })
     client.disconnect()
-    const store = new RedisKeyUseStore(client, 'test.')
+    const store = redisKeyUseStore(client, 'test.')
     const keyId = idFromBytes('key', Buffer.alloc(16, 1))
     await expect(store.get([keyId])).rejects.toThrow(ReadModelUnavailableError)
     await expect(store.put(new Map([[keyId, new Date()]]))).rejects.toThrow(ReadModelUnavailableError)

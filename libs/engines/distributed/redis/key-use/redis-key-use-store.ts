@@ -1,4 +1,3 @@
-import type { KeyId } from '#libs/domain/ids/typeid.js'
 import { answersOf, reach } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import type { KeyUseStore } from '#libs/ports/key-use/key-use.js'
@@ -12,34 +11,28 @@ import { chunksOf } from '#libs/runtime/chunks.js'
 
 const KEYS_AT_ONCE = 500
 
-export class RedisKeyUseStore implements KeyUseStore {
-  private readonly key: string
+/** The caller closes the client. */
+export function redisKeyUseStore(client: RedisClient, prefix: string): KeyUseStore {
+  const key = `${prefix}key-use`
+  return {
+    async put(uses) {
+      for (const chunk of chunksOf([...uses], KEYS_AT_ONCE)) {
+        const members = chunk.flatMap(([keyId, used]) => [used.getTime(), keyId])
+        await reach(() => client.zadd(key, 'GT', ...members))
+      }
+    },
 
-  /** The caller closes the client. */
-  constructor(
-    private readonly client: RedisClient,
-    prefix: string,
-  ) {
-    this.key = `${prefix}key-use`
-  }
-
-  async put(uses: ReadonlyMap<KeyId, Date>): Promise<void> {
-    for (const chunk of chunksOf([...uses], KEYS_AT_ONCE)) {
-      const members = chunk.flatMap(([keyId, used]) => [used.getTime(), keyId])
-      await reach(() => this.client.zadd(this.key, 'GT', ...members))
-    }
-  }
-
-  async get(keyIds: readonly KeyId[]): Promise<Map<KeyId, Date>> {
-    const found = new Map<KeyId, Date>()
-    if (keyIds.length === 0) return found
-    const pipeline = this.client.pipeline()
-    for (const keyId of keyIds) pipeline.zscore(this.key, keyId)
-    const scores = await reach(() => answersOf(pipeline))
-    for (const [index, keyId] of keyIds.entries()) {
-      const score = scores[index]
-      if (typeof score === 'string') found.set(keyId, new Date(Number(score)))
-    }
-    return found
+    async get(keyIds) {
+      if (keyIds.length === 0) return new Map()
+      const pipeline = client.pipeline()
+      for (const keyId of keyIds) pipeline.zscore(key, keyId)
+      const scores = await reach(() => answersOf(pipeline))
+      const found = keyIds.map((keyId, index) => [keyId, scores[index]] as const)
+      return new Map(
+        found.flatMap(([keyId, score]) =>
+          typeof score === 'string' ? [[keyId, new Date(Number(score))]] : [],
+        ),
+      )
+    },
   }
 }

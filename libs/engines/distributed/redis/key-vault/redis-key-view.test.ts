@@ -6,7 +6,7 @@ import { describeOn, redisClusterUrls, redisUrl } from '#test/harness/servers.js
 import { describeWith } from '#test/harness/tools.js'
 import { describeKeyView } from '#libs/ports/key-vault/key-view.contract.js'
 import { KeyViewUnavailableError } from '#libs/ports/key-vault/key-view.js'
-import { RedisKeyView } from './redis-key-view.js'
+import { redisKeyView } from './redis-key-view.js'
 
 describe.each([
   { server: 'redis' as const, urls: () => [redisUrl()] },
@@ -23,7 +23,7 @@ describe.each([
     describeKeyView('Redis', () => {
       const prefix = `test-${randomUUID()}.`
       return Promise.resolve({
-        view: new RedisKeyView({ client, prefix }),
+        view: redisKeyView({ client, prefix }),
         async close() {
           for (const partition of [3, 4]) {
             await client.unlink(
@@ -41,7 +41,7 @@ describeWith('redis-server')('inbox keys in a Redis whose memory is full', () =>
   it('are forgotten nevertheless', async () => {
     const server = await startRedis()
     const client = await openRedis({ urls: [server.url], name: 'mayfly-test', onError: () => undefined })
-    const view = new RedisKeyView({ client, prefix: 'test.' })
+    const view = redisKeyView({ client, prefix: 'test.' })
     const [held, other] = [mintId('inb'), mintId('inb')]
     const key = { masterKeyId: 'master', wrapped: Buffer.from('key') }
     await view.take(0, held, key)
@@ -58,7 +58,7 @@ describeWith('redis-server')('inbox keys in a Redis that is down', () => {
   it('are unavailable', async () => {
     const server = await startRedis()
     const client = await openRedis({ urls: [server.url], name: 'mayfly-test', onError: () => undefined })
-    const view = new RedisKeyView({ client, prefix: 'test.' })
+    const view = redisKeyView({ client, prefix: 'test.' })
     await view.forget(0, [mintId('inb')])
     await server.dispose()
     await expect(view.find(0, [])).rejects.toThrow(KeyViewUnavailableError)

@@ -1,4 +1,4 @@
-import { brand, type InboxId } from '#libs/domain/ids/typeid.js'
+import { brand } from '#libs/domain/ids/typeid.js'
 import { answerOf } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { Script, type ScriptArgument } from '#libs/engines/distributed/redis/client/script.js'
@@ -6,10 +6,7 @@ import {
   KeyViewUnavailableError,
   type KeyEntry,
   type KeyStatement,
-  type KeyStep,
-  type KeyStepOutcome,
   type KeyView,
-  type KeyViewProgress,
 } from '#libs/ports/key-vault/key-view.js'
 import type { WrappedKey } from '#libs/ports/key-vault/master-key.js'
 
@@ -24,59 +21,52 @@ import type { WrappedKey } from '#libs/ports/key-vault/master-key.js'
  */
 
 /** The caller closes the client. */
-export class RedisKeyView implements KeyView {
-  /** `prefix` is the prefix of every key. */
-  constructor(private readonly options: { client: RedisClient; prefix: string }) {}
-
-  async find(partition: number, inboxIds: readonly InboxId[]) {
-    const [logId, next, masterKeyId, ...values] = listOf(await this.run(FIND, partition, inboxIds))
-    const progress: KeyViewProgress | null =
-      logId == null || next == null ? null : { logId, next: Number(next), masterKeyId: masterKeyId ?? null }
-    return { progress, entries: inboxIds.map((_, index) => entryOf(values[index] ?? null)) }
-  }
-
-  async take(partition: number, inboxId: InboxId, key: WrappedKey) {
-    const wanted = textOf(key)
-    const previous = textOrNull(await this.run(TAKE, partition, [inboxId, wanted]))
-    const own = { state: 'wrapped', key } as const
-    if (previous === null) return { entry: own, wasContested: false }
-    const wasContested = previous.slice(1) !== wanted
-    return { entry: previous.startsWith(FROM_LOG) ? own : statementOf(previous), wasContested }
-  }
-
-  async forget(partition: number, inboxIds: readonly InboxId[]): Promise<void> {
-    await this.run(FORGET, partition, inboxIds)
-  }
-
-  async begin(
-    partition: number,
-    start: Pick<KeyViewProgress, 'logId' | 'next'>,
-    known: KeyViewProgress | null,
-  ): Promise<void> {
-    const position = known === null ? ['', ''] : [known.logId, known.next]
-    await this.run(BEGIN, partition, [...position, start.logId, start.next])
-  }
-
-  async apply(step: KeyStep): Promise<KeyStepOutcome> {
-    const { partition, logId, from, to, masterKeyId, settled, statements } = step
-    const values = statements.flatMap(({ inboxId, entry }) => [
-      inboxId,
-      entry.state === 'forgotten' ? FORGOTTEN : textOf(entry.key),
-    ])
-    const args = [logId, from, to, masterKeyId ?? '', settled.size, ...settled, ...values]
-    const answer = await this.run(APPLY, partition, args)
-    if (answer === null) return 'moved'
-    const contested = listOf(answer)
-    return contested.length === 0 ? 'applied' : { contested: statementsIn(contested) }
-  }
-
-  private run(script: Script, partition: number, args: readonly ScriptArgument[]): Promise<unknown> {
-    const { client, prefix } = this.options
+export function redisKeyView({ client, prefix }: { client: RedisClient; prefix: string }): KeyView {
+  const run = (script: Script, partition: number, args: readonly ScriptArgument[]) => {
     const tag = `${prefix}{p${partition}}`
     return answerOf(
       () => script.run(client, [`${tag}:slot:inbox-keys`, `${tag}:inbox-keys`], args),
       (cause) => new KeyViewUnavailableError('the keys in Redis are unavailable', { cause }),
     )
+  }
+
+  return {
+    async find(partition, inboxIds) {
+      const [logId, next, masterKeyId, ...values] = listOf(await run(FIND, partition, inboxIds))
+      const entries = inboxIds.map((_, index) => entryOf(values[index] ?? null))
+      if (logId == null || next == null) return { progress: null, entries }
+      return { progress: { logId, next: Number(next), masterKeyId: masterKeyId ?? null }, entries }
+    },
+
+    async take(partition, inboxId, key) {
+      const wanted = textOf(key)
+      const previous = textOrNull(await run(TAKE, partition, [inboxId, wanted]))
+      const own = { state: 'wrapped', key } as const
+      if (previous === null) return { entry: own, wasContested: false }
+      const wasContested = previous.slice(1) !== wanted
+      return { entry: previous.startsWith(FROM_LOG) ? own : statementOf(previous), wasContested }
+    },
+
+    async forget(partition, inboxIds) {
+      await run(FORGET, partition, inboxIds)
+    },
+
+    async begin(partition, start, seen) {
+      const position = seen === null ? ['', ''] : [seen.logId, seen.next]
+      await run(BEGIN, partition, [...position, start.logId, start.next])
+    },
+
+    async apply({ partition, logId, from, to, masterKeyId, settled, statements }) {
+      const values = statements.flatMap(({ inboxId, entry }) => [
+        inboxId,
+        entry.state === 'forgotten' ? FORGOTTEN : textOf(entry.key),
+      ])
+      const args = [logId, from, to, masterKeyId ?? '', settled.size, ...settled, ...values]
+      const answer = await run(APPLY, partition, args)
+      if (answer === null) return 'moved'
+      const contested = listOf(answer)
+      return contested.length === 0 ? 'applied' : { contested: statementsIn(contested) }
+    },
   }
 }
 

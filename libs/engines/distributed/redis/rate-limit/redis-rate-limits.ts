@@ -2,7 +2,7 @@ import { RateLimiterRedis } from 'rate-limiter-flexible'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import { beforeDeadline } from '#libs/runtime/timing.js'
-import { ANY_POLICY, FlexibleRateLimits } from '#libs/ports/rate-limit/flexible-rate-limits.js'
+import { ANY_POLICY, flexibleRateLimits } from '#libs/ports/rate-limit/flexible-rate-limits.js'
 import { RateLimitsUnavailableError, type RateLimits } from '#libs/ports/rate-limit/rate-limits.js'
 
 /*
@@ -15,7 +15,6 @@ interface RedisRateLimitsOptions {
   client: RedisClient
   /** The prefix of every key, without braces. */
   prefix: string
-  /** The timeout for counting a request. */
   timeoutMs?: number
 }
 
@@ -32,7 +31,7 @@ export function redisRateLimits({
     storeClient: client,
     keyPrefix: `${prefix}rate-limit`,
   })
-  const limits = new FlexibleRateLimits(limiter)
+  const limits = flexibleRateLimits(limiter)
   return {
     consume: (key, policies) => orUnavailable(limits.consume(key, policies), timeoutMs),
     charge: (key, policy, count) => orUnavailable(limits.charge(key, policy, count), timeoutMs),

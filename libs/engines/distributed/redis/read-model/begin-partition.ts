@@ -1,11 +1,10 @@
-import { reach } from '#libs/engines/distributed/redis/client/answer.js'
+import { reach, reachAll } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { Script } from '#libs/engines/distributed/redis/client/script.js'
 import type { Partition, PartitionRange } from '#libs/ports/event-log/event-log.js'
 import { TABLES } from '#libs/ports/read-model/tables.js'
 import { VIEWS_FORM } from '#libs/ports/read-model/views-form.js'
-import { StepWrites, WRITE } from './changes.js'
-import { contentKeysOf } from './contents.js'
+import { contentKeysOf, StepWrites, WRITE } from './changes.js'
 import type { ViewKeys } from './keys.js'
 
 const OWNERS_PER_SCAN = 200
@@ -59,9 +58,7 @@ async function* removals(
     const hash = keys.rows(owners, partition, null)
     for await (const ids of idsIn(client, hash, OWNERS_PER_SCAN)) {
       for (const table of withContents) {
-        const sizes = await reach(() =>
-          Promise.all(ids.map((id) => client.hlen(keys.rows(table, partition, id)))),
-        )
+        const sizes = await reachAll(ids, (id) => client.hlen(keys.rows(table, partition, id)))
         for (const owner of ids.filter((_, index) => sizes[index] !== 0)) {
           for await (const some of idsIn(client, keys.rows(table, partition, owner), ROWS_PER_SCAN)) {
             const writes = new StepWrites()

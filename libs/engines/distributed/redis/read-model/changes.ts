@@ -1,6 +1,16 @@
 import { Encoder } from 'cbor-x'
+import { BULK_TIMEOUT_MS, answersOf, reach } from '#libs/engines/distributed/redis/client/answer.js'
+import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import type { ScriptArgument } from '#libs/engines/distributed/redis/client/script.js'
-import { isOwnerEnd, type Change, type IndexedEntry } from '#libs/ports/read-model/view-store.js'
+import {
+  isOwnerEnd,
+  type Change,
+  type Contents,
+  type IndexedEntry,
+  type RowKey,
+  type TableOf,
+} from '#libs/ports/read-model/view-store.js'
+import { chunksOf } from '#libs/runtime/chunks.js'
 import { groupPrefix, memberOf, type ViewKeys } from './keys.js'
 
 /** Rows are stored as CBOR (RFC 8949), which has types for times and bytes. */
@@ -29,7 +39,8 @@ function putEntry(writes: StepWrites, keys: ViewKeys, partition: number, { index
   writes.add('ZADD', keys.entries(index, partition, entry.group), score, memberOf(index, entry))
   const [owner] = entry.group
   if (index.kind === 'queue' && index.isOwned && owner !== undefined) {
-    writes.add('ZADD LT', keys.owners(index, partition), score, owner)
+    // Only if the owner has no score, or a higher one.
+    writes.add('ZADD', keys.owners(index, partition), 'LT', score, owner)
   }
   if (index.isTotalled) addToTotals(writes, keys, partition, { index, entry }, 1)
 }
@@ -51,95 +62,62 @@ function addToTotals(
   { index, entry: { group, sort } }: IndexedEntry,
   sign: 1 | -1,
 ): void {
-  const fields = totalFields(groupPrefix(index, group.slice(0, -1)), group.at(-1) ?? '')
-  writes.increase(keys.totals(index, partition), fields.count, sign)
-  writes.increase(keys.totals(index, partition), fields.sum, sign * Number(sort))
+  const totals = keys.totals(index, partition)
+  // The script of `totals` writes the names of these fields too.
+  const field = `${groupPrefix(index, group.slice(0, -1))}${group.at(-1) ?? ''}`
+  writes.add('HADD', totals, `${field} count`, sign)
+  writes.add('HADD', totals, `${field} sum`, sign * Number(sort))
 }
 
-/** The fields of the totals of a group. The script of `totals` writes them too. */
-function totalFields(prefix: string, last: string): { count: string; sum: string } {
-  return { count: `${prefix}${last} count`, sum: `${prefix}${last} sum` }
-}
-
-/** Values in one command. A Lua call has a limit of some thousand arguments. */
-const MAX_VALUES = 1_000
-
-/**
- * `HADD` is not a command of Redis: the script adds numbers to fields of a hash. `ZADD LT` sets the score of a member that
- * has none or a higher one.
- */
-type Command = 'HADD' | 'HSET' | 'HDEL' | 'ZADD' | 'ZADD LT' | 'ZREM' | 'UNLINK'
+/** `HADD` is not a command of Redis: the script adds a number to a field of a hash. */
+type Command = 'HADD' | 'HSET' | 'HDEL' | 'ZADD' | 'ZREM' | 'UNLINK'
 
 /** A full Redis rejects a script whose first write may need memory. With removals first, the end of an inbox succeeds. */
 const REMOVALS: ReadonlySet<Command> = new Set(['HDEL', 'ZREM', 'UNLINK'])
 
-/**
- * Writes to keys of one hash slot for a script, grouped by command and key. Removals come first; otherwise the order of
- * writes does not matter.
- */
+/** Writes to keys of one hash slot for a script. Removals come first; otherwise the order of writes does not matter. */
 export class StepWrites {
-  private readonly byTarget = new Map<string, { command: Command; key: string; values: ScriptArgument[] }>()
-  /** By key and field, what is added to the number. */
-  private readonly increases = new Map<string, Map<string, number>>()
+  private readonly removals: Write[] = []
+  private readonly others: Write[] = []
 
   add(command: Command, key: string, ...values: ScriptArgument[]): void {
-    const target = `${command} ${key}`
-    const group = this.byTarget.get(target)
-    if (group === undefined) this.byTarget.set(target, { command, key, values })
-    else group.values.push(...values)
-  }
-
-  increase(key: string, field: string, by: number): void {
-    const fields = this.increases.get(key) ?? new Map<string, number>()
-    this.increases.set(key, fields)
-    fields.set(field, (fields.get(field) ?? 0) + by)
+    const writes = REMOVALS.has(command) ? this.removals : this.others
+    writes.push({ command, key, values })
   }
 
   /** Returns `ownKeys` followed by the keys of the writes, and the arguments, which refer to keys by their index. */
   forScript(ownKeys: readonly string[]): { keys: string[]; args: ScriptArgument[] } {
     const indexes = new Map(ownKeys.map((key, index) => [key, index + 1]))
     const args: ScriptArgument[] = []
-    const increases = [...this.increases].map(([key, fields]) => {
-      const values = [...fields].filter(([, by]) => by !== 0).flat()
-      return { command: 'HADD' as const, key, values }
-    })
-    const writes = [...this.byTarget.values(), ...increases.filter(({ values }) => values.length > 0)]
-    const isRemoval = ({ command }: (typeof writes)[number]) => REMOVALS.has(command)
-    const inOrder = [...writes.filter(isRemoval), ...writes.filter((each) => !isRemoval(each))]
-    for (const { command, key, values } of inOrder) {
+    for (const { command, key, values } of [...this.removals, ...this.others]) {
       const index = indexes.get(key) ?? indexes.size + 1
       indexes.set(key, index)
-      for (let at = 0; at === 0 || at < values.length; at += MAX_VALUES) {
-        const some = values.slice(at, at + MAX_VALUES)
-        const [name, ...options] = command.split(' ')
-        args.push(some.length + options.length + 2, name ?? command, index, ...options)
-        for (const value of some) args.push(value)
-      }
+      args.push(values.length + 2, command, index, ...values)
     }
     return { keys: [...indexes.keys()], args }
   }
 }
 
+interface Write {
+  command: Command
+  key: string
+  values: ScriptArgument[]
+}
+
 /** Executes StepWrites. Each write is the number of values that follow, the command, the key's index, other arguments. */
 export const WRITE = `
-local function add(key, at, stop)
-  for field = at, stop, 2 do
-    local sum = tonumber(redis.call('HGET', key, ARGV[field]) or 0) + tonumber(ARGV[field + 1])
-    if sum == 0 then
-      redis.call('HDEL', key, ARGV[field])
-    else
-      redis.call('HSET', key, ARGV[field], string.format('%.0f', sum))
-    end
-  end
+local function add(key, field, number)
+  local sum = tonumber(redis.call('HGET', key, field) or 0) + tonumber(number)
+  if sum == 0 then return redis.call('HDEL', key, field) end
+  redis.call('HSET', key, field, string.format('%.0f', sum))
 end
 
 local function write(at)
-  local last = #ARGV
-  while at <= last do
+  while ARGV[at] do
     local stop = at + tonumber(ARGV[at])
     local key = KEYS[tonumber(ARGV[at + 2])]
     if ARGV[at + 1] == 'HADD' then
-      add(key, at + 3, stop)
+      add(key, ARGV[at + 3], ARGV[at + 4])
     else
       redis.call(ARGV[at + 1], key, unpack(ARGV, at + 3, stop))
     end
@@ -147,3 +125,65 @@ local function write(at)
   end
 end
 `
+
+/*
+ * Contents: each is a key that expires, and is not written by the script of the step.
+ */
+
+/** Contents expire this long after the latest end of their inbox, because clocks differ and an inbox ends a little late. */
+export const CONTENT_SLACK_MS = 3_600_000
+/** Bytes of contents in one round trip. A larger value is sent alone. */
+const MAX_BYTES = 1_048_576
+const MAX_KEYS = 500
+
+/** Idempotent. Contents that no step refers to are never read, and expire. */
+export async function writeContents(
+  bulk: RedisClient,
+  keys: ViewKeys,
+  contents: readonly Contents[],
+): Promise<void> {
+  for (const chunk of chunksByBytes(contents)) {
+    const pipeline = bulk.pipeline()
+    for (const { table, key, parts, expiresAt } of chunk) {
+      const untilMs = expiresAt.getTime() + CONTENT_SLACK_MS
+      for (const [part, bytes] of Object.entries(parts)) {
+        pipeline.set(keys.content(table, key, part), Buffer.from(bytes), 'PXAT', untilMs)
+      }
+    }
+    await reach(() => answersOf(pipeline), BULK_TIMEOUT_MS)
+  }
+}
+
+/** The keys of contents that must exist. Contents that are about to expire may be gone already. */
+export function contentKeysHeld(keys: ViewKeys, contents: readonly Contents[]): string[] {
+  const soonMs = Date.now() + CONTENT_SLACK_MS / 2
+  const held = contents.filter(({ expiresAt }) => expiresAt.getTime() + CONTENT_SLACK_MS > soonMs)
+  const named = held.flatMap(({ table, key }) => contentKeysOf(keys, table, key))
+  return [...new Set(named)]
+}
+
+export function contentKeysOf(keys: ViewKeys, table: TableOf<unknown>, key: RowKey): string[] {
+  return table.parts.map((part) => keys.content(table, key, part))
+}
+
+export async function removeContents(client: RedisClient, contentKeys: readonly string[]): Promise<void> {
+  for (const chunk of chunksOf(contentKeys, MAX_KEYS)) {
+    await reach(() => client.unlink(...chunk))
+  }
+}
+
+function* chunksByBytes(contents: readonly Contents[]): Generator<Contents[]> {
+  let chunk: Contents[] = []
+  let bytes = 0
+  for (const each of contents) {
+    const more = Object.values(each.parts).reduce((sum, part) => sum + part.length, 0)
+    if (chunk.length > 0 && bytes + more > MAX_BYTES) {
+      yield chunk
+      chunk = []
+      bytes = 0
+    }
+    chunk.push(each)
+    bytes += more
+  }
+  if (chunk.length > 0) yield chunk
+}

@@ -1,5 +1,5 @@
 import type { Partition } from '#libs/ports/event-log/event-log.js'
-import { partitionOf, type TopicName, type ViewedTopic } from '#libs/ports/event-log/topics.js'
+import { partitionOf, type ViewedTopic } from '#libs/ports/event-log/topics.js'
 import { TABLES } from '#libs/ports/read-model/tables.js'
 import type { Entry, IndexInfo, Range, RowKey, TableOf } from '#libs/ports/read-model/view-store.js'
 
@@ -53,7 +53,7 @@ export function viewKeys(prefix: string, partitions: number) {
 
     /** The keys that are removed together when a partition is emptied, after those of each owner. */
     ofPartition(partition: Partition): string[] {
-      const names = retiredKeys(partition).flatMap(({ name, isOwned }) => (isOwned ? [] : [name]))
+      const names: string[] = []
       for (const { name, topic, ownedBy, indexes } of TABLES) {
         if (topic !== partition.topic) continue
         if (ownedBy === null) names.push(name)
@@ -66,9 +66,8 @@ export function viewKeys(prefix: string, partitions: number) {
       return names.map((name) => inPartition(partition, name))
     },
 
-    /** The keys of one owner of rows. */
     ofOwner(partition: Partition, owner: string): string[] {
-      const names = retiredKeys(partition).flatMap(({ name, isOwned }) => (isOwned ? [name] : []))
+      const names: string[] = []
       for (const { name, topic, ownedBy, indexes } of TABLES) {
         if (topic !== partition.topic) continue
         if (ownedBy !== null) names.push(name)
@@ -78,20 +77,6 @@ export function viewKeys(prefix: string, partitions: number) {
     },
   }
 }
-
-const whole = (name: string) => ({ name, isOwned: false })
-const owned = (name: string) => ({ name, isOwned: true })
-
-/** Keys of earlier forms of the views, which are removed when a partition is emptied. */
-const RETIRED: Partial<Record<TopicName, readonly { name: string; isOwned: boolean }[]>> = {
-  'inbox-events': [whole('addresses'), whole('leases'), whole('label-totals'), owned('order')],
-  'webhook-events': [
-    ...[whole('due-webhooks'), whole('asking-replays'), owned('due')],
-    ...['pending', 'succeeded', 'failed', 'abandoned'].map((state) => owned(`delivery-${state}`)),
-  ],
-}
-
-const retiredKeys = ({ topic }: Partition) => RETIRED[topic] ?? []
 
 /** Hexadecimal digits of every number, so that the order of the members is that of the numbers. */
 const DIGITS = 14
@@ -126,7 +111,7 @@ function cut(text: string): [string, string] {
   return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)]
 }
 
-/** The bounds of a range for ZRANGE BYLEX, and ZLEXCOUNT: the lower and the upper one. */
+/** The bounds of a range for ZRANGE BYLEX: the lower and the upper one. */
 export function boundsOf(index: IndexInfo, { group, from, to }: Range): [low: string, high: string] {
   const prefix = groupPrefix(index, group)
   // `!` is the character after the space, which ends the prefix.

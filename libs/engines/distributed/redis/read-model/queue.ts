@@ -1,4 +1,4 @@
-import { reach } from '#libs/engines/distributed/redis/client/answer.js'
+import { reach, reachAll } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { Script } from '#libs/engines/distributed/redis/client/script.js'
 import {
@@ -9,8 +9,8 @@ import {
   type TableOf,
   type ViewStore,
 } from '#libs/ports/read-model/view-store.js'
-import { cbor } from './changes.js'
 import { entryOf, memberOf, type ViewKeys } from './keys.js'
+import { entriesWithRowsIn } from './reads.js'
 
 /*
  * The queues of the views, shared by many processes. A script leases entries of one partition, by setting their scores to
@@ -26,21 +26,10 @@ export function redisQueues(client: RedisClient, keys: ViewKeys): Queues {
 
   return {
     async due(queue, nowMs, limit) {
-      const pages = await reach(() =>
-        Promise.all(
-          everyPartition.map((partition) =>
-            client.zrange(
-              keys.entries(queue, partition, []),
-              '-inf',
-              String(nowMs),
-              'BYSCORE',
-              'LIMIT',
-              0,
-              limit,
-            ),
-          ),
-        ),
-      )
+      const pages = await reachAll(everyPartition, (partition) => {
+        const set = keys.entries(queue, partition, [])
+        return client.zrange(set, '-inf', String(nowMs), 'BYSCORE', 'LIMIT', 0, limit)
+      })
       return pages.flatMap((members, partition) =>
         members.map((member) => ({ partition, entry: entryOf(queue, [], member) })),
       )
@@ -57,12 +46,7 @@ export function redisQueues(client: RedisClient, keys: ViewKeys): Queues {
       ]
       const args = [Number(queue.needsCompleteViews), queue.isOwned ? owner : '', nowMs, untilMs, limit]
       const answer = await reach(() => CLAIM.runForBytes(client, all, args))
-      const [members, rows] = answer as [members: Buffer[], rows: (Buffer | null)[]]
-      return members.map((member, index) => {
-        const bytes = rows[index] ?? null
-        const row = bytes === null ? null : (cbor.decode(bytes) as Row)
-        return { entry: entryOf(queue, group, member.toString()), row }
-      })
+      return entriesWithRowsIn(queue, table, group, answer)
     },
 
     async release(queue, partition, entry: Entry, untilMs) {
@@ -75,26 +59,18 @@ export function redisQueues(client: RedisClient, keys: ViewKeys): Queues {
       let partitions = everyPartition
       for (let skipped = 0; partitions.length > 0; skipped += OWNERS_PER_PAGE) {
         const args = [Number(queue.needsCompleteViews), nowMs, skipped, OWNERS_PER_PAGE]
-        const pages = (await reach(() =>
-          Promise.all(
-            partitions.map((partition) => {
-              const all = [keys.progress({ topic: queue.topic, partition }), keys.owners(queue, partition)]
-              return DUE_OWNERS.run(client, all, args)
-            }),
-          ),
-        )) as string[][]
+        const pages = (await reachAll(partitions, (partition) => {
+          const all = [keys.progress({ topic: queue.topic, partition }), keys.owners(queue, partition)]
+          return DUE_OWNERS.run(client, all, args)
+        })) as string[][]
         yield pages.flat()
         partitions = partitions.filter((_, index) => pages[index]?.length === OWNERS_PER_PAGE)
       }
     },
 
     async earliestDueMs(queue) {
-      const firsts = await reach(() =>
-        Promise.all(
-          everyPartition.map((partition) =>
-            client.zrange(keys.owners(queue, partition), '0', '0', 'WITHSCORES'),
-          ),
-        ),
+      const firsts = await reachAll(everyPartition, (partition) =>
+        client.zrange(keys.owners(queue, partition), '0', '0', 'WITHSCORES'),
       )
       const times = firsts.flatMap(([, dueAtMs]) => (dueAtMs === undefined ? [] : [Number(dueAtMs)]))
       return times.length === 0 ? null : Math.min(...times)

@@ -1,4 +1,4 @@
-import { BULK_TIMEOUT_MS, reach } from '#libs/engines/distributed/redis/client/answer.js'
+import { BULK_TIMEOUT_MS, reach, reachAll } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { Script } from '#libs/engines/distributed/redis/client/script.js'
 import {
@@ -16,7 +16,7 @@ import { boundsOf, entryOf, groupPrefix, type ViewKeys } from './keys.js'
 
 const MAX_AT_ONCE = 500
 
-type Reads = Pick<ViewStore, 'rows' | 'content' | 'entries' | 'entriesWithRows' | 'count' | 'size' | 'totals'>
+type Reads = Pick<ViewStore, 'rows' | 'content' | 'entries' | 'entriesWithRows' | 'size' | 'totals'>
 
 /** Reads rows and entries of the views. `bulk` is used for contents. */
 export function redisReads(client: RedisClient, bulk: RedisClient, keys: ViewKeys): Reads {
@@ -29,49 +29,28 @@ export function redisReads(client: RedisClient, bulk: RedisClient, keys: ViewKey
     entries,
 
     async entriesWithRows<Row>(index: IndexInfo, table: TableOf<Row>, ranges: readonly Range[]) {
-      const pages = await reach(() =>
-        Promise.all(
-          ranges.map((range) => {
-            const { partition, group, limit, order } = range
-            const owner = ownerOf(table, group)
-            const all = [keys.entries(index, partition, group), keys.rows(table, partition, owner)]
-            const [low, high] = boundsOf(index, range)
-            const skipped = groupPrefix(index, group).length
-            const args = [low, high, order, limitOf(limit), skipped, index.sort]
-            return PAGE_WITH_ROWS.runForBytes(client, all, args)
-          }),
-        ),
-      )
-      return pages.map((page, at) => {
-        const [members, rowsFound] = page as [members: Buffer[], rows: (Buffer | null)[]]
-        const group = ranges[at]?.group ?? []
-        return members.map((member, each) => {
-          const bytes = rowsFound[each] ?? null
-          const row = bytes === null ? null : (cbor.decode(bytes) as Row)
-          return { entry: entryOf(index, group, member.toString()), row }
-        })
+      const pages = await reachAll(ranges, (range) => {
+        const { partition, group, limit, order } = range
+        const owner = ownerOf(table, group)
+        const all = [keys.entries(index, partition, group), keys.rows(table, partition, owner)]
+        const [low, high] = boundsOf(index, range)
+        const skipped = groupPrefix(index, group).length
+        const args = [low, high, order, limitOf(limit), skipped, index.sort]
+        return PAGE_WITH_ROWS.runForBytes(client, all, args)
       })
-    },
-
-    async count(index, ranges) {
-      const counts = await reach(() =>
-        Promise.all(
-          ranges.map((range) =>
-            client.zlexcount(keys.entries(index, range.partition, range.group), ...boundsOf(index, range)),
-          ),
-        ),
-      )
-      return counts.reduce((sum, count) => sum + count, 0)
+      return pages.map((page, at) => entriesWithRowsIn(index, table, ranges[at]?.group ?? [], page))
     },
 
     async size(index) {
-      const sizes = await everywhere((partition) => client.zcard(keys.entries(index, partition, [])))
+      const sizes = await reachAll(keys.everyPartition, (partition) =>
+        client.zcard(keys.entries(index, partition, [])),
+      )
       return sizes.reduce((sum, size) => sum + size, 0)
     },
 
     async totals(index, group, lasts) {
       const args = [groupPrefix(index, group), ...lasts]
-      const sums = (await everywhere((partition) =>
+      const sums = (await reachAll(keys.everyPartition, (partition) =>
         TOTALS.run(client, [keys.totals(index, partition)], args),
       )) as [count: number, sum: number][]
       return {
@@ -79,10 +58,6 @@ export function redisReads(client: RedisClient, bulk: RedisClient, keys: ViewKey
         sum: sums.reduce((all, [, sum]) => all + sum, 0),
       }
     },
-  }
-
-  function everywhere<Answer>(send: (partition: number) => Promise<Answer>): Promise<Answer[]> {
-    return reach(() => Promise.all(keys.everyPartition.map(send)))
   }
 
   /** Rows of one hash are read with one command, many commands in one round trip. */
@@ -94,39 +69,46 @@ export function redisReads(client: RedisClient, bulk: RedisClient, keys: ViewKey
       [...chunksOf(inHash, MAX_AT_ONCE)].map((chunk) => ({ hash, chunk })),
     )
     for (const some of chunksOf(commands, MAX_AT_ONCE)) {
-      await reach(() =>
-        Promise.all(
-          some.map(async ({ hash, chunk }) => {
-            const values = await client.hmgetBuffer(hash, ...chunk.map(({ key }) => key))
-            for (const [at, key] of chunk.entries()) {
-              const bytes = values[at] ?? null
-              // Not validated: only the store writes rows, and views of another form are rebuilt.
-              if (bytes !== null) found.set(key, cbor.decode(bytes) as Row)
-            }
-          }),
-        ),
-      )
+      await reachAll(some, async ({ hash, chunk }) => {
+        const values = await client.hmgetBuffer(hash, ...chunk.map(({ key }) => key))
+        for (const [at, key] of chunk.entries()) {
+          const bytes = values[at] ?? null
+          // Not validated: only the store writes rows, and views of another form are rebuilt.
+          if (bytes !== null) found.set(key, cbor.decode(bytes) as Row)
+        }
+      })
     }
     return rowKeys.map((key) => found.get(key) ?? null)
   }
 
   async function entries(index: IndexInfo, ranges: readonly Range[]): Promise<Entry[][]> {
-    const pages = await reach(() =>
-      Promise.all(
-        ranges.map((range) => {
-          const set = keys.entries(index, range.partition, range.group)
-          const [low, high] = boundsOf(index, range)
-          const limit = limitOf(range.limit)
-          return range.order === 'asc'
-            ? client.zrange(set, low, high, 'BYLEX', 'LIMIT', 0, limit)
-            : client.zrange(set, high, low, 'BYLEX', 'REV', 'LIMIT', 0, limit)
-        }),
-      ),
-    )
+    const pages = await reachAll(ranges, (range) => {
+      const set = keys.entries(index, range.partition, range.group)
+      const [low, high] = boundsOf(index, range)
+      const limit = limitOf(range.limit)
+      return range.order === 'asc'
+        ? client.zrange(set, low, high, 'BYLEX', 'LIMIT', 0, limit)
+        : client.zrange(set, high, low, 'BYLEX', 'REV', 'LIMIT', 0, limit)
+    })
     return pages.map((members, at) =>
       members.map((member) => entryOf(index, ranges[at]?.group ?? [], member)),
     )
   }
+}
+
+/** The entries of a group in the answer of a script: members of their set, and the rows that they lead to. */
+export function entriesWithRowsIn<Row>(
+  index: IndexInfo,
+  table: TableOf<Row> | null,
+  group: readonly string[],
+  answer: unknown,
+): { entry: Entry; row: Row | null }[] {
+  const [members, rows] = answer as [members: Buffer[], rows: (Buffer | null)[]]
+  return members.map((member, at) => {
+    const bytes = table === null ? null : (rows[at] ?? null)
+    const row = bytes === null ? null : (cbor.decode(bytes) as Row)
+    return { entry: entryOf(index, group, member.toString()), row }
+  })
 }
 
 /** -1 is no limit. */

@@ -25,7 +25,7 @@ import {
   messages,
 } from '#libs/ports/read-model/tables.js'
 import { emptyPartition, ESTABLISH } from './begin-partition.js'
-import { CONTENT_SLACK_MS } from './contents.js'
+import { CONTENT_SLACK_MS } from './changes.js'
 import { viewKeys } from './keys.js'
 import { keysUnder, makeReadModel, type RedisHarness } from './redis-read-model-harness.contract.js'
 

@@ -1,4 +1,4 @@
-import { reach } from '#libs/engines/distributed/redis/client/answer.js'
+import { reach, reachAll } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { Script } from '#libs/engines/distributed/redis/client/script.js'
 import {
@@ -12,8 +12,16 @@ import {
 } from '#libs/ports/read-model/view-store.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
 import { beginPartition, idsIn } from './begin-partition.js'
-import { addChange, removeEntry, StepWrites, WRITE } from './changes.js'
-import { contentKeysHeld, contentKeysOf, removeContents, writeContents } from './contents.js'
+import {
+  addChange,
+  contentKeysHeld,
+  contentKeysOf,
+  removeContents,
+  removeEntry,
+  StepWrites,
+  WRITE,
+  writeContents,
+} from './changes.js'
 import { viewKeys } from './keys.js'
 import { redisQueues } from './queue.js'
 import { redisReads } from './reads.js'
@@ -32,7 +40,6 @@ export interface RedisViewStoreOptions {
   bulk: RedisClient
   /** The prefix of every key. Must have no braces, which would replace the hash tag. */
   prefix: string
-  /** The number of partitions of inbox-events. */
   partitions: number
 }
 
@@ -165,16 +172,13 @@ export function redisViewStore({ client, bulk, prefix, partitions }: RedisViewSt
       isOwnerEnd(change) ? [] : change.put.filter(({ index }) => index.kind === 'lookup'),
     )
     for (const some of chunksOf(made, MAX_AT_ONCE)) {
-      const pipeline = some.map(({ index, entry }) => ({
-        key: keys.lookup(index, String(entry.sort)),
-        value: entry.key,
-      }))
-      await reach(() => Promise.all(pipeline.map(({ key, value }) => client.set(key, value, 'NX'))))
+      await reachAll(some, ({ index, entry }) =>
+        client.set(keys.lookup(index, String(entry.sort)), entry.key, 'NX'),
+      )
     }
   }
 }
 
-/** Executes writes. */
 const WRITE_ONLY = new Script(`${WRITE}
 write(1)
 `)
