@@ -16,7 +16,6 @@ export interface ExpiryOptions {
 }
 
 const BATCH_SIZE = 500
-const LEASE_MS = 10_000
 
 /**
  * Ends inboxes that have expired, including those that expired while no lifecycle process ran. Several processes may
@@ -35,7 +34,7 @@ export class Expiry {
   private async expireDue(): Promise<boolean> {
     const { inboxes, now, logger, metrics } = this.options
     try {
-      const due = await inboxes.leaseDue({ now: now(), leaseMs: LEASE_MS, limit: BATCH_SIZE })
+      const due = await inboxes.leaseDue({ now: now(), limit: BATCH_SIZE })
       const ended = await Promise.all(due.map((inboxId) => this.expire(inboxId)))
       const count = ended.filter(Boolean).length
       if (count > 0) logger.info({ inboxes: count }, 'inboxes have expired')

@@ -4,8 +4,8 @@ import { asOf, type ActiveInbox, type Inbox } from '#libs/domain/inbox/inbox.js'
 import { keyRange, type ListQuery } from './lists.js'
 import {
   countedPeriods,
+  dueInboxes,
   environmentGroup,
-  expiries,
   inboxes,
   labelCounts,
   labelGroup,
@@ -31,6 +31,8 @@ export interface InboxListQuery extends ListQuery<InboxId> {
  * it reads the account's own active inboxes instead.
  */
 export const MAX_DUE_INBOXES = 1_000
+/** An inbox that a process has leased to end it is due again after this time. */
+export const EXPIRY_LEASE_MS = 10_000
 /** Keys read beyond a partition's even share of a page, because shares differ and another round trip costs more. */
 const SPARE_KEYS = 10
 const ACTIVE_AT_ONCE = 500
@@ -119,15 +121,10 @@ export async function listInboxes(store: ViewStore, query: InboxListQuery): Prom
     return fewest ?? { index: listing, group: listGroup(of) }
   }
 
-  /** Inboxes of all accounts that are past their expiry; null if there are more than MAX_DUE_INBOXES. */
+  /** Inboxes of all accounts that are past their expiry, also leased ones; null if there are more than MAX_DUE_INBOXES. */
   async function dueUntil(now: Date): Promise<string[] | null> {
-    const range = { group: [], from: null, to: now.getTime() + 1, order: 'asc' } as const
-    const found = await store.entries(
-      expiries,
-      everyPartition.map((partition) => ({ ...range, partition, limit: MAX_DUE_INBOXES + 1 })),
-    )
-    const keys = found.flat().map(({ key }) => key)
-    return keys.length > MAX_DUE_INBOXES ? null : keys
+    const found = await store.due(dueInboxes, now.getTime() + EXPIRY_LEASE_MS, MAX_DUE_INBOXES + 1)
+    return found.length > MAX_DUE_INBOXES ? null : found.map(({ entry }) => entry.key)
   }
 }
 

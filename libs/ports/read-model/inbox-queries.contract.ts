@@ -177,7 +177,7 @@ export function describeInboxQueries(current: () => ReadModelHarness): void {
       await follower.follow({ ...changed(minute(1)), ...about, lifetime: { duration: '1h', expiresAt } })
     }
     const dueAt = async (n: number) =>
-      (await queries.leaseDue({ now: minute(n), leaseMs: 10_000, limit: 100 })).includes(inboxId)
+      (await queries.leaseDue({ now: minute(n), limit: 100 })).includes(inboxId)
     await change(1, { run: '42', shard: 'c' }, minute(60))
     expect(await listed({ labels: [['run', '421']] })).toEqual([])
     expect(await listed({ labels: [['run', '42']] })).toEqual([0, 2, 6, 7])
@@ -213,7 +213,7 @@ export function describeInboxQueries(current: () => ReadModelHarness): void {
 
   describe('leasing due inboxes', () => {
     const lease = async (now: Date, limit = 100) =>
-      (await current().queries.leaseDue({ now, leaseMs: 10_000, limit })).map((id) =>
+      (await current().queries.leaseDue({ now, limit })).map((id) =>
         inboxes.findIndex(({ event }) => event.inboxId === id),
       )
 
@@ -229,6 +229,11 @@ export function describeInboxQueries(current: () => ReadModelHarness): void {
       const leased = await Promise.all([lease(minute(25), 1), lease(minute(25), 1), lease(minute(25), 1)])
       expect(leased).toEqual([[2], [6], []])
       expect(await lease(minute(29))).toEqual([2, 6])
+    })
+
+    it('leaves leased inboxes in the list of expired ones', async () => {
+      expect(await lease(minute(10))).toEqual([2])
+      expect(await listed({ state: 'expired', now: minute(10) })).toContain(2)
     })
 
     it('does not return inboxes that have ended since', async () => {

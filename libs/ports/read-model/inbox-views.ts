@@ -2,8 +2,8 @@ import { brand, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
 import type { Address } from '#libs/domain/inbox/events.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
-import { listInboxes, type InboxListQuery } from './inbox-lists.js'
-import { pageOfRows, rowOf, type LeaseQuery, type OffsetQuery } from './lists.js'
+import { EXPIRY_LEASE_MS, listInboxes, type InboxListQuery } from './inbox-lists.js'
+import { pageOfRows, rowOf, type OffsetQuery } from './lists.js'
 import {
   addresses,
   countedPeriods,
@@ -11,7 +11,6 @@ import {
   environmentEndings,
   environmentGroup,
   environmentMessages,
-  expiries,
   historyEntryOf,
   historyOrder,
   inboxes,
@@ -184,14 +183,14 @@ export function inboxViews(store: ViewStore) {
     },
 
     /** Leases inboxes that are past their expiry but still active in the views, earliest first. */
-    async leaseDue({ now, leaseMs, limit }: LeaseQuery): Promise<InboxId[]> {
+    async leaseDue({ now, limit }: { now: Date; limit: number }): Promise<InboxId[]> {
       const nowMs = now.getTime()
       for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts += 1) {
         const due = await store.due(dueInboxes, nowMs, limit)
         const wanted = due.sort((one, other) => compare(one.entry, other.entry)).slice(0, limit)
         const claims = [...Map.groupBy(wanted, ({ partition }) => partition)].map(([partition, some]) =>
           store.claim(dueInboxes, null, {
-            ...{ partition, group: [], nowMs, untilMs: nowMs + leaseMs },
+            ...{ partition, group: [], nowMs, untilMs: nowMs + EXPIRY_LEASE_MS },
             limit: some.length,
           }),
         )
@@ -204,7 +203,7 @@ export function inboxViews(store: ViewStore) {
     },
 
     /** How many inboxes are active in the views, including those that are just past their expiry. */
-    countActive: (): Promise<number> => store.size(expiries),
+    countActive: (): Promise<number> => store.size(dueInboxes),
   }
 }
 

@@ -91,9 +91,7 @@ export function describeProjectionStore(
         isAtAddress: (await queries.inboxAt(address))?.inbox.id === inboxId,
         isListed: listed.some((inbox) => inbox.id === inboxId),
         // An hour later each time, when the previous lease has ended.
-        isDue: (
-          await queries.leaseDue({ now: minute((leaseMinute += 60)), leaseMs: 10_000, limit: 10 })
-        ).includes(inboxId),
+        isDue: (await queries.leaseDue({ now: minute((leaseMinute += 60)), limit: 10 })).includes(inboxId),
         messages: await queries.listMessages({ inboxId, order: 'asc', from: 0, to: 1_000, limit: 10 }),
         message: await queries.message(key),
         body: await queries.body(key),

@@ -60,24 +60,21 @@ export const labelCounts = index<InboxRow>({
         })),
 })
 
-/** Active inboxes by expiry, also those past it. */
-export const expiries = index<InboxRow>({
-  ...{ name: 'expiries', ...inboxEvents, sort: 'number' },
-  entriesOf: ({ inbox }) =>
-    inbox.state === 'active' ? [{ sort: inbox.expiresAt.getTime(), key: inbox.id }] : [],
-})
-
 /** Active inboxes, which are due when they expire. */
 export const dueInboxes = index<InboxRow>({
   ...{ name: 'due', ...inboxEvents, kind: 'queue', sort: 'number' },
-  entriesOf: (row) => expiries.entriesOf(row).map((entry) => ({ ...entry, dueAtMs: Number(entry.sort) })),
+  entriesOf({ inbox }) {
+    if (inbox.state !== 'active') return []
+    const dueAtMs = inbox.expiresAt.getTime()
+    return [{ sort: dueAtMs, key: inbox.id, dueAtMs }]
+  },
 })
 
 export const inboxes = table<InboxRow, InboxRow>({
   ...{ name: 'inboxes', ...inboxEvents },
   keyOf: ({ inbox }) => ({ owner: null, key: inbox.id }),
   rowOf: (row) => row,
-  indexes: [addresses, listing, labels, labelCounts, expiries, dueInboxes],
+  indexes: [addresses, listing, labels, labelCounts, dueInboxes],
 })
 
 export interface MessageOf {

@@ -80,7 +80,7 @@ describeWith('redis-server')('views in an unavailable Redis', () => {
       webhook: webhooks.webhook(webhookId),
       listWebhooks: webhooks.listWebhooks({ inboxId: id }, { order: 'asc', after: null, limit: 10 }),
       webhooksFor: webhooks.webhooksFor([{ inboxId: id, accountId, environment }]),
-      leaseDue: queries.leaseDue({ now: minute(1), leaseMs: 10_000, limit: 10 }),
+      leaseDue: queries.leaseDue({ now: minute(1), limit: 10 }),
       countActive: queries.countActive(),
     }
     const outcomes = await Promise.allSettled(Object.values(calls))

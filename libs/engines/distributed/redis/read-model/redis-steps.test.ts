@@ -114,7 +114,7 @@ describe.each([
       const expiresAt = new Date(Date.now() + hourMs)
       const contents = step.contents.map((content) => ({ ...content, expiresAt }))
       expect(await harness.store.apply({ ...step, contents })).toBe('applied')
-      await harness.queries.leaseDue({ now: minute(60), leaseMs: 10_000, limit: 10 })
+      await harness.queries.leaseDue({ now: minute(60), limit: 10 })
       const names = await keys()
       const expiring = names.filter((name) => /:(body|raw):/.test(name))
       expect(expiring).toEqual([`{p1}:body:${messageId(1)}`, `{p1}:raw:${messageId(1)}`])
@@ -132,7 +132,7 @@ describe.each([
             '{accounts}:slot:account-events',
             `address:${makeInbox(id).address}`,
           ],
-          ...['address', 'due', 'expiries', 'inboxes', 'labels', 'listing', 'slot:inbox-events'].map(
+          ...['address', 'due', 'inboxes', 'labels', 'listing', 'slot:inbox-events'].map(
             (name) => `{p1}:${name}`,
           ),
           ...['messages', 'message-order', 'history'].map((name) => `{p1}:${name}:${id}`),
