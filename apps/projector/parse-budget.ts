@@ -49,10 +49,10 @@ export class ParseBudget {
     return isInboxSpent || (isAccountSpent && mail.size > SMALL_BYTES)
   }
 
-  /** Whether parsing must stop for a mail that has taken `excessMs` above the baseline, which is charged already. */
+  /** Whether parsing must stop for a mail that has taken `excessMs` above the baseline. */
   isOver(mail: BudgetedMail, excessMs: number): boolean {
     if (mail.size <= SMALL_BYTES && excessMs < SMALL_MS) return false
-    const { isInboxSpent, isAccountSpent } = this.stateOf(mail)
+    const { isInboxSpent, isAccountSpent } = this.stateOf(mail, excessMs)
     return isInboxSpent || isAccountSpent
   }
 
@@ -66,11 +66,11 @@ export class ParseBudget {
     for (const window of windowsOf(mail)) this.spent.set(window, this.spentIn(window) + ms)
   }
 
-  private stateOf(mail: BudgetedMail): { isInboxSpent: boolean; isAccountSpent: boolean } {
+  private stateOf(mail: BudgetedMail, moreMs = 0): { isInboxSpent: boolean; isAccountSpent: boolean } {
     const [inbox, account] = windowsOf(mail)
     return {
-      isInboxSpent: this.spentIn(inbox) >= this.budgets.inboxBudgetMs,
-      isAccountSpent: this.spentIn(account) >= this.budgets.accountBudgetMs,
+      isInboxSpent: this.spentIn(inbox) + moreMs >= this.budgets.inboxBudgetMs,
+      isAccountSpent: this.spentIn(account) + moreMs >= this.budgets.accountBudgetMs,
     }
   }
 
@@ -128,7 +128,8 @@ export class ParseAllowance extends ParseBudget {
     return Math.min(slowTimeoutMs + 2 * baselineMs(task.size), timeoutMs)
   }
 
-  private mayDelayOthers({ accountId, receivedAt }: BudgetedMail): boolean {
+  /** Whether other accounts may wait for a mail: it is new, and another account has had mail within a minute. */
+  mayDelayOthers({ accountId, receivedAt }: BudgetedMail): boolean {
     const isFresh = Date.now() - receivedAt.getTime() < FRESH_FOR_MS
     return isFresh && !this.accounts.isAlone(accountId, performance.now())
   }

@@ -1,49 +1,81 @@
-import fc from 'fast-check'
+import { until } from '#test/harness/until.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { ParseAllowance } from './parse-budget.js'
 import { ParseJob } from './parse-job.js'
 import { PendingMail } from './parse-task.js'
+import { smallMail, taskOf } from './parse-task.test-support.js'
 
-function pendingMail(): PendingMail {
-  const whose = { accountId: mintId('acc'), inboxId: mintId('inb'), messageId: mintId('msg') }
-  const [key, sealed] = [Buffer.alloc(0), Buffer.alloc(0)]
-  return new PendingMail({ ...whose, receivedAt: new Date(), key, sealed, size: 0 })
-}
+const SLOW_TIMEOUT_MS = 100
+/** Twice the baseline of a small mail, which is added to the patience. */
+const BASELINE_MS = 40
 
-function jobOf(progress: { index: number }, mails: readonly PendingMail[]): ParseJob {
-  const thread = Object.assign(progress, {
-    cpuMs: () => Promise.resolve(null),
-    stop: () => undefined,
-    end: () => Promise.resolve(),
-  })
-  const limits = { timeoutMs: 1_000, slowTimeoutMs: 1_000, inboxBudgetMs: 1_000, accountBudgetMs: 1_000 }
-  const allowance = new ParseAllowance(limits)
-  return new ParseJob(thread, mails, { allowance, onReleased: () => undefined, onChecked: () => undefined })
-}
+describe('a watched parse job', () => {
+  const jobs: ParseJob[] = []
 
-describe('the mails of a parse job', () => {
-  it('are either released or still owned, even if the thread moves on meanwhile', () => {
-    fc.assert(
-      fc.property(fc.integer({ min: 1, max: 5 }), fc.nat(), fc.nat({ max: 1 }), (count, start, step) => {
-        const thread = { index: start % count }
-        const mails = Array.from({ length: count }, pendingMail)
-        const job = jobOf(thread, mails)
-        const released = job.releaseOthers()
-        thread.index = Math.min(thread.index + step, count - 1)
-        const owned = job.unanswered()
-        expect(owned).toEqual([mails[start % count]])
-        expect(new Set([...released, ...owned])).toEqual(new Set(mails))
-        expect(released).toHaveLength(count - 1)
-      }),
-    )
+  afterEach(() => {
+    for (const job of jobs.splice(0)) job.stopWatching()
   })
 
-  it('are neither released nor unanswered once they have a result', () => {
-    const mails = [pendingMail(), pendingMail(), pendingMail()]
-    const job = jobOf({ index: 1 }, mails)
-    for (const mail of mails.slice(0, 1)) mail.isSettled = true
-    expect(job.releaseOthers()).toEqual(mails.slice(2))
-    for (const mail of mails.slice(1, 2)) mail.isSettled = true
-    expect(job.unanswered()).toEqual([])
+  it('keeps a mail that waits for the CPU, and terminates the thread of one that uses too much', async () => {
+    const thread = threadThatTook(10)
+    const job = await watched(thread, { timeoutMs: 60_000 })
+    const enoughMs = performance.now() + 3 * (SLOW_TIMEOUT_MS + BASELINE_MS)
+    await until('checks after its timeout', () => Promise.resolve(thread.measuredAtMs > enoughMs))
+    expect(job.overdue).toBeNull()
+    thread.tookMs = 100
+    await until('the thread to be terminated', () => Promise.resolve(job.overdue !== null))
+    expect(thread.ends).toBe(1)
   })
+
+  it('terminates the thread of any mail after the timeout', async () => {
+    const thread = threadThatTook(10)
+    const job = await watched(thread, { timeoutMs: 200 })
+    await until('the thread to be terminated', () => Promise.resolve(job.overdue !== null))
+    expect(thread.ends).toBe(1)
+  })
+
+  /** Watches a job of one mail, while another account has mail too. */
+  async function watched(thread: ThreadThatTook, { timeoutMs }: { timeoutMs: number }): Promise<ParseJob> {
+    const allowance = new ParseAllowance({
+      timeoutMs,
+      slowTimeoutMs: SLOW_TIMEOUT_MS,
+      inboxBudgetMs: 60_000,
+      accountBudgetMs: 60_000,
+    })
+    const { open: _, ...task } = await taskOf(smallMail('small'))
+    allowance.recordMail(mintId('acc'))
+    allowance.recordMail(task.accountId)
+    const job = new ParseJob(thread, [new PendingMail(task)], allowance)
+    jobs.push(job)
+    job.watch()
+    return job
+  }
 })
+
+interface ThreadThatTook {
+  index: number
+  /** CPU time of the current mail. */
+  tookMs: number
+  /** When it was last asked for that. */
+  measuredAtMs: number
+  ends: number
+  cpuMs: () => Promise<number>
+  end: () => Promise<void>
+}
+
+function threadThatTook(tookMs: number): ThreadThatTook {
+  return {
+    index: 0,
+    tookMs,
+    measuredAtMs: 0,
+    ends: 0,
+    cpuMs() {
+      this.measuredAtMs = performance.now()
+      return Promise.resolve(this.tookMs)
+    },
+    end() {
+      this.ends += 1
+      return Promise.resolve()
+    },
+  }
+}

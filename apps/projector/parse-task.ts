@@ -53,8 +53,6 @@ export type FallbackReason = Pick<ParseFallback, 'code' | 'detail'>
 
 /** A mail that waits for its result. */
 export class PendingMail {
-  /** When it was queued, on the clock of `performance.now()`. */
-  readonly sinceMs = performance.now()
   /** Null while it is to be parsed completely. */
   fallback: ParseFallback | null = null
   isSettled = false

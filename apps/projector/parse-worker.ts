@@ -15,7 +15,7 @@ import {
 } from '#libs/ports/key-vault/sealing.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import type { ParseFallback, ParseRequest, ParseResult } from './parse-task.js'
-import { PROGRESS, type ParseThreadData } from './parse-thread.js'
+import { PROGRESS, type ParseProgress } from './parse-thread.js'
 
 /** Results are posted together, but no result waits longer than this for the next mails. */
 const POST_AFTER_MS = 25
@@ -41,10 +41,13 @@ const SAMPLE = [
   '',
 ].join('\r\n')
 
-const { progress, niceness } = workerData as ParseThreadData
+/** Parsing yields to accepting mail, because accepted mail can wait. */
+const NICENESS = 5
+
+const progress = workerData as ParseProgress
 await warmUp()
 // Lower the priority only after the warm-up, which the first mail may wait for. On Linux each thread has its own priority.
-if (process.platform === 'linux') setPriority(niceness)
+if (process.platform === 'linux') setPriority(NICENESS)
 parentPort?.on('message', parseAll)
 
 /** Parses a sample repeatedly, so that V8 compiles the code: the first mail would take many times longer. */
@@ -62,8 +65,6 @@ function parseAll(requests: readonly ParseRequest[]): void {
   let results: ParseResult[] = []
   let postedAtMs = performance.now()
   for (const [index, request] of requests.entries()) {
-    // The first mail counts as started from the beginning.
-    if (index > 0 && progress[PROGRESS.mustStop] === 1) break
     const startMs = cpuMs()
     progress[PROGRESS.startMs] = startMs
     progress[PROGRESS.index] = index

@@ -1,9 +1,9 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import type { AccountId, MessageId } from '#libs/domain/ids/typeid.js'
 import { isOutOfMemory } from '#libs/runtime/errors.js'
 import { FairQueue } from '#libs/runtime/fairness/fair-queue.js'
 import { baselineMs, ParseAllowance, type ParseAllowanceOptions } from './parse-budget.js'
 import { ParseJob } from './parse-job.js'
-import { hasUrgent, JOB_TASKS, takeJob } from './parse-queue.js'
 import {
   PendingMail,
   type FallbackReason,
@@ -11,18 +11,30 @@ import {
   type ParseResult,
   type ParseTask,
 } from './parse-task.js'
-import { ParseThreads, type ParseThread, type ParseThreadsOptions } from './parse-thread.js'
+import { ParseThread } from './parse-thread.js'
 
-export interface ParserPoolOptions extends ParseAllowanceOptions, ParseThreadsOptions {
+export interface ParserPoolOptions extends ParseAllowanceOptions {
+  threads: number
+  memoryMib: number
+  /** Called with the error of a thread that ended by itself. */
+  onThreadLost: (error: unknown) => void
   /** Called with the CPU milliseconds of each mail. */
   onParsed?: (cpuMs: number) => void
   /** Called for each mail that was not parsed completely. */
   onFallback?: (code: ParseFallback['code']) => void
 }
 
+/** Mails in a job: passing one job to a thread costs as much as parsing a small mail. */
+const JOB_TASKS = 32
+const JOB_BYTES = 1 << 20
+/** A larger mail is alone in its job. */
+const SHARED_UP_TO_BYTES = 64 * 1024
 /** How long a job that is not full waits for more mails after the previous job has started. */
 const GATHER_MS = 10
+/** The pause between attempts to start a thread. */
+const RETRY_MS = 500
 
+const TIMEOUT = { code: 'parse-timeout', detail: 'reading this mail took longer than allowed' } as const
 const OUT_OF_MEMORY = {
   code: 'parse-out-of-memory',
   detail: 'reading this mail took more memory than allowed',
@@ -36,24 +48,29 @@ const OVER_BUDGET = {
  * Parses mails in threads, within limits of time and memory. A mail that exceeds them is not lost: only its header, or
  * nothing, is shown. A free thread gets a job of mails from all partitions, taken from the accounts in turn.
  * docs/decisions/0017-fair-parsing.md describes how the mail of one account is kept from delaying others.
+ *
+ * Threads start when they are first needed, because each takes about 0.1 s of CPU time and 20 MiB of memory, and are
+ * warmed up before use.
  */
 export class ParserPool {
   private readonly allowance: ParseAllowance
   private readonly queue = new FairQueue<PendingMail>()
   private readonly jobs = new Set<ParseJob>()
-  private readonly threads: ParseThreads
+  /** All threads that have been started and not ended, and those without a job. */
+  private readonly threads = new Set<ParseThread>()
+  private readonly free: ParseThread[] = []
+  private isStartingThread = false
   private lastJobAtMs = -Infinity
   private gathering: NodeJS.Timeout | null = null
   private isClosed = false
 
   constructor(private readonly options: ParserPoolOptions) {
     this.allowance = new ParseAllowance(options)
-    this.threads = new ParseThreads(options, () => this.startJobs())
   }
 
   /** Starts a thread if none has been started yet, so that the first mail does not wait for one. */
   warmUp(): void {
-    if (!this.threads.hasStarted) this.threads.startAnother('usual')
+    if (this.threads.size === 0) void this.startThread()
   }
 
   /**
@@ -85,7 +102,7 @@ export class ParserPool {
     this.isClosed = true
     if (this.gathering !== null) clearTimeout(this.gathering)
     this.cancel(() => true, new PoolClosedError())
-    await this.threads.close()
+    await Promise.all([...this.threads].map((thread) => thread.end()))
   }
 
   private cancel(isCancelled: (mail: PendingMail) => boolean, reason: unknown): void {
@@ -94,11 +111,9 @@ export class ParserPool {
 
   private startJobs(): void {
     while (!this.isClosed && this.queue.size > 0) {
-      const kind = this.threads.hasFree('usual') ? 'usual' : 'urgent'
-      if (kind === 'urgent') this.threads.startAnother('usual')
-      if (kind === 'urgent' && !this.isUrgent()) return
-      if (!this.threads.hasFree(kind)) {
-        this.threads.startAnother(kind)
+      const thread = this.free.at(-1)
+      if (thread === undefined) {
+        void this.startThread()
         return
       }
       const gatherMs = this.lastJobAtMs + GATHER_MS - performance.now()
@@ -106,15 +121,9 @@ export class ParserPool {
         this.startJobsIn(gatherMs)
         return
       }
-      const mails = takeJob(this.queue, this.allowance, this.busyAccount())
+      const mails = this.takeJob()
       if (mails.length === 0) return
-      for (const mail of mails) {
-        if (mail.fallback === null && this.allowance.isSpent(mail.task)) this.fallBack(mail, OVER_BUDGET)
-      }
-      // A mail with a fallback has already made others wait, and takes little time now.
-      const hasFallback = mails.some(({ fallback }) => fallback !== null)
-      const thread = (hasFallback ? this.threads.take('urgent') : null) ?? this.threads.take(kind)
-      if (thread === null) return
+      this.free.pop()
       this.lastJobAtMs = performance.now()
       void this.run(thread, mails)
     }
@@ -127,36 +136,76 @@ export class ParserPool {
     }, ms)
   }
 
-  /** Whether mail should use the urgent thread: a job is slow, or a mail has waited for long. */
-  private isUrgent(): boolean {
-    return [...this.jobs].some(({ isSlow }) => isSlow) || hasUrgent(this.queue)
+  /** Starts one more thread if there may be more, one at a time. */
+  private async startThread(): Promise<void> {
+    const { threads: max, memoryMib, onThreadLost } = this.options
+    if (this.isStartingThread || this.threads.size >= max) return
+    this.isStartingThread = true
+    const thread = new ParseThread(memoryMib, onThreadLost)
+    this.threads.add(thread)
+    try {
+      await thread.run([], () => undefined)
+      this.free.push(thread)
+    } catch {
+      // `onThreadLost` reports why.
+      this.drop(thread)
+      if (!this.isClosed) await pause(RETRY_MS)
+    }
+    this.isStartingThread = false
+    this.startJobs()
   }
 
-  /** The account whose mail keeps all other threads busy, if one thread is free: that thread is for other accounts. */
+  /** Ends a thread, if it has not ended yet. Another one starts when it is needed. */
+  private drop(thread: ParseThread): void {
+    this.threads.delete(thread)
+    void thread.end()
+  }
+
+  /** Takes the mails of one job from the queue: small mails of all accounts in turn, or one large mail. */
+  private takeJob(): PendingMail[] {
+    const { allowance } = this
+    const busy = this.busyAccount()
+    const mails: PendingMail[] = []
+    let bytes = 0
+    // Bytes that take CPU time: of a mail whose budget is used up, only the header is parsed.
+    const costOf = ({ task, fallback }: PendingMail) =>
+      fallback === null && !allowance.isSpent(task) ? task.size : Math.min(task.size, SHARED_UP_TO_BYTES)
+    const mayTake = (mail: PendingMail) => {
+      const cost = costOf(mail)
+      if (cost <= SHARED_UP_TO_BYTES) return bytes + cost <= JOB_BYTES
+      return mails.length === 0 && (mail.task.accountId !== busy || !allowance.mayDelayOthers(mail.task))
+    }
+    while (mails.length < JOB_TASKS) {
+      const mail = this.queue.take(mayTake)
+      if (mail === null) break
+      const cost = costOf(mail)
+      bytes += cost > SHARED_UP_TO_BYTES ? JOB_BYTES : cost
+      if (mail.fallback === null && allowance.isSpent(mail.task)) this.fallBack(mail, OVER_BUDGET)
+      mails.push(mail)
+    }
+    return mails
+  }
+
+  /** The account whose mail keeps all other threads busy, if one is left: that one takes no large mail of it. */
   private busyAccount(): AccountId | null {
-    if (this.threads.freeCount > 1) return null
+    if (this.options.threads - this.jobs.size > 1) return null
     const [owner, ...others] = [...this.jobs].map(({ current }) => current?.task.accountId)
     return owner !== undefined && others.every((other) => other === owner) ? owner : null
   }
 
   private async run(thread: ParseThread, mails: readonly PendingMail[]): Promise<void> {
-    const job = new ParseJob(thread, mails, {
-      allowance: this.allowance,
-      onReleased: (released) => this.requeue(released),
-      // A waiting mail may have become urgent.
-      onChecked: () => this.startJobs(),
-    })
+    const job = new ParseJob(thread, mails, this.allowance)
     this.jobs.add(job)
     job.watch()
     try {
       const requests = mails.map(({ task, fallback }) => ({ task, fallback }))
       await thread.run(requests, (results) => {
-        for (const result of results) this.settle(job, mails, result)
+        for (const result of results) this.settle(mails, result)
       })
-      this.threads.giveBack(thread)
-      for (const mail of job.unanswered()) mail.fail(new Error('the parser returned no result'))
+      this.free.push(thread)
+      for (const mail of job.unanswered) mail.fail(new Error('the parser returned no result'))
     } catch (error) {
-      this.threads.drop(thread)
+      this.drop(thread)
       this.recover(job, error)
     }
     job.stopWatching()
@@ -164,43 +213,37 @@ export class ParserPool {
     this.startJobs()
   }
 
-  private settle(job: ParseJob, mails: readonly PendingMail[], result: ParseResult): void {
+  private settle(mails: readonly PendingMail[], result: ParseResult): void {
     const mail = mails.find(({ task }) => task.messageId === result.messageId)
     if (mail === undefined) return
     const { task, fallback } = mail
-    if (fallback === null) {
-      this.allowance.spend(task, result.cpuMs - baselineMs(task.size) - job.chargedFor(mail))
-    }
+    if (fallback === null) this.allowance.spend(task, result.cpuMs - baselineMs(task.size))
     this.options.onParsed?.(result.cpuMs)
     if (result.hasFailed) this.options.onFallback?.('parse-failed')
     mail.settle(result)
   }
 
-  /** After a thread was lost: the mail that it was parsing is the cause, and the others are queued again. */
+  /**
+   * After a thread was lost: the mail that it was parsing is the cause, and is parsed less completely. All mails without
+   * a result are queued again, before the other mails of their accounts.
+   */
   private recover(job: ParseJob, error: unknown): void {
-    const cause = job.terminated?.mail ?? job.current
-    this.requeue(job.unanswered().filter((mail) => mail !== cause))
-    if (cause === null || cause.isSettled) return
-    const reason = job.terminated?.reason ?? (isOutOfMemory(error) ? OUT_OF_MEMORY : null)
-    if (this.isClosed) cause.fail(new PoolClosedError())
-    else if (reason === null || cause.fallback?.shows === 'nothing') cause.fail(error)
-    else {
-      this.fallBack(cause, reason)
-      this.requeue([cause])
+    const cause = job.overdue ?? job.current
+    const reason = job.overdue !== null ? TIMEOUT : isOutOfMemory(error) ? OUT_OF_MEMORY : null
+    for (const mail of job.unanswered.toReversed()) {
+      if (this.isClosed) mail.fail(new PoolClosedError())
+      else if (mail !== cause) this.queue.addFirst(mail.task.accountId, mail)
+      else if (reason === null || mail.fallback?.shows === 'nothing') mail.fail(error)
+      else {
+        this.fallBack(mail, reason)
+        this.queue.addFirst(mail.task.accountId, mail)
+      }
     }
   }
 
   private fallBack(mail: PendingMail, reason: FallbackReason): void {
     if (mail.fallback === null) this.options.onFallback?.(reason.code)
     mail.fallBack(reason)
-  }
-
-  /** Queues mails again, before the other mails of their account. */
-  private requeue(mails: readonly PendingMail[]): void {
-    for (const mail of mails) {
-      if (this.isClosed) mail.fail(new PoolClosedError())
-      else this.queue.addFirst(mail.task.accountId, mail)
-    }
   }
 }
 

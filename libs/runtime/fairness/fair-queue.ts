@@ -8,11 +8,6 @@ export class FairQueue<Item> {
     return this.count
   }
 
-  /** The first item of each owner. */
-  heads(): Item[] {
-    return [...this.lines.values()].flatMap(([item]) => (item === undefined ? [] : [item]))
-  }
-
   add(owner: string, item: Item): void {
     this.lineOf(owner).push(item)
     this.count += 1
