@@ -1,4 +1,5 @@
 import { lookup } from 'node:dns/promises'
+import { once } from 'node:events'
 import { connect, isIP, isIPv6, type LookupFunction, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { buildConnector } from 'undici'
@@ -38,8 +39,7 @@ const NO_ADDRESS = /^(ENOTFOUND|ENODATA|EBADNAME)$/
  */
 export class Connector {
   private readonly dns: DnsLookups
-  private readonly opening = new Set<Socket>()
-  private isClosed = false
+  private readonly closing = new AbortController()
 
   constructor(private readonly options: ConnectorOptions) {
     this.dns = new DnsLookups(options.dnsServers, { cacheMs: options.dnsCacheMs })
@@ -55,9 +55,8 @@ export class Connector {
 
   /** Destroys the connections that are being opened. */
   close(): void {
-    this.isClosed = true
     this.dns.close()
-    for (const socket of this.opening) socket.destroy()
+    this.closing.abort()
   }
 
   private async open({ hostname, protocol, port }: buildConnector.Options): Promise<Socket> {
@@ -101,7 +100,6 @@ export class Connector {
   }
 
   private openTcp(addresses: readonly string[], port: number): Promise<Socket> {
-    const late = new AttemptError('timeout', 'the host did not accept the connection in time')
     const socket = connect({
       // A placeholder: `lookup` returns the checked addresses.
       host: 'checked.invalid',
@@ -111,11 +109,11 @@ export class Connector {
       autoSelectFamilyAttemptTimeout: EACH_ADDRESS_MS,
       noDelay: true,
     })
-    return this.once(socket, 'connect', { withinMs: this.options.connectMs, late, errorFrom: connectError })
+    const late = 'the host did not accept the connection in time'
+    return this.opened(socket, 'connect', { withinMs: this.options.connectMs, late, errorFrom: connectError })
   }
 
   private openTls(tcp: Socket, hostname: string): Promise<Socket> {
-    const late = new AttemptError('timeout', 'the TLS handshake did not finish in time')
     const socket = connectTls({
       socket: tcp,
       // The host that the certificate must be for. A name is also sent as SNI (RFC 6066, section 3).
@@ -126,37 +124,25 @@ export class Connector {
       // Even if NODE_TLS_REJECT_UNAUTHORIZED is 0.
       rejectUnauthorized: true,
     })
-    return this.once(socket, 'secureConnect', { withinMs: this.options.tlsMs, late, errorFrom: tlsError })
+    const late = 'the TLS handshake did not finish in time'
+    return this.opened(socket, 'secureConnect', { withinMs: this.options.tlsMs, late, errorFrom: tlsError })
   }
 
   /** Resolves with the socket at the event. Otherwise destroys the socket and rejects. */
-  private async once(
+  private async opened(
     socket: Socket,
     event: 'connect' | 'secureConnect',
-    { withinMs, late, errorFrom }: { withinMs: number; late: Error; errorFrom: (error: unknown) => Error },
+    { withinMs, late, errorFrom }: { withinMs: number; late: string; errorFrom: (error: unknown) => Error },
   ): Promise<Socket> {
-    const { promise, resolve, reject } = Promise.withResolvers<undefined>()
-    const timer = setTimeout(() => reject(late), withinMs)
-    const onError = (error: unknown) => reject(errorFrom(error))
-    const onClose = () => reject(errorFrom({ code: 'ECONNRESET' }))
-    socket.on('error', onError).once('close', onClose)
-    socket.once(event, () => resolve(undefined))
-    this.opening.add(socket)
-    if (this.isClosed) socket.destroy()
+    const deadline = AbortSignal.timeout(withinMs)
+    // It may emit an error again, or before its user listens.
+    socket.on('error', () => undefined)
     try {
-      await promise
-      // The socket may have closed in the same turn of the event loop.
-      if (socket.destroyed) throw errorFrom({ code: 'ECONNRESET' })
+      await once(socket, event, { signal: AbortSignal.any([deadline, this.closing.signal]) })
       return socket
     } catch (error) {
       socket.destroy()
-      throw error
-    } finally {
-      clearTimeout(timer)
-      this.opening.delete(socket)
-      socket.off('close', onClose)
-      // A destroyed socket keeps its handler, because it may emit another error.
-      if (!socket.destroyed) socket.off('error', onError)
+      throw deadline.aborted ? new AttemptError('timeout', late) : errorFrom(error)
     }
   }
 }

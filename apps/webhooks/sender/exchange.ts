@@ -123,10 +123,8 @@ export function failed({ reason, detail }: AttemptError, latencyMs: number, took
 }
 
 const MAX_MS = 86_400_000
-/** The three date formats that a recipient must accept (RFC 9110, section 5.6.7). */
-const IMF_FIXDATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/
-const RFC_850_DATE = /^[A-Z][a-z]{5,8}, \d{2}-[A-Z][a-z]{2}-\d{2} \d{2}:\d{2}:\d{2} GMT$/
-const ASCTIME_DATE = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} \d{4}$/
+/** Every date format that a recipient must accept begins with a day's name (RFC 9110, section 5.6.7). */
+const DAY_NAME = /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)/
 
 /**
  * Parses Retry-After, which is a number of seconds or a date (RFC 9110, section 10.2.3), into milliseconds from 0 to
@@ -135,8 +133,8 @@ const ASCTIME_DATE = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} \d{
 export function retryAfterMs(value: string | undefined, now: Date): number | null {
   const text = value?.trim() ?? ''
   if (/^\d+$/.test(text)) return bounded(Number(text) * 1_000)
-  const isDate = IMF_FIXDATE.test(text) || RFC_850_DATE.test(text)
-  const atMs = isDate ? Date.parse(text) : ASCTIME_DATE.test(text) ? Date.parse(`${text} GMT`) : NaN
+  // The format of asctime has no time zone.
+  const atMs = DAY_NAME.test(text) ? Date.parse(text.endsWith('GMT') ? text : `${text} GMT`) : NaN
   return Number.isNaN(atMs) ? null : bounded(atMs - now.getTime())
 }
 
