@@ -1,12 +1,13 @@
 import { hash } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
-import { Counter, type Registry } from 'prom-client'
+import type { Counter, Registry } from 'prom-client'
 import type { Fault, FaultStage } from '#libs/domain/inbox/fault.js'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
 import type { ActiveInbox, Inbox } from '#libs/domain/inbox/inbox.js'
 import type { RateLimits, RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
 import { SharedSlots } from '#libs/runtime/fairness/shared-slots.js'
+import { Metrics } from '#libs/runtime/process/metrics.js'
 import { Refusal, REFUSALS } from './replies.js'
 
 /** A command, or a mail, for one recipient. */
@@ -49,12 +50,11 @@ export class MailFaults {
   private readonly applied: Counter<'stage' | 'action'>
 
   constructor(private readonly options: MailFaultsOptions) {
-    this.applied = new Counter({
-      name: 'mayfly_faults_total',
-      help: 'Faults on purpose that were applied to mail, by stage and action.',
-      labelNames: ['stage', 'action'],
-      registers: [options.registry],
-    })
+    this.applied = new Metrics(options.registry).counter(
+      'mayfly_faults_total',
+      'Faults on purpose that were applied to mail, by stage and action.',
+      ['stage', 'action'],
+    )
   }
 
   /**

@@ -1,9 +1,10 @@
 import type { Logger } from 'pino'
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import type { Registry } from 'prom-client'
 import type { MessageId } from '#libs/domain/ids/typeid.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import { fingerprintOf, type SecretKey } from '#libs/ports/key-vault/sealing.js'
 import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
+import { Metrics } from '#libs/runtime/process/metrics.js'
 import type { IncomingMail } from './mail-data.js'
 import type { Refusal, RefusalReason } from './replies.js'
 import { keyOfSender, type SenderKey } from './smtp-auth.js'
@@ -27,13 +28,13 @@ const SECOND_MS = 1_000
 /** Writes one log line and one count for each mail and each refusal, without content and mail addresses. */
 export class Journal {
   private second = { startedAtMs: 0, refusals: 0 }
-  private readonly metrics: ReturnType<typeof makeMetrics>
+  private readonly metrics: ReturnType<typeof smtpMetrics>
 
   constructor(
     private readonly logger: Logger,
     registry: Registry,
   ) {
-    this.metrics = makeMetrics(registry)
+    this.metrics = smtpMetrics(registry)
   }
 
   mailAccepted(
@@ -171,45 +172,32 @@ export function identityOf(raw: Buffer): string | null {
 }
 
 /** The metrics of the SMTP edge. The labels are bounded: replies.ts lists the reasons. */
-function makeMetrics(registry: Registry) {
-  const registers = [registry]
+function smtpMetrics(registry: Registry) {
+  const make = new Metrics(registry)
   return {
-    accepted: new Counter({
-      name: 'mayfly_mails_accepted_total',
-      help: 'Mails answered with 250, each counted once for all its recipients.',
-      registers,
-    }),
-    refused: new Counter({
-      name: 'mayfly_mails_refused_total',
-      help: 'Commands and mails answered with 4yz or 5yz, by reason and code. Without a code, the connection was closed.',
-      labelNames: ['reason', 'code'],
-      registers,
-    }),
-    discarded: new Counter({
-      name: 'mayfly_recipients_discarded_total',
-      help: 'Recipients in other domains whose mail was accepted and dropped (MAYFLY_UNKNOWN_RECIPIENTS).',
-      registers,
-    }),
-    bytes: new Counter({
-      name: 'mayfly_mail_accepted_bytes_total',
-      help: 'Bytes of accepted mails.',
-      registers,
-    }),
-    partial: new Counter({
-      name: 'mayfly_smtp_partial_appends_total',
-      help: "Mails answered with 451 although some recipients' records are durable: a retry duplicates those.",
-      registers,
-    }),
-    acceptSeconds: new Histogram({
-      name: 'mayfly_mail_accept_seconds',
-      help: "Time from a mail's last byte to its 250.",
-      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60],
-      registers,
-    }),
-    connections: new Gauge({
-      name: 'mayfly_smtp_connections',
-      help: 'Open SMTP connections.',
-      registers,
-    }),
+    accepted: make.counter(
+      'mayfly_mails_accepted_total',
+      'Mails answered with 250, each counted once for all its recipients.',
+    ),
+    refused: make.counter(
+      'mayfly_mails_refused_total',
+      'Commands and mails answered with 4yz or 5yz, by reason and code. Without a code, the connection was closed.',
+      ['reason', 'code'],
+    ),
+    discarded: make.counter(
+      'mayfly_recipients_discarded_total',
+      'Recipients in other domains whose mail was accepted and dropped (MAYFLY_UNKNOWN_RECIPIENTS).',
+    ),
+    bytes: make.counter('mayfly_mail_accepted_bytes_total', 'Bytes of accepted mails.'),
+    partial: make.counter(
+      'mayfly_smtp_partial_appends_total',
+      "Mails answered with 451 although some recipients' records are durable: a retry duplicates those.",
+    ),
+    acceptSeconds: make.histogram(
+      'mayfly_mail_accept_seconds',
+      "Time from a mail's last byte to its 250.",
+      [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60],
+    ),
+    connections: make.gauge('mayfly_smtp_connections', 'Open SMTP connections.'),
   }
 }

@@ -127,7 +127,9 @@ export class Dispatcher {
     const { attempts, now, metrics } = this.options
     this.inProgress.add(id)
     const releaseSlot = this.slots.take({ id: webhookId, accountId })
-    metrics.started(now().getTime() - (dueAt ?? now()).getTime())
+    metrics.inProgress.inc()
+    const lateMs = dueAt === null ? 0 : now().getTime() - dueAt.getTime()
+    metrics.lateness.observe(Math.max(lateMs, 0) / 1_000)
     try {
       // Release the slot as soon as the endpoint has accepted the delivery, before the outcome is recorded. After a
       // failure, release it only once the webhook's circuit has counted the failure.
@@ -140,13 +142,14 @@ export class Dispatcher {
       this.attemptCounts.set(delivery.id, delivery.attempts.length + 1)
       this.conclude(delivery, completed)
     } catch (error) {
-      metrics.ended('unknown', null)
+      metrics.attempts.inc({ result: 'unknown' })
       this.options.logger.error(
         { err: error, deliveryId: id, webhookId },
         'the outcome of an attempt was not recorded: retrying once its lease has expired',
       )
     } finally {
       this.inProgress.delete(id)
+      metrics.inProgress.dec()
       releaseSlot()
       this.bell.ring()
     }
@@ -156,13 +159,13 @@ export class Dispatcher {
     const { metrics, logger, now } = this.options
     const { id: deliveryId, webhookId, notification } = delivery
     const fields = { deliveryId, webhookId, attempt: delivery.attempts.length + 1, result: completed.result }
+    metrics.attempts.inc({ result: completed.result })
     if (completed.result === 'abandoned') {
-      metrics.ended(completed.result, null)
       logger.info({ ...fields, reason: completed.reason }, 'delivery abandoned')
       return
     }
     const { status, latencyMs } = completed.outcome
-    metrics.ended(completed.result, latencyMs)
+    metrics.latency.observe(latencyMs / 1_000)
     const failure = completed.outcome.kind === 'failed' ? { reason: completed.outcome.reason } : {}
     const next = completed.result === 'failed' ? { nextAttemptAt: completed.nextAttemptAt } : {}
     logger.info({ ...fields, ...failure, ...next, status, latencyMs: Math.round(latencyMs) }, 'attempt made')

@@ -17,7 +17,7 @@ import { Outcomes } from './outcomes.js'
 import { ReplayPages } from './replay-pages.js'
 import { ReplayRunner } from './replay-runner.js'
 import { WebhookSender } from './sender/webhook-sender.js'
-import { WebhookMetrics } from './webhook-metrics.js'
+import { webhookMetrics } from './webhook-metrics.js'
 
 /*
  * The webhooks role consumes inbox-events and emits a DeliveryRequested for each webhook that wants an event. The
@@ -54,7 +54,7 @@ export async function startWebhooks({
 }: WebhooksOptions): Promise<Webhooks> {
   const { log, inboxes, webhooks, deliveries, replays, vault, secrets, signals } = engine
   const onExhausted = countExhausted(registry)
-  const metrics = new WebhookMetrics(registry, () => deliveries.earliestDue(), now)
+  const metrics = webhookMetrics(registry, () => deliveries.earliestDue(), now)
   const recorder = new Recorder(log, '/mayfly/webhooks', now)
   const views = new ConsistentViews(log, inboxes, signals)
   const outcomes = new Outcomes({ recorder, deliveries, now, logger })

@@ -5,7 +5,7 @@ import type { Engine } from '#libs/engines/engine.js'
 import { measureBacklog } from '#libs/ports/read-model/consistent-views.js'
 import { UnavailableError } from '#libs/runtime/errors.js'
 import { listenError } from '#libs/runtime/process/listen-error.js'
-import { MetricsText } from '#libs/runtime/process/metrics-text.js'
+import { MetricsText } from '#libs/runtime/process/metrics.js'
 import { beforeDeadline, DeadlineError } from '#libs/runtime/timing.js'
 
 export interface MetricsServerOptions {

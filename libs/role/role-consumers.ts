@@ -7,7 +7,7 @@ import {
   type CustomTransportStrategy,
 } from '@nestjs/microservices'
 import type { Logger } from 'pino'
-import { Gauge, Counter, type Registry } from 'prom-client'
+import { Gauge, type Counter, type Registry } from 'prom-client'
 import { lastValueFrom, throwError, type Observable } from 'rxjs'
 import {
   NotAssignedError,
@@ -21,7 +21,7 @@ import {
   type RecordBatch,
 } from '#libs/ports/event-log/event-log.js'
 import type { SourceTopic } from '#libs/ports/event-log/topics.js'
-import { sharedCounter } from '#libs/runtime/process/shared-counter.js'
+import { Metrics } from '#libs/runtime/process/metrics.js'
 import { beforeDeadline } from '#libs/runtime/timing.js'
 
 /*
@@ -45,11 +45,11 @@ export class RoleConsumers {
   private readonly failures: Counter<'group' | 'topic'>
 
   constructor(private readonly options: RoleConsumersOptions) {
-    this.failures = sharedCounter(options.registry, {
-      name: 'mayfly_consumer_failures_total',
-      help: 'Batches that failed and were retried.',
-      labelNames: ['group', 'topic'],
-    })
+    this.failures = new Metrics(options.registry).counter(
+      'mayfly_consumer_failures_total',
+      'Batches that failed and were retried.',
+      ['group', 'topic'],
+    )
   }
 
   /**

@@ -1,10 +1,11 @@
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Engine } from '#libs/engines/engine.js'
 import { openEngine } from '#libs/engines/open-engine.js'
+import type { Settings } from '#libs/runtime/config/settings.js'
 import { StartError } from '#libs/runtime/errors.js'
 import { BUILD_INFO, engineName } from '#libs/runtime/process/build-info.js'
 import { errorLog } from '#libs/runtime/process/error-log.js'
-import { measureMemory } from '#libs/runtime/process/resident-memory.js'
+import { anonymousBytes, Metrics } from '#libs/runtime/process/metrics.js'
 import { type ProcessContext, runProcess, type Running } from '#libs/runtime/process/run-process.js'
 import { measureReadiness, startMetricsServer } from './metrics-server.js'
 import { measureLag } from './role-consumers.js'
@@ -34,18 +35,17 @@ export async function onEngine<Started extends object>(
   }
   try {
     const registry = new Registry()
-    collectDefaultMetrics({ register: registry })
-    measureMemory(registry, settings)
-    const { version, commit } = BUILD_INFO
-    new Gauge({
-      name: 'mayfly_build_info',
-      help: 'Always 1; its labels name the build and the engine.',
-      labelNames: ['version', 'commit', 'engine'],
-      registers: [registry],
-    }).set({ version, commit: commit ?? '', engine: engineName(settings) }, 1)
+    const metrics = measureProcess(registry, settings)
     const engine = await openEngine({ settings, role, now, onError: errorLog(logger) })
     running.defer(() => engine.close())
-    if (engine.disk !== null) measureDisk(engine.disk, registry)
+    const { disk } = engine
+    if (disk !== null) {
+      metrics.gauge(
+        'mayfly_free_disk_bytes',
+        "Bytes that the data folder's disk can still fill before mail and requests are refused.",
+        () => disk.availableBytes(),
+      )
+    }
     measureLag(engine.log, registry)
     if (settings.metricsPort !== null) {
       const { httpHost: host, metricsPort: port } = settings
@@ -65,16 +65,27 @@ export async function onEngine<Started extends object>(
   }
 }
 
-/** Registers a gauge of the free space on the embedded engine's disk. */
-function measureDisk(disk: NonNullable<Engine['disk']>, registry: Registry): void {
+/** Registers the metrics of Node, of the memory and of the build. */
+function measureProcess(registry: Registry, settings: Settings): Metrics {
+  collectDefaultMetrics({ register: registry })
+  const metrics = new Metrics(registry)
+  const { version, commit } = BUILD_INFO
   new Gauge({
-    name: 'mayfly_free_disk_bytes',
-    help: "Bytes that the data folder's disk can still fill before mail and requests are refused.",
+    name: 'mayfly_build_info',
+    help: 'Always 1; its labels name the build and the engine.',
+    labelNames: ['version', 'commit', 'engine'],
     registers: [registry],
-    async collect() {
-      this.set(await disk.availableBytes().catch(() => Number.NaN))
-    },
-  })
+  }).set({ version, commit: commit ?? '', engine: engineName(settings) }, 1)
+  metrics
+    .gauge('mayfly_memory_limit_bytes', 'Memory that the process may use (MAYFLY_MEMORY_MIB).')
+    .set(settings.memoryMib * 2 ** 20)
+  metrics.gauge(
+    'mayfly_anonymous_memory_bytes',
+    'Resident memory that does not belong to files. The rest of process_resident_memory_bytes is pages of mapped ' +
+      'files, which the system reclaims when it needs them. Linux only.',
+    () => anonymousBytes() ?? NaN,
+  )
+  return metrics
 }
 
 export interface RunningRole {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { anonymousBytes } from '#libs/runtime/process/resident-memory.js'
+import { anonymousBytes } from '#libs/runtime/process/metrics.js'
 import { accountOn } from '#test/harness/accounts.js'
 import {
   call,

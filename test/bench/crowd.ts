@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createConnection, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
-import { anonymousBytes } from '#libs/runtime/process/resident-memory.js'
+import { anonymousBytes } from '#libs/runtime/process/metrics.js'
 import { median, quantile, type Figure } from './figure.js'
 import type { Section } from './section.js'
 import { SmtpClient } from './smtp-client.js'

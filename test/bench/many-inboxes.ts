@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
-import { anonymousBytes } from '#libs/runtime/process/resident-memory.js'
+import { anonymousBytes } from '#libs/runtime/process/metrics.js'
 import { startRedis } from '#test/harness/redis.js'
 import { cpuMs } from './cpu-time.js'
 import { median, timesOf, type Figure } from './figure.js'

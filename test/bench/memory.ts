@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { anonymousBytes } from '#libs/runtime/process/resident-memory.js'
+import { anonymousBytes } from '#libs/runtime/process/metrics.js'
 import type { Subject } from './subject.js'
 
 export const MIB = 1024 * 1024

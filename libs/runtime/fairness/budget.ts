@@ -1,6 +1,7 @@
 import type { Registry } from 'prom-client'
 import { UnavailableError } from '#libs/runtime/errors.js'
-import { sharedCounter } from '#libs/runtime/process/shared-counter.js'
+import { Metrics } from '#libs/runtime/process/metrics.js'
+import { FairQueue } from './fair-queue.js'
 import { RecentOwners } from './recent-owners.js'
 
 /** Returns what was taken. Calling it again has no effect. */
@@ -27,8 +28,11 @@ export class BudgetExhaustedError extends UnavailableError {
 const NEVER_ABORTED = new AbortController().signal
 
 interface Waiter {
+  owner: string
   amount: number
   grant: (release: Release) => void
+  /** Whether it waits no longer, because of a timeout or an abort. */
+  hasLeft: boolean
 }
 
 /**
@@ -38,8 +42,7 @@ interface Waiter {
  */
 export class Budget {
   private readonly held = new Map<string, number>()
-  /** In the order of turns: an owner that was served moves to the end. */
-  private readonly waiting = new Map<string, Waiter[]>()
+  private readonly waiting = new FairQueue<Waiter>()
   private readonly recent = new RecentOwners()
   private used = 0
 
@@ -86,13 +89,11 @@ export class Budget {
 
   private async wait(owner: string, amount: number, signal: AbortSignal): Promise<Release> {
     const { promise, resolve, reject } = Promise.withResolvers<Release>()
-    const waiter: Waiter = { amount, grant: resolve }
-    const queue = this.waiting.get(owner)
-    if (queue === undefined) this.waiting.set(owner, [waiter])
-    else queue.push(waiter)
+    const waiter: Waiter = { owner, amount, grant: resolve, hasLeft: false }
+    this.waiting.add(owner, waiter)
     this.serve()
     const leave = (error: unknown) => {
-      this.forget(owner, waiter)
+      waiter.hasLeft = true
       reject(error instanceof Error ? error : new Error(String(error)))
       // Others may have been waiting for this one.
       this.serve()
@@ -124,32 +125,16 @@ export class Budget {
 
   /** Serves one waiter of each owner in turn. Stops at the first that does not fit, so that smaller ones don't starve it. */
   private serve(): void {
-    for (let owners = [...this.waiting.keys()]; owners.length > 0;) {
-      const served: string[] = []
-      for (const owner of owners) {
-        const [first] = this.waiting.get(owner) ?? []
-        if (first === undefined || !this.fitsOwner(owner, first.amount)) continue
-        if (!this.fits(owner, first.amount)) return
-        this.forget(owner, first)
-        this.toEnd(owner)
-        first.grant(this.give(owner, first.amount))
-        served.push(owner)
-      }
-      owners = served
+    let isBlocked = false
+    const mayServe = ({ owner, amount, hasLeft }: Waiter) => {
+      if (hasLeft) return true
+      if (isBlocked || !this.fitsOwner(owner, amount)) return false
+      isBlocked = !this.fits(owner, amount)
+      return !isBlocked
     }
-  }
-
-  private forget(owner: string, waiter: Waiter): void {
-    const queue = this.waiting.get(owner) ?? []
-    if (queue.includes(waiter)) queue.splice(queue.indexOf(waiter), 1)
-    if (queue.length === 0) this.waiting.delete(owner)
-  }
-
-  private toEnd(owner: string): void {
-    const queue = this.waiting.get(owner)
-    if (queue === undefined) return
-    this.waiting.delete(owner)
-    this.waiting.set(owner, queue)
+    for (let next = this.waiting.take(mayServe); next !== null; next = this.waiting.take(mayServe)) {
+      if (!next.hasLeft) next.grant(this.give(next.owner, next.amount))
+    }
   }
 
   private fits(owner: string, amount: number): boolean {
@@ -176,10 +161,10 @@ export class Budget {
 
 /** Returns a function that counts, by budget name, waits that took too long. Roles may share a registry. */
 export function countExhausted(registry: Registry): (budget: string) => void {
-  const counter = sharedCounter(registry, {
-    name: 'mayfly_budget_exhausted_total',
-    help: 'Tasks that waited too long for a resource that accounts share, by the name of its budget.',
-    labelNames: ['budget'],
-  })
+  const counter = new Metrics(registry).counter(
+    'mayfly_budget_exhausted_total',
+    'Tasks that waited too long for a resource that accounts share, by the name of its budget.',
+    ['budget'],
+  )
   return (budget) => counter.inc({ budget })
 }

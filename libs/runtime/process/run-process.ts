@@ -1,5 +1,7 @@
 import { flushCompileCache } from 'node:module'
 import { constants } from 'node:os'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import pino, { type Logger } from 'pino'
 import {
   ConfigurationError,
@@ -8,7 +10,6 @@ import {
   unknownVariables,
 } from '#libs/runtime/config/settings.js'
 import { StartError } from '#libs/runtime/errors.js'
-import { exposedGc } from './resident-memory.js'
 import { LOGS_TO_TERMINAL, onEnter } from './terminal.js'
 
 export interface ProcessContext {
@@ -134,8 +135,8 @@ function explain(error: unknown): string {
  * that they need until they are joined.
  */
 function endProcess(exitCode: number): never {
-  const collectGarbage = exposedGc()
-  collectGarbage()
+  setFlagsFromString('--expose-gc')
+  runInNewContext('gc()')
   process.exit(exitCode)
 }
 
