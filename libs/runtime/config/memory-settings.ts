@@ -1,5 +1,5 @@
 import { totalmem } from 'node:os'
-import { wholeNumber } from './setting.js'
+import { named, wholeNumber } from './setting.js'
 
 const MIB = 1024 * 1024
 const MIN_MIB = 256
@@ -17,10 +17,9 @@ const MIN_PARSE_MIB = 512
 const MAX_ATTACHMENT_MIB = 512
 
 /** The memory that budgets and threads share. */
-export const MEMORY_SETTINGS = {
+export const MEMORY_SETTINGS = named('MAYFLY_', {
   memoryMib: {
     ...wholeNumber(
-      'MAYFLY_MEMORY_MIB',
       'Memory that the process may use, in MiB; by default that of the machine or container. A quarter is for buffers of ' +
         'mail and answers, three eighths are for parsing threads, and an eighth is for attachments and HTML: with less than ' +
         '11 GiB the defaults are smaller (docs/limits.md).',
@@ -28,7 +27,7 @@ export const MEMORY_SETTINGS = {
     ),
     defaultText: 'all',
   },
-} as const
+})
 
 /** The memory of the machine, or of the container if that is less. */
 function machineMib(): number {

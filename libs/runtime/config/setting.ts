@@ -1,14 +1,32 @@
 /** The environment variables of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** One environment variable: how it is parsed, and its row in the table of settings. */
-export interface Setting<Value> {
-  variable: string
+/** How an environment variable is parsed, and its text in the table of settings. */
+interface Kind<Value> {
   help: string
   /** For the table; null if there is no default. */
   defaultText: string | null
   /** Undefined for an unset or empty variable. Throws an Error that says what the value must be. */
   read(text: string | undefined): Value
+}
+
+export interface Setting<Value> extends Kind<Value> {
+  variable: string
+}
+
+/**
+ * The settings with the names of their variables: a prefix and the property's name, `smtpPort` is MAYFLY_SMTP_PORT. A
+ * kind with a `variable` keeps it.
+ */
+export function named<const Kinds extends Readonly<Record<string, Kind<unknown>>>>(
+  prefix: 'MAYFLY_' | '',
+  kinds: Kinds,
+): { readonly [Name in keyof Kinds]: Kinds[Name] & { variable: string } } {
+  const settings = Object.entries(kinds).map(([name, kind]) => {
+    const variable = prefix + name.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()
+    return [name, { variable, ...kind }] as const
+  })
+  return Object.fromEntries(settings) as ReturnType<typeof named<Kinds>>
 }
 
 /** Which values are valid, and the error text for others. */
@@ -17,14 +35,8 @@ interface Format {
   expectation?: string
 }
 
-function setting<Value>(
-  variable: string,
-  help: string,
-  defaultValue: Value,
-  parse: (text: string) => Value,
-): Setting<Value> {
+function kind<Value>(help: string, defaultValue: Value, parse: (text: string) => Value): Kind<Value> {
   return {
-    variable,
     help,
     defaultText: defaultValue === null ? null : String(defaultValue),
     read: (text) => (text === undefined ? defaultValue : parse(text)),
@@ -35,19 +47,15 @@ function setting<Value>(
  * The kinds of settings. An unset variable without a default is null.
  */
 
-export function text(variable: string, help: string, options: Format & { default: string }): Setting<string>
-export function text(variable: string, help: string, options?: Format): Setting<string | null>
-export function text(
-  variable: string,
-  help: string,
-  options: Format & { default?: string } = {},
-): Setting<string | null> {
-  return setting(variable, help, options.default ?? null, (value) => validated(value, options))
+export function text(help: string, options: Format & { default: string }): Kind<string>
+export function text(help: string, options?: Format): Kind<string | null>
+export function text(help: string, options: Format & { default?: string } = {}): Kind<string | null> {
+  return kind(help, options.default ?? null, (value) => validated(value, options))
 }
 
 /** Values separated by commas. */
-export function list(variable: string, help: string, item: Format): Setting<readonly string[] | null> {
-  return setting<readonly string[] | null>(variable, help, null, (value) =>
+export function list(help: string, item: Format): Kind<readonly string[] | null> {
+  return kind<readonly string[] | null>(help, null, (value) =>
     value.split(',').map((each) => validated(each.trim(), item)),
   )
 }
@@ -59,22 +67,19 @@ function validated(value: string, { accepts = () => true, expectation }: Format)
 }
 
 export function oneOf<const Choice extends string>(
-  variable: string,
   help: string,
   options: { choices: readonly Choice[]; default: NoInfer<Choice> },
-): Setting<Choice>
+): Kind<Choice>
 export function oneOf<const Choice extends string>(
-  variable: string,
   help: string,
   options: { choices: readonly Choice[] },
-): Setting<Choice | null>
+): Kind<Choice | null>
 export function oneOf<const Choice extends string>(
-  variable: string,
   help: string,
   options: { choices: readonly Choice[]; default?: Choice },
-): Setting<Choice | null> {
+): Kind<Choice | null> {
   const { choices } = options
-  return setting<Choice | null>(variable, help, options.default ?? null, (value) => {
+  return kind<Choice | null>(help, options.default ?? null, (value) => {
     const choice = choices.find((name) => name === value)
     if (choice === undefined) throw new Error(`must be one of ${choices.join(', ')}`)
     return choice
@@ -82,23 +87,16 @@ export function oneOf<const Choice extends string>(
 }
 
 export function wholeNumber(
-  variable: string,
   help: string,
   range: { default: number; min: number; max: number },
-): Setting<number> {
-  return setting(variable, help, range.default, (value) => parseWholeNumber(value, range))
+): Kind<number> {
+  return kind(help, range.default, (value) => parseWholeNumber(value, range))
 }
 
-export function port(variable: string, help: string, options: { default: number }): Setting<number>
-export function port(variable: string, help: string): Setting<number | null>
-export function port(
-  variable: string,
-  help: string,
-  options: { default?: number } = {},
-): Setting<number | null> {
-  return setting(variable, help, options.default ?? null, (value) =>
-    parseWholeNumber(value, { min: 0, max: 65_535 }),
-  )
+export function port(help: string, options: { default: number }): Kind<number>
+export function port(help: string): Kind<number | null>
+export function port(help: string, options: { default?: number } = {}): Kind<number | null> {
+  return kind(help, options.default ?? null, (value) => parseWholeNumber(value, { min: 0, max: 65_535 }))
 }
 
 function parseWholeNumber(value: string, { min, max }: { min: number; max: number }): number {
@@ -107,8 +105,8 @@ function parseWholeNumber(value: string, { min, max }: { min: number; max: numbe
   return number
 }
 
-export function yesOrNo(variable: string, help: string, options: { default: boolean }): Setting<boolean> {
-  return setting(variable, help, options.default, (value) => {
+export function yesOrNo(help: string, options: { default: boolean }): Kind<boolean> {
+  return kind(help, options.default, (value) => {
     if (value !== 'true' && value !== 'false') throw new Error('must be true or false')
     return value === 'true'
   })
@@ -122,11 +120,10 @@ export interface PortRange {
 
 /** Ports and port ranges, such as 80,443,1024-65535. */
 export function portRanges(
-  variable: string,
   help: string,
   { default: defaultText }: { default: string },
-): Setting<readonly PortRange[]> {
-  return { variable, help, defaultText, read: (text = defaultText) => text.split(',').map(portRange) }
+): Kind<readonly PortRange[]> {
+  return { help, defaultText, read: (text = defaultText) => text.split(',').map(portRange) }
 }
 
 function portRange(text: string): PortRange {
@@ -139,14 +136,13 @@ function portRange(text: string): PortRange {
 }
 
 export function url(
-  variable: string,
   help: string,
   {
     accepts = () => true,
     expectation = 'must be an http or https URL',
   }: { accepts?: (url: URL) => boolean; expectation?: string } = {},
-): Setting<string | null> {
-  return setting<string | null>(variable, help, null, (value) => {
+): Kind<string | null> {
+  return kind<string | null>(help, null, (value) => {
     const parsed = URL.parse(value)
     if (parsed === null || !/^https?:$/.test(parsed.protocol) || !accepts(parsed)) {
       throw new Error(expectation)

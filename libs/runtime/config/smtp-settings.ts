@@ -3,148 +3,118 @@ import * as kind from './setting.js'
 
 const MIB = 1024 * 1024
 
+const NETWORKS = {
+  accepts: isNetwork,
+  expectation: 'must be IP addresses or networks such as 10.0.0.0/8, separated by commas',
+}
+
 /** Settings of SMTP (docs/smtp.md), and of the authentication of mail. */
-export const SMTP_SETTINGS = {
+export const SMTP_SETTINGS = kind.named('MAYFLY_', {
   smtpTls: kind.oneOf(
-    'MAYFLY_SMTP_TLS',
     'STARTTLS: off; self-signed, with a certificate from a local authority that Mayfly makes in the data folder; ' +
       'files, with MAYFLY_SMTP_TLS_CERT and MAYFLY_SMTP_TLS_KEY.',
     { choices: ['off', 'self-signed', 'files'], default: 'off' },
   ),
-  smtpTlsCert: kind.text(
-    'MAYFLY_SMTP_TLS_CERT',
-    'PEM file of the certificate, followed by those of its intermediate authorities.',
-  ),
-  smtpTlsKey: kind.text(
-    'MAYFLY_SMTP_TLS_KEY',
-    'PEM file of the private key that belongs to the certificate.',
-  ),
+  smtpTlsCert: kind.text('PEM file of the certificate, followed by those of its intermediate authorities.'),
+  smtpTlsKey: kind.text('PEM file of the private key that belongs to the certificate.'),
   smtpsPort: kind.port(
-    'MAYFLY_SMTPS_PORT',
     'A second SMTP port, for implicit TLS (RFC 8314), with the same certificate; 0 takes a free one.',
   ),
   smtpRequireTls: kind.yesOrNo(
-    'MAYFLY_SMTP_REQUIRE_TLS',
     'Whether mail is accepted over TLS only. Without TLS, commands are answered 530.',
     { default: false },
   ),
   smtpAuth: kind.oneOf(
-    'MAYFLY_SMTP_AUTH',
     'AUTH: any accepts and ignores every user, password and OAuth token; key expects an API key as the password, ' +
       'if a client authenticates at all; off. Default: any if MAYFLY_SMTP_HOST is a loopback address, else off.',
     { choices: ['any', 'key', 'off'] },
   ),
   unknownRecipients: kind.oneOf(
-    'MAYFLY_UNKNOWN_RECIPIENTS',
     'Recipients of domains other than MAYFLY_MAIL_DOMAIN: reject answers 550; discard accepts them and drops their ' +
       'mail. Unknown recipients of MAYFLY_MAIL_DOMAIN are always rejected.',
     { choices: ['reject', 'discard'], default: 'reject' },
   ),
   discardFrom: kind.list(
-    'MAYFLY_DISCARD_FROM',
     'Addresses or networks (10.0.0.7, 10.0.0.0/8, fd00::/8), separated by commas, whose mail to other domains is ' +
       'discarded, besides loopback. Required with discard if MAYFLY_SMTP_HOST is not a loopback address.',
-    {
-      accepts: isNetwork,
-      expectation: 'must be IP addresses or networks such as 10.0.0.0/8, separated by commas',
-    },
+    NETWORKS,
   ),
   smtpMaxConnections: kind.wholeNumber(
-    'MAYFLY_SMTP_MAX_CONNECTIONS',
     'SMTP connections open at once, shared fairly by remote address if that is not enough.',
     { default: 2_000, min: 1, max: 100_000 },
   ),
   smtpMaxConnectionsPerAddress: kind.wholeNumber(
-    'MAYFLY_SMTP_MAX_CONNECTIONS_PER_ADDRESS',
     'SMTP connections open at once from one remote address. Here and below, IPv6 addresses with the same first 64 bits are one address.',
     { default: 500, min: 1, max: 100_000 },
   ),
   smtpMaxConnectionsPerMinute: kind.wholeNumber(
-    'MAYFLY_SMTP_MAX_CONNECTIONS_PER_MINUTE',
     'SMTP connections that one remote address may open per minute; 0 for any number.',
     { default: 0, min: 0, max: 10_000_000 },
   ),
   smtpProxyFrom: kind.list(
-    'MAYFLY_SMTP_PROXY_FROM',
     'Load balancers: addresses or networks (10.0.0.7, 10.0.0.0/8, fd00::/8), separated by commas. Their connections ' +
       'must begin with a PROXY protocol header (version 1 or 2), which names the real client; none if unset.',
-    {
-      accepts: isNetwork,
-      expectation: 'must be IP addresses or networks such as 10.0.0.0/8, separated by commas',
-    },
+    NETWORKS,
   ),
-  smtpMaxRecipients: kind.wholeNumber(
-    'MAYFLY_SMTP_MAX_RECIPIENTS',
-    'Recipients of one mail; RFC 5321 requires at least 100.',
-    { default: 1_000, min: 1, max: 10_000 },
-  ),
+  smtpMaxRecipients: kind.wholeNumber('Recipients of one mail; RFC 5321 requires at least 100.', {
+    default: 1_000,
+    min: 1,
+    max: 10_000,
+  }),
   smtpMemoryBytes: kind.wholeNumber(
-    'MAYFLY_SMTP_MEMORY_BYTES',
     'Memory for mail that is being received, in bytes, shared fairly by remote address. When it is full, SMTP answers 451.',
     { default: 256 * MIB, min: MIB, max: 1024 * 1024 * MIB },
   ),
   smtpMemoryPercentPerAddress: kind.wholeNumber(
-    'MAYFLY_SMTP_MEMORY_PERCENT_PER_ADDRESS',
     'Share of that memory that one remote address may use, in percent; always enough for one mail of the largest size.',
     { default: 75, min: 1, max: 100 },
   ),
   smtpCommandTimeoutMs: kind.wholeNumber(
-    'MAYFLY_SMTP_COMMAND_TIMEOUT_MS',
     'Longest wait for the next command, or for more of a mail, in milliseconds.',
     { default: 300_000, min: 100, max: 3_600_000 },
   ),
-  smtpDataTimeoutMs: kind.wholeNumber(
-    'MAYFLY_SMTP_DATA_TIMEOUT_MS',
-    'Longest time for one mail, from DATA to its reply, in milliseconds.',
-    { default: 600_000, min: 1_000, max: 3_600_000 },
-  ),
+  smtpDataTimeoutMs: kind.wholeNumber('Longest time for one mail, from DATA to its reply, in milliseconds.', {
+    default: 600_000,
+    min: 1_000,
+    max: 3_600_000,
+  }),
   smtpHandshakeTimeoutMs: kind.wholeNumber(
-    'MAYFLY_SMTP_HANDSHAKE_TIMEOUT_MS',
     'Longest time for a TLS handshake, and for the PROXY header of a balancer, in milliseconds.',
     { default: 30_000, min: 100, max: 3_600_000 },
   ),
   smtpSessionTimeoutMs: kind.wholeNumber(
-    'MAYFLY_SMTP_SESSION_TIMEOUT_MS',
     'Longest time that a session may last without an accepted mail, in milliseconds.',
     { default: 1_800_000, min: 1_000, max: 86_400_000 },
   ),
   smtpCrowdedTimeoutMs: kind.wholeNumber(
-    'MAYFLY_SMTP_CROWDED_TIMEOUT_MS',
     'Longest time in milliseconds that a session may last without an accepted mail while 80 % of the connections are in use. The first mail that begins extends it by as much.',
     { default: 30_000, min: 100, max: 3_600_000 },
   ),
   smtpMaxErrors: kind.wholeNumber(
-    'MAYFLY_SMTP_MAX_ERRORS',
     'Faulty commands since the start of a session or its last accepted mail. The last one ends the session.',
     { default: 20, min: 1, max: 100_000 },
   ),
   smtpMaxIdleCommands: kind.wholeNumber(
-    'MAYFLY_SMTP_MAX_IDLE_COMMANDS',
     'Commands other than DATA and RCPT TO for a new recipient, since the start of a session or its last accepted mail. More end the session.',
     { default: 1_000, min: 10, max: 1_000_000 },
   ),
   smtpMaxUnknownRecipients: kind.wholeNumber(
-    'MAYFLY_SMTP_MAX_UNKNOWN_RECIPIENTS',
     'Unknown recipients of a session, minus the known ones. More end the session; beyond a tenth, replies are delayed.',
     { default: 200, min: 1, max: 1_000_000 },
   ),
   smtpMaxUnknownRecipientsPerAddress: kind.wholeNumber(
-    'MAYFLY_SMTP_MAX_UNKNOWN_RECIPIENTS_PER_ADDRESS',
     'The same for one remote address in ten minutes. Beyond it, each of its sessions may have a tenth, and every such reply is delayed.',
     { default: 2_000, min: 1, max: 100_000_000 },
   ),
   smtpUnknownRecipientDelayMs: kind.wholeNumber(
-    'MAYFLY_SMTP_UNKNOWN_RECIPIENT_DELAY_MS',
     'Longest delay of the reply to an unknown recipient, in milliseconds; 0 for none.',
     { default: 2_000, min: 0, max: 60_000 },
   ),
   mailAuthentication: kind.yesOrNo(
-    'MAYFLY_MAIL_AUTHENTICATION',
     'Whether SPF, DKIM, DMARC and ARC of each mail are verified, with DNS queries before the mail is accepted.',
     { default: false },
   ),
   dnsServers: kind.list(
-    'MAYFLY_DNS_SERVERS',
     'DNS servers for that and for the endpoints of webhooks: 192.0.2.53, 192.0.2.53:5353 or [2001:db8::53]:53, ' +
       "separated by commas; the system's if unset.",
     {
@@ -152,7 +122,7 @@ export const SMTP_SETTINGS = {
       expectation: 'must be IP addresses, each with or without :port, separated by commas',
     },
   ),
-} as const
+})
 
 const LOOPBACK = new BlockList()
 LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4')
