@@ -13,7 +13,7 @@ import {
   type ConsumedBatch,
 } from '#libs/role/role-consumers.js'
 import { Backoff, unlessAborted } from '#libs/runtime/timing.js'
-import { AnalyticsMetrics } from './analytics-metrics.js'
+import { analyticsMetrics } from './analytics-metrics.js'
 import { COUNTED_TOPICS, type CountedTopic } from './event-rows.js'
 import { TopicSink } from './topic-sink.js'
 
@@ -50,7 +50,7 @@ export async function startAnalytics({ engine, logger, registry }: AnalyticsOpti
     logger.info(`usage is not counted: ${WHY_NOT_COUNTED}`)
     return { close: () => Promise.resolve() }
   }
-  const metrics = new AnalyticsMetrics(registry)
+  const metrics = analyticsMetrics(registry)
   const consumers = new RoleConsumers({
     ...{ log, group: GROUP, logger, registry },
     ...{ batchRecords: BATCH_RECORDS, lingerMs: LINGER_MS },

@@ -24,7 +24,7 @@ import type { Instance } from './instance.js'
 import { ContentPool } from './messages/content-pool.js'
 import { OpenWaits } from './messages/open-waits.js'
 import { OpenedMail } from './messages/opened-mail.js'
-import { ApiMetrics } from './operations/api-metrics.js'
+import { apiMetrics } from './operations/api-metrics.js'
 import { CountedUpTo } from './usage/counted-up-to.js'
 
 export interface ApiOptions {
@@ -52,7 +52,7 @@ export function makeSharedServices(options: ApiOptions) {
   const recorder = new Recorder(log, '/mayfly/api', now)
   const usage = measuredUsage({ log, source: '/mayfly/api', now, logger, registry })
   const readBacklog = async () => (await measureBacklog(log, inboxes, ['inbox-events'])).records
-  const metrics = new ApiMetrics(registry, readBacklog)
+  const metrics = apiMetrics(registry, readBacklog)
 
   const plans = new Plans(table, logger)
   const knownKeys = new KnownKeys(views)

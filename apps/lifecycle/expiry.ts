@@ -1,10 +1,10 @@
 import type { Logger } from 'pino'
+import type { Counter } from 'prom-client'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { decide } from '#libs/domain/inbox/decide.js'
 import type { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { MailQueries } from '#libs/ports/read-model/queries.js'
-import type { LifecycleMetrics } from './lifecycle-metrics.js'
 
 export interface ExpiryOptions {
   views: Pick<ConsistentViews, 'isComplete'>
@@ -12,7 +12,7 @@ export interface ExpiryOptions {
   recorder: Recorder
   now: () => Date
   logger: Logger
-  metrics: LifecycleMetrics
+  metrics: { expired: Counter }
 }
 
 const BATCH_SIZE = 500

@@ -1,16 +1,16 @@
 import { Controller, Inject, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
 import type { Logger } from 'pino'
-import type { Registry } from 'prom-client'
+import type { Counter, Registry } from 'prom-client'
 import type { Engine } from '#libs/engines/engine.js'
 import { inboxEventCodec, Recorder } from '#libs/ports/event-log/cloud-event.js'
 import type { BatchOutcome, RecordBatch } from '#libs/ports/event-log/event-log.js'
 import { decodeBatch } from '#libs/ports/event-log/batch-decoding.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { createRoleService, PORTS, RethrowErrors, RoleConsumers } from '#libs/role/role-consumers.js'
-import { PeriodicTask } from '#libs/runtime/timing.js'
+import { Metrics } from '#libs/runtime/process/metrics.js'
+import { beforeDeadline, PeriodicTask } from '#libs/runtime/timing.js'
 import { Expiry } from './expiry.js'
-import { LifecycleMetrics } from './lifecycle-metrics.js'
 
 /*
  * The lifecycle role finds inboxes past their expiry and emits InboxExpired. It consumes InboxExpired and
@@ -30,6 +30,8 @@ export interface Lifecycle {
 }
 
 const EXPIRE_EVERY_MS = 500
+/** How long a scrape waits for the count of active inboxes. */
+const COUNT_TIMEOUT_MS = 2_000
 /** Keys need not be deleted at once, and most records are mails, which need nothing. */
 const LINGER_MS = 100
 
@@ -40,11 +42,16 @@ export async function startLifecycle({
   registry,
 }: LifecycleOptions): Promise<Lifecycle> {
   const { log, vault, inboxes, signals } = engine
-  const metrics = new LifecycleMetrics(registry, {
-    countActive: () => inboxes.countActive(),
-    onError: (error) => logger.warn({ err: error }, 'counting the active inboxes failed'),
-  })
-
+  const make = new Metrics(registry)
+  const metrics = {
+    expired: make.counter('mayfly_expired_inboxes_total', 'Inboxes that expired.'),
+    forgotten: make.counter('mayfly_forgotten_keys_total', 'Keys deleted because their inbox had ended.'),
+  }
+  make.gauge(
+    'mayfly_active_inboxes',
+    'Inboxes that are neither deleted nor expired. Every lifecycle process reports the same number.',
+    () => beforeDeadline(COUNT_TIMEOUT_MS, inboxes.countActive()),
+  )
   const consumers = new RoleConsumers({
     ...{ log, group: 'lifecycle', lingerMs: LINGER_MS, logger, registry },
     startAt: () => Promise.resolve('committed'),
@@ -77,7 +84,10 @@ export async function startLifecycle({
 class ErasureController {
   constructor(
     @Inject(PORTS)
-    private readonly ports: Pick<Engine, 'log' | 'vault'> & { logger: Logger; metrics: LifecycleMetrics },
+    private readonly ports: Pick<Engine, 'log' | 'vault'> & {
+      logger: Logger
+      metrics: { forgotten: Counter }
+    },
   ) {}
 
   @EventPattern('inbox-events')

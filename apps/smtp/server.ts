@@ -8,9 +8,9 @@ import { ConnectionLimits } from './connection-limits.js'
 import { readProxySource } from './proxy-header.js'
 import { REFUSALS, Refusal } from './replies.js'
 import { Session, type SessionContext } from './session.js'
-import { SessionGuesses, UnknownRecipients } from './session-bounds.js'
+import { UnknownRecipients } from './session-bounds.js'
 
-export interface EdgeServerOptions extends Omit<SessionContext, 'secureContext'> {
+export interface EdgeServerOptions extends Omit<SessionContext, 'secureContext' | 'unknownRecipients'> {
   certificate: ServerCertificate | null
 }
 
@@ -34,7 +34,6 @@ export class EdgeServer extends SMTPServer {
   /** The oldest first. */
   private readonly refused = new Set<Socket>()
   private readonly limits: ConnectionLimits
-  private readonly unknown: UnknownRecipients
   private readonly balancers: Networks
   private readonly context: SessionContext
   private readonly sweeping: NodeJS.Timeout
@@ -45,12 +44,15 @@ export class EdgeServer extends SMTPServer {
     super(serverOptions(certificate))
     this.tlsServer = createServer({ noDelay: true }, (socket) => this.onConnection(socket, true))
     this.limits = new ConnectionLimits(settings)
-    this.unknown = new UnknownRecipients(settings)
     this.balancers = new Networks(settings.smtpProxyFrom ?? [])
     for (const server of [this.server, this.tlsServer]) {
       server.maxConnections = settings.smtpMaxConnections + MAX_REFUSED_SOCKETS + SPARE_SOCKETS
     }
-    this.context = { ...edge, secureContext: () => this.secureContext.get('*') }
+    this.context = {
+      ...edge,
+      unknownRecipients: new UnknownRecipients(),
+      secureContext: () => this.secureContext.get('*'),
+    }
     this.on('error', (error) => edge.journal.connectionBroke(error))
     this.sweeping = setInterval(() => this.sweep(), sweepEveryMs(settings)).unref()
   }
@@ -130,9 +132,7 @@ export class EdgeServer extends SMTPServer {
       admitted.release()
       this.edge.journal.setConnections(this.limits.count)
     }
-    const guesses = new SessionGuesses(host.group, this.unknown)
-    const peer = { host, release, remoteAddress, isImplicitTls, guesses }
-    const session = new Session(socket, peer, this.context)
+    const session = new Session(socket, { host, release, remoteAddress, isImplicitTls }, this.context)
     this.sessions.add(session)
     this.edge.journal.setConnections(this.limits.count)
   }

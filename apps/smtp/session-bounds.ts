@@ -12,7 +12,15 @@ export class SessionBounds {
   private progressAtMs = performance.now()
   private mailStartedAtMs: number | null = null
 
-  constructor(private readonly settings: Settings) {}
+  /** Unknown recipients, minus the known ones. */
+  private unknown = 0
+
+  constructor(
+    private readonly settings: Settings,
+    /** The network that counts as the session's remote address, and what its sessions have counted. */
+    private readonly group: string,
+    private readonly ofAddresses: UnknownRecipients,
+  ) {}
 
   /** Counts a command that adds no recipient. Returns whether it is allowed. */
   countCommand(): boolean {
@@ -53,46 +61,10 @@ export class SessionBounds {
   hasStalled(nowMs: number): boolean {
     return nowMs - this.progressAtMs > this.settings.smtpSessionTimeoutMs
   }
-}
-
-const WINDOW_MS = 600_000
-/** How many remote addresses are remembered. */
-const MAX_REMEMBERED = 20_000
-
-/**
- * Slows down clients that guess recipients. Each unknown recipient counts one, and each known one takes one off, so a
- * client whose recipients mostly exist is never delayed.
- */
-export class UnknownRecipients {
-  private readonly byAddress = new LRUCache<string, { unknown: number }>({
-    max: MAX_REMEMBERED,
-    ttl: WINDOW_MS,
-  })
-
-  constructor(readonly settings: Settings) {}
-
-  /** Changes the count of an address. Returns whether it exceeds its allowance. */
-  count(group: string, change: number): boolean {
-    const count = this.byAddress.get(group) ?? { unknown: 0 }
-    count.unknown = Math.max(count.unknown + change, 0)
-    if (change > 0 && !this.byAddress.has(group)) this.byAddress.set(group, count)
-    return count.unknown > this.settings.smtpMaxUnknownRecipientsPerAddress
-  }
-}
-
-/** The counts of one session. */
-export class SessionGuesses {
-  private unknown = 0
-
-  constructor(
-    /** The network that counts as the session's remote address. */
-    private readonly group: string,
-    private readonly all: UnknownRecipients,
-  ) {}
 
   countKnown(): void {
     this.unknown = Math.max(this.unknown - 1, 0)
-    this.all.count(this.group, -1)
+    this.ofAddresses.count(this.group, -1)
   }
 
   /**
@@ -100,13 +72,37 @@ export class SessionGuesses {
    * There is no delay for the first tenth of the allowance; then it grows up to the maximum at half of the allowance.
    */
   countUnknown(): number | null {
-    const { smtpMaxUnknownRecipients: max, smtpUnknownRecipientDelayMs: maxDelayMs } = this.all.settings
-    const isAddressOver = this.all.count(this.group, 1)
+    const { smtpMaxUnknownRecipients: max, smtpUnknownRecipientDelayMs: maxDelayMs } = this.settings
+    const isAddressOver =
+      this.ofAddresses.count(this.group, 1) > this.settings.smtpMaxUnknownRecipientsPerAddress
     this.unknown += 1
     // If the address has exceeded its allowance, the session gets a tenth of its own.
     if (this.unknown > (isAddressOver ? max / 10 : max)) return null
     if (isAddressOver) return maxDelayMs
     const fraction = Math.max(this.unknown - max / 10, 0) / (max * 0.4)
     return Math.round(maxDelayMs * Math.min(fraction, 1))
+  }
+}
+
+const WINDOW_MS = 600_000
+/** How many remote addresses are remembered. */
+const MAX_REMEMBERED = 20_000
+
+/**
+ * Counts the recipients that clients guess, by remote address: each unknown recipient counts one, and each known one
+ * takes one off, so a client whose recipients mostly exist is never delayed.
+ */
+export class UnknownRecipients {
+  private readonly byAddress = new LRUCache<string, { unknown: number }>({
+    max: MAX_REMEMBERED,
+    ttl: WINDOW_MS,
+  })
+
+  /** Changes the count of an address, and returns it. */
+  count(group: string, change: number): number {
+    const count = this.byAddress.get(group) ?? { unknown: 0 }
+    count.unknown = Math.max(count.unknown + change, 0)
+    if (change > 0 && !this.byAddress.has(group)) this.byAddress.set(group, count)
+    return count.unknown
   }
 }

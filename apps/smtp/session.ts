@@ -5,7 +5,7 @@ import type { Envelope } from '#libs/mail/message.js'
 import type { RemoteHost } from './connection-limits.js'
 import { readHostname } from './path.js'
 import { Refusal, REFUSALS, REPLIES, spokeTooEarly, type Answer, type MaybePromise } from './replies.js'
-import { SessionBounds, type SessionGuesses } from './session-bounds.js'
+import { SessionBounds, type UnknownRecipients } from './session-bounds.js'
 import { SessionStream, type StreamEvents } from './session-stream.js'
 import { AuthExchange, type SmtpAuth } from './smtp-auth.js'
 import { Transaction, type MailSession, type TransactionContext } from './transaction.js'
@@ -13,6 +13,7 @@ import { Transaction, type MailSession, type TransactionContext } from './transa
 /** Shared by all sessions. */
 export interface SessionContext extends TransactionContext {
   secureContext: () => SecureContext | undefined
+  unknownRecipients: UnknownRecipients
 }
 
 /** The client of a connection. */
@@ -23,7 +24,6 @@ export interface Peer {
   release: () => void
   /** Whether the TLS handshake precedes the greeting. */
   isImplicitTls: boolean
-  guesses: SessionGuesses
 }
 
 /** The commands allowed without TLS if the server requires TLS (RFC 3207, section 4). */
@@ -71,7 +71,7 @@ export class Session implements StreamEvents, MailSession {
   ) {
     this.remoteAddress = peer.remoteAddress
     this.auth = new AuthExchange(context.auth)
-    this.bounds = new SessionBounds(context.settings)
+    this.bounds = new SessionBounds(context.settings, peer.host.group, context.unknownRecipients)
     this.transaction = new Transaction(context, this)
     this.stream = new SessionStream(socket, this)
     if (peer.isImplicitTls) this.stream.startTls(context.secureContext())

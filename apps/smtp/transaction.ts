@@ -26,7 +26,7 @@ import {
   type Answer,
   type MaybePromise,
 } from './replies.js'
-import type { SessionBounds, SessionGuesses } from './session-bounds.js'
+import type { SessionBounds } from './session-bounds.js'
 import type { AuthExchange, SenderKey, SmtpAuth } from './smtp-auth.js'
 
 export interface TransactionContext {
@@ -41,7 +41,7 @@ export interface TransactionContext {
 
 /** The session that the transaction belongs to. */
 export interface MailSession extends SessionRef {
-  readonly peer: { host: RemoteHost; guesses: SessionGuesses }
+  readonly peer: { host: RemoteHost }
   readonly bounds: SessionBounds
   readonly auth: Pick<AuthExchange, 'user'>
   readonly helo: string | null
@@ -154,7 +154,7 @@ export class Transaction {
       // A repeated recipient does not advance the mail.
       if (isRepeated)
         return this.session.bounds.countCommand() ? REPLIES.recipientAccepted : REFUSALS.tooManyCommands
-      if (found !== DISCARDED) this.session.peer.guesses.countKnown()
+      if (found !== DISCARDED) this.session.bounds.countKnown()
       return REPLIES.recipientAccepted
     })
   }
@@ -258,7 +258,7 @@ export class Transaction {
   /** Delays the refusal of an unknown recipient, and ends the session after too many. */
   private withoutRecipient(refusal: Refusal): MaybePromise<Answer> {
     if (refusal.reason !== 'unknown-recipient') return refusal
-    const delayMs = this.session.peer.guesses.countUnknown()
+    const delayMs = this.session.bounds.countUnknown()
     if (delayMs === null) return REFUSALS.tooManyUnknown
     return delayMs === 0 ? refusal : pause(delayMs, refusal, { ref: false })
   }

@@ -6,6 +6,7 @@ import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { Attribution, Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { LogUnavailableError } from '#libs/ports/event-log/event-log.js'
 import type { DeliveryQueries } from '#libs/ports/read-model/queries.js'
+import { largeCache } from '#libs/runtime/large-cache.js'
 import { pauseUntilAborted } from '#libs/runtime/timing.js'
 
 export interface OutcomesOptions {
@@ -21,8 +22,8 @@ export const GONE = 410
 const RETRY_MS = 1_000
 /** A webhook is disabled once every attempt has failed for this long. */
 const FAILING_FOR_MS = 5 * 86_400_000
-/** For this long the views may not show yet that a webhook was disabled. */
-const VISIBLE_AFTER_MS = 60_000
+/** How many webhooks that were disabled are remembered, until the views show it. */
+const MAX_REMEMBERED = 10_000
 
 /**
  * Records the outcomes of attempts, and disables webhooks whose endpoint is gone or has failed for days. While the log
@@ -31,7 +32,7 @@ const VISIBLE_AFTER_MS = 60_000
 export class Outcomes {
   private readonly stopping = new AbortController()
   private countUnrecorded = 0
-  private readonly disabledAtMs = new Map<WebhookId, number>()
+  private readonly disabledAtMs = largeCache<WebhookId, number>(MAX_REMEMBERED)
 
   constructor(private readonly options: OutcomesOptions) {}
 
@@ -101,11 +102,6 @@ export class Outcomes {
 
   /** Whether this process has disabled the webhook since its owner last enabled it. */
   private wasJustDisabled({ id, activeSince }: Webhook): boolean {
-    const nowMs = this.options.now().getTime()
-    for (const [other, atMs] of this.disabledAtMs) {
-      if (atMs > nowMs - VISIBLE_AFTER_MS) break
-      this.disabledAtMs.delete(other)
-    }
     return (this.disabledAtMs.get(id) ?? -Infinity) >= activeSince.getTime()
   }
 }

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
-import { Gauge, type Registry } from 'prom-client'
+import type { Registry } from 'prom-client'
 import { SharedSlots } from '#libs/runtime/fairness/shared-slots.js'
+import { Metrics } from '#libs/runtime/process/metrics.js'
 import type { Principal } from '../access/principal.js'
 import { unavailable, shuttingDown } from '../http/problems.js'
 import type { StalledReaders } from '../http/stalled-readers.js'
@@ -33,16 +34,12 @@ export class OpenStreams {
   private isStopping = false
 
   constructor(private readonly options: OpenStreamsOptions) {
-    const slots = new SharedSlots(options.max)
-    this.slots = slots
-    new Gauge({
-      name: 'mayfly_open_streams',
-      help: 'Open streams of events.',
-      registers: [options.registry],
-      collect() {
-        this.set(slots.taken)
-      },
-    })
+    this.slots = new SharedSlots(options.max)
+    new Metrics(options.registry).gauge(
+      'mayfly_open_streams',
+      'Open streams of events.',
+      () => this.slots.taken,
+    )
   }
 
   /** Throws too-many-streams, and shutting-down. */

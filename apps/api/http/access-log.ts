@@ -56,7 +56,7 @@ export class AccessLog {
       const { problem, stream, bodyBytes = 0 } = notesOf(request)
       // Includes what was written for other requests on the connection in the meantime.
       const bytesOut = socket.bytesWritten - writtenBefore
-      this.metrics.observe(method, route, status, elapsedTime)
+      this.metrics.requestSeconds.observe({ method, route, status: String(status) }, elapsedTime / 1_000)
       if (problem !== undefined) this.metrics.problems.inc({ code: problem })
       const principal = principalOf(request)
       // What people do in the console is not usage of the key that they signed in with.

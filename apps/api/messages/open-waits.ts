@@ -1,5 +1,6 @@
-import { Gauge, type Registry } from 'prom-client'
+import type { Registry } from 'prom-client'
 import { SharedSlots } from '#libs/runtime/fairness/shared-slots.js'
+import { Metrics } from '#libs/runtime/process/metrics.js'
 import { Doorbell } from '#libs/ports/signals/signals.js'
 import type { Principal } from '../access/principal.js'
 import { unavailable, type Problem, shuttingDown } from '../http/problems.js'
@@ -48,15 +49,11 @@ export class OpenWaits {
 
   constructor(max: number, registry: Registry) {
     this.slots = new SharedSlots(max)
-    const waits = this.waits
-    new Gauge({
-      name: 'mayfly_open_waits',
-      help: 'Requests that wait for a message.',
-      registers: [registry],
-      collect() {
-        this.set(waits.size)
-      },
-    })
+    new Metrics(registry).gauge(
+      'mayfly_open_waits',
+      'Requests that wait for a message.',
+      () => this.waits.size,
+    )
   }
 
   /**

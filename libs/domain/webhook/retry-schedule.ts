@@ -1,22 +1,9 @@
-const SECOND_MS = 1_000
-const MINUTE_MS = 60 * SECOND_MS
-const HOUR_MS = 60 * MINUTE_MS
+import { parseGrace } from '#libs/domain/account/access.js'
 
 /** The delay before each attempt, counted from the previous one. The first attempt is made at once. */
-const DELAYS_MS: readonly number[] = [
-  0,
-  5 * SECOND_MS,
-  5 * MINUTE_MS,
-  30 * MINUTE_MS,
-  2 * HOUR_MS,
-  5 * HOUR_MS,
-  10 * HOUR_MS,
-  14 * HOUR_MS,
-  20 * HOUR_MS,
-  24 * HOUR_MS,
-]
+const DELAYS_MS = ['0', '5s', '5m', '30m', '2h', '5h', '10h', '14h', '20h', '24h'].map(parseGrace)
 /** A longer Retry-After is shortened to this. */
-const MAX_WAIT_MS = 24 * HOUR_MS
+const MAX_WAIT_MS = 24 * 3_600_000
 /** Share of the delay that is added at random, so that deliveries that failed together aren't retried together. */
 const JITTER = 0.1
 
@@ -32,8 +19,8 @@ interface RetryInput {
 
 /** When to try again; null if it was the last attempt. */
 export function nextAttemptAt({ attempt, failedAt, retryAfterMs, random }: RetryInput): Date | null {
-  const delayMs = DELAYS_MS[attempt]
-  if (delayMs === undefined) return null
+  const delayMs = DELAYS_MS[attempt] ?? null
+  if (delayMs === null) return null
   const requestedMs = Math.min(retryAfterMs ?? 0, MAX_WAIT_MS)
   const waitMs = Math.max(delayMs * (1 + JITTER * random), requestedMs)
   return new Date(failedAt.getTime() + Math.round(waitMs))
