@@ -19,8 +19,6 @@ import {
 } from './tables.js'
 import type { ViewStore } from './view-store.js'
 
-export type ActiveKey = Pick<ApiKey, 'id' | 'environment' | 'scopes'>
-
 /** The fields of an inbox that decide which webhooks its events are delivered to. */
 export interface WebhookedInbox {
   inboxId: InboxId
@@ -59,7 +57,7 @@ export function accountViews(store: ViewStore) {
       pageOfRows(store, keyList, apiKeys, keyRange(PARTITION, [accountId], query)),
 
     /** All of an account's keys that are not revoked, ordered by id. Their number is limited. */
-    async activeKeys(accountId: AccountId): Promise<ActiveKey[]> {
+    async activeKeys(accountId: AccountId): Promise<Pick<ApiKey, 'id' | 'environment' | 'scopes'>[]> {
       const [found = []] = await store.entries(activeKeys, [keyRange(PARTITION, [accountId], ALL)])
       return found.map(({ key, value }) => {
         const [environment = '', scopes = ''] = value.split(' ')

@@ -63,12 +63,6 @@ export interface LabelCountQuery extends LabelQuery {
   limit: number
 }
 
-/** How many messages an inbox has received, with deleted ones. */
-export interface InboxCount {
-  inboxId: InboxId
-  received: number
-}
-
 /** Attempts to lease inboxes if other processes lease the same ones first. */
 const MAX_ATTEMPTS = 10
 
@@ -166,8 +160,11 @@ export function inboxViews(store: ViewStore) {
       return { inboxes: count, received: sum }
     },
 
-    /** The inboxes that the totals count, those with the fewest messages first. */
-    async listLabelCounts(query: LabelCountQuery): Promise<InboxCount[]> {
+    /**
+     * The inboxes that the totals count, with the number of messages that each has received, deleted ones included. Those
+     * with the fewest come first.
+     */
+    async listLabelCounts(query: LabelCountQuery) {
       const { name, value, now, from, to, limit } = query
       const group = [...environmentGroup(query), name, value]
       const ranges = countedPeriods(now).flatMap((period) =>

@@ -1,20 +1,12 @@
 import { MAX_RETENTION } from '#libs/domain/account/access.js'
 import { evolve as evolveAccount, type AccountSlice } from '#libs/domain/account/account.js'
 import type { AccountEvent } from '#libs/domain/account/events.js'
-import type {
-  AccountId,
-  DeliveryId,
-  InboxId,
-  KeyId,
-  MessageId,
-  ReplayId,
-  WebhookId,
-} from '#libs/domain/ids/typeid.js'
+import type { AccountId, InboxId, KeyId, MessageId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type { InboxEvent, MessageReceived } from '#libs/domain/inbox/events.js'
 import { evolve, type ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import { evolve as evolveDelivery, type Delivery } from '#libs/domain/webhook/delivery.js'
 import type { DeliveryEvent, WebhookEvent } from '#libs/domain/webhook/events.js'
-import { countDelivery, evolve as evolveReplay, type Replay } from '#libs/domain/webhook/replay.js'
+import { countDelivery, evolve as evolveReplay } from '#libs/domain/webhook/replay.js'
 import { REMOVED, type Webhook } from '#libs/domain/webhook/webhook.js'
 import { rowOf } from './lists.js'
 import { put, removeOwned, type Table } from './table.js'
@@ -35,7 +27,6 @@ import {
 import type { Change, RowKey, TableOf, ViewStore } from './view-store.js'
 import {
   historyEntry,
-  type DeliveryRow,
   type HistoryEntry,
   type InboxRow,
   type MessageRow,
@@ -48,10 +39,7 @@ import {
  */
 
 /** The rows of the views that a run of inbox events concerns, before that run. */
-export interface InboxRows {
-  inboxes: ReadonlyMap<InboxId, InboxRow>
-  messages: ReadonlyMap<MessageId, MessageRow>
-}
+type InboxRows = Awaited<ReturnType<typeof inboxRowsBefore>>
 
 export interface InboxProjection {
   changes: Change[]
@@ -65,7 +53,7 @@ export interface InboxProjection {
 export async function inboxRowsBefore(
   store: Pick<ViewStore, 'rows'>,
   events: readonly LoggedEvent<InboxEvent>[],
-): Promise<InboxRows> {
+) {
   const inboxKeys = events.map(({ event }) => ({ owner: null, key: event.inboxId }))
   const messageKeys = events.flatMap(({ event }) => ('messageId' in event ? [messageKey(event)] : []))
   const [inboxes, messages] = await Promise.all([
@@ -164,11 +152,7 @@ function latestExpiry({ createdAt }: ActiveInbox): Date {
   return new Date(createdAt.getTime() + MAX_RETENTION.ms)
 }
 
-export interface WebhookRows {
-  deliveries: ReadonlyMap<DeliveryId, DeliveryRow>
-  replays: ReadonlyMap<ReplayId, Replay>
-  health: ReadonlyMap<WebhookId, WebhookHealth>
-}
+type WebhookRows = Awaited<ReturnType<typeof webhookRowsBefore>>
 
 export interface LoggedWebhookEvent {
   offset: number
@@ -178,7 +162,7 @@ export interface LoggedWebhookEvent {
 export async function webhookRowsBefore(
   store: Pick<ViewStore, 'rows'>,
   events: readonly LoggedWebhookEvent[],
-): Promise<WebhookRows> {
+) {
   const healthKeys = events.map(({ event }) => ({ owner: null, key: event.webhookId }))
   const deliveryKeys = events.flatMap(({ event }) => ('deliveryId' in event ? [deliveryKey(event)] : []))
   const [deliveries, health] = await Promise.all([

@@ -61,7 +61,7 @@ async function* removals(
         const sizes = await reachAll(ids, (id) => client.hlen(keys.rows(table, partition, id)))
         for (const owner of ids.filter((_, index) => sizes[index] !== 0)) {
           for await (const some of idsIn(client, keys.rows(table, partition, owner), ROWS_PER_SCAN)) {
-            const writes = new StepWrites()
+            const writes = new StepWrites(keys, partition)
             for (const key of some) {
               for (const each of contentKeysOf(keys, table, { owner, key })) writes.add('UNLINK', each)
             }
@@ -69,7 +69,7 @@ async function* removals(
           }
         }
       }
-      const writes = new StepWrites()
+      const writes = new StepWrites(keys, partition)
       for (const id of ids) {
         for (const key of keys.ofOwner({ topic, partition }, id)) writes.add('UNLINK', key)
         writes.add('HDEL', hash, id)

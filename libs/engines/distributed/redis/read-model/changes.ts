@@ -6,7 +6,9 @@ import {
   isOwnerEnd,
   type Change,
   type Contents,
+  type Entry,
   type IndexedEntry,
+  type IndexInfo,
   type RowKey,
   type TableOf,
 } from '#libs/ports/read-model/view-store.js'
@@ -16,73 +18,75 @@ import { groupPrefix, memberOf, type ViewKeys } from './keys.js'
 /** Rows are stored as CBOR (RFC 8949), which has types for times and bytes. */
 export const cbor = new Encoder({ useRecords: false, tagUint8Array: false })
 
-/** Adds the writes of one change. Contents are not written by the script. */
-export function addChange(writes: StepWrites, keys: ViewKeys, partition: number, change: Change): void {
-  if (isOwnerEnd(change)) {
-    const { table, owner, indexes } = change
-    writes.add('UNLINK', keys.rows(table, partition, owner))
-    for (const index of indexes) {
-      if (index.isOwned) writes.add('UNLINK', keys.entries(index, partition, [owner]))
-    }
-    return
-  }
-  const { table, key, row } = change
-  const hash = keys.rows(table, partition, table.ownedBy === null ? null : key.owner)
-  if (row === 'remove') writes.add('HDEL', hash, key.key)
-  else if (row !== 'keep') writes.add('HSET', hash, key.key, cbor.encode(row.put))
-  for (const entry of change.remove) removeEntry(writes, keys, partition, entry)
-  for (const entry of change.put) putEntry(writes, keys, partition, entry)
-}
-
-function putEntry(writes: StepWrites, keys: ViewKeys, partition: number, { index, entry }: IndexedEntry) {
-  const score = index.kind === 'queue' ? entry.dueAtMs : 0
-  writes.add('ZADD', keys.entries(index, partition, entry.group), score, memberOf(index, entry))
-  const [owner] = entry.group
-  if (index.kind === 'queue' && index.isOwned && owner !== undefined) {
-    // Only if the owner has no score, or a higher one.
-    writes.add('ZADD', keys.owners(index, partition), 'LT', score, owner)
-  }
-  if (index.isTotalled) addToTotals(writes, keys, partition, { index, entry }, 1)
-}
-
-export function removeEntry(
-  writes: StepWrites,
-  keys: ViewKeys,
-  partition: number,
-  { index, entry }: IndexedEntry,
-): void {
-  writes.add('ZREM', keys.entries(index, partition, entry.group), memberOf(index, entry))
-  if (index.isTotalled) addToTotals(writes, keys, partition, { index, entry }, -1)
-}
-
-function addToTotals(
-  writes: StepWrites,
-  keys: ViewKeys,
-  partition: number,
-  { index, entry: { group, sort } }: IndexedEntry,
-  sign: 1 | -1,
-): void {
-  const totals = keys.totals(index, partition)
-  // The script of `totals` writes the names of these fields too.
-  const field = `${groupPrefix(index, group.slice(0, -1))}${group.at(-1) ?? ''}`
-  writes.add('HADD', totals, `${field} count`, sign)
-  writes.add('HADD', totals, `${field} sum`, sign * Number(sort))
-}
-
 /** `HADD` is not a command of Redis: the script adds a number to a field of a hash. */
 type Command = 'HADD' | 'HSET' | 'HDEL' | 'ZADD' | 'ZREM' | 'UNLINK'
+
+interface Write {
+  command: Command
+  key: string
+  values: ScriptArgument[]
+}
 
 /** A full Redis rejects a script whose first write may need memory. With removals first, the end of an inbox succeeds. */
 const REMOVALS: ReadonlySet<Command> = new Set(['HDEL', 'ZREM', 'UNLINK'])
 
-/** Writes to keys of one hash slot for a script. Removals come first; otherwise the order of writes does not matter. */
+/** Writes to one partition, for a script. Removals come first; otherwise the order of writes does not matter. */
 export class StepWrites {
   private readonly removals: Write[] = []
   private readonly others: Write[] = []
 
+  constructor(
+    private readonly keys: ViewKeys,
+    private readonly partition: number,
+  ) {}
+
   add(command: Command, key: string, ...values: ScriptArgument[]): void {
     const writes = REMOVALS.has(command) ? this.removals : this.others
     writes.push({ command, key, values })
+  }
+
+  /** Adds the writes of one change. Contents are not written by the script. */
+  addChange(change: Change): void {
+    const { keys, partition } = this
+    if (isOwnerEnd(change)) {
+      const { table, owner, indexes } = change
+      this.add('UNLINK', keys.rows(table, partition, owner))
+      for (const index of indexes) {
+        if (index.isOwned) this.add('UNLINK', keys.entries(index, partition, [owner]))
+      }
+      return
+    }
+    const { table, key, row } = change
+    const hash = keys.rows(table, partition, table.ownedBy === null ? null : key.owner)
+    if (row === 'remove') this.add('HDEL', hash, key.key)
+    else if (row !== 'keep') this.add('HSET', hash, key.key, cbor.encode(row.put))
+    for (const entry of change.remove) this.removeEntry(entry)
+    for (const entry of change.put) this.putEntry(entry)
+  }
+
+  removeEntry({ index, entry }: IndexedEntry): void {
+    this.add('ZREM', this.keys.entries(index, this.partition, entry.group), memberOf(index, entry))
+    if (index.isTotalled) this.addToTotals(index, entry, -1)
+  }
+
+  private putEntry({ index, entry }: IndexedEntry): void {
+    const { keys, partition } = this
+    const score = index.kind === 'queue' ? entry.dueAtMs : 0
+    this.add('ZADD', keys.entries(index, partition, entry.group), score, memberOf(index, entry))
+    const [owner] = entry.group
+    if (index.kind === 'queue' && index.isOwned && owner !== undefined) {
+      // Only if the owner has no score, or a higher one.
+      this.add('ZADD', keys.owners(index, partition), 'LT', score, owner)
+    }
+    if (index.isTotalled) this.addToTotals(index, entry, 1)
+  }
+
+  private addToTotals(index: IndexInfo, { group, sort }: Entry, sign: 1 | -1): void {
+    const totals = this.keys.totals(index, this.partition)
+    // The script of `totals` writes the names of these fields too.
+    const field = `${groupPrefix(index, group.slice(0, -1))}${group.at(-1) ?? ''}`
+    this.add('HADD', totals, `${field} count`, sign)
+    this.add('HADD', totals, `${field} sum`, sign * Number(sort))
   }
 
   /** Returns `ownKeys` followed by the keys of the writes, and the arguments, which refer to keys by their index. */
@@ -96,12 +100,6 @@ export class StepWrites {
     }
     return { keys: [...indexes.keys()], args }
   }
-}
-
-interface Write {
-  command: Command
-  key: string
-  values: ScriptArgument[]
 }
 
 /** Executes StepWrites. Each write is the number of values that follow, the command, the key's index, other arguments. */

@@ -4,6 +4,7 @@ import { Script } from '#libs/engines/distributed/redis/client/script.js'
 import {
   isOwnerEnd,
   ReadModelUnavailableError,
+  type Change,
   type OwnerEnd,
   type RowChange,
   type Step,
@@ -13,11 +14,9 @@ import {
 import { chunksOf } from '#libs/runtime/chunks.js'
 import { beginPartition, idsIn } from './begin-partition.js'
 import {
-  addChange,
   contentKeysHeld,
   contentKeysOf,
   removeContents,
-  removeEntry,
   StepWrites,
   WRITE,
   writeContents,
@@ -86,9 +85,7 @@ export function redisViewStore({ client, bulk, prefix, partitions }: RedisViewSt
 
     async write({ partition }, changes) {
       if (changes.length === 0) return
-      const writes = new StepWrites()
-      for (const change of changes) addChange(writes, keys, partition, change)
-      const { keys: all, args } = writes.forScript([])
+      const { keys: all, args } = writesOf(partition, changes).forScript([])
       await reach(() => WRITE_ONLY.run(client, all, args))
       await removeContents(client, removedContentsOf(changes))
     },
@@ -121,10 +118,15 @@ export function redisViewStore({ client, bulk, prefix, partitions }: RedisViewSt
     },
   }
 
+  function writesOf(partition: number, changes: readonly Change[]): StepWrites {
+    const writes = new StepWrites(keys, partition)
+    for (const change of changes) writes.addChange(change)
+    return writes
+  }
+
   /** Writes the contents, then runs the script. Repeats both if the node that runs the script lacks contents. */
   async function applyWithContents(step: Step): Promise<unknown> {
-    const writes = new StepWrites()
-    for (const change of step.changes) addChange(writes, keys, step.partition, change)
+    const writes = writesOf(step.partition, step.changes)
     for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts += 1) {
       await writeContents(bulk, keys, step.contents)
       const contentKeys = contentKeysHeld(keys, step.contents)
@@ -148,11 +150,11 @@ export function redisViewStore({ client, bulk, prefix, partitions }: RedisViewSt
         table,
         ids.map((key) => ({ owner, key })),
       )
-      const writes = new StepWrites()
+      const writes = new StepWrites(keys, partition)
       const removals = removalsOf(found.filter((row) => row !== null))
       for (const removal of removals) {
         const inLists = removal.remove.filter(({ index }) => !index.isOwned)
-        for (const entry of inLists) removeEntry(writes, keys, partition, entry)
+        for (const entry of inLists) writes.removeEntry(entry)
       }
       const { keys: all, args } = writes.forScript([])
       if (args.length > 0) await reach(() => WRITE_ONLY.run(client, all, args))
