@@ -55,7 +55,7 @@ export async function makeFirstKey(
   const { engine, settings, announce } = options
   if (settings.bootstrapApiKey !== null) return 'configured'
   await waitForAccountViews(options)
-  if ((await firstEvent(engine.log, 'ApiKeyIssued')) !== null) return 'created-earlier'
+  if (await hasKey(engine.log)) return 'created-earlier'
   const secret = generateSecret(ENVIRONMENT, randomBytes)
   // Shown before it is stored: if the process is killed in between, the next start creates and shows another key.
   announce(secret)
@@ -75,14 +75,13 @@ export async function recoverKey(
   // Imported here, because a process of the distributed engine does not need it.
   const { openLogForRecovery } = await import('#libs/engines/embedded/embedded-engine.js')
   await using opened = await openLogForRecovery(dataDir, now)
-  const first = await firstEvent(opened.log, 'AccountOpened')
-  if (first === null) {
+  const accountId = await firstAccount(opened.log)
+  if (accountId === null) {
     throw new StartError(
       `${dataDir} has no account yet: start Mayfly, which creates and prints the first key`,
     )
   }
   const secret = generateSecret(ENVIRONMENT, randomBytes)
-  const { accountId } = first
   const keyId = mintId('key')
   const event = keyIssued({ accountId, keyId, name: 'recovered' }, secret, now())
   const recorder = new Recorder(opened.log, '/mayfly/cli', now)
@@ -90,8 +89,10 @@ export async function recoverKey(
   return { secret, keyId, accountId, environment: ENVIRONMENT }
 }
 
+/** The account that was opened first; null if there is none. */
 export async function firstAccount(log: LogReader): Promise<AccountId | null> {
-  return (await firstEvent(log, 'AccountOpened'))?.accountId ?? null
+  for await (const event of accountEvents(log)) if (event.type === 'AccountOpened') return event.accountId
+  return null
 }
 
 async function waitForAccountViews({ engine, logger }: FirstKeyOptions): Promise<void> {
@@ -114,8 +115,8 @@ async function waitForAccountViews({ engine, logger }: FirstKeyOptions): Promise
 async function issueVisibly(secret: string, { engine, now }: FirstKeyOptions): Promise<void> {
   const keyId = idFromBytes('key', digest(`key of ${secret}`))
   // Without a known key, the account that was opened first is used.
-  const existing = await firstEvent(engine.log, 'AccountOpened')
-  const accountId = existing?.accountId ?? idFromBytes('acc', digest(`account of ${secret}`))
+  const existing = await firstAccount(engine.log)
+  const accountId = existing ?? idFromBytes('acc', digest(`account of ${secret}`))
   const attribution = { accountId, environment: ENVIRONMENT, keyId }
   const recorder = new Recorder(engine.log, '/mayfly/api', now)
   if (existing === null) {
@@ -129,26 +130,24 @@ async function issueVisibly(secret: string, { engine, now }: FirstKeyOptions): P
   throw new Error('the views do not show the first API key')
 }
 
-/** The first event of a type among all accounts; null if there is none. */
-async function firstEvent<Type extends AccountEvent['type']>(
-  log: LogReader,
-  type: Type,
-): Promise<Extract<AccountEvent, { type: Type }> | null> {
-  type Found = Extract<AccountEvent, { type: Type }>
-  const isOfType = (event: AccountEvent): event is Found => event.type === type
+async function hasKey(log: LogReader): Promise<boolean> {
+  for await (const { type } of accountEvents(log)) if (type === 'ApiKeyIssued') return true
+  return false
+}
+
+/** The events of all accounts, oldest first. */
+async function* accountEvents(log: LogReader): AsyncGenerator<AccountEvent> {
   const { partitions } = await log.topology('account-events')
   for (const range of partitions) {
     for await (const records of log.read(range)) {
-      for (const record of records) {
-        const decoded = accountEventCodec.decode(record)
+      for (const decoded of records.map((record) => accountEventCodec.decode(record))) {
         if (decoded.kind === 'newer') {
           throw new StartError('the log has account events of a newer version of Mayfly: run that version')
         }
-        if (decoded.kind === 'event' && isOfType(decoded.recorded.event)) return decoded.recorded.event
+        if (decoded.kind === 'event') yield decoded.recorded.event
       }
     }
   }
-  return null
 }
 
 function keyIssued(

@@ -19,21 +19,10 @@ export interface WrappedKey {
  * throws MasterKeyMissingError if the master key that sealed the bytes is no longer configured, and SealBrokenError if
  * they were sealed for another webhook or another purpose.
  */
-export interface WebhookSecrets {
-  sealSecret(webhookId: WebhookId, secret: Uint8Array): SealedSecret
-  openSecret(webhookId: WebhookId, sealed: SealedSecret): Buffer
-  sealUrl(webhookId: WebhookId, url: string): SealedSecret
-  openUrl(webhookId: WebhookId, stored: StoredUrl): string
-}
+export type WebhookSecrets = Pick<MasterKeys, 'sealSecret' | 'openSecret' | 'sealUrl' | 'openUrl'>
 
 /** Derives keys for other uses than sealing, such as signing tokens, so that these need no setting of their own. */
-export interface DerivedKeys {
-  /**
-   * The key for a purpose, the same in every process with the same current master key. Keys of different purposes are
-   * independent (HKDF, RFC 5869), and reveal nothing of the master key.
-   */
-  deriveKey(purpose: string): SecretKey
-}
+export type DerivedKeys = Pick<MasterKeys, 'deriveKey'>
 
 /** A value that is sealed in one context can't be opened in another. */
 const CONTEXT = {
@@ -46,7 +35,7 @@ const CONTEXT = {
  * The configured master keys. The first, current one seals everything new. The others are retired: they only open what
  * they sealed before.
  */
-export class MasterKeys implements WebhookSecrets, DerivedKeys {
+export class MasterKeys {
   private readonly byId: ReadonlyMap<string, SecretKey>
   /** The id of the current key. */
   readonly current: string
@@ -103,6 +92,10 @@ export class MasterKeys implements WebhookSecrets, DerivedKeys {
     return typeof stored === 'string' ? stored : this.open(CONTEXT.url(webhookId), stored).toString()
   }
 
+  /**
+   * The key for a purpose, the same in every process with the same current master key. Keys of different purposes are
+   * independent (HKDF, RFC 5869), and reveal nothing of the master key.
+   */
   deriveKey(purpose: string): SecretKey {
     return secretKey(Buffer.from(hkdfSync('sha256', this.currentKey, '', `mayfly ${purpose}`, 32)))
   }
