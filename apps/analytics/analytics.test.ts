@@ -5,7 +5,7 @@ import pLimit from 'p-limit'
 import pino from 'pino'
 import { Registry } from 'prom-client'
 import { NotAssignedError, type LogRecord, type Consumer } from '#libs/ports/event-log/event-log.js'
-import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
+import { openLmdbEventLog, type LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
 import { usageEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
@@ -29,7 +29,7 @@ describe('the sink of usage rows', () => {
 
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'mayfly-analytics-'))
-    log = await LmdbEventLog.open({
+    log = await openLmdbEventLog({
       path: join(folder, 'log.mdb'),
       partitions: 4,
       retentionMs: () => null,

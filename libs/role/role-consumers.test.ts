@@ -5,7 +5,7 @@ import { Controller } from '@nestjs/common'
 import { EventPattern } from '@nestjs/microservices'
 import pino from 'pino'
 import { Registry } from 'prom-client'
-import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
+import { openLmdbEventLog, type LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
 import { appendTo } from '#libs/ports/event-log/arrivals.contract.js'
 import { PARTITIONS } from '#libs/ports/event-log/event-log-harness.contract.js'
 import type { BatchOutcome } from '#libs/ports/event-log/event-log.js'
@@ -19,7 +19,7 @@ describe('the Nest microservice of a role', () => {
   let log: LmdbEventLog
   beforeEach(async () => {
     dir = await mkdtemp(join(tmpdir(), 'mayfly-strategy-'))
-    log = await LmdbEventLog.open({
+    log = await openLmdbEventLog({
       path: join(dir, 'log.mdb'),
       partitions: PARTITIONS,
       retentionMs: () => null,

@@ -3,7 +3,7 @@ import { pino } from 'pino'
 import { Registry } from 'prom-client'
 import { startAnalytics } from '#apps/analytics/analytics.js'
 import type { EventLog } from '#libs/ports/event-log/event-log.js'
-import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
+import { openLmdbEventLog, type LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
 import { chdbClient } from '#libs/engines/clickhouse/clients.js'
 import { openChdbUsage } from '#libs/engines/clickhouse/clickhouse-usage.js'
 import { USAGE_TABLES } from '#libs/ports/usage/usage-rows.js'
@@ -19,7 +19,7 @@ const WITHIN_MS = 300_000
 
 /** Opens a log in a folder. */
 export function openLog(folder: string): Promise<LmdbEventLog> {
-  return LmdbEventLog.open({
+  return openLmdbEventLog({
     path: join(folder, 'log.mdb'),
     partitions: PARTITIONS,
     retentionMs: () => null,

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { chmod, copyFile, cp, mkdir, readFile, rename, rm, truncate, writeFile } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
+import { openLmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
 import { call, createInbox, mail, messagesOf, send, type InboxJson } from '#test/harness/client.js'
 import { NotStartedError } from '#test/harness/mayfly-process.js'
 import { makeFolder } from '#test/harness/mayfly-with-clock.js'
@@ -78,7 +78,7 @@ describe('a start on an unusable data folder', () => {
 
   it('fails if the log has another number of partitions', async () => {
     await mkdir(join(folder.path, 'event-log'))
-    const log = await LmdbEventLog.open({
+    const log = await openLmdbEventLog({
       path: join(folder.path, 'event-log', 'log.mdb'),
       partitions: 3,
       retentionMs: () => null,

@@ -2,11 +2,12 @@ import { randomUUID } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ConfigResourceTypes } from 'kafkajs'
-import { LoggedKeyVault } from '#libs/ports/key-vault/logged-key-vault.js'
+import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
+import { openLoggedKeyVault } from '#libs/ports/key-vault/logged-key-vault.js'
 import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
 import { redisKeyView } from '#libs/engines/distributed/redis/key-vault/redis-key-view.js'
 import { makeSecretKey } from '#libs/ports/key-vault/sealing.js'
-import { KafkaEventLog } from '#libs/engines/distributed/kafka/kafka-event-log.js'
+import { openKafkaEventLog } from '#libs/engines/distributed/kafka/kafka-event-log.js'
 import {
   asAdmin,
   logOptions,
@@ -29,10 +30,10 @@ const topicPrefix = `test-${randomUUID()}.`
 const topic = `${topicPrefix}inbox-keys`
 const closing = new AsyncDisposableStack()
 
-async function openVault(): Promise<LoggedKeyVault> {
+async function openVault(): Promise<KeyVault> {
   const options = logOptions({ topicPrefix, partitions: PARTITIONS })
   closing.defer(() => removeTopics(topicPrefix))
-  const log = await KafkaEventLog.open(options)
+  const log = await openKafkaEventLog(options)
   closing.defer(() => log.close())
   const configEntries = Object.entries({
     ...QUICKLY,
@@ -48,7 +49,7 @@ async function openVault(): Promise<LoggedKeyVault> {
   })
   const masterKeys = MasterKeys.parse(makeSecretKey().toString('base64'))
   if (masterKeys === null) throw new Error('invalid master key')
-  const vault = await LoggedKeyVault.open({
+  const vault = await openLoggedKeyVault({
     log,
     view: redisKeyView({ client, prefix: topicPrefix }),
     masterKeys,

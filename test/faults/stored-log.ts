@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { packSource, sealMail } from '#libs/ports/key-vault/sealing.js'
-import { LmdbKeyVault } from '#libs/engines/embedded/key-vault/lmdb-key-vault.js'
+import { openLmdbKeyVault, type LmdbKeyVault } from '#libs/engines/embedded/key-vault/lmdb-key-vault.js'
 import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
 import type { LogRecord } from '#libs/ports/event-log/event-log.js'
 import { inboxEventCodec } from '#libs/ports/event-log/cloud-event.js'
-import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
+import { openLmdbEventLog, type LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
 import { anyEnvelope } from '#test/harness/envelope.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import { commit, openLmdbFile } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
@@ -18,7 +18,7 @@ import { brand, type InboxId } from '#libs/domain/ids/typeid.js'
 export const PARTITIONS = 8
 
 export function openLog(dataDir: string): Promise<LmdbEventLog> {
-  return LmdbEventLog.open({
+  return openLmdbEventLog({
     path: logPath(dataDir),
     partitions: PARTITIONS,
     retentionMs: () => null,
@@ -30,7 +30,7 @@ export function openLog(dataDir: string): Promise<LmdbEventLog> {
 export async function openVault(dataDir: string): Promise<LmdbKeyVault> {
   const masterKeys = MasterKeys.parse(await readFile(join(dataDir, 'master.key'), 'utf8'))
   if (masterKeys === null) throw new Error('the folder has no master key')
-  return LmdbKeyVault.open({
+  return openLmdbKeyVault({
     path: join(dataDir, 'keys', 'keys.mdb'),
     masterKeys,
     now: () => new Date(),

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { appendTo, Arrivals, consumerOf } from '#libs/ports/event-log/arrivals.contract.js'
-import { KafkaEventLog } from '#libs/engines/distributed/kafka/kafka-event-log.js'
+import { openKafkaEventLog } from '#libs/engines/distributed/kafka/kafka-event-log.js'
 import type { KafkaEventLogOptions } from '#libs/engines/distributed/kafka/open-log.js'
 import { logOptions } from '#libs/engines/distributed/kafka/kafka-log-harness.contract.js'
 import { serverUsage } from '#libs/engines/clickhouse/clickhouse-usage.js'
@@ -66,7 +66,7 @@ describeWith(
       const faults: string[] = []
       const onError = (error: unknown) => faults.push(String(error))
       const topicPrefix = `${PREFIX}${randomUUID()}.`
-      const log = await KafkaEventLog.open(logOptions({ topicPrefix, onError, ...options }))
+      const log = await openKafkaEventLog(logOptions({ topicPrefix, onError, ...options }))
       const arrivals = new Arrivals()
       const consumer = await log.consume(consumerOf(arrivals, { onError }))
       await appendTo(log, 1, 'carried')
@@ -99,7 +99,7 @@ describeWith(
         const others = RIGHTS_TO_OPEN.filter((each) => each !== missing)
         await servers.allowInKafka(...others.map((each) => topicRight(each, topicPrefix)))
         const options = { topicPrefix, brokers: [servers.kafka.secured.sasl], sasl: sasl('scram-sha-512') }
-        await expect(KafkaEventLog.open(logOptions(options))).rejects.toThrow(
+        await expect(openKafkaEventLog(logOptions(options))).rejects.toThrow(
           /user mayfly lacks a permission listed in docs\/distributed\.md/,
         )
       },

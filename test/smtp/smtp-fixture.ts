@@ -6,10 +6,10 @@ import { pino, type Logger } from 'pino'
 import { Registry } from 'prom-client'
 import { startSmtp, type SmtpEdge } from '#apps/smtp/smtp-edge.js'
 import { readSettings, type Settings } from '#libs/runtime/config/settings.js'
-import { LmdbKeyVault } from '#libs/engines/embedded/key-vault/lmdb-key-vault.js'
+import { openLmdbKeyVault, type LmdbKeyVault } from '#libs/engines/embedded/key-vault/lmdb-key-vault.js'
 import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
 import { makeSecretKey } from '#libs/ports/key-vault/sealing.js'
-import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
+import { openLmdbEventLog, type LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
 import { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { ADDRESS_BYTES, makeAddress } from '#libs/domain/inbox/new-inbox.js'
 import type { Address } from '#libs/domain/inbox/events.js'
@@ -45,14 +45,14 @@ export class SmtpFixture {
     const masterKeys = MasterKeys.parse(makeSecretKey().toString('base64'))
     if (masterKeys === null) throw new Error('no master key')
     const now = () => new Date()
-    const log = await LmdbEventLog.open({
+    const log = await openLmdbEventLog({
       path: join(folder, 'log.mdb'),
       partitions: PARTITIONS,
       retentionMs: () => null,
       now,
       onPruneError: rethrow,
     })
-    const vault = await LmdbKeyVault.open({
+    const vault = await openLmdbKeyVault({
       path: join(folder, 'keys.mdb'),
       masterKeys,
       now,

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
+import { openLmdbEventLog, type LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
 import { usageEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import { openChdbUsage } from '#libs/engines/clickhouse/clickhouse-usage.js'
 import { after, ACCOUNT, KEY, NOON } from '#libs/ports/usage/usage-harness.contract.js'
@@ -18,7 +18,7 @@ describe('the time up to which usage is counted', () => {
 
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'mayfly-counted-'))
-    log = await LmdbEventLog.open({
+    log = await openLmdbEventLog({
       path: join(folder, 'log.mdb'),
       partitions: 4,
       retentionMs: () => null,

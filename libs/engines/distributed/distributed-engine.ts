@@ -1,5 +1,5 @@
 import { serverUsage } from '#libs/engines/clickhouse/clickhouse-usage.js'
-import { KafkaEventLog } from '#libs/engines/distributed/kafka/kafka-event-log.js'
+import { openKafkaEventLog } from '#libs/engines/distributed/kafka/kafka-event-log.js'
 import type { KafkaEventLogOptions } from '#libs/engines/distributed/kafka/open-log.js'
 import { checkRedis, watchJoining } from '#libs/engines/distributed/redis/client/check-redis.js'
 import { onInterruption, openRedis } from '#libs/engines/distributed/redis/client/redis-client.js'
@@ -8,17 +8,20 @@ import { redisKeyUseStore } from '#libs/engines/distributed/redis/key-use/redis-
 import { redisKeyView } from '#libs/engines/distributed/redis/key-vault/redis-key-view.js'
 import { redisRateLimits } from '#libs/engines/distributed/redis/rate-limit/redis-rate-limits.js'
 import { redisViewStore } from '#libs/engines/distributed/redis/read-model/redis-view-store.js'
-import { RedisSignals } from '#libs/engines/distributed/redis/signals/redis-signals.js'
+import { openRedisSignals } from '#libs/engines/distributed/redis/signals/redis-signals.js'
 import { type Engine, type EngineOptions, retentionMs } from '#libs/engines/engine.js'
 import { KeyUse } from '#libs/ports/key-use/key-use.js'
-import { HEARTBEAT_EVERY_MS, LoggedKeyVault } from '#libs/ports/key-vault/logged-key-vault.js'
+import { HEARTBEAT_EVERY_MS, openLoggedKeyVault } from '#libs/ports/key-vault/logged-key-vault.js'
 import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
 import { readModel } from '#libs/ports/read-model/queries.js'
 import { rememberProgress } from '#libs/ports/read-model/remembered-progress.js'
 import { SETTINGS } from '#libs/runtime/config/settings-table.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import { messageOf, StartError } from '#libs/runtime/errors.js'
-import { readPemFiles, type PemFile, type PemTexts } from '#libs/runtime/tls/pem-files.js'
+import { readPemFiles } from '#libs/runtime/tls/pem-files.js'
+
+type PemSetting = Extract<keyof Settings, `${string}Tls${'Ca' | 'Cert' | 'Key'}`>
+const NO_FILE = { variable: '', path: null }
 
 /** Opens every port on Kafka, Redis and ClickHouse, which many processes share. Rejects with StartError on failure. */
 export async function openDistributedEngine(options: EngineOptions): Promise<Engine> {
@@ -30,10 +33,11 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
   try {
     const masterKeys = MasterKeys.parse(settings.masterKey ?? '')
     if (masterKeys === null) throw new StartError('the master key is not 32 bytes in base64')
+    const pem = (name: PemSetting) => ({ variable: SETTINGS[name].variable, path: settings[name] })
     const [kafkaTls, redisTls, clickhouseTls] = await Promise.all([
-      tlsOf(settings, { ca: 'kafkaTlsCa', cert: 'kafkaTlsCert', key: 'kafkaTlsKey' }),
-      tlsOf(settings, { ca: 'redisTlsCa', cert: 'redisTlsCert', key: 'redisTlsKey' }),
-      tlsOf(settings, { ca: 'clickhouseTlsCa' }),
+      readPemFiles({ ca: pem('kafkaTlsCa'), cert: pem('kafkaTlsCert'), key: pem('kafkaTlsKey') }),
+      readPemFiles({ ca: pem('redisTlsCa'), cert: pem('redisTlsCert'), key: pem('redisTlsKey') }),
+      readPemFiles({ ca: pem('clickhouseTlsCa'), cert: NO_FILE, key: NO_FILE }),
     ])
     const redis = {
       urls: settings.redisUrls ?? [],
@@ -47,7 +51,7 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
     opened.defer(() => bulk.disconnect())
     await checkRedis(client)
     watchJoining(client, (error) => onError(error, 'checking a node that joined the Redis Cluster'))
-    const log = await KafkaEventLog.open({
+    const log = await openKafkaEventLog({
       brokers: settings.kafkaBrokers ?? [],
       clientId: `mayfly-${role}`,
       topicPrefix: prefix,
@@ -60,7 +64,7 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
       onError,
     })
     opened.defer(() => log.close())
-    const vault = await LoggedKeyVault.open({
+    const vault = await openLoggedKeyVault({
       log,
       view: redisKeyView({ client, prefix }),
       masterKeys,
@@ -73,7 +77,7 @@ export async function openDistributedEngine(options: EngineOptions): Promise<Eng
     const { store, queries, ...views } = readModel(redisViewStore({ client, bulk, prefix, partitions }))
     const { progress, invalidate } = rememberProgress(queries, log)
     onInterruption(client, invalidate)
-    const signals = await RedisSignals.open({
+    const signals = await openRedisSignals({
       client,
       prefix,
       onError: (error) => onError(error, 'publishing signals'),
@@ -119,17 +123,4 @@ function saslOf(settings: Settings): KafkaEventLogOptions['sasl'] {
   const { kafkaSaslMechanism: mechanism, kafkaSaslUsername, kafkaSaslPassword } = settings
   if (mechanism === null) return null
   return { mechanism, username: kafkaSaslUsername ?? '', password: kafkaSaslPassword ?? '' }
-}
-
-type PemSetting = Extract<keyof Settings, `${string}Tls${'Ca' | 'Cert' | 'Key'}`>
-
-function tlsOf(
-  settings: Settings,
-  names: { ca: PemSetting; cert?: PemSetting; key?: PemSetting },
-): Promise<PemTexts> {
-  const file = (name: PemSetting | undefined): PemFile =>
-    name === undefined
-      ? { variable: '', path: null }
-      : { variable: SETTINGS[name].variable, path: settings[name] }
-  return readPemFiles({ ca: file(names.ca), cert: file(names.cert), key: file(names.key) })
 }

@@ -1,10 +1,10 @@
 import { rmSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { openChdbUsage } from '#libs/engines/clickhouse/clickhouse-usage.js'
-import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
+import { openLmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
 import { openLmdbIdempotency } from '#libs/engines/embedded/idempotency/lmdb-idempotency-store.js'
 import { openLmdbKeyUse } from '#libs/engines/embedded/key-use/lmdb-key-use-store.js'
-import { LmdbKeyVault, type LmdbKeyVaultOptions } from '#libs/engines/embedded/key-vault/lmdb-key-vault.js'
+import { openLmdbKeyVault } from '#libs/engines/embedded/key-vault/lmdb-key-vault.js'
 import { FreeDisk } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import { DamagedFileError } from '#libs/engines/embedded/lmdb-file/page-check.js'
 import { memoryRateLimits } from '#libs/ports/rate-limit/flexible-rate-limits.js'
@@ -51,13 +51,11 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
     if (masterKeys === null) throw new DataDirError('the master key is not 32 bytes in base64')
     const log = await closeLater(openLog(path, now, onErrorDuring('removing old events')))
     if (!hasKeys) await requireEmptyLog(log, path)
-    const vaultOptions: LmdbKeyVaultOptions = {
-      path: fileIn(path, KEYS_FILE),
-      masterKeys,
-      now,
-      onRewriteError: onErrorDuring('rewriting the key file'),
-    }
-    const vault = await closeLater(orDataDirError(() => LmdbKeyVault.open(vaultOptions), RESTORE))
+    const keys = { path: fileIn(path, KEYS_FILE), masterKeys, now }
+    const onRewriteError = onErrorDuring('rewriting the key file')
+    const vault = await closeLater(
+      orDataDirError(() => openLmdbKeyVault({ ...keys, onRewriteError }), RESTORE),
+    )
     const { store, queries, ...views } = await openOrReplace(
       VIEWS_FILE,
       (file) => openLmdbReadModel(file, PARTITIONS),
@@ -112,26 +110,22 @@ export async function openLogForRecovery(
   // Checked first, so that nothing is created in a folder that was named by mistake.
   if (!hasContent(file))
     throw new DataDirError(`${folder} is not a data folder of Mayfly: there is no ${file}`)
-  const opened = new AsyncDisposableStack()
-  try {
-    const { path, release } = lockDataDir(folder)
-    opened.defer(release)
-    const log = await openLog(path, now, () => undefined)
-    opened.defer(() => log.close())
-    return { log, [Symbol.asyncDispose]: () => opened.disposeAsync() }
-  } catch (error) {
-    await opened.disposeAsync()
-    throw error
-  }
+  await using opened = new AsyncDisposableStack()
+  const { path, release } = lockDataDir(folder)
+  opened.defer(release)
+  const log = await openLog(path, now, () => undefined)
+  opened.defer(() => log.close())
+  const kept = opened.move()
+  return { log, [Symbol.asyncDispose]: () => kept.disposeAsync() }
 }
 
 function openLog(
   dataDir: string,
   now: () => Date,
   onPruneError: (error: unknown) => void,
-): Promise<LmdbEventLog> {
+): Promise<EventLog> {
   const options = { path: fileIn(dataDir, LOG_FILE), partitions: PARTITIONS, retentionMs, now, onPruneError }
-  return orDataDirError(() => LmdbEventLog.open(options), RESTORE)
+  return orDataDirError(() => openLmdbEventLog(options), RESTORE)
 }
 
 /**
@@ -162,7 +156,7 @@ function requireLog(dataDir: string): void {
 }
 
 /** Rejects if the log has inboxes: their keys are lost. The operator must learn that at the start, not mail by mail. */
-async function requireEmptyLog(log: LmdbEventLog, dataDir: string): Promise<void> {
+async function requireEmptyLog(log: EventLog, dataDir: string): Promise<void> {
   const { partitions } = await log.topology('inbox-events')
   if (partitions.every(({ end }) => end === 0)) return
   throw new DataDirError(

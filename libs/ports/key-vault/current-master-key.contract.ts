@@ -3,10 +3,10 @@ import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { MASTER_KEY_SUBJECT } from '#libs/ports/event-log/cloud-event.js'
 import { makeSecretKey } from './sealing.js'
 import { masterKeys, type VaultHarness } from './logged-key-vault-harness.contract.js'
-import type { LoggedKeyVault } from './logged-key-vault.js'
+import type { KeyVault } from './key-vault.js'
 import { MasterKeyMissingError } from './master-key.js'
 
-export function describeCurrentMasterKey(current: () => VaultHarness & { vault: LoggedKeyVault }): void {
+export function describeCurrentMasterKey(current: () => VaultHarness & { vault: KeyVault }): void {
   let inboxId: InboxId
 
   beforeEach(() => {

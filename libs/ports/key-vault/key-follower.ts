@@ -123,8 +123,9 @@ export class KeyFollower {
     const step = async (records: readonly StoredRecord[], to: number): Promise<boolean> => {
       while (from < to && !this.isStopped) {
         const left = records.filter(({ offset }) => offset >= from)
-        if (await this.applyRecords({ partition, logId, from, to }, left)) {
-          from = to
+        const next = await this.applyRecords({ partition, logId, from, to }, left)
+        if (next !== null) {
+          from = next
           continue
         }
         const { progress } = await this.options.view.find(partition, [])
@@ -143,11 +144,14 @@ export class KeyFollower {
     return step([], end)
   }
 
-  /** False if the view is not at `from`. */
+  /**
+   * Resolves with the offset that the view has reached: `to`, or that of a record that a newer version wrote. Null if the
+   * view is not at `from`. Rejects with NewerSchemaError if the first record is the one of a newer version.
+   */
   private async applyRecords(
     move: { partition: number; logId: string; from: number; to: number },
     records: readonly StoredRecord[],
-  ): Promise<boolean> {
+  ): Promise<number | null> {
     const { view, settle, onError } = this.options
     const { partition, from, to } = move
     const batch = { topic: 'inbox-keys', partition, from, next: to, records } as const
@@ -167,11 +171,7 @@ export class KeyFollower {
       await settle(contested)
       outcome = await view.apply({ ...step, settled: new Set(contested.map(({ inboxId }) => inboxId)) })
     }
-    if (outcome !== 'applied') return false
-    if (next === to) return true
-    // The next record was written by a newer version: decoding it throws.
-    const left = records.filter(({ offset }) => offset >= next)
-    return this.applyRecords({ ...move, from: next }, left)
+    return outcome === 'applied' ? next : null
   }
 }
 

@@ -7,8 +7,9 @@ import type { EventLog, Position, StoredRecord } from '#libs/ports/event-log/eve
 import { partitionOf } from '#libs/ports/event-log/topics.js'
 import { makeSecretKey } from './sealing.js'
 import { FaultyLog } from './faulty-log.contract.js'
+import type { KeyVault } from './key-vault.js'
 import type { KeyView } from './key-view.js'
-import { LoggedKeyVault, type LoggedKeyVaultOptions } from './logged-key-vault.js'
+import { openLoggedKeyVault, type LoggedKeyVaultOptions } from './logged-key-vault.js'
 import { MasterKeys } from './master-key.js'
 
 /** The stores of a vault for one test: a log with PARTITIONS partitions, and a view. */
@@ -30,7 +31,7 @@ export function masterKeys(text: string): MasterKeys {
 
 /** Vaults of several processes on the same log and view. */
 export class VaultHarness {
-  private readonly vaults: LoggedKeyVault[] = []
+  private readonly vaults: KeyVault[] = []
   private readonly prefix = `test-${randomUUID()}.`
   readonly masterText = makeSecretKey().toString('base64')
   readonly faultyLog: FaultyLog
@@ -38,7 +39,7 @@ export class VaultHarness {
   readonly errors: unknown[] = []
   nowMs = Date.now()
 
-  static async make(stores: VaultStores): Promise<VaultHarness & { vault: LoggedKeyVault }> {
+  static async make(stores: VaultStores): Promise<VaultHarness & { vault: KeyVault }> {
     const harness = new VaultHarness(stores)
     return Object.assign(harness, { vault: await harness.open() })
   }
@@ -48,8 +49,8 @@ export class VaultHarness {
     this.view = stores.viewUnder(this.prefix)
   }
 
-  async open(options: Partial<LoggedKeyVaultOptions> = {}): Promise<LoggedKeyVault> {
-    const vault = await LoggedKeyVault.open({
+  async open(options: Partial<LoggedKeyVaultOptions> = {}): Promise<KeyVault> {
+    const vault = await openLoggedKeyVault({
       log: this.faultyLog,
       view: this.view,
       masterKeys: masterKeys(this.masterText),
@@ -61,7 +62,7 @@ export class VaultHarness {
     return vault
   }
 
-  async reopen(): Promise<LoggedKeyVault> {
+  async reopen(): Promise<KeyVault> {
     await this.closeVaults()
     this.stores.log = await this.stores.reopenLog()
     return this.open()

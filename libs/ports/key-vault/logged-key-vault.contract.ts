@@ -5,11 +5,10 @@ import type { InboxKeyWrapped } from '#libs/domain/inbox/key-events.js'
 import { until } from '#test/harness/until.js'
 import { makeSecretKey, type SecretKey } from './sealing.js'
 import { describeCurrentMasterKey } from './current-master-key.contract.js'
-import { KeyVaultUnavailableError } from './key-vault.js'
+import { KeyVaultUnavailableError, type KeyVault } from './key-vault.js'
 import { masterKeys, type VaultHarness } from './logged-key-vault-harness.contract.js'
-import type { LoggedKeyVault } from './logged-key-vault.js'
 
-type Harness = VaultHarness & { vault: LoggedKeyVault }
+type Harness = VaultHarness & { vault: KeyVault }
 
 /** How long a process caches a key: after that time it looks it up again. */
 const CACHE_MS = 2_000
@@ -17,7 +16,7 @@ const CACHE_MS = 2_000
 export function describeLoggedKeyVault(name: string, make: () => Promise<Harness>): void {
   describe(`keys on ${name}`, () => {
     let harness: Harness
-    let vault: LoggedKeyVault
+    let vault: KeyVault
     let inboxId: InboxId
 
     beforeEach(async () => {

@@ -1,11 +1,11 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { KafkaEventLog } from '#libs/engines/distributed/kafka/kafka-event-log.js'
+import { openKafkaEventLog } from '#libs/engines/distributed/kafka/kafka-event-log.js'
 import { logOptions, removeTopics } from '#libs/engines/distributed/kafka/kafka-log-harness.contract.js'
 import { openRedis, type RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { redisKeyView } from '#libs/engines/distributed/redis/key-vault/redis-key-view.js'
-import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
+import { openLmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
 import { PARTITIONS } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { describeOn, redisUrl } from '#test/harness/servers.js'
 import { describeKeyVault } from './key-vault.contract.js'
@@ -42,7 +42,7 @@ async function lmdbStore(): Promise<LogStore> {
     onPruneError: () => undefined,
   }
   return storeOf(
-    () => LmdbEventLog.open(options),
+    () => openLmdbEventLog(options),
     () => rm(dir, { recursive: true }),
   )
 }
@@ -50,7 +50,7 @@ async function lmdbStore(): Promise<LogStore> {
 function kafkaStore(): Promise<LogStore> {
   const options = logOptions()
   return storeOf(
-    () => KafkaEventLog.open(options),
+    () => openKafkaEventLog(options),
     () => removeTopics(options.topicPrefix),
   )
 }

@@ -12,7 +12,7 @@ import { makeSecretKey, type SecretKey } from './sealing.js'
 import { KeyFollower } from './key-follower.js'
 import { KeyForgottenError, KeyVaultUnavailableError, type KeyLookup, type KeyVault } from './key-vault.js'
 import type { KeyEntry, KeyStatement, KeyView } from './key-view.js'
-import { MasterKeyMissingError, type MasterKeys, type WrappedKey } from './master-key.js'
+import { MasterKeyMissingError, type MasterKeys } from './master-key.js'
 
 /*
  * Inbox keys on the compacted topic inbox-keys, with a view in a fast store. docs/decisions/0010-inbox-keys-on-the-log.md
@@ -47,155 +47,138 @@ const MAX_CACHED_KEYS = 10_000
 /** How long a process may open mail with a key that another process has forgotten. */
 const CACHE_MS = 2_000
 
-export class LoggedKeyVault implements KeyVault {
-  private readonly creating = new Map<InboxId, Promise<SecretKey>>()
-  private readonly cache = new LRUCache<InboxId, CachedKey>({ max: MAX_CACHED_KEYS })
-  private readonly follower: KeyFollower
-  private readonly heartbeats: PeriodicTask | null
-  private isClosed = false
+/**
+ * Rejects with MasterKeyMissingError if the last current master key is not configured, and with KeyVaultUnavailableError
+ * if the log or the view is unavailable. Does not close the log or the view.
+ */
+export async function openLoggedKeyVault({
+  log,
+  view,
+  masterKeys,
+  now,
+  onError,
+  heartbeatEveryMs,
+}: LoggedKeyVaultOptions): Promise<KeyVault> {
+  const partitions = log.partitionCount('inbox-keys')
+  const creating = new Map<InboxId, Promise<SecretKey>>()
+  const cache = new LRUCache<InboxId, CachedKey>({ max: MAX_CACHED_KEYS })
+  const follower = new KeyFollower({ log, view, settle, onError }, partitions)
+  const heartbeats =
+    heartbeatEveryMs === undefined ? null : new PeriodicTask({ everyMs: heartbeatEveryMs, work: beat })
+  let isClosed = false
+  await checkMasterKey()
+  follower.start()
+  heartbeats?.start()
 
-  /**
-   * Rejects with MasterKeyMissingError if the last current master key is not configured, and with
-   * KeyVaultUnavailableError if the log or the view is unavailable. Does not close the log or the view.
-   */
-  static async open(options: LoggedKeyVaultOptions): Promise<LoggedKeyVault> {
-    const vault = new LoggedKeyVault(options, options.log.partitionCount('inbox-keys'))
-    await vault.checkMasterKey()
-    vault.follower.start()
-    vault.heartbeats?.start()
-    return vault
+  return {
+    create(inboxId) {
+      const promise = creating.get(inboxId) ?? create(inboxId).finally(() => creating.delete(inboxId))
+      creating.set(inboxId, promise)
+      return promise
+    },
+
+    async find(inboxId) {
+      const cached = cache.get(inboxId)
+      const ageMs = now().getTime() - (cached?.confirmedAtMs ?? -Infinity)
+      if (cached !== undefined && ageMs >= 0 && ageMs < CACHE_MS) return { state: 'known', key: cached.key }
+      const partition = partitionOf(inboxId, partitions)
+      const entry = await reach(`the key of ${inboxId}`, async () => {
+        const [first] = await entriesOf(partition, [inboxId])
+        if (first?.state !== 'absent') return first
+        await catchUp(partition)
+        const [second] = await entriesOf(partition, [inboxId])
+        return second
+      })
+      return lookupOf(inboxId, entry)
+    },
+
+    async forget(inboxIds) {
+      const byPartition = Map.groupBy(new Set(inboxIds), (inboxId) => partitionOf(inboxId, partitions))
+      await reach('the log of forgotten keys', () =>
+        Promise.all([...byPartition].map(([partition, ids]) => forgetIn(partition, ids))),
+      )
+      for (const inboxId of inboxIds) cache.delete(inboxId)
+    },
+
+    async close() {
+      isClosed = true
+      await Promise.all([follower.stop(), heartbeats?.stop()])
+      await Promise.allSettled(creating.values())
+    },
   }
 
-  private constructor(
-    private readonly options: LoggedKeyVaultOptions,
-    private readonly partitions: number,
-  ) {
-    const { log, view, onError, heartbeatEveryMs: everyMs } = options
-    const settle = async (statements: readonly KeyStatement[]) => {
-      await Promise.all(statements.map((statement) => this.appendStatement(statement)))
-    }
-    this.follower = new KeyFollower({ log, view, settle, onError }, partitions)
-    this.heartbeats = everyMs === undefined ? null : this.heartbeatsEvery(everyMs)
-  }
-
-  create(inboxId: InboxId): Promise<SecretKey> {
-    let creating = this.creating.get(inboxId)
-    if (creating === undefined) {
-      creating = this.createOnce(inboxId).finally(() => this.creating.delete(inboxId))
-      this.creating.set(inboxId, creating)
-    }
-    return creating
-  }
-
-  async find(inboxId: InboxId): Promise<KeyLookup> {
-    const cached = this.cache.get(inboxId)
-    const ageMs = this.options.now().getTime() - (cached?.confirmedAtMs ?? -Infinity)
-    if (cached !== undefined && ageMs >= 0 && ageMs < CACHE_MS) {
-      return { state: 'known', key: cached.key }
-    }
-    const partition = partitionOf(inboxId, this.partitions)
-    const entry = await this.reach(`the key of ${inboxId}`, async () => {
-      const [first] = await this.entriesOf(partition, [inboxId])
-      if (first?.state !== 'absent') return first
-      await this.catchUp(partition)
-      const [second] = await this.entriesOf(partition, [inboxId])
-      return second
-    })
-    return this.lookupOf(inboxId, entry)
-  }
-
-  async forget(inboxIds: readonly InboxId[]): Promise<void> {
-    const byPartition = Map.groupBy(new Set(inboxIds), (inboxId) => partitionOf(inboxId, this.partitions))
-    await this.reach('the log of forgotten keys', () =>
-      Promise.all([...byPartition].map(([partition, ids]) => this.forgetIn(partition, ids))),
-    )
-    for (const inboxId of inboxIds) this.cache.delete(inboxId)
-  }
-
-  async close(): Promise<void> {
-    this.isClosed = true
-    await Promise.all([this.follower.stop(), this.heartbeats?.stop()])
-    await Promise.allSettled(this.creating.values())
-  }
-
-  private async createOnce(inboxId: InboxId): Promise<SecretKey> {
-    const { view, masterKeys } = this.options
-    const partition = partitionOf(inboxId, this.partitions)
-    const entry = await this.reach(`the key of ${inboxId}`, async () => {
+  async function create(inboxId: InboxId): Promise<SecretKey> {
+    const partition = partitionOf(inboxId, partitions)
+    const entry = await reach(`the key of ${inboxId}`, async () => {
       // The log is not read to its end: a key in a record that no process has read has not sealed anything.
-      const [found] = await this.entriesOf(partition, [inboxId])
+      const [found] = await entriesOf(partition, [inboxId])
       if (found?.state === 'forgotten') return found
       const exists = found?.state === 'wrapped'
       const key = exists ? found.key : masterKeys.wrap(inboxId, makeSecretKey())
-      if (!exists) await this.appendStatement({ inboxId, entry: { state: 'wrapped', key } })
+      if (!exists) await appendStatement({ inboxId, entry: { state: 'wrapped', key } })
       const taken = await view.take(partition, inboxId, key)
       // The last record on the log must be the key in use before anything is sealed with it.
-      if (taken.wasContested) await this.appendStatement({ inboxId, entry: taken.entry })
+      if (taken.wasContested) await appendStatement({ inboxId, entry: taken.entry })
       return taken.entry
     })
-    const lookup = this.lookupOf(inboxId, entry)
+    const lookup = lookupOf(inboxId, entry)
     if (lookup.state !== 'known') throw new KeyForgottenError(inboxId)
     return lookup.key
   }
 
-  private async forgetIn(partition: number, inboxIds: readonly InboxId[]): Promise<void> {
-    const entries = await this.entriesOf(partition, inboxIds)
+  async function forgetIn(partition: number, inboxIds: readonly InboxId[]): Promise<void> {
+    const entries = await entriesOf(partition, inboxIds)
     const left = inboxIds.filter((_, index) => entries[index]?.state !== 'forgotten')
     if (left.length === 0) return
-    await Promise.all(left.map((inboxId) => this.appendStatement({ inboxId, entry: { state: 'forgotten' } })))
-    await this.options.view.forget(partition, left)
+    await settle(left.map((inboxId) => ({ inboxId, entry: { state: 'forgotten' } })))
+    await view.forget(partition, left)
   }
 
   /** The view's entries, once the view is trusted. */
-  private async entriesOf(partition: number, inboxIds: readonly InboxId[]): Promise<KeyEntry[]> {
-    const found = await this.options.view.find(partition, inboxIds)
-    if (this.follower.trusts(partition, found.progress)) return found.entries
-    await this.catchUp(partition)
-    const again = await this.options.view.find(partition, inboxIds)
-    if (this.follower.trusts(partition, again.progress)) return again.entries
+  async function entriesOf(partition: number, inboxIds: readonly InboxId[]): Promise<KeyEntry[]> {
+    const found = await view.find(partition, inboxIds)
+    if (follower.trusts(partition, found.progress)) return found.entries
+    await catchUp(partition)
+    const again = await view.find(partition, inboxIds)
+    if (follower.trusts(partition, again.progress)) return again.entries
     throw new Error(`the view of inbox-keys/${partition} was lost again`)
   }
 
-  private async catchUp(partition: number): Promise<void> {
+  async function catchUp(partition: number): Promise<void> {
     try {
-      await beforeDeadline(CATCH_UP_WITHIN_MS, this.follower.catchUp(partition))
+      await beforeDeadline(CATCH_UP_WITHIN_MS, follower.catchUp(partition))
     } catch (error) {
       if (!(error instanceof DeadlineError)) throw error
       throw new Error(`the view of inbox-keys/${partition} is still catching up`, { cause: error })
     }
   }
 
-  private lookupOf(inboxId: InboxId, entry: KeyEntry | undefined): KeyLookup {
+  /** Unwraps a key that the view has just returned. */
+  function lookupOf(inboxId: InboxId, entry: KeyEntry | undefined): KeyLookup {
     if (entry === undefined || entry.state === 'absent') return { state: 'unknown' }
     if (entry.state === 'forgotten') {
-      this.cache.delete(inboxId)
+      cache.delete(inboxId)
       return { state: 'forgotten' }
     }
-    return { state: 'known', key: this.unwrap(inboxId, entry.key) }
-  }
-
-  /** Unwraps the key that the view has just returned. */
-  private unwrap(inboxId: InboxId, key: WrappedKey): SecretKey {
-    const cached = this.cache.get(inboxId)
-    const isSame = cached !== undefined && Buffer.compare(cached.wrapped, key.wrapped) === 0
-    const unwrapped = isSame ? cached.key : this.options.masterKeys.unwrap(inboxId, key)
-    const confirmedAtMs = this.options.now().getTime()
-    this.cache.set(inboxId, { wrapped: key.wrapped, key: unwrapped, confirmedAtMs })
-    return unwrapped
+    const { wrapped } = entry.key
+    const cached = cache.get(inboxId)
+    const isSame = cached !== undefined && Buffer.compare(cached.wrapped, wrapped) === 0
+    const key = isSame ? cached.key : masterKeys.unwrap(inboxId, entry.key)
+    cache.set(inboxId, { wrapped, key, confirmedAtMs: now().getTime() })
+    return { state: 'known', key }
   }
 
   /** Checks that the last current master key is configured, and makes the configured one current. */
-  private async checkMasterKey(): Promise<void> {
-    const { view, masterKeys } = this.options
-    const partition = partitionOf(MASTER_KEY_SUBJECT, this.partitions)
-    await this.reach('the current master key', async () => {
-      await this.follower.catchUp(partition)
+  async function checkMasterKey(): Promise<void> {
+    const partition = partitionOf(MASTER_KEY_SUBJECT, partitions)
+    await reach('the current master key', async () => {
+      await follower.catchUp(partition)
       const { progress } = await view.find(partition, [])
       const last = progress?.masterKeyId ?? null
       if (last !== null) masterKeys.require(last)
       if (last === masterKeys.current) return
-      await this.append({ type: 'MasterKeyTaken', masterKeyId: masterKeys.current })
-      await this.requireFirstTaken(partition, progress?.next ?? 0)
+      await append({ type: 'MasterKeyTaken', masterKeyId: masterKeys.current })
+      await requireFirstTaken(partition, progress?.next ?? 0)
     })
   }
 
@@ -203,17 +186,16 @@ export class LoggedKeyVault implements KeyVault {
    * If several processes start at the same time with different master keys, the first one on the log wins. The others
    * don't start, and append the winner's event again so that it stays the last one.
    */
-  private async requireFirstTaken(partition: number, from: number): Promise<void> {
-    const { log, masterKeys } = this.options
-    const { range } = await this.follower.rangeOf(partition)
+  async function requireFirstTaken(partition: number, from: number): Promise<void> {
+    const { range } = await follower.rangeOf(partition)
     let next = Math.max(range.first, from)
     for await (const records of log.read({ ...range, first: next })) {
       const batch = { topic: range.topic, partition, from: next, next: range.end, records }
-      const { events } = decodeBatch(inboxKeyEventCodec, batch, this.partitions)
+      const { events } = decodeBatch(inboxKeyEventCodec, batch, partitions)
       next = (records.at(-1)?.offset ?? next) + 1
       const first = events.map(({ recorded }) => recorded.event).find(({ type }) => type === 'MasterKeyTaken')
       if (first?.type !== 'MasterKeyTaken') continue
-      if (!masterKeys.has(first.masterKeyId)) await this.append(first)
+      if (!masterKeys.has(first.masterKeyId)) await append(first)
       masterKeys.require(first.masterKeyId)
       return
     }
@@ -224,32 +206,32 @@ export class LoggedKeyVault implements KeyVault {
    * disks: they compact a segment only after it is closed, and close it only at an append. Heartbeats are also sent if no
    * key was forgotten, since what counts is the age of the segment. Compaction keeps one of them.
    */
-  private heartbeatsEvery(everyMs: number): PeriodicTask {
-    const { partitions } = this
+  async function beat(): Promise<void> {
+    const beatAt = now()
     const pulses = Array.from({ length: partitions }, (_, partition) => pulseOf(partition, partitions))
-    const work = async () => {
-      const beatAt = this.options.now()
-      try {
-        await Promise.all(pulses.map((pulse) => this.append({ type: 'KeysHeartbeat', pulse, beatAt })))
-      } catch (error) {
-        this.options.onError(error, 'appending heartbeats to inbox-keys')
-      }
+    try {
+      await Promise.all(pulses.map((pulse) => append({ type: 'KeysHeartbeat', pulse, beatAt })))
+    } catch (error) {
+      onError(error, 'appending heartbeats to inbox-keys')
     }
-    return new PeriodicTask({ everyMs, work })
   }
 
-  private appendStatement({ inboxId, entry }: KeyStatement): Promise<void> {
-    if (entry.state === 'wrapped') return this.append({ type: 'InboxKeyWrapped', inboxId, ...entry.key })
-    return this.append({ type: 'InboxKeyForgotten', inboxId, forgottenAt: this.options.now() })
+  async function settle(statements: readonly KeyStatement[]): Promise<void> {
+    await Promise.all(statements.map(appendStatement))
   }
 
-  private async append(event: InboxKeyEvent): Promise<void> {
-    const occurrence = { id: mintId('evt'), time: this.options.now(), source: '/mayfly/key-vault', event }
-    await this.options.log.append('inbox-keys', inboxKeyEventCodec.encode(occurrence))
+  function appendStatement({ inboxId, entry }: KeyStatement): Promise<void> {
+    if (entry.state === 'wrapped') return append({ type: 'InboxKeyWrapped', inboxId, ...entry.key })
+    return append({ type: 'InboxKeyForgotten', inboxId, forgottenAt: now() })
   }
 
-  private async reach<Result>(what: string, work: () => Promise<Result>): Promise<Result> {
-    if (this.isClosed) throw new KeyVaultUnavailableError(`${what} is unavailable: the vault is closed`)
+  async function append(event: InboxKeyEvent): Promise<void> {
+    const occurrence = { id: mintId('evt'), time: now(), source: '/mayfly/key-vault', event }
+    await log.append('inbox-keys', inboxKeyEventCodec.encode(occurrence))
+  }
+
+  async function reach<Result>(what: string, work: () => Promise<Result>): Promise<Result> {
+    if (isClosed) throw new KeyVaultUnavailableError(`${what} is unavailable: the vault is closed`)
     try {
       return await work()
     } catch (cause) {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { LogUnavailableError, type LogRecord, type Position } from '#libs/ports/event-log/event-log.js'
 import { usageEventCodec } from '#libs/ports/event-log/cloud-event.js'
-import { LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
+import { openLmdbEventLog, type LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { MAX_SHARED, type ApiRequestServed } from '#libs/domain/usage/usage-events.js'
 import { UsageRecorder } from './usage-recorder.js'
@@ -38,7 +38,7 @@ describe('the recorder of usage events', () => {
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'mayfly-recorder-'))
     lost = 0
-    log = await LmdbEventLog.open({
+    log = await openLmdbEventLog({
       path: join(folder, 'log.mdb'),
       partitions: 2,
       retentionMs: () => null,

@@ -1,5 +1,6 @@
 import type { ClickHouseClient } from '@clickhouse/client'
-import { KafkaEventLog } from '#libs/engines/distributed/kafka/kafka-event-log.js'
+import { openKafkaEventLog } from '#libs/engines/distributed/kafka/kafka-event-log.js'
+import type { EventLog } from '#libs/ports/event-log/event-log.js'
 import { logOptions } from '#libs/engines/distributed/kafka/kafka-log-harness.contract.js'
 import { serverClient } from '#libs/engines/clickhouse/clients.js'
 import { startClickHouse, type ClickHouseServer } from '#test/harness/clickhouse.js'
@@ -27,7 +28,7 @@ describeOn(
 )('usage, with parts killed or hung under load', () => {
   let clickhouse: ClickHouseServer
   let deployment: Deployment
-  let log: KafkaEventLog
+  let log: EventLog
   let client: ClickHouseClient
 
   beforeAll(async () => {
@@ -37,7 +38,7 @@ describeOn(
       env: { CLICKHOUSE_URL: clickhouse.url, CLICKHOUSE_DATABASE: DATABASE },
     })
     const { topicPrefix } = deployment
-    log = await KafkaEventLog.open(logOptions({ topicPrefix, partitions: PARTITIONS }))
+    log = await openKafkaEventLog(logOptions({ topicPrefix, partitions: PARTITIONS }))
     const address = { url: clickhouse.url, database: DATABASE, username: 'default', password: '', ca: null }
     client = serverClient(address)
   }, TEST_TIMEOUT_MS)

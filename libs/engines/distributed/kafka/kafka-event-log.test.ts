@@ -17,7 +17,7 @@ import {
 import { describeEventLog } from '#libs/ports/event-log/event-log.contract.js'
 import type { TopicName } from '#libs/ports/event-log/topics.js'
 import { makeKafka } from './kafka-client.js'
-import { KafkaEventLog } from './kafka-event-log.js'
+import { openKafkaEventLog } from './kafka-event-log.js'
 import { asAdmin, logOptions, makeLog, removeTopics } from './kafka-log-harness.contract.js'
 
 describeOn('kafka')('Kafka', () => {
@@ -27,7 +27,7 @@ describeOn('kafka')('Kafka', () => {
 describeOn('kafka')('Kafka event log: opening', () => {
   it('rejects another number of partitions, and says why', async () => {
     const harness = await makeLog()
-    await expect(KafkaEventLog.open({ ...harness.options, partitions: PARTITIONS + 1 })).rejects.toThrow(
+    await expect(openKafkaEventLog({ ...harness.options, partitions: PARTITIONS + 1 })).rejects.toThrow(
       `has ${PARTITIONS} partitions, not ${PARTITIONS + 1}; another number would split an inbox's order`,
     )
     await harness.close()
@@ -37,13 +37,13 @@ describeOn('kafka')('Kafka event log: opening', () => {
     const options = logOptions()
     const topic = `${options.topicPrefix}inbox-keys`
     await asAdmin((admin) => admin.createTopics({ topics: [{ topic, numPartitions: 1 }], timeout: 5_000 }))
-    await expect(KafkaEventLog.open(options)).rejects.toThrow(`${topic} has 1 partitions, not ${PARTITIONS}`)
+    await expect(openKafkaEventLog(options)).rejects.toThrow(`${topic} has 1 partitions, not ${PARTITIONS}`)
     await removeTopics(options.topicPrefix)
   })
 
   it('opens the same log in all processes that start at once', async () => {
     const options = logOptions()
-    const logs = await Promise.all([1, 2, 3].map(() => KafkaEventLog.open(options)))
+    const logs = await Promise.all([1, 2, 3].map(() => openKafkaEventLog(options)))
     const ids = await Promise.all(logs.map(async (log) => (await log.topology('inbox-events')).logId))
     expect(new Set(ids).size).toBe(1)
     await Promise.all(logs.map((log) => log.close()))
@@ -51,7 +51,7 @@ describeOn('kafka')('Kafka event log: opening', () => {
   })
 
   it('names the setting that requires more brokers than there are', async () => {
-    await expect(KafkaEventLog.open(logOptions({ replication: 3 }))).rejects.toThrow(
+    await expect(openKafkaEventLog(logOptions({ replication: 3 }))).rejects.toThrow(
       /too few brokers for 3 copies .* set KAFKA_REPLICATION/,
     )
   })
@@ -61,7 +61,7 @@ describeOn('kafka')('Kafka event log: opening', () => {
     await once(server, 'listening')
     const broker = `127.0.0.1:${(server.address() as AddressInfo).port}`
     server.close()
-    await expect(KafkaEventLog.open(logOptions({ brokers: [broker] }))).rejects.toThrow(
+    await expect(openKafkaEventLog(logOptions({ brokers: [broker] }))).rejects.toThrow(
       new RegExp(`\\(${broker}\\) can't be opened: .*ECONNREFUSED`),
     )
   })
@@ -111,7 +111,7 @@ describeOn('kafka')('Kafka event log: topics', () => {
     const isSeen = (setting: string, value: string) =>
       until(`${setting} to be ${value}`, async () => (await settingsOf('inbox-events'))[setting] === value)
     await isSeen('segment.ms', '3600000')
-    await (await KafkaEventLog.open({ ...harness.options, retentionMs: () => 2_000_000 })).close()
+    await (await openKafkaEventLog({ ...harness.options, retentionMs: () => 2_000_000 })).close()
     await isSeen('retention.ms', '2000000')
     expect(await settingsOf('inbox-events')).toMatchObject({ 'segment.ms': '3600000' })
     await harness.close()

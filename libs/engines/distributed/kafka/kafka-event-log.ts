@@ -4,15 +4,11 @@ import {
   type Consumer,
   type ConsumerSpec,
   type EventLog,
-  type LogRecord,
   type PartitionRange,
-  type Position,
   type StoredRecord,
-  type Topology,
 } from '#libs/ports/event-log/event-log.js'
-import { GroupConsumer, type GroupMembership } from '#libs/ports/event-log/group-consumer.js'
-import type { PartitionSource } from '#libs/ports/event-log/partition-loop.js'
-import { partitionCount, TOPICS, type SourceTopic, type TopicName } from '#libs/ports/event-log/topics.js'
+import { GroupConsumer } from '#libs/ports/event-log/group-consumer.js'
+import { partitionCount, TOPICS, type TopicName } from '#libs/ports/event-log/topics.js'
 import { SharedRun } from '#libs/runtime/timing.js'
 import { GroupMember } from './group-member.js'
 import { ANSWER_WITHIN_MS, makeKafka, within } from './kafka-client.js'
@@ -31,50 +27,71 @@ import { TopicAppender } from './topic-appender.js'
 /** The minimum time between lookups of one kind, so that many callers do not load the brokers. */
 const LOOKUPS_APART_MS = 5
 
-export class KafkaEventLog implements EventLog {
-  private readonly appenders: ReadonlyMap<TopicName, TopicAppender>
-  private readonly lookups = new Map<TopicName, SharedRun<PartitionRange[]>>()
-  private closing: Promise<void> | null = null
-  readonly consumers = new Set<Consumer>()
+/** Creates missing topics. Rejects as `openLog` does. */
+export async function openKafkaEventLog(options: KafkaEventLogOptions): Promise<EventLog> {
+  const { clients, logId } = await openLog(options)
+  return kafkaEventLog(clients, logId, options)
+}
 
-  /** Creates missing topics. Rejects as `openLog` does. */
-  static async open(options: KafkaEventLogOptions): Promise<KafkaEventLog> {
-    const { clients, logId } = await openLog(options)
-    return new KafkaEventLog(clients, logId, options)
-  }
+function kafkaEventLog(clients: Clients, logId: string, options: KafkaEventLogOptions): EventLog {
+  const { topicPrefix, onError } = options
+  const consumers = new Set<Consumer>()
+  const appenders = new Map(
+    TOPICS.map((topic) => [topic, new TopicAppender(clients.producer, topic, options)] as const),
+  )
+  const lookups = new Map<TopicName, SharedRun<PartitionRange[]>>()
+  let closing: Promise<void> | null = null
 
-  private constructor(
-    private readonly clients: Clients,
-    readonly logId: string,
-    private readonly options: KafkaEventLogOptions,
-  ) {
-    this.appenders = new Map(
-      TOPICS.map((topic) => [topic, new TopicAppender(clients.producer, topic, options)]),
-    )
-  }
+  return {
+    logId,
+    consumers,
 
-  async append(topic: TopicName, record: LogRecord): Promise<Position> {
-    const appender = this.appenders.get(topic)
-    if (appender === undefined) throw new RangeError(`unknown topic ${topic}`)
-    this.requireOpen()
-    return appender.append(record)
+    async append(topic, record) {
+      const appender = appenders.get(topic)
+      if (appender === undefined) throw new RangeError(`unknown topic ${topic}`)
+      requireOpen()
+      return appender.append(record)
+    },
+
+    consume,
+
+    read: (range) => readRange(clients.cluster, topicPrefix + range.topic, range),
+
+    partitionCount: (topic) => partitionCount(topic, options.partitions),
+
+    async topology(topic) {
+      requireOpen()
+      const failure = `Kafka did not return the offsets of ${topic}`
+      const ranges = await within(ANSWER_WITHIN_MS, failure, rangesOf(topic))
+      return { logId, partitions: ranges.map((range) => ({ ...range })) }
+    },
+
+    async committed(group, topic) {
+      requireOpen()
+      const failure = `Kafka did not return the committed offsets of ${groupIdOf(group, topic)}`
+      return within(ANSWER_WITHIN_MS, failure, offsetsOf(group, topic))
+    },
+
+    close() {
+      closing ??= closeAll()
+      return closing
+    },
   }
 
   /**
    * kafkajs maintains the membership in the group and reports the assigned partitions, the fetcher fetches their records,
-   * and GroupConsumer handles them. Resolves once the partitions of the first assignment have their start positions. Rejects
-   * with LogUnavailableError if Kafka does not answer, or if the consumer is stopped first.
+   * and GroupConsumer handles them. Resolves once the partitions of the first assignment have their start positions.
+   * Rejects with LogUnavailableError if Kafka does not answer, or if the consumer is stopped first.
    */
-  async consume(spec: ConsumerSpec): Promise<Consumer> {
-    this.requireOpen()
-    const { options } = this
-    const groupId = this.groupIdOf(spec.group, spec.topic)
-    const topic = options.topicPrefix + spec.topic
+  async function consume(spec: ConsumerSpec): Promise<Consumer> {
+    requireOpen()
+    const groupId = groupIdOf(spec.group, spec.topic)
+    const topic = topicPrefix + spec.topic
     // Used by this consumer only: a request that waits for records blocks all others on its connection.
     const cluster = new KafkaCluster(makeKafka(options))
-    const committed = new SharedRun(() => this.offsetsOf(spec.group, spec.topic), LOOKUPS_APART_MS)
+    const committed = new SharedRun(() => offsetsOf(spec.group, spec.topic), LOOKUPS_APART_MS)
     const fetcher = new PartitionFetcher(cluster, topic, spec.lingerMs ?? 0, (error) =>
-      options.onError(error, `fetching of ${topic}`),
+      onError(error, `fetching of ${topic}`),
     )
     let memberId = ''
     const member = new GroupMember({
@@ -89,31 +106,32 @@ export class KafkaEventLog implements EventLog {
       },
       onLost: () => consumer.revokeAll(),
       onMissed: () => consumer.reassign(),
-      onError: (error) => options.onError(error, `membership in the group ${groupId}`),
+      onError: (error) => onError(error, `membership in the group ${groupId}`),
     })
-    const source = (partition: number): PartitionSource => ({
-      range: () => this.rangeOf(spec.topic, partition),
-      async committed() {
-        const own = (await committed.get()).find((candidate) => candidate.partition === partition)
-        return own?.offset ?? null
+    const consumer: GroupConsumer = new GroupConsumer(spec, {
+      source: (partition) => ({
+        range: () => rangeOf(spec.topic, partition),
+        async committed() {
+          const own = (await committed.get()).find((candidate) => candidate.partition === partition)
+          return own?.offset ?? null
+        },
+        commit: (offset) => member.commit(partition, offset),
+        next: (offset, signal) => fetcher.next(partition, offset, signal),
+        close: () => fetcher.release(partition),
+      }),
+      async commit(offsets, requireAssigned) {
+        const failure = `Kafka could not commit the offsets of ${groupId}`
+        const membership = await within(ANSWER_WITHIN_MS, failure, member.membership)
+        requireAssigned()
+        await within(ANSWER_WITHIN_MS, failure, member.commitAs(membership, offsets))
       },
-      commit: (offset) => member.commit(partition, offset),
-      next: (offset, signal) => fetcher.next(partition, offset, signal),
-      close: () => fetcher.release(partition),
+      async leave() {
+        await member.stop()
+        await fetcher.stop()
+        consumers.delete(consumer)
+      },
     })
-    const commit: GroupMembership['commit'] = async (offsets, requireAssigned) => {
-      const failure = `Kafka could not commit the offsets of ${groupId}`
-      const membership = await within(ANSWER_WITHIN_MS, failure, member.membership)
-      requireAssigned()
-      await within(ANSWER_WITHIN_MS, failure, member.commitAs(membership, offsets))
-    }
-    const leave = async () => {
-      await member.stop()
-      await fetcher.stop()
-      this.consumers.delete(consumer)
-    }
-    const consumer: GroupConsumer = new GroupConsumer(spec, { source, commit, leave })
-    this.consumers.add(consumer)
+    consumers.add(consumer)
     try {
       const failure = `Kafka did not return the leaders of ${topic}`
       await within(ANSWER_WITHIN_MS, failure, cluster.loadMetadata(topic))
@@ -126,76 +144,46 @@ export class KafkaEventLog implements EventLog {
     }
   }
 
-  read(range: PartitionRange): AsyncIterable<StoredRecord[]> {
-    return readRange(this.clients.cluster, this.options.topicPrefix + range.topic, range)
+  function requireOpen(): void {
+    if (closing !== null) throw new LogUnavailableError('the event log is closed')
   }
 
-  partitionCount(topic: TopicName): number {
-    return partitionCount(topic, this.options.partitions)
+  async function closeAll(): Promise<void> {
+    await Promise.all([...appenders.values()].map((appender) => appender.close()))
+    await Promise.all([...consumers].map((consumer) => consumer.stop()))
+    await disconnect(clients)
   }
 
-  async topology(topic: TopicName): Promise<Topology> {
-    this.requireOpen()
-    const failure = `Kafka did not return the offsets of ${topic}`
-    const ranges = await within(ANSWER_WITHIN_MS, failure, this.rangesOf(topic))
-    return { logId: this.logId, partitions: ranges.map((range) => ({ ...range })) }
-  }
-
-  async committed(group: string, topic: SourceTopic): Promise<CommittedOffset[]> {
-    this.requireOpen()
-    const failure = `Kafka did not return the committed offsets of ${this.groupIdOf(group, topic)}`
-    return within(ANSWER_WITHIN_MS, failure, this.offsetsOf(group, topic))
-  }
-
-  close(): Promise<void> {
-    this.closing ??= this.closeAll()
-    return this.closing
-  }
-
-  private requireOpen(): void {
-    if (this.closing !== null) throw new LogUnavailableError('the event log is closed')
-  }
-
-  private async closeAll(): Promise<void> {
-    await Promise.all([...this.appenders.values()].map((appender) => appender.close()))
-    await Promise.all([...this.consumers].map((consumer) => consumer.stop()))
-    await disconnect(this.clients)
-  }
-
-  private rangesOf(topic: TopicName): Promise<PartitionRange[]> {
-    let lookup = this.lookups.get(topic)
-    if (lookup === undefined) {
-      const name = this.options.topicPrefix + topic
-      const findRanges = async () =>
-        (await this.clients.cluster.offsets(name)).map((offsets) => ({ topic, ...offsets }))
-      lookup = new SharedRun(findRanges, LOOKUPS_APART_MS)
-      this.lookups.set(topic, lookup)
-    }
+  function rangesOf(topic: TopicName): Promise<PartitionRange[]> {
+    const lookup = lookups.get(topic) ?? new SharedRun(() => findRanges(topic), LOOKUPS_APART_MS)
+    lookups.set(topic, lookup)
     return lookup.get()
   }
 
-  private async rangeOf(topic: TopicName, partition: number): Promise<PartitionRange> {
-    const range = (await this.rangesOf(topic)).find((candidate) => candidate.partition === partition)
+  async function findRanges(topic: TopicName): Promise<PartitionRange[]> {
+    const found = await clients.cluster.offsets(topicPrefix + topic)
+    return found.map((offsets) => ({ topic, ...offsets }))
+  }
+
+  async function rangeOf(topic: TopicName, partition: number): Promise<PartitionRange> {
+    const range = (await rangesOf(topic)).find((candidate) => candidate.partition === partition)
     if (range === undefined) throw new RangeError(`${topic} has no partition ${partition}`)
     return range
   }
 
-  private groupIdOf(group: string, topic: TopicName): string {
-    return `${this.options.topicPrefix}${group}.${topic}`
+  function groupIdOf(group: string, topic: TopicName): string {
+    return `${topicPrefix}${group}.${topic}`
   }
 
-  private async offsetsOf(group: string, topic: TopicName): Promise<CommittedOffset[]> {
-    const groupId = this.groupIdOf(group, topic)
-    const topics = [this.options.topicPrefix + topic]
-    const found = (await this.clients.admin.fetchOffsets({ groupId, topics })).flatMap(
-      ({ partitions }) => partitions,
-    )
-    const offsets = found.map(({ partition, offset, metadata }) => ({
-      topic,
-      partition,
-      offset: Number(offset),
-      note: metadata ?? '',
-    }))
+  async function offsetsOf(group: string, topic: TopicName): Promise<CommittedOffset[]> {
+    const groupId = groupIdOf(group, topic)
+    const found = await clients.admin.fetchOffsets({ groupId, topics: [topicPrefix + topic] })
+    const offsets = found
+      .flatMap(({ partitions }) => partitions)
+      .map(({ partition, offset, metadata }) => ({
+        ...{ topic, partition },
+        ...{ offset: Number(offset), note: metadata ?? '' },
+      }))
     // The offset is -1 if nothing was committed.
     return offsets.filter(({ offset }) => offset >= 0).sort((one, other) => one.partition - other.partition)
   }

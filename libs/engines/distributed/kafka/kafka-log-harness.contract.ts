@@ -5,7 +5,7 @@ import { until } from '#test/harness/until.js'
 import { PARTITIONS } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { TOPICS } from '#libs/ports/event-log/topics.js'
 import { makeKafka } from './kafka-client.js'
-import { KafkaEventLog } from './kafka-event-log.js'
+import { openKafkaEventLog } from './kafka-event-log.js'
 import type { KafkaEventLogOptions } from './open-log.js'
 
 export function logOptions(options: Partial<KafkaEventLogOptions> = {}): KafkaEventLogOptions {
@@ -51,10 +51,10 @@ export async function makeLog(changed: Partial<KafkaEventLogOptions> = {}) {
   const options = logOptions({ onError, ...changed })
   const harness = {
     options,
-    log: await KafkaEventLog.open(options),
+    log: await openKafkaEventLog(options),
     async reopen() {
       await harness.log.close()
-      harness.log = await KafkaEventLog.open(options)
+      harness.log = await openKafkaEventLog(options)
       return harness.log
     },
     async close() {

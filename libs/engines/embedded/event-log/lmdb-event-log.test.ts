@@ -12,12 +12,12 @@ import {
   textOf,
 } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { describeEventLog } from '#libs/ports/event-log/event-log.contract.js'
-import { LmdbEventLog, type LmdbEventLogOptions } from './lmdb-event-log.js'
+import { openLmdbEventLog, type LmdbEventLogOptions } from './lmdb-event-log.js'
 
 async function makeLog(options: Partial<LmdbEventLogOptions> = {}) {
   const dir = await mkdtemp(join(tmpdir(), 'mayfly-log-'))
   const open = (changed: Partial<LmdbEventLogOptions> = {}) =>
-    LmdbEventLog.open({
+    openLmdbEventLog({
       path: join(dir, 'log.mdb'),
       partitions: PARTITIONS,
       retentionMs: () => null,

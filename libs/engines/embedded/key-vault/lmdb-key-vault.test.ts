@@ -5,7 +5,7 @@ import { mintId } from '#libs/domain/ids/mint.js'
 import { describeKeyVault } from '#libs/ports/key-vault/key-vault.contract.js'
 import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
 import { makeSecretKey } from '#libs/ports/key-vault/sealing.js'
-import { LmdbKeyVault } from './lmdb-key-vault.js'
+import { openLmdbKeyVault } from './lmdb-key-vault.js'
 
 const masterText = makeSecretKey().toString('base64')
 
@@ -19,7 +19,7 @@ async function makeVault() {
   const dir = await mkdtemp(join(tmpdir(), 'mayfly-vault-'))
   const path = join(dir, 'keys.mdb')
   const open = (text?: string) =>
-    LmdbKeyVault.open({
+    openLmdbKeyVault({
       path,
       masterKeys: masterKeys(text),
       now: () => new Date(),

@@ -33,9 +33,9 @@ export interface LmdbKeyVaultOptions {
   /** A file of its own, because it is rewritten as a whole. */
   path: string
   masterKeys: MasterKeys
-  now(): Date
+  now: () => Date
   /** Called if the rewrite failed. It is retried. */
-  onRewriteError(error: unknown): void
+  onRewriteError: (error: unknown) => void
 }
 
 type KeyRecord = WrappedKey | { forgottenAt: Date }
@@ -51,124 +51,128 @@ const REWRITE_EVERY_MS = 900_000
 /** Decrypting a key takes longer than sealing a mail with it. */
 const MAX_CACHED_KEYS = 10_000
 
-export class LmdbKeyVault implements KeyVault {
-  private readonly rewrites: PeriodicTask
-  /** Runs `forget`, `rewrite` and `close` one after the other. */
-  private readonly exclusively = pLimit(1)
-  /** Set while the rewritten file replaces the old one. Reads and writes wait for it. */
-  private swap: Promise<unknown> | null = null
-  private readonly cache = new LRUCache<InboxId, SecretKey>({ max: MAX_CACHED_KEYS })
-
-  /**
-   * Rejects if the file can't be opened, with MasterKeyMissingError if its keys can't be decrypted, and with
-   * DamagedFileError if a page or a key is damaged.
-   */
-  static open(options: LmdbKeyVaultOptions): Promise<LmdbKeyVault> {
-    const { path, masterKeys } = options
-    const condition = conditionOf(path)
-    return openLmdbStore({ ...fileAt(path), condition }, async (root: Root) => {
-      const masterKeyId = root.get(MASTER_KEY_ID)
-      if (typeof masterKeyId === 'string') masterKeys.require(masterKeyId)
-      if (condition !== 'closed') checkKeys(root, options)
-      if (masterKeyId !== masterKeys.current) {
-        await commit(root, () => root.putSync(MASTER_KEY_ID, masterKeys.current))
-      }
-      return new LmdbKeyVault(options, root)
-    })
-  }
-
-  private constructor(
-    private readonly options: LmdbKeyVaultOptions,
-    private root: Root,
-  ) {
-    const work = () => this.rewrite().catch((error: unknown) => options.onRewriteError(error))
-    this.rewrites = new PeriodicTask({ work, everyMs: REWRITE_EVERY_MS })
-    this.rewrites.start()
-  }
-
-  async create(inboxId: InboxId): Promise<SecretKey> {
-    const { masterKeys } = this.options
-    while (this.swap !== null) await this.swap
-    const key = makeSecretKey()
-    const wrapped = masterKeys.wrap(inboxId, key)
-    const existing = await commit(this.root, () => {
-      const record = this.root.get(inboxId)
-      if (record === undefined) this.root.putSync(inboxId, wrapped)
-      return record
-    }).catch((cause: unknown) => {
-      throw new KeyVaultUnavailableError(`the key of ${inboxId} could not be stored`, { cause })
-    })
-    if (existing === undefined) return key
-    const found = this.read(inboxId, existing)
-    if (found.state !== 'known') throw new KeyForgottenError(inboxId)
-    return found.key
-  }
-
-  async find(inboxId: InboxId): Promise<KeyLookup> {
-    while (this.swap !== null) await this.swap
-    const key = this.cache.get(inboxId)
-    return key === undefined ? this.read(inboxId, this.root.get(inboxId)) : { state: 'known', key }
-  }
-
-  async forget(inboxIds: readonly InboxId[]): Promise<void> {
-    await this.exclusively(async () => {
-      const forgottenAt = this.options.now()
-      await commit(this.root, () => {
-        for (const inboxId of inboxIds) {
-          const record = this.root.get(inboxId)
-          if (typeof record === 'object' && 'forgottenAt' in record) continue
-          this.root.putSync(inboxId, { forgottenAt })
-          this.root.putSync(UNCLEAN_SINCE, forgottenAt)
-        }
-      })
-      for (const inboxId of inboxIds) this.cache.delete(inboxId)
-    })
-  }
-
+export interface LmdbKeyVault extends KeyVault {
   /** If keys were forgotten, rewrites the file without its freed pages. */
-  async rewrite(): Promise<void> {
-    await this.exclusively(async () => {
-      if (this.root.get(UNCLEAN_SINCE) === undefined) return
-      const swapping = this.replaceWithCopy().finally(() => (this.swap = null))
-      this.swap = Promise.allSettled([swapping])
+  rewrite(): Promise<void>
+}
+
+/**
+ * Rejects if the file can't be opened, with MasterKeyMissingError if its keys can't be decrypted, and with
+ * DamagedFileError if a page or a key is damaged.
+ */
+export function openLmdbKeyVault(options: LmdbKeyVaultOptions): Promise<LmdbKeyVault> {
+  const { path, masterKeys } = options
+  const condition = conditionOf(path)
+  return openLmdbStore({ ...fileAt(path), condition }, async (root: Root) => {
+    const masterKeyId = root.get(MASTER_KEY_ID)
+    if (typeof masterKeyId === 'string') masterKeys.require(masterKeyId)
+    if (condition !== 'closed') checkKeys(root, options)
+    if (masterKeyId !== masterKeys.current) {
+      await commit(root, () => root.putSync(MASTER_KEY_ID, masterKeys.current))
+    }
+    return lmdbKeyVault(root, options)
+  })
+}
+
+function lmdbKeyVault(
+  opened: Root,
+  { path, masterKeys, now, onRewriteError }: LmdbKeyVaultOptions,
+): LmdbKeyVault {
+  let root = opened
+  /** Set while the rewritten file replaces the old one. Reads and writes wait for it. */
+  let swap: Promise<unknown> | null = null
+  /** Runs `forget`, `rewrite` and `close` one after the other. */
+  const exclusively = pLimit(1)
+  const cache = new LRUCache<InboxId, SecretKey>({ max: MAX_CACHED_KEYS })
+  const rewrites = new PeriodicTask({
+    work: () => rewrite().catch(onRewriteError),
+    everyMs: REWRITE_EVERY_MS,
+  })
+  rewrites.start()
+
+  return {
+    async create(inboxId) {
+      while (swap !== null) await swap
+      const key = makeSecretKey()
+      const wrapped = masterKeys.wrap(inboxId, key)
+      const existing = await commit(root, () => {
+        const record = root.get(inboxId)
+        if (record === undefined) root.putSync(inboxId, wrapped)
+        return record
+      }).catch((cause: unknown) => {
+        throw new KeyVaultUnavailableError(`the key of ${inboxId} could not be stored`, { cause })
+      })
+      if (existing === undefined) return key
+      const found = read(inboxId, existing)
+      if (found.state !== 'known') throw new KeyForgottenError(inboxId)
+      return found.key
+    },
+
+    async find(inboxId) {
+      while (swap !== null) await swap
+      const key = cache.get(inboxId)
+      return key === undefined ? read(inboxId, root.get(inboxId)) : { state: 'known', key }
+    },
+
+    forget: (inboxIds) =>
+      exclusively(async () => {
+        const forgottenAt = now()
+        await commit(root, () => {
+          for (const inboxId of inboxIds) {
+            const record = root.get(inboxId)
+            if (typeof record === 'object' && 'forgottenAt' in record) continue
+            root.putSync(inboxId, { forgottenAt })
+            root.putSync(UNCLEAN_SINCE, forgottenAt)
+          }
+        })
+        for (const inboxId of inboxIds) cache.delete(inboxId)
+      }),
+
+    rewrite,
+
+    async close() {
+      await rewrites.stop()
+      await exclusively(() => closeLmdbFile(root))
+    },
+  }
+
+  function rewrite(): Promise<void> {
+    return exclusively(async () => {
+      if (root.get(UNCLEAN_SINCE) === undefined) return
+      const swapping = replaceWithCopy().finally(() => (swap = null))
+      swap = Promise.allSettled([swapping])
       await swapping
     })
   }
 
   /** If the process is killed midway, the path has the old or the new file. The old one still has UNCLEAN_SINCE. */
-  private async replaceWithCopy(): Promise<void> {
-    const { path } = this.options
+  async function replaceWithCopy(): Promise<void> {
     const copy = `${path}.rewritten`
     const removeCopy = () =>
       Promise.all(['', '-lock', '-closed'].map((end) => rm(`${copy}${end}`, { force: true })))
     await removeCopy()
-    await this.root.committed
-    await this.root.backup(copy, true)
+    await root.committed
+    await root.backup(copy, true)
     const copied: Root = openLmdbFile(unchanged(copy))
     await commit(copied, () => copied.removeSync(UNCLEAN_SINCE))
     await closeLmdbFile(copied)
     await sync(copy)
-    await closeLmdbFile(this.root)
+    await closeLmdbFile(root)
     try {
       await rename(copy, path)
       await sync(dirname(path))
     } finally {
-      this.root = openLmdbFile(unchanged(path))
+      root = openLmdbFile(unchanged(path))
       await removeCopy()
     }
   }
 
-  private read(inboxId: InboxId, record: VaultRow | undefined): KeyLookup {
+  function read(inboxId: InboxId, record: VaultRow | undefined): KeyLookup {
     if (typeof record !== 'object' || record instanceof Date) return { state: 'unknown' }
     if ('forgottenAt' in record) return { state: 'forgotten' }
-    const key = this.options.masterKeys.unwrap(inboxId, record)
-    this.cache.set(inboxId, key)
+    const key = masterKeys.unwrap(inboxId, record)
+    cache.set(inboxId, key)
     return { state: 'known', key }
-  }
-
-  async close(): Promise<void> {
-    await this.rewrites.stop()
-    await this.exclusively(() => closeLmdbFile(this.root))
   }
 }
 

@@ -1,15 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import { openRedis, type RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { describeSignals } from '#libs/ports/signals/signals.contract.js'
+import type { Signals } from '#libs/ports/signals/signals.js'
 import { startRedis, type RedisServer } from '#test/harness/redis.js'
 import { describeOn, redisClusterUrls, redisUrl } from '#test/harness/servers.js'
 import { describeWith } from '#test/harness/tools.js'
 import { until } from '#test/harness/until.js'
-import { RedisSignals } from './redis-signals.js'
+import { openRedisSignals } from './redis-signals.js'
 
 const open = (urls: string[]) => openRedis({ urls, name: 'mayfly-test', onError: () => undefined })
 const signalsOn = (client: RedisClient, prefix: string) =>
-  RedisSignals.open({ client, prefix, onError: () => undefined })
+  openRedisSignals({ client, prefix, onError: () => undefined })
 
 describe.each([
   { server: 'redis' as const, urls: () => [redisUrl()] },
@@ -49,7 +50,7 @@ describeWith('redis-server')('a user of Redis without permission for channels', 
 describeWith('redis-server')('signals over a Redis', () => {
   let server: RedisServer
   let client: RedisClient
-  let signals: RedisSignals
+  let signals: Signals
 
   beforeEach(async () => {
     server = await startRedis()

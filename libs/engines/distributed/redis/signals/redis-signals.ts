@@ -39,123 +39,119 @@ const CHANNELS_AT_ONCE = 1_000
 
 /**
  * Signals between processes. One connection listens to all channels, and is replaced until a new one succeeds: to the same
- * node, or in a Cluster to another one. This class resubscribes, because ioredis does not report when it has done so.
+ * node, or in a Cluster to another one. It is subscribed again here, because ioredis does not report when it has done so.
+ *
+ * Resolves once it listens. Rejects if the first connection fails, or if the user lacks permission for channels.
  */
-export class RedisSignals implements Signals {
-  private readonly listeners = new InProcessSignals()
+export async function openRedisSignals(options: RedisSignalsOptions): Promise<Signals> {
+  const { client, prefix, onError } = options
+  const listeners = new InProcessSignals()
   /** By channel, resolves once its signals are received, or its listeners will be called after a reconnect. */
-  private readonly channels = new Map<string, Promise<void>>()
-  private readonly closing = new AbortController()
-  private connection: Redis | null = null
-  private lost = Promise.withResolvers<undefined>()
-  private turn = 0
+  const channels = new Map<string, Promise<void>>()
+  const closing = new AbortController()
+  let connection: Redis | null = null
+  let lost = Promise.withResolvers<undefined>()
+  let turn = 0
 
-  private constructor(private readonly options: RedisSignalsOptions) {}
+  await checkPermission(options)
+  try {
+    await connect()
+  } catch (error) {
+    await close()
+    throw error
+  }
+  void reconnect()
 
-  /** Resolves once it listens. Rejects if the first connection fails, or if the user lacks permission for channels. */
-  static async open(options: RedisSignalsOptions): Promise<RedisSignals> {
-    await checkPermission(options)
-    const signals = new RedisSignals(options)
-    try {
-      await signals.connect()
-    } catch (error) {
-      await signals.close()
-      throw error
-    }
-    void signals.reconnect()
-    return signals
+  return {
+    publish(channel) {
+      client.publish(prefix + channel, '').catch(onError)
+    },
+
+    async subscribe(channel, listener) {
+      const remove = listeners.add(channel, listener)
+      const whenListening = channels.get(channel) ?? send('subscribe', channel)
+      channels.set(channel, whenListening)
+      await whenListening
+      return () => {
+        remove()
+        if (listeners.hasListeners(channel) || !channels.delete(channel)) return
+        void send('unsubscribe', channel)
+      }
+    },
+
+    close,
   }
 
-  publish(channel: string): void {
-    const { client, prefix, onError } = this.options
-    client.publish(prefix + channel, '').catch(onError)
-  }
-
-  async subscribe(channel: string, listener: () => void): Promise<() => void> {
-    const remove = this.listeners.add(channel, listener)
-    const whenListening = this.channels.get(channel) ?? this.send('subscribe', channel)
-    this.channels.set(channel, whenListening)
-    await whenListening
-    return () => {
-      remove()
-      if (this.listeners.hasListeners(channel) || !this.channels.delete(channel)) return
-      void this.send('unsubscribe', channel)
-    }
-  }
-
-  async close(): Promise<void> {
-    this.closing.abort()
-    this.connection?.disconnect()
-    await this.listeners.close()
+  async function close(): Promise<void> {
+    closing.abort()
+    connection?.disconnect()
+    await listeners.close()
   }
 
   /** Never rejects: after a failure, the next connection subscribes to all channels. */
-  private async send(command: 'subscribe' | 'unsubscribe', channel: string): Promise<void> {
-    const { connection } = this
-    if (connection?.status !== 'ready') return
+  async function send(command: 'subscribe' | 'unsubscribe', channel: string): Promise<void> {
+    const current = connection
+    if (current?.status !== 'ready') return
     try {
-      await connection[command](this.options.prefix + channel)
+      await current[command](prefix + channel)
     } catch (error) {
-      if (connection === this.connection) this.drop(error)
+      if (current === connection) drop(error)
     }
   }
 
-  private async connect(): Promise<void> {
-    const { prefix } = this.options
-    const connection = this.nextNode().duplicate({
+  async function connect(): Promise<void> {
+    const next = nextNode().duplicate({
       lazyConnect: true,
       retryStrategy: () => null,
       autoResubscribe: false,
       enableOfflineQueue: false,
       readOnly: false,
     })
-    this.connection = connection
-    this.lost = Promise.withResolvers()
-    const { resolve } = this.lost
-    connection.on('close', () => resolve(undefined))
-    connection.on('error', (error: unknown) => this.report(error))
-    connection.on('message', (name: string) => this.listeners.publish(name.slice(prefix.length)))
-    await connection.connect()
-    const names = [...this.channels.keys()].map((channel) => prefix + channel)
-    for (const chunk of chunksOf(names, CHANNELS_AT_ONCE)) await connection.subscribe(...chunk)
+    const end = Promise.withResolvers<undefined>()
+    connection = next
+    lost = end
+    next.on('close', () => end.resolve(undefined))
+    next.on('error', report)
+    next.on('message', (name: string) => listeners.publish(name.slice(prefix.length)))
+    await next.connect()
+    const names = [...channels.keys()].map((channel) => prefix + channel)
+    for (const chunk of chunksOf(names, CHANNELS_AT_ONCE)) await next.subscribe(...chunk)
   }
 
   /** In a Cluster each attempt uses another node. */
-  private nextNode(): Redis {
-    const { client } = this.options
+  function nextNode(): Redis {
     if (!(client instanceof Cluster)) return client
     const nodes = client.nodes()
-    const node = nodes[this.turn % nodes.length]
-    this.turn += 1
+    const node = nodes[turn % nodes.length]
+    turn += 1
     if (node === undefined) throw new Error('no node of the Redis Cluster is known')
     return node
   }
 
   /** Replaces each connection that is lost, until the signals are closed. */
-  private async reconnect(): Promise<void> {
-    const { signal } = this.closing
+  async function reconnect(): Promise<void> {
     for (;;) {
-      await this.lost.promise
-      await pauseUntilAborted(RETRY_MS, signal)
-      if (signal.aborted) return
+      await lost.promise
+      await pauseUntilAborted(RETRY_MS, closing.signal)
+      if (closing.signal.aborted) return
       try {
-        await this.connect()
+        await connect()
         // Signals published in between are lost.
-        for (const channel of this.channels.keys()) this.listeners.publish(channel)
+        for (const channel of channels.keys()) listeners.publish(channel)
       } catch (error) {
-        this.drop(error)
+        drop(error)
       }
     }
   }
 
   /** Does not wait until the connection is closed, which takes long if Redis does not answer. */
-  private drop(error: unknown): void {
-    this.report(error)
-    this.connection?.disconnect()
-    this.lost.resolve(undefined)
+  function drop(error: unknown): void {
+    report(error)
+    connection?.disconnect()
+    lost.resolve(undefined)
   }
 
-  private report(error: unknown): void {
-    if (!this.closing.signal.aborted) this.options.onError(error)
+  function report(error: unknown): void {
+    if (!closing.signal.aborted) onError(error)
   }
 }
