@@ -17,7 +17,8 @@ export function connectionError(error: unknown, credentials: Credentials): strin
   if (known !== null) return known
   const authorization = chainOf(error).find(({ type }) => type?.endsWith('_AUTHORIZATION_FAILED') === true)
   if (authorization !== undefined) {
-    return `${reason}: ${userOf(credentials)} lacks a permission listed in docs/distributed.md (Kafka's ACLs)`
+    const user = credentials.sasl === null ? 'this client' : `the user ${credentials.sasl.username}`
+    return `${reason}: ${user} lacks a permission listed in docs/distributed.md (Kafka's ACLs)`
   }
   if (/closed connection|before secure TLS|ECONNRESET|socket hang up/i.test(reason)) {
     return `${reason}: ${closedConnectionHint(credentials)}`
@@ -53,10 +54,6 @@ function closedConnectionHint({ sasl, tls }: Credentials): string {
   }
   const needsTls = 'does this port require TLS? Check KAFKA_TLS'
   return sasl === null ? `${needsTls}; or a login? Check KAFKA_SASL_MECHANISM` : needsTls
-}
-
-function userOf({ sasl }: Credentials): string {
-  return sasl === null ? 'this client' : `the user ${sasl.username}`
 }
 
 interface Failure {

@@ -9,6 +9,7 @@ import {
   type KeyView,
 } from '#libs/ports/key-vault/key-view.js'
 import type { WrappedKey } from '#libs/ports/key-vault/master-key.js'
+import { chunksOf } from '#libs/runtime/chunks.js'
 
 /*
  * Relies on Redis 7 with noeviction, one node or a Cluster, and on atomic scripts. Redis may lose acknowledged writes (a
@@ -33,7 +34,10 @@ export function redisKeyView({ client, prefix }: { client: RedisClient; prefix: 
   return {
     async find(partition, inboxIds) {
       const [logId, next, masterKeyId, ...values] = listOf(await run(FIND, partition, inboxIds))
-      const entries = inboxIds.map((_, index) => entryOf(values[index] ?? null))
+      const entries = inboxIds.map((_, index): KeyEntry => {
+        const value = values[index] ?? null
+        return value === null ? { state: 'absent' } : entryOf(value)
+      })
       if (logId == null || next == null) return { progress: null, entries }
       return { progress: { logId, next: Number(next), masterKeyId: masterKeyId ?? null }, entries }
     },
@@ -44,7 +48,7 @@ export function redisKeyView({ client, prefix }: { client: RedisClient; prefix: 
       const own = { state: 'wrapped', key } as const
       if (previous === null) return { entry: own, wasContested: false }
       const wasContested = previous.slice(1) !== wanted
-      return { entry: previous.startsWith(FROM_LOG) ? own : statementOf(previous), wasContested }
+      return { entry: previous.startsWith(FROM_LOG) ? own : entryOf(previous), wasContested }
     },
 
     async forget(partition, inboxIds) {
@@ -78,11 +82,7 @@ function textOf({ masterKeyId, wrapped }: WrappedKey): string {
   return `${masterKeyId} ${Buffer.from(wrapped).toString('base64')}`
 }
 
-function entryOf(value: string | null): KeyEntry {
-  return value === null ? { state: 'absent' } : statementOf(value)
-}
-
-function statementOf(value: string): KeyStatement['entry'] {
+function entryOf(value: string): KeyStatement['entry'] {
   if (value === FORGOTTEN) return { state: 'forgotten' }
   const [masterKeyId = '', wrapped] = value.slice(1).split(' ')
   if (!(value.startsWith(IN_USE) || value.startsWith(FROM_LOG)) || wrapped === undefined) {
@@ -91,13 +91,11 @@ function statementOf(value: string): KeyStatement['entry'] {
   return { state: 'wrapped', key: { masterKeyId, wrapped: Buffer.from(wrapped, 'base64') } }
 }
 
+/** The statements in a list of ids, each followed by its value. */
 function statementsIn(pairs: readonly (string | null)[]): KeyStatement[] {
-  const statements: KeyStatement[] = []
-  for (let at = 0; at < pairs.length; at += 2) {
-    const [id, value] = [pairs[at] ?? '', pairs[at + 1] ?? '']
-    statements.push({ inboxId: brand('inb', id), entry: statementOf(value) })
-  }
-  return statements
+  return Array.from(chunksOf(pairs, 2), ([id, value]) => {
+    return { inboxId: brand('inb', id ?? ''), entry: entryOf(value ?? '') }
+  })
 }
 
 function listOf(answer: unknown): (string | null)[] {
