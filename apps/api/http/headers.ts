@@ -1,4 +1,8 @@
+import { Res } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+
+/** The reply, for its headers, as an argument of a handler. Nest sends what the handler returns. */
+export const Reply = () => Res({ passthrough: true })
 
 /** Headers of every answer: no cache stores it, and browsers don't guess another type than its `Content-Type`. */
 export const SAFE_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' } as const
@@ -85,7 +89,6 @@ export const RESPONSE_HEADERS = {
   ),
 }
 
-/** Headers of every answer. */
 export const COMMON_HEADERS = [
   'X-Request-Id',
   'Cache-Control',

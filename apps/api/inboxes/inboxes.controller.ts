@@ -1,4 +1,4 @@
-import { Body, Controller, Delete, Get, Param, Patch, Post, Query, Req, Res } from '@nestjs/common'
+import { Body, Controller, Delete, Get, Param, Patch, Post, Query, Req } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { allows } from '#libs/domain/account/access.js'
@@ -7,7 +7,7 @@ import type { ActiveInbox, Inbox as AnyInbox } from '#libs/domain/inbox/inbox.js
 import type { InboxDetails } from '#libs/domain/inbox/events.js'
 import { detailsContext, sealJson } from '#libs/ports/key-vault/sealing.js'
 import { AcceptInboxTokens, type Principal, Caller, READERS, RequireScope } from '../access/principal.js'
-import { withLocation } from '../http/headers.js'
+import { Reply, withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
 import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
@@ -53,16 +53,15 @@ export class InboxesController {
   @Post()
   @RequireScope('inboxes')
   @Describe({
-    id: 'createInbox',
     summary: 'Create an inbox',
     description: 'Its address accepts mail immediately.',
     answer: { description: 'The inbox.', schema: CreatedInbox, headers: ['Location', 'Mayfly-Cursor'] },
   })
-  async create(
+  async createInbox(
     @Caller() principal: Principal,
     @Mint() minting: Minting,
     @Body() body: CreateInbox,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     const { duration, name = null, labels = {}, password_protected: isProtected = false } = body
     const domain = this.instance.settings.mailDomain
@@ -76,7 +75,6 @@ export class InboxesController {
   @Get()
   @RequireScope('inboxes', 'read', 'audit')
   @Describe({
-    id: 'listInboxes',
     summary: 'List inboxes',
     description:
       "The inboxes of the key's environment, newest first by default. Use `state` to list ended inboxes, which have fewer " +
@@ -88,11 +86,11 @@ export class InboxesController {
     },
     problems: ['busy'],
   })
-  async list(
+  async listInboxes(
     @Caller() principal: Principal,
     @Query() query: ListInboxes,
     @Req() request: FastifyRequest,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     const { state } = query
     const labels = readLabels(query.label)
@@ -112,15 +110,14 @@ export class InboxesController {
   @RequireScope('inboxes', 'read')
   @AcceptInboxTokens()
   @Describe({
-    id: 'getInbox',
     summary: 'Read an inbox',
     answer: { description: 'The inbox.', schema: Inbox, headers: ['Mayfly-Cursor'] },
     problems: ['inbox-deleted', 'inbox-expired'],
   })
-  async get(
+  async getInbox(
     @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     return this.answerOf(await this.inboxes.open(principal, inboxId), reply)
   }
@@ -128,7 +125,6 @@ export class InboxesController {
   @Patch(':inboxId')
   @RequireScope('inboxes')
   @Describe({
-    id: 'updateInbox',
     summary: 'Change an inbox',
     description:
       'What the body does not name stays, and so does its mail. `duration` counts from the creation, and may also ' +
@@ -138,11 +134,11 @@ export class InboxesController {
     answer: { description: 'The inbox.', schema: Inbox, headers: ['Mayfly-Cursor'] },
     problems: ['inbox-deleted', 'inbox-expired', 'busy'],
   })
-  async update(
+  async updateInbox(
     @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,
     @Body() { duration, name, labels }: UpdateInbox,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     const { keyId, plan } = principal
     const { retention } = plan
@@ -176,7 +172,6 @@ export class InboxesController {
   @RequireScope('inboxes', 'admin')
   @AcceptInboxTokens()
   @Describe({
-    id: 'deleteInbox',
     summary: 'Delete an inbox',
     description:
       'The inbox and all its mail are permanently deleted. A repeat gets the same answer. A protected inbox requires its ' +
@@ -185,7 +180,7 @@ export class InboxesController {
     answer: { description: 'When it was deleted.', schema: DeletedInbox },
     problems: ['inbox-expired'],
   })
-  async delete(@Caller() principal: Principal, @Param('inboxId') inboxId: string) {
+  async deleteInbox(@Caller() principal: Principal, @Param('inboxId') inboxId: string) {
     const { inbox } = await this.inboxes.find(principal, inboxId)
     const { id, state } = inbox
     const { keyId } = principal

@@ -18,16 +18,13 @@ export const TAGS = {
 
 /** Describes an operation in the document, in addition to its route, classes and scopes. */
 export interface Description {
-  /**
-   * The id of the operation. If the handler is also under /v1/emails, `Inbox` in its id is replaced with `Email` there.
-   */
-  id: string
+  /** The id of the operation. Default: the name of the handler. */
+  id?: string
   summary: string
   /** Markdown with paragraphs and `code`. */
   description?: string
   /** The schema of each line of the body, if the handler reads one of lines. */
   bodyLine?: TSchema
-  /** The answer to a request that succeeded. */
   answer: Answer
   /** The problems that it may answer, in addition to those of every operation of its kind. */
   problems?: readonly ProblemCode[]
@@ -54,7 +51,6 @@ export interface BodyDescription {
   variants?: Readonly<Record<string, { description: string; required: readonly string[] }>>
 }
 
-/** A property of a body, or a parameter of a query. */
 export interface PropertyDescription {
   description: string
   /** Added to the JSON Schema that follows from its class-validator rules. */
@@ -67,7 +63,6 @@ export const Describe = Reflector.createDecorator<Description>()
 /** The tag of a controller's operations. Every controller must have one. */
 export const Tag = Reflector.createDecorator<keyof typeof TAGS>()
 
-/** Describes the class of a body. */
 export const DescribeBody = Reflector.createDecorator<BodyDescription>()
 
 const PROPERTY = Symbol('property')

@@ -25,7 +25,6 @@ import { groupByStatus, type ProblemGroup } from './problem-responses.js'
 /** A method and a path that call a handler. */
 interface Route {
   method: Method
-  /** As in `routeTemplate`. */
   path: string
   operation: Operation
   problems: ProblemGroup[]
@@ -68,7 +67,7 @@ function routeOf(controller: Type, name: string, handler: Handler, registered: s
   const status = Reflect.getMetadata(HTTP_CODE_METADATA, handler) as number | undefined
   const query = argumentClass(controller, name, RouteParamtypes.QUERY)
   const body = argumentClass(controller, name, RouteParamtypes.BODY)
-  const { id, summary, description, bodyLine, answer, requestHeaders: ownHeaders = [] } = about
+  const { id = name, summary, description, bodyLine, answer, requestHeaders: ownHeaders = [] } = about
   const isRepeatable = method === 'post' && scopes !== null
   const requestHeaders = [...ownHeaders, ...(isRepeatable ? (['Idempotency-Key'] as const) : [])]
   const responseHeaders = [

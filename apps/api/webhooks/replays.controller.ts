@@ -1,4 +1,4 @@
-import { Body, Controller, Delete, Get, HttpCode, Inject, Param, Post, Query, Res } from '@nestjs/common'
+import { Body, Controller, Delete, Get, HttpCode, Inject, Param, Post, Query } from '@nestjs/common'
 import type { Engine } from '#libs/engines/engine.js'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
@@ -9,7 +9,7 @@ import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { ReplaySelection } from '#libs/domain/webhook/events.js'
 import type { ListQuery } from '#libs/ports/read-model/lists.js'
 import { type Principal, Caller, RequireScope } from '../access/principal.js'
-import { withLocation } from '../http/headers.js'
+import { Reply, withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
 import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
@@ -42,7 +42,6 @@ export class ReplaysController {
   @HttpCode(202)
   @RequireScope('inboxes', 'admin')
   @Describe({
-    id: 'createReplay',
     summary: 'Replay deliveries to a webhook',
     description:
       'Replays the events in a time range, also from before the webhook was registered, if their inbox still exists; or ' +
@@ -52,12 +51,12 @@ export class ReplaysController {
     requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The replay, in progress.', schema: ReplaySchema, headers: ['Location'] },
   })
-  async request(
+  async createReplay(
     @Caller() principal: Principal,
     @Mint() minting: Minting,
     @Param('webhookId') id: string,
     @Body() body: RequestReplay,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     const webhook = await this.webhooks.find(principal, id, WRITE_SCOPES)
     const { id: webhookId, accountId, environment } = webhook
@@ -80,7 +79,6 @@ export class ReplaysController {
   @Get()
   @RequireScope('inboxes', 'read', 'admin')
   @Describe({
-    id: 'listReplays',
     summary: "List a webhook's replays",
     description:
       'Newest first. A webhook that was registered with `start_from` has a replay for the earlier events. Replays are kept ' +
@@ -88,11 +86,11 @@ export class ReplaysController {
     requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'A page of replays.', schema: Type.Array(ReplaySchema), headers: ['Link'] },
   })
-  async list(
+  async listReplays(
     @Caller() principal: Principal,
     @Param('webhookId') id: string,
     @Query() query: ListPage,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     const { id: webhookId } = await this.webhooks.find(principal, id, READ_SCOPES)
     const page = await pageOf('rpl', query, reply, (listQuery) => this.listOf(webhookId, listQuery))
@@ -102,13 +100,12 @@ export class ReplaysController {
   @Get(':replayId')
   @RequireScope('inboxes', 'read', 'admin')
   @Describe({
-    id: 'getReplay',
     summary: 'Read a replay',
     description: 'With its progress.',
     requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The replay.', schema: ReplaySchema },
   })
-  async get(
+  async getReplay(
     @Caller() principal: Principal,
     @Param('webhookId') webhookId: string,
     @Param('replayId') replayId: string,
@@ -120,14 +117,13 @@ export class ReplaysController {
   @Delete(':replayId')
   @RequireScope('inboxes', 'admin')
   @Describe({
-    id: 'cancelReplay',
     summary: 'Cancel a replay',
     description:
       'The replay requests no more deliveries, and its unfinished deliveries are abandoned. A completed replay does not change.',
     requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The replay.', schema: ReplaySchema },
   })
-  async cancel(
+  async cancelReplay(
     @Caller() principal: Principal,
     @Param('webhookId') id: string,
     @Param('replayId') requestedId: string,

@@ -1,8 +1,8 @@
-import { Body, Controller, Delete, Get, Param, Patch, Post, Query, Res } from '@nestjs/common'
+import { Body, Controller, Delete, Get, Param, Patch, Post, Query } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { type Principal, Caller, RequireScope } from '../access/principal.js'
-import { withLocation } from '../http/headers.js'
+import { Reply, withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
 import { ListPage, pageOf } from '../http/list-pages.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
@@ -23,7 +23,6 @@ export class WebhooksController {
   @Post()
   @RequireScope('admin')
   @Describe({
-    id: 'createWebhook',
     summary: 'Register a webhook for a whole environment',
     description:
       "For all inboxes of the key's environment, including later ones, except protected inboxes. An environment can have at " +
@@ -34,11 +33,11 @@ export class WebhooksController {
       headers: ['Location'],
     },
   })
-  async register(
+  async createWebhook(
     @Caller() principal: Principal,
     @Mint() minting: Minting,
     @Body() body: RegisterWebhook,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     const registered = await this.webhooks.register(principal, null, body, minting)
     return withLocation(reply, '/v1/webhooks', this.webhooks.showNew(registered))
@@ -47,16 +46,11 @@ export class WebhooksController {
   @Get()
   @RequireScope('admin')
   @Describe({
-    id: 'listWebhooks',
     summary: 'List the webhooks of a whole environment',
     description: 'Newest first, without the webhooks of single inboxes.',
     answer: { description: 'A page of webhooks.', schema: Type.Array(Webhook), headers: ['Link'] },
   })
-  async list(
-    @Caller() principal: Principal,
-    @Query() query: ListPage,
-    @Res({ passthrough: true }) reply: FastifyReply,
-  ) {
+  async listWebhooks(@Caller() principal: Principal, @Query() query: ListPage, @Reply() reply: FastifyReply) {
     const { accountId, environment } = principal
     const page = await pageOf('whk', query, reply, (listQuery) =>
       this.webhooks.list({ accountId, environment }, listQuery),
@@ -67,26 +61,24 @@ export class WebhooksController {
   @Get(':webhookId')
   @RequireScope('inboxes', 'read', 'admin')
   @Describe({
-    id: 'getWebhook',
     summary: 'Read a webhook',
     description: `Also the webhook of an inbox that has ended. ${ACCESS}`,
     requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The webhook.', schema: Webhook },
   })
-  async get(@Caller() principal: Principal, @Param('webhookId') webhookId: string) {
+  async getWebhook(@Caller() principal: Principal, @Param('webhookId') webhookId: string) {
     return this.webhooks.show(await this.webhooks.find(principal, webhookId, READ_SCOPES))
   }
 
   @Patch(':webhookId')
   @RequireScope('inboxes', 'admin')
   @Describe({
-    id: 'changeWebhook',
     summary: 'Change, disable or enable a webhook',
     description: ACCESS,
     requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The webhook.', schema: Webhook },
   })
-  async change(
+  async changeWebhook(
     @Caller() principal: Principal,
     @Param('webhookId') webhookId: string,
     @Body() body: ChangeWebhook,
@@ -97,20 +89,18 @@ export class WebhooksController {
   @Delete(':webhookId')
   @RequireScope('inboxes', 'admin')
   @Describe({
-    id: 'deleteWebhook',
     summary: 'Delete a webhook',
     description: `Nothing more is delivered, and the webhook is no longer found. ${ACCESS}`,
     requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The webhook before its deletion.', schema: Webhook },
   })
-  async remove(@Caller() principal: Principal, @Param('webhookId') webhookId: string) {
+  async deleteWebhook(@Caller() principal: Principal, @Param('webhookId') webhookId: string) {
     return this.webhooks.show(await this.webhooks.remove(principal, webhookId))
   }
 
   @Post(':webhookId/secret/rotate')
   @RequireScope('inboxes', 'admin')
   @Describe({
-    id: 'rotateWebhookSecret',
     summary: 'Rotate the secret of a webhook',
     description: `During the grace period, requests are signed with both secrets. ${ACCESS}`,
     requestHeaders: ['Mayfly-Inbox-Password'],
@@ -120,12 +110,12 @@ export class WebhooksController {
       headers: ['Location'],
     },
   })
-  async rotate(
+  async rotateWebhookSecret(
     @Caller() principal: Principal,
     @Mint() minting: Minting,
     @Param('webhookId') webhookId: string,
     @Body() body: RotateWebhookSecret,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     const rotated = await this.webhooks.rotate(principal, webhookId, body, minting)
     return withLocation(reply, '/v1/webhooks', this.webhooks.showNew(rotated))
@@ -144,7 +134,6 @@ export class InboxWebhooksController {
   @Post()
   @RequireScope('inboxes')
   @Describe({
-    id: 'createInboxWebhook',
     summary: 'Register a webhook for one inbox',
     description: 'An inbox can have at most 20. A protected inbox requires its password.',
     requestHeaders: ['Mayfly-Inbox-Password'],
@@ -155,12 +144,12 @@ export class InboxWebhooksController {
     },
     problems: ['inbox-deleted', 'inbox-expired'],
   })
-  async register(
+  async createInboxWebhook(
     @Caller() principal: Principal,
     @Mint() minting: Minting,
     @Param('inboxId') inboxId: string,
     @Body() body: RegisterWebhook,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     const { inbox } = await this.inboxes.openContent(principal, inboxId)
     const registered = await this.webhooks.register(principal, inbox.id, body, minting)
@@ -170,18 +159,17 @@ export class InboxWebhooksController {
   @Get()
   @RequireScope('inboxes', 'read')
   @Describe({
-    id: 'listInboxWebhooks',
     summary: "List an inbox's webhooks",
     description: 'Newest first, without the webhooks of its environment.',
     requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'A page of webhooks.', schema: Type.Array(Webhook), headers: ['Link'] },
     problems: ['inbox-deleted', 'inbox-expired'],
   })
-  async list(
+  async listInboxWebhooks(
     @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,
     @Query() query: ListPage,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     const { inbox } = await this.inboxes.openContent(principal, inboxId)
     const page = await pageOf('whk', query, reply, (listQuery) =>
