@@ -1,22 +1,48 @@
 import { applyDecorators, type Type } from '@nestjs/common'
 import { Transform } from 'class-transformer'
-import { IsInt, Max, Min, ValidateBy, ValidateIf } from 'class-validator'
+import {
+  ArrayMaxSize,
+  ArrayMinSize,
+  ArrayUnique,
+  IsArray,
+  IsInt,
+  Max,
+  Min,
+  ValidateBy,
+  ValidateIf,
+  type ValidationOptions,
+} from 'class-validator'
 import { GRACE_UNIT_MS, MAX_GRACE_MS, parseGrace } from '#libs/domain/account/access.js'
-import { parseLifespan, type Lifespan } from '#libs/domain/inbox/new-inbox.js'
+import { parseLifespan } from '#libs/domain/inbox/new-inbox.js'
 
 /*
  * The rules that classes of bodies and queries use in addition to those of class-validator.
  */
 
-/** A rule of class-validator. In its message, `$property` is replaced with the property's name. */
+/**
+ * A rule of class-validator. In its message, `$property` is replaced with the property's name. `schema` is the rule as
+ * JSON Schema, unless each property describes it.
+ */
 export function Rule(
   name: string,
   validate: (value: unknown) => boolean,
   message: string | ((value: unknown) => string),
+  schema?: object,
 ): PropertyDecorator {
   const defaultMessage = (rule?: { value: unknown }) =>
     typeof message === 'string' ? message : message(rule?.value)
-  return ValidateBy({ name, validator: { validate, defaultMessage } })
+  const constraints = schema === undefined ? [] : [schema]
+  return ValidateBy({ name, constraints, validator: { validate, defaultMessage } })
+}
+
+/** A text that can be parsed: `parse` returns null for any other. */
+export function IsParsed(
+  name: string,
+  parse: (text: string) => unknown,
+  message: string,
+  schema: object,
+): PropertyDecorator {
+  return Rule(name, (value) => typeof value === 'string' && parse(value) !== null, message, schema)
 }
 
 /** A lone surrogate is not a character, and would be answered as another character. */
@@ -28,13 +54,27 @@ export function IsWellFormed(): PropertyDecorator {
   )
 }
 
-/** A whole number that may be left out. */
 export function IsWholeNumber(min: number, max: number): PropertyDecorator {
   return applyDecorators(
     IfGiven(),
     IsInt({ message: '$property must be a whole number' }),
     Min(min, { message: `$property must be at least ${min}` }),
     Max(max, { message: `$property must be at most ${max}` }),
+  )
+}
+
+/** A list of 1 to `max` different items, each of which follows a rule. */
+export function IsSetOf(
+  rule: (options: ValidationOptions) => PropertyDecorator,
+  max: number,
+  message: string,
+): PropertyDecorator {
+  return applyDecorators(
+    IsArray({ message }),
+    ArrayMinSize(1, { message }),
+    ArrayMaxSize(max, { message }),
+    ArrayUnique({ message }),
+    rule({ each: true, message }),
   )
 }
 
@@ -90,56 +130,44 @@ export function parseTime(text: string): Date | null {
   return IN_UTC.test(time.toISOString()) ? time : null
 }
 
-/** The time of a validated text. */
-export function readTime(text: string): Date {
-  const time = parseTime(text)
-  if (time === null) throw new TypeError(`not a time: ${text}`)
-  return time
+/** Parses a text that has been validated. */
+function validated<Value>(parse: (text: string) => Value | null): (text: string) => Value {
+  return (text) => {
+    const value = parse(text)
+    if (value === null) throw new TypeError(`not validated: ${text}`)
+    return value
+  }
 }
 
-/** The milliseconds of a validated grace period. */
-export function readGrace(text: string): number {
-  const ms = parseGrace(text)
-  if (ms === null) throw new TypeError(`not a grace period: ${text}`)
-  return ms
-}
+export const readTime = validated(parseTime)
+/** In milliseconds. */
+export const readGrace = validated(parseGrace)
+export const readLifespan = validated(parseLifespan)
 
-/** The lifespan of a validated text. */
-export function readLifespan(text: string): Lifespan {
-  const lifespan = parseLifespan(text)
-  if (lifespan === null) throw new TypeError(`not a duration: ${text}`)
-  return lifespan
-}
-
-/** A time as JSON Schema. */
 export const TIME_SCHEMA = {
   type: 'string',
   pattern: `^${TIME_PATTERN}$`,
   examples: ['2026-11-21T08:00:00Z'],
 }
 
-/** The form of a time, for messages. */
 export const TIME_FORM = 'a time as in RFC 3339, such as "2026-11-21T08:00:00Z"'
 
 /** A time (RFC 3339), read by `parseTime`. */
 export function IsTime(): PropertyDecorator {
-  const isTime = (value: unknown) => typeof value === 'string' && parseTime(value) !== null
-  return Rule('isTime', isTime, `$property must be ${TIME_FORM}`)
-}
-
-/** A grace period as JSON Schema. */
-export const GRACE_SCHEMA = {
-  type: 'string',
-  pattern: `^(0[smhdw]?|${durationPattern(GRACE_UNIT_MS, MAX_GRACE_MS)})$`,
-  examples: ['30m'],
+  return IsParsed('isTime', parseTime, `$property must be ${TIME_FORM}`, TIME_SCHEMA)
 }
 
 /** How long a former secret stays valid. The maximum is checked when the command is decided. */
 export function IsGrace(): PropertyDecorator {
-  return Rule(
+  return IsParsed(
     'isGrace',
-    (value) => typeof value === 'string' && parseGrace(value) !== null,
+    parseGrace,
     '$property must be "0", or a whole number and one of s, m, h, d, w, at most "7d": "30m", "24h"',
+    {
+      type: 'string',
+      pattern: `^(0[smhdw]?|${durationPattern(GRACE_UNIT_MS, MAX_GRACE_MS)})$`,
+      examples: ['30m'],
+    },
   )
 }
 

@@ -15,7 +15,7 @@ import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import { MAX_LABELS, parseLifespan, UNIT_MS } from '#libs/domain/inbox/new-inbox.js'
 import { IsCursor, IsLimit, IsOrder } from '../http/list-pages.js'
 import { invalid } from '../http/problems.js'
-import { durationPattern, IfGiven, IsWellFormed, Repeatable, Rule } from '../http/rules.js'
+import { IfGiven, IsParsed, IsWellFormed, Repeatable, Rule, durationPattern } from '../http/rules.js'
 import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 
 /*
@@ -44,7 +44,7 @@ export const InboxLabels = Type.Unsafe<Readonly<Record<string, string>>>({
 const FILTER = /^[^:]{1,64}:[\s\S]{0,128}$/u
 
 /** A lifetime as JSON Schema. */
-export const DURATION = {
+const DURATION = {
   type: 'string',
   pattern: `^${durationPattern(UNIT_MS, MAX_RETENTION.ms)}$`,
   examples: ['30m', '24h', '7d', '2w'],
@@ -59,7 +59,6 @@ export class CreateInbox {
   @DescribeProperty(
     'The lifetime: a whole number and one of `m`, `h`, `d`, `w`, from one minute to the retention of the plan. Default: ' +
       'the shorter of that retention and 24 hours.',
-    DURATION,
   )
   @IfGiven()
   @IsDuration()
@@ -76,7 +75,7 @@ export class CreateInbox {
   @IsName()
   name?: string | null
 
-  @DescribeProperty('Labels to find the inbox by.', InboxLabels)
+  @DescribeProperty('Labels to find the inbox by.')
   @IfGiven()
   @IsLabels()
   labels?: Record<string, string>
@@ -91,7 +90,6 @@ export class UpdateInbox {
   @DescribeProperty(
     'The lifetime, counted from the creation: a whole number and one of `m`, `h`, `d`, `w`, from one minute to the ' +
       'retention of the plan.',
-    DURATION,
   )
   @IfGiven()
   @IsDuration()
@@ -101,7 +99,7 @@ export class UpdateInbox {
   @IsName()
   name?: string | null
 
-  @DescribeProperty('Replaces all labels.', InboxLabels)
+  @DescribeProperty('Replaces all labels.')
   @IfGiven()
   @IsLabels()
   labels?: Record<string, string>
@@ -132,10 +130,11 @@ export class ListInboxes {
 
 /** A lifetime, as `parseLifespan` reads it. */
 export function IsDuration(): PropertyDecorator {
-  return Rule(
+  return IsParsed(
     'isDuration',
-    (value) => typeof value === 'string' && parseLifespan(value) !== null,
+    parseLifespan,
     '$property must be a whole number and one of m, h, d, w, and at least "1m": "30m", "24h", "7d", "2w"',
+    DURATION,
   )
 }
 
@@ -152,6 +151,7 @@ export function IsLabels(): PropertyDecorator {
     isLabels,
     `labels must be an object of at most ${MAX_LABELS} pairs: names of 1 to 64 characters, without colons ` +
       `and not "__proto__"; values of up to 128 characters; no control characters, no lone surrogates`,
+    InboxLabels,
   )
 }
 

@@ -1,29 +1,18 @@
-import {
-  ArrayMaxSize,
-  ArrayMinSize,
-  ArrayUnique,
-  IsArray,
-  IsIn,
-  IsInt,
-  IsOptional,
-  Matches,
-  Min,
-} from 'class-validator'
+import { IsIn, IsInt, IsOptional, Matches, Min } from 'class-validator'
 import { ENVIRONMENT, SCOPES, type Scope } from '#libs/domain/account/access.js'
-import { IsName, NAME_SCHEMA } from '../accounts/account-requests.dto.js'
-import { GRACE_SCHEMA, IsGrace } from '../http/rules.js'
+import { IsName } from '../accounts/account-requests.dto.js'
+import { IsGrace, IsSetOf } from '../http/rules.js'
 import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 
 const SCOPE_LIST = `scopes must be an array of one or more of ${SCOPES.join(', ')}, each once`
 const RATE_LIMIT = 'rate_limit must be a whole number of requests per minute, at least 1'
 
-/** The body of POST /v1/keys. */
 @DescribeBody({
   description: 'A new API key.',
   example: { name: 'CI', environment: 'staging', scopes: ['inboxes'] },
 })
 export class IssueKey {
-  @DescribeProperty('A name to show to people.', NAME_SCHEMA)
+  @DescribeProperty('A name to show to people.')
   @IsName()
   name!: string
 
@@ -38,11 +27,7 @@ export class IssueKey {
   environment!: string
 
   @DescribeProperty('The scopes of the key. The scope `operator` can only be given by a key that has it.')
-  @IsIn(SCOPES, { each: true, message: SCOPE_LIST })
-  @ArrayUnique({ message: SCOPE_LIST })
-  @ArrayMaxSize(SCOPES.length, { message: SCOPE_LIST })
-  @ArrayMinSize(1, { message: SCOPE_LIST })
-  @IsArray({ message: SCOPE_LIST })
+  @IsSetOf((options) => IsIn(SCOPES, options), SCOPES.length, SCOPE_LIST)
   scopes: Scope[] = ['inboxes']
 
   @DescribeProperty("The maximum requests per minute, if it is less than the account's.")
@@ -52,12 +37,10 @@ export class IssueKey {
   rate_limit?: number | null
 }
 
-/** The body of POST /v1/keys/{id}/rotate. */
 @DescribeBody({ description: 'How to replace the secret of a key.', example: { grace: '1h' } })
 export class RotateKey {
   @DescribeProperty(
     'How long the former secret stays valid, at most 7 days: `0`, or a whole number and one of `s`, `m`, `h`, `d`, `w`.',
-    GRACE_SCHEMA,
   )
   @IsGrace()
   grace: string = '0'

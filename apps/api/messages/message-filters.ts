@@ -14,15 +14,7 @@ import {
   Min,
 } from 'class-validator'
 import { IsCursor, IsLimit, IsOrder } from '../http/list-pages.js'
-import {
-  FromDigits,
-  FromTrueOrFalse,
-  IfGiven,
-  IsTime,
-  IsWholeNumber,
-  Repeatable,
-  TIME_SCHEMA,
-} from '../http/rules.js'
+import { FromDigits, FromTrueOrFalse, IfGiven, IsTime, IsWholeNumber, Repeatable } from '../http/rules.js'
 import { AreLabelFilters } from '../inboxes/inbox-requests.dto.js'
 import { DescribeProperty } from '../openapi/describe.js'
 
@@ -96,12 +88,12 @@ export class MatchFilters {
   @Repeatable()
   header?: string[]
 
-  @DescribeProperty('The earliest `received_at` (RFC 3339).', TIME_SCHEMA)
+  @DescribeProperty('The earliest `received_at` (RFC 3339).')
   @IfGiven()
   @IsTime()
   since?: string
 
-  @DescribeProperty('The end of the time in which it was received, exclusive (RFC 3339).', TIME_SCHEMA)
+  @DescribeProperty('The end of the time in which it was received, exclusive (RFC 3339).')
   @IfGiven()
   @IsTime()
   until?: string

@@ -6,7 +6,6 @@ import { listAt, ListOf, type ItemList } from '../http/validation.js'
 import { type BodyDescription, Bytes, DescribeBody, descriptionOf } from './describe.js'
 import type { Operation, Parameter, SchemaJson } from './openapi-json.js'
 
-/** A property of a body, or a parameter of a query. */
 interface Property {
   name: string
   description: string
@@ -17,7 +16,8 @@ interface Property {
 }
 
 /**
- * The rules of class-validator as JSON Schema. A property with another rule must have a schema in `DescribeProperty`.
+ * The rules of class-validator as JSON Schema. Any other rule must have one itself, or a property with it one in
+ * `DescribeProperty`.
  */
 const RULES: Readonly<Record<string, (constraint: unknown) => object>> = {
   isString: () => ({ type: 'string' }),
@@ -110,7 +110,7 @@ function schemaOf(metatype: Class): { schema: object | null; isRequired: boolean
   return { schema, isRequired }
 }
 
-/** Throws if a property has no description, or no schema and a rule that is not in `RULES`. */
+/** Throws if a property has no description, or a rule without a schema. */
 function propertiesOf(metatype: Class): Property[] {
   const storage = getMetadataStorage()
   const rules = storage.getTargetValidationMetadatas(metatype, '', false, false)
@@ -126,6 +126,7 @@ function propertiesOf(metatype: Class): Property[] {
       const known = RULES[rule]
       if (type === 'conditionalValidation') conditions.push(constraint as (typeof conditions)[number])
       else if (known !== undefined) Object.assign(each ? items : schema, known(constraint))
+      else if (typeof constraint === 'object') Object.assign(schema, constraint)
       else if (Object.keys(about.schema).length === 0)
         throw new Error(`${metatype.name}.${name} has the rule ${rule}, which has no JSON Schema`)
     }

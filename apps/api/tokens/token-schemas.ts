@@ -1,16 +1,13 @@
 import { IsIn } from 'class-validator'
-import Type, { type Static } from 'typebox'
+import Type from 'typebox'
+import { named, plain } from '#libs/domain/event-sourcing/declare.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import { TOKEN_ACCESS, type InboxToken as Token, type TokenAccess } from '#libs/domain/inbox/token.js'
+import { IdOf, OneOf, resource, time } from '#libs/runtime/resource.js'
 import { IfGiven } from '../http/rules.js'
-import { DURATION, IsDuration } from '../inboxes/inbox-requests.dto.js'
-import { DescribeBody, DescribeProperty, IdOf, OneOf, Time } from '../openapi/describe.js'
+import { IsDuration } from '../inboxes/inbox-requests.dto.js'
+import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 
-/*
- * The body that issues an inbox token, and the answers about tokens.
- */
-
-/** The body of POST /v1/inboxes/{id}/tokens. */
 @DescribeBody({
   description: 'A new token for one inbox. Every property is optional.',
   example: { access: 'read', expires_in: '30m' },
@@ -25,7 +22,6 @@ export class CreateInboxToken {
   @DescribeProperty(
     'How long it is valid: a whole number and one of `m`, `h`, `d`, `w`, from one minute to the end of the inbox. ' +
       'Default: until the inbox expires.',
-    DURATION,
   )
   @IfGiven()
   @IsDuration()
@@ -33,10 +29,10 @@ export class CreateInboxToken {
 }
 
 const token = {
-  id: IdOf('tok', 'The id of the token.'),
-  access: OneOf(TOKEN_ACCESS, 'What it may do: `read`, or also delete the inbox.'),
-  expires_at: Time('When it expires, at the latest with its inbox.'),
-  created_at: Time('When it was issued.'),
+  id: plain(IdOf('tok', 'The id of the token.')),
+  access: plain(OneOf(TOKEN_ACCESS, 'What it may do: `read`, or also delete the inbox.')),
+  expiresAt: time('When it expires, at the latest with its inbox.'),
+  issuedAt: named('created_at', time('When it was issued.')),
 }
 
 const example = {
@@ -46,42 +42,50 @@ const example = {
   created_at: '2026-11-21T09:35:12.208Z',
 }
 
-export const InboxToken = Type.Object(token, {
-  $id: 'InboxToken',
-  description: 'A token for one inbox.',
-  examples: [example],
-})
+const shown = resource('InboxToken', { description: 'A token for one inbox.', examples: [example] }, token)
+export const InboxToken = shown.schema
 
 /** A token in the answer that issues it. */
-export const InboxTokenWithSecret = Type.Object(
+const issued = resource(
+  'InboxTokenWithSecret',
   {
-    ...token,
-    token: Type.String({
-      pattern: '^mft_[0-7][0-9a-hjkmnp-tv-z]{25}_[A-Za-z0-9_-]{32}$',
-      description: 'The bearer token. Only in this answer.',
-    }),
-  },
-  {
-    $id: 'InboxTokenWithSecret',
     description: 'A token for one inbox, with its secret.',
     examples: [{ ...example, token: 'mft_01jd6b8w0mf2ja3yz5c7e9g1hk_q3T9vKc0W5nXb7YdR2mLs8PzFh4JuEa1' }],
   },
-)
-
-export const RevokedInboxToken = Type.Object(
-  { id: token.id, revoked_at: Time('When it was revoked. The same in the answer to a repeat.') },
   {
-    $id: 'RevokedInboxToken',
+    ...token,
+    secret: named(
+      'token',
+      plain(
+        Type.String({
+          pattern: '^mft_[0-7][0-9a-hjkmnp-tv-z]{25}_[A-Za-z0-9_-]{32}$',
+          description: 'The bearer token. Only in this answer.',
+        }),
+      ),
+    ),
+  },
+)
+export const InboxTokenWithSecret = issued.schema
+
+export const { schema: RevokedInboxToken, json: revokedTokenJson } = resource(
+  'RevokedInboxToken',
+  {
     description: 'A token that was revoked.',
     examples: [{ id: example.id, revoked_at: '2026-11-21T09:41:07.122Z' }],
   },
+  { id: token.id, revokedAt: time('When it was revoked. The same in the answer to a repeat.') },
 )
 
-/** A token of an inbox as JSON. */
-export function tokenJson(
-  { id, access, expiresAt, issuedAt }: Token,
-  inbox: Pick<ActiveInbox, 'expiresAt'>,
-): Static<typeof InboxToken> {
-  const end = expiresAt < inbox.expiresAt ? expiresAt : inbox.expiresAt
-  return { id, access, expires_at: end.toISOString(), created_at: issuedAt.toISOString() }
+type Ending = Pick<ActiveInbox, 'expiresAt'>
+
+function endingWith(inbox: Ending, token: Token): Token {
+  return token.expiresAt < inbox.expiresAt ? token : { ...token, expiresAt: inbox.expiresAt }
+}
+
+export function tokenJson(token: Token, inbox: Ending) {
+  return shown.json(endingWith(inbox, token))
+}
+
+export function issuedTokenJson(token: Token, inbox: Ending, secret: string) {
+  return issued.json({ ...endingWith(inbox, token), secret })
 }

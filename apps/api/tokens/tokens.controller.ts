@@ -10,7 +10,9 @@ import {
   CreateInboxToken,
   InboxToken,
   InboxTokenWithSecret,
+  issuedTokenJson,
   RevokedInboxToken,
+  revokedTokenJson,
   tokenJson,
 } from './token-schemas.js'
 import { InboxTokens } from './tokens.service.js'
@@ -29,7 +31,6 @@ export class TokensController {
   @Post()
   @RequireScope('inboxes')
   @Describe({
-    id: 'createInboxToken',
     summary: 'Issue a token for an inbox',
     description:
       'A bearer token for a person or a program that must not have the API key. It reads this inbox, its messages and its ' +
@@ -39,7 +40,7 @@ export class TokensController {
     answer: { description: 'The token.', schema: InboxTokenWithSecret },
     problems: ['inbox-deleted', 'inbox-expired', 'busy'],
   })
-  async create(
+  async createInboxToken(
     @Caller() principal: Principal,
     @Mint() minting: Minting,
     @Param('inboxId') inboxId: string,
@@ -48,20 +49,19 @@ export class TokensController {
     const open = await this.inboxes.openContent(principal, inboxId)
     const lifeMs = life === undefined ? null : readLifespan(life).ms
     const { inbox, token, secret } = await this.tokens.issue(principal, minting, open, { access, lifeMs })
-    return { ...tokenJson(token, inbox), token: secret }
+    return issuedTokenJson(token, inbox, secret)
   }
 
   @Get()
   @RequireScope('inboxes', 'read')
   @Describe({
-    id: 'listInboxTokens',
     summary: 'List the tokens of an inbox',
     description: 'Those that are valid, oldest first, without their secrets.',
     requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The tokens.', schema: Type.Array(InboxToken) },
     problems: ['inbox-deleted', 'inbox-expired'],
   })
-  async list(@Caller() principal: Principal, @Param('inboxId') inboxId: string) {
+  async listInboxTokens(@Caller() principal: Principal, @Param('inboxId') inboxId: string) {
     const { inbox } = await this.inboxes.openContent(principal, inboxId)
     const now = this.instance.now()
     return inbox.tokens.filter((token) => isLive(token, now)).map((token) => tokenJson(token, inbox))
@@ -70,7 +70,6 @@ export class TokensController {
   @Delete(':tokenId')
   @RequireScope('inboxes')
   @Describe({
-    id: 'revokeInboxToken',
     summary: 'Revoke a token of an inbox',
     description:
       'It stops working at once, and its waits and streams end within a second. A repeat gets the same answer.',
@@ -78,13 +77,12 @@ export class TokensController {
     answer: { description: 'When it was revoked.', schema: RevokedInboxToken },
     problems: ['inbox-deleted', 'inbox-expired', 'busy'],
   })
-  async revoke(
+  async revokeInboxToken(
     @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,
     @Param('tokenId') tokenId: string,
   ) {
     const open = await this.inboxes.openContent(principal, inboxId)
-    const revokedAt = await this.tokens.revoke(principal, open, tokenId)
-    return { id: tokenId, revoked_at: revokedAt.toISOString() }
+    return revokedTokenJson(await this.tokens.revoke(principal, open, tokenId))
   }
 }

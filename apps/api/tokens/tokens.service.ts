@@ -8,6 +8,7 @@ import {
   TOKEN_BYTES,
   type InboxToken,
   type TokenAccess,
+  type TokenId,
 } from '#libs/domain/inbox/token.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import type { Principal } from '../access/principal.js'
@@ -16,13 +17,11 @@ import type { Minting } from '../idempotency/minting.js'
 import { hasEnded, Inboxes, type OpenInbox } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
 
-/** A token and its inbox, after a change. */
 interface ChangedToken {
   inbox: ActiveInbox
   token: InboxToken
 }
 
-/** Issues and revokes the tokens of inboxes. */
 @Injectable()
 export class InboxTokens {
   constructor(
@@ -51,18 +50,21 @@ export class InboxTokens {
   }
 
   /**
-   * Resolves with the time of the revocation, once the token no longer works on this instance. Throws not-found, busy,
-   * and the 410 of an ended inbox.
+   * Resolves once the token no longer works on this instance. Throws not-found, busy, and the 410 of an ended inbox.
    */
-  async revoke(principal: Principal, open: OpenInbox, tokenId: string): Promise<Date> {
+  async revoke(
+    principal: Principal,
+    open: OpenInbox,
+    tokenId: string,
+  ): Promise<{ id: TokenId; revokedAt: Date }> {
     if (!isId('tok', tokenId)) throw noToken(tokenId)
     const about = { inboxId: open.inbox.id, keyId: principal.keyId, tokenId, now: this.instance.now() }
     const { token } = await this.change(principal, open, { type: 'RevokeToken', ...about })
-    if (token.revokedAt === null) throw new Error(`the token ${tokenId} is not revoked`)
-    return token.revokedAt
+    const { id, revokedAt } = token
+    if (revokedAt === null) throw new Error(`the token ${tokenId} is not revoked`)
+    return { id, revokedAt }
   }
 
-  /** Resolves once the command's event is visible. */
   private async change(principal: Principal, open: OpenInbox, command: TokenCommand): Promise<ChangedToken> {
     const { inbox } = await this.inboxes.change(principal, open, (current) => {
       const { events, refusal } = decide({ inbox: current, message: null }, command)

@@ -8,7 +8,7 @@ import {
   type ExportTable,
   type UsageInterval,
 } from '#libs/ports/usage/usage-store.js'
-import { IfGiven, IsTime, TIME_SCHEMA } from '../http/rules.js'
+import { IfGiven, IsTime } from '../http/rules.js'
 import { AreLabelFilters } from '../inboxes/inbox-requests.dto.js'
 import { DescribeProperty } from '../openapi/describe.js'
 
@@ -19,20 +19,18 @@ function IsLabelOfUsage(): PropertyDecorator {
   return applyDecorators(DescribeProperty(description, { examples: [['run:42']] }), AreLabelFilters())
 }
 
-/** A time span. */
 export class UsageSpan {
-  @DescribeProperty('The start of the span (RFC 3339).', TIME_SCHEMA)
+  @DescribeProperty('The start of the span (RFC 3339).')
   @IfGiven()
   @IsTime()
   from?: string
 
-  @DescribeProperty('The end of the span, exclusive. Default: now.', TIME_SCHEMA)
+  @DescribeProperty('The end of the span, exclusive. Default: now.')
   @IfGiven()
   @IsTime()
   to?: string
 }
 
-/** The query of GET /v1/usage. */
 export class ReadUsage extends UsageSpan {
   @DescribeProperty('The length of the intervals, which are in UTC.')
   @IsIn(USAGE_INTERVALS, { message: `interval must be one of ${USAGE_INTERVALS.join(', ')}` })
@@ -52,14 +50,12 @@ export class ReadUsage extends UsageSpan {
   label?: string[]
 }
 
-/** The query of GET /v1/usage/report. */
 export class ReadReport extends UsageSpan {
   @ArrayMinSize(1, { message: 'label must be given' })
   @IsLabelOfUsage()
   label!: string[]
 }
 
-/** The query of GET /v1/usage/export. */
 export class ExportUsage extends UsageSpan {
   @DescribeProperty('The format of the file. In CSV, `labels` is a JSON array and missing values are empty.')
   @IsIn(EXPORT_FORMATS, { message: `format must be one of ${EXPORT_FORMATS.join(', ')}` })

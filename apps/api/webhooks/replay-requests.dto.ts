@@ -3,7 +3,7 @@ import { ArrayMaxSize, ArrayMinSize, ArrayUnique, IsArray, IsBoolean, Matches } 
 import Type, { type Static } from 'typebox'
 import { idPattern } from '#libs/domain/ids/typeid.js'
 import { REPLAY_STATES, stateOf, type Replay } from '#libs/domain/webhook/replay.js'
-import { IfGiven, IsTime, TIME_SCHEMA } from '../http/rules.js'
+import { IfGiven, IsTime } from '../http/rules.js'
 import { DescribeBody, DescribeProperty, Count, IdOf, OneOf, Time } from '../openapi/describe.js'
 
 /** The maximum number of deliveries on a page of the list. */
@@ -20,12 +20,12 @@ const IDS = `delivery_ids must be an array of 1 to ${MAX_DELIVERIES} ids of deli
   },
 })
 export class RequestReplay {
-  @DescribeProperty('The start of the range (RFC 3339). Requires `to`.', TIME_SCHEMA)
+  @DescribeProperty('The start of the range (RFC 3339). Requires `to`.')
   @IfGiven()
   @IsTime()
   from?: string
 
-  @DescribeProperty('The end of the range, exclusive; at most now.', TIME_SCHEMA)
+  @DescribeProperty('The end of the range, exclusive; at most now.')
   @IfGiven()
   @IsTime()
   to?: string

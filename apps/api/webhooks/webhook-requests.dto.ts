@@ -1,5 +1,4 @@
-import { applyDecorators } from '@nestjs/common'
-import { ArrayMaxSize, ArrayMinSize, ArrayUnique, IsArray, IsIn } from 'class-validator'
+import { IsIn } from 'class-validator'
 import { WEBHOOK_EVENT_TYPES, type StartFrom, type WebhookEventType } from '#libs/domain/webhook/events.js'
 import { errorInUrl, MAX_URL_CHARACTERS, URL_FORM } from '#libs/domain/webhook/endpoint-url.js'
 import {
@@ -9,22 +8,11 @@ import {
   Rule,
   parseTime,
   readTime,
-  GRACE_SCHEMA,
   IsGrace,
+  IsSetOf,
 } from '../http/rules.js'
 import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 
-const URL_SCHEMA = {
-  type: 'string',
-  pattern: URL_FORM,
-  maxLength: MAX_URL_CHARACTERS,
-  examples: ['https://ci.example/mail'],
-}
-const START_SCHEMA = {
-  type: 'string',
-  pattern: `^(now|beginning|${TIME_PATTERN})$`,
-  examples: ['beginning', '2026-11-21T08:00:00Z'],
-}
 const EVENTS = `events must be an array of one or more of ${WEBHOOK_EVENT_TYPES.join(', ')}, each once`
 
 /** The body of POST /v1/webhooks and of POST /v1/inboxes/{id}/webhooks. */
@@ -33,10 +21,7 @@ const EVENTS = `events must be an array of one or more of ${WEBHOOK_EVENT_TYPES.
   example: { url: 'https://ci.example/mail', events: ['message.received', 'inbox.expired'] },
 })
 export class RegisterWebhook {
-  @DescribeProperty(
-    'The URL of the endpoint: http or https, without user name, password or fragment.',
-    URL_SCHEMA,
-  )
+  @DescribeProperty('The URL of the endpoint: http or https, without user name, password or fragment.')
   @IsEndpoint()
   url!: string
 
@@ -46,7 +31,6 @@ export class RegisterWebhook {
 
   @DescribeProperty(
     'The first event to deliver: `now`, `beginning` for all existing events, or a time (RFC 3339) for the events since then.',
-    START_SCHEMA,
   )
   @IsStart()
   start_from: string = 'now'
@@ -59,7 +43,7 @@ export class RegisterWebhook {
   minProperties: 1,
 })
 export class ChangeWebhook {
-  @DescribeProperty('The new URL of the endpoint.', URL_SCHEMA)
+  @DescribeProperty('The new URL of the endpoint.')
   @IfGiven()
   @IsEndpoint()
   url?: string
@@ -82,7 +66,6 @@ export class ChangeWebhook {
 export class RotateWebhookSecret {
   @DescribeProperty(
     'How long requests are also signed with the former secret, at most 7 days: `0`, or a whole number and one of `s`, `m`, `h`, `d`, `w`.',
-    GRACE_SCHEMA,
   )
   @IsGrace()
   grace: string = '24h'
@@ -100,17 +83,17 @@ function IsEndpoint(): PropertyDecorator {
     'isEndpoint',
     (value) => errorIn(value) === null,
     (value) => `url ${errorIn(value)}`,
+    {
+      type: 'string',
+      pattern: URL_FORM,
+      maxLength: MAX_URL_CHARACTERS,
+      examples: ['https://ci.example/mail'],
+    },
   )
 }
 
 function AreEvents(): PropertyDecorator {
-  return applyDecorators(
-    IsArray({ message: EVENTS }),
-    ArrayMinSize(1, { message: EVENTS }),
-    ArrayMaxSize(WEBHOOK_EVENT_TYPES.length, { message: EVENTS }),
-    ArrayUnique({ message: EVENTS }),
-    IsIn(WEBHOOK_EVENT_TYPES, { each: true, message: EVENTS }),
-  )
+  return IsSetOf((options) => IsIn(WEBHOOK_EVENT_TYPES, options), WEBHOOK_EVENT_TYPES.length, EVENTS)
 }
 
 function IsStart(): PropertyDecorator {
@@ -118,5 +101,10 @@ function IsStart(): PropertyDecorator {
     'isStart',
     (value) => typeof value === 'string' && (/^(now|beginning)$/.test(value) || parseTime(value) !== null),
     `$property must be "now", "beginning", or ${TIME_FORM}`,
+    {
+      type: 'string',
+      pattern: `^(now|beginning|${TIME_PATTERN})$`,
+      examples: ['beginning', '2026-11-21T08:00:00Z'],
+    },
   )
 }
