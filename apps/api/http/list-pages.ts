@@ -8,7 +8,6 @@ import { DescribeProperty } from '../openapi/describe.js'
 import { FromDigits } from './rules.js'
 import { invalid, type Location } from './problems.js'
 
-/** `limit`: a whole number from 1 to `max`. */
 export function IsLimit({ max }: { max: number }): PropertyDecorator {
   return applyDecorators(
     IsInt({ message: 'limit must be a whole number' }),
@@ -19,13 +18,11 @@ export function IsLimit({ max }: { max: number }): PropertyDecorator {
   )
 }
 
-/** `order`: asc or desc. */
 export function IsOrder(): PropertyDecorator {
   const isOrder = IsIn(['asc', 'desc'], { message: 'order must be asc or desc' })
   return applyDecorators(isOrder, DescribeProperty('Oldest or newest first.'))
 }
 
-/** `cursor`: text from an earlier answer. */
 export function IsCursor(description = 'The position to continue from, as in `Link`.'): PropertyDecorator {
   return applyDecorators(
     IsString({ message: 'cursor must be sent once' }),
@@ -97,18 +94,19 @@ function firstOf<Item>(
 
 /** A request's path, even if its target has the absolute form (RFC 9112, section 3.2.2). */
 export function pathOf({ url }: FastifyRequest): string {
-  return targetOf(url)[0]
+  const [, path = ''] = /^(?:[a-z][a-z0-9+.-]*:\/\/[^/?]*)?([^?]*)/i.exec(url) ?? []
+  return path
 }
 
 /**
- * Sets `Link` to the same list with another cursor (RFC 8288), under the path of the request. The other parameters stay
- * as the client sent them, so that every page has the same filters and order.
+ * Sets `Link` to the same list with another cursor (RFC 8288), under the path of the request. The other parameters stay,
+ * so that every page has the same filters and order.
  */
 export function setNextLink(reply: FastifyReply, cursor: string): void {
-  const [path, query] = targetOf(reply.request.url)
-  const others = query.split('&').filter((pair) => pair !== '' && !/^cursor(=|$)/.test(decoded(pair)))
-  const target = `${path}?${[...others, `cursor=${cursor}`].join('&')}`
-  void reply.header('link', `<${target.replaceAll(/[<>"\\^`{|}]/g, encodeURIComponent)}>; rel="next"`)
+  const [, text = ''] = reply.request.url.split(/\?(.*)/s)
+  const query = new URLSearchParams(text)
+  query.set('cursor', cursor)
+  void reply.header('link', `<${pathOf(reply.request)}?${query.toString()}>; rel="next"`)
 }
 
 /**
@@ -118,21 +116,6 @@ export function inboxesPathOf(request: FastifyRequest): string {
   return request.routeOptions.url?.startsWith('/v1/emails') === true ? '/v1/emails' : '/v1/inboxes'
 }
 
-function targetOf(url: string): [path: string, query: string] {
-  const target = url.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?]*/i, '')
-  const mark = target.indexOf('?')
-  return mark < 0 ? [target, ''] : [target.slice(0, mark), target.slice(mark + 1)]
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
-}
-
-/** The owner of a list with cursors. */
 type Owner = InboxId | WebhookId
 
 /**
@@ -140,7 +123,6 @@ type Owner = InboxId | WebhookId
  * it as an opaque text, with a checksum of the offsets and the owner.
  */
 export interface OffsetCursor {
-  /** The first offset to read. */
   from: number
   /** The offset to stop before; null for the end of the inbox. Only pages in descending order set it. */
   to: number | null

@@ -14,10 +14,7 @@ export class MethodTable {
   /** Each is `<method> <path>`, with the path as in `routeTemplate`. */
   readonly routes: string[] = []
   private readonly router = createRouter({ maxParamLength: MAX_PARAM_CHARACTERS })
-  /** The segments of each path of a route. Parameters have a colon in front. */
-  private readonly paths = new Map<string, string[]>()
-  /** Paths whose requests may also match a more specific path: `/messages/:id`, because of `/messages/wait`. */
-  private readonly general = new Set<string>()
+  private readonly lastSegments = new Set<string>()
 
   /** Records every route that is registered after this call. */
   watch(server: FastifyInstance): void {
@@ -27,19 +24,14 @@ export class MethodTable {
         if (name === undefined || this.router.hasRoute(name, url)) continue
         this.router.on(name, url, () => undefined, url)
         this.routes.push(`${name} ${routeTemplate(url)}`)
-        const segments = url.split('/')
-        for (const [path, others] of this.paths) {
-          if (isMoreSpecific(segments, others)) this.general.add(path)
-          if (isMoreSpecific(others, segments)) this.general.add(url)
-        }
-        this.paths.set(url, segments)
+        this.lastSegments.add(lastSegment(url))
       }
     })
   }
 
-  /** Whether requests to this route may also match a more specific route without their method. */
-  mayMatchMoreSpecific(url: string | undefined): boolean {
-    return url !== undefined && this.general.has(url)
+  /** Whether a request to `/messages/:id` may be one to another path, such as `/messages/wait`, without its method. */
+  mayMatchMoreSpecific(url: string, path: string): boolean {
+    return isParameter(lastSegment(url)) && this.lastSegments.has(lastSegment(path))
   }
 
   /**
@@ -49,31 +41,22 @@ export class MethodTable {
   allowedAt(path: string): string[] {
     const routes = METHODS.flatMap((method) => {
       const found = this.router.find(method, path)
-      return found === null ? [] : [{ method, parameters: parameterCount(String(found.store).split('/')) }]
+      const segments = String(found?.store).split('/')
+      return found === null ? [] : [{ method, parameters: segments.filter(isParameter).length }]
     })
     const fewest = Math.min(...routes.map(({ parameters }) => parameters))
     return routes.filter(({ parameters }) => parameters === fewest).map(({ method }) => method)
   }
 }
 
-/** `/messages/wait` is more specific than `/messages/:id`. */
-function isMoreSpecific(path: string[], general: string[]): boolean {
-  return (
-    path.length === general.length &&
-    general.every((segment, index) => isParameter(segment) || segment === path[index]) &&
-    parameterCount(path) < parameterCount(general)
-  )
-}
-
-function parameterCount(path: string[]): number {
-  return path.filter(isParameter).length
+function lastSegment(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1)
 }
 
 function isParameter(segment: string): boolean {
   return segment.startsWith(':')
 }
 
-/** The 405 and its `Allow`. */
 export function methodNotAllowed(method: string, allowed: readonly string[]): Problem {
   const detail = `${method} is not supported here. Supported methods: ${allowed.join(', ')}.`
   return new Problem('method-not-allowed', { detail, headers: { allow: allowed.join(', ') } })
@@ -85,8 +68,9 @@ export class MethodGuard implements CanActivate {
 
   canActivate(context: ExecutionContext): boolean {
     const request = context.switchToHttp().getRequest<FastifyRequest>()
-    if (!this.methods.mayMatchMoreSpecific(request.routeOptions.url)) return true
-    const allowed = this.methods.allowedAt(pathOf(request))
+    const path = pathOf(request)
+    if (!this.methods.mayMatchMoreSpecific(request.routeOptions.url ?? '', path)) return true
+    const allowed = this.methods.allowedAt(path)
     if (allowed.length === 0 || allowed.includes(request.method)) return true
     throw methodNotAllowed(request.method, allowed)
   }

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
-import { applyDecorators, SetMetadata } from '@nestjs/common'
 import type { Reflector } from '@nestjs/core'
 import { RouteConfig } from '@nestjs/platform-fastify'
+import { FASTIFY_ROUTE_CONFIG_METADATA } from '@nestjs/platform-fastify/constants.js'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { messageOf } from '#libs/runtime/errors.js'
 import { note } from './access-log.js'
@@ -20,8 +20,9 @@ export interface BodyRules {
 }
 
 const DEFAULT_RULES: BodyRules = { maxJsonBytes: 256 * 1024 }
-const MAIL = /^message\/rfc822[ \t]*(;|$)/i
-const ACCEPTS_MAIL = 'accepts-mail'
+const JSON_TYPE = /^application\/json[ \t]*(;|$)/i
+const LINES_TYPE = /^application\/x-ndjson[ \t]*(;|$)/i
+const MAIL_TYPE = /^message\/rfc822[ \t]*(;|$)/i
 const MAX_DISCARDED_BYTES = 4 * 1024 * 1024
 /** Smaller pieces of a body count as this many bytes: a body could be 262,144 chunks of one byte. */
 const MIN_PIECE_BYTES = 16
@@ -33,12 +34,12 @@ type RequestWithBytes = FastifyRequest & { [BYTES]?: Buffer }
 
 /** The handler takes other bodies than JSON of at most 256 KiB. */
 export function TakeBody(rules: Partial<BodyRules>): MethodDecorator {
-  return applyDecorators(RouteConfig(rules), SetMetadata(ACCEPTS_MAIL, rules.acceptsMail ?? false))
+  return RouteConfig(rules)
 }
 
-/** Whether a handler accepts a mail as the body. */
 export function acceptsMail(reflector: Reflector, handler: Parameters<Reflector['get']>[1]): boolean {
-  return reflector.get<boolean | undefined>(ACCEPTS_MAIL, handler) ?? false
+  const rules = reflector.get<Partial<BodyRules> | undefined>(FASTIFY_ROUTE_CONFIG_METADATA, handler)
+  return rules?.acceptsMail ?? false
 }
 
 /** The bytes of the body; `{}` if it is empty. */
@@ -57,30 +58,26 @@ export class RequestBodies {
    */
   parseOn(server: FastifyInstance): void {
     server.removeAllContentTypeParsers()
-    server.addContentTypeParser('application/json', async (request: RequestWithBytes) =>
-      hasLines(request)
-        ? this.readOther(request)
-        : parse(request, await readBody(request, this.limitOf(request))),
-    )
-    server.addContentTypeParser(NDJSON, async (request: RequestWithBytes) => {
-      if (!hasLines(request)) return this.readOther(request)
-      requireIdentity(request)
-      return undefined
-    })
-    server.addContentTypeParser('*', (request: RequestWithBytes) => this.readOther(request))
+    server.addContentTypeParser('*', (request: RequestWithBytes) => this.read(request))
   }
 
-  /** Reads a mail, if the handler accepts one. Any other body must be empty. */
-  private async readOther(request: RequestWithBytes): Promise<object> {
+  private async read(request: RequestWithBytes): Promise<unknown> {
+    const type = request.headers['content-type'] ?? ''
+    const { hasLines = false, acceptsMail = false } = rulesOf(request)
+    if (hasLines && LINES_TYPE.test(type)) {
+      requireIdentity(request)
+      return undefined
+    }
     const body = await readBody(request, this.limitOf(request))
     if (isMail(request)) {
       requireIdentity(request)
-      return keep(request, body)
+      request[BYTES] = body
+      return body
     }
+    if (!hasLines && JSON_TYPE.test(type)) return parse(request, body)
     if (body.length === 0) return {}
-    const accepted =
-      rulesOf(request).acceptsMail === true ? 'application/json and message/rfc822' : 'application/json'
-    throw unsupported(`Only ${hasLines(request) ? NDJSON : accepted} is accepted.`)
+    const accepted = acceptsMail ? 'application/json and message/rfc822' : 'application/json'
+    throw unsupported(`Only ${hasLines ? NDJSON : accepted} is accepted.`)
   }
 
   /**
@@ -88,11 +85,10 @@ export class RequestBodies {
    * body of lines takes its memory while it is read.
    */
   memoryOf(request: FastifyRequest): number {
-    if (hasLines(request)) return 0
+    if (rulesOf(request).hasLines === true) return 0
     return Math.min(declaredBytes(request.raw), this.limitOf(request))
   }
 
-  /** The maximum size that a request's body may have. */
   private limitOf(request: FastifyRequest): number {
     return isMail(request) ? this.maxMailBytes : rulesOf(request).maxJsonBytes
   }
@@ -104,11 +100,7 @@ function rulesOf({ routeOptions }: FastifyRequest): BodyRules {
 
 /** Whether the body is a mail, and the handler accepts one. */
 function isMail(request: FastifyRequest): boolean {
-  return rulesOf(request).acceptsMail === true && MAIL.test(request.headers['content-type'] ?? '')
-}
-
-function hasLines(request: FastifyRequest): boolean {
-  return rulesOf(request).hasLines === true
+  return rulesOf(request).acceptsMail === true && MAIL_TYPE.test(request.headers['content-type'] ?? '')
 }
 
 /** The size that a body has at most by its `Content-Length`; infinite if it is sent in chunks. */
@@ -191,7 +183,7 @@ function parse(request: RequestWithBytes, body: Buffer): unknown {
   if (!isUtf8(body)) throw new Problem('malformed-json', { detail: 'The body is not valid UTF-8.' })
   const text = body.toString('utf8').replace(/^\uFEFF/, '')
   if (text.trim() === '') return {}
-  keep(request, body)
+  request[BYTES] = body
   try {
     return JSON.parse(text)
   } catch (error) {
@@ -199,12 +191,6 @@ function parse(request: RequestWithBytes, body: Buffer): unknown {
   }
 }
 
-function keep(request: RequestWithBytes, body: Buffer): Buffer {
-  request[BYTES] = body
-  return body
-}
-
-/** Throws unsupported-media-type for a compressed body. */
 function requireIdentity({ headers }: FastifyRequest): void {
   const encoding = headers['content-encoding']
   if (encoding === undefined || encoding.toLowerCase() === 'identity') return
