@@ -17,15 +17,12 @@ import { ConsoleSessions } from './console/console-sessions.service.js'
 import { ConsoleController, ConsoleLinksController } from './console/console.controller.js'
 import { RenderController } from './console/render.controller.js'
 import { RenderTickets } from './console/render-tickets.js'
-import { EnvironmentEventsController } from './events/environment-events.controller.js'
-import { EnvironmentFeed } from './events/environment-feed.js'
-import { EventsController } from './events/events.controller.js'
-import { InboxFeed } from './events/inbox-feed.js'
-import { OpenStreams } from './events/open-streams.js'
-import { ReceivedEvents } from './events/received-events.js'
-import { StreamAnswers } from './events/stream-answers.js'
+import { EventData } from './events/event-data.js'
+import { EventStreams, OpenStreams } from './events/event-streams.js'
+import { EnvironmentEventsController, EventsController } from './events/events.controller.js'
 import { HistoryController } from './history/history.controller.js'
 import { RequestBudgets } from './http/budgets.js'
+import { LinesAnswer } from './http/lines-answer.js'
 import { MethodGuard } from './http/method-table.js'
 import { ProblemFilter } from './http/problem-filter.js'
 import { StalledReaders } from './http/stalled-readers.js'
@@ -45,15 +42,15 @@ import { MailpitController } from './mailpit/mailpit.controller.js'
 import { Mailbox } from './mailpit/mailbox.js'
 import { EnvironmentMail } from './messages/environment-mail.js'
 import { EnvironmentMessagesController } from './messages/environment-messages.controller.js'
-import { EnvironmentWaitController } from './messages/environment-wait.controller.js'
+import { InboxMail } from './messages/inbox-mail.js'
 import { InjectController } from './messages/inject.controller.js'
 import { MessageContent } from './messages/message-content.js'
 import { MessagePages } from './messages/message-pages.js'
 import { MessageReader, FirstReadings } from './messages/message-reader.js'
 import { MessagesController } from './messages/messages.controller.js'
-import { OpenWaits } from './messages/open-waits.js'
+import { LabelCounts } from './messages/label-count.js'
+import { MessageWaits, OpenWaits } from './messages/message-waits.js'
 import { OpenedMail } from './messages/opened-mail.js'
-import { WaitController } from './messages/wait.controller.js'
 import { ApiDocument, DocsController } from './openapi/docs.controller.js'
 import { OperationsController } from './operations/operations.controller.js'
 import { PublicInboxesController } from './public-inboxes/public-inboxes.controller.js'
@@ -76,10 +73,8 @@ import { Webhooks } from './webhooks/webhooks.service.js'
 export const CONTROLLERS = [
   InboxesController,
   BulkInboxesController,
-  WaitController,
   MessagesController,
   InjectController,
-  EnvironmentWaitController,
   EnvironmentMessagesController,
   VerifyRunController,
   AccountsController,
@@ -102,19 +97,21 @@ export const CONTROLLERS = [
 /** Created by Nest. */
 const SERVICES = [
   VisibleRecorder,
+  LinesAnswer,
   Inboxes,
   InboxTokens,
   ...[
     MessagePages,
+    MessageWaits,
+    LabelCounts,
+    InboxMail,
     EnvironmentMail,
     RunMail,
     MessageReader,
     MessageContent,
     Mailbox,
-    InboxFeed,
-    EnvironmentFeed,
-    ReceivedEvents,
-    StreamAnswers,
+    EventData,
+    EventStreams,
   ],
   ...[AccountCommands, Accounts, Keys],
   ...[Webhooks, Deliveries],

@@ -14,7 +14,7 @@ import { ConsoleTokens } from './access/console-tokens.js'
 import { KnownKeys, Plans } from './access/key-lookup.js'
 import { RequestLimits, Throttle } from './access/request-limits.js'
 import { TokenLookup } from './access/token-lookup.js'
-import { OpenStreams } from './events/open-streams.js'
+import { OpenStreams } from './events/event-streams.js'
 import { RequestBudgets } from './http/budgets.js'
 import { MethodTable } from './http/method-table.js'
 import { StalledReaders } from './http/stalled-readers.js'
@@ -22,7 +22,7 @@ import { Views } from './views.js'
 import { Idempotency } from './idempotency/idempotency.js'
 import type { Instance } from './instance.js'
 import { ContentPool } from './messages/content-pool.js'
-import { OpenWaits } from './messages/open-waits.js'
+import { OpenWaits } from './messages/message-waits.js'
 import { OpenedMail } from './messages/opened-mail.js'
 import { apiMetrics } from './operations/api-metrics.js'
 import { CountedUpTo } from './usage/counted-up-to.js'
@@ -78,7 +78,7 @@ export function makeSharedServices(options: ApiOptions) {
   })
 
   const stalled = new StalledReaders(settings.streamStallMs)
-  const streams = new OpenStreams({ max: settings.maxStreams, stalled, registry })
+  const streams = new OpenStreams(settings.maxStreams, registry)
   const waits = new OpenWaits(settings.maxWaits, registry)
   const contentPool = new ContentPool({
     ...attachmentMemory(settings),
@@ -100,7 +100,7 @@ export function makeSharedServices(options: ApiOptions) {
 
     /** Ends streams and waits, so that their requests end. */
     endLongRequests(): void {
-      streams.stop()
+      streams.close()
       stalled.stop()
       waits.close()
     },

@@ -26,7 +26,8 @@ import { FirstReadings, MessageReader } from '../messages/message-reader.js'
 import { OpenedMail } from '../messages/opened-mail.js'
 import { Views } from '../views.js'
 import { EnvironmentFeed } from './environment-feed.js'
-import { ReceivedEvents } from './received-events.js'
+import { EventData } from './event-data.js'
+import { streamText } from './event-feed.js'
 
 const key = makeSecretKey()
 const parsed = parseMail(Buffer.from('Subject: One\r\n\r\n'), anyEnvelope)
@@ -109,20 +110,22 @@ describe('the text of a stream of an environment', () => {
     const views = new Views(partitions, queries, model.accounts, vault, new InProcessSignals())
     const opened = new OpenedMail(1_000_000)
     const readings = new FirstReadings({ record: () => undefined }, () => minute(1))
-    const received = new ReceivedEvents(views, new MessageReader(views, opened), opened, readings)
+    const instance = { now: () => minute(1) } as Instance
+    const events = new EventData(views, new MessageReader(views, opened), opened, readings, instance)
     const budgets = new RequestBudgets({ memoryScale: 1, onExhausted: () => undefined })
-    const feed = new EnvironmentFeed(views, received, { now: () => minute(1) } as Instance, budgets)
     const bell = new Doorbell()
     const { accountId, environment } = makeInbox(inboxIdIn(0))
-    const listener = {
-      ...{ accountId, environment, labels: [], from: Array.from({ length: PARTITIONS }, () => 0) },
+    const from = Array.from({ length: PARTITIONS }, () => 0)
+    const feed = new EnvironmentFeed(events, { accountId, environment }, [], from)
+    const client = {
+      accountId,
       authenticate: () => Promise.resolve(),
       async pause(ms: number) {
         await bell.wait(ms)
       },
     }
     const ending = new AbortController()
-    return { chunks: feed.chunks(listener, ending.signal), bell, ending }
+    return { chunks: streamText(feed, client, budgets, ending.signal), bell, ending }
   }
 
   const action = fc.record({

@@ -27,9 +27,9 @@ import { Views } from '../views.js'
 import type { Instance } from '../instance.js'
 import { FirstReadings, MessageReader } from '../messages/message-reader.js'
 import { OpenedMail } from '../messages/opened-mail.js'
-import { RETRY } from './event-stream.js'
+import { EventData } from './event-data.js'
+import { RETRY, streamText } from './event-feed.js'
 import { InboxFeed } from './inbox-feed.js'
-import { ReceivedEvents } from './received-events.js'
 
 const id = inboxIdIn(1)
 const key = makeSecretKey()
@@ -103,8 +103,7 @@ describe('the text of a stream', () => {
     const instance = { now: () => now } as Instance
     const readings = new FirstReadings({ record: () => undefined }, () => now)
     const budgets = new RequestBudgets({ memoryScale: 1, onExhausted: () => undefined })
-    const received = new ReceivedEvents(views, new MessageReader(views, opened), opened, readings)
-    const feed = new InboxFeed(views, received, instance, budgets)
+    const events = new EventData(views, new MessageReader(views, opened), opened, readings, instance)
     const { inbox } = evolve({ inbox: null, message: null }, created)
     const bell = new Doorbell()
     const pause = async (ms: number) => {
@@ -112,9 +111,9 @@ describe('the text of a stream', () => {
     }
     const ending = new AbortController()
     const { accountId } = created
+    const feed = new InboxFeed(events, inbox as ActiveInbox, from, '/v1/inboxes')
     const client = { accountId, pause, authenticate }
-    const listener = { ...client, inbox: inbox as ActiveInbox, from, inboxesPath: '/v1/inboxes' }
-    return { chunks: feed.chunks(listener, ending.signal), bell, ending }
+    return { chunks: streamText(feed, client, budgets, ending.signal), bell, ending }
   }
 
   /** Reads at most `max` events, or all up to the end. Adds each to `events` immediately. */

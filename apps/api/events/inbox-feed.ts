@@ -1,115 +1,79 @@
-import { Injectable } from '@nestjs/common'
-import { endsInbox, INBOX_EVENTS } from '#libs/domain/inbox/events.js'
+import { endsInbox } from '#libs/domain/inbox/events.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
-import { bodyWithoutMail } from '#libs/mail/json/message-json.js'
 import type { HistoryEntry } from '#libs/ports/read-model/views.js'
-import { RequestBudgets, type MailRead } from '../http/budgets.js'
+import type { MailRead } from '../http/budgets.js'
 import { writeOffsetCursor } from '../http/list-pages.js'
-import { Views } from '../views.js'
-import { Instance } from '../instance.js'
-import { eventText, type EndOfEvents } from './event-stream.js'
-import { repeatFeed, RETRY_MS, sendEvent, type StreamClient } from './feed-loop.js'
-import { ReceivedEvents } from './received-events.js'
+import type { EventData } from './event-data.js'
+import { RETRY_MS, type Feed } from './event-feed.js'
 
-/** A client that listens to the events of an inbox. */
-export interface Listener extends StreamClient {
-  inbox: ActiveInbox
-  /** The first offset whose event is sent. */
-  from: number
-  /** The base of links. */
-  inboxesPath: string
-}
-
-/** Entries of the history that are read at once. They are small, and their messages are opened one by one. */
-const PAGE = 50
 /** The maximum wait, after an inbox expires, for its end in the history. Then the stream ends without that event. */
 const END_WITHIN_MS = 10_000
 
-/** The events of an inbox, in the order of its history. */
-@Injectable()
-export class InboxFeed {
+/**
+ * The events of an inbox, in the order of its history: each once, even if the views are rebuilt in the meantime, since the
+ * offset only increases.
+ */
+export class InboxFeed implements Feed<HistoryEntry> {
+  /** Entries are small, and their messages are opened one by one. */
+  readonly pageSize = 50
+  private expiredAtMs: number | null = null
+
+  /** Begins with the event at the offset `next`. `inboxesPath` is the base of links. */
   constructor(
-    private readonly views: Views,
-    private readonly received: ReceivedEvents,
-    private readonly instance: Instance,
-    private readonly budgets: RequestBudgets,
+    private readonly events: EventData,
+    private inbox: ActiveInbox,
+    private next: number,
+    private readonly inboxesPath: string,
   ) {}
 
-  /**
-   * Generates the text of a stream: each event once and in order. This holds even if the views are rebuilt in the
-   * meantime, since `next` only increases.
-   */
-  chunks(listener: Listener, signal: AbortSignal): AsyncGenerator<string, EndOfEvents | undefined> {
-    const { views, budgets } = this
-    let { inbox, from: next } = listener
-    let expiredAtMs: number | null = null
-    const msLeft = () => this.msLeftOf(inbox)
-    const textOf = (entry: HistoryEntry, read: MailRead) => this.textOf({ ...listener, inbox }, entry, read)
-    const latest = () => this.latest(inbox)
-
-    async function* read(): AsyncGenerator<string, 'more' | 'all' | 'inbox-ended'> {
-      // Views that are being rebuilt may lack entries, but all are correct.
-      const range = { order: 'asc', from: next, to: Number.MAX_SAFE_INTEGER, limit: PAGE } as const
-      const entries = await views.inboxes.history({ inboxId: inbox.id, ...range })
-      for (const entry of entries) {
-        if (entry.type === 'InboxChanged' || msLeft() <= 0) inbox = await latest()
-        yield* sendEvent(budgets, listener, signal, (read) => textOf(entry, read))
-        if (signal.aborted) return 'all'
-        next = entry.offset + 1
-        if (endsInbox(entry.type)) return 'inbox-ended'
-      }
-      if (entries.length === PAGE) return 'more'
-      if (msLeft() <= 0) inbox = await latest()
-      return 'all'
-    }
-
-    function limitPause(ms: number): number | 'inbox-ended' {
-      if (msLeft() > 0) {
-        expiredAtMs = null
-        return Math.min(ms, msLeft())
-      }
-      expiredAtMs ??= performance.now()
-      return performance.now() >= expiredAtMs + END_WITHIN_MS ? 'inbox-ended' : Math.min(ms, RETRY_MS)
-    }
-
-    return repeatFeed({ read, limitPause }, listener, signal)
+  async read(): Promise<HistoryEntry[]> {
+    if (this.msLeft() <= 0) await this.update()
+    // Views that are being rebuilt may lack entries, but all are correct.
+    const range = {
+      order: 'asc',
+      from: this.next,
+      to: Number.MAX_SAFE_INTEGER,
+      limit: this.pageSize,
+    } as const
+    return this.events.views.inboxes.history({ inboxId: this.inbox.id, ...range })
   }
 
-  /** The inbox with its current expiry, which may have been moved. Throws ViewsCatchingUpError. */
-  private async latest(inbox: ActiveInbox): Promise<ActiveInbox> {
-    const row = await this.views.readComplete(inbox.id, () => this.views.inboxes.inbox(inbox.id))
-    return row?.inbox.state === 'active' ? row.inbox : inbox
+  /** Null also if the inbox has ended, which has an event of its own later. */
+  async dataOf(entry: HistoryEntry, read: MailRead): Promise<string | null> {
+    if (entry.type === 'InboxChanged' || this.msLeft() <= 0) await this.update()
+    if (this.msLeft() <= 0 && !endsInbox(entry.type)) return null
+    return this.events.dataOf(this.inbox, entry, this.inboxesPath, read)
+  }
+
+  cursorAfter({ offset }: HistoryEntry): string {
+    return writeOffsetCursor(this.inbox.id, { from: offset + 1, to: null, end: null })
+  }
+
+  pass({ offset, type }: HistoryEntry): boolean {
+    this.next = offset + 1
+    return endsInbox(type)
+  }
+
+  limitPause(ms: number): number | 'inbox-ended' {
+    const msLeft = this.msLeft()
+    if (msLeft > 0) {
+      this.expiredAtMs = null
+      return Math.min(ms, msLeft)
+    }
+    this.expiredAtMs ??= performance.now()
+    return performance.now() >= this.expiredAtMs + END_WITHIN_MS ? 'inbox-ended' : Math.min(ms, RETRY_MS)
   }
 
   /** If it is 0 or less, the inbox has ended, even if its end is not in the history yet. */
-  private msLeftOf({ expiresAt }: ActiveInbox): number {
-    return expiresAt.getTime() - this.instance.now().getTime()
+  private msLeft(): number {
+    return this.inbox.expiresAt.getTime() - this.events.now().getTime()
   }
 
-  /** The event of an entry as text. Returns null and throws errors as `dataOf` does. */
-  private async textOf(listener: Listener, entry: HistoryEntry, read: MailRead): Promise<string | null> {
-    const data = await this.dataOf(listener, entry, read)
-    if (data === null) return null
-    const id = writeOffsetCursor(listener.inbox.id, { from: entry.offset + 1, to: null, end: null })
-    return eventText({ id, event: INBOX_EVENTS[entry.type].publicName, data })
-  }
-
-  /**
-   * The JSON of an entry. Null if clients get no event for it: its type is not streamed, the message is deleted, or the
-   * inbox has ended, which has an event of its own later. Throws the errors of `bodyOf`.
-   */
-  private async dataOf(
-    { inbox, inboxesPath }: Listener,
-    { type, time, messageId }: HistoryEntry,
-    read: MailRead,
-  ): Promise<string | null> {
-    const { publicName, sent } = INBOX_EVENTS[type]
-    if (sent === null || (this.msLeftOf(inbox) <= 0 && !endsInbox(type))) return null
-    if (sent.body !== 'message') {
-      const ids = { inboxId: inbox.id, messageId }
-      return bodyWithoutMail(sent.body, { type: publicName, ...ids, occurredAt: time })
-    }
-    if (messageId === null) return null
-    return this.received.bodyOf(inbox, { id: messageId, time }, inboxesPath, read)
+  /** Reads the expiry, which may have been moved. Throws ViewsCatchingUpError. */
+  private async update(): Promise<void> {
+    const { views } = this.events
+    const { id } = this.inbox
+    const row = await views.readComplete(id, () => views.inboxes.inbox(id))
+    if (row?.inbox.state === 'active') this.inbox = row.inbox
   }
 }

@@ -226,7 +226,7 @@ export function isTransient(error: unknown): error is Error {
   return error instanceof UnavailableError || (error instanceof Problem && error.status === 503)
 }
 
-type UnavailableCode = {
+export type UnavailableCode = {
   [Code in ProblemCode]: (typeof PROBLEMS)[Code]['status'] extends 503 ? Code : never
 }[ProblemCode]
 

@@ -1,17 +1,15 @@
-import { Readable } from 'node:stream'
-import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Body, Controller, HttpCode, Post, Res } from '@nestjs/common'
+import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
 import { RequestLimits } from '../access/request-limits.js'
 import { RequestBudgets } from '../http/budgets.js'
-import { ProblemFilter } from '../http/problem-filter.js'
+import { LinesAnswer } from '../http/lines-answer.js'
 import { invalid, type Problem } from '../http/problems.js'
 import { TakeBody } from '../http/request-bodies.js'
-import { StalledReaders } from '../http/stalled-readers.js'
-import { NDJSON, prefersLines, ProducesLines } from '../http/media-types.js'
+import { prefersLines, ProducesLines } from '../http/media-types.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
 import { Instance } from '../instance.js'
 import { Describe, Tag } from '../openapi/describe.js'
@@ -46,8 +44,7 @@ export class BulkInboxesController {
     private readonly instance: Instance,
     private readonly budgets: RequestBudgets,
     private readonly limits: RequestLimits,
-    private readonly problems: ProblemFilter,
-    private readonly stalled: StalledReaders,
+    private readonly lines: LinesAnswer,
   ) {}
 
   @Post('bulk')
@@ -71,7 +68,6 @@ export class BulkInboxesController {
     @Caller() principal: Principal,
     @Mint() minting: Minting,
     @Body() body: CreateInboxes,
-    @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
   ): Promise<void> {
     const { count, duration } = body
@@ -80,15 +76,18 @@ export class BulkInboxesController {
     await this.requireQuota(principal, count, reply)
     await this.budgets.bulk(reply, async () => {
       const chunks = this.chunks(principal, minting, body)
-      if (prefersLines(request)) {
-        // The first inboxes are created before the answer begins, so that a refusal has its own status.
-        const first = await chunks.next()
-        const lines = this.lines(first, chunks, count, request)
-        this.stalled.watchAnswer(reply.raw)
-        await reply
-          .code(201)
-          .type(NDJSON)
-          .send(Readable.from(lines, { objectMode: false }))
+      if (prefersLines(reply.request)) {
+        let created = 0
+        const summary = (problem: string) =>
+          `{"created":${created},"failed":${count - created},"problem":${problem}}\n`
+        async function* lines() {
+          for await (const chunk of chunks) {
+            created += chunk.length
+            yield chunk.map((line) => `${line}\n`).join('')
+          }
+          yield summary('null')
+        }
+        await this.lines.send(reply, 201, lines(), summary)
         return
       }
       await this.budgets.holdAnswer(reply, count * (INBOX_BYTES + JSON.stringify(body).length))
@@ -158,26 +157,6 @@ export class BulkInboxesController {
       const created = await this.inboxes.create(principal, minting, wanted)
       yield created.map((each) => JSON.stringify(createdInboxJson(each)))
     }
-  }
-
-  /** The lines of the answer: inboxes until one can't be created, and the counts. */
-  private async *lines(
-    first: IteratorResult<string[], unknown>,
-    rest: AsyncGenerator<string[]>,
-    count: number,
-    request: FastifyRequest,
-  ): AsyncGenerator<string> {
-    let created = 0
-    let problem = 'null'
-    try {
-      for (let next = first; next.done !== true; next = await rest.next()) {
-        created += next.value.length
-        yield next.value.map((line) => `${line}\n`).join('')
-      }
-    } catch (error) {
-      problem = this.problems.bodyOf(error, request)
-    }
-    yield `{"created":${created},"failed":${count - created},"problem":${problem}}\n`
   }
 
   private async deleteById(principal: Principal, ids: readonly string[]): Promise<number> {

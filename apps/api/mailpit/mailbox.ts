@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common'
 import { decide } from '#libs/domain/inbox/decide.js'
-import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import type { OpenedMessage } from '#libs/mail/json/message-json.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
 import type { Principal } from '../access/principal.js'
@@ -11,7 +10,8 @@ import { VisibleRecorder } from '../visible-recorder.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
 import { EnvironmentMail, type ReadableMessage } from '../messages/environment-mail.js'
-import { MessageReader, type PresentMessage } from '../messages/message-reader.js'
+import type { PlacedMessage } from '../messages/message-content.js'
+import { MessageReader } from '../messages/message-reader.js'
 import { OpenedMail } from '../messages/opened-mail.js'
 
 /** The newest messages of an environment. Mailpit stores 500 by default. */
@@ -19,11 +19,6 @@ export const MAX_MESSAGES = 1_000
 const MAX_DELETED = 10_000
 /** Messages that are deleted at once. */
 const BATCH = 50
-
-export interface PlacedMessage {
-  inbox: ActiveInbox
-  message: PresentMessage
-}
 
 /** All inboxes of an environment as one mailbox, without those that have a password. */
 @Injectable()

@@ -1,15 +1,16 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Query, Req, Res } from '@nestjs/common'
+import { Body, Controller, Delete, Get, HttpCode, Param, Query, Res } from '@nestjs/common'
 import { ArrayMaxSize, IsArray, IsInt, IsString, MaxLength, Min } from 'class-validator'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply } from 'fastify'
+import type { OpenedMessage } from '#libs/mail/json/message-json.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
 import { RequestBudgets, type MailRead } from '../http/budgets.js'
 import { IsLimit } from '../http/list-pages.js'
 import { FromDigits, IfGiven } from '../http/rules.js'
 import { Produces, ProducesAnything } from '../http/media-types.js'
 import { attachmentHeaders } from '../messages/attachment-headers.js'
-import { MessageContent } from '../messages/message-content.js'
-import { FirstReadings, MessageReader } from '../messages/message-reader.js'
-import { Mailbox, MAX_MESSAGES, type PlacedMessage } from './mailbox.js'
+import { MessageContent, type PlacedMessage } from '../messages/message-content.js'
+import { FirstReadings } from '../messages/message-reader.js'
+import { Mailbox, MAX_MESSAGES } from './mailbox.js'
 import { matchesSearch, MAX_QUERY_CHARACTERS, parseSearch, type Search } from './search.js'
 import { headersJson, indexOfPart, messageJson, summaryJson } from './shapes.js'
 
@@ -50,7 +51,6 @@ class DeleteMailpitMessages {
 export class MailpitController {
   constructor(
     private readonly mailbox: Mailbox,
-    private readonly reader: MessageReader,
     private readonly content: MessageContent,
     private readonly readings: FirstReadings,
     private readonly budgets: RequestBudgets,
@@ -83,10 +83,9 @@ export class MailpitController {
   async delete(
     @Caller() principal: Principal,
     @Body() { IDs: ids = [] }: DeleteMailpitMessages,
-    @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    await this.budgets.read(request, (read) =>
+    await this.budgets.read(reply.request, (read) =>
       ids.length === 0
         ? this.mailbox.deleteAll(principal, read)
         : this.mailbox.delete(principal, new Set(ids), read),
@@ -121,11 +120,10 @@ export class MailpitController {
   async raw(
     @Caller() principal: Principal,
     @Param('id') id: string,
-    @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const found = await this.find(principal, id, request)
-    const source = await this.content.source({ ...found, request, reply })
+    const found = await this.find(principal, id, reply)
+    const source = await this.content.source(found, reply)
     void reply.headers(attachmentHeaders(`${found.message.id}.eml`, PLAIN_TEXT))
     return source
   }
@@ -137,30 +135,22 @@ export class MailpitController {
     @Caller() principal: Principal,
     @Param('id') id: string,
     @Param('part') part: string,
-    @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const found = await this.find(principal, id, request)
-    const attachment = await this.content.attachment({ ...found, request, reply }, indexOfPart(part))
+    const found = await this.find(principal, id, reply)
+    const attachment = await this.content.attachment(found, indexOfPart(part), reply)
     void reply.headers(attachmentHeaders(attachment.filename, attachment.mediaType))
     return Buffer.from(attachment.content)
   }
 
-  private find(principal: Principal, id: string, request: FastifyRequest): Promise<PlacedMessage> {
+  private find(principal: Principal, id: string, { request }: FastifyReply): Promise<PlacedMessage> {
     return this.budgets.read(request, (read) => this.mailbox.find(principal, id, read))
   }
 
-  private async open(principal: Principal, id: string, reply: FastifyReply) {
-    const { request } = reply
-    const { inbox, message } = await this.find(principal, id, request)
-    const key = await this.reader.keyOf(inbox.id)
-    const opened = await this.budgets.read(request, async (read) => {
-      await read.pace(message.size)
-      await this.budgets.holdAnswer(reply, message.size)
-      return this.reader.open(key, inbox.id, message)
-    })
-    if (opened === null) return this.reader.throwDeleted(inbox, message.id)
-    this.readings.note(inbox, [message])
+  private async open(principal: Principal, id: string, reply: FastifyReply): Promise<OpenedMessage> {
+    const found = await this.find(principal, id, reply)
+    const { opened } = await this.content.open(found, reply)
+    this.readings.note(found.inbox, [found.message])
     return opened
   }
 

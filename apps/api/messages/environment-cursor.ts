@@ -1,20 +1,12 @@
 import { crc32 } from 'node:zlib'
 import type { MailOwner } from '#libs/ports/read-model/views.js'
 import { invalid, type Location } from '../http/problems.js'
-
-/**
- * A position in the mail of an environment: an offset for each partition of inbox-events. As with `OffsetCursor`, only
- * the pages of a descending list have an end of the range, and the end of the mail when the first page was read.
- */
-export interface EnvironmentCursor {
-  from: readonly number[]
-  range: { to: readonly number[]; end: readonly number[] } | null
-}
+import type { MailPosition } from './mail-source.js'
 
 const CHECKSUM_BYTES = 4
 
-/** Clients get it as an opaque text: numbers of variable length, and a checksum of them and the environment. */
-export function writeEnvironmentCursor(owner: MailOwner, { from, range }: EnvironmentCursor): string {
+/** The position in the mail of an environment. Clients get it as an opaque text: numbers of variable length, and a checksum of them and the environment. */
+export function writeEnvironmentCursor(owner: MailOwner, { from, range }: MailPosition): string {
   const after = (offsets: readonly number[], starts: readonly number[]) =>
     offsets.map((offset, partition) => offset - (starts[partition] ?? 0))
   const numbers = range === null ? from : [...from, ...after(range.to, from), ...after(range.end, range.to)]
@@ -30,7 +22,7 @@ export function readEnvironmentCursor(
   partitions: number,
   text: string,
   location: Location = { parameter: 'cursor' },
-): EnvironmentCursor {
+): MailPosition {
   const whole = Buffer.from(text, 'base64url')
   const bytes = whole.subarray(0, -CHECKSUM_BYTES)
   const isIntact =

@@ -1,16 +1,24 @@
 import { Injectable } from '@nestjs/common'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { asOf, type ActiveInbox } from '#libs/domain/inbox/inbox.js'
-import type { OpenedMessage } from '#libs/mail/json/message-json.js'
 import type { SecretKey } from '#libs/ports/key-vault/sealing.js'
 import type { EnvironmentMessage, InboxRow, MailOwner } from '#libs/ports/read-model/views.js'
+import { batchesOf } from '#libs/runtime/chunks.js'
+import type { Principal } from '../access/principal.js'
+import { faultsHint } from '../faults/fault-requests.dto.js'
 import type { MailRead } from '../http/budgets.js'
 import { hasLabels, readLabels } from '../inboxes/inbox-requests.dto.js'
 import { Instance } from '../instance.js'
 import { Views } from '../views.js'
-import { readEnvironmentCursor, type EnvironmentCursor } from './environment-cursor.js'
+import { readEnvironmentCursor, writeEnvironmentCursor } from './environment-cursor.js'
+import {
+  scan,
+  type EntryFilters,
+  type MailSource,
+  type ScanEntry,
+  type ScannedMessage,
+} from './mail-source.js'
 import { isReceivedInTime } from './matching.js'
-import type { MatchFilters } from './message-filters.js'
 import { MessageReader, type PresentMessage } from './message-reader.js'
 import { mergePartitions, type PartitionRanges } from './partition-merge.js'
 
@@ -24,6 +32,8 @@ const MAX_OPENED = 1_000
 /** Entries whose rows are read at once. */
 const ROWS_AT_ONCE = 32
 
+const LABELLED = 'in inboxes of this environment with these labels'
+
 /** A message in the list of its environment's mail. */
 export interface MailEntry extends EnvironmentMessage {
   partition: number
@@ -36,31 +46,6 @@ export interface ReadableMessage {
   message: PresentMessage
 }
 
-/** The filters that need no opened message. */
-export interface EntryFilters extends Pick<MatchFilters, 'since' | 'until'> {
-  label?: string[]
-}
-
-/** A message that a scan has opened. */
-export interface ScannedMessage {
-  entry: MailEntry
-  inbox: ActiveInbox
-  message: OpenedMessage
-}
-
-/** How a scan goes on after a message. If it ends before that message, the next scan begins with it. */
-type Verdict = 'continue' | 'end-before' | 'end-after'
-
-interface Scanned {
-  /**
-   * The position after what was examined, or after the message that ended the scan. In descending order without such a
-   * message, the end of the mail when the first scan began.
-   */
-  position: EnvironmentCursor
-  /** Where the next scan begins; null if everything was examined, or a scan ended after a message. */
-  next: EnvironmentCursor | null
-}
-
 /** The mail of an environment, without that of protected inboxes. */
 @Injectable()
 export class EnvironmentMail {
@@ -70,60 +55,59 @@ export class EnvironmentMail {
     private readonly reader: MessageReader,
   ) {}
 
-  /** The position of a cursor, or else the beginning. Throws invalid-request for a cursor of another environment. */
-  startOf(owner: MailOwner, cursor: string | undefined): EnvironmentCursor {
-    const partitions = this.views.partitionCount()
-    if (cursor !== undefined) return readEnvironmentCursor(owner, partitions, cursor)
-    return { from: Array.from({ length: partitions }, () => 0), range: null }
+  open(principal: Principal): MailSource {
+    const { views } = this
+    return {
+      inboxesPath: '/v1/inboxes',
+      positionOf: (cursor) => {
+        const partitions = views.partitionCount()
+        if (cursor !== undefined) return readEnvironmentCursor(principal, partitions, cursor)
+        return { from: Array.from({ length: partitions }, () => 0), range: null }
+      },
+      cursorOf: (position) => writeEnvironmentCursor(principal, position),
+      scan: (query, start, read, examine) =>
+        views.readComplete('inbox-events', async () => {
+          const list = (range: PartitionRanges) => this.opened(principal, range, query, read)
+          return scan(start, query.order, await views.endOffsets(), list, examine)
+        }),
+      rereadMs: () => Infinity,
+      explain: ({ label, cursor }) => {
+        const inboxes = label === undefined ? 'in this environment' : LABELLED
+        const ifNone = `No mail has arrived ${inboxes}${cursor === undefined ? '' : ' after `cursor`'}.`
+        return { ifNone, hint: faultsHint(principal.defaultFaults, 'environment') }
+      },
+    }
   }
 
-  /**
-   * Examines messages with the wanted time and labels, from a position on, until `examine` ends the scan. Throws
-   * catching-up if a key is not known yet, and the errors of `read`. The views must be complete.
-   */
-  async scan(
+  /** The entries of a range with their messages, until enough have been examined. Throws the errors of `messages`. */
+  private async *opened(
     owner: MailOwner,
-    query: EntryFilters & Pick<PartitionRanges, 'order'>,
-    start: EnvironmentCursor,
+    range: PartitionRanges,
+    filters: EntryFilters,
     read: MailRead,
-    examine: (scanned: ScannedMessage) => Promise<Verdict>,
-  ): Promise<Scanned> {
-    const { order } = query
-    const ends = await this.views.endOffsets()
-    const { from, range } = start
-    const to = range?.to ?? ends.map((end, partition) => Math.max(end, from[partition] ?? 0))
-    const end = range?.end ?? to
-    /** The rest of the range begins here in ascending order, and ends here in descending order. */
-    const rest = [...(order === 'asc' ? from : to)]
+  ): AsyncGenerator<ScanEntry> {
     let [examined, opened] = [0, 0]
-    let verdict: Verdict = 'continue'
-    for await (const { entry, found } of this.messages(owner, { order, from, to }, query, read)) {
-      if (examined === MAX_EXAMINED || opened === MAX_OPENED) verdict = 'end-before'
-      else if (found !== null) {
-        const { key, inbox } = found
+    for await (const { entry, found } of this.messages(owner, range, filters, read)) {
+      const { partition, offset } = entry
+      if (examined === MAX_EXAMINED || opened === MAX_OPENED) {
+        yield { partition, offset, scanned: 'later' }
+        return
+      }
+      examined += 1
+      let scanned: ScannedMessage | null = null
+      if (found !== null) {
+        const { inbox, key } = found
         const message = await this.reader.open(key, inbox.id, found.message)
-        if (message !== null) verdict = await examine({ entry, inbox, message })
+        if (message !== null) scanned = { inbox, message }
         opened += 1
       }
-      if (verdict === 'end-before') break
-      const isAfter = order === 'asc' || verdict === 'end-after'
-      rest[entry.partition] = isAfter ? entry.offset + 1 : entry.offset
-      if (verdict === 'end-after') return { position: { from: rest, range: null }, next: null }
-      examined += 1
+      yield { partition, offset, scanned }
     }
-
-    const hasMore = verdict === 'end-before'
-    if (order === 'desc') {
-      const next = hasMore ? { from, range: { to: rest, end } } : null
-      return { position: { from: end, range: null }, next }
-    }
-    const next = hasMore ? { from: rest, range } : null
-    return { position: { from: hasMore ? rest : to, range: null }, next }
   }
 
   /**
    * Each entry of a range, with its message if that is wanted and can be read: it exists, and its inbox has not ended.
-   * `read` is paced for it.
+   * `read` is paced for it. Throws catching-up if a key is not known yet, and the errors of `read`.
    */
   async *messages(
     owner: MailOwner,
@@ -143,7 +127,7 @@ export class EnvironmentMail {
       const found = await this.find(entry, inboxOf)
       return found !== null && hasLabels(found.inbox, labels) ? found : null
     }
-    for await (const batch of batchesOf(this.entries(owner, range))) {
+    for await (const batch of batchesOf(this.entries(owner, range), ROWS_AT_ONCE)) {
       const all = await Promise.all(batch.map(find))
       for (const [index, entry] of batch.entries()) {
         const found = all[index] ?? null
@@ -183,15 +167,4 @@ export class EnvironmentMail {
     const key = await this.reader.findKey(inboxId)
     return key === null ? null : { inbox, key, message: row.message }
   }
-}
-
-async function* batchesOf(entries: AsyncIterable<MailEntry>): AsyncGenerator<MailEntry[]> {
-  let batch: MailEntry[] = []
-  for await (const entry of entries) {
-    batch.push(entry)
-    if (batch.length < ROWS_AT_ONCE) continue
-    yield batch
-    batch = []
-  }
-  if (batch.length > 0) yield batch
 }

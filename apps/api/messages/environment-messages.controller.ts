@@ -1,32 +1,57 @@
-import { Controller, Get, Query, Req, Res } from '@nestjs/common'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Controller, Get, Query, Res } from '@nestjs/common'
+import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
-import { Caller, RequireScope, type Principal } from '../access/principal.js'
-import { RequestBudgets, type MailRead } from '../http/budgets.js'
-import { setNextLink } from '../http/list-pages.js'
+import { environmentChannel } from '#libs/ports/read-model/consistent-views.js'
+import { Caller, READERS, RequireScope, type Principal } from '../access/principal.js'
 import { Describe, Tag } from '../openapi/describe.js'
-import { Views } from '../views.js'
-import { writeEnvironmentCursor } from './environment-cursor.js'
 import { EnvironmentMail } from './environment-mail.js'
-import { ContentPool } from './content-pool.js'
-import { Extractor } from './extraction.js'
-import { Matcher } from './matching.js'
-import { ListEnvironmentMessages } from './message-filters.js'
-import { messagesAsJson, PageMessages } from './message-pages.js'
-import { FirstReadings } from './message-reader.js'
-import { Message } from './message-schemas.js'
+import { LabelCounts, readCountWanted } from './label-count.js'
+import { ListEnvironmentMessages, WaitForEnvironmentMessage } from './message-filters.js'
+import { MessagePages } from './message-pages.js'
+import { Message, MessageCount } from './message-schemas.js'
+import { MessageWaits } from './message-waits.js'
 
 /** The messages of all inboxes of the key's environment. */
 @Controller('v1/messages')
 @Tag('Messages')
 export class EnvironmentMessagesController {
   constructor(
-    private readonly views: Views,
     private readonly mail: EnvironmentMail,
-    private readonly readings: FirstReadings,
-    private readonly budgets: RequestBudgets,
-    private readonly pool: ContentPool,
+    private readonly pages: MessagePages,
+    private readonly waits: MessageWaits,
+    private readonly counts: LabelCounts,
   ) {}
+
+  @Get('wait')
+  @RequireScope(...READERS)
+  @Describe({
+    id: 'waitForMessage',
+    summary: 'Wait for a message in any inbox',
+    description:
+      "Returns the first message that matches, in any inbox of the key's environment except protected ones: the oldest " +
+      'one that is present (after `cursor` if given), or the next one to arrive. With `order=desc`, the newest one that ' +
+      'is present. Nothing is consumed: two waits get the same message. To wait only for mail that you are about to ' +
+      'send, read a `Mayfly-Cursor` of `GET /v1/messages` first.\n\nWith `label` and `count`, it waits until the inboxes ' +
+      'of the label have received that many messages, and returns the counts. Deleted messages count too, and inboxes ' +
+      'that ended within the last day; protected inboxes do not. After the timeout, `too_few` and `too_many` list inboxes ' +
+      'that have fewer or more messages than `per_inbox`, or than an even share.',
+    answer: {
+      description: 'The message, or the counts.',
+      schema: Type.Union([Message, MessageCount]),
+      headers: ['Mayfly-Cursor'],
+    },
+    problems: ['no-matching-message', 'too-many-waits', 'busy'],
+  })
+  async wait(
+    @Caller() principal: Principal,
+    @Query() query: WaitForEnvironmentMessage,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    const counted = readCountWanted(query)
+    if (counted !== null) return this.counts.wait(principal, counted, query.timeout, reply)
+    const channel = environmentChannel(principal)
+    return this.waits.firstMatch({ channel, open: () => this.mail.open(principal) }, query, reply)
+  }
 
   @Get()
   @RequireScope('inboxes', 'read')
@@ -45,36 +70,11 @@ export class EnvironmentMessagesController {
     },
     problems: ['busy'],
   })
-  async list(
+  list(
     @Caller() principal: Principal,
     @Query() query: ListEnvironmentMessages,
-    @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const { body, position, next } = await this.budgets.read(request, async (read) => {
-      const page = await this.views.readComplete('inbox-events', () => this.page(principal, query, read))
-      await this.budgets.holdAnswer(reply, page.body.length)
-      return page
-    })
-    void reply
-      .header('mayfly-cursor', writeEnvironmentCursor(principal, position))
-      .type('application/json; charset=utf-8')
-    if (next !== null) setNextLink(reply, writeEnvironmentCursor(principal, next))
-    return body
-  }
-
-  /** Throws invalid-request for a cursor of another environment, and the errors of `scan`. */
-  private async page(principal: Principal, query: ListEnvironmentMessages, read: MailRead) {
-    const start = this.mail.startOf(principal, query.cursor)
-    const page = new PageMessages(query.limit)
-    const matcher = new Matcher(query)
-    const extractor = await Extractor.open(this.pool, query.extract, principal.accountId, read.signal)
-    const scanned = await this.mail.scan(principal, query, start, read, async ({ inbox, message }) => {
-      if (!(await matcher.matches(message))) return 'continue'
-      if (!(await page.add(message, extractor, read.signal))) return 'end-before'
-      this.readings.note(inbox, [message])
-      return 'continue'
-    })
-    return { ...scanned, body: await messagesAsJson(page.messages, '/v1/inboxes', read) }
+    return this.pages.send(() => this.mail.open(principal), query, reply)
   }
 }

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
-import { Body, Controller, Param, Post, Req, Res } from '@nestjs/common'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Body, Controller, Param, Post, Res } from '@nestjs/common'
+import type { FastifyReply } from 'fastify'
 import type { InboxId, MessageId } from '#libs/domain/ids/typeid.js'
 import { decide } from '#libs/domain/inbox/decide.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
@@ -11,7 +11,6 @@ import { packSource, sealMail, type SecretKey } from '#libs/ports/key-vault/seal
 import { InboxCapacity } from '#libs/ports/read-model/inbox-capacity.js'
 import { plainAddress } from '#libs/runtime/remote-address.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
-import { RequestBudgets } from '../http/budgets.js'
 import { withLocation } from '../http/headers.js'
 import { inboxesPathOf } from '../http/list-pages.js'
 import { invalid, Problem } from '../http/problems.js'
@@ -24,6 +23,7 @@ import { Describe, Tag } from '../openapi/describe.js'
 import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
 import { InjectMessage, readSender } from './inject-requests.dto.js'
+import { MessageContent } from './message-content.js'
 import { MessageReader } from './message-reader.js'
 import { Message } from './message-schemas.js'
 
@@ -45,7 +45,7 @@ export class InjectController {
     private readonly recorder: VisibleRecorder,
     private readonly instance: Instance,
     private readonly reader: MessageReader,
-    private readonly budgets: RequestBudgets,
+    private readonly content: MessageContent,
   ) {}
 
   @Post()
@@ -68,9 +68,9 @@ export class InjectController {
     @Param('inboxId') inboxId: string,
     /** The source itself if the body is `message/rfc822`. */
     @Body() body: InjectMessage,
-    @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
+    const { request } = reply
     const messageId = minting.id('msg')
     const { inbox } = await this.inboxes.openContent(principal, inboxId)
     const key = await this.reader.keyOf(inbox.id)
@@ -81,12 +81,7 @@ export class InjectController {
       await this.receive(principal, { inboxId: inbox.id, key, messageId }, mail)
     }
     const message = await this.reader.find(inbox, messageId)
-    const opened = await this.budgets.read(request, async (read) => {
-      await read.pace(message.size)
-      await this.budgets.holdAnswer(reply, message.size)
-      return this.reader.open(key, inbox.id, message)
-    })
-    if (opened === null) return this.reader.throwDeleted(inbox, messageId)
+    const { opened } = await this.content.open({ inbox, message }, reply)
     keepAnswerUnstored(request)
     if (earlier !== null) void reply.header('idempotent-replayed', 'true')
     const inboxesPath = inboxesPathOf(request)

@@ -1,13 +1,22 @@
+import { Injectable } from '@nestjs/common'
+import type { FastifyReply } from 'fastify'
+import { environmentChannel } from '#libs/ports/read-model/consistent-views.js'
 import type { LabelQuery, LabelTotals } from '#libs/ports/read-model/inbox-views.js'
-import type { MailOwner } from '#libs/ports/read-model/views.js'
+import { pauseUntilAborted } from '#libs/runtime/timing.js'
+import type { Principal } from '../access/principal.js'
+import { faultsHint } from '../faults/fault-requests.dto.js'
+import { RequestBudgets } from '../http/budgets.js'
 import { invalid, Problem, type RequestError } from '../http/problems.js'
 import { readLabels, type Label } from '../inboxes/inbox-requests.dto.js'
-import type { Views } from '../views.js'
+import { Instance } from '../instance.js'
+import { Views } from '../views.js'
+import { writeEnvironmentCursor } from './environment-cursor.js'
 import type { CountMode, WaitForEnvironmentMessage } from './message-filters.js'
+import { MessageWaits, REREAD_MS, type Examination } from './message-waits.js'
 
 /*
- * Whether the inboxes of a label have received the messages that a wait requires, and if not, which inboxes have too few
- * or too many.
+ * Waits until the inboxes of a label have received a number of messages. If they don't in time, the answer says which
+ * inboxes have too few or too many.
  */
 
 /** What a wait requires of a label. */
@@ -20,6 +29,12 @@ export interface CountWanted {
 }
 
 const MAX_LISTED = 100
+/** `mode=exactly` must hold for this time. */
+const EXACT_FOR_MS = 2_000
+/** The minimum time from the start of one count of a wait to the next. */
+const COUNT_AGAIN_MS = 50
+/** The same as a multiple of the time that the last count took. */
+const COUNT_AGAIN_FACTOR = 5
 
 /** What may be sent with `count`. */
 const WITH_COUNT: ReadonlySet<string> = new Set(['count', 'label', 'mode', 'per_inbox', 'timeout'])
@@ -44,65 +59,97 @@ export function readCountWanted(query: WaitForEnvironmentMessage): CountWanted |
   return { label, count, mode, perInbox }
 }
 
-/** The counts of a label, and whether they are as required. */
-export interface LabelCount extends LabelTotals {
-  isReached: boolean
+/** The counts of a label. They are found if they are as required. */
+interface Counted extends Examination, LabelTotals {
+  cursor: string
 }
 
-/** The views must be complete. */
-export async function countLabel(
-  { inboxes }: Pick<Views, 'inboxes'>,
-  query: LabelQuery,
-  wanted: CountWanted,
-): Promise<LabelCount> {
-  const totals = await inboxes.labelTotals(query)
-  const { received } = totals
-  const { count, mode, perInbox } = wanted
-  if (received < count || (mode === 'exactly' && received > count)) return { ...totals, isReached: false }
-  if (perInbox === null) return { ...totals, isReached: true }
-  // The totals often suffice. Each inbox is only looked at if they allow it.
-  if (received < perInbox * totals.inboxes) return { ...totals, isReached: false }
-  const few = await inboxes.listLabelCounts({ ...query, from: 0, to: perInbox, limit: 1 })
-  return { ...totals, isReached: few.length === 0 }
-}
+/** Waits for numbers of messages. */
+@Injectable()
+export class LabelCounts {
+  constructor(
+    private readonly views: Views,
+    private readonly waits: MessageWaits,
+    private readonly budgets: RequestBudgets,
+    private readonly instance: Instance,
+  ) {}
 
-/**
- * The answer if a label does not have the required messages in time, with the first inboxes that have too few or too many.
- * If no number is required of each, an even share is expected. `hint` says why a message may be missing.
- */
-export async function countMissed(
-  { inboxes: counts }: Pick<Views, 'inboxes'>,
-  query: LabelQuery,
-  wanted: CountWanted,
-  totals: LabelTotals,
-  { hint, cursor }: { hint: string | null; cursor: string },
-): Promise<Problem> {
-  const { label, count, mode, perInbox } = wanted
-  const { inboxes, received } = totals
-  const share = perInbox ?? count / Math.max(inboxes, 1)
-  const listed = async (from: number, to: number) => {
-    const found = await counts.listLabelCounts({ ...query, from, to, limit: MAX_LISTED })
-    return found.map(({ inboxId, received: each }) => ({ inbox_id: inboxId, count: each }))
+  /** Answers once the label has the messages. Throws no-matching-message, and the errors of `untilFound`. */
+  async wait(principal: Principal, wanted: CountWanted, timeout: number, reply: FastifyReply) {
+    const { request } = reply
+    const channel = environmentChannel(principal)
+    const read = <Result>(work: () => Promise<Result>) =>
+      this.budgets.search(request, () => this.views.readComplete('inbox-events', work))
+    const count = () => read(() => this.count(principal, wanted))
+    const counted = await this.waits.untilFound<Counted>(request, channel, timeout, async (_, signal) => {
+      const startedMs = performance.now()
+      const first = await count()
+      if (!first.isFound || wanted.mode === 'at_least') {
+        // An account with many such waits counts less often, as its counts wait for their turn.
+        const tookMs = performance.now() - startedMs
+        return { ...first, notBeforeMs: startedMs + Math.max(COUNT_AGAIN_MS, COUNT_AGAIN_FACTOR * tookMs) }
+      }
+      // Deleting mail does not lower the count. If it is the same after this time, no further mail came.
+      await pauseUntilAborted(EXACT_FOR_MS, signal)
+      return signal.aborted ? { ...first, isFound: false } : count()
+    })
+    const { isFound, received, inboxes, cursor } = counted
+    if (!isFound) throw await read(() => this.missed(principal, wanted, counted))
+    void reply.header('mayfly-cursor', cursor)
+    return { count: received, inboxes, cursor }
   }
-  const [tooFew, tooMany] = await Promise.all([
-    listed(0, Math.floor(share)),
-    listed(Math.ceil(share) + 1, Number.MAX_SAFE_INTEGER),
-  ])
-  const each = perInbox === null ? '' : `, at least ${perInbox} in each inbox`
-  const expected = `${mode === 'exactly' ? 'exactly' : 'at least'} ${count} were expected${each}`
-  const detail = `The inboxes with ${label.join(':')} have received ${received} messages, and ${expected}. Inboxes: ${inboxes}. Each list has at most ${MAX_LISTED} of them.`
-  return new Problem('no-matching-message', {
-    detail: hint === null ? detail : `${detail} ${hint}`,
-    headers: { 'mayfly-cursor': cursor },
-    members: { count: received, expected: count, too_few: tooFew, too_many: tooMany, cursor },
-  })
-}
 
-/** The label as a query of the views. */
-export function labelQuery(
-  { accountId, environment }: MailOwner,
-  { label: [name, value] }: CountWanted,
-  now: Date,
-): LabelQuery {
-  return { accountId, environment, name, value, now }
+  /** The views must be complete. */
+  private async count(principal: Principal, { label, count, mode, perInbox }: CountWanted): Promise<Counted> {
+    const query = this.queryOf(principal, label)
+    const from = await this.views.endOffsets()
+    const totals = await this.views.inboxes.labelTotals(query)
+    const { received, inboxes } = totals
+    const isEnough = received >= count && (mode === 'at_least' || received === count)
+    // The totals often suffice. Each inbox is only looked at if they allow it.
+    const isShared = perInbox === null || received >= perInbox * inboxes
+    const isFound = isEnough && isShared && (perInbox === null || (await this.isEach(query, perInbox)))
+    const cursor = writeEnvironmentCursor(principal, { from, range: null })
+    return { ...totals, isFound, rereadMs: REREAD_MS, cursor }
+  }
+
+  /** Whether each inbox has at least a number of messages. */
+  private async isEach(query: LabelQuery, min: number): Promise<boolean> {
+    const few = await this.views.inboxes.listLabelCounts({ ...query, from: 0, to: min, limit: 1 })
+    return few.length === 0
+  }
+
+  /**
+   * The answer if a label does not have the messages in time, with the first inboxes that have too few or too many. If no
+   * number is required of each, an even share is expected. The views must be complete.
+   */
+  private async missed(
+    principal: Principal,
+    { label, count, mode, perInbox }: CountWanted,
+    { inboxes, received, cursor }: Counted,
+  ): Promise<Problem> {
+    const query = this.queryOf(principal, label)
+    const share = perInbox ?? count / Math.max(inboxes, 1)
+    const listed = async (from: number, to: number) => {
+      const found = await this.views.inboxes.listLabelCounts({ ...query, from, to, limit: MAX_LISTED })
+      return found.map(({ inboxId, received: each }) => ({ inbox_id: inboxId, count: each }))
+    }
+    const [tooFew, tooMany] = await Promise.all([
+      listed(0, Math.floor(share)),
+      listed(Math.ceil(share) + 1, Number.MAX_SAFE_INTEGER),
+    ])
+    const each = perInbox === null ? '' : `, at least ${perInbox} in each inbox`
+    const expected = `${mode === 'exactly' ? 'exactly' : 'at least'} ${count} were expected${each}`
+    const detail = `The inboxes with ${label.join(':')} have received ${received} messages, and ${expected}. Inboxes: ${inboxes}. Each list has at most ${MAX_LISTED} of them.`
+    const hint = faultsHint(principal.defaultFaults, 'environment')
+    return new Problem('no-matching-message', {
+      detail: hint === null ? detail : `${detail} ${hint}`,
+      headers: { 'mayfly-cursor': cursor },
+      members: { count: received, expected: count, too_few: tooFew, too_many: tooMany, cursor },
+    })
+  }
+
+  private queryOf({ accountId, environment }: Principal, [name, value]: Label): LabelQuery {
+    return { accountId, environment, name, value, now: this.instance.now() }
+  }
 }

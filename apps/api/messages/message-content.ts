@@ -1,70 +1,100 @@
 import { Injectable } from '@nestjs/common'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply } from 'fastify'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
-import type { SecretKey } from '#libs/ports/key-vault/sealing.js'
+import type { Principal } from '../access/principal.js'
 import { RequestBudgets, untilClientLeaves } from '../http/budgets.js'
 import { notFound } from '../http/problems.js'
+import { Inboxes } from '../inboxes/inboxes.service.js'
 import type { AttachmentContent } from './content-worker.js'
 import { ContentPool } from './content-pool.js'
+import { Extractor, type FoundMessage } from './extraction.js'
 import { FirstReadings, MessageReader, type PresentMessage } from './message-reader.js'
 
-/** A request for the content of one message. The caller has checked that it may read the inbox's mail. */
-export interface ContentRequest {
+/** A message of an inbox whose mail the caller may read. */
+export interface PlacedMessage {
   inbox: ActiveInbox
   message: PresentMessage
-  request: FastifyRequest
-  reply: FastifyReply
 }
 
-/** Reads the source and the attachments of messages, within the budgets of the account. */
+/** The memory of a message's JSON with its source, relative to the size of the source. */
+const WITH_SOURCE_FACTOR = 3
+
+/**
+ * Reads the content of single messages, within the budgets of the account. Each method throws as `MessageReader.find` if
+ * the message has been deleted meanwhile.
+ */
 @Injectable()
 export class MessageContent {
   constructor(
+    private readonly inboxes: Inboxes,
     private readonly reader: MessageReader,
     private readonly pool: ContentPool,
     private readonly readings: FirstReadings,
     private readonly budgets: RequestBudgets,
   ) {}
 
-  /** The source, byte for byte. Throws as `MessageReader.find` does if the message has been deleted meanwhile. */
-  async source({ inbox, message, request, reply }: ContentRequest): Promise<Buffer> {
-    const source = await this.budgets.read(request, async (read) => {
+  /** Throws the errors of `openContent` and `MessageReader.find`. */
+  async find(principal: Principal, inboxId: string, messageId: string): Promise<PlacedMessage> {
+    const { inbox } = await this.inboxes.openContent(principal, inboxId)
+    return { inbox, message: await this.reader.find(inbox, messageId) }
+  }
+
+  /** The message, with what an expression finds in it, and its source if `raw`. Throws the errors of `Extractor`. */
+  async open(
+    { inbox, message }: PlacedMessage,
+    reply: FastifyReply,
+    { raw: hasRaw, extract }: { raw: boolean; extract?: string | undefined } = { raw: false },
+  ): Promise<{ opened: FoundMessage; raw: Buffer | null }> {
+    const key = await this.reader.keyOf(inbox.id)
+    const [opened, raw] = await this.budgets.read(reply.request, async (read) => {
+      const extractor = await Extractor.open(this.pool, extract, inbox.accountId, read.signal)
+      await read.pace(message.size)
+      await this.budgets.holdAnswer(reply, message.size * (hasRaw ? WITH_SOURCE_FACTOR : 1))
+      const [opened, raw] = await Promise.all([
+        this.reader.open(key, inbox.id, message),
+        hasRaw ? this.reader.raw(key, inbox.id, message.id) : null,
+      ])
+      const found = opened === null || extractor === null ? opened : await extractor.find(opened, read.signal)
+      return [found, raw] as const
+    })
+    if (opened === null || (hasRaw && raw === null)) return this.reader.throwDeleted(inbox, message.id)
+    return { opened, raw }
+  }
+
+  /** The source, byte for byte. */
+  async source({ inbox, message }: PlacedMessage, reply: FastifyReply): Promise<Buffer> {
+    const source = await this.budgets.read(reply.request, async (read) => {
       await read.pace(message.size)
       await this.budgets.holdAnswer(reply, message.size)
-      return this.read(await this.reader.keyOf(inbox.id), inbox, message)
+      return this.readSource({ inbox, message })
     })
     this.readings.note(inbox, [message])
     return source
   }
 
-  /** The attachment with an index, which may be any text. Throws not-found, and as `source` does. */
-  async attachment(
-    { inbox, message, request, reply }: ContentRequest,
-    index: string,
-  ): Promise<AttachmentContent> {
-    const { accountId } = inbox
+  /** The attachment with an index, which may be any text. Throws not-found. */
+  async attachment(found: PlacedMessage, index: string, reply: FastifyReply): Promise<AttachmentContent> {
+    const { inbox, message } = found
     const key = await this.reader.keyOf(inbox.id)
-    const opened = await this.budgets.read(request, async (read) => {
+    const opened = await this.budgets.read(reply.request, async (read) => {
       await read.pace(message.size)
       return this.reader.open(key, inbox.id, message)
     })
     // Only listed attachments are read, so that a mail that could not be parsed is not parsed again.
-    const isListed =
-      opened?.mail.attachments.some((attachment) => String(attachment.index) === index) === true
-    if (isListed) await this.budgets.holdAnswer(reply, message.size)
-    const readSource = () => this.read(key, inbox, message)
-    const found = isListed
-      ? await untilClientLeaves(request, (clientGone) =>
-          this.pool.readAttachment(accountId, readSource, Number(index), clientGone),
-        )
-      : null
-    if (found === null) throw notFound(`The message has no attachment ${index.slice(0, 20)}.`)
+    const listed = opened?.mail.attachments.find((attachment) => String(attachment.index) === index)
+    if (listed !== undefined) await this.budgets.holdAnswer(reply, message.size)
+    const attachment =
+      listed &&
+      (await untilClientLeaves(reply.request, (clientGone) =>
+        this.pool.readAttachment(inbox.accountId, () => this.readSource(found), listed.index, clientGone),
+      ))
+    if (attachment == null) throw notFound(`The message has no attachment ${index.slice(0, 20)}.`)
     this.readings.note(inbox, [message])
-    return found
+    return attachment
   }
 
-  private async read(key: SecretKey, inbox: ActiveInbox, { id }: PresentMessage): Promise<Buffer> {
-    const raw = await this.reader.raw(key, inbox.id, id)
+  private async readSource({ inbox, message: { id } }: PlacedMessage): Promise<Buffer> {
+    const raw = await this.reader.raw(await this.reader.keyOf(inbox.id), inbox.id, id)
     return raw ?? this.reader.throwDeleted(inbox, id)
   }
 }

@@ -4,9 +4,7 @@ import { isId, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
 import type { ActiveInbox, Inbox, Message } from '#libs/domain/inbox/inbox.js'
 import type { OpenedMessage } from '#libs/mail/json/message-json.js'
 import { openBody, SealBrokenError, type SecretKey, unsealMail } from '#libs/ports/key-vault/sealing.js'
-import type { MessageRangeQuery } from '#libs/ports/read-model/inbox-views.js'
 import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
-import type { MailRead } from '../http/budgets.js'
 import { notFound, Problem } from '../http/problems.js'
 import { Views } from '../views.js'
 import { beingDeleted, hasEnded } from '../inboxes/inboxes.service.js'
@@ -17,9 +15,6 @@ import { OpenedMail } from './opened-mail.js'
  */
 
 export type PresentMessage = Extract<Message, { state: 'present' }>
-
-/** Rows that are read at once. */
-const CHUNK = 50
 
 /** The maximum size of a parsed mail in memory, relative to its JSON. */
 const MEMORY_FACTOR = 3
@@ -74,31 +69,6 @@ export class MessageReader {
     return lookup.state === 'known' ? lookup.key : null
   }
 
-  /**
-   * Opens an inbox's messages one after the other, in the order of their offsets. Throws catching-up if the inbox is
-   * being deleted, and the errors of `read`.
-   */
-  async *opened(
-    { id: inboxId }: ActiveInbox,
-    { order, from, to }: Pick<MessageRangeQuery, 'order' | 'from' | 'to'>,
-    read: MailRead,
-  ): AsyncGenerator<{ offset: number; message: OpenedMessage }> {
-    for (let range = { from, to }; ;) {
-      const rows = await this.views.inboxes.listMessages({ inboxId, order, ...range, limit: CHUNK })
-      const last = rows.at(-1)
-      if (last === undefined) return
-      const key = await this.keyOf(inboxId)
-      for (const { message: row, offset } of rows) {
-        await read.pace(row.state === 'present' ? row.size : 0)
-        const message = row.state === 'present' ? await this.open(key, inboxId, row) : null
-        if (message !== null) yield { offset, message }
-        else if (await this.isPresent(inboxId, row.id)) throw beingDeleted(inboxId)
-      }
-      if (rows.length < CHUNK) return
-      range = order === 'asc' ? { from: last.offset + 1, to } : { from, to: last.offset }
-    }
-  }
-
   /** Null if the message, or its inbox, has been deleted since the row was read. */
   open(key: SecretKey, inboxId: InboxId, message: PresentMessage): Promise<OpenedMessage | null> {
     const { id } = message
@@ -121,12 +91,6 @@ export class MessageReader {
     const opened = openBody(key, { id, inboxId, receivedAt }, body)
     this.mail.messages.set(inboxId, id, opened, MEMORY_FACTOR * opened.bytes)
     return opened
-  }
-
-  /** Whether the views still have the message. When an inbox ends, content is deleted before the rows. */
-  private async isPresent(inboxId: InboxId, messageId: MessageId): Promise<boolean> {
-    const row = await this.views.inboxes.message({ inboxId, messageId })
-    return row?.message.state === 'present'
   }
 
   /** The source, byte for byte; null as in `open`. */

@@ -1,30 +1,28 @@
-import { Controller, Delete, Get, Param, Query, Req, Res } from '@nestjs/common'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Controller, Delete, Get, Param, Query, Res } from '@nestjs/common'
+import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { decide } from '#libs/domain/inbox/decide.js'
 import { isId } from '#libs/domain/ids/typeid.js'
-import { AcceptInboxTokens, type Principal, Caller, RequireScope } from '../access/principal.js'
+import { inboxChannel } from '#libs/ports/read-model/consistent-views.js'
+import { AcceptInboxTokens, type Principal, Caller, READERS, RequireScope } from '../access/principal.js'
 import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
-import { RequestBudgets } from '../http/budgets.js'
-import { inboxesPathOf, setNextLink, writeOffsetCursor } from '../http/list-pages.js'
-import { Bytes, Describe, Tag } from '../openapi/describe.js'
+import { inboxesPathOf } from '../http/list-pages.js'
 import { Produces, ProducesAnything } from '../http/media-types.js'
+import { noInbox } from '../http/problems.js'
 import { Inboxes, hasEnded } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
+import { Bytes, Describe, Tag } from '../openapi/describe.js'
 import { attachmentHeaders } from './attachment-headers.js'
-import { ContentPool } from './content-pool.js'
-import { Extractor, foundMessageJson } from './extraction.js'
+import { foundMessageJson } from './extraction.js'
+import { InboxMail } from './inbox-mail.js'
 import { MessageContent } from './message-content.js'
+import { ListMessages, ReadMessage, WaitForMessage } from './message-filters.js'
 import { MessagePages, messageWithRaw } from './message-pages.js'
 import { FirstReadings, MessageReader, noMessage } from './message-reader.js'
-import { ListMessages, ReadMessage } from './message-filters.js'
 import { DeletedMessage, Message, MessageWithRaw } from './message-schemas.js'
+import { MessageWaits } from './message-waits.js'
 import { OpenedMail } from './opened-mail.js'
-
-/** The memory of a message's JSON with its source, relative to the size of the source. */
-const WITH_SOURCE_FACTOR = 3
-const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** The messages of an inbox, under both of its paths. */
 @Controller(['v1/inboxes/:inboxId/messages', 'v1/emails/:inboxId/messages'])
@@ -36,13 +34,37 @@ export class MessagesController {
     private readonly recorder: VisibleRecorder,
     private readonly instance: Instance,
     private readonly opened: OpenedMail,
+    private readonly mail: InboxMail,
     private readonly pages: MessagePages,
+    private readonly waits: MessageWaits,
     private readonly reader: MessageReader,
     private readonly content: MessageContent,
     private readonly readings: FirstReadings,
-    private readonly budgets: RequestBudgets,
-    private readonly pool: ContentPool,
   ) {}
+
+  @Get('wait')
+  @RequireScope(...READERS)
+  @AcceptInboxTokens()
+  @Describe({
+    id: 'waitForInboxMessage',
+    summary: 'Wait for a message',
+    description:
+      'Returns the first message that matches: the oldest one that is present (after `cursor` if given), or the next one ' +
+      'to arrive. With `order=desc`, the newest one that is present. Nothing is consumed: two waits get the same message. ' +
+      'To wait only for mail that you are about to send, read a `Mayfly-Cursor` first.',
+    requestHeaders: ['Mayfly-Inbox-Password'],
+    answer: { description: 'The message.', schema: Message, headers: ['Mayfly-Cursor'] },
+    problems: ['no-matching-message', 'inbox-deleted', 'inbox-expired', 'too-many-waits', 'busy'],
+  })
+  wait(
+    @Param('inboxId') inboxId: string,
+    @Query() query: WaitForMessage,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    if (!isId('inb', inboxId)) throw noInbox(inboxId)
+    const open = () => this.mail.open(reply.request, inboxId)
+    return this.waits.firstMatch({ channel: inboxChannel(inboxId), open }, query, reply)
+  }
 
   @Get()
   @RequireScope('inboxes', 'read')
@@ -59,23 +81,12 @@ export class MessagesController {
     },
     problems: ['inbox-deleted', 'inbox-expired', 'busy'],
   })
-  async list(
-    @Caller() principal: Principal,
+  list(
     @Param('inboxId') inboxId: string,
     @Query() query: ListMessages,
-    @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    return this.budgets.read(request, async (read) => {
-      const { id } = (await this.inboxes.openContent(principal, inboxId)).inbox
-      const page = await this.inboxes.readMail(principal, id, (open) =>
-        this.pages.read(open, query, inboxesPathOf(request), read),
-      )
-      await this.budgets.holdAnswer(reply, page.body.length)
-      void reply.header('mayfly-cursor', writeOffsetCursor(id, page.cursor)).type(JSON_TYPE)
-      if (page.next !== null) setNextLink(reply, writeOffsetCursor(id, page.next))
-      return page.body
-    })
+    return this.pages.send(() => this.mail.open(reply.request, inboxId), query, reply)
   }
 
   @Get(':messageId')
@@ -93,28 +104,14 @@ export class MessagesController {
     @Param('inboxId') inboxId: string,
     @Param('messageId') messageId: string,
     @Query() query: ReadMessage,
-    @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const { inbox } = await this.inboxes.openContent(principal, inboxId)
-    const message = await this.reader.find(inbox, messageId)
-    const key = await this.reader.keyOf(inbox.id)
-    const [found, raw] = await this.budgets.read(request, async (read) => {
-      const extractor = await Extractor.open(this.pool, query.extract, principal.accountId, read.signal)
-      await read.pace(message.size)
-      await this.budgets.holdAnswer(reply, message.size * (query.raw ? WITH_SOURCE_FACTOR : 1))
-      const [opened, raw] = await Promise.all([
-        this.reader.open(key, inbox.id, message),
-        query.raw ? this.reader.raw(key, inbox.id, message.id) : null,
-      ])
-      const found = opened === null || extractor === null ? opened : await extractor.find(opened, read.signal)
-      return [found, raw] as const
-    })
-    if (found === null || (query.raw && raw === null)) return this.reader.throwDeleted(inbox, message.id)
-    this.readings.note(inbox, [message])
-    const json = foundMessageJson(found, inboxesPathOf(request))
+    const found = await this.content.find(principal, inboxId, messageId)
+    const { opened, raw } = await this.content.open(found, reply, query)
+    this.readings.note(found.inbox, [found.message])
+    const json = foundMessageJson(opened, inboxesPathOf(reply.request))
     if (raw === null) return json
-    void reply.type(JSON_TYPE)
+    void reply.type('application/json; charset=utf-8')
     return messageWithRaw(json, raw)
   }
 
@@ -134,13 +131,11 @@ export class MessagesController {
     @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,
     @Param('messageId') messageId: string,
-    @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const { inbox } = await this.inboxes.openContent(principal, inboxId)
-    const message = await this.reader.find(inbox, messageId)
-    const source = await this.content.source({ inbox, message, request, reply })
-    void reply.headers(attachmentHeaders(`${message.id}.eml`, 'message/rfc822'))
+    const found = await this.content.find(principal, inboxId, messageId)
+    const source = await this.content.source(found, reply)
+    void reply.headers(attachmentHeaders(`${found.message.id}.eml`, 'message/rfc822'))
     return source
   }
 
@@ -162,14 +157,12 @@ export class MessagesController {
     @Param('inboxId') inboxId: string,
     @Param('messageId') messageId: string,
     @Param('index') index: string,
-    @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
-    const { inbox } = await this.inboxes.openContent(principal, inboxId)
-    const message = await this.reader.find(inbox, messageId)
-    const found = await this.content.attachment({ inbox, message, request, reply }, index)
-    void reply.headers(attachmentHeaders(found.filename, found.mediaType))
-    return Buffer.from(found.content)
+    const found = await this.content.find(principal, inboxId, messageId)
+    const { filename, mediaType, content } = await this.content.attachment(found, index, reply)
+    void reply.headers(attachmentHeaders(filename, mediaType))
+    return Buffer.from(content)
   }
 
   @Delete(':messageId')

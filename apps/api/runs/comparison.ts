@@ -1,5 +1,6 @@
 import type { InboxId, MessageId } from '#libs/domain/ids/typeid.js'
 import type { Manifest } from './manifest.js'
+import type { MessageDifference, MessageKind } from './verify-schemas.js'
 
 /*
  * Compares the mail of a load run with its manifest. See docs/load-testing.md for what each kind of difference means.
@@ -24,27 +25,6 @@ export interface ComparisonOptions {
   /** Null if no message is late. */
   lateMs: number | null
   isOrdered: boolean
-}
-
-export const MESSAGE_KINDS = ['duplicate', 'unexpected', 'late', 'altered', 'reordered'] as const
-export type MessageKind = (typeof MESSAGE_KINDS)[number]
-
-/** A difference between a message and the manifest. */
-export interface MessageDifference {
-  kind: MessageKind
-  recipient: string
-  id: string | null
-  message_id: MessageId
-  inbox_id: InboxId
-  received_at: string
-  /** The line of the manifest, counted from 1. Duplicate and unexpected messages have none. */
-  line?: number
-  sent_at?: string
-  delay_ms?: number
-  late_by_ms?: number
-  sha256?: string
-  received_sha256?: string
-  after_line?: number
 }
 
 export type Counts = Record<MessageKind | 'expected' | 'found', number>

@@ -1,16 +1,15 @@
-import { Readable } from 'node:stream'
-import { Controller, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common'
+import { Controller, HttpCode, Param, Post, Query, Res } from '@nestjs/common'
 import { IsBoolean, Matches } from 'class-validator'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import type { EndedInbox } from '#libs/domain/inbox/inbox.js'
 import { addressOfRecipient } from '#libs/domain/inbox/new-inbox.js'
+import { batchesOf } from '#libs/runtime/chunks.js'
 import { Authenticator } from '../access/authenticator.js'
 import { Caller, READERS, RequireScope, type Principal } from '../access/principal.js'
 import { RequestBudgets, type MailRead } from '../http/budgets.js'
-import { ProblemFilter } from '../http/problem-filter.js'
+import { LinesAnswer } from '../http/lines-answer.js'
 import { linesBodyOf, TakeBody } from '../http/request-bodies.js'
-import { StalledReaders } from '../http/stalled-readers.js'
 import { NDJSON, Produces } from '../http/media-types.js'
 import { FromDigits, FromTrueOrFalse, IsWholeNumber } from '../http/rules.js'
 import { requireLabel, type Label } from '../inboxes/inbox-requests.dto.js'
@@ -52,15 +51,6 @@ class VerifyRun {
   order: boolean = false
 }
 
-/** A verification whose body has been read. */
-interface Verification {
-  principal: Principal
-  labelText: string
-  query: VerifyRun
-  manifest: Manifest
-  read: MailRead
-}
-
 /** Compares the mail of a load run with what was sent. */
 @Controller('v1/runs')
 @Tag('Messages')
@@ -71,8 +61,7 @@ export class VerifyRunController {
     private readonly mail: RunMail,
     private readonly usage: Usage,
     private readonly budgets: RequestBudgets,
-    private readonly problems: ProblemFilter,
-    private readonly stalled: StalledReaders,
+    private readonly answer: LinesAnswer,
     private readonly authenticator: Authenticator,
   ) {}
 
@@ -98,23 +87,19 @@ export class VerifyRunController {
     @Caller() principal: Principal,
     @Param('label') labelText: string,
     @Query() query: VerifyRun,
-    @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
   ): Promise<void> {
+    const { request } = reply
     const label = requireLabel(labelText)
     await this.budgets.verify(reply, async (read, grow) => {
       const manifest = new Manifest((recipient) => this.mailboxOf(recipient), grow)
       await readManifest(linesBodyOf(request), manifest)
       // If there are no differences, nothing is sent for a long time. The next request restores the timeout.
       request.raw.socket.setTimeout(0)
-      const pieces = inPieces(this.lines({ principal, labelText, query, manifest, read }, label))
-      // The first piece is made before the answer begins, so that a failure before that has its own status.
-      const first = await pieces.next()
-      this.stalled.watchAnswer(reply.raw)
-      await reply
-        .code(200)
-        .type(NDJSON)
-        .send(Readable.from(this.orProblem(first, pieces, request), { objectMode: false }))
+      const pieces = inPieces(this.lines(principal, label, query, manifest, read), () =>
+        this.authenticator.reauthenticate(request, READERS),
+      )
+      await this.answer.send(reply, 200, pieces, (problem) => `{"kind":"problem","problem":${problem}}\n`)
     })
   }
 
@@ -123,25 +108,13 @@ export class VerifyRunController {
     return addressOfRecipient(recipient, this.instance.settings.mailDomain) ?? recipient.toLowerCase()
   }
 
-  /** The lines of the answer; if they can't all be found, the last one is the problem. */
-  private async *orProblem(
-    first: IteratorResult<string, void>,
-    rest: AsyncGenerator<string, void>,
-    request: FastifyRequest,
+  private async *lines(
+    principal: Principal,
+    label: Label,
+    query: VerifyRun,
+    manifest: Manifest,
+    read: MailRead,
   ): AsyncGenerator<string> {
-    try {
-      for (let next = first; next.done !== true; next = await rest.next()) {
-        // The key may be revoked at any time.
-        await this.authenticator.reauthenticate(request, READERS)
-        yield next.value
-      }
-    } catch (error) {
-      yield `{"kind":"problem","problem":${this.problems.bodyOf(error, request)}}\n`
-    }
-  }
-
-  private async *lines(verification: Verification, label: Label): AsyncGenerator<string, void> {
-    const { principal, labelText, query, manifest, read } = verification
     const latest = await this.views.waitForLatest('inbox-events', VISIBLE_WITHIN_MS)
     const ends: number[] = []
     for (const { partition, end } of latest) ends[partition] = end
@@ -154,64 +127,60 @@ export class VerifyRunController {
     }
 
     const { counts } = comparison
+    const endedInbox = this.endedInboxes(principal, label)
     let erased = 0
-    for await (const { line, inbox } of this.withoutMail(verification, label)) {
-      const { recipient, id, sentAtMs } = manifest.read(line)
-      const sent_at = sentAtMs === null ? null : new Date(sentAtMs).toISOString()
-      const about = { recipient, id, line: line + 1, sent_at }
-      if (inbox === null) yield `${JSON.stringify({ kind: 'missing', ...about })}\n`
-      else {
-        erased += 1
-        const { id: inbox_id, state, endedAt } = inbox
-        const ending = { inbox_id, state, ended_at: endedAt.toISOString() }
-        yield `${JSON.stringify({ kind: 'erased', ...about, ...ending })}\n`
+    for await (const lines of batchesOf(manifest.pending(), LOOKUPS_AT_ONCE)) {
+      const found = lines.map(async (line) => {
+        await read.pace(0)
+        const { recipient, id, sentAtMs } = manifest.read(line)
+        const sent_at = sentAtMs === null ? null : new Date(sentAtMs).toISOString()
+        return { about: { recipient, id, line: line + 1, sent_at }, inbox: await endedInbox(recipient) }
+      })
+      for (const { about, inbox } of await Promise.all(found)) {
+        if (inbox !== null) erased += 1
+        yield `${JSON.stringify(inbox === null ? { kind: 'missing', ...about } : { kind: 'erased', ...about, ...endOf(inbox) })}\n`
       }
     }
 
     await requireComplete()
     const missing = counts.expected - counts.found - erased
-    const visible_ms = await this.usage.visible(principal, labelText)
+    const visible_ms = await this.usage.visible(principal, label.join(':'))
     yield `${JSON.stringify({ kind: 'summary', ...counts, missing, erased, visible_ms })}\n`
   }
 
-  /** The lines without a message, with the inbox of each if it has ended. */
-  private async *withoutMail(
-    { principal, manifest, read }: Verification,
+  /** Finds the inbox of a recipient if it has ended. Remembers those of other lines. */
+  private endedInboxes(
+    principal: Principal,
     label: Label,
-  ): AsyncGenerator<{ line: number; inbox: EndedInbox | null }> {
+  ): (recipient: string) => Promise<EndedInbox | null> {
     const remembered = new LRUCache<string, Promise<EndedInbox | null>>({ max: MAX_REMEMBERED_INBOXES })
-    const { mailDomain } = this.instance.settings
-    const inboxOf = (line: number): Promise<EndedInbox | null> => {
-      const address = addressOfRecipient(manifest.read(line).recipient, mailDomain)
+    return (recipient) => {
+      const address = addressOfRecipient(recipient, this.instance.settings.mailDomain)
       if (address === null) return Promise.resolve(null)
       const inbox = remembered.get(address) ?? this.mail.endedInbox(principal, label, address)
       remembered.set(address, inbox)
       return inbox
     }
-    let lines: number[] = []
-    const found = async () => {
-      const inboxes = await Promise.all(lines.map(inboxOf))
-      return lines.map((line, index) => ({ line, inbox: inboxes[index] ?? null }))
-    }
-    for (const line of manifest.pending()) {
-      await read.pace(0)
-      lines.push(line)
-      if (lines.length < LOOKUPS_AT_ONCE) continue
-      yield* await found()
-      lines = []
-    }
-    yield* await found()
   }
 }
 
-/** The same text in fewer pieces. */
-async function* inPieces(texts: AsyncIterable<string>): AsyncGenerator<string, void> {
+function endOf({ id, state, endedAt }: EndedInbox) {
+  return { inbox_id: id, state, ended_at: endedAt.toISOString() }
+}
+
+/** The same text in fewer pieces. `authenticate` is called before each, since the key may be revoked at any time. */
+async function* inPieces(
+  texts: AsyncIterable<string>,
+  authenticate: () => Promise<void>,
+): AsyncGenerator<string> {
   let piece = ''
   for await (const text of texts) {
     piece += text
     if (piece.length < PIECE) continue
+    await authenticate()
     yield piece
     piece = ''
   }
+  await authenticate()
   if (piece !== '') yield piece
 }

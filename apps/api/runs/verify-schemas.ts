@@ -1,9 +1,8 @@
-import Type from 'typebox'
+import Type, { type Static } from 'typebox'
 import { Count, Digest, IdOf, OneOf, OrNull, Time } from '../openapi/describe.js'
 import { TIME_SCHEMA } from '../http/rules.js'
 import { Problem } from '../openapi/problem-responses.js'
 import { QuantilesAndMax } from '../usage/usage-schemas.js'
-import { MESSAGE_KINDS } from './comparison.js'
 import { MAX_ID_CHARACTERS, MAX_RECIPIENT_CHARACTERS } from './manifest-body.js'
 
 /*
@@ -51,6 +50,9 @@ export const ManifestLineSchema = Type.Object(
   },
 )
 
+const MESSAGE_KINDS = ['duplicate', 'unexpected', 'late', 'altered', 'reordered'] as const
+export type MessageKind = (typeof MESSAGE_KINDS)[number]
+
 const recipient = Type.String({ description: 'The address of RCPT TO.' })
 const line = Type.Integer({ minimum: 1, description: 'The line of the manifest, without empty lines.' })
 
@@ -79,6 +81,7 @@ const RunDifference = Type.Object(
   },
   { $id: 'RunDifference', description: 'A message that differs from the manifest.' },
 )
+export type MessageDifference = Static<typeof RunDifference>
 
 /** What the manifest says about a mail that has no message. */
 const manifestLine = {

@@ -1,37 +1,55 @@
 import { Injectable } from '@nestjs/common'
 import type { MessageId } from '#libs/domain/ids/typeid.js'
-import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
-import { messageBody } from '#libs/mail/json/message-json.js'
+import { INBOX_EVENTS } from '#libs/domain/inbox/events.js'
+import type { ActiveInbox, Inbox } from '#libs/domain/inbox/inbox.js'
+import { bodyWithoutMail, messageBody } from '#libs/mail/json/message-json.js'
 import type { MailRead } from '../http/budgets.js'
 import { beingDeleted } from '../inboxes/inboxes.service.js'
+import { Instance } from '../instance.js'
 import { FirstReadings, MessageReader } from '../messages/message-reader.js'
 import { OpenedMail } from '../messages/opened-mail.js'
 import { Views } from '../views.js'
+import type { FeedEntry } from './event-feed.js'
 
-/** The events of messages that were received. */
+/** Writes events as JSON. */
 @Injectable()
-export class ReceivedEvents {
+export class EventData {
+  readonly now: () => Date
+
   constructor(
-    private readonly views: Views,
+    readonly views: Views,
     private readonly reader: MessageReader,
     private readonly opened: OpenedMail,
     private readonly readings: FirstReadings,
-  ) {}
+    { now }: Instance,
+  ) {
+    this.now = now
+  }
 
   /**
-   * The JSON of an event. Null if the message is deleted, or the inbox has ended. Throws ViewsCatchingUpError if the
-   * views are not complete, since they show a deleted message until they reach its deletion; and the errors of `read`.
+   * The JSON of an event of an inbox. Null if its type is not streamed, or if it was received and is deleted, or its inbox
+   * has ended. Throws ViewsCatchingUpError if the views are not complete, since they show a deleted message until they
+   * reach its deletion; and the errors of `read`.
    */
-  bodyOf(
-    inbox: ActiveInbox,
-    message: { id: MessageId; time: Date },
+  async dataOf(
+    inbox: Inbox,
+    { type, time, messageId }: FeedEntry,
     inboxesPath: string,
     read: MailRead,
   ): Promise<string | null> {
-    return this.views.readComplete(inbox.id, () => this.readBody(inbox, message, inboxesPath, read))
+    const { id: inboxId, state } = inbox
+    const { publicName, sent } = INBOX_EVENTS[type]
+    if (sent === null) return null
+    if (sent.body !== 'message') {
+      return bodyWithoutMail(sent.body, { type: publicName, inboxId, messageId, occurredAt: time })
+    }
+    if (messageId === null || state !== 'active') return null
+    return this.views.readComplete(inboxId, () =>
+      this.received(inbox, { id: messageId, time }, inboxesPath, read),
+    )
   }
 
-  private async readBody(
+  private async received(
     inbox: ActiveInbox,
     { id: messageId, time }: { id: MessageId; time: Date },
     inboxesPath: string,
