@@ -4,6 +4,7 @@ import {
   ACTIONS_AT,
   FAULT_ACTIONS,
   FAULT_STAGES,
+  faults,
   MAX_FAULTS,
   type Fault,
   type FaultAction,
@@ -18,6 +19,7 @@ import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
  * Faults on purpose as the API takes and returns them.
  */
 
+const DEFAULT_CODE = 451
 const MAX_DELAY_MS = 60_000
 const MAX_ATTEMPTS = 1_000_000
 /** Seeds that a process chooses: below 2^32. */
@@ -41,7 +43,7 @@ export class InboxFault {
   @IsIn(FAULT_ACTIONS, { message: `action must be one of ${FAULT_ACTIONS.join(', ')}` })
   action!: FaultAction
 
-  @DescribeProperty('With `reject`: the reply code.', { default: 451 })
+  @DescribeProperty('With `reject`: the reply code.', { default: DEFAULT_CODE })
   @IsWholeNumber(400, 599)
   code?: number
 
@@ -94,39 +96,37 @@ export class SetFaults {
 
 /** Throws invalid-request if properties do not fit together. */
 export function readFaults({ items }: SetFaults): Fault[] {
-  return items.map((item, index) => {
-    const { stage, action, code, enhanced_code: enhancedCode, text, delay_ms: delayMs } = item
-    const { first_n: firstN, every_n: everyN, probability, seed } = item
-    const refuse = (detail: string, property: keyof InboxFault) =>
-      invalid({ detail, pointer: `/${index}/${property}` })
-    if (!ACTIONS_AT[stage].includes(action)) {
-      throw refuse(`action must be ${ACTIONS_AT[stage].join(' or ')} at ${stage}`, 'action')
-    }
-    for (const property of ['code', 'enhanced_code', 'text'] as const) {
-      if (action !== 'reject' && item[property] !== undefined)
-        throw refuse(`${property} can only be sent with the action reject`, property)
-    }
-    if ((action === 'delay') !== (delayMs !== undefined)) {
-      throw refuse(
-        action === 'delay'
-          ? 'the action delay requires delay_ms'
-          : 'delay_ms can only be sent with the action delay',
-        'delay_ms',
-      )
-    }
-    if (enhancedCode !== undefined && !enhancedCode.startsWith(String(code ?? 451).charAt(0))) {
-      throw refuse('enhanced_code must begin with the first digit of code', 'enhanced_code')
-    }
-    if (seed !== undefined && probability === undefined)
-      throw refuse('seed can only be sent with probability', 'seed')
+  for (const [index, item] of items.entries()) {
+    const error = errorIn(item)
+    if (error !== null) throw invalid({ detail: error.detail, pointer: `/${index}/${error.property}` })
+  }
+  return faults.decode(items).map((fault) => {
+    const { action, code, probability, seed } = fault
     return {
-      ...{ stage, action },
-      code: action === 'reject' ? (code ?? 451) : null,
-      ...{ enhancedCode: enhancedCode ?? null, text: text ?? null, delayMs: delayMs ?? null },
-      ...{ firstN: firstN ?? null, everyN: everyN ?? null, probability: probability ?? null },
-      seed: probability === undefined ? null : (seed ?? randomInt(MAX_CHOSEN_SEED)),
+      ...fault,
+      code: action === 'reject' ? (code ?? DEFAULT_CODE) : null,
+      seed: probability === null ? null : (seed ?? randomInt(MAX_CHOSEN_SEED)),
     }
   })
+}
+
+function errorIn(item: InboxFault): { detail: string; property: keyof InboxFault } | null {
+  const { stage, action, code = DEFAULT_CODE, enhanced_code: enhancedCode, delay_ms: delayMs } = item
+  const only = (property: keyof InboxFault, other: string) => {
+    return { detail: `${property} can only be sent with ${other}`, property }
+  }
+  const actions = ACTIONS_AT[stage]
+  if (!actions.includes(action))
+    return { detail: `action must be ${actions.join(' or ')} at ${stage}`, property: 'action' }
+  for (const property of ['code', 'enhanced_code', 'text'] as const)
+    if (action !== 'reject' && item[property] !== undefined) return only(property, 'the action reject')
+  if (action !== 'delay' && delayMs !== undefined) return only('delay_ms', 'the action delay')
+  if (action === 'delay' && delayMs === undefined)
+    return { detail: 'the action delay requires delay_ms', property: 'delay_ms' }
+  if (enhancedCode !== undefined && !enhancedCode.startsWith(String(code).charAt(0)))
+    return { detail: 'enhanced_code must begin with the first digit of code', property: 'enhanced_code' }
+  if (item.seed !== undefined && item.probability === undefined) return only('seed', 'probability')
+  return null
 }
 
 /** A reason why mail may be missing, late or there twice; null without faults. */
@@ -135,20 +135,4 @@ export function faultsHint(faults: readonly Fault[], of: 'inbox' | 'environment'
   const listed = faults.map(({ stage, action }) => `${action} at ${stage}`).join(', ')
   const whose = of === 'inbox' ? 'The inbox has' : 'New inboxes of the environment have'
   return `${whose} faults on purpose (${listed}); DELETE …/faults removes them.`
-}
-
-/** Properties that were not set are left out, so that the answer can be sent back. */
-export function faultJson(fault: Fault) {
-  const { stage, action, code, enhancedCode, text, delayMs, firstN, everyN, probability, seed } = fault
-  return {
-    ...{ stage, action },
-    ...(code !== null && { code }),
-    ...(enhancedCode !== null && { enhanced_code: enhancedCode }),
-    ...(text !== null && { text }),
-    ...(delayMs !== null && { delay_ms: delayMs }),
-    ...(firstN !== null && { first_n: firstN }),
-    ...(everyN !== null && { every_n: everyN }),
-    ...(probability !== null && { probability }),
-    ...(seed !== null && { seed }),
-  }
 }

@@ -1,14 +1,19 @@
 import { Body, Controller, Delete, Get, Param, Put } from '@nestjs/common'
+import { defaultFaultsOf } from '#libs/domain/account/account.js'
 import { decide } from '#libs/domain/inbox/decide.js'
-import type { Fault } from '#libs/domain/inbox/fault.js'
+import { faults, type Fault } from '#libs/domain/inbox/fault.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
+import { AccountCommands } from '../accounts/account-commands.js'
+import { notFound } from '../http/problems.js'
 import { hasEnded, Inboxes } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
 import { Describe, Tag } from '../openapi/describe.js'
 import { listSchema } from '../openapi/dto-schema.js'
-import { faultJson, readFaults, SetFaults } from './fault-requests.dto.js'
+import { Views } from '../views.js'
+import { readFaults, SetFaults } from './fault-requests.dto.js'
 
 const ANSWER = { description: 'All faults of the inbox.', schema: listSchema(SetFaults) }
+const NEW_INBOXES = { ...ANSWER, description: 'The faults of new inboxes.' }
 
 /** The faults on purpose of an inbox, under both of its paths. */
 @Controller(['v1/inboxes/:inboxId/faults', 'v1/emails/:inboxId/faults'])
@@ -46,7 +51,7 @@ export class FaultsController {
   })
   async get(@Caller() principal: Principal, @Param('inboxId') inboxId: string) {
     const { inbox } = await this.inboxes.openContent(principal, inboxId)
-    return inbox.faults.map(faultJson)
+    return faults.encode(inbox.faults)
   }
 
   @Delete()
@@ -63,17 +68,81 @@ export class FaultsController {
   }
 
   /** Resolves once mail is subject to them. */
-  private async set(principal: Principal, inboxId: string, faults: readonly Fault[]) {
+  private async set(principal: Principal, inboxId: string, wanted: readonly Fault[]) {
     const open = await this.inboxes.openContent(principal, inboxId)
     const { inbox } = await this.inboxes.change(principal, open, (current) => {
       const about = { inboxId: current.id, keyId: principal.keyId, now: this.instance.now() }
       const { events, refusal } = decide(
         { inbox: current, message: null },
-        { type: 'SetFaults', ...about, faults },
+        { type: 'SetFaults', ...about, faults: wanted },
       )
       if (refusal?.code === 'inbox-ended') throw hasEnded(refusal.inbox)
       return events
     })
-    return inbox.faults.map(faultJson)
+    return faults.encode(inbox.faults)
+  }
+}
+
+/** The faults on purpose that the new inboxes of an environment get. */
+@Controller('v1/environments/:name/faults')
+@Tag('Inboxes')
+export class DefaultFaultsController {
+  constructor(
+    private readonly views: Views,
+    private readonly commands: AccountCommands,
+    private readonly instance: Instance,
+  ) {}
+
+  @Put()
+  @RequireScope('admin')
+  @Describe({
+    id: 'setEnvironmentFaults',
+    summary: 'Set the faults of new inboxes',
+    description:
+      'Every inbox that is created in the environment from now on gets these faults. Others keep theirs. A `seed` is ' +
+      'combined with the id of each inbox, so that not all inboxes lose the same mail.',
+    answer: NEW_INBOXES,
+  })
+  async put(@Caller() principal: Principal, @Param('name') name: string, @Body() body: SetFaults) {
+    return this.set(principal, name, readFaults(body))
+  }
+
+  @Get()
+  @RequireScope('admin')
+  @Describe({
+    id: 'getEnvironmentFaults',
+    summary: 'Read the faults of new inboxes',
+    answer: NEW_INBOXES,
+  })
+  async get(@Caller() principal: Principal, @Param('name') name: string) {
+    return faults.encode(defaultFaultsOf(await this.find(principal, name), name))
+  }
+
+  @Delete()
+  @RequireScope('admin')
+  @Describe({
+    id: 'removeEnvironmentFaults',
+    summary: 'Remove the faults of new inboxes',
+    answer: { ...NEW_INBOXES, description: 'An empty list.' },
+  })
+  async remove(@Caller() principal: Principal, @Param('name') name: string) {
+    return this.set(principal, name, [])
+  }
+
+  private async set(principal: Principal, environment: string, wanted: readonly Fault[]) {
+    const { accountId, keyId: setBy } = principal
+    const account = await this.find(principal, environment)
+    const command = { accountId, environment, faults: wanted, setBy, now: this.instance.now() }
+    await this.commands.execute({ account, key: null }, { type: 'SetDefaultFaults', ...command }, principal)
+    return faults.encode(wanted)
+  }
+
+  /** The account. Throws not-found if none of its keys is for the environment. */
+  private async find({ accountId }: Principal, environment: string) {
+    const keys = await this.views.readAccounts((accounts) => accounts.activeKeys(accountId))
+    if (!keys.some((key) => key.environment === environment)) {
+      throw notFound(`There is no environment ${environment.slice(0, 60)}: no key of the account is for it.`)
+    }
+    return this.commands.find(accountId)
   }
 }

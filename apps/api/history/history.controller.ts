@@ -1,12 +1,13 @@
 import { Controller, Get, Param, Query, Res } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
-import Type, { type Static } from 'typebox'
-import type { InboxId } from '#libs/domain/ids/typeid.js'
+import Type from 'typebox'
+import { list, plain } from '#libs/domain/event-sourcing/declare.js'
 import { INBOX_EVENTS } from '#libs/domain/inbox/events.js'
-import { CHANGEABLE, type HistoryEntry } from '#libs/ports/read-model/views.js'
+import { CHANGEABLE } from '#libs/ports/read-model/views.js'
+import { Count, Digest, IdOf, OneOf, orNull, OrNull, resource, time } from '#libs/runtime/resource.js'
 import { type Principal, Caller, RequireScope } from '../access/principal.js'
-import { Describe, Count, Digest, IdOf, OneOf, OrNull, Time, Tag } from '../openapi/describe.js'
-import { IsCursor, IsLimit, IsOrder, offsetPageOf } from '../http/list-pages.js'
+import { Describe, Tag } from '../openapi/describe.js'
+import { ListPage, offsetPageOf } from '../http/list-pages.js'
 import { Views } from '../views.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
 
@@ -21,34 +22,9 @@ const Position = Type.Object(
   { $id: 'Position', description: 'A position on the event log.' },
 )
 
-const Event = Type.Object(
+const { schema: Event, json: eventJson } = resource(
+  'Event',
   {
-    id: IdOf('evt', 'The id of the event.'),
-    type: OneOf(
-      Object.values(INBOX_EVENTS).map(({ publicName }) => publicName),
-      'The type of the event.',
-    ),
-    time: Time('When it happened.'),
-    inbox_id: IdOf('inb', 'The inbox.'),
-    message_id: OrNull(IdOf('msg', ''), 'The message; null if the event is about the inbox.'),
-    key_id: OrNull(IdOf('key', ''), 'The key that caused the event; null if no key did.'),
-    actor: OrNull(
-      Type.String({ pattern: '^(tok|ses)_' }),
-      'The inbox token or console session that was used, and made with the key; null if the key itself was.',
-    ),
-    changed: OrNull(
-      Type.Array(OneOf(CHANGEABLE)),
-      'The properties of the inbox that were changed; null if `type` is not `inbox.changed`.',
-    ),
-    position: Position,
-    size: OrNull(Count(''), "Bytes of a mail's source."),
-    digest: OrNull(
-      Digest(''),
-      'SHA-256 of the sealed bytes of a mail on the log, or of the source of a mail that a fault dropped.',
-    ),
-  },
-  {
-    $id: 'Event',
     description: 'An event of an inbox, without content.',
     examples: [
       {
@@ -66,18 +42,42 @@ const Event = Type.Object(
       },
     ],
   },
+  {
+    id: plain(IdOf('evt', 'The id of the event.')),
+    type: plain(
+      OneOf(
+        Object.values(INBOX_EVENTS).map(({ publicName }) => publicName),
+        'The type of the event.',
+      ),
+    ),
+    time: time('When it happened.'),
+    inboxId: plain(IdOf('inb', 'The inbox.')),
+    messageId: plain(OrNull(IdOf('msg', ''), 'The message; null if the event is about the inbox.')),
+    keyId: plain(OrNull(IdOf('key', ''), 'The key that caused the event; null if no key did.')),
+    actor: plain(
+      OrNull(
+        Type.String({ pattern: '^(tok|ses)_' }),
+        'The inbox token or console session that was used, and made with the key; null if the key itself was.',
+      ),
+    ),
+    changed: orNull(
+      list(plain(OneOf(CHANGEABLE))),
+      'The properties of the inbox that were changed; null if `type` is not `inbox.changed`.',
+    ),
+    position: plain(Position),
+    size: plain(OrNull(Count(''), "Bytes of a mail's source.")),
+    digest: plain(
+      OrNull(
+        Digest(''),
+        'SHA-256 of the sealed bytes of a mail on the log, or of the source of a mail that a fault dropped.',
+      ),
+    ),
+  },
 )
 
 /** The query of GET /v1/inboxes/{id}/history. */
-class ListHistory {
-  @IsLimit({ max: 100 })
-  limit: number = 25
-
-  @IsOrder()
-  order: 'asc' | 'desc' = 'asc'
-
-  @IsCursor('The position to continue from, as in `Link` or `Mayfly-Cursor`.')
-  cursor?: string
+class ListHistory extends ListPage {
+  override order: 'asc' | 'desc' = 'asc'
 }
 
 /** Lists the history of an inbox, also after its end, under both of its paths. */
@@ -95,7 +95,8 @@ export class HistoryController {
     id: 'listInboxHistory',
     summary: "List an inbox's history",
     description:
-      'Every event of the inbox, oldest first by default, without content. Available after the inbox has ended.',
+      'Every event of the inbox, oldest first by default, without content. Available after the inbox has ended. A ' +
+      '`Mayfly-Cursor` of the inbox is also a `cursor` of this list.',
     answer: { description: 'A page of events.', schema: Type.Array(Event), headers: ['Link'] },
   })
   async list(
@@ -109,22 +110,9 @@ export class HistoryController {
       this.views.readComplete(id, () => this.views.inboxes.history({ inboxId: id, ...range })),
     )
     const partition = this.views.partitionOf(id)
-    return page.map((entry) => historyJson(entry, id, partition))
-  }
-}
-
-function historyJson(entry: HistoryEntry, inboxId: InboxId, partition: number): Static<typeof Event> {
-  return {
-    id: entry.id,
-    type: INBOX_EVENTS[entry.type].publicName,
-    time: entry.time.toISOString(),
-    inbox_id: inboxId,
-    message_id: entry.messageId,
-    key_id: entry.keyId,
-    actor: entry.actor,
-    changed: entry.changed === null ? null : [...entry.changed],
-    position: { topic: 'inbox-events', partition, offset: entry.offset },
-    size: entry.size,
-    digest: entry.digest,
+    return page.map(({ offset, ...entry }) => {
+      const position = { topic: 'inbox-events', partition, offset } as const
+      return eventJson({ ...entry, type: INBOX_EVENTS[entry.type].publicName, inboxId: id, position })
+    })
   }
 }

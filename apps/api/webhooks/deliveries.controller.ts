@@ -6,22 +6,13 @@ import { type Delivery, DELIVERY_STATES } from '#libs/domain/webhook/delivery.js
 import { type Principal, Caller, RequireScope } from '../access/principal.js'
 import { withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
-import { IsCursor, IsLimit, IsOrder, offsetPageOf } from '../http/list-pages.js'
+import { ListPage, offsetPageOf } from '../http/list-pages.js'
 import { Describe, DescribeProperty, Tag } from '../openapi/describe.js'
 import { Deliveries, DeliverySchema } from './deliveries.service.js'
 import { WRITE_SCOPES, READ_SCOPES, Webhooks } from './webhooks.service.js'
 
 /** The query of GET /v1/webhooks/{id}/deliveries. */
-class ListDeliveries {
-  @IsLimit({ max: 100 })
-  limit: number = 25
-
-  @IsOrder()
-  order: 'asc' | 'desc' = 'desc'
-
-  @IsCursor()
-  cursor?: string
-
+class ListDeliveries extends ListPage {
   @DescribeProperty('Only deliveries in this state.')
   @IsOptional()
   @IsIn(DELIVERY_STATES, { message: `state must be one of ${DELIVERY_STATES.join(', ')}` })

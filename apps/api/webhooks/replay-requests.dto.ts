@@ -1,10 +1,10 @@
-import { applyDecorators } from '@nestjs/common'
 import { ArrayMaxSize, ArrayMinSize, ArrayUnique, IsArray, IsBoolean, Matches } from 'class-validator'
-import Type, { type Static } from 'typebox'
+import { named, plain } from '#libs/domain/event-sourcing/declare.js'
 import { idPattern } from '#libs/domain/ids/typeid.js'
 import { REPLAY_STATES, stateOf, type Replay } from '#libs/domain/webhook/replay.js'
+import { Count, IdOf, OneOf, resource, time } from '#libs/runtime/resource.js'
 import { IfGiven, IsTime } from '../http/rules.js'
-import { DescribeBody, DescribeProperty, Count, IdOf, OneOf, Time } from '../openapi/describe.js'
+import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 
 /** The maximum number of deliveries on a page of the list. */
 const MAX_DELIVERIES = 100
@@ -34,7 +34,11 @@ export class RequestReplay {
     examples: [['dlv_01jd6b90czf2jb8z0w6s8p1q3r']],
   })
   @IfGiven()
-  @AreDeliveryIds()
+  @IsArray({ message: IDS })
+  @ArrayMinSize(1, { message: IDS })
+  @ArrayMaxSize(MAX_DELIVERIES, { message: IDS })
+  @ArrayUnique({ message: IDS })
+  @Matches(new RegExp(idPattern('dlv')), { each: true, message: IDS })
   delivery_ids?: string[]
 
   @DescribeProperty(
@@ -44,27 +48,9 @@ export class RequestReplay {
   only_failed: boolean = false
 }
 
-function AreDeliveryIds(): PropertyDecorator {
-  return applyDecorators(
-    IsArray({ message: IDS }),
-    ArrayMinSize(1, { message: IDS }),
-    ArrayMaxSize(MAX_DELIVERIES, { message: IDS }),
-    ArrayUnique({ message: IDS }),
-    Matches(new RegExp(idPattern('dlv')), { each: true, message: IDS }),
-  )
-}
-
-export const ReplaySchema = Type.Object(
+const replay = resource(
+  'Replay',
   {
-    id: IdOf('rpl', 'The id of the replay.'),
-    webhook_id: IdOf('whk', 'The webhook.'),
-    state: OneOf(REPLAY_STATES, '`completed` once all deliveries are requested and finished.'),
-    requested: Count('Deliveries requested so far.'),
-    done: Count('Deliveries that are finished: delivered, failed without another attempt, or abandoned.'),
-    created_at: Time('When it was requested.'),
-  },
-  {
-    $id: 'Replay',
     description: 'Events that are delivered to a webhook again.',
     examples: [
       {
@@ -77,17 +63,19 @@ export const ReplaySchema = Type.Object(
       },
     ],
   },
+  {
+    id: plain(IdOf('rpl', 'The id of the replay.')),
+    webhookId: plain(IdOf('whk', 'The webhook.')),
+    state: plain(OneOf(REPLAY_STATES, '`completed` once all deliveries are requested and finished.')),
+    requested: plain(Count('Deliveries requested so far.')),
+    done: plain(
+      Count('Deliveries that are finished: delivered, failed without another attempt, or abandoned.'),
+    ),
+    requestedAt: named('created_at', time('When it was requested.')),
+  },
 )
+export const ReplaySchema = replay.schema
 
-/** A replay as JSON. */
-export function replayJson(replay: Replay): Static<typeof ReplaySchema> {
-  const { id, webhookId, requested, done, requestedAt } = replay
-  return {
-    id,
-    webhook_id: webhookId,
-    state: stateOf(replay),
-    requested,
-    done,
-    created_at: requestedAt.toISOString(),
-  }
+export function replayJson(values: Replay) {
+  return replay.json({ ...values, state: stateOf(values) })
 }
