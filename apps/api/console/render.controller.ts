@@ -182,12 +182,12 @@ export class RenderController {
         const raw = hasParts ? await this.reader.raw(key, inbox.id, message.id) : null
         return { html, isRemoteAllowed, raw }
       }
-      return this.pool.makeDocument(accountId, readMail, read.signal)
+      return this.pool.run('makeDocument', accountId, readMail, read.signal)
     }
-    const shown = await untilClientLeaves(request, (clientGone) =>
+    const done = await untilClientLeaves(request, (clientGone) =>
       this.budgets.readFor(accountId, clientGone, work),
     )
-    if (shown !== null) return shown
+    if (done !== null && done.result !== null) return done.result
     const detail =
       'The HTML of this message is nested too deep, has too many elements, or takes too long to read.'
     throw new Problem('html-too-complex', { detail })

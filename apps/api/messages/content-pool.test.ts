@@ -27,9 +27,9 @@ it('needs no memory for the other parts of a mail', async () => {
     onThreadLost: () => undefined,
   })
   try {
-    const readSource = () => Promise.resolve(source())
-    const found = await pool.readAttachment(mintId('acc'), readSource, 0, new AbortController().signal)
-    expect(Buffer.from(found?.content ?? []).toString()).toBe('Hello.')
+    const readTask = () => ({ raw: source(), index: 0 })
+    const done = await pool.run('openAttachment', mintId('acc'), readTask, new AbortController().signal)
+    expect(Buffer.from(done?.result?.content ?? []).toString()).toBe('Hello.')
   } finally {
     await pool.onApplicationShutdown()
   }

@@ -1,9 +1,7 @@
 import type { OnApplicationShutdown } from '@nestjs/common'
 import { Piscina } from 'piscina'
-import type { AccountId } from '#libs/domain/ids/typeid.js'
 import { isOutOfMemory } from '#libs/runtime/errors.js'
 import { Budget } from '#libs/runtime/fairness/budget.js'
-import { Problem } from '../http/problems.js'
 import type { AttachmentContent, AttachmentRequest, MailToShow, ShownMail } from './content-worker.js'
 import type { ExtractResult, ExtractTask } from './extract-worker.js'
 
@@ -15,7 +13,9 @@ const IDLE_MS = 10_000
 /** The jobs of a thread, by their names in content-worker.ts and extract-worker.ts. */
 interface Jobs {
   extract: { task: ExtractTask; result: ExtractResult }
+  /** Null if the mail has no attachment with that index. */
   openAttachment: { task: AttachmentRequest; result: AttachmentContent | null }
+  /** Null if the HTML is too complex. */
   makeDocument: { task: MailToShow; result: ShownMail | null }
 }
 
@@ -39,7 +39,7 @@ const WORKERS: Readonly<Record<keyof Jobs, { filename: string; timeoutMs: number
 
 /**
  * Reads attachments, makes documents of HTML and finds expressions in threads, since a large mail must not delay
- * requests. Idle threads are stopped. Each account reads or makes one at a time, and finds one expression.
+ * requests. Idle threads are stopped. Each owner has one at a time.
  */
 export class ContentPool implements OnApplicationShutdown {
   private readonly pool: Piscina
@@ -62,55 +62,13 @@ export class ContentPool implements OnApplicationShutdown {
   }
 
   /**
-   * Null if the mail has no attachment with that index. `readSource` is called once it is the account's turn. Throws
-   * internal-error if reading takes too much time or memory, BudgetExhaustedError if the account waits too long for its turn,
-   * and the signal's reason if it aborts.
+   * Runs a job when it is the owner's turn, and calls `readTask` then. Null if the job takes too much time or memory. Throws
+   * BudgetExhaustedError if the owner waits too long for its turn, and the signal's reason if it aborts.
    */
-  async readAttachment(
-    accountId: AccountId,
-    readSource: () => Promise<Buffer>,
-    index: number,
-    clientGone: AbortSignal,
-  ): Promise<AttachmentContent | null> {
-    const task = async () => ({ raw: await readSource(), index })
-    const done = await this.run('openAttachment', accountId, task, clientGone)
-    if (done !== null) return done.result
-    const detail = 'Reading the attachment took more time or memory than allowed.'
-    throw new Problem('internal-error', { detail })
-  }
-
-  /**
-   * The HTML of a mail as a document; null if it is too complex. `readMail` is called once it is the account's turn. Throws
-   * BudgetExhaustedError, and the signal's reason, as `readAttachment` does.
-   */
-  async makeDocument(
-    accountId: AccountId,
-    readMail: () => Promise<MailToShow>,
-    clientGone: AbortSignal,
-  ): Promise<ShownMail | null> {
-    const done = await this.run('makeDocument', accountId, readMail, clientGone)
-    return done?.result ?? null
-  }
-
-  /**
-   * What an expression matches; null if that takes too much time or memory. Throws BudgetExhaustedError, and the signal's
-   * reason, as `readAttachment` does.
-   */
-  async extract(
-    accountId: AccountId,
-    task: ExtractTask,
-    clientGone: AbortSignal,
-  ): Promise<ExtractResult | null> {
-    // An owner of its own, so that expressions do not delay the account's attachments and documents.
-    const done = await this.run('extract', `extract ${accountId}`, () => Promise.resolve(task), clientGone)
-    return done?.result ?? null
-  }
-
-  /** Null if the job took too much time or memory. */
-  private async run<Name extends keyof Jobs>(
+  async run<Name extends keyof Jobs>(
     name: Name,
     owner: string,
-    readTask: () => Promise<Jobs[Name]['task']>,
+    readTask: () => Jobs[Name]['task'] | Promise<Jobs[Name]['task']>,
     clientGone: AbortSignal,
   ): Promise<{ result: Jobs[Name]['result'] } | null> {
     const release = await this.turns.take(owner, 1, clientGone)

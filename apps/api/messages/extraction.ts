@@ -18,51 +18,42 @@ export function foundMessageJson(message: FoundMessage, basePath: string) {
   return { ...messageJson(message, basePath), extracted: message.extracted }
 }
 
-/** Finds what the expression of one request matches. Its methods throw the errors of `ContentPool.extract`. */
-export class Extractor {
-  private constructor(
-    private readonly pool: ContentPool,
-    private readonly pattern: string,
-    private readonly accountId: AccountId,
-  ) {}
+/** Finds what the expression of one request matches in a message. Null if that takes too much time or memory. */
+export type Extractor = (message: OpenedMessage) => Promise<Required<FoundMessage> | null>
 
-  /** Null without a pattern. Throws invalid-request if it is not valid. */
-  static async open(
-    pool: ContentPool,
-    pattern: string | undefined,
-    accountId: AccountId,
-    signal: AbortSignal,
-  ): Promise<Extractor | null> {
-    if (pattern === undefined) return null
-    const extractor = new Extractor(pool, pattern, accountId)
-    if ((await extractor.searchTexts([], signal)) === null)
-      throw invalid({ detail: TOO_LONG, parameter: 'extract' })
-    return extractor
-  }
-
-  /** The message with the matches in it. Throws invalid-request if that takes too much time or memory. */
-  async find(message: OpenedMessage, signal: AbortSignal): Promise<FoundMessage> {
-    const extracted = await this.search(message, signal)
-    if (extracted !== null) return withExtracted(message, extracted)
-    throw invalid({ detail: `${TOO_LONG} in the message ${message.id}`, parameter: 'extract' })
-  }
-
-  /** The matches in a message; null if that takes too much time or memory. */
-  search({ mail }: Pick<OpenedMessage, 'mail'>, signal: AbortSignal): Promise<Extracted[] | null> {
-    return this.searchTexts([mail.subject, mail.text, mail.htmlText], signal)
-  }
-
-  private async searchTexts(texts: (string | null)[], signal: AbortSignal): Promise<Extracted[] | null> {
-    const result = await this.pool.extract(this.accountId, { pattern: this.pattern, texts }, signal)
-    if (result?.state !== 'invalid') return result?.extracted ?? null
-    const { reason, position } = result
+/** Null without a pattern. Throws invalid-request if it is not valid, and the errors of `ContentPool.run`. */
+export async function openExtractor(
+  pool: ContentPool,
+  pattern: string | undefined,
+  accountId: AccountId,
+  signal: AbortSignal,
+): Promise<Extractor | null> {
+  if (pattern === undefined) return null
+  const search = async (texts: (string | null)[]): Promise<Extracted[] | null> => {
+    // An owner of its own, so that expressions do not delay the account's attachments and documents.
+    const done = await pool.run('extract', `extract ${accountId}`, () => ({ pattern, texts }), signal)
+    if (done?.result.state !== 'invalid') return done?.result.extracted ?? null
+    const { reason, position } = done.result
     const detail = `extract is not a valid RE2 expression: ${reason}, at position ${position} (the first character is 0)`
     throw invalid({ detail, parameter: 'extract' })
   }
+  if ((await search([])) === null) throw invalid({ detail: TOO_LONG, parameter: 'extract' })
+  return async (message) => {
+    const { subject, text, htmlText } = message.mail
+    const extracted = await search([subject, text, htmlText])
+    if (extracted === null) return null
+    return { ...message, bytes: message.bytes + Buffer.byteLength(JSON.stringify(extracted)), extracted }
+  }
 }
 
-function withExtracted(message: OpenedMessage, extracted: readonly Extracted[]): FoundMessage {
-  return { ...message, bytes: message.bytes + Buffer.byteLength(JSON.stringify(extracted)), extracted }
+/** The message with its matches. Throws invalid-request if finding them takes too much time or memory. */
+export async function withMatches(
+  message: OpenedMessage,
+  extractor: Extractor | null,
+): Promise<FoundMessage> {
+  const found = extractor === null ? message : await extractor(message)
+  if (found !== null) return found
+  throw invalid({ detail: `${TOO_LONG} in the message ${message.id}`, parameter: 'extract' })
 }
 
 /**
@@ -73,12 +64,10 @@ export async function examine(
   message: OpenedMessage,
   matcher: Matcher,
   extractor: Extractor | null,
-  signal: AbortSignal,
 ): Promise<{ mismatches: string[]; found: FoundMessage }> {
   const mismatches = await matcher.mismatches(message)
   if (extractor === null || mismatches.length > 0) return { mismatches, found: message }
-  const extracted = await extractor.search(message, signal)
-  if (extracted === null) return { mismatches: [TOO_LONG], found: message }
-  if (extracted.length === 0) return { mismatches: ['extract has no match'], found: message }
-  return { mismatches, found: withExtracted(message, extracted) }
+  const found = await extractor(message)
+  if (found === null) return { mismatches: [TOO_LONG], found: message }
+  return { mismatches: found.extracted.length === 0 ? ['extract has no match'] : [], found }
 }

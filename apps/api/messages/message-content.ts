@@ -3,11 +3,11 @@ import type { FastifyReply } from 'fastify'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import type { Principal } from '../access/principal.js'
 import { RequestBudgets, untilClientLeaves } from '../http/budgets.js'
-import { notFound } from '../http/problems.js'
+import { notFound, Problem } from '../http/problems.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
 import type { AttachmentContent } from './content-worker.js'
 import { ContentPool } from './content-pool.js'
-import { Extractor, type FoundMessage } from './extraction.js'
+import { openExtractor, withMatches, type FoundMessage } from './extraction.js'
 import { FirstReadings, MessageReader, type PresentMessage } from './message-reader.js'
 
 /** A message of an inbox whose mail the caller may read. */
@@ -39,7 +39,7 @@ export class MessageContent {
     return { inbox, message: await this.reader.find(inbox, messageId) }
   }
 
-  /** The message, with what an expression finds in it, and its source if `raw`. Throws the errors of `Extractor`. */
+  /** The message, with what an expression finds in it, and its source if `raw`. Throws the errors of `openExtractor`. */
   async open(
     { inbox, message }: PlacedMessage,
     reply: FastifyReply,
@@ -47,15 +47,14 @@ export class MessageContent {
   ): Promise<{ opened: FoundMessage; raw: Buffer | null }> {
     const key = await this.reader.keyOf(inbox.id)
     const [opened, raw] = await this.budgets.read(reply.request, async (read) => {
-      const extractor = await Extractor.open(this.pool, extract, inbox.accountId, read.signal)
+      const extractor = await openExtractor(this.pool, extract, inbox.accountId, read.signal)
       await read.pace(message.size)
       await this.budgets.holdAnswer(reply, message.size * (hasRaw ? WITH_SOURCE_FACTOR : 1))
       const [opened, raw] = await Promise.all([
         this.reader.open(key, inbox.id, message),
         hasRaw ? this.reader.raw(key, inbox.id, message.id) : null,
       ])
-      const found = opened === null || extractor === null ? opened : await extractor.find(opened, read.signal)
-      return [found, raw] as const
+      return [opened === null ? null : await withMatches(opened, extractor), raw] as const
     })
     if (opened === null || (hasRaw && raw === null)) return this.reader.throwDeleted(inbox, message.id)
     return { opened, raw }
@@ -81,20 +80,28 @@ export class MessageContent {
       return this.reader.open(key, inbox.id, message)
     })
     // Only listed attachments are read, so that a mail that could not be parsed is not parsed again.
-    const listed = opened?.mail.attachments.find((attachment) => String(attachment.index) === index)
-    if (listed !== undefined) await this.budgets.holdAnswer(reply, message.size)
-    const attachment =
-      listed &&
-      (await untilClientLeaves(reply.request, (clientGone) =>
-        this.pool.readAttachment(inbox.accountId, () => this.readSource(found), listed.index, clientGone),
-      ))
-    if (attachment == null) throw notFound(`The message has no attachment ${index.slice(0, 20)}.`)
+    if (opened?.mail.attachments.some((listed) => String(listed.index) === index) !== true)
+      throw noAttachment(index)
+    await this.budgets.holdAnswer(reply, message.size)
+    const read = async () => ({ raw: await this.readSource(found), index: Number(index) })
+    const done = await untilClientLeaves(reply.request, (clientGone) =>
+      this.pool.run('openAttachment', inbox.accountId, read, clientGone),
+    )
+    if (done === null) {
+      const detail = 'Reading the attachment took more time or memory than allowed.'
+      throw new Problem('internal-error', { detail })
+    }
+    if (done.result === null) throw noAttachment(index)
     this.readings.note(inbox, [message])
-    return attachment
+    return done.result
   }
 
   private async readSource({ inbox, message: { id } }: PlacedMessage): Promise<Buffer> {
     const raw = await this.reader.raw(await this.reader.keyOf(inbox.id), inbox.id, id)
     return raw ?? this.reader.throwDeleted(inbox, id)
   }
+}
+
+function noAttachment(index: string): Problem {
+  return notFound(`The message has no attachment ${index.slice(0, 20)}.`)
 }

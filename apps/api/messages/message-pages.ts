@@ -7,7 +7,7 @@ import { callerOf } from '../access/principal.js'
 import { RequestBudgets } from '../http/budgets.js'
 import { setNextLink } from '../http/list-pages.js'
 import { ContentPool } from './content-pool.js'
-import { Extractor, foundMessageJson } from './extraction.js'
+import { foundMessageJson, openExtractor, withMatches } from './extraction.js'
 import type { MailSource } from './mail-source.js'
 import { Matcher } from './matching.js'
 import type { ListMessages } from './message-filters.js'
@@ -29,7 +29,7 @@ export class MessagePages {
     private readonly pool: ContentPool,
   ) {}
 
-  /** Answers with a page, as a JSON array in UTF-8. Throws the errors of `open`, `positionOf`, `scan` and `Extractor`. */
+  /** Answers with a page, as a JSON array in UTF-8. Throws the errors of `open`, `positionOf`, `scan` and `openExtractor`. */
   async send(
     open: () => MailSource | Promise<MailSource>,
     query: ListMessages,
@@ -40,14 +40,14 @@ export class MessagePages {
     return this.budgets.read(request, async (read) => {
       const source = await open()
       const matcher = new Matcher(query)
-      const extractor = await Extractor.open(this.pool, query.extract, accountId, read.signal)
+      const extractor = await openExtractor(this.pool, query.extract, accountId, read.signal)
       const items: string[] = []
       let bytes = 0
       const start = source.positionOf(query.cursor)
       const { position, next } = await source.scan(query, start, read, async ({ inbox, message }) => {
         if (!(await matcher.matches(message))) return 'continue'
         if (items.length === query.limit) return 'end-before'
-        const found = extractor === null ? message : await extractor.find(message, read.signal)
+        const found = await withMatches(message, extractor)
         if (items.length > 0 && bytes + found.bytes > PAGE_BYTES) return 'end-before'
         await read.pace(found.bytes)
         items.push(JSON.stringify(foundMessageJson(found, source.inboxesPath)))

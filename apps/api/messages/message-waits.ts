@@ -10,7 +10,7 @@ import { LongRequests } from '../http/long-requests.js'
 import { isTransient } from '../http/problems.js'
 import { Views } from '../views.js'
 import { ContentPool } from './content-pool.js'
-import { examine, Extractor, foundMessageJson, type FoundMessage } from './extraction.js'
+import { examine, foundMessageJson, openExtractor, type Extractor, type FoundMessage } from './extraction.js'
 import type { MailPosition, MailSource } from './mail-source.js'
 import { Matcher } from './matching.js'
 import type { WaitForMessage } from './message-filters.js'
@@ -84,7 +84,7 @@ export class MessageWaits {
     const begin = async (signal: AbortSignal): Promise<Examined> => {
       const source = await open()
       const position = source.positionOf(query.cursor)
-      const extractor = await Extractor.open(this.pool, query.extract, accountId, signal)
+      const extractor = await openExtractor(this.pool, query.extract, accountId, signal)
       return { ...NO_MISSES, source, position, extractor, match: null, isFound: false, rereadMs: 0 }
     }
     const result = await this.untilFound<Examined>(
@@ -118,7 +118,7 @@ export class MessageWaits {
     const matched: Examined['match'][] = []
     const { position, next } = await source.scan(query, before.position, read, async ({ inbox, message }) => {
       // Called once for each message, since searching a long text takes long.
-      const { mismatches, found } = await examine(message, matcher, extractor, read.signal)
+      const { mismatches, found } = await examine(message, matcher, extractor)
       if (mismatches.length === 0) {
         matched.push({ inbox, message: found })
         return 'end-after'
