@@ -89,12 +89,11 @@ export class Mailbox {
 
   /** Deletes all messages. Throws busy if there were more than one request deletes. */
   async deleteAll(principal: Principal, read: MailRead): Promise<void> {
+    const found: PlacedMessage[] = []
     const collect = async (newest: AsyncIterable<PlacedMessage>) => {
-      const found: PlacedMessage[] = []
       for await (const { inbox, message } of newest) found.push({ inbox, message })
-      return found
     }
-    const found = await this.read(principal, read, collect, MAX_DELETED + 1)
+    await this.read(principal, read, collect, MAX_DELETED + 1)
     for (const batch of chunksOf(found.slice(0, MAX_DELETED), BATCH)) {
       for (const _ of batch) await read.pace(0)
       await this.deleteAtOnce(principal, batch)

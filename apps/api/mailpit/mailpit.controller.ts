@@ -3,7 +3,7 @@ import { ArrayMaxSize, IsArray, IsInt, IsString, MaxLength, Min } from 'class-va
 import type { FastifyReply } from 'fastify'
 import type { OpenedMessage } from '#libs/mail/json/message-json.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
-import { RequestBudgets, type MailRead } from '../http/budgets.js'
+import { RequestBudgets } from '../http/budgets.js'
 import { IsLimit } from '../http/list-pages.js'
 import { FromDigits, IfGiven } from '../http/rules.js'
 import { Produces, ProducesAnything } from '../http/media-types.js'
@@ -154,18 +154,18 @@ export class MailpitController {
     return opened
   }
 
-  /** A page of the newest messages, or of those that match a search. */
+  /** A page of the newest messages, or of those that match a search. No message counts as read. */
   private page(
     principal: Principal,
     { start, limit }: ListMailpitMessages,
     search: Search | null,
     reply: FastifyReply,
   ): Promise<Buffer> {
-    const readPage = (read: MailRead) =>
-      this.mailbox.read(principal, read, async (newest, total) => {
-        const items: string[] = []
-        let bytes = 0
-        let matching = 0
+    return this.budgets.read(reply.request, async (read) => {
+      const items: string[] = []
+      let bytes = 0
+      let matching = 0
+      const total = await this.mailbox.read(principal, read, async (newest, total) => {
         for await (const found of newest) {
           if (search === null && matching >= start + limit) break
           const isOnPage = matching >= start && matching < start + limit && bytes < PAGE_BYTES
@@ -181,29 +181,17 @@ export class MailpitController {
           }
           matching += 1
         }
-        const count = search === null ? total : matching
-        return pageBody({ items, start, total, count })
+        return total
       })
-    return this.budgets.read(reply.request, async (read) => {
-      const body = await readPage(read)
+      const count = search === null ? total : matching
+      const numbers = {
+        ...{ total, unread: total, count: items.length, start, tags: [] },
+        ...{ messages_count: count, messages_unread: count },
+      }
+      const body = Buffer.from(`${JSON.stringify(numbers).slice(0, -1)},"messages":[${items.join(',')}]}`)
       await this.budgets.holdAnswer(reply, body.length)
       void reply.type('application/json; charset=utf-8')
       return body
     })
   }
-}
-
-/** No message counts as read. */
-function pageBody(page: { items: readonly string[]; start: number; total: number; count: number }): Buffer {
-  const { items, start, total, count } = page
-  const numbers = {
-    total,
-    unread: total,
-    count: items.length,
-    messages_count: count,
-    messages_unread: count,
-    start,
-    tags: [],
-  }
-  return Buffer.from(`${JSON.stringify(numbers).slice(0, -1)},"messages":[${items.join(',')}]}`)
 }

@@ -15,51 +15,30 @@ const MAX_TERMS = 20
 
 export interface Search {
   /** Terms that need only the fields of a message. */
-  fields: readonly FieldTerm[]
+  fields: readonly { isNegated: boolean; holds: Condition }[]
   /** Terms that are searched in the whole message. */
   texts: readonly { isNegated: boolean; needle: string }[]
 }
 
-interface FieldTerm {
-  isNegated: boolean
-  holds: (fields: Fields) => boolean
-}
-
 type Addresses = ReturnType<typeof addressesOf>
+/** The addresses of a message are read once for all conditions. */
+type Condition = (message: OpenedMessage, addresses: Addresses) => boolean
 
-const TEXTS = {
-  from: ({ from }: Addresses) => addressText([from]),
-  to: ({ to }: Addresses) => addressText(to),
-  cc: ({ cc }: Addresses) => addressText(cc),
-  bcc: ({ bcc }: Addresses) => addressText(bcc),
-  'reply-to': ({ replyTo }: Addresses) => addressText(replyTo),
-  addressed: ({ from, to, cc, bcc, replyTo }: Addresses) =>
-    addressText([from, ...to, ...cc, ...bcc, ...replyTo]),
-  subject: (_: Addresses, { subject }: ParsedMail) => subject ?? '',
-  'message-id': (_: Addresses, mail: ParsedMail) => messageIdOf(mail),
+/** The text of each field, by its name in a query. */
+const TEXTS: Readonly<Record<string, (mail: ParsedMail, addresses: Addresses) => string>> = {
+  from: (_, { from }) => addressText([from]),
+  to: (_, { to }) => addressText(to),
+  cc: (_, { cc }) => addressText(cc),
+  bcc: (_, { bcc }) => addressText(bcc),
+  'reply-to': (_, { replyTo }) => addressText(replyTo),
+  addressed: (_, addresses) => allText(addresses),
+  subject: ({ subject }) => subject ?? '',
+  'message-id': messageIdOf,
 }
 
-type TextField = keyof typeof TEXTS
-
-/** The fields of a message, prepared once for all terms. */
-class Fields {
-  private addresses: Addresses | null = null
-  private readonly texts = new Map<TextField, string>()
-
-  constructor(readonly message: OpenedMessage) {}
-
-  text(name: TextField): string {
-    const { mail } = this.message
-    this.addresses ??= addressesOf(mail)
-    const text = this.texts.get(name) ?? cleaned(TEXTS[name](this.addresses, mail))
-    this.texts.set(name, text)
-    return text
-  }
-}
-
-const FLAGS: Readonly<Record<string, FieldTerm['holds']>> = {
-  'has:attachment': ({ message: { mail } }) => mail.attachments.some(({ isInline }) => !isInline),
-  'has:inline': ({ message: { mail } }) => mail.attachments.some(({ isInline }) => isInline),
+const FLAGS: Readonly<Record<string, Condition>> = {
+  'has:attachment': ({ mail }) => mail.attachments.some(({ isInline }) => !isInline),
+  'has:inline': ({ mail }) => mail.attachments.some(({ isInline }) => isInline),
 }
 
 const FILTER = /^(from|to|cc|bcc|reply-to|addressed|subject|message-id|after|before|larger|smaller):(.*)$/is
@@ -68,7 +47,7 @@ const UNSUPPORTED = /^(tag:|is:(read|unread|tagged)$)/i
 
 /** Throws invalid-request if there is no term or too many, or if one is empty, invalid or not supported. */
 export function parseSearch(query: string): Search {
-  const fields: FieldTerm[] = []
+  const fields: Search['fields'][number][] = []
   const texts: Search['texts'][number][] = []
   const words = wordsOf(query)
   if (words.length === 0) throw problemOf('query must have a term to search for')
@@ -91,11 +70,11 @@ export function parseSearch(query: string): Search {
 
 /** Whether a message matches all terms. */
 export async function matchesSearch({ fields, texts }: Search, message: OpenedMessage): Promise<boolean> {
-  const prepared = new Fields(message)
-  if (fields.some(({ isNegated, holds }) => holds(prepared) === isNegated)) return false
+  const addresses = addressesOf(message.mail)
+  if (fields.some(({ isNegated, holds }) => holds(message, addresses) === isNegated)) return false
   if (texts.length === 0) return true
   const needles = texts.map(({ needle }) => needle)
-  const missing = await missingTexts(needles, [textOf(message.mail)], withoutMarks)
+  const missing = await missingTexts(needles, [textOf(message.mail, addresses)], withoutMarks)
   return texts.every(({ isNegated, needle }) => missing.has(needle) === isNegated)
 }
 
@@ -105,22 +84,19 @@ function wordsOf(query: string): string[] {
   return words.map((word) => word.replaceAll('"', '').trim()).filter((word) => word !== '')
 }
 
-function filterOf(term: string, name: string, value: string): FieldTerm['holds'] {
-  if (isTextField(name)) {
+function filterOf(term: string, name: string, value: string): Condition {
+  const textIn = TEXTS[name]
+  if (textIn !== undefined) {
     const needle = needleOf(term, value)
-    return (fields) => fields.text(name).includes(needle)
+    return ({ mail }, addresses) => cleaned(textIn(mail, addresses)).includes(needle)
   }
   if (name === 'larger' || name === 'smaller') {
     const bytes = bytesOf(term, value)
-    return ({ message: { mail } }) => (name === 'larger' ? mail.size > bytes : mail.size < bytes)
+    return ({ mail }) => (name === 'larger' ? mail.size > bytes : mail.size < bytes)
   }
   const timeMs = timeOf(term, value)
-  return ({ message: { receivedAt } }) =>
+  return ({ receivedAt }) =>
     name === 'after' ? receivedAt.getTime() >= timeMs : receivedAt.getTime() <= timeMs
-}
-
-function isTextField(name: string): name is TextField {
-  return Object.hasOwn(TEXTS, name)
 }
 
 function needleOf(term: string, value: string): string {
@@ -151,15 +127,18 @@ function timeOf(term: string, value: string): number {
 }
 
 /** What a reader sees of a message: addresses, subject, text and the names of attachments. */
-function textOf(mail: ParsedMail): string {
-  const { from, to, cc, bcc, replyTo } = addressesOf(mail)
+function textOf(mail: ParsedMail, addresses: Addresses): string {
   return [
-    addressText([from, ...to, ...cc, ...bcc, ...replyTo]),
+    allText(addresses),
     mail.subject ?? '',
     headerOf(mail, 'Return-Path'),
     mail.htmlText ?? mail.text ?? '',
     ...mail.attachments.map(({ filename, contentType }) => attachmentName(filename, contentType)),
   ].join(' ')
+}
+
+function allText({ from, to, cc, bcc, replyTo }: Addresses): string {
+  return addressText([from, ...to, ...cc, ...bcc, ...replyTo])
 }
 
 function addressText(addresses: Addresses['to']): string {

@@ -16,29 +16,29 @@ const SNIPPET_BYTES = 200
 /** A snippet is made from this much of a text. */
 const SNIPPET_FROM = 4_096
 
-/** The id of a message: Mailpit's has no inbox, so both ids are in it. */
-export function mailpitId({ inboxId, id }: Pick<OpenedMessage, 'inboxId' | 'id'>): string {
-  return `${inboxId}.${id}`
+/** What a message has in a list and by its id. */
+function commonJson(message: OpenedMessage) {
+  const { mail } = message
+  const { from, to, cc, bcc, replyTo } = addressesOf(mail)
+  return {
+    // Mailpit's id has no inbox, so both ids are in it.
+    ID: `${message.inboxId}.${message.id}`,
+    MessageID: messageIdOf(mail),
+    ...{ From: from, To: to, Cc: cc, Bcc: bcc, ReplyTo: replyTo },
+    Subject: mail.subject ?? '',
+    Username: '',
+    Tags: [],
+    Size: mail.size,
+  }
 }
 
 /** A message in a list. */
 export function summaryJson(message: OpenedMessage) {
   const { mail, receivedAt } = message
-  const { from, to, cc, bcc, replyTo } = addressesOf(mail)
   return {
-    ID: mailpitId(message),
-    MessageID: messageIdOf(mail),
+    ...commonJson(message),
     Read: false,
-    From: from,
-    To: to,
-    Cc: cc,
-    Bcc: bcc,
-    ReplyTo: replyTo,
-    Subject: mail.subject ?? '',
     Created: receivedAt.toISOString(),
-    Username: '',
-    Tags: [],
-    Size: mail.size,
     Attachments: mail.attachments.filter(({ isInline }) => !isInline).length,
     Snippet: snippetOf(mail),
   }
@@ -47,18 +47,11 @@ export function summaryJson(message: OpenedMessage) {
 /** A message with its text. */
 export function messageJson(message: OpenedMessage) {
   const { mail, receivedAt } = message
-  const { from, to, cc, bcc, replyTo } = addressesOf(mail)
+  const common = commonJson(message)
   const unsubscribe = headerOf(mail, 'List-Unsubscribe')
   return {
-    ID: mailpitId(message),
-    MessageID: messageIdOf(mail),
-    From: from,
-    To: to,
-    Cc: cc,
-    Bcc: bcc,
-    ReplyTo: replyTo,
-    ReturnPath: mail.envelope.mailFrom === '' ? from.Address : mail.envelope.mailFrom,
-    Subject: mail.subject ?? '',
+    ...common,
+    ReturnPath: mail.envelope.mailFrom === '' ? common.From.Address : mail.envelope.mailFrom,
     ListUnsubscribe: {
       Header: unsubscribe,
       Links: [...unsubscribe.matchAll(/<([^<>]+)>/g)].map(([, link]) => link),
@@ -66,11 +59,8 @@ export function messageJson(message: OpenedMessage) {
       HeaderPost: headerOf(mail, 'List-Unsubscribe-Post'),
     },
     Date: mail.date ?? receivedAt.toISOString(),
-    Tags: [],
-    Username: '',
     Text: mail.text ?? mail.htmlText ?? '',
     HTML: mail.html ?? '',
-    Size: mail.size,
     Inline: mail.attachments.filter(({ isInline }) => isInline).map(attachmentJson),
     Attachments: mail.attachments.filter(({ isInline }) => !isInline).map(attachmentJson),
   }
@@ -78,14 +68,11 @@ export function messageJson(message: OpenedMessage) {
 
 /** Headers by name, in Go's spelling of names: `Message-Id`, `X-Mailer`. */
 export function headersJson({ headers }: ParsedMail): Record<string, string[]> {
-  const byName = new Map<string, string[]>()
-  for (const { name, value } of headers) {
-    const spelled = name.toLowerCase().replaceAll(/(^|-)[a-z]/g, (start) => start.toUpperCase())
-    const values = byName.get(spelled)
-    if (values === undefined) byName.set(spelled, [value])
-    else values.push(value)
-  }
-  return Object.fromEntries([...byName].toSorted(([one], [other]) => (one < other ? -1 : 1)))
+  const byName = Map.groupBy(headers, ({ name }) =>
+    name.toLowerCase().replaceAll(/(^|-)[a-z]/g, (start) => start.toUpperCase()),
+  )
+  const sorted = [...byName].toSorted(([one], [other]) => (one < other ? -1 : 1))
+  return Object.fromEntries(sorted.map(([name, same]) => [name, same.map(({ value }) => value)]))
 }
 
 /** The index of the attachment with a PartID, as text; the empty text if there is none. */
