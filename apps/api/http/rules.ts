@@ -5,6 +5,7 @@ import {
   ArrayMinSize,
   ArrayUnique,
   IsArray,
+  IsBoolean,
   IsInt,
   Max,
   Min,
@@ -90,10 +91,13 @@ export function FromDigits(): PropertyDecorator {
   )
 }
 
-/** Converts `true` and `false`. Any other value is left unchanged, for the rules to refuse. */
-export function FromTrueOrFalse(): PropertyDecorator {
-  return Transform(({ value }: { value: unknown }) =>
-    value === 'true' ? true : value === 'false' ? false : value,
+/** `true` or `false` in a query. */
+export function IsTrueOrFalse(): PropertyDecorator {
+  return applyDecorators(
+    Transform(({ value }: { value: unknown }) =>
+      value === 'true' ? true : value === 'false' ? false : value,
+    ),
+    IsBoolean({ message: '$property must be true or false' }),
   )
 }
 
@@ -144,7 +148,7 @@ export const readTime = validated(parseTime)
 export const readGrace = validated(parseGrace)
 export const readLifespan = validated(parseLifespan)
 
-export const TIME_SCHEMA = {
+const TIME_SCHEMA = {
   type: 'string',
   pattern: `^${TIME_PATTERN}$`,
   examples: ['2026-11-21T08:00:00Z'],

@@ -24,11 +24,11 @@ const FILENAME = new RegExp(`^[^${CONTROLS}]{1,255}$`, 'u')
 const TOKEN = "[\\w!#$&'*+.^`{|}~-]{1,100}"
 const CONTENT_TYPE = new RegExp(`^(?![Mm][Uu][Ll][Tt][Ii][Pp][Aa][Rr][Tt]/)${TOKEN}/${TOKEN}$`)
 /** RFC 5322, section 3.6.8. */
-const HEADER_NAME = '^[!-9;-~]{1,76}$'
-const HEADER_VALUE = `^[^\\s${CONTROLS}][^${CONTROLS}]{0,997}$`
+const HEADER_NAME = /^[!-9;-~]{1,76}$/
+const HEADER_VALUE = new RegExp(`^[^\\s${CONTROLS}][^${CONTROLS}]{0,997}$`, 'u')
 /** Set from the other properties, or, like Bcc, not part of a mail that arrives. */
 const RESERVED =
-  '^([Ff][Rr][Oo][Mm]|[Ss][Uu][Bb][Jj][Ee][Cc][Tt]|[Bb][Cc][Cc]|[Cc][Oo][Nn][Tt][Ee][Nn][Tt]-.*|[Mm][Ii][Mm][Ee]-.*)$'
+  /^([Ff][Rr][Oo][Mm]|[Ss][Uu][Bb][Jj][Ee][Cc][Tt]|[Bb][Cc][Cc]|[Cc][Oo][Nn][Tt][Ee][Nn][Tt]-.*|[Mm][Ii][Mm][Ee]-.*)$/
 /** RFC 4648, section 4. */
 const BASE64 = '^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$'
 
@@ -37,8 +37,8 @@ const MailHeaders = Type.Unsafe<Readonly<Record<string, string>>>({
   description: 'Header fields by their names, such as `To`, `Reply-To` or `X-Campaign`.',
   type: 'object',
   maxProperties: MAX_HEADERS,
-  propertyNames: { pattern: HEADER_NAME, not: { pattern: RESERVED } },
-  additionalProperties: { type: 'string', pattern: HEADER_VALUE },
+  propertyNames: { pattern: HEADER_NAME.source, not: { pattern: RESERVED.source } },
+  additionalProperties: { type: 'string', pattern: HEADER_VALUE.source },
   examples: [{ 'X-Campaign': 'spring' }],
 })
 
@@ -120,23 +120,14 @@ function IsText(): PropertyDecorator {
 
 function areHeaders(value: unknown): boolean {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
-  const [name, text, reserved] = [
-    new RegExp(HEADER_NAME),
-    new RegExp(HEADER_VALUE, 'u'),
-    new RegExp(RESERVED),
-  ]
   const pairs = Object.entries(value as Record<string, unknown>)
-  return (
-    pairs.length <= MAX_HEADERS &&
-    pairs.every(
-      ([key, each]) =>
-        name.test(key) &&
-        !reserved.test(key) &&
-        typeof each === 'string' &&
-        text.test(each) &&
-        each.isWellFormed(),
-    )
-  )
+  const isHeader = ([name, text]: [string, unknown]) =>
+    HEADER_NAME.test(name) &&
+    !RESERVED.test(name) &&
+    typeof text === 'string' &&
+    HEADER_VALUE.test(text) &&
+    text.isWellFormed()
+  return pairs.length <= MAX_HEADERS && pairs.every(isHeader)
 }
 
 /** Checked by decoding, since Node skips what is not base64: an expression would be slow for two megabytes. */

@@ -2,19 +2,15 @@ import { applyDecorators } from '@nestjs/common'
 import {
   ArrayMaxSize,
   IsArray,
-  IsBoolean,
   IsIn,
-  IsInt,
   IsOptional,
   IsString,
   Length,
   Matches,
-  Max,
   MaxLength,
-  Min,
 } from 'class-validator'
 import { IsCursor, IsLimit, IsOrder } from '../http/list-pages.js'
-import { FromDigits, FromTrueOrFalse, IfGiven, IsTime, IsWholeNumber, Repeatable } from '../http/rules.js'
+import { FromDigits, IfGiven, IsTime, IsTrueOrFalse, IsWholeNumber, Repeatable } from '../http/rules.js'
 import { AreLabelFilters } from '../inboxes/inbox-requests.dto.js'
 import { DescribeProperty } from '../openapi/describe.js'
 
@@ -27,12 +23,23 @@ const MAX_HEADERS = 16
 /** `header` in a query: `<name>:<text>`. A field's name has no colon (RFC 5322, section 2.2). */
 export const HEADER = /^([!-9;-~]{1,200}):([\s\S]{0,1000})$/u
 
-function IsPattern(): PropertyDecorator {
+/** A text that a message must contain. */
+function Contains(what: string): PropertyDecorator {
   const message = `$property may have at most ${MAX_CHARACTERS} characters`
   return applyDecorators(
+    DescribeProperty(`Text that ${what} must contain, in upper or lower case.`),
     IsOptional(),
     IsString({ message: '$property must be sent once' }),
     MaxLength(MAX_CHARACTERS, { message }),
+  )
+}
+
+/** Whether a message must have something, or must not. */
+function HasOne(what: string): PropertyDecorator {
+  return applyDecorators(
+    DescribeProperty(`\`true\`: it must have ${what}. \`false\`: it must not.`),
+    IsOptional(),
+    IsTrueOrFalse(),
   )
 }
 
@@ -51,26 +58,19 @@ export type CountMode = (typeof COUNT_MODES)[number]
 
 /** Filters of messages. A message must match all of them. Texts are compared as `comparable` makes them. */
 export class MatchFilters {
-  @DescribeProperty('Text that the subject must contain, in upper or lower case.')
-  @IsPattern()
+  @Contains('the subject')
   subject?: string
 
-  @DescribeProperty("Text that the sender's address or name must contain, in upper or lower case.")
-  @IsPattern()
+  @Contains("the sender's address or name")
   sender?: string
 
-  @DescribeProperty('Text that the recipient must contain, in upper or lower case.')
-  @IsPattern()
+  @Contains('the recipient')
   recipient?: string
 
-  @DescribeProperty(
-    'Text that the text part, or the visible text of the HTML, must contain, in upper or lower case.',
-  )
-  @IsPattern()
+  @Contains('the text part, or the visible text of the HTML,')
   text?: string
 
-  @DescribeProperty('Text that an address or a name in `to` must contain, in upper or lower case.')
-  @IsPattern()
+  @Contains('an address or a name in `to`')
   to?: string
 
   @DescribeProperty(
@@ -98,16 +98,10 @@ export class MatchFilters {
   @IsTime()
   until?: string
 
-  @DescribeProperty('`true`: it must have a one-time code. `false`: it must not.')
-  @IsOptional()
-  @FromTrueOrFalse()
-  @IsBoolean({ message: 'has_code must be true or false' })
+  @HasOne('a one-time code')
   has_code?: boolean
 
-  @DescribeProperty('`true`: it must have a link. `false`: it must not.')
-  @IsOptional()
-  @FromTrueOrFalse()
-  @IsBoolean({ message: 'has_link must be true or false' })
+  @HasOne('a link')
   has_link?: boolean
 }
 
@@ -159,9 +153,7 @@ export class WaitForMessage extends MessageSelection {
   /** In seconds. Less than a minute, after which some proxies and clients abort a request without an answer. */
   @DescribeProperty('Seconds to wait for a message.')
   @FromDigits()
-  @Min(0, { message: 'timeout must be at least 0' })
-  @Max(55, { message: 'timeout must be at most 55' })
-  @IsInt({ message: 'timeout must be a whole number of seconds' })
+  @IsWholeNumber(0, 55)
   timeout: number = 25
 }
 
@@ -200,8 +192,7 @@ export class WaitForEnvironmentMessage extends WaitForMessage {
 /** The query of GET /v1/inboxes/{id}/messages/{message_id}. */
 export class ReadMessage {
   @DescribeProperty('Whether the answer includes the source.')
-  @FromTrueOrFalse()
-  @IsBoolean({ message: 'raw must be true or false' })
+  @IsTrueOrFalse()
   raw: boolean = true
 
   @IsExpression('The message then has its matches as `extracted`.')

@@ -1,5 +1,5 @@
 import { Controller, HttpCode, Param, Post, Query, Res } from '@nestjs/common'
-import { IsBoolean, Matches } from 'class-validator'
+import { Matches } from 'class-validator'
 import type { FastifyReply } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import type { EndedInbox } from '#libs/domain/inbox/inbox.js'
@@ -11,7 +11,7 @@ import { RequestBudgets, type MailRead } from '../http/budgets.js'
 import { LinesAnswer } from '../http/lines-answer.js'
 import { linesBodyOf, TakeBody } from '../http/request-bodies.js'
 import { NDJSON, Produces } from '../http/media-types.js'
-import { FromDigits, FromTrueOrFalse, IsWholeNumber } from '../http/rules.js'
+import { FromDigits, IsTrueOrFalse, IsWholeNumber } from '../http/rules.js'
 import { requireLabel, type Label } from '../inboxes/inbox-requests.dto.js'
 import { Instance } from '../instance.js'
 import { Describe, DescribeProperty, Tag } from '../openapi/describe.js'
@@ -46,8 +46,7 @@ class VerifyRun {
   late_ms?: number
 
   @DescribeProperty('Whether the mail of each inbox must be received in the order of its lines.')
-  @FromTrueOrFalse()
-  @IsBoolean({ message: 'order must be true or false' })
+  @IsTrueOrFalse()
   order: boolean = false
 }
 
