@@ -148,7 +148,7 @@ export const readTime = validated(parseTime)
 export const readGrace = validated(parseGrace)
 export const readLifespan = validated(parseLifespan)
 
-const TIME_SCHEMA = {
+export const TIME_SCHEMA = {
   type: 'string',
   pattern: `^${TIME_PATTERN}$`,
   examples: ['2026-11-21T08:00:00Z'],

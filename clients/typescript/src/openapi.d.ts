@@ -1136,7 +1136,7 @@ export interface operations {
 				limit?: number;
 				/** Oldest or newest first. */
 				order?: "asc" | "desc";
-				/** The position to continue from, as in `Link` or `Mayfly-Cursor`. */
+				/** The position to continue from, as in `Link`. */
 				cursor?: string;
 			};
 		};
@@ -1186,14 +1186,14 @@ export interface operations {
 	listDeliveries: {
 		parameters: {
 			query?: {
+				/** Only deliveries in this state. */
+				state?: "pending" | "succeeded" | "failed" | "abandoned";
 				/** The maximum number of items on a page. */
 				limit?: number;
 				/** Oldest or newest first. */
 				order?: "asc" | "desc";
 				/** The position to continue from, as in `Link`. */
 				cursor?: string;
-				/** Only deliveries in this state. */
-				state?: "pending" | "succeeded" | "failed" | "abandoned";
 			};
 		};
 	};
