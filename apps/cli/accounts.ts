@@ -1,23 +1,11 @@
 import type { Command } from 'commander'
-import type { Session } from './api-client.js'
+import type { Schemas } from '#clients/typescript/src/options.js'
 import { wholeNumber } from './arguments.js'
 import { facts, table } from './printing.js'
+import type { Session } from './session.js'
 
-interface AccountJson {
-  id: string
-  name: string
-  plan: string
-  limits: {
-    requests_per_minute: number
-    retention: string
-    max_message_bytes: number
-    max_messages: number
-  } | null
-  environments: string[]
-  created_at: string
-  /** Only in the answers that open the account or change its plan. */
-  key?: { id: string; environment: string; scopes: string[]; secret: string } | null
-}
+/** The key is only in the answer that opens the account. */
+type Account = Schemas['Account'] & Partial<Pick<Schemas['AccountWithKey'], 'key'>>
 
 interface Limits {
   requestsPerMinute?: number
@@ -34,8 +22,8 @@ export function accountCommands(program: Command, session: Session): void {
     .argument('<name>')
     .requiredOption('--plan <plan>', 'free, starter, pro, enterprise or another configured plan')
     .action((name: string, { plan, ...limits }: { plan: string } & Limits) => {
-      const body = { name, plan, ...limitsJson(limits) }
-      return session.print(session.api().call<AccountJson>('POST', '/v1/accounts', { body }), accountText)
+      const body = { name, plan, limits: limitsJson(limits) }
+      return session.print(session.api().post<Account>('/v1/accounts', body), accountText)
     })
 
   withLimits(account.command('plan'))
@@ -43,16 +31,16 @@ export function accountCommands(program: Command, session: Session): void {
     .argument('<account>', 'account id')
     .argument('<plan>')
     .action((id: string, plan: string, limits: Limits) => {
-      const body = { plan, ...limitsJson(limits) }
-      return session.print(session.api().call<AccountJson>('PATCH', accountPath(id), { body }), accountText)
+      const body = { plan, limits: limitsJson(limits) }
+      return session.print(session.api().post<Account>(accountPath(id), body, 'PATCH'), accountText)
     })
 
   account
     .command('list')
     .description('list all accounts')
     .option('--limit <count>', 'maximum number of accounts', wholeNumber(), 1_000)
-    .action(({ limit }: { limit: number }) =>
-      session.print(session.api().list<AccountJson>('/v1/accounts', limit), (accounts) =>
+    .action((options: { limit: number }) =>
+      session.print(session.api().list<Account>('/v1/accounts', options), (accounts) =>
         table(
           ['id', 'plan', 'created', 'name'],
           accounts.map(({ id, plan, created_at: created, name }) => [id, plan, created, name]),
@@ -66,11 +54,11 @@ export function accountCommands(program: Command, session: Session): void {
     .argument('[account]', 'account id; for other accounts, the key needs the scope operator')
     .action((id: string | undefined) => {
       const path = id === undefined ? '/v1/account' : accountPath(id)
-      return session.print(session.api().call<AccountJson>('GET', path), accountText)
+      return session.print(session.api().get<Account>(path), accountText)
     })
 }
 
-function accountPath(id: string): string {
+export function accountPath(id: string): string {
   return `/v1/accounts/${encodeURIComponent(id)}`
 }
 
@@ -89,12 +77,12 @@ function withLimits(command: Command): Command {
     )
 }
 
-function limitsJson({ requestsPerMinute, retention, maxMessages }: Limits): object {
-  const limits = { requests_per_minute: requestsPerMinute, retention, max_messages: maxMessages }
-  return Object.values(limits).every((limit) => limit === undefined) ? {} : { limits }
+function limitsJson(limits: Limits): object | undefined {
+  const { requestsPerMinute: requests_per_minute, maxMessages: max_messages, retention } = limits
+  return Object.keys(limits).length === 0 ? undefined : { requests_per_minute, max_messages, retention }
 }
 
-function accountText({ limits, key, ...account }: AccountJson): string {
+function accountText({ limits, key, ...account }: Account): string {
   return facts({
     account: account.id,
     name: account.name,

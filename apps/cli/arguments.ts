@@ -1,18 +1,16 @@
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { EXIT, Failure } from './failure.js'
 
-const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }
 /** More than the error of a few operations on numbers. */
 const ROUNDING = 1e-12
-const UNIT_BYTES: Readonly<Record<string, number>> = { '': 1, k: 1_024, m: 1_048_576 }
 
-/** Makes a parser of whole numbers. With a maximum, they may begin with zeros, up to its number of digits. */
-export function wholeNumber(min = 1, max = Infinity, unit = ''): (text: string) => number {
-  const range =
-    max === Infinity ? `, at least ${min}` : min === 0 ? `, at most ${max}` : ` from ${min} to ${max}`
-  const pattern = max === Infinity ? /^[1-9]\d{0,9}$/ : new RegExp(`^\\d{1,${String(max).length}}$`)
+const MAX_COUNT = 9_999_999_999
+
+/** Makes a parser of whole numbers. */
+export function wholeNumber(min = 1, max = MAX_COUNT, unit = ''): (text: string) => number {
+  const range = max === MAX_COUNT ? `, at least ${min}` : ` from ${min} to ${max}`
   return (text) => {
-    const value = pattern.test(text) ? Number(text) : NaN
+    const value = /^\d{1,10}$/.test(text) ? Number(text) : NaN
     if (value >= min && value <= max) return value
     throw new InvalidArgumentError(`It must be a whole number${unit && ` of ${unit}`}${range}.`)
   }
@@ -52,7 +50,15 @@ export function pairsOf(labels: readonly string[]): Record<string, string> {
 
 /** For commands that read or change an inbox. */
 export function passwordOption(): Option {
-  return new Option('--password <password>', 'password of a protected inbox').env('MAYFLY_INBOX_PASSWORD')
+  return new Option('--password <password>', 'password of a protected inbox')
+    .env('MAYFLY_INBOX_PASSWORD')
+    .argParser(visibleText)
+}
+
+/** A text that is valid in a header. */
+function visibleText(text: string): string {
+  if (/^[!-~]+$/.test(text)) return text
+  throw new InvalidArgumentError('It must consist of visible ASCII characters.')
 }
 
 export function inboxPath(id: string): string {
@@ -75,35 +81,43 @@ export function withFilters(command: Command): Command {
     .option('--text <text>', 'the text, or the visible text of the HTML, contains this text')
 }
 
-/** Arrivals per second. */
-export function rate(text: string): number {
-  const [, count = '', unit = ''] = /^(\d{1,7}(?:\.\d{1,3})?)\/(s|m|h)$/.exec(text) ?? []
-  const perSecond = (Number(count) * 1_000) / (UNIT_MS[unit] ?? NaN)
-  if (!(perSecond > 0 && perSecond <= 1_000_000)) {
-    throw new InvalidArgumentError('It must be a number per s, m or h, such as 500/s, at most 1000000/s.')
+/** Makes a parser of a number with a unit. Their product must be from `min` to `max`. */
+function quantity(
+  form: string,
+  units: Readonly<Record<string, number>>,
+  [min, max]: [min: number, max: number],
+  count = /\d{1,9}/,
+): (text: string) => number {
+  const pattern = new RegExp(`^(${count.source})(\\D*)$`)
+  return (text) => {
+    const [, number = '', unit = ''] = pattern.exec(text) ?? []
+    const value = Number(number) * (units[unit] ?? NaN)
+    if (value >= min && value <= max) return value
+    throw new InvalidArgumentError(`It must be ${form}.`)
   }
-  return perSecond
 }
+
+/** Arrivals per second. */
+export const rate = quantity(
+  'a number per s, m or h, such as 500/s, at most 1000000/s',
+  { '/s': 1, '/m': 1 / 60, '/h': 1 / 3_600 },
+  [Number.MIN_VALUE, 1_000_000],
+  /\d{1,7}(?:\.\d{1,3})?/,
+)
 
 /** Milliseconds, at most a day. */
-export function timeSpan(text: string): number {
-  const [, count = '', unit = ''] = /^(\d{1,8})(ms|s|m|h)$/.exec(text) ?? []
-  const ms = Number(count) * (UNIT_MS[unit] ?? NaN)
-  if (!(ms > 0 && ms <= 86_400_000)) {
-    throw new InvalidArgumentError('It must be a whole number of ms, s, m or h, such as 5m, at most 24h.')
-  }
-  return ms
-}
+export const timeSpan = quantity(
+  'a whole number of ms, s, m or h, such as 5m, at most 24h',
+  { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 },
+  [1, 86_400_000],
+)
 
 /** Bytes, from 1 KiB to 64 MiB. */
-export function mailSize(text: string): number {
-  const [, count = '', unit = 'none'] = /^(\d{1,9})([km]?)$/.exec(text) ?? []
-  const bytes = Number(count) * (UNIT_BYTES[unit] ?? NaN)
-  if (!(bytes >= 1_024 && bytes <= 67_108_864)) {
-    throw new InvalidArgumentError('It must be a number of bytes, k or m, from 1k to 64m.')
-  }
-  return bytes
-}
+export const mailSize = quantity(
+  'a number of bytes, k or m, from 1k to 64m',
+  { '': 1, k: 1_024, m: 1_048_576 },
+  [1_024, 67_108_864],
+)
 
 /** The host and port of a server: `mail.example:25` or `[::1]:25`. */
 export function hostAndPort(text: string): { host: string; port: number } {

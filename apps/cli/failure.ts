@@ -1,3 +1,4 @@
+import { ApiError, UnreachableError, type Problem } from '#clients/typescript/src/errors.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import { oneLine } from './printing.js'
 
@@ -30,7 +31,7 @@ export class Failure extends Error {
     readonly exitCode: ExitCode,
     message: string,
     /** The API's answer, if that is the reason. */
-    readonly problem: ProblemJson | null = null,
+    readonly problem: Problem | null = null,
   ) {
     super(message)
   }
@@ -40,26 +41,19 @@ export function cannotWrite(path: string, error: unknown): Failure {
   return new Failure(EXIT.failed, `${path} can't be written: ${messageOf(error)}`)
 }
 
-/** Problem details as the API sends them (RFC 9457). */
-export interface ProblemJson {
-  title: string
-  status: number
-  detail: string
-  code: string
-  fix: string
-  request_id: string
-  /** With `no-matching-message`: the messages that came nearest to a match. */
-  nearest?: { id: string; subject: string | null; received_at: string; mismatches: string[] }[]
-  /** With `no-matching-message`: a position after all messages that were examined. */
-  cursor?: string
-  errors?: { detail: string; parameter?: string; pointer?: string }[]
+/** The failure of a command that any error ended. */
+export function failureFrom(error: unknown): Failure {
+  if (error instanceof Failure) return error
+  if (error instanceof ApiError) return refusalOf(error.problem)
+  const message = messageOf(error)
+  if (error instanceof UnreachableError) return new Failure(EXIT.unavailable, message)
+  // A proxy answers 502 to 504 if Mayfly is away.
+  const [, status = ''] = /^The answer (\d{3}) does not come from Mayfly/.exec(message) ?? []
+  return new Failure(exitCodeOf(Number(status)), message)
 }
 
-/** The failure for an answer. `problem` is null if the answer is not from Mayfly. */
-export function failureOf(status: number, problem: ProblemJson | null): Failure {
-  const exitCode = exitCodeOf(status)
-  if (problem === null) return new Failure(exitCode, `the answer has status ${status} and is not from Mayfly`)
-  const { title, code, request_id: requestId, nearest = [] } = problem
+function refusalOf(problem: Problem): Failure {
+  const { title, status, code, request_id: requestId, nearest = [] } = problem
   const misses = nearest.map(({ id, subject, received_at: receivedAt, mismatches }) =>
     oneLine(`${id}, ${receivedAt}, ${subject ?? '(no subject)'}: ${mismatches.join(', ')}`),
   )
@@ -69,7 +63,7 @@ export function failureOf(status: number, problem: ProblemJson | null): Failure 
     `To fix it: ${fixOf(problem)}`,
     `(${code}, ${status}, request ${requestId})`,
   ]
-  return new Failure(exitCode, lines.join('\n'), problem)
+  return new Failure(exitCodeOf(status), lines.join('\n'), problem)
 }
 
 /** What the API's fix is for the command line, where that differs. */
@@ -86,7 +80,7 @@ const FIXES: Readonly<Record<string, string>> = {
 const OPTIONS: Readonly<Record<string, string>> = { has_code: '--code', has_link: '--link' }
 
 /** The API's detail, with options instead of parameters and properties. */
-function detailOf({ detail, errors = [] }: ProblemJson): string {
+function detailOf({ detail, errors = [] }: Problem): string {
   const texts = errors.map(({ detail: text, parameter, pointer = '' }) => {
     const name = parameter ?? pointer.split('/')[1] ?? ''
     const option = OPTIONS[name] ?? `--${name.replaceAll('_', '-')}`
@@ -99,7 +93,7 @@ function detailOf({ detail, errors = [] }: ProblemJson): string {
 }
 
 /** The API's fix, in the words of the command line. */
-function fixOf({ code, fix, nearest = [], cursor }: ProblemJson): string {
+function fixOf({ code, fix, nearest = [], cursor }: Problem): string {
   if (cursor === undefined) {
     return FIXES[code] ?? fix.replaceAll(/after the time in `Retry-After`/g, 'in a few seconds')
   }

@@ -1,6 +1,7 @@
 import { InvalidArgumentError, type Command } from 'commander'
-import type { Session } from './api-client.js'
+import { readJson } from '#clients/typescript/src/connection.js'
 import { inboxPath } from './arguments.js'
+import type { Session } from './session.js'
 
 type FaultJson = Readonly<Record<string, unknown>>
 
@@ -10,7 +11,8 @@ export function faultsCommands(program: Command, session: Session): void {
     .command('faults')
     .description('reject, delay, lose or duplicate mail on purpose, to test how its sender handles that')
   const print = (method: 'GET' | 'PUT' | 'DELETE', whose: string, body?: readonly FaultJson[]) => {
-    const shown = session.api().call<FaultJson[]>(method, faultsPath(whose), body && { body })
+    const request = { method, path: faultsPath(whose), ...(body && { body }) }
+    const shown = session.api().send(request, {}, readJson<FaultJson[]>)
     return session.print(shown, (all) =>
       all.length === 0 ? 'no faults' : all.map((fault) => JSON.stringify(fault)).join('\n'),
     )

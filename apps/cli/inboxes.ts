@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander'
-import type { Session } from './api-client.js'
+import type { Schemas } from '#clients/typescript/src/options.js'
 import {
   inboxPath,
   label,
@@ -10,26 +10,12 @@ import {
   type Filters,
 } from './arguments.js'
 import { EXIT, Failure } from './failure.js'
-import { messageTable, messageText, waitCommand, type MessageJson } from './messages.js'
+import { messageTable, messageText, waitCommand } from './messages.js'
 import { facts, table } from './printing.js'
-
-interface InboxJson {
-  id: string
-  address: string
-  state: string
-  labels: Record<string, string>
-  message_count: number
-  created_at: string
-  password_protected?: boolean
-  name?: string | null
-  expires_at?: string
-  ended_at?: string
-  /** Only in the answer that creates the inbox. */
-  password?: string
-}
+import type { Session } from './session.js'
 
 /** The API's maximum page size for inboxes. */
-const MAX_PAGE_SIZE = 1_000
+export const MAX_PAGE_SIZE = 1_000
 
 /** `mayfly inbox …` */
 export function inboxCommands(program: Command, session: Session): void {
@@ -44,11 +30,10 @@ export function inboxCommands(program: Command, session: Session): void {
   deleteCommand(inbox, session)
 }
 
-interface CreateOptions {
+interface InboxOptions {
   duration?: string
   name?: string
   label?: readonly string[]
-  protected?: boolean
 }
 
 function createCommand(inbox: Command, session: Session): void {
@@ -59,18 +44,11 @@ function createCommand(inbox: Command, session: Session): void {
     .option('--name <name>')
     .option('--label <name:value>', 'label to search by; can be repeated', label)
     .option('--protected', 'protect its mail with a password, which is shown only once')
-    .action((options: CreateOptions) => {
-      const { duration, name, protected: isProtected } = options
-      const body = { duration, name, labels: pairsOf(options.label ?? []), password_protected: isProtected }
-      return session.print(session.api().call<InboxJson>('POST', '/v1/inboxes', { body }), inboxText)
+    .action((options: InboxOptions & { protected?: boolean }) => {
+      const { label: labels = [], protected: passwordProtected, ...others } = options
+      const body = { ...others, labels: pairsOf(labels), passwordProtected }
+      return session.print(session.api().post<Schemas['CreatedInbox']>('/v1/inboxes', body), inboxText)
     })
-}
-
-interface UpdateOptions {
-  duration?: string
-  name?: string
-  label?: readonly string[]
-  password?: string
 }
 
 function updateCommand(inbox: Command, session: Session): void {
@@ -82,12 +60,13 @@ function updateCommand(inbox: Command, session: Session): void {
     .option('--name <name>')
     .option('--label <name:value>', 'replaces all labels; can be repeated', label)
     .addOption(passwordOption())
-    .action((inboxId: string, { label: labels, password, ...given }: UpdateOptions) => {
-      const body = { ...given, labels: labels && pairsOf(labels) }
-      const updated = session.api().call<InboxJson>('PATCH', inboxPath(inboxId), { body, password })
-      return session.print(updated, inboxText)
+    .action((inboxId: string, { label: labels, ...others }: InboxOptions & { password?: string }) => {
+      const body = { ...others, labels: labels && pairsOf(labels) }
+      return session.print(session.api().post<Schemas['Inbox']>(inboxPath(inboxId), body, 'PATCH'), inboxText)
     })
 }
+
+type ListedInbox = Schemas['Inbox'] | Schemas['EndedInbox']
 
 function listCommand(inbox: Command, session: Session): void {
   inbox
@@ -96,17 +75,12 @@ function listCommand(inbox: Command, session: Session): void {
     .addOption(new Option('--state <state>').choices(['active', 'deleted', 'expired']).default('active'))
     .option('--label <name:value>', 'can be repeated: all must match', label)
     .option('--limit <count>', 'maximum number of inboxes', wholeNumber(), 25)
-    .action(({ limit, ...query }: { state: string; label?: readonly string[]; limit: number }) => {
-      const found = session.api().list<InboxJson>('/v1/inboxes', limit, { query }, MAX_PAGE_SIZE)
-      const names = [
-        'id',
-        'address',
-        'mails',
-        'created',
-        query.state === 'active' ? 'expires' : 'ended',
-        'labels',
-      ]
-      return session.print(found, (inboxes) => table(names, inboxes.map(inboxRow)))
+    .action((options: { state: string; label?: readonly string[]; limit: number }) => {
+      const found = session.api().list<ListedInbox>('/v1/inboxes', options, MAX_PAGE_SIZE)
+      const end = options.state === 'active' ? 'expires' : 'ended'
+      return session.print(found, (inboxes) =>
+        table(['id', 'address', 'mails', 'created', end, 'labels'], inboxes.map(inboxRow)),
+      )
     })
 }
 
@@ -129,14 +103,14 @@ function readCommand(inbox: Command, session: Session): void {
     .option('--attachment <index>', 'write an attachment of the message')
     .addOption(passwordOption())
     .action(async (inboxId: string, messageId: string | undefined, options: ReadOptions) => {
-      const { order, limit, raw, attachment, password, ...filters } = options
+      const { raw, attachment, password, ...query } = options
       const path = `${inboxPath(inboxId)}/messages`
       const api = session.api()
       if (messageId === undefined) {
         if (raw === true || attachment !== undefined) {
           throw new Failure(EXIT.usage, '--raw and --attachment need the id of one message')
         }
-        const messages = api.list<MessageJson>(path, limit, { query: { ...filters, order }, password })
+        const messages = api.list<Schemas['Message']>(path, { ...query, password })
         await session.print(messages, messageTable)
         return
       }
@@ -145,19 +119,9 @@ function readCommand(inbox: Command, session: Session): void {
       else if (attachment !== undefined) {
         session.write(await api.bytes(`${one}/attachments/${encodeURIComponent(attachment)}`, { password }))
       } else {
-        const message = api.call<MessageJson>('GET', one, { query: { raw: 'false' }, password })
-        await session.print(message, messageText)
+        await session.print(api.get<Schemas['Message']>(one, { raw: false, password }), messageText)
       }
     })
-}
-
-interface EventJson {
-  type: string
-  time: string
-  message_id: string | null
-  key_id: string | null
-  actor: string | null
-  changed: string[] | null
 }
 
 function historyCommand(inbox: Command, session: Session): void {
@@ -167,24 +131,15 @@ function historyCommand(inbox: Command, session: Session): void {
     .argument('<inbox>', 'inbox id')
     .addOption(new Option('--order <order>', 'order of the list').choices(['asc', 'desc']).default('asc'))
     .option('--limit <count>', 'maximum number of events', wholeNumber(), 100)
-    .action((inboxId: string, { order, limit }: { order: string; limit: number }) => {
-      const events = session
-        .api()
-        .list<EventJson>(`${inboxPath(inboxId)}/history`, limit, { query: { order } })
-      const rowOf = ({ time, type, message_id: message, actor, key_id: key, changed }: EventJson) => [
-        ...[time, type, message ?? '-', actor ?? key ?? '-', changed?.join(', ') ?? '-'],
+    .action((inboxId: string, options: { order: string; limit: number }) => {
+      const events = session.api().list<Schemas['Event']>(`${inboxPath(inboxId)}/history`, options)
+      const rowOf = ({ time, type, message_id, actor, key_id, changed }: Schemas['Event']) => [
+        ...[time, type, message_id ?? '-', actor ?? key_id ?? '-', changed?.join(', ') ?? '-'],
       ]
       return session.print(events, (shown) =>
         table(['time', 'event', 'message', 'by', 'changed'], shown.map(rowOf)),
       )
     })
-}
-
-interface TokenJson {
-  id: string
-  token: string
-  access: string
-  expires_at: string
 }
 
 function shareCommand(inbox: Command, session: Session): void {
@@ -196,10 +151,9 @@ function shareCommand(inbox: Command, session: Session): void {
     .option('--owner', 'the token may also delete the inbox')
     .addOption(passwordOption())
     .action((inboxId: string, options: { expiresIn?: string; owner?: boolean; password?: string }) => {
-      const { expiresIn: expires_in, owner = false, password } = options
-      const body = { access: owner ? 'owner' : 'read', expires_in }
-      const path = `${inboxPath(inboxId)}/tokens`
-      const issued = session.api().call<TokenJson>('POST', path, { body, password })
+      const { owner = false, ...others } = options
+      const body = { access: owner ? 'owner' : 'read', ...others }
+      const issued = session.api().post<Schemas['InboxTokenWithSecret']>(`${inboxPath(inboxId)}/tokens`, body)
       return session.print(issued, ({ id, token, access, expires_at: expires }) =>
         facts({ id, token, access, expires }),
       )
@@ -213,21 +167,22 @@ function deleteCommand(inbox: Command, session: Session): void {
     .argument('<inbox>', 'inbox id')
     .argument('[message]', 'message id')
     .addOption(passwordOption())
-    .action((inboxId: string, messageId: string | undefined, { password }: { password?: string }) => {
+    .action((inboxId: string, messageId: string | undefined, options: { password?: string }) => {
       const message = messageId === undefined ? '' : `/messages/${encodeURIComponent(messageId)}`
-      const path = inboxPath(inboxId) + message
-      const deleted = session.api().call<{ id: string; deleted_at: string }>('DELETE', path, { password })
+      const deleted = session
+        .api()
+        .delete<Schemas['DeletedMessage']>(`${inboxPath(inboxId)}${message}`, options)
       return session.print(deleted, ({ id, deleted_at: at }) => facts({ deleted: id, at }))
     })
 }
 
-function inboxRow(inbox: InboxJson): string[] {
-  const ends = inbox.expires_at ?? inbox.ended_at ?? '-'
+function inboxRow(inbox: ListedInbox): string[] {
+  const end = 'ended_at' in inbox ? inbox.ended_at : inbox.expires_at
   const { id, address, message_count: mails, created_at: created, labels } = inbox
-  return [id, address, String(mails), created, ends, labelsText(labels)]
+  return [id, address, String(mails), created, end, labelsText(labels)]
 }
 
-function inboxText(inbox: InboxJson): string {
+function inboxText(inbox: Schemas['Inbox'] & { password?: string }): string {
   return facts({
     inbox: inbox.id,
     address: inbox.address,

@@ -1,29 +1,13 @@
 import { Option, type Command } from 'commander'
-import type { Session } from './api-client.js'
+import type { Schemas } from '#clients/typescript/src/options.js'
+import { accountPath } from './accounts.js'
 import { wholeNumber } from './arguments.js'
 import { EXIT, Failure } from './failure.js'
 import { facts, table } from './printing.js'
+import type { Session } from './session.js'
 
-interface KeyJson {
-  id: string
-  name: string
-  environment: string
-  scopes: string[]
-  prefix: string
-  created_at: string
-  last_used_at: string | null
-  state: string
-  rate_limit: number | null
-  /** Only in the answer that issues or rotates the key. */
-  secret?: string
-}
-
-interface RecoveredJson {
-  id: string
-  account_id: string
-  environment: string
-  secret: string
-}
+/** The secret is only in the answer that issues or rotates the key. */
+type Key = Schemas['Key'] & Partial<Pick<Schemas['KeyWithSecret'], 'secret'>>
 
 interface IssueOptions {
   environment: string
@@ -48,10 +32,9 @@ export function keyCommands(program: Command, session: Session): void {
     .option('--rate-limit <count>', "requests per minute; default: the plan's", wholeNumber())
     .option('--account <account>', 'issue it for another account; needs the scope operator')
     .action((name: string, options: IssueOptions) => {
-      const { environment, scope: scopes, rateLimit, account } = options
-      const body = { name, environment, scopes, rate_limit: rateLimit }
-      const path = account === undefined ? '/v1/keys' : `/v1/accounts/${encodeURIComponent(account)}/keys`
-      return session.print(session.api().call<KeyJson>('POST', path, { body }), keyText)
+      const { scope: scopes, account, ...others } = options
+      const path = account === undefined ? '/v1/keys' : `${accountPath(account)}/keys`
+      return session.print(session.api().post<Key>(path, { name, scopes, ...others }), keyText)
     })
 
   key
@@ -61,8 +44,10 @@ export function keyCommands(program: Command, session: Session): void {
     )
     .addOption(new Option('--data-dir <folder>', 'the data folder').env('MAYFLY_DATA_DIR').default('./data'))
     .action(async ({ dataDir }: { dataDir: string }) => {
-      const { keyId, accountId, environment, secret } = await recover(dataDir)
-      await session.print({ id: keyId, account_id: accountId, environment, secret }, recoveredText)
+      const { keyId: id, accountId: account_id, environment, secret } = await recover(dataDir)
+      const text = facts({ 'key id': id, account: account_id, environment, secret })
+      const hint = 'The secret is the API key: set MAYFLY_KEY to it. It is shown only once.'
+      await session.print({ id, account_id, environment, secret }, () => `${text}\n\n${hint}`)
     })
 
   key
@@ -70,27 +55,27 @@ export function keyCommands(program: Command, session: Session): void {
     .description('replace the secret of a key; prints the new one, which is shown only once')
     .argument('<key>', 'key id')
     .option('--grace <duration>', 'how long the old secret stays valid; default: it ends at once')
-    .action((id: string, { grace }: { grace?: string }) => {
-      const path = `/v1/keys/${encodeURIComponent(id)}/rotate`
-      return session.print(session.api().call<KeyJson>('POST', path, { body: { grace } }), keyText)
-    })
+    .action((id: string, options: { grace?: string }) =>
+      session.print(session.api().post<Key>(`${keyPath(id)}/rotate`, options), keyText),
+    )
 
   key
     .command('revoke')
     .description('revoke a key permanently')
     .argument('<key>', 'key id')
-    .action((id: string) => {
-      const path = `/v1/keys/${encodeURIComponent(id)}`
-      return session.print(session.api().call<KeyJson>('DELETE', path), keyText)
-    })
+    .action((id: string) => session.print(session.api().delete<Key>(keyPath(id)), keyText))
 
   key
     .command('list')
     .description("list the account's keys")
     .option('--limit <count>', 'maximum number of keys', wholeNumber(), 1_000)
-    .action(({ limit }: { limit: number }) =>
-      session.print(session.api().list<KeyJson>('/v1/keys', limit), keysText),
+    .action((options: { limit: number }) =>
+      session.print(session.api().list<Key>('/v1/keys', options), keysText),
     )
+}
+
+function keyPath(id: string): string {
+  return `/v1/keys/${encodeURIComponent(id)}`
 }
 
 async function recover(dataDir: string) {
@@ -104,12 +89,7 @@ async function recover(dataDir: string) {
   return recoverKey(dataDir, () => new Date())
 }
 
-function recoveredText({ id, account_id: account, environment, secret }: RecoveredJson): string {
-  const text = facts({ 'key id': id, account, environment, secret })
-  return `${text}\n\nThe secret is the API key: set MAYFLY_KEY to it. It is shown only once.`
-}
-
-function keysText(keys: readonly KeyJson[]): string {
+function keysText(keys: readonly Key[]): string {
   const rows = keys.map((key) => [
     ...[key.id, key.environment, key.state],
     ...[key.scopes.join(','), key.last_used_at ?? 'never', key.name],
@@ -117,7 +97,7 @@ function keysText(keys: readonly KeyJson[]): string {
   return table(['id', 'environment', 'state', 'scopes', 'last used', 'name'], rows)
 }
 
-function keyText(key: KeyJson): string {
+function keyText(key: Key): string {
   return facts({
     'key id': key.id,
     name: key.name,

@@ -1,6 +1,5 @@
 import { CommanderError } from 'commander'
-import { messageOf } from '#libs/runtime/errors.js'
-import { EXIT, Failure, type ExitCode } from './failure.js'
+import { EXIT, failureFrom, type ExitCode } from './failure.js'
 import { harmless } from './printing.js'
 import { makeProgram } from './program.js'
 
@@ -23,8 +22,7 @@ try {
 function report(error: unknown): ExitCode {
   // Commander has already printed the help or the error.
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage
-  const failure = error instanceof Failure ? error : new Failure(EXIT.failed, messageOf(error))
-  const { exitCode, message, problem } = failure
+  const { exitCode, message, problem } = failureFrom(error)
   const isJson = program.opts<{ json?: boolean }>().json === true && problem !== null
   process.stderr.write(isJson ? `${JSON.stringify(problem)}\n` : `mayfly: ${harmless(message)}\n`)
   return exitCode

@@ -1,9 +1,12 @@
 import { Option, type Command } from 'commander'
+import { ApiError } from '#clients/typescript/src/errors.js'
+import type { Schemas } from '#clients/typescript/src/options.js'
 import { attachmentName } from '#libs/mail/attachment-name.js'
-import type { Session } from './api-client.js'
 import { inboxPath, passwordOption, withFilters, wholeNumber, type Filters } from './arguments.js'
-import { Failure } from './failure.js'
 import { harmless, oneLine, table } from './printing.js'
+import type { Session } from './session.js'
+
+type Message = Schemas['Message']
 
 type WaitOptions = Filters & {
   timeout: number
@@ -55,51 +58,24 @@ export function waitCommand(inbox: Command, session: Session): void {
 }
 
 /** Repeats the wait from the same cursor until the timeout, so that the final problem covers all messages. */
-async function waitFor(session: Session, path: string, options: WaitOptions): Promise<MessageJson> {
-  const { timeout, code, link, password, ...query } = options
-  const wanted = {
-    ...(code === true ? { has_code: 'true' } : {}),
-    ...(link === true ? { has_link: 'true' } : {}),
-  }
-  const deadline = performance.now() + timeout * 1_000
+async function waitFor(session: Session, path: string, options: WaitOptions): Promise<Message> {
+  const { timeout: totalSeconds, code: hasCode, link: hasLink, ...query } = options
+  const api = session.api()
+  const deadline = performance.now() + totalSeconds * 1_000
   for (;;) {
     const left = Math.max(Math.ceil((deadline - performance.now()) / 1_000), 0)
-    const seconds = Math.min(left, MAX_REQUEST_SECONDS)
+    const timeout = Math.min(left, MAX_REQUEST_SECONDS)
+    const timeoutMs = timeout * 1_000 + GRACE_MS
     try {
-      return await session.api().call<MessageJson>('GET', path, {
-        query: { ...query, ...wanted, timeout: String(seconds) },
-        password,
-        timeoutMs: seconds * 1_000 + GRACE_MS,
-      })
+      return await api.get<Message>(path, { ...query, hasCode, hasLink, timeout, timeoutMs })
     } catch (error) {
-      const isTimeout = error instanceof Failure && error.problem?.code === 'no-matching-message'
-      if (!isTimeout || left <= seconds) throw error
+      const isTimeout = error instanceof ApiError && error.code === 'no-matching-message'
+      if (!isTimeout || left <= timeout) throw error
     }
   }
 }
 
-export interface MessageJson {
-  id: string
-  received_at: string
-  subject: string | null
-  sender: string
-  from: MailboxJson[]
-  to: MailboxJson[]
-  text: string | null
-  visible_text: string | null
-  links: { href: string; text: string | null }[]
-  codes: { value: string }[]
-  extracted?: { text: string; groups: (string | null)[] }[]
-  attachments: { index: number; filename: string | null; content_type: string; size: number }[]
-  size: number
-}
-
-interface MailboxJson {
-  name: string | null
-  address: string
-}
-
-export function messageTable(messages: readonly MessageJson[]): string {
+export function messageTable(messages: readonly Message[]): string {
   return table(
     ['id', 'received', 'sender', 'code', 'subject'],
     messages.map(({ id, received_at: received, sender, codes, subject }) => [
@@ -113,7 +89,7 @@ export function messageTable(messages: readonly MessageJson[]): string {
 }
 
 /** A message as text for people. */
-export function messageText(message: MessageJson): string {
+export function messageText(message: Message): string {
   const { links, codes, attachments } = message
   const head = [
     `Id: ${message.id}`,
@@ -131,7 +107,7 @@ export function messageText(message: MessageJson): string {
   return `${head.map(oneLine).join('\n')}\n\n${harmless(message.text ?? message.visible_text ?? '(no text)')}`
 }
 
-function mailboxes(boxes: readonly MailboxJson[]): string {
+function mailboxes(boxes: Message['from']): string {
   return boxes
     .map(({ name, address }) => (name === null || name === '' ? address : `${name} <${address}>`))
     .join(', ')

@@ -1,27 +1,19 @@
 import { once } from 'node:events'
 import type { Writable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import { Command, Option } from 'commander'
 import type { Setting } from '#libs/runtime/config/setting.js'
 import { SETTINGS } from '#libs/runtime/config/settings-table.js'
-import { messageOf } from '#libs/runtime/errors.js'
 import { BUILD_INFO } from '#libs/runtime/process/build-info.js'
 import { accountCommands } from './accounts.js'
-import { ApiClient, type Session } from './api-client.js'
-import { EXIT, Failure } from './failure.js'
+import { failureFrom } from './failure.js'
 import { faultsCommands } from './faults.js'
 import { inboxCommands } from './inboxes.js'
 import { keyCommands } from './keys.js'
 import { loadSmtpCommand } from './load/load-smtp.js'
 import { loadVerifyCommand } from './load/verify.js'
 import { harmless } from './printing.js'
+import { Session, type GlobalOptions } from './session.js'
 import { usageCommands } from './usage.js'
-
-interface GlobalOptions {
-  url: string
-  key?: string
-  json?: boolean
-}
 
 const EXIT_CODES = `
 Exit codes: 0 success, 1 any other failure, 2 invalid command or request, 3 not found, ended, or nothing matched
@@ -41,22 +33,7 @@ export function makeProgram(output: Writable & { isTTY?: boolean }): Command {
     .addHelpText('after', EXIT_CODES)
     .version(BUILD_INFO.commit === null ? BUILD_INFO.version : `${BUILD_INFO.version} (${BUILD_INFO.commit})`)
     .exitOverride()
-  const write: Session['write'] = (content) => void output.write(content)
-  const options = () => program.opts<GlobalOptions>()
-  const session: Session = {
-    api() {
-      const { url, key } = options()
-      if (key === undefined || key === '') throw new Failure(EXIT.usage, 'no API key: set MAYFLY_KEY')
-      return new ApiClient(url, key)
-    },
-    async print(result, toText) {
-      const settled = await result
-      write(`${options().json === true ? JSON.stringify(settled) : toText(settled)}\n`)
-    },
-    write,
-    writeAll: (content) => pipeline(content, output, { end: false }),
-    isTerminal: output.isTTY === true,
-  }
+  const session = new Session(() => program.opts<GlobalOptions>(), output)
   accountCommands(program, session)
   keyCommands(program, session)
   inboxCommands(program, session)
@@ -85,9 +62,7 @@ function consoleCommand(program: Command, session: Session): void {
     .description(
       'print a link to the web console, which signs in once within 10 minutes; needs the scope admin',
     )
-    .action(() =>
-      session.print(session.api().call<{ url: string }>('POST', '/console/links'), ({ url }) => url),
-    )
+    .action(() => session.print(session.api().post<{ url: string }>('/console/links'), ({ url }) => url))
 }
 
 /** Within it, `mayfly mcp` says that the server does not answer. */
@@ -99,24 +74,24 @@ function mcpCommand(program: Command, session: Session): void {
     .command('mcp')
     .description('serve inboxes to an MCP client, such as a coding agent, on standard input and output')
     .action(async () => {
-      const api = session.api()
-      const { url, key: apiKey } = api
+      const server = session.server()
+      const onError = (error: unknown) =>
+        void process.stderr.write(`mayfly: ${harmless(failureFrom(error).message)}\n`)
       // Clients show a tool's errors to a model only. The tools work as soon as the server answers.
-      void api.call('GET', '/v1/inboxes?limit=1', { timeoutMs: CHECK_TIMEOUT_MS }).catch((error: unknown) => {
-        process.stderr.write(
-          `mayfly: ${harmless(messageOf(error))}\nmayfly: no tool works until this is fixed\n`,
-        )
+      const check = session.api().get('/v1/inboxes', { limit: 1, timeoutMs: CHECK_TIMEOUT_MS })
+      void check.catch((error: unknown) => {
+        onError(error)
+        process.stderr.write('mayfly: no tool works until this is fixed\n')
       })
       // Loaded here, since no other command needs them.
       const { StdioServerTransport } = await import('@modelcontextprotocol/sdk/server/stdio.js')
       const { makeMcpServer } = await import('#clients/mcp/src/server.js')
-      const onError = (error: unknown) => void process.stderr.write(`mayfly: ${harmless(messageOf(error))}\n`)
-      const server = makeMcpServer({ url, apiKey, onError }, BUILD_INFO.version)
+      const mcp = makeMcpServer({ ...server, onError }, BUILD_INFO.version)
       const ended = once(process.stdin, 'end')
-      await server.connect(new StdioServerTransport())
+      await mcp.connect(new StdioServerTransport())
       await ended
       // Aborts tools that still run.
-      await server.close()
+      await mcp.close()
     })
 }
 

@@ -1,47 +1,16 @@
 import { open, rename, rm } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { type Command, Option } from 'commander'
-import {
-  EXPORT_FORMATS,
-  EXPORT_TABLES,
-  type Quantiles,
-  type QuantilesAndMax,
-  USAGE_INTERVALS,
-  type UsageTotals,
-} from '#libs/ports/usage/usage-store.js'
-import type { Session } from './api-client.js'
+import type { Schemas } from '#clients/typescript/src/options.js'
+import { EXPORT_FORMATS, EXPORT_TABLES, USAGE_INTERVALS } from '#libs/ports/usage/usage-store.js'
+import { messageOf } from '#libs/runtime/errors.js'
 import { label, time } from './arguments.js'
-import { EXIT, Failure, cannotWrite } from './failure.js'
+import { EXIT, Failure, cannotWrite, failureFrom } from './failure.js'
+import { onInterrupt } from './interrupts.js'
 import { facts, table } from './printing.js'
+import type { Session } from './session.js'
 
-interface RowJson extends UsageTotals {
-  from: string
-  to: string
-  group: string | null
-  group_name: string | null
-  request_ms: Quantiles | null
-  visible_ms: Quantiles | null
-}
-
-interface BucketJson {
-  from: string
-  to: string
-  mails: number
-}
-
-interface ReportJson extends UsageTotals {
-  counted_up_to: string | null
-  duplicates: number
-  read: number
-  inboxes_without_mail: number
-  accept_ms: QuantilesAndMax | null
-  visible_ms: Quantiles | null
-  first_read_ms: Quantiles | null
-  first_mail_at: string | null
-  last_mail_at: string | null
-  mails_per_second: number | null
-  timeline: BucketJson[]
-}
+type Quantiles = Schemas['Quantiles']
 
 interface SpanOptions {
   from?: string
@@ -72,11 +41,9 @@ function showCommand(usage: Command, session: Session): void {
     )
     .option('--group-by <what>', 'split rows by key, environment or label.<name>')
     .option('--label <name:value>', 'only usage with the label; can be repeated: all must match', label)
-    .action(({ groupBy, ...query }: ShowOptions) => {
-      const rows = session
-        .api()
-        .call<RowJson[]>('GET', '/v1/usage', { query: { ...query, group_by: groupBy } })
-      return session.print(rows, (shown) => rowsText(shown, groupBy))
+    .action((options: ShowOptions) => {
+      const rows = session.api().get<Schemas['UsageRow'][]>('/v1/usage', options)
+      return session.print(rows, (shown) => rowsText(shown, options.groupBy))
     })
 }
 
@@ -84,11 +51,14 @@ function reportCommand(usage: Command, session: Session): void {
   withSpan(usage.command('report'), 'the last 90 days')
     .description('summary of a load run: everything that has a label')
     .requiredOption('--label <name:value>', 'can be repeated: all must match', label)
-    .action((query: SpanOptions & { label: readonly string[] }) => {
-      const report = session.api().call<ReportJson>('GET', '/v1/usage/report', { query: { ...query } })
+    .action((options: SpanOptions & { label: readonly string[] }) => {
+      const report = session.api().get<Schemas['UsageReport']>('/v1/usage/report', options)
       return session.print(report, reportText)
     })
 }
+
+/** Until an export begins. */
+const EXPORT_TIMEOUT_MS = 15 * 60_000
 
 function exportCommand(usage: Command, session: Session): void {
   withSpan(usage.command('export'), 'the last 24 hours')
@@ -108,14 +78,30 @@ function exportCommand(usage: Command, session: Session): void {
           'Parquet is binary and is not printed on a terminal: name a file with --output',
         )
       }
-      const request = (signal: AbortSignal) => session.api().stream('/v1/usage/export', { query, signal })
+      const api = session.api()
+      const request = async (signal?: AbortSignal) => {
+        const given = { ...query, signal, timeoutMs: EXPORT_TIMEOUT_MS }
+        return readable(await api.stream('/v1/usage/export', given).catch(rethrowAsFailure))
+      }
       if (output === undefined) {
-        await session.writeAll(await request(new AbortController().signal))
+        await session.writeAll(await request())
         return
       }
       const bytes = await writeFileAtomically(output, request)
       await session.print({ output, bytes }, () => facts({ file: output, bytes }))
     })
+}
+
+function rethrowAsFailure(error: unknown): never {
+  throw failureFrom(error)
+}
+
+async function* readable(answer: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  try {
+    yield* answer
+  } catch (error) {
+    throw new Failure(EXIT.failed, `the answer can't be read: ${messageOf(error)}`)
+  }
 }
 
 function withSpan(command: Command, defaultSpan: string): Command {
@@ -128,7 +114,7 @@ function withSpan(command: Command, defaultSpan: string): Command {
     .option('--to <time>', 'end, exclusive; default: now', time)
 }
 
-function rowsText(rows: readonly RowJson[], groupBy: string | undefined): string {
+function rowsText(rows: readonly Schemas['UsageRow'][], groupBy: string | undefined): string {
   const isGrouped = groupBy !== undefined && groupBy !== 'none'
   const names = ['requests', 'refusals', 'inboxes', 'mails', 'bytes']
   return table(
@@ -144,11 +130,11 @@ function rowsText(rows: readonly RowJson[], groupBy: string | undefined): string
 }
 
 /** The group of a row. Names of keys are not unique. */
-function groupText({ group, group_name: name }: RowJson): string {
+function groupText({ group, group_name: name }: Schemas['UsageRow']): string {
   return name === null ? (group ?? '-') : `${name} (${group})`
 }
 
-function reportText(report: ReportJson): string {
+function reportText(report: Schemas['UsageReport']): string {
   const { requests, refusals, inboxes, mails, bytes, duplicates, read } = report
   const { accept_ms: acceptMs, timeline } = report
   return facts({
@@ -169,7 +155,7 @@ function reportText(report: ReportJson): string {
 const BARS = '▁▂▃▄▅▆▇█'
 
 /** A bar for each bucket, by its number of mails; a dot for a bucket without mail. */
-function timelineText(timeline: readonly BucketJson[]): string {
+function timelineText(timeline: Schemas['UsageReport']['timeline']): string {
   const max = Math.max(...timeline.map(({ mails }) => mails))
   const bars = timeline.map(({ mails }) =>
     mails === 0 ? '·' : (BARS[Math.ceil((mails / max) * BARS.length) - 1] ?? ''),
@@ -185,21 +171,17 @@ function quantilesText(quantiles: Quantiles | null): string {
   return [quantiles.p50, quantiles.p95, quantiles.p99].map((ms) => ms.toFixed(1)).join('/')
 }
 
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-
-/** Requests the content. Called once the file is open. The signal aborts the request. */
-type RequestContent = (signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>
-
 /**
- * Resolves with the number of bytes once the file has the complete content. Until then an existing file is unchanged.
- * An incomplete file is removed, also if a signal ends the command.
+ * Resolves with the number of bytes once the file has the complete content. Until then an existing file is unchanged. The
+ * content is requested once the file is open. An incomplete file is removed, also if a signal ends the command.
  */
-async function writeFileAtomically(path: string, request: RequestContent): Promise<number> {
+async function writeFileAtomically(
+  path: string,
+  request: (signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>,
+): Promise<number> {
   const partial = `${path}.${process.pid}.partial`
-  const interrupted = new AbortController()
-  const interrupt = () => interrupted.abort()
-  const { signal } = interrupted
-  for (const name of SIGNALS) process.once(name, interrupt)
+  using interrupts = onInterrupt()
+  const { signal } = interrupts
   try {
     const file = (await open(partial, 'wx')).createWriteStream()
     try {
@@ -212,9 +194,6 @@ async function writeFileAtomically(path: string, request: RequestContent): Promi
   } catch (error) {
     await rm(partial, { force: true })
     if (signal.aborted) throw new Failure(EXIT.failed, 'interrupted')
-    if (error instanceof Failure) throw error
-    throw cannotWrite(path, error)
-  } finally {
-    for (const name of SIGNALS) process.off(name, interrupt)
+    throw error instanceof Failure ? error : cannotWrite(path, error)
   }
 }

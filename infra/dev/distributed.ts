@@ -5,7 +5,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
-import { ApiClient } from '#apps/cli/api-client.js'
+import { Connection } from '#clients/typescript/src/connection.js'
 import { welcomeText } from '#apps/standalone/standalone.js'
 import { lockDataDir } from '#libs/engines/embedded/data-dir.js'
 import { startClickHouse } from '../clickhouse/clickhouse.js'
@@ -154,8 +154,9 @@ async function main(): Promise<void> {
 
 async function newConsoleLink(httpPort: number, apiKey: string): Promise<string> {
   const host = process.env.MAYFLY_HTTP_HOST ?? '127.0.0.1'
-  const api = new ApiClient(`http://${host.includes(':') ? `[${host}]` : host}:${httpPort}`, apiKey)
-  return (await api.call<{ url: string }>('POST', '/console/links')).url
+  const url = `http://${host.includes(':') ? `[${host}]` : host}:${httpPort}`
+  const api = new Connection({ url, apiKey, timeoutMs: 30_000, fetch })
+  return (await api.post<{ url: string }>('/console/links')).url
 }
 
 interface Listening {

@@ -615,7 +615,7 @@ describe('mayfly mcp', () => {
   it.each([
     {
       change: { url: 'http://127.0.0.1:9' },
-      line: /^mayfly: no answer from http:\/\/127\.0\.0\.1:9: .*Start Mayfly/m,
+      line: /^mayfly: Mayfly is not reachable at http:\/\/127\.0\.0\.1:9: .*Start it/m,
     },
     { change: { apiKey: 'another-key-than-that-of-mayfly' }, line: /\(invalid-api-key, 401/ },
   ])('says at once, before a tool is called, that it can do nothing: $change', async ({ change, line }) => {

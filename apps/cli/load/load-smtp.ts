@@ -1,6 +1,6 @@
 import { Option, type Command } from 'commander'
-import { ApiError, Mayfly, MayflyError, UnreachableError } from '#clients/typescript/src/mayfly.js'
-import type { ApiClient, Session } from '../api-client.js'
+import type { Connection } from '#clients/typescript/src/connection.js'
+import type { Schemas } from '#clients/typescript/src/options.js'
 import {
   arrivalCount,
   hostAndPort,
@@ -12,31 +12,27 @@ import {
   timeSpan,
   wholeNumber,
 } from '../arguments.js'
-import { EXIT, Failure, cannotWrite, failureOf } from '../failure.js'
+import { EXIT, Failure, cannotWrite } from '../failure.js'
+import { MAX_PAGE_SIZE } from '../inboxes.js'
+import { onInterrupt } from '../interrupts.js'
 import { facts } from '../printing.js'
-import { MailMix } from './mail-mix.js'
+import type { Session } from '../session.js'
 import { Manifest } from './manifest.js'
 import { Progress } from './progress.js'
-import { SmtpRun, type SmtpReport, type SmtpRunEnd } from './smtp-run.js'
-import type { TlsMode } from './smtp-connection.js'
 import { countsText, latencyText } from './smtp-results.js'
+import { SmtpRun, type SmtpReport, type SmtpRunOptions } from './smtp-run.js'
+import type { SmtpTarget } from './smtp-session.js'
 
-interface SmtpOptions {
+interface SmtpOptions extends Omit<SmtpRunOptions, 'target' | 'total' | 'recipients' | 'manifest'> {
   inboxes: number
   label: readonly string[]
   reuse?: boolean
-  target: { host: string; port: number }
-  tls: TlsMode
+  target: Pick<SmtpTarget, 'host' | 'port'>
+  tls: SmtpTarget['tls']
   insecure?: boolean
-  rate: number
   duration?: number
   mails?: number
-  connections: number
-  size: number
-  from: string
   manifest?: string
-  retries: number
-  retryDelay: number
 }
 
 const HELP = `
@@ -44,9 +40,7 @@ Mail is sent at times that do not depend on how fast the target answers. If it i
 counts from the time at which they were due. Ctrl-C ends the run with its report within about five seconds.`
 
 const MAX_BULK = 10_000
-const MAX_PAGE_SIZE = 1_000
 const BULK_TIMEOUT_MS = 300_000
-const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 
 /** `mayfly load smtp` */
 export function loadSmtpCommand(load: Command, session: Session): void {
@@ -105,95 +99,44 @@ export function loadSmtpCommand(load: Command, session: Session): void {
     })
 }
 
-interface SentMail {
-  report: SmtpReport
-  end: SmtpRunEnd
-  inboxes: number
-  manifestError: Error | null
-}
-
-async function sendMail(options: SmtpOptions, total: number, api: ApiClient): Promise<SentMail> {
-  const { rate: perSecond, connections, from, manifest: path } = options
+async function sendMail(options: SmtpOptions, total: number, api: Connection) {
+  const { tls, insecure = false, manifest: path } = options
   using interrupts = onInterrupt()
-  const inboxes = await (options.reuse === true ? reused : created)(options, api, interrupts.signal).catch(
-    (error: unknown) => {
-      throw interrupts.signal.aborted ? new Failure(EXIT.interrupted, 'interrupted') : error
-    },
-  )
-  // Last, since it replaces the manifest of an earlier run.
-  const manifest =
-    path === undefined
-      ? null
-      : await Manifest.open(path, {
-          onDrain: () => run.wake(),
-          onError: () => run.stop('manifest-failed'),
-        }).catch((error: unknown) => {
-          throw cannotWrite(path, error)
-        })
-  const run: SmtpRun = new SmtpRun({
-    target: { ...options.target, tls: options.tls, isInsecure: options.insecure === true },
-    ...{ connections, perSecond, total, manifest },
-    sender: from,
-    recipients: inboxes,
-    mix: new MailMix(options.size, from),
-    runId: `${Date.now().toString(36)}${Math.random().toString(36).slice(2, 10)}`,
-    maxRetries: options.retries,
-    retryDelayMs: options.retryDelay,
+  const { signal } = interrupts
+  const finding = options.reuse === true ? reused(options, api, signal) : created(options, api, signal)
+  const recipients = await finding.catch((error: unknown) => {
+    throw signal.aborted ? new Failure(EXIT.interrupted, 'interrupted') : error
   })
-  interrupts.signal.addEventListener('abort', () => run.stop('interrupted'))
+  // Last, since it replaces the manifest of an earlier run.
+  const manifest = path === undefined ? null : await Manifest.open(path)
+  const target = { ...options.target, tls, isInsecure: insecure }
+  const run = new SmtpRun({ ...options, target, total, recipients, manifest })
+  signal.addEventListener('abort', () => run.stop('interrupted'))
   const progress = new Progress(process.stderr, () => run.progress())
   const end = await run.run()
   progress.end()
   await manifest?.close()
-  return { report: run.report(), end, inboxes: inboxes.length, manifestError: manifest?.error ?? null }
+  return { report: run.report(), end, inboxes: recipients.length, manifestError: manifest?.error ?? null }
 }
 
-/** The active inboxes that have the labels. Rejects with Failure. */
-async function reused({ inboxes: count, label }: SmtpOptions, api: ApiClient, signal: AbortSignal) {
-  const query = { label, state: 'active' }
-  const found = await api.list<{ address: string }>('/v1/inboxes', count, { query, signal }, MAX_PAGE_SIZE)
+/** The addresses of the active inboxes that have the labels. */
+async function reused({ inboxes: limit, label }: SmtpOptions, api: Connection, signal: AbortSignal) {
+  const query = { label, state: 'active', limit, signal }
+  const found = await api.list<Schemas['Inbox']>('/v1/inboxes', query, MAX_PAGE_SIZE)
   if (found.length > 0) return found.map(({ address }) => address)
   throw new Failure(EXIT.notFound, `no active inbox has the label ${label.join(' ')}`)
 }
 
-/** New inboxes with the labels. Rejects with Failure. */
-async function created({ inboxes: count, label }: SmtpOptions, api: ApiClient, signal: AbortSignal) {
-  const mayfly = new Mayfly({ url: api.url, apiKey: api.key, timeoutMs: BULK_TIMEOUT_MS })
+/** The addresses of new inboxes with the labels. */
+async function created({ inboxes: total, label }: SmtpOptions, api: Connection, signal: AbortSignal) {
   const addresses: string[] = []
-  while (addresses.length < count) {
-    const options = { count: Math.min(count - addresses.length, MAX_BULK), labels: pairsOf(label), signal }
-    const some = await mayfly.inboxes.createMany(options).catch((error: unknown) => {
-      throw failureFrom(error)
-    })
+  while (addresses.length < total) {
+    const count = Math.min(total - addresses.length, MAX_BULK)
+    const options = { count, labels: pairsOf(label), signal, timeoutMs: BULK_TIMEOUT_MS }
+    const some = await api.post<Schemas['CreatedInbox'][]>('/v1/inboxes/bulk', options)
     for (const { address } of some) addresses.push(address)
   }
   return addresses
-}
-
-function failureFrom(error: unknown): unknown {
-  if (error instanceof ApiError) return failureOf(error.status, error.problem)
-  if (error instanceof UnreachableError) return new Failure(EXIT.unavailable, error.message)
-  return error instanceof MayflyError ? new Failure(EXIT.failed, error.message) : error
-}
-
-/**
- * A signal that is aborted at the first Ctrl-C, or SIGTERM. The second one ends the process at once. Disposing stops
- * listening.
- */
-function onInterrupt(): Disposable & { signal: AbortSignal } {
-  const aborter = new AbortController()
-  const interrupt = () => {
-    if (aborter.signal.aborted) process.exit(EXIT.interrupted)
-    process.stderr.write('\nstopping; press Ctrl-C again to end at once\n')
-    aborter.abort()
-  }
-  for (const name of SIGNALS) process.on(name, interrupt)
-  return {
-    signal: aborter.signal,
-    [Symbol.dispose]() {
-      for (const name of SIGNALS) process.off(name, interrupt)
-    },
-  }
 }
 
 function hostText({ host, port }: { host: string; port: number }): string {

@@ -25,6 +25,60 @@ const SAMPLE: MailValues = {
 }
 
 const BOUNDARY = '=_part_5f1c93ab'
+const PLAIN = ['Content-Type: text/plain; charset=utf-8', 'Content-Transfer-Encoding: 7bit', '']
+
+interface Content {
+  subject: string
+  /** The subtype of a multipart type; without it, there is one part. */
+  multipart?: string
+  /** The lines of each part, with its header. */
+  parts: readonly (readonly string[])[]
+}
+
+const CONTENTS: Readonly<Record<MailKind, Content>> = {
+  text: {
+    subject: 'Your weekly summary',
+    // A line that begins with a dot is stuffed on the wire.
+    parts: [[...PLAIN, 'Hello,', '', '.profile has been updated.', '']],
+  },
+  html: {
+    subject: '=?utf-8?Q?Welcome_=E2=80=93_your_workspace_is_ready?=',
+    multipart: 'alternative',
+    parts: [
+      [...PLAIN, 'Welcome. Your workspace is ready.'],
+      [
+        'Content-Type: text/html; charset=utf-8',
+        'Content-Transfer-Encoding: quoted-printable',
+        '',
+        '<!doctype html><html><body style=3D"margin:0">',
+        '<p>Welcome =E2=80=93 your <b>workspace</b> is ready.</p>',
+      ],
+    ],
+  },
+  code: {
+    subject: 'Your code is {code}',
+    parts: [[...PLAIN, 'Hello,', '', 'Your code is {code}. It is valid for ten minutes.', '']],
+  },
+  link: {
+    subject: 'Confirm your address',
+    parts: [
+      [...PLAIN, 'Hello,', '', 'Confirm your address:', 'https://app.example/verify?token=t{code}', ''],
+    ],
+  },
+  attachment: {
+    subject: 'Your report',
+    multipart: 'mixed',
+    parts: [
+      [...PLAIN, 'The report is attached.'],
+      [
+        'Content-Type: application/octet-stream; name="report.bin"',
+        'Content-Disposition: attachment; filename="report.bin"',
+        'Content-Transfer-Encoding: base64',
+        '',
+      ],
+    ],
+  },
+}
 
 const SENTENCES = [
   'Your workspace is ready, and the people you invited can sign in now.',
@@ -69,82 +123,22 @@ function sourceOf(kind: MailKind, bytes: number, from: string): string {
   return linesOf(kind, from, kind === 'attachment' ? base64Lines(missing) : textLines(missing)).join('\r\n')
 }
 
+/** The filler is at the end of the last part. */
 function linesOf(kind: MailKind, from: string, filler: readonly string[]): string[] {
+  const { subject, multipart, parts } = CONTENTS[kind]
   const head = [
     `From: "The App" <${from}>`,
     'To: {recipient}',
-    `Subject: ${SUBJECTS[kind]}`,
+    `Subject: ${subject}`,
     'Message-ID: {id}',
     'Date: {date}',
     'MIME-Version: 1.0',
   ]
-  switch (kind) {
-    case 'text':
-      // A line that begins with a dot is stuffed on the wire.
-      return [...head, ...PLAIN, 'Hello,', '', '.profile has been updated.', '', ...filler, '']
-    case 'code':
-      return [
-        ...head,
-        ...PLAIN,
-        'Hello,',
-        '',
-        'Your code is {code}. It is valid for ten minutes.',
-        '',
-        ...filler,
-        '',
-      ]
-    case 'link':
-      return [...head, ...PLAIN, 'Hello,', '', 'Confirm your address:', `${LINK}{code}`, '', ...filler, '']
-    case 'html':
-      return [
-        ...head,
-        `Content-Type: multipart/alternative; boundary="${BOUNDARY}"`,
-        '',
-        `--${BOUNDARY}`,
-        ...PLAIN,
-        'Welcome. Your workspace is ready.',
-        `--${BOUNDARY}`,
-        'Content-Type: text/html; charset=utf-8',
-        'Content-Transfer-Encoding: quoted-printable',
-        '',
-        '<!doctype html><html><body style=3D"margin:0">',
-        '<p>Welcome =E2=80=93 your <b>workspace</b> is ready.</p>',
-        ...filler,
-        '</body></html>',
-        `--${BOUNDARY}--`,
-        '',
-      ]
-    case 'attachment':
-      return [
-        ...head,
-        `Content-Type: multipart/mixed; boundary="${BOUNDARY}"`,
-        '',
-        `--${BOUNDARY}`,
-        ...PLAIN,
-        'The report is attached.',
-        `--${BOUNDARY}`,
-        'Content-Type: application/octet-stream; name="report.bin"',
-        'Content-Disposition: attachment; filename="report.bin"',
-        'Content-Transfer-Encoding: base64',
-        '',
-        ...filler,
-        `--${BOUNDARY}--`,
-        '',
-      ]
-  }
+  if (multipart === undefined) return [...head, ...parts.flat(), ...filler, '']
+  const type = `Content-Type: multipart/${multipart}; boundary="${BOUNDARY}"`
+  const divided = parts.flatMap((part) => [`--${BOUNDARY}`, ...part])
+  return [...head, type, '', ...divided, ...filler, `--${BOUNDARY}--`, '']
 }
-
-const SUBJECTS: Readonly<Record<MailKind, string>> = {
-  text: 'Your weekly summary',
-  html: '=?utf-8?Q?Welcome_=E2=80=93_your_workspace_is_ready?=',
-  code: 'Your code is {code}',
-  link: 'Confirm your address',
-  attachment: 'Your report',
-}
-
-const PLAIN = ['Content-Type: text/plain; charset=utf-8', 'Content-Transfer-Encoding: 7bit', '']
-
-const LINK = 'https://app.example/verify?token=t'
 
 /** Lines of text with that many bytes together, or none if there is no space for one. */
 function textLines(bytes: number): string[] {

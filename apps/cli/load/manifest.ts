@@ -1,5 +1,6 @@
-import { createWriteStream, type WriteStream } from 'node:fs'
 import { once } from 'node:events'
+import { createWriteStream, type WriteStream } from 'node:fs'
+import { cannotWrite } from '../failure.js'
 
 /** A mail in the manifest. */
 export interface ManifestLine {
@@ -15,50 +16,36 @@ export interface ManifestLine {
   error?: string
 }
 
-interface ManifestEvents {
-  /** The disk is no longer behind. */
-  onDrain: () => void
-  /** It can't be written. */
-  onError: () => void
-}
-
 const BATCH_CHARACTERS = 65_536
 
 /** Writes the mails of a run to a file as NDJSON, in batches. */
 export class Manifest {
   private batch = ''
-  private isBlocked = false
-  private failure: Error | null = null
 
-  private constructor(
-    private readonly stream: WriteStream,
-    { onDrain, onError }: ManifestEvents,
-  ) {
-    stream.on('drain', () => {
-      this.isBlocked = false
-      onDrain()
+  private constructor(private readonly stream: WriteStream) {}
+
+  /** Replaces an existing file. Rejects with Failure if the file can't be opened. */
+  static async open(path: string): Promise<Manifest> {
+    const stream = createWriteStream(path)
+    await once(stream, 'open').catch((error: unknown) => {
+      throw cannotWrite(path, error)
     })
-    stream.on('error', (error) => {
-      this.failure = error
-      onError()
-    })
+    return new Manifest(stream)
   }
 
-  /** Replaces an existing file. Rejects if the file can't be opened. */
-  static async open(path: string, events: ManifestEvents): Promise<Manifest> {
-    const stream = createWriteStream(path)
-    await once(stream, 'open')
-    return new Manifest(stream, events)
+  /** Calls `onDrain` when the disk is no longer behind, and `onError` if the file can't be written. */
+  watch(onDrain: () => void, onError: () => void): void {
+    this.stream.on('drain', onDrain).on('error', onError)
   }
 
   /** Why the manifest is incomplete; null if it is complete so far. */
   get error(): Error | null {
-    return this.failure
+    return this.stream.errored
   }
 
   /** Whether the disk is behind. Then no mail should be started until `onDrain` is called. */
   get isFull(): boolean {
-    return this.isBlocked
+    return this.stream.writableNeedDrain
   }
 
   add(line: ManifestLine): void {
@@ -67,17 +54,13 @@ export class Manifest {
   }
 
   flush(): void {
-    if (this.batch === '') return
-    this.isBlocked = !this.stream.write(this.batch, 'utf8')
+    if (this.batch !== '') this.stream.write(this.batch)
     this.batch = ''
   }
 
   /** Resolves once the file is closed: complete, unless there is an `error`. */
   async close(): Promise<void> {
     this.flush()
-    if (this.stream.closed) return
-    const { promise, resolve } = Promise.withResolvers<undefined>()
-    this.stream.once('close', () => resolve(undefined)).end()
-    await promise
+    if (!this.stream.closed) await new Promise<void>((resolve) => this.stream.once('close', resolve).end())
   }
 }

@@ -1,5 +1,5 @@
-import { createHistogram, type RecordableHistogram } from 'node:perf_hooks'
-import type { SmtpReply } from './smtp-session.js'
+import { createHistogram } from 'node:perf_hooks'
+import type { Outcome } from './smtp-session.js'
 
 export interface SmtpResultsJson {
   accepted: number
@@ -23,8 +23,8 @@ export interface StartedMail {
   /** By `performance.now()`. */
   readonly scheduledMs: number
   readonly startedMs: number
-  /** The reply that refused the last attempt. */
-  refusal: SmtpReply | null
+  /** Of the last attempt. */
+  outcome: Outcome
   /** Whether a connection was lost after the content, before its reply. */
   isUncertain: boolean
 }
@@ -33,75 +33,43 @@ export interface StartedMail {
 export class SmtpResults {
   /** Mails that have their outcome. */
   settledCount = 0
+  readonly counts: Omit<SmtpResultsJson, 'latency_ms'> = {
+    ...{ accepted: 0, retried: 0, refused: {}, unknown: 0, failed: 0, possible_duplicates: 0, errors: {} },
+  }
   private readonly fromSchedule = new Latency()
   private readonly fromStart = new Latency()
-  private readonly refusedByCode = new Counts()
-  private readonly errorsByReason = new Counts()
-  private acceptedCount = 0
-  private retriedCount = 0
-  private unknownCount = 0
-  private failedCount = 0
-  private duplicateCount = 0
 
   /** Mails that were not accepted, and connections that failed. */
   get errorCount(): number {
-    return this.refusedByCode.total + this.unknownCount + this.failedCount + this.errorsByReason.total
+    const { accepted, errors } = this.counts
+    return Object.values(errors).reduce((sum, count) => sum + count, this.settledCount - accepted)
   }
 
   accepted({ scheduledMs, startedMs, isUncertain }: StartedMail): void {
     const nowMs = performance.now()
     this.settledCount += 1
-    this.acceptedCount += 1
-    if (isUncertain) this.duplicateCount += 1
+    this.counts.accepted += 1
+    if (isUncertain) this.counts.possible_duplicates += 1
     this.fromSchedule.record(nowMs - scheduledMs)
     this.fromStart.record(nowMs - startedMs)
   }
 
   /** The mail is not retried. */
-  notAccepted({ refusal, isUncertain }: StartedMail): void {
+  notAccepted({ outcome, isUncertain }: StartedMail): void {
     this.settledCount += 1
-    if (isUncertain) this.unknownCount += 1
-    else if (refusal === null) this.failedCount += 1
-    else this.refusedByCode.add(String(refusal.code))
-  }
-
-  retried(): void {
-    this.retriedCount += 1
-  }
-
-  connectionFailed(reason: string): void {
-    this.errorsByReason.add(reason)
+    if (isUncertain) this.counts.unknown += 1
+    else if (typeof outcome === 'string') this.counts.failed += 1
+    else count(this.counts.refused, String(outcome.code))
   }
 
   toJson(): SmtpResultsJson {
-    return {
-      accepted: this.acceptedCount,
-      retried: this.retriedCount,
-      refused: this.refusedByCode.toJson(),
-      unknown: this.unknownCount,
-      failed: this.failedCount,
-      possible_duplicates: this.duplicateCount,
-      errors: this.errorsByReason.toJson(),
-      latency_ms: { from_schedule: this.fromSchedule.toJson(), from_start: this.fromStart.toJson() },
-    }
+    const latency_ms = { from_schedule: this.fromSchedule.toJson(), from_start: this.fromStart.toJson() }
+    return { ...this.counts, latency_ms }
   }
 }
 
-/** Counts by name, such as the code of a reply. */
-class Counts {
-  private readonly byName = new Map<string, number>()
-
-  add(name: string): void {
-    this.byName.set(name, (this.byName.get(name) ?? 0) + 1)
-  }
-
-  get total(): number {
-    return [...this.byName.values()].reduce((sum, count) => sum + count, 0)
-  }
-
-  toJson(): Record<string, number> {
-    return Object.fromEntries(this.byName)
-  }
+export function count(counts: Record<string, number>, name: string): void {
+  counts[name] = (counts[name] ?? 0) + 1
 }
 
 /** Such as `550: 3, 421: 1`. */
@@ -121,11 +89,7 @@ const MAX_US = 86_400_000_000
 
 /** An HDR histogram of latencies, with three significant digits. */
 class Latency {
-  private readonly microseconds: RecordableHistogram = createHistogram({
-    lowest: 1,
-    highest: MAX_US,
-    figures: 3,
-  })
+  private readonly microseconds = createHistogram({ lowest: 1, highest: MAX_US, figures: 3 })
 
   record(ms: number): void {
     this.microseconds.record(Math.min(Math.max(Math.round(ms * 1_000), 1), MAX_US))
@@ -143,6 +107,6 @@ class Latency {
 
 export function latencyText(latency: LatencyJson | null): string {
   if (latency === null) return '-'
-  const { p50, p95, p99, max } = latency
-  return `p50 ${p50.toFixed(1)}, p95 ${p95.toFixed(1)}, p99 ${p99.toFixed(1)}, max ${max.toFixed(1)}`
+  const figures = Object.entries(latency) as [string, number][]
+  return figures.map(([name, ms]) => `${name} ${ms.toFixed(1)}`).join(', ')
 }

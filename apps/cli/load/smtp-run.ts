@@ -1,28 +1,28 @@
 import { hash } from 'node:crypto'
-import { MAIL_KINDS, type MailMix } from './mail-mix.js'
+import { setMaxListeners } from 'node:events'
+import { Backoff, pauseUntilAborted } from '#libs/runtime/timing.js'
+import { MAIL_KINDS, MailMix } from './mail-mix.js'
 import type { Manifest } from './manifest.js'
 import type { ProgressCounts } from './progress.js'
 import { Schedule, type ScheduleJson } from './schedule.js'
-import type { SmtpTarget } from './smtp-connection.js'
-import { SmtpResults, type StartedMail, type SmtpResultsJson } from './smtp-results.js'
-import { SmtpSender } from './smtp-sender.js'
-import type { Outbox, SmtpReply } from './smtp-session.js'
+import { count, SmtpResults, type SmtpResultsJson, type StartedMail } from './smtp-results.js'
+import { errorText, SmtpSession, type Outbox, type Outcome, type SmtpTarget } from './smtp-session.js'
 
 export interface SmtpRunOptions {
   target: SmtpTarget
   connections: number
   /** Mails per second, and their number. */
-  perSecond: number
+  rate: number
   total: number
-  sender: string
+  /** About the bytes of a mail. */
+  size: number
+  /** The sender. */
+  from: string
   recipients: readonly string[]
-  mix: MailMix
-  /** Part of each Message-ID. */
-  runId: string
   /** Attempts after the first. */
-  maxRetries: number
-  /** Before the first retry; doubled before each further one. */
-  retryDelayMs: number
+  retries: number
+  /** Milliseconds before the first retry; doubled before each further one. */
+  retryDelay: number
   manifest: Manifest | null
 }
 
@@ -37,39 +37,49 @@ export type SmtpRunEnd = 'complete' | 'interrupted' | 'unreachable' | 'manifest-
 
 interface Mail extends StartedMail {
   readonly index: number
+  readonly sender: string
   readonly recipient: string
   /** The time of day. */
-  readonly sentAt: number
+  readonly sentAt: Date
   retries: number
   sha256: string | null
-  /** Why the last attempt failed. */
-  error: string
 }
 
 const TICK_MS = 1_000
 const GRACE_MS = 5_000
 const UNREACHABLE_MS = 30_000
+const RECONNECT = { firstMs: 100, maxMs: 5_000 }
 
-/** Sends mails at a fixed rate, and counts what becomes of them. */
+/** Sends mails at a fixed rate over a fixed number of connections, and counts what becomes of them. */
 export class SmtpRun implements Outbox<Mail> {
-  private readonly smtp: SmtpSender<Mail>
+  private readonly mix: MailMix
+  /** Part of each Message-ID. */
+  private readonly runId = `${Date.now().toString(36)}${Math.random().toString(36).slice(2, 10)}`
   private readonly results = new SmtpResults()
-  /** Mails that wait until they are retried. */
-  private readonly retryTimers = new Map<Mail, NodeJS.Timeout>()
+  private readonly sessions = new Set<SmtpSession>()
+  /** Sessions that wait for a mail. They get null if they end. */
+  private readonly idle = new Map<SmtpSession, (mail: Mail | null) => void>()
   private readonly retries: Mail[] = []
-  private readonly ending = Promise.withResolvers<undefined>()
+  /** Aborts when no further mail is begun. */
+  private readonly stopping = new AbortController()
+  /** Aborts when the connections are ended. */
+  private readonly closing = new AbortController()
+  private readonly settled = Promise.withResolvers<undefined>()
   private schedule: Schedule
   private endMs = 0
-  private isOpening = true
-  private isStopped = false
   private end: SmtpRunEnd = 'complete'
   private arrivalTimer: NodeJS.Timeout | null = null
-  private dateMs = 0
-  private date = ''
+  /** When a connection was last ready, by `performance.now()`. */
+  private reachedMs = performance.now()
 
   constructor(private readonly options: SmtpRunOptions) {
-    this.schedule = new Schedule(options.perSecond, 0, 0)
-    this.smtp = new SmtpSender(options.target, options.connections, this)
+    this.mix = new MailMix(options.size, options.from)
+    this.schedule = new Schedule(options.rate, 0, 0)
+    setMaxListeners(0, this.stopping.signal, this.closing.signal)
+    options.manifest?.watch(
+      () => this.wake(),
+      () => this.stop('manifest-failed'),
+    )
   }
 
   /**
@@ -77,19 +87,19 @@ export class SmtpRun implements Outbox<Mail> {
    * minute. A target that can't be reached at first ends the run at once.
    */
   async run(): Promise<SmtpRunEnd> {
+    const { connections, rate, total } = this.options
     const ticks = setInterval(() => this.tick(), TICK_MS)
-    const ready = await this.smtp.open()
-    this.isOpening = false
-    const { perSecond, total } = this.options
-    this.schedule = new Schedule(perSecond, total, performance.now())
-    if (this.isStopped) this.schedule.stop()
-    else if (ready === 0) this.stop('unreachable')
-    else this.wake()
-    await this.ending.promise
-    this.isStopped = true
+    const opened = await Promise.all(Array.from({ length: connections }, () => this.connect()))
+    if (!this.isStopped) this.schedule = new Schedule(rate, total, performance.now())
+    if (opened.every((session) => session === null)) this.stop('unreachable')
+    const workers = opened.map((session) => this.work(session))
+    await this.settled.promise
+    this.stopping.abort()
+    this.closing.abort()
     clearInterval(ticks)
     if (this.arrivalTimer !== null) clearTimeout(this.arrivalTimer)
-    await this.smtp.close()
+    for (const session of this.sessions) session.quit()
+    await Promise.all(workers)
     this.endMs = performance.now()
     return this.end
   }
@@ -97,24 +107,25 @@ export class SmtpRun implements Outbox<Mail> {
   /** Begins no further mail, and gives those in flight five seconds. */
   stop(end: Exclude<SmtpRunEnd, 'complete'>): void {
     if (this.isStopped) return
-    this.isStopped = true
     this.end = end
     this.schedule.stop()
-    for (const [mail, timer] of this.retryTimers) {
-      clearTimeout(timer)
-      this.giveUp(mail)
-    }
-    this.retryTimers.clear()
+    this.stopping.abort()
     for (const mail of this.retries.splice(0)) this.giveUp(mail)
-    if (this.isOpening) void this.smtp.close()
-    if (this.results.settledCount === this.schedule.takenCount) this.ending.resolve(undefined)
-    else setTimeout(() => this.ending.resolve(undefined), end === 'unreachable' ? 0 : GRACE_MS).unref()
+    // A session that is not open yet would delay the end.
+    for (const session of this.sessions) if (!session.isReady) session.quit()
+    this.endIfSettled()
+    setTimeout(() => this.settled.resolve(undefined), end === 'unreachable' ? 0 : GRACE_MS).unref()
   }
 
-  /** Begins mails that are due, if a connection is idle. */
+  /** Begins mails that are due, if a session is idle. */
   wake(): void {
-    this.smtp.wake()
-    this.idle()
+    for (const [session, begin] of this.idle) {
+      const mail = this.take()
+      if (mail === null) break
+      this.idle.delete(session)
+      begin(mail)
+    }
+    this.setArrivalTimer()
   }
 
   progress(): ProgressCounts {
@@ -127,15 +138,11 @@ export class SmtpRun implements Outbox<Mail> {
   }
 
   report(): SmtpReport {
-    const { latency_ms, ...counts } = this.results.toJson()
-    const { max_lag_ms, ...times } = this.schedule.toJson(this.endMs)
     return {
       scheduled: this.options.total,
       sent: this.schedule.takenCount,
-      ...counts,
-      ...times,
-      latency_ms,
-      max_lag_ms,
+      ...this.results.toJson(),
+      ...this.schedule.toJson(this.endMs),
       is_interrupted: this.end === 'interrupted',
     }
   }
@@ -143,138 +150,148 @@ export class SmtpRun implements Outbox<Mail> {
   take(): Mail | null {
     const retried = this.retries.shift()
     if (retried !== undefined) return retried
-    if (this.options.manifest?.isFull === true) return null
+    const { manifest, recipients, from: sender } = this.options
+    if (manifest?.isFull === true) return null
     const nowMs = performance.now()
     const index = this.schedule.take(nowMs)
     if (index === null) return null
-    const { recipients } = this.options
     return {
       index,
+      sender,
       recipient: recipients[index % recipients.length] ?? '',
       scheduledMs: this.schedule.timeOf(index),
       startedMs: nowMs,
-      sentAt: Date.now(),
+      sentAt: new Date(),
       retries: 0,
       sha256: null,
-      error: '',
-      refusal: null,
+      outcome: 'not-sent',
       isUncertain: false,
     }
   }
 
-  envelopeOf(mail: Mail): { sender: string; recipient: string } {
-    return { sender: this.options.sender, recipient: mail.recipient }
-  }
-
   /** The same for each attempt. */
   sourceOf(mail: Mail): string {
-    const { index, recipient } = mail
-    const { mix, recipients } = this.options
+    const { index, recipient, sentAt } = mail
+    const { recipients } = this.options
     // Each recipient gets every kind, whatever their number.
     const kind = (index + Math.floor(index / recipients.length)) % MAIL_KINDS.length
-    const source = mix.source(kind, {
+    const source = this.mix.source(kind, {
       id: this.idOf(mail),
       recipient,
-      date: this.dateOf(mail.sentAt),
+      date: sentAt.toUTCString().replace('GMT', '+0000'),
       code: String(100_000 + ((index * 7_919) % 900_000)),
     })
     mail.sha256 ??= hash('sha256', source)
     return source
   }
 
-  accepted(mail: Mail): void {
-    this.results.accepted(mail)
-    this.settle(mail, new Date().toISOString())
-  }
-
-  refused(mail: Mail, reply: SmtpReply): void {
-    mail.error = reply.text
-    mail.refusal = reply
+  settle(mail: Mail, outcome: Outcome): void {
+    if (typeof outcome === 'object' && outcome.code < 400) {
+      this.results.accepted(mail)
+      this.record(mail, new Date().toISOString())
+      return
+    }
+    mail.outcome = outcome
+    if (outcome === 'no-reply') mail.isUncertain = true
     // A 4yz reply is transient (RFC 5321, section 4.2.1). Greylisting refuses each first attempt with one.
-    if (reply.code < 500) this.retry(mail)
+    const isTransient = typeof outcome === 'string' || outcome.code < 500
+    if (isTransient && mail.retries < this.options.retries && !this.isStopped) void this.retry(mail)
     else this.giveUp(mail)
   }
 
-  lost(mail: Mail, isSourceSent: boolean): void {
-    mail.error = isSourceSent ? 'connection lost before the reply to the content' : 'connection lost'
-    mail.refusal = null
-    if (isSourceSent) mail.isUncertain = true
-    this.retry(mail)
-  }
-
-  /** Sets the timer for the next arrival. A connection that is busy takes its next mail by itself. */
-  idle(): void {
-    const { nextMs } = this.schedule
-    if (this.arrivalTimer !== null || nextMs === null || !this.smtp.hasIdle) return
-    if (this.options.manifest?.isFull === true) return
-    this.arrivalTimer = setTimeout(
-      () => {
-        this.arrivalTimer = null
-        this.wake()
-      },
-      Math.max(nextMs - performance.now(), 0),
-    )
-  }
-
-  connectionFailed(reason: string): void {
-    this.results.connectionFailed(reason)
+  private get isStopped(): boolean {
+    return this.stopping.signal.aborted
   }
 
   private tick(): void {
-    const nowMs = performance.now()
     this.options.manifest?.flush()
-    this.smtp.endStalled(nowMs)
-    if (this.smtp.unreachableMs(nowMs) > UNREACHABLE_MS) this.stop('unreachable')
+    const nowMs = performance.now()
+    if ([...this.sessions].some((session) => session.isReady)) this.reachedMs = nowMs
+    if (nowMs - this.reachedMs > UNREACHABLE_MS) this.stop('unreachable')
   }
 
-  private idOf({ index }: Mail): string {
-    return `<${this.options.runId}.${index}@load.mayfly>`
-  }
-
-  /** As in the header Date (RFC 5322, section 3.3). */
-  private dateOf(timeMs: number): string {
-    if (Math.floor(timeMs / 1_000) !== Math.floor(this.dateMs / 1_000) || this.date === '') {
-      this.dateMs = timeMs
-      this.date = new Date(timeMs).toUTCString().replace('GMT', '+0000')
+  /** Sends mail over a session. After it was lost, opens another one. */
+  private async work(opened: SmtpSession | null): Promise<void> {
+    const { signal } = this.closing
+    const reconnectPause = new Backoff(RECONNECT)
+    for (let session = opened; !signal.aborted; session = await this.connect()) {
+      while (session?.isReady === true) {
+        const mail = this.take() ?? (await this.arrival(session))
+        if (mail !== null) await session.send(mail, this)
+      }
+      if (session?.hasDelivered === true) reconnectPause.reset()
+      await reconnectPause.wait(signal)
     }
-    return this.date
   }
 
-  private retry(mail: Mail): void {
-    const { maxRetries, retryDelayMs } = this.options
-    if (this.isStopped || mail.retries === maxRetries) {
-      this.giveUp(mail)
-      return
-    }
-    const timer = setTimeout(
-      () => {
-        this.retryTimers.delete(mail)
-        this.retries.push(mail)
-        this.results.retried()
-        this.smtp.wake()
-      },
-      retryDelayMs * 2 ** mail.retries,
-    )
+  /** Resolves with null if the session can't be opened. */
+  private async connect(): Promise<SmtpSession | null> {
+    if (this.closing.signal.aborted) return null
+    const session = new SmtpSession(this.options.target)
+    this.sessions.add(session)
+    const closed = session.closed.then(() => {
+      this.sessions.delete(session)
+      this.idle.get(session)?.(null)
+      this.idle.delete(session)
+      if (session.failure !== null && !this.closing.signal.aborted)
+        count(this.results.counts.errors, session.failure)
+    })
+    if (await session.open()) return session
+    await closed
+    return null
+  }
+
+  /** The next mail for a session that is idle; null if the session ends. */
+  private arrival(session: SmtpSession): Promise<Mail | null> {
+    return new Promise((resolve) => {
+      this.idle.set(session, resolve)
+      this.setArrivalTimer()
+    })
+  }
+
+  private setArrivalTimer(): void {
+    const { nextMs } = this.schedule
+    if (this.arrivalTimer !== null || nextMs === null || this.idle.size === 0) return
+    if (this.options.manifest?.isFull === true) return
+    const delayMs = Math.max(nextMs - performance.now(), 0)
+    this.arrivalTimer = setTimeout(() => {
+      this.arrivalTimer = null
+      this.wake()
+    }, delayMs)
+  }
+
+  private async retry(mail: Mail): Promise<void> {
+    const delayMs = this.options.retryDelay * 2 ** mail.retries
     mail.retries += 1
-    this.retryTimers.set(mail, timer)
+    await pauseUntilAborted(delayMs, this.stopping.signal)
+    if (this.isStopped) this.giveUp(mail)
+    else {
+      this.results.counts.retried += 1
+      this.retries.push(mail)
+      this.wake()
+    }
   }
 
   private giveUp(mail: Mail): void {
     this.results.notAccepted(mail)
-    this.settle(mail, null)
+    this.record(mail, null)
   }
 
-  private settle(mail: Mail, acceptedAt: string | null): void {
-    const { recipient, sha256, error } = mail
+  private record(mail: Mail, acceptedAt: string | null): void {
+    const { recipient, sha256, outcome, sentAt } = mail
     this.options.manifest?.add({
-      recipient,
-      id: this.idOf(mail),
-      sent_at: new Date(mail.sentAt).toISOString(),
-      accepted_at: acceptedAt,
-      sha256,
-      ...(acceptedAt === null ? { error } : {}),
+      ...{ recipient, id: this.idOf(mail), sent_at: sentAt.toISOString(), accepted_at: acceptedAt, sha256 },
+      ...(acceptedAt === null ? { error: errorText(outcome) } : {}),
     })
-    if (this.schedule.nextMs === null && this.results.settledCount === this.schedule.takenCount)
-      this.ending.resolve(undefined)
+    this.endIfSettled()
+  }
+
+  private idOf({ index }: Mail): string {
+    return `<${this.runId}.${index}@load.mayfly>`
+  }
+
+  private endIfSettled(): void {
+    const isAllTaken = this.schedule.nextMs === null
+    if (isAllTaken && this.results.settledCount === this.schedule.takenCount) this.settled.resolve(undefined)
   }
 }

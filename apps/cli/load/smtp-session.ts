@@ -1,250 +1,263 @@
+import { once } from 'node:events'
+import { connect, isIP, type Socket } from 'node:net'
 import { hostname } from 'node:os'
-import { SmtpConnection, type SmtpTarget } from './smtp-connection.js'
+import { connect as connectTls } from 'node:tls'
+
+export interface SmtpTarget {
+  host: string
+  port: number
+  tls: 'none' | 'starttls' | 'implicit'
+  /** Whether to accept any certificate. */
+  isInsecure: boolean
+}
 
 export interface SmtpReply {
   code: number
+  /** The last line. */
   text: string
 }
 
-/** The sender's source of mail. Each mail that was taken has exactly one outcome: accepted, refused or lost. */
-export interface Outbox<Mail> {
+/**
+ * What became of an attempt to send a mail: the reply that accepted or refused it, or how the connection was lost: before
+ * the content was sent, or before the reply to it. Then the server may have accepted the mail.
+ */
+export type Outcome = SmtpReply | 'not-sent' | 'no-reply'
+
+/** Why a mail was not accepted. */
+export function errorText(outcome: Outcome): string {
+  if (typeof outcome === 'object') return outcome.text
+  return outcome === 'not-sent' ? 'connection lost' : 'connection lost before the reply to the content'
+}
+
+/** MAIL FROM and RCPT TO. */
+interface Envelope {
+  sender: string
+  recipient: string
+}
+
+/** Where a session gets its mail. Each mail that was taken has exactly one outcome. */
+export interface Outbox<Mail extends Envelope> {
   /** The next mail that is due, or null. It is started at once. */
   take(): Mail | null
-  /** MAIL FROM and RCPT TO. */
-  envelopeOf(mail: Mail): { sender: string; recipient: string }
   /** The source, with CRLF line ends, in ASCII, without dot-stuffing. Called when the server is ready for it. */
   sourceOf(mail: Mail): string
-  accepted(mail: Mail): void
-  refused(mail: Mail, reply: SmtpReply): void
-  /** The connection was lost. If the source was sent, the server may have accepted the mail. */
-  lost(mail: Mail, isSourceSent: boolean): void
-  /** A connection has nothing to do until `SmtpSender.wake`. */
-  idle(): void
-  /** A connection failed. `reason` is the code of the error or reply, such as ECONNREFUSED or 421. */
-  connectionFailed(reason: string): void
+  settle(mail: Mail, outcome: Outcome): void
 }
 
-const HYPHEN = 45
-const DIGIT_0 = 48
-
-export interface SmtpSessionEvents {
-  /** The session can send mail. */
-  ready(): void
-  /** It has sent a mail, and no other one has started. */
-  free(): void
-  /** It has ended; with a reason, unless it was idle or ended by QUIT. */
-  closed(reason: string | null): void
+interface AwaitedReplies {
+  count: number
+  replies: SmtpReply[]
+  resolve: (replies: SmtpReply[]) => void
 }
 
-/** The command whose reply comes next, or `idle`. */
-type Step =
-  'greeting' | 'ehlo' | 'starttls' | 'idle' | 'mail' | 'rcpt' | 'data' | 'content' | 'empty-content' | 'rset'
+/** RFC 5321, section 4.5.3.2, allows servers more. */
+const REPLY_TIMEOUT_MS = 60_000
+const QUIT_WITHIN_MS = 1_000
+const MAX_LINE_LENGTH = 4_096
 
 /**
  * An SMTP session (RFC 5321). With PIPELINING (RFC 2920), MAIL, RCPT and DATA are sent in one write. If another mail is
  * due when the content is sent, its commands follow in the same write. Replies come in the order of the commands.
  */
-export class SmtpSession<Mail> {
+export class SmtpSession {
+  /** Why the session failed: the code of an error or reply, such as ECONNREFUSED or 421. Null if it was idle or has quit. */
+  failure: string | null = null
   /** Whether a mail was accepted. */
   hasDelivered = false
-  private step: Step = 'greeting'
-  private readonly connection: SmtpConnection
-  private hasPipelining = false
-  private hasStartTls = false
-  /** The mail that replies are about. */
-  private mail: Mail | null = null
-  /** The mail whose commands were sent behind the content of `mail`. */
-  private following: Mail | null = null
-  /** The reply that refused `mail`. */
-  private refusal: SmtpReply | null = null
+  private readonly closing = Promise.withResolvers<undefined>()
+  private readonly extensions = new Set<string>()
+  /** The replies that are still to come. */
+  private readonly awaited: AwaitedReplies[] = []
+  private socket: Socket
+  /** Text behind the last reply that was read. */
+  private received = ''
+  private isOpen = false
 
-  constructor(
-    private readonly target: SmtpTarget,
-    private readonly outbox: Outbox<Mail>,
-    private readonly events: SmtpSessionEvents,
-  ) {
-    this.connection = new SmtpConnection(target, {
-      line: (line) => this.receiveLine(line),
-      encrypted: () => this.sayHello(),
-      closed: (failure) => this.closed(failure),
-    })
-  }
-
-  /** When something was last sent or received, by `performance.now()`. */
-  get activeMs(): number {
-    return this.connection.activeMs
-  }
-
-  get isIdle(): boolean {
-    return this.step === 'idle'
-  }
-
-  /** Sends a mail. The session must be idle or free. */
-  begin(mail: Mail): void {
-    this.mail = mail
-    this.refusal = null
-    this.step = 'mail'
-    this.connection.write(this.commandsOf(mail))
-  }
-
-  fail(reason: string): void {
-    this.connection.fail(reason)
-  }
-
-  quit(): void {
-    if (this.step === 'idle') this.connection.end('QUIT\r\n')
-    else this.connection.destroy()
-  }
-
-  private commandsOf(mail: Mail): string {
-    const { sender, recipient } = this.outbox.envelopeOf(mail)
-    return this.hasPipelining
-      ? `MAIL FROM:<${sender}>\r\nRCPT TO:<${recipient}>\r\nDATA\r\n`
-      : `MAIL FROM:<${sender}>\r\n`
-  }
-
-  private receiveLine(line: string): void {
-    const code =
-      (line.charCodeAt(0) - DIGIT_0) * 100 +
-      (line.charCodeAt(1) - DIGIT_0) * 10 +
-      line.charCodeAt(2) -
-      DIGIT_0
-    if (!(code >= 200 && code <= 599)) {
-      this.fail('not SMTP')
-      return
-    }
-    if (this.step === 'ehlo' && code === 250) this.noteExtension(line)
-    // A hyphen after the code means that the reply continues (RFC 5321, section 4.2.1).
-    if (line.charCodeAt(3) !== HYPHEN) this.reply(code, line)
-  }
-
-  private noteExtension(line: string): void {
-    const extension = line.slice(4).trim().toUpperCase()
-    if (extension === 'PIPELINING') this.hasPipelining = true
-    if (extension === 'STARTTLS') this.hasStartTls = true
-  }
-
-  private reply(code: number, line: string): void {
-    const isRefusal = code >= 400
-    switch (this.step) {
-      case 'greeting':
-      case 'ehlo':
-      case 'starttls':
-        if (isRefusal) this.fail(String(code))
-        else this.greet()
-        return
-      case 'mail':
-      case 'rcpt':
-        if (isRefusal) this.refusal ??= { code, text: line.trim() }
-        if (code === 421) this.fail('421')
-        else this.continueCommands()
-        return
-      case 'data':
-        if (code !== 354) this.refusal ??= { code, text: line.trim() }
-        if (code === 421) this.fail('421')
-        else if (code === 354) this.sendContent()
-        else this.send('rset', 'RSET\r\n')
-        return
-      case 'content':
-        this.settle(isRefusal ? { code, text: line.trim() } : null)
-        if (code === 421) this.fail('421')
-        else this.proceed()
-        return
-      case 'empty-content':
-        this.send('rset', 'RSET\r\n')
-        return
-      case 'rset':
-        this.settle(this.refusal)
-        this.proceed()
-        return
-      case 'idle':
-        // The server ends the session.
-        this.connection.destroy()
-        return
-    }
-  }
-
-  private send(step: Step, text: string): void {
-    this.step = step
-    this.connection.write(text)
-  }
-
-  /** The step after the greeting, EHLO or STARTTLS. */
-  private greet(): void {
-    const mustEncrypt = this.target.tls === 'starttls' && !this.connection.isEncrypted
-    if (this.step === 'ehlo' && !mustEncrypt) {
-      this.step = 'idle'
-      this.events.ready()
-    } else if (this.step === 'ehlo') {
-      if (this.hasStartTls) this.send('starttls', 'STARTTLS\r\n')
-      else this.fail('STARTTLS is not offered')
-    } else if (this.step === 'starttls') {
-      // What was offered before the encryption may be forged (RFC 3207, section 4.2).
-      this.hasPipelining = false
-      this.connection.encrypt()
-    } else this.sayHello()
-  }
-
-  private sayHello(): void {
-    this.send('ehlo', `EHLO ${hostname()}\r\n`)
-  }
-
-  /** After the reply to MAIL or RCPT. */
-  private continueCommands(): void {
-    if (!this.hasPipelining && this.refusal !== null) {
-      this.send('rset', 'RSET\r\n')
-      return
-    }
-    const isMail = this.step === 'mail'
-    this.step = isMail ? 'rcpt' : 'data'
-    if (this.hasPipelining || this.mail === null) return
-    this.connection.write(
-      isMail ? `RCPT TO:<${this.outbox.envelopeOf(this.mail).recipient}>\r\n` : 'DATA\r\n',
+  constructor(private readonly target: SmtpTarget) {
+    const { host, port, tls } = target
+    const address = { host, port, noDelay: true }
+    this.socket = this.listen(
+      tls === 'implicit' ? connectTls({ ...address, ...this.tlsOptions() }) : connect(address),
     )
   }
 
-  private sendContent(): void {
-    if (this.mail === null) return
-    if (this.refusal !== null) {
-      // The server wants the content although it has refused the recipient (RFC 2920, section 3.1).
-      this.send('empty-content', '.\r\n')
+  /** Resolves once the session has ended. */
+  get closed(): Promise<undefined> {
+    return this.closing.promise
+  }
+
+  /** Whether it can send mail. */
+  get isReady(): boolean {
+    return this.isOpen && this.socket.writable
+  }
+
+  /** Resolves with whether the session can send mail. */
+  async open(): Promise<boolean> {
+    const isGreeted = this.isAccepted(await this.replies(1)) && (await this.sayHello())
+    this.isOpen = isGreeted && (this.target.tls !== 'starttls' || (await this.startTls()))
+    return this.isOpen
+  }
+
+  /** Sends a mail, and others that are due when its content is sent. Resolves once each of them has its outcome. */
+  async send<Mail extends Envelope>(first: Mail, outbox: Outbox<Mail>): Promise<void> {
+    let beginning = this.begin(first)
+    for (let mail: Mail | null = first; mail !== null;) {
+      const { refusal, isContentWanted } = await beginning
+      if (refusal !== null || !isContentWanted) {
+        // The server may want the content although it has refused the recipient (RFC 2920, section 3.1).
+        if (isContentWanted) await this.command('.\r\n')
+        await this.command('RSET\r\n')
+        outbox.settle(mail, refusal ?? 'not-sent')
+        return
+      }
+      const content = stuffed(outbox.sourceOf(mail))
+      const following = this.hasPipelining ? outbox.take() : null
+      const replying = this.replies(1)
+      if (following === null) this.socket.write(content, 'latin1')
+      else beginning = this.begin(following, content)
+      const [reply] = await replying
+      if (reply !== undefined && reply.code < 400) this.hasDelivered = true
+      outbox.settle(mail, reply ?? 'no-reply')
+      mail = following
+    }
+  }
+
+  /** Ends the session. A mail in flight is lost. */
+  quit(): void {
+    if (!this.isIdle) {
+      this.socket.destroy()
       return
     }
-    const source = this.outbox.sourceOf(this.mail)
-    const stuffed = source.includes('\r\n.') ? source.replaceAll('\r\n.', '\r\n..') : source
-    const end = stuffed.endsWith('\r\n') ? '.\r\n' : '\r\n.\r\n'
-    this.following = this.hasPipelining ? this.outbox.take() : null
-    this.send('content', stuffed + end + (this.following === null ? '' : this.commandsOf(this.following)))
+    this.socket.setTimeout(QUIT_WITHIN_MS)
+    this.socket.end('QUIT\r\n')
   }
 
-  private settle(refusal: SmtpReply | null): void {
-    const { mail } = this
-    this.mail = null
-    if (mail === null) return
-    if (refusal === null) {
-      this.hasDelivered = true
-      this.outbox.accepted(mail)
-    } else this.outbox.refused(mail, refusal)
+  private get isIdle(): boolean {
+    return this.isOpen && this.awaited.length === 0
   }
 
-  /** Continues with the mail whose commands were sent, if there is one. */
-  private proceed(): void {
-    this.refusal = null
-    this.mail = this.following
-    this.following = null
-    this.step = this.mail === null ? 'idle' : 'mail'
-    if (this.mail === null) this.events.free()
+  private get hasPipelining(): boolean {
+    return this.extensions.has('PIPELINING')
   }
 
-  private closed(failure: string | null): void {
-    const { mail, following, refusal } = this
-    this.mail = this.following = null
-    const reason = failure ?? (this.isIdle ? null : 'closed')
-    if (mail !== null) {
-      if (refusal !== null) this.outbox.refused(mail, refusal)
-      else this.outbox.lost(mail, this.step === 'content')
+  /**
+   * Sends the commands before the content of a mail, behind the `content` of the one before. If the connection is lost,
+   * there is no refusal, and no content is wanted.
+   */
+  private async begin({ sender, recipient }: Envelope, content = '') {
+    const commands = [`MAIL FROM:<${sender}>\r\n`, `RCPT TO:<${recipient}>\r\n`, 'DATA\r\n']
+    const replies: SmtpReply[] = []
+    if (this.hasPipelining)
+      replies.push(...(await this.command(content + commands.join(''), commands.length)))
+    else {
+      for (const command of commands) {
+        const [reply] = await this.command(command)
+        if (reply !== undefined) replies.push(reply)
+        if (reply === undefined || reply.code >= 400) break
+      }
     }
-    if (following !== null) this.outbox.lost(following, false)
-    this.events.closed(reason)
+    const [, , last] = replies
+    const isContentWanted = last?.code === 354
+    const refusal = replies.find(({ code }) => code >= 400) ?? (isContentWanted ? null : (last ?? null))
+    return { refusal, isContentWanted }
   }
+
+  private async sayHello(): Promise<boolean> {
+    this.extensions.clear()
+    return this.isAccepted(await this.command(`EHLO ${hostname()}\r\n`))
+  }
+
+  private async startTls(): Promise<boolean> {
+    if (!this.extensions.has('STARTTLS')) this.fail('STARTTLS is not offered')
+    if (!this.isAccepted(await this.command('STARTTLS\r\n'))) return false
+    // Replies behind that to STARTTLS may be forged (RFC 3207, section 6).
+    if (this.received !== '') this.fail('text before TLS')
+    const plain = this.socket.removeAllListeners('data').setTimeout(0)
+    this.socket = this.listen(connectTls({ socket: plain, ...this.tlsOptions() }))
+    this.socket.once('close', () => plain.destroy())
+    const isSecure = once(this.socket, 'secureConnect').then(
+      () => true,
+      () => false,
+    )
+    // What was offered before the encryption may be forged too (section 4.2).
+    return (await Promise.race([isSecure, this.closed.then(() => false)])) && this.sayHello()
+  }
+
+  private tlsOptions() {
+    const { host, isInsecure } = this.target
+    return { rejectUnauthorized: !isInsecure, servername: isIP(host) === 0 ? host : '' }
+  }
+
+  private listen(socket: Socket): Socket {
+    return socket
+      .on('data', (chunk: Buffer) => this.receive(chunk.toString('latin1')))
+      .on('error', (error: NodeJS.ErrnoException) => (this.failure ??= error.code ?? error.message))
+      .on('timeout', () => {
+        if (!this.isIdle || socket.writableEnded) this.fail('no reply')
+      })
+      .once('close', () => {
+        if (!this.isIdle) this.failure ??= 'closed'
+        for (const { replies, resolve } of this.awaited.splice(0)) resolve(replies)
+        this.closing.resolve(undefined)
+      })
+      .setTimeout(REPLY_TIMEOUT_MS)
+  }
+
+  private fail(reason: string): void {
+    this.failure ??= reason
+    this.socket.destroy()
+  }
+
+  private command(text: string, count = 1): Promise<SmtpReply[]> {
+    if (this.socket.writable) this.socket.write(text, 'latin1')
+    return this.replies(count)
+  }
+
+  /** The next replies that nothing else awaits; fewer if the connection is lost. */
+  private replies(count: number): Promise<SmtpReply[]> {
+    if (this.socket.destroyed) return Promise.resolve([])
+    return new Promise((resolve) => this.awaited.push({ count, replies: [], resolve }))
+  }
+
+  private isAccepted([reply]: readonly SmtpReply[]): boolean {
+    if (reply !== undefined && reply.code >= 400) this.fail(String(reply.code))
+    return reply !== undefined && reply.code < 400
+  }
+
+  private receive(chunk: string): void {
+    this.received += chunk
+    while (this.awaited.length > 0 && !this.socket.destroyed) {
+      const end = this.received.indexOf('\n')
+      if (end < 0) break
+      this.receiveLine(this.received.slice(0, end).trimEnd())
+      this.received = this.received.slice(end + 1)
+    }
+    // The server ends a session that is idle.
+    if (this.isIdle && this.received !== '') this.socket.destroy()
+    if (this.received.length > MAX_LINE_LENGTH) this.fail('not SMTP')
+  }
+
+  private receiveLine(line: string): void {
+    const [, digits, hyphen] = /^([2-5]\d\d)(-?)/.exec(line) ?? []
+    if (digits === undefined) {
+      this.fail('not SMTP')
+      return
+    }
+    if (!this.isOpen) this.extensions.add(line.slice(4).toUpperCase())
+    // A hyphen after the code means that the reply continues (RFC 5321, section 4.2.1).
+    if (hyphen === '-') return
+    const code = Number(digits)
+    const [next] = this.awaited
+    if (next !== undefined && next.replies.push({ code, text: line }) === next.count) {
+      this.awaited.shift()
+      next.resolve(next.replies)
+    }
+    if (code === 421) this.fail('421')
+  }
+}
+
+/** The content as it is sent, with its end (RFC 5321, section 4.5.2). */
+function stuffed(source: string): string {
+  const text = source.includes('\r\n.') ? source.replaceAll('\r\n.', '\r\n..') : source
+  return text.endsWith('\r\n') ? `${text}.\r\n` : `${text}\r\n.\r\n`
 }

@@ -1,4 +1,5 @@
-import type { QuantilesAndMax } from '#libs/ports/usage/usage-store.js'
+import type { RunLine } from '#clients/typescript/src/runs.js'
+import type { Schemas } from '#clients/typescript/src/options.js'
 import { facts, oneLine } from '../printing.js'
 
 /*
@@ -18,38 +19,9 @@ export const MEANING: Readonly<Record<Kind, string>> = {
   reordered: 'received in another order',
 }
 
-/** A difference from the API's answer. */
-export interface DifferenceJson {
-  kind: Kind
-  recipient: string
-  id: string | null
-  message_id?: string
-  inbox_id?: string
-  received_at?: string
-  /** In the manifest file. The API counts only the lines that it got, those of accepted mails. */
-  line?: number
-  after_line?: number
-  sent_at?: string | null
-  delay_ms?: number
-  late_by_ms?: number
-  sha256?: string
-  received_sha256?: string
-  state?: string
-  ended_at?: string
-}
-
-export type SummaryJson = Record<Kind | 'expected' | 'found', number> & {
-  kind: 'summary'
-  visible_ms: QuantilesAndMax | null
-}
-
-export interface UsageJson {
-  counted_up_to: string | null
-  visible_ms: QuantilesAndMax | null
-  first_read_ms: QuantilesAndMax | null
-  mails_per_second: number | null
-  timeline: readonly { from: string; to: string; mails: number }[]
-}
+export type Summary = Schemas['RunSummary']
+/** Its lines count from 1 in the manifest, without empty ones. */
+export type Difference = Exclude<RunLine, Summary>
 
 export interface Verification {
   label: string
@@ -58,11 +30,11 @@ export interface Verification {
   passed: boolean
   /** Lines of the manifest that were not accepted, and so not expected. */
   refused: number
-  summary: SummaryJson
+  summary: Summary
   /** The first differences of each kind. */
-  differences: Readonly<Record<Kind, readonly DifferenceJson[]>>
+  differences: Readonly<Record<Kind, readonly Difference[]>>
   /** The usage report of the label; null if usage is not counted. */
-  usage: UsageJson | null
+  usage: Schemas['UsageReport'] | null
 }
 
 /** The result in one line. */
@@ -73,15 +45,24 @@ export function resultOf({ label, passed, summary }: Verification): string {
   return 'the mail differs from the manifest'
 }
 
-/** What a difference is about, in one line. */
-export function describe(difference: DifferenceJson): string {
-  const { recipient, id, line, message_id: messageId } = difference
-  const where = line === undefined ? '' : `line ${line}: `
-  const what = `${where}${id ?? '(without an id)'} to ${recipient}`
-  return [what, detailOf(difference), messageId].filter((part) => part !== undefined).join(', ')
+/** The first differences of a kind, each in one line, and how many more there are. */
+export function linesOf({ summary, differences }: Verification, kind: Kind): string[] {
+  const more = summary[kind] - differences[kind].length
+  return [
+    ...differences[kind].map((difference) => oneLine(describe(difference))),
+    ...(more > 0 ? [`… and ${more} more`] : []),
+  ]
 }
 
-function detailOf(difference: DifferenceJson): string | undefined {
+function describe(difference: Difference): string {
+  const { recipient, id, line } = difference
+  const place = line === undefined ? '' : `line ${line}: `
+  const messageId = 'message_id' in difference ? difference.message_id : ''
+  const parts = [`${place}${id ?? '(without an id)'} to ${recipient}`, detailOf(difference), messageId]
+  return parts.filter((part) => part !== '').join(', ')
+}
+
+function detailOf(difference: Difference): string {
   switch (difference.kind) {
     case 'late':
       return `${difference.delay_ms} ms, ${difference.late_by_ms} ms too late`
@@ -94,52 +75,40 @@ function detailOf(difference: DifferenceJson): string | undefined {
     case 'missing':
     case 'duplicate':
     case 'unexpected':
-      return undefined
+      return ''
   }
 }
 
-/** The percentiles of a run, by what was measured. */
-export function latenciesOf({ usage, summary }: Verification): [name: string, ms: QuantilesAndMax | null][] {
-  return [
+/** The percentiles of a run in milliseconds, by what was measured. Without those of which nothing was. */
+export function latenciesOf({ usage, summary }: Verification): [name: string, ms: Record<string, number>][] {
+  const measured = [
     ['250 to visible', usage?.visible_ms ?? summary.visible_ms],
     ['250 to first read', usage?.first_read_ms ?? null],
-  ]
+  ] as const
+  return measured.flatMap(([name, ms]) => (ms === null ? [] : [[name, { ...ms }]]))
 }
 
 /** The result for people. */
 export function verificationText(verification: Verification): string {
   const { label, refused, summary, usage } = verification
-  const counts = Object.fromEntries(KINDS.map((kind) => [kind, countText(kind, summary[kind])]))
-  const latencies = latenciesOf(verification).map(([name, ms]) => [
-    `${name} ms`,
-    ms === null ? null : `p50 ${ms.p50}, p95 ${ms.p95}, p99 ${ms.p99}, max ${ms.max}`,
-  ])
+  const countText = (kind: Kind) => (summary[kind] === 0 ? '0' : `${summary[kind]} (${MEANING[kind]})`)
+  const latencies = latenciesOf(verification).map(([name, ms]) => {
+    const figures = Object.entries(ms).map(([quantile, value]) => `${quantile} ${value}`)
+    return [`${name} ms`, figures.join(', ')] as const
+  })
   const overview = facts({
     run: label,
     result: resultOf(verification),
     expected: summary.expected,
-    ...(refused === 0 ? {} : { refused: `${refused} (not accepted, and so not expected)` }),
+    refused: refused === 0 ? null : `${refused} (not accepted, and so not expected)`,
     found: summary.found,
-    ...counts,
-    ...(Object.fromEntries(latencies) as Record<string, string | null>),
-    'mails per second': usage?.mails_per_second ?? null,
+    ...Object.fromEntries(KINDS.map((kind) => [kind, countText(kind)])),
+    ...Object.fromEntries(latencies),
+    'mails per second': usage?.mails_per_second,
   })
-  const lists = KINDS.flatMap((kind) => list(verification, kind))
+  const lists = KINDS.flatMap((kind) => {
+    const lines = linesOf(verification, kind)
+    return lines.length === 0 ? [] : ['', `${kind}:`, ...lines.map((line) => `  ${line}`)]
+  })
   return [overview, ...lists].join('\n')
-}
-
-function countText(kind: Kind, count: number): string {
-  return count === 0 ? '0' : `${count} (${MEANING[kind]})`
-}
-
-function list({ summary, differences }: Verification, kind: Kind): string[] {
-  const shown = differences[kind]
-  if (shown.length === 0) return []
-  const more = summary[kind] - shown.length
-  return [
-    '',
-    `${kind}:`,
-    ...shown.map((difference) => `  ${oneLine(describe(difference))}`),
-    ...(more > 0 ? [`  … and ${more} more`] : []),
-  ]
 }

@@ -2,18 +2,20 @@ import { createReadStream } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Command } from 'commander'
+import type { Connection } from '#clients/typescript/src/connection.js'
+import type { Schemas } from '#clients/typescript/src/options.js'
+import { Runs } from '#clients/typescript/src/runs.js'
 import { messageOf } from '#libs/runtime/errors.js'
-import type { ApiClient, Session } from '../api-client.js'
 import { oneLabel, timeSpan, wholeNumber } from '../arguments.js'
-import { EXIT, Failure, failureOf, type ProblemJson, cannotWrite } from '../failure.js'
+import { EXIT, Failure, cannotWrite, failureFrom } from '../failure.js'
+import type { Session } from '../session.js'
 import {
   KINDS,
-  type DifferenceJson,
-  type Kind,
-  type SummaryJson,
-  type UsageJson,
-  type Verification,
   verificationText,
+  type Difference,
+  type Kind,
+  type Summary,
+  type Verification,
 } from './verification.js'
 import { htmlPage, junitReport } from './verify-reports.js'
 
@@ -34,6 +36,7 @@ const FIRST_PAUSE_MS = 500
 const MAX_PAUSE_MS = 10_000
 /** Usage is counted a few seconds later. */
 const COUNTED_WITHIN_MS = 10_000
+const REPORT_TIMEOUT_MS = 5_000
 
 /** `mayfly load verify` */
 export function loadVerifyCommand(load: Command, session: Session): void {
@@ -65,7 +68,7 @@ export function loadVerifyCommand(load: Command, session: Session): void {
 
 type Compared = Omit<Verification, 'usage'>
 
-async function untilNothingIsMissing(api: ApiClient, options: VerifyOptions): Promise<Compared> {
+async function untilNothingIsMissing(api: Connection, options: VerifyOptions): Promise<Compared> {
   const deadline = performance.now() + options.wait
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
     const leftMs = () => deadline - performance.now()
@@ -79,50 +82,22 @@ async function untilNothingIsMissing(api: ApiClient, options: VerifyOptions): Pr
 }
 
 /** Sends the accepted lines of the manifest, and reads the differences. */
-async function compare(api: ApiClient, options: VerifyOptions): Promise<Compared> {
-  const { label, manifest, late, idHeader, order, digest, show } = options
-  const path = `/v1/runs/${encodeURIComponent(label)}/verify`
-  const query = {
-    late_ms: late === undefined ? undefined : String(late),
-    id_header: idHeader,
-    order: order === true ? 'true' : undefined,
+async function compare(api: Connection, options: VerifyOptions): Promise<Compared> {
+  const { label, manifest, late: lateMs, idHeader, order, digest, show } = options
+  const file = new ManifestFile(manifest, digest)
+  const differences: Record<Kind, Difference[]> = {
+    ...{ missing: [], erased: [], duplicate: [], unexpected: [], late: [], altered: [], reordered: [] },
   }
-  let file = new ManifestFile(manifest, digest)
-  const lines = () => {
-    file = new ManifestFile(manifest, digest)
-    return file.lines()
+  let summary: Summary | null = null
+  for await (const line of new Runs(api).verify(label, file.lines(), { lateMs, idHeader, order })) {
+    if (line.kind === 'summary') summary = line
+    else if (differences[line.kind].length < show) differences[line.kind].push(file.located(line))
   }
-  const answer = await api.exchange(path, { query, lines })
-  const differences: Record<Kind, DifferenceJson[]> = {
-    missing: [],
-    erased: [],
-    duplicate: [],
-    unexpected: [],
-    late: [],
-    altered: [],
-    reordered: [],
-  }
-  let summary: SummaryJson | null = null
-  for await (const line of linesOf(answer)) {
-    const parsed = JSON.parse(line) as
-      DifferenceJson | SummaryJson | { kind: 'problem'; problem: ProblemJson }
-    if (parsed.kind === 'summary') summary = parsed
-    else if (parsed.kind === 'problem') throw failureOf(parsed.problem.status, parsed.problem)
-    else if (differences[parsed.kind].length < show) differences[parsed.kind].push(file.located(parsed))
-  }
-  if (summary === null) throw new Failure(EXIT.failed, 'the answer ended before its summary')
+  if (summary === null) throw new Failure(EXIT.failed, 'the answer has no summary')
   const { refused } = file
   const counts = summary
   const passed = KINDS.every((kind) => counts[kind] === 0)
   return { label, manifest, passed, refused, summary, differences }
-}
-
-interface ManifestLine {
-  recipient?: unknown
-  id?: unknown
-  sent_at?: unknown
-  accepted_at?: unknown
-  sha256?: unknown
 }
 
 /** One reading of a manifest. */
@@ -137,75 +112,68 @@ class ManifestFile {
   ) {}
 
   /** The accepted lines, with the properties that the API reads. Rejects with Failure. */
-  async *lines(): AsyncGenerator<string> {
+  async *lines(): AsyncGenerator<Schemas['ManifestLine']> {
     let number = 0
-    for await (const line of linesOf(this.bytes())) {
+    for await (const text of this.texts()) {
       number += 1
-      if (line.trim() === '') continue
-      const { recipient, id, sent_at, accepted_at: acceptedAt, sha256 } = this.parsed(line, number)
+      if (text.trim() === '') continue
+      const { accepted_at: acceptedAt, recipient, id, sent_at: sentAt, sha256 } = this.parsed(text, number)
       if (acceptedAt === null) {
         this.refused += 1
         continue
       }
       this.numbers.push(number)
-      yield `${JSON.stringify({ recipient, id, sent_at, ...(this.hasDigests ? { sha256 } : {}) })}\n`
+      yield { recipient, id, sent_at: sentAt ?? null, sha256: this.hasDigests ? (sha256 ?? null) : null }
     }
   }
 
-  /** A difference with the line numbers of the file. */
-  located(difference: DifferenceJson): DifferenceJson {
-    const { line, after_line: afterLine } = difference
+  /** A difference with the line numbers of the file. The API counts only the lines that it got. */
+  located(difference: Difference): Difference {
+    const located = { ...difference }
     const numberOf = (accepted: number) => this.numbers[accepted - 1] ?? accepted
-    return {
-      ...difference,
-      ...(line === undefined ? {} : { line: numberOf(line) }),
-      ...(afterLine === undefined ? {} : { after_line: numberOf(afterLine) }),
-    }
+    if (located.line !== undefined) located.line = numberOf(located.line)
+    if ('after_line' in located) located.after_line = numberOf(located.after_line)
+    return located
   }
 
-  private async *bytes(): AsyncGenerator<Uint8Array> {
+  private async *texts(): AsyncGenerator<string> {
+    let rest = ''
     try {
-      yield* createReadStream(this.path) as AsyncIterable<Uint8Array>
+      for await (const piece of createReadStream(this.path, 'utf8') as AsyncIterable<string>) {
+        const lines = (rest + piece).split('\n')
+        rest = lines.pop() ?? ''
+        yield* lines
+      }
     } catch (error) {
       throw new Failure(EXIT.usage, `${this.path} can't be read: ${messageOf(error)}`)
     }
+    yield rest
   }
 
-  private parsed(line: string, number: number): ManifestLine {
+  private parsed(text: string, number: number): Schemas['ManifestLine'] & { accepted_at?: unknown } {
     const refuse = (reason: string) => new Failure(EXIT.usage, `${this.path}, line ${number}: ${reason}`)
     let parsed: unknown = null
     try {
-      parsed = JSON.parse(line)
+      parsed = JSON.parse(text)
     } catch {
       // It is refused below.
     }
     if (typeof parsed !== 'object' || parsed === null) throw refuse('not a JSON object')
-    const { recipient, id } = parsed as ManifestLine
-    if (typeof recipient !== 'string') throw refuse('recipient must be a string')
-    if (typeof id !== 'string') throw refuse('id must be a string')
-    return parsed
+    const line = parsed as Schemas['ManifestLine']
+    if (typeof line.recipient !== 'string') throw refuse('recipient must be a string')
+    if (typeof line.id !== 'string') throw refuse('id must be a string')
+    return line
   }
-}
-
-async function* linesOf(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
-  const decoder = new TextDecoder()
-  let rest = ''
-  for await (const piece of bytes) {
-    const lines = (rest + decoder.decode(piece, { stream: true })).split('\n')
-    rest = lines.pop() ?? ''
-    yield* lines
-  }
-  rest += decoder.decode()
-  if (rest !== '') yield rest
 }
 
 /** Waits for a while until usage is counted up to now. Null if it is not counted, or can't be read now. */
-async function readUsage(api: ApiClient, label: string): Promise<UsageJson | null> {
+async function readUsage(api: Connection, label: string): Promise<Verification['usage']> {
   const now = Date.now()
   const deadline = performance.now() + COUNTED_WITHIN_MS
-  for (let latest: UsageJson | null = null; ;) {
+  const query = { label, timeoutMs: REPORT_TIMEOUT_MS }
+  for (let latest: Verification['usage'] = null; ;) {
     try {
-      latest = await api.call<UsageJson>('GET', '/v1/usage/report', { query: { label } })
+      latest = await api.get<Schemas['UsageReport']>('/v1/usage/report', query)
     } catch (error) {
       if (isUnavailable(error)) return latest
       throw error
@@ -216,7 +184,7 @@ async function readUsage(api: ApiClient, label: string): Promise<UsageJson | nul
 }
 
 function isUnavailable(error: unknown): boolean {
-  return error instanceof Failure && error.exitCode === EXIT.unavailable
+  return failureFrom(error).exitCode === EXIT.unavailable
 }
 
 function failureText({ summary, manifest }: Verification): string {

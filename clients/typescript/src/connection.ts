@@ -120,19 +120,23 @@ export class Connection {
   }
 
   /** The items of a list, from as many pages as needed; at most `limit`, if it is given. */
-  async list<Item>(path: string, options: object = {}): Promise<Item[]> {
+  async list<Item>(path: string, options: object = {}, maxPageItems?: number): Promise<Item[]> {
     const items: Item[] = []
-    for await (const page of this.pages<Item>(path, options)) items.push(...page)
+    for await (const page of this.pages<Item>(path, options, maxPageItems)) items.push(...page)
     return items
   }
 
   /** The items of a list, page by page, as they are asked for. */
-  async *pages<Item>(path: string, options: object = {}): AsyncGenerator<Item[], void> {
+  async *pages<Item>(
+    path: string,
+    options: object = {},
+    maxPageItems = MAX_PAGE_ITEMS,
+  ): AsyncGenerator<Item[], void> {
     const [call, { limit = Infinity, ...filters }] = splitOptions(options)
     let left = Number(limit)
     let query: Record<string, unknown> = filters
     while (left > 0) {
-      query = { ...query, limit: Math.min(left, MAX_PAGE_ITEMS) }
+      query = { ...query, limit: Math.min(left, maxPageItems) }
       const { page, next } = await this.send({ method: 'GET', path, query }, call, async (response) => ({
         page: await readJson<Item[]>(response),
         next: nextCursor(response),

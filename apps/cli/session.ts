@@ -1,0 +1,60 @@
+import type { Writable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { Connection } from '#clients/typescript/src/connection.js'
+import { EXIT, Failure } from './failure.js'
+
+export interface GlobalOptions {
+  url: string
+  key?: string
+  json?: boolean
+}
+
+/** Of a request with its retries. */
+const TIMEOUT_MS = 15_000
+
+/** What commands use: the API, and the output. */
+export class Session {
+  constructor(
+    private readonly options: () => GlobalOptions,
+    private readonly output: Writable & { isTTY?: boolean },
+  ) {}
+
+  /** Requests to the API. Called when a command runs, so that help and usage errors require no key. */
+  api(): Connection {
+    return new Connection({ ...this.server(), timeoutMs: TIMEOUT_MS, fetch })
+  }
+
+  /** Throws Failure if the options have no valid URL or key. */
+  server(): { url: string; apiKey: string } {
+    const { url, key = '' } = this.options()
+    if (key === '') throw new Failure(EXIT.usage, 'no API key: set MAYFLY_KEY')
+    if (!/^[!-~]+$/.test(key)) {
+      throw new Failure(EXIT.usage, 'the key must consist of visible ASCII characters')
+    }
+    const parsed = URL.parse(url)
+    if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
+      throw new Failure(EXIT.usage, `not an http or https URL: ${url}`)
+    }
+    return { url: parsed.href.replace(/\/+$/, ''), apiKey: key }
+  }
+
+  /** Prints the result of a command once it is settled: as JSON with --json, otherwise as text. */
+  async print<Result>(result: Result | Promise<Result>, toText: (result: Result) => string): Promise<void> {
+    const settled = await result
+    this.write(`${this.options().json === true ? JSON.stringify(settled) : toText(settled)}\n`)
+  }
+
+  /** Prints bytes or text unchanged, and nothing else. */
+  write(content: Uint8Array | string): void {
+    this.output.write(content)
+  }
+
+  /** The same for a stream, with backpressure. */
+  async writeAll(content: AsyncIterable<Uint8Array>): Promise<void> {
+    await pipeline(content, this.output, { end: false })
+  }
+
+  get isTerminal(): boolean {
+    return this.output.isTTY === true
+  }
+}
