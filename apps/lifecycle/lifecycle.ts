@@ -2,6 +2,8 @@ import { Controller, Inject, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
 import type { Logger } from 'pino'
 import type { Counter, Registry } from 'prom-client'
+import type { InboxId } from '#libs/domain/ids/typeid.js'
+import { decide } from '#libs/domain/inbox/decide.js'
 import type { Engine } from '#libs/engines/engine.js'
 import { inboxEventCodec, Recorder } from '#libs/ports/event-log/cloud-event.js'
 import type { BatchOutcome, RecordBatch } from '#libs/ports/event-log/event-log.js'
@@ -10,7 +12,6 @@ import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { createRoleService, PORTS, RethrowErrors, RoleConsumers } from '#libs/role/role-consumers.js'
 import { Metrics } from '#libs/runtime/process/metrics.js'
 import { beforeDeadline, PeriodicTask } from '#libs/runtime/timing.js'
-import { Expiry } from './expiry.js'
 
 /*
  * The lifecycle role finds inboxes past their expiry and emits InboxExpired. It consumes InboxExpired and
@@ -30,24 +31,21 @@ export interface Lifecycle {
 }
 
 const EXPIRE_EVERY_MS = 500
-/** How long a scrape waits for the count of active inboxes. */
-const COUNT_TIMEOUT_MS = 2_000
+const EXPIRE_AT_ONCE = 500
 /** Keys need not be deleted at once, and most records are mails, which need nothing. */
 const LINGER_MS = 100
+/** How long a scrape waits for the count of active inboxes. */
+const COUNT_TIMEOUT_MS = 2_000
 
-export async function startLifecycle({
-  engine,
-  now,
-  logger,
-  registry,
-}: LifecycleOptions): Promise<Lifecycle> {
-  const { log, vault, inboxes, signals } = engine
-  const make = new Metrics(registry)
-  const metrics = {
-    expired: make.counter('mayfly_expired_inboxes_total', 'Inboxes that expired.'),
-    forgotten: make.counter('mayfly_forgotten_keys_total', 'Keys deleted because their inbox had ended.'),
-  }
-  make.gauge(
+export async function startLifecycle(options: LifecycleOptions): Promise<Lifecycle> {
+  const { engine, logger, registry } = options
+  const { log, vault, inboxes } = engine
+  const metrics = new Metrics(registry)
+  const forgotten = metrics.counter(
+    'mayfly_forgotten_keys_total',
+    'Keys deleted because their inbox had ended.',
+  )
+  metrics.gauge(
     'mayfly_active_inboxes',
     'Inboxes that are neither deleted nor expired. Every lifecycle process reports the same number.',
     () => beforeDeadline(COUNT_TIMEOUT_MS, inboxes.countActive()),
@@ -56,22 +54,55 @@ export async function startLifecycle({
     ...{ log, group: 'lifecycle', lingerMs: LINGER_MS, logger, registry },
     startAt: () => Promise.resolve('committed'),
   })
-  const ports = { log, vault, logger, metrics }
-  const service = await createRoleService(consumers, ErasureController, ports)
+  const service = await createRoleService(consumers, ErasureController, { log, vault, logger, forgotten })
   await service.listen()
-  const views = new ConsistentViews(log, inboxes, signals)
-  const recorder = new Recorder(log, '/mayfly/lifecycle', now)
-  const expiry = new Expiry({ views, inboxes, recorder, now, logger, metrics })
-  const expiring = new PeriodicTask({
-    everyMs: EXPIRE_EVERY_MS,
-    work: (signal) => expiry.expireAllDue(signal),
-  })
+  const expiring = new PeriodicTask({ everyMs: EXPIRE_EVERY_MS, work: expiry(options) })
   expiring.start()
   return {
     async close() {
       await expiring.stop()
       await service.close()
     },
+  }
+}
+
+/**
+ * Returns a function that ends inboxes that have expired, including those that expired while no lifecycle process ran.
+ * It logs errors, and never rejects. Several processes may run it at once: a second InboxExpired for the same inbox has
+ * no effect.
+ */
+function expiry({ engine, now, logger, registry }: LifecycleOptions): (signal: AbortSignal) => Promise<void> {
+  const { log, inboxes, signals } = engine
+  const views = new ConsistentViews(log, inboxes, signals)
+  const recorder = new Recorder(log, '/mayfly/lifecycle', now)
+  const expired = new Metrics(registry).counter('mayfly_expired_inboxes_total', 'Inboxes that expired.')
+
+  const expire = async (inboxId: InboxId): Promise<boolean> => {
+    // While the views catch up, the log may already hold an event that ended the inbox.
+    if (!(await views.isComplete(inboxId))) return false
+    const row = await inboxes.inbox(inboxId)
+    if (row === null) return false
+    const command = { type: 'ExpireInbox', inboxId, now: now() } as const
+    const { events } = decide({ inbox: row.inbox, message: null }, command)
+    const { accountId, environment } = row.inbox
+    for (const event of events) await recorder.record(event, { accountId, environment, keyId: null })
+    return events.length > 0
+  }
+
+  return async (signal) => {
+    try {
+      for (let hasMore = true; hasMore && !signal.aborted;) {
+        const due = await inboxes.leaseDue({ now: now(), limit: EXPIRE_AT_ONCE })
+        const ended = await Promise.all(due.map(expire))
+        const count = ended.filter(Boolean).length
+        if (count > 0) logger.info({ inboxes: count }, 'inboxes have expired')
+        expired.inc(count)
+        hasMore = due.length === EXPIRE_AT_ONCE
+      }
+    } catch (error) {
+      // Once the leases have expired, the inboxes are due again.
+      logger.error({ err: error }, 'ending due inboxes failed: retrying')
+    }
   }
 }
 
@@ -84,15 +115,12 @@ export async function startLifecycle({
 class ErasureController {
   constructor(
     @Inject(PORTS)
-    private readonly ports: Pick<Engine, 'log' | 'vault'> & {
-      logger: Logger
-      metrics: { forgotten: Counter }
-    },
+    private readonly ports: Pick<Engine, 'log' | 'vault'> & { logger: Logger; forgotten: Counter },
   ) {}
 
   @EventPattern('inbox-events')
   async forgetEnded(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
-    const { log, vault, logger, metrics } = this.ports
+    const { log, vault, logger, forgotten } = this.ports
     // The projector writes records that can't be decoded to the dead letters.
     const { events, outcome } = decodeBatch(inboxEventCodec, batch, log.partitionCount(batch.topic))
     const ended = events.flatMap(({ recorded: { event } }) =>
@@ -100,7 +128,7 @@ class ErasureController {
     )
     if (ended.length > 0) {
       await vault.forget(ended)
-      metrics.forgotten.inc(ended.length)
+      forgotten.inc(ended.length)
       logger.info({ keys: ended.length, partition: batch.partition }, 'keys of ended inboxes deleted')
     }
     return outcome
