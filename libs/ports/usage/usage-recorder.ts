@@ -35,8 +35,6 @@ interface PendingRecord {
   count: number
 }
 
-type Pending = PendingEvent | PendingRecord
-
 const APPEND_EVERY_MS = 500
 /** Events that are encoded at once. That blocks the event loop for a few milliseconds. */
 const CHUNK = 500
@@ -57,7 +55,9 @@ const MAX_REFUSED_KINDS = 10
  * event id, by which consumers recognize a duplicate.
  */
 export class UsageRecorder {
-  private pending: Pending[] = []
+  private readonly pending: PendingEvent[] = []
+  /** Records of one chunk that could not be appended. They are appended before everything else. */
+  private rejected: PendingRecord[] = []
   /** Pending events that further refused requests may share, by key, then by method, route and labels. */
   private readonly refused = new Map<KeyId, Map<string, PendingEvent<ApiRequestServed>>>()
   private failure: unknown = null
@@ -73,14 +73,14 @@ export class UsageRecorder {
   record(event: UsageEvent, tenant: UsageTenant): void {
     if (event.type === 'ApiRequestServed' && event.isRefused) this.recordRefused(event, tenant)
     else this.pending.push({ event, tenant })
-    if (this.pending.length > MAX_PENDING) this.drop(CHUNK)
+    if (this.pending.length > MAX_PENDING) this.lose(this.takePending().length)
   }
 
   /** Resolves once every recorded event is durable, or was dropped because the log is unavailable. */
   async close(): Promise<void> {
     await this.appending.stop()
     await this.appendAll()
-    this.drop(Infinity)
+    this.lose(this.rejected.reduce((sum, { count }) => sum + count, this.pending.length))
   }
 
   private recordRefused(event: ApiRequestServed, tenant: UsageTenant): void {
@@ -102,30 +102,25 @@ export class UsageRecorder {
 
   /** Stops at the first chunk that fails. Its records are appended again in the next round. */
   private async appendAll(): Promise<void> {
-    let hasFailed = false
-    while (this.pending.length > 0 && !hasFailed) {
-      const records = this.encodeAll(this.takePending(CHUNK))
+    while (this.pending.length + this.rejected.length > 0) {
+      const records = this.rejected.length > 0 ? this.rejected : this.encodeAll(this.takePending())
       const settled = await Promise.allSettled(
         records.map(({ record }) => this.options.log.append('usage-events', record)),
       )
-      const failed = records.filter((_, index) => settled[index]?.status === 'rejected')
-      hasFailed = failed.length > 0
-      if (!hasFailed) continue
+      this.rejected = records.filter((_, index) => settled[index]?.status === 'rejected')
+      if (this.rejected.length === 0) continue
       this.failure = settled.find((each) => each.status === 'rejected')?.reason
-      this.pending = [...failed, ...this.pending]
+      return
     }
   }
 
   /** Encodes the events of a key and environment together, except those that count several requests. */
-  private encodeAll(pending: readonly Pending[]): PendingRecord[] {
-    const records = pending.filter((each) => 'record' in each)
-    const events = pending.filter((each) => 'event' in each)
+  private encodeAll(events: readonly PendingEvent[]): PendingRecord[] {
     const groupOf = ({ event, tenant }: PendingEvent) =>
       'count' in event && event.count > 1 ? event : `${event.keyId} ${tenant.environment}`
-    for (const ofKey of Map.groupBy(events, groupOf).values()) {
-      for (const together of chunksOf(ofKey, MAX_TOGETHER)) records.push(this.encode(together))
-    }
-    return records
+    return [...Map.groupBy(events, groupOf).values()].flatMap((ofKey) =>
+      [...chunksOf(ofKey, MAX_TOGETHER)].map((together) => this.encode(together)),
+    )
   }
 
   private encode(together: readonly PendingEvent[]): PendingRecord {
@@ -141,27 +136,16 @@ export class UsageRecorder {
     return { record: usageEventCodec.encode({ ...occurrence, event }), count: events.length }
   }
 
-  /** Takes the oldest until they hold at least that many events, or all. */
-  private takePending(minEvents: number): Pending[] {
+  /** Takes the oldest events, at most a chunk. */
+  private takePending(): PendingEvent[] {
     // These events may soon be on the log, so no more requests may share them.
     this.refused.clear()
-    let [taken, events] = [0, 0]
-    for (const each of this.pending) {
-      if (events >= minEvents) break
-      taken += 1
-      events += eventsIn(each)
-    }
-    return this.pending.splice(0, taken)
+    return this.pending.splice(0, CHUNK)
   }
 
-  private drop(minEvents: number): void {
-    const lost = this.takePending(minEvents).reduce((sum, each) => sum + eventsIn(each), 0)
-    if (lost > 0) this.options.onLost(lost, this.failure)
+  private lose(count: number): void {
+    if (count > 0) this.options.onLost(count, this.failure)
   }
-}
-
-function eventsIn(pending: Pending): number {
-  return 'record' in pending ? pending.count : 1
 }
 
 /** Merges a request into an event that may already count several. */
