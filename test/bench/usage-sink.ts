@@ -76,7 +76,7 @@ export async function bareInsertRate(folder: string, events: number): Promise<nu
       const rows = Array.from({ length }, (_, index) => rowOf(number + index, timeOf(number + index, events)))
       for (const [table, group] of Map.groupBy(rows, (row) => row.table)) {
         const values = group.map((row) => row.values)
-        const [first, ...others] = USAGE_TABLES[table]
+        const [first = '', ...others] = USAGE_TABLES[table]
         const started = performance.now()
         await client.insert({ table, columns: [first, ...others], values, format: 'JSONCompactEachRow' })
         ms += performance.now() - started

@@ -8,33 +8,56 @@ import type { UsageEvent, UsageLabels, UsageTopicEvent } from '#libs/domain/usag
  * times, sizes and labels. It has nothing sealed and no address.
  */
 
+const NO_LABELS: readonly string[] = []
+
+/**
+ * The empty row of each table: its columns, in the order of a row's values. Times are in milliseconds since 1970, labels
+ * are `<name>:<value>`. A value that an event lacks is empty, or 0.
+ */
+const EMPTY_ROWS = {
+  requests: {
+    ...{
+      at: 0,
+      account_id: '',
+      environment: '',
+      key_id: '',
+      method: '',
+      route: '',
+      status: 0,
+      refused: false,
+    },
+    ...{ duration_ms: 0, request_bytes: 0, response_bytes: 0, inbox_id: '', labels: NO_LABELS },
+    ...{ partition: 0, offset: 0 },
+  },
+  inbox_events: {
+    ...{ at: 0, type: '', account_id: '', environment: '', key_id: '', inbox_id: '', message_id: '' },
+    ...{ bytes: 0, labels: NO_LABELS, partition: 0, offset: 0 },
+  },
+  mail_events: {
+    ...{ at: 0, type: '', account_id: '', environment: '', key_id: '', inbox_id: '', message_id: '' },
+    ...{ bytes: 0, ms: 0, reason: '', code: 0, fingerprint: '', labels: NO_LABELS, partition: 0, offset: 0 },
+  },
+  webhook_events: {
+    ...{ at: 0, type: '', account_id: '', environment: '', webhook_id: '', delivery_id: '', attempt: 0 },
+    ...{ status: 0, latency_ms: 0, reason: '', partition: 0, offset: 0 },
+  },
+}
+
+export type UsageTable = keyof typeof EMPTY_ROWS
+
 /** The columns of each table, in the order of a row's values. */
-export const USAGE_TABLES = {
-  requests: [
-    ...['at', 'account_id', 'environment', 'key_id', 'method', 'route', 'status', 'refused', 'duration_ms'],
-    ...['request_bytes', 'response_bytes', 'inbox_id', 'labels', 'partition', 'offset'],
-  ],
-  inbox_events: [
-    ...['at', 'type', 'account_id', 'environment', 'key_id', 'inbox_id', 'message_id', 'bytes', 'labels'],
-    ...['partition', 'offset'],
-  ],
-  mail_events: [
-    ...['at', 'type', 'account_id', 'environment', 'key_id', 'inbox_id', 'message_id', 'bytes', 'ms'],
-    ...['reason', 'code', 'fingerprint', 'labels', 'partition', 'offset'],
-  ],
-  webhook_events: [
-    ...['at', 'type', 'account_id', 'environment', 'webhook_id', 'delivery_id', 'attempt', 'status'],
-    ...['latency_ms', 'reason', 'partition', 'offset'],
-  ],
-} as const satisfies Record<string, readonly string[]>
+export const USAGE_TABLES: Readonly<Record<UsageTable, readonly string[]>> = {
+  requests: Object.keys(EMPTY_ROWS.requests),
+  inbox_events: Object.keys(EMPTY_ROWS.inbox_events),
+  mail_events: Object.keys(EMPTY_ROWS.mail_events),
+  webhook_events: Object.keys(EMPTY_ROWS.webhook_events),
+}
 
-export type UsageTable = keyof typeof USAGE_TABLES
-
-/** Times are in milliseconds since 1970, labels are `<name>:<value>`. A value that the event lacks is empty, or 0. */
 type UsageValue = string | number | boolean | readonly string[]
 
 export interface UsageRow {
   table: UsageTable
+  /** In the order of the columns. */
   values: readonly UsageValue[]
 }
 
@@ -63,14 +86,14 @@ interface Position {
   offset: number
 }
 
-/** A value for every column of a table. */
-type Columns<Table extends UsageTable> = Record<(typeof USAGE_TABLES)[Table][number], UsageValue>
-
-function rowOf<Table extends UsageTable>(table: Table, row: Columns<Table>): UsageRow {
-  const columns: readonly (keyof Columns<Table>)[] = USAGE_TABLES[table]
-  const values: UsageValue[] = []
-  for (const column of columns) values.push(row[column])
-  return { table, values }
+function rowOf<Table extends UsageTable>(
+  table: Table,
+  { accountId, environment }: Pick<Recorded<unknown>, 'accountId' | 'environment'>,
+  { partition, offset }: Position,
+  values: Partial<(typeof EMPTY_ROWS)[Table]>,
+): UsageRow {
+  const owner = { account_id: accountId, environment }
+  return { table, values: Object.values({ ...EMPTY_ROWS[table], ...owner, ...values, partition, offset }) }
 }
 
 /** The rows of one event of the topic usage-events. An event that counts several requests has a row for each. */
@@ -84,167 +107,87 @@ export function usageRows(recorded: Recorded<UsageTopicEvent>, position: Positio
 }
 
 /** The row of one event of the topic usage-events. */
-export function usageRow(
-  { accountId, environment, event }: Recorded<UsageEvent>,
-  { partition, offset }: Position,
-): UsageRow {
-  const labels = labelTexts(event.labels)
+export function usageRow(recorded: Recorded<UsageEvent>, position: Position): UsageRow {
+  const { event } = recorded
   if (event.type === 'ApiRequestServed') {
-    return rowOf('requests', {
-      at: event.servedAt.getTime(),
-      account_id: accountId,
-      environment,
-      key_id: event.keyId,
-      method: event.method,
-      route: event.route,
-      status: event.status,
-      refused: event.isRefused,
-      duration_ms: event.durationMs,
-      request_bytes: event.requestBytes,
-      response_bytes: event.responseBytes,
-      inbox_id: event.inboxId ?? '',
-      labels,
-      partition,
-      offset,
+    const { keyId: key_id, method, route, status, inboxId } = event
+    return rowOf('requests', recorded, position, {
+      ...{ at: event.servedAt.getTime(), key_id, method, route, status, refused: event.isRefused },
+      ...{ duration_ms: event.durationMs, request_bytes: event.requestBytes },
+      ...{ response_bytes: event.responseBytes, inbox_id: inboxId ?? '', labels: labelTexts(event.labels) },
     })
   }
-  const { at, type, messageId = '', bytes = 0, ms = 0, reason = '', code = 0, fingerprint } = mailFacts(event)
-  return rowOf('mail_events', {
-    at: at.getTime(),
-    type,
-    account_id: accountId,
-    environment,
-    key_id: event.keyId,
-    inbox_id: event.inboxId,
-    message_id: messageId,
-    bytes,
-    ms,
-    reason,
-    code,
-    fingerprint: fingerprint ?? '',
-    labels,
-    partition,
-    offset,
+  return rowOf('mail_events', recorded, position, {
+    ...{ key_id: event.keyId, inbox_id: event.inboxId, labels: labelTexts(event.labels) },
+    ...mailValues(event),
   })
 }
 
-interface MailFacts {
-  at: Date
-  type: 'accepted' | 'duplicated' | 'refused' | 'shown' | 'read'
-  messageId?: string
-  bytes?: number
-  ms?: number
-  reason?: string
-  code?: number
-  fingerprint?: string | null
-}
-
-function mailFacts(event: Exclude<UsageEvent, { type: 'ApiRequestServed' }>): MailFacts {
+function mailValues(
+  event: Exclude<UsageEvent, { type: 'ApiRequestServed' }>,
+): Partial<(typeof EMPTY_ROWS)['mail_events']> {
   switch (event.type) {
     case 'MailAccepted': {
-      const { acceptedAt: at, acceptMs: ms, messageId, size: bytes, fingerprint, duplicateOf } = event
+      const { acceptedAt, acceptMs: ms, messageId: message_id, size: bytes, fingerprint, duplicateOf } = event
       const type = duplicateOf === null ? 'accepted' : 'duplicated'
-      return { at, type, messageId, bytes, ms, fingerprint }
+      return { at: acceptedAt.getTime(), type, message_id, bytes, ms, fingerprint: fingerprint ?? '' }
     }
     case 'MailRefused':
-      return { at: event.refusedAt, type: 'refused', reason: event.reason, code: event.code }
-    case 'MessageShown': {
-      const { receivedAt, shownAt: at, messageId } = event
-      return { at, type: 'shown', messageId, ms: latencyMs(receivedAt, at) }
-    }
-    case 'MessageRead': {
-      const { receivedAt, readAt: at, messageId } = event
-      return { at, type: 'read', messageId, ms: latencyMs(receivedAt, at) }
-    }
+      return { at: event.refusedAt.getTime(), type: 'refused', reason: event.reason, code: event.code }
+    case 'MessageShown':
+      return { type: 'shown', message_id: event.messageId, ...sinceReceived(event, event.shownAt) }
+    case 'MessageRead':
+      return { type: 'read', message_id: event.messageId, ...sinceReceived(event, event.readAt) }
   }
 }
 
-/** Never negative, although the clocks of two machines may differ. */
-function latencyMs(from: Date, to: Date): number {
-  return Math.max(to.getTime() - from.getTime(), 0)
+/** The latency is never negative, although the clocks of two machines may differ. */
+function sinceReceived({ receivedAt }: { receivedAt: Date }, at: Date): { at: number; ms: number } {
+  return { at: at.getTime(), ms: Math.max(at.getTime() - receivedAt.getTime(), 0) }
 }
 
 /**
  * The row of one event of the topic inbox-events. It counts for the key that created the inbox, even if another key
  * caused the event. A mail counts for the key that its sender authenticated with, if there is one.
  */
-export function inboxRow(
-  { accountId, environment, keyId, event }: Recorded<InboxEvent>,
-  { partition, offset }: Position,
-): UsageRow {
+export function inboxRow(recorded: Recorded<InboxEvent>, position: Position): UsageRow {
+  const { event, keyId } = recorded
   const inbox = event.type === 'InboxCreated' ? event : event.inbox
   const senderKeyId = event.type === 'MessageReceived' ? keyId : null
-  return rowOf('inbox_events', {
+  return rowOf('inbox_events', recorded, position, {
     at: occurredAt(event).getTime(),
     type: INBOX_EVENTS[event.type].publicName,
-    account_id: accountId,
-    environment,
     key_id: inbox === null ? '' : (senderKeyId ?? inbox.keyId),
     inbox_id: event.inboxId,
     message_id: 'messageId' in event ? event.messageId : '',
     bytes: 'size' in event ? event.size : 0,
     labels: inbox === null ? [] : labelTexts(inbox.labels),
-    partition,
-    offset,
   })
 }
 
 /** The row of one event of the topic webhook-events. */
-export function webhookRow(
-  { accountId, environment, time, event }: Recorded<WebhookEvent>,
-  { partition, offset }: Position,
-): UsageRow {
-  const {
-    at = time,
-    type,
-    deliveryId = '',
-    attempt = 0,
-    status,
-    latencyMs = 0,
-    reason = '',
-  } = webhookFacts(event)
-  return rowOf('webhook_events', {
-    at: at.getTime(),
-    type,
-    account_id: accountId,
-    environment,
-    webhook_id: event.webhookId,
-    delivery_id: deliveryId,
-    attempt,
-    status: status ?? 0,
-    latency_ms: latencyMs,
-    reason,
-    partition,
-    offset,
+export function webhookRow(recorded: Recorded<WebhookEvent>, position: Position): UsageRow {
+  const { time, event } = recorded
+  return rowOf('webhook_events', recorded, position, {
+    ...{ at: time.getTime(), webhook_id: event.webhookId },
+    ...('deliveryId' in event ? { delivery_id: event.deliveryId } : {}),
+    ...webhookValues(event),
   })
 }
 
-interface WebhookFacts {
-  /** If absent, the row has the time of the record. */
-  at?: Date
-  type: string
-  deliveryId?: string
-  attempt?: number
-  status?: number | null
-  latencyMs?: number
-  reason?: string
-}
-
-function webhookFacts(event: WebhookEvent): WebhookFacts {
+function webhookValues(event: WebhookEvent): Partial<(typeof EMPTY_ROWS)['webhook_events']> {
   switch (event.type) {
     case 'DeliveryRequested':
-      return { at: event.requestedAt, type: 'requested', deliveryId: event.deliveryId }
+      return { at: event.requestedAt.getTime(), type: 'requested' }
     case 'DeliverySucceeded':
     case 'DeliveryFailed': {
-      const { attemptedAt: at, deliveryId, attempt, status, latencyMs } = event
+      const { attemptedAt, attempt, status, latencyMs: latency_ms } = event
       const outcome =
         event.type === 'DeliverySucceeded' ? { type: 'succeeded' } : { type: 'failed', reason: event.error }
-      return { at, deliveryId, attempt, status, latencyMs, ...outcome }
+      return { at: attemptedAt.getTime(), attempt, status: status ?? 0, latency_ms, ...outcome }
     }
-    case 'DeliveryAbandoned': {
-      const { abandonedAt: at, deliveryId, reason } = event
-      return { at, type: 'abandoned', deliveryId, reason }
-    }
+    case 'DeliveryAbandoned':
+      return { at: event.abandonedAt.getTime(), type: 'abandoned', reason: event.reason }
     case 'ReplayRequested':
     case 'ReplayAdvanced':
     case 'ReplayCancelled':

@@ -99,12 +99,7 @@ export interface UsageFigures extends UsageTotals {
   visibleMs: Quantiles | null
 }
 
-export interface UsageReportQuery {
-  owner: UsageOwner
-  from: Date
-  to: Date
-  labels: UsageQuery['labels']
-}
+export type UsageReportQuery = Pick<UsageQuery, 'owner' | 'from' | 'to' | 'labels'>
 
 export interface UsageReport extends UsageTotals {
   /** Mails beyond the first of those with the same Message-ID in the same inbox. */
@@ -189,21 +184,17 @@ export type BucketCounts = ReadonlyMap<number, { mails: number; bytes: number }>
 
 export const MAX_BUCKETS = 200
 
-const SECOND = 1_000
-const MINUTE = 60 * SECOND
-const HOUR = 60 * MINUTE
-const DAY = 24 * HOUR
 const WIDTHS_MS = [
-  ...[1, 2, 5, 10, 15, 30].map((count) => count * SECOND),
-  ...[1, 2, 5, 10, 15, 30].map((count) => count * MINUTE),
-  ...[1, 2, 3, 6, 12, 24].map((count) => count * HOUR),
+  ...[1, 2, 5, 10, 15, 30].map((count) => count * INTERVAL_MS.second),
+  ...[1, 2, 5, 10, 15, 30].map((count) => count * INTERVAL_MS.minute),
+  ...[1, 2, 3, 6, 12, 24].map((count) => count * INTERVAL_MS.hour),
 ]
 
 /** The shortest length with which at most MAX_BUCKETS buckets cover a span. Buckets begin at multiples of their length. */
 export function bucketMs(first: Date, last: Date): number {
   const fits = (widthMs: number) => bucketsOf(first, last, widthMs) <= MAX_BUCKETS
-  const days = Math.ceil((last.getTime() - first.getTime()) / DAY / (MAX_BUCKETS - 1))
-  return WIDTHS_MS.find(fits) ?? days * DAY
+  const days = Math.ceil((last.getTime() - first.getTime()) / INTERVAL_MS.day / (MAX_BUCKETS - 1))
+  return WIDTHS_MS.find(fits) ?? days * INTERVAL_MS.day
 }
 
 /** All buckets from the first mail to the last, including those without mail. */
