@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Engine } from '#libs/engines/engine.js'
 import type { BatchOutcome } from '#libs/ports/event-log/event-log.js'
-import { WHY_NOT_COUNTED, type UsageStore } from '#libs/ports/usage/usage-store.js'
+import { WHY_NOT_COUNTED } from '#libs/ports/usage/usage-store.js'
 import {
   createRoleService,
   PORTS,
@@ -71,30 +71,37 @@ export async function startAnalytics({ engine, logger, registry }: AnalyticsOpti
   }
 
   const service = await createRoleService(consumers, AnalyticsController, sinkOf)
+  const { signal } = closing
   const listen = async () => {
     await service.listen()
     // After `listen`, because writing a batch commits offsets, which needs a consumer that has started.
     for (const sink of sinks.values()) sink.start()
   }
-  const listenOncePrepared = async ({ signal }: AbortController) => {
+  const prepareAndListen = async () => {
     const retryPause = new Backoff(PREPARE_RETRY)
     for (;;) {
       await retryPause.wait(signal)
-      // `close` must not wait for a store that hangs, or whose tables another process is creating.
-      const isPrepared = await unlessAborted(prepare(usage, logger), signal).catch(() => false)
-      if (signal.aborted) return
-      if (!isPrepared) continue
       try {
+        // `close` must not wait for a store that hangs, or whose tables another process is creating.
+        await unlessAborted(usage.prepare(), signal)
         await listen()
         return
       } catch (error) {
+        if (signal.aborted) return
         logger.error({ err: error }, 'starting to count usage failed: retrying')
       }
     }
   }
+  const isPrepared = await usage.prepare().then(
+    () => true,
+    (error: unknown) => {
+      logger.error({ err: error }, 'preparing the tables of the usage store failed: retrying')
+      return false
+    },
+  )
   let listening = Promise.resolve()
-  if (await prepare(usage, logger)) await listen()
-  else listening = listenOncePrepared(closing)
+  if (isPrepared) await listen()
+  else listening = prepareAndListen()
   return {
     async close() {
       closing.abort()
@@ -102,16 +109,6 @@ export async function startAnalytics({ engine, logger, registry }: AnalyticsOpti
       await consumers.stop((topic) => sinkOf(topic).stop())
       await service.close()
     },
-  }
-}
-
-async function prepare(usage: Pick<UsageStore, 'prepare'>, logger: Logger): Promise<boolean> {
-  try {
-    await usage.prepare()
-    return true
-  } catch (error) {
-    logger.error({ err: error }, 'preparing the tables of the usage store failed: retrying')
-    return false
   }
 }
 

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import type {
   BatchOutcome,
   LogAppender,
@@ -7,13 +7,12 @@ import type {
   StoredRecord,
 } from '#libs/ports/event-log/event-log.js'
 import { appendDeadLetter } from '#libs/ports/event-log/batch-decoding.js'
-import { Doorbell } from '#libs/ports/signals/signals.js'
 import type { EncodedRows } from '#libs/ports/usage/usage-rows.js'
 import type { UsageBatch, UsageRange } from '#libs/ports/usage/usage-store.js'
 import type { ConsumedBatch, RoleConsumers } from '#libs/role/role-consumers.js'
-import { Backoff, unlessAborted } from '#libs/runtime/timing.js'
+import { Backoff, PeriodicTask, unlessAborted } from '#libs/runtime/timing.js'
 import { BatchesInDoubt, MAX_RANGES, writeRanges, type BatchesInDoubtOptions } from './batches-in-doubt.js'
-import { BufferedRows, countOf, type RowConverter } from './event-rows.js'
+import { countOf, type RowConverter } from './event-rows.js'
 
 export interface TopicSinkOptions extends BatchesInDoubtOptions {
   log: BatchesInDoubtOptions['log'] & LogAppender
@@ -22,12 +21,17 @@ export interface TopicSinkOptions extends BatchesInDoubtOptions {
   closing: AbortSignal
 }
 
-/** How long rows are buffered. Usage figures are at most a few seconds old. */
-const BUFFER_MS = 1_000
-/** This many buffered rows are written without waiting longer. */
-const FLUSH_ROWS = 100_000
+interface BufferedRange extends UsageRange {
+  rows: EncodedRows[]
+}
+
+/** The pause between writes. Usage figures are at most a few seconds old. */
+const WRITE_EVERY_MS = 1_000
+/** This many buffered rows are written without a pause. */
+const MANY_ROWS = 100_000
 /** With more buffered rows, no further batches are taken from the log. */
 const MAX_ROWS = 200_000
+const CAPACITY_CHECK_MS = 50
 const RETRY = { firstMs: 100, maxMs: 5_000 }
 
 /**
@@ -44,37 +48,35 @@ const RETRY = { firstMs: 100, maxMs: 5_000 }
  * A store that was emptied or restored from an older copy has lower offsets, and is filled from there.
  */
 export class TopicSink {
-  private readonly buffered = new BufferedRows()
+  /** Rows that wait to be written: a range without gaps for each partition. */
+  private readonly buffered = new Map<number, BufferedRange>()
   private readonly converters = new Map<number, RowConverter>()
   private readonly inDoubt: BatchesInDoubt
-  private readonly bell = new Doorbell()
-  private capacityFreed = Promise.withResolvers<undefined>()
-  private readonly stopping = new AbortController()
   private readonly retryPause = new Backoff(RETRY)
-  private loop: Promise<void> = Promise.resolve()
-  /** The batch that is being written. */
-  private writing: { ranges: readonly UsageRange[]; done: Promise<void> } | null = null
+  private readonly writes = new PeriodicTask({
+    work: (signal) => this.writeBuffered(signal),
+    everyMs: WRITE_EVERY_MS,
+  })
+  /** Settles when no batch is being written. */
+  private writing: Promise<unknown> = Promise.resolve()
 
   constructor(private readonly options: TopicSinkOptions) {
     this.inDoubt = new BatchesInDoubt(options)
   }
 
   start(): void {
-    this.loop = this.run()
+    this.writes.start()
   }
 
   /** Resolves with the start offset of a partition, after writing a batch in doubt again. */
   async startAt(range: PartitionRange): Promise<StartPosition> {
     const { partition } = range
     const { closing } = this.options
-    this.buffered.drop(partition)
-    this.signalCapacity()
+    this.buffered.delete(partition)
     // No more batches are taken, so any offset will do.
     if (closing.aborted) return { offset: range.first }
     // This process may still be writing a batch of the partition. Afterwards the batch is in the store, or in doubt.
-    if (this.writing?.ranges.some((each) => each.partition === partition) === true) {
-      await unlessAborted(this.writing.done, closing)
-    }
+    await unlessAborted(this.writing, closing)
     const offset = await this.inDoubt.settle(range)
     this.converters.set(partition, await this.inDoubt.rowsFrom(partition, offset))
     return { offset }
@@ -83,7 +85,7 @@ export class TopicSink {
   /** Resolves once the batch is buffered. While too many rows are buffered, waits first. */
   async take(batch: ConsumedBatch): Promise<BatchOutcome> {
     const { partition, from, signal } = batch
-    while (this.buffered.count >= MAX_ROWS) await unlessAborted(this.capacityFreed.promise, signal)
+    while (this.bufferedRows() >= MAX_ROWS) await pause(CAPACITY_CHECK_MS, undefined, { signal })
     // Decoding a batch takes many milliseconds, and batches of several partitions may come at once.
     await nextTurn()
     signal.throwIfAborted()
@@ -95,67 +97,60 @@ export class TopicSink {
     // The partition was restarted meanwhile: `startAt` is about to be called again.
     if (this.converters.get(partition) !== converter) return { seekTo: from }
     // Called after the dead letters, because `rows` remembers the events: if a dead letter fails, the batch comes again.
-    this.buffered.add({ partition, first: from, end: next }, rows())
-    this.bell.ring()
+    this.buffer({ partition, first: from, end: next }, rows())
     return outcome
   }
 
   /** Writes the buffered rows without retries, and resolves once no write is in progress. */
   async stop(): Promise<void> {
-    this.stopping.abort()
-    this.bell.ring()
-    await this.loop
+    await this.writes.stop()
+    await this.writeBuffered(AbortSignal.abort())
   }
 
-  private async run(): Promise<void> {
-    while (!this.isStopping()) {
-      await this.untilDue()
-      while (this.isDue()) {
-        const isWritten = await this.flush()
-        if (!isWritten && this.isStopping()) return
-      }
+  private bufferedRows(): number {
+    return [...this.buffered.values()].reduce((sum, { rows }) => sum + countOf(rows), 0)
+  }
+
+  /** Throws RangeError if the range does not start where the partition's buffered range ends. */
+  private buffer({ partition, first, end }: UsageRange, rows: readonly EncodedRows[]): void {
+    const before = this.buffered.get(partition)
+    if (before === undefined) this.buffered.set(partition, { partition, first, end, rows: [...rows] })
+    else if (before.end !== first) throw new RangeError(`${first} does not follow on ${before.end}`)
+    else {
+      before.end = end
+      before.rows.push(...rows)
     }
   }
 
-  private isDue(): boolean {
-    const { sinceMs, count } = this.buffered
-    if (sinceMs === null) return false
-    return this.isStopping() || count >= FLUSH_ROWS || performance.now() - sinceMs >= BUFFER_MS
-  }
-
-  private isStopping(): boolean {
-    return this.stopping.signal.aborted
-  }
-
-  private async untilDue(): Promise<void> {
-    while (!this.isDue() && !this.isStopping()) {
-      const { sinceMs } = this.buffered
-      await this.bell.wait(
-        sinceMs === null ? BUFFER_MS : Math.max(sinceMs + BUFFER_MS - performance.now(), 1),
-      )
+  /** Writes the rows of each partition once, and goes on while many rows wait. Ends early if a write fails. */
+  private async writeBuffered(signal: AbortSignal): Promise<void> {
+    let batches = Math.ceil(this.buffered.size / MAX_RANGES)
+    while (this.buffered.size > 0 && (batches > 0 || this.bufferedRows() >= MANY_ROWS)) {
+      batches -= 1
+      const writing = this.writeBatch(signal)
+      this.writing = writing
+      if (!(await writing)) return
     }
   }
 
-  /** Writes buffered rows. Returns whether that succeeded; if not, restarts their partitions. */
-  private async flush(): Promise<boolean> {
-    const { ranges, rows } = this.buffered.take(MAX_RANGES)
-    this.signalCapacity()
-    const { promise, resolve } = Promise.withResolvers<undefined>()
-    this.writing = { ranges, done: promise }
-    try {
-      const isWritten = await this.write(ranges, rows)
-      // The batch may be in the store or not, so rows buffered since then can't be written before that is known.
-      if (!isWritten) this.restart(ranges)
-      return isWritten
-    } finally {
-      this.writing = null
-      resolve(undefined)
-    }
+  /** Writes the rows of some partitions. Returns whether that succeeded; if not, restarts the partitions. */
+  private async writeBatch(signal: AbortSignal): Promise<boolean> {
+    const taken = [...this.buffered.values()].slice(0, MAX_RANGES)
+    for (const { partition } of taken) this.buffered.delete(partition)
+    const ranges = taken.map(({ partition, first, end }) => ({ partition, first, end }))
+    const rows = taken.flatMap((each) => each.rows)
+    const isWritten = await this.write(ranges, rows, signal)
+    // The batch may be in the store or not, so rows buffered since then can't be written before that is known.
+    if (!isWritten) this.restart(ranges)
+    return isWritten
   }
 
-  private async write(ranges: readonly UsageRange[], rows: readonly EncodedRows[]): Promise<boolean> {
+  private async write(
+    ranges: readonly UsageRange[],
+    rows: readonly EncodedRows[],
+    signal: AbortSignal,
+  ): Promise<boolean> {
     const { topic, log, consumers, sink, metrics, logger } = this.options
-    const { signal } = this.stopping
     const started = performance.now()
     const note = writeRanges(ranges)
     try {
@@ -179,7 +174,7 @@ export class TopicSink {
         metrics.failures.inc({ topic })
         logger.error({ err: error, topic, ranges: note }, 'writing a batch failed: retrying')
         await this.retryPause.wait(signal)
-        if (this.isStopping()) return false
+        if (signal.aborted) return false
       }
     }
     this.retryPause.reset()
@@ -188,7 +183,7 @@ export class TopicSink {
     metrics.rows.inc({ topic }, count)
     metrics.batchSeconds.observe({ topic }, ms / 1_000)
     logger.debug({ topic, ranges: note, rows: count, ms: Math.round(ms) }, 'usage rows written')
-    if (this.buffered.sinceMs === null) await this.commitEnds(ranges)
+    if (this.buffered.size === 0) await this.commitEnds(ranges)
     return true
   }
 
@@ -205,16 +200,10 @@ export class TopicSink {
 
   private restart(ranges: readonly UsageRange[]): void {
     for (const { partition } of ranges) {
-      this.buffered.drop(partition)
+      this.buffered.delete(partition)
       this.converters.delete(partition)
       this.options.consumers.restart({ topic: this.options.topic, partition })
     }
-    this.signalCapacity()
-  }
-
-  private signalCapacity(): void {
-    this.capacityFreed.resolve(undefined)
-    this.capacityFreed = Promise.withResolvers()
   }
 
   /** For usage-events only: the projector writes the dead letters of the other topics. */
