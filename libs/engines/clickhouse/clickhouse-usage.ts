@@ -27,7 +27,7 @@ export async function openChdbUsage(folder: string): Promise<UsageStore | null> 
     await client.command({ query: `CREATE DATABASE IF NOT EXISTS ${CHDB_DATABASE}` })
     await client.command({ query: `USE ${CHDB_DATABASE}` })
     await client.command({ query: `SET max_query_size = ${MAX_QUERY_BYTES}` })
-    await migrate(client, { isAlone: true })
+    await migrate(client)
   } catch (error) {
     await client.close()
     throw error
@@ -46,7 +46,7 @@ export function serverUsage(address: ServerAddress): UsageStore {
     } finally {
       await setup.close()
     }
-    await migrate(client, { isAlone: false })
+    await migrate(client)
   })
 }
 
