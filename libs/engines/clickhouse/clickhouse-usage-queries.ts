@@ -27,26 +27,23 @@ import {
 } from './figures-query.js'
 import { exportedFile, type StreamFile } from './export-query.js'
 
-/** p50, p95 and p99. A quantile of no values is NaN, which is null in JSON. */
-type QuantileTriple = [number | null, number | null, number | null]
+/** p50, p95 and p99; in a report, also the maximum. A quantile of no values is NaN, which is null in JSON. */
+type Latency = readonly (number | null)[]
 
 interface FiguresRow extends UsageTotals {
   /** Seconds since 1970. */
   at: number
   grp: string | null
-  requestMs: QuantileTriple
-  visibleMs: QuantileTriple
+  requestMs: Latency
+  visibleMs: Latency
 }
 
 interface ReportRow extends UsageTotals {
   duplicates: number
   read: number
-  visibleMs: QuantileTriple
-  maxVisibleMs: number
-  firstReadMs: QuantileTriple
-  maxFirstReadMs: number
-  acceptMs: QuantileTriple
-  maxAcceptMs: number
+  visibleMs: Latency
+  firstReadMs: Latency
+  acceptMs: Latency
   inboxesWithoutMail: number
   /** Milliseconds since 1970. */
   firstMailAt: number
@@ -78,13 +75,12 @@ export class ClickHouseUsageQueries implements UsageQueries {
   async report(query: UsageReportQuery): Promise<UsageReport> {
     const [row] = await this.rows<ReportRow>(reportQuery(query))
     if (row === undefined) throw new Error('a report has no row')
-    const { visibleMs, maxVisibleMs, firstReadMs, maxFirstReadMs, acceptMs, maxAcceptMs, ...others } = row
-    const { firstMailAt, lastMailAt, ...counts } = others
+    const { visibleMs, firstReadMs, acceptMs, firstMailAt, lastMailAt, ...counts } = row
     const report = {
       ...counts,
-      visibleMs: quantilesAndMax(visibleMs, maxVisibleMs),
-      firstReadMs: quantilesAndMax(firstReadMs, maxFirstReadMs),
-      acceptMs: quantilesAndMax(acceptMs, maxAcceptMs),
+      visibleMs: quantilesAndMax(visibleMs),
+      firstReadMs: quantilesAndMax(firstReadMs),
+      acceptMs: quantilesAndMax(acceptMs),
     }
     if (counts.mails === 0) return { ...report, firstMailAt: null, lastMailAt: null, timeline: [] }
     const [first, last] = [new Date(firstMailAt), new Date(lastMailAt)]
@@ -133,14 +129,14 @@ function nullIfTooMany(error: unknown): null {
   throw error
 }
 
-function quantiles([p50, p95, p99]: QuantileTriple): Quantiles | null {
+function quantiles([p50 = null, p95 = null, p99 = null]: Latency): Quantiles | null {
   if (p50 === null || p95 === null || p99 === null) return null
   return { p50: rounded(p50), p95: rounded(p95), p99: rounded(p99) }
 }
 
-function quantilesAndMax(triple: QuantileTriple, max: number): QuantilesAndMax | null {
-  const found = quantiles(triple)
-  return found === null ? null : { ...found, max: rounded(max) }
+function quantilesAndMax(latency: Latency): QuantilesAndMax | null {
+  const found = quantiles(latency)
+  return found && { ...found, max: rounded(latency[3] ?? 0) }
 }
 
 function rounded(ms: number): number {

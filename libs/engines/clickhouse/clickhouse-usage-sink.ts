@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { ClickHouseClient } from '@clickhouse/client'
 import type { LimitFunction } from 'p-limit'
-import { USAGE_TABLES, type EncodedRows, type UsageTable } from '#libs/ports/usage/usage-rows.js'
+import { USAGE_TABLES } from '#libs/ports/usage/usage-rows.js'
 import type { UsageBatch, UsageSink } from '#libs/ports/usage/usage-store.js'
 import { orUnavailable } from './clients.js'
 
@@ -47,31 +47,27 @@ export class ClickHouseUsageSink implements UsageSink {
     const token = tokenOf(logId, topic, ranges)
     return this.limit(orUnavailable, async () => {
       for (const [table, group] of Map.groupBy(rows, (each) => each.table)) {
-        await this.insert(table, token, group)
+        const settings = `${EXACTLY_ONCE}, insert_deduplication_token = '${table}/${token}'`
+        const texts = group.map(({ json }, index) => (index === 0 ? json : `,${json}`))
+        await this.insert(table, USAGE_TABLES[table], settings, texts)
       }
       // Written after all rows: if the position says that a range is written, it is.
       const positions = ranges.map(({ partition, end }) => [logId, topic, partition, end])
       const columns = ['log_id', 'topic', 'partition', 'written_to']
-      await this.insertRows('sink_positions', columns, '', [JSON.stringify(positions).slice(1, -1)])
+      await this.insert('sink_positions', columns, EXACTLY_ONCE, [JSON.stringify(positions).slice(1, -1)])
     })
   }
 
-  private insert(table: UsageTable, token: string, rows: readonly EncodedRows[]): Promise<void> {
-    const deduplication = `, insert_deduplication_token = '${table}/${token}'`
-    const texts = rows.map(({ json }) => json)
-    return this.insertRows(table, USAGE_TABLES[table], deduplication, texts)
-  }
-
-  private async insertRows(
+  private async insert(
     table: string,
     columns: readonly string[],
-    deduplication: string,
+    settings: string,
     texts: readonly string[],
   ): Promise<void> {
     const { stream } = await this.client.exec({
-      query: `INSERT INTO ${table} (${columns.join(', ')}) SETTINGS ${EXACTLY_ONCE}${deduplication} FORMAT JSONCompactEachRow`,
+      query: `INSERT INTO ${table} (${columns.join(', ')}) SETTINGS ${settings} FORMAT JSONCompactEachRow`,
       // As strings, because chDB's connection would convert bytes to a string.
-      values: Readable.from(texts.map((text, index) => (index === 0 ? text : `,${text}`))),
+      values: Readable.from(texts),
     })
     await stream.resume().toArray()
   }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { ClickHouseClient } from '@clickhouse/client'
 import { USAGE_TABLES } from '#libs/ports/usage/usage-rows.js'
 import type { ExportFormat, ExportTable, UsageExportQuery } from '#libs/ports/usage/usage-store.js'
-import { COUNTS, QUANTILES } from './schema.js'
+import { QUANTILES, ROUTES, USAGE, WEBHOOKS } from './schema.js'
 import { spanClause, type BoundQuery } from './figures-query.js'
 
 const FORMAT: Readonly<Record<ExportFormat, string>> = {
@@ -24,34 +24,13 @@ const NAMES_IN_FILE: Readonly<Record<string, string>> = {
   offset: 'log_offset',
 }
 
-interface Figures {
-  keys: readonly string[]
-  sums: readonly string[]
-  /** States of t-digests. A file has three quantiles of each. */
-  latencies: readonly string[]
-}
-
-const OF_KEY: Figures = {
-  keys: ['environment', 'key_id'],
-  sums: COUNTS,
-  latencies: ['request_ms', 'visible_ms'],
-}
-
 /** The tables of figures. They may have several rows for the same minute, hour or day until ClickHouse merges them. */
-const FIGURES: Readonly<Record<Exclude<ExportTable, 'usage' | keyof typeof USAGE_TABLES>, Figures>> = {
-  usage_minute: OF_KEY,
-  usage_hour: OF_KEY,
-  usage_day: OF_KEY,
-  routes_minute: {
-    keys: ['environment', 'method', 'route', 'status'],
-    sums: ['requests'],
-    latencies: ['request_ms'],
-  },
-  webhooks_minute: {
-    keys: ['environment', 'webhook_id'],
-    sums: ['requested', 'succeeded', 'failed', 'abandoned'],
-    latencies: ['latency_ms'],
-  },
+const FIGURES = {
+  usage_minute: USAGE,
+  usage_hour: USAGE,
+  usage_day: USAGE,
+  routes_minute: ROUTES,
+  webhooks_minute: WEBHOOKS,
 }
 
 /** The query for the rows of a file, without the clause FORMAT. */
@@ -104,7 +83,8 @@ function isFigures(table: ExportTable): table is keyof typeof FIGURES {
 }
 
 function figuresOf(table: keyof typeof FIGURES): string {
-  const { keys, sums, latencies } = FIGURES[table]
+  const { keys: ownKeys, sums, latencies } = FIGURES[table]
+  const keys = ['environment', ...Object.keys(ownKeys)]
   const groups = ['account_id', 'time', ...keys]
   const merged = [
     ...sums.map((name) => `sum(u.${name}) AS ${name}`),

@@ -6,7 +6,7 @@ import {
   type UsageQuery,
   type UsageReportQuery,
 } from '#libs/ports/usage/usage-store.js'
-import { COUNTS, IS_ANSWERED_AT_ONCE, QUANTILES } from './schema.js'
+import { COUNTS, digestOf, QUANTILES, USAGE, USAGE_SOURCES } from './schema.js'
 
 /*
  * The queries for usage figures. The text of a query contains no input of a client: it is passed as parameters.
@@ -17,12 +17,6 @@ export interface BoundQuery {
   query_params: Record<string, unknown>
 }
 
-const START: Readonly<Record<UsageInterval, string>> = {
-  second: 'toStartOfSecond',
-  minute: 'toStartOfMinute',
-  hour: 'toStartOfHour',
-  day: 'toStartOfDay',
-}
 const GROUP_COLUMN = { none: 'NULL', key: 'key_id', environment: 'environment' } as const
 /** Bounds the time (in seconds) and memory of a query. Few queries come near them. */
 export const QUERY_LIMITS =
@@ -62,52 +56,27 @@ function figuresPart(
   source: 'minute' | 'hour' | 'day',
   index: number,
 ) {
-  return `SELECT ${START[interval]}(t.time) AS time, ${groupOf(grouping)} AS grp, ${COUNTS.join(', ')},
+  return `SELECT ${startOf(interval)}(t.time) AS time, ${groupOf(grouping)} AS grp, ${COUNTS.join(', ')},
       request_ms, visible_ms
     FROM usage_${source} AS t WHERE ${ownerClause(owner)}
       AND t.time >= fromUnixTimestamp64Milli({from${index}:Int64}) AND t.time < fromUnixTimestamp64Milli({to${index}:Int64})`
 }
 
-interface EventSource {
-  table: string
-  only: string
-  counts: Readonly<Partial<Record<string, string>>>
-  requestMs?: string
-  visibleMs?: string
+/** The function for the start of an interval, such as `toStartOfHour`. */
+function startOf(interval: UsageInterval): string {
+  return `toStartOf${interval.charAt(0).toUpperCase()}${interval.slice(1)}`
 }
 
-/** The tables of raw events, each with the figures that it contributes to. */
-const EVENT_SOURCES: readonly EventSource[] = [
-  {
-    table: 'requests',
-    only: '1',
-    counts: { requests: 'count()', refusals: 'countIf(t.refused)' },
-    requestMs: `if(${IS_ANSWERED_AT_ONCE}, t.duration_ms, NULL)`,
-  },
-  {
-    table: 'inbox_events',
-    only: "t.type IN ('inbox.created', 'message.received')",
-    counts: {
-      inboxes: "countIf(t.type = 'inbox.created')",
-      mails: "countIf(t.type = 'message.received')",
-      bytes: "sumIf(t.bytes, t.type = 'message.received')",
-    },
-  },
-  {
-    table: 'mail_events',
-    only: "t.type IN ('refused', 'shown')",
-    counts: { refusals: "countIf(t.type = 'refused')" },
-    visibleMs: "if(t.type = 'shown', t.ms, NULL)",
-  },
-]
-
+/** Selects from the tables of raw events. */
 function eventsParts({ owner, interval, grouping, labels }: UsageQuery, index: number): string[] {
-  return EVENT_SOURCES.map(({ table, only, counts, requestMs = 'NULL', visibleMs = 'NULL' }) => {
+  return Object.entries(USAGE_SOURCES).map(([table, { where, values }]) => {
     // A count that the table lacks is 0. The name alone could refer to a column of the events.
-    const sums = COUNTS.map((count) => `${counts[count] ?? '0'} AS ${count}`)
-    return `SELECT ${START[interval]}(t.at) AS time, ${groupOf(grouping)} AS grp,
-      ${sums.join(', ')}, ${digest(requestMs)} AS request_ms, ${digest(visibleMs)} AS visible_ms
-    FROM ${table} AS t WHERE ${ownerClause(owner)} AND ${only} AND ${spanClause(index)}${labelClause(labels)}
+    const sums = COUNTS.map((name) => `${values[name] ?? '0'} AS ${name}`)
+    const digests = USAGE.latencies.map(
+      (name) => `${values[name] ?? digestOf('toFloat32(0)', '0')} AS ${name}`,
+    )
+    return `SELECT ${startOf(interval)}(t.at) AS time, ${groupOf(grouping)} AS grp, ${[...sums, ...digests].join(', ')}
+    FROM ${table} AS t WHERE ${ownerClause(owner)} AND ${where} AND ${spanClause(index)}${labelClause(labels)}
     GROUP BY time, grp`
   })
 }
@@ -115,10 +84,6 @@ function eventsParts({ owner, interval, grouping, labels }: UsageQuery, index: n
 /** Selects the sums of all counts. */
 export function sumsOf(alias: string): string {
   return COUNTS.map((count) => `toFloat64(sum(${alias}.${count})) AS ${count}`).join(', ')
-}
-
-function digest(value: string): string {
-  return `quantilesTDigestStateIf(${QUANTILES})(toFloat32(ifNull(${value}, 0)), isNotNull(${value}))`
 }
 
 function groupOf(grouping: UsageQuery['grouping']): string {
@@ -184,8 +149,7 @@ export function reportQuery(report: UsageReportQuery): BoundQuery {
       countIf(t.type = 'message.received') AS received
     FROM inbox_events AS t ${anyKey} GROUP BY t.inbox_id`
   const query = `SELECT r.requests, r.refused + m.refused AS refusals, i.inboxes, i.mails, i.bytes,
-      m.duplicates, f.read, m.visibleMs, m.maxVisibleMs, f.firstReadMs, f.maxFirstReadMs, m.acceptMs, m.maxAcceptMs, e.inboxesWithoutMail,
-      i.firstMailAt, i.lastMailAt
+      m.duplicates, f.read, m.visibleMs, f.firstReadMs, m.acceptMs, e.inboxesWithoutMail, i.firstMailAt, i.lastMailAt
     FROM
       (SELECT toFloat64(count()) AS requests, toFloat64(countIf(t.refused)) AS refused FROM requests AS t ${where}) AS r,
       (SELECT toFloat64(countIf(t.type = 'inbox.created')) AS inboxes,
@@ -196,16 +160,19 @@ export function reportQuery(report: UsageReportQuery): BoundQuery {
         FROM inbox_events AS t ${where}) AS i,
       (SELECT toFloat64(countIf(t.type = 'refused')) AS refused,
         toFloat64(countIf(t.fingerprint != '') - uniqExactIf((t.inbox_id, t.fingerprint), t.fingerprint != '')) AS duplicates,
-        quantilesTDigestIf(${QUANTILES})(t.ms, t.type = 'shown') AS visibleMs,
-        maxIf(t.ms, t.type = 'shown') AS maxVisibleMs,
-        quantilesTDigestIf(${QUANTILES})(t.ms, t.type = 'accepted') AS acceptMs,
-        maxIf(t.ms, t.type = 'accepted') AS maxAcceptMs
+        ${latencyOf('t.ms', "t.type = 'shown'")} AS visibleMs,
+        ${latencyOf('t.ms', "t.type = 'accepted'")} AS acceptMs
         FROM mail_events AS t ${where}) AS m,
-      (SELECT toFloat64(count()) AS read, quantilesTDigest(${QUANTILES})(ms) AS firstReadMs, max(ms) AS maxFirstReadMs
+      (SELECT toFloat64(count()) AS read, ${latencyOf('ms', '1')} AS firstReadMs
         FROM (${firstReads})) AS f,
       (SELECT toFloat64(countIf(created > 0 AND received = 0)) AS inboxesWithoutMail FROM (${inboxes})) AS e
     ${QUERY_LIMITS}`
   return { query, query_params: params }
+}
+
+/** The quantiles and the maximum. */
+function latencyOf(value: string, condition: string): string {
+  return `arrayConcat(quantilesTDigestIf(${QUANTILES})(${value}, ${condition}), [maxIf(${value}, ${condition})])`
 }
 
 /** A row for each bucket of `widthMs` in which mail was received. */

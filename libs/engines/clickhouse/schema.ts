@@ -47,34 +47,104 @@ const LABELS = 'labels Array(LowCardinality(String)), INDEX labels_in labels TYP
 /** The counts of usage figures, which add up over any span. */
 export const COUNTS = ['requests', 'refusals', 'inboxes', 'mails', 'bytes']
 
-function figures(name: string, partition: string, ttl: string): string {
-  const counts = COUNTS.map((count) => `${count} SimpleAggregateFunction(sum, UInt64)`)
+/** Figures of each account and environment over time. */
+interface Figures {
+  /** What the figures are of, with their SQL types. */
+  keys: Readonly<Record<string, string>>
+  sums: readonly string[]
+  /** States of t-digests. */
+  latencies: readonly string[]
+}
+
+export const USAGE: Figures = {
+  keys: { key_id: 'LowCardinality(String)' },
+  sums: COUNTS,
+  latencies: ['request_ms', 'visible_ms'],
+}
+export const ROUTES: Figures = {
+  keys: { method: 'LowCardinality(String)', route: 'LowCardinality(String)', status: 'UInt16' },
+  sums: ['requests'],
+  latencies: ['request_ms'],
+}
+export const WEBHOOKS: Figures = {
+  keys: { webhook_id: 'String CODEC(ZSTD(1))' },
+  sums: ['requested', 'succeeded', 'failed', 'abandoned'],
+  latencies: ['latency_ms'],
+}
+
+function figures(name: string, { keys, sums, latencies }: Figures, partition: string, ttl = ''): string {
+  const columns = [
+    ...Object.entries(keys).map(([key, type]) => `${key} ${type}`),
+    ...sums.map((sum) => `${sum} SimpleAggregateFunction(sum, UInt64)`),
+    ...latencies.map((latency) => `${latency} ${DIGEST}`),
+  ]
   return `CREATE TABLE IF NOT EXISTS ${name} (
-    time DateTime('UTC') CODEC(Delta, ZSTD(1)),
-    ${TENANT},
-    key_id LowCardinality(String),
-    ${counts.join(', ')},
-    request_ms ${DIGEST},
-    visible_ms ${DIGEST}
+    time DateTime('UTC') CODEC(Delta, ZSTD(1)), ${TENANT}, ${columns.join(', ')}
   ) ENGINE = AggregatingMergeTree PARTITION BY ${partition}
-  ORDER BY (account_id, environment, key_id, time)
+  ORDER BY (account_id, environment, ${Object.keys(keys).join(', ')}, time)
   ${ttl} SETTINGS ${DURABLE_AND_DEDUPLICATED}`
 }
 
-function rollUp(from: string, to: string, start: string): string {
-  const sums = COUNTS.map((count) => `sum(${count}) AS ${count}`)
+/** What fills a table of figures from the rows `t` of another one; by default from raw events, by the minute. */
+interface Filling {
+  values: Readonly<Record<string, string>>
+  where?: string
+  start?: string
+}
+
+function view(from: string, to: string, { keys }: Figures, filling: Filling): string {
+  const { values, where = '1', start = 'toStartOfMinute(t.at)' } = filling
+  const groups = ['account_id', 'environment', ...Object.keys(keys)].join(', ')
+  const columns = Object.entries(values).map(([name, value]) => `${value} AS ${name}`)
   return `CREATE MATERIALIZED VIEW IF NOT EXISTS ${to}_from_${from} TO ${to} AS
-    SELECT ${start}(finer.time) AS time, account_id, environment, key_id, ${sums.join(', ')},
-      quantilesTDigestMergeState(${QUANTILES})(finer.request_ms) AS request_ms,
-      quantilesTDigestMergeState(${QUANTILES})(finer.visible_ms) AS visible_ms
-    FROM ${from} AS finer GROUP BY account_id, environment, key_id, time`
+    SELECT ${start} AS time, ${groups}, ${columns.join(', ')}
+    FROM ${from} AS t WHERE ${where} GROUP BY ${groups}, time`
+}
+
+function rollUp(from: string, to: string, start: string): string {
+  const sums = COUNTS.map((name) => [name, `sum(t.${name})`] as const)
+  const merged = USAGE.latencies.map(
+    (name) => [name, `quantilesTDigestMergeState(${QUANTILES})(t.${name})`] as const,
+  )
+  return view(from, to, USAGE, { values: Object.fromEntries([...sums, ...merged]), start })
+}
+
+/** The state of a digest of a Float32. */
+export function digestOf(value: string, condition: string): string {
+  return `quantilesTDigestStateIf(${QUANTILES})(${value}, ${condition})`
 }
 
 /** Excludes waits and event streams: they last as long as their client chooses, which says nothing about latency. */
-export const IS_ANSWERED_AT_ONCE = "route NOT LIKE '%/wait' AND route NOT LIKE '%/events'"
+const IS_ANSWERED_AT_ONCE = "t.route NOT LIKE '%/wait' AND t.route NOT LIKE '%/events'"
 
-const BY_MINUTE = `SELECT toStartOfMinute(at) AS time, account_id, environment, key_id`
-const PER_KEY = 'GROUP BY account_id, environment, key_id, time'
+/** The usage figures to which the rows `t` of each table of raw events contribute. */
+export const USAGE_SOURCES: Readonly<Record<string, { where: string; values: Record<string, string> }>> = {
+  requests: {
+    where: '1',
+    values: {
+      requests: 'count()',
+      refusals: 'countIf(t.refused)',
+      request_ms: digestOf('t.duration_ms', IS_ANSWERED_AT_ONCE),
+    },
+  },
+  inbox_events: {
+    where: "t.type IN ('inbox.created', 'message.received')",
+    values: {
+      inboxes: "countIf(t.type = 'inbox.created')",
+      mails: "countIf(t.type = 'message.received')",
+      bytes: "sumIf(t.bytes, t.type = 'message.received')",
+    },
+  },
+  mail_events: {
+    where: "t.type IN ('refused', 'shown')",
+    values: {
+      refusals: "countIf(t.type = 'refused')",
+      visible_ms: digestOf('t.ms', "t.type = 'shown'"),
+    },
+  },
+}
+
+const WEBHOOK_SUMS = WEBHOOKS.sums.map((type) => [type, `countIf(t.type = '${type}')`] as const)
 
 export const MIGRATIONS: readonly Migration[] = [
   {
@@ -108,60 +178,28 @@ export const MIGRATIONS: readonly Migration[] = [
         attempt UInt16, status UInt16, latency_ms UInt32, reason String CODEC(ZSTD(1))`,
         'account_id, webhook_id, at',
       ),
-      figures('usage_minute', 'toYYYYMM(time)', `TTL time + INTERVAL ${MINUTE_DAYS} DAY`),
-      figures('usage_hour', 'toYear(time)', ''),
-      figures('usage_day', 'tuple()', ''),
-      `CREATE TABLE IF NOT EXISTS routes_minute (
-        time DateTime('UTC') CODEC(Delta, ZSTD(1)),
-        ${TENANT},
-        method LowCardinality(String), route LowCardinality(String), status UInt16,
-        requests SimpleAggregateFunction(sum, UInt64),
-        request_ms ${DIGEST}
-      ) ENGINE = AggregatingMergeTree PARTITION BY toYYYYMM(time)
-      ORDER BY (account_id, environment, method, route, status, time)
-      TTL time + INTERVAL ${RAW_DAYS} DAY SETTINGS ${DURABLE_AND_DEDUPLICATED}`,
-      `CREATE TABLE IF NOT EXISTS webhooks_minute (
-        time DateTime('UTC') CODEC(Delta, ZSTD(1)),
-        ${TENANT},
-        webhook_id String CODEC(ZSTD(1)),
-        requested SimpleAggregateFunction(sum, UInt64),
-        succeeded SimpleAggregateFunction(sum, UInt64),
-        failed SimpleAggregateFunction(sum, UInt64),
-        abandoned SimpleAggregateFunction(sum, UInt64),
-        latency_ms ${DIGEST}
-      ) ENGINE = AggregatingMergeTree PARTITION BY toYYYYMM(time)
-      ORDER BY (account_id, environment, webhook_id, time)
-      TTL time + INTERVAL ${RAW_DAYS} DAY SETTINGS ${DURABLE_AND_DEDUPLICATED}`,
+      figures('usage_minute', USAGE, 'toYYYYMM(time)', `TTL time + INTERVAL ${MINUTE_DAYS} DAY`),
+      figures('usage_hour', USAGE, 'toYear(time)'),
+      figures('usage_day', USAGE, 'tuple()'),
+      figures('routes_minute', ROUTES, 'toYYYYMM(time)', `TTL time + INTERVAL ${RAW_DAYS} DAY`),
+      figures('webhooks_minute', WEBHOOKS, 'toYYYYMM(time)', `TTL time + INTERVAL ${RAW_DAYS} DAY`),
       `CREATE TABLE IF NOT EXISTS sink_positions (
         log_id LowCardinality(String), topic LowCardinality(String), partition UInt16,
         written_to UInt64, written_at DateTime64(3, 'UTC') DEFAULT now64(3)
       ) ENGINE = ReplacingMergeTree(written_to) ORDER BY (log_id, topic, partition)
       SETTINGS fsync_after_insert = 1, fsync_part_directory = 1`,
-      `CREATE MATERIALIZED VIEW IF NOT EXISTS usage_minute_from_requests TO usage_minute AS
-        ${BY_MINUTE}, count() AS requests, countIf(refused) AS refusals,
-          quantilesTDigestStateIf(${QUANTILES})(duration_ms, ${IS_ANSWERED_AT_ONCE}) AS request_ms
-        FROM requests ${PER_KEY}`,
-      `CREATE MATERIALIZED VIEW IF NOT EXISTS usage_minute_from_inbox_events TO usage_minute AS
-        ${BY_MINUTE}, countIf(type = 'inbox.created') AS inboxes, countIf(type = 'message.received') AS mails,
-          sumIf(inbox_events.bytes, type = 'message.received') AS bytes
-        FROM inbox_events WHERE type IN ('inbox.created', 'message.received') ${PER_KEY}`,
-      `CREATE MATERIALIZED VIEW IF NOT EXISTS usage_minute_from_mail_events TO usage_minute AS
-        ${BY_MINUTE}, countIf(type = 'refused') AS refusals,
-          quantilesTDigestStateIf(${QUANTILES})(ms, type = 'shown') AS visible_ms
-        FROM mail_events WHERE type IN ('refused', 'shown') ${PER_KEY}`,
-      rollUp('usage_minute', 'usage_hour', 'toStartOfHour'),
-      rollUp('usage_hour', 'usage_day', 'toStartOfDay'),
-      `CREATE MATERIALIZED VIEW IF NOT EXISTS routes_minute_from_requests TO routes_minute AS
-        SELECT toStartOfMinute(at) AS time, account_id, environment, method, route, status, count() AS requests,
-          quantilesTDigestState(${QUANTILES})(duration_ms) AS request_ms
-        FROM requests GROUP BY account_id, environment, method, route, status, time`,
-      `CREATE MATERIALIZED VIEW IF NOT EXISTS webhooks_minute_from_webhook_events TO webhooks_minute AS
-        SELECT toStartOfMinute(at) AS time, account_id, environment, webhook_id,
-          countIf(type = 'requested') AS requested, countIf(type = 'succeeded') AS succeeded,
-          countIf(type = 'failed') AS failed, countIf(type = 'abandoned') AS abandoned,
-          quantilesTDigestStateIf(${QUANTILES})(toFloat32(webhook_events.latency_ms), type IN ('succeeded', 'failed'))
-            AS latency_ms
-        FROM webhook_events GROUP BY account_id, environment, webhook_id, time`,
+      ...Object.entries(USAGE_SOURCES).map(([table, source]) => view(table, 'usage_minute', USAGE, source)),
+      rollUp('usage_minute', 'usage_hour', 'toStartOfHour(t.time)'),
+      rollUp('usage_hour', 'usage_day', 'toStartOfDay(t.time)'),
+      view('requests', 'routes_minute', ROUTES, {
+        values: { requests: 'count()', request_ms: digestOf('t.duration_ms', '1') },
+      }),
+      view('webhook_events', 'webhooks_minute', WEBHOOKS, {
+        values: {
+          ...Object.fromEntries(WEBHOOK_SUMS),
+          latency_ms: digestOf('toFloat32(t.latency_ms)', "t.type IN ('succeeded', 'failed')"),
+        },
+      }),
     ],
   },
 ]
