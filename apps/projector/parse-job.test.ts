@@ -1,6 +1,6 @@
 import { until } from '#test/harness/until.js'
 import { mintId } from '#libs/domain/ids/mint.js'
-import { ParseAllowance } from './parse-budget.js'
+import { ParseAllowance } from './parse-allowance.js'
 import { ParseJob } from './parse-job.js'
 import { PendingMail } from './parse-task.js'
 import { smallMail, taskOf } from './parse-task.test-support.js'

@@ -1,4 +1,4 @@
-import { baselineMs, type ParseAllowance } from './parse-budget.js'
+import { baselineMs, type ParseAllowance } from './parse-allowance.js'
 import type { PendingMail } from './parse-task.js'
 import type { ParseThread } from './parse-thread.js'
 
@@ -30,8 +30,6 @@ export class ParseJob {
   get current(): PendingMail | null {
     return this.mails[this.thread.index] ?? null
   }
-
-  /** The mails without a result. */
   get unanswered(): PendingMail[] {
     return this.mails.filter(({ isSettled }) => !isSettled)
   }

@@ -31,8 +31,6 @@ export interface ParseFallback {
   detail: string
   shows: 'header' | 'nothing'
 }
-
-/** A mail as a thread gets it. */
 export interface ParseRequest {
   task: ParseTask
   /** Null to parse it completely. */
@@ -43,9 +41,7 @@ export interface ParseRequest {
 export interface ParseResult {
   messageId: MessageId
   body: Uint8Array
-  /** CPU time that parsing took. */
   cpuMs: number
-  /** Whether the parser failed. */
   hasFailed: boolean
 }
 

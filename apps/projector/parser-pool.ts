@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { AccountId, MessageId } from '#libs/domain/ids/typeid.js'
 import { isOutOfMemory } from '#libs/runtime/errors.js'
 import { FairQueue } from '#libs/runtime/fairness/fair-queue.js'
-import { baselineMs, ParseAllowance, type ParseAllowanceOptions } from './parse-budget.js'
+import { baselineMs, ParseAllowance, type ParseAllowanceOptions } from './parse-allowance.js'
 import { ParseJob } from './parse-job.js'
 import {
   PendingMail,
@@ -31,7 +31,6 @@ const JOB_BYTES = 1 << 20
 const SHARED_UP_TO_BYTES = 64 * 1024
 /** How long a job that is not full waits for more mails after the previous job has started. */
 const GATHER_MS = 10
-/** The pause between attempts to start a thread. */
 const RETRY_MS = 500
 
 const TIMEOUT = { code: 'parse-timeout', detail: 'reading this mail took longer than allowed' } as const

@@ -9,7 +9,7 @@ import { InboxProjector } from './inbox-projector.js'
 import { ParserPool } from './parser-pool.js'
 import { type ProjectorMetrics, projectorMetrics } from './projector-metrics.js'
 import { ProjectorController, MessageVisibility, type ProjectorPorts } from './projector.controller.js'
-import { ViewsWatch } from './views-watch.js'
+import { watchViews } from './views-watch.js'
 
 /*
  * The projector consumes inbox-events, account-events and webhook-events, parses mail in threads, and updates the
@@ -41,7 +41,7 @@ export async function startProjector({
   registry,
 }: ProjectorOptions): Promise<Projector> {
   const { log, projections, inboxes } = engine
-  const opened = new AsyncDisposableStack()
+  await using opened = new AsyncDisposableStack()
   const metrics = projectorMetrics(registry)
   const usage = measuredUsage({ log, source: '/mayfly/projector', now, logger, registry })
   opened.defer(() => usage.close())
@@ -61,14 +61,9 @@ export async function startProjector({
     },
   })
   const service = await createRoleService(consumers, ProjectorController, ports)
-  try {
-    await service.listen()
-  } catch (error) {
-    await opened.disposeAsync()
-    throw error
-  }
+  await service.listen()
   opened.defer(() => service.close())
-  const watch = new ViewsWatch({
+  const watch = watchViews({
     log,
     queries: inboxes,
     consumers,
@@ -78,7 +73,8 @@ export async function startProjector({
   })
   watch.start()
   opened.defer(() => watch.stop())
-  return { warmUp: () => parser.warmUp(), close: () => opened.disposeAsync() }
+  const running = opened.move()
+  return { warmUp: () => parser.warmUp(), close: () => running.disposeAsync() }
 }
 
 function parserOf(settings: Settings, logger: Logger, metrics: ProjectorMetrics): ParserPool {

@@ -2,7 +2,7 @@ import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import type { Partition } from '#libs/ports/event-log/event-log.js'
 import type { Progress } from '#libs/ports/read-model/view-store.js'
 import { until } from '#test/harness/until.js'
-import { ViewsWatch } from './views-watch.js'
+import { watchViews } from './views-watch.js'
 
 const isWatched = ({ topic, partition }: Partition) => topic === 'account-events' && partition === 0
 
@@ -10,7 +10,7 @@ const isWatched = ({ topic, partition }: Partition) => topic === 'account-events
 function watching(views: { position: number; handledTo: number }) {
   const restarted: Partition[] = []
   let checks = 0
-  const watch = new ViewsWatch({
+  const watch = watchViews({
     log: layoutOf({ partitionCount: () => 1 }),
     queries: {
       progress(partition): Promise<Progress> {

@@ -18,42 +18,27 @@ const CHECK_EVERY_MS = 1_000
  * Detects views that were emptied or restored from an older copy, even if no event comes, and restarts their partition,
  * which rebuilds them.
  */
-export class ViewsWatch {
+export function watchViews({ log, queries, consumers, onLost, onError }: ViewsWatchOptions): PeriodicTask {
   /** The position of each partition at the last check; null if it had none. */
-  private readonly positions = new Map<string, number | null>()
-  private readonly checking: PeriodicTask
+  const positions = new Map<string, number | null>()
 
-  constructor(private readonly options: ViewsWatchOptions) {
-    const work = () => this.check().catch(options.onError)
-    this.checking = new PeriodicTask({ everyMs: CHECK_EVERY_MS, firstAfterMs: CHECK_EVERY_MS, work })
-  }
-
-  start(): void {
-    this.checking.start()
-  }
-
-  /** Resolves once the current check is done. */
-  stop(): Promise<void> {
-    return this.checking.stop()
-  }
-
-  private async check(): Promise<void> {
-    for (const topic of VIEWED_TOPICS) {
-      const length = this.options.log.partitionCount(topic)
-      await Promise.all(Array.from({ length }, (_, partition) => this.checkPartition({ topic, partition })))
-    }
-  }
-
-  private async checkPartition(partition: Partition): Promise<void> {
-    const { queries, consumers, onLost } = this.options
+  const checkPartition = async (partition: Partition) => {
     const name = partitionName(partition)
-    const last = this.positions.get(name)
+    const last = positions.get(name)
     // Since the last check the views may have advanced and been restored to the same position.
     const before = last === null ? null : Math.max(last ?? 0, consumers.handledTo(partition) ?? 0)
     const position = (await queries.progress(partition))?.position ?? null
-    this.positions.set(name, position)
+    positions.set(name, position)
     if (position !== null && position >= (before ?? 0)) return
     if (before !== null) onLost(partition)
     consumers.restart(partition)
   }
+  const check = async () => {
+    for (const topic of VIEWED_TOPICS) {
+      const length = log.partitionCount(topic)
+      await Promise.all(Array.from({ length }, (_, partition) => checkPartition({ topic, partition })))
+    }
+  }
+  const work = () => check().catch(onError)
+  return new PeriodicTask({ everyMs: CHECK_EVERY_MS, firstAfterMs: CHECK_EVERY_MS, work })
 }

@@ -69,12 +69,11 @@ async function loadSelfSigned({ settings, folder, now }: CertificateOptions): Pr
   if (authority === null || !isValidFor(authority, now(), validity(SERVER_DAYS).notAfter)) {
     const created = await makeAuthority('Mayfly local CA', validity(AUTHORITY_DAYS))
     // If several processes start at once, all use the authority of the first that stores one.
-    if (authority !== null) await replaceFile(caKeyFile, pairOf(created), 0o600)
-    else await createFile(caKeyFile, pairOf(created), 0o600)
+    await storeFile(caKeyFile, pairOf(created), 0o600, authority === null ? link : rename)
     authority = (await readPair(caKeyFile)) ?? created
   }
   const caFile = join(folder, CA_FILE)
-  await replaceFile(caFile, authority.cert, 0o644)
+  await storeFile(caFile, authority.cert, 0o644)
 
   const hosts = serverHosts(settings)
   const serverFile = join(folder, SERVER_FILE)
@@ -83,7 +82,7 @@ async function loadSelfSigned({ settings, folder, now }: CertificateOptions): Pr
   if (stored !== null && isIssuedFor(stored, authority, needed)) return { ...stored, caFile }
   const request = { commonName: settings.mailDomain, hosts, ...validity(SERVER_DAYS) }
   const issued = await issueCertificate(authority, request)
-  await replaceFile(serverFile, pairOf(issued), 0o600)
+  await storeFile(serverFile, pairOf(issued), 0o600)
   return { ...issued, caFile }
 }
 
@@ -114,19 +113,13 @@ async function readPair(file: string): Promise<KeyPairPem | null> {
   if (pem === null) return null
   const [key = ''] = /-----BEGIN PRIVATE KEY-----[^-]+-----END PRIVATE KEY-----\r?\n/.exec(pem) ?? []
   const [cert = ''] = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\r?\n/.exec(pem) ?? []
-  if (!isPair({ key, cert })) {
-    const fix = 'restore it from a backup, or delete it so that the next start creates a new one'
-    throw new ConfigurationError([`${file} holds no certificate with its key: ${fix}`])
-  }
-  return { key, cert }
-}
-
-function isPair({ key, cert }: KeyPairPem): boolean {
   try {
-    return new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))
+    if (new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) return { key, cert }
   } catch {
-    return false
+    // One of them is damaged.
   }
+  const fix = 'restore it from a backup, or delete it so that the next start creates a new one'
+  throw new ConfigurationError([`${file} holds no certificate with its key: ${fix}`])
 }
 
 /** The key and the certificate are in one file, so that they are always replaced together. */
@@ -134,21 +127,12 @@ function pairOf({ key, cert }: KeyPairPem): string {
   return key + cert
 }
 
-/** Does nothing if the file exists. */
-async function createFile(file: string, content: string, mode: number): Promise<void> {
-  const draft = await writeDraft(file, content, mode)
-  await link(draft, file).catch((error: unknown) => {
-    if (codeOf(error) !== 'EEXIST') throw error
-  })
-  await rm(draft)
-}
-
-async function replaceFile(file: string, content: string, mode: number): Promise<void> {
-  await rename(await writeDraft(file, content, mode), file)
-}
-
-async function writeDraft(file: string, content: string, mode: number): Promise<string> {
+/** Writes a whole file at once. With `link` as `place`, an existing file stays. */
+async function storeFile(file: string, content: string, mode: number, place = rename): Promise<void> {
   const draft = `${file}.${randomUUID()}`
   await writeFile(draft, content, { mode, flag: 'wx', flush: true })
-  return draft
+  await place(draft, file).catch((error: unknown) => {
+    if (codeOf(error) !== 'EEXIST') throw error
+  })
+  await rm(draft, { force: true })
 }

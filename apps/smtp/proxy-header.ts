@@ -14,6 +14,8 @@ const V1 = Buffer.from('PROXY')
 const V2 = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1')
 /** The length with the CRLF (section 2.1). */
 const MAX_V1_BYTES = 107
+const V1_UNKNOWN = /^PROXY UNKNOWN( |$)/
+const V1_TCP = /^PROXY (TCP[46]) (\S+) (\S+) (0|[1-9]\d{0,4}) (0|[1-9]\d{0,4})$/
 const V2_HEAD_BYTES = 16
 /** Far above the length of addresses and of what balancers add to them, such as certificate names and ids. */
 const MAX_V2_BYTES = 2_048
@@ -43,15 +45,12 @@ function readV1(bytes: Buffer): ProxyHeader {
   const end = bytes.subarray(0, MAX_V1_BYTES).indexOf('\r\n')
   if (end < 0) return bytes.length < MAX_V1_BYTES ? PARTIAL : MALFORMED
   const line = bytes.toString('latin1', 0, end)
-  const length = end + 2
-  if (line === 'PROXY UNKNOWN' || line.startsWith('PROXY UNKNOWN ')) {
-    return { state: 'complete', bytes: length, source: null }
-  }
-  const [, family, address, destination, port, destinationPort, ...more] = line.split(' ')
-  const isIP = family === 'TCP4' ? isIPv4 : family === 'TCP6' ? isIPv6 : null
-  if (isIP === null || address === undefined || destination === undefined || more.length > 0) return MALFORMED
-  if (!isIP(address) || !isIP(destination) || !isPort(port) || !isPort(destinationPort)) return MALFORMED
-  return { state: 'complete', bytes: length, source: { address: normalize(address) } }
+  if (V1_UNKNOWN.test(line)) return { state: 'complete', bytes: end + 2, source: null }
+  const [, family, address = '', destination = '', ...ports] = V1_TCP.exec(line) ?? []
+  const isAddress = family === 'TCP4' ? isIPv4 : isIPv6
+  if (!isAddress(address) || !isAddress(destination)) return MALFORMED
+  if (ports.some((port) => Number(port) > 65_535)) return MALFORMED
+  return { state: 'complete', bytes: end + 2, source: { address: normalize(address) } }
 }
 
 /**
@@ -60,10 +59,6 @@ function readV1(bytes: Buffer): ProxyHeader {
  */
 function normalize(address: string): string {
   return isIPv6(address) ? plainAddress(new SocketAddress({ address, family: 'ipv6' }).address) : address
-}
-
-function isPort(text: string | undefined): boolean {
-  return text !== undefined && /^(0|[1-9]\d{0,4})$/.test(text) && Number(text) <= 65_535
 }
 
 function readV2(bytes: Buffer): ProxyHeader {

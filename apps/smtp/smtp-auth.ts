@@ -82,17 +82,12 @@ export class SmtpAuth {
    * each mail, so that revoking a key takes effect in open sessions. Never rejects.
    */
   senderKey(user: AuthenticatedUser | null): Promise<SenderKey | Refusal | null> | null {
-    return user === null || user === 'anyone' ? null : this.currentKey(user.secretHash)
-  }
-
-  private async currentKey(secretHash: string): Promise<SenderKey | Refusal | null> {
-    try {
-      return await this.find(secretHash)
-    } catch (error) {
+    if (user === null || user === 'anyone') return null
+    return this.find(user.secretHash).catch((error: unknown) => {
       if (error instanceof ViewsCatchingUpError) return null
       this.options.onError(error)
       return REFUSALS.readModelUnavailable
-    }
+    })
   }
 
   private async find(secretHash: string): Promise<SenderKey | null> {

@@ -116,15 +116,8 @@ function started(
   { secretHash, now }: { secretHash: string; now: Date },
 ): ConsoleEvent {
   const expiresAt = new Date(now.getTime() + SESSION_MS)
-  return {
-    type: 'ConsoleSessionStarted',
-    accountId,
-    sessionId,
-    startedBy,
-    secretHash,
-    startedAt: now,
-    expiresAt,
-  }
+  const facts = { accountId, sessionId, startedBy, secretHash, startedAt: now, expiresAt }
+  return { type: 'ConsoleSessionStarted', ...facts }
 }
 
 /** Total and idempotent: for a repeated or misplaced event, returns the same list. */
@@ -136,26 +129,13 @@ export function evolveSessions(
   switch (event.type) {
     case 'ConsoleLinkCreated': {
       if (known !== null) return sessions
-      const { sessionId, createdBy, linkHash: secretHash, createdAt, expiresAt } = event
-      return added(sessions, {
-        id: sessionId,
-        keyId: createdBy,
-        state: 'offered',
-        secretHash,
-        createdAt,
-        expiresAt,
-      })
+      const { sessionId: id, createdBy: keyId, linkHash: secretHash, createdAt, expiresAt } = event
+      return added(sessions, { id, keyId, state: 'offered', secretHash, createdAt, expiresAt })
     }
     case 'ConsoleSessionStarted': {
-      const { sessionId, startedBy, secretHash, startedAt, expiresAt } = event
-      const session = {
-        keyId: startedBy,
-        state: 'active',
-        secretHash,
-        createdAt: startedAt,
-        expiresAt,
-      } as const
-      if (known === null) return added(sessions, { id: sessionId, ...session })
+      const { sessionId: id, startedBy: keyId, secretHash, startedAt: createdAt, expiresAt } = event
+      const session = { id, keyId, state: 'active', secretHash, createdAt, expiresAt } as const
+      if (known === null) return added(sessions, session)
       return known.state === 'offered' ? replaced(sessions, { ...known, ...session }) : sessions
     }
     case 'ConsoleSessionEnded':

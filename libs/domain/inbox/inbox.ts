@@ -1,12 +1,5 @@
 import type { AccountId, InboxId, KeyId, MessageId } from '#libs/domain/ids/typeid.js'
-import type {
-  Address,
-  InboxChanged,
-  InboxCreated,
-  InboxEvent,
-  InboxTokenIssued,
-  InboxTokenRevoked,
-} from './events.js'
+import type { Address, InboxCreated, InboxEvent, InboxTokenIssued, InboxTokenRevoked } from './events.js'
 import type { Fault } from './fault.js'
 import { isLive, MAX_TOKENS, type InboxToken } from './token.js'
 
@@ -73,24 +66,11 @@ export function evolve(slice: InboxSlice, event: InboxEvent): InboxSlice {
   const { inbox, message } = slice
   if (event.type === 'InboxCreated') return inbox === null ? { inbox: created(event), message } : slice
   if (inbox?.state !== 'active') return slice
+  if ('revision' in event) {
+    const { revision } = event
+    return revision <= inbox.revision ? slice : { inbox: { ...changed(inbox, event), revision }, message }
+  }
   switch (event.type) {
-    case 'InboxChanged':
-      return event.revision <= inbox.revision ? slice : { inbox: changed(inbox, event), message }
-    case 'InboxTokenIssued':
-    case 'InboxTokenRevoked': {
-      const { revision } = event
-      if (revision <= inbox.revision) return slice
-      const { tokens: before } = inbox
-      const tokens =
-        event.type === 'InboxTokenIssued' ? withIssued(before, event) : withRevoked(before, event)
-      return { inbox: { ...inbox, revision, tokens }, message }
-    }
-    case 'FaultsSet': {
-      const { revision, faults } = event
-      return revision <= inbox.revision
-        ? slice
-        : { inbox: { ...inbox, revision, faults, faultsRevision: revision }, message }
-    }
     case 'MessageDropped': {
       if (message !== null) return slice
       const { messageId: id, droppedAt: deletedAt } = event
@@ -137,11 +117,19 @@ function created(event: InboxCreated): ActiveInbox {
   return { ...facts, id: inboxId, state: 'active', faults: event.faults ?? [], faultsRevision: 0, ...empty }
 }
 
-function changed(
-  inbox: ActiveInbox,
-  { revision, lifetime, sealed, inbox: { labels } }: InboxChanged,
-): ActiveInbox {
-  return { ...inbox, ...lifetime, revision, labels, sealed: sealed ?? inbox.sealed }
+function changed(inbox: ActiveInbox, event: Extract<InboxEvent, { revision: number }>): ActiveInbox {
+  switch (event.type) {
+    case 'InboxChanged': {
+      const { lifetime, sealed } = event
+      return { ...inbox, ...lifetime, labels: event.inbox.labels, sealed: sealed ?? inbox.sealed }
+    }
+    case 'InboxTokenIssued':
+      return { ...inbox, tokens: withIssued(inbox.tokens, event) }
+    case 'InboxTokenRevoked':
+      return { ...inbox, tokens: withRevoked(inbox.tokens, event) }
+    case 'FaultsSet':
+      return { ...inbox, faults: event.faults, faultsRevision: event.revision }
+  }
 }
 
 /** Tokens that are no longer valid are dropped when the list is full. */

@@ -1,16 +1,26 @@
 import { mintId } from '#libs/domain/ids/mint.js'
-import { baselineMs, ParseBudget } from './parse-budget.js'
+import { baselineMs, ParseAllowance } from './parse-allowance.js'
 
 const MIB = 1024 * 1024
 const accountId = mintId('acc')
 
-function mailOf({ inboxId = mintId('inb'), receivedAt = new Date(0), size = MIB } = {}) {
+/** The start of the next minute. */
+const NEXT_MS = Math.ceil(Date.now() / 60_000) * 60_000
+
+function mailOf({ inboxId = mintId('inb'), receivedAt = new Date(NEXT_MS), size = MIB } = {}) {
   return { accountId, inboxId, receivedAt, size }
+}
+
+/** While another account has mail. */
+function allowanceOf(budgets: { inboxBudgetMs: number; accountBudgetMs: number }): ParseAllowance {
+  const allowance = new ParseAllowance({ ...budgets, timeoutMs: 1_000, slowTimeoutMs: 1_000 })
+  for (const each of [mintId('acc'), accountId]) allowance.recordMail(each)
+  return allowance
 }
 
 describe('the budget of parsing mail', () => {
   it('is used up for one inbox and not for others', () => {
-    const budget = new ParseBudget({ inboxBudgetMs: 100, accountBudgetMs: 1_000 })
+    const budget = allowanceOf({ inboxBudgetMs: 100, accountBudgetMs: 1_000 })
     const mail = mailOf()
     budget.spend(mail, 99)
     expect(budget.isSpent(mail)).toBe(false)
@@ -20,7 +30,7 @@ describe('the budget of parsing mail', () => {
   })
 
   it('is used up for all inboxes of an account, except for small mails', () => {
-    const budget = new ParseBudget({ inboxBudgetMs: 100, accountBudgetMs: 150 })
+    const budget = allowanceOf({ inboxBudgetMs: 100, accountBudgetMs: 150 })
     budget.spend(mailOf(), 75)
     expect(budget.isSpent(mailOf())).toBe(false)
     budget.spend(mailOf(), 75)
@@ -30,9 +40,9 @@ describe('the budget of parsing mail', () => {
   })
 
   it('exists for each minute of receipt, in any order of the minutes', () => {
-    const budget = new ParseBudget({ inboxBudgetMs: 100, accountBudgetMs: 100 })
+    const budget = allowanceOf({ inboxBudgetMs: 100, accountBudgetMs: 100 })
     const inboxId = mintId('inb')
-    const [then, before, after] = [60_000, 59_999, 120_000].map((ms) =>
+    const [then, before, after] = [NEXT_MS, NEXT_MS - 1, NEXT_MS + 60_000].map((ms) =>
       mailOf({ inboxId, receivedAt: new Date(ms) }),
     )
     if (then === undefined || before === undefined || after === undefined) throw new Error('no mail')
@@ -41,14 +51,14 @@ describe('the budget of parsing mail', () => {
   })
 
   it('lets a small mail exceed it by a bounded time', () => {
-    const budget = new ParseBudget({ inboxBudgetMs: 0, accountBudgetMs: 0 })
+    const budget = allowanceOf({ inboxBudgetMs: 0, accountBudgetMs: 0 })
     const mail = mailOf({ size: 5_000 })
     expect([budget.isOver(mail, 50), budget.isOver(mail, 500)]).toEqual([false, true])
     expect(budget.isOver(mailOf(), 50)).toBe(true)
   })
 
   it('is used up by a mail whose thread was terminated', () => {
-    const budget = new ParseBudget({ inboxBudgetMs: 100, accountBudgetMs: 1_000 })
+    const budget = allowanceOf({ inboxBudgetMs: 100, accountBudgetMs: 1_000 })
     const mail = mailOf()
     budget.spendAll(mail)
     expect([mail, mailOf(), mailOf({ size: 5_000 })].map((each) => budget.isSpent(each))).toEqual([
