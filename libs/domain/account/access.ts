@@ -82,7 +82,6 @@ export const SCOPES = ['inboxes', 'read', 'audit', 'admin', 'operator'] as const
 /** The permissions of a key. `read` allows the GET requests of `inboxes`; `operator` has access to every account. */
 export type Scope = (typeof SCOPES)[number]
 
-/** Whether at least one of the wanted scopes is held. */
 export function allows(held: readonly Scope[], wanted: readonly Scope[]): boolean {
   return wanted.some((scope) => held.includes(scope))
 }

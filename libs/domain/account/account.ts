@@ -83,7 +83,6 @@ export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
   }
 }
 
-/** The faults of new inboxes in an environment. */
 export function defaultFaultsOf({ defaultFaults }: Account, environment: string): readonly Fault[] {
   return Object.hasOwn(defaultFaults, environment) ? (defaultFaults[environment] ?? []) : []
 }

@@ -129,13 +129,8 @@ export function isOverRetention(lifespan: Lifespan, retention: Lifespan): boolea
 function create(command: Extract<InboxCommand, { type: 'CreateInbox' }>): Decision<InboxEvent, Refusal> {
   const { type: _type, lifespan, retention, now, ...facts } = command
   if (isOverRetention(lifespan, retention)) return refuse({ code: 'over-retention', retention })
-  return accept({
-    ...facts,
-    type: 'InboxCreated',
-    duration: lifespan.text,
-    createdAt: now,
-    expiresAt: later(now, lifespan.ms),
-  })
+  const expiresAt = later(now, lifespan.ms)
+  return accept({ ...facts, type: 'InboxCreated', duration: lifespan.text, createdAt: now, expiresAt })
 }
 
 function change(
@@ -163,12 +158,12 @@ function change(
 function changeTokens(inbox: ActiveInbox, command: TokenCommand): Decision<InboxEvent, Refusal> {
   const { inboxId, keyId, tokenId, now } = command
   const token = inbox.tokens.find(({ id }) => id === tokenId)
-  const facts = { inboxId, keyId, tokenId, revision: inbox.revision + 1 }
   const ofInbox = { keyId: inbox.keyId, labels: inbox.labels }
+  const facts = { inboxId, keyId, tokenId, revision: inbox.revision + 1, inbox: ofInbox }
   if (command.type === 'RevokeToken') {
     if (token === undefined) return refuse({ code: 'unknown-token' })
     if (token.revokedAt !== null) return accept()
-    return accept({ type: 'InboxTokenRevoked', ...facts, revokedAt: now, inbox: ofInbox })
+    return accept({ type: 'InboxTokenRevoked', ...facts, revokedAt: now })
   }
   if (token !== undefined) return accept()
   const { hash, access, lifeMs } = command
@@ -178,15 +173,7 @@ function changeTokens(inbox: ActiveInbox, command: TokenCommand): Decision<Inbox
   const expiresAt = new Date(now.getTime() + (lifeMs ?? leftMs))
   const valid = inbox.tokens.filter((each) => isLive(each, now))
   if (valid.length >= MAX_TOKENS) return refuse({ code: 'too-many-tokens' })
-  return accept({
-    type: 'InboxTokenIssued',
-    ...facts,
-    hash,
-    access,
-    issuedAt: now,
-    expiresAt,
-    inbox: ofInbox,
-  })
+  return accept({ type: 'InboxTokenIssued', ...facts, hash, access, issuedAt: now, expiresAt })
 }
 
 type Labels = ActiveInbox['labels']

@@ -10,7 +10,6 @@ export const MAX_RUNNING_REPLAYS = 5
 /** A request to deliver notifications again, or mail that was received before the webhook was registered. */
 export interface Replay extends Omit<ReplayRequested, 'type' | 'replayId'> {
   id: ReplayId
-  /** Number of completed steps. */
   steps: number
   /** The position at which the next step starts; null once all deliveries have been requested. */
   next: ReplayPosition | null
@@ -54,7 +53,6 @@ export function stateOf(replay: Replay): (typeof REPLAY_STATES)[number] {
   return isRunning(replay) ? 'running' : 'completed'
 }
 
-/** Whether it has more deliveries to request. */
 export function hasMoreToRequest({ next, cancelledAt }: Replay): boolean {
   return next !== null && cancelledAt === null
 }
