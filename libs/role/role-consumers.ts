@@ -24,11 +24,6 @@ import type { SourceTopic } from '#libs/ports/event-log/topics.js'
 import { Metrics } from '#libs/runtime/process/metrics.js'
 import { beforeDeadline } from '#libs/runtime/timing.js'
 
-/*
- * How a role consumes the event log: `RoleConsumers` has a consumer for each topic, and `createRoleService` passes
- * their batches to the methods of a Nest controller.
- */
-
 export interface RoleConsumersOptions extends Pick<ConsumerSpec, 'startAt' | 'batchRecords' | 'lingerMs'> {
   log: Pick<LogConsumers, 'consume'>
   /** The role's name. Instances of a role share the partitions. */
@@ -37,14 +32,19 @@ export interface RoleConsumersOptions extends Pick<ConsumerSpec, 'startAt' | 'ba
   registry: Registry
 }
 
-/** The consumers of one role, by topic. Logs and counts their failures. */
-export class RoleConsumers {
+/**
+ * The event log as a transport of Nest: consumers of the topics that the role's controller has methods for, which get
+ * their batches. Logs and counts failures.
+ */
+export class RoleConsumers extends Server implements CustomTransportStrategy {
+  override readonly propagatesEventHandlerErrors = true
   private readonly running = new Map<string, Consumer>()
   /** A consumer may deliver its first batch before `consume` has resolved. */
   private readonly starting = new Map<string, Promise<Consumer>>()
   private readonly failures: Counter<'group' | 'topic'>
 
   constructor(private readonly options: RoleConsumersOptions) {
+    super()
     this.failures = new Metrics(options.registry).counter(
       'mayfly_consumer_failures_total',
       'Batches that failed and were retried.',
@@ -52,12 +52,17 @@ export class RoleConsumers {
     )
   }
 
-  /**
-   * Resolves once every consumer has its start offsets. If it rejects, call it again to start the missing consumers.
-   */
-  async start(topics: readonly SourceTopic[], handle: ConsumerSpec['handle']): Promise<void> {
-    const { log, group, logger, registry: _, ...spec } = this.options
-    for (const topic of topics) {
+  /** Calls back once every consumer has its start offsets. After an error, it can be called again. */
+  listen(callback: (error?: unknown) => void): void {
+    this.start().then(
+      () => callback(),
+      (error: unknown) => callback(error),
+    )
+  }
+
+  private async start(): Promise<void> {
+    const { log, group, logger: roleLogger, registry: _, ...spec } = this.options
+    for (const topic of this.messageHandlers.keys() as Iterable<SourceTopic>) {
       if (this.running.has(topic)) continue
       // Start at zero, so that the first failure shows as an increase.
       this.failures.inc({ group, topic }, 0)
@@ -65,10 +70,10 @@ export class RoleConsumers {
         ...spec,
         group,
         topic,
-        handle,
+        handle: (batch, signal) => this.dispatch({ ...batch, signal }),
         onError: (error, partition) => {
           this.failures.inc({ group, topic })
-          logger.error({ err: error, ...partition }, 'a batch failed: retrying')
+          roleLogger.error({ err: error, ...partition }, 'a batch failed: retrying')
         },
       })
       this.starting.set(topic, starting)
@@ -108,9 +113,28 @@ export class RoleConsumers {
     this.starting.clear()
     await Promise.all(stops)
   }
+
+  close(): Promise<void> {
+    return this.stop()
+  }
+
+  override on(): never {
+    throw new Error('the event log emits no events')
+  }
+
+  override unwrap(): never {
+    throw new Error('the event log is used through its port')
+  }
+
+  private async dispatch(batch: ConsumedBatch): Promise<BatchOutcome> {
+    const handler = this.messageHandlers.get(batch.topic)
+    if (handler === undefined) throw new Error(`no handler for ${batch.topic}`)
+    const result: unknown = await handler(batch, new BaseRpcContext([]))
+    const outcome: unknown = await lastValueFrom(this.transformToObservable(result))
+    return outcome as BatchOutcome
+  }
 }
 
-/** A batch as a controller's method gets it. */
 export interface ConsumedBatch extends RecordBatch {
   /** Aborts when the handler should finish soon, or reject. */
   signal: AbortSignal
@@ -138,49 +162,10 @@ export function createRoleService<Ports>(
     providers: [{ provide: PORTS, useValue: ports }],
   }
   return NestFactory.createMicroservice<CustomStrategy>(module, {
-    strategy: new EventLogStrategy(consumers),
+    strategy: consumers,
     logger: false,
     abortOnError: false,
   })
-}
-
-/** The event log as a transport of Nest. */
-class EventLogStrategy extends Server implements CustomTransportStrategy {
-  override readonly propagatesEventHandlerErrors = true
-
-  constructor(private readonly consumers: RoleConsumers) {
-    super()
-  }
-
-  listen(callback: (error?: unknown) => void): void {
-    const topics = [...this.messageHandlers.keys()] as SourceTopic[]
-    this.consumers
-      .start(topics, (batch, signal) => this.dispatch({ ...batch, signal }))
-      .then(
-        () => callback(),
-        (error: unknown) => callback(error),
-      )
-  }
-
-  close(): Promise<void> {
-    return this.consumers.stop()
-  }
-
-  override on(): never {
-    throw new Error('the event log emits no events')
-  }
-
-  override unwrap(): never {
-    throw new Error('the event log is used through its port')
-  }
-
-  private async dispatch(batch: ConsumedBatch): Promise<BatchOutcome> {
-    const handler = this.messageHandlers.get(batch.topic)
-    if (handler === undefined) throw new Error(`no handler for ${batch.topic}`)
-    const result: unknown = await handler(batch, new BaseRpcContext([]))
-    const outcome: unknown = await lastValueFrom(this.transformToObservable(result))
-    return outcome as BatchOutcome
-  }
 }
 
 /** Rethrows a controller's errors unchanged: Nest's default filter replaces them by "Internal server error". */
@@ -191,7 +176,6 @@ export class RethrowErrors implements RpcExceptionFilter {
   }
 }
 
-/** How long a scrape waits for the log. */
 const SCRAPE_TIMEOUT_MS = 2_000
 
 /** Registers a gauge of how far the consumers of this process lag behind the log. */
