@@ -15,7 +15,11 @@ const MAX_COUNTED = 20_000
  */
 export class ConnectionLimits {
   private readonly hosts = new Map<string, RemoteHost>()
-  private readonly opened = new LRUCache<string, { count: number }>({ max: MAX_COUNTED, ttl: MINUTE_MS })
+  private readonly opened = new LRUCache<string, number>({
+    max: MAX_COUNTED,
+    ttl: MINUTE_MS,
+    noUpdateTTL: true,
+  })
   private readonly slots: SharedSlots
   /** The memory for all mail. */
   private readonly memory: FixedMemoryLimit
@@ -64,10 +68,9 @@ export class ConnectionLimits {
   private mayOpen(group: string): boolean {
     const { smtpMaxConnectionsPerMinute: max } = this.settings
     if (max === 0) return true
-    const opened = this.opened.get(group) ?? { count: 0 }
-    if (opened.count === 0) this.opened.set(group, opened)
-    opened.count += 1
-    return opened.count <= max
+    const count = (this.opened.get(group) ?? 0) + 1
+    this.opened.set(group, count)
+    return count <= max
   }
 
   private hostOf(group: string): RemoteHost {

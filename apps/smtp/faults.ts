@@ -42,10 +42,11 @@ const MAX_ACCOUNTS = 10_000
 export class MailFaults {
   private readonly delays = new SharedSlots(MAX_DELAYED)
   private delayedBytes = 0
-  /** How many counts were started, by account and for `all`. */
-  private readonly startedCounts = new LRUCache<AccountId | 'all', { started: number }>({
+  /** How many counts were started since the first one, by account and for `all`. */
+  private readonly startedCounts = new LRUCache<AccountId | 'all', number>({
     max: MAX_ACCOUNTS,
     ttl: MAX_COUNTED_SECONDS * 1_000,
+    noUpdateTTL: true,
   })
   private readonly applied: Counter<'stage' | 'action'>
 
@@ -117,19 +118,17 @@ export class MailFaults {
   /** The number of the attempt, from 1. Throws TooManyCountsError. */
   private async count(name: string, { accountId, expiresAt }: ActiveInbox): Promise<number> {
     const { maxCounts = MAX_COUNTS } = this.options
-    const own = this.startedCounts.get(accountId) ?? { started: 0 }
-    const all = this.startedCounts.get('all') ?? { started: 0 }
-    if (own.started >= maxCounts.ofAccount || all.started >= maxCounts.ofAll) throw new TooManyCountsError()
+    const startedBy = (owner: AccountId | 'all') => this.startedCounts.get(owner) ?? 0
+    if (startedBy(accountId) >= maxCounts.ofAccount || startedBy('all') >= maxCounts.ofAll) {
+      throw new TooManyCountsError()
+    }
     const leftSeconds = Math.ceil((expiresAt.getTime() - this.options.now().getTime()) / 1_000)
     const windowSeconds = Math.min(Math.max(leftSeconds, 1), MAX_COUNTED_SECONDS)
     const attempts: RatePolicy = { name: 'faults', quota: Number.MAX_SAFE_INTEGER, windowSeconds }
     const { next } = await this.options.limits.charge(name, attempts, 1)
     const attempt = attempts.quota - next.remaining
     if (attempt === 1) {
-      own.started += 1
-      all.started += 1
-      if (own.started === 1) this.startedCounts.set(accountId, own)
-      if (all.started === 1) this.startedCounts.set('all', all)
+      for (const owner of [accountId, 'all'] as const) this.startedCounts.set(owner, startedBy(owner) + 1)
     }
     return attempt
   }

@@ -16,8 +16,6 @@ import { Networks } from '#libs/runtime/remote-address.js'
 import type { MailUsage } from './journal.js'
 import { foreignRecipient, inboxEndedAt, REFUSALS, type MaybePromise, type Refusal } from './replies.js'
 import type { SenderKey } from './smtp-auth.js'
-
-/** The sender of a mail. */
 interface Client {
   remoteAddress: string
   /** Null if it did not authenticate with an API key. */
@@ -45,9 +43,9 @@ export class Recipients {
   private readonly domains: readonly string[]
   private readonly foreign: Refusal
   private readonly discardFrom: Networks
-  private measured: { refusal: Refusal | null; atMs: number } = { refusal: null, atMs: -Infinity }
-  /** Shared by the mails that arrive during a measurement. */
-  private measuring: Promise<Refusal | null> | null = null
+  /** A promise while it is measured. */
+  private refusalOfBacklog: MaybePromise<Refusal | null> = null
+  private measuredAtMs = -Infinity
 
   constructor(private readonly options: RecipientsOptions) {
     const { mailDomain, publicInboxDomain, discardFrom } = options.settings
@@ -58,20 +56,19 @@ export class Recipients {
 
   /** Why no mail is accepted now, for any recipient; null if mail is accepted. Never rejects. */
   refusalOfMail(): MaybePromise<Refusal | null> {
-    const { refusal, atMs } = this.measured
-    if (performance.now() - atMs < BACKLOG_VALID_MS) return refusal
-    this.measuring ??= this.measureBacklog().finally(() => (this.measuring = null))
-    return this.measuring
+    const isMeasuring = this.refusalOfBacklog instanceof Promise
+    if (!isMeasuring && performance.now() - this.measuredAtMs >= BACKLOG_VALID_MS) {
+      this.measuredAtMs = performance.now()
+      this.refusalOfBacklog = this.measureBacklog().then((refusal) => (this.refusalOfBacklog = refusal))
+    }
+    return this.refusalOfBacklog
   }
 
   private async measureBacklog(): Promise<Refusal | null> {
     const { log, inboxes, settings } = this.options
-    const atMs = performance.now()
     try {
       const { records } = await measureBacklog(log, inboxes, ['inbox-events'])
-      const refusal = records > settings.maxBacklog ? REFUSALS.behind : null
-      this.measured = { refusal, atMs }
-      return refusal
+      return records > settings.maxBacklog ? REFUSALS.behind : null
     } catch (error) {
       return this.unavailable(error)
     }

@@ -37,7 +37,6 @@ export type RefusalReason =
 
 /** A reply 4yz or 5yz. Its text starts with the enhanced status code (RFC 3463), if the reply has one. */
 export class Refusal {
-  /** The reply as it is sent. */
   readonly line: string
 
   constructor(
@@ -50,8 +49,6 @@ export class Refusal {
     this.line = `${code} ${text}\r\n`
   }
 }
-
-/** The reply to a line of the client. */
 export type Answer = string | Refusal
 
 export type MaybePromise<Value> = Value | Promise<Value>
@@ -169,8 +166,6 @@ export function foreignRecipient(domains: readonly string[]): Refusal {
 export function spokeTooEarly(mailDomain: string): Refusal {
   return protocolError(421, `${mailDomain} wait for the greeting before sending`)
 }
-
-/** The positive replies. */
 export const REPLIES = {
   senderAccepted: '250 2.1.0 Accepted\r\n',
   recipientAccepted: '250 2.1.5 Accepted\r\n',

@@ -1,8 +1,10 @@
 import { constants } from 'node:crypto'
+import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import { Networks, plainAddress } from '#libs/runtime/remote-address.js'
+import { beforeDeadline } from '#libs/runtime/timing.js'
 import type { ServerCertificate } from './certificate.js'
 import { ConnectionLimits } from './connection-limits.js'
 import { readProxySource } from './proxy-header.js'
@@ -65,43 +67,32 @@ export class EdgeServer extends SMTPServer {
     // A socket that has already closed emits no more events.
     if (socket.destroyed) return
     socket.on('error', (error) => this.edge.journal.connectionBroke(error))
-    if (this.isDraining) {
-      this.refuse(socket, REFUSALS.shuttingDown)
-      return
-    }
-    if (this.balancers.has(plainAddress(socket.remoteAddress)))
-      void this.connectProxied(socket, isImplicitTls)
-    else this.admit(socket, plainAddress(socket.remoteAddress), isImplicitTls)
+    const address = plainAddress(socket.remoteAddress)
+    if (this.balancers.has(address)) void this.connectProxied(socket, address, isImplicitTls)
+    else this.admit(socket, address, isImplicitTls)
   }
 
   /** Resolves once every connection is closed and every mail has its outcome, or after `withinMs`. */
   async drain(withinMs: number): Promise<void> {
     this.isDraining = true
-    const closed = Promise.all(
-      [this.server, this.tlsServer].map(
-        (server) => new Promise<void>((resolve) => server.close(() => resolve())),
-      ),
-    )
+    const closing = [this.server, this.tlsServer].map((server) => once(server.close(), 'close'))
     for (const socket of this.awaitingHeader) socket.destroy()
     for (const session of this.sessions) session.drain()
-    const { promise: expired, resolve: expire } = Promise.withResolvers<undefined>()
-    const timer = setTimeout(() => {
+    const settled = Promise.all(closing).then(() => this.edge.acceptance.settled())
+    await beforeDeadline(withinMs, settled).catch(() => {
       for (const session of this.sessions) session.destroy()
-      expire(undefined)
-    }, withinMs)
-    await Promise.race([expired, closed.then(() => this.edge.acceptance.settled())])
-    clearTimeout(timer)
+    })
     clearInterval(this.sweeping)
   }
 
   /** Admits a connection under the remote address in its PROXY header. */
-  private async connectProxied(socket: Socket, isImplicitTls: boolean): Promise<void> {
-    const releaseSlot = this.limits.hold(plainAddress(socket.remoteAddress), () => {
+  private async connectProxied(socket: Socket, balancer: string, isImplicitTls: boolean): Promise<void> {
+    const releaseSlot = this.limits.hold(balancer, () => {
       socket.destroy()
       return true
     })
     if (releaseSlot === null) {
-      this.refuse(socket, REFUSALS.tooManyConnections)
+      this.refuse(socket, REFUSALS.tooManyConnections, balancer)
       return
     }
     this.awaitingHeader.add(socket)
@@ -109,18 +100,19 @@ export class EdgeServer extends SMTPServer {
     this.awaitingHeader.delete(socket)
     releaseSlot()
     if (source === 'malformed' || source === 'late') {
-      const remoteAddress = plainAddress(socket.remoteAddress)
       const reason = source === 'late' ? 'timeout' : 'malformed-proxy-header'
-      this.edge.journal.refused({ id: '', remoteAddress }, reason, null)
+      this.edge.journal.refused({ id: '', remoteAddress: balancer }, reason, null)
       socket.destroy()
-    } else if (this.isDraining) {
-      this.refuse(socket, REFUSALS.shuttingDown)
     } else if (!socket.destroyed) {
-      this.admit(socket, source?.address ?? plainAddress(socket.remoteAddress), isImplicitTls)
+      this.admit(socket, source?.address ?? balancer, isImplicitTls)
     }
   }
 
   private admit(socket: Socket, remoteAddress: string, isImplicitTls: boolean): void {
+    if (this.isDraining) {
+      this.refuse(socket, REFUSALS.shuttingDown, remoteAddress)
+      return
+    }
     const admitted = this.limits.admit(remoteAddress, () => session.giveUp())
     if (admitted instanceof Refusal) {
       this.refuse(socket, admitted, remoteAddress)
@@ -143,7 +135,7 @@ export class EdgeServer extends SMTPServer {
     for (const session of this.sessions) session.enforceDeadlines(nowMs, isCrowded)
   }
 
-  private refuse(socket: Socket, refusal: Refusal, remoteAddress = plainAddress(socket.remoteAddress)): void {
+  private refuse(socket: Socket, refusal: Refusal, remoteAddress: string): void {
     const { code, line, reason } = refusal
     this.edge.journal.refused({ id: '', remoteAddress }, reason, code)
     socket.end(line)

@@ -78,22 +78,8 @@ const IN_FLIGHT_DIVISOR = 4
  * Resolves once it listens. Rejects with the name of the setting if it can't listen or use the certificate.
  */
 export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
-  // Closes everything in reverse order, even if one of them fails.
-  const opened = new AsyncDisposableStack()
-  let draining: Promise<void> | null = null
-  try {
-    const listening = await listen(options, opened)
-    return { ...listening, drain: () => (draining ??= opened.disposeAsync()) }
-  } catch (error) {
-    await opened.disposeAsync()
-    throw error
-  }
-}
-
-async function listen(
-  options: SmtpEdgeOptions,
-  opened: AsyncDisposableStack,
-): Promise<Omit<SmtpEdge, 'drain'>> {
+  // Closed in reverse order, even if one of them fails.
+  await using opened = new AsyncDisposableStack()
   const { settings, now } = options
   const { log, vault, inboxes, accounts, signals, limits, keyUse } = options.engine
   const journal = new Journal(options.logger, options.registry)
@@ -145,7 +131,10 @@ async function listen(
     smtpsPort === null
       ? null
       : await listeningPort(server.tlsServer.listen(smtpsPort, smtpHost), 'MAYFLY_SMTPS_PORT')
-  return { port, tlsPort, caFile: certificate?.caFile ?? null }
+  const running = opened.move()
+  let draining: Promise<void> | null = null
+  const drain = () => (draining ??= running.disposeAsync())
+  return { port, tlsPort, caFile: certificate?.caFile ?? null, drain }
 }
 
 async function listeningPort(server: Server, variable: string): Promise<number> {
