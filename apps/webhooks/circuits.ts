@@ -1,7 +1,6 @@
 import type { WebhookId } from '#libs/domain/ids/typeid.js'
 import { largeCache } from '#libs/runtime/large-cache.js'
 
-/** The number of failures in a row that opens a circuit. */
 const OPENS_AFTER = 5
 const PAUSE_MS = { first: 5_000, max: 300_000 }
 /** How many webhooks are remembered. */

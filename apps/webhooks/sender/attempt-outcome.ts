@@ -28,7 +28,6 @@ const CERTIFICATE: Readonly<Record<string, string>> = {
 /** Codes of wrong calls, which are bugs. */
 const BUG = /^(UND_ERR_(INVALID_|NOT_SUPPORTED)|ERR_INVALID_)/
 
-/** The error of an attempt for an error while connecting. */
 export function connectError(error: unknown): AttemptError {
   const code = codeOf(error) ?? 'unknown'
   if (code === 'ETIMEDOUT')
@@ -36,7 +35,6 @@ export function connectError(error: unknown): AttemptError {
   return new AttemptError('connect', CONNECTING[code] ?? `the connection failed (${code})`)
 }
 
-/** The error of an attempt for an error in the TLS handshake. */
 export function tlsError(error: unknown): AttemptError {
   const code = codeOf(error) ?? 'unknown'
   return new AttemptError('tls', CERTIFICATE[code] ?? `the handshake failed (${inWords(code)})`)
@@ -74,7 +72,6 @@ function inWords(code: string): string {
     .toLowerCase()
 }
 
-/** The outcome of one attempt. */
 export type AttemptOutcome = AnsweredAttempt | FailedAttempt
 
 export interface AnsweredAttempt {
@@ -120,7 +117,6 @@ export type FailureReason =
   | 'protocol'
   | 'redirect'
 
-/** Why an attempt failed. */
 export class AttemptError extends Error {
   override readonly name = 'AttemptError'
 

@@ -8,15 +8,7 @@ import { beforeDeadline, DeadlineError } from '#libs/runtime/timing.js'
 import { knownAddresses, NOT_PUBLIC, type DestinationPolicy } from './destination.js'
 import { connectError, tlsError, AttemptError } from './attempt-outcome.js'
 
-export interface ConnectorOptions {
-  policy: DestinationPolicy
-  /** Null for the system's servers. */
-  dnsServers: readonly string[] | null
-  /**
-   * Whether names are resolved by the operating system, with its hosts file and search domains. That uses the few
-   * threads of libuv's pool, which slow lookups can exhaust.
-   */
-  usesSystemResolver: boolean
+export interface ConnectorBounds {
   lookupMs: number
   /** How long DNS answers are cached. */
   dnsCacheMs: number
@@ -25,9 +17,19 @@ export interface ConnectorOptions {
   tlsMs: number
 }
 
+export interface ConnectorOptions extends ConnectorBounds {
+  policy: DestinationPolicy
+  /** Null for the system's servers. */
+  dnsServers: readonly string[] | null
+  /**
+   * Whether names are resolved by the operating system, with its hosts file and search domains. That uses the few
+   * threads of libuv's pool, which slow lookups can exhaust.
+   */
+  usesSystemResolver: boolean
+}
+
 /** How long an address is tried before the next one. */
 const EACH_ADDRESS_MS = 1_000
-/** How many addresses of a name are tried. */
 const MAX_ADDRESSES = 8
 /** Errors which mean that the name has no address. Others mean that the lookup failed. */
 const NO_ADDRESS = /^(ENOTFOUND|ENODATA|EBADNAME)$/

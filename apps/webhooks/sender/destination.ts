@@ -1,6 +1,7 @@
-import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net'
+import { isIP, isIPv4, isIPv6 } from 'node:net'
 import { isUrlTooLong, MAX_URL_CHARACTERS } from '#libs/domain/webhook/endpoint-url.js'
 import type { PortRange } from '#libs/runtime/config/setting.js'
+import { Networks } from '#libs/runtime/remote-address.js'
 import { AttemptError } from './attempt-outcome.js'
 
 export interface DestinationSettings {
@@ -121,27 +122,17 @@ export const SPECIAL_IPV6: readonly SpecialRange[] = [
   { network: 'ff00::/8', what: 'multicast', source: 'RFC 4291' },
 ]
 
-const specialIpv4 = listOf(SPECIAL_IPV4, 'ipv4')
-const specialIpv6 = listOf(SPECIAL_IPV6, 'ipv6')
+const specialIpv4 = new Networks(SPECIAL_IPV4.map(({ network }) => network))
+const specialIpv6 = new Networks(SPECIAL_IPV6.map(({ network }) => network))
 /** The only IPv6 addresses that are routed on the Internet to one machine (RFC 4291, section 2.4). */
-const globalUnicast = new BlockList()
-globalUnicast.addSubnet('2000::', 3, 'ipv6')
+const globalUnicast = new Networks(['2000::/3'])
 
 /**
  * Whether an address, as the resolver or a URL's host writes it without brackets, belongs to a machine on the Internet.
  * False for an address with a zone, and for text that is not an IP address.
  */
 export function isPublicAddress(address: string): boolean {
-  if (isIPv4(address)) return !specialIpv4.check(address, 'ipv4')
+  if (isIPv4(address)) return !specialIpv4.has(address)
   if (!isIPv6(address) || address.includes('%')) return false
-  return globalUnicast.check(address, 'ipv6') && !specialIpv6.check(address, 'ipv6')
-}
-
-function listOf(ranges: readonly SpecialRange[], family: 'ipv4' | 'ipv6'): BlockList {
-  const list = new BlockList()
-  for (const { network } of ranges) {
-    const [address = '', prefix] = network.split('/')
-    list.addSubnet(address, Number(prefix), family)
-  }
-  return list
+  return globalUnicast.has(address) && !specialIpv6.has(address)
 }

@@ -2,7 +2,6 @@ import type { Socket } from 'node:net'
 import { Client, type buildConnector, type Dispatcher } from 'undici'
 import { AttemptError, exchangeError, type AttemptOutcome } from './attempt-outcome.js'
 
-/** How much of the response's content is kept. */
 const MAX_KEPT_BYTES = 1_024
 const MAX_READ_BYTES = 64 * 1_024
 
@@ -14,12 +13,12 @@ interface Response {
 
 /** One request and its response, as a handler of undici. */
 export class Exchange implements Dispatcher.DispatchHandler {
-  /** Resolves before the deadline. Rejects with errors that the endpoint did not cause. */
-  readonly outcome: Promise<AttemptOutcome>
   /** Whether the request is sent on a connection that has been idle, which the endpoint may have closed meanwhile. */
   reusesConnection = false
 
   private readonly settled = Promise.withResolvers<AttemptOutcome>()
+  /** Resolves before the deadline. Rejects with errors that the endpoint did not cause. */
+  readonly outcome = this.settled.promise
   private controller: Dispatcher.DispatchController | null = null
   private timer: NodeJS.Timeout
   private isOver = false
@@ -36,7 +35,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
     private readonly deadline: number,
     private readonly contentMs: number,
   ) {
-    this.outcome = this.settled.promise
     this.timer = this.abortIn(Infinity)
   }
 
@@ -79,7 +77,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
     return setTimeout(() => this.abort(), Math.min(ms, this.deadline - performance.now()))
   }
 
-  /** Ends the exchange and closes its connection. */
   private abort(): void {
     const missing = this.controller === null ? 'no connection was opened' : 'the response did not arrive'
     const failure = new AttemptError('timeout', `${missing} in time`)

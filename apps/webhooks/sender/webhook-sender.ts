@@ -1,25 +1,19 @@
 import { createHmac, createSecretKey } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { type Dispatcher, Pool } from 'undici'
-import { Connector } from './connector.js'
+import { Connector, type ConnectorBounds } from './connector.js'
 import { type DestinationPolicy, type DestinationSettings, policyOf, readDestination } from './destination.js'
 import { Exchange, failed, GuardedClient } from './exchange.js'
 import { AttemptError, type AttemptOutcome } from './attempt-outcome.js'
 
-export interface SenderBounds {
-  lookupMs: number
-  connectMs: number
-  tlsMs: number
+export interface SenderBounds extends ConnectorBounds {
   /** The timeout of a response's content, after its headers. */
   contentMs: number
   /** How many pools of connections are kept: one for each owner and origin. */
   origins: number
-  /** How long an idle connection is kept. */
   idleMs: number
   /** How long a connection is used. After that, the name is looked up and checked again. */
   connectionMs: number
-  /** How long DNS answers are cached. */
-  dnsCacheMs: number
 }
 
 export interface WebhookSenderOptions extends DestinationSettings {
