@@ -27,11 +27,7 @@ export type DnsAnswer = { records: DnsRecords } | { code: string }
 export class DnsLookups {
   private readonly resolver = new Resolver(QUERY_MS)
   private readonly limit = pLimit(MAX_CONCURRENT_QUERIES)
-  private readonly inProgress = new Map<string, Promise<DnsAnswer>>()
-  private readonly cache = new LRUCache<string, DnsAnswer>({
-    maxSize: CACHE_BYTES,
-    sizeCalculation: (answer, key) => key.length + JSON.stringify(answer).length,
-  })
+  private readonly cache = new LRUCache<string, Promise<DnsAnswer>>({ maxSize: CACHE_BYTES })
   private readonly cacheMs: number
 
   /** `servers` are IP addresses with or without a port; null for the system's servers. */
@@ -53,17 +49,15 @@ export class DnsLookups {
   private lookUp(name: string, type: string): Promise<DnsAnswer> {
     const key = `${type} ${name.toLowerCase()}`
     const cached = this.cache.get(key)
-    if (cached !== undefined) return Promise.resolve(cached)
-    let lookup = this.inProgress.get(key)
-    if (lookup === undefined) {
-      lookup = this.limit(() => this.query(name, type)).then((answer) => {
-        const ttl = isLasting(answer) ? this.cacheMs : Math.min(this.cacheMs, FAILURE_CACHE_MS)
-        if (ttl > 0) this.cache.set(key, answer, { ttl })
-        this.inProgress.delete(key)
-        return answer
-      })
-      this.inProgress.set(key, lookup)
-    }
+    if (cached !== undefined) return cached
+    const lookup = this.limit(() => this.query(name, type))
+    this.cache.set(key, lookup, { size: key.length })
+    void lookup.then((answer) => {
+      const ttl = isLasting(answer) ? this.cacheMs : Math.min(this.cacheMs, FAILURE_CACHE_MS)
+      const size = key.length + JSON.stringify(answer).length
+      if (ttl > 0) this.cache.set(key, lookup, { ttl, size })
+      else this.cache.delete(key)
+    })
     return lookup
   }
 

@@ -14,7 +14,6 @@ import { idPattern, type Id } from '#libs/domain/ids/typeid.js'
  * OpenAPI document and its JSON are derived from that. In the JSON, names are in snake case.
  */
 
-/** A resource of the API. */
 export interface Resource<Values> {
   schema: Type.TObject
   /** The resource as JSON. Properties of `values` that are not declared are left out. */
@@ -61,7 +60,6 @@ export const Count = (description: string) => Type.Integer({ minimum: 0, descrip
 
 export const Digest = (description: string) => Type.String({ pattern: '^[0-9a-f]{64}$', description })
 
-/** One of several texts. */
 export const OneOf = <Value extends string>(values: readonly Value[], description?: string) =>
   Type.Unsafe<Value>({ type: 'string', enum: values, ...(description === undefined ? {} : { description }) })
 

@@ -42,40 +42,37 @@ export function readPlans(path: string | null): PlanTable {
   return table
 }
 
-const PROPERTIES: ReadonlySet<string> = new Set([
-  'has_api_access',
-  'per_account',
-  'requests_per_minute',
-  'retention',
-  'max_messages',
-])
-
 function planOf(name: string, given: unknown, report: (text: string) => void): Plan {
-  const properties = isObject(given) ? given : {}
   if (!isObject(given)) report('must be an object')
-  for (const property of Object.keys(properties)) {
-    if (!PROPERTIES.has(property)) report(`has an unknown property: ${JSON.stringify(property)}`)
+  const {
+    has_api_access: hasApiAccess,
+    per_account: isPerAccount = false,
+    requests_per_minute: requestsPerMinute,
+    retention: text,
+    max_messages: maxMessages,
+    ...unknown
+  } = isObject(given) ? given : {}
+  for (const property of Object.keys(unknown)) {
+    report(`has an unknown property: ${JSON.stringify(property)}`)
   }
-  const { has_api_access: hasApiAccess, per_account: isPerAccount = false } = properties
   if (typeof hasApiAccess !== 'boolean') report('needs "has_api_access": true or false')
   if (typeof isPerAccount !== 'boolean') report('may have "per_account": true or false')
-  const whole = (property: string, min: number, max: number): number => {
-    const value = properties[property]
+  const whole = (property: string, value: unknown, min: number, max: number): number => {
     if (Number.isInteger(value) && Number(value) >= min && Number(value) <= max) return Number(value)
     report(`needs "${property}": a whole number from ${min} to ${max}`)
     return min
   }
-  const { retention: text } = properties
   const retention = typeof text === 'string' ? parseRetention(text) : null
   if (retention === null)
     report('needs "retention": a whole number and one of m, h, d, w, from "1m" to "30d"')
+  const minRequests = hasApiAccess === true ? 1 : 0
   return {
     name,
     hasApiAccess: hasApiAccess === true,
     isPerAccount: isPerAccount === true,
-    requestsPerMinute: whole('requests_per_minute', hasApiAccess === true ? 1 : 0, MAX_REQUESTS_PER_MINUTE),
+    requestsPerMinute: whole('requests_per_minute', requestsPerMinute, minRequests, MAX_REQUESTS_PER_MINUTE),
     retention: retention ?? { text: '', ms: 0 },
-    maxMessages: whole('max_messages', 1, MAX_MESSAGES),
+    maxMessages: whole('max_messages', maxMessages, 1, MAX_MESSAGES),
   }
 }
 

@@ -1,4 +1,3 @@
-/** The environment variables of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /** How an environment variable is parsed, and its text in the table of settings. */

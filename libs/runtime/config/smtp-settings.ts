@@ -1,4 +1,5 @@
-import { BlockList, isIPv4, isIPv6 } from 'node:net'
+import { isIP, isIPv4, isIPv6 } from 'node:net'
+import { Networks } from '#libs/runtime/remote-address.js'
 import * as kind from './setting.js'
 
 const MIB = 1024 * 1024
@@ -124,14 +125,11 @@ export const SMTP_SETTINGS = kind.named('MAYFLY_', {
   ),
 })
 
-const LOOPBACK = new BlockList()
-LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4')
-LOOPBACK.addAddress('::1', 'ipv6')
+const LOOPBACK = new Networks(['127.0.0.0/8', '::1'])
 
 /** Whether a host name or IP address is a loopback address. */
 export function isLoopback(host: string): boolean {
-  if (host.toLowerCase() === 'localhost') return true
-  return isIPv4(host) ? LOOPBACK.check(host, 'ipv4') : isIPv6(host) && LOOPBACK.check(host, 'ipv6')
+  return host.toLowerCase() === 'localhost' || (isIP(host) !== 0 && LOOPBACK.has(host))
 }
 
 /** Whether a text is an IP address or a network in CIDR notation. */

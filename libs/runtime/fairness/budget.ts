@@ -20,7 +20,6 @@ export interface BudgetOptions {
   onExhausted?: () => void
 }
 
-/** The amount did not become free in time. */
 export class BudgetExhaustedError extends UnavailableError {
   override readonly name = 'BudgetExhaustedError'
 }
@@ -52,7 +51,6 @@ export class Budget {
     return this.used
   }
 
-  /** Whether any owner is waiting. */
   get isContended(): boolean {
     return this.waiting.size > 0
   }

@@ -82,7 +82,6 @@ function countOf(held: Held): number {
   return count
 }
 
-/** The entry with the largest size; null if there are none. */
 function largest<Value>(
   entries: ReadonlyMap<string, Value>,
   sizeOf: (value: Value) => number,

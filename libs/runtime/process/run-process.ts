@@ -18,7 +18,6 @@ export interface ProcessContext {
   now: () => Date
 }
 
-/** A process that has started. */
 export interface Running {
   /** Its addresses, for the log line `listening`. */
   listening: Readonly<Record<string, string | number>>

@@ -2,7 +2,6 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { isatty } from 'node:tty'
 
-/** Whether log lines go to a terminal. */
 export const LOGS_TO_TERMINAL = isatty(2)
 
 /**
