@@ -32,6 +32,8 @@ const FORMS: readonly (readonly [CandidateForm | 'none', RegExp, isUnusualForm?:
   ['digits', /^\d{4,8}$/],
   // 493-201, 49-32-01, 4-9-3-2-0-1
   ['digits', GROUPED_DIGITS],
+  // 49-32
+  ['digits', /^\d\d-\d\d$/, true],
   // A number that is too short or too long for a code
   ['none', /^\d+$/],
   // XXXX1234 is a masked card number, 15h40 a time.

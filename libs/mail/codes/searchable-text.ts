@@ -89,7 +89,7 @@ function* addressRanges(text: string): Generator<Range> {
   for (const match of text.matchAll(IBAN)) if (match[0].length >= 15) yield rangeOf(match)
 }
 
-// The names of replies and forwarded mail in subjects. "VS" may be either.
+// The names of replies and forwarded mail in subjects
 const REPLY_SUBJECT =
   /^\s{0,9}(?:re?|aw|antw|sv|odp|ynt|res|rif|ref|ha|回复|回覆|答复|відп|отв)\s{0,3}(?:\[\d+\])?\s{0,3}[:：]/i
 const FORWARD_SUBJECT =

@@ -5,6 +5,8 @@ import { decodeText } from './charset.js'
 const OPENING = /=\?([^\s?()<>@,;:"/[\]=]{1,100})\?([bq])\?/iy
 const BASE64_TEXT = /^[A-Za-z0-9+/=\s]*$/
 const HEX_DIGIT = /^[0-9a-f]{2}$/i
+/** In a charset with shift states, each word begins in the initial state (RFC 1468), so it is decoded alone. */
+const STATEFUL = /^(?:iso-2022|utf-7|utf-16|hz)/
 const RAW_BYTE = /[\x80-\xff]/
 
 interface EncodedWord {
@@ -24,17 +26,28 @@ interface EncodedWord {
 export function decodeWords(text: string): string {
   let decoded = ''
   let done = 0
-  let run: EncodedWord[] = []
+  let group: EncodedWord[] = []
+  let groupCharset: string | null = null
   for (const word of wordsIn(text)) {
     const between = text.slice(done, word.start)
-    if (run.length > 0 && between.trim() === '') run.push(word)
-    else {
-      decoded += decodeRun(run) + between
-      run = [word]
+    const [first] = group
+    const isNext = first !== undefined && between.trim() === ''
+    const isSame = word.charset === first?.charset || charsetName(word.charset) === groupCharset
+    if (!isNext || !isSame || STATEFUL.test(groupCharset ?? '')) {
+      decoded += decodeGroup(group)
+      group = []
+      groupCharset = charsetName(word.charset)
     }
+    if (!isNext) decoded += between
+    group.push(word)
     done = word.end
   }
-  return decoded + decodeRun(run) + text.slice(done)
+  return decoded + decodeGroup(group) + text.slice(done)
+}
+
+function decodeGroup(words: EncodedWord[]): string {
+  const [first] = words
+  return first === undefined ? '' : decodeText(bytesOf(words), first.charset).text
 }
 
 /**
@@ -80,26 +93,6 @@ function* wordsIn(text: string): Generator<EncodedWord> {
   }
 }
 
-function decodeRun(run: EncodedWord[]): string {
-  let decoded = ''
-  for (let at = 0; at < run.length;) {
-    const first = run[at]
-    if (first === undefined) break
-    const pieces = [first]
-    const name = charsetName(first.charset)
-    // In a charset with shift states, each word begins in the initial state (RFC 1468).
-    const isStateful = name !== null && /^(?:iso-2022|utf-7|utf-16|hz)/.test(name)
-    at++
-    for (let next = run[at]; next !== undefined && !isStateful; next = run[at]) {
-      if (next.charset !== first.charset && charsetName(next.charset) !== name) break
-      pieces.push(next)
-      at++
-    }
-    decoded += decodeText(bytesOf(pieces), first.charset).text
-  }
-  return decoded
-}
-
 /** Base64 is joined before it is decoded, because some senders cut it at any position. */
 function bytesOf(words: EncodedWord[]): Buffer {
   const decoded: Buffer[] = []
@@ -114,8 +107,7 @@ function bytesOf(words: EncodedWord[]): Buffer {
     decoded.push(decodeQ(content))
   }
   if (base64 !== '') decoded.push(decodeB(base64))
-  const [only] = decoded
-  return decoded.length === 1 && only !== undefined ? only : Buffer.concat(decoded)
+  return Buffer.concat(decoded)
 }
 
 /** Padding in the middle ends a piece, but not the content. */

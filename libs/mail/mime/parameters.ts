@@ -20,11 +20,12 @@ const PERCENT_ESCAPE = /^%[0-9a-f]{2}/i
  * single backslashes. Never fails. Takes linear time.
  */
 export function readParameters(text: string): ParameterValue {
-  const reader = new ParameterReader(text)
-  const value = reader.readValue()
+  VALUE.lastIndex = 0
+  const [{ length: end } = '', word = ''] = VALUE.exec(text) ?? []
+  const isParameter = text[end] === '='
   const plain = new Map<string, string>()
   const sections = new Map<string, Map<number, Section>>()
-  for (let next = reader.next(); next !== null; next = reader.next()) {
+  for (const next of parametersIn(text, isParameter ? end - word.length : end)) {
     const [, base, number = '0', star] = SECTION.exec(next.name) ?? []
     if (base === undefined) {
       if (!plain.has(next.name)) plain.set(next.name, decodeWords(next.value))
@@ -40,7 +41,7 @@ export function readParameters(text: string): ParameterValue {
     // RFC 6266, section 4.3: the extended form takes precedence over the plain one.
     if (joined !== null) plain.set(name, joined)
   }
-  return { value, parameters: plain }
+  return { value: isParameter ? '' : word.replace(/\s+/g, '').toLowerCase(), parameters: plain }
 }
 
 interface Section {
@@ -77,86 +78,37 @@ function percentDecode(text: string): Buffer {
   return Buffer.concat(pieces)
 }
 
-class ParameterReader {
-  private at = 0
+/** The first word, possibly with white space around its slash. */
+const VALUE = /[\s"]*([^\s;,=("/]*(?:\s*\/+\s*[^\s;,=("]*)?)/y
+/** A backslash escapes only quotes and backslashes, as paths contain it too. */
+const QUOTED = /"((?:[^"\\]|\\(?:["\\]|(?!["\\])))*)"/y
 
-  constructor(private readonly text: string) {}
-
-  /** Reads the first word. White space around its slash is removed. */
-  readValue(): string {
-    this.skip(/[\s"]/)
-    const start = this.at
-    let value = this.take(/[^\s;,=("]/)
-    if (this.text[this.at] === '=') {
-      this.at = start
-      return ''
-    }
-    this.skip(/\s/)
-    if (value.endsWith('/') || this.text[this.at] === '/') {
-      value += this.take(/\//)
-      this.skip(/\s/)
-      value += this.take(/[^\s;,=("]/)
-    }
-    return value.toLowerCase()
+/** The parameters of a text from a position on, in order. Words without a value are skipped. */
+function* parametersIn(text: string, start: number): Generator<{ name: string; value: string }> {
+  let at = start
+  /** The text at the position that matches a sticky pattern; the position moves behind it. */
+  const take = (pattern: RegExp): string => {
+    pattern.lastIndex = at
+    const [taken = ''] = pattern.exec(text) ?? []
+    at += taken.length
+    return taken
   }
-
-  next(): { name: string; value: string } | null {
-    while (this.at < this.text.length) {
-      this.skip(/[\s;,]/)
-      if (this.text[this.at] === '(') {
-        this.at = endOfComment(this.text, this.at)
-        continue
-      }
-      const name = this.take(/[^\s;,=]/).toLowerCase()
-      this.skip(/\s/)
-      // A word without a value, or the end of the text.
-      if (this.text[this.at] !== '=') continue
-      this.at++
-      this.skip(/\s/)
-      return { name, value: this.readParameter(name) }
+  const takeValue = (name: string): string => {
+    const quoted = take(QUOTED)
+    if (quoted !== '') return quoted.slice(1, -1).replace(/\\(["\\])/g, '$1')
+    // A quote that is never closed is ignored.
+    const isUnclosed = take(/"/y) !== ''
+    if (isUnclosed || FILE_NAMES.has(name.replace(/\*.*$/, ''))) return take(/[^;]*/y).trim()
+    return take(name === 'boundary' ? /[^\s;]*/y : /[^\s;(]*/y)
+  }
+  while (at < text.length) {
+    take(/[\s;,]*/y)
+    if (text[at] === '(') {
+      at = endOfComment(text, at)
+      continue
     }
-    return null
-  }
-
-  private readParameter(name: string): string {
-    if (this.text[this.at] === '"') {
-      const quoted = this.readQuoted()
-      if (quoted !== null) return quoted
-      this.at++
-      return this.take(/[^;]/).trim()
-    }
-    if (FILE_NAMES.has(name.replace(/\*.*$/, ''))) return this.take(/[^;]/).trim()
-    return this.take(name === 'boundary' ? /[^\s;]/ : /[^\s;(]/)
-  }
-
-  /** Null if the quote is never closed. A backslash escapes only quotes and backslashes, as paths contain it too. */
-  private readQuoted(): string | null {
-    let value = ''
-    let start = this.at + 1
-    for (let at = start; at < this.text.length; at++) {
-      const character = this.text[at]
-      if (character === '"') {
-        this.at = at + 1
-        return value + this.text.slice(start, at)
-      }
-      const next = this.text[at + 1]
-      if (character === '\\' && (next === '"' || next === '\\')) {
-        value += this.text.slice(start, at)
-        start = at + 1
-        at++
-      }
-    }
-    return null
-  }
-
-  private skip(set: RegExp): void {
-    while (this.at < this.text.length && set.test(this.text.charAt(this.at))) this.at++
-  }
-
-  private take(set: RegExp): string {
-    const start = this.at
-    this.skip(set)
-    return this.text.slice(start, this.at)
+    const name = take(/[^\s;,=]*/y).toLowerCase()
+    if (take(/\s*=\s*/y) !== '') yield { name, value: takeValue(name) }
   }
 }
 
