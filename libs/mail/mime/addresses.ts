@@ -20,11 +20,13 @@ interface Token {
   isAdjacent: boolean
 }
 
-/** A domain literal (RFC 5322, section 3.4.1). It may contain colons, but no quotes or comments. */
-const DOMAIN_LITERAL = /\[[\w.:-]{0,80}\]/y
-
-/** An encoded word of a name. It may contain characters that otherwise separate mailboxes. */
-const ENCODED_WORD = /=\?[^\s?]{1,100}\?[bq]\?[^\s?]{0,500}\?=/iy
+/**
+ * An encoded word of a name, which may contain characters that otherwise separate mailboxes; or a word up to such a
+ * character, of which a domain literal (RFC 5322, section 3.4.1) may contain colons.
+ */
+const WORD =
+  /=\?[^\s?]{1,100}\?[bq]\?[^\s?]{0,500}\?=|[^](?:(?<=@)\[[\w.:-]{0,80}\]|[^\s,:;<>("])*/iy
+const QUOTED = /"(?:[^"\\]|\\[^])*"/y
 
 class AddressReader {
   private readonly found: Mailbox[] = []
@@ -61,7 +63,7 @@ class AddressReader {
       this.tokens = []
       this.nameParts = []
       this.isSpaceBefore = true
-    } else this.addToken('word', this.takeWord())
+    } else this.addToken('word', this.take(WORD))
   }
 
   private addToken(kind: Token['kind'], text: string): void {
@@ -73,36 +75,21 @@ class AddressReader {
     return this.angle === null && !this.tokens.some(({ kind, text }) => kind === 'word' && text.includes('@'))
   }
 
-  private takeWord(): string {
-    ENCODED_WORD.lastIndex = this.at
-    const encoded = ENCODED_WORD.exec(this.text)
-    if (encoded !== null) {
-      this.at += encoded[0].length
-      return encoded[0]
-    }
-    const start = this.at
-    do {
-      DOMAIN_LITERAL.lastIndex = this.at
-      const literal = this.text[this.at - 1] === '@' ? DOMAIN_LITERAL.exec(this.text) : null
-      this.at += literal === null ? 1 : literal[0].length
-    } while (this.at < this.text.length && !/[\s,:;<>("]/.test(this.text.charAt(this.at)))
-    return this.text.slice(start, this.at)
+  /** The text at the position that matches a sticky pattern; the position moves behind it. */
+  private take(pattern: RegExp): string {
+    pattern.lastIndex = this.at
+    const [taken = ''] = pattern.exec(this.text) ?? []
+    this.at += taken.length
+    return taken
   }
 
   private readQuoted(): void {
-    const start = this.at
-    if (!this.hasUnclosedQuote) {
-      for (let at = start + 1; at < this.text.length; at++) {
-        const character = this.text[at]
-        if (character === '\\') at++
-        else if (character === '"') {
-          this.at = at + 1
-          this.addToken('quoted', this.text.slice(start, this.at))
-          return
-        }
-      }
-      this.hasUnclosedQuote = true
+    const quoted = this.hasUnclosedQuote ? '' : this.take(QUOTED)
+    if (quoted !== '') {
+      this.addToken('quoted', quoted)
+      return
     }
+    this.hasUnclosedQuote = true
     this.at++
   }
 
