@@ -28,10 +28,6 @@ export function endsWithCopula(gap: string): boolean {
   return !/[,;!?]/.test(gap) && COPULA_BEFORE.test(gap)
 }
 
-function names(gap: string): boolean {
-  return isAdjacent(gap) || endsWithCopula(gap)
-}
-
 /** Whether a text between a label and a number contains no other word. */
 export function isAdjacent(gap: string): boolean {
   return /^\p{L}{0,12}\s*$/u.test(gap)
@@ -63,19 +59,13 @@ export function labelBefore(text: string): Mention | null {
   return null
 }
 
-/** The most characters between a number and the noun for it: " is your Tern ", " — это ваш ". */
-const MAX_NOUN_GAP = 20
-
 /** A mention of a code in the clause after a number: "493201 is your code". */
 export function codeMentionAfter(text: string): Mention | null {
   const clause = upTo(text, /[.!?。！？;；|]|\d|\s\(|^[\])]/)
   const mentions = mentionsIn(clause)
   // In "Request 604418: your code is 493201" and "Job 604418 ended with code 1", the words name the second number.
-  const last = mentions.at(-1)
-  if (last !== undefined && /\d/.test(text.charAt(clause.length)) && names(clause.slice(last.end)))
-    mentions.pop()
-  const [first] = mentions
-  if (first !== undefined && first.kind !== 'other' && first.start <= MAX_NOUN_GAP) return first
+  const gap = clause.slice(mentions.at(-1)?.end)
+  if (/\d/.test(text.charAt(clause.length)) && (isAdjacent(gap) || endsWithCopula(gap))) mentions.pop()
   return mentions.find(({ kind }) => kind !== 'other') ?? null
 }
 

@@ -10,22 +10,15 @@ import { words } from './vocabulary.js'
 
 /** Words of buttons and headings, and words after "your code is", that other lists lack. */
 const OTHER_WORDS = words(`
-  yours, mine, accept, accepted, download, continue, cancel, delete, approve, decline, yes, details, account, settings, privacy,
-  terms, news, sale, free, deal, order, track, pay, install, update, upgrade, learn, read, watch, join, invite,
-  hidden, none, null, empty, hinweis, achtung, wichtig, important, notice, warning, icloud, iphone, android, ouvrir,
-  valider, annuler, copier, zaloguj, dalej, jatka, kirjaudu, pozdrawiamy, anmelden, weiter, bestellen, ikea, nasa,
-  acme, sony, lidl, aldi, klarna, uber, airbnb, openai, dropbox, adobe, asus, audi, nike, visa, ebay, tiktok,
-  spotify, stripe, shopify, slack, discord, telegram, signal, zalando, booking, expedia, alpha, beta, click, code,
-  codes, copy, open, view, help, here, hello, link, login, logout, more, next, back, send, show, done, exit, home,
-  menu, skip, stop, info, note, from, team, dear, start, using, below, above, valid, phone, email, mail, text,
-  token, today, thanks, thank, please, signin, signup, sign, verify, confirm, submit, reset, password, support,
-  github, gitlab, youtube, paypal, linkedin, whatsapp, facebook, google, microsoft, apple, amazon, netflix, twitter,
-  shown, given, secret, unique, invalid, expired, ready, correct, wrong, active, inactive, required, missing,
-  personal, blocked, geheim, falsch, richtig, privat, folgt, unten, oben, hier, dein, deine, neu, bereit, gesperrt,
-  aktiv, korrekt, valide, valable, joint, requis, bloqué, secreto, correcto, personale, segreto, scaduto, valido,
-  abaixo, abajo, aqui, geldig, ongeldig, hieronder, verlopen, giltig, hemlig, wkrótce, poniżej, gotowy, ialah,
-  adalah, berikut, this, that, your, with, will, have, been, only, once, sent, used, also, not, now, never, always,
-  private, public
+  yours, accepted, download, delete, decline, yes, details, settings, news, deal, install, update, upgrade, learn,
+  watch, hidden, none, null, empty, hinweis, achtung, wichtig, important, notice, warning, icloud, iphone,
+  android, annuler, copier, dalej, kirjaudu, pozdrawiamy, weiter, bestellen, ikea, nasa, acme, sony, lidl, aldi,
+  klarna, uber, airbnb, openai, dropbox, adobe, asus, audi, nike, ebay, tiktok, spotify, stripe, shopify, slack,
+  telegram, expedia, alpha, click, view, help, hello, next, back, skip, stop, info, note, from, team, dear, below,
+  above, email, mail, text, thanks, thank, support, github, gitlab, youtube, whatsapp, facebook, google,
+  microsoft, amazon, netflix, twitter, shown, ready, wrong, required, geheim, folgt, oben, hier, joint, correcto,
+  abaixo, abajo, aqui, hieronder, hemlig, gotowy, ialah, adalah, this, that, will, only, once, also, always,
+  public
 `)
 
 /** Whole words and stems in Latin letters. */

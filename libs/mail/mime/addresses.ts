@@ -24,8 +24,7 @@ interface Token {
  * An encoded word of a name, which may contain characters that otherwise separate mailboxes; or a word up to such a
  * character, of which a domain literal (RFC 5322, section 3.4.1) may contain colons.
  */
-const WORD =
-  /=\?[^\s?]{1,100}\?[bq]\?[^\s?]{0,500}\?=|[^](?:(?<=@)\[[\w.:-]{0,80}\]|[^\s,:;<>("])*/iy
+const WORD = /=\?[^\s?]{1,100}\?[bq]\?[^\s?]{0,500}\?=|[^](?:(?<=@)\[[\w.:-]{0,80}\]|[^\s,:;<>("])*/iy
 const QUOTED = /"(?:[^"\\]|\\[^])*"/y
 
 class AddressReader {

@@ -10,8 +10,6 @@ export interface PartContext {
   containerType: string | null
   /** Whether it is within a multipart/related, at any level. */
   isRelated: boolean
-  /** The number of multiparts around it. */
-  depth: number
   /** What relative URLs in it refer to: the Content-Location of a multipart around it (RFC 2557, section 5). */
   baseUrl: string
 }
@@ -21,14 +19,11 @@ const MAIL_URL = 'thismessage:/'
 
 /** The context of a part within a multipart, or of the mail itself if there is none. */
 export function contextWithin(container: PartHeader | undefined): PartContext {
-  if (container === undefined) {
-    return { containerType: null, isRelated: false, depth: 0, baseUrl: MAIL_URL }
-  }
-  const { type, isRelated, depth, contentLocation, baseUrl } = container
+  if (container === undefined) return { containerType: null, isRelated: false, baseUrl: MAIL_URL }
+  const { type, isRelated, contentLocation, baseUrl } = container
   return {
     containerType: type,
     isRelated: isRelated || type === 'multipart/related',
-    depth: depth + 1,
     baseUrl: contentLocation ?? baseUrl,
   }
 }

@@ -49,14 +49,12 @@ interface Multipart {
   closing: string
 }
 
+/** A line that begins a part of a multipart, or closes the multipart. */
 interface Delimiter {
   /** The index of its multipart among the open ones. */
   index: number
-  /** The start of its line. */
   start: number
-  /** The end of its line. */
   end: number
-  /** Whether it closes its multipart. */
   isLast: boolean
 }
 
