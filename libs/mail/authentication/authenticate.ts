@@ -9,8 +9,7 @@ import { unverified } from './unverified.js'
 /** The sender as the SMTP server knows it. */
 export type Sender = Pick<Envelope, 'mailFrom' | 'helo' | 'remoteAddress'>
 
-const MAX_DETAIL_BYTES = 300
-const MAX_NAME_BYTES = 255
+const MAX_TEXT_BYTES = 300
 
 /**
  * Verifies the sender of a mail with SPF, DKIM, DMARC and ARC, strictly by the RFCs: a signature with rsa-sha1 has the
@@ -36,13 +35,13 @@ export async function authenticateMail(
     })
     return { spf: spfOf(result), dkim: dkimOf(result), dmarc: dmarcOf(result), ...arcOf(result) }
   } catch (error) {
-    return unverified('permerror', cutToBytes(messageOf(error), MAX_DETAIL_BYTES).toWellFormed())
+    return unverified('permerror', textOf(messageOf(error)) ?? '')
   }
 }
 
 function spfOf({ spf }: AuthenticateResult): Authentication['spf'] {
   if (spf === false || isIP(spf['client-ip']) === 0) return null
-  return { result: resultOf(spf.status), domain: nameOf(spf.domain), detail: detailOf(spf.status.comment) }
+  return { result: resultOf(spf.status), domain: textOf(spf.domain), detail: textOf(spf.status.comment) }
 }
 
 function dkimOf({ dkim }: AuthenticateResult): Authentication['dkim'] {
@@ -50,11 +49,11 @@ function dkimOf({ dkim }: AuthenticateResult): Authentication['dkim'] {
   const signatures = dkim.results.filter(({ status }) => status.result !== 'none')
   return signatures.map(({ status, signingDomain, selector, algo }) => ({
     result: resultOf(status),
-    domain: nameOf(signingDomain),
-    selector: nameOf(selector),
-    algorithm: nameOf(algo),
+    domain: textOf(signingDomain),
+    selector: textOf(selector),
+    algorithm: textOf(algo),
     aligned: Boolean(status.aligned),
-    detail: detailOf(status.comment),
+    detail: textOf(status.comment),
   }))
 }
 
@@ -64,10 +63,10 @@ function dmarcOf({ dmarc, dmarcSkipReason }: AuthenticateResult): Authentication
     const known = (['none', 'quarantine', 'reject'] as const).find((each) => each === policy)
     return {
       result: resultOf(status),
-      domain: nameOf(status.header?.from ?? domain),
+      domain: textOf(status.header?.from ?? domain),
       policy: known ?? null,
       // The comment only repeats the record.
-      detail: detailOf(error),
+      detail: textOf(error),
     }
   }
   // RFC 9989, section 11.5: DMARC does not apply to a mail with several authors.
@@ -83,7 +82,7 @@ const SKIPPED = {
 
 function arcOf({ arc }: AuthenticateResult): Pick<Authentication, 'arc'> {
   if (arc === false || arc.i === false || arc.status.result === 'none') return {}
-  return { arc: { result: resultOf(arc.status), instances: arc.i, detail: detailOf(arc.status.comment) } }
+  return { arc: { result: resultOf(arc.status), instances: arc.i, detail: textOf(arc.status.comment) } }
 }
 
 const RESULTS = ['none', 'neutral', 'pass', 'fail', 'softfail', 'policy', 'temperror', 'permerror'] as const
@@ -92,16 +91,9 @@ function resultOf({ result }: AuthStatus): AuthenticationResult {
   return RESULTS.find((known) => known === result) ?? 'neutral'
 }
 
-function detailOf(comment: string | undefined): string | null {
-  return cut(comment, MAX_DETAIL_BYTES)
-}
-
-function nameOf(name: string | undefined): string | null {
-  return cut(name, MAX_NAME_BYTES)
-}
-
-function cut(text: string | undefined, maxBytes: number): string | null {
-  return text === undefined || text === '' ? null : cutToBytes(text, maxBytes).toWellFormed()
+/** A text of the mail or of DNS, cut to a number of bytes; null if there is none. */
+function textOf(text: string | undefined): string | null {
+  return text === undefined || text === '' ? null : cutToBytes(text, MAX_TEXT_BYTES).toWellFormed()
 }
 
 const END_OF_HEADER = Buffer.from('\r\n\r\n')
