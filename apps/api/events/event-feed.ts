@@ -44,6 +44,10 @@ export interface StreamClient {
 /** Why the events end: the inbox has ended, or the key may no longer read it. */
 export type EndOfEvents = 'inbox-ended' | 'key-refused'
 
+/** Why a stream ended. */
+export type StreamOutcome =
+  EndOfEvents | 'client-gone' | 'client-stalled' | 'crowded-out' | 'stopping' | 'failed'
+
 /** The milliseconds after which a client whose stream has ended reconnects. */
 export const RETRY = 'retry: 2000\n\n'
 /** Shows clients and proxies that the connection is still open. */

@@ -10,11 +10,7 @@ import { LongRequests } from '../http/long-requests.js'
 import { Problem } from '../http/problems.js'
 import { StalledReaders } from '../http/stalled-readers.js'
 import { Views } from '../views.js'
-import { streamText, type EndOfEvents, type Feed, type FeedEntry } from './event-feed.js'
-
-/** Why a stream ended. */
-export type StreamOutcome =
-  EndOfEvents | 'client-gone' | 'client-stalled' | 'crowded-out' | 'stopping' | 'failed'
+import { streamText, type EndOfEvents, type Feed, type FeedEntry, type StreamOutcome } from './event-feed.js'
 
 /** The streams of this process. */
 export class OpenStreams extends LongRequests {
