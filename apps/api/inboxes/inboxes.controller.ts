@@ -1,5 +1,5 @@
-import { Body, Controller, Delete, Get, Param, Patch, Post, Query, Req } from '@nestjs/common'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Body, Controller, Delete, Get, Param, Patch, Post, Query } from '@nestjs/common'
+import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { allows } from '#libs/domain/account/access.js'
 import { decide } from '#libs/domain/inbox/decide.js'
@@ -89,7 +89,6 @@ export class InboxesController {
   async listInboxes(
     @Caller() principal: Principal,
     @Query() query: ListInboxes,
-    @Req() request: FastifyRequest,
     @Reply() reply: FastifyReply,
   ) {
     const { state } = query
@@ -101,7 +100,7 @@ export class InboxesController {
         return this.views.readComplete('inbox-events', () => this.views.inboxes.listInboxes(wanted))
       })
     // The views have an index by label. Inboxes with the first label are searched for the others.
-    const page = await (labels.length > 1 ? this.budgets.search(request, read) : read())
+    const page = await (labels.length > 1 ? this.budgets.search(reply.request, read) : read())
     const items = await Promise.all(page.map((inbox) => this.listItemOf(inbox, principal)))
     return items.filter((item) => item !== null)
   }

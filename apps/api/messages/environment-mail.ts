@@ -55,6 +55,7 @@ export class EnvironmentMail {
     private readonly reader: MessageReader,
   ) {}
 
+  /** The mail of the caller's environment. */
   open(principal: Principal): MailSource {
     const { views } = this
     return {

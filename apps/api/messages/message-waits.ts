@@ -127,10 +127,8 @@ export class MessageWaits {
       return 'continue'
     })
     const [match = null] = matched
-    return {
-      ...{ ...before, ...misses, match, isFound: match !== null },
-      ...{ position: next ?? position, rereadMs: next === null ? source.rereadMs() : 0 },
-    }
+    const rereadMs = next === null ? source.rereadMs() : 0
+    return { ...before, ...misses, match, isFound: match !== null, position: next ?? position, rereadMs }
   }
 
   /**

@@ -1,4 +1,3 @@
-import type { InboxId, MessageId } from '#libs/domain/ids/typeid.js'
 import type { OpenedMessage } from '#libs/mail/json/message-json.js'
 import { Problem } from '../http/problems.js'
 
@@ -7,11 +6,8 @@ import { Problem } from '../http/problems.js'
  */
 
 /** A message that did not match. */
-export interface NearMiss {
-  id: MessageId
-  inboxId: InboxId
+interface NearMiss extends Pick<OpenedMessage, 'id' | 'inboxId' | 'receivedAt'> {
   subject: string | null
-  receivedAt: Date
   /** A sentence for each filter that it does not match. */
   mismatches: readonly string[]
 }

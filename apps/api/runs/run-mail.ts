@@ -4,13 +4,14 @@ import { Injectable } from '@nestjs/common'
 import { asOf, type ActiveInbox, type EndedInbox } from '#libs/domain/inbox/inbox.js'
 import type { Address } from '#libs/domain/inbox/events.js'
 import { readHeader } from '#libs/mail/mime/parts.js'
-import { unsealMail, type SecretKey } from '#libs/ports/key-vault/sealing.js'
+import { unsealMail } from '#libs/ports/key-vault/sealing.js'
 import type { MailOwner, MessageRow } from '#libs/ports/read-model/views.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
 import type { MailRead } from '../http/budgets.js'
 import { hasLabels, type Label } from '../inboxes/inbox-requests.dto.js'
 import { Instance } from '../instance.js'
-import { MessageReader, type PresentMessage } from '../messages/message-reader.js'
+import type { ReadableMessage } from '../messages/environment-mail.js'
+import { MessageReader } from '../messages/message-reader.js'
 import { Views } from '../views.js'
 import type { RunMessage } from './comparison.js'
 
@@ -22,13 +23,6 @@ const BYTES_AT_ONCE = 256 * 1024
 const ROWS = 32
 /** The part of a source that is hashed before other requests run. */
 const HASHED_BYTES = 1024 * 1024
-
-/** A message that can be opened. */
-interface SealedMessage {
-  inbox: ActiveInbox
-  key: SecretKey
-  message: PresentMessage
-}
 
 /** The mail of a load run: of the unprotected inboxes with a label. */
 @Injectable()
@@ -73,7 +67,7 @@ export class RunMail {
     owner: MailOwner,
     label: Label,
     ends: readonly number[],
-  ): AsyncGenerator<SealedMessage> {
+  ): AsyncGenerator<ReadableMessage> {
     for await (const page of this.views.activeInboxes(owner, [label], this.instance.now)) {
       const withMail = page.filter(({ isProtected, messageCount }) => !isProtected && messageCount > 0)
       for (const inboxes of chunksOf(withMail, AT_ONCE)) {
@@ -102,7 +96,10 @@ export class RunMail {
   }
 
   /** Null if the message has been deleted meanwhile. */
-  private async open({ inbox, key, message }: SealedMessage, headerName: string): Promise<RunMessage | null> {
+  private async open(
+    { inbox, key, message }: ReadableMessage,
+    headerName: string,
+  ): Promise<RunMessage | null> {
     const { id, receivedAt } = message
     const sealed = await this.views.inboxes.raw({ inboxId: inbox.id, messageId: id })
     if (sealed === null) return null
@@ -117,10 +114,10 @@ export class RunMail {
 
 /** Batches of messages, after the pace of `read` allows them. */
 async function* inBatches(
-  messages: AsyncIterable<SealedMessage>,
+  messages: AsyncIterable<ReadableMessage>,
   read: MailRead,
-): AsyncGenerator<SealedMessage[]> {
-  let batch: SealedMessage[] = []
+): AsyncGenerator<ReadableMessage[]> {
+  let batch: ReadableMessage[] = []
   let bytes = 0
   for await (const sealed of messages) {
     const { size } = sealed.message

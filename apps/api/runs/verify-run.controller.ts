@@ -137,7 +137,8 @@ export class VerifyRunController {
       })
       for (const { about, inbox } of await Promise.all(found)) {
         if (inbox !== null) erased += 1
-        yield `${JSON.stringify(inbox === null ? { kind: 'missing', ...about } : { kind: 'erased', ...about, ...endOf(inbox) })}\n`
+        const difference = inbox === null ? { kind: 'missing', ...about } : erasedJson(about, inbox)
+        yield `${JSON.stringify(difference)}\n`
       }
     }
 
@@ -163,8 +164,8 @@ export class VerifyRunController {
   }
 }
 
-function endOf({ id, state, endedAt }: EndedInbox) {
-  return { inbox_id: id, state, ended_at: endedAt.toISOString() }
+function erasedJson(about: object, { id, state, endedAt }: EndedInbox) {
+  return { kind: 'erased', ...about, inbox_id: id, state, ended_at: endedAt.toISOString() }
 }
 
 /** The same text in fewer pieces. `authenticate` is called before each, since the key may be revoked at any time. */
@@ -180,6 +181,7 @@ async function* inPieces(
     yield piece
     piece = ''
   }
+  if (piece === '') return
   await authenticate()
-  if (piece !== '') yield piece
+  yield piece
 }

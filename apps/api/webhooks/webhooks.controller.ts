@@ -39,8 +39,7 @@ export class WebhooksController {
     @Body() body: RegisterWebhook,
     @Reply() reply: FastifyReply,
   ) {
-    const registered = await this.webhooks.register(principal, null, body, minting)
-    return withLocation(reply, '/v1/webhooks', this.webhooks.showNew(registered))
+    return withLocation(reply, '/v1/webhooks', await this.webhooks.register(principal, null, body, minting))
   }
 
   @Get()
@@ -78,12 +77,12 @@ export class WebhooksController {
     requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The webhook.', schema: Webhook },
   })
-  async changeWebhook(
+  changeWebhook(
     @Caller() principal: Principal,
     @Param('webhookId') webhookId: string,
     @Body() body: ChangeWebhook,
   ) {
-    return this.webhooks.show(await this.webhooks.change(principal, webhookId, body))
+    return this.webhooks.change(principal, webhookId, body)
   }
 
   @Delete(':webhookId')
@@ -94,8 +93,8 @@ export class WebhooksController {
     requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The webhook before its deletion.', schema: Webhook },
   })
-  async deleteWebhook(@Caller() principal: Principal, @Param('webhookId') webhookId: string) {
-    return this.webhooks.show(await this.webhooks.remove(principal, webhookId))
+  deleteWebhook(@Caller() principal: Principal, @Param('webhookId') webhookId: string) {
+    return this.webhooks.remove(principal, webhookId)
   }
 
   @Post(':webhookId/secret/rotate')
@@ -117,8 +116,11 @@ export class WebhooksController {
     @Body() body: RotateWebhookSecret,
     @Reply() reply: FastifyReply,
   ) {
-    const rotated = await this.webhooks.rotate(principal, webhookId, body, minting)
-    return withLocation(reply, '/v1/webhooks', this.webhooks.showNew(rotated))
+    return withLocation(
+      reply,
+      '/v1/webhooks',
+      await this.webhooks.rotate(principal, webhookId, body, minting),
+    )
   }
 }
 
@@ -153,7 +155,7 @@ export class InboxWebhooksController {
   ) {
     const { inbox } = await this.inboxes.openContent(principal, inboxId)
     const registered = await this.webhooks.register(principal, inbox.id, body, minting)
-    return withLocation(reply, '/v1/webhooks', this.webhooks.showNew(registered))
+    return withLocation(reply, '/v1/webhooks', registered)
   }
 
   @Get()

@@ -14,6 +14,7 @@ import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { Engine } from '#libs/engines/engine.js'
 import type { ListQuery } from '#libs/ports/read-model/lists.js'
 import type { WebhookScope } from '#libs/ports/read-model/tables.js'
+import type { ResourceJson } from '#libs/runtime/resource.js'
 import { type Principal, requireScope } from '../access/principal.js'
 import { invalid, unavailable, type Problem, noResource, overGrace } from '../http/problems.js'
 import { Views } from '../views.js'
@@ -29,12 +30,6 @@ import {
 } from './webhook-requests.dto.js'
 import { webhookJson, webhookWithSecretJson } from './webhook-schemas.js'
 import { readGrace } from '../http/rules.js'
-
-/** A webhook with its new signing secret, which only one answer shows. */
-export interface NewWebhook {
-  webhook: Webhook
-  secret: Uint8Array
-}
 
 /** The scopes that may read an inbox's webhooks, and those that may change them. An environment's require `admin`. */
 export const READ_SCOPES: readonly Scope[] = ['inboxes', 'read']
@@ -63,7 +58,7 @@ export class Webhooks {
     inboxId: InboxId | null,
     { url, events, start_from: startFrom }: RegisterWebhook,
     minting: Minting,
-  ): Promise<NewWebhook> {
+  ): Promise<ResourceJson> {
     const { accountId, environment } = principal
     const { webhooks, secrets } = this.engine
     const webhookId = minting.id('whk')
@@ -91,7 +86,7 @@ export class Webhooks {
       registered: others.length,
       now: this.instance.now(),
     })
-    return { webhook: await this.findOrThrow(webhookId), secret }
+    return this.showNew(await this.findOrThrow(webhookId), secret)
   }
 
   /** The webhooks of one inbox, or of an environment. */
@@ -116,7 +111,7 @@ export class Webhooks {
   }
 
   /** Resolves once the change applies on this instance. Throws as `find` does. */
-  async change(principal: Principal, id: string, changes: ChangeWebhook): Promise<Webhook> {
+  async change(principal: Principal, id: string, changes: ChangeWebhook): Promise<ResourceJson> {
     const { url: text = null, events = null, state = null } = changes
     if (text === null && events === null && state === null) {
       throw invalid({ detail: 'url, events or state must be given', pointer: '' })
@@ -127,16 +122,16 @@ export class Webhooks {
     const url = text === null ? null : this.requestedUrl(webhook, text)
     const command = { type: 'ChangeWebhook', accountId, webhookId, url, events, state, now } as const
     await this.run(principal, webhook, command)
-    return this.findOrThrow(webhookId)
+    return this.show(await this.findOrThrow(webhookId))
   }
 
   /** Resolves with the former webhook once it is deleted on this instance. Throws as `find` does. */
-  async remove(principal: Principal, id: string): Promise<Webhook> {
+  async remove(principal: Principal, id: string): Promise<ResourceJson> {
     const webhook = await this.find(principal, id, WRITE_SCOPES)
     const { id: webhookId, accountId } = webhook
     const now = this.instance.now()
     await this.run(principal, webhook, { type: 'RemoveWebhook', accountId, webhookId, now })
-    return webhook
+    return this.show(webhook)
   }
 
   /**
@@ -148,7 +143,7 @@ export class Webhooks {
     id: string,
     { grace }: RotateWebhookSecret,
     minting: Minting,
-  ): Promise<NewWebhook> {
+  ): Promise<ResourceJson> {
     const { secrets } = this.engine
     let webhook = await this.find(principal, id, WRITE_SCOPES)
     const { id: webhookId, accountId } = webhook
@@ -171,16 +166,16 @@ export class Webhooks {
       })
       webhook = await this.findOrThrow(webhookId)
     }
-    return { webhook, secret }
+    return this.showNew(webhook, secret)
   }
 
   /** A webhook as JSON. Throws MasterKeyMissingError if the master key that sealed its URL is no longer configured. */
-  show(webhook: Webhook) {
+  show(webhook: Webhook): ResourceJson {
     return webhookJson({ ...webhook, url: this.urlOf(webhook) })
   }
 
   /** As `show`, with the secret in the form of Standard Webhooks (section "Secret"). */
-  showNew({ webhook, secret: bytes }: NewWebhook) {
+  private showNew(webhook: Webhook, bytes: Uint8Array): ResourceJson {
     const secret = `whsec_${Buffer.from(bytes).toString('base64')}`
     return webhookWithSecretJson({ ...webhook, url: this.urlOf(webhook), secret })
   }
