@@ -9,7 +9,7 @@ import { apiModule } from './api.module.js'
 import { ConsoleAddress } from './console/console-address.js'
 import { serveConsole } from './console/console-files.js'
 import { ConsoleSessions } from './console/console-sessions.service.js'
-import { ProblemFilter } from './http/problem-filter.js'
+import { shuttingDown } from './http/problems.js'
 import { makeServer } from './http/server.js'
 import { RANDOM_MINTING } from './idempotency/minting.js'
 import { PUBLIC_PLAN } from './public-inboxes/public-inboxes.controller.js'
@@ -26,7 +26,6 @@ export interface Api {
   port: number
   /** A link that signs in to the console as the account; null if the account has no key with the scope `admin`. */
   createConsoleLink(accountId: AccountId): Promise<string | null>
-  /** Stops listening, answers open requests and releases its resources. */
   close(): Promise<void>
 }
 
@@ -48,12 +47,12 @@ export async function startApi(options: ApiOptions): Promise<Api> {
   let localUrl = ''
   const shutdown = new AbortController()
   const publicUrl = () => url
-  const shared = makeSharedServices(options)
+  const shared = makeSharedServices(options, publicUrl)
   const server = makeServer(shared, {
     ...{ settings, logger, now, publicUrl },
     shutdown: shutdown.signal,
   })
-  const problems = new ProblemFilter(publicUrl, shared.methods, settings)
+  const { problems } = shared
   serveConsole(server.getInstance(), problems, settings)
   if (settings.servesMcp) {
     // Loads a package that most servers don't need.
@@ -92,7 +91,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
         return app.get(ConsoleAddress).linkWith(secret)
       },
       async close() {
-        shutdown.abort()
+        shutdown.abort(shuttingDown('This instance is shutting down.'))
         unsubscribe()
         shared.endLongRequests()
         const timer = setTimeout(() => app.getHttpServer().closeAllConnections(), CLOSE_WITHIN_MS)

@@ -6,17 +6,7 @@ export const ENGINE = Symbol('engine')
 /** The clock, the settings and the state of this process that handlers use. */
 export abstract class Instance {
   abstract readonly now: () => Date
-  abstract readonly settings: Pick<
-    Settings,
-    | 'kafkaBrokers'
-    | 'mailDomain'
-    | 'maxMessageBytes'
-    | 'metricsPort'
-    | 'streamStallMs'
-    | 'publicInboxDomain'
-    | 'publicInboxesPerAddress'
-    | 'publicInboxesPerHour'
-  >
+  abstract readonly settings: Settings
   /** The port at which mail is received: the setting, or a free port if that is 0 and SMTP runs in this process. */
   abstract readonly smtpPort: () => number
   /** Whether the first key exists and every role has started. */

@@ -1,51 +1,47 @@
-import type { Logger } from 'pino'
-import type { Registry } from 'prom-client'
 import type { PlanTable } from '#libs/domain/account/access.js'
-import type { Engine } from '#libs/engines/engine.js'
 import { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { measureBacklog } from '#libs/ports/read-model/consistent-views.js'
 import { measuredUsage } from '#libs/role/measured-usage.js'
+import type { EngineContext } from '#libs/role/run-role.js'
 import { attachmentMemory, budgetScale } from '#libs/runtime/config/memory-settings.js'
-import type { Settings } from '#libs/runtime/config/settings.js'
 import { countExhausted } from '#libs/runtime/fairness/budget.js'
 import { errorLog } from '#libs/runtime/process/error-log.js'
+import { MetricsText } from '#libs/runtime/process/metrics.js'
 import { Authenticator } from './access/authenticator.js'
 import { ConsoleTokens } from './access/console-tokens.js'
 import { KnownKeys, Plans } from './access/key-lookup.js'
 import { RequestLimits, Throttle } from './access/request-limits.js'
-import { TokenLookup } from './access/token-lookup.js'
+import { ConsoleAddress } from './console/console-address.js'
+import { RenderTickets } from './console/render-tickets.js'
 import { OpenStreams } from './events/event-streams.js'
 import { RequestBudgets } from './http/budgets.js'
 import { MethodTable } from './http/method-table.js'
+import { ProblemFilter } from './http/problem-filter.js'
 import { StalledReaders } from './http/stalled-readers.js'
 import { Views } from './views.js'
 import { Idempotency } from './idempotency/idempotency.js'
 import type { Instance } from './instance.js'
 import { ContentPool } from './messages/content-pool.js'
+import { FirstReadings } from './messages/message-reader.js'
 import { OpenWaits } from './messages/message-waits.js'
 import { OpenedMail } from './messages/opened-mail.js'
 import { apiMetrics } from './operations/api-metrics.js'
 import { CountedUpTo } from './usage/counted-up-to.js'
+import { Usage } from './usage/usage.service.js'
 
-export interface ApiOptions {
-  engine: Engine
-  settings: Settings
+export interface ApiOptions extends Omit<EngineContext, 'running'> {
   plans: PlanTable
-  now: () => Date
-  logger: Logger
-  registry: Registry
   /** Whether every other role has started. Until then /readyz answers 503. */
   isStarted: () => boolean
-  /** The port at which mail is received. */
   smtpPort: () => number
 }
 
 export type SharedServices = ReturnType<typeof makeSharedServices>
 
-/** Creates the services that the HTTP server and the handlers share, before Nest creates the others. */
-export function makeSharedServices(options: ApiOptions) {
+/** Creates the services that Nest can't create, or that the HTTP server needs too. `publicUrl` is the base of links. */
+export function makeSharedServices(options: ApiOptions, publicUrl: () => string) {
   const { engine, settings, plans: table, now, logger, registry, isStarted, smtpPort } = options
-  const { log, inboxes, accounts, vault, signals, secrets, keyUse } = engine
+  const { log, inboxes, accounts, vault, signals, secrets, keyUse, limits } = engine
   const onExhausted = countExhausted(registry)
   const instance: Instance = { now, settings, isStarted, smtpPort }
   const views = new Views(log, inboxes, accounts, vault, signals)
@@ -55,16 +51,15 @@ export function makeSharedServices(options: ApiOptions) {
   const metrics = apiMetrics(registry, readBacklog)
 
   const plans = new Plans(table, logger)
-  const knownKeys = new KnownKeys(views)
-  const tokens = new TokenLookup(views, now)
-  const consoleTokens = new ConsoleTokens({ secrets, keys: knownKeys, now })
+  const knownKeys = new KnownKeys(views, now)
+  const consoleTokens = new ConsoleTokens(secrets, now)
   const authenticator = new Authenticator({
-    ...{ keys: knownKeys, tokens, consoleTokens },
+    ...{ keys: knownKeys, views, consoleTokens },
     ...{ plans, keyUse, now, settings },
   })
   const logUncounted = errorLog(logger, { outcome: 'requests pass uncounted' })
   const throttle = new Throttle({
-    limits: engine.limits,
+    limits,
     onUnavailable: (error) => {
       metrics.rateLimitFailures.inc()
       logUncounted(error, 'counting a request')
@@ -90,13 +85,31 @@ export function makeSharedServices(options: ApiOptions) {
   /** Null if usage is not counted. */
   const countedUpTo = engine.usage && new CountedUpTo({ log, sink: engine.usage.sink, now, onError })
 
+  const logUnavailable = errorLog(logger, { outcome: 'answered without usage' })
+  const figures = new Usage(
+    {
+      ...{ queries: engine.usage?.queries ?? null, countedUpTo, accounts },
+      onUnavailable: (error) => logUnavailable(error, 'reading usage figures'),
+    },
+    instance,
+  )
+  const methods = new MethodTable()
+  const problems = new ProblemFilter(publicUrl, methods, settings)
+  const requestLimits = new RequestLimits(throttle, now)
   return {
-    ...{ instance, views, recorder, usage, metrics, plans, knownKeys, consoleTokens, authenticator },
-    ...{ throttle, idempotency, budgets },
-    ...{ stalled, streams, waits, contentPool, countedUpTo },
-    methods: new MethodTable(),
-    requestLimits: new RequestLimits(throttle, now),
-    openedMail: new OpenedMail(settings.openedMailBytes),
+    ...{ instance, views, usage, metrics, knownKeys, authenticator, requestLimits },
+    ...{ idempotency, budgets, stalled, countedUpTo, methods, problems },
+
+    /** Nest injects each by its class. */
+    injected: [
+      ...[views, recorder, plans, knownKeys, keyUse, authenticator, consoleTokens, throttle, requestLimits],
+      ...[budgets, streams, stalled, waits, contentPool, problems, figures],
+      new OpenedMail(settings.openedMailBytes),
+      new ConsoleAddress(publicUrl, settings.publicUrl !== null),
+      new RenderTickets(secrets, throttle, now),
+      new FirstReadings(usage, now),
+      new MetricsText(registry),
+    ],
 
     /** Ends streams and waits, so that their requests end. */
     endLongRequests(): void {

@@ -50,12 +50,10 @@ export class Views extends ConsistentViews {
     return (await Promise.all(all)).map((progress) => progress?.position ?? 0)
   }
 
-  /** The number of partitions of inbox-events. */
   partitionCount(): number {
     return this.log.partitionCount('inbox-events')
   }
 
-  /** The partition of inbox-events that has the inbox. */
   partitionOf(inboxId: InboxId): number {
     return partitionOf(inboxId, this.partitionCount())
   }

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common'
 import { Recorder, type Attribution, type DomainEvent } from '#libs/ports/event-log/cloud-event.js'
 import { partitionName, type Position } from '#libs/ports/event-log/event-log.js'
 import { Budget } from '#libs/runtime/fairness/budget.js'
+import { KnownKeys } from './access/key-lookup.js'
 import { Views } from './views.js'
 
 /** The commands of an account that are recorded at once while other accounts send commands too. */
@@ -25,18 +26,20 @@ export class VisibleRecorder {
   constructor(
     private readonly recorder: Recorder,
     private readonly views: Views,
+    private readonly knownKeys: KnownKeys,
   ) {}
 
   /**
-   * Resolves with their positions once the events are durable and the views show them. They are independent of each
-   * other: if it rejects, any of them may be durable. Throws LogUnavailableError; and ViewsCatchingUpError if the events
-   * are durable but not visible after five seconds.
+   * Resolves with their positions once the events are durable, and apply on this instance: the views show them. They are
+   * independent of each other: if it rejects, any of them may be durable. Throws LogUnavailableError; and
+   * ViewsCatchingUpError if the events are durable but not visible after five seconds.
    */
   async record(events: readonly DomainEvent[], by: Attribution): Promise<Position[]> {
     const release = await this.turns.takeOrNull(by.accountId, 1)
     try {
       const positions = await Promise.all(events.map((event) => this.recorder.record(event, by)))
       await this.waitUntilVisible(positions)
+      if (positions.some(({ topic }) => topic === 'account-events')) this.knownKeys.forgetAll()
       return positions
     } finally {
       release?.()

@@ -1,21 +1,26 @@
 import type { FastifyRequest } from 'fastify'
 import { isMistyped, TOKEN_PLAN, type Scope } from '#libs/domain/account/access.js'
 import { type ApiKey, defaultFaultsOf, isValidSecret } from '#libs/domain/account/account.js'
+import type { InboxId } from '#libs/domain/ids/typeid.js'
+import { asOf } from '#libs/domain/inbox/inbox.js'
+import { inboxIdOfToken, isLive } from '#libs/domain/inbox/token.js'
 import type { KeyUse } from '#libs/ports/key-use/key-use.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import type { Doorbell } from '#libs/ports/signals/signals.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import { pathOf } from '../http/list-pages.js'
-import { Problem } from '../http/problems.js'
+import { isTransient, Problem } from '../http/problems.js'
+import type { Views } from '../views.js'
 import type { ConsoleTokens, SessionIn } from './console-tokens.js'
 import type { KnownKeys, Plans } from './key-lookup.js'
-import { callerOf, principalOf, requireAllowed, setPrincipal, type Principal } from './principal.js'
-import type { KnownToken, TokenLookup } from './token-lookup.js'
-
-/*
- * Authentication: from the key, the inbox token or the console's token of a request to its principal, with its scopes and
- * plan.
- */
+import {
+  callerOf,
+  KEY_ALONE,
+  principalOf,
+  requireAllowed,
+  setPrincipal,
+  type Principal,
+} from './principal.js'
 
 /** The secret in a request's `Authorization: Bearer`; null without one. */
 export function bearerSecretOf({ headers }: Pick<FastifyRequest, 'headers'>): string | null {
@@ -30,7 +35,6 @@ function basicPasswordOf({ headers }: Pick<FastifyRequest, 'headers'>): string |
   return password
 }
 
-/** How requests to some paths send their key. */
 interface Scheme {
   paths: RegExp
   secretOf: (request: FastifyRequest) => string | null
@@ -65,7 +69,7 @@ const SESSION_CHECK_MS = 400
 
 export interface AuthenticatorOptions {
   keys: KnownKeys
-  tokens: TokenLookup
+  views: Pick<Views, 'find' | 'inboxes'>
   consoleTokens: ConsoleTokens
   plans: Plans
   keyUse: Pick<KeyUse, 'touch'>
@@ -102,7 +106,7 @@ export class Authenticator {
     const { sessionId, accountId, environment, inboxPassword, subject } = callerOf(request)
     if (sessionId === null) await this.authenticate(request)
     else {
-      const found = await this.principalOf({ accountId, sessionId, environment })
+      const found = await this.principalOfSession({ accountId, sessionId, environment })
       setPrincipal(request, { ...found, inboxPassword, subject })
     }
     requireAllowed(request, scopes)
@@ -120,7 +124,8 @@ export class Authenticator {
       const leftMs = Math.max(endsAtMs - performance.now(), 0)
       const isRung = await bell.wait(sessionId === null ? leftMs : Math.min(leftMs, SESSION_CHECK_MS))
       if (isRung || sessionId === null || performance.now() >= endsAtMs) return
-      if (await this.options.consoleTokens.hasEnded({ accountId, sessionId })) return
+      const session = await this.options.keys.session(accountId, sessionId).catch(ifTransient)
+      if (session === null) return
     }
   }
 
@@ -136,54 +141,78 @@ export class Authenticator {
       })
     }
     const secret = secretOf(request)
-    if (secret === null) throw invalidKey(`The header Authorization does not have the form ${form}.`)
+    if (secret === null) throw refused(`The header Authorization does not have the form ${form}.`)
     const password = headers['mayfly-inbox-password']
     const inboxPassword = typeof password === 'string' ? password : null
-    const session = this.options.consoleTokens.read(secret)
-    if (session === 'expired') throw invalidKey('The token of the console is unknown or has expired.')
-    if (session !== null) return { ...(await this.principalOf(session)), inboxPassword }
-    const token = await this.options.tokens.find(secret)
-    if (token === null) return { ...(await this.holderOf(secret)), inboxPassword }
-    if ('code' in token) throw new Problem(token.code, { detail: token.detail, headers: INVALID_TOKEN })
-    return { ...bearerOf(token), inboxPassword }
+    return { ...(await this.principalOf(secret)), inboxPassword }
   }
 
-  private async holderOf(secret: string): Promise<Authenticated> {
+  private principalOf(secret: string): Promise<Authenticated> {
+    const session = this.options.consoleTokens.read(secret)
+    if (session === 'expired') throw refused('The token of the console is unknown or has expired.')
+    if (session !== null) return this.principalOfSession(session)
+    const inboxId = inboxIdOfToken(secret)
+    return inboxId === null ? this.principalOfKey(secret) : this.principalOfToken(inboxId, secret)
+  }
+
+  private async principalOfKey(secret: string): Promise<Authenticated> {
     const secretHash = hashSecret(secret)
     const { keys, plans, keyUse } = this.options
     const known = await keys.find(secretHash)
-    if (known === null && isMistyped(secret)) {
-      throw invalidKey('The key is mistyped: its checksum is wrong.')
-    }
-    if (known === null) throw invalidKey('The key is unknown.')
+    if (known === null && isMistyped(secret)) throw refused('The key is mistyped: its checksum is wrong.')
+    if (known === null) throw refused('The key is unknown.')
     const { account, key } = known
     const now = this.options.now()
     if (!isValidSecret(key, secretHash, now)) throw revokedKey(key)
     const { id: keyId, accountId, environment, scopes, rateLimit } = key
     keyUse.touch(keyId, now)
     const plan = plans.of(account)
-    const requestsPerMinute = Math.min(rateLimit ?? Infinity, plan.requestsPerMinute)
-    const ofKey = { countedBy: keyId, actor: null, expiresAt: null, inboxId: null, sessionId: null }
-    const defaultFaults = defaultFaultsOf(account, environment)
-    return { keyId, accountId, environment, scopes, plan, defaultFaults, requestsPerMinute, ...ofKey }
+    return {
+      ...{ keyId, accountId, environment, scopes, plan },
+      ...KEY_ALONE,
+      defaultFaults: defaultFaultsOf(account, environment),
+      requestsPerMinute: Math.min(rateLimit ?? Infinity, plan.requestsPerMinute),
+      countedBy: keyId,
+    }
   }
 
-  /** The principal of a session. Throws a 401 if it has ended. */
-  private async principalOf({ environment, ...session }: SessionIn): Promise<Authenticated> {
-    const known = await this.options.consoleTokens.find(session)
-    if (known === null) throw invalidKey('The session of the console has ended.')
-    const { id, keyId, expiresAt } = known.session
-    const plan = this.options.plans.of(known.account)
-    const defaultFaults = defaultFaultsOf(known.account, environment)
-    const ofSession = { countedBy: id, actor: id, expiresAt, inboxId: null, sessionId: id }
+  private async principalOfSession({ accountId, sessionId, environment }: SessionIn): Promise<Authenticated> {
+    const known = await this.options.keys.session(accountId, sessionId)
+    if (known === null) throw refused('The session of the console has ended.')
+    const { account, session } = known
     return {
-      keyId,
-      accountId: session.accountId,
-      environment,
-      plan,
-      defaultFaults,
+      ...{ accountId, environment, keyId: session.keyId, expiresAt: session.expiresAt, inboxId: null },
+      plan: this.options.plans.of(account),
+      defaultFaults: defaultFaultsOf(account, environment),
       ...CONSOLE_ACCESS,
-      ...ofSession,
+      ...{ countedBy: sessionId, actor: sessionId, sessionId },
+    }
+  }
+
+  /** The secret of an inbox token has the id of its inbox, so the row of the inbox is all that is read. */
+  private async principalOfToken(inboxId: InboxId, secret: string): Promise<Authenticated> {
+    const { views } = this.options
+    const row = await views.find(inboxId, () => views.inboxes.inbox(inboxId))
+    const now = this.options.now()
+    const inbox = row && asOf(row.inbox, now)
+    const secretHash = hashSecret(secret)
+    const token = inbox?.tokens.find(({ hash }) => hash === secretHash)
+    if (!inbox || token === undefined) throw refused('The inbox token is unknown.')
+    const { id, keyId, access, expiresAt, revokedAt } = token
+    // After the end of its inbox, requests with the token are answered 410, like those with a key.
+    const at = inbox.state === 'active' ? now : new Date(inbox.endedAt.getTime() - 1)
+    if (!isLive(token, at)) {
+      const [what, when] = revokedAt === null ? ['expired', expiresAt] : ['was revoked', revokedAt]
+      throw refused(`The inbox token ${id} ${what} at ${when.toISOString()}.`, 'revoked-api-key')
+    }
+    const { accountId, environment } = inbox
+    return {
+      ...{ accountId, environment, keyId, expiresAt, inboxId, sessionId: null },
+      scopes: access === 'owner' ? ['inboxes'] : ['read'],
+      plan: TOKEN_PLAN,
+      defaultFaults: [],
+      requestsPerMinute: TOKEN_PLAN.requestsPerMinute,
+      ...{ countedBy: id, actor: id },
     }
   }
 }
@@ -191,27 +220,15 @@ export class Authenticator {
 /** A principal without what the request sends besides its secret. */
 type Authenticated = Omit<Principal, 'subject' | 'inboxPassword'>
 
-/** The principal of an inbox token. */
-function bearerOf({ inbox, token }: KnownToken): Authenticated {
-  const { id: inboxId, accountId, environment } = inbox
-  const { id, keyId, access, expiresAt } = token
-  return {
-    ...{ accountId, keyId, environment, expiresAt, inboxId },
-    scopes: access === 'owner' ? ['inboxes'] : ['read'],
-    plan: TOKEN_PLAN,
-    defaultFaults: [],
-    requestsPerMinute: TOKEN_PLAN.requestsPerMinute,
-    countedBy: id,
-    actor: id,
-    sessionId: null,
-  }
+/** Returns an error that says nothing about the session. Throws any other error. */
+function ifTransient(error: unknown): Error {
+  if (isTransient(error)) return error
+  throw error
 }
 
-/** The challenge of RFC 6750, section 3, for a key that is not valid. */
-const INVALID_TOKEN = { 'www-authenticate': 'Bearer error="invalid_token"' }
-
-function invalidKey(detail: string): Problem {
-  return new Problem('invalid-api-key', { detail, headers: INVALID_TOKEN })
+/** A 401 with the challenge of RFC 6750, section 3, for a secret that is not valid. */
+function refused(detail: string, code: 'invalid-api-key' | 'revoked-api-key' = 'invalid-api-key'): Problem {
+  return new Problem(code, { detail, headers: { 'www-authenticate': 'Bearer error="invalid_token"' } })
 }
 
 function revokedKey({ id, revokedAt }: ApiKey): Problem {
@@ -219,5 +236,5 @@ function revokedKey({ id, revokedAt }: ApiKey): Problem {
     revokedAt === null
       ? `The key ${id} was rotated, and the grace period of this secret has ended.`
       : `The key ${id} was revoked at ${revokedAt.toISOString()}.`
-  return new Problem('revoked-api-key', { detail, headers: INVALID_TOKEN })
+  return refused(detail, 'revoked-api-key')
 }

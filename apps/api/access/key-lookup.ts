@@ -11,7 +11,6 @@ import type { Views } from '../views.js'
  * Finds the key of a secret, the session of a console, and the plan of an account.
  */
 
-/** A key with its account, as read from the views. */
 interface KnownKey {
   account: Account
   key: ApiKey
@@ -20,11 +19,6 @@ interface KnownKey {
 /** A session of the console with its account and the key that it was started with, as read from the views. */
 export interface KnownSession extends KnownKey {
   session: ConsoleSession
-}
-
-/** Whether a session can be used. It ends with its key. */
-export function isSignedIn({ session, key }: KnownSession, now: Date): boolean {
-  return isActive(session, now) && key.revokedAt === null
 }
 
 /** A changed key applies everywhere after this time, even if signals are lost. */
@@ -39,7 +33,10 @@ export class KnownKeys {
   private readonly keys = new RecentLookups<KnownKey>()
   private readonly sessions = new RecentLookups<KnownSession>()
 
-  constructor(private readonly views: Pick<Views, 'readAccounts'>) {}
+  constructor(
+    private readonly views: Pick<Views, 'readAccounts'>,
+    private readonly now: () => Date,
+  ) {}
 
   /**
    * Null if no key ever had this secret. Rejects with ViewsCatchingUpError if the views may lack the key or its
@@ -51,11 +48,14 @@ export class KnownKeys {
     )
   }
 
-  /** Null if the account has no such session. The session may have ended. Rejects as `find` does. */
-  session(accountId: AccountId, sessionId: ConsoleSessionId): Promise<KnownSession | null> {
-    return this.sessions.find(sessionId, () =>
+  /** Null if the account has no such session, or it has ended: it ends with its key. Rejects as `find` does. */
+  async session(accountId: AccountId, sessionId: ConsoleSessionId): Promise<KnownSession | null> {
+    const known = await this.sessions.find(sessionId, () =>
       this.views.readAccounts((accounts) => readSession(accounts, accountId, sessionId)),
     )
+    return known !== null && isActive(known.session, this.now()) && known.key.revokedAt === null
+      ? known
+      : null
   }
 
   /** Must be called when an account or a key has changed. */
@@ -77,7 +77,6 @@ async function readSession(
   return key === null ? null : { account, session, key }
 }
 
-/** Lookups of the last half second. */
 class RecentLookups<Found> {
   private readonly lookups = new LRUCache<string, Promise<Found | null>>({
     max: MAX_LOOKUPS,
@@ -105,7 +104,6 @@ class RecentLookups<Found> {
 
 /** The configured plans, and the plan of each account. */
 export class Plans {
-  /** Unknown plans that were logged. Each is logged once. */
   private readonly logged = new Set<string>()
 
   constructor(

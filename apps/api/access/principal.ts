@@ -28,7 +28,6 @@ export interface Principal {
   plan: Plan
   /** The faults on purpose of inboxes that the caller creates. */
   defaultFaults: readonly Fault[]
-  /** The sustained rate limit of the caller. */
   requestsPerMinute: number
   /** What requests are counted by: the id of the key, the token or the session. */
   countedBy: string
@@ -40,23 +39,23 @@ export interface Principal {
   inboxId: InboxId | null
   /** The session of the console; null for a key or an inbox token. */
   sessionId: ConsoleSessionId | null
-  /** The password that the request sends for its inbox. */
   inboxPassword: string | null
   /** The inbox of the request, once it has been found. Usage is counted by it and its labels. */
   subject: Pick<Inbox, 'id' | 'labels'> | null
 }
+
+/** The parts of a principal that only inbox tokens and sessions have. */
+export const KEY_ALONE = { actor: null, expiresAt: null, inboxId: null, sessionId: null } as const
 
 /** Either scope allows a key to read inboxes and their mail. */
 export const READERS: [Scope, Scope] = ['inboxes', 'read']
 
 const PRINCIPAL = Symbol('principal')
 
-/** The principal of a request; null if it is not authenticated. */
 export function principalOf(request: FastifyRequest): Principal | null {
   return (request as { [PRINCIPAL]?: Principal })[PRINCIPAL] ?? null
 }
 
-/** Makes the request one of its caller. */
 export function setPrincipal(request: FastifyRequest, principal: Principal): void {
   Object.assign(request, { [PRINCIPAL]: principal })
 }
@@ -78,7 +77,6 @@ export function RequireScope(...scopes: [Scope, ...Scope[]]): MethodDecorator {
   return SetMetadata(REQUIRED_SCOPES, scopes)
 }
 
-/** The scopes of which a handler requires one; null if it requires no key. */
 export function scopesOf(reflector: Reflector, handler: Handler): readonly Scope[] | null {
   return reflector.get<readonly Scope[] | undefined>(REQUIRED_SCOPES, handler) ?? null
 }
@@ -95,7 +93,6 @@ export function AcceptInboxTokens(): MethodDecorator {
   return SetMetadata(ACCEPTS_INBOX_TOKENS, true)
 }
 
-/** Whether a handler accepts inbox tokens. */
 export function acceptsInboxTokens(reflector: Reflector, handler: Handler): boolean {
   return reflector.get<true | undefined>(ACCEPTS_INBOX_TOKENS, handler) ?? false
 }
@@ -127,8 +124,9 @@ export class ScopeGuard implements CanActivate {
 
 /** Throws a 403 if the plan has no API access, or the key has none of the scopes. */
 export function requireAllowed(request: FastifyRequest, required: readonly Scope[]): void {
-  requireApiAccess(request)
-  requireScope(callerOf(request), required)
+  const caller = callerOf(request)
+  requireApiAccess(caller.plan)
+  requireScope(caller, required)
 }
 
 /** Throws not-found if the path has another inbox than that of the caller's inbox token. */
@@ -146,12 +144,7 @@ export function requireKey(request: FastifyRequest, required: readonly Scope[]):
 }
 
 /** Throws plan-lacks-api-access. */
-export function requireApiAccess(request: FastifyRequest): void {
-  requirePlanWithAccess(callerOf(request).plan)
-}
-
-/** Throws plan-lacks-api-access. */
-export function requirePlanWithAccess(plan: Plan): void {
+export function requireApiAccess(plan: Plan): void {
   if (!plan.hasApiAccess) throw planLacksApiAccess(plan.name)
 }
 
@@ -162,7 +155,6 @@ export function requireScope({ scopes }: Pick<Principal, 'scopes'>, required: re
   }
 }
 
-/** The 403 for a key without the required scope; one of `required` is enough. */
 export function missingScope(detail: string, required: readonly Scope[]): Problem {
   const challenge = `Bearer error="insufficient_scope", scope="${required.join(' ')}"`
   return new Problem('missing-scope', { detail, headers: { 'www-authenticate': challenge } })

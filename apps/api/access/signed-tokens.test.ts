@@ -16,10 +16,7 @@ describe('a signed token', () => {
     const other = new SignedTokens(masterKeys(`${one},${two}`), 'reading', PAYLOAD)
     fc.assert(
       fc.property(fc.string({ maxLength: 50, unit: 'binary' }), (inbox) => {
-        expect(other.verify(tokens.sign({ inbox }, later), now)).toEqual({
-          payload: { inbox },
-          expiresAt: later,
-        })
+        expect(other.verify(tokens.sign({ inbox }, later), now)).toEqual({ inbox })
       }),
     )
   })

@@ -33,16 +33,15 @@ export class SignedTokens<Schema extends TSchema> {
     return token
   }
 
-  /** The payload and the expiry of a token; null if this purpose did not sign it, or it has expired. */
-  verify(token: string, now: Date): { payload: Static<Schema>; expiresAt: Date } | null {
+  /** The payload of a token; null if this purpose did not sign it, or it has expired. */
+  verify(token: string, now: Date): Static<Schema> | null {
     if (token.length > MAX_TOKEN_CHARACTERS) return null
     const [, body = '', signature = ''] = FORM.exec(token) ?? []
     if (signature === '') return null
     if (!timingSafeEqual(Buffer.from(signature), Buffer.from(this.signatureOf(body)))) return null
     const [expiresAtMs, payload] = JSON.parse(Buffer.from(body, 'base64url').toString()) as [number, unknown]
     // An instance of another version may have signed another form.
-    if (now.getTime() >= expiresAtMs || !this.payloads.Check(payload)) return null
-    return { payload, expiresAt: new Date(expiresAtMs) }
+    return now.getTime() < expiresAtMs && this.payloads.Check(payload) ? payload : null
   }
 
   private signatureOf(body: string): string {

@@ -3,24 +3,21 @@ import type { Account } from '#libs/domain/account/account.js'
 import { decide, type AccountCommand, type Refusal } from '#libs/domain/account/decide.js'
 import { isId } from '#libs/domain/ids/typeid.js'
 import type { Attribution } from '#libs/ports/event-log/cloud-event.js'
-import { KnownKeys } from '../access/key-lookup.js'
 import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
 import { invalid, Problem, noResource, overGrace, planLacksApiAccess } from '../http/problems.js'
 
-/** Executes commands that change an account or one of its keys. */
 @Injectable()
 export class AccountCommands {
   constructor(
     private readonly views: Views,
     private readonly recorder: VisibleRecorder,
-    private readonly knownKeys: KnownKeys,
   ) {}
 
   /** Throws not-found. */
   async find(id: string): Promise<Account> {
     const account = isId('acc', id) ? await this.views.readAccounts((accounts) => accounts.account(id)) : null
-    if (account === null) throw noAccount(id)
+    if (account === null) throw noResource('account', id)
     return account
   }
 
@@ -32,14 +29,8 @@ export class AccountCommands {
   ): Promise<void> {
     const { events, refusal } = decide(state, command)
     if (refusal !== null) throw refused(refusal, command)
-    const { environment, keyId, actor = null } = by
-    await this.recorder.record(events, { accountId: command.accountId, environment, keyId, actor })
-    this.knownKeys.forgetAll()
+    await this.recorder.record(events, { ...by, accountId: command.accountId })
   }
-}
-
-function noAccount(id: string): Problem {
-  return noResource('account', id)
 }
 
 export function noKey(id: string): Problem {
@@ -52,7 +43,7 @@ function refused(
 ): Problem {
   switch (refusal.code) {
     case 'unknown-account':
-      return noAccount(accountId)
+      return noResource('account', accountId)
     case 'unknown-key':
       return noKey(keyId)
     case 'plan-lacks-api-access':

@@ -1,9 +1,7 @@
 import Type from 'typebox'
-import { named, object, plain } from '#libs/domain/event-sourcing/declare.js'
-import type { Account as AccountState } from '#libs/domain/account/account.js'
-import type { Plan } from '#libs/domain/account/access.js'
+import { list, named, object, plain, text, type ValuesOf } from '#libs/domain/event-sourcing/declare.js'
 import { Count, IdOf, orNull, OrNull, resource, time, type ResourceJson } from '#libs/runtime/resource.js'
-import { KeyWithSecret, newKeyJson, type NewKey } from '../keys/key-schemas.js'
+import { KeyWithSecret } from '../keys/key-schemas.js'
 
 const limits = object(
   {
@@ -24,13 +22,7 @@ const account = {
   name: plain(Type.String({ description: 'A name to show to people.' })),
   plan: plain(Type.String({ description: 'The name of its plan.' })),
   limits: orNull(limits, 'Null if its plan is no longer configured. The account then has no API access.'),
-  environments: plain(
-    Type.Unsafe<readonly string[]>(
-      Type.Array(Type.String(), {
-        description: 'The environments of its keys that are not revoked.',
-      }),
-    ),
-  ),
+  environments: list(text, { description: 'The environments of its keys that are not revoked.' }),
   openedAt: named('created_at', time('When it was opened.')),
 }
 
@@ -48,15 +40,16 @@ const example = {
   created_at: '2026-11-20T08:00:00.000Z',
 }
 
-const shown = resource(
+export type AccountValues = ValuesOf<typeof account>
+
+export const { schema: Account, json: accountJson } = resource(
   'Account',
   { description: 'The owner of keys and inboxes, with its limits.', examples: [example] },
   account,
 )
-export const Account = shown.schema
 
 /** An account in the answers that open it or change its plan. */
-const changed = resource(
+export const { schema: AccountWithKey, json: accountWithKeyJson } = resource(
   'AccountWithKey',
   { description: 'An account, with its new key, if one was issued.' },
   {
@@ -69,32 +62,3 @@ const changed = resource(
     ),
   },
 )
-export const AccountWithKey = changed.schema
-
-export interface AccountFacts {
-  account: AccountState
-  /** The plan with the account's own limits; null if the plan is not configured. */
-  plan: Plan | null
-  /** The environments of the keys that are not revoked. */
-  environments: readonly string[]
-  maxMessageBytes: number
-}
-
-/** An account, and the key that was issued to it; null if none was. */
-export interface AccountFactsWithKey extends AccountFacts {
-  key: NewKey | null
-}
-
-function valuesOf({ account, plan, environments, maxMessageBytes }: AccountFacts) {
-  const limits = plan && { ...plan, retention: plan.retention.text, maxMessageBytes }
-  return { ...account, limits, environments }
-}
-
-/** An account as JSON. */
-export function accountJson(facts: AccountFacts) {
-  return shown.json(valuesOf(facts))
-}
-
-export function accountWithKeyJson(facts: AccountFactsWithKey) {
-  return changed.json({ ...valuesOf(facts), key: facts.key && newKeyJson(facts.key) })
-}

@@ -1,9 +1,9 @@
-import { Body, Controller, Get, Param, Patch, Post, Query, Res } from '@nestjs/common'
+import { Body, Controller, Get, Param, Patch, Post, Query } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { SCOPES } from '#libs/domain/account/access.js'
 import { type Principal, Caller, RequireScope } from '../access/principal.js'
-import { withLocation } from '../http/headers.js'
+import { Reply, withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
 import { ListPage, pageOf } from '../http/list-pages.js'
 import { Describe, Tag } from '../openapi/describe.js'
@@ -26,16 +26,15 @@ export class AccountsController {
   @Post('accounts')
   @RequireScope('operator')
   @Describe({
-    id: 'openAccount',
     summary: 'Open an account',
     description: 'If the plan has API access, the account gets its first key, with the scope `admin`.',
     answer: { description: 'The account.', schema: AccountWithKey, headers: ['Location'] },
   })
-  async open(
+  async openAccount(
     @Caller() principal: Principal,
     @Mint() minting: Minting,
     @Body() body: OpenAccount,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     const opened = await this.accounts.open(principal, body, minting)
     return withLocation(reply, '/v1/accounts', accountWithKeyJson(opened))
@@ -44,36 +43,30 @@ export class AccountsController {
   @Get('accounts')
   @RequireScope('operator')
   @Describe({
-    id: 'listAccounts',
     summary: 'List accounts',
     answer: { description: 'A page of accounts.', schema: Type.Array(Account), headers: ['Link'] },
   })
-  async list(@Query() query: ListPage, @Res({ passthrough: true }) reply: FastifyReply) {
+  async listAccounts(@Query() query: ListPage, @Reply() reply: FastifyReply) {
     const page = await pageOf('acc', query, reply, (listQuery) => this.accounts.list(listQuery))
-    const facts = await Promise.all(page.map((account) => this.accounts.factsOf(account)))
-    return facts.map(accountJson)
+    const shown = await Promise.all(page.map((account) => this.accounts.valuesOf(account)))
+    return shown.map(accountJson)
   }
 
   @Get('accounts/:accountId')
   @RequireScope('operator')
-  @Describe({
-    id: 'getAccount',
-    summary: 'Read an account',
-    answer: { description: 'The account.', schema: Account },
-  })
-  async get(@Param('accountId') accountId: string) {
+  @Describe({ summary: 'Read an account', answer: { description: 'The account.', schema: Account } })
+  async getAccount(@Param('accountId') accountId: string) {
     return accountJson(await this.accounts.get(accountId))
   }
 
   @Patch('accounts/:accountId')
   @RequireScope('operator')
   @Describe({
-    id: 'changeAccount',
     summary: "Change an account's plan or limits",
     description: 'If the account then has API access but no key with the scope `admin`, it gets one.',
     answer: { description: 'The account.', schema: AccountWithKey },
   })
-  async change(
+  async changeAccount(
     @Caller() principal: Principal,
     @Mint() minting: Minting,
     @Param('accountId') accountId: string,
@@ -85,17 +78,16 @@ export class AccountsController {
   @Post('accounts/:accountId/keys')
   @RequireScope('operator')
   @Describe({
-    id: 'issueAccountKey',
     summary: 'Issue a key for an account',
     description: 'For example, for an account that has lost its keys.',
     answer: { description: 'The key, with its secret.', schema: KeyWithSecret, headers: ['Location'] },
   })
-  async issueKey(
+  async issueAccountKey(
     @Caller() principal: Principal,
     @Mint() minting: Minting,
     @Param('accountId') accountId: string,
     @Body() body: IssueKey,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     const issued = await this.keys.issue(principal, accountId, body, minting)
     return withLocation(reply, '/v1/keys', newKeyJson(issued))
@@ -104,11 +96,10 @@ export class AccountsController {
   @Get('account')
   @RequireScope(...SCOPES)
   @Describe({
-    id: 'getOwnAccount',
     summary: "Read the key's own account",
     answer: { description: 'The account.', schema: Account },
   })
-  async own(@Caller() { accountId }: Principal) {
+  async getOwnAccount(@Caller() { accountId }: Principal) {
     return accountJson(await this.accounts.get(accountId))
   }
 }

@@ -3,16 +3,20 @@ import type { Account } from '#libs/domain/account/account.js'
 import type { AccountLimits, Plan } from '#libs/domain/account/access.js'
 import type { ListQuery } from '#libs/ports/read-model/lists.js'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
+import type { ResourceJson } from '#libs/runtime/resource.js'
 import type { Principal } from '../access/principal.js'
 import { Plans } from '../access/key-lookup.js'
 import type { Minting } from '../idempotency/minting.js'
 import { Instance } from '../instance.js'
 import { invalid } from '../http/problems.js'
 import { Views } from '../views.js'
+import { newKeyJson } from '../keys/key-schemas.js'
 import { Keys } from '../keys/keys.service.js'
 import { AccountCommands } from './account-commands.js'
-import type { AccountFacts, AccountFactsWithKey } from './account-schemas.js'
+import type { AccountValues } from './account-schemas.js'
 import { readLimits, type ChangeAccount, type OpenAccount } from './account-requests.dto.js'
+
+type AccountWithKeyValues = AccountValues & { key: ResourceJson | null }
 
 @Injectable()
 export class Accounts {
@@ -29,7 +33,7 @@ export class Accounts {
     principal: Principal,
     { name, plan: planName, limits }: OpenAccount,
     minting: Minting,
-  ): Promise<AccountFactsWithKey> {
+  ): Promise<AccountWithKeyValues> {
     const plan = this.planNamed(planName)
     const accountId = minting.id('acc')
     const wanted = limits == null ? null : readLimits(limits)
@@ -46,7 +50,7 @@ export class Accounts {
     id: string,
     { plan: planName, limits }: ChangeAccount,
     minting: Minting,
-  ): Promise<AccountFactsWithKey> {
+  ): Promise<AccountWithKeyValues> {
     if (planName === undefined && limits === undefined) {
       throw invalid({ detail: 'plan or limits must be given', pointer: '' })
     }
@@ -64,19 +68,22 @@ export class Accounts {
   }
 
   /** Throws not-found. */
-  async get(id: string): Promise<AccountFacts> {
-    return this.factsOf(await this.commands.find(id))
+  async get(id: string): Promise<AccountValues> {
+    return this.valuesOf(await this.commands.find(id))
   }
 
   list(query: ListQuery<AccountId>): Promise<Account[]> {
     return this.views.readAccounts((accounts) => accounts.listAccounts(query))
   }
 
-  async factsOf(account: Account): Promise<AccountFacts> {
+  async valuesOf(account: Account): Promise<AccountValues> {
     const { maxMessageBytes } = this.instance.settings
     const keys = await this.views.accounts.activeKeys(account.id)
     const environments = [...new Set(keys.map(({ environment }) => environment))].sort()
-    return { account, plan: this.plans.find(account), environments, maxMessageBytes }
+    // Without limits if the plan is not configured.
+    const plan = this.plans.find(account)
+    const limits = plan && { ...plan, retention: plan.retention.text, maxMessageBytes }
+    return { ...account, limits, environments }
   }
 
   /** Issues a key of scope `admin`, which can issue others, if the account has API access and no such key. */
@@ -84,18 +91,17 @@ export class Accounts {
     principal: Principal,
     accountId: AccountId,
     minting: Minting,
-  ): Promise<AccountFactsWithKey> {
+  ): Promise<AccountWithKeyValues> {
     const account = await this.commands.find(accountId)
     const { hasApiAccess } = this.plans.of(account)
     const key = hasApiAccess ? await this.keys.issueFirst(principal, account, minting) : null
-    return { ...(await this.factsOf(account)), key }
+    return { ...(await this.valuesOf(account)), key: key && newKeyJson(key) }
   }
 
   private planNamed(name: string): Plan {
-    const { plans } = this
-    const plan = plans.named(name)
+    const plan = this.plans.named(name)
     if (plan !== null) return plan
-    throw invalid({ detail: `plan must be one of ${plans.names.join(', ')}`, pointer: '/plan' })
+    throw invalid({ detail: `plan must be one of ${this.plans.names.join(', ')}`, pointer: '/plan' })
   }
 }
 

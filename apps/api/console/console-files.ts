@@ -33,11 +33,13 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
 }
 
-/** The extensions of a file's compressed forms by their encoding (RFC 9110, section 8.4.1), the smallest first. */
-const COMPRESSED = [
+/** The extensions of a file's forms by their encoding (RFC 9110, section 8.4.1), the smallest first. */
+const EXTENSIONS = new Map([
   ['br', '.br'],
   ['gzip', '.gz'],
-] as const
+  ['identity', ''],
+])
+const ENCODINGS = [...EXTENSIONS.keys()]
 
 interface BuiltConsole {
   page: string
@@ -79,24 +81,16 @@ export function serveConsole(
       const { name } = request.params
       const { files } = await built()
       const mediaType = MEDIA_TYPES[extname(name)]
-      const content = files.get(name)
-      if (content === undefined || mediaType === undefined)
+      const accepted = new Negotiator(request.raw).encodings(ENCODINGS)
+      const encoding = ENCODINGS.find((each) => accepted.includes(each)) ?? 'identity'
+      const body = files.get(`${name}${EXTENSIONS.get(encoding) ?? ''}`)
+      if (body === undefined || mediaType === undefined)
         throw notFound(`The console has no file ${name.slice(0, 60)}.`)
-      const { encoding, body } = compressedFor(request, files, name) ?? { encoding: null, body: content }
-      if (encoding !== null) void reply.header('content-encoding', encoding)
+      if (encoding !== 'identity') void reply.header('content-encoding', encoding)
       const vary = [reply.getHeader('vary'), 'Accept-Encoding'].filter((each) => each !== undefined)
       return reply.headers({ ...FILE_HEADERS, 'content-type': mediaType, vary: vary.join(', ') }).send(body)
     },
   )
-}
-
-function compressedFor(request: FastifyRequest, files: BuiltConsole['files'], name: string) {
-  const accepted = new Negotiator(request.raw).encodings()
-  for (const [encoding, extension] of COMPRESSED) {
-    const body = files.get(name + extension)
-    if (body !== undefined && accepted.includes(encoding)) return { encoding, body }
-  }
-  return null
 }
 
 async function readConsole(): Promise<BuiltConsole> {

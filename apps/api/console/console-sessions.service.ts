@@ -16,8 +16,8 @@ import { isId, type AccountId } from '#libs/domain/ids/typeid.js'
 import type { Attribution } from '#libs/ports/event-log/cloud-event.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import type { RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
-import { type Principal, requirePlanWithAccess, requireScope } from '../access/principal.js'
-import { isSignedIn, KnownKeys, Plans, type KnownSession } from '../access/key-lookup.js'
+import { type Principal, requireApiAccess, requireScope } from '../access/principal.js'
+import { KnownKeys, Plans, type KnownSession } from '../access/key-lookup.js'
 import { rateLimited, Throttle } from '../access/request-limits.js'
 import { Problem, unavailable, noResource } from '../http/problems.js'
 import type { Minting } from '../idempotency/minting.js'
@@ -32,13 +32,11 @@ const SECRET_BYTES = 32
 /** Of one remote address. Secrets can't be guessed, but a configured key may be weak. */
 const FAILED_SIGN_INS: RatePolicy = { name: 'failed-sign-ins', quota: 20, windowSeconds: 60 }
 
-/** A session that has just started. */
 interface SignedIn {
   secret: string
   known: KnownSession
 }
 
-/** Who creates a link. */
 export type LinkCreator = Pick<Principal, 'accountId' | 'keyId' | 'environment' | 'actor'>
 
 /** The sessions of the console: starts them with a link or a key, finds them by their cookie, and ends them. */
@@ -135,29 +133,31 @@ export class ConsoleSessions {
 
   /** Resolves once the session no longer works on this instance. Throws not-found. */
   async end(by: KnownSession, sessionId: string): Promise<void> {
-    const { key, session } = by
-    const account = await this.accountOf(by.account.id)
-    if (account !== null && isId('ses', sessionId)) {
-      const command = { type: 'EndConsoleSession', sessionId, now: this.instance.now() } as const
-      const attribution = { keyId: key.id, environment: key.environment, actor: session.id }
-      if ((await this.execute(account, command, attribution)).refusal === null) return
-    }
-    throw noResource('session', sessionId)
+    const count = await this.endThose(by, ({ id }) => id === sessionId)
+    if (count === 0) throw noResource('session', sessionId)
   }
 
   /** Ends every session and link of an account. Resolves once none of them works on this instance. */
-  async endAll({ key, session, account: { id } }: KnownSession): Promise<void> {
-    const account = await this.accountOf(id)
-    if (account === null) return
+  async endAll(by: KnownSession): Promise<void> {
     const now = this.instance.now()
-    const events = account.consoleSessions
-      .filter(({ expiresAt }) => now < expiresAt)
-      .flatMap(
-        ({ id: sessionId }) => decideConsole(account, { type: 'EndConsoleSession', sessionId, now }).events,
-      )
+    await this.endThose(by, ({ expiresAt }) => now < expiresAt)
+  }
+
+  /** Returns the number of sessions that are meant. */
+  private async endThose(
+    { key, session, account: { id } }: KnownSession,
+    isMeant: (session: ConsoleSession) => boolean,
+  ): Promise<number> {
+    const account = await this.accountOf(id)
+    if (account === null) return 0
+    const now = this.instance.now()
+    const meant = account.consoleSessions.filter(isMeant)
+    const events = meant.flatMap(
+      ({ id: sessionId }) => decideConsole(account, { type: 'EndConsoleSession', sessionId, now }).events,
+    )
     const by = { accountId: id, keyId: key.id, environment: key.environment, actor: session.id }
     await this.recorder.record(events, by)
-    this.knownKeys.forgetAll()
+    return meant.length
   }
 
   private async useOfLink(accountId: AccountId, secret: string) {
@@ -175,7 +175,7 @@ export class ConsoleSessions {
     const known = await this.knownKeys.find(secretHash)
     if (known === null || !isValidSecret(known.key, secretHash, this.instance.now())) throw signInFailed()
     const { account, key } = known
-    requirePlanWithAccess(this.plans.of(account))
+    requireApiAccess(this.plans.of(account))
     requireScope(key, ['admin'])
     const command = { type: 'StartConsoleSession', sessionId: mintId('ses'), startedBy: key.id } as const
     return { account, key, command }
@@ -188,8 +188,7 @@ export class ConsoleSessions {
     const secretHash = hashSecret(secret)
     const account = await this.accountOf(accountId)
     const session = account?.consoleSessions.find((each) => each.secretHash === secretHash)
-    const known = session === undefined ? null : await this.knownKeys.session(accountId, session.id)
-    return known !== null && isSignedIn(known, this.instance.now()) ? known : null
+    return session === undefined ? null : this.knownKeys.session(accountId, session.id)
   }
 
   private accountOf(accountId: AccountId): Promise<Account | null> {
@@ -200,11 +199,10 @@ export class ConsoleSessions {
   private async execute(
     account: Account,
     command: ConsoleCommand,
-    { keyId, environment, actor = null }: Omit<Attribution, 'accountId'>,
+    by: Omit<Attribution, 'accountId'>,
   ): Promise<Decision<ConsoleEvent, ConsoleRefusal>> {
     const decision = decideConsole(account, command)
-    await this.recorder.record(decision.events, { accountId: account.id, keyId, environment, actor })
-    this.knownKeys.forgetAll()
+    await this.recorder.record(decision.events, { ...by, accountId: account.id })
     return decision
   }
 }

@@ -1,4 +1,4 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Post, Req, Res, UseGuards } from '@nestjs/common'
+import { Body, Controller, Delete, Get, HttpCode, Param, Post, Req, UseGuards } from '@nestjs/common'
 import { IsBoolean, IsString, Matches, MaxLength } from 'class-validator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ENVIRONMENT } from '#libs/domain/account/access.js'
@@ -7,6 +7,7 @@ import { ConsoleTokens } from '../access/console-tokens.js'
 import type { KnownSession } from '../access/key-lookup.js'
 import { Accounts } from '../accounts/accounts.service.js'
 import { clientAddress } from '../http/connection-limits.js'
+import { Reply } from '../http/headers.js'
 import { invalid } from '../http/problems.js'
 import { IfGiven } from '../http/rules.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
@@ -69,7 +70,7 @@ export class ConsoleController {
   async signIn(
     @Body() { secret, replace: isReplacing = false }: SignIn,
     @Req() request: FastifyRequest,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     const currentSecret = isReplacing ? null : this.address.cookieOf(request)
     const started = await this.sessions.signIn(secret, clientAddress(request), currentSecret)
@@ -122,19 +123,17 @@ export class ConsoleController {
     await this.sessions.end(await this.find(request), sessionId)
   }
 
-  /** Signs out. */
   @Delete('session')
   @HttpCode(204)
-  async signOut(@Req() request: FastifyRequest, @Res({ passthrough: true }) reply: FastifyReply) {
+  async signOut(@Req() request: FastifyRequest, @Reply() reply: FastifyReply) {
     const known = await this.find(request)
     await this.sessions.end(known, known.session.id)
     void reply.header('set-cookie', this.address.setCookie('', 0))
   }
 
-  /** Signs out everywhere. */
   @Delete('sessions')
   @HttpCode(204)
-  async endAll(@Req() request: FastifyRequest, @Res({ passthrough: true }) reply: FastifyReply) {
+  async endAll(@Req() request: FastifyRequest, @Reply() reply: FastifyReply) {
     await this.sessions.endAll(await this.find(request))
     void reply.header('set-cookie', this.address.setCookie('', 0))
   }
@@ -144,7 +143,7 @@ export class ConsoleController {
   }
 
   private async environmentsOf({ account }: KnownSession): Promise<readonly string[]> {
-    return (await this.accounts.factsOf(account)).environments
+    return (await this.accounts.valuesOf(account)).environments
   }
 }
 

@@ -64,7 +64,6 @@ type Attribute = Element['attrs'][number]
 
 export interface MailHtml {
   html: string
-  /** The images in the mail. */
   inlineImages: InlineImages
   /** What relative URLs of images in the mail refer to. */
   baseUrl?: string | undefined

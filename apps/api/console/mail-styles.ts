@@ -52,12 +52,10 @@ const SUSPECT = /[(\\<]|column/i
 const ESCAPE_OR_LESS_THAN = /\\[^]|</g
 const ESCAPED_LESS_THAN = '\\3c '
 
-/** The value of a `style` attribute. */
 export function safeDeclarations(style: string, images: MailImages): string {
   return SUSPECT.test(style) ? safeStyles(style, images) : style
 }
 
-/** The content of a `style` element or attribute. */
 export function safeStyles(css: string, images: MailImages): string {
   const tokens = tokenize({ css })
   const imageAt = (reference: string) => {

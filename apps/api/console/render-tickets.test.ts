@@ -3,6 +3,7 @@ import { memoryRateLimits } from '#libs/ports/rate-limit/flexible-rate-limits.js
 import { makeSecretKey } from '#libs/ports/key-vault/sealing.js'
 import { masterKeys } from '#libs/ports/key-vault/logged-key-vault-harness.contract.js'
 import { RateLimitsUnavailableError } from '#libs/ports/rate-limit/rate-limits.js'
+import { Throttle } from '../access/request-limits.js'
 import { RenderTickets } from './render-tickets.js'
 
 const keys = masterKeys(makeSecretKey().toString('base64'))
@@ -18,7 +19,7 @@ const shown = {
 const notFound = { code: 'not-found' }
 
 function ticketsAt(time: () => Date, limits = memoryRateLimits()) {
-  return new RenderTickets(keys, limits, time)
+  return new RenderTickets(keys, new Throttle({ limits, onUnavailable: () => undefined }), time)
 }
 
 describe('a ticket', () => {

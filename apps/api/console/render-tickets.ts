@@ -2,13 +2,10 @@ import { randomUUID } from 'node:crypto'
 import Type, { type Static } from 'typebox'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
 import type { DerivedKeys } from '#libs/ports/key-vault/master-key.js'
-import {
-  RateLimitsUnavailableError,
-  type RateLimits,
-  type RatePolicy,
-} from '#libs/ports/rate-limit/rate-limits.js'
+import type { RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
+import type { Throttle } from '../access/request-limits.js'
 import { SignedTokens } from '../access/signed-tokens.js'
-import { notFound, unavailable } from '../http/problems.js'
+import { notFound, type Problem, unavailable } from '../http/problems.js'
 
 const VALID_SECONDS = 60
 /** A window starts with the first use, so it ends after the ticket has expired. */
@@ -25,7 +22,6 @@ const Ticket = Type.Object({
   isRemoteAllowed: Type.Boolean(),
 })
 
-/** What a ticket allows to show. */
 export type TicketContent = Omit<Static<typeof Ticket>, 'id'>
 
 /**
@@ -37,7 +33,7 @@ export class RenderTickets {
 
   constructor(
     keys: DerivedKeys,
-    private readonly limits: RateLimits,
+    private readonly throttle: Throttle,
     private readonly now: () => Date,
   ) {
     this.tokens = new SignedTokens(keys, 'show a message', Ticket)
@@ -54,18 +50,14 @@ export class RenderTickets {
    */
   async use(ticket: string): Promise<TicketContent> {
     const valid = this.tokens.verify(ticket, this.now())
-    if (valid === null || !(await this.isFirstUse(valid.payload.id))) {
-      throw notFound('This link was used before or has expired. Open the message again.')
-    }
-    return valid.payload
+    if (valid === null) throw unusable()
+    const use = await this.throttle.consume(valid.id, [ONE_USE])
+    if (use === null) throw unavailable('read-model-unavailable', "The link can't be checked at the moment.")
+    if (!use.isAllowed) throw unusable()
+    return valid
   }
+}
 
-  private async isFirstUse(id: string): Promise<boolean> {
-    try {
-      return (await this.limits.consume(id, [ONE_USE])).isAllowed
-    } catch (error) {
-      if (!(error instanceof RateLimitsUnavailableError)) throw error
-      throw unavailable('read-model-unavailable', "The link can't be checked at the moment.")
-    }
-  }
+function unusable(): Problem {
+  return notFound('This link was used before or has expired. Open the message again.')
 }

@@ -7,7 +7,6 @@ import {
   Param,
   Post,
   Req,
-  Res,
   UseFilters,
   type ArgumentsHost,
   type ExceptionFilter,
@@ -17,10 +16,11 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { isId } from '#libs/domain/ids/typeid.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import { isLive } from '#libs/domain/inbox/token.js'
-import { ConsoleTokens } from '../access/console-tokens.js'
+import { KnownKeys } from '../access/key-lookup.js'
 import { AcceptInboxTokens, Caller, RequireScope, type Principal } from '../access/principal.js'
 import { note } from '../http/access-log.js'
 import { RequestBudgets, untilClientLeaves, type MailRead } from '../http/budgets.js'
+import { Reply } from '../http/headers.js'
 import { ProblemFilter } from '../http/problem-filter.js'
 import { notFound, Problem, PROBLEMS } from '../http/problems.js'
 import { IfGiven } from '../http/rules.js'
@@ -102,7 +102,7 @@ export class RenderController {
     private readonly budgets: RequestBudgets,
     private readonly readings: FirstReadings,
     private readonly tickets: RenderTickets,
-    private readonly consoleTokens: ConsoleTokens,
+    private readonly knownKeys: KnownKeys,
     private readonly views: Views,
     private readonly instance: Instance,
   ) {}
@@ -131,7 +131,7 @@ export class RenderController {
   async document(
     @Param('ticket') ticket: string,
     @Req() request: FastifyRequest,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     const content = await this.tickets.use(ticket)
     const { accountId, environment, inboxId, messageId, holderId, isRemoteAllowed } = content
@@ -144,15 +144,13 @@ export class RenderController {
     const { document } = await this.show(inbox, message, isRemoteAllowed, request)
     await this.budgets.holdAnswer(reply, document.length, inbox.accountId)
     this.readings.note(inbox, [message])
-    void reply.type('text/html; charset=utf-8').headers(frameHeaders(isRemoteAllowed))
+    void reply.headers(frameHeaders(isRemoteAllowed))
     return Buffer.from(document)
   }
 
   /** Whether the key, the token of the inbox or the session that a ticket was issued to is still valid. */
   private async isHeld({ accountId, tokens }: ActiveInbox, holderId: string): Promise<boolean> {
-    if (isId('ses', holderId)) {
-      return (await this.consoleTokens.find({ accountId, sessionId: holderId })) !== null
-    }
+    if (isId('ses', holderId)) return (await this.knownKeys.session(accountId, holderId)) !== null
     if (isId('key', holderId)) {
       const key = await this.views.readAccounts((accounts) => accounts.key(holderId))
       return key !== null && key.revokedAt === null

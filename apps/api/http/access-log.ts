@@ -26,7 +26,6 @@ const MAX_CHARACTERS = 200
 const SUCCEEDED = LOGS_TO_TERMINAL ? 'debug' : 'info'
 const ID = new RegExp(idPattern('[a-z]{3}'))
 
-/** Writes one log line for each request, and observes it in metrics and usage. */
 export class AccessLog {
   private readonly refusals: RefusalLines
 
@@ -117,11 +116,9 @@ const NOTES = Symbol('notes')
 interface Notes {
   problem?: ProblemCode
   bodyBytes?: number
-  /** Why a stream of events ended. */
   stream?: StreamOutcome
 }
 
-/** Adds to the line of a request. */
 export function note(request: FastifyRequest, notes: Notes): void {
   Object.assign(request, { [NOTES]: { ...notesOf(request), ...notes } })
 }
@@ -178,12 +175,10 @@ const MAX_OWNERS = 1_000
  */
 class RefusalLines {
   private readonly owners = new Map<string, { refused: Refused; more: number }>()
-  /** Refusals of all further owners. */
   private others = 0
 
   constructor(private readonly logger: Pick<Logger, 'info'>) {}
 
-  /** Counts a refusal. Returns whether it has its own line. */
   count(refused: Refused): boolean {
     const id = `${refused.actor ?? refused.keyId ?? refused.remoteAddress} ${refused.status}`
     const owner = this.owners.get(id)

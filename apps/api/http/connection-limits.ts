@@ -21,9 +21,7 @@ export function clientAddress({ ip, raw: { socket } }: FastifyRequest): string {
 const MAX_OPEN = 16
 
 interface Turns {
-  /** Requests that are not answered yet. */
   open: number
-  /** Continues to read from the connection. */
   resume: () => void
   /** Whether a request has arrived after which no other is started. */
   isEnding: boolean

@@ -7,7 +7,6 @@ import { invalid, Problem } from './problems.js'
  * Refuses requests that are not valid HTTP (RFC 9112), or whose end a proxy may find elsewhere than Node.
  */
 
-/** Answers on a connection whose bytes are not a valid request. */
 type AnswerSocket = (socket: Duplex, problem: Problem) => void
 
 /**

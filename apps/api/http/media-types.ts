@@ -1,6 +1,6 @@
 import { Injectable, SetMetadata, type CanActivate, type ExecutionContext } from '@nestjs/common'
 import { Reflector } from '@nestjs/core'
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import Negotiator from 'negotiator'
 import { Problem } from './problems.js'
 
@@ -35,7 +35,6 @@ export const NDJSON = 'application/x-ndjson'
 export const ProducesLines = (): MethodDecorator =>
   SetMetadata(PRODUCES, { ...JSON_ANSWER, alternative: NDJSON } satisfies Produced)
 
-/** Whether a client prefers lines of JSON to one array. */
 export function prefersLines({ raw }: FastifyRequest): boolean {
   return new Negotiator(raw).mediaType([JSON_ANSWER.mediaType, NDJSON]) === NDJSON
 }
@@ -51,19 +50,27 @@ export function producedBy(reflector: Reflector, handler: Handler): Produced | n
 
 type Handler = ReturnType<ExecutionContext['getHandler']>
 
-/** Refuses requests whose Accept excludes the handler's media type (RFC 9110, section 12.5.1). */
+/**
+ * Refuses requests whose Accept excludes the handler's media type (RFC 9110, section 12.5.1). Sets the `Content-Type` of
+ * an answer that is not JSON.
+ */
 @Injectable()
 export class AcceptGuard implements CanActivate {
   constructor(private readonly reflector: Reflector) {}
 
   canActivate(context: ExecutionContext): boolean {
     const produced = producedBy(this.reflector, context.getHandler())
-    const request = context.switchToHttp().getRequest<FastifyRequest>()
+    if (produced === null) return true
+    const http = context.switchToHttp()
+    const request = http.getRequest<FastifyRequest>()
     const { accept = '' } = request.headers
-    if (produced === null || accept === '') return true
     const { mediaType, parameters, alternative } = produced
-    const offered = [`${mediaType}; ${parameters}`, ...(alternative === null ? [] : [alternative])]
-    if (new Negotiator(request.raw).mediaType(offered) !== undefined) return true
+    const contentType = `${mediaType}; ${parameters}`
+    const offered = [contentType, ...(alternative === null ? [] : [alternative])]
+    if (accept === '' || new Negotiator(request.raw).mediaType(offered) !== undefined) {
+      if (mediaType !== JSON_ANSWER.mediaType) void http.getResponse<FastifyReply>().type(contentType)
+      return true
+    }
     const either = alternative === null ? mediaType : `${mediaType} or ${alternative}`
     throw new Problem('not-acceptable', { detail: `The answer is ${either}.` })
   }

@@ -100,7 +100,6 @@ function isAboutBody(error: unknown): boolean {
   return [400, 413, 415].includes(error instanceof Problem ? error.status : statusOf(error))
 }
 
-/** The status of an error that Nest or Fastify threw. */
 function statusOf(error: unknown): number {
   if (error instanceof HttpException) return error.getStatus()
   if (error instanceof Error && 'statusCode' in error) return Number(error.statusCode)
@@ -125,10 +124,8 @@ const UNAVAILABLE = [
   ],
 ] as const
 
-/** Problem details (RFC 9457). */
 const PROBLEM_TYPE = 'application/problem+json'
 
-/** Answers a request with a problem. `publicUrl` is the base of its `type`. */
 export async function sendProblem(problem: Problem, reply: FastifyReply, publicUrl: string): Promise<void> {
   const { request } = reply
   note(request, { problem: problem.code })

@@ -256,7 +256,6 @@ export function planLacksApiAccess(plan: string): Problem {
   return new Problem('plan-lacks-api-access', { detail: `The plan ${plan} has no API access.` })
 }
 
-/** The 400 of a grace period that is longer than the maximum. */
 export function overGrace(maxMs: number): Problem {
   return invalid({ detail: `grace may be at most ${maxMs / 86_400_000}d`, pointer: '/grace' })
 }

@@ -6,7 +6,6 @@ import { addressGroup, plainAddress } from '#libs/runtime/remote-address.js'
 /** The maximum that the parser gets at once. A piece also ends at the end of a request's headers. */
 const PIECE_BYTES = 2 * 1024
 const END_OF_HEADERS = '\r\n\r\n'
-/** The time for parsing in one turn of the event loop. */
 const TURN_MS = 2
 /** The maximum that is read from a connection and not parsed yet. Node reads 64 KiB at once. */
 const MAX_UNREAD_BYTES = 256 * 1024
@@ -20,7 +19,6 @@ interface Connection {
   /** Passes bytes to the parser, or null for the end. */
   push: (bytes: Buffer | null) => boolean
   unread: Buffer
-  /** Releases the memory of `unread`. */
   release: Release
   /** Whether the client has closed its side after `unread`. */
   isEnded: boolean
@@ -37,10 +35,8 @@ interface Connection {
  */
 export class ReadTurns {
   private readonly connections = new WeakMap<Socket, Connection>()
-  /** Connections with unread bytes, by address. */
   private readonly waiting = new FairQueue<Connection>()
   private readonly memory: Budget
-  /** The time spent on parsing in this turn of the event loop. */
   private spentMs = 0
   private isScheduled = false
 

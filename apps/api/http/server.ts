@@ -35,7 +35,6 @@ interface ServerOptions {
   logger: Logger
   now: () => Date
   shutdown: AbortSignal
-  /** The base of links in problems. */
   publicUrl: () => string
 }
 

@@ -24,7 +24,6 @@ import { isRepeatable } from './rules.js'
 const MAX_REMEMBERED = 1_000
 const MAX_REMEMBERED_CHARACTERS = 500
 
-/** The source of a handler's argument, and its class. */
 interface Argument {
   type: ArgumentMetadata['type']
   metatype?: Type<object> | undefined
@@ -99,7 +98,6 @@ export const ListOf = Reflector.createDecorator<ItemList>()
 
 const LIST = 'list'
 
-/** The property is a list of objects of another class. */
 export function IsListOf(list: ItemList): PropertyDecorator {
   return applyDecorators(Reflect.metadata(LIST, list), IsArray({ message: '$property must be an array' }))
 }

@@ -18,12 +18,10 @@ const MINTING = Symbol('minting')
 
 export const RANDOM_MINTING: Minting = { id: mintId, bytes: randomBytes }
 
-/** Replaces the random ids and bytes of a request. */
 export function setMinting(request: FastifyRequest, minting: Minting): void {
   Object.assign(request, { [MINTING]: minting })
 }
 
-/** The Minting of the request, as an argument of a handler. */
 export const Mint = createParamDecorator((_: unknown, context: ExecutionContext): Minting => {
   const request = context.switchToHttp().getRequest<FastifyRequest & { [MINTING]?: Minting }>()
   return request[MINTING] ?? RANDOM_MINTING

@@ -1,9 +1,10 @@
 import { timingSafeEqual } from 'node:crypto'
+import { Injectable } from '@nestjs/common'
 import type { RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import type { Principal } from '../access/principal.js'
-import { secondsUntil, type Throttle } from '../access/request-limits.js'
+import { secondsUntil, Throttle } from '../access/request-limits.js'
 import { Problem } from '../http/problems.js'
 
 const HEADER = 'Mayfly-Inbox-Password'
@@ -18,6 +19,7 @@ const WRONG_BY_KEY: RatePolicy = { name: 'own-wrong-passwords', quota: 1, window
  * refused, and so is the right one from a key that has sent a wrong one. A key that has sent no wrong password can't be
  * locked out by others, so an attacker with many keys has one more guess with each of them.
  */
+@Injectable()
 export class InboxPasswords {
   constructor(private readonly throttle: Throttle) {}
 

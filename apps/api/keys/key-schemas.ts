@@ -1,12 +1,12 @@
 import Type from 'typebox'
-import { named, plain } from '#libs/domain/event-sourcing/declare.js'
+import { named, object, plain } from '#libs/domain/event-sourcing/declare.js'
 import { SCOPES } from '#libs/domain/account/access.js'
 import type { ApiKey } from '#libs/domain/account/account.js'
 import type { UsageTotals } from '#libs/ports/usage/usage-store.js'
 import { IdOf, orNull, OrNull, resource, SomeOf, time } from '#libs/runtime/resource.js'
 import { totals } from '../usage/usage-schemas.js'
 
-const Usage = Type.Object(totals, { $id: 'KeyUsage', description: 'The usage of a key.' })
+const usage = object(totals, { $id: 'KeyUsage', description: 'The usage of a key.' })
 
 const key = {
   id: plain(IdOf('key', 'The id of the key. It does not change when the secret is rotated.')),
@@ -22,15 +22,12 @@ const key = {
   rateLimit: plain(
     OrNull(Type.Integer({ minimum: 1 }), "The maximum requests per minute; null if the account's applies."),
   ),
-  usage: plain(
-    OrNull(
-      Usage,
-      'Its usage since it was issued, a few seconds behind; null if it cannot be read at the moment.',
-    ),
+  usage: orNull(
+    usage,
+    'Its usage since it was issued, a few seconds behind; null if it cannot be read at the moment.',
   ),
 }
 
-/** The usage of a key that has just been issued. */
 export const UNUSED = { requests: 0, refusals: 0, inboxes: 0, mails: 0, bytes: 0 }
 
 const example = {
@@ -75,7 +72,6 @@ const issued = resource(
 )
 export const KeyWithSecret = issued.schema
 
-/** The usage of a key, which is stored separately from the key. */
 export interface KeyUses {
   lastUsedAt: Date | null
   /** Null if it can't be read at the moment. */
@@ -84,7 +80,6 @@ export interface KeyUses {
 
 const stateOf = ({ revokedAt }: ApiKey) => (revokedAt === null ? 'active' : 'revoked')
 
-/** A key as JSON. */
 export function keyJson(key: ApiKey, uses: KeyUses) {
   return shown.json({ ...key, ...uses, state: stateOf(key) })
 }

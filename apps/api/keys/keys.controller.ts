@@ -1,8 +1,8 @@
-import { Body, Controller, Delete, Get, Param, Post, Query, Res } from '@nestjs/common'
+import { Body, Controller, Delete, Get, Param, Post, Query } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { type Principal, Caller, RequireScope } from '../access/principal.js'
-import { withLocation } from '../http/headers.js'
+import { Reply, withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
 import { ListPage, pageOf } from '../http/list-pages.js'
 import { Describe, Tag } from '../openapi/describe.js'
@@ -19,15 +19,14 @@ export class KeysController {
   @Post()
   @RequireScope('admin')
   @Describe({
-    id: 'issueKey',
     summary: 'Issue a key',
     answer: { description: 'The key, with its secret.', schema: KeyWithSecret, headers: ['Location'] },
   })
-  async issue(
+  async issueKey(
     @Caller() principal: Principal,
     @Mint() minting: Minting,
     @Body() body: IssueKey,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     const issued = await this.keys.issue(principal, principal.accountId, body, minting)
     return withLocation(reply, '/v1/keys', newKeyJson(issued))
@@ -36,15 +35,10 @@ export class KeysController {
   @Get()
   @RequireScope('admin')
   @Describe({
-    id: 'listKeys',
     summary: 'List keys',
     answer: { description: 'A page of keys.', schema: Type.Array(Key), headers: ['Link'] },
   })
-  async list(
-    @Caller() principal: Principal,
-    @Query() query: ListPage,
-    @Res({ passthrough: true }) reply: FastifyReply,
-  ) {
+  async listKeys(@Caller() principal: Principal, @Query() query: ListPage, @Reply() reply: FastifyReply) {
     const page = await pageOf('key', query, reply, (listQuery) => this.keys.list(principal, listQuery))
     const uses = await this.keys.usesOf(principal.accountId, page)
     return page.map((key) => keyJson(key, uses(key)))
@@ -52,12 +46,8 @@ export class KeysController {
 
   @Get(':keyId')
   @RequireScope('admin')
-  @Describe({
-    id: 'getKey',
-    summary: 'Read a key',
-    answer: { description: 'The key.', schema: Key },
-  })
-  async get(@Caller() principal: Principal, @Param('keyId') keyId: string) {
+  @Describe({ summary: 'Read a key', answer: { description: 'The key.', schema: Key } })
+  async getKey(@Caller() principal: Principal, @Param('keyId') keyId: string) {
     const key = await this.keys.get(principal, keyId)
     return keyJson(key, await this.keys.useOf(key))
   }
@@ -65,16 +55,15 @@ export class KeysController {
   @Post(':keyId/rotate')
   @RequireScope('admin')
   @Describe({
-    id: 'rotateKey',
     summary: 'Rotate the secret of a key',
     answer: { description: 'The key, with its new secret.', schema: KeyWithSecret, headers: ['Location'] },
   })
-  async rotate(
+  async rotateKey(
     @Caller() principal: Principal,
     @Mint() minting: Minting,
     @Param('keyId') keyId: string,
     @Body() body: RotateKey,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     const rotated = await this.keys.rotate(principal, keyId, body, minting)
     return withLocation(reply, '/v1/keys', newKeyJson(rotated))
@@ -83,12 +72,11 @@ export class KeysController {
   @Delete(':keyId')
   @RequireScope('admin')
   @Describe({
-    id: 'revokeKey',
     summary: 'Revoke a key',
     description: 'The key stops working on every instance within a second. A repeat gets the same answer.',
     answer: { description: 'The key.', schema: Key },
   })
-  async revoke(@Caller() principal: Principal, @Param('keyId') keyId: string) {
+  async revokeKey(@Caller() principal: Principal, @Param('keyId') keyId: string) {
     const key = await this.keys.revoke(principal, keyId)
     return keyJson(key, await this.keys.useOf(key))
   }

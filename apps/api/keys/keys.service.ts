@@ -43,46 +43,37 @@ export class Keys {
   ): Promise<NewKey> {
     requireOperatorFor(principal, scopes)
     const account = await this.commands.find(accountId)
-    const before = await this.lookUp(account.id, minting.id('key'))
-    return this.issueTo(principal, account, before, { name, environment, scopes, rateLimit }, minting)
+    const facts = { keyId: minting.id('key'), name, environment, scopes, rateLimit }
+    return this.issueTo(principal, account, facts, minting)
   }
 
   /** Issues a key of scope `admin`, as `issue` does. Null if the account has another one. */
   async issueFirst(principal: Principal, account: Account, minting: Minting): Promise<NewKey | null> {
-    const before = await this.lookUp(account.id, minting.id('key'))
-    const hasAdmin = before.active.some(({ scopes }) => scopes.includes('admin'))
-    if (before.key === null && hasAdmin) return null
-    return this.issueTo(principal, account, before, FIRST_KEY, minting)
-  }
-
-  /** The key, if an earlier run of the request has issued it, and the account's keys that are not revoked. */
-  private async lookUp(accountId: AccountId, keyId: KeyId) {
-    const { accounts } = this.views
-    const [key, active] = await Promise.all([accounts.key(keyId), accounts.activeKeys(accountId)])
-    return { keyId, key, active }
+    const keyId = minting.id('key')
+    const active = await this.views.accounts.activeKeys(account.id)
+    // An earlier run of the request may have issued it.
+    const isIssued = active.some(({ id }) => id === keyId)
+    if (!isIssued && active.some(({ scopes }) => scopes.includes('admin'))) return null
+    return this.issueTo(principal, account, { keyId, ...FIRST_KEY }, minting)
   }
 
   private async issueTo(
-    { keyId: issuedBy, actor }: Principal,
+    principal: Principal,
     account: Account,
-    { keyId, key, active }: Awaited<ReturnType<Keys['lookUp']>>,
-    facts: Pick<ApiKey, 'name' | 'environment' | 'scopes' | 'rateLimit'>,
+    facts: Pick<ApiKey, 'name' | 'environment' | 'scopes' | 'rateLimit'> & { keyId: KeyId },
     minting: Minting,
   ): Promise<NewKey> {
-    const { environment } = facts
+    const { keyId, environment } = facts
+    const { id: accountId } = account
+    const { accounts } = this.views
+    const [key, active] = await Promise.all([accounts.key(keyId), accounts.activeKeys(accountId)])
     const secret = generateSecret(environment, (count) => minting.bytes(count))
     const command = {
       type: 'IssueApiKey',
-      accountId: account.id,
-      keyId,
-      ...facts,
-      secretHash: hashSecret(secret),
-      prefix: prefixOf(secret),
-      plan: this.plans.of(account),
-      activeKeys: active.length,
-      now: this.instance.now(),
+      ...{ accountId, ...facts, secretHash: hashSecret(secret), prefix: prefixOf(secret) },
+      ...{ plan: this.plans.of(account), activeKeys: active.length, now: this.instance.now() },
     } as const
-    await this.commands.execute({ account, key }, command, { environment, keyId: issuedBy, actor })
+    await this.commands.execute({ account, key }, command, { ...principal, environment })
     return { key: await this.findRecorded(keyId), secret, uses: { lastUsedAt: null, usage: UNUSED } }
   }
 
@@ -110,23 +101,12 @@ export class Keys {
     const secret = generateSecret(environment, (count) => minting.bytes(count))
     const secretHash = hashSecret(secret)
     const account = await accounts.account(accountId)
-    const graceMs = readGrace(grace)
-    const rotation = {
-      type: 'RotateApiKey',
-      accountId,
-      keyId,
-      secretHash,
-      prefix: prefixOf(secret),
-      graceMs,
-    } as const
+    const rotation = { secretHash, prefix: prefixOf(secret), graceMs: readGrace(grace) }
     for (let attempts = 0; (await accounts.keyByHash(secretHash))?.key.id !== keyId; attempts += 1) {
       if (attempts === MAX_ATTEMPTS) throw unavailable('catching-up', 'Other requests are rotating the key.')
-      const command = { ...rotation, now: this.instance.now() }
-      await this.commands.execute({ account, key }, command, {
-        environment,
-        keyId: principal.keyId,
-        actor: principal.actor,
-      })
+      const now = this.instance.now()
+      const command = { type: 'RotateApiKey', accountId, keyId, ...rotation, now } as const
+      await this.commands.execute({ account, key }, command, { ...principal, environment })
       key = await this.findRecorded(keyId)
     }
     return { key, secret, uses }
@@ -137,10 +117,9 @@ export class Keys {
     const key = await this.get(principal, id)
     const { id: keyId, accountId, environment } = key
     const account = await this.views.accounts.account(accountId)
-    const { keyId: revokedBy, actor } = principal
     const now = this.instance.now()
-    const command = { type: 'RevokeApiKey', accountId, keyId, revokedBy, now } as const
-    await this.commands.execute({ account, key }, command, { environment, keyId: revokedBy, actor })
+    const command = { type: 'RevokeApiKey', accountId, keyId, revokedBy: principal.keyId, now } as const
+    await this.commands.execute({ account, key }, command, { ...principal, environment })
     return this.findRecorded(keyId)
   }
 
@@ -172,7 +151,6 @@ export class Keys {
 /** Throws missing-scope if a key without the scope `operator` would issue a secret with it. */
 function requireOperatorFor(principal: Principal, scopes: readonly string[]): void {
   if (!scopes.includes('operator') || principal.scopes.includes('operator')) return
-  throw missingScope('Only a key with the scope operator can issue or rotate a key with that scope.', [
-    'operator',
-  ])
+  const detail = 'Only a key with the scope operator can issue or rotate a key with that scope.'
+  throw missingScope(detail, ['operator'])
 }

@@ -2,11 +2,11 @@ import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { makeMcpServer } from '#clients/mcp/src/server.js'
 import { BUILD_INFO } from '#libs/runtime/process/build-info.js'
+import { unlessAborted } from '#libs/runtime/timing.js'
 import { bearerSecretOf, MCP_PATH } from '../access/authenticator.js'
-import { requireApiAccess, requireKey } from '../access/principal.js'
+import { callerOf, requireApiAccess, requireKey } from '../access/principal.js'
 import { untilClientLeaves } from '../http/budgets.js'
 import type { ProblemFilter } from '../http/problem-filter.js'
-import { shuttingDown } from '../http/problems.js'
 
 /*
  * The Model Context Protocol over HTTP (https://modelcontextprotocol.io/specification/2025-11-25/basic/transports), with
@@ -20,10 +20,10 @@ interface McpOptions {
   problems: ProblemFilter
   /** Where this process listens, for its own requests. */
   localUrl: () => string
+  /** Its reason is the problem to answer. */
   shutdown: AbortSignal
 }
 
-/** Adds POST /mcp. */
 export function serveMcp(server: FastifyInstance, options: McpOptions): void {
   server.post(
     MCP_PATH,
@@ -36,7 +36,7 @@ export function serveMcp(server: FastifyInstance, options: McpOptions): void {
       errorHandler: (error, request, reply) => void options.problems.answer(error, request, reply),
     },
     async (request, reply) => {
-      requireApiAccess(request)
+      requireApiAccess(callerOf(request).plan)
       requireKey(request, ['inboxes'])
       // The protocol demands this against DNS rebinding.
       const isForeign =
@@ -51,7 +51,6 @@ export function serveMcp(server: FastifyInstance, options: McpOptions): void {
 
 const INVALID_REQUEST = -32_600
 
-/** Answers with an error of JSON-RPC. */
 function refuse(reply: FastifyReply, status: number, message: string): FastifyReply {
   return reply.code(status).send({ jsonrpc: '2.0', error: { code: INVALID_REQUEST, message }, id: null })
 }
@@ -76,22 +75,10 @@ async function answer(request: FastifyRequest, { localUrl, shutdown }: McpOption
   await mcp.connect(transport)
   try {
     return await untilClientLeaves(request, async (clientGone) => {
-      const { promise: whenStopped, reject } = Promise.withResolvers<never>()
-      const stopped = () => shuttingDown('This instance is shutting down.')
-      const stop = () => reject(stopped())
-      clientGone.addEventListener('abort', () => reject(clientGone.reason as Error))
-      shutdown.addEventListener('abort', stop)
-      try {
-        clientGone.throwIfAborted()
-        if (shutdown.aborted) throw stopped()
-        const handled = transport.handleRequest(messageOf(request), { parsedBody: request.body })
-        const response = await Promise.race([handled, whenStopped])
-        const { status, headers } = response
-        return { status, headers: Object.fromEntries(headers), body: (await response.text()) || undefined }
-      } finally {
-        // The signal lives as long as the process, and would keep this request in memory.
-        shutdown.removeEventListener('abort', stop)
-      }
+      const handled = transport.handleRequest(messageOf(request), { parsedBody: request.body })
+      const response = await unlessAborted(handled, AbortSignal.any([clientGone, shutdown]))
+      const { status, headers } = response
+      return { status, headers: Object.fromEntries(headers), body: (await response.text()) || undefined }
     })
   } finally {
     // Aborts a tool that still runs.

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
+import type { Type as Class } from '@nestjs/common'
 import { COMMON_HEADERS, RATE_LIMIT_HEADERS } from '../http/headers.js'
 import { PROBLEM_CODES, PROBLEMS } from '../http/problems.js'
+import { describeApi } from './document.js'
 import { curlCommand, escaped, inline, paragraphs, resolved, schemaText } from './docs-text.js'
 import { NDJSON } from '../http/media-types.js'
 import { bodyOf, type Document, nameIn, type Operation, type SchemaJson } from './openapi-json.js'
-
-// The OpenAPI document as an HTML page, without scripts and without other resources.
 
 const STYLE = `
 :root{color-scheme:light dark;--line:#8884;--soft:#8882;--faint:#888}
@@ -48,8 +48,25 @@ interface Entry {
   operation: Operation
 }
 
-/** The page as HTML. */
-export function docsPage(document: Document): string {
+/** The OpenAPI document as JSON and as a page. It is made at the first request, when the public URL is known. */
+export class ApiDocument {
+  private cached: { json: string; page: string } | null = null
+
+  constructor(
+    private readonly controllers: readonly Class[],
+    private readonly publicUrl: () => string,
+  ) {}
+
+  read(): { json: string; page: string } {
+    if (this.cached === null) {
+      const document = describeApi(this.controllers, this.publicUrl())
+      this.cached = { json: JSON.stringify(document), page: docsPage(document) }
+    }
+    return this.cached
+  }
+}
+
+function docsPage(document: Document): string {
   const { info, components } = document
   const title = escaped(info.title)
   const entries: Entry[] = [

@@ -1,6 +1,5 @@
 import { bodyOf, type Document, nameIn, type Operation, type SchemaJson } from './openapi-json.js'
 
-/** Text as HTML. */
 export function escaped(text: string): string {
   return text
     .replaceAll('&', '&amp;')

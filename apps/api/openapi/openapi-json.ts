@@ -85,12 +85,10 @@ export function bodyOf({ requestBody }: Operation): { mediaType: string; schema:
   return entry === undefined ? null : { mediaType: entry[0], schema: entry[1].schema }
 }
 
-/** The name at the end of a reference. */
 export function nameIn(reference: string): string {
   return reference.slice(reference.lastIndexOf('/') + 1)
 }
 
-/** References to headers by their names. */
 export function headerRefs(names: readonly string[]): Record<string, Reference> {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 }

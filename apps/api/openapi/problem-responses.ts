@@ -37,7 +37,6 @@ const InboxMessages = Type.Object(
   { $id: 'InboxMessages', description: 'How many messages an inbox has received.' },
 )
 
-/** The body of every error. */
 export const Problem = Type.Object(
   {
     type: Type.String({ format: 'uri', description: 'The URL of a page about the problem.' }),
@@ -88,7 +87,6 @@ export const Problem = Type.Object(
 export interface ProblemGroup {
   status: string
   codes: readonly ProblemCode[]
-  /** The name of the response. */
   name: string
 }
 

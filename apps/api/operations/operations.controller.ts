@@ -1,4 +1,4 @@
-import { Controller, Get, Inject, Param, Res } from '@nestjs/common'
+import { Controller, Get, Inject, Param } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import type { Engine } from '#libs/engines/engine.js'
@@ -6,7 +6,9 @@ import { measureBacklog } from '#libs/ports/read-model/consistent-views.js'
 import { BUILD_INFO, engineName } from '#libs/runtime/process/build-info.js'
 import { MetricsText } from '#libs/runtime/process/metrics.js'
 import { Count, Describe, Tag } from '../openapi/describe.js'
+import { ApiDocument, CONTENT_SECURITY_POLICY } from '../openapi/docs-page.js'
 import { inline } from '../openapi/docs-text.js'
+import { Reply } from '../http/headers.js'
 import { Produces } from '../http/media-types.js'
 import { notFound, PROBLEM_CODES, type ProblemCode, PROBLEMS, unavailable } from '../http/problems.js'
 import { ENGINE, Instance } from '../instance.js'
@@ -21,11 +23,11 @@ export class OperationsController {
     private readonly metricsText: MetricsText,
     private readonly views: Views,
     private readonly instance: Instance,
+    private readonly api: ApiDocument,
   ) {}
 
   @Get('version')
   @Describe({
-    id: 'getVersion',
     summary: 'Read the version',
     answer: {
       description: 'The build and its engine.',
@@ -41,23 +43,21 @@ export class OperationsController {
       ),
     },
   })
-  version() {
+  getVersion() {
     return { ...BUILD_INFO, engine: engineName(this.instance.settings) }
   }
 
   @Get('healthz')
   @Describe({
-    id: 'getHealth',
     summary: 'Check that the process is alive',
     answer: { description: 'The process is alive.', schema: Type.Object({ status: Type.Literal('ok') }) },
   })
-  healthz() {
+  getHealth() {
     return { status: 'ok' }
   }
 
   @Get('readyz')
   @Describe({
-    id: 'getReadiness',
     summary: 'Check that the instance is ready',
     answer: {
       description: 'The instance is ready.',
@@ -68,7 +68,7 @@ export class OperationsController {
     },
     problems: ['catching-up', 'log-unavailable', 'read-model-unavailable'],
   })
-  async readyz() {
+  async getReadiness() {
     const { records: backlog, isCatchingUp } = await measureBacklog(this.engine.log, this.views.inboxes)
     if (!this.instance.isStarted()) throw unavailable('catching-up', 'This instance is starting.')
     if (isCatchingUp) throw unavailable('catching-up', `The views are ${backlog} records behind the log.`)
@@ -78,32 +78,50 @@ export class OperationsController {
   @Get('metrics')
   @Produces('text/plain', 'version=0.0.4; charset=utf-8')
   @Describe({
-    id: 'getMetrics',
     summary: 'Read metrics for Prometheus',
     description:
       'If `MAYFLY_METRICS_PORT` is set, metrics are served on that port, and this path answers 404.',
     answer: { description: 'The text format of Prometheus.', schema: Type.String() },
     problems: ['not-found'],
   })
-  async metrics(@Res({ passthrough: true }) reply: FastifyReply) {
+  async getMetrics() {
     if (this.instance.settings.metricsPort !== null) throw notFound('The metrics are served on another port.')
-    void reply.type(this.metricsText.contentType)
     return this.metricsText.read()
   }
 
   @Get('problems/:code')
   @Produces('text/html')
   @Describe({
-    id: 'getProblemPage',
     summary: 'Read what a problem means and how to fix it',
     description: 'The `type` of each problem is the URL of its page.',
     answer: { description: 'A page.', schema: Type.String() },
   })
-  problem(@Param('code') code: string, @Res({ passthrough: true }) reply: FastifyReply) {
+  getProblemPage(@Param('code') code: string) {
     const known = PROBLEM_CODES.find((name) => name === code)
     if (known === undefined) throw notFound('There is no problem with that code.')
-    void reply.type('text/html; charset=utf-8')
     return problemPage(known)
+  }
+
+  @Get('openapi.json')
+  @Describe({
+    summary: 'Read this document',
+    answer: { description: 'OpenAPI 3.1.', schema: Type.Object({}, { description: 'An OpenAPI document.' }) },
+  })
+  getOpenApi(@Reply() reply: FastifyReply) {
+    void reply.type('application/json; charset=utf-8')
+    return this.api.read().json
+  }
+
+  @Get('docs')
+  @Produces('text/html')
+  @Describe({
+    summary: 'Read this document in a browser',
+    description: 'One page without scripts or other resources.',
+    answer: { description: 'A page.', schema: Type.String() },
+  })
+  getDocs(@Reply() reply: FastifyReply) {
+    void reply.header('content-security-policy', CONTENT_SECURITY_POLICY)
+    return this.api.read().page
   }
 }
 

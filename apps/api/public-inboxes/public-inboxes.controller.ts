@@ -1,14 +1,15 @@
-import { Body, Controller, Post, Req, Res } from '@nestjs/common'
+import { Body, Controller, Post, Req } from '@nestjs/common'
 import { IsIn } from 'class-validator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import type { RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
 import { Plans } from '../access/key-lookup.js'
-import type { Principal } from '../access/principal.js'
+import { KEY_ALONE, type Principal } from '../access/principal.js'
 import { rateLimited, Throttle } from '../access/request-limits.js'
 import { AccountCommands } from '../accounts/account-commands.js'
 import { ConsoleAddress } from '../console/console-address.js'
 import { clientAddress } from '../http/connection-limits.js'
+import { Reply } from '../http/headers.js'
 import { unavailable } from '../http/problems.js'
 import { RANDOM_MINTING } from '../idempotency/minting.js'
 import { inboxJson } from '../inboxes/inbox-schemas.js'
@@ -27,7 +28,6 @@ const PUBLIC_ACCOUNT = {
   accountId: 'acc_00000000000000000000000000' as AccountId,
   name: 'public web inbox',
 }
-/** The plan that the account is opened on. */
 export const PUBLIC_PLAN = 'free'
 /** What the account's events and usage are attributed to. No such key exists. */
 const PUBLIC_KEY = 'key_00000000000000000000000000' as KeyId
@@ -59,7 +59,7 @@ export class PublicInboxesController {
   async create(
     @Body() { duration }: CreatePublicInbox,
     @Req() request: FastifyRequest,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     // Any other page could use up the limit of its visitors. Programs send no Origin.
     if (!reply.hasHeader('access-control-allow-origin')) {
@@ -103,7 +103,7 @@ export class PublicInboxesController {
   /** Opens the account of public inboxes at the first request. */
   private async principal(): Promise<Principal> {
     const { accountId, name } = PUBLIC_ACCOUNT
-    const by = { environment: ENVIRONMENT, keyId: PUBLIC_KEY, actor: null }
+    const by = { environment: ENVIRONMENT, keyId: PUBLIC_KEY }
     const read = () => this.views.readAccounts((accounts) => accounts.account(accountId))
     let account = await read()
     if (account === null) {
@@ -126,7 +126,7 @@ export class PublicInboxesController {
       defaultFaults: [],
       requestsPerMinute: 0,
       countedBy: PUBLIC_KEY,
-      ...{ expiresAt: null, inboxId: null, sessionId: null, inboxPassword: null, subject: null },
+      ...{ ...KEY_ALONE, inboxPassword: null, subject: null },
     }
   }
 }

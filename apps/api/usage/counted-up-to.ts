@@ -10,7 +10,6 @@ export interface CountedUpToOptions {
   onError: (error: unknown) => void
 }
 
-/** The ends of the log at a time. */
 interface Sample {
   at: Date
   ranges: readonly PartitionRange[]

@@ -1,13 +1,18 @@
-import Type, { type Static, type TSchema } from 'typebox'
-import { type UsageFigures, type UsageReport, MAX_BUCKETS } from '#libs/ports/usage/usage-store.js'
-import { Count, OrNull, Time } from '../openapi/describe.js'
+import Type, { type TSchema } from 'typebox'
+import { list, object, plain, type ValueOf } from '#libs/domain/event-sourcing/declare.js'
+import { type UsageReport, MAX_BUCKETS } from '#libs/ports/usage/usage-store.js'
+import { Count, orNull, OrNull, time } from '#libs/runtime/resource.js'
+
+const received = {
+  mails: plain(Count("Mails received; each recipient's copy counts.")),
+  bytes: plain(Count('Bytes of those mails.')),
+}
 
 export const totals = {
-  requests: Count('Requests that were answered.'),
-  refusals: Count('Requests that were answered 429, and mails that were refused.'),
-  inboxes: Count('Inboxes that were created.'),
-  mails: Count("Mails received; each recipient's copy counts."),
-  bytes: Count('Bytes of those mails.'),
+  requests: plain(Count('Requests that were answered.')),
+  refusals: plain(Count('Requests that were answered 429, and mails that were refused.')),
+  inboxes: plain(Count('Inboxes that were created.')),
+  ...received,
 }
 
 const Milliseconds = Type.Number({ minimum: 0 })
@@ -22,7 +27,7 @@ export const QuantilesAndMax = Type.Object(
 )
 
 const timed = <Schema extends TSchema>(schema: Schema, what: string) =>
-  OrNull(schema, `${what} Null if there was nothing to measure.`)
+  plain(OrNull(schema, `${what} Null if there was nothing to measure.`))
 const UNTIL_VISIBLE = 'From the acceptance of a mail until it can be read over the API.'
 
 const figures = {
@@ -34,18 +39,20 @@ const figures = {
   visible_ms: { p50: 4, p95: 9, p99: 21 },
 }
 
-export const UsageRow = Type.Object(
+export const usageRow = object(
   {
-    from: Time('The start of the interval, or of the span of the query if that is later.'),
-    to: Time('The end of the interval, or of the span of the query if that is earlier.'),
-    group: OrNull(Type.String(), 'The key, environment or label value of the row; null without one.'),
-    group_name: OrNull(
-      Type.String(),
-      "The name of the row's key. Null for other groups, and for keys beyond the account's newest 1,000.",
+    from: time('The start of the interval, or of the span of the query if that is later.'),
+    to: time('The end of the interval, or of the span of the query if that is earlier.'),
+    group: plain(OrNull(Type.String(), 'The key, environment or label value of the row; null without one.')),
+    groupName: plain(
+      OrNull(
+        Type.String(),
+        "The name of the row's key. Null for other groups, and for keys beyond the account's newest 1,000.",
+      ),
     ),
     ...totals,
-    request_ms: timed(Quantiles, 'From a request to its answer, without waits and streams.'),
-    visible_ms: timed(Quantiles, UNTIL_VISIBLE),
+    requestMs: timed(Quantiles, 'From a request to its answer, without waits and streams.'),
+    visibleMs: timed(Quantiles, UNTIL_VISIBLE),
   },
   {
     $id: 'UsageRow',
@@ -63,44 +70,45 @@ export const UsageRow = Type.Object(
   },
 )
 
-const TimelineBucket = Type.Object(
-  {
-    from: Time('When the bucket begins.'),
-    to: Time('When it ends, exclusive.'),
-    mails: Count("Mails received; each recipient's copy counts."),
-    bytes: Count('Bytes of those mails.'),
-  },
+export type UsageRow = ValueOf<typeof usageRow>
+
+const bucket = object(
+  { from: time('When the bucket begins.'), to: time('When it ends, exclusive.'), ...received },
   { $id: 'UsageTimelineBucket', description: 'The mails of a part of a load run.' },
 )
 
-export const UsageReportSchema = Type.Object(
+const report = object(
   {
-    counted_up_to: OrNull(
-      Time(''),
+    countedUpTo: orNull(
+      time(''),
       'Everything that happened before this time is in the report, except for requests, refusals, reads and latencies ' +
         'that a process could not append to the log immediately. Null if counting is more than a minute behind, or the server has just ' +
         'started.',
     ),
     ...totals,
-    duplicates: Count('Mails beyond the first of those with the same Message-ID in the same inbox.'),
-    read: Count('Messages that the API has answered with at least once.'),
-    inboxes_without_mail: Count('Inboxes that were created and got no mail.'),
-    accept_ms: OrNull(
-      QuantilesAndMax,
-      'From the last byte of a mail until it is durable, just before the sender gets 250. Null if no mail was accepted.',
+    duplicates: plain(Count('Mails beyond the first of those with the same Message-ID in the same inbox.')),
+    read: plain(Count('Messages that the API has answered with at least once.')),
+    inboxesWithoutMail: plain(Count('Inboxes that were created and got no mail.')),
+    acceptMs: plain(
+      OrNull(
+        QuantilesAndMax,
+        'From the last byte of a mail until it is durable, just before the sender gets 250. Null if no mail was accepted.',
+      ),
     ),
-    visible_ms: timed(QuantilesAndMax, UNTIL_VISIBLE),
-    first_read_ms: timed(
+    visibleMs: timed(QuantilesAndMax, UNTIL_VISIBLE),
+    firstReadMs: timed(
       QuantilesAndMax,
       'From the acceptance of a mail to the first answer that contains it.',
     ),
-    first_mail_at: OrNull(Time(''), 'When the first mail arrived.'),
-    last_mail_at: OrNull(Time(''), 'When the last mail arrived.'),
-    mails_per_second: OrNull(
-      Type.Number({ minimum: 0 }),
-      'Average rate from the first mail to the last. Null for fewer than two mails, or if all arrived at the same time.',
+    firstMailAt: orNull(time(''), 'When the first mail arrived.'),
+    lastMailAt: orNull(time(''), 'When the last mail arrived.'),
+    mailsPerSecond: plain(
+      OrNull(
+        Type.Number({ minimum: 0 }),
+        'Average rate from the first mail to the last. Null for fewer than two mails, or if all arrived at the same time.',
+      ),
     ),
-    timeline: Type.Array(TimelineBucket, {
+    timeline: list(bucket, {
       maxItems: MAX_BUCKETS,
       description:
         'Mails over time, from the first to the last, in buckets of equal length; buckets without mail are included. The ' +
@@ -132,50 +140,10 @@ export const UsageReportSchema = Type.Object(
     ],
   },
 )
+export const UsageReportSchema = report.schema
 
-export function usageRowJson(
-  { at: _at, group, requestMs, visibleMs, ...totals }: UsageFigures,
-  { from, to }: { from: Date; to: Date },
-  keyNames: ReadonlyMap<string, string>,
-): Static<typeof UsageRow> {
-  return {
-    from: from.toISOString(),
-    to: to.toISOString(),
-    group,
-    group_name: keyNames.get(group ?? '') ?? null,
-    ...totals,
-    request_ms: requestMs,
-    visible_ms: visibleMs,
-  }
-}
-
-export function reportJson(report: UsageReport, countedUpTo: Date | null): Static<typeof UsageReportSchema> {
-  const {
-    visibleMs,
-    firstReadMs,
-    acceptMs,
-    inboxesWithoutMail,
-    firstMailAt,
-    lastMailAt,
-    timeline,
-    ...counts
-  } = report
-  return {
-    counted_up_to: countedUpTo?.toISOString() ?? null,
-    ...counts,
-    inboxes_without_mail: inboxesWithoutMail,
-    accept_ms: acceptMs,
-    visible_ms: visibleMs,
-    first_read_ms: firstReadMs,
-    first_mail_at: firstMailAt?.toISOString() ?? null,
-    last_mail_at: lastMailAt?.toISOString() ?? null,
-    mails_per_second: mailsPerSecond(report),
-    timeline: timeline.map(({ from, to, ...bucket }) => ({
-      from: from.toISOString(),
-      to: to.toISOString(),
-      ...bucket,
-    })),
-  }
+export function reportJson(values: UsageReport & { countedUpTo: Date | null }) {
+  return report.encode({ ...values, mailsPerSecond: mailsPerSecond(values) })
 }
 
 /** n mails have n - 1 intervals between the first and the last. */

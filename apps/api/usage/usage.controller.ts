@@ -10,7 +10,7 @@ import { NDJSON, ProducesAnything } from '../http/media-types.js'
 import { Instance } from '../instance.js'
 import { attachmentHeaders } from '../messages/attachment-headers.js'
 import { Bytes, Describe, Tag } from '../openapi/describe.js'
-import { UsageReportSchema, UsageRow } from './usage-schemas.js'
+import { reportJson, UsageReportSchema, usageRow } from './usage-schemas.js'
 import { ExportUsage, ReadReport, ReadUsage } from './usage-parameters.dto.js'
 import { MAX_ROWS, Usage } from './usage.service.js'
 
@@ -20,7 +20,6 @@ const MEDIA_TYPE: Readonly<Record<ExportFormat, string>> = {
   csv: 'text/csv; charset=utf-8',
 }
 
-/** The usage of keys and accounts. */
 @Controller('v1/usage')
 @Tag('Usage')
 export class UsageController {
@@ -33,23 +32,22 @@ export class UsageController {
   @Get()
   @RequireScope(...SCOPES)
   @Describe({
-    id: 'readUsage',
     summary: 'Read usage by time',
     description:
       'The usage of the calling key, or with the scope `admin` of the whole account. Default: the last 24 hours, by the ' +
       'hour. The figures are about two seconds behind, at most five. Intervals without usage have no row. A request is ' +
       `refused if its answer would have more than ${MAX_ROWS} rows.`,
-    answer: { description: 'The rows, by time and then by group.', schema: Type.Array(UsageRow) },
+    answer: { description: 'The rows, by time and then by group.', schema: Type.Array(usageRow.schema) },
     problems: ['busy'],
   })
-  read(@Caller() principal: Principal, @Query() query: ReadUsage, @Req() request: FastifyRequest) {
-    return this.budgets.report(request, () => this.usage.figures(principal, query))
+  async readUsage(@Caller() principal: Principal, @Query() query: ReadUsage, @Req() request: FastifyRequest) {
+    const rows = await this.budgets.report(request, () => this.usage.figures(principal, query))
+    return rows.map(usageRow.encode)
   }
 
   @Get('report')
   @RequireScope(...SCOPES)
   @Describe({
-    id: 'reportUsage',
     summary: 'Read a summary of a load run',
     description:
       'Everything with a label, which inboxes get when they are created: `label=run:42`. The usage of the calling key, or ' +
@@ -58,15 +56,18 @@ export class UsageController {
     answer: { description: 'The report.', schema: UsageReportSchema },
     problems: ['busy'],
   })
-  report(@Caller() principal: Principal, @Query() query: ReadReport, @Req() request: FastifyRequest) {
-    return this.budgets.report(request, () => this.usage.report(principal, query))
+  async reportUsage(
+    @Caller() principal: Principal,
+    @Query() query: ReadReport,
+    @Req() request: FastifyRequest,
+  ) {
+    return reportJson(await this.budgets.report(request, () => this.usage.report(principal, query)))
   }
 
   @Get('export')
   @RequireScope('admin')
   @ProducesAnything()
   @Describe({
-    id: 'exportUsage',
     summary: "Export the account's usage as a file",
     description:
       'Parquet, one JSON object per line, or CSV with a header. Default: the last 24 hours. Figures are in the file if their ' +
@@ -75,7 +76,7 @@ export class UsageController {
     answer: { description: 'The file.', schema: Bytes, headers: ['Content-Disposition'] },
     problems: ['too-many-streams'],
   })
-  async export(
+  async exportUsage(
     @Caller() principal: Principal,
     @Query() query: ExportUsage,
     @Res() reply: FastifyReply,

@@ -37,8 +37,8 @@ describe('usage by time', () => {
     const { queries } = store
     const ports = {
       queries,
-      keyNames: () => Promise.resolve(new Map()),
-      countedUpTo: () => Promise.resolve(null),
+      accounts: { listKeys: () => Promise.resolve([]) },
+      countedUpTo: null,
       onUnavailable: () => undefined,
     }
     const settings = readSettings({})

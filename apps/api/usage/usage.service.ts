@@ -1,4 +1,3 @@
-import type { Static } from 'typebox'
 import { unlessAborted } from '#libs/runtime/timing.js'
 import {
   INTERVAL_MS,
@@ -8,25 +7,25 @@ import {
   type UsageGrouping,
   type UsageOwner,
   type UsageQueries,
+  type UsageReport,
   type UsageTotals,
 } from '#libs/ports/usage/usage-store.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
+import type { AccountQueries } from '#libs/ports/read-model/queries.js'
 import type { Principal } from '../access/principal.js'
 import { readTime } from '../http/rules.js'
 import { invalid, unavailable } from '../http/problems.js'
 import { readLabels } from '../inboxes/inbox-requests.dto.js'
 import type { Instance } from '../instance.js'
+import type { CountedUpTo } from './counted-up-to.js'
 import type { ExportUsage, ReadReport, ReadUsage, UsageSpan } from './usage-parameters.dto.js'
-import { reportJson, usageRowJson, type UsageReportSchema, type UsageRow } from './usage-schemas.js'
+import type { UsageRow } from './usage-schemas.js'
 
-/** The ports of the usage handlers. */
 export interface UsagePorts {
   /** Null if usage is not stored. */
   queries: UsageQueries | null
-  /** As `CountedUpTo.find`. */
-  countedUpTo: () => Promise<Date | null>
-  /** The names of the account's newest keys. */
-  keyNames: (accountId: AccountId) => Promise<ReadonlyMap<KeyId, string>>
+  countedUpTo: Pick<CountedUpTo, 'find'> | null
+  accounts: Pick<AccountQueries, 'listKeys'>
   /** Called with the error if an answer has no usage because it could not be read. */
   onUnavailable: (error: unknown) => void
 }
@@ -40,6 +39,8 @@ const DAY_MS = INTERVAL_MS.day
 /** Single events are kept this long. */
 const REPORT_DAYS = 90
 export const MAX_ROWS = 10_000
+/** An export has the names of the newest keys, because each is a parameter of its query. */
+const MAX_NAMED_KEYS = 1_000
 /** Each export takes disk space, and a client may read it slowly. */
 const MAX_EXPORTS = 4
 const MAX_EXPORTS_OF_ACCOUNT = 2
@@ -49,7 +50,6 @@ const TOTALS_WITHIN_MS = 3_000
 const REPORT_WITHIN_MS = 10_000
 
 export class Usage {
-  /** The account of each open export. */
   private readonly exporting: AccountId[] = []
 
   constructor(
@@ -58,7 +58,7 @@ export class Usage {
   ) {}
 
   /** The rows, by time and then by group. Throws invalid-request if there are more than MAX_ROWS rows. */
-  async figures(principal: Principal, query: ReadUsage): Promise<Static<typeof UsageRow>[]> {
+  async figures(principal: Principal, query: ReadUsage): Promise<UsageRow[]> {
     const span = this.spanOf(query, DAY_MS)
     const { interval } = query
     const rows = await this.queries.figures({
@@ -75,21 +75,25 @@ export class Usage {
         parameter: 'interval',
       })
     }
-    const keyNames =
-      query.group_by === 'key' ? await this.ports.keyNames(principal.accountId) : new Map<never, never>()
-    return rows.map((row) => usageRowJson(row, within(span, row.at, INTERVAL_MS[interval]), keyNames))
+    const keyNames: ReadonlyMap<string, string> | null =
+      query.group_by === 'key' ? await this.keyNames(principal.accountId) : null
+    return rows.map((row) => ({
+      ...row,
+      ...within(span, row.at, INTERVAL_MS[interval]),
+      groupName: keyNames?.get(row.group ?? '') ?? null,
+    }))
   }
 
   async report(
     principal: Principal,
     { label, ...span }: ReadReport,
-  ): Promise<Static<typeof UsageReportSchema>> {
+  ): Promise<UsageReport & { countedUpTo: Date | null }> {
     const { from, to } = this.spanOf(span, REPORT_DAYS * DAY_MS)
     const { queries } = this
     // Read before the report, which then has everything that was counted by that time.
-    const countedUpTo = await this.ports.countedUpTo()
+    const countedUpTo = (await this.ports.countedUpTo?.find()) ?? null
     const query = { from, to, owner: ownerOf(principal), labels: readLabels(label) }
-    return reportJson(await queries.report(query), countedUpTo)
+    return { ...(await queries.report(query)), countedUpTo }
   }
 
   /** The total usage of each key. Null if it can't be read now. */
@@ -106,7 +110,7 @@ export class Usage {
   async visible(principal: Principal, label: string): Promise<QuantilesAndMax | null> {
     if (this.ports.queries === null) return null
     const report = await this.orNull(() => this.report(principal, { label: [label] }), REPORT_WITHIN_MS)
-    return report?.visible_ms ?? null
+    return report?.visibleMs ?? null
   }
 
   private async orNull<Result>(read: () => Promise<Result>, withinMs: number): Promise<Result | null> {
@@ -130,7 +134,7 @@ export class Usage {
     signal: AbortSignal,
   ): Promise<AsyncIterable<Uint8Array>> {
     const span = this.spanOf(times, DAY_MS)
-    const keyNames = await this.ports.keyNames(accountId)
+    const keyNames = await this.keyNames(accountId)
     signal.throwIfAborted()
     const own = this.exporting.filter((exporter) => exporter === accountId).length
     if (this.exporting.length >= MAX_EXPORTS || own >= MAX_EXPORTS_OF_ACCOUNT) {
@@ -141,6 +145,13 @@ export class Usage {
     const end = () => this.exporting.splice(this.exporting.indexOf(accountId), 1)
     signal.addEventListener('abort', end, { once: true })
     return this.queries.export({ accountId, ...span, table, format, keyNames }, signal)
+  }
+
+  /** The names of the account's newest keys. */
+  private async keyNames(accountId: AccountId): Promise<ReadonlyMap<KeyId, string>> {
+    const newest = { order: 'desc', after: null, limit: MAX_NAMED_KEYS } as const
+    const keys = await this.ports.accounts.listKeys(accountId, newest)
+    return new Map(keys.map(({ id, name }) => [id, name]))
   }
 
   private get queries(): UsageQueries {
