@@ -66,6 +66,15 @@ export async function startApi(options: ApiOptions): Promise<Api> {
     abortOnError: false,
   })
   let unsubscribe: () => void = () => undefined
+  const close = async () => {
+    shutdown.abort(shuttingDown('This instance is shutting down.'))
+    unsubscribe()
+    shared.endLongRequests()
+    const timer = setTimeout(() => app.getHttpServer().closeAllConnections(), CLOSE_WITHIN_MS)
+    await app.close()
+    clearTimeout(timer)
+    await shared.close()
+  }
   try {
     const accountsChanged = progressChannel({ topic: 'account-events', partition: 0 })
     unsubscribe = await engine.signals.subscribe(accountsChanged, () => shared.knownKeys.forgetAll())
@@ -90,20 +99,10 @@ export async function startApi(options: ApiOptions): Promise<Api> {
         const { secret } = await app.get(ConsoleSessions).createLink(creator, RANDOM_MINTING)
         return app.get(ConsoleAddress).linkWith(secret)
       },
-      async close() {
-        shutdown.abort(shuttingDown('This instance is shutting down.'))
-        unsubscribe()
-        shared.endLongRequests()
-        const timer = setTimeout(() => app.getHttpServer().closeAllConnections(), CLOSE_WITHIN_MS)
-        await app.close()
-        clearTimeout(timer)
-        await shared.close()
-      },
+      close,
     }
   } catch (error) {
-    unsubscribe()
-    await app.close()
-    await shared.close()
+    await close()
     throw error
   }
 }

@@ -9,43 +9,33 @@ import { Problem } from './problems.js'
  */
 
 const PRODUCES = 'produces'
-
-interface Produced {
-  mediaType: string
-  /** Another media type that the client may choose by `Accept`; null if there is none. */
-  alternative: string | null
-  /** The parameters of its Content-Type. `Accept` may have them too. */
-  parameters: string
-}
-
-const JSON_ANSWER: Produced = {
-  mediaType: 'application/json',
-  parameters: 'charset=utf-8',
-  alternative: null,
-}
-
-/** The media type of the handler's answer, if it is not JSON. */
-export function Produces(mediaType: string, parameters = 'charset=utf-8'): MethodDecorator {
-  return SetMetadata(PRODUCES, { mediaType, parameters, alternative: null } satisfies Produced)
-}
-
+const JSON_TYPE = 'application/json'
 export const NDJSON = 'application/x-ndjson'
 
+/** The media type of the handler's answer, if it is not JSON. With parameters, unless they are `charset=utf-8`. */
+export function Produces(mediaType: string): MethodDecorator {
+  return SetMetadata(PRODUCES, [mediaType])
+}
+
 /** The handler's answer is JSON, or one JSON object per line if `prefersLines`. */
-export const ProducesLines = (): MethodDecorator =>
-  SetMetadata(PRODUCES, { ...JSON_ANSWER, alternative: NDJSON } satisfies Produced)
+export const ProducesLines = (): MethodDecorator => SetMetadata(PRODUCES, [JSON_TYPE, NDJSON])
 
 export function prefersLines({ raw }: FastifyRequest): boolean {
-  return new Negotiator(raw).mediaType([JSON_ANSWER.mediaType, NDJSON]) === NDJSON
+  return new Negotiator(raw).mediaType([JSON_TYPE, NDJSON]) === NDJSON
 }
 
 /** The media type of the handler's answer is known only when the content is read. */
-export const ProducesAnything = (): MethodDecorator => SetMetadata(PRODUCES, null)
+export const ProducesAnything = (): MethodDecorator => SetMetadata(PRODUCES, [])
 
-/** The media type of a handler's answer; null if it is known only when the content is read. */
-export function producedBy(reflector: Reflector, handler: Handler): Produced | null {
-  const produced = reflector.get<Produced | null | undefined>(PRODUCES, handler)
-  return produced === undefined ? JSON_ANSWER : produced
+/** The media types of a handler's answer, the usual one first; none if they are known only when the content is read. */
+function contentTypesOf(reflector: Reflector, handler: Handler): string[] {
+  const produced = reflector.get<string[] | undefined>(PRODUCES, handler) ?? [JSON_TYPE]
+  return produced.map((type) => (type.includes(';') ? type : `${type}; charset=utf-8`))
+}
+
+/** As `contentTypesOf`, without parameters. */
+export function mediaTypesOf(reflector: Reflector, handler: Handler): string[] {
+  return contentTypesOf(reflector, handler).map((type) => type.replace(/;.*/, ''))
 }
 
 type Handler = ReturnType<ExecutionContext['getHandler']>
@@ -59,19 +49,17 @@ export class AcceptGuard implements CanActivate {
   constructor(private readonly reflector: Reflector) {}
 
   canActivate(context: ExecutionContext): boolean {
-    const produced = producedBy(this.reflector, context.getHandler())
-    if (produced === null) return true
+    const offered = contentTypesOf(this.reflector, context.getHandler())
+    const [usual] = offered
+    if (usual === undefined) return true
     const http = context.switchToHttp()
     const request = http.getRequest<FastifyRequest>()
     const { accept = '' } = request.headers
-    const { mediaType, parameters, alternative } = produced
-    const contentType = `${mediaType}; ${parameters}`
-    const offered = [contentType, ...(alternative === null ? [] : [alternative])]
-    if (accept === '' || new Negotiator(request.raw).mediaType(offered) !== undefined) {
-      if (mediaType !== JSON_ANSWER.mediaType) void http.getResponse<FastifyReply>().type(contentType)
-      return true
+    if (accept !== '' && new Negotiator(request.raw).mediaType(offered) === undefined) {
+      const names = mediaTypesOf(this.reflector, context.getHandler())
+      throw new Problem('not-acceptable', { detail: `The answer is ${names.join(' or ')}.` })
     }
-    const either = alternative === null ? mediaType : `${mediaType} or ${alternative}`
-    throw new Problem('not-acceptable', { detail: `The answer is ${either}.` })
+    if (!usual.startsWith(JSON_TYPE)) void http.getResponse<FastifyReply>().type(usual)
+    return true
   }
 }

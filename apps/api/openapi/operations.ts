@@ -13,7 +13,7 @@ import { idPattern } from '#libs/domain/ids/typeid.js'
 import type { TokenAccess } from '#libs/domain/inbox/token.js'
 import { acceptsInboxTokens, scopesOf } from '../access/principal.js'
 import { COMMON_HEADERS, RATE_LIMIT_HEADERS, REQUEST_HEADERS } from '../http/headers.js'
-import { NDJSON, producedBy } from '../http/media-types.js'
+import { mediaTypesOf, NDJSON } from '../http/media-types.js'
 import { routeTemplate } from '../http/method-table.js'
 import { PROBLEM_CODES, type ProblemCode } from '../http/problems.js'
 import { acceptsMail } from '../http/request-bodies.js'
@@ -63,7 +63,7 @@ function routeOf(controller: Type, name: string, handler: Handler, registered: s
   const scopes = scopesOf(reflector, handler)
   if (scopes === null && path.startsWith('/v1/'))
     throw new Error(`${controller.name}.${name} requires no scope`)
-  const produces = producedBy(reflector, handler)
+  const [mediaType = null] = mediaTypesOf(reflector, handler)
   const status = Reflect.getMetadata(HTTP_CODE_METADATA, handler) as number | undefined
   const query = argumentClass(controller, name, RouteParamtypes.QUERY)
   const body = argumentClass(controller, name, RouteParamtypes.BODY)
@@ -78,7 +78,7 @@ function routeOf(controller: Type, name: string, handler: Handler, registered: s
   ]
   const problems = groupByStatus([
     ...PROBLEMS_OF.anyRequest,
-    ...(produces === null ? [] : PROBLEMS_OF.mediaType),
+    ...(mediaType === null ? [] : PROBLEMS_OF.mediaType),
     ...(path.includes('{') ? PROBLEMS_OF.pathParameter : []),
     ...(scopes === null ? [] : PROBLEMS_OF.key),
     ...(ownHeaders.includes('Mayfly-Inbox-Password') ? PROBLEMS_OF.password : []),
@@ -110,7 +110,7 @@ function routeOf(controller: Type, name: string, handler: Handler, registered: s
         description: answer.description,
         headers: headerRefs(responseHeaders),
         content: {
-          [produces?.mediaType ?? '*/*']: { schema: answer.schema },
+          [mediaType ?? '*/*']: { schema: answer.schema },
           ...(answer.line === undefined ? {} : { [NDJSON]: { schema: answer.line } }),
         },
       },

@@ -76,7 +76,7 @@ export class OperationsController {
   }
 
   @Get('metrics')
-  @Produces('text/plain', 'version=0.0.4; charset=utf-8')
+  @Produces('text/plain; version=0.0.4; charset=utf-8')
   @Describe({
     summary: 'Read metrics for Prometheus',
     description:
