@@ -38,20 +38,15 @@ export class VisibleRecorder {
     const release = await this.turns.takeOrNull(by.accountId, 1)
     try {
       const positions = await Promise.all(events.map((event) => this.recorder.record(event, by)))
-      await this.waitUntilVisible(positions)
+      const partitions = [...Map.groupBy(positions, partitionName).values()]
+      const last = partitions.map((each) =>
+        each.reduce((one, other) => (one.offset > other.offset ? one : other)),
+      )
+      await Promise.all(last.map((position) => this.views.waitUntilVisible(position)))
       if (positions.some(({ topic }) => topic === 'account-events')) this.knownKeys.forgetAll()
       return positions
     } finally {
       release?.()
     }
-  }
-
-  private async waitUntilVisible(positions: readonly Position[]): Promise<void> {
-    const last = new Map<string, Position>()
-    for (const position of positions) {
-      const name = partitionName(position)
-      if (position.offset >= (last.get(name)?.offset ?? 0)) last.set(name, position)
-    }
-    await Promise.all([...last.values()].map((position) => this.views.waitUntilVisible(position)))
   }
 }

@@ -144,10 +144,10 @@ export class Authenticator {
     if (secret === null) throw refused(`The header Authorization does not have the form ${form}.`)
     const password = headers['mayfly-inbox-password']
     const inboxPassword = typeof password === 'string' ? password : null
-    return { ...(await this.principalOf(secret)), inboxPassword }
+    return { ...(await this.principalWith(secret)), inboxPassword }
   }
 
-  private principalOf(secret: string): Promise<Authenticated> {
+  private principalWith(secret: string): Promise<Authenticated> {
     const session = this.options.consoleTokens.read(secret)
     if (session === 'expired') throw refused('The token of the console is unknown or has expired.')
     if (session !== null) return this.principalOfSession(session)

@@ -53,11 +53,10 @@ export function queryParameters(metatype: Class): Parameter[] {
  * `propertiesOf` does.
  */
 export function requestBody(metatype: Class, acceptsMail: boolean): Pick<Operation, 'requestBody'> {
-  const list = new Reflector().get<ItemList | undefined>(ListOf.KEY, metatype)
-  if (list === undefined) return bodyOf(schemaOf(metatype), acceptsMail)
-  const { description, example } = bodyDescription(metatype)
-  const schema = { $id: metatype.name, description, examples: [example], ...listSchema(metatype) }
-  return bodyOf({ schema, isRequired: true }, acceptsMail)
+  const { schema, isRequired } = schemaOf(metatype)
+  if (schema === null) return {}
+  const mail = acceptsMail ? { 'message/rfc822': { schema: Bytes } } : {}
+  return { requestBody: { required: isRequired, content: { 'application/json': { schema }, ...mail } } }
 }
 
 /** The list of a class with `ListOf`, which an answer may have too. */
@@ -66,26 +65,17 @@ export function listSchema(metatype: Class): TSchema {
   return Type.Unsafe({ type: 'array', maxItems, items: schemaOf(item).schema })
 }
 
-function bodyOf(
-  { schema, isRequired }: { schema: object | null; isRequired: boolean },
-  acceptsMail: boolean,
-): Pick<Operation, 'requestBody'> {
-  if (schema === null) return {}
-  const mail = acceptsMail ? { 'message/rfc822': { schema: Bytes } } : {}
-  return { requestBody: { required: isRequired, content: { 'application/json': { schema }, ...mail } } }
-}
-
-function bodyDescription(metatype: Class): BodyDescription {
-  const about = new Reflector().get<BodyDescription | undefined>(DescribeBody.KEY, metatype)
-  if (about === undefined) throw new Error(`${metatype.name} has no description`)
-  return about
-}
-
-/** The schema of an object; null if its class has no properties. */
+/** The schema of an object or of a list; null if its class has no properties. */
 function schemaOf(metatype: Class): { schema: object | null; isRequired: boolean } {
+  const reflector = new Reflector()
+  const isList = reflector.get<ItemList | undefined>(ListOf.KEY, metatype) !== undefined
   const properties = propertiesOf(metatype)
-  if (properties.length === 0) return { schema: null, isRequired: false }
-  const { description, example, minProperties, variants } = bodyDescription(metatype)
+  if (properties.length === 0 && !isList) return { schema: null, isRequired: false }
+  const about = reflector.get<BodyDescription | undefined>(DescribeBody.KEY, metatype)
+  if (about === undefined) throw new Error(`${metatype.name} has no description`)
+  const { description, example, minProperties, variants } = about
+  const described = { $id: metatype.name, description, examples: [example] }
+  if (isList) return { schema: { ...described, ...listSchema(metatype) }, isRequired: true }
   const object = (own: readonly Property[], required: readonly string[]) => ({
     type: 'object',
     properties: Object.fromEntries(own.map((property) => [property.name, bodyProperty(property)])),
@@ -100,12 +90,7 @@ function schemaOf(metatype: Class): { schema: object | null; isRequired: boolean
     const own = properties.filter(({ name }) => variant.required.includes(name) || !excluding.has(name))
     return { $id, description: variant.description, ...object(own, variant.required) }
   })
-  const schema: object = {
-    $id: metatype.name,
-    description,
-    examples: [example],
-    ...(variants === undefined ? object(properties, required) : { anyOf }),
-  }
+  const schema = { ...described, ...(variants === undefined ? object(properties, required) : { anyOf }) }
   const isRequired = required.length > 0 || minProperties !== undefined || variants !== undefined
   return { schema, isRequired }
 }
