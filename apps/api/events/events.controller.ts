@@ -55,7 +55,6 @@ export class EventsController {
   @AcceptInboxTokens()
   @Produces(MEDIA_TYPE)
   @Describe({
-    id: 'streamInboxEvents',
     summary: "Stream an inbox's events",
     description:
       `Server-sent events, as they happen. Each has an \`event\`, which is its type (${NAMES}), ` +
@@ -69,7 +68,7 @@ export class EventsController {
     },
     problems: ['inbox-deleted', 'inbox-expired', 'too-many-streams'],
   })
-  async listen(
+  async streamInboxEvents(
     @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,
     @Query() query: Listen,
@@ -98,7 +97,6 @@ export class EnvironmentEventsController {
   @RequireScope(...READERS)
   @Produces(MEDIA_TYPE)
   @Describe({
-    id: 'streamEvents',
     summary: 'Stream the events of all inboxes',
     description:
       "Server-sent events of the inboxes of the key's environment, as they happen, without those of protected inboxes. " +
@@ -111,7 +109,7 @@ export class EnvironmentEventsController {
     },
     problems: ['too-many-streams'],
   })
-  async listen(
+  async streamEvents(
     @Caller() principal: Principal,
     @Query() query: ListenToEnvironment,
     @Res() reply: FastifyReply,

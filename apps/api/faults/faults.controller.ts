@@ -27,7 +27,6 @@ export class FaultsController {
   @Put()
   @RequireScope('inboxes')
   @Describe({
-    id: 'setInboxFaults',
     summary: 'Set the faults of an inbox',
     description:
       'Makes the inbox misbehave on purpose towards the senders of its mail, to test how they handle it. Replaces all ' +
@@ -36,20 +35,23 @@ export class FaultsController {
     answer: ANSWER,
     problems: ['inbox-deleted', 'inbox-expired', 'busy'],
   })
-  async put(@Caller() principal: Principal, @Param('inboxId') inboxId: string, @Body() body: SetFaults) {
+  async setInboxFaults(
+    @Caller() principal: Principal,
+    @Param('inboxId') inboxId: string,
+    @Body() body: SetFaults,
+  ) {
     return this.set(principal, inboxId, readFaults(body))
   }
 
   @Get()
   @RequireScope('inboxes', 'read')
   @Describe({
-    id: 'getInboxFaults',
     summary: 'Read the faults of an inbox',
     requestHeaders: ['Mayfly-Inbox-Password'],
     answer: ANSWER,
     problems: ['inbox-deleted', 'inbox-expired'],
   })
-  async get(@Caller() principal: Principal, @Param('inboxId') inboxId: string) {
+  async getInboxFaults(@Caller() principal: Principal, @Param('inboxId') inboxId: string) {
     const { inbox } = await this.inboxes.openContent(principal, inboxId)
     return faults.encode(inbox.faults)
   }
@@ -57,13 +59,12 @@ export class FaultsController {
   @Delete()
   @RequireScope('inboxes')
   @Describe({
-    id: 'removeInboxFaults',
     summary: 'Remove the faults of an inbox',
     requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { ...ANSWER, description: 'An empty list.' },
     problems: ['inbox-deleted', 'inbox-expired', 'busy'],
   })
-  async remove(@Caller() principal: Principal, @Param('inboxId') inboxId: string) {
+  async removeInboxFaults(@Caller() principal: Principal, @Param('inboxId') inboxId: string) {
     return this.set(principal, inboxId, [])
   }
 
@@ -96,36 +97,34 @@ export class DefaultFaultsController {
   @Put()
   @RequireScope('admin')
   @Describe({
-    id: 'setEnvironmentFaults',
     summary: 'Set the faults of new inboxes',
     description:
       'Every inbox that is created in the environment from now on gets these faults. Others keep theirs. A `seed` is ' +
       'combined with the id of each inbox, so that not all inboxes lose the same mail.',
     answer: NEW_INBOXES,
   })
-  async put(@Caller() principal: Principal, @Param('name') name: string, @Body() body: SetFaults) {
+  async setEnvironmentFaults(
+    @Caller() principal: Principal,
+    @Param('name') name: string,
+    @Body() body: SetFaults,
+  ) {
     return this.set(principal, name, readFaults(body))
   }
 
   @Get()
   @RequireScope('admin')
-  @Describe({
-    id: 'getEnvironmentFaults',
-    summary: 'Read the faults of new inboxes',
-    answer: NEW_INBOXES,
-  })
-  async get(@Caller() principal: Principal, @Param('name') name: string) {
+  @Describe({ summary: 'Read the faults of new inboxes', answer: NEW_INBOXES })
+  async getEnvironmentFaults(@Caller() principal: Principal, @Param('name') name: string) {
     return faults.encode(defaultFaultsOf(await this.find(principal, name), name))
   }
 
   @Delete()
   @RequireScope('admin')
   @Describe({
-    id: 'removeEnvironmentFaults',
     summary: 'Remove the faults of new inboxes',
     answer: { ...NEW_INBOXES, description: 'An empty list.' },
   })
-  async remove(@Caller() principal: Principal, @Param('name') name: string) {
+  async removeEnvironmentFaults(@Caller() principal: Principal, @Param('name') name: string) {
     return this.set(principal, name, [])
   }
 

@@ -1,4 +1,4 @@
-import { Controller, Get, Param, Query, Res } from '@nestjs/common'
+import { Controller, Get, Param, Query } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { list, plain } from '#libs/domain/event-sourcing/declare.js'
@@ -7,6 +7,7 @@ import { CHANGEABLE } from '#libs/ports/read-model/views.js'
 import { Count, Digest, IdOf, OneOf, orNull, OrNull, resource, time } from '#libs/runtime/resource.js'
 import { type Principal, Caller, RequireScope } from '../access/principal.js'
 import { Describe, Tag } from '../openapi/describe.js'
+import { Reply } from '../http/headers.js'
 import { ListPage, offsetPageOf } from '../http/list-pages.js'
 import { Views } from '../views.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
@@ -92,18 +93,17 @@ export class HistoryController {
   @Get()
   @RequireScope('audit', 'inboxes', 'read')
   @Describe({
-    id: 'listInboxHistory',
     summary: "List an inbox's history",
     description:
       'Every event of the inbox, oldest first by default, without content. Available after the inbox has ended. A ' +
       '`Mayfly-Cursor` of the inbox is also a `cursor` of this list.',
     answer: { description: 'A page of events.', schema: Type.Array(Event), headers: ['Link'] },
   })
-  async list(
+  async listInboxHistory(
     @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,
     @Query() query: ListHistory,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     const { id } = (await this.inboxes.find(principal, inboxId)).inbox
     const page = await offsetPageOf(id, query, reply, (range) =>

@@ -5,6 +5,7 @@ import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
 import { RequestLimits } from '../access/request-limits.js'
+import { Reply } from '../http/headers.js'
 import { RequestBudgets } from '../http/budgets.js'
 import { LinesAnswer } from '../http/lines-answer.js'
 import { invalid, type Problem } from '../http/problems.js'
@@ -51,7 +52,6 @@ export class BulkInboxesController {
   @RequireScope('inboxes')
   @ProducesLines()
   @Describe({
-    id: 'createInboxes',
     summary: 'Create many inboxes',
     description:
       `Up to ${MAX_INBOXES}, in one array. If only some can be created, the request is answered 503, and a repeat with the ` +
@@ -64,7 +64,7 @@ export class BulkInboxesController {
       line: Type.Union([CreatedInbox, BulkSummary]),
     },
   })
-  async create(
+  async createInboxes(
     @Caller() principal: Principal,
     @Mint() minting: Minting,
     @Body() body: CreateInboxes,
@@ -105,7 +105,6 @@ export class BulkInboxesController {
   @RequireScope('inboxes', 'admin')
   @TakeBody({ maxJsonBytes: MAX_IDS_BYTES })
   @Describe({
-    id: 'deleteInboxes',
     summary: 'Delete many inboxes',
     description:
       `Deletes up to ${MAX_INBOXES} inboxes with all their mail, by their ids or by a label. Ids without an active inbox are ` +
@@ -113,10 +112,10 @@ export class BulkInboxesController {
       `counts as one for each ${INBOXES_PER_REQUEST} ids or deleted inboxes, at least as one.`,
     answer: { description: 'What was deleted.', schema: DeletedInboxes },
   })
-  async delete(
+  async deleteInboxes(
     @Caller() principal: Principal,
     @Body() { ids, label }: DeleteInboxes,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     if ((ids === undefined) === (label === undefined)) {
       throw invalid({ detail: 'either ids or label must be given', pointer: '' })

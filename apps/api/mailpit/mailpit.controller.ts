@@ -1,8 +1,9 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Query, Res } from '@nestjs/common'
+import { Body, Controller, Delete, Get, HttpCode, Param, Query } from '@nestjs/common'
 import { ArrayMaxSize, IsArray, IsInt, IsString, MaxLength, Min } from 'class-validator'
 import type { FastifyReply } from 'fastify'
 import type { OpenedMessage } from '#libs/mail/json/message-json.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
+import { Reply } from '../http/headers.js'
 import { RequestBudgets } from '../http/budgets.js'
 import { IsLimit } from '../http/list-pages.js'
 import { FromDigits, IfGiven } from '../http/rules.js'
@@ -58,11 +59,7 @@ export class MailpitController {
 
   @Get('messages')
   @RequireScope('inboxes', 'read')
-  list(
-    @Caller() principal: Principal,
-    @Query() query: ListMailpitMessages,
-    @Res({ passthrough: true }) reply: FastifyReply,
-  ) {
+  list(@Caller() principal: Principal, @Query() query: ListMailpitMessages, @Reply() reply: FastifyReply) {
     return this.page(principal, query, null, reply)
   }
 
@@ -71,7 +68,7 @@ export class MailpitController {
   search(
     @Caller() principal: Principal,
     @Query() query: SearchMailpitMessages,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     return this.page(principal, query, parseSearch(query.query), reply)
   }
@@ -83,7 +80,7 @@ export class MailpitController {
   async delete(
     @Caller() principal: Principal,
     @Body() { IDs: ids = [] }: DeleteMailpitMessages,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     await this.budgets.read(reply.request, (read) =>
       ids.length === 0
@@ -96,32 +93,20 @@ export class MailpitController {
 
   @Get('message/:id')
   @RequireScope('inboxes', 'read')
-  async get(
-    @Caller() principal: Principal,
-    @Param('id') id: string,
-    @Res({ passthrough: true }) reply: FastifyReply,
-  ) {
+  async get(@Caller() principal: Principal, @Param('id') id: string, @Reply() reply: FastifyReply) {
     return messageJson(await this.open(principal, id, reply))
   }
 
   @Get('message/:id/headers')
   @RequireScope('inboxes', 'read')
-  async headers(
-    @Caller() principal: Principal,
-    @Param('id') id: string,
-    @Res({ passthrough: true }) reply: FastifyReply,
-  ) {
+  async headers(@Caller() principal: Principal, @Param('id') id: string, @Reply() reply: FastifyReply) {
     return headersJson((await this.open(principal, id, reply)).mail)
   }
 
   @Get('message/:id/raw')
   @RequireScope('inboxes', 'read')
   @Produces('text/plain')
-  async raw(
-    @Caller() principal: Principal,
-    @Param('id') id: string,
-    @Res({ passthrough: true }) reply: FastifyReply,
-  ) {
+  async raw(@Caller() principal: Principal, @Param('id') id: string, @Reply() reply: FastifyReply) {
     const found = await this.find(principal, id, reply)
     const source = await this.content.source(found, reply)
     void reply.headers(attachmentHeaders(`${found.message.id}.eml`, PLAIN_TEXT))
@@ -135,7 +120,7 @@ export class MailpitController {
     @Caller() principal: Principal,
     @Param('id') id: string,
     @Param('part') part: string,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     const found = await this.find(principal, id, reply)
     const attachment = await this.content.attachment(found, indexOfPart(part), reply)

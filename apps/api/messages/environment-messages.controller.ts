@@ -1,8 +1,9 @@
-import { Controller, Get, Query, Res } from '@nestjs/common'
+import { Controller, Get, Query } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { environmentChannel } from '#libs/ports/read-model/consistent-views.js'
 import { Caller, READERS, RequireScope, type Principal } from '../access/principal.js'
+import { Reply } from '../http/headers.js'
 import { Describe, Tag } from '../openapi/describe.js'
 import { EnvironmentMail } from './environment-mail.js'
 import { LabelCounts, readCountWanted } from './label-count.js'
@@ -25,7 +26,6 @@ export class EnvironmentMessagesController {
   @Get('wait')
   @RequireScope(...READERS)
   @Describe({
-    id: 'waitForMessage',
     summary: 'Wait for a message in any inbox',
     description:
       "Returns the first message that matches, in any inbox of the key's environment except protected ones: the oldest " +
@@ -42,10 +42,10 @@ export class EnvironmentMessagesController {
     },
     problems: ['no-matching-message', 'too-many-waits', 'busy'],
   })
-  async wait(
+  async waitForMessage(
     @Caller() principal: Principal,
     @Query() query: WaitForEnvironmentMessage,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     const counted = readCountWanted(query)
     if (counted !== null) return this.counts.wait(principal, counted, query.timeout, reply)
@@ -56,7 +56,6 @@ export class EnvironmentMessagesController {
   @Get()
   @RequireScope('inboxes', 'read')
   @Describe({
-    id: 'listMessages',
     summary: 'List the messages of all inboxes',
     description:
       "The mail of the key's environment, oldest first by default, without that of protected inboxes. A message must " +
@@ -70,10 +69,10 @@ export class EnvironmentMessagesController {
     },
     problems: ['busy'],
   })
-  list(
+  listMessages(
     @Caller() principal: Principal,
     @Query() query: ListEnvironmentMessages,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     return this.pages.send(() => this.mail.open(principal), query, reply)
   }

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { Body, Controller, Param, Post, Res } from '@nestjs/common'
+import { Body, Controller, Param, Post } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import type { InboxId, MessageId } from '#libs/domain/ids/typeid.js'
 import { decide } from '#libs/domain/inbox/decide.js'
@@ -11,7 +11,7 @@ import { packSource, sealMail, type SecretKey } from '#libs/ports/key-vault/seal
 import { InboxCapacity } from '#libs/ports/read-model/inbox-capacity.js'
 import { plainAddress } from '#libs/runtime/remote-address.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
-import { withLocation } from '../http/headers.js'
+import { Reply, withLocation } from '../http/headers.js'
 import { inboxesPathOf } from '../http/list-pages.js'
 import { invalid, Problem } from '../http/problems.js'
 import { TakeBody } from '../http/request-bodies.js'
@@ -52,7 +52,6 @@ export class InjectController {
   @RequireScope('inboxes')
   @TakeBody({ maxJsonBytes: MAX_JSON_BYTES, acceptsMail: true })
   @Describe({
-    id: 'injectInboxMessage',
     summary: 'Put a message into an inbox',
     description:
       'Without SMTP: for mail that is already a file or a text. The body is the source, kept byte for byte, or JSON from ' +
@@ -62,13 +61,13 @@ export class InjectController {
     answer: { description: 'The message.', schema: Message, headers: ['Location'] },
     problems: ['inbox-full', 'inbox-deleted', 'inbox-expired', 'message-deleted'],
   })
-  async inject(
+  async injectInboxMessage(
     @Caller() principal: Principal,
     @Mint() minting: Minting,
     @Param('inboxId') inboxId: string,
     /** The source itself if the body is `message/rfc822`. */
     @Body() body: InjectMessage,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     const { request } = reply
     const messageId = minting.id('msg')

@@ -1,4 +1,4 @@
-import { Controller, Delete, Get, Param, Query, Res } from '@nestjs/common'
+import { Controller, Delete, Get, Param, Query } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { decide } from '#libs/domain/inbox/decide.js'
@@ -7,6 +7,7 @@ import { inboxChannel } from '#libs/ports/read-model/consistent-views.js'
 import { AcceptInboxTokens, type Principal, Caller, READERS, RequireScope } from '../access/principal.js'
 import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
+import { Reply } from '../http/headers.js'
 import { inboxesPathOf } from '../http/list-pages.js'
 import { Produces, ProducesAnything } from '../http/media-types.js'
 import { noInbox } from '../http/problems.js'
@@ -46,7 +47,6 @@ export class MessagesController {
   @RequireScope(...READERS)
   @AcceptInboxTokens()
   @Describe({
-    id: 'waitForInboxMessage',
     summary: 'Wait for a message',
     description:
       'Returns the first message that matches: the oldest one that is present (after `cursor` if given), or the next one ' +
@@ -56,10 +56,10 @@ export class MessagesController {
     answer: { description: 'The message.', schema: Message, headers: ['Mayfly-Cursor'] },
     problems: ['no-matching-message', 'inbox-deleted', 'inbox-expired', 'too-many-waits', 'busy'],
   })
-  wait(
+  waitForInboxMessage(
     @Param('inboxId') inboxId: string,
     @Query() query: WaitForMessage,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     if (!isId('inb', inboxId)) throw noInbox(inboxId)
     const open = () => this.mail.open(reply.request, inboxId)
@@ -70,7 +70,6 @@ export class MessagesController {
   @RequireScope('inboxes', 'read')
   @AcceptInboxTokens()
   @Describe({
-    id: 'listInboxMessages',
     summary: 'List messages',
     description: 'Oldest first by default. A message must match all filters.',
     requestHeaders: ['Mayfly-Inbox-Password'],
@@ -81,10 +80,10 @@ export class MessagesController {
     },
     problems: ['inbox-deleted', 'inbox-expired', 'busy'],
   })
-  list(
+  listInboxMessages(
     @Param('inboxId') inboxId: string,
     @Query() query: ListMessages,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     return this.pages.send(() => this.mail.open(reply.request, inboxId), query, reply)
   }
@@ -93,18 +92,17 @@ export class MessagesController {
   @RequireScope('inboxes', 'read')
   @AcceptInboxTokens()
   @Describe({
-    id: 'getInboxMessage',
     summary: 'Read a message',
     requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The message.', schema: MessageWithRaw },
     problems: ['inbox-deleted', 'inbox-expired', 'message-deleted', 'busy'],
   })
-  async get(
+  async getInboxMessage(
     @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,
     @Param('messageId') messageId: string,
     @Query() query: ReadMessage,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     const found = await this.content.find(principal, inboxId, messageId)
     const { opened, raw } = await this.content.open(found, reply, query)
@@ -120,18 +118,17 @@ export class MessagesController {
   @AcceptInboxTokens()
   @Produces('message/rfc822')
   @Describe({
-    id: 'getInboxMessageSource',
     summary: "Read a message's source",
     description: 'The bytes sent after DATA, without dot-stuffing. Nothing is added.',
     requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The source.', schema: Bytes, headers: ['Content-Disposition'] },
     problems: ['inbox-deleted', 'inbox-expired', 'message-deleted', 'busy'],
   })
-  async raw(
+  async getInboxMessageSource(
     @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,
     @Param('messageId') messageId: string,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     const found = await this.content.find(principal, inboxId, messageId)
     const source = await this.content.source(found, reply)
@@ -144,7 +141,6 @@ export class MessagesController {
   @AcceptInboxTokens()
   @ProducesAnything()
   @Describe({
-    id: 'getInboxMessageAttachment',
     summary: "Read an attachment's content",
     description:
       'Decoded. With its own media type if that is harmless, otherwise `application/octet-stream`.',
@@ -152,12 +148,12 @@ export class MessagesController {
     answer: { description: 'The content.', schema: Bytes, headers: ['Content-Disposition'] },
     problems: ['inbox-deleted', 'inbox-expired', 'message-deleted', 'busy'],
   })
-  async attachment(
+  async getInboxMessageAttachment(
     @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,
     @Param('messageId') messageId: string,
     @Param('index') index: string,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     const found = await this.content.find(principal, inboxId, messageId)
     const { filename, mediaType, content } = await this.content.attachment(found, index, reply)
@@ -168,14 +164,13 @@ export class MessagesController {
   @Delete(':messageId')
   @RequireScope('inboxes')
   @Describe({
-    id: 'deleteInboxMessage',
     summary: 'Delete a message',
     description: 'It is permanently deleted. A repeat gets the same answer.',
     requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'When it was deleted.', schema: DeletedMessage },
     problems: ['inbox-deleted', 'inbox-expired'],
   })
-  async delete(
+  async deleteInboxMessage(
     @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,
     @Param('messageId') id: string,

@@ -18,8 +18,6 @@ export const TAGS = {
 
 /** Describes an operation in the document, in addition to its route, classes and scopes. */
 export interface Description {
-  /** The id of the operation. Default: the name of the handler. */
-  id?: string
   summary: string
   /** Markdown with paragraphs and `code`. */
   description?: string
@@ -57,7 +55,7 @@ export interface PropertyDescription {
   schema: object
 }
 
-/** Describes a handler in the OpenAPI document. Every handler must have one. */
+/** Describes a handler in the OpenAPI document. Every handler must have one. Its name is the id of the operation. */
 export const Describe = Reflector.createDecorator<Description>()
 
 /** The tag of a controller's operations. Every controller must have one. */

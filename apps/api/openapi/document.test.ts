@@ -8,7 +8,6 @@ import { describeApi } from './document.js'
 const Thing = Type.Object({ size: Type.Integer() }, { $id: 'Thing', description: 'A thing.' })
 
 const described = (schema: Description['answer']['schema'] = Thing): Description => ({
-  id: 'getThing',
   summary: 'Read a thing',
   answer: { description: 'It.', schema },
 })

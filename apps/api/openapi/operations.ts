@@ -67,7 +67,7 @@ function routeOf(controller: Type, name: string, handler: Handler, registered: s
   const status = Reflect.getMetadata(HTTP_CODE_METADATA, handler) as number | undefined
   const query = argumentClass(controller, name, RouteParamtypes.QUERY)
   const body = argumentClass(controller, name, RouteParamtypes.BODY)
-  const { id = name, summary, description, bodyLine, answer, requestHeaders: ownHeaders = [] } = about
+  const { summary, description, bodyLine, answer, requestHeaders: ownHeaders = [] } = about
   const isRepeatable = method === 'post' && scopes !== null
   const requestHeaders = [...ownHeaders, ...(isRepeatable ? (['Idempotency-Key'] as const) : [])]
   const responseHeaders = [
@@ -87,8 +87,8 @@ function routeOf(controller: Type, name: string, handler: Handler, registered: s
     ...(about.problems ?? []),
   ])
   const operation: Operation = {
-    operationId: isAlias ? id.replace('Inboxes', 'Emails').replace('Inbox', 'Email') : id,
-    ...(isAlias ? { 'x-alias-of': id } : {}),
+    operationId: isAlias ? name.replace('Inboxes', 'Emails').replace('Inbox', 'Email') : name,
+    ...(isAlias ? { 'x-alias-of': name } : {}),
     tags: [isAlias ? 'Emails' : tag],
     summary,
     ...(description === undefined ? {} : { description }),

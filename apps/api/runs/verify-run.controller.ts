@@ -70,7 +70,6 @@ export class VerifyRunController {
   @Produces(NDJSON)
   @TakeBody({ hasLines: true })
   @Describe({
-    id: 'verifyRun',
     summary: 'Compare the mail of a load run with what was sent',
     description:
       `The body is a manifest of up to ${MAX_LINES} lines: each is a mail that was sent to a recipient. It is compared with the ` +
@@ -82,7 +81,7 @@ export class VerifyRunController {
     bodyLine: ManifestLineSchema,
     answer: { description: 'The differences, and the summary.', schema: RunLine },
   })
-  async verify(
+  async verifyRun(
     @Caller() principal: Principal,
     @Param('label') labelText: string,
     @Query() query: VerifyRun,

@@ -1,10 +1,10 @@
-import { Controller, Get, HttpCode, Param, Post, Query, Res } from '@nestjs/common'
+import { Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common'
 import { IsIn, IsOptional } from 'class-validator'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { type Delivery, DELIVERY_STATES } from '#libs/domain/webhook/delivery.js'
 import { type Principal, Caller, RequireScope } from '../access/principal.js'
-import { withLocation } from '../http/headers.js'
+import { Reply, withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
 import { ListPage, offsetPageOf } from '../http/list-pages.js'
 import { Describe, DescribeProperty, Tag } from '../openapi/describe.js'
@@ -32,7 +32,6 @@ export class DeliveriesController {
   @HttpCode(202)
   @RequireScope('inboxes', 'admin')
   @Describe({
-    id: 'testWebhook',
     summary: 'Send a sample to a webhook',
     description:
       'A sample mail, sent once, even if the webhook is disabled. Read its delivery by id for the result.',
@@ -43,11 +42,11 @@ export class DeliveriesController {
       headers: ['Location'],
     },
   })
-  async test(
+  async testWebhook(
     @Caller() principal: Principal,
     @Mint() minting: Minting,
     @Param('webhookId') webhookId: string,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     const webhook = await this.webhooks.find(principal, webhookId, WRITE_SCOPES)
     const sample = await this.deliveries.sendSample(webhook, principal, minting)
@@ -58,17 +57,16 @@ export class DeliveriesController {
   @Get('deliveries')
   @RequireScope('inboxes', 'read', 'admin')
   @Describe({
-    id: 'listDeliveries',
     summary: "List a webhook's deliveries",
     description: 'Newest first by default, with all attempts. Deliveries are kept for 30 days.',
     requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'A page of deliveries.', schema: Type.Array(DeliverySchema), headers: ['Link'] },
   })
-  async list(
+  async listDeliveries(
     @Caller() principal: Principal,
     @Param('webhookId') id: string,
     @Query() query: ListDeliveries,
-    @Res({ passthrough: true }) reply: FastifyReply,
+    @Reply() reply: FastifyReply,
   ) {
     const { state = null } = query
     const { id: webhookId } = await this.webhooks.find(principal, id, READ_SCOPES)
@@ -81,13 +79,12 @@ export class DeliveriesController {
   @Get('deliveries/:deliveryId')
   @RequireScope('inboxes', 'read', 'admin')
   @Describe({
-    id: 'getDelivery',
     summary: 'Read a delivery',
     description: 'With all attempts.',
     requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The delivery.', schema: DeliverySchema },
   })
-  async get(
+  async getDelivery(
     @Caller() principal: Principal,
     @Param('webhookId') webhookId: string,
     @Param('deliveryId') deliveryId: string,
