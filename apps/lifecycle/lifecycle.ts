@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import type { Counter, Registry } from 'prom-client'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { decide } from '#libs/domain/inbox/decide.js'
+import { endsInbox } from '#libs/domain/inbox/events.js'
 import type { Engine } from '#libs/engines/engine.js'
 import { inboxEventCodec, Recorder } from '#libs/ports/event-log/cloud-event.js'
 import type { BatchOutcome, RecordBatch } from '#libs/ports/event-log/event-log.js'
@@ -123,9 +124,7 @@ class ErasureController {
     const { log, vault, logger, forgotten } = this.ports
     // The projector writes records that can't be decoded to the dead letters.
     const { events, outcome } = decodeBatch(inboxEventCodec, batch, log.partitionCount(batch.topic))
-    const ended = events.flatMap(({ recorded: { event } }) =>
-      event.type === 'InboxDeleted' || event.type === 'InboxExpired' ? [event.inboxId] : [],
-    )
+    const ended = events.flatMap(({ recorded: { event } }) => (endsInbox(event.type) ? [event.inboxId] : []))
     if (ended.length > 0) {
       await vault.forget(ended)
       forgotten.inc(ended.length)
