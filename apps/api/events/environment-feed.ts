@@ -69,21 +69,21 @@ export class EnvironmentFeed implements Feed<PlacedEntry> {
     return this.next.with(partition, offset + 1)
   }
 
-  /** What arrived in a partition and still exists, and what ended there, in the order of the log. */
+  /** Messages of a partition that still exist, and its other events, in the order of the log. */
   private async entriesIn(range: PartitionRead): Promise<Entry[]> {
     const { accountId, environment } = this.owner
     const { inboxes } = this.events.views
     const query = { accountId, environment, ...range }
-    const [messages, endings] = await Promise.all([
+    const [messages, events] = await Promise.all([
       inboxes.listEnvironmentMessages(query),
-      inboxes.listEnvironmentEndings(query),
+      inboxes.listEnvironmentEvents(query),
     ])
     const received = messages.map(({ receivedAt: time, ...ids }): Entry => {
       return { ...ids, time, type: 'MessageReceived' }
     })
-    const ended = endings.map(({ inboxId, entry: { offset, type, time, messageId } }): Entry => {
+    const others = events.map(({ inboxId, entry: { offset, type, time, messageId } }): Entry => {
       return { offset, type, time, inboxId, messageId }
     })
-    return [...received, ...ended].sort((one, other) => one.offset - other.offset).slice(0, range.limit)
+    return [...received, ...others].sort((one, other) => one.offset - other.offset).slice(0, range.limit)
   }
 }

@@ -164,18 +164,18 @@ export function describeEnvironmentLists(current: () => ReadModelHarness): void 
       limit: 100,
     } as const
     const { queries } = current()
-    const endings = await queries.listEnvironmentEndings(all)
-    expect(endings.map(({ inboxId, entry }) => [entry.offset, entry.type, inboxId])).toEqual([
+    const events = await queries.listEnvironmentEvents(all)
+    expect(events.map(({ inboxId, entry }) => [entry.offset, entry.type, inboxId])).toEqual([
       [12, 'MessageDeleted', two],
       [14, 'InboxDeleted', one],
       [17, 'InboxExpired', two],
     ])
     const history = await queries.history({ ...all, inboxId: two, from: 12 })
-    expect(endings.filter(({ inboxId }) => inboxId === two).map(({ entry }) => entry)).toEqual(history)
-    const ranged = await queries.listEnvironmentEndings({ ...all, order: 'desc', from: 13, to: 17, limit: 1 })
+    expect(events.filter(({ inboxId }) => inboxId === two).map(({ entry }) => entry)).toEqual(history)
+    const ranged = await queries.listEnvironmentEvents({ ...all, order: 'desc', from: 13, to: 17, limit: 1 })
     expect(ranged.map(({ inboxId }) => inboxId)).toEqual([one])
     await new Follower(current().store, 1).begin({ logId: 'another-log' })
-    expect(await queries.listEnvironmentEndings(all)).toEqual([])
+    expect(await queries.listEnvironmentEvents(all)).toEqual([])
   })
 
   it('is emptied and rebuilt with its partition only', async () => {

@@ -8,7 +8,7 @@ import {
   addresses,
   countedPeriods,
   dueInboxes,
-  environmentEndings,
+  environmentEvents,
   environmentGroup,
   environmentMessages,
   historyEntryOf,
@@ -21,7 +21,7 @@ import {
 } from './tables.js'
 import type { Entry, ViewStore } from './view-store.js'
 import type {
-  EnvironmentEnding,
+  EnvironmentEvent,
   EnvironmentMessage,
   HistoryEntry,
   InboxRow,
@@ -138,10 +138,10 @@ export function inboxViews(store: ViewStore) {
       })
     },
 
-    /** The deletions of messages and the ends of inboxes, as in their history. Otherwise as `listEnvironmentMessages`. */
-    async listEnvironmentEndings(query: EnvironmentQuery): Promise<EnvironmentEnding[]> {
+    /** Events that are sent without mail, as in the history of their inboxes. Otherwise as `listEnvironmentMessages`. */
+    async listEnvironmentEvents(query: EnvironmentQuery): Promise<EnvironmentEvent[]> {
       const range = { ...query, group: environmentGroup(query) }
-      const [found = []] = await store.entries(environmentEndings, [range])
+      const [found = []] = await store.entries(environmentEvents, [range])
       const events = await store.entries(
         historyOrder,
         found.map(({ sort, key }) => {

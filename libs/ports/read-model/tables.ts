@@ -126,9 +126,12 @@ export function historyEntryOf({ sort, key, value }: Entry): HistoryEntry {
   return { offset: Number(sort), id: brand('evt', key), time: new Date(timeMs), ...fields }
 }
 
-/** The deletions of messages and the ends of inboxes in the order of the log, except those of protected inboxes. */
-export const environmentEndings = index<HistoryOf>({
-  ...{ name: 'environment-endings', ...inboxEvents, sort: 'number' },
+/**
+ * Events that are sent without mail, such as deletions and the ends of inboxes, in the order of the log, except those of
+ * protected inboxes.
+ */
+export const environmentEvents = index<HistoryOf>({
+  ...{ name: 'environment-events', ...inboxEvents, sort: 'number' },
   entriesOf: ({ inbox, entry: { type, offset } }) =>
     inbox.isProtected || !isSentWithoutMail(type)
       ? []
@@ -139,7 +142,7 @@ export const history = table<HistoryOf, never>({
   ...{ name: 'history', ...inboxEvents, ownedBy: inboxes.name },
   keyOf: ({ inbox, entry }) => ({ owner: inbox.id, key: entry.id }),
   rowOf: () => null,
-  indexes: [historyOrder, environmentEndings],
+  indexes: [historyOrder, environmentEvents],
 })
 
 export const accountList = index<Account>({

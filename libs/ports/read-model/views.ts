@@ -31,8 +31,8 @@ export interface EnvironmentMessage {
   offset: number
 }
 
-/** The deletion of a message, or the end of an inbox, as in the inbox's history. */
-export interface EnvironmentEnding {
+/** An event that is sent without mail, as in the history of its inbox. */
+export interface EnvironmentEvent {
   inboxId: InboxId
   entry: HistoryEntry
 }

@@ -81,7 +81,7 @@ describeOn('redis')('queries of the views', () => {
     [
       'the endings of an environment',
       2,
-      () => harness.queries.listEnvironmentEndings({ ...owner, partition: 1, ...offsets }),
+      () => harness.queries.listEnvironmentEvents({ ...owner, partition: 1, ...offsets }),
     ],
     [
       'the totals of a label',
