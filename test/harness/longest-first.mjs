@@ -8,7 +8,6 @@ const LONG = [
   'libs/engines/distributed/kafka/kafka-event-log',
   'apps/analytics/analytics',
   'libs/engines/clickhouse/chdb-usage',
-  'infra/clickhouse/clickhouse',
   'test/faults/kill',
   // Browsers need much CPU time, which the suites about faults would miss.
   'test/console/console',
