@@ -295,6 +295,10 @@ const HOUR_MS = 3_600_000
 /** Mail of an inbox that has ended counts for its labels for this time, and up to an hour longer. */
 const COUNTED_HOURS = 24
 
+const hourOf = (time: Date) => Math.floor(time.getTime() / HOUR_MS)
+
+const writeHour = (hour: number) => String(hour).padStart(7, '0')
+
 /** The period in which the messages of an inbox are counted: `active`, or the hour in which it ended, since 1970. */
 function countPeriod(inbox: Inbox): string {
   return inbox.state === 'active' ? 'active' : writeHour(hourOf(inbox.endedAt))
@@ -306,12 +310,4 @@ export function countedPeriods(now: Date): string[] {
   // Another process may already have ended an inbox in the next hour of its own clock.
   const hours = Array.from({ length: COUNTED_HOURS + 2 }, (_, ago) => writeHour(current + 1 - ago))
   return ['active', ...hours]
-}
-
-function hourOf(time: Date): number {
-  return Math.floor(time.getTime() / HOUR_MS)
-}
-
-function writeHour(hour: number): string {
-  return String(hour).padStart(7, '0')
 }
