@@ -49,7 +49,11 @@ export async function startLifecycle(options: LifecycleOptions): Promise<Lifecyc
   metrics.gauge(
     'mayfly_active_inboxes',
     'Inboxes that are neither deleted nor expired. Every lifecycle process reports the same number.',
-    () => beforeDeadline(COUNT_TIMEOUT_MS, inboxes.countActive()),
+    () =>
+      beforeDeadline(COUNT_TIMEOUT_MS, inboxes.countActive()).catch((error: unknown) => {
+        logger.warn({ err: error }, 'counting the active inboxes failed')
+        return NaN
+      }),
   )
   const consumers = new RoleConsumers({
     ...{ log, group: 'lifecycle', lingerMs: LINGER_MS, logger, registry },
