@@ -27,6 +27,8 @@ const MAX_WINDOWS = 20_000
 const FRESH_FOR_MS = 60_000
 
 type BudgetedMail = Pick<ParseTask, 'accountId' | 'inboxId' | 'receivedAt' | 'size'>
+
+/** The CPU time that is not charged for a mail of that size. */
 export function baselineMs(bytes: number): number {
   return BASELINE_MS + (bytes / (1024 * 1024)) * BASELINE_MS_PER_MIB
 }

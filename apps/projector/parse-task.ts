@@ -31,6 +31,7 @@ export interface ParseFallback {
   detail: string
   shows: 'header' | 'nothing'
 }
+
 export interface ParseRequest {
   task: ParseTask
   /** Null to parse it completely. */

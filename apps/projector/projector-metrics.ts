@@ -2,6 +2,7 @@ import type { Registry } from 'prom-client'
 import { VIEWED_TOPICS } from '#libs/ports/event-log/topics.js'
 import { Metrics } from '#libs/runtime/process/metrics.js'
 import { FALLBACK_CODES } from './parse-task.js'
+
 export function projectorMetrics(registry: Registry) {
   const make = new Metrics(registry)
   const metrics = {

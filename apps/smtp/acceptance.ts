@@ -51,6 +51,7 @@ interface PackedMail extends IncomingMail {
   receivedAt: Date
   /** When accepting it started, on the clock of `performance.now()`. */
   startedAtMs: number
+  /** Its Message-ID, if it has one. */
   identity: string | null
 }
 

@@ -46,6 +46,8 @@ export class MailData {
   private length = 0
   private state: MailState = 'complete'
   private readBytes = 0
+
+  /** Null if no memory is left. */
   static begin(limits: MailLimits, memory: MemoryLimit): MailData | null {
     const declared = Math.min(limits.declaredBytes ?? 0, MAX_DECLARED_BYTES)
     const bytes = Math.min(Math.max(declared, FIRST_BYTES), limits.maxBytes)

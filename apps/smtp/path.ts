@@ -57,6 +57,8 @@ export function isInternational({ address }: Path): boolean {
 export function readHostname(name: string): string {
   return (asUtf8(name) ?? name).replace(/[\p{C}\p{Z}]/gu, '\ufffd')
 }
+
+/** Null if the bytes are not UTF-8. */
 function asUtf8(latin1: string): string | null {
   if (!NON_ASCII.test(latin1)) return latin1
   const bytes = Buffer.from(latin1, 'latin1')
@@ -118,6 +120,8 @@ function isDomain(domain: string): boolean {
     .split('.')
     .every((label) => LABEL.test(label) && !label.startsWith('-') && !label.endsWith('-'))
 }
+
+/** The parameters of MAIL FROM. */
 export interface MailParameters {
   /** SIZE (RFC 1870); null if the client sent none. */
   declaredBytes: number | null

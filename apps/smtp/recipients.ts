@@ -16,6 +16,7 @@ import { Networks } from '#libs/runtime/remote-address.js'
 import type { MailUsage } from './journal.js'
 import { foreignRecipient, inboxEndedAt, REFUSALS, type MaybePromise, type Refusal } from './replies.js'
 import type { SenderKey } from './smtp-auth.js'
+
 interface Client {
   remoteAddress: string
   /** Null if it did not authenticate with an API key. */

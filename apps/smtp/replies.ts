@@ -49,6 +49,7 @@ export class Refusal {
     this.line = `${code} ${text}\r\n`
   }
 }
+
 export type Answer = string | Refusal
 
 export type MaybePromise<Value> = Value | Promise<Value>
@@ -166,6 +167,8 @@ export function foreignRecipient(domains: readonly string[]): Refusal {
 export function spokeTooEarly(mailDomain: string): Refusal {
   return protocolError(421, `${mailDomain} wait for the greeting before sending`)
 }
+
+/** The positive replies. */
 export const REPLIES = {
   senderAccepted: '250 2.1.0 Accepted\r\n',
   recipientAccepted: '250 2.1.5 Accepted\r\n',

@@ -1,6 +1,7 @@
 import type { WebhookId } from '#libs/domain/ids/typeid.js'
 import { largeCache } from '#libs/runtime/large-cache.js'
 
+/** Failures in a row. */
 const OPENS_AFTER = 5
 const PAUSE_MS = { first: 5_000, max: 300_000 }
 /** How many webhooks are remembered. */

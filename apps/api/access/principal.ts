@@ -52,6 +52,7 @@ export const READERS: [Scope, Scope] = ['inboxes', 'read']
 
 const PRINCIPAL = Symbol('principal')
 
+/** Null if the request is not authenticated. */
 export function principalOf(request: FastifyRequest): Principal | null {
   return (request as { [PRINCIPAL]?: Principal })[PRINCIPAL] ?? null
 }
@@ -77,6 +78,7 @@ export function RequireScope(...scopes: [Scope, ...Scope[]]): MethodDecorator {
   return SetMetadata(REQUIRED_SCOPES, scopes)
 }
 
+/** The scopes of which a handler requires one; null if it requires no key. */
 export function scopesOf(reflector: Reflector, handler: Handler): readonly Scope[] | null {
   return reflector.get<readonly Scope[] | undefined>(REQUIRED_SCOPES, handler) ?? null
 }

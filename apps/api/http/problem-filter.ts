@@ -124,6 +124,7 @@ const UNAVAILABLE = [
   ],
 ] as const
 
+/** Problem details (RFC 9457). */
 const PROBLEM_TYPE = 'application/problem+json'
 
 export async function sendProblem(problem: Problem, reply: FastifyReply, publicUrl: string): Promise<void> {

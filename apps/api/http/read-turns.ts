@@ -6,6 +6,7 @@ import { addressGroup, plainAddress } from '#libs/runtime/remote-address.js'
 /** The maximum that the parser gets at once. A piece also ends at the end of a request's headers. */
 const PIECE_BYTES = 2 * 1024
 const END_OF_HEADERS = '\r\n\r\n'
+/** The time for parsing in one turn of the event loop. */
 const TURN_MS = 2
 /** The maximum that is read from a connection and not parsed yet. Node reads 64 KiB at once. */
 const MAX_UNREAD_BYTES = 256 * 1024

@@ -6,6 +6,7 @@ export interface RatePolicy {
   name: string
   /** 0 or more. */
   quota: number
+  /** Whole seconds. */
   windowSeconds: number
 }
 

@@ -20,6 +20,7 @@ export interface BudgetOptions {
   onExhausted?: () => void
 }
 
+/** The amount did not become free in time. */
 export class BudgetExhaustedError extends UnavailableError {
   override readonly name = 'BudgetExhaustedError'
 }

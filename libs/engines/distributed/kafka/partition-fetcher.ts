@@ -15,6 +15,7 @@ const WAIT_MS = 250
 const BUSY_WAIT_MS = 50
 /** How long the next request waits for readers that are handling records, so that it includes their partitions. */
 const GRACE_MS = 20
+/** How long a partition that can't be read is excluded from requests. */
 const EXCLUDED_MS = 5_000
 const FETCH_BACKOFF = { firstMs: 100, maxMs: 2_000 }
 
