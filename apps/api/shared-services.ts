@@ -5,6 +5,7 @@ import { measuredUsage } from '#libs/role/measured-usage.js'
 import type { EngineContext } from '#libs/role/run-role.js'
 import { attachmentMemory, budgetScale } from '#libs/runtime/config/memory-settings.js'
 import { countExhausted } from '#libs/runtime/fairness/budget.js'
+import { Turns } from '#libs/runtime/fairness/turns.js'
 import { errorLog } from '#libs/runtime/process/error-log.js'
 import { MetricsText } from '#libs/runtime/process/metrics.js'
 import { Authenticator } from './access/authenticator.js'
@@ -73,8 +74,9 @@ export function makeSharedServices(options: ApiOptions, publicUrl: () => string)
   })
 
   const stalled = new StalledReaders(settings.streamStallMs)
-  const streams = new OpenStreams(settings.maxStreams, registry)
-  const waits = new OpenWaits(settings.maxWaits, registry)
+  const longRequests = { signals, turns: new Turns(), authenticator, registry }
+  const streams = new OpenStreams(settings.maxStreams, longRequests)
+  const waits = new OpenWaits(settings.maxWaits, longRequests)
   const contentPool = new ContentPool({
     ...attachmentMemory(settings),
     onExhausted: () => onExhausted('attachments'),

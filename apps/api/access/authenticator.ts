@@ -6,7 +6,6 @@ import { asOf } from '#libs/domain/inbox/inbox.js'
 import { inboxIdOfToken, isLive } from '#libs/domain/inbox/token.js'
 import type { KeyUse } from '#libs/ports/key-use/key-use.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
-import type { Doorbell } from '#libs/ports/signals/signals.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import { pathOf } from '../http/list-pages.js'
 import { isTransient, Problem } from '../http/problems.js'
@@ -64,9 +63,6 @@ export const MCP_PATH = '/mcp'
 /** An administrator can issue keys with these scopes, so a session of the console has no more access than its key. */
 const CONSOLE_ACCESS = { scopes: ['inboxes', 'audit', 'admin'], requestsPerMinute: 1_200 } as const
 
-/** When an open wait or stream checks its session. With the age of a cached lookup, its end is noticed within a second. */
-const SESSION_CHECK_MS = 400
-
 export interface AuthenticatorOptions {
   keys: KnownKeys
   views: Pick<Views, 'find' | 'inboxes'>
@@ -113,20 +109,18 @@ export class Authenticator {
   }
 
   /**
-   * Waits for a bell, at most that long. Returns early once the caller's token has expired, or its session has ended, so
-   * that it is noticed.
+   * Whether the caller of an open wait or stream has lost access meanwhile: its token has expired, or its session has
+   * ended. Keys are checked when something happens. A session is only looked up if `checksSession`.
    */
-  async waitFor(bell: Doorbell, ms: number, request: FastifyRequest): Promise<void> {
+  hasLostAccess(request: FastifyRequest, checksSession: boolean): boolean | Promise<boolean> {
     const { sessionId, accountId, expiresAt } = callerOf(request)
-    const untilExpiryMs = expiresAt === null ? Infinity : expiresAt.getTime() - this.options.now().getTime()
-    const endsAtMs = performance.now() + Math.min(ms, Math.max(untilExpiryMs, 1))
-    for (;;) {
-      const leftMs = Math.max(endsAtMs - performance.now(), 0)
-      const isRung = await bell.wait(sessionId === null ? leftMs : Math.min(leftMs, SESSION_CHECK_MS))
-      if (isRung || sessionId === null || performance.now() >= endsAtMs) return
-      const session = await this.options.keys.session(accountId, sessionId).catch(ifTransient)
-      if (session === null) return
-    }
+    if (expiresAt !== null && expiresAt <= this.options.now()) return true
+    if (sessionId === null || !checksSession) return false
+    return this.options.keys.session(accountId, sessionId).then(
+      (session) => session === null,
+      // If nothing can be read, that says nothing about the session. The request reports any other error.
+      (error: unknown) => !isTransient(error),
+    )
   }
 
   private async principalFor(
@@ -219,12 +213,6 @@ export class Authenticator {
 
 /** A principal without what the request sends besides its secret. */
 type Authenticated = Omit<Principal, 'subject' | 'inboxPassword'>
-
-/** Returns an error that says nothing about the session. Throws any other error. */
-function ifTransient(error: unknown): Error {
-  if (isTransient(error)) return error
-  throw error
-}
 
 /** A 401 with the challenge of RFC 6750, section 3, for a secret that is not valid. */
 function refused(detail: string, code: 'invalid-api-key' | 'revoked-api-key' = 'invalid-api-key'): Problem {

@@ -18,7 +18,7 @@ import {
   PARTITIONS,
 } from '#libs/ports/read-model/read-model-harness.contract.js'
 import type { MailQueries } from '#libs/ports/read-model/queries.js'
-import { Doorbell, InProcessSignals } from '#libs/ports/signals/signals.js'
+import { type Doorbell, InProcessSignals } from '#libs/ports/signals/signals.js'
 import { anyEnvelope } from '#test/harness/envelope.js'
 import { RequestBudgets } from '../http/budgets.js'
 import type { Instance } from '../instance.js'
@@ -27,7 +27,7 @@ import { OpenedMail } from '../messages/opened-mail.js'
 import { Views } from '../views.js'
 import { EnvironmentFeed } from './environment-feed.js'
 import { EventData } from './event-data.js'
-import { streamText } from './event-feed.js'
+import { startStream } from './stream.test-support.js'
 
 const key = makeSecretKey()
 const parsed = parseMail(Buffer.from('Subject: One\r\n\r\n'), anyEnvelope)
@@ -97,8 +97,8 @@ describe('the text of a stream of an environment', () => {
     return partitions
   }
 
-  /** `beforeList` is called before each list of messages is read. */
-  function open(beforeList = () => Promise.resolve()) {
+  /** What the streams of a process share. `beforeList` is called before each list of messages is read. */
+  function contextOf(beforeList: () => Promise<void>): EventData {
     const noKeys = () => Promise.reject(new Error('no key is made'))
     const vault = { create: noKeys, find: () => Promise.resolve({ state: 'known' as const, key }) }
     const partitions = layoutOf({ partitionCount: () => PARTITIONS, topology: noKeys })
@@ -111,22 +111,33 @@ describe('the text of a stream of an environment', () => {
     const opened = new OpenedMail(1_000_000)
     const readings = new FirstReadings({ record: () => undefined }, () => minute(1))
     const instance = { now: () => minute(1) } as Instance
-    const events = new EventData(views, new MessageReader(views, opened), opened, readings, instance)
     const budgets = new RequestBudgets({ memoryScale: 1, onExhausted: () => undefined })
-    const bell = new Doorbell()
+    return new EventData(views, new MessageReader(views, opened), budgets, readings, instance)
+  }
+
+  function open(events = contextOf(() => Promise.resolve())) {
     const { accountId, environment } = makeInbox(inboxIdIn(0))
     const from = Array.from({ length: PARTITIONS }, () => 0)
-    const feed = new EnvironmentFeed(events, { accountId, environment }, [], from)
-    const client = {
-      accountId,
-      authenticate: () => Promise.resolve(),
-      async pause(ms: number) {
-        await bell.wait(ms)
-      },
-    }
-    const ending = new AbortController()
-    return { chunks: streamText(feed, client, budgets, ending.signal), bell, ending }
+    return startStream(new EnvironmentFeed(events, { accountId, environment }, [], from))
   }
+
+  it('is read once for all streams that have the same position', async () => {
+    const [partition] = await begin()
+    if (partition === undefined) throw new Error('there is no partition')
+    let lists = 0
+    const context = contextOf(() => {
+      lists += 1
+      return Promise.resolve()
+    })
+    const streams = Array.from({ length: 50 }, () => open(context))
+    await partition.append(mail(partition.inboxId, messageId(1)))
+    for (const { bell } of streams) bell.ring()
+    const texts = await Promise.all(streams.map(({ next }) => next()))
+    expect(new Set(texts)).toEqual(new Set([expect.stringContaining('event: message.received\n')]))
+    // Each read lists every partition. The first one may have been before the mail.
+    expect(lists).toBeLessThanOrEqual(2 * PARTITIONS)
+    for (const { leave } of streams) leave()
+  })
 
   const action = fc.record({
     do: fc.constantFrom(...(['receive', 'receive', 'remove', 'lose', 'catch-up', 'turn'] as const)),
@@ -140,21 +151,21 @@ describe('the text of a stream of an environment', () => {
     if (partition === undefined) throw new Error('there is no partition')
     for (const n of [1, 2]) await partition.append(mail(partition.inboxId, messageId(n)))
     const loss = { isBegun: false, isDone: false }
-    const stream = open(async () => {
+    const loseOnce = async () => {
       if (loss.isBegun) return
       loss.isBegun = true
       await partition.loseViews()
       loss.isDone = true
-    })
+    }
+    const stream = open(contextOf(loseOnce))
     const texts: string[] = []
     const reading = (async () => {
-      for await (const text of stream.chunks) if (text.startsWith('id: ')) texts.push(text)
+      for (let text = await stream.next(); text !== null; text = await stream.next()) texts.push(text)
     })()
     await ringUntil(stream.bell, () => loss.isDone)
     await partition.catchUp()
     await ringUntil(stream.bell, () => texts.length === 2)
-    stream.ending.abort()
-    stream.bell.ring()
+    stream.leave()
     await reading
   })
 
@@ -167,7 +178,7 @@ describe('the text of a stream of an environment', () => {
         const sent = new Map<string, number[]>(partitions.map(({ inboxId }) => [inboxId, []]))
         const ended = new Set<string>()
         const reading = (async () => {
-          for await (const text of stream.chunks) {
+          for (let text = await stream.next(); text !== null; text = await stream.next()) {
             const [, data] = /^data: (.+)$/m.exec(text) ?? []
             if (data === undefined) continue
             const { type, data: about } = JSON.parse(data) as {
@@ -211,8 +222,7 @@ describe('the text of a stream of an environment', () => {
           await partition.append({ ...deleted(minute(3)), inboxId: partition.inboxId })
         }
         await ringUntil(stream.bell, () => ended.size === PARTITIONS)
-        stream.ending.abort()
-        stream.bell.ring()
+        stream.leave()
         await reading
 
         for (const [inboxId, messages] of expected) {

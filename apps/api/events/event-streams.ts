@@ -1,27 +1,29 @@
 import { Readable } from 'node:stream'
 import { Injectable } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Registry } from 'prom-client'
 import { Authenticator } from '../access/authenticator.js'
 import { callerOf, READERS } from '../access/principal.js'
 import { note } from '../http/access-log.js'
 import { RequestBudgets } from '../http/budgets.js'
-import { LongRequests } from '../http/long-requests.js'
+import { setSafeHeaders } from '../http/headers.js'
+import { LongRequests, type LongRequest, type LongRequestServices } from '../http/long-requests.js'
 import { Problem } from '../http/problems.js'
 import { StalledReaders } from '../http/stalled-readers.js'
-import { Views } from '../views.js'
-import { streamText, type EndOfEvents, type Feed, type FeedEntry, type StreamOutcome } from './event-feed.js'
+import {
+  RETRY,
+  sendNew,
+  type Feed,
+  type FeedEntry,
+  type StreamClient,
+  type StreamOutcome,
+} from './event-feed.js'
 
 /** The streams of this process. */
 export class OpenStreams extends LongRequests {
-  constructor(max: number, registry: Registry) {
+  constructor(max: number, services: LongRequestServices) {
     const detail = 'The limit of open streams is reached, and this key has its share of them.'
-    super({
-      max,
-      gauge: { name: 'mayfly_open_streams', help: 'Open streams of events.' },
-      registry,
-      full: { code: 'too-many-streams', detail },
-    })
+    const gauge = { name: 'mayfly_open_streams', help: 'Open streams of events.' }
+    super({ max, gauge, full: { code: 'too-many-streams', detail } }, services)
   }
 }
 
@@ -34,6 +36,13 @@ const HEADERS = {
   connection: 'close',
 }
 
+/** Shows clients and proxies that the connection is still open. */
+const COMMENT = ':\n\n'
+const COMMENT_EVERY_MS = 15_000
+/** A larger event takes memory of its account until its client has read it. */
+const SMALL_EVENT_BYTES = 4 * 1024
+/** A caller that was authenticated is not authenticated again within this time. */
+const AUTHENTICATED_FOR_MS = 100
 /** A stream that must end is cut after this time, if its client does not read. */
 const ENDED_WITHIN_MS = 1_000
 
@@ -41,86 +50,164 @@ const ENDED_WITHIN_MS = 1_000
 @Injectable()
 export class EventStreams {
   constructor(
-    private readonly views: Views,
     private readonly streams: OpenStreams,
-    private readonly stalled: StalledReaders,
-    private readonly budgets: RequestBudgets,
-    private readonly authenticator: Authenticator,
+    readonly stalled: StalledReaders,
+    readonly budgets: RequestBudgets,
+    readonly authenticator: Authenticator,
   ) {}
 
   /**
-   * Calls `open` once nothing that is signalled on the channel is missed any more, and sends the events until the stream
-   * ends. Throws too-many-streams, shutting-down, and the errors of `open`.
+   * Calls `open` once nothing that is signalled on the channel is missed any more, and starts to send its events. The
+   * stream goes on after that. Throws too-many-streams, shutting-down, and the errors of `open`.
    */
   async send<Entry extends FeedEntry>(
     reply: FastifyReply,
     channel: string,
     open: () => Promise<Feed<Entry>>,
   ): Promise<void> {
-    const { request } = reply
-    await this.streams.run(request, async ({ bell, signal }) => {
-      const ending = new DisposableStack()
-      try {
-        ending.defer(await this.views.signals.subscribe(channel, () => bell.ring()))
-        const feed = await open()
-        void reply.headers(HEADERS)
-        if (request.method === 'HEAD') return void reply.send(Readable.from([]))
-        const client = {
-          accountId: callerOf(request).accountId,
-          authenticate: () => this.authenticator.reauthenticate(request, READERS),
-          pause: (ms: number) => this.authenticator.waitFor(bell, ms, request),
-        }
-        const conclude = noteOnce(request)
-        const chunks = this.chunks(streamText(feed, client, this.budgets, signal), request, conclude)
-        // Each chunk is made when the client has read the one before it.
-        const stream = Readable.from(chunks, { objectMode: false, highWaterMark: 1 })
-        const end = () => {
-          conclude(outcomeOf(signal.reason))
-          setTimeout(() => stream.destroy(), ENDED_WITHIN_MS).unref()
-        }
-        signal.addEventListener('abort', end)
-        if (signal.aborted) end()
-        const onStalled = () => {
-          conclude('client-stalled')
-          stream.destroy()
-        }
-        ending.defer(this.stalled.watch(request.raw.socket, onStalled))
-        // If the stream were returned, Nest would wrap it in another one, which does not end with it.
-        await reply.send(stream)
-      } finally {
-        ending.dispose()
-      }
-    })
-  }
-
-  private async *chunks(
-    text: AsyncGenerator<string, EndOfEvents | undefined>,
-    { log }: FastifyRequest,
-    conclude: (outcome: StreamOutcome) => void,
-  ): AsyncGenerator<string> {
+    const stream = new EventStream<Entry>(reply, this)
+    this.streams.enter(stream)
+    const leave = () => this.streams.leave(stream)
     try {
-      const end = yield* text
-      if (end !== undefined) conclude(end)
+      await this.streams.listen(stream, channel)
+      const feed = await open()
+      stream.throwIfEnded()
+      if (reply.request.method === 'HEAD') {
+        leave()
+        await reply.headers(HEADERS).send(Readable.from([]))
+      } else if (reply.raw.closed) leave()
+      else {
+        reply.raw.once('close', leave)
+        stream.start(feed)
+      }
     } catch (error) {
-      conclude('failed')
-      log.error({ err: error }, 'a stream failed')
+      leave()
       throw error
     }
   }
 }
 
-/** Notes the first outcome in the request's line. Until then, it is that the client has left. */
-function noteOnce(request: FastifyRequest): (outcome: StreamOutcome) => void {
-  note(request, { stream: 'client-gone' })
-  let isConcluded = false
-  return (outcome) => {
-    if (!isConcluded) note(request, { stream: outcome })
-    isConcluded = true
-  }
-}
+/** One stream. Between two events it is no more than this object, its feed, and the objects of its request. */
+class EventStream<Entry extends FeedEntry> implements LongRequest, StreamClient {
+  readonly request: FastifyRequest
+  dueAtMs = Infinity
+  private feed: Feed<Entry> | null = null
+  private ended: { reason: Problem | null } | null = null
+  private isSending = false
+  private isRung = false
+  private commentAtMs = 0
+  private authenticatedAtMs = -Infinity
 
-function outcomeOf(reason: unknown): StreamOutcome {
-  const code = reason instanceof Problem ? reason.code : null
-  if (code === 'too-many-streams') return 'crowded-out'
-  return code === 'shutting-down' ? 'stopping' : 'client-gone'
+  constructor(
+    private readonly reply: FastifyReply,
+    private readonly services: Pick<EventStreams, 'stalled' | 'budgets' | 'authenticator'>,
+  ) {
+    this.request = reply.request
+  }
+
+  throwIfEnded(): void {
+    if (this.ended?.reason) throw this.ended.reason
+  }
+
+  start(feed: Feed<Entry>): void {
+    const { reply, request } = this
+    const { raw: response } = reply
+    const { socket } = request.raw
+    this.feed = feed
+    note(request, { stream: 'client-gone' })
+    setSafeHeaders(reply.headers(HEADERS))
+    reply.hijack()
+    for (const [name, value = ''] of Object.entries(reply.getHeaders())) response.setHeader(name, value)
+    response.write(RETRY)
+    this.commentAtMs = performance.now() + COMMENT_EVERY_MS
+    const leave = () => this.finish('client-gone')
+    const unwatch = this.services.stalled.watch(socket, () => {
+      this.finish('client-stalled')
+      socket.destroy()
+    })
+    socket.once('end', leave)
+    response.once('close', () => {
+      socket.off('end', leave)
+      unwatch()
+      leave()
+    })
+    if (socket.readableEnded) leave()
+    this.ring()
+  }
+
+  ring(): void {
+    this.isRung = true
+    if (!this.isSending && this.feed !== null) void this.sendAll(this.feed)
+  }
+
+  end(reason: Problem): void {
+    if (this.feed === null) this.ended ??= { reason }
+    else this.finish(reason.code === 'too-many-streams' ? 'crowded-out' : 'stopping')
+  }
+
+  isGone(): boolean {
+    return this.ended !== null
+  }
+
+  async authenticate(): Promise<void> {
+    const nowMs = performance.now()
+    if (nowMs < this.authenticatedAtMs + AUTHENTICATED_FOR_MS) return
+    await this.services.authenticator.reauthenticate(this.request, READERS)
+    this.authenticatedAtMs = nowMs
+  }
+
+  async send(text: string): Promise<void> {
+    const bytes = Buffer.byteLength(text)
+    const { accountId } = callerOf(this.request)
+    const release = bytes > SMALL_EVENT_BYTES ? await this.services.budgets.holdEvent(accountId, bytes) : null
+    await this.write(text)
+    release?.()
+  }
+
+  private write(text: string): Promise<void> {
+    const { raw: response } = this.reply
+    return new Promise((resolve) => {
+      // The callback is also called, with an error, if the connection is lost.
+      if (this.isGone() || response.destroyed) resolve()
+      else response.write(text, () => resolve())
+    })
+  }
+
+  /** Sends what is new, until nothing has rung meanwhile. */
+  private async sendAll(feed: Feed<Entry>): Promise<void> {
+    this.isSending = true
+    try {
+      while (this.isRung && !this.isGone()) {
+        this.isRung = false
+        const next = await sendNew(feed, this)
+        if (typeof next === 'string') {
+          this.finish(next)
+          break
+        }
+        const nowMs = performance.now()
+        if (nowMs >= this.commentAtMs) {
+          await this.write(COMMENT)
+          this.commentAtMs += COMMENT_EVERY_MS * Math.ceil((nowMs - this.commentAtMs + 1) / COMMENT_EVERY_MS)
+        }
+        this.dueAtMs = Math.min(nowMs + next, this.commentAtMs)
+      }
+    } catch (error) {
+      this.request.log.error({ err: error }, 'a stream failed')
+      this.finish('failed')
+    } finally {
+      this.isSending = false
+    }
+  }
+
+  /** Ends the stream. The first outcome is noted in the request's line. */
+  private finish(outcome: StreamOutcome): void {
+    if (this.ended !== null) return
+    this.ended = { reason: null }
+    note(this.request, { stream: outcome })
+    const { raw: response } = this.reply
+    if (outcome === 'failed') response.destroy()
+    if (response.destroyed) return
+    response.end()
+    setTimeout(() => response.destroy(), ENDED_WITHIN_MS).unref()
+  }
 }

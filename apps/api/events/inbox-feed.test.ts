@@ -19,7 +19,7 @@ import {
   makeInbox,
   PARTITIONS,
 } from '#libs/ports/read-model/read-model-harness.contract.js'
-import { Doorbell, InProcessSignals } from '#libs/ports/signals/signals.js'
+import { InProcessSignals } from '#libs/ports/signals/signals.js'
 import { anyEnvelope } from '#test/harness/envelope.js'
 import { RequestBudgets } from '../http/budgets.js'
 import { Problem, unavailable } from '../http/problems.js'
@@ -28,8 +28,8 @@ import type { Instance } from '../instance.js'
 import { FirstReadings, MessageReader } from '../messages/message-reader.js'
 import { OpenedMail } from '../messages/opened-mail.js'
 import { EventData } from './event-data.js'
-import { RETRY, streamText } from './event-feed.js'
 import { InboxFeed } from './inbox-feed.js'
+import { startStream, type TestStream } from './stream.test-support.js'
 
 const id = inboxIdIn(1)
 const key = makeSecretKey()
@@ -103,30 +103,18 @@ describe('the text of a stream', () => {
     const instance = { now: () => now } as Instance
     const readings = new FirstReadings({ record: () => undefined }, () => now)
     const budgets = new RequestBudgets({ memoryScale: 1, onExhausted: () => undefined })
-    const events = new EventData(views, new MessageReader(views, opened), opened, readings, instance)
+    const events = new EventData(views, new MessageReader(views, opened), budgets, readings, instance)
     const { inbox } = evolve({ inbox: null, message: null }, created)
-    const bell = new Doorbell()
-    const pause = async (ms: number) => {
-      await bell.wait(ms)
-    }
-    const ending = new AbortController()
-    const { accountId } = created
-    const feed = new InboxFeed(events, inbox as ActiveInbox, from, '/v1/inboxes')
-    const client = { accountId, pause, authenticate }
-    return { chunks: streamText(feed, client, budgets, ending.signal), bell, ending }
+    return startStream(new InboxFeed(events, inbox as ActiveInbox, from, '/v1/inboxes'), authenticate)
   }
 
   /** Reads at most `max` events, or all up to the end. Adds each to `events` immediately. */
-  async function read(
-    stream: ReturnType<typeof open>,
-    max = Infinity,
-    events: string[] = [],
-  ): Promise<string[]> {
+  async function read(stream: TestStream, max = Infinity, events: string[] = []): Promise<string[]> {
     while (events.length < max) {
-      const { done, value } = await stream.chunks.next()
-      if (done === true) break
-      const [, name] = /^event: (.+)$/m.exec(value) ?? []
-      const [, data] = /^data: (.+)$/m.exec(value) ?? []
+      const text = await stream.next()
+      if (text === null) break
+      const [, name] = /^event: (.+)$/m.exec(text) ?? []
+      const [, data] = /^data: (.+)$/m.exec(text) ?? []
       if (name === undefined || data === undefined) continue
       const { data: subject } = JSON.parse(data) as { data: { id: string } }
       events.push(subject.id === id ? name : `${name} ${numberOf(subject.id)}`)
@@ -134,16 +122,13 @@ describe('the text of a stream', () => {
     return events
   }
 
-  it('begins with the time to reconnect after, and ends with the inbox', async () => {
+  it('ends with the inbox', async () => {
     const stream = open()
-    expect(await stream.chunks.next()).toEqual({ done: false, value: RETRY })
     await append(mail(id, messageId(1)))
     await append(inboxDeleted)
-    expect(await stream.chunks.next()).toMatchObject({
-      done: false,
-      value: expect.stringContaining('event: inbox.deleted\n') as unknown,
-    })
-    expect(await stream.chunks.next()).toEqual({ done: true, value: 'inbox-ended' })
+    expect(await stream.next()).toContain('event: inbox.deleted\n')
+    expect(await stream.next()).toBeNull()
+    expect(stream.outcome()).toBe('inbox-ended')
   })
 
   it('skips a message that was deleted before it was sent, and sends its deletion', async () => {
@@ -249,9 +234,9 @@ describe('the text of a stream', () => {
     const stream = open({
       authenticate: () => Promise.reject(new Problem('invalid-api-key', { detail: '' })),
     })
-    await stream.chunks.next()
     await append(mail(id, messageId(1)))
-    expect(await stream.chunks.next()).toEqual({ done: true, value: 'key-refused' })
+    expect(await stream.next()).toBeNull()
+    expect(stream.outcome()).toBe('key-refused')
   })
 
   it('continues if the key could not be checked for a while', async () => {
@@ -261,7 +246,6 @@ describe('the text of a stream', () => {
       return checks === 1 ? Promise.reject(unavailable('read-model-unavailable', '')) : Promise.resolve()
     }
     const stream = open({ authenticate })
-    await stream.chunks.next()
     await append(mail(id, messageId(1)))
     expect(await read(stream, 1)).toEqual(['message.received 1'])
     expect(checks).toBeGreaterThan(1)
@@ -281,14 +265,13 @@ describe('the text of a stream', () => {
     expect(await reading).toEqual(['inbox.expired'])
   })
 
-  it('waits for the next event without a chunk, and ends when the signal aborts', async () => {
+  it('waits for the next event without a text, and ends when the client leaves', async () => {
     const stream = open()
-    await stream.chunks.next()
-    const next = stream.chunks.next()
+    const next = stream.next()
     await new Promise(setImmediate)
-    stream.ending.abort()
-    stream.bell.ring()
-    expect(await next).toEqual({ done: true, value: undefined })
+    stream.leave()
+    expect(await next).toBeNull()
+    expect(stream.outcome()).toBeNull()
   })
 })
 

@@ -1,7 +1,6 @@
 import { endsInbox } from '#libs/domain/inbox/events.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import type { HistoryEntry } from '#libs/ports/read-model/views.js'
-import type { MailRead } from '../http/budgets.js'
 import { writeOffsetCursor } from '../http/list-pages.js'
 import type { EventData } from './event-data.js'
 import { RETRY_MS, type Feed } from './event-feed.js'
@@ -29,20 +28,22 @@ export class InboxFeed implements Feed<HistoryEntry> {
   async read(): Promise<HistoryEntry[]> {
     if (this.msLeft() <= 0) await this.update()
     // Views that are being rebuilt may lack entries, but all are correct.
+    const { views, reads } = this.events
+    const { id: inboxId } = this.inbox
     const range = {
       order: 'asc',
       from: this.next,
       to: Number.MAX_SAFE_INTEGER,
       limit: this.pageSize,
     } as const
-    return this.events.views.inboxes.history({ inboxId: this.inbox.id, ...range })
+    return reads.share(`${inboxId} ${this.next}`, () => views.inboxes.history({ inboxId, ...range }))
   }
 
   /** Null also if the inbox has ended, which has an event of its own later. */
-  async dataOf(entry: HistoryEntry, read: MailRead): Promise<string | null> {
+  async dataOf(entry: HistoryEntry): Promise<string | null> {
     if (entry.type === 'InboxChanged' || this.msLeft() <= 0) await this.update()
     if (this.msLeft() <= 0 && !endsInbox(entry.type)) return null
-    return this.events.dataOf(this.inbox, entry, this.inboxesPath, read)
+    return this.events.dataOf(this.inbox, entry, this.inboxesPath)
   }
 
   cursorAfter({ offset }: HistoryEntry): string {

@@ -132,9 +132,9 @@ export class RequestBudgets {
     await hold(this.bodies, owner, bytes, reply)
   }
 
-  /** Takes memory for an event of a stream, until the client reads the next one. Throws as `readFor` does. */
-  holdEvent(accountId: AccountId, bytes: number, signal: AbortSignal): Promise<Release> {
-    return this.answers.take(accountId, bytes, signal)
+  /** Takes memory for an event of a stream, until the client has read it. Throws BudgetExhaustedError. */
+  holdEvent(accountId: AccountId, bytes: number): Promise<Release> {
+    return this.answers.take(accountId, bytes)
   }
 }
 

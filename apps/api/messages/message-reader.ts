@@ -72,7 +72,7 @@ export class MessageReader {
   /** Null if the message, or its inbox, has been deleted since the row was read. */
   open(key: SecretKey, inboxId: InboxId, message: PresentMessage): Promise<OpenedMessage | null> {
     const { id } = message
-    const cached = this.mail.messages.get(inboxId, id)
+    const cached = this.mail.get(inboxId, id)
     if (cached !== null) return Promise.resolve(cached)
     const pending = this.opening.get(id)
     if (pending !== undefined) return pending
@@ -89,7 +89,7 @@ export class MessageReader {
     const body = await this.views.inboxes.body({ inboxId, messageId: id })
     if (body === null) return null
     const opened = openBody(key, { id, inboxId, receivedAt }, body)
-    this.mail.messages.set(inboxId, id, opened, MEMORY_FACTOR * opened.bytes)
+    this.mail.add(opened, MEMORY_FACTOR * opened.bytes)
     return opened
   }
 

@@ -1,14 +1,12 @@
 import { Injectable } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Registry } from 'prom-client'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import { pauseUntilAborted } from '#libs/runtime/timing.js'
 import { Authenticator } from '../access/authenticator.js'
 import { callerOf, READERS } from '../access/principal.js'
-import { RequestBudgets, type MailRead } from '../http/budgets.js'
-import { LongRequests } from '../http/long-requests.js'
+import { RequestBudgets, untilClientLeaves, type MailRead } from '../http/budgets.js'
+import { LongRequests, type LongRequest, type LongRequestServices } from '../http/long-requests.js'
 import { isTransient } from '../http/problems.js'
-import { Views } from '../views.js'
 import { ContentPool } from './content-pool.js'
 import { examine, foundMessageJson, openExtractor, type Extractor, type FoundMessage } from './extraction.js'
 import type { MailPosition, MailSource } from './mail-source.js'
@@ -24,17 +22,15 @@ const RETRY_MS = 500
 
 /** The waits of this process. */
 export class OpenWaits extends LongRequests {
-  constructor(max: number, registry: Registry) {
-    super({
+  constructor(max: number, services: LongRequestServices) {
+    const detail = 'The limit of open waits is reached, and this key has its share of them.'
+    const options = {
       max,
       gauge: { name: 'mayfly_open_waits', help: 'Requests that wait for a message.' },
-      registry,
-      full: {
-        code: 'too-many-waits',
-        detail: 'The limit of open waits is reached, and this key has its share of them.',
-      },
+      full: { code: 'too-many-waits', detail },
       closed: 'This instance is shutting down. Send the wait again to reach another one.',
-    })
+    } as const
+    super(options, services)
   }
 }
 
@@ -61,7 +57,6 @@ interface Examined extends Examination, Misses {
 @Injectable()
 export class MessageWaits {
   constructor(
-    private readonly views: Views,
     private readonly waits: OpenWaits,
     private readonly authenticator: Authenticator,
     private readonly readings: FirstReadings,
@@ -136,50 +131,63 @@ export class MessageWaits {
    * after the timeout, in seconds, or if the client leaves. Throws the errors of `examine`, unless they may be over before
    * the timeout; those of `reauthenticate`; and too-many-waits and shutting-down.
    */
-  untilFound<Result extends Examination>(
+  async untilFound<Result extends Examination>(
     request: FastifyRequest,
     channel: string,
     timeout: number,
     examine: (latest: Result | null, signal: AbortSignal) => Promise<Result>,
   ): Promise<Result> {
     const deadlineMs = performance.now() + timeout * 1_000
-    return this.waits.run(request, async ({ bell, signal }) => {
+    const ending = new AbortController()
+    let rung = Promise.withResolvers<null>()
+    const wait: LongRequest = {
+      request,
+      dueAtMs: Infinity,
+      ring: () => rung.resolve(null),
+      end: (reason) => ending.abort(reason),
+    }
+    const pauseUntil = async (atMs: number) => {
+      wait.dueAtMs = atMs
+      await rung.promise
+      rung = Promise.withResolvers()
+    }
+    this.waits.enter(wait)
+    return untilClientLeaves(request, async (clientGone) => {
+      const signal = AbortSignal.any([ending.signal, clientGone])
+      signal.addEventListener('abort', () => rung.resolve(null))
       let latest: Result | null = null
-      let unsubscribe: (() => void) | null = null
+      let isListening = false
       const look = async (): Promise<Result> => {
         // The key or the token may be revoked at any time.
-        if (unsubscribe !== null) await this.authenticator.reauthenticate(request, READERS)
+        if (isListening) await this.authenticator.reauthenticate(request, READERS)
         return examine(latest, signal)
       }
-      try {
-        for (;;) {
-          const result: Result | Error = await look().catch((error: unknown) => {
-            if (isTransient(error)) return error
-            if (latest === null || error !== signal.reason) throw error
-            return latest
-          })
-          if (!(result instanceof Error)) latest = result
-          if (latest?.isFound === true) return latest
-          if (isTransient(signal.reason)) throw signal.reason
-          const leftMs = deadlineMs - performance.now()
-          if (leftMs <= 0 || signal.aborted) {
-            if (result instanceof Error) throw result
-            return result
-          }
-          if (unsubscribe === null) {
-            unsubscribe = await this.views.signals.subscribe(channel, () => bell.ring())
-            // A message may have arrived between the read and the subscription.
-            continue
-          }
-          const { rereadMs, notBeforeMs = 0 } = result instanceof Error ? { rereadMs: RETRY_MS } : result
-          const pauseMs = Math.min(leftMs, rereadMs, REREAD_MS)
-          if (pauseMs > 0) await this.authenticator.waitFor(bell, pauseMs, request)
-          const restMs = Math.min(notBeforeMs, deadlineMs) - performance.now()
-          if (restMs > 0) await pauseUntilAborted(restMs, signal)
+      for (;;) {
+        const result: Result | Error = await look().catch((error: unknown) => {
+          if (isTransient(error)) return error
+          if (latest === null || error !== signal.reason) throw error
+          return latest
+        })
+        if (!(result instanceof Error)) latest = result
+        if (latest?.isFound === true) return latest
+        if (isTransient(signal.reason)) throw signal.reason
+        const nowMs = performance.now()
+        if (nowMs >= deadlineMs || signal.aborted) {
+          if (result instanceof Error) throw result
+          return result
         }
-      } finally {
-        unsubscribe?.()
+        if (!isListening) {
+          await this.waits.listen(wait, channel)
+          isListening = true
+          // A message may have arrived between the read and the subscription.
+          continue
+        }
+        const { rereadMs, notBeforeMs = 0 } = result instanceof Error ? { rereadMs: RETRY_MS } : result
+        const pauseMs = Math.min(rereadMs, REREAD_MS)
+        if (pauseMs > 0) await pauseUntil(Math.min(nowMs + pauseMs, deadlineMs))
+        const restMs = Math.min(notBeforeMs, deadlineMs) - performance.now()
+        if (restMs > 0) await pauseUntilAborted(restMs, signal)
       }
-    })
+    }).finally(() => this.waits.leave(wait))
   }
 }

@@ -1,48 +1,26 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common'
 import { LRUCache } from 'lru-cache'
-import type { InboxId } from '#libs/domain/ids/typeid.js'
+import type { InboxId, MessageId } from '#libs/domain/ids/typeid.js'
 import type { OpenedMessage } from '#libs/mail/json/message-json.js'
-
-/** Caches mail that this process has opened, only in memory. */
-@Injectable()
-export class OpenedMail implements OnApplicationShutdown {
-  /** By the id of the message. */
-  readonly messages: PlaintextCache<OpenedMessage>
-  /** The JSON of a message's event, written once for all streams. */
-  readonly events: PlaintextCache<string>
-
-  constructor(maxBytes: number) {
-    const half = Math.floor(maxBytes / 2)
-    this.messages = new PlaintextCache(half)
-    this.events = new PlaintextCache(half)
-  }
-
-  /** Must be called when an inbox, or one of its messages, no longer exists. */
-  forget(inboxId: InboxId): void {
-    for (const cache of [this.messages, this.events]) cache.forget(inboxId)
-  }
-
-  onApplicationShutdown(): void {
-    for (const cache of [this.messages, this.events]) cache.close()
-  }
-}
 
 /** The maximum time that opened mail stays in memory. */
 const MAX_AGE_MS = 60_000
 const SWEEP_EVERY_MS = 5_000
 
 /**
- * A cache of opened mail, limited in bytes; the least recently used is evicted first. Before a caller reads from it, it
- * must check that the inbox and the message still exist (docs/decisions/0015-opened-mail.md).
+ * Caches mail that this process has opened, only in memory, by the ids of messages. It is limited in bytes; the least
+ * recently used is evicted first. Before a caller reads from it, it must check that the inbox and the message still exist
+ * (docs/decisions/0015-opened-mail.md).
  */
-export class PlaintextCache<Value extends object | string> {
-  private readonly values: LRUCache<string, { inboxId: InboxId; value: Value }> | null
-  private readonly names = new Map<InboxId, Set<string>>()
+@Injectable()
+export class OpenedMail implements OnApplicationShutdown {
+  private readonly messages: LRUCache<MessageId, OpenedMessage> | null
+  private readonly byInbox = new Map<InboxId, Set<MessageId>>()
   private readonly sweep: NodeJS.Timeout
 
   /** With 0 bytes it stores nothing. The clock is in milliseconds. */
   constructor(maxBytes: number, clock: { now(): number } = performance) {
-    this.values =
+    this.messages =
       maxBytes === 0
         ? null
         : new LRUCache({
@@ -50,39 +28,41 @@ export class PlaintextCache<Value extends object | string> {
             ttl: MAX_AGE_MS,
             ttlResolution: 0,
             perf: clock,
-            dispose: ({ inboxId }, name) => this.forgetName(inboxId, name),
+            dispose: (message) => this.removeName(message),
           })
-    // Removes expired values also if they are not read.
-    this.sweep = setInterval(() => this.values?.purgeStale(), SWEEP_EVERY_MS).unref()
+    // Removes expired mail also if it is not read.
+    this.sweep = setInterval(() => this.messages?.purgeStale(), SWEEP_EVERY_MS).unref()
   }
 
-  get(inboxId: InboxId, name: string): Value | null {
-    return this.values?.get(`${inboxId} ${name}`)?.value ?? null
+  get(inboxId: InboxId, messageId: MessageId): OpenedMessage | null {
+    const message = this.messages?.get(messageId)
+    return message?.inboxId === inboxId ? message : null
   }
 
-  /** Does nothing if the name is cached already: its time is not extended. */
-  set(inboxId: InboxId, name: string, value: Value, bytes: number): void {
-    const { values } = this
-    const key = `${inboxId} ${name}`
-    if (values === null || values.has(key)) return
-    values.set(key, { inboxId, value }, { size: key.length + Math.max(bytes, 1) })
-    if (!values.has(key)) return
-    const names = this.names.get(inboxId) ?? new Set()
-    this.names.set(inboxId, names.add(key))
+  /** `bytes` is what the message takes in memory. Does nothing if it is cached already: its time is not extended. */
+  add(message: OpenedMessage, bytes: number): void {
+    const { messages } = this
+    const { id, inboxId } = message
+    if (messages === null || messages.has(id)) return
+    messages.set(id, message, { size: id.length + bytes })
+    if (!messages.has(id)) return
+    const names = this.byInbox.get(inboxId) ?? new Set()
+    this.byInbox.set(inboxId, names.add(id))
   }
 
+  /** Must be called when an inbox, or one of its messages, no longer exists. */
   forget(inboxId: InboxId): void {
-    for (const name of [...(this.names.get(inboxId) ?? [])]) this.values?.delete(name)
+    for (const id of [...(this.byInbox.get(inboxId) ?? [])]) this.messages?.delete(id)
   }
 
-  close(): void {
+  onApplicationShutdown(): void {
     clearInterval(this.sweep)
-    this.values?.clear()
+    this.messages?.clear()
   }
 
-  private forgetName(inboxId: InboxId, name: string): void {
-    const names = this.names.get(inboxId)
-    names?.delete(name)
-    if (names?.size === 0) this.names.delete(inboxId)
+  private removeName({ id, inboxId }: OpenedMessage): void {
+    const names = this.byInbox.get(inboxId)
+    names?.delete(id)
+    if (names?.size === 0) this.byInbox.delete(inboxId)
   }
 }

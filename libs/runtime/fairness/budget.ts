@@ -25,7 +25,7 @@ export class BudgetExhaustedError extends UnavailableError {
   override readonly name = 'BudgetExhaustedError'
 }
 
-const NEVER_ABORTED = new AbortController().signal
+export const NEVER_ABORTED = new AbortController().signal
 
 interface Waiter {
   owner: string
