@@ -4,7 +4,9 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { brotliDecompressSync } from 'node:zlib'
 import { Parser } from 'htmlparser2'
+import { request } from 'undici'
 import type { Document, Operation } from '#apps/api/openapi/openapi-json.js'
 import { PROBLEM_CODES } from '#apps/api/http/problems.js'
 import { issueKey, openAccount } from '#test/harness/accounts.js'
@@ -45,6 +47,21 @@ describe('the page /docs', () => {
     expect(page.tags).not.toContain('script')
     expect(page.tags).not.toContain('link')
     expect(html).not.toMatch(/\ssrc=|\sstyle=|@import|url\(|\son\w+=/)
+  })
+
+  test.each(['/docs', '/openapi.json', '/console'])('%s is compressed, and sent once', async (path) => {
+    const load = async (headers: Record<string, string>) => {
+      const { statusCode: status, headers: answered, body } = await request(mayfly.url + path, { headers })
+      const { 'content-encoding': encoding = null, etag = '', vary } = answered
+      return { status, encoding, etag: String(etag), vary, bytes: Buffer.from(await body.arrayBuffer()) }
+    }
+    const [plain, brotli] = [await load({}), await load({ 'accept-encoding': 'gzip, br' })]
+    expect([plain.encoding, brotli.encoding, brotli.vary]).toEqual([null, 'br', 'Accept-Encoding'])
+    expect(brotliDecompressSync(brotli.bytes).equals(plain.bytes)).toBe(true)
+    expect(plain.etag).not.toBe(brotli.etag)
+    const again = await load({ 'accept-encoding': 'br', 'if-none-match': `"other", W/${brotli.etag}` })
+    expect(again).toMatchObject({ status: 304, etag: brotli.etag, bytes: Buffer.alloc(0) })
+    expect(await load({ 'if-none-match': '"other"' })).toMatchObject({ status: 200, etag: plain.etag })
   })
 
   it('has no broken links', async () => {

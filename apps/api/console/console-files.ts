@@ -1,8 +1,8 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { extname } from 'node:path'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import Negotiator from 'negotiator'
 import type { Settings } from '#libs/runtime/config/settings.js'
+import { prepareAnswer, sendPrepared, type PreparedAnswer } from '../http/prepared-answers.js'
 import type { ProblemFilter } from '../http/problem-filter.js'
 import { notFound } from '../http/problems.js'
 import { escaped } from '../openapi/docs-text.js'
@@ -33,20 +33,12 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
 }
 
-/** The extensions of a file's forms by their encoding (RFC 9110, section 8.4.1), the smallest first. */
-const EXTENSIONS = new Map([
-  ['br', '.br'],
-  ['gzip', '.gz'],
-  ['identity', ''],
-])
-const ENCODINGS = [...EXTENSIONS.keys()]
-
 interface BuiltConsole {
-  page: string
+  page: PreparedAnswer
   /** The page of the public inbox. */
   publicPage: string
-  /** By name, such as `main-3F2A.js` and `main-3F2A.js.br`. */
-  files: ReadonlyMap<string, Buffer>
+  /** By name, such as `main-3F2A.js`. */
+  files: ReadonlyMap<string, PreparedAnswer>
 }
 
 /**
@@ -62,7 +54,7 @@ export function serveConsole(
   const built = () => (reading ??= readConsole())
   const sendPage = async (_: FastifyRequest, reply: FastifyReply) => {
     const { page } = await built()
-    return reply.headers(PAGE_HEADERS).send(page)
+    return sendPrepared(reply.headers(PAGE_HEADERS), page)
   }
   if (publicInbox) {
     server.get('/', async (_, reply) => {
@@ -81,14 +73,10 @@ export function serveConsole(
       const { name } = request.params
       const { files } = await built()
       const mediaType = MEDIA_TYPES[extname(name)]
-      const accepted = new Negotiator(request.raw).encodings(ENCODINGS)
-      const encoding = ENCODINGS.find((each) => accepted.includes(each)) ?? 'identity'
-      const body = files.get(`${name}${EXTENSIONS.get(encoding) ?? ''}`)
-      if (body === undefined || mediaType === undefined)
+      const file = files.get(name)
+      if (file === undefined || mediaType === undefined)
         throw notFound(`The console has no file ${name.slice(0, 60)}.`)
-      if (encoding !== 'identity') void reply.header('content-encoding', encoding)
-      const vary = [reply.getHeader('vary'), 'Accept-Encoding'].filter((each) => each !== undefined)
-      return reply.headers({ ...FILE_HEADERS, 'content-type': mediaType, vary: vary.join(', ') }).send(body)
+      return sendPrepared(reply.headers({ ...FILE_HEADERS, 'content-type': mediaType }), file)
     },
   )
 }
@@ -96,12 +84,20 @@ export function serveConsole(
 async function readConsole(): Promise<BuiltConsole> {
   const folder = new URL('./', import.meta.resolve('#apps/console/main.js'))
   const names = await readdir(new URL('files', folder))
-  const read = async (name: string) => [name, await readFile(new URL(`files/${name}`, folder))] as const
+  const readFileOf = (name: string) => readFile(new URL(`files/${name}`, folder))
+  const prepare = async (name: string): Promise<[string, PreparedAnswer]> => {
+    const [br, gzip, identity] = await Promise.all([
+      readFileOf(`${name}.br`),
+      readFileOf(`${name}.gz`),
+      readFileOf(name),
+    ])
+    return [name, { forms: { br, gzip, identity }, etag: name }]
+  }
   const readPage = (name: string) => readFile(new URL(name, folder), 'utf8')
   const [page, publicPage, ...files] = await Promise.all([
-    readPage('index.html'),
+    readPage('index.html').then(prepareAnswer),
     readPage('public.html'),
-    ...names.map(read),
+    ...names.filter((name) => extname(name) in MEDIA_TYPES).map(prepare),
   ])
   return { page, publicPage, files: new Map(files) }
 }

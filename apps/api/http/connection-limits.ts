@@ -70,6 +70,8 @@ const PER_SECOND = 200
 const BURST = 100
 const MAX_WAIT_MS = 10_000
 const INTERVAL_MS = 1_000 / PER_SECOND
+/** An answer counts as one more request for each of these. */
+const BYTES_PER_REQUEST = 128 * 1024
 /** These are paced separately, so that a proxy's health checks don't wait for the requests that it forwards. */
 const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz'])
 /** Remote addresses that are remembered; an address that is forgotten starts over. */
@@ -105,13 +107,23 @@ export class KeylessPace {
     if (socket.destroyed) await new Promise(() => undefined)
   }
 
+  /** Counts the size of the answer to a request, so that its client waits longer before the next one. */
+  charge(request: FastifyRequest, bytes: number): void {
+    const requests = Math.floor(bytes / BYTES_PER_REQUEST)
+    if (requests === 0) return
+    const address = clientAddress(request)
+    this.due.set(address, this.dueMs(address) + requests * INTERVAL_MS)
+  }
+
   private waitMs(client: string): number {
-    const nowMs = performance.now()
-    const earliestMs = nowMs - BURST * INTERVAL_MS
-    const dueMs = Math.max(this.due.get(client) ?? earliestMs, earliestMs)
-    const waitMs = dueMs - nowMs
+    const dueMs = this.dueMs(client)
+    const waitMs = dueMs - performance.now()
     if (waitMs <= MAX_WAIT_MS) this.due.set(client, dueMs + INTERVAL_MS)
     return waitMs
+  }
+
+  private dueMs(client: string): number {
+    return Math.max(this.due.get(client) ?? 0, performance.now() - BURST * INTERVAL_MS)
   }
 }
 

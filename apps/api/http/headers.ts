@@ -58,6 +58,11 @@ export const RESPONSE_HEADERS = {
     text('^[A-Za-z0-9_-]{1,200}$'),
     'AAAAAAAF_________________1hQTCg',
   ),
+  ETag: always(
+    'The version of the document (RFC 9110, section 8.8.3).',
+    text('^"[A-Za-z0-9_-]+"$'),
+    '"Zm9vYmFyYmF6cXV4cXV1eA-br"',
+  ),
   'Retry-After': always('Seconds to wait before the next request.', COUNT, 1),
   'WWW-Authenticate': always(
     'Why the key was refused, and the scopes of which it needs one (RFC 6750, section 3).',

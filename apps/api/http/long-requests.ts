@@ -7,6 +7,7 @@ import type { Turns } from '#libs/runtime/fairness/turns.js'
 import { Metrics } from '#libs/runtime/process/metrics.js'
 import type { Authenticator } from '../access/authenticator.js'
 import { callerOf } from '../access/principal.js'
+import { endTurn } from './request-turns.js'
 import { shuttingDown, unavailable, type Problem, type UnavailableCode } from './problems.js'
 
 export interface LongRequestsOptions {
@@ -84,6 +85,7 @@ export class LongRequests {
       return true
     })
     if (release === null) throw this.full()
+    endTurn(long.request)
     this.open.set(long, { release, channel: null, isWoken: false })
   }
 

@@ -21,6 +21,7 @@ import { MAX_PARAM_CHARACTERS } from './method-table.js'
 import { endWithProblem, sendProblem } from './problem-filter.js'
 import { Problem, shuttingDown } from './problems.js'
 import { ReadTurns } from './read-turns.js'
+import { RequestTurns } from './request-turns.js'
 import { discardBody, RequestBodies, SMALL_BODY_BYTES } from './request-bodies.js'
 import type { StalledReaders } from './stalled-readers.js'
 
@@ -49,6 +50,7 @@ export function makeServer(
   const reads = new ReadTurns(budgetScale(settings), onDropped)
   const turns = new ConnectionTurns(reads)
   const pace = new KeylessPace(reads)
+  const requestTurns = new RequestTurns()
   const bodies = new RequestBodies(settings.maxMessageBytes)
   const accessLog = new AccessLog(metrics, usage, now, logger)
   /** Waits for the request's turn and begins its log line and its answer. Returns whether its origin is allowed. */
@@ -144,6 +146,7 @@ export function makeServer(
       }
       await admit(request, reply)
       if (resume !== null) await budgets.holdBody(reply, bodyBytes)
+      await requestTurns.take(request, reply)
       return undefined
     } catch (error) {
       discardBody(raw)
@@ -153,8 +156,9 @@ export function makeServer(
     }
   })
   idempotency.watch(server)
-  server.addHook('onSend', (_, reply, payload, done) => {
+  server.addHook('onSend', (request, reply, payload, done) => {
     setSafeHeaders(reply)
+    if (principalOf(request) === null) pace.charge(request, isWhole(payload) ? payload.length : 0)
     // A connection that stays open would delay the shutdown.
     if (shutdown.aborted) void reply.header('connection', 'close')
     done(null, sentInPieces(reply, payload, stalled))
@@ -177,12 +181,15 @@ const PIECE_BYTES = 64 * 1024
  * any other body unchanged.
  */
 function sentInPieces(reply: FastifyReply, payload: unknown, stalled: StalledReaders): unknown {
-  if (!(typeof payload === 'string' || Buffer.isBuffer(payload)) || payload.length <= LARGE_BYTES)
-    return payload
+  if (!isWhole(payload) || payload.length <= LARGE_BYTES) return payload
   const body = typeof payload === 'string' ? Buffer.from(payload) : payload
   void reply.header('content-length', body.length)
   stalled.watchAnswer(reply.raw)
   return Readable.from(piecesOf(body), { objectMode: false })
+}
+
+function isWhole(payload: unknown): payload is string | Buffer {
+  return typeof payload === 'string' || Buffer.isBuffer(payload)
 }
 
 function* piecesOf(body: Buffer): Generator<Buffer> {

@@ -7,6 +7,7 @@ import { bearerSecretOf, MCP_PATH } from '../access/authenticator.js'
 import { callerOf, requireApiAccess, requireKey } from '../access/principal.js'
 import { untilClientLeaves } from '../http/budgets.js'
 import type { ProblemFilter } from '../http/problem-filter.js'
+import { endTurn } from '../http/request-turns.js'
 
 /*
  * The Model Context Protocol over HTTP (https://modelcontextprotocol.io/specification/2025-11-25/basic/transports), with
@@ -73,6 +74,8 @@ async function answer(request: FastifyRequest, { localUrl, shutdown }: McpOption
   const mcp = makeMcpServer(connection, BUILD_INFO.version)
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
   await mcp.connect(transport)
+  // The requests of its tools have their own turns.
+  endTurn(request)
   try {
     return await untilClientLeaves(request, async (clientGone) => {
       const handled = transport.handleRequest(messageOf(request), { parsedBody: request.body })

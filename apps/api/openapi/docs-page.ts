@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Type as Class } from '@nestjs/common'
 import { COMMON_HEADERS, RATE_LIMIT_HEADERS } from '../http/headers.js'
+import { prepareAnswer, type PreparedAnswer } from '../http/prepared-answers.js'
 import { PROBLEM_CODES, PROBLEMS } from '../http/problems.js'
 import { describeApi } from './document.js'
 import { curlCommand, escaped, inline, paragraphs, resolved, schemaText } from './docs-text.js'
@@ -50,19 +51,19 @@ interface Entry {
 
 /** The OpenAPI document as JSON and as a page. It is made at the first request, when the public URL is known. */
 export class ApiDocument {
-  private cached: { json: string; page: string } | null = null
+  private made: { json: Promise<PreparedAnswer>; page: Promise<PreparedAnswer> } | null = null
 
   constructor(
     private readonly controllers: readonly Class[],
     private readonly publicUrl: () => string,
   ) {}
 
-  read(): { json: string; page: string } {
-    if (this.cached === null) {
+  read(): { json: Promise<PreparedAnswer>; page: Promise<PreparedAnswer> } {
+    if (this.made === null) {
       const document = describeApi(this.controllers, this.publicUrl())
-      this.cached = { json: JSON.stringify(document), page: docsPage(document) }
+      this.made = { json: prepareAnswer(JSON.stringify(document)), page: prepareAnswer(docsPage(document)) }
     }
-    return this.cached
+    return this.made
   }
 }
 

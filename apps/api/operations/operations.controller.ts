@@ -1,4 +1,4 @@
-import { Controller, Get, Inject, Param } from '@nestjs/common'
+import { Controller, Get, Inject, Param, Res } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import type { Engine } from '#libs/engines/engine.js'
@@ -8,11 +8,14 @@ import { MetricsText } from '#libs/runtime/process/metrics.js'
 import { Count, Describe, Tag } from '../openapi/describe.js'
 import { ApiDocument, CONTENT_SECURITY_POLICY } from '../openapi/docs-page.js'
 import { inline } from '../openapi/docs-text.js'
-import { Reply } from '../http/headers.js'
 import { Produces } from '../http/media-types.js'
+import { sendPrepared } from '../http/prepared-answers.js'
 import { notFound, PROBLEM_CODES, type ProblemCode, PROBLEMS, unavailable } from '../http/problems.js'
 import { ENGINE, Instance } from '../instance.js'
 import { Views } from '../views.js'
+
+const PREPARED =
+  'It is compressed if the client accepts that. With its `ETag` in `If-None-Match`, the answer is 304.'
 
 /** For operators of Mayfly. No key is required. */
 @Controller()
@@ -105,23 +108,27 @@ export class OperationsController {
   @Get('openapi.json')
   @Describe({
     summary: 'Read this document',
-    answer: { description: 'OpenAPI 3.1.', schema: Type.Object({}, { description: 'An OpenAPI document.' }) },
+    description: PREPARED,
+    answer: {
+      description: 'OpenAPI 3.1.',
+      schema: Type.Object({}, { description: 'An OpenAPI document.' }),
+      headers: ['ETag'],
+    },
   })
-  getOpenApi(@Reply() reply: FastifyReply) {
-    void reply.type('application/json; charset=utf-8')
-    return this.api.read().json
+  async getOpenApi(@Res() reply: FastifyReply): Promise<void> {
+    await sendPrepared(reply.type('application/json; charset=utf-8'), await this.api.read().json)
   }
 
   @Get('docs')
   @Produces('text/html')
   @Describe({
     summary: 'Read this document in a browser',
-    description: 'One page without scripts or other resources.',
-    answer: { description: 'A page.', schema: Type.String() },
+    description: `One page without scripts or other resources. ${PREPARED}`,
+    answer: { description: 'A page.', schema: Type.String(), headers: ['ETag'] },
   })
-  getDocs(@Reply() reply: FastifyReply) {
+  async getDocs(@Res() reply: FastifyReply): Promise<void> {
     void reply.header('content-security-policy', CONTENT_SECURITY_POLICY)
-    return this.api.read().page
+    await sendPrepared(reply, await this.api.read().page)
   }
 }
 

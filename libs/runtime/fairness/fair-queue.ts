@@ -8,6 +8,10 @@ export class FairQueue<Item> {
     return this.count
   }
 
+  has(owner: string): boolean {
+    return this.lines.has(owner)
+  }
+
   add(owner: string, item: Item): void {
     this.lineOf(owner).push(item)
     this.count += 1

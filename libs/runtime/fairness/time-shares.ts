@@ -1,0 +1,115 @@
+import { performance } from 'node:perf_hooks'
+import type { Release } from './budget.js'
+import { FairQueue } from './fair-queue.js'
+import { RecentOwners } from './recent-owners.js'
+
+/** Pieces of work of an owner in progress at once, if another owner had work in the last minute. */
+const MAX_OPEN = 4
+/** Work that takes longer waits for something else, such as memory, which has a limit of its own. */
+const LONG_MS = 100
+/** An owner that has used this much more than its share has one piece in progress at once. */
+const BUSY_MS = 10
+/** One that has used this much more starts nothing, if another owner has work, or had some in the last CONTENDED_MS. */
+const MAX_DEBT_MS = 40
+const CONTENDED_MS = 250
+/** Older work does not count, so that an owner that was alone is not stopped for long when another one comes. */
+const REMEMBERED_DEBT_MS = 200
+/** The share of the main thread's time that busy owners have together. They may use more while no other has work. */
+const SHARE = 1 / 3
+const SERVE_EVERY_MS = 5
+const COUNT_EVERY_MS = 1
+
+interface Owner {
+  open: number
+  /** When the last pieces started, at most MAX_OPEN of them. */
+  startsMs: number[]
+  /** The time that the owner has used in excess of its share. */
+  debtMs: number
+}
+
+/**
+ * Shares the time of the main thread among owners. The time that it is busy is counted for the owners that have work in
+ * progress. One that uses more than its share waits before it starts more, so that the work of others, each piece of which
+ * needs many turns of the event loop, is done in between. An owner that is alone never waits
+ * (docs/decisions/requests-take-turns.md).
+ */
+export class TimeShares {
+  private readonly owners = new Map<string, Owner>()
+  private readonly recent = new RecentOwners()
+  private readonly waiting = new FairQueue<{ owner: string; grant: (release: Release) => void }>()
+  private open = 0
+  private countedAtMs = performance.now()
+  private busyMs = busyMs()
+  private timer: NodeJS.Timeout | null = null
+
+  /** Resolves when the owner may start a piece of work. It must be released once the work is done, or waits for long. */
+  async take(owner: string): Promise<Release> {
+    this.recent.record(owner, performance.now())
+    this.count()
+    if (!this.waiting.has(owner) && this.mayStart(owner)) return this.start(owner)
+    const { promise, resolve: grant } = Promise.withResolvers<Release>()
+    this.waiting.add(owner, { owner, grant })
+    this.timer ??= setInterval(() => this.serve(), SERVE_EVERY_MS).unref()
+    return promise
+  }
+
+  private mayStart(owner: string): boolean {
+    const nowMs = performance.now()
+    const state = this.owners.get(owner)
+    if (state === undefined || this.recent.isAlone(owner, nowMs)) return true
+    const { open, startsMs, debtMs } = state
+    const isContended = this.open > open || !this.recent.isAlone(owner, nowMs, CONTENDED_MS)
+    if (debtMs > MAX_DEBT_MS && isContended) return false
+    const maxOpen = debtMs > BUSY_MS ? 1 : MAX_OPEN
+    return open < maxOpen || nowMs - (startsMs.at(-maxOpen) ?? nowMs) > LONG_MS
+  }
+
+  private start(owner: string): Release {
+    const state = this.owners.get(owner) ?? { open: 0, startsMs: [], debtMs: 0 }
+    this.owners.set(owner, state)
+    state.open += 1
+    this.open += 1
+    if (state.startsMs.push(performance.now()) > MAX_OPEN) state.startsMs.shift()
+    let isReleased = false
+    return () => {
+      if (isReleased) return
+      isReleased = true
+      this.count()
+      state.open -= 1
+      this.open -= 1
+      if (this.waiting.size > 0) setImmediate(() => this.serve())
+    }
+  }
+
+  private serve(): void {
+    this.count()
+    const take = () => this.waiting.take(({ owner }) => this.mayStart(owner))
+    for (let next = take(); next !== null; next = take()) next.grant(this.start(next.owner))
+    if (this.waiting.size > 0 || this.timer === null) return
+    clearInterval(this.timer)
+    this.timer = null
+  }
+
+  /** Counts the time since the last call for the owners with work in progress, each by its pieces. */
+  private count(): void {
+    const nowMs = performance.now()
+    const sinceMs = nowMs - this.countedAtMs
+    if (sinceMs < COUNT_EVERY_MS) return
+    const busy = busyMs()
+    const usedMs = busy - this.busyMs
+    const inDebt = [...this.owners.values()].filter(({ debtMs }) => debtMs > BUSY_MS).length
+    const paidMs = (sinceMs * SHARE) / Math.max(inDebt, 1)
+    this.countedAtMs = nowMs
+    this.busyMs = busy
+    for (const [name, owner] of this.owners) {
+      const debtMs = owner.debtMs + (usedMs * owner.open) / Math.max(this.open, 1) - paidMs
+      owner.debtMs = Math.min(Math.max(debtMs, 0), REMEMBERED_DEBT_MS)
+      if (owner.open === 0 && owner.debtMs === 0) this.owners.delete(name)
+    }
+  }
+}
+
+/** The time that the event loop has been busy. */
+function busyMs(): number {
+  return performance.eventLoopUtilization().active
+}
