@@ -32,6 +32,7 @@ const ALPHABETS: [name: string, characters: string, length: number, minShare: nu
   ['[A-Z0-9]{6}', CAPITALS + DIGITS, 6, 0.98],
   ['[A-Z0-9]{8}', CAPITALS + DIGITS, 8, 0.98],
   ['[A-Za-z]{6}', CAPITALS + SMALL, 6, 0.95],
+  ['[0-9A-Za-z]{4}', CAPITALS + SMALL + DIGITS, 4, 0.98],
   ['[0-9A-Za-z]{5}', CAPITALS + SMALL + DIGITS, 5, 0.98],
   ['[0-9A-Za-z]{6}', CAPITALS + SMALL + DIGITS, 6, 0.98],
   ['[0-9A-Za-z]{8}', CAPITALS + SMALL + DIGITS, 8, 0.98],
@@ -53,6 +54,9 @@ const NAMED: Record<string, string[]> = {
     'Here is your one-time login code:\n\n@\n\nThis code is valid for 5 minutes.',
     'Enter this verification code to continue:\n\n    @\n\nThe Example team',
     'Your access code\n\n@\n\nDo not share it.',
+    'Confirmation code @',
+    'Use the verification code @ to log in.',
+    'Your temporary password is: @',
   ],
   German: [
     'Ihr Bestätigungscode lautet @.',
@@ -68,6 +72,7 @@ const NAMED: Record<string, string[]> = {
     'Votre code de vérification est : @',
     'Votre code de sécurité : @',
     '@ est votre code de vérification.',
+    'Votre code à usage unique est le @',
     'Voici votre code à usage unique :\n\n@\n\nIl est valable 5 minutes.',
     'Saisissez ce code de vérification :\n\n@\n\nL’équipe Example',
   ],
@@ -100,6 +105,8 @@ const NAMED: Record<string, string[]> = {
     'Kod weryfikacyjny: @',
     'Oto Twój kod logowania:\n\n@\n\nDo widzenia',
   ],
+  Russian: ['Ваш код подтверждения: @', 'Код подтверждения — @', 'Ваш одноразовый код:\n\n@\n\nДо встречи'],
+  Korean: ['인증번호: @', '인증 코드는 @입니다.'],
 }
 
 /** Things for which codes are sent, and the sentences around them. `#` is the thing, `@` the code. */
@@ -124,6 +131,12 @@ const PURPOSES: [sentences: string[], things: string][] = [
     ['De code voor uw # is @.', 'Uw bevestigingscode voor de #: @', 'De code van je # is @'],
     'bestelling, betaling, boeking, factuur, zending, reservering, levering',
   ],
+  [
+    ['Kod do # to @', 'Kod do #: @', 'Twój kod do # to @.', '@ to kod do #.'],
+    'zamówienia, płatności, przesyłki, rezerwacji, faktury, paczki',
+  ],
+  [['Kód k # je @', 'Kód pro #: @'], 'objednávce, platbě, zásilce, rezervaci'],
+  [['Код для # — @', 'Код для #: @'], 'заказа, оплаты, бронирования, доставки'],
 ]
 
 /** Short sentences before and after a code. */
@@ -178,6 +191,9 @@ const SEPARATORS: Record<string, string> = {
   'en dash': '–',
   'figure dash': '‒',
   'minus sign': '−',
+  'horizontal bar': '―',
+  'three spaces': '   ',
+  'katakana middle dot': '・',
   'middle dot': '·',
   'spaced middle dot': ' · ',
   bullet: '•',
@@ -226,6 +242,8 @@ const OTHER_NUMBERS = [
   'Your code for order no. # is @.',
   'Ihr Code für Bestellung Nr. # lautet @.',
   'Your code for request ID # is @.',
+  'Dein Code für Anfrage # ist @.',
+  'Your OTP for loan # is @',
   'Request #: your verification code is @.',
   'Booking number: #\nYour verification code: @',
   '@ is your verification code for booking number #.',
@@ -245,6 +263,13 @@ const OTHER_NUMBERS = [
   'Ihre TAN lautet @, Vorgangsnummer #.',
   'Votre code de vérification est @. Référence : #',
   'Order #\nYour verification code is @.',
+  'Kod do zamówienia # to @',
+  'Kód k objednávce # je @',
+  'Код для заказа # — @',
+  'Mã OTP: @. Mã đơn hàng: #',
+  'Mã xác thực cho giao dịch # là @',
+  'Your verification code is @.\n\n#',
+  'Your code is @\n#',
 ]
 
 /** Mails that only talk of codes. `@` is a word or a button. */
@@ -257,7 +282,7 @@ const WITHOUT_CODE: [sentences: string[], words: string][] = [
       'Verification code: @',
       'the code is @ and works once',
     ],
-    'invalid, valid, below, expired, ready, attached, here, incorrect, wrong, secret, private, required, missing, unique, available, personal, blocked, correct, active, used, included, enclosed, temporary, confidential, optional, not, only, sent, being, case',
+    'invalid, valid, below, expired, ready, attached, here, incorrect, wrong, secret, private, required, missing, unique, available, personal, blocked, correct, active, used, included, enclosed, temporary, confidential, optional, not, only, sent, being, case, enough, unknown, early, typed, exactly, true',
   ],
   [
     [
@@ -265,20 +290,21 @@ const WITHOUT_CODE: [sentences: string[], words: string][] = [
       'Get your login code here:\n\n@\n',
       'Sign in with a one-time code:\n\n@\n\nor reply to this mail.',
     ],
-    'IKEA, NASA, DOWNLOAD, ACCEPT, VERIFY, CONFIRM, COPY, LOGIN, SIGN IN, OPEN, CONTINUE, CLICK HERE, VIEW, SHOW CODE, VERIFY EMAIL, ACTIVATE, START, HELP, SUPPORT, UNSUBSCRIBE, Verify, Confirm, Continue, verify, confirm, continue, example, Example, EXAMPLE, GitHub, PayPal, YouTube',
+    'IKEA, NASA, DOWNLOAD, ACCEPT, VERIFY, CONFIRM, COPY, LOGIN, SIGN IN, OPEN, CONTINUE, CLICK HERE, VIEW, SHOW CODE, VERIFY EMAIL, ACTIVATE, START, HELP, SUPPORT, UNSUBSCRIBE, Verify, Confirm, Continue, verify, confirm, continue, example, Example, EXAMPLE, GitHub, PayPal, YouTube, SHOP, TESLA, FNAC',
   ],
   [
     ['Ihr Bestätigungscode ist @.', 'Ihr Code lautet wie folgt: @'],
-    'ungültig, gültig, abgelaufen, angehängt, unten, falsch, richtig, geheim, nötig, erforderlich, bereit, privat',
+    'ungültig, gültig, abgelaufen, angehängt, unten, falsch, richtig, geheim, nötig, erforderlich, bereit, privat, echt, leer',
   ],
   [
     ['Votre code de vérification est @.'],
-    'invalide, valable, valide, expiré, secret, incorrect, requis, joint, prêt, unique, personnel, confidentiel',
+    'invalide, valable, valide, expiré, secret, incorrect, requis, joint, prêt, unique, personnel, confidentiel, faux, nouveau, vrai',
   ],
   [
     ['Tu código de verificación es @.'],
-    'válido, inválido, secreto, correcto, incorrecto, personal, único, necesario',
+    'válido, inválido, secreto, correcto, incorrecto, personal, único, necesario, nuevo',
   ],
+  [['Je verificatiecode is @.'], 'verlopen, ongeldig, klaar, bijgevoegd, geldig, nieuw'],
 ]
 
 const NUMBERS = ['4829156', '12345678', '153399', '8837712', '20481955', '998877']

@@ -96,7 +96,7 @@ interface Span {
 }
 
 /** What may stand between two groups of digits. */
-const SEPARATOR = /^(?: {1,2}|[.·•—‒−]| [-–—·•] )$/
+const SEPARATOR = /^(?: {1,3}|[.·•・⋅—‒―−]| [-–—·•] )$/
 
 /**
  * Whether two groups belong together: of digits, or of as many capitals and digits. Single digits may also be separated
@@ -155,7 +155,7 @@ function addGroup(text: string, span: Span, found: Candidate[]): void {
   if (span.end - span.start > MAX_LENGTH || span.end - span.start < 4) return
   const group = text.slice(span.start, span.end)
   if (/^[A-Za-z]+$/.test(group)) {
-    if (!isLetterCode(group)) return
+    if (!isLetterCode(group) || NUMBER_AFTER.test(text.slice(span.end, span.end + 8))) return
     if (!isUsualCase(group)) add(text, span, 'letters', false, found)
     else if (mayBeNamed(text, span)) add(text, span, 'small-letters', false, found)
     return
@@ -165,11 +165,25 @@ function addGroup(text: string, span: Span, found: Candidate[]): void {
   if (form !== 'none') add(text, span, form, isUnusualForm, found)
 }
 
-/** Whether letters in usual case are alone, in a list, or beside a verb such as "is". Most of them are words. */
+// "kptx 482913", "KPTX: 482913": the letters are a reference.
+const NUMBER_AFTER = /^:? ?\d{4}/
+
+// "Your confirmation code xkqwzt", but not "Confirmation code Example"
+const CODE_BEFORE = /(?:[ck][oó]d\p{L}{0,4}|otp|pin|tan|token) $/u
+
+/**
+ * Whether letters in usual case are alone, in a list, after a word such as "code", or beside a verb such as "is". Most
+ * of them are words.
+ */
 function mayBeNamed(text: string, { start, end }: Span): boolean {
   const before = text.slice(Math.max(0, start - 20), start).toLowerCase()
   const after = text.slice(end, end + 20).toLowerCase()
-  return /(?:^|[^\p{L}\p{N}\s]|\n)\s*$/u.test(before) || COPULA_BEFORE.test(before) || beginsWithCopula(after)
+  return (
+    /(?:^|[^\p{L}\p{N}\s]|\n)\s*$/u.test(before) ||
+    (CODE_BEFORE.test(before) && /[a-z]/.test(text.charAt(start))) ||
+    COPULA_BEFORE.test(before) ||
+    beginsWithCopula(after)
+  )
 }
 
 const BRACKETS = new Set(

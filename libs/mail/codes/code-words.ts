@@ -7,7 +7,8 @@ export const STRONG_WORDS = words({
     pass code, pass-code, ^2fa$, ^mfa$, ^pin$, ^tan$, ^mtan$, ^2sv$, two-factor, two factor, two-step, two step,
     {security|login|log-in|log in|sign-in|sign in|signin|sign-up|sign up|signup|access|authentication|
     authorization|authorisation|auth|confirmation|activation|temporary|device|pairing|recovery|reset|unlock|
-    pickup|pick-up|collection|backup|approval|registration|link|guard}{_code|_pin|-code|_token}`,
+    pickup|pick-up|collection|backup|approval|registration|link|guard}{_code|_pin|-code|_token},
+    temporary password`,
   German: `
     einmal, verifizierung, verifikation,
     {bestätigungs|sicherheits|anmelde|zugangs|zugriffs|aktivierungs|freischalt|prüf|login|abhol|

@@ -112,6 +112,9 @@ const mailsWithCode: { send: Sent; expect: string }[] = [
   { send: { text: 'Enter 5H8-J2K on the reset page.' }, expect: '5H8J2K' },
   { send: { text: 'Join the team with this code:\n\nAX-771-QP\n' }, expect: 'AX771QP' },
   { send: { text: 'Recovery code:\nh3k9-2mzp\n' }, expect: 'h3k92mzp' },
+  { send: { text: 'Your OTP is KPTX-1234.' }, expect: 'KPTX1234' },
+  { send: { text: 'Your OTP is kptx-482913.' }, expect: '482913' },
+  { send: { text: 'Your verification code is dfwb.' }, expect: 'dfwb' },
   { send: { text: 'Use verification code PaeDC to sign in to Acme.' }, expect: 'PaeDC' },
   { send: { text: 'Bitte geben Sie den Bestätigungscode fncRn in der App ein.' }, expect: 'fncRn' },
   { send: { text: 'Your code is 5KZ8 6F2A.' }, expect: '5KZ86F2A' },
@@ -259,6 +262,10 @@ test('a number that is not the code is not listed beside it', () => {
     'Mã OTP của bạn là 493201, mã giao dịch 153399.',
     '493201 is your OTP for txn 8837712 of INR 4,500.00',
     'EXMPL: Your verification code is 493201',
+    'Your verification code:\n\n493201\n\n94107',
+    'Your sign-in code is 493201\n\n882211',
+    'Your OTP is KPTX: 493201',
+    'Mã OTP: 493201. Mã đơn hàng: 4829156',
   ]) {
     expect(codesIn({ text }).map(({ value }) => value)).toEqual(['493201'])
   }

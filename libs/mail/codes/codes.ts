@@ -37,18 +37,21 @@ export function findCodes(
     searchableText((part ?? '').slice(0, MAX_SEARCHED_LENGTH), kind),
   )
   let topic: Topic | null = null
-  const best = new Map<string, OneTimeCode>()
+  const named = new Map<string, OneTimeCode>()
+  const unnamed = new Map<string, OneTimeCode>()
   for (const part of parts) {
     for (const candidate of candidatesInContext(part.text)) {
-      const { value, inner } = candidate
+      const { value, inner, evidence } = candidate
       topic ??= topicOf(parts)
       const confidence = confidenceOf(candidate, topic)
+      const best = evidence === null ? unnamed : named
       if (confidence < Math.max(MIN_CONFIDENCE, best.get(value)?.confidence ?? 0) || isExpired(candidate))
         continue
       best.set(value, { value, text: part.original(inner.start, inner.end), confidence })
     }
   }
-  return withoutNames([...best.values()])
+  // Beside a code that words name, a number alone on a line is another one: a postcode, a page.
+  return withoutNames([...(named.size > 0 ? named : unnamed).values()])
     .map((code) => ({ ...code, confidence: Math.round(Math.min(code.confidence, 0.99) * 100) / 100 }))
     .sort((one, other) => other.confidence - one.confidence)
     .slice(0, maxCodes)

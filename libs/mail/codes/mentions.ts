@@ -20,7 +20,11 @@ const MAX_LABEL_GAP = 40
 /** Forms of "to be" between a word and its number. */
 const COPULA =
   '(?:is|are|was|reads|lautet|lauten|ist|est|sera|es|será|é|è|este|és|está|är|er|to|jest|je|bude|ez|bedraagt|είναι|это|це|е|هو|هي|است|ہے|है|হল|হলো|คือ|là|adalah|ialah|yra|ir|ni|da|ay)'
-export const COPULA_BEFORE = new RegExp(`(?:(?<!\\p{L})${COPULA}|[:：=]|[是为為は])\\s*$`, 'u')
+/** In Russian and its neighbours, a dash stands for "is". */
+export const COPULA_BEFORE = new RegExp(
+  `(?:(?<!\\p{L})${COPULA}(?: (?:le|la|el|il))?|[:：=]|[是为為は은는]|(?<=[\\p{Script=Cyrillic}\\d] )[–—])\\s*$`,
+  'u',
+)
 const COPULA_AFTER = new RegExp(`^\\s*(?:[-–—:=]|${COPULA}(?!\\p{L})|[是为為は])`, 'u')
 
 /** Whether a text between a label and a number makes the label name the number: " for your order is ". */
@@ -83,14 +87,18 @@ const DATE =
 /** Whether a text contains a number that a mention of this kind could name. */
 function hasNumberFor(kind: Mention['kind'], text: string): boolean {
   if (kind === 'other') return /\d{4}|\d{3}[- ]\d{3}/.test(text)
-  return /(?<!\d)\d{4,8}(?!\d)|(?<!\d)\d{3}[- ]\d{3}(?!\d)/.test(text.replace(DATE, ''))
+  const number = /(?<!\d)(?:\d{4,8}|\d{3}[- ]\d{3})(?!\d)/.exec(text.replace(DATE, ''))
+  if (number === null) return false
+  // In "your code for request id 998877 is 493201" the first number belongs to a word that no list has.
+  const gap = text.slice(0, number.index)
+  return isAdjacent(gap) || endsWithCopula(gap) || !endsWithCopula(text)
 }
 
-const PREPOSITION = ' (?:(?:de|di|do|da|du|del|della|des) )?'
+const PREPOSITION = ' (?:(?:de|di|da|du|del|della|des) )?'
 /** The text between two mentions that are one phrase. Its kind is that of the first mention, unless that is weak. */
 const PHRASES: Record<Mention['kind'], Partial<Record<Mention['kind'], RegExp>>> = {
   // "verification code", "one-time sign-in code"
-  strong: { weak: /^.{0,12}$/s },
+  strong: { weak: /^[^\d.:;]{0,12}$/ },
   // "promo code", "slevový kód"; "card ending in"
   other: { weak: /^\p{L}{0,8}[ -]?$/u },
   // "chód fíoraithe"; "código de pedido"

@@ -66,7 +66,7 @@ export const OTHER_NUMBER_WORDS = words({
     pöntun, kennitala`,
   'Slavic in Latin letters': `
     zamówien, przesyłk, kod pocztowy, rachunek, rachunku, ^nip, ^krs, ^regon, infolini, klienta, faktur,
-    rezerwac, zgłoszeni, list przewozowy, nr klienta, objednávk, zásilk, ^psč, ^ičo, variabilní, variabilný,
+    rezerwac, zgłoszeni, list przewozowy, nr klienta, objednáv, zásil, ^psč, ^ičo, variabilní, variabilný,
     infolinka, rezervac, rezervač, rezerváci, reklamac, zákazníck, číslo účtu, faktúr, narudžb, račun, pošiljk,
     ^oib, poštanski, naročil, tellimus, pasūtījum, užsakym, pašto kod, pasta indeks, postiindeks`,
   'Hungarian, Greek, Turkish': `
@@ -85,7 +85,7 @@ export const OTHER_NUMBER_WORDS = words({
   'South and South-East Asian': `
     ऑर्डर, पिन कोड, ट्रैकिंग, चालान, टोल फ्री, फ़ोन, बुकिंग, पीएनआर, शिकायत, অর্ডার, คำสั่งซื้อ, พัสดุ, ไปรษณีย์,
     ใบแจ้งหนี้, โทร, หมายเลขการจอง, เลขที่, รหัสสินค้า, รหัสลูกค้า, đơn hàng, vận đơn, mã bưu, hóa đơn, mã sản phẩm,
-    mã khách, mã giao dịch, giao dịch số, mã tham chiếu, mã hồ sơ, mã số thuế, điện thoại, mst, tổng đài, đặt chỗ, mã đặt, pesanan, resi, kode pos, faktur, tagihan, telepon,
+    mã khách, giao dịch, mã tham chiếu, mã hồ sơ, mã số thuế, điện thoại, mst, tổng đài, đặt chỗ, mã đặt, pesanan, resi, kode pos, faktur, tagihan, telepon,
     hubungi, kode produk, kode booking, pelanggan, poskod`,
   'Chinese, Japanese, Korean': `
     订单, 訂單, 运单, 運單, 快递, 物流, 邮编, 郵編, 郵遞區號, 邮政编码, 電話, 电话, 客服, 热线, 发票, 發票,

@@ -96,11 +96,19 @@ function evidenceFor(candidate: CandidateInContext, namedUntil: number): Evidenc
 // "Your backup codes: 48201933, 10394857", or one code per line, possibly numbered.
 const LIST_SEPARATOR = /^(?=.{0,12}[\n,•·|])[\s,•*·–|-]*(?:\d{1,2}[.):])?[\s•*·]+$/s
 
-/** Whether a candidate continues a list of codes: it has the same form, and only a separator before it. */
-function continuesList(text: string, previous: Candidate, { start, form, value }: Candidate): boolean {
+/**
+ * Whether a candidate continues a list of codes: it has the same form, and only a separator before it, without an empty
+ * line after a sentence.
+ */
+function continuesList(
+  text: string,
+  previous: CandidateInContext,
+  { start, form, value }: Candidate,
+): boolean {
   const isSameForm = form === previous.form || (form !== 'digits' && previous.form !== 'digits')
   if (!isSameForm || value.length !== previous.value.length || start - previous.end > 12) return false
-  return LIST_SEPARATOR.test(text.slice(previous.end, start))
+  const separator = text.slice(previous.end, start)
+  return LIST_SEPARATOR.test(separator) && (previous.isAlone || !separator.includes('\n\n'))
 }
 
 const ORDINAL = /^\s*\d{1,2}[.):]\s+$/
@@ -165,8 +173,7 @@ function namedBefore(candidate: CandidateInContext, namedUntil: number): Evidenc
   const sentenceEnd = lastSentenceEnd(gap)
   // "Airport code: EDDF"
   if (isOnlyLetters(form) && mention.kind === 'weak' && !isBare(before, mention)) return NOT_A_CODE
-  const isNextToIt =
-    isAdjacent(gap) && (!isOnlyLetters(form) || (form === 'letters' && mention.kind === 'strong'))
+  const isNextToIt = isAdjacent(gap) && (!isOnlyLetters(form) || mention.kind === 'strong')
   const isNamedByCopula = sentenceEnd === 0 && (isNextToIt || endsWithCopula(gap))
   const isDirect = sentenceEnd === 0 && !/\d/.test(gap)
   // The words name the first number in "493201 is your OTP for journey 604418", and the second in "your code for request

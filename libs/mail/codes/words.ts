@@ -18,7 +18,10 @@ const OTHER_WORDS = words(`
   above, email, mail, text, thanks, thank, support, github, gitlab, youtube, whatsapp, facebook, google,
   microsoft, amazon, netflix, twitter, shown, ready, wrong, required, geheim, folgt, oben, hier, joint, correcto,
   abaixo, abajo, aqui, hieronder, hemlig, gotowy, ialah, adalah, this, that, will, only, once, also, always,
-  public
+  public, enough, unknown, known, fixed, early, right, useful, typed, exactly, true, real, void, blank, lost, weak,
+  last, full, saved, locked, issued, jetzt, leer, echt, wahr, nouveau, faux, exact, vrai, nuevo, nueva, nuovo, nuova,
+  vuoto, vazio, novo, velho, nieuw, nieuwe, altijd, bijgevoegd, leeg, dobry, tajny, poufny, nowy, upload, block,
+  dashboard, shop, leave, reload, hide, edit, refund, book, apply, lego, tesla, otto, fnac, disney, toyota, zara
 `)
 
 /** Whole words and stems in Latin letters. */
@@ -35,15 +38,16 @@ export function isUsualCase(letters: string): boolean {
 
 /**
  * Whether ASCII letters have the form of a code, and do not look like a word of a European language. The bounds are chosen
- * so that 1 to 2 % of random letters of any length look like a word, and about 4 % of those written as words usually are.
+ * so that about 1 % of random letters of any length look like a word, 4 % of those written as words usually are, and
+ * 20 % if these are only four, because so many words have four letters.
  */
 export function isLetterCode(letters: string): boolean {
   if (letters.length < 4 || letters.length > 12) return false
   const isUsual = isUsualCase(letters)
-  if (isUsual && letters.length < 5) return false
   const lower = letters.toLowerCase()
   if (LATIN_WORDS.has(lower)) return false
-  return wordBits(lower) <= (isUsual ? 7.8 - lower.length : 8.8 - 0.75 * lower.length)
+  const maxBits = isUsual ? 7.6 - 0.9 * lower.length : 7.8 - 0.45 * lower.length
+  return wordBits(lower) <= (isUsual && lower.length === 4 ? 0 : maxBits)
 }
 
 /** The letters, and the start or end of a word. */
