@@ -97,12 +97,12 @@ const ATTACHED = ['Thai', 'Lao', 'Khmer', 'Myanmar', 'Han', 'Hiragana', 'Katakan
   .join('')
 /**
  * What ends a URL. A closing bracket ends it only if its opening one is not in the URL (the last group). A comma, a
- * semicolon or an opening bracket ends it before another URL, and so does `[/`, which begins a closing tag of BBCode. Words of a
- * script in `ATTACHED` directly after an ASCII letter or digit belong to the sentence: `https://x.example/a에서` leads to
- * `/a`. After a delimiter (`/地図`, `=東京`) they belong to the URL.
+ * semicolon, a symbol or an opening bracket ends it before another URL, and so does `[/`, which begins a closing tag
+ * of BBCode. Words of a script in `ATTACHED` directly after an ASCII letter or digit belong to the sentence:
+ * `https://x.example/a에서` leads to `/a`. After a delimiter (`/地図`, `=東京`) they belong to the URL.
  */
 const END = new RegExp(
-  String.raw`[${BLANK}${PUNCTUATION}<>"\`\|\\^\{\}]|[,;\(\[](?=['\(\[]?https?:\/\/)|\[\/|` +
+  String.raw`[${BLANK}${PUNCTUATION}<>"\`\|\\^\{\}]|[,;\(\[[[\p{P}\p{S}]--\p{ASCII}]](?=['\(\[]?https?:\/\/)|\[\/|` +
     String.raw`(?<=[0-9A-Za-z][,;!]?)[${ATTACHED}\u30fc\p{Extended_Pictographic}]|([\(\)\[\]])`,
   'giv',
 )

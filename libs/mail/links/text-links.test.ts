@@ -55,7 +55,20 @@ test.each([
     'u、v',
     'u،v',
   ],
-  ...['(u)(v)', 'u(v)', '[![w](u)](v)', '[w](u)[w](v)', '[w][u][v]', 'u\u3000v', 'u—v', 'u；v', '[u](<v>)'],
+  ...[
+    '(u)(v)',
+    'u(v)',
+    '[![w](u)](v)',
+    '[w](u)[w](v)',
+    '[w][u][v]',
+    'u\u3000v',
+    'u—v',
+    'u；v',
+    'u→v',
+    'u·v',
+    'u•v',
+    '[u](<v>)',
+  ],
 ])('%s gives both addresses', (form) => {
   expect(
     missed(

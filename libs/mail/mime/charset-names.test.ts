@@ -18,22 +18,24 @@ const NAMES = {
   big5: 'big5hkscs big5-hkscs big5_hkscs Big5-HKSCS:2004 x-Big5-HKSCS-2001 hkscs cp950 ms950 x-windows-950 csBig5 big5-eten x-x-big5 cn-big5 big5_tw x-mac-chinesetrad',
   hz: 'hz-gb-2312 hz HZ-GB-2312 hz_gb hzgb x-cp52936',
   shift_jis:
-    'sjis shift-jis Shift_JIS SJIS x-sjis MS932 cp932 windows-31j csWindows31J MS_Kanji shift_jis_2004 SJIS-win x-PCK x-MS932_0213 cp943c ibm-943 x-mac-japanese s-jis',
+    'sjis shift-jis Shift_JIS SJIS x-sjis MS932 cp932 windows-31j csWindows31J MS_Kanji shift_jis_2004 SJIS-win x-PCK x-MS932_0213 cp943c ibm-943 x-mac-japanese s-jis x-ms-cp932',
   'iso-2022-jp':
     'iso2022jp ISO-2022-JP csISO2022JP iso2022_jp iso-2022-jp-ms iso-2022-jp-2 x-windows-iso2022jp x-windows-50220 cp50221 JIS _iso-2022-jp$SIO',
   'iso-2022-kr': 'iso2022kr iso-2022-kr iso2022_kr csISO2022KR cp50225',
   'utf-8':
     'utf8 UTF_8 utf-8-sig utf_8_sig utf8mb4 cp65001 UTF-8-MAC unicode-1-1-utf-8 utf-8; "utf-8" utf-8?= utf-8//TRANSLIT utf-8, utf-8. charset=utf-8 utf-8(Unicode) \'utf-8\' utf8-unicode u8 65001 x-unicode20utf8 utf-8*en',
   'utf-16': 'utf16 UTF_16 utf-16',
-  'utf-16le': 'utf_16_le utf16le x-UTF-16LE-BOM utf-16le UnicodeLittle ucs-2 unicode',
+  'utf-16le': 'utf_16_le utf16le x-UTF-16LE-BOM utf-16le UnicodeLittle UnicodeLittleUnmarked ucs-2 unicode',
   'utf-16be': 'utf_16_be unicodeFFFE UnicodeBig cp1201',
-  'utf-7': 'utf7 UTF-7 unicode-1-1-utf-7 utf_7 csUnicode11UTF7 x-unicode-1-1-utf-7',
+  'utf-7': 'utf7 UTF-7 unicode-1-1-utf-7 utf_7 csUnicode11UTF7 x-unicode-1-1-utf-7 x-unicode-2-0-utf-7',
   'us-ascii':
     'us-ascii ascii ANSI_X3.4-1968 iso646-us ISO_646.irv:1991 us cp367 646 csASCII US_ASCII iso-ir-6',
   'windows-1252':
     'iso-8859-1 ISO8859_1 8859_1 latin1 latin_1 latin-1 l1 cp1252 windows-1252 win1252 ms-1252 1252 iso-8859-1:1987 ISO_8859-1 iso88591 csISOLatin1 ibm819 iso-8859-1http-equivContent-Type x-ansi',
-  'windows-1251': 'cp1251 win-1251 windows1251 x-cp1251 ms1251 1251 windows_1251 windows-1251.',
-  'windows-1254': 'iso-8859-9 iso8859_9 latin5 cp1254',
+  'windows-1251':
+    'cp1251 win-1251 windows1251 x-cp1251 ms1251 1251 windows_1251 windows-1251. ansi-1251 ms-cyrl',
+  'windows-1250': 'cp1250 x-cp1250 ms-ee',
+  'windows-1254': 'iso-8859-9 iso8859_9 latin5 cp1254 MS-TURK',
   'iso-8859-2': 'iso8859-2 latin2 ISO_8859-2:1987 8859_2 csisolatin2 iso_8859_2 cp28592',
   'iso-8859-15': 'iso8859_15 latin-9 latin9 iso-8859-15 l9 ISO-8859-15-euro',
   'iso-8859-8': 'iso-8859-8-i iso-8859-8-e logical hebrew iso88598i',
@@ -41,7 +43,7 @@ const NAMES = {
   macgreek: 'x-MacGreek mac_greek',
   macturkish: 'x-MacTurkish mac_turkish',
   macthai: 'x-MacThai',
-  cp850: 'cp850 ibm850 ibm-850 850 dos-850 cspc850multilingual',
+  cp850: 'cp850 ibm850 ibm-850 850 dos-850 cspc850multilingual IBM00850',
   ibm866: 'cp866 ibm866 866 dos-866 csIBM866',
   cp437: 'cp437 ibm437 437 x-cp437',
   cp737: 'cp737 x-IBM737',

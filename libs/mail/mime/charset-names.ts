@@ -7,15 +7,14 @@ const NAMES = new Map(
     'us-ascii':
       '7bit 646 ansix341968 ansix341986 ascii cp367 ia5 iso646irv iso646irv1991 iso646us isoir6 us usascii',
     'utf-8': 'cp65001 u8 unicode11utf8 unicode20utf8 utf8 utf8mac utf8mb3 utf8mb4',
-    'utf-7': 'cp65000 u7 unicode11utf7 utf7',
+    'utf-7': 'cp65000 u7 unicode11utf7 unicode20utf7 utf7',
     'utf-16': 'u16 utf16',
-    'utf-16le': 'cp1200 iso10646ucs2 ucs2 unicode unicodefeff unicodelittle utf16le',
-    'utf-16be': 'cp1201 unicodebig unicodefffe utf16be',
+    'utf-16le': 'cp1200 iso10646ucs2 ucs2 unicode unicodefeff unicodelittle unicodelittleunmarked utf16le',
+    'utf-16be': 'cp1201 unicodebig unicodebigunmarked unicodefffe utf16be',
     'utf-32': 'ucs4 utf32',
     'utf-32le': 'cp12000 ucs4le utf32le',
     'utf-32be': 'cp12001 ucs4be utf32be',
-    'windows-1252': 'ansi cp819 isoir100 msansi',
-    'windows-1251': 'mscyrl',
+    'windows-1252': 'ansi cp819 isoir100',
     'windows-1254': 'isoir148',
     'windows-874': 'cp874 isoir166 thai thai8 tis620',
     'iso-8859-2': 'isoir101',
@@ -70,6 +69,8 @@ const NAMES = new Map(
 const CODE_PAGE = /^cp(437|720|737|775|808|85[025678]|86[0-5]|869|922|1046|112[459]|1133|116[123]|125[0-8])$/
 /** The parts of ISO 8859 by the numbers of Latin alphabets. */
 const LATIN_PARTS = [1, 2, 3, 4, 9, 10, 13, 14, 15, 16]
+/** The names that iconv has for the code pages from 1250 on. */
+const WINDOWS_PAGES = ['msee', 'mscyrl', 'msansi', 'msgreek', 'msturk', 'mshebr', 'msarab']
 /** The Encoding Standard reads three parts of ISO 8859 as the code pages that extend them. */
 const EXTENDED_PARTS = new Map([
   [1, 'windows-1252'],
@@ -111,11 +112,12 @@ function cleaned(declared: string): string {
 function nameOf(whole: string): string | null {
   const compact = whole
     .replace(/^(?:x|cs)(?=[a-z])/, '')
-    .replace(/^(?:cp|codepage|mswin|windows|win|ms|ibm|dos|oem|pc|pc8codepage)?(?=\d{3,5}$)/, 'cp')
+    .replace(/^(?:cp|codepage|mswin|windows|win|ansi|ms|ibm|dos|oem|pc|pc8codepage)*0*(?=\d{3,5}$)/, 'cp')
   const known = NAMES.get(whole) ?? NAMES.get(compact)
   if (known !== undefined) return known
   const [, state] = /^iso2022(jp|kr)/.exec(compact) ?? []
   if (state !== undefined) return `iso-2022-${state}`
+  if (WINDOWS_PAGES.includes(compact)) return `windows-125${String(WINDOWS_PAGES.indexOf(compact))}`
   const [, page] = CODE_PAGE.exec(compact) ?? []
   if (page !== undefined) return page.startsWith('125') ? `windows-${page}` : `cp${page}`
   const [, part] = /^(?:iso|cp)?8859(\d{1,2})[ei]?$/.exec(compact) ?? []
