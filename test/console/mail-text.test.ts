@@ -134,11 +134,14 @@ describeWith('chromium')('the text of a mail in the console', () => {
         `From: "${LONG_WORD}" <a@b.example>\r\nSubject: ${LONG_WORD}`,
         'Content-Type: multipart/alternative; boundary=part\r\n\r\n--part',
         `Content-Type: text/plain\r\n\r\n${LONG_WORD}\r\n--part`,
-        `Content-Type: text/html\r\n\r\n<p>${LONG_WORD}</p>\r\n--part--\r\n`,
+        `Content-Type: text/html\r\n\r\n<p>${LONG_WORD}</p>`,
+        `<table><tr><td id="label">Address</td><td>${LONG_WORD} ${'and words '.repeat(90)}</td></tr></table>\r\n--part--\r\n`,
       ].join('\r\n'),
     )
-    await page.frameLocator('iframe').getByText(LONG_WORD).waitFor()
+    await page.frameLocator('iframe').getByText(LONG_WORD).first().waitFor()
     expect(await overflowOf(page.frames()[1], 'html')).toBe(0)
+    const label = await page.frameLocator('iframe').locator('#label').boundingBox()
+    expect(label?.width).toBeGreaterThan(40)
     for (const tab of ['Text', 'Headers', 'Source']) {
       await page.getByRole('tab', { name: tab }).click()
       await page.getByRole('tabpanel').getByText(LONG_WORD).first().waitFor()

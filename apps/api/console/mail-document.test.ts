@@ -6,6 +6,7 @@ import { dataUrlsOf } from './mail-images.js'
 import { styleBreakout } from './style-breakouts.test-support.js'
 
 const PNG = 'data:image/png;base64,iVBORw0KGgo='
+const LONG_WORD = 'Donaudampfschifffahrtsgesellschaft'
 const inlineImages = new Map([
   ['cid:logo@app.example', PNG],
   ['https://app.example/i/logo.png', PNG],
@@ -86,6 +87,11 @@ describe('the document of a mail', () => {
       '<img><img>',
     ],
     ['<img src="data:image/png,<svg onload=x>"><img src="blob:x"><img src="a.png">', '<img><img><img>'],
+    // Long words
+    [
+      `<p>short <b style="color:red">${LONG_WORD}</b></p>`,
+      `<p>short <b style="overflow-wrap:anywhere;color:red">${LONG_WORD}</b></p>`,
+    ],
     // Styles.
     [
       '<p style="columns:9;Column-Width:1px;c\\6flumn-count:9">x</p>',

@@ -115,21 +115,28 @@ export function verifyDocument(document: string): void {
 
 const DOCTYPE = '<!doctype html>'
 
-/** Styles that the mail may change. Long words don't make the document wider than its frame. */
+/** Long words don't make the document wider than its frame. */
 const DEFAULTS = 'overflow-wrap:break-word'
+/**
+ * For an element with a long word, as a cell would be as wide as the word. Not for all elements: beside a long text, the
+ * short words of other cells would be broken.
+ */
+const WITH_LONG_WORD = 'overflow-wrap:anywhere'
+const LONG_WORD = /\S{30}/
 const COLOR_SCHEMES = /^(?:\s*(?:light|dark|only|normal)(?!\S))+\s*$/i
 
 /** A color scheme that the mail declares in a meta element would be lost with it, and its dark colors be on white. */
 function setDefaults(tree: Parent, colorScheme: string | null): void {
   const [html] = tree.childNodes.filter((child) => nodes.isElementNode(child))
-  if (html === undefined) return
-  const style = [
-    DEFAULTS,
-    colorScheme === null ? null : `color-scheme:${colorScheme}`,
-    valueOf(html, 'style'),
-  ]
-  const value = style.filter((each) => each !== null).join(';')
-  html.attrs = [...html.attrs.filter(({ name }) => name !== 'style'), { name: 'style', value }]
+  if (html !== undefined)
+    addStyle(html, colorScheme === null ? DEFAULTS : `${DEFAULTS};color-scheme:${colorScheme}`)
+}
+
+/** Adds declarations that the mail may change. */
+function addStyle(element: Element, declarations: string): void {
+  const own = valueOf(element, 'style')
+  const value = own === null ? declarations : `${declarations};${own}`
+  element.attrs = [...element.attrs.filter(({ name }) => name !== 'style'), { name: 'style', value }]
 }
 
 /** Throws HtmlTooComplexError while the parser adds nodes, before they take much time. */
@@ -174,6 +181,7 @@ class Sanitizer {
     for (const parent of parents) {
       parent.childNodes = parent.childNodes.filter((child) => nodes.isTextNode(child) || this.clean(child))
       if (parent.nodeName === 'pre') keepFirstLineBreak(parent)
+      if (nodes.isElementNode(parent) && hasLongWord(parent)) addStyle(parent, WITH_LONG_WORD)
       for (const child of parent.childNodes)
         if (nodes.isElementNode(child) && child.tagName !== 'style') parents.push(child)
     }
@@ -220,6 +228,10 @@ function colorSchemeOf(meta: Element): string | null {
   if (valueOf(meta, 'name')?.toLowerCase() !== 'color-scheme') return null
   const content = valueOf(meta, 'content')?.trim() ?? ''
   return COLOR_SCHEMES.test(content) ? content : null
+}
+
+function hasLongWord({ childNodes }: Element): boolean {
+  return childNodes.some((child) => nodes.isTextNode(child) && LONG_WORD.test(child.value))
 }
 
 /** Parsers ignore a line break at the start of `pre`. */
