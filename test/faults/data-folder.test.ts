@@ -112,6 +112,12 @@ describe('a start on an unusable data folder', () => {
     )
   })
 
+  it('fails if the file of the master key is damaged', async () => {
+    const file = join(folder.path, 'master.key')
+    await writeFile(file, 'c2hvcnQ=')
+    expect(await refusalOf({ dataDir: folder.path })).toContain(`${file} is damaged: it is not 32 bytes`)
+  })
+
   it.each(['MAYFLY_HTTP_PORT', 'MAYFLY_SMTP_PORT'])(
     'does not touch the folder if %s is taken',
     async (variable) => {

@@ -60,14 +60,16 @@ export function masterKeyText(path: string, configured: string | null, hasKeys: 
   if (configured !== null) return configured
   const file = join(path, 'master.key')
   if (!existsSync(file)) {
-    if (hasKeys) {
-      throw new DataDirError(
-        `${file} is missing. It encrypts the keys of inboxes in ${path}: ` +
-          `restore it from a copy, or set MAYFLY_MASTER_KEY to its content`,
-      )
-    }
+    if (hasKeys) throw new DataDirError(masterKeyProblem(path, 'is missing.'))
     writeFileSync(`${file}.new`, `${makeSecretKey().toString('base64')}\n`, { mode: 0o600, flush: true })
     renameSync(`${file}.new`, file)
   }
   return readFileSync(file, 'utf8').trim()
+}
+
+export function masterKeyProblem(path: string, problem: string): string {
+  return (
+    `${join(path, 'master.key')} ${problem} It encrypts the keys of inboxes in ${path}: ` +
+    `restore it from a copy, or set MAYFLY_MASTER_KEY to its content`
+  )
 }

@@ -17,7 +17,7 @@ import { InProcessSignals } from '#libs/ports/signals/signals.js'
 import type { UsageStore } from '#libs/ports/usage/usage-store.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import { makeFolder } from '#libs/runtime/folder.js'
-import { DataDirError, masterKeyText, lockDataDir } from './data-dir.js'
+import { DataDirError, lockDataDir, masterKeyProblem, masterKeyText } from './data-dir.js'
 
 /** Partitions of inbox-events: enough that a slow mail delays few inboxes, and few enough for large batches. */
 const PARTITIONS = 8
@@ -48,7 +48,8 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
     const hasKeys = hasContent(join(path, KEYS_FILE))
     if (hasKeys) requireLog(path)
     const masterKeys = MasterKeys.parse(masterKeyText(path, settings.masterKey, hasKeys))
-    if (masterKeys === null) throw new DataDirError('the master key is not 32 bytes in base64')
+    if (masterKeys === null)
+      throw new DataDirError(masterKeyProblem(path, 'is damaged: it is not 32 bytes in base64.'))
     const log = await closeLater(openLog(path, now, onErrorDuring('removing old events')))
     if (!hasKeys) await requireEmptyLog(log, path)
     const keys = { path: fileIn(path, KEYS_FILE), masterKeys, now }
