@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { messageOf, StartError } from '#libs/runtime/errors.js'
 import { makeFolder } from '#libs/runtime/folder.js'
+import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
 import { makeSecretKey } from '#libs/ports/key-vault/sealing.js'
 
 /** A folder that one process at a time uses. */
@@ -53,23 +54,20 @@ function acquireLock(path: string): DatabaseSync {
 }
 
 /**
- * The configured master key, otherwise the one in the folder. Creates one if the folder has none, unless keys of inboxes
- * exist, which a new master key can't decrypt.
+ * The configured master keys, otherwise the one in the folder. Creates one if the folder has none, unless keys of inboxes
+ * exist, which a new master key can't decrypt. Throws DataDirError.
  */
-export function masterKeyText(path: string, configured: string | null, hasKeys: boolean): string {
-  if (configured !== null) return configured
+export function masterKeysOf(path: string, configured: string | null, hasKeys: boolean): MasterKeys {
   const file = join(path, 'master.key')
-  if (!existsSync(file)) {
-    if (hasKeys) throw new DataDirError(masterKeyProblem(path, 'is missing.'))
+  const isMissing = configured === null && !existsSync(file)
+  if (isMissing && !hasKeys) {
     writeFileSync(`${file}.new`, `${makeSecretKey().toString('base64')}\n`, { mode: 0o600, flush: true })
     renameSync(`${file}.new`, file)
   }
-  return readFileSync(file, 'utf8').trim()
-}
-
-export function masterKeyProblem(path: string, problem: string): string {
-  return (
-    `${join(path, 'master.key')} ${problem} It encrypts the keys of inboxes in ${path}: ` +
-    `restore it from a copy, or set MAYFLY_MASTER_KEY to its content`
+  const keys = isMissing && hasKeys ? null : MasterKeys.parse(configured ?? readFileSync(file, 'utf8').trim())
+  if (keys !== null) return keys
+  throw new DataDirError(
+    `${file} is ${isMissing ? 'missing' : 'damaged: it is not 32 bytes in base64'}. It encrypts the keys of inboxes in ` +
+      `${path}: restore it from a copy, or set MAYFLY_MASTER_KEY to its content`,
   )
 }

@@ -12,12 +12,11 @@ import { openLmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-view-s
 import { type Engine, type EngineOptions, retentionMs } from '#libs/engines/engine.js'
 import type { EventLog } from '#libs/ports/event-log/event-log.js'
 import { KeyUse } from '#libs/ports/key-use/key-use.js'
-import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
 import { InProcessSignals } from '#libs/ports/signals/signals.js'
 import type { UsageStore } from '#libs/ports/usage/usage-store.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import { makeFolder } from '#libs/runtime/folder.js'
-import { DataDirError, lockDataDir, masterKeyProblem, masterKeyText } from './data-dir.js'
+import { DataDirError, lockDataDir, masterKeysOf } from './data-dir.js'
 
 /** Partitions of inbox-events: enough that a slow mail delays few inboxes, and few enough for large batches. */
 const PARTITIONS = 8
@@ -47,9 +46,7 @@ export async function openEmbeddedEngine({ settings, now, onError }: EngineOptio
   try {
     const hasKeys = hasContent(join(path, KEYS_FILE))
     if (hasKeys) requireLog(path)
-    const masterKeys = MasterKeys.parse(masterKeyText(path, settings.masterKey, hasKeys))
-    if (masterKeys === null)
-      throw new DataDirError(masterKeyProblem(path, 'is damaged: it is not 32 bytes in base64.'))
+    const masterKeys = masterKeysOf(path, settings.masterKey, hasKeys)
     const log = await closeLater(openLog(path, now, onErrorDuring('removing old events')))
     if (!hasKeys) await requireEmptyLog(log, path)
     const keys = { path: fileIn(path, KEYS_FILE), masterKeys, now }

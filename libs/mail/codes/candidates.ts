@@ -12,8 +12,7 @@ export interface Candidate extends Span {
   isUnusualForm: boolean
 }
 
-type CandidateForm =
-  'digits' | 'capitals-and-digits' | 'letters-and-digits' | 'uneven-groups' | 'letters' | 'small-letters'
+type CandidateForm = 'digits' | 'capitals-and-digits' | 'letters-and-digits' | 'uneven-groups' | 'letters'
 
 const GROUPED_DIGITS = /^(?:\d{3}-\d{3}|\d{4}-\d{4}|\d\d-\d\d-\d\d|\d{3}-\d{3}-\d{3}|\d(?:-\d){3,7})$/
 
@@ -109,11 +108,10 @@ function isSameRun(text: string, run: readonly Span[], next: Span): boolean {
   const areSingle = previous.end - previous.start === 1 && next.end - next.start === 1
   if (areSingle && /^\s*[-–]?\s*$/.test(between)) return true
   if (!SEPARATOR.test(between)) return false
-  const areDigits =
-    /^\d+$/.test(text.slice(next.start, next.end)) && /^\d+$/.test(text.slice(previous.start, previous.end))
+  const isSameLength = next.end - next.start === previous.end - previous.start
   return (
-    areDigits ||
-    (next.end - next.start === previous.end - previous.start && areCodeLike(text, [previous, next]))
+    !/[A-Z]/.test(text.slice(previous.start, next.end)) ||
+    (isSameLength && areCodeLike(text, [previous, next]))
   )
 }
 
@@ -156,8 +154,7 @@ function addGroup(text: string, span: Span, found: Candidate[]): void {
   const group = text.slice(span.start, span.end)
   if (/^[A-Za-z]+$/.test(group)) {
     if (!isLetterCode(group) || NUMBER_AFTER.test(text.slice(span.end, span.end + 8))) return
-    if (!isUsualCase(group)) add(text, span, 'letters', false, found)
-    else if (mayBeNamed(text, span)) add(text, span, 'small-letters', false, found)
+    if (!isUsualCase(group) || mayBeNamed(text, span)) add(text, span, 'letters', false, found)
     return
   }
   const written = group.replace(/[‐-–]/g, '-')

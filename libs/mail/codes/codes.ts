@@ -148,7 +148,6 @@ function confidenceByForm(
     case 'uneven-groups':
       return isClear ? confidence - 0.2 : 0
     case 'letters':
-    case 'small-letters':
       // Headings, buttons and names are often words like these.
       if (inner.end - inner.start > value.length) return isClear ? confidence - 0.15 : 0
       return isNamedByCopula ? confidence - 0.25 : 0

@@ -120,9 +120,7 @@ function mentionsIn(text: string): Mention[] {
 
 /** The position after the last end of a sentence; 0 if there is none. */
 export function lastSentenceEnd(text: string): number {
-  let last = 0
-  for (const match of text.matchAll(/[.!?](?=\s)|[。！？]/g)) last = match.index + 1
-  return last
+  return /^.*(?:[.!?](?=\s)|[。！？])/s.exec(text)?.[0].length ?? 0
 }
 
 /** A text up to the first match, or the whole text. */

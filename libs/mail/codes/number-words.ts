@@ -19,20 +19,20 @@ export const PROMOTION_WORDS = words(`
 /** Words that name another kind of number, before the number. */
 export const OTHER_NUMBER_WORDS = words({
   English: `
-    {tracking|error|status|response|product|zip|postal|post|area|country|dialling|dialing|source|bar|qr|uni|
-    item|sort|swift|bank|style|dress|campaign|store|exit|return|http|result|reason|booking|branch|tax|invite|
+    {error|status|response|product|zip|postal|post|area|country|dialling|dialing|source|bar|qr|uni|
+    item|sort|swift|bank|style|dress|campaign|store|exit|return|http|result|reason|branch|tax|invite|
     invitation|referral|friend|colour|color|customer|dealer|license|building|cost|charge|department|project|job|
-    survey|vendor|supplier|course|exam|module|programme}{_code|-code|code|_codes}, ^error, ^order, code page,
+    survey|vendor|supplier|course|exam|module|programme}{_code|-code|code}, ^error, ^order, code page,
     code name, codename, code of, code review, code signing, code pushed, code freeze, code base, codebase,
-    invoice, receipt, ^ticket, ^case$, ^incident, ^request #, reference, ^ref$, ^ref., booking, reservation,
+    invoice, receipt, ^ticket, ^case$, ^incident, ^request #, reference, ^ref$, booking, reservation,
     tracking, shipment, parcel, package, ^lot$, ^batch, ^consignment,
     {account_|acct_|card_}{number|no|id|ending|#}, ending in, ending with, ends in, ends with, customer,
-    ^member, transaction, payment, ^total, ^amount, balance, ^price, ^zip$, ^phone, ^tel$, ^tel., ^call$, ^fax,
+    ^member, transaction, payment, ^total, ^amount, balance, ^price, ^zip$, ^phone, ^tel$, ^call$, ^fax,
     ^mobile, hotline, helpline, ^dial, ^flight, ^sku$, ^mrn$, ^npi$, ^serial, license, licence, ^version,
     ^build, copyright, ©_, p.o. box, po box, p. o. box, ^suite, ^ste$, ^apt$, ^room, ^door, ^gate$, ^seat,
-    ^floor, ^port$, ^errno, ^line$, ^issue, ^release, ^rfc$, ^vat$, ^vat_, ^company no, ^reg. no, registered,
+    ^floor, ^port$, ^errno, ^line$, ^issue, ^release, ^rfc$, ^vat$, ^company no, ^reg. no, registered,
     registration no, ^iban, ^bic$, ^swift$, routing, ^policy, ^claim, ^permit, ^model, ^part no, ^quantity,
-    ^qty$, ^mandate, meeting id, conference id, webinar id, ^meter$, ^meter no, ^meter num, ^id:, ^id#, user id,
+    ^qty$, ^mandate, meeting id, conference id, webinar id, ^meter$, ^id:, ^id#, user id,
     ^extension, ^ext., ^po #, ^txn, ^trx`,
   Products: `
     ^produkt, ^produit, ^producto, ^produto, ^prodott, ^articol, ^artículo, ^artigo, ^tuote, ^ürün, ^товар,
@@ -46,11 +46,11 @@ export const OTHER_NUMBER_WORDS = words({
     code de suivi, siret, siren, référence, ^réf, contrat, dossier, réservation, point relais, numéro fiscal,
     numéro de compte, appelez, standard, ^billet, n° client`,
   'Spanish and Portuguese': `
-    pedido, factura, fatura, teléfono, telefone, llám, código postal, código de rastreo, código de seguimiento,
-    código de rastreio, código de producto, código de barras, código de error, seguimiento, ^envío, reserva,
-    contrato, referencia, referência, cuenta n, ^nif, ^cif$, ^c.p., ^cp_, ^cep, cnpj, ^cpf, protocolo,
-    número de cliente, encomenda, entidade, ^rfc:, localizador, ^sac$, código seguro de verificación,
-    código do produto, código de cliente, código do cliente, ^importe, expediente`,
+    pedido, factura, fatura, teléfono, telefone, llám, código postal, código de rastreo, código de rastreio,
+    código de barras, seguimiento, ^envío, reserva, contrato, referencia, referência, cuenta n, ^nif, ^cif$,
+    ^c.p., ^cp_, ^cep, cnpj, ^cpf, protocolo, número de cliente, encomenda, entidade, ^rfc:, localizador,
+    ^sac$, código seguro de verificación, código do produto, código de cliente, código do cliente, ^importe,
+    expediente`,
   'Italian, Romanian, Catalan': `
     ^ordin, fattura, codice postale, codice fiscale, codice cliente, codice prodotto, ^cap_, spedizione,
     prenotazione, tracciamento, numero verde, telefono, p. iva, partita iva, pratica, comanda, comenzii, ^awb,
@@ -59,40 +59,37 @@ export const OTHER_NUMBER_WORDS = words({
     bestelling, bestelnummer, ordernummer, factuur, klantnummer, postcode, zaaknummer, telefoon, ^bel$,
     bereikbaar op, kvk, reservering, rekening, dossiernummer, track & trace, referentie`,
   Nordic: `
-    beställning, ordernummer, fakturanummer, faktura, kundnummer, kundnr, postnummer, ^ring, artikelnummer,
-    org.nr, org.-nr, kollinummer, bokning, ^ärende, ordrenummer, ^ordre, kundenr, kontonummer, ^kid, målepunkt,
-    ^tlf, forsendelse, pakkenummer, sagsnummer, saksnummer, ^cvr, bestilling, sporings, tilaus, lasku,
-    asiakasnumero, seuranta, postinumero, puhelin, ^soita, numeroon, y-tunnus, viitenumero, lähetys, varaus,
-    pöntun, kennitala`,
+    beställning, ordernummer, faktura, kundnummer, kundnr, postnummer, ^ring, org.nr, org.-nr, kollinummer,
+    bokning, ^ärende, ordrenummer, ^ordre, kundenr, kontonummer, ^kid, målepunkt, ^tlf, forsendelse,
+    pakkenummer, sagsnummer, saksnummer, ^cvr, bestilling, sporings, tilaus, lasku, asiakasnumero, seuranta,
+    postinumero, puhelin, ^soita, numeroon, y-tunnus, viitenumero, lähetys, varaus, pöntun, kennitala`,
   'Slavic in Latin letters': `
     zamówien, przesyłk, kod pocztowy, rachunek, rachunku, ^nip, ^krs, ^regon, infolini, klienta, faktur,
-    rezerwac, zgłoszeni, list przewozowy, nr klienta, objednáv, zásil, ^psč, ^ičo, variabilní, variabilný,
-    infolinka, rezervac, rezervač, rezerváci, reklamac, zákazníck, číslo účtu, faktúr, narudžb, račun, pošiljk,
-    ^oib, poštanski, naročil, tellimus, pasūtījum, užsakym, pašto kod, pasta indeks, postiindeks`,
+    rezerwac, zgłoszeni, list przewozowy, objednáv, zásil, ^psč, ^ičo, variabilní, variabilný, infolinka,
+    rezervac, rezervač, rezerváci, reklamac, zákazníck, číslo účtu, faktúr, narudžb, račun, pošiljk, ^oib,
+    poštanski, naročil, tellimus, pasūtījum, užsakym, pašto kod, pasta indeks, postiindeks`,
   'Hungarian, Greek, Turkish': `
     rendelés, számla, irányítószám, ügyfélszám, csomagszám, foglalás, cégjegyzék, adószám, παραγγελ, τιμολόγι,
-    αποστολής, τηλ, τ.κ., κωδικός προϊόντος, κωδικός πελάτη, ^αφμ, κράτησ, ταχυδρομικός, εξυπηρέτηση, sipariş,
-    fatura, kargo, takip no, posta kodu, müşteri no, mersis, rezervasyon, bilet no, ürün kodu, abone no,
-    hizmetleri`,
+    αποστολής, τηλ, τ.κ., κωδικός πελάτη, ^αφμ, κράτησ, ταχυδρομικός, εξυπηρέτηση, sipariş, fatura, kargo,
+    takip no, posta kodu, müşteri no, mersis, rezervasyon, bilet no, ürün kodu, abone no, hizmetleri`,
   Cyrillic: `
     заказ, счет, счёт, индекс, трек, накладн, ^инн, ^огрн, телефон, лицензи, договор, бронировани, обращени,
     артикул, замовлен, рахун, ^ттн, індекс, договір, бронюванн, поръчк, фактур, товарителниц, пощенски, ^еик,
     клиентски номер, резервац, наруџб, билет`,
   'Arabic, Persian, Hebrew': `
-    الطلب, طلبك, التتبع, الشحنة, الرمز البريدي, رمز بريدي, فاتورة, الفاتورة, هاتف, اتصل, حجز, الحجز, سفارش,
-    کد پستی, کد رهگیری, پیگیری, فاکتور, تلفن, رزرو, مرسوله, المرجع, הזמנה, הזמנתך, משלוח, מיקוד, חשבונית, טלפון,
-    קוד מוצר, שירות לקוחות, ח.פ., כרטיס`,
+    الطلب, طلبك, التتبع, الشحنة, الرمز البريدي, رمز بريدي, فاتورة, هاتف, اتصل, حجز, سفارش, کد پستی, کد رهگیری,
+    پیگیری, فاکتور, تلفن, رزرو, مرسوله, المرجع, הזמנה, הזמנתך, משלוח, מיקוד, חשבונית, טלפון, קוד מוצר,
+    שירות לקוחות, ח.פ., כרטיס`,
   'South and South-East Asian': `
-    ऑर्डर, पिन कोड, ट्रैकिंग, चालान, टोल फ्री, फ़ोन, बुकिंग, पीएनआर, शिकायत, অর্ডার, คำสั่งซื้อ, พัสดุ, ไปรษณีย์,
-    ใบแจ้งหนี้, โทร, หมายเลขการจอง, เลขที่, รหัสสินค้า, รหัสลูกค้า, đơn hàng, vận đơn, mã bưu, hóa đơn, mã sản phẩm,
-    mã khách, giao dịch, mã tham chiếu, mã hồ sơ, mã số thuế, điện thoại, mst, tổng đài, đặt chỗ, mã đặt, pesanan, resi, kode pos, faktur, tagihan, telepon,
-    hubungi, kode produk, kode booking, pelanggan, poskod`,
+    ऑर्डर, पिन कोड, ट्रैकिंग, चालान, टोल फ्री, फ़ोन, बुकिंग, पीएनआर, शिकायत, অর্ডার, คำสั่งซื้อ, พัสดุ,
+    ไปรษณีย์, ใบแจ้งหนี้, โทร, หมายเลขการจอง, เลขที่, รหัสสินค้า, รหัสลูกค้า, đơn hàng, vận đơn, mã bưu,
+    hóa đơn, mã sản phẩm, mã khách, giao dịch, mã tham chiếu, mã hồ sơ, mã số thuế, điện thoại, mst, tổng đài,
+    đặt chỗ, mã đặt, pesanan, resi, kode pos, faktur, tagihan, telepon, hubungi, kode produk, kode booking,
+    pelanggan, poskod`,
   'Chinese, Japanese, Korean': `
-    订单, 訂單, 运单, 運單, 快递, 物流, 邮编, 郵編, 郵遞區號, 邮政编码, 電話, 电话, 客服, 热线, 发票, 發票,
-    统一编号, 統一編號, 编号, 編號, 門市代碼, 商品代碼, 商品代码, 错误代码, 錯誤代碼, 备案, 预订, 門市, 注文,
-    郵便, 追跡, 問い合わせ, 問合せ, 請求, 予約, 受付番号, 会員番号, 商品コード, 商品番号, エラーコード, 伝票,
-    お客様番号, 주문, 우편, 전화, 운송장, 송장, 고객센터, 예약, 청구, 사업자, 접수번호, 상품코드, 오류 코드,
-    회원번호`,
+    订单, 訂單, 运单, 運單, 快递, 物流, 邮编, 郵編, 郵遞區號, 邮政编码, 電話, 电话, 客服, 热线, 发票, 發票, 编号, 編號, 错误代码, 錯誤代碼, 备案, 预订, 門市, 注文,
+    郵便, 追跡, 問い合わせ, 問合せ, 請求, 予約, 受付番号, 会員番号, エラーコード, 伝票, お客様番号, 주문, 우편, 전화, 운송장, 송장, 고객센터, 예약, 청구, 사업자, 접수번호,
+    오류 코드, 회원번호`,
 })
 
 /** Words for meetings and journeys. Their PINs and codes are not one-time codes. */

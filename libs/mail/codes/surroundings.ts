@@ -172,8 +172,8 @@ function namedBefore(candidate: CandidateInContext, namedUntil: number): Evidenc
   const gap = before.slice(mention.end)
   const sentenceEnd = lastSentenceEnd(gap)
   // "Airport code: EDDF"
-  if (isOnlyLetters(form) && mention.kind === 'weak' && !isBare(before, mention)) return NOT_A_CODE
-  const isNextToIt = isAdjacent(gap) && (!isOnlyLetters(form) || mention.kind === 'strong')
+  if (form === 'letters' && mention.kind === 'weak' && !isBare(before, mention)) return NOT_A_CODE
+  const isNextToIt = isAdjacent(gap) && (form !== 'letters' || mention.kind === 'strong')
   const isNamedByCopula = sentenceEnd === 0 && (isNextToIt || endsWithCopula(gap))
   const isDirect = sentenceEnd === 0 && !/\d/.test(gap)
   // The words name the first number in "493201 is your OTP for journey 604418", and the second in "your code for request
@@ -266,10 +266,6 @@ function beginsClause({ before }: CandidateInContext): boolean {
 
 function isPlainNumber({ form, value, isUnusualForm }: Candidate): boolean {
   return form === 'digits' && !isUnusualForm && !isDate(value)
-}
-
-function isOnlyLetters(form: Candidate['form']): boolean {
-  return form === 'letters' || form === 'small-letters'
 }
 
 /** A year, or a date such as 20261121. */
