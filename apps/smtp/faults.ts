@@ -67,8 +67,10 @@ export class MailFaults {
     attempts: readonly Attempt[],
     client: { disconnected: AbortSignal | null; bytes: number },
   ): Promise<Refusal | null> {
+    const disturbed = attempts.filter(({ inbox }) => hasFaults(inbox, stage))
+    if (disturbed.length === 0) return null
     let leftMs = MAX_DELAY_MS
-    for (const attempt of attempts) {
+    for (const attempt of disturbed) {
       for await (const fault of this.appliedAt(stage, attempt)) {
         if (fault.action === 'reject') return refusalOf(fault)
         const ms = Math.min(fault.delayMs ?? 0, leftMs)
@@ -158,7 +160,7 @@ class TooManyCountsError extends Error {
 }
 
 /** Whether an inbox has faults at a stage. */
-export function hasFaults(inbox: Inbox, stage: FaultStage): inbox is ActiveInbox {
+function hasFaults(inbox: Inbox, stage: FaultStage): inbox is ActiveInbox {
   return inbox.state === 'active' && inbox.faults.some((fault) => fault.stage === stage)
 }
 

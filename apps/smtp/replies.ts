@@ -1,39 +1,82 @@
 import type { EndedInbox } from '#libs/domain/inbox/inbox.js'
 
+/**
+ * Every refusal of the edge, as docs/smtp.md lists them: its reason, code and text, and whether the session ends after
+ * it.
+ */
+const REFUSED = {
+  unknownRecipient: ['unknown-recipient', 550, '5.1.1 no inbox has this address'],
+  /** The inbox's key is deleted, but the views don't show its end yet. */
+  inboxEnded: ['inbox-ended', 550, '5.1.1 this inbox has expired or was deleted'],
+  inboxFull: ['inbox-full', 552, '5.2.2 the inbox is full'],
+  tooLarge: ['message-too-large', 552, '5.3.4 the message exceeds the size limit'],
+  bareLineBreak: ['bare-line-break', 554, '5.6.0 bare CR or LF: lines end in CRLF (RFC 5321, 2.3.8)'],
+  catchingUp: ['catching-up', 451, '4.3.0 the views are being rebuilt, try again later'],
+  behind: ['behind', 451, '4.3.0 too many mails are being processed, try again later'],
+  recipientsChanged: ['recipients-changed', 451, '4.3.0 a recipient changed meanwhile, try again'],
+  logUnavailable: ['log-unavailable', 451, '4.3.0 the mail could not be stored, try again later'],
+  partialAppend: ['partial-append', 451, '4.3.0 not stored for every recipient, try again later'],
+  readModelUnavailable: ['read-model-unavailable', 451, '4.3.0 the inbox cannot be looked up now'],
+  tooManyTags: ['too-many-recipients', 452, '4.5.3 too many recipients of one inbox'],
+  memoryFull: ['memory-full', 451, '4.3.1 too much mail is being received, try again later'],
+  tooManyConnections: ['too-many-connections', 421, '4.7.0 too many connections, try again later'],
+  tooManyConnectionsPerMinute: [
+    'too-many-connections-per-minute',
+    421,
+    '4.7.0 too many connections within a minute, try again later',
+  ],
+  tooManyCommands: ['too-many-commands', 421, '4.7.0 too many commands without a mail'],
+  tooManyUnknown: ['too-many-unknown-recipients', 421, '4.7.0 too many unknown recipients'],
+  closedWhileCrowded: ['timeout', 421, '4.7.0 too many connections, and no mail on this one for too long'],
+  tooManyErrors: ['too-many-errors', 421, '4.7.0 too many errors'],
+  tooManyRecipients: ['too-many-recipients', 452, '4.5.3 too many recipients'],
+  notPlain: ['protocol-error', 500, '5.5.2 commands are printable ASCII and end in CRLF (RFC 5321, 2.3.8)'],
+  unknownCommand: ['protocol-error', 500, '5.5.2 unknown command'],
+  httpRequest: ['protocol-error', 421, '4.4.2 this is an SMTP server, not HTTP'],
+  // Replies to HELO and EHLO have no enhanced status code (RFC 2034, section 4).
+  wrongHelo: ['protocol-error', 501, 'wrong syntax: HELO hostname'],
+  wrongEhlo: ['protocol-error', 501, 'wrong syntax: EHLO hostname'],
+  wrongHostname: ['protocol-error', 501, 'the hostname is invalid'],
+  needsHello: ['protocol-error', 503, '5.5.1 send HELO/EHLO first'],
+  wrongVrfy: ['protocol-error', 501, '5.5.4 wrong syntax: VRFY address'],
+  wrongStartTls: ['protocol-error', 501, '5.5.4 wrong syntax: STARTTLS'],
+  tlsActive: ['protocol-error', 503, '5.5.1 TLS is already active'],
+  wrongSender: ['protocol-error', 501, '5.1.7 wrong syntax: MAIL FROM:<address> [parameters]'],
+  wrongRecipient: ['protocol-error', 501, '5.1.3 wrong syntax: RCPT TO:<address>'],
+  nestedMail: ['protocol-error', 503, '5.5.1 MAIL FROM was already sent'],
+  needsMail: ['protocol-error', 503, '5.5.1 need MAIL command'],
+  // No error: a client that pipelines sends DATA before it knows that all recipients are refused (RFC 2920, section 3.1).
+  needsRecipient: ['no-recipients', 503, '5.5.1 need RCPT command'],
+  wrongParameter: ['protocol-error', 501, '5.5.4 a parameter is repeated or invalid'],
+  unknownParameter: ['protocol-error', 555, '5.5.4 a parameter belongs to an extension that is not offered'],
+  needsSmtpUtf8: ['protocol-error', 553, '5.6.7 a non-ASCII address needs SMTPUTF8 (RFC 6531)'],
+  authNotOffered: ['not-offered', 502, '5.5.1 AUTH is not offered; send without it'],
+  authNeedsTls: ['tls-required', 538, '5.7.11 AUTH needs TLS, since the password is an API key'],
+  authenticatedAlready: ['protocol-error', 503, '5.5.1 already authenticated'],
+  unknownMechanism: ['protocol-error', 504, '5.5.4 this AUTH mechanism is not offered'],
+  wrongAuth: ['protocol-error', 501, '5.5.4 wrong syntax: AUTH mechanism [initial-response]'],
+  authAborted: ['protocol-error', 501, '5.5.4 the client aborted AUTH'],
+  wrongCredentials: ['protocol-error', 501, '5.5.4 the credentials cannot be decoded'],
+  invalidCredentials: ['invalid-credentials', 535, '5.7.8 the password is not a valid API key'],
+  authUnavailable: ['auth-unavailable', 454, '4.7.0 the API key cannot be checked now, try again'],
+  startTlsNotOffered: ['not-offered', 502, '5.5.1 STARTTLS is not offered (MAYFLY_SMTP_TLS is off)'],
+  expnNotOffered: ['not-offered', 502, '5.5.1 EXPN is not offered'],
+  chunkingNotOffered: ['not-offered', 502, '5.5.1 BDAT is not offered, and its bytes are not read', true],
+  tlsRequired: ['tls-required', 530, '5.7.0 Must issue a STARTTLS command first'],
+  commandTooLong: ['command-too-long', 500, '5.5.2 the command line is too long'],
+  clientLeft: ['disconnected', 451, '4.4.2 the client has disconnected'],
+  timeout: ['timeout', 421, '4.4.2 the client took too long'],
+  idle: ['timeout', 421, '4.4.2 no command for too long'],
+  shuttingDown: ['shutting-down', 421, '4.3.2 shutting down'],
+  internalError: ['internal-error', 451, '4.3.0 internal error'],
+} as const
+
 /** Why a command or a mail was refused. A bounded set, because it labels a metric. */
 export type RefusalReason =
-  | 'unknown-recipient'
-  | 'inbox-ended'
-  | 'inbox-full'
-  | 'message-too-large'
-  | 'bare-line-break'
-  | 'catching-up'
-  | 'behind'
-  | 'recipients-changed'
+  | (typeof REFUSED)[keyof typeof REFUSED][0]
   | 'fault-on-purpose'
-  | 'log-unavailable'
-  | 'partial-append'
-  | 'read-model-unavailable'
-  | 'memory-full'
-  | 'too-many-connections'
-  | 'too-many-connections-per-minute'
-  | 'too-many-errors'
-  | 'too-many-commands'
-  | 'too-many-unknown-recipients'
-  | 'command-too-long'
-  | 'too-many-recipients'
-  | 'protocol-error'
-  | 'no-recipients'
-  | 'not-offered'
-  | 'tls-required'
-  | 'invalid-credentials'
-  | 'auth-unavailable'
   | 'handshake-failed'
   | 'malformed-proxy-header'
-  | 'disconnected'
-  | 'timeout'
-  | 'shutting-down'
-  | 'internal-error'
 
 /** A reply 4yz or 5yz. Its text starts with the enhanced status code (RFC 3463), if the reply has one. */
 export class Refusal {
@@ -54,102 +97,12 @@ export type Answer = string | Refusal
 
 export type MaybePromise<Value> = Value | Promise<Value>
 
-/** Calls `next` with the value, synchronously if it is not a promise, so that most commands need no promise. */
-export function andThen<Value, Result>(
-  value: MaybePromise<Value>,
-  next: (value: Value) => MaybePromise<Result>,
-): MaybePromise<Result> {
-  return value instanceof Promise ? value.then(next) : next(value)
-}
-
-function protocolError(code: number, text: string): Refusal {
-  return new Refusal('protocol-error', code, text)
-}
-
-/** Every refusal of the edge, as docs/smtp.md lists them. */
-export const REFUSALS = {
-  unknownRecipient: new Refusal('unknown-recipient', 550, '5.1.1 no inbox has this address'),
-  /** The inbox's key is deleted, but the views don't show its end yet. */
-  inboxEnded: new Refusal('inbox-ended', 550, '5.1.1 this inbox has expired or was deleted'),
-  inboxFull: new Refusal('inbox-full', 552, '5.2.2 the inbox is full'),
-  tooLarge: new Refusal('message-too-large', 552, '5.3.4 the message exceeds the size limit'),
-  bareLineBreak: new Refusal(
-    'bare-line-break',
-    554,
-    '5.6.0 bare CR or LF: lines end in CRLF (RFC 5321, 2.3.8)',
-  ),
-  catchingUp: new Refusal('catching-up', 451, '4.3.0 the views are being rebuilt, try again later'),
-  behind: new Refusal('behind', 451, '4.3.0 too many mails are being processed, try again later'),
-  recipientsChanged: new Refusal('recipients-changed', 451, '4.3.0 a recipient changed meanwhile, try again'),
-  logUnavailable: new Refusal('log-unavailable', 451, '4.3.0 the mail could not be stored, try again later'),
-  partialAppend: new Refusal('partial-append', 451, '4.3.0 not stored for every recipient, try again later'),
-  readModelUnavailable: new Refusal('read-model-unavailable', 451, '4.3.0 the inbox cannot be looked up now'),
-  tooManyTags: new Refusal('too-many-recipients', 452, '4.5.3 too many recipients of one inbox'),
-  memoryFull: new Refusal('memory-full', 451, '4.3.1 too much mail is being received, try again later'),
-  tooManyConnections: new Refusal('too-many-connections', 421, '4.7.0 too many connections, try again later'),
-  tooManyConnectionsPerMinute: new Refusal(
-    'too-many-connections-per-minute',
-    421,
-    '4.7.0 too many connections within a minute, try again later',
-  ),
-  tooManyCommands: new Refusal('too-many-commands', 421, '4.7.0 too many commands without a mail'),
-  tooManyUnknown: new Refusal('too-many-unknown-recipients', 421, '4.7.0 too many unknown recipients'),
-  closedWhileCrowded: new Refusal(
-    'timeout',
-    421,
-    '4.7.0 too many connections, and no mail on this one for too long',
-  ),
-  tooManyErrors: new Refusal('too-many-errors', 421, '4.7.0 too many errors'),
-  tooManyRecipients: new Refusal('too-many-recipients', 452, '4.5.3 too many recipients'),
-  notPlain: protocolError(500, '5.5.2 commands are printable ASCII and end in CRLF (RFC 5321, 2.3.8)'),
-  unknownCommand: protocolError(500, '5.5.2 unknown command'),
-  httpRequest: protocolError(421, '4.4.2 this is an SMTP server, not HTTP'),
-  // Replies to HELO and EHLO have no enhanced status code (RFC 2034, section 4).
-  wrongHelo: protocolError(501, 'wrong syntax: HELO hostname'),
-  wrongEhlo: protocolError(501, 'wrong syntax: EHLO hostname'),
-  wrongHostname: protocolError(501, 'the hostname is invalid'),
-  needsHello: protocolError(503, '5.5.1 send HELO/EHLO first'),
-  wrongVrfy: protocolError(501, '5.5.4 wrong syntax: VRFY address'),
-  wrongStartTls: protocolError(501, '5.5.4 wrong syntax: STARTTLS'),
-  tlsActive: protocolError(503, '5.5.1 TLS is already active'),
-  wrongSender: protocolError(501, '5.1.7 wrong syntax: MAIL FROM:<address> [parameters]'),
-  wrongRecipient: protocolError(501, '5.1.3 wrong syntax: RCPT TO:<address>'),
-  nestedMail: protocolError(503, '5.5.1 MAIL FROM was already sent'),
-  needsMail: protocolError(503, '5.5.1 need MAIL command'),
-  // No error: a client that pipelines sends DATA before it knows that all recipients are refused (RFC 2920, section 3.1).
-  needsRecipient: new Refusal('no-recipients', 503, '5.5.1 need RCPT command'),
-  wrongParameter: protocolError(501, '5.5.4 a parameter is repeated or invalid'),
-  unknownParameter: protocolError(555, '5.5.4 a parameter belongs to an extension that is not offered'),
-  needsSmtpUtf8: protocolError(553, '5.6.7 a non-ASCII address needs SMTPUTF8 (RFC 6531)'),
-  authNotOffered: new Refusal('not-offered', 502, '5.5.1 AUTH is not offered; send without it'),
-  authNeedsTls: new Refusal('tls-required', 538, '5.7.11 AUTH needs TLS, since the password is an API key'),
-  authenticatedAlready: protocolError(503, '5.5.1 already authenticated'),
-  unknownMechanism: protocolError(504, '5.5.4 this AUTH mechanism is not offered'),
-  wrongAuth: protocolError(501, '5.5.4 wrong syntax: AUTH mechanism [initial-response]'),
-  authAborted: protocolError(501, '5.5.4 the client aborted AUTH'),
-  wrongCredentials: protocolError(501, '5.5.4 the credentials cannot be decoded'),
-  invalidCredentials: new Refusal('invalid-credentials', 535, '5.7.8 the password is not a valid API key'),
-  authUnavailable: new Refusal('auth-unavailable', 454, '4.7.0 the API key cannot be checked now, try again'),
-  startTlsNotOffered: new Refusal(
-    'not-offered',
-    502,
-    '5.5.1 STARTTLS is not offered (MAYFLY_SMTP_TLS is off)',
-  ),
-  expnNotOffered: new Refusal('not-offered', 502, '5.5.1 EXPN is not offered'),
-  chunkingNotOffered: new Refusal(
-    'not-offered',
-    502,
-    '5.5.1 BDAT is not offered, and its bytes are not read',
-    true,
-  ),
-  tlsRequired: new Refusal('tls-required', 530, '5.7.0 Must issue a STARTTLS command first'),
-  commandTooLong: new Refusal('command-too-long', 500, '5.5.2 the command line is too long'),
-  clientLeft: new Refusal('disconnected', 451, '4.4.2 the client has disconnected'),
-  timeout: new Refusal('timeout', 421, '4.4.2 the client took too long'),
-  idle: new Refusal('timeout', 421, '4.4.2 no command for too long'),
-  shuttingDown: new Refusal('shutting-down', 421, '4.3.2 shutting down'),
-  internalError: new Refusal('internal-error', 451, '4.3.0 internal error'),
-} as const
+export const REFUSALS = Object.fromEntries(
+  Object.entries(REFUSED).map(([name, [reason, code, text, isLast]]) => [
+    name,
+    new Refusal(reason, code, text, isLast),
+  ]),
+) as Record<keyof typeof REFUSED, Refusal>
 
 /** The inbox has ended. The reply says when, to tell it from a mistyped address. */
 export function inboxEndedAt({ state, endedAt }: Pick<EndedInbox, 'state' | 'endedAt'>): Refusal {
@@ -165,7 +118,7 @@ export function foreignRecipient(domains: readonly string[]): Refusal {
 
 /** The client sent a command before the greeting, so it does not wait for replies (RFC 5321, section 4.3.1). */
 export function spokeTooEarly(mailDomain: string): Refusal {
-  return protocolError(421, `${mailDomain} wait for the greeting before sending`)
+  return new Refusal('protocol-error', 421, `${mailDomain} wait for the greeting before sending`)
 }
 
 /** The positive replies. */

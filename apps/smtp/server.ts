@@ -1,20 +1,13 @@
-import { constants } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer, type Server, type Socket } from 'node:net'
-import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
+import { createServer, type Socket } from 'node:net'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import { Networks, plainAddress } from '#libs/runtime/remote-address.js'
 import { beforeDeadline } from '#libs/runtime/timing.js'
-import type { ServerCertificate } from './certificate.js'
 import { ConnectionLimits } from './connection-limits.js'
 import { readProxySource } from './proxy-header.js'
 import { REFUSALS, Refusal } from './replies.js'
-import { Session, type SessionContext } from './session.js'
-import { UnknownRecipients } from './session-bounds.js'
-
-export interface EdgeServerOptions extends Omit<SessionContext, 'secureContext' | 'unknownRecipients'> {
-  certificate: ServerCertificate | null
-}
+import { Session } from './session.js'
+import type { SessionContext } from './transaction.js'
 
 /** Sockets beyond the limit, which stay open only until they have read the refusal. */
 const MAX_REFUSED_SOCKETS = 48
@@ -23,13 +16,15 @@ const SPARE_SOCKETS = 16
 const REFUSED_LINGER_MS = 1_000
 const SWEEP_MS = 1_000
 
-/**
- * Listens on the SMTP ports and creates a Session for each connection. Of smtp-server it uses only the listening and
- * the TLS context.
- */
-export class EdgeServer extends SMTPServer {
+// Without noDelay, Nagle's algorithm delays a reply until the client has acknowledged the previous one.
+const SERVER_OPTIONS = { noDelay: true }
+
+/** Listens on the SMTP ports and creates a Session for each connection. */
+export class EdgeServer {
+  /** The first port, where TLS starts with STARTTLS. */
+  readonly server = createServer(SERVER_OPTIONS, (socket) => this.onConnection(socket, false))
   /** The second port, with implicit TLS (RFC 8314, section 3.3). */
-  readonly tlsServer: Server
+  readonly tlsServer = createServer(SERVER_OPTIONS, (socket) => this.onConnection(socket, true))
   private readonly sessions = new Set<Session>()
   /** Sockets of load balancers that have not sent the PROXY header yet. */
   private readonly awaitingHeader = new Set<Socket>()
@@ -37,36 +32,24 @@ export class EdgeServer extends SMTPServer {
   private readonly refused = new Set<Socket>()
   private readonly limits: ConnectionLimits
   private readonly balancers: Networks
-  private readonly context: SessionContext
   private readonly sweeping: NodeJS.Timeout
   private isDraining = false
 
-  constructor(private readonly edge: EdgeServerOptions) {
-    const { settings, certificate } = edge
-    super(serverOptions(certificate))
-    this.tlsServer = createServer({ noDelay: true }, (socket) => this.onConnection(socket, true))
+  constructor(private readonly context: SessionContext) {
+    const { settings, journal } = context
     this.limits = new ConnectionLimits(settings)
     this.balancers = new Networks(settings.smtpProxyFrom ?? [])
     for (const server of [this.server, this.tlsServer]) {
       server.maxConnections = settings.smtpMaxConnections + MAX_REFUSED_SOCKETS + SPARE_SOCKETS
+      server.on('error', (error) => journal.connectionBroke(error))
     }
-    this.context = {
-      ...edge,
-      unknownRecipients: new UnknownRecipients(),
-      secureContext: () => this.secureContext.get('*'),
-    }
-    this.on('error', (error) => edge.journal.connectionBroke(error))
     this.sweeping = setInterval(() => this.sweep(), sweepEveryMs(settings)).unref()
-  }
-
-  override connect(socket: Socket): void {
-    this.onConnection(socket, false)
   }
 
   private onConnection(socket: Socket, isImplicitTls: boolean): void {
     // A socket that has already closed emits no more events.
     if (socket.destroyed) return
-    socket.on('error', (error) => this.edge.journal.connectionBroke(error))
+    socket.on('error', (error) => this.context.journal.connectionBroke(error))
     const address = plainAddress(socket.remoteAddress)
     if (this.balancers.has(address)) void this.connectProxied(socket, address, isImplicitTls)
     else this.admit(socket, address, isImplicitTls)
@@ -78,7 +61,7 @@ export class EdgeServer extends SMTPServer {
     const closing = [this.server, this.tlsServer].map((server) => once(server.close(), 'close'))
     for (const socket of this.awaitingHeader) socket.destroy()
     for (const session of this.sessions) session.drain()
-    const settled = Promise.all(closing).then(() => this.edge.acceptance.settled())
+    const settled = Promise.all(closing).then(() => this.context.acceptance.settled())
     await beforeDeadline(withinMs, settled).catch(() => {
       for (const session of this.sessions) session.destroy()
     })
@@ -96,12 +79,12 @@ export class EdgeServer extends SMTPServer {
       return
     }
     this.awaitingHeader.add(socket)
-    const source = await readProxySource(socket, this.edge.settings.smtpHandshakeTimeoutMs)
+    const source = await readProxySource(socket, this.context.settings.smtpHandshakeTimeoutMs)
     this.awaitingHeader.delete(socket)
     releaseSlot()
     if (source === 'malformed' || source === 'late') {
       const reason = source === 'late' ? 'timeout' : 'malformed-proxy-header'
-      this.edge.journal.refused({ id: '', remoteAddress: balancer }, reason, null)
+      this.context.journal.refused({ id: '', remoteAddress: balancer }, reason, null)
       socket.destroy()
     } else if (!socket.destroyed) {
       this.admit(socket, source?.address ?? balancer, isImplicitTls)
@@ -122,11 +105,11 @@ export class EdgeServer extends SMTPServer {
     const release = () => {
       this.sessions.delete(session)
       admitted.release()
-      this.edge.journal.setConnections(this.limits.count)
+      this.context.journal.setConnections(this.limits.count)
     }
     const session = new Session(socket, { host, release, remoteAddress, isImplicitTls }, this.context)
     this.sessions.add(session)
-    this.edge.journal.setConnections(this.limits.count)
+    this.context.journal.setConnections(this.limits.count)
   }
 
   private sweep(): void {
@@ -137,7 +120,7 @@ export class EdgeServer extends SMTPServer {
 
   private refuse(socket: Socket, refusal: Refusal, remoteAddress: string): void {
     const { code, line, reason } = refusal
-    this.edge.journal.refused({ id: '', remoteAddress }, reason, code)
+    this.context.journal.refused({ id: '', remoteAddress }, reason, code)
     socket.end(line)
     // Keep reading: closing a socket with unread data resets the connection before the client has read the reply.
     socket.resume()
@@ -150,18 +133,6 @@ export class EdgeServer extends SMTPServer {
     // The next connection may be one that is admitted.
     const [oldest] = this.refused
     if (this.refused.size > MAX_REFUSED_SOCKETS) oldest?.destroy()
-  }
-}
-
-function serverOptions(certificate: ServerCertificate | null): SMTPServerOptions {
-  return {
-    ...(certificate !== null && { cert: certificate.cert, key: certificate.key }),
-    minVersion: 'TLSv1.2',
-    // A TLS 1.2 client could renegotiate again and again.
-    secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
-    // Without this, Nagle's algorithm delays a reply until the client has acknowledged the previous one.
-    noDelay: true,
-    logger: false,
   }
 }
 

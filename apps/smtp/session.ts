@@ -1,20 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import type { Socket } from 'node:net'
-import type { SecureContext } from 'node:tls'
 import type { Envelope } from '#libs/mail/message.js'
 import type { RemoteHost } from './connection-limits.js'
 import { readHostname } from './path.js'
 import { Refusal, REFUSALS, REPLIES, spokeTooEarly, type Answer, type MaybePromise } from './replies.js'
-import { SessionBounds, type UnknownRecipients } from './session-bounds.js'
+import { SessionBounds } from './session-bounds.js'
 import { SessionStream, type StreamEvents } from './session-stream.js'
 import { AuthExchange, type SmtpAuth } from './smtp-auth.js'
-import { Transaction, type MailSession, type TransactionContext } from './transaction.js'
-
-/** Shared by all sessions. */
-export interface SessionContext extends TransactionContext {
-  secureContext: () => SecureContext | undefined
-  unknownRecipients: UnknownRecipients
-}
+import { Transaction, type MailSession, type SessionContext } from './transaction.js'
 
 /** The client of a connection. */
 export interface Peer {
@@ -74,7 +67,7 @@ export class Session implements StreamEvents, MailSession {
     this.bounds = new SessionBounds(context.settings, peer.host.group, context.unknownRecipients)
     this.transaction = new Transaction(context, this)
     this.stream = new SessionStream(socket, this)
-    if (peer.isImplicitTls) this.stream.startTls(context.secureContext())
+    if (peer.isImplicitTls) this.stream.startTls(context.secureContext)
     else this.greet()
   }
 
@@ -84,10 +77,12 @@ export class Session implements StreamEvents, MailSession {
 
   /** Greets one turn of the event loop later, to detect clients that don't wait for it (RFC 5321, section 4.3.1). */
   private greet(): void {
-    setImmediate(() => {
+    const greet = () => {
       this.isGreeted = true
       this.send(`220 ${this.context.settings.mailDomain} ESMTP Mayfly\r\n`)
-    })
+    }
+    // The first setImmediate ends the turn that accepted the connection. What the client has sent is read in the next.
+    setImmediate(() => setImmediate(greet))
   }
 
   maxLineBytes(line: string): number {
@@ -187,7 +182,7 @@ export class Session implements StreamEvents, MailSession {
     if (line.trim().includes(' ')) return REFUSALS.wrongStartTls
     if (this.tls !== null) return REFUSALS.tlsActive
     this.send(REPLIES.readyForTls)
-    this.stream.startTls(this.context.secureContext())
+    this.stream.startTls(this.context.secureContext)
     return null
   }
 

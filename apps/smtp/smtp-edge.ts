@@ -1,5 +1,7 @@
+import { constants } from 'node:crypto'
 import { once } from 'node:events'
 import type { Server } from 'node:net'
+import { createSecureContext, type SecureContext } from 'node:tls'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Engine } from '#libs/engines/engine.js'
@@ -13,11 +15,12 @@ import { countExhausted } from '#libs/runtime/fairness/budget.js'
 import { listenError } from '#libs/runtime/process/listen-error.js'
 import { Acceptance } from './acceptance.js'
 import { SenderVerifier } from './sender-verifier.js'
-import { loadCertificate } from './certificate.js'
+import { loadCertificate, type ServerCertificate } from './certificate.js'
 import { MailFaults } from './faults.js'
 import { Journal, MailUsage } from './journal.js'
 import { Recipients } from './recipients.js'
 import { EdgeServer } from './server.js'
+import { UnknownRecipients } from './session-bounds.js'
 import { SmtpAuth } from './smtp-auth.js'
 import { InFlightMail } from './in-flight-mail.js'
 
@@ -115,18 +118,13 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
   const auth = new SmtpAuth({ settings, accounts, views, keyUse, now, onError })
 
   const server = new EdgeServer({
-    settings,
-    certificate,
-    auth,
-    recipients,
-    faults,
-    acceptance,
-    journal,
-    usage,
+    ...{ settings, auth, recipients, faults, acceptance, journal, usage },
+    unknownRecipients: new UnknownRecipients(),
+    secureContext: certificate === null ? undefined : secureContextOf(certificate),
   })
   opened.defer(() => server.drain(DRAIN_MS))
   const { smtpHost, smtpPort, smtpsPort } = settings
-  const port = await listeningPort(server.listen(smtpPort, smtpHost), 'MAYFLY_SMTP_PORT')
+  const port = await listeningPort(server.server.listen(smtpPort, smtpHost), 'MAYFLY_SMTP_PORT')
   const tlsPort =
     smtpsPort === null
       ? null
@@ -135,6 +133,14 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
   let draining: Promise<void> | null = null
   const drain = () => (draining ??= running.disposeAsync())
   return { port, tlsPort, caFile: certificate?.caFile ?? null, drain }
+}
+
+function secureContextOf({ cert, key }: ServerCertificate): SecureContext {
+  return createSecureContext({
+    ...{ cert, key, minVersion: 'TLSv1.2', honorCipherOrder: true },
+    // A TLS 1.2 client could renegotiate again and again.
+    secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+  })
 }
 
 async function listeningPort(server: Server, variable: string): Promise<number> {

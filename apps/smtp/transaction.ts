@@ -1,11 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import type { SecureContext } from 'node:tls'
 import type { InboxId, MessageId } from '#libs/domain/ids/typeid.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { Envelope } from '#libs/mail/message.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import type { Acceptance } from './acceptance.js'
 import type { RemoteHost } from './connection-limits.js'
-import { hasFaults, type MailFaults } from './faults.js'
+import type { MailFaults } from './faults.js'
 import type { Journal, MailUsage, SessionRef } from './journal.js'
 import { MailData, type IncomingMail, type Recipient } from './mail-data.js'
 import {
@@ -17,19 +18,12 @@ import {
   type Path,
 } from './path.js'
 import { DISCARDED, type Recipients } from './recipients.js'
-import {
-  andThen,
-  mailAccepted,
-  Refusal,
-  REFUSALS,
-  REPLIES,
-  type Answer,
-  type MaybePromise,
-} from './replies.js'
-import type { SessionBounds } from './session-bounds.js'
+import { mailAccepted, Refusal, REFUSALS, REPLIES, type Answer } from './replies.js'
+import type { SessionBounds, UnknownRecipients } from './session-bounds.js'
 import type { AuthExchange, SenderKey, SmtpAuth } from './smtp-auth.js'
 
-export interface TransactionContext {
+/** Shared by all sessions. */
+export interface SessionContext {
   settings: Settings
   auth: SmtpAuth
   recipients: Recipients
@@ -37,6 +31,9 @@ export interface TransactionContext {
   acceptance: Acceptance
   journal: Journal
   usage: MailUsage
+  unknownRecipients: UnknownRecipients
+  /** Undefined if TLS is off. */
+  secureContext: SecureContext | undefined
 }
 
 /** The session that the transaction belongs to. */
@@ -78,7 +75,7 @@ export class Transaction {
   private disconnecting: AbortController | null = null
 
   constructor(
-    private readonly context: TransactionContext,
+    private readonly context: SessionContext,
     private readonly session: MailSession,
   ) {}
 
@@ -100,7 +97,7 @@ export class Transaction {
     this.copies.clear()
   }
 
-  mailFrom(command: string): MaybePromise<Answer> {
+  async mailFrom(command: string): Promise<Answer> {
     const read = readPathCommand(command)
     if (read === null) return REFUSALS.wrongSender
     if (this.sender !== null) return REFUSALS.nestedMail
@@ -112,18 +109,16 @@ export class Transaction {
     if (isInternational(path) && !parameters.isInternational) return REFUSALS.needsSmtpUtf8
     const { peer, bounds } = this.session
     if (!peer.host.canTake(parameters.declaredBytes ?? 0)) return REFUSALS.memoryFull
-    return andThen(recipients.refusalOfMail(), (refusal) => {
-      if (refusal !== null) return refusal
-      return andThen(auth.senderKey(this.session.auth.user), (key) => {
-        if (key instanceof Refusal) return key
-        this.sender = { path, parameters, key }
-        bounds.mailStarted()
-        return REPLIES.senderAccepted
-      })
-    })
+    const refusal = await recipients.refusalOfMail()
+    if (refusal !== null) return refusal
+    const key = await auth.senderKey(this.session.auth.user)
+    if (key instanceof Refusal) return key
+    this.sender = { path, parameters, key }
+    bounds.mailStarted()
+    return REPLIES.senderAccepted
   }
 
-  rcptTo(command: string): MaybePromise<Answer> {
+  async rcptTo(command: string): Promise<Answer> {
     const read = readPathCommand(command)
     if (read === null || read.path.address === '') return REFUSALS.wrongRecipient
     const { sender } = this
@@ -138,25 +133,21 @@ export class Transaction {
     const count = this.byMailbox.size + this.discarded.size
     if (!isRepeated && count >= settings.smtpMaxRecipients) return REFUSALS.tooManyRecipients
     const client = { remoteAddress: this.session.remoteAddress, senderKey: sender.key }
-    const resolved = andThen(recipients.resolve(mailbox, client), (found) => {
-      if (found instanceof Refusal || found === DISCARDED || !hasFaults(found, 'rcpt')) return found
+    const found = await recipients.resolve(mailbox, client)
+    if (found instanceof Refusal) return this.withoutRecipient(found)
+    if (found === DISCARDED) this.discarded.add(key)
+    else {
       const attempt = { inbox: found, mailFrom: sender.path.address, rcptTo: address }
-      return andThen(
-        faults.refusalAt('rcpt', [attempt], { disconnected: null, bytes: 0 }),
-        (refusal) => refusal ?? found,
-      )
-    })
-    return andThen(resolved, (found) => {
-      if (found instanceof Refusal) return this.withoutRecipient(found)
-      if (found === DISCARDED) this.discarded.add(key)
-      else if (!this.addCopy(found, isRepeated)) return REFUSALS.tooManyTags
-      else this.byMailbox.set(key, { inbox: found, rcptTo: address })
-      // A repeated recipient does not advance the mail.
-      if (isRepeated)
-        return this.session.bounds.countCommand() ? REPLIES.recipientAccepted : REFUSALS.tooManyCommands
-      if (found !== DISCARDED) this.session.bounds.countKnown()
-      return REPLIES.recipientAccepted
-    })
+      const refusal = await faults.refusalAt('rcpt', [attempt], { disconnected: null, bytes: 0 })
+      if (refusal !== null) return refusal
+      if (!this.addCopy(found, isRepeated)) return REFUSALS.tooManyTags
+      this.byMailbox.set(key, { inbox: found, rcptTo: address })
+    }
+    // A repeated recipient does not advance the mail.
+    if (isRepeated)
+      return this.session.bounds.countCommand() ? REPLIES.recipientAccepted : REFUSALS.tooManyCommands
+    if (found !== DISCARDED) this.session.bounds.countKnown()
+    return REPLIES.recipientAccepted
   }
 
   /** DATA. Returns the buffer for the mail's bytes, or a refusal. */
@@ -209,7 +200,7 @@ export class Transaction {
   private async acceptMail({ data, trace, startedAtMs }: CurrentMail): Promise<MessageId[] | Refusal> {
     const content = data.content()
     if (content.state !== 'complete') return this.refuse(REFUSAL_OF_CONTENT[content.state])
-    const { journal, settings, acceptance } = this.context
+    const { journal, settings, acceptance, faults } = this.context
     const { raw } = content
     const recipients = [...this.byMailbox.values()]
     const discarded = this.discarded.size
@@ -223,7 +214,9 @@ export class Transaction {
       deadlineMs: startedAtMs + settings.smtpDataTimeoutMs,
       disconnected: this.disconnecting.signal,
     }
-    const refusal = await this.refusalOnPurpose(mail)
+    const attempts = recipients.map((recipient) => ({ ...recipient, mailFrom: trace.mailFrom }))
+    const client = { disconnected: mail.disconnected, bytes: raw.length }
+    const refusal = await faults.refusalAt('data', attempts, client)
     if (refusal !== null) return refusal
     const outcome = recipients.length === 0 ? [] : await acceptance.accept(mail)
     if (outcome instanceof Refusal) return outcome
@@ -235,19 +228,6 @@ export class Transaction {
     return outcome
   }
 
-  private async refusalOnPurpose({
-    raw,
-    recipients,
-    trace,
-    disconnected,
-  }: IncomingMail): Promise<Refusal | null> {
-    const attempts = recipients
-      .filter(({ inbox }) => hasFaults(inbox, 'data'))
-      .map(({ inbox, rcptTo }) => ({ inbox, mailFrom: trace.mailFrom, rcptTo }))
-    if (attempts.length === 0) return null
-    return this.context.faults.refusalAt('data', attempts, { disconnected, bytes: raw.length })
-  }
-
   /** Counts a copy for an inbox. Returns false if the inbox would get too many copies of this mail. */
   private addCopy({ id }: Inbox, isRepeated: boolean): boolean {
     const copies = (this.copies.get(id) ?? 0) + (isRepeated ? 0 : 1)
@@ -256,7 +236,7 @@ export class Transaction {
   }
 
   /** Delays the refusal of an unknown recipient, and ends the session after too many. */
-  private withoutRecipient(refusal: Refusal): MaybePromise<Answer> {
+  private async withoutRecipient(refusal: Refusal): Promise<Answer> {
     if (refusal.reason !== 'unknown-recipient') return refusal
     const delayMs = this.session.bounds.countUnknown()
     if (delayMs === null) return REFUSALS.tooManyUnknown
