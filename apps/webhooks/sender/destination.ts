@@ -96,30 +96,13 @@ export const SPECIAL_IPV4: readonly SpecialRange[] = [
   { network: '240.0.0.0/4', what: 'reserved, and broadcast', source: 'RFC 1112, RFC 919' },
 ]
 
-/**
- * The IANA IPv6 Special-Purpose Address Registry and multicast. Ranges outside global unicast are listed for
- * completeness: they are refused anyway.
- */
+/** The ranges of the IANA IPv6 Special-Purpose Address Registry that are within global unicast. */
 export const SPECIAL_IPV6: readonly SpecialRange[] = [
-  { network: '::/128', what: 'unspecified; reaches the machine itself', source: 'RFC 4291' },
-  { network: '::1/128', what: 'loopback', source: 'RFC 4291' },
-  { network: '::/96', what: 'IPv4-compatible', source: 'RFC 4291, section 2.5.5.1' },
-  { network: '::ffff:0:0/96', what: 'IPv4-mapped', source: 'RFC 4291, section 2.5.5.2' },
-  { network: '::ffff:0:0:0/96', what: 'IPv4-translated', source: 'RFC 2765' },
-  { network: '64:ff9b::/96', what: 'NAT64', source: 'RFC 6052' },
-  { network: '64:ff9b:1::/48', what: 'NAT64 of a local network', source: 'RFC 8215' },
-  { network: '100::/64', what: 'discard', source: 'RFC 6666' },
-  { network: '100:0:0:1::/64', what: 'dummy', source: 'RFC 9780' },
   { network: '2001::/23', what: 'protocol assignments: Teredo, ORCHID, AMT, benchmarks', source: 'RFC 2928' },
   { network: '2001:db8::/32', what: 'documentation', source: 'RFC 3849' },
   { network: '2002::/16', what: '6to4', source: 'RFC 3056' },
   { network: '2620:4f:8000::/48', what: 'AS112', source: 'RFC 7534' },
   { network: '3fff::/20', what: 'documentation', source: 'RFC 9637' },
-  { network: '5f00::/16', what: 'segment routing', source: 'RFC 9602' },
-  { network: 'fc00::/7', what: 'unique local', source: 'RFC 4193' },
-  { network: 'fe80::/10', what: 'link-local', source: 'RFC 4291' },
-  { network: 'fec0::/10', what: 'site-local', source: 'RFC 3879' },
-  { network: 'ff00::/8', what: 'multicast', source: 'RFC 4291' },
 ]
 
 const specialIpv4 = new Networks(SPECIAL_IPV4.map(({ network }) => network))
