@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { Schemas } from '#clients/typescript/src/options.js'
-import { wholeNumber } from './arguments.js'
+import { accountPath, wholeNumber } from './arguments.js'
+import { keyText } from './keys.js'
 import { facts, table } from './printing.js'
 import type { Session } from './session.js'
 
@@ -58,10 +59,6 @@ export function accountCommands(program: Command, session: Session): void {
     })
 }
 
-export function accountPath(id: string): string {
-  return `/v1/accounts/${encodeURIComponent(id)}`
-}
-
 function withLimits(command: Command): Command {
   return command
     .option(
@@ -82,20 +79,7 @@ function limitsJson(limits: Limits): object | undefined {
   return Object.keys(limits).length === 0 ? undefined : { requests_per_minute, max_messages, retention }
 }
 
-function accountText({ limits, key, ...account }: Account): string {
-  return facts({
-    account: account.id,
-    name: account.name,
-    plan: account.plan,
-    'requests per minute': limits?.requests_per_minute,
-    retention: limits?.retention,
-    'largest mail': limits === null ? null : `${limits.max_message_bytes} bytes`,
-    'mails per inbox': limits?.max_messages,
-    environments: account.environments.join(', '),
-    created: account.created_at,
-    key: key?.id,
-    'of environment': key?.environment,
-    scopes: key?.scopes.join(', '),
-    secret: key?.secret,
-  })
+function accountText({ id, limits, key, ...account }: Account): string {
+  const text = facts({ account: id, ...account, ...limits })
+  return key ? `${text}\n\n${keyText(key)}` : text
 }

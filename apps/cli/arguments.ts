@@ -61,6 +61,10 @@ function visibleText(text: string): string {
   throw new InvalidArgumentError('It must consist of visible ASCII characters.')
 }
 
+export function accountPath(id: string): string {
+  return `/v1/accounts/${encodeURIComponent(id)}`
+}
+
 export function inboxPath(id: string): string {
   return `/v1/inboxes/${encodeURIComponent(id)}`
 }

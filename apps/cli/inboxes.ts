@@ -79,7 +79,13 @@ function listCommand(inbox: Command, session: Session): void {
       const found = session.api().list<ListedInbox>('/v1/inboxes', options, MAX_PAGE_SIZE)
       const end = options.state === 'active' ? 'expires' : 'ended'
       return session.print(found, (inboxes) =>
-        table(['id', 'address', 'mails', 'created', end, 'labels'], inboxes.map(inboxRow)),
+        table(
+          ['id', 'address', 'mails', 'created', end, 'labels'],
+          inboxes.map((each) => [
+            ...[each.id, each.address, each.message_count, each.created_at],
+            ...['ended_at' in each ? each.ended_at : each.expires_at, each.labels],
+          ]),
+        ),
       )
     })
 }
@@ -133,11 +139,13 @@ function historyCommand(inbox: Command, session: Session): void {
     .option('--limit <count>', 'maximum number of events', wholeNumber(), 100)
     .action((inboxId: string, options: { order: string; limit: number }) => {
       const events = session.api().list<Schemas['Event']>(`${inboxPath(inboxId)}/history`, options)
-      const rowOf = ({ time, type, message_id, actor, key_id, changed }: Schemas['Event']) => [
-        ...[time, type, message_id ?? '-', actor ?? key_id ?? '-', changed?.join(', ') ?? '-'],
-      ]
       return session.print(events, (shown) =>
-        table(['time', 'event', 'message', 'by', 'changed'], shown.map(rowOf)),
+        table(
+          ['time', 'event', 'message', 'by', 'changed'],
+          shown.map((event) => [
+            ...[event.time, event.type, event.message_id, event.actor ?? event.key_id, event.changed],
+          ]),
+        ),
       )
     })
 }
@@ -154,9 +162,7 @@ function shareCommand(inbox: Command, session: Session): void {
       const { owner = false, ...others } = options
       const body = { access: owner ? 'owner' : 'read', ...others }
       const issued = session.api().post<Schemas['InboxTokenWithSecret']>(`${inboxPath(inboxId)}/tokens`, body)
-      return session.print(issued, ({ id, token, access, expires_at: expires }) =>
-        facts({ id, token, access, expires }),
-      )
+      return session.print(issued, facts)
     })
 }
 
@@ -172,29 +178,10 @@ function deleteCommand(inbox: Command, session: Session): void {
       const deleted = session
         .api()
         .delete<Schemas['DeletedMessage']>(`${inboxPath(inboxId)}${message}`, options)
-      return session.print(deleted, ({ id, deleted_at: at }) => facts({ deleted: id, at }))
+      return session.print(deleted, facts)
     })
 }
 
-function inboxRow(inbox: ListedInbox): string[] {
-  const end = 'ended_at' in inbox ? inbox.ended_at : inbox.expires_at
-  const { id, address, message_count: mails, created_at: created, labels } = inbox
-  return [id, address, String(mails), created, end, labelsText(labels)]
-}
-
-function inboxText(inbox: Schemas['Inbox'] & { password?: string }): string {
-  return facts({
-    inbox: inbox.id,
-    address: inbox.address,
-    name: inbox.name,
-    labels: Object.keys(inbox.labels).length === 0 ? null : labelsText(inbox.labels),
-    expires: inbox.expires_at,
-    password: inbox.password,
-  })
-}
-
-function labelsText(labels: Record<string, string>): string {
-  return Object.entries(labels)
-    .map(([name, value]) => `${name}:${value}`)
-    .join(' ')
+function inboxText({ id, ...inbox }: Schemas['Inbox'] & { password?: string }): string {
+  return facts({ inbox: id, ...inbox })
 }

@@ -1,7 +1,6 @@
 import { Option, type Command } from 'commander'
 import type { Schemas } from '#clients/typescript/src/options.js'
-import { accountPath } from './accounts.js'
-import { wholeNumber } from './arguments.js'
+import { accountPath, wholeNumber } from './arguments.js'
 import { EXIT, Failure } from './failure.js'
 import { facts, table } from './printing.js'
 import type { Session } from './session.js'
@@ -90,23 +89,12 @@ async function recover(dataDir: string) {
 }
 
 function keysText(keys: readonly Key[]): string {
-  const rows = keys.map((key) => [
-    ...[key.id, key.environment, key.state],
-    ...[key.scopes.join(','), key.last_used_at ?? 'never', key.name],
-  ])
-  return table(['id', 'environment', 'state', 'scopes', 'last used', 'name'], rows)
+  return table(
+    ['id', 'environment', 'state', 'scopes', 'last used', 'name'],
+    keys.map((key) => [key.id, key.environment, key.state, key.scopes, key.last_used_at, key.name]),
+  )
 }
 
-function keyText(key: Key): string {
-  return facts({
-    'key id': key.id,
-    name: key.name,
-    environment: key.environment,
-    scopes: key.scopes.join(', '),
-    state: key.state,
-    'requests per minute': key.rate_limit ?? "the plan's",
-    created: key.created_at,
-    'last used': key.last_used_at ?? 'never',
-    secret: key.secret,
-  })
+export function keyText({ id, ...key }: Key): string {
+  return facts({ key_id: id, ...key })
 }

@@ -78,12 +78,8 @@ async function waitFor(session: Session, path: string, options: WaitOptions): Pr
 export function messageTable(messages: readonly Message[]): string {
   return table(
     ['id', 'received', 'sender', 'code', 'subject'],
-    messages.map(({ id, received_at: received, sender, codes, subject }) => [
-      id,
-      received,
-      sender,
-      codes[0]?.value ?? '-',
-      subject ?? '-',
+    messages.map(({ id, received_at: received, sender, codes: [code], subject }) => [
+      ...[id, received, sender, code?.value, subject],
     ]),
   )
 }

@@ -21,9 +21,23 @@ export function escapeMarkup(text: string): string {
   return text.replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? '')
 }
 
-/** A table with column names; each column is as wide as its widest cell. */
-export function table(names: readonly string[], rows: readonly (readonly string[])[]): string {
-  const lines = [names.map((name) => name.toUpperCase()), ...rows.map((row) => row.map(oneLine))]
+type Value = string | number | boolean | null | undefined
+
+/** A property of the API's JSON. */
+type Property = Value | readonly Value[] | Readonly<Record<string, Value>>
+
+/** An array has commas, and an object such as labels is `name:value` pairs. Empty if there is no value. */
+function textOf(property: Property): string {
+  if (Array.isArray(property)) return property.join(', ')
+  if (typeof property !== 'object' || property === null) return String(property ?? '')
+  const pairs = Object.entries(property).map(([name, value]) => `${name}:${String(value)}`)
+  return pairs.join(' ')
+}
+
+/** A table with column names; each column is as wide as its widest cell. A cell without a value has a hyphen. */
+export function table(names: readonly string[], rows: readonly (readonly Property[])[]): string {
+  const cells = rows.map((row) => row.map((property) => oneLine(textOf(property)) || '-'))
+  const lines = [names.map((name) => name.toUpperCase()), ...cells]
   // Not `Math.max(...)`: a list may have more rows than a function can have arguments.
   const widths = names.map((_, column) =>
     lines.reduce((widest, line) => Math.max(widest, line[column]?.length ?? 0), 0),
@@ -38,9 +52,11 @@ export function table(names: readonly string[], rows: readonly (readonly string[
     .join('\n')
 }
 
-/** One fact per line. Null facts are left out. */
-export function facts(pairs: Readonly<Record<string, string | number | boolean | null | undefined>>): string {
-  const known = Object.entries(pairs).filter(([, value]) => value !== null && value !== undefined)
+/** One property per line, with spaces for the underscores in its name. Properties without a value are left out. */
+export function facts(properties: Readonly<Record<string, Property>>): string {
+  const known = Object.entries(properties)
+    .map(([name, property]) => [name.replaceAll('_', ' '), oneLine(textOf(property))] as const)
+    .filter(([, text]) => text !== '')
   const width = Math.max(...known.map(([name]) => name.length))
-  return known.map(([name, value]) => `${name.padEnd(width)}  ${oneLine(String(value))}`).join('\n')
+  return known.map(([name, text]) => `${name.padEnd(width)}  ${text}`).join('\n')
 }

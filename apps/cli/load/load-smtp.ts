@@ -17,7 +17,7 @@ import { MAX_PAGE_SIZE } from '../inboxes.js'
 import { onInterrupt } from '../interrupts.js'
 import { facts } from '../printing.js'
 import type { Session } from '../session.js'
-import { Manifest } from './manifest.js'
+import { closeManifest, openManifest } from './manifest.js'
 import { Progress } from './progress.js'
 import { countsText, latencyText } from './smtp-results.js'
 import { SmtpRun, type SmtpReport, type SmtpRunOptions } from './smtp-run.js'
@@ -108,15 +108,15 @@ async function sendMail(options: SmtpOptions, total: number, api: Connection) {
     throw signal.aborted ? new Failure(EXIT.interrupted, 'interrupted') : error
   })
   // Last, since it replaces the manifest of an earlier run.
-  const manifest = path === undefined ? null : await Manifest.open(path)
+  const manifest = path === undefined ? null : await openManifest(path)
   const target = { ...options.target, tls, isInsecure: insecure }
   const run = new SmtpRun({ ...options, target, total, recipients, manifest })
   signal.addEventListener('abort', () => run.stop('interrupted'))
   const progress = new Progress(process.stderr, () => run.progress())
   const end = await run.run()
   progress.end()
-  await manifest?.close()
-  return { report: run.report(), end, inboxes: recipients.length, manifestError: manifest?.error ?? null }
+  if (manifest !== null) await closeManifest(manifest)
+  return { report: run.report(), end, inboxes: recipients.length, manifestError: manifest?.errored ?? null }
 }
 
 /** The addresses of the active inboxes that have the labels. */

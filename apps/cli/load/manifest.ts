@@ -16,51 +16,19 @@ export interface ManifestLine {
   error?: string
 }
 
-const BATCH_CHARACTERS = 65_536
+/** While more bytes than this wait for the disk, no mail is started. */
+const MAX_WAITING_BYTES = 1024 * 1024
 
-/** Writes the mails of a run to a file as NDJSON, in batches. */
-export class Manifest {
-  private batch = ''
+/** Opens the file that the mails of a run are written to, and replaces an existing one. Rejects with Failure. */
+export async function openManifest(path: string): Promise<WriteStream> {
+  const manifest = createWriteStream(path, { highWaterMark: MAX_WAITING_BYTES })
+  await once(manifest, 'open').catch((error: unknown) => {
+    throw cannotWrite(path, error)
+  })
+  return manifest
+}
 
-  private constructor(private readonly stream: WriteStream) {}
-
-  /** Replaces an existing file. Rejects with Failure if the file can't be opened. */
-  static async open(path: string): Promise<Manifest> {
-    const stream = createWriteStream(path)
-    await once(stream, 'open').catch((error: unknown) => {
-      throw cannotWrite(path, error)
-    })
-    return new Manifest(stream)
-  }
-
-  /** Calls `onDrain` when the disk is no longer behind, and `onError` if the file can't be written. */
-  watch(onDrain: () => void, onError: () => void): void {
-    this.stream.on('drain', onDrain).on('error', onError)
-  }
-
-  /** Why the manifest is incomplete; null if it is complete so far. */
-  get error(): Error | null {
-    return this.stream.errored
-  }
-
-  /** Whether the disk is behind. Then no mail should be started until `onDrain` is called. */
-  get isFull(): boolean {
-    return this.stream.writableNeedDrain
-  }
-
-  add(line: ManifestLine): void {
-    this.batch += `${JSON.stringify(line)}\n`
-    if (this.batch.length >= BATCH_CHARACTERS) this.flush()
-  }
-
-  flush(): void {
-    if (this.batch !== '') this.stream.write(this.batch)
-    this.batch = ''
-  }
-
-  /** Resolves once the file is closed: complete, unless there is an `error`. */
-  async close(): Promise<void> {
-    this.flush()
-    if (!this.stream.closed) await new Promise<void>((resolve) => this.stream.once('close', resolve).end())
-  }
+/** Resolves once the file is closed: complete, unless the stream has an error. */
+export async function closeManifest(manifest: WriteStream): Promise<void> {
+  if (!manifest.closed) await new Promise<void>((resolve) => manifest.once('close', resolve).end())
 }

@@ -1,8 +1,9 @@
 import { hash } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
+import type { Writable } from 'node:stream'
 import { Backoff, pauseUntilAborted } from '#libs/runtime/timing.js'
 import { MAIL_KINDS, MailMix } from './mail-mix.js'
-import type { Manifest } from './manifest.js'
+import type { ManifestLine } from './manifest.js'
 import type { ProgressCounts } from './progress.js'
 import { Schedule, type ScheduleJson } from './schedule.js'
 import { count, SmtpResults, type SmtpResultsJson, type StartedMail } from './smtp-results.js'
@@ -23,7 +24,8 @@ export interface SmtpRunOptions {
   retries: number
   /** Milliseconds before the first retry; doubled before each further one. */
   retryDelay: number
-  manifest: Manifest | null
+  /** Gets a line of JSON for each mail. */
+  manifest: Writable | null
 }
 
 export interface SmtpReport extends SmtpResultsJson, ScheduleJson {
@@ -76,10 +78,7 @@ export class SmtpRun implements Outbox<Mail> {
     this.mix = new MailMix(options.size, options.from)
     this.schedule = new Schedule(options.rate, 0, 0)
     setMaxListeners(0, this.stopping.signal, this.closing.signal)
-    options.manifest?.watch(
-      () => this.wake(),
-      () => this.stop('manifest-failed'),
-    )
+    options.manifest?.on('drain', () => this.wake()).on('error', () => this.stop('manifest-failed'))
   }
 
   /**
@@ -151,7 +150,7 @@ export class SmtpRun implements Outbox<Mail> {
     const retried = this.retries.shift()
     if (retried !== undefined) return retried
     const { manifest, recipients, from: sender } = this.options
-    if (manifest?.isFull === true) return null
+    if (manifest?.writableNeedDrain === true) return null
     const nowMs = performance.now()
     const index = this.schedule.take(nowMs)
     if (index === null) return null
@@ -204,7 +203,6 @@ export class SmtpRun implements Outbox<Mail> {
   }
 
   private tick(): void {
-    this.options.manifest?.flush()
     const nowMs = performance.now()
     if ([...this.sessions].some((session) => session.isReady)) this.reachedMs = nowMs
     if (nowMs - this.reachedMs > UNREACHABLE_MS) this.stop('unreachable')
@@ -252,7 +250,7 @@ export class SmtpRun implements Outbox<Mail> {
   private setArrivalTimer(): void {
     const { nextMs } = this.schedule
     if (this.arrivalTimer !== null || nextMs === null || this.idle.size === 0) return
-    if (this.options.manifest?.isFull === true) return
+    if (this.options.manifest?.writableNeedDrain === true) return
     const delayMs = Math.max(nextMs - performance.now(), 0)
     this.arrivalTimer = setTimeout(() => {
       this.arrivalTimer = null
@@ -279,10 +277,11 @@ export class SmtpRun implements Outbox<Mail> {
 
   private record(mail: Mail, acceptedAt: string | null): void {
     const { recipient, sha256, outcome, sentAt } = mail
-    this.options.manifest?.add({
+    const line: ManifestLine = {
       ...{ recipient, id: this.idOf(mail), sent_at: sentAt.toISOString(), accepted_at: acceptedAt, sha256 },
       ...(acceptedAt === null ? { error: errorText(outcome) } : {}),
-    })
+    }
+    this.options.manifest?.write(`${JSON.stringify(line)}\n`)
     this.endIfSettled()
   }
 
