@@ -15,7 +15,7 @@ import { openChdbUsage } from '#libs/engines/clickhouse/clickhouse-usage.js'
 import type { UsageEvent } from '#libs/domain/usage/usage-events.js'
 import type { UsageBatch, UsageSink, UsageStore } from '#libs/ports/usage/usage-store.js'
 import { until } from '#test/harness/until.js'
-import { startAnalytics, type Analytics } from './analytics.js'
+import { startAnalytics } from './analytics.js'
 import { writeRanges } from './batches-in-doubt.js'
 
 const accountId = idFromBytes('acc', Buffer.alloc(16, 1))
@@ -25,7 +25,7 @@ describe('the sink of usage rows', () => {
   let folder: string
   let log: LmdbEventLog
   let store: UsageStore
-  const running: Analytics[] = []
+  const stacks: AsyncDisposableStack[] = []
 
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'mayfly-analytics-'))
@@ -42,7 +42,7 @@ describe('the sink of usage rows', () => {
   })
 
   afterEach(async () => {
-    await Promise.all(running.splice(0).map((analytics) => analytics.close()))
+    await Promise.all(stacks.splice(0).map((running) => running.disposeAsync()))
     await log.close()
     await store.close()
     await rm(folder, { recursive: true, force: true })
@@ -57,7 +57,7 @@ describe('the sink of usage rows', () => {
     append?: LmdbEventLog['append']
   }
 
-  async function start(faults: Faults = {}): Promise<Analytics> {
+  async function start(faults: Faults = {}): Promise<AsyncDisposableStack> {
     const { write = (batch) => store.sink.write(batch), isUnassigned = () => false, append } = faults
     const prepare = faults.prepare ?? (() => store.prepare())
     const sink: UsageSink = { writtenTo: (logId, topic) => store.sink.writtenTo(logId, topic), write }
@@ -73,9 +73,10 @@ describe('the sink of usage rows', () => {
     }
     const changed = { consume: { value: consume }, ...(append && { append: { value: append } }) }
     const engine = { log: Object.create(log, changed) as LmdbEventLog, usage }
-    const analytics = await startAnalytics({ engine, logger, registry: new Registry() })
-    running.push(analytics)
-    return analytics
+    const running = new AsyncDisposableStack()
+    stacks.push(running)
+    await startAnalytics({ engine, logger, registry: new Registry(), running })
+    return running
   }
 
   /** Requests of several keys, so that they are in several partitions, and as many refused mails. */
@@ -128,8 +129,8 @@ describe('the sink of usage rows', () => {
     const analytics = await start()
     await expectCount(100)
     await append(events(20))
-    await analytics.close()
-    running.length = 0
+    await analytics.disposeAsync()
+    stacks.length = 0
     await append(events(3))
     await start()
     await expectCount(123)
@@ -142,8 +143,8 @@ describe('the sink of usage rows', () => {
     await expectCount(10)
     await append([...one, ...two])
     await expectCount(20)
-    await analytics.close()
-    running.length = 0
+    await analytics.disposeAsync()
+    stacks.length = 0
     await append([...two, ...events(1)])
     await start()
     await expectCount(21)
@@ -227,8 +228,8 @@ describe('the sink of usage rows', () => {
     const analytics = await start()
     await append(events(30))
     await expectCount(30)
-    await analytics.close()
-    running.length = 0
+    await analytics.disposeAsync()
+    stacks.length = 0
     await store.close()
     await rm(join(folder, 'usage'), { recursive: true })
     const emptied = await openChdbUsage(join(folder, 'usage'))
@@ -280,7 +281,7 @@ describe('the sink of usage rows', () => {
       },
     })
     await until('the store to hang', () => prepared > 1)
-    await analytics.close()
+    await analytics.disposeAsync()
   })
 
   it('counts the other events of a batch whose dead letter was appended at the second attempt', async () => {

@@ -1,7 +1,5 @@
 import { Controller, Inject, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
-import type { Logger } from 'pino'
-import type { Registry } from 'prom-client'
 import type { Engine } from '#libs/engines/engine.js'
 import type { BatchOutcome } from '#libs/ports/event-log/event-log.js'
 import { WHY_NOT_COUNTED } from '#libs/ports/usage/usage-store.js'
@@ -12,6 +10,7 @@ import {
   RoleConsumers,
   type ConsumedBatch,
 } from '#libs/role/role-consumers.js'
+import type { EngineContext, RunningRole } from '#libs/role/run-role.js'
 import { Backoff, unlessAborted } from '#libs/runtime/timing.js'
 import { analyticsMetrics } from './analytics-metrics.js'
 import { COUNTED_TOPICS, type CountedTopic } from './event-rows.js'
@@ -22,15 +21,8 @@ import { TopicSink } from './topic-sink.js'
  * usage store, in large batches and effectively once. It emits no events.
  */
 
-export interface AnalyticsOptions {
+export interface AnalyticsOptions extends Pick<EngineContext, 'logger' | 'registry' | 'running'> {
   engine: Pick<Engine, 'log' | 'usage'>
-  logger: Logger
-  registry: Registry
-}
-
-export interface Analytics {
-  /** Resolves once the buffered rows are written, or writing them has failed. */
-  close(): Promise<void>
 }
 
 const GROUP = 'analytics'
@@ -44,11 +36,12 @@ const PREPARE_RETRY = { firstMs: 500, maxMs: 10_000 }
  * Resolves once every partition has its start offset from the store. If the store is unavailable, resolves at once and
  * starts to count when the store is available.
  */
-export async function startAnalytics({ engine, logger, registry }: AnalyticsOptions): Promise<Analytics> {
+export async function startAnalytics(options: AnalyticsOptions): Promise<RunningRole> {
+  const { engine, logger, registry, running } = options
   const { log, usage } = engine
   if (usage === null) {
     logger.info(`usage is not counted: ${WHY_NOT_COUNTED}`)
-    return { close: () => Promise.resolve() }
+    return {}
   }
   const metrics = analyticsMetrics(registry)
   const consumers = new RoleConsumers({
@@ -100,16 +93,16 @@ export async function startAnalytics({ engine, logger, registry }: AnalyticsOpti
     },
   )
   let listening = Promise.resolve()
+  // Writes the buffered rows, once.
+  running.defer(async () => {
+    closing.abort()
+    await listening
+    await consumers.stop((topic) => sinkOf(topic).stop())
+    await service.close()
+  })
   if (isPrepared) await listen()
   else listening = prepareAndListen()
-  return {
-    async close() {
-      closing.abort()
-      await listening
-      await consumers.stop((topic) => sinkOf(topic).stop())
-      await service.close()
-    },
-  }
+  return {}
 }
 
 type SinkOf = (topic: string) => TopicSink

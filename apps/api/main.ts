@@ -6,7 +6,7 @@ import { withinOpenFiles } from '#libs/runtime/process/open-files.js'
 import { startApi } from './api.js'
 
 await runRole('api', async (context) => {
-  const { engine, now, logger } = context
+  const { engine, now, logger, running } = context
   const settings = withinOpenFiles(context.settings, logger)
   const plans = readPlans(settings.plansFile)
   await ensureConfiguredKey({ engine, settings, now, logger })
@@ -17,5 +17,6 @@ await runRole('api', async (context) => {
     isStarted: () => true,
     smtpPort: () => settings.smtpPort,
   })
-  return { listening: { url: api.url, httpPort: api.port }, close: () => api.close() }
+  running.defer(() => api.close())
+  return { listening: { url: api.url, httpPort: api.port } }
 })

@@ -1,7 +1,7 @@
 import { Controller, Inject, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
 import type { Logger } from 'pino'
-import type { Counter, Registry } from 'prom-client'
+import type { Counter } from 'prom-client'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { decide } from '#libs/domain/inbox/decide.js'
 import { endsInbox } from '#libs/domain/inbox/events.js'
@@ -11,6 +11,7 @@ import type { BatchOutcome, RecordBatch } from '#libs/ports/event-log/event-log.
 import { decodeBatch } from '#libs/ports/event-log/batch-decoding.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { createRoleService, PORTS, RethrowErrors, RoleConsumers } from '#libs/role/role-consumers.js'
+import type { EngineContext, RunningRole } from '#libs/role/run-role.js'
 import { Metrics } from '#libs/runtime/process/metrics.js'
 import { beforeDeadline, PeriodicTask } from '#libs/runtime/timing.js'
 
@@ -19,18 +20,6 @@ import { beforeDeadline, PeriodicTask } from '#libs/runtime/timing.js'
  * InboxDeleted, and deletes the keys of those inboxes.
  */
 
-export interface LifecycleOptions {
-  engine: Pick<Engine, 'log' | 'vault' | 'inboxes' | 'signals'>
-  now: () => Date
-  logger: Logger
-  registry: Registry
-}
-
-export interface Lifecycle {
-  /** Resolves once the work in progress is done. */
-  close(): Promise<void>
-}
-
 const EXPIRE_EVERY_MS = 500
 const EXPIRE_AT_ONCE = 500
 /** Keys need not be deleted at once, and most records are mails, which need nothing. */
@@ -38,8 +27,8 @@ const LINGER_MS = 100
 /** How long a scrape waits for the count of active inboxes. */
 const COUNT_TIMEOUT_MS = 2_000
 
-export async function startLifecycle(options: LifecycleOptions): Promise<Lifecycle> {
-  const { engine, logger, registry } = options
+export async function startLifecycle(context: EngineContext): Promise<RunningRole> {
+  const { engine, logger, registry, running } = context
   const { log, vault, inboxes } = engine
   const metrics = new Metrics(registry)
   const forgotten = metrics.counter(
@@ -60,15 +49,12 @@ export async function startLifecycle(options: LifecycleOptions): Promise<Lifecyc
     startAt: () => Promise.resolve('committed'),
   })
   const service = await createRoleService(consumers, ErasureController, { log, vault, logger, forgotten })
+  running.defer(() => service.close())
   await service.listen()
-  const expiring = new PeriodicTask({ everyMs: EXPIRE_EVERY_MS, work: expiry(options) })
+  const expiring = new PeriodicTask({ everyMs: EXPIRE_EVERY_MS, work: expiry(context) })
   expiring.start()
-  return {
-    async close() {
-      await expiring.stop()
-      await service.close()
-    },
-  }
+  running.defer(() => expiring.stop())
+  return {}
 }
 
 /**
@@ -76,7 +62,7 @@ export async function startLifecycle(options: LifecycleOptions): Promise<Lifecyc
  * It logs errors, and never rejects. Several processes may run it at once: a second InboxExpired for the same inbox has
  * no effect.
  */
-function expiry({ engine, now, logger, registry }: LifecycleOptions): (signal: AbortSignal) => Promise<void> {
+function expiry({ engine, now, logger, registry }: EngineContext): (signal: AbortSignal) => Promise<void> {
   const { log, inboxes, signals } = engine
   const views = new ConsistentViews(log, inboxes, signals)
   const recorder = new Recorder(log, '/mayfly/lifecycle', now)

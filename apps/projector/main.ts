@@ -5,5 +5,5 @@ import { startProjector } from './projector.js'
 await runRole('projector', async (context) => {
   const projector = await startProjector(context)
   projector.warmUp()
-  return projector
+  return {}
 })

@@ -1,9 +1,8 @@
 import type { Logger } from 'pino'
-import type { Registry } from 'prom-client'
-import type { Engine } from '#libs/engines/engine.js'
 import { beginViews } from '#libs/ports/read-model/view-store.js'
 import { measuredUsage } from '#libs/role/measured-usage.js'
 import { createRoleService, RoleConsumers } from '#libs/role/role-consumers.js'
+import type { EngineContext } from '#libs/role/run-role.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import { InboxProjector } from './inbox-projector.js'
 import { ParserPool } from './parser-pool.js'
@@ -17,36 +16,20 @@ import { watchViews } from './views-watch.js'
  * not at its group's committed offset, so it neither skips nor repeats a record after a crash or a restore.
  */
 
-export interface ProjectorOptions {
-  engine: Pick<Engine, 'log' | 'vault' | 'projections' | 'inboxes' | 'signals'>
-  settings: Settings
-  now: () => Date
-  logger: Logger
-  registry: Registry
-}
-
 export interface Projector {
   /** Starts a parsing thread. Otherwise the first mail waits about 0.2 s for one. */
   warmUp(): void
-  /** Resolves once the batches in progress are in the views, or abandoned. */
-  close(): Promise<void>
 }
 
 /** Resolves once the views of every partition know how far they lag behind the log. */
-export async function startProjector({
-  engine,
-  settings,
-  now,
-  logger,
-  registry,
-}: ProjectorOptions): Promise<Projector> {
+export async function startProjector(context: EngineContext): Promise<Projector> {
+  const { engine, settings, now, logger, registry, running } = context
   const { log, projections, inboxes } = engine
-  await using opened = new AsyncDisposableStack()
   const metrics = projectorMetrics(registry)
   const usage = measuredUsage({ log, source: '/mayfly/projector', now, logger, registry })
-  opened.defer(() => usage.close())
+  running.defer(() => usage.close())
   const parser = parserOf(settings, logger, metrics)
-  opened.defer(() => parser.close())
+  running.defer(() => parser.close())
   const inboxProjector = new InboxProjector(projections, engine.vault, parser)
   const visibility = new MessageVisibility(usage, inboxes, now)
   const ports: ProjectorPorts = { ...engine, logger, metrics, visibility, inboxProjector }
@@ -62,7 +45,7 @@ export async function startProjector({
   })
   const service = await createRoleService(consumers, ProjectorController, ports)
   await service.listen()
-  opened.defer(() => service.close())
+  running.defer(() => service.close())
   const watch = watchViews({
     log,
     queries: inboxes,
@@ -72,9 +55,8 @@ export async function startProjector({
     onError: (error) => logger.debug({ err: error }, 'checking the views failed'),
   })
   watch.start()
-  opened.defer(() => watch.stop())
-  const running = opened.move()
-  return { warmUp: () => parser.warmUp(), close: () => running.disposeAsync() }
+  running.defer(() => watch.stop())
+  return { warmUp: () => parser.warmUp() }
 }
 
 function parserOf(settings: Settings, logger: Logger, metrics: ProjectorMetrics): ParserPool {

@@ -6,6 +6,5 @@ import { listeningFacts, startSmtp } from './smtp-edge.js'
 await runRole('smtp', async (context) => {
   const settings = withinOpenFiles(context.settings, context.logger)
   const tlsFolder = join(resolve(settings.dataDir), 'tls')
-  const edge = await startSmtp({ ...context, settings, tlsFolder })
-  return { listening: listeningFacts(edge), close: () => edge.drain() }
+  return { listening: listeningFacts(await startSmtp({ ...context, settings, tlsFolder })) }
 })

@@ -2,15 +2,13 @@ import { constants } from 'node:crypto'
 import { once } from 'node:events'
 import type { Server } from 'node:net'
 import { createSecureContext, type SecureContext } from 'node:tls'
-import type { Logger } from 'pino'
-import type { Registry } from 'prom-client'
 import type { Engine } from '#libs/engines/engine.js'
 import { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import type { KeyUse } from '#libs/ports/key-use/key-use.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { measuredUsage } from '#libs/role/measured-usage.js'
+import type { EngineContext } from '#libs/role/run-role.js'
 import { budgetScale } from '#libs/runtime/config/memory-settings.js'
-import type { Settings } from '#libs/runtime/config/settings.js'
 import { countExhausted } from '#libs/runtime/fairness/budget.js'
 import { listenError } from '#libs/runtime/process/listen-error.js'
 import { Acceptance } from './acceptance.js'
@@ -24,16 +22,12 @@ import { UnknownRecipients } from './session-bounds.js'
 import { SmtpAuth } from './smtp-auth.js'
 import { InFlightMail } from './in-flight-mail.js'
 
-export interface SmtpEdgeOptions {
+export interface SmtpEdgeOptions extends Omit<EngineContext, 'engine'> {
   engine: Pick<Engine, 'log' | 'vault' | 'inboxes' | 'accounts' | 'signals' | 'limits'> & {
     keyUse: Pick<KeyUse, 'touch'>
   }
-  settings: Settings
   /** The folder of the self-signed certificate and its authority. */
   tlsFolder: string
-  logger: Logger
-  registry: Registry
-  now: () => Date
 }
 
 export interface SmtpEdge {
@@ -45,19 +39,10 @@ export interface SmtpEdge {
    * operator's.
    */
   caFile: string | null
-  /**
-   * Accepts no new connections, closes idle ones with 421, and lets mails in progress finish. Resolves once all
-   * connections are closed, within 20 seconds. Can be repeated.
-   */
-  drain(): Promise<void>
 }
 
 /** The fields of the log line about the ports that a process listens on. */
-export function listeningFacts({
-  port,
-  tlsPort,
-  caFile,
-}: Omit<SmtpEdge, 'drain'>): Record<string, string | number> {
+export function listeningFacts({ port, tlsPort, caFile }: SmtpEdge): Record<string, string | number> {
   return {
     smtpPort: port,
     ...(tlsPort !== null && { smtpsPort: tlsPort }),
@@ -65,6 +50,7 @@ export function listeningFacts({
   }
 }
 
+/** Closing accepts no new connections, closes idle ones with 421, and lets mails in progress finish within this time. */
 const DRAIN_MS = 20_000
 /** Sealed copies that the views don't show yet may use another quarter of the memory for mail. */
 const IN_FLIGHT_DIVISOR = 4
@@ -81,16 +67,14 @@ const IN_FLIGHT_DIVISOR = 4
  * Resolves once it listens. Rejects with the name of the setting if it can't listen or use the certificate.
  */
 export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
-  // Closed in reverse order, even if one of them fails.
-  await using opened = new AsyncDisposableStack()
-  const { settings, now } = options
+  const { settings, now, running } = options
   const { log, vault, inboxes, accounts, signals, limits, keyUse } = options.engine
   const journal = new Journal(options.logger, options.registry)
   const onError = (error: unknown) => journal.failed(error)
   const exhausted = countExhausted(options.registry)
 
   const recorded = measuredUsage({ log, source: '/mayfly/smtp', ...options })
-  opened.defer(() => recorded.close())
+  running.defer(() => recorded.close())
   const usage = new MailUsage(recorded, now)
   const views = new ConsistentViews(log, inboxes, signals)
   const recipients = new Recipients({ log, inboxes, views, usage, settings, now, onError })
@@ -102,14 +86,14 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
         onError,
       })
     : null
-  opened.defer(() => verifier?.close())
+  running.defer(() => verifier?.close())
   const inFlight = new InFlightMail({
     inboxes,
     signals,
     maxBytes: settings.smtpMemoryBytes / IN_FLIGHT_DIVISOR,
     onExhausted: () => exhausted('unshown-mail'),
   })
-  opened.defer(() => inFlight.close())
+  running.defer(() => inFlight.close())
   const recorder = new Recorder(log, '/mayfly/smtp', now)
   const faults = new MailFaults({ limits, registry: options.registry, now, onError })
   const stores = { vault, inboxes, recorder, usage }
@@ -122,17 +106,14 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
     unknownRecipients: new UnknownRecipients(),
     secureContext: certificate === null ? undefined : secureContextOf(certificate),
   })
-  opened.defer(() => server.drain(DRAIN_MS))
+  running.defer(() => server.drain(DRAIN_MS))
   const { smtpHost, smtpPort, smtpsPort } = settings
   const port = await listeningPort(server.server.listen(smtpPort, smtpHost), 'MAYFLY_SMTP_PORT')
   const tlsPort =
     smtpsPort === null
       ? null
       : await listeningPort(server.tlsServer.listen(smtpsPort, smtpHost), 'MAYFLY_SMTPS_PORT')
-  const running = opened.move()
-  let draining: Promise<void> | null = null
-  const drain = () => (draining ??= running.disposeAsync())
-  return { port, tlsPort, caFile: certificate?.caFile ?? null, drain }
+  return { port, tlsPort, caFile: certificate?.caFile ?? null }
 }
 
 function secureContextOf({ cert, key }: ServerCertificate): SecureContext {

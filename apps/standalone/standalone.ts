@@ -31,30 +31,27 @@ export interface Standalone extends Omit<Welcome, 'consoleLink'> {
 
 /** Resolves once every role runs. If a role can't start, closes those that had started and rejects. */
 export function startStandalone({ announce, ...process }: StandaloneOptions): Promise<Standalone> {
-  return onEngine('standalone', process, async ({ engine, settings, logger, now, registry, running }) => {
+  return onEngine('standalone', process, async (context) => {
+    const { engine, settings, logger, now, running } = context
     const plans = readPlans(settings.plansFile)
-    const projector = await startProjector({ engine, settings, now, logger, registry })
-    running.defer(() => projector.close())
-    const lifecycle = await startLifecycle({ engine, now, logger, registry })
-    running.defer(() => lifecycle.close())
-    const webhooks = await startWebhooks({ engine, settings, now, logger, registry })
-    running.defer(() => webhooks.close())
-    const analytics = await startAnalytics({ engine, logger, registry })
-    running.defer(() => analytics.close())
+    const projector = await startProjector(context)
+    await startLifecycle(context)
+    await startWebhooks(context)
+    await startAnalytics(context)
 
     // Before the API listens, because a client may use the configured key at once.
     await ensureConfiguredKey({ engine, settings, now, logger })
     let isStarted = false
     let { smtpPort } = settings
     const api = await startApi({
-      ...{ engine, settings, plans, now, logger, registry },
+      ...context,
+      plans,
       isStarted: () => isStarted,
       smtpPort: () => smtpPort,
     })
     running.defer(() => api.close())
     const tlsFolder = join(resolve(settings.dataDir), 'tls')
-    const smtp = await startSmtp({ engine, settings, tlsFolder, logger, registry, now })
-    running.defer(() => smtp.drain())
+    const smtp = await startSmtp({ ...context, tlsFolder })
     smtpPort = smtp.port
     // Last, so that only a start that succeeds prints a new key.
     const firstKey = await makeFirstKey({ engine, settings, now, logger, announce })
@@ -101,7 +98,7 @@ export interface Welcome {
   url: string
   httpPort: number
   smtpHost: string
-  smtp: Omit<SmtpEdge, 'drain'>
+  smtp: SmtpEdge
   firstKey: FirstKey
   dataDir: string
   /** Null if there is none. */

@@ -1,11 +1,9 @@
-import type { Logger } from 'pino'
-import type { Registry } from 'prom-client'
-import { WEBHOOK_RETENTION_MS, type Engine } from '#libs/engines/engine.js'
+import { WEBHOOK_RETENTION_MS } from '#libs/engines/engine.js'
 import { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { createRoleService, RoleConsumers } from '#libs/role/role-consumers.js'
+import type { EngineContext, RunningRole } from '#libs/role/run-role.js'
 import { budgetScale } from '#libs/runtime/config/memory-settings.js'
-import type { Settings } from '#libs/runtime/config/settings.js'
 import { countExhausted } from '#libs/runtime/fairness/budget.js'
 import { PeriodicTask } from '#libs/runtime/timing.js'
 import { Attempts } from './attempts.js'
@@ -25,19 +23,6 @@ import { webhookMetrics } from './webhook-metrics.js'
  * outcomes. The role also consumes account-events, to deliver to a new webhook the events that it has missed.
  */
 
-export interface WebhooksOptions {
-  engine: Engine
-  settings: Settings
-  now: () => Date
-  logger: Logger
-  registry: Registry
-}
-
-export interface Webhooks {
-  /** Resolves once the attempts in progress have ended and no more deliveries are requested. */
-  close(): Promise<void>
-}
-
 /** Added to the timeout of an attempt, until its outcome is in the views. */
 const LEASE_SLACK_MS = 15_000
 const REMOVE_EVERY_MS = 3_600_000
@@ -45,13 +30,8 @@ const REPLAY_EVERY_MS = 250
 /** Short, because a delivery starts after it. */
 const LINGER_MS = 10
 
-export async function startWebhooks({
-  engine,
-  settings,
-  now,
-  logger,
-  registry,
-}: WebhooksOptions): Promise<Webhooks> {
+export async function startWebhooks(context: EngineContext): Promise<RunningRole> {
+  const { engine, settings, now, logger, registry, running } = context
   const { log, inboxes, webhooks, deliveries, replays, vault, secrets, signals } = engine
   const onExhausted = countExhausted(registry)
   const metrics = webhookMetrics(registry, () => deliveries.earliestDue(), now)
@@ -106,16 +86,14 @@ export async function startWebhooks({
 
   // Closed from the last to the first: the consumers first, so that another process takes over their partitions while
   // the attempts in progress end.
-  await using opened = new AsyncDisposableStack()
-  opened.defer(() => sender.close())
-  opened.defer(() => removing.stop())
-  opened.defer(() => dispatcher.stop())
-  opened.defer(() => replaying.stop())
-  opened.defer(() => service.close())
+  running.defer(() => sender.close())
+  running.defer(() => removing.stop())
+  running.defer(() => dispatcher.stop())
+  running.defer(() => replaying.stop())
+  running.defer(() => service.close())
   await service.listen()
   await dispatcher.start()
   replaying.start()
   removing.start()
-  const running = opened.move()
-  return { close: () => running.disposeAsync() }
+  return {}
 }

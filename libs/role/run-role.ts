@@ -13,7 +13,10 @@ import { measureLag } from './role-consumers.js'
 export interface EngineContext extends ProcessContext {
   engine: Engine
   registry: Registry
-  /** Deferred calls run before the engine closes, in reverse order, even if one of them fails. */
+  /**
+   * What a role opens is closed here, also if its start fails: deferred calls run before the engine closes, in reverse
+   * order, even if one of them fails.
+   */
   running: AsyncDisposableStack
 }
 
@@ -91,7 +94,6 @@ function measureProcess(registry: Registry, settings: Settings): Metrics {
 export interface RunningRole {
   /** The ports and URLs that it listens on, if any, for the log. */
   listening?: Running['listening']
-  close(): Promise<void>
 }
 
 /** Runs one role as a separate process, on the Kafka and Redis that it shares with the other roles. */
@@ -107,9 +109,8 @@ export function runRole(
       )
     }
     return onEngine(role, process, async (context) => {
-      const started = await start(context)
-      context.running.defer(() => started.close())
-      return { listening: { role, ...started.listening }, welcome: null }
+      const { listening } = await start(context)
+      return { listening: { role, ...listening }, welcome: null }
     })
   })
 }

@@ -47,15 +47,12 @@ export async function countingRate(log: EventLog, folder: string, events: number
   try {
     const registry = new Registry()
     const started = performance.now()
-    const analytics = await startAnalytics({
-      engine: { log, usage },
-      logger: pino({ level: 'warn' }),
-      registry,
-    })
+    await using running = new AsyncDisposableStack()
+    await startAnalytics({ engine: { log, usage }, logger: pino({ level: 'warn' }), registry, running })
     const rows = () => rowsWritten(registry)
     await until('every event to be counted', async () => (await rows()) >= events, WITHIN_MS)
     const seconds = (performance.now() - started) / 1_000
-    await analytics.close()
+    await running.disposeAsync()
     await verifyCounts(usage, events)
     return events / seconds
   } finally {

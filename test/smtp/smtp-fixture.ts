@@ -37,6 +37,8 @@ export class SmtpFixture {
   readonly usedKeys = new Set<KeyId>()
   private nowMs = Date.now()
   private edge: SmtpEdge | null = null
+  private running = new AsyncDisposableStack()
+  private draining: Promise<void> | null = null
   /** End offset by partition of the mails that `newlyReceived` has returned. */
   private readonly returnedUpTo = new Map<number, number>()
 
@@ -99,7 +101,10 @@ export class SmtpFixture {
   }
 
   async start(logger: Logger = this.logger()): Promise<SmtpEdge> {
+    this.running = new AsyncDisposableStack()
+    this.draining = null
     this.edge = await startSmtp({
+      running: this.running,
       engine: {
         log: this.log,
         vault: this.vault,
@@ -137,7 +142,7 @@ export class SmtpFixture {
   }
 
   async drain(): Promise<void> {
-    await this.edge?.drain()
+    await (this.draining ??= this.running.disposeAsync())
   }
 
   async createInbox(maxMessages = 1_000): Promise<{ id: InboxId; address: Address }> {
