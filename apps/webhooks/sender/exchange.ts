@@ -11,107 +11,91 @@ interface Response {
   retryAfter: string | undefined
 }
 
-/** One request and its response, as a handler of undici. */
-export class Exchange implements Dispatcher.DispatchHandler {
-  /** Whether the request is sent on a connection that has been idle, which the endpoint may have closed meanwhile. */
-  reusesConnection = false
+export interface ExchangeTimes {
+  /** When the attempt started and must end, on the clock of `performance.now()`. */
+  startedAt: number
+  deadline: number
+  /** The timeout of the response's content, which does not change the outcome. */
+  contentMs: number
+}
 
-  private readonly settled = Promise.withResolvers<AttemptOutcome>()
-  /** Resolves before the deadline. Rejects with errors that the endpoint did not cause. */
-  readonly outcome = this.settled.promise
-  private controller: Dispatcher.DispatchController | null = null
-  private timer: NodeJS.Timeout
-  private isOver = false
-  private response: Response | null = null
-  private readonly kept: Buffer[] = []
-  private readBytes = 0
-
-  /**
-   * Times are on the clock of `performance.now()`. The exchange ends at the deadline. `contentMs` is the timeout of the
-   * response's content, which does not change the outcome.
-   */
-  constructor(
-    private readonly startedAt: number,
-    private readonly deadline: number,
-    private readonly contentMs: number,
-  ) {
-    this.timer = this.abortIn(Infinity)
-  }
-
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.controller = controller
-    if (this.isOver) controller.abort(new Error('the attempt timed out before it started'))
-  }
-
-  onResponseStart(
-    _controller: Dispatcher.DispatchController,
-    status: number,
-    headers: Readonly<Record<string, string | string[] | undefined>>,
-  ): void {
-    // Interim responses precede the final one (RFC 9110, section 15.2).
-    if (this.isOver || (status >= 100 && status < 200)) return
-    const header = headers['retry-after']
-    const retryAfter = Array.isArray(header) ? header[0] : header
-    this.response = { status, latencyMs: this.elapsedMs(), retryAfter }
-    clearTimeout(this.timer)
-    this.timer = this.abortIn(this.contentMs)
-  }
-
-  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    const bytesLeft = MAX_KEPT_BYTES - this.readBytes
-    if (bytesLeft > 0) this.kept.push(chunk.subarray(0, bytesLeft))
-    this.readBytes += chunk.length
-    if (this.readBytes > MAX_READ_BYTES) this.abort()
-  }
-
-  onResponseEnd(): void {
-    this.end()
-  }
-
-  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.end(exchangeError(error) ?? error)
-  }
+/**
+ * Sends one request. Resolves with the outcome before the deadline, and rejects with errors that the endpoint did not
+ * cause. A response counts once its headers have arrived, even if its content is cut off.
+ */
+export function exchange(
+  pool: Dispatcher,
+  request: Dispatcher.DispatchOptions,
+  { startedAt, deadline, contentMs }: ExchangeTimes,
+): Promise<AttemptOutcome> {
+  const { promise, resolve, reject } = Promise.withResolvers<AttemptOutcome>()
+  const kept: Buffer[] = []
+  let readBytes = 0
+  let response: Response | null = null
+  let controller: Dispatcher.DispatchController | null = null
+  let isOver = false
 
   /** Aborts after that time, or at the deadline if that is earlier. */
-  private abortIn(ms: number): NodeJS.Timeout {
-    return setTimeout(() => this.abort(), Math.min(ms, this.deadline - performance.now()))
-  }
+  const abortIn = (ms: number) => setTimeout(abort, Math.min(ms, deadline - performance.now()))
+  let timer = abortIn(Infinity)
 
-  private abort(): void {
-    const missing = this.controller === null ? 'no connection was opened' : 'the response did not arrive'
+  function abort(): void {
+    const missing = controller === null ? 'no connection was opened' : 'the response did not arrive'
     const failure = new AttemptError('timeout', `${missing} in time`)
-    this.end(failure)
-    this.controller?.abort(failure)
+    end(failure)
+    controller?.abort(failure)
   }
 
-  /** A response counts once its headers have arrived, even if its content is cut off. */
-  private end(failure?: Error): void {
-    if (this.isOver) return
-    this.isOver = true
-    clearTimeout(this.timer)
-    const { response } = this
-    const tookMs = this.elapsedMs()
-    if (response === null) {
-      if (failure instanceof AttemptError) this.settled.resolve(failed(failure, tookMs))
-      else this.settled.reject(failure ?? new Error('a response ended before its headers'))
-    } else if (response.status < 100 || response.status > 599) {
-      // RFC 9110, section 15.
-      const invalid = new AttemptError('protocol', 'the response has an invalid status')
-      this.settled.resolve(failed(invalid, response.latencyMs, tookMs))
-    } else if (response.status >= 300 && response.status < 400) {
-      const redirect = new AttemptError('redirect', `status ${response.status}, which is not followed`)
-      this.settled.resolve({ ...failed(redirect, response.latencyMs, tookMs), status: response.status })
-    } else {
-      const { status, latencyMs, retryAfter } = response
-      const answer = Buffer.concat(this.kept)
-      const waitMs = retryAfterMs(retryAfter, new Date())
-      this.settled.resolve({ kind: 'answered', status, latencyMs, tookMs, answer, retryAfterMs: waitMs })
-    }
+  function end(failure: Error | null): void {
+    if (isOver) return
+    isOver = true
+    clearTimeout(timer)
+    const tookMs = performance.now() - startedAt
+    if (response !== null) resolve(outcomeOf(response, Buffer.concat(kept), tookMs))
+    else if (failure instanceof AttemptError) resolve(failed(failure, tookMs))
+    else reject(failure ?? new Error('a response ended before its headers'))
   }
 
-  private elapsedMs(): number {
-    return performance.now() - this.startedAt
+  pool.dispatch(request, {
+    onRequestStart(started) {
+      controller = started
+      if (isOver) started.abort(new Error('the attempt timed out before it started'))
+    },
+    onResponseStart(_controller, status, headers) {
+      // Interim responses precede the final one (RFC 9110, section 15.2).
+      if (isOver || (status >= 100 && status < 200)) return
+      const [retryAfter] = [headers['retry-after'] ?? []].flat()
+      response = { status, latencyMs: performance.now() - startedAt, retryAfter }
+      clearTimeout(timer)
+      timer = abortIn(contentMs)
+    },
+    onResponseData(_controller, chunk) {
+      const bytesLeft = MAX_KEPT_BYTES - readBytes
+      if (bytesLeft > 0) kept.push(chunk.subarray(0, bytesLeft))
+      readBytes += chunk.length
+      if (readBytes > MAX_READ_BYTES) abort()
+    },
+    onResponseEnd: () => end(null),
+    onResponseError: (_controller, error) => end(exchangeError(error) ?? error),
+  })
+  return promise
+}
+
+function outcomeOf(
+  { status, latencyMs, retryAfter }: Response,
+  answer: Buffer,
+  tookMs: number,
+): AttemptOutcome {
+  if (status < 100 || status > 599) {
+    // RFC 9110, section 15.
+    return failed(new AttemptError('protocol', 'the response has an invalid status'), latencyMs, tookMs)
   }
+  if (status >= 300 && status < 400) {
+    const redirect = new AttemptError('redirect', `status ${status}, which is not followed`)
+    return { ...failed(redirect, latencyMs, tookMs), status }
+  }
+  const waitMs = retryAfterMs(retryAfter, new Date())
+  return { kind: 'answered', status, latencyMs, tookMs, answer, retryAfterMs: waitMs }
 }
 
 /** Times are from the start of the attempt. */
@@ -142,6 +126,9 @@ function bounded(ms: number): number {
 /** One response with its interim responses, chunk extensions and trailers, which undici neither limits nor reports. */
 const MAX_RESPONSE_BYTES = 1024 * 1024
 
+/** Requests that were sent on a connection that had been idle, which the endpoint may have closed meanwhile. */
+export const onIdleConnections = new WeakSet<Dispatcher.DispatchOptions>()
+
 /** A connection for consecutive exchanges that limits the bytes of each response. */
 export class GuardedClient extends Client {
   private socket: Socket | null = null
@@ -160,7 +147,7 @@ export class GuardedClient extends Client {
   }
 
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-    if (handler instanceof Exchange) handler.reusesConnection = this.stats.connected
+    if (this.stats.connected) onIdleConnections.add(options)
     this.bytesBefore = this.socket?.bytesRead ?? 0
     return super.dispatch(options, handler)
   }

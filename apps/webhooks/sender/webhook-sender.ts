@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache'
 import { type Dispatcher, Pool } from 'undici'
 import { Connector, type ConnectorBounds } from './connector.js'
 import { type DestinationPolicy, type DestinationSettings, policyOf, readDestination } from './destination.js'
-import { Exchange, failed, GuardedClient } from './exchange.js'
+import { exchange, failed, GuardedClient, onIdleConnections, type ExchangeTimes } from './exchange.js'
 import { AttemptError, type AttemptOutcome } from './attempt-outcome.js'
 
 export interface SenderBounds extends ConnectorBounds {
@@ -97,33 +97,30 @@ export class WebhookSender {
 
   private async attempt(post: Post): Promise<AttemptOutcome> {
     const startedAt = performance.now()
-    const deadline = startedAt + this.options.timeoutMs
+    const { contentMs } = this.bounds
+    const times = { startedAt, deadline: startedAt + this.options.timeoutMs, contentMs }
     const destination = readDestination(post.url, this.policy)
     if (destination instanceof AttemptError) return failed(destination, 0)
-    const { origin, path } = destination
     const headers = {
       'content-type': 'application/json',
       'user-agent': USER_AGENT,
       ...signatureHeaders(post.id, new Date(), post.body, post.secrets),
     }
-    const request = { origin, path, method: 'POST', headers, body: post.body }
-    const begin = () => new Exchange(startedAt, deadline, this.bounds.contentMs)
-    const first = begin()
-    const outcome = await this.exchange(post.owner, request, first)
-    const isStale = outcome.kind === 'failed' && outcome.reason === 'reset' && first.reusesConnection
-    return isStale ? await this.exchange(post.owner, request, begin()) : outcome
+    const request = { ...destination, method: 'POST', headers, body: post.body } as const
+    const outcome = await this.exchange(post.owner, request, times)
+    const isStale = outcome.kind === 'failed' && outcome.reason === 'reset' && onIdleConnections.has(request)
+    return isStale ? await this.exchange(post.owner, request, times) : outcome
   }
 
   /** After a failure, the owner's pool for the origin is closed; connections in use close after their requests. */
   private async exchange(
     owner: string,
     request: Dispatcher.DispatchOptions & { origin: string },
-    exchange: Exchange,
+    times: ExchangeTimes,
   ): Promise<AttemptOutcome> {
     const name = `${owner} ${request.origin}`
     const pool = this.poolOf(name, request.origin)
-    pool.dispatch(request, exchange)
-    const outcome = await exchange.outcome
+    const outcome = await exchange(pool, request, times)
     const hasBroken = outcome.kind === 'failed' && outcome.reason !== 'redirect'
     if (hasBroken && this.pools.peek(name) === pool) this.pools.delete(name)
     return outcome
@@ -141,7 +138,7 @@ export class WebhookSender {
       keepAliveMaxTimeout: bounds.idleMs,
       maxHeaderSize: MAX_HEADER_BYTES,
       allowH2: false,
-      // Exchange has its own timers, which count from its start and are precise to the millisecond.
+      // Attempts have their own timers, which count from their start and are precise to the millisecond.
       headersTimeout: 0,
       bodyTimeout: 0,
       factory: (url, options) => new GuardedClient(url, options, this.connector.connect),
