@@ -41,11 +41,8 @@ export const DEFAULT_MAIL_LIMITS: MailLimits = {
 
 /** The longest prefix of a text that has at most `maxBytes` bytes in UTF-8; never half a character. */
 export function cutToBytes(text: string, maxBytes: number): string {
-  if (text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes) return text
-  const bytes = Buffer.from(text)
-  let end = maxBytes
-  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--
-  return bytes.toString('utf8', 0, end)
+  if (text.length * 3 <= maxBytes) return text
+  return text.slice(0, new TextEncoder().encodeInto(text, new Uint8Array(maxBytes)).read)
 }
 
 /** The longest prefix of a text that has at most `maxBytes` bytes in a JSON string (RFC 8259, section 7) in UTF-8. */

@@ -19,11 +19,11 @@ export function parseMail(
   envelope: Envelope,
   limits: MailLimits = DEFAULT_MAIL_LIMITS,
 ): ParsedMail {
-  const mime = readMime(raw, limits)
+  const { texts, htmls, ...mime } = readMime(raw, limits)
   const warnings = [...mime.warnings]
   const subject = firstValue(mime.headers, 'subject')
-  const text = joinParts(mime.texts, limits.maxTextBytes, 'text-truncated', warnings)
-  const html = joinParts(mime.htmls, limits.maxHtmlBytes, 'html-truncated', warnings)
+  const text = joinParts(texts, limits.maxTextBytes, 'text-truncated', warnings)
+  const html = joinParts(htmls, limits.maxHtmlBytes, 'html-truncated', warnings)
   const content = html === null ? null : readHtml(html)
   const links = findLinks(content, text, limits.maxLinks)
   if (links.isCut) {
@@ -31,21 +31,16 @@ export function parseMail(
     warnings.push({ code: 'too-many-links', detail })
   }
   return {
+    ...mime,
     subject,
     sender: mime.from[0]?.address ?? envelope.mailFrom,
     recipient: envelope.rcptTo,
-    from: mime.from,
-    to: mime.to,
-    cc: mime.cc,
-    replyTo: mime.replyTo,
     date: dateOf(firstValue(mime.headers, 'date'), warnings),
     text,
     html,
     htmlText: content?.text ?? null,
     links: links.found,
     codes: findCodes(subject, text, content?.text ?? null, limits.maxCodes),
-    attachments: mime.attachments,
-    headers: mime.headers,
     envelope,
     size: raw.length,
     sha256: hash('sha256', raw),
@@ -102,25 +97,6 @@ export function parseHeader(raw: Buffer, envelope: Envelope, warning: Warning): 
 
 /** A mail that can't be parsed: only its envelope, and the size and digest of its source. */
 export function parseNothing(raw: Buffer, envelope: Envelope, warning: Warning): ParsedMail {
-  return {
-    subject: null,
-    sender: envelope.mailFrom,
-    recipient: envelope.rcptTo,
-    from: [],
-    to: [],
-    cc: [],
-    replyTo: [],
-    date: null,
-    text: null,
-    html: null,
-    htmlText: null,
-    links: [],
-    codes: [],
-    attachments: [],
-    headers: [],
-    envelope,
-    size: raw.length,
-    sha256: hash('sha256', raw),
-    warnings: [warning],
-  }
+  const empty = parseMail(Buffer.alloc(0), envelope)
+  return { ...empty, size: raw.length, sha256: hash('sha256', raw), warnings: [warning] }
 }

@@ -4,7 +4,7 @@ import { decodeText } from './charset.js'
 /** The beginning of an encoded word, `=?charset*language?encoding?` (RFC 2047, section 2; RFC 2231, section 5). */
 const OPENING = /=\?([^\s?()<>@,;:"/[\]=]{1,100})\?([bq])\?/iy
 const BASE64_TEXT = /^[A-Za-z0-9+/=\s]*$/
-const HEX_DIGIT = /^[0-9a-f]{2}$/i
+const Q_ESCAPE = /_|=([0-9a-f]{2})/gi
 /** In a charset with shift states, each word begins in the initial state (RFC 1468), so it is decoded alone. */
 const STATEFUL = /^(?:iso-2022|utf-7|utf-16|hz)/
 const RAW_BYTE = /[\x80-\xff]/
@@ -104,7 +104,8 @@ function bytesOf(words: EncodedWord[]): Buffer {
     }
     if (base64 !== '') decoded.push(decodeB(base64))
     base64 = ''
-    decoded.push(decodeQ(content))
+    // RFC 2047, section 4.2.
+    decoded.push(unescapeBytes(content, Q_ESCAPE))
   }
   if (base64 !== '') decoded.push(decodeB(base64))
   return Buffer.concat(decoded)
@@ -116,18 +117,15 @@ function decodeB(text: string): Buffer {
   return Buffer.concat(pieces.map((piece) => Buffer.from(piece, 'base64')))
 }
 
-/** RFC 2047, section 4.2. Characters that are not part of an escape are kept. */
-function decodeQ(text: string): Buffer {
-  const encoded = Buffer.from(text)
-  const decoded = Buffer.allocUnsafe(encoded.length)
-  let length = 0
-  for (let at = 0; at < encoded.length; at++) {
-    const byte = encoded[at] ?? 0
-    const digits = byte === 0x3d ? encoded.toString('latin1', at + 1, at + 3) : ''
-    if (HEX_DIGIT.test(digits)) {
-      decoded[length++] = parseInt(digits, 16)
-      at += 2
-    } else decoded[length++] = byte === 0x5f ? 0x20 : byte
-  }
-  return decoded.subarray(0, length)
+/**
+ * The bytes of a text whose escapes have the group of two hexadecimal digits; an escape without it is a space.
+ * Characters that are not part of an escape are kept.
+ */
+export function unescapeBytes(text: string, escape: RegExp): Buffer {
+  const unescaped = Buffer.from(text)
+    .toString('latin1')
+    .replace(escape, (_, digits?: string) =>
+      digits === undefined ? ' ' : String.fromCharCode(parseInt(digits, 16)),
+    )
+  return Buffer.from(unescaped, 'latin1')
 }

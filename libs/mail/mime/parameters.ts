@@ -1,5 +1,5 @@
 import { decodeText } from './charset.js'
-import { decodeWords } from './encoded-words.js'
+import { decodeWords, unescapeBytes } from './encoded-words.js'
 
 /** A header value with parameters, such as that of Content-Type. */
 export interface ParameterValue {
@@ -12,7 +12,7 @@ export interface ParameterValue {
 /** Senders write these values without quotes even if they contain spaces and brackets. */
 const FILE_NAMES = new Set(['filename', 'name'])
 const SECTION = /^([^*]+)\*(?:(\d{1,3})(\*)?)?$/
-const PERCENT_ESCAPE = /^%[0-9a-f]{2}/i
+const PERCENT_ESCAPE = /%([0-9a-f]{2})/gi
 
 /**
  * Reads a header value with parameters (RFC 2045, section 5.1), including continued and encoded ones (RFC 2231).
@@ -63,19 +63,10 @@ function joinSections(parts: Map<number, Section>): string | null {
       text = rest ?? text
     }
     isEncoded ||= part.isEncoded
-    pieces.push(part.isEncoded ? percentDecode(text) : Buffer.from(text))
+    pieces.push(part.isEncoded ? unescapeBytes(text, PERCENT_ESCAPE) : Buffer.from(text))
   }
   const bytes = Buffer.concat(pieces)
   return isEncoded ? decodeText(bytes, charset).text : decodeWords(bytes.toString())
-}
-
-/** A percent sign that does not begin an escape is kept. */
-function percentDecode(text: string): Buffer {
-  const pieces = text.split(/(?=%)/).map((piece) => {
-    if (!PERCENT_ESCAPE.test(piece)) return Buffer.from(piece)
-    return Buffer.concat([Buffer.from(piece.slice(1, 3), 'hex'), Buffer.from(piece.slice(3))])
-  })
-  return Buffer.concat(pieces)
 }
 
 /** The first word, possibly with white space around its slash. */
