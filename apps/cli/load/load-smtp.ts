@@ -18,7 +18,7 @@ import { onInterrupt } from '../interrupts.js'
 import { facts } from '../printing.js'
 import type { Session } from '../session.js'
 import { closeManifest, openManifest } from './manifest.js'
-import { Progress } from './progress.js'
+import { showProgress } from './progress.js'
 import { countsText, latencyText } from './smtp-results.js'
 import { SmtpRun, type SmtpReport, type SmtpRunOptions } from './smtp-run.js'
 import type { SmtpTarget } from './smtp-session.js'
@@ -112,9 +112,9 @@ async function sendMail(options: SmtpOptions, total: number, api: Connection) {
   const target = { ...options.target, tls, isInsecure: insecure }
   const run = new SmtpRun({ ...options, target, total, recipients, manifest })
   signal.addEventListener('abort', () => run.stop('interrupted'))
-  const progress = new Progress(process.stderr, () => run.progress())
+  const endProgress = showProgress(process.stderr, () => run.progress())
   const end = await run.run()
-  progress.end()
+  endProgress()
   if (manifest !== null) await closeManifest(manifest)
   return { report: run.report(), end, inboxes: recipients.length, manifestError: manifest?.errored ?? null }
 }
@@ -151,23 +151,16 @@ interface ShownReport extends SmtpReport {
 }
 
 function reportText(report: ShownReport): string {
+  const { labels, errors, rate, seconds, latency_ms: latencyMs, ...others } = report
+  const { max_lag_ms: lagMs, is_interrupted: _, ...counts } = others
   return facts({
-    target: report.target,
-    label: report.labels.join(' '),
-    inboxes: report.inboxes,
-    scheduled: report.scheduled,
-    sent: report.sent,
-    accepted: report.accepted,
-    retried: report.retried,
+    ...counts,
+    label: labels.join(' '),
     refused: countsText(report.refused),
-    unknown: report.unknown,
-    failed: report.failed,
-    'possible duplicates': report.possible_duplicates,
-    'connection errors': countsText(report.errors),
-    rate: `${report.rate.reached.toFixed(1)}/s of ${report.rate.wanted.toFixed(1)}/s, ${report.seconds.toFixed(1)} s in all`,
-    'ms from schedule': latencyText(report.latency_ms.from_schedule),
-    'ms from start': latencyText(report.latency_ms.from_start),
-    'lag ms': `at most ${report.max_lag_ms.toFixed(1)}`,
-    manifest: report.manifest,
+    'connection errors': countsText(errors),
+    rate: `${rate.reached.toFixed(1)}/s of ${rate.wanted.toFixed(1)}/s, ${seconds.toFixed(1)} s in all`,
+    'ms from schedule': latencyText(latencyMs.from_schedule),
+    'ms from start': latencyText(latencyMs.from_start),
+    'lag ms': `at most ${lagMs.toFixed(1)}`,
   })
 }

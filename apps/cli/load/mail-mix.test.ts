@@ -1,7 +1,7 @@
 import { simpleParser } from 'mailparser'
 import { parseMail } from '#libs/mail/parse.js'
 import { anyEnvelope } from '#test/harness/envelope.js'
-import { MAIL_KINDS, MailMix, type MailKind } from './mail-mix.js'
+import { MAIL_KINDS, mailMix, type MailKind } from './mail-mix.js'
 
 const FROM = 'load-test@app.example'
 
@@ -12,8 +12,7 @@ const values = (number: number) => ({
   code: String(493_201 + number),
 })
 
-const sourceOf = (kind: MailKind, bytes: number, number = 0) =>
-  new MailMix(bytes, FROM).source(MAIL_KINDS.indexOf(kind), values(number))
+const sourceOf = (kind: MailKind, bytes: number, number = 0) => mailMix(bytes, FROM)(kind, values(number))
 
 const parse = (source: string) => parseMail(Buffer.from(source), anyEnvelope)
 

@@ -88,26 +88,16 @@ const SENTENCES = [
 ]
 
 /**
- * Valid mails of about `bytes` bytes with CRLF line ends, in ASCII. The texts of each kind are prepared once, so that
- * making a mail only puts its values between them.
+ * Returns a function that makes the source of mails, which are valid, have about `bytes` bytes with CRLF line ends, in
+ * ASCII, and `from` in their header From. The texts of each kind are prepared once, so that making a mail only puts its
+ * values between them.
  */
-export class MailMix {
-  /** Texts, and between them the names of values. */
-  private readonly templates: readonly (readonly string[])[]
-
-  /** `from` is the address in the header From. */
-  constructor(bytes: number, from: string) {
-    this.templates = MAIL_KINDS.map((kind) => sourceOf(kind, bytes, from).split(SLOT))
-  }
-
-  /** The source of a mail of the kind with that index in MAIL_KINDS. */
-  source(kindIndex: number, values: MailValues): string {
-    const template = this.templates[kindIndex]
-    if (template === undefined) throw new RangeError(`there is no kind ${kindIndex}`)
-    return filled(template, values)
-  }
+export function mailMix(bytes: number, from: string): (kind: MailKind, values: MailValues) => string {
+  const templates = new Map(MAIL_KINDS.map((kind) => [kind, sourceOf(kind, bytes, from).split(SLOT)]))
+  return (kind, values) => filled(templates.get(kind) ?? [], values)
 }
 
+/** A template is texts, and between them the names of values. */
 function filled(template: readonly string[], values: MailValues): string {
   let source = ''
   for (let index = 0; index < template.length; index += 2) {

@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream'
 import { until } from '#test/harness/until.js'
-import { Progress } from './progress.js'
+import { showProgress } from './progress.js'
 
 const counts = () => ({ done: 0.42, sent: 1_234, errors: 2, lagMs: 15.4 })
 
@@ -14,18 +14,18 @@ describe('the progress of a run', () => {
   }
 
   it('is a bar on a terminal, which is removed at the end', async () => {
-    const progress = new Progress(outputThat(true), counts)
+    const end = showProgress(outputThat(true), counts)
     await until('a bar', () => shown !== '')
-    progress.end()
+    end()
     expect(shown).toMatch(
       /^\r\u001b\[K\[########\.{12}\] {2}42 % {2}\d+\/s, 1234 sent, 2 errors, lag 15 ms\r\u001b\[K$/,
     )
   })
 
   it('is a line elsewhere, but none in the first seconds', async () => {
-    const progress = new Progress(outputThat(false), counts)
+    const end = showProgress(outputThat(false), counts)
     await until('a line', () => shown !== '')
-    progress.end()
+    end()
     expect(shown).toMatch(/^42 %, \d+\/s, 1234 sent, 2 errors, lag 15 ms\n$/)
   })
 })

@@ -10,44 +10,38 @@ export interface ProgressCounts {
 }
 
 const BAR_WIDTH = 20
-const LINE_INTERVAL_S = 10
+const LINE_INTERVAL_MS = 10_000
 
-/** Shows how far a run is: a bar once a second on a terminal, otherwise a line every ten seconds. */
-export class Progress {
-  private readonly timer: NodeJS.Timeout
-  private seconds = 0
-  private sentBefore = 0
-  private updatedMs = performance.now()
-  private hasBar = false
+const LINE_START = '\r\u001b[K'
 
-  constructor(
-    private readonly output: Writable & { isTTY?: boolean },
-    private readonly counts: () => ProgressCounts,
-  ) {
-    this.timer = setInterval(() => this.update(), 1_000)
-  }
+/**
+ * Shows how far a run is: a bar once a second on a terminal, otherwise a line every ten seconds. Returns a function that
+ * ends this and removes the bar.
+ */
+export function showProgress(
+  output: Writable & { isTTY?: boolean },
+  counts: () => ProgressCounts,
+): () => void {
+  const isTerminal = output.isTTY === true
+  let sentBefore = 0
+  let updatedMs = performance.now()
 
-  /** Removes the bar. */
-  end(): void {
-    clearInterval(this.timer)
-    if (this.hasBar) this.output.write('\r\u001b[K')
-  }
-
-  private update(): void {
-    this.seconds += 1
-    const isTerminal = this.output.isTTY === true
-    if (!isTerminal && this.seconds % LINE_INTERVAL_S !== 0) return
+  const update = () => {
     const nowMs = performance.now()
-    const { done, sent, errors, lagMs } = this.counts()
-    const perSecond = ((sent - this.sentBefore) * 1_000) / (nowMs - this.updatedMs)
-    this.sentBefore = sent
-    this.updatedMs = nowMs
+    const { done, sent, errors, lagMs } = counts()
+    const perSecond = ((sent - sentBefore) * 1_000) / (nowMs - updatedMs)
+    sentBefore = sent
+    updatedMs = nowMs
     const figures = `${Math.round(perSecond)}/s, ${sent} sent, ${errors} errors, lag ${Math.round(lagMs)} ms`
-    const percent = `${Math.floor(done * 100)} %`.padStart(5)
-    if (isTerminal) {
-      const bar = '#'.repeat(Math.floor(done * BAR_WIDTH)).padEnd(BAR_WIDTH, '.')
-      this.output.write(`\r\u001b[K[${bar}] ${percent}  ${figures}`)
-      this.hasBar = true
-    } else this.output.write(`${percent.trim()}, ${figures}\n`)
+    const percent = `${Math.floor(done * 100)} %`
+    const bar = '#'.repeat(Math.floor(done * BAR_WIDTH)).padEnd(BAR_WIDTH, '.')
+    output.write(
+      isTerminal ? `${LINE_START}[${bar}] ${percent.padStart(5)}  ${figures}` : `${percent}, ${figures}\n`,
+    )
+  }
+  const timer = setInterval(update, isTerminal ? 1_000 : LINE_INTERVAL_MS)
+  return () => {
+    clearInterval(timer)
+    if (isTerminal) output.write(LINE_START)
   }
 }

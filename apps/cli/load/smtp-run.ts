@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import type { Writable } from 'node:stream'
 import { Backoff, pauseUntilAborted } from '#libs/runtime/timing.js'
-import { MAIL_KINDS, MailMix } from './mail-mix.js'
+import { MAIL_KINDS, mailMix } from './mail-mix.js'
 import type { ManifestLine } from './manifest.js'
 import type { ProgressCounts } from './progress.js'
 import { Schedule, type ScheduleJson } from './schedule.js'
@@ -54,7 +54,7 @@ const RECONNECT = { firstMs: 100, maxMs: 5_000 }
 
 /** Sends mails at a fixed rate over a fixed number of connections, and counts what becomes of them. */
 export class SmtpRun implements Outbox<Mail> {
-  private readonly mix: MailMix
+  private readonly makeSource: ReturnType<typeof mailMix>
   /** Part of each Message-ID. */
   private readonly runId = `${Date.now().toString(36)}${Math.random().toString(36).slice(2, 10)}`
   private readonly results = new SmtpResults()
@@ -75,7 +75,7 @@ export class SmtpRun implements Outbox<Mail> {
   private reachedMs = performance.now()
 
   constructor(private readonly options: SmtpRunOptions) {
-    this.mix = new MailMix(options.size, options.from)
+    this.makeSource = mailMix(options.size, options.from)
     this.schedule = new Schedule(options.rate, 0, 0)
     setMaxListeners(0, this.stopping.signal, this.closing.signal)
     options.manifest?.on('drain', () => this.wake()).on('error', () => this.stop('manifest-failed'))
@@ -173,8 +173,8 @@ export class SmtpRun implements Outbox<Mail> {
     const { index, recipient, sentAt } = mail
     const { recipients } = this.options
     // Each recipient gets every kind, whatever their number.
-    const kind = (index + Math.floor(index / recipients.length)) % MAIL_KINDS.length
-    const source = this.mix.source(kind, {
+    const kindIndex = (index + Math.floor(index / recipients.length)) % MAIL_KINDS.length
+    const source = this.makeSource(MAIL_KINDS[kindIndex] ?? 'text', {
       id: this.idOf(mail),
       recipient,
       date: sentAt.toUTCString().replace('GMT', '+0000'),
