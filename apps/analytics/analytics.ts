@@ -93,7 +93,7 @@ export async function startAnalytics(options: AnalyticsOptions): Promise<Running
     },
   )
   let listening = Promise.resolve()
-  // Writes the buffered rows, once.
+  // Resolves once the buffered rows are written, or writing them has failed.
   running.defer(async () => {
     closing.abort()
     await listening

@@ -27,6 +27,7 @@ const LINGER_MS = 100
 /** How long a scrape waits for the count of active inboxes. */
 const COUNT_TIMEOUT_MS = 2_000
 
+/** Closing waits for the work in progress. */
 export async function startLifecycle(context: EngineContext): Promise<RunningRole> {
   const { engine, logger, registry, running } = context
   const { log, vault, inboxes } = engine

@@ -21,7 +21,10 @@ export interface Projector {
   warmUp(): void
 }
 
-/** Resolves once the views of every partition know how far they lag behind the log. */
+/**
+ * Resolves once the views of every partition know how far they lag behind the log. Closing waits until the batches in
+ * progress are in the views, or abandoned.
+ */
 export async function startProjector(context: EngineContext): Promise<Projector> {
   const { engine, settings, now, logger, registry, running } = context
   const { log, projections, inboxes } = engine

@@ -30,6 +30,7 @@ const REPLAY_EVERY_MS = 250
 /** Short, because a delivery starts after it. */
 const LINGER_MS = 10
 
+/** Closing waits until the attempts in progress have ended and no more deliveries are requested. */
 export async function startWebhooks(context: EngineContext): Promise<RunningRole> {
   const { engine, settings, now, logger, registry, running } = context
   const { log, inboxes, webhooks, deliveries, replays, vault, secrets, signals } = engine

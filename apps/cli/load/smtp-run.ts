@@ -150,6 +150,7 @@ export class SmtpRun implements Outbox<Mail> {
     const retried = this.retries.shift()
     if (retried !== undefined) return retried
     const { manifest, recipients, from: sender } = this.options
+    // The disk is behind.
     if (manifest?.writableNeedDrain === true) return null
     const nowMs = performance.now()
     const index = this.schedule.take(nowMs)
