@@ -17,11 +17,16 @@ interface PathCommand {
 
 /** RFC 5321, section 4.5.3.1.3: a path has at most 256 octets with its angle brackets. */
 const MAX_ADDRESS_BYTES = 254
-const COMMAND = /^(?:MAIL FROM|RCPT TO): *</i
+/** The address, where quoted strings may contain brackets, and the parameters. */
+const COMMAND = /^(?:MAIL FROM|RCPT TO): *<((?:"(?:[^"\\]|\\[^])*"|[^">])*)>(?: ([^]*))?$/i
 /** A source route, which must be ignored (RFC 5321, sections 3.3 and 4.1.1.3, appendix C). */
 const SOURCE_ROUTE = /^@[^\s,:@"<>]+(?:,@[^\s,:@"<>]+)*:/
+/**
+ * A quoted or unquoted local part, and the domain. Leading, trailing and repeated dots are invalid, but some real
+ * addresses have them.
+ */
+const MAILBOX = /^(?:"((?:[^"\\]|\\[^])*)"|([^\s()<>[\]:;@\\,"]+))@([^]*)$/u
 const NON_ASCII = /[\u0080-\uffff]/
-const UNQUOTED = /^[^\s()<>[\]:;@\\,"]+$/u
 const LABEL = /^[a-z0-9_\u0080-\u{10ffff}-]{1,255}$/iu
 /** C1 controls, invisible characters and bidirectional controls (UAX #9), which make an address look like another. */
 const INVISIBLE = /[\u0080-\u009f\u200b\u2060\ufeff\p{Bidi_Control}]/u
@@ -33,16 +38,10 @@ const INVISIBLE = /[\u0080-\u009f\u200b\u2060\ufeff\p{Bidi_Control}]/u
 export function readPathCommand(command: string): PathCommand | null {
   const line = asUtf8(command)
   if (line === null) return null
-  const match = COMMAND.exec(line)
-  if (match === null) return null
-  const from = match[0].length
-  const end = endOfPath(line, from)
-  if (end === null) return null
-  const rest = line.slice(end + 1)
-  if (rest !== '' && !rest.startsWith(' ')) return null
-  const path = readPath(line.slice(from, end).replace(SOURCE_ROUTE, ''))
+  const [, address, parameters = ''] = COMMAND.exec(line) ?? []
+  const path = address === undefined ? null : readPath(address.replace(SOURCE_ROUTE, ''))
   if (path === null) return null
-  return { path, parameters: rest.split(' ').filter((text) => text !== '') }
+  return { path, parameters: parameters.split(' ').filter((text) => text !== '') }
 }
 
 /** Whether an address needs SMTPUTF8 (RFC 6531, section 3.4). */
@@ -65,50 +64,13 @@ function asUtf8(latin1: string): string | null {
   return isUtf8(bytes) ? bytes.toString() : null
 }
 
-/** The index of the closing bracket. A quoted local part may contain brackets. */
-function endOfPath(line: string, from: number): number | null {
-  let isQuoted = false
-  for (let at = from; at < line.length; at += 1) {
-    const character = line[at]
-    if (isQuoted && character === '\\') at += 1
-    else if (character === '"') isQuoted = !isQuoted
-    else if (!isQuoted && character === '>') return at
-  }
-  return null
-}
-
 function readPath(address: string): Path | null {
   if (Buffer.byteLength(address) > MAX_ADDRESS_BYTES || INVISIBLE.test(address)) return null
   // RFC 5321, section 4.1.1.3: the only mailbox that needs no domain.
   if (address === '' || address.toLowerCase() === 'postmaster') return { address, mailbox: address }
-  const local = address.startsWith('"') ? readQuoted(address) : readUnquoted(address)
-  if (local === null || address[local.end] !== '@') return null
-  const domain = address.slice(local.end + 1)
-  return isDomain(domain) ? { address, mailbox: `${local.text}@${domain}` } : null
-}
-
-interface LocalPart {
-  text: string
-  /** The index after the local part, where the @ must be. */
-  end: number
-}
-
-function readUnquoted(address: string): LocalPart | null {
-  const end = address.indexOf('@')
-  const text = address.slice(0, Math.max(end, 0))
-  // Leading, trailing and repeated dots are invalid, but some real addresses have them.
-  return UNQUOTED.test(text) ? { text, end } : null
-}
-
-function readQuoted(address: string): LocalPart | null {
-  let text = ''
-  for (let at = 1; at < address.length; at += 1) {
-    const character = address.charAt(at)
-    if (character === '"') return { text, end: at + 1 }
-    if (character === '\\') at += 1
-    text += address.charAt(at)
-  }
-  return null
+  const [, quoted, unquoted, domain = ''] = MAILBOX.exec(address) ?? []
+  const local = quoted?.replace(/\\([^])/g, '$1') ?? unquoted
+  return local !== undefined && isDomain(domain) ? { address, mailbox: `${local}@${domain}` } : null
 }
 
 function isDomain(domain: string): boolean {

@@ -100,103 +100,81 @@ export class SmtpAuth {
   }
 }
 
-/** A step of an AUTH command: a challenge to send, or the password that the client has sent. */
-type AuthStep =
-  { challenge: string; respond: (response: string) => AuthStep } | { password: string } | Refusal
-
-/** The AUTH commands of a session. */
-export class AuthExchange {
-  /** Null before the client has authenticated. */
-  user: AuthenticatedUser | null = null
-  /** Handles the next line, which is a response and not a command; null if no response is awaited. */
-  private respond: ((line: string) => AuthStep) | null = null
-
-  constructor(private readonly auth: Pick<SmtpAuth, 'authenticate' | 'mechanisms'>) {}
-
-  /** Whether a response is awaited. */
-  get isAwaitingResponse(): boolean {
-    return this.respond !== null
-  }
-
-  begin(command: string): MaybePromise<Answer> {
-    return this.user === null
-      ? this.handle(firstStep(command, this.auth.mechanisms))
-      : REFUSALS.authenticatedAlready
-  }
-
-  respondTo(line: string): MaybePromise<Answer> {
-    return this.respond === null ? REFUSALS.unknownCommand : this.handle(this.respond(line))
-  }
-
-  private handle(step: AuthStep): MaybePromise<Answer> {
-    this.respond = null
-    if (step instanceof Refusal) return step
-    if ('challenge' in step) {
-      this.respond = step.respond
-      return step.challenge
-    }
-    return this.auth.authenticate(step.password).then((user) => {
-      if (user instanceof Refusal) return user
-      this.user = user
-      return REPLIES.authenticated
-    })
-  }
-}
-
 interface Mechanism {
-  /** Sent if the command has no initial response. */
-  prompt: string
-  read: (response: string) => AuthStep
+  /** The challenges, which the client answers in turn. The first answer may come with the command. */
+  prompts: readonly string[]
+  /** The password in the answers; undefined if they can't be decoded. Usernames are ignored. */
+  passwordIn: (answers: readonly string[]) => string | undefined
 }
 
 /** RFC 4616, draft-murchison-sasl-login. */
 const PASSWORD_MECHANISMS: ReadonlyMap<string, Mechanism> = new Map([
-  ['PLAIN', { prompt: '', read: readPlain }],
-  ['LOGIN', { prompt: 'Username:', read: readUsername }],
+  ['PLAIN', { prompts: [''], passwordIn: ([answer = '']) => /^[^\0]*\0[^\0]*\0([^\0]*)$/.exec(answer)?.[1] }],
+  ['LOGIN', { prompts: ['Username:', 'Password:'], passwordIn: ([, password]) => password }],
 ])
+
+const TOKEN_MECHANISM: Mechanism = {
+  prompts: [''],
+  passwordIn: ([answer = '']) => /\x01auth=Bearer +([^\x01]+)\x01/i.exec(answer)?.[1],
+}
 
 /** XOAUTH2 is the mechanism of Google and Microsoft, OAUTHBEARER that of RFC 7628. */
 const ALL_MECHANISMS: ReadonlyMap<string, Mechanism> = new Map([
   ...PASSWORD_MECHANISMS,
-  ['XOAUTH2', { prompt: '', read: readToken }],
-  ['OAUTHBEARER', { prompt: '', read: readToken }],
+  ['XOAUTH2', TOKEN_MECHANISM],
+  ['OAUTHBEARER', TOKEN_MECHANISM],
 ])
 
 /** RFC 4954, section 4. Tokens are long. */
 const MAX_AUTH_LINE_BYTES = 12_288
 
-/**
- * The first step of an AUTH command with or without an initial response. The response `*` cancels (RFC 4954, section 4).
- * Usernames are ignored.
- */
-function firstStep(command: string, mechanisms: ReadonlyMap<string, Mechanism>): AuthStep {
-  const [, name = '', initial, ...more] = command.trim().split(/ +/)
-  const mechanism = mechanisms.get(name.toUpperCase())
-  if (mechanism === undefined) return REFUSALS.unknownMechanism
-  if (more.length > 0) return REFUSALS.wrongAuth
-  return initial === undefined ? challenge(mechanism.prompt, mechanism.read) : mechanism.read(initial)
-}
+/** The AUTH commands of a session. */
+export class AuthExchange {
+  /** Null before the client has authenticated. */
+  user: AuthenticatedUser | null = null
+  /** The command that awaits an answer, which is the next line; null if none does. */
+  private current: { mechanism: Mechanism; answers: string[] } | null = null
 
-function challenge(prompt: string, read: (response: string) => AuthStep): AuthStep {
-  const respond = (line: string) => {
-    const response = line.trim()
-    return response === '*' ? REFUSALS.authAborted : read(response)
+  constructor(private readonly auth: Pick<SmtpAuth, 'authenticate' | 'mechanisms'>) {}
+
+  /** Whether a response is awaited. */
+  get isAwaitingResponse(): boolean {
+    return this.current !== null
   }
-  return { challenge: `334 ${Buffer.from(prompt).toString('base64')}\r\n`, respond }
-}
 
-function readPlain(response: string): AuthStep {
-  const [, , password, ...more] = decode(response).split('\0')
-  return password === undefined || more.length > 0 ? REFUSALS.wrongCredentials : { password }
-}
+  begin(command: string): MaybePromise<Answer> {
+    if (this.user !== null) return REFUSALS.authenticatedAlready
+    const [, name = '', initial, ...more] = command.trim().split(/ +/)
+    const mechanism = this.auth.mechanisms.get(name.toUpperCase())
+    if (mechanism === undefined) return REFUSALS.unknownMechanism
+    if (more.length > 0) return REFUSALS.wrongAuth
+    return this.proceed(mechanism, initial === undefined ? [] : [decode(initial)])
+  }
 
-function readToken(response: string): AuthStep {
-  const [, password] = /\x01auth=Bearer +([^\x01]+)\x01/i.exec(decode(response)) ?? []
-  return password === undefined ? REFUSALS.wrongCredentials : { password }
-}
+  respondTo(line: string): MaybePromise<Answer> {
+    const { current } = this
+    this.current = null
+    if (current === null) return REFUSALS.unknownCommand
+    const response = line.trim()
+    // RFC 4954, section 4.
+    if (response === '*') return REFUSALS.authAborted
+    return this.proceed(current.mechanism, [...current.answers, decode(response)])
+  }
 
-function readUsername(): AuthStep {
-  return challenge('Password:', (password) => ({ password: decode(password) }))
+  private proceed(mechanism: Mechanism, answers: string[]): MaybePromise<Answer> {
+    const prompt = mechanism.prompts[answers.length]
+    if (prompt !== undefined) {
+      this.current = { mechanism, answers }
+      return `334 ${Buffer.from(prompt).toString('base64')}\r\n`
+    }
+    const password = mechanism.passwordIn(answers)
+    if (password === undefined) return REFUSALS.wrongCredentials
+    return this.auth.authenticate(password).then((user) => {
+      if (user instanceof Refusal) return user
+      this.user = user
+      return REPLIES.authenticated
+    })
+  }
 }
 
 function decode(base64: string): string {
