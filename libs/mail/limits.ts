@@ -6,38 +6,27 @@
  * Limits of the parser. Parts of a mail beyond a limit are left out, with a warning; no mail is refused. Time and memory are
  * not limited here, but by the worker that runs the parser.
  */
-export interface MailLimits {
+export const DEFAULT_MAIL_LIMITS = {
   /** Header fields of the mail itself; a folded field counts once. */
-  maxHeaders: number
-  /** Bytes of the mail's own header block, and of each part's. */
-  maxHeaderBytes: number
-  /** Mailboxes in each of From, To, Cc and Reply-To. */
-  maxMailboxes: number
-  /** MIME parts; the source is cut before the first part above this number. */
-  maxParts: number
-  /** Levels of nested multiparts; deeper parts are left out. */
-  maxDepth: number
-  maxAttachments: number
-  maxLinks: number
-  maxCodes: number
-  /** Bytes of `text` as a JSON string: what it takes to store, decrypt and send it. */
-  maxTextBytes: number
-  /** The same for `html`. */
-  maxHtmlBytes: number
-}
-
-export const DEFAULT_MAIL_LIMITS: MailLimits = {
   maxHeaders: 2_000,
+  /** Bytes of the mail's own header block, and of each part's. */
   maxHeaderBytes: 1024 * 1024,
+  /** Mailboxes in each of From, To, Cc and Reply-To. */
   maxMailboxes: 1_000,
+  /** MIME parts; the source is cut before the first part above this number. */
   maxParts: 1_000,
+  /** Levels of nested multiparts; deeper parts are left out. */
   maxDepth: 100,
   maxAttachments: 200,
   maxLinks: 1_000,
   maxCodes: 20,
+  /** Bytes of `text` as a JSON string: what it takes to store, decrypt and send it. */
   maxTextBytes: 5 * 1024 * 1024,
+  /** The same for `html`. */
   maxHtmlBytes: 5 * 1024 * 1024,
 }
+
+export type MailLimits = Readonly<typeof DEFAULT_MAIL_LIMITS>
 
 /** The longest prefix of a text that has at most `maxBytes` bytes in UTF-8; never half a character. */
 export function cutToBytes(text: string, maxBytes: number): string {

@@ -8,14 +8,16 @@ import { beforeDeadline, DeadlineError } from '#libs/runtime/timing.js'
 import { knownAddresses, NOT_PUBLIC, type DestinationPolicy } from './destination.js'
 import { connectError, tlsError, AttemptError } from './attempt-outcome.js'
 
-export interface ConnectorBounds {
-  lookupMs: number
+export const CONNECTOR_BOUNDS = {
+  lookupMs: 5_000,
   /** How long DNS answers are cached. */
-  dnsCacheMs: number
+  dnsCacheMs: 10_000,
   /** The timeout of a TCP connection to any of the addresses. */
-  connectMs: number
-  tlsMs: number
+  connectMs: 5_000,
+  tlsMs: 5_000,
 }
+
+type ConnectorBounds = Readonly<typeof CONNECTOR_BOUNDS>
 
 export interface ConnectorOptions extends ConnectorBounds {
   policy: DestinationPolicy

@@ -1,20 +1,23 @@
 import { createHmac, createSecretKey } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { type Dispatcher, Pool } from 'undici'
-import { Connector, type ConnectorBounds } from './connector.js'
+import { Connector, CONNECTOR_BOUNDS } from './connector.js'
 import { type DestinationPolicy, type DestinationSettings, policyOf, readDestination } from './destination.js'
 import { exchange, failed, GuardedClient, onIdleConnections, type ExchangeTimes } from './exchange.js'
 import { AttemptError, type AttemptOutcome } from './attempt-outcome.js'
 
-export interface SenderBounds extends ConnectorBounds {
+const BOUNDS = {
+  ...CONNECTOR_BOUNDS,
   /** The timeout of a response's content, after its headers. */
-  contentMs: number
+  contentMs: 3_000,
   /** How many pools of connections are kept: one for each owner and origin. */
-  origins: number
-  idleMs: number
+  origins: 1_000,
+  idleMs: 4_000,
   /** How long a connection is used. After that, the name is looked up and checked again. */
-  connectionMs: number
+  connectionMs: 60_000,
 }
+
+export type SenderBounds = Readonly<typeof BOUNDS>
 
 export interface WebhookSenderOptions extends DestinationSettings {
   /** The timeout of a whole attempt. */
@@ -38,16 +41,6 @@ export interface Post {
   secrets: readonly Uint8Array[]
 }
 
-const BOUNDS: SenderBounds = {
-  lookupMs: 5_000,
-  connectMs: 5_000,
-  tlsMs: 5_000,
-  contentMs: 3_000,
-  origins: 1_000,
-  idleMs: 4_000,
-  connectionMs: 60_000,
-  dnsCacheMs: 10_000,
-}
 const MAX_HEADER_BYTES = 16 * 1_024
 const USER_AGENT = 'Mayfly-Webhooks/1'
 
