@@ -26,9 +26,9 @@ export class MailDns {
     return async (name, type) => {
       queries += 1
       deadlineMs ??= performance.now() + withinMs
-      if (queries > MAX_QUERIES_PER_MAIL) throw new DnsError('ETOOMANY', name)
+      if (queries > MAX_QUERIES_PER_MAIL) throw dnsError('ETOOMANY', name)
       const answer = await this.lookUps.resolve(name, type, deadlineMs - performance.now())
-      if ('code' in answer) throw new DnsError(answer.code, name)
+      if ('code' in answer) throw dnsError(answer.code, name)
       // Records such as MX are objects; mailauth expects the values of Node's resolver. They are copied, as the cache
       // shares them.
       return structuredClone(answer.records) as string[]
@@ -41,13 +41,7 @@ export class MailDns {
   }
 }
 
-class DnsError extends Error {
-  override readonly name = 'DnsError'
-
-  constructor(
-    readonly code: string,
-    readonly hostname: string,
-  ) {
-    super(`${code} for ${hostname}`)
-  }
+/** An error as Node's resolver rejects with. */
+function dnsError(code: string, hostname: string): Error {
+  return Object.assign(new Error(`${code} for ${hostname}`), { code, hostname })
 }
