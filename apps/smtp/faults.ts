@@ -105,25 +105,27 @@ export class MailFaults {
     const name = `${inbox.id}:${inbox.faultsRevision}:${index}`
     const count = (suffix = '') => this.count(`${name}${suffix}`, inbox)
     try {
-      if (firstN !== null && (await count(`:${digestOf(mailFrom, rcptTo)}`)) > firstN) return false
+      if (firstN !== null) {
+        const attempt = await count(`:${digestOf(mailFrom, rcptTo)}`)
+        if (attempt === null || attempt > firstN) return false
+      }
       if (everyN === null && probability === null) return true
       const attempt = await count()
+      if (attempt === null) return false
       if (everyN !== null && attempt % everyN !== 0) return false
       return probability === null || isDrawn(seed ?? 0, attempt, probability)
     } catch (error) {
       // Without counts, the mail is not disturbed.
-      if (!(error instanceof TooManyCountsError)) this.options.onError(error)
+      this.options.onError(error)
       return false
     }
   }
 
-  /** The number of the attempt, from 1. Throws TooManyCountsError. */
-  private async count(name: string, { accountId, expiresAt }: ActiveInbox): Promise<number> {
+  /** The number of the attempt, from 1; null if too many counts were started. */
+  private async count(name: string, { accountId, expiresAt }: ActiveInbox): Promise<number | null> {
     const { maxCounts = MAX_COUNTS } = this.options
     const startedBy = (owner: AccountId | 'all') => this.startedCounts.get(owner) ?? 0
-    if (startedBy(accountId) >= maxCounts.ofAccount || startedBy('all') >= maxCounts.ofAll) {
-      throw new TooManyCountsError()
-    }
+    if (startedBy(accountId) >= maxCounts.ofAccount || startedBy('all') >= maxCounts.ofAll) return null
     const leftSeconds = Math.ceil((expiresAt.getTime() - this.options.now().getTime()) / 1_000)
     const windowSeconds = Math.min(Math.max(leftSeconds, 1), MAX_COUNTED_SECONDS)
     const attempts: RatePolicy = { name: 'faults', quota: Number.MAX_SAFE_INTEGER, windowSeconds }
@@ -153,10 +155,6 @@ export class MailFaults {
     this.delayedBytes -= bytes
     release()
   }
-}
-
-class TooManyCountsError extends Error {
-  override readonly name = 'TooManyCountsError'
 }
 
 /** Whether an inbox has faults at a stage. */
