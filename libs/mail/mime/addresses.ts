@@ -26,6 +26,9 @@ interface Token {
  */
 const WORD = /=\?[^\s?]{1,100}\?[bq]\?[^\s?]{0,500}\?=|[^](?:(?<=@)\[[\w.:-]{0,80}\]|[^\s,:;<>("])*/iy
 const QUOTED = /"(?:[^"\\]|\\[^])*"/y
+/** Up to the next bracket that is not in a quoted string. A quote that is never closed ends with the text. */
+const IN_ANGLE = /(?:"(?:[^"\\]|\\[^]?)*(?:"|$)|[^"<>])*/y
+const BEFORE_SEPARATOR = /^(?:"(?:[^"\\]|\\[^]?)*(?:"|$)|[^",;])*/
 
 class AddressReader {
   private readonly found: Mailbox[] = []
@@ -99,28 +102,16 @@ class AddressReader {
     return this.text.slice(start, Math.min(this.at - 1, this.text.length)).replace(/\\(.)/g, '$1')
   }
 
+  /** If the bracket is never closed, the address ends before the next separator. It must contain an at sign. */
   private readAngle(): void {
-    while (this.text[this.at] === '<') this.at++
+    this.take(/<+/y)
     const start = this.at
-    let separator = -1
-    let end = start
-    let isQuoted = false
-    for (; end < this.text.length; end++) {
-      const character = this.text[end]
-      if (character === '\\' && isQuoted) end++
-      else if (character === '"') isQuoted = !isQuoted
-      else if (isQuoted) continue
-      else if (character === '>' || character === '<') break
-      else if ((character === ',' || character === ';') && separator === -1) separator = end
-    }
-    const isClosed = this.text[end] === '>'
-    // If the bracket is never closed, the address ends before the next separator. It must contain an at sign.
-    if (!isClosed && separator !== -1) end = separator
-    const address = cleanAddress(this.text.slice(start, end))
-    if (isClosed || address.includes('@')) {
-      this.angle ??= address
-      this.at = isClosed ? end + 1 : end
-    } else this.at = start
+    const content = this.take(IN_ANGLE)
+    const isClosed = this.take(/>/y) !== ''
+    const [kept] = isClosed ? [content] : (BEFORE_SEPARATOR.exec(content) ?? [''])
+    const address = cleanAddress(kept)
+    if (isClosed || address.includes('@')) this.angle ??= address
+    if (!isClosed) this.at = address.includes('@') ? start + kept.length : start
     this.isSpaceBefore = true
   }
 
