@@ -26,18 +26,19 @@ export function isOutOfMemory(error: unknown): boolean {
   return codeOf(error) === 'ERR_WORKER_OUT_OF_MEMORY'
 }
 
-/** Another system is not ready yet, as during a normal start. Retried, and logged at level debug only. */
-export class ExpectedRetryError extends Error {
-  override readonly name = 'ExpectedRetryError'
+/** An error that is named like its class. */
+export abstract class NamedError extends Error {
+  override readonly name: string = this.constructor.name
 }
+
+/** Another system is not ready yet, as during a normal start. Retried, and logged at level debug only. */
+export class ExpectedRetryError extends NamedError {}
 
 /**
  * A dependency of the process is unavailable or overloaded: the same call may succeed later. Every port has an error of
  * this class, so that callers that retry need not list them.
  */
-export abstract class UnavailableError extends Error {}
+export abstract class UnavailableError extends NamedError {}
 
 /** Why the process can't start, and how to fix it. The process exits with this message as its only line. */
-export class StartError extends Error {
-  override readonly name: string = 'StartError'
-}
+export class StartError extends NamedError {}

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { NamedError } from './errors.js'
 
 /*
  * Waiting with a bound, and work that repeats or is shared: pauses, backoff, deadlines, periodic tasks and shared runs.
@@ -32,9 +33,7 @@ export class Backoff {
 }
 
 /** The deadline passed before the result arrived. The work goes on, and may still succeed. */
-export class DeadlineError extends Error {
-  override readonly name = 'DeadlineError'
-}
+export class DeadlineError extends NamedError {}
 
 /** Settles as the promise does. Rejects with DeadlineError if that takes longer than `ms`. */
 export async function beforeDeadline<Result>(ms: number, work: Promise<Result>): Promise<Result> {

@@ -13,9 +13,7 @@ export interface DataDir {
 }
 
 /** The data folder can't be used. The message says why, and what to do. */
-export class DataDirError extends StartError {
-  override readonly name = 'DataDirError'
-}
+export class DataDirError extends StartError {}
 
 /** Creates the folder if it is missing, and locks it for this process. Throws DataDirError. */
 export function lockDataDir(folder: string): DataDir {

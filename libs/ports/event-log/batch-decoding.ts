@@ -1,3 +1,4 @@
+import { NamedError } from '#libs/runtime/errors.js'
 import type { Decoded, Recorded } from './cloud-event.js'
 import type { BatchOutcome, LogAppender, Partition, RecordBatch, StoredRecord } from './event-log.js'
 import { deadLetterOf, partitionOf } from './topics.js'
@@ -16,9 +17,7 @@ export interface DecodedBatch<Event, Recording = Recorded<Event>> {
 }
 
 /** A record of a newer version stops its partition until that version is deployed. */
-export class NewerSchemaError extends Error {
-  override readonly name = 'NewerSchemaError'
-
+export class NewerSchemaError extends NamedError {
   constructor({ topic, partition }: RecordBatch, offset: number, type: string, version: number) {
     super(
       `${topic}/${partition}/${offset} holds ${type} in schema version ${version}, ` +

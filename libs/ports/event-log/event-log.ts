@@ -1,4 +1,4 @@
-import { UnavailableError } from '#libs/runtime/errors.js'
+import { NamedError, UnavailableError } from '#libs/runtime/errors.js'
 import type { SourceTopic, TopicName } from './topics.js'
 
 /** A record of the log: CloudEvents attributes as headers, the event's data as the value. */
@@ -166,11 +166,7 @@ export interface EventLog extends LogAppender, LogReader, LogConsumers {
 }
 
 /** A commit was requested for a partition that is not assigned to the consumer. */
-export class NotAssignedError extends Error {
-  override readonly name = 'NotAssignedError'
-}
+export class NotAssignedError extends NamedError {}
 
 /** The log is unavailable, full or closing. A record may nevertheless have been appended. */
-export class LogUnavailableError extends UnavailableError {
-  override readonly name = 'LogUnavailableError'
-}
+export class LogUnavailableError extends UnavailableError {}

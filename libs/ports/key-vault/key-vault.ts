@@ -1,5 +1,5 @@
 import type { InboxId } from '#libs/domain/ids/typeid.js'
-import { UnavailableError } from '#libs/runtime/errors.js'
+import { NamedError, UnavailableError } from '#libs/runtime/errors.js'
 import type { SecretKey } from './sealing.js'
 
 /** A forgotten key stays forgotten. An unknown one may become known. */
@@ -19,13 +19,9 @@ export interface KeyVault {
 }
 
 /** The vault is unavailable or full. A key may or may not be durable. */
-export class KeyVaultUnavailableError extends UnavailableError {
-  override readonly name = 'KeyVaultUnavailableError'
-}
+export class KeyVaultUnavailableError extends UnavailableError {}
 
-export class KeyForgottenError extends Error {
-  override readonly name = 'KeyForgottenError'
-
+export class KeyForgottenError extends NamedError {
   constructor(inboxId: InboxId) {
     super(`the key of ${inboxId} has been forgotten`)
   }

@@ -73,6 +73,4 @@ export interface KeyView {
 }
 
 /** The view does not respond; a change may have been made nevertheless. */
-export class KeyViewUnavailableError extends UnavailableError {
-  override readonly name = 'KeyViewUnavailableError'
-}
+export class KeyViewUnavailableError extends UnavailableError {}

@@ -1,6 +1,7 @@
 import { createHash, hash, hkdfSync } from 'node:crypto'
 import type { InboxId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type { SealedSecret, StoredUrl } from '#libs/domain/webhook/events.js'
+import { NamedError } from '#libs/runtime/errors.js'
 import { seal, secretKey, unseal, type SecretKey } from './sealing.js'
 
 /*
@@ -111,9 +112,7 @@ export class MasterKeys {
   }
 }
 
-export class MasterKeyMissingError extends Error {
-  override readonly name = 'MasterKeyMissingError'
-
+export class MasterKeyMissingError extends NamedError {
   constructor(masterKeyId: string) {
     super(
       `keys or secrets were sealed with the master key ${masterKeyId}, which is not configured: ` +

@@ -12,6 +12,7 @@ import { constants, zstdCompress, zstdCompressSync, zstdDecompress, zstdDecompre
 import type { DeliveryId, InboxId, MessageId } from '#libs/domain/ids/typeid.js'
 import type { Envelope } from '#libs/mail/message.js'
 import { readMail, type OpenedMessage } from '#libs/mail/json/message-json.js'
+import { NamedError } from '#libs/runtime/errors.js'
 
 /*
  * Sealed content: encryption with authentication, the layout of sealed mail and JSON, and compression before sealing.
@@ -86,9 +87,7 @@ export function unseal(key: SecretKey, context: string, sealed: Uint8Array): Buf
   return plaintext
 }
 
-export class SealBrokenError extends Error {
-  override readonly name = 'SealBrokenError'
-
+export class SealBrokenError extends NamedError {
   constructor(context: string, options?: ErrorOptions) {
     super(`sealed bytes can't be opened: ${context}`, options)
   }

@@ -38,6 +38,4 @@ export interface RateLimits {
 }
 
 /** The counts are unavailable. The request may have been counted. */
-export class RateLimitsUnavailableError extends UnavailableError {
-  override readonly name = 'RateLimitsUnavailableError'
-}
+export class RateLimitsUnavailableError extends UnavailableError {}

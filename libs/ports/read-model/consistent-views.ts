@@ -11,9 +11,7 @@ import type { MailOwner } from './views.js'
  */
 
 /** The views lack records of the log: something that they don't show may exist. */
-export class ViewsCatchingUpError extends ReadModelUnavailableError {
-  override readonly name = 'ViewsCatchingUpError'
-}
+export class ViewsCatchingUpError extends ReadModelUnavailableError {}
 
 /** The views that a read depends on: all views of a topic, or those of one inbox or webhook. */
 export type ViewScope = ViewedTopic | InboxId | WebhookId

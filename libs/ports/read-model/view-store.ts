@@ -14,9 +14,7 @@ import { UnavailableError } from '#libs/runtime/errors.js'
 /**
  * The views are unavailable. All methods reject with it, without a long wait. A change may have been made nevertheless.
  */
-export class ReadModelUnavailableError extends UnavailableError {
-  override readonly name: string = 'ReadModelUnavailableError'
-}
+export class ReadModelUnavailableError extends UnavailableError {}
 
 /** What a store knows of a table. `Row` is the type of its rows. */
 export interface TableOf<Row> {

@@ -4,9 +4,7 @@ import type { PartitionRange } from '#libs/ports/event-log/event-log.js'
 import type { EncodedRows } from './usage-rows.js'
 
 /** Usage figures are unavailable for now. Every method rejects with it within seconds; a write may have been carried out. */
-export class UsageUnavailableError extends UnavailableError {
-  override readonly name = 'UsageUnavailableError'
-}
+export class UsageUnavailableError extends UnavailableError {}
 
 /** Why an engine has no store of usage figures. */
 export const WHY_NOT_COUNTED =

@@ -1,5 +1,5 @@
 import { closestMatch } from 'leven'
-import { messageOf } from '#libs/runtime/errors.js'
+import { messageOf, NamedError } from '#libs/runtime/errors.js'
 import { memoryDefaults, memoryNeeded } from './memory-settings.js'
 import type { Environment, Setting } from './setting.js'
 import { SETTINGS } from './settings-table.js'
@@ -80,9 +80,7 @@ function withoutPrefix(variable: string): string {
   return variable.replace(/^MAYFLY_/, '')
 }
 
-export class ConfigurationError extends Error {
-  override readonly name = 'ConfigurationError'
-
+export class ConfigurationError extends NamedError {
   constructor(readonly errors: readonly string[]) {
     super(`the configuration is invalid:\n${errors.map((error) => `  - ${error}`).join('\n')}`)
   }

@@ -1,4 +1,5 @@
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs'
+import { NamedError } from '#libs/runtime/errors.js'
 
 /*
  * A check of every page of an LMDB file that its trees consist of. LMDB maps the file and trusts it: a page that is
@@ -9,9 +10,7 @@ import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync } fr
  */
 
 /** The file is not an LMDB file, is truncated, or has a page that is damaged. */
-export class DamagedFileError extends Error {
-  override readonly name = 'DamagedFileError'
-
+export class DamagedFileError extends NamedError {
   constructor(path: string, damage: string) {
     super(`the file ${path} is damaged: ${damage}`)
   }

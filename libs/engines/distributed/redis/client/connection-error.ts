@@ -1,4 +1,4 @@
-import { messageOf } from '#libs/runtime/errors.js'
+import { messageOf, NamedError } from '#libs/runtime/errors.js'
 import { tlsError } from '#libs/runtime/tls/tls-error.js'
 
 const TLS_SETTINGS = {
@@ -46,6 +46,4 @@ export function reasonOf(error: unknown): string {
 }
 
 /** Redis can't be used as it is configured. The message says what to do. */
-export class RedisSetupError extends Error {
-  override readonly name = 'RedisSetupError'
-}
+export class RedisSetupError extends NamedError {}
