@@ -95,9 +95,10 @@ export async function startAnalytics(options: AnalyticsOptions): Promise<Running
   let listening = Promise.resolve()
   // Resolves once the buffered rows are written, or writing them has failed.
   running.defer(async () => {
+    // First, because writing the last rows commits offsets, which needs a consumer that has not stopped.
+    await Promise.all([...sinks.values()].map((sink) => sink.stop()))
     closing.abort()
     await listening
-    await consumers.stop((topic) => sinkOf(topic).stop())
     await service.close()
   })
   if (isPrepared) await listen()

@@ -63,29 +63,11 @@ describe('the Nest microservice of a role', () => {
     await handled.promise
     const partition1 = { topic: TOPIC, partition: 1 } as const
     expect(await log.committed(GROUP, TOPIC)).toEqual([{ ...partition1, offset: 0, note: 'up to 2' }])
-    await consumers.stop((topic) => consumers.commit(topic, [{ ...partition1, offset: 2, note: '' }]))
+    await consumers.commit(TOPIC, [{ ...partition1, offset: 2, note: '' }])
     await service.close()
     expect(await log.committed(GROUP, TOPIC)).toEqual([{ ...partition1, offset: 2, note: '' }])
     await expect(consumers.commit(TOPIC, [{ ...partition1, offset: 1, note: '' }])).rejects.toMatchObject({
       name: 'NotAssignedError',
     })
-  })
-
-  it('stops even if the last commit fails, and rejects', async () => {
-    const consumers = makeConsumers()
-
-    @Controller()
-    class Idle {
-      @EventPattern(TOPIC)
-      take({ next }: ConsumedBatch): Promise<BatchOutcome> {
-        return Promise.resolve({ seekTo: next })
-      }
-    }
-    const service = await createRoleService(consumers, Idle, consumers)
-    await service.listen()
-    const failure = new Error('ClickHouse is unavailable')
-    await expect(consumers.stop(() => Promise.reject(failure))).rejects.toBe(failure)
-    expect(consumers.handledTo({ topic: TOPIC, partition: 1 })).toBeNull()
-    await service.close()
   })
 })

@@ -100,22 +100,11 @@ export class RoleConsumers extends Server implements CustomTransportStrategy {
     return positions.find((position) => position.partition === partition)?.offset ?? null
   }
 
-  /**
-   * Resolves once the batches in progress are handled or abandoned. Calls `beforeLeaving` for each topic as
-   * `Consumer.stop` does; if that rejects, this rejects too, after every consumer has stopped. Can be repeated.
-   */
-  async stop(beforeLeaving?: (topic: SourceTopic) => Promise<void>): Promise<void> {
-    const stops = [...this.running].map(([topic, consumer]) =>
-      consumer.stop(beforeLeaving && (() => beforeLeaving(topic as SourceTopic))),
-    )
-    await Promise.allSettled(stops)
+  /** Resolves once the batches in progress are handled or abandoned. Can be repeated. */
+  async close(): Promise<void> {
+    await Promise.all([...this.running.values()].map((consumer) => consumer.stop()))
     this.running.clear()
     this.starting.clear()
-    await Promise.all(stops)
-  }
-
-  close(): Promise<void> {
-    return this.stop()
   }
 
   override on(): never {

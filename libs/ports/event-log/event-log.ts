@@ -81,8 +81,8 @@ export interface ConsumerSpec {
    */
   lingerMs?: number | undefined
   /**
-   * Called whenever a partition is assigned to this consumer, even if another consumer had it in between, so that data
-   * gathered from it before is void. Called again after a pause if it rejects.
+   * Called whenever a partition is assigned to this consumer, even if it had the partition before: another consumer may
+   * have had it in between, so that data gathered from it before is void. Called again after a pause if it rejects.
    */
   startAt(range: PartitionRange): Promise<StartPosition>
   /**
@@ -110,13 +110,8 @@ export interface Consumer {
    * or the group is changing: the caller may try again.
    */
   commit(offsets: readonly CommittedOffset[]): Promise<void>
-  /**
-   * Stops the consumer. Once the batches in progress have been handled or given up, while the partitions are still
-   * assigned, `beforeLeaving` is called, so that last offsets can be committed. If it rejects, the consumer stops
-   * nevertheless, and `stop` rejects with the same error. May be called again; only the first call's `beforeLeaving` is
-   * called.
-   */
-  stop(beforeLeaving?: () => Promise<void>): Promise<void>
+  /** Resolves once the batches in progress have been handled or given up, and the group is left. May be called again. */
+  stop(): Promise<void>
 }
 
 export interface LogAppender {

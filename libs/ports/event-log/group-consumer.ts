@@ -31,7 +31,7 @@ export class GroupConsumer implements Consumer {
   /** For each partition, resolves when its last loop has ended. */
   private readonly ends = new Map<number, Promise<void>>()
   private readonly started = Promise.withResolvers<unknown>()
-  private stopping: Promise<PromiseSettledResult<void>> | null = null
+  private stopping: Promise<void> | null = null
 
   /** Resolves once the first partitions have their start positions; rejects if the consumer is stopped before. */
   readonly whenStarted: Promise<unknown> = this.started.promise
@@ -45,10 +45,13 @@ export class GroupConsumer implements Consumer {
     this.whenStarted.catch(() => undefined)
   }
 
-  /** Sets the assigned partitions. Loops of partitions that stay assigned continue; the others end. */
+  /**
+   * Sets the assigned partitions. Another consumer may have had them in between: loops that start at the committed offset
+   * missed nothing and continue, the others start again.
+   */
   assign(partitions: readonly number[]): void {
-    for (const partition of [...this.loops.keys()]) {
-      if (!partitions.includes(partition)) this.revoke(partition)
+    for (const [partition, loop] of [...this.loops]) {
+      if (loop.hasOwnStart || !partitions.includes(partition)) this.revoke(partition)
     }
     if (this.stopping !== null) return
     for (const partition of partitions) {
@@ -59,18 +62,6 @@ export class GroupConsumer implements Consumer {
 
   revokeAll(): void {
     for (const partition of [...this.loops.keys()]) this.revoke(partition)
-  }
-
-  /**
-   * Called if another consumer may have had the partitions in between. Loops that start at the committed offset missed
-   * nothing; the others start again.
-   */
-  reassign(): void {
-    for (const [partition, loop] of [...this.loops]) {
-      if (!loop.hasOwnStart) continue
-      this.revoke(partition)
-      if (this.stopping === null) this.begin(partition)
-    }
   }
 
   positions(): Position[] {
@@ -90,24 +81,19 @@ export class GroupConsumer implements Consumer {
     })
   }
 
-  async stop(beforeLeaving = () => Promise.resolve()): Promise<void> {
-    const isFirst = this.stopping === null
-    this.stopping ??= this.stopOnce(beforeLeaving)
-    const last = await this.stopping
-    if (isFirst && last.status === 'rejected') throw last.reason
+  stop(): Promise<void> {
+    this.stopping ??= this.stopOnce()
+    return this.stopping
   }
 
-  /** Resolves with the outcome of `beforeLeaving`. */
-  private async stopOnce(beforeLeaving: () => Promise<void>) {
+  private async stopOnce(): Promise<void> {
     this.started.reject(new LogUnavailableError('the consumer was stopped before it had its partitions'))
     for (const loop of this.loops.values()) loop.end()
     // The consumer is still a member of the group, so the last batches can be committed.
     await Promise.all([...this.loops.values()].map((loop) => loop.whenEnded))
-    const [last] = await Promise.allSettled([beforeLeaving()])
     await this.membership.leave()
     this.revokeAll()
     await Promise.all(this.ends.values())
-    return last
   }
 
   private begin(partition: number): void {

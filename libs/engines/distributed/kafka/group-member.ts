@@ -14,8 +14,6 @@ interface GroupMemberSpec {
   onAssigned(partitions: readonly number[], memberId: string): void
   /** Called when the membership has ended. Another member may have the partitions. */
   onLost(): void
-  /** Called if the partitions may have been assigned to another member in between. The membership continues. */
-  onMissed(): void
   onError: (error: unknown) => void
 }
 
@@ -137,7 +135,7 @@ export class GroupMember {
       if (!signal.aborted) this.spec.onAssigned(payload.memberAssignment[topic] ?? [], payload.memberId)
     })
     consumer.on(consumer.events.HEARTBEAT, ({ payload: { memberId, groupGenerationId: generation } }) => {
-      if (!this.generation.heartbeat({ memberId, generation })) this.spec.onMissed()
+      this.generation.heartbeat({ memberId, generation })
     })
     try {
       this.joined = { consumer, cluster }
@@ -173,10 +171,9 @@ export interface Membership {
  * Each change of the group starts the next generation.
  */
 export class Generation {
-  private latest: Membership | null = null
+  private latest = -1
   private memberId: string | null = null
-  /** Assignments since the latest heartbeat that reported a generation. */
-  private assignments = 0
+  private isKnown = false
   private pending = unsettled()
 
   /** Resolves with the first heartbeat after the latest assignment. Rejects if the membership ends first. */
@@ -186,32 +183,25 @@ export class Generation {
 
   assigned(memberId: string): void {
     if (memberId !== this.memberId) this.end()
-    if (this.latest !== null && this.assignments === 0) this.pending = unsettled()
+    if (this.isKnown) this.pending = unsettled()
     this.memberId = memberId
-    this.assignments += 1
+    this.isKnown = false
   }
 
-  /**
-   * Records a heartbeat. Returns false if the member may have missed a generation between two assignments: another member
-   * may have had its partitions then.
-   */
-  heartbeat(membership: Membership): boolean {
-    const { latest, assignments } = this
+  heartbeat(membership: Membership): void {
     // A response may arrive late, after the member has joined again.
-    const isOld = membership.memberId !== this.memberId || membership.generation <= (latest?.generation ?? -1)
-    if (isOld) return true
-    this.latest = membership
-    this.assignments = 0
+    if (membership.memberId !== this.memberId || membership.generation <= this.latest) return
+    this.latest = membership.generation
+    this.isKnown = true
     this.pending.resolve(membership)
-    return latest === null ? assignments === 1 : membership.generation === latest.generation + assignments
   }
 
   end(): void {
     this.pending.reject(new Error('the membership in the group has ended'))
     this.pending = unsettled()
-    this.latest = null
+    this.latest = -1
     this.memberId = null
-    this.assignments = 0
+    this.isKnown = false
   }
 }
 

@@ -105,7 +105,6 @@ function kafkaEventLog(clients: Clients, logId: string, options: KafkaEventLogOp
         consumer.assign(partitions)
       },
       onLost: () => consumer.revokeAll(),
-      onMissed: () => consumer.reassign(),
       onError: (error) => onError(error, `membership in the group ${groupId}`),
     })
     const consumer: GroupConsumer = new GroupConsumer(spec, {
