@@ -74,7 +74,7 @@ export class Idempotency {
         return reply
           .code(status)
           .headers({ ...headers, 'idempotent-replayed': 'true' })
-          .send(await unpack(packed, size))
+          .send(unpack(packed, size))
       }
     }
   }
