@@ -9,7 +9,7 @@ import { openLmdbEventLog, type LmdbEventLog } from '#libs/engines/embedded/even
 import { usageEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
-import { ClickHouseUsageSink } from '#libs/engines/clickhouse/clickhouse-usage-sink.js'
+import { ClickHouseUsageSink } from '#libs/engines/clickhouse/clickhouse-usage.js'
 import { chdbClient } from '#libs/engines/clickhouse/clients.js'
 import { openChdbUsage } from '#libs/engines/clickhouse/clickhouse-usage.js'
 import type { UsageEvent } from '#libs/domain/usage/usage-events.js'
