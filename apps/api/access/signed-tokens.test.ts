@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import Type from 'typebox'
 import { makeSecretKey } from '#libs/ports/key-vault/sealing.js'
-import { masterKeys } from '#libs/ports/key-vault/logged-key-vault-harness.contract.js'
+import { masterKeys } from '#libs/engines/distributed/key-vault/logged-key-vault-harness.contract.js'
 import { SignedTokens } from './signed-tokens.js'
 
 const PAYLOAD = Type.Object({ inbox: Type.String() })

@@ -1,7 +1,7 @@
 import { mintId } from '#libs/domain/ids/mint.js'
 import { memoryRateLimits } from '#libs/ports/rate-limit/flexible-rate-limits.js'
 import { makeSecretKey } from '#libs/ports/key-vault/sealing.js'
-import { masterKeys } from '#libs/ports/key-vault/logged-key-vault-harness.contract.js'
+import { masterKeys } from '#libs/engines/distributed/key-vault/logged-key-vault-harness.contract.js'
 import { RateLimitsUnavailableError } from '#libs/ports/rate-limit/rate-limits.js'
 import { Throttle } from '../access/request-limits.js'
 import { RenderTickets } from './render-tickets.js'

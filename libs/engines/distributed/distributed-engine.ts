@@ -11,7 +11,10 @@ import { redisViewStore } from '#libs/engines/distributed/redis/read-model/redis
 import { openRedisSignals } from '#libs/engines/distributed/redis/signals/redis-signals.js'
 import { type Engine, type EngineOptions, retentionMs } from '#libs/engines/engine.js'
 import { KeyUse } from '#libs/ports/key-use/key-use.js'
-import { HEARTBEAT_EVERY_MS, openLoggedKeyVault } from '#libs/ports/key-vault/logged-key-vault.js'
+import {
+  HEARTBEAT_EVERY_MS,
+  openLoggedKeyVault,
+} from '#libs/engines/distributed/key-vault/logged-key-vault.js'
 import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
 import { readModel } from '#libs/ports/read-model/queries.js'
 import { rememberProgress } from '#libs/ports/read-model/remembered-progress.js'

@@ -4,8 +4,8 @@ import { mintId } from '#libs/domain/ids/mint.js'
 import { startRedis } from '#test/harness/redis.js'
 import { describeOn, redisClusterUrls, redisUrl } from '#test/harness/servers.js'
 import { describeWith } from '#test/harness/tools.js'
-import { describeKeyView } from '#libs/ports/key-vault/key-view.contract.js'
-import { KeyViewUnavailableError } from '#libs/ports/key-vault/key-view.js'
+import { ReadModelUnavailableError } from '#libs/ports/read-model/view-store.js'
+import { describeKeyView } from './key-view.contract.js'
 import { redisKeyView } from './redis-key-view.js'
 
 describe.each([
@@ -46,7 +46,7 @@ describeWith('redis-server')('inbox keys in a Redis whose memory is full', () =>
     const key = { masterKeyId: 'master', wrapped: Buffer.from('key') }
     await view.take(0, held, key)
     await client.config('SET', 'maxmemory', '1mb')
-    await expect(view.take(0, other, key)).rejects.toThrow(KeyViewUnavailableError)
+    await expect(view.take(0, other, key)).rejects.toThrow(ReadModelUnavailableError)
     await view.forget(0, [held])
     expect((await view.find(0, [held])).entries).toEqual([{ state: 'forgotten' }])
     client.disconnect()
@@ -61,7 +61,7 @@ describeWith('redis-server')('inbox keys in a Redis that is down', () => {
     const view = redisKeyView({ client, prefix: 'test.' })
     await view.forget(0, [mintId('inb')])
     await server.dispose()
-    await expect(view.find(0, [])).rejects.toThrow(KeyViewUnavailableError)
+    await expect(view.find(0, [])).rejects.toThrow(ReadModelUnavailableError)
     client.disconnect()
   })
 })

@@ -1,17 +1,16 @@
-import { brand } from '#libs/domain/ids/typeid.js'
-import { answerOf } from '#libs/engines/distributed/redis/client/answer.js'
+import { brand, type InboxId } from '#libs/domain/ids/typeid.js'
+import { reach } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { Script, type ScriptArgument } from '#libs/engines/distributed/redis/client/script.js'
-import {
-  KeyViewUnavailableError,
-  type KeyEntry,
-  type KeyStatement,
-  type KeyView,
-} from '#libs/ports/key-vault/key-view.js'
 import type { WrappedKey } from '#libs/ports/key-vault/master-key.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
 
 /*
+ * A view of inbox keys. If it is lost or restored from an older copy, it is rebuilt from the log. A key is in the partition
+ * of its inbox's id. A forgotten key stays forgotten. A key in use is never replaced. A key that was only read from the log
+ * is replaced by a later record, as compaction does. Errors: `ReadModelUnavailableError`; a change may have been made
+ * nevertheless.
+ *
  * Relies on Redis 7 with noeviction, one node or a Cluster, and on atomic scripts. Redis may lose acknowledged writes (a
  * crash, a failover to a replica), because all of them are on the log.
  *
@@ -21,18 +20,57 @@ import { chunksOf } from '#libs/runtime/chunks.js'
  * | {p<n>}:inbox-keys      | hash | inbox id → value, as described before the scripts  |
  */
 
+export type KeyView = ReturnType<typeof redisKeyView>
+
+/** The entry of a view for an inbox's key. An absent key may exist on the log. */
+export type KeyEntry = { state: 'wrapped'; key: WrappedKey } | { state: 'forgotten' } | { state: 'absent' }
+
+/** How far a partition's view has applied a log. Entries that `take` and `forget` have written may be ahead of it. */
+export interface KeyViewProgress {
+  logId: string
+  /** Offset of the first record that has not been applied. */
+  next: number
+  /** The master key for new inboxes, according to the applied records. */
+  masterKeyId: string | null
+}
+
+export interface KeyStatement {
+  inboxId: InboxId
+  entry: Exclude<KeyEntry, { state: 'absent' }>
+}
+
+/** A step of a partition's view along the log, with the records in between, in order. */
+export interface KeyStep {
+  partition: number
+  logId: string
+  from: number
+  to: number
+  statements: readonly KeyStatement[]
+  /** Null if none of these records sets it. */
+  masterKeyId: string | null
+  /** Inboxes whose entry in the view has been appended to the log again, after these records. */
+  settled: ReadonlySet<InboxId>
+}
+
+/**
+ * Contested: the last of these records about an inbox contradicts the view's entry. Compaction keeps the last record, so
+ * the view does not move past it until its own entry has been appended after it. `moved`: the view is not at `from`.
+ */
+type KeyStepOutcome = 'applied' | 'moved' | { contested: KeyStatement[] }
+
 /** The caller closes the client. */
-export function redisKeyView({ client, prefix }: { client: RedisClient; prefix: string }): KeyView {
+export function redisKeyView({ client, prefix }: { client: RedisClient; prefix: string }) {
   const run = (script: Script, partition: number, args: readonly ScriptArgument[]) => {
     const tag = `${prefix}{p${partition}}`
-    return answerOf(
-      () => script.run(client, [`${tag}:slot:inbox-keys`, `${tag}:inbox-keys`], args),
-      (cause) => new KeyViewUnavailableError('the keys in Redis are unavailable', { cause }),
-    )
+    return reach(() => script.run(client, [`${tag}:slot:inbox-keys`, `${tag}:inbox-keys`], args))
   }
 
   return {
-    async find(partition, inboxIds) {
+    /** The progress (null if the view was never begun, or is lost) and an entry for each id, from one snapshot. */
+    async find(
+      partition: number,
+      inboxIds: readonly InboxId[],
+    ): Promise<{ progress: KeyViewProgress | null; entries: KeyEntry[] }> {
       const [logId, next, masterKeyId, ...values] = listOf(await run(FIND, partition, inboxIds))
       const entries = inboxIds.map((_, index): KeyEntry => {
         const value = values[index] ?? null
@@ -42,7 +80,15 @@ export function redisKeyView({ client, prefix }: { client: RedisClient; prefix: 
       return { progress: { logId, next: Number(next), masterKeyId: masterKeyId ?? null }, entries }
     },
 
-    async take(partition, inboxId, key) {
+    /**
+     * Takes a key that is durable on the log into use, unless another key is in use or the key was forgotten. Resolves with
+     * the entry from then on, and whether the view had a different one.
+     */
+    async take(
+      partition: number,
+      inboxId: InboxId,
+      key: WrappedKey,
+    ): Promise<{ entry: KeyStatement['entry']; wasContested: boolean }> {
       const wanted = textOf(key)
       const previous = textOrNull(await run(TAKE, partition, [inboxId, wanted]))
       const own = { state: 'wrapped', key } as const
@@ -51,16 +97,24 @@ export function redisKeyView({ client, prefix }: { client: RedisClient; prefix: 
       return { entry: previous.startsWith(FROM_LOG) ? own : entryOf(previous), wasContested }
     },
 
-    async forget(partition, inboxIds) {
+    /** Replaces each key with `forgotten`, permanently. That must already be durable on the log. */
+    async forget(partition: number, inboxIds: readonly InboxId[]): Promise<void> {
       await run(FORGET, partition, inboxIds)
     },
 
-    async begin(partition, start, seen) {
+    /** Starts to follow a log at an offset, unless the view's progress is no longer `seen`. Empties a view of another log. */
+    async begin(
+      partition: number,
+      start: Pick<KeyViewProgress, 'logId' | 'next'>,
+      seen: KeyViewProgress | null,
+    ): Promise<void> {
       const position = seen === null ? ['', ''] : [seen.logId, seen.next]
       await run(BEGIN, partition, [...position, start.logId, start.next])
     },
 
-    async apply({ partition, logId, from, to, masterKeyId, settled, statements }) {
+    /** Compare and set: applies the whole step if the view is at `from` in this log; otherwise nothing. */
+    async apply(step: KeyStep): Promise<KeyStepOutcome> {
+      const { partition, logId, from, to, masterKeyId, settled, statements } = step
       const values = statements.flatMap(({ inboxId, entry }) => [
         inboxId,
         entry.state === 'forgotten' ? FORGOTTEN : textOf(entry.key),

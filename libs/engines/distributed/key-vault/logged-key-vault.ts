@@ -8,11 +8,20 @@ import { decodeBatch } from '#libs/ports/event-log/batch-decoding.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import { beforeDeadline, DeadlineError, PeriodicTask } from '#libs/runtime/timing.js'
-import { makeSecretKey, type SecretKey } from './sealing.js'
+import { makeSecretKey, type SecretKey } from '#libs/ports/key-vault/sealing.js'
 import { KeyFollower } from './key-follower.js'
-import { KeyForgottenError, KeyVaultUnavailableError, type KeyLookup, type KeyVault } from './key-vault.js'
-import type { KeyEntry, KeyStatement, KeyView } from './key-view.js'
-import { MasterKeyMissingError, type MasterKeys } from './master-key.js'
+import {
+  KeyForgottenError,
+  KeyVaultUnavailableError,
+  type KeyLookup,
+  type KeyVault,
+} from '#libs/ports/key-vault/key-vault.js'
+import type {
+  KeyEntry,
+  KeyStatement,
+  KeyView,
+} from '#libs/engines/distributed/redis/key-vault/redis-key-view.js'
+import { MasterKeyMissingError, type MasterKeys } from '#libs/ports/key-vault/master-key.js'
 
 /*
  * Inbox keys on the compacted topic inbox-keys, with a view in a fast store. docs/decisions/0010-inbox-keys-on-the-log.md

@@ -3,9 +3,9 @@ import { mintId } from '#libs/domain/ids/mint.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { InboxKeyWrapped } from '#libs/domain/inbox/key-events.js'
 import { until } from '#test/harness/until.js'
-import { makeSecretKey, type SecretKey } from './sealing.js'
+import { makeSecretKey, type SecretKey } from '#libs/ports/key-vault/sealing.js'
 import { describeCurrentMasterKey } from './current-master-key.contract.js'
-import { KeyVaultUnavailableError, type KeyVault } from './key-vault.js'
+import { KeyVaultUnavailableError, type KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { masterKeys, type VaultHarness } from './logged-key-vault-harness.contract.js'
 
 type Harness = VaultHarness & { vault: KeyVault }

@@ -1,7 +1,7 @@
 import { mintId } from '#libs/domain/ids/mint.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
-import type { KeyStatement, KeyStep, KeyView, KeyViewProgress } from './key-view.js'
-import type { WrappedKey } from './master-key.js'
+import type { KeyStatement, KeyStep, KeyView, KeyViewProgress } from './redis-key-view.js'
+import type { WrappedKey } from '#libs/ports/key-vault/master-key.js'
 
 export interface KeyViewHarness {
   view: KeyView

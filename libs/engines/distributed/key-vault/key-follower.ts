@@ -11,7 +11,11 @@ import {
 import { decodeBatch } from '#libs/ports/event-log/batch-decoding.js'
 import { PeriodicTask, SharedRun } from '#libs/runtime/timing.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
-import type { KeyStatement, KeyView, KeyViewProgress } from './key-view.js'
+import type {
+  KeyStatement,
+  KeyView,
+  KeyViewProgress,
+} from '#libs/engines/distributed/redis/key-vault/redis-key-view.js'
 
 interface KeyFollowerOptions {
   log: LogReader

@@ -1,10 +1,10 @@
 import { mintId } from '#libs/domain/ids/mint.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { MASTER_KEY_SUBJECT } from '#libs/ports/event-log/cloud-event.js'
-import { makeSecretKey } from './sealing.js'
+import { makeSecretKey } from '#libs/ports/key-vault/sealing.js'
 import { masterKeys, type VaultHarness } from './logged-key-vault-harness.contract.js'
-import type { KeyVault } from './key-vault.js'
-import { MasterKeyMissingError } from './master-key.js'
+import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
+import { MasterKeyMissingError } from '#libs/ports/key-vault/master-key.js'
 
 export function describeCurrentMasterKey(current: () => VaultHarness & { vault: KeyVault }): void {
   let inboxId: InboxId

@@ -8,7 +8,7 @@ import { redisKeyView } from '#libs/engines/distributed/redis/key-vault/redis-ke
 import { openLmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
 import { PARTITIONS } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { describeOn, redisUrl } from '#test/harness/servers.js'
-import { describeKeyVault } from './key-vault.contract.js'
+import { describeKeyVault } from '#libs/ports/key-vault/key-vault.contract.js'
 import { VaultHarness, type VaultStores } from './logged-key-vault-harness.contract.js'
 import { describeLoggedKeyVault } from './logged-key-vault.contract.js'
 

@@ -5,12 +5,12 @@ import { inboxKeyEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import { PARTITIONS, recordsOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import type { EventLog, Position, StoredRecord } from '#libs/ports/event-log/event-log.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
-import { makeSecretKey } from './sealing.js'
+import { makeSecretKey } from '#libs/ports/key-vault/sealing.js'
 import { FaultyLog } from './faulty-log.contract.js'
-import type { KeyVault } from './key-vault.js'
-import type { KeyView } from './key-view.js'
+import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
+import type { KeyView } from '#libs/engines/distributed/redis/key-vault/redis-key-view.js'
 import { openLoggedKeyVault, type LoggedKeyVaultOptions } from './logged-key-vault.js'
-import { MasterKeys } from './master-key.js'
+import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
 
 /** The stores of a vault for one test: a log with PARTITIONS partitions, and a view. */
 export interface VaultStores {
