@@ -22,8 +22,7 @@ import {
   writeContents,
 } from './changes.js'
 import { viewKeys } from './keys.js'
-import { redisQueues } from './queue.js'
-import { redisReads } from './reads.js'
+import { redisQueries } from './queries.js'
 
 /*
  * Relies on Redis 7 with `maxmemory-policy noeviction`, since views would lose keys unnoticed otherwise. A script is applied
@@ -49,12 +48,10 @@ const MAX_ATTEMPTS = 4
 /** The views in Redis. Sends no command until it is used. */
 export function redisViewStore({ client, bulk, prefix, partitions }: RedisViewStoreOptions): ViewStore {
   const keys = viewKeys(prefix, partitions)
-  const reads = redisReads(client, bulk, keys)
+  const queries = redisQueries(client, bulk, keys)
 
   return {
     partitions,
-
-    ...redisQueues(client, keys),
 
     async progress({ topic, partition }) {
       const progressKey = keys.progress({ topic, partition })
@@ -90,7 +87,7 @@ export function redisViewStore({ client, bulk, prefix, partitions }: RedisViewSt
       await removeContents(client, removedContentsOf(changes))
     },
 
-    ...reads,
+    ...queries,
 
     async *keysOf(table) {
       for (const partition of keys.everyPartition) {
@@ -107,7 +104,7 @@ export function redisViewStore({ client, bulk, prefix, partitions }: RedisViewSt
       const known = await reach(() => client.get(lookupKey))
       if (known !== null && (await isValid(known))) return known
       const range = { group: [], from: text, to: `${text}!`, order: 'asc', limit: 1 } as const
-      const found = await reads.entries(
+      const found = await queries.entries(
         index,
         keys.everyPartition.map((partition) => ({ ...range, partition })),
       )
@@ -146,7 +143,7 @@ export function redisViewStore({ client, bulk, prefix, partitions }: RedisViewSt
   async function removeBeforeEnd(partition: number, { table, owner, removalsOf }: OwnerEnd): Promise<void> {
     const hash = keys.rows(table, partition, owner)
     for await (const ids of idsIn(client, hash, MAX_AT_ONCE)) {
-      const found = await reads.rows(
+      const found = await queries.rows(
         table,
         ids.map((key) => ({ owner, key })),
       )
