@@ -1,88 +1,84 @@
 import Type from 'typebox'
-import {
-  codec,
-  count,
-  event,
-  id,
-  list,
-  oneOf,
-  optional,
-  partial,
-  sha256,
-  text,
-  time,
-  type EventOf,
-} from '#libs/domain/event-sourcing/declare.js'
+import { event, type EventOf } from '#libs/domain/event-sourcing/declare.js'
+import * as field from '#libs/domain/event-sourcing/declare.js'
 import { REGISTRATION_EVENTS } from '#libs/domain/webhook/events.js'
 import { faults } from '#libs/domain/inbox/fault.js'
 import type { Lifespan } from '#libs/domain/inbox/new-inbox.js'
 import { parseRetention, SCOPES } from './access.js'
 import { CONSOLE_EVENTS } from './console-sessions.js'
 
-const retention = codec(Type.String(), (value: Lifespan) => value.text, decodeRetention)
+const retention = field.codec(Type.String(), (value: Lifespan) => value.text, decodeRetention)
 
 /** The name of a plan, which may no longer be configured. */
-const plan = text
+const plan = field.text
 
 /** The plan's limit applies for each absent property; null if the account has no limits of its own. */
-const limits = optional(partial({ requestsPerMinute: count, retention, maxMessages: count }), null)
+const limits = field.optional(
+  field.partial({ requestsPerMinute: field.count, retention, maxMessages: field.count }),
+  null,
+)
 
 /** All events of the topic account-events, including those of webhooks and the console: they have one order. */
 export const ACCOUNT_EVENTS = {
   AccountOpened: event(
     'account.opened',
-    { accountId: id('acc'), name: text, plan, limits, openedAt: time },
+    { accountId: field.id('acc'), name: field.text, plan, limits, openedAt: field.time },
     // Version 1 had no limits and four names of plans.
     { version: 2 },
   ),
 
-  PlanChanged: event('account.plan-changed', { accountId: id('acc'), plan, limits, changedAt: time }),
+  PlanChanged: event('account.plan-changed', {
+    accountId: field.id('acc'),
+    plan,
+    limits,
+    changedAt: field.time,
+  }),
 
   ApiKeyIssued: event('account.api-key-issued', {
-    accountId: id('acc'),
-    keyId: id('key'),
-    name: text,
-    environment: text,
-    scopes: list(oneOf(SCOPES)),
+    accountId: field.id('acc'),
+    keyId: field.id('key'),
+    name: field.text,
+    environment: field.text,
+    scopes: field.list(field.oneOf(SCOPES)),
     /** Requests per minute; null for the account's limit. */
-    rateLimit: optional(count, null),
+    rateLimit: field.optional(field.count, null),
     /** The secret itself is not stored. */
-    secretHash: sha256,
+    secretHash: field.sha256,
     /** The first characters of the secret, so that people can tell keys apart. */
-    prefix: text,
-    issuedAt: time,
+    prefix: field.text,
+    issuedAt: field.time,
   }),
 
   /** The key has a new secret and is otherwise unchanged. */
   ApiKeyRotated: event('account.api-key-rotated', {
-    accountId: id('acc'),
-    keyId: id('key'),
+    accountId: field.id('acc'),
+    keyId: field.id('key'),
     /** Counts the key's rotations from 1. An event whose number is not higher than the last one changes nothing. */
-    rotation: count,
+    rotation: field.count,
     /** Of the new secret. */
-    secretHash: sha256,
-    prefix: text,
+    secretHash: field.sha256,
+    prefix: field.text,
     /** Until then the previous secret is valid too. */
-    graceEndsAt: time,
-    rotatedAt: time,
+    graceEndsAt: field.time,
+    rotatedAt: field.time,
   }),
 
   ApiKeyRevoked: event('account.api-key-revoked', {
-    accountId: id('acc'),
-    keyId: id('key'),
+    accountId: field.id('acc'),
+    keyId: field.id('key'),
     /** The key that the request was made with. */
-    revokedBy: id('key'),
-    revokedAt: time,
+    revokedBy: field.id('key'),
+    revokedAt: field.time,
   }),
 
   /** The faults on purpose of inboxes that are created in an environment from then on. */
   DefaultFaultsSet: event('account.default-faults-set', {
-    accountId: id('acc'),
-    environment: text,
+    accountId: field.id('acc'),
+    environment: field.text,
     faults,
     /** The key that the request was made with. */
-    setBy: id('key'),
-    setAt: time,
+    setBy: field.id('key'),
+    setAt: field.time,
   }),
 
   ...CONSOLE_EVENTS,

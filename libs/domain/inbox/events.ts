@@ -1,26 +1,12 @@
 import Type from 'typebox'
 import {
-  added,
-  boolean,
-  count,
   event,
-  flat,
-  id,
-  labels,
-  named,
-  oneOf,
-  optional,
-  plain,
-  sealedBytes,
-  sealedText,
-  sha256,
-  text,
-  time,
   type AnyFields,
   type EventDeclaration,
   type EventOf,
   type ValueOf,
 } from '#libs/domain/event-sourcing/declare.js'
+import * as field from '#libs/domain/event-sourcing/declare.js'
 import { faults } from './fault.js'
 import { TOKEN_ACCESS } from './token.js'
 
@@ -28,10 +14,10 @@ import { TOKEN_ACCESS } from './token.js'
 export type Address = string & { readonly __address: true }
 
 /** The key that created the inbox, and the inbox's labels, by which usage is counted. */
-const attribution = { keyId: named('inbox_key_id', id('key')), labels }
+const attribution = { keyId: field.named('inbox_key_id', field.id('key')), labels: field.labels }
 
 /** Null in events recorded before usage was counted. */
-const inbox = optional(flat(attribution), null)
+const inbox = field.optional(field.flat(attribution), null)
 
 /**
  * What streams and webhooks send of an event. `message` has the mail, and is sent only while the inbox is active and has
@@ -63,22 +49,22 @@ export const INBOX_EVENTS = {
     'inbox.created',
     { publicName: 'inbox.created', time: 'createdAt', sent: null },
     {
-      inboxId: id('inb'),
-      accountId: id('acc'),
-      environment: text,
-      keyId: id('key'),
-      address: plain(Type.Unsafe<Address>(Type.String())),
-      duration: text,
-      labels,
-      maxMessages: count,
+      inboxId: field.id('inb'),
+      accountId: field.id('acc'),
+      environment: field.text,
+      keyId: field.id('key'),
+      address: field.plain(Type.Unsafe<Address>(Type.String())),
+      duration: field.text,
+      labels: field.labels,
+      maxMessages: field.count,
       /** Whether reading its mail requires a password. */
-      isProtected: named('password_protected', added(boolean, false)),
-      createdAt: time,
-      expiresAt: time,
+      isProtected: field.named('password_protected', field.added(field.boolean, false)),
+      createdAt: field.time,
+      expiresAt: field.time,
       /** The default faults of its environment; null if there are none. */
-      faults: optional(faults, null),
+      faults: field.optional(faults, null),
       /** The sealed InboxDetails. */
-      sealed: sealedText,
+      sealed: field.sealedText,
     },
   ),
 
@@ -87,18 +73,18 @@ export const INBOX_EVENTS = {
     'inbox.changed',
     { publicName: 'inbox.changed', time: 'changedAt', sent: null },
     {
-      inboxId: id('inb'),
+      inboxId: field.id('inb'),
       /** The key that changed the inbox. */
-      keyId: id('key'),
-      changedAt: time,
+      keyId: field.id('key'),
+      changedAt: field.time,
       /** The number of changes of the inbox, with this one. If two changes have the same, the first one on the log counts. */
-      revision: count,
+      revision: field.count,
       /** Null if they stay. */
-      lifetime: optional(flat({ duration: text, expiresAt: time }), null),
+      lifetime: field.optional(field.flat({ duration: field.text, expiresAt: field.time }), null),
       /** The newly sealed InboxDetails; null if they stay. */
-      sealed: optional(sealedText, null),
+      sealed: field.optional(field.sealedText, null),
       /** With the labels after the change, all of them. */
-      inbox: flat(attribution),
+      inbox: field.flat(attribution),
     },
   ),
 
@@ -107,19 +93,19 @@ export const INBOX_EVENTS = {
     'inbox.token-issued',
     { publicName: 'token.issued', time: 'issuedAt', sent: null },
     {
-      inboxId: id('inb'),
-      tokenId: id('tok'),
+      inboxId: field.id('inb'),
+      tokenId: field.id('tok'),
       /** The key that issued it. */
-      keyId: id('key'),
+      keyId: field.id('key'),
       /** Of the secret, which is not stored. */
-      hash: named('secret_hash', sha256),
-      access: oneOf(TOKEN_ACCESS),
-      issuedAt: time,
+      hash: field.named('secret_hash', field.sha256),
+      access: field.oneOf(TOKEN_ACCESS),
+      issuedAt: field.time,
       /** The token is invalid from then on, or from the end of the inbox if that comes first. */
-      expiresAt: time,
+      expiresAt: field.time,
       /** As in InboxChanged: tokens that are issued and revoked are changes too. */
-      revision: count,
-      inbox: flat(attribution),
+      revision: field.count,
+      inbox: field.flat(attribution),
     },
   ),
 
@@ -127,13 +113,13 @@ export const INBOX_EVENTS = {
     'inbox.token-revoked',
     { publicName: 'token.revoked', time: 'revokedAt', sent: null },
     {
-      inboxId: id('inb'),
-      tokenId: id('tok'),
+      inboxId: field.id('inb'),
+      tokenId: field.id('tok'),
       /** The key that revoked it. */
-      keyId: id('key'),
-      revokedAt: time,
-      revision: count,
-      inbox: flat(attribution),
+      keyId: field.id('key'),
+      revokedAt: field.time,
+      revision: field.count,
+      inbox: field.flat(attribution),
     },
   ),
 
@@ -142,14 +128,14 @@ export const INBOX_EVENTS = {
     'inbox.faults-set',
     { publicName: 'faults.set', time: 'setAt', sent: null },
     {
-      inboxId: id('inb'),
+      inboxId: field.id('inb'),
       /** The key that set them. */
-      keyId: id('key'),
+      keyId: field.id('key'),
       faults,
-      setAt: time,
+      setAt: field.time,
       /** As in InboxChanged: this is a change too. */
-      revision: count,
-      inbox: flat(attribution),
+      revision: field.count,
+      inbox: field.flat(attribution),
     },
   ),
 
@@ -161,17 +147,17 @@ export const INBOX_EVENTS = {
       sent: { body: 'message', summary: 'A message was received' },
     },
     {
-      inboxId: id('inb'),
-      messageId: id('msg'),
-      receivedAt: time,
+      inboxId: field.id('inb'),
+      messageId: field.id('msg'),
+      receivedAt: field.time,
       /** Bytes of the mail's source. */
-      size: count,
+      size: field.count,
       /** Of the sealed bytes. */
-      digest: sha256,
+      digest: field.sha256,
       /** The sealed envelope and source. */
-      sealed: sealedBytes,
+      sealed: field.sealedBytes,
       /** The message that this one repeats, because of a fault that duplicates; null otherwise. */
-      duplicateOf: optional(id('msg'), null),
+      duplicateOf: field.optional(field.id('msg'), null),
       inbox,
     },
     { contentType: 'application/cbor' },
@@ -182,14 +168,14 @@ export const INBOX_EVENTS = {
     'inbox.message-dropped',
     { publicName: 'message.dropped', time: 'droppedAt', sent: null },
     {
-      inboxId: id('inb'),
-      messageId: id('msg'),
-      droppedAt: time,
+      inboxId: field.id('inb'),
+      messageId: field.id('msg'),
+      droppedAt: field.time,
       /** Bytes of the mail's source. */
-      size: count,
+      size: field.count,
       /** Of the mail's source. */
-      digest: sha256,
-      inbox: flat(attribution),
+      digest: field.sha256,
+      inbox: field.flat(attribution),
     },
   ),
 
@@ -201,11 +187,11 @@ export const INBOX_EVENTS = {
       sent: { body: 'deleted-message', summary: 'A message was deleted' },
     },
     {
-      inboxId: id('inb'),
-      messageId: id('msg'),
+      inboxId: field.id('inb'),
+      messageId: field.id('msg'),
       /** The key that deleted the message. */
-      keyId: id('key'),
-      deletedAt: time,
+      keyId: field.id('key'),
+      deletedAt: field.time,
       inbox,
     },
   ),
@@ -217,7 +203,7 @@ export const INBOX_EVENTS = {
       time: 'expiredAt',
       sent: { body: 'ended-inbox', summary: 'An inbox expired' },
     },
-    { inboxId: id('inb'), expiredAt: time, inbox },
+    { inboxId: field.id('inb'), expiredAt: field.time, inbox },
   ),
 
   InboxDeleted: inboxEvent(
@@ -228,10 +214,10 @@ export const INBOX_EVENTS = {
       sent: { body: 'ended-inbox', summary: 'An inbox was deleted' },
     },
     {
-      inboxId: id('inb'),
+      inboxId: field.id('inb'),
       /** The key that deleted the inbox. */
-      keyId: id('key'),
-      deletedAt: time,
+      keyId: field.id('key'),
+      deletedAt: field.time,
       inbox,
     },
   ),

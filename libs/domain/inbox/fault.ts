@@ -1,14 +1,6 @@
 import Type from 'typebox'
-import {
-  count,
-  list,
-  object,
-  oneOf,
-  optional,
-  plain,
-  text,
-  type ValueOf,
-} from '#libs/domain/event-sourcing/declare.js'
+import type { ValueOf } from '#libs/domain/event-sourcing/declare.js'
+import * as field from '#libs/domain/event-sourcing/declare.js'
 
 /*
  * Faults on purpose: how an inbox misbehaves towards the senders of its mail, for tests of their error handling.
@@ -30,28 +22,28 @@ export const ACTIONS_AT: Readonly<Record<FaultStage, readonly FaultAction[]>> = 
 /** Faults of an inbox, at most. */
 export const MAX_FAULTS = 16
 
-const fault = object({
-  stage: oneOf(FAULT_STAGES),
-  action: oneOf(FAULT_ACTIONS),
+const fault = field.object({
+  stage: field.oneOf(FAULT_STAGES),
+  action: field.oneOf(FAULT_ACTIONS),
   /** The reply to what is rejected: 400 to 599. */
-  code: optional(count, null),
-  enhancedCode: optional(text, null),
-  text: optional(text, null),
+  code: field.optional(field.count, null),
+  enhancedCode: field.optional(field.text, null),
+  text: field.optional(field.text, null),
   /** Null unless it delays. */
-  delayMs: optional(count, null),
+  delayMs: field.optional(field.count, null),
   /** Only the first attempts of each sender and recipient. */
-  firstN: optional(count, null),
+  firstN: field.optional(field.count, null),
   /** Only every nth attempt. */
-  everyN: optional(count, null),
+  everyN: field.optional(field.count, null),
   /** Only with this probability, which is drawn from the seed and the number of the attempt. */
-  probability: optional(plain(Type.Number({ minimum: 0, maximum: 1 })), null),
-  seed: optional(count, null),
+  probability: field.optional(field.plain(Type.Number({ minimum: 0, maximum: 1 })), null),
+  seed: field.optional(field.count, null),
 })
 
 /** A fault applies to an attempt if all of its conditions (`firstN`, `everyN`, `probability`) hold. */
 export type Fault = ValueOf<typeof fault>
 
-export const faults = list(fault)
+export const faults = field.list(fault)
 
 /** Whether two lists have the same faults in the same order. */
 export function haveSameFaults(one: readonly Fault[], other: readonly Fault[]): boolean {

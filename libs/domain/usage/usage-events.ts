@@ -1,20 +1,6 @@
 import Type from 'typebox'
-import {
-  boolean,
-  count,
-  event,
-  id,
-  labels,
-  list,
-  milliseconds,
-  named,
-  optional,
-  plain,
-  text,
-  time,
-  union,
-  type EventOf,
-} from '#libs/domain/event-sourcing/declare.js'
+import { event, type EventOf } from '#libs/domain/event-sourcing/declare.js'
+import * as field from '#libs/domain/event-sourcing/declare.js'
 
 /** Requests that one event may count for. Each of them is a row in ClickHouse. */
 export const MAX_SHARED = 100
@@ -25,10 +11,10 @@ export type UsageLabels = Readonly<Record<string, string>>
 /** An event about a message. */
 const message = {
   /** The key that created the inbox. */
-  keyId: id('key'),
-  inboxId: id('inb'),
-  messageId: id('msg'),
-  labels,
+  keyId: field.id('key'),
+  inboxId: field.id('inb'),
+  messageId: field.id('msg'),
+  labels: field.labels,
 }
 
 /**
@@ -42,42 +28,42 @@ const COUNTED = {
    */
   ApiRequestServed: event('usage.api-request-served', {
     /** The key of the request. */
-    keyId: id('key'),
-    method: text,
+    keyId: field.id('key'),
+    method: field.text,
     /** The path's template, so that there are only a few. */
-    route: text,
+    route: field.text,
     /** The HTTP status; 499 if the client disconnected before it had the whole answer. */
-    status: plain(Type.Integer({ minimum: 100, maximum: 599 })),
+    status: field.plain(Type.Integer({ minimum: 100, maximum: 599 })),
     /** Whether it exceeded the key's limits and was answered 429. */
-    isRefused: named('refused', boolean),
+    isRefused: field.named('refused', field.boolean),
     /** How many requests the event counts for. */
-    count: optional(plain(Type.Integer({ minimum: 2, maximum: MAX_SHARED })), 1),
+    count: field.optional(field.plain(Type.Integer({ minimum: 2, maximum: MAX_SHARED })), 1),
     /** From the first byte of the request's header to the last byte of the answer, with fractions. */
-    durationMs: milliseconds,
+    durationMs: field.milliseconds,
     /** The size of the request's body. */
-    requestBytes: count,
+    requestBytes: field.count,
     /** All bytes that were sent on the connection meanwhile. */
-    responseBytes: count,
-    inboxId: optional(id('inb'), null),
-    labels,
-    servedAt: time,
+    responseBytes: field.count,
+    inboxId: field.optional(field.id('inb'), null),
+    labels: field.labels,
+    servedAt: field.time,
   }),
 
   /** One recipient's copy of a mail is durable; the reply 250 follows. */
   MailAccepted: event('usage.mail-accepted', {
     ...message,
     /** Bytes of the mail's source. */
-    size: count,
+    size: field.count,
     /** From the last byte of the mail until it was durable. */
-    acceptMs: milliseconds,
+    acceptMs: field.milliseconds,
     /**
      * The same for mails of one inbox with the same Message-ID, and for no others: 16 hex digits that reveal nothing
      * without the inbox's key. Null if a mail has no Message-ID.
      */
-    fingerprint: optional(plain(Type.String({ pattern: '^[0-9a-f]{16}$' })), null),
+    fingerprint: field.optional(field.plain(Type.String({ pattern: '^[0-9a-f]{16}$' })), null),
     /** The message that this one repeats on purpose: the mail was accepted only once. */
-    duplicateOf: optional(id('msg'), null),
-    acceptedAt: time,
+    duplicateOf: field.optional(field.id('msg'), null),
+    acceptedAt: field.time,
   }),
 
   /**
@@ -86,21 +72,21 @@ const COUNTED = {
    */
   MailRefused: event('usage.mail-refused', {
     /** The key that created the inbox. */
-    keyId: id('key'),
-    inboxId: id('inb'),
-    labels,
+    keyId: field.id('key'),
+    inboxId: field.id('inb'),
+    labels: field.labels,
     /** One of a few words. */
-    reason: text,
+    reason: field.text,
     /** The reply's code (RFC 5321, section 4.2). */
-    code: plain(Type.Integer({ minimum: 400, maximum: 599 })),
-    refusedAt: time,
+    code: field.plain(Type.Integer({ minimum: 400, maximum: 599 })),
+    refusedAt: field.time,
   }),
 
   /** A message is in the views: parsed, and readable over the API. */
-  MessageShown: event('usage.message-shown', { ...message, receivedAt: time, shownAt: time }),
+  MessageShown: event('usage.message-shown', { ...message, receivedAt: field.time, shownAt: field.time }),
 
   /** The API returned the message, as far as this process knows for the first time. */
-  MessageRead: event('usage.message-read', { ...message, receivedAt: time, readAt: time }),
+  MessageRead: event('usage.message-read', { ...message, receivedAt: field.time, readAt: field.time }),
 }
 
 /** What the topic usage-events holds. */
@@ -112,9 +98,9 @@ export const USAGE_EVENTS = {
    */
   UsageRecorded: event('usage.recorded', {
     /** The key of each event. */
-    keyId: id('key'),
-    events: list(
-      union('type', {
+    keyId: field.id('key'),
+    events: field.list(
+      field.union('type', {
         ApiRequestServed: COUNTED.ApiRequestServed.fields,
         MailAccepted: COUNTED.MailAccepted.fields,
         MailRefused: COUNTED.MailRefused.fields,

@@ -1,25 +1,6 @@
 import Type from 'typebox'
-import {
-  boolean,
-  codec,
-  constant,
-  count,
-  event,
-  id,
-  list,
-  object,
-  oneOf,
-  optional,
-  plain,
-  parseTime,
-  sealedText,
-  text,
-  time,
-  union,
-  type EventOf,
-  type ValueOf,
-  type ValuesOf,
-} from '#libs/domain/event-sourcing/declare.js'
+import { event, type EventOf, type ValueOf, type ValuesOf } from '#libs/domain/event-sourcing/declare.js'
+import * as field from '#libs/domain/event-sourcing/declare.js'
 import { SENT_EVENTS } from '#libs/domain/inbox/events.js'
 
 /*
@@ -32,7 +13,7 @@ export const WEBHOOK_EVENT_TYPES = SENT_EVENTS.map(({ publicName }) => publicNam
 export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number]
 
 /** Sealed with the master key that `masterKeyId` names. */
-const sealed = object({ masterKeyId: text, sealed: sealedText })
+const sealed = field.object({ masterKeyId: field.text, sealed: field.sealedText })
 
 /** The secret that a webhook signs with, as it may be stored. */
 export type SealedSecret = ValueOf<typeof sealed>
@@ -43,7 +24,7 @@ export type SealedSecret = ValueOf<typeof sealed>
  */
 export type StoredUrl = SealedSecret | string
 
-const url = codec(
+const url = field.codec(
   Type.Union([sealed.schema, Type.String()]),
   (stored: StoredUrl) => (typeof stored === 'string' ? stored : sealed.encode(stored)),
   (data): StoredUrl => (typeof data === 'string' ? data : sealed.decode(data)),
@@ -52,65 +33,65 @@ const url = codec(
 /** The earliest events that a webhook is notified of: those after its registration, all, or those since a time. */
 export type StartFrom = 'now' | 'beginning' | Date
 
-const startFrom = codec(
-  Type.Union([Type.Enum(['now', 'beginning']), time.schema]),
+const startFrom = field.codec(
+  Type.Union([Type.Enum(['now', 'beginning']), field.time.schema]),
   (start: StartFrom) => (start instanceof Date ? start.toISOString() : start),
-  (data): StartFrom => (data === 'now' || data === 'beginning' ? data : parseTime(String(data))),
+  (data): StartFrom => (data === 'now' || data === 'beginning' ? data : field.parseTime(String(data))),
 )
 
 /** The end of a partition of inbox-events at some time. */
-const partitionEnd = object({ partition: count, offset: count })
+const partitionEnd = field.object({ partition: field.count, offset: field.count })
 export type PartitionEnd = ValueOf<typeof partitionEnd>
 
 /** Why a webhook is disabled: its owner disabled it, its endpoint answered 410, or its deliveries failed for days. */
 export type DisabledReason = 'by-request' | 'gone' | 'failing'
 
-const webhookIds = { accountId: id('acc'), webhookId: id('whk') }
-const events = list(oneOf(WEBHOOK_EVENT_TYPES))
+const webhookIds = { accountId: field.id('acc'), webhookId: field.id('whk') }
+const events = field.list(field.oneOf(WEBHOOK_EVENT_TYPES))
 
 /** Registration events are on account-events, among the other events of their account. */
 export const REGISTRATION_EVENTS = {
   WebhookRegistered: event('webhook.registered', {
     ...webhookIds,
-    environment: text,
+    environment: field.text,
     /** Null for all inboxes of the environment. */
-    inboxId: optional(id('inb'), null),
+    inboxId: field.optional(field.id('inb'), null),
     url,
     events,
     secret: sealed,
     startFrom,
     /** The end of the inbox's partition, or of every partition, read before this event was appended. */
-    positions: list(partitionEnd),
-    registeredAt: time,
+    positions: field.list(partitionEnd),
+    registeredAt: field.time,
   }),
 
   /** Null means unchanged. */
   WebhookChanged: event('webhook.changed', {
     ...webhookIds,
-    url: optional(url, null),
-    events: optional(events, null),
-    state: optional(oneOf(['active', 'disabled']), null),
-    changedAt: time,
+    url: field.optional(url, null),
+    events: field.optional(events, null),
+    state: field.optional(field.oneOf(['active', 'disabled']), null),
+    changedAt: field.time,
   }),
 
   WebhookSecretRotated: event('webhook.secret-rotated', {
     ...webhookIds,
     /** Counts the webhook's rotations from 1. An event whose number is not higher than the last one changes nothing. */
-    rotation: count,
+    rotation: field.count,
     secret: sealed,
     /** Until then the previous secret signs too. */
-    graceEndsAt: time,
-    rotatedAt: time,
+    graceEndsAt: field.time,
+    rotatedAt: field.time,
   }),
 
   /** Mayfly disabled the webhook, because of how its endpoint answered. */
   WebhookDisabled: event('webhook.disabled', {
     ...webhookIds,
-    reason: oneOf(['gone', 'failing']),
-    disabledAt: time,
+    reason: field.oneOf(['gone', 'failing']),
+    disabledAt: field.time,
   }),
 
-  WebhookRemoved: event('webhook.removed', { ...webhookIds, removedAt: time }),
+  WebhookRemoved: event('webhook.removed', { ...webhookIds, removedAt: field.time }),
 }
 
 export type RegistrationEvent = EventOf<typeof REGISTRATION_EVENTS>
@@ -120,17 +101,17 @@ export type WebhookSecretRotated = EventOf<typeof REGISTRATION_EVENTS, 'WebhookS
 export type WebhookDisabled = EventOf<typeof REGISTRATION_EVENTS, 'WebhookDisabled'>
 export type WebhookRemoved = EventOf<typeof REGISTRATION_EVENTS, 'WebhookRemoved'>
 
-const ofMessage = { inboxId: id('inb'), messageId: id('msg'), occurredAt: time }
-const ofInbox = { inboxId: id('inb'), messageId: constant(null), occurredAt: time }
+const ofMessage = { inboxId: field.id('inb'), messageId: field.id('msg'), occurredAt: field.time }
+const ofInbox = { inboxId: field.id('inb'), messageId: field.constant(null), occurredAt: field.time }
 const ofEvents = SENT_EVENTS.map(
   ({ publicName, fields }) => [publicName, 'messageId' in fields ? ofMessage : ofInbox] as const,
 )
 
 /** The event of an inbox that a delivery is about. The rest of the notification's body is read when it is sent. */
-export const notification = union('type', {
+export const notification = field.union('type', {
   ...(Object.fromEntries(ofEvents) as Record<WebhookEventType, typeof ofMessage | typeof ofInbox>),
   /** A made-up mail, to test an endpoint with. */
-  sample: { inboxId: constant(null), messageId: constant(null), occurredAt: time },
+  sample: { inboxId: field.constant(null), messageId: field.constant(null), occurredAt: field.time },
 })
 
 export type Notification = ValueOf<typeof notification>
@@ -145,33 +126,33 @@ export const ABANDONED_FOR = [
 ] as const
 
 const deliveryIds = {
-  webhookId: id('whk'),
+  webhookId: field.id('whk'),
   /** The same for the same webhook, notification and replay, so that a delivery requested twice is made once. */
-  deliveryId: id('dlv'),
+  deliveryId: field.id('dlv'),
 }
 
 const attempt = {
   ...deliveryIds,
   /** Counts attempts from 1. An event whose number is not higher than the last one changes nothing. */
-  attempt: plain(Type.Integer({ minimum: 1 })),
-  attemptedAt: time,
-  latencyMs: count,
+  attempt: field.plain(Type.Integer({ minimum: 1 })),
+  attemptedAt: field.time,
+  latencyMs: field.count,
   /** The beginning of the response, sealed with the inbox's key, since it may repeat mail; null if there was none. */
-  answer: optional(sealedText, null),
+  answer: field.optional(field.sealedText, null),
 }
 export type AttemptFacts = ValuesOf<typeof attempt>
 
-const status = plain(Type.Integer({ minimum: 100, maximum: 599 }))
+const status = field.plain(Type.Integer({ minimum: 100, maximum: 599 }))
 
 export const DELIVERY_EVENTS = {
   DeliveryRequested: event('webhook.delivery-requested', {
     ...deliveryIds,
-    accountId: id('acc'),
-    environment: text,
+    accountId: field.id('acc'),
+    environment: field.text,
     notification,
     /** Null if no replay requested the delivery. */
-    replayId: optional(id('rpl'), null),
-    requestedAt: time,
+    replayId: field.optional(field.id('rpl'), null),
+    requestedAt: field.time,
   }),
 
   DeliverySucceeded: event('webhook.delivery-succeeded', { ...attempt, status }),
@@ -179,18 +160,18 @@ export const DELIVERY_EVENTS = {
   DeliveryFailed: event('webhook.delivery-failed', {
     ...attempt,
     /** Null if there was no response. */
-    status: optional(status, null),
+    status: field.optional(status, null),
     /** A short description. */
-    error: text,
+    error: field.text,
     /** Null if this was the last attempt. */
-    nextAttemptAt: optional(time, null),
+    nextAttemptAt: field.optional(field.time, null),
   }),
 
   /** There is nothing left to send, or no endpoint to send it to. */
   DeliveryAbandoned: event('webhook.delivery-abandoned', {
     ...deliveryIds,
-    reason: oneOf(ABANDONED_FOR),
-    abandonedAt: time,
+    reason: field.oneOf(ABANDONED_FOR),
+    abandonedAt: field.time,
   }),
 }
 
@@ -200,58 +181,58 @@ export type DeliverySucceeded = EventOf<typeof DELIVERY_EVENTS, 'DeliverySucceed
 export type DeliveryFailed = EventOf<typeof DELIVERY_EVENTS, 'DeliveryFailed'>
 export type DeliveryAbandoned = EventOf<typeof DELIVERY_EVENTS, 'DeliveryAbandoned'>
 
-const selection = union(
+const selection = field.union(
   'kind',
   {
     /** Events that occurred from one time up to, not including, another; all, or only those with a failed delivery. */
-    range: { from: time, to: time, onlyFailed: boolean },
-    deliveries: { deliveryIds: list(id('dlv')) },
+    range: { from: field.time, to: field.time, onlyFailed: field.boolean },
+    deliveries: { deliveryIds: field.list(field.id('dlv')) },
     /** Mail that existed when the webhook was registered; null for all of it, else only mail received since then. */
-    'existing-mail': { since: optional(time, null) },
+    'existing-mail': { since: field.optional(field.time, null) },
   },
   { 'existing-mail': 'held' },
 )
 /** The deliveries or mail of a replay. */
 export type ReplaySelection = ValueOf<typeof selection>
 
-const position = union(
+const position = field.union(
   'stage',
   {
     /** An index into the selected deliveries. */
-    'selected-deliveries': { offset: count },
+    'selected-deliveries': { offset: field.count },
     /** An offset in the log of the webhook's deliveries. */
-    'past-deliveries': { offset: count },
+    'past-deliveries': { offset: field.count },
     /** An offset of an inbox, among the mail that the webhook's inboxes hold; null before the first inbox. */
-    'existing-mail': { inboxId: optional(id('inb'), null), offset: count },
+    'existing-mail': { inboxId: field.optional(field.id('inb'), null), offset: field.count },
   },
   { 'selected-deliveries': 'given', 'past-deliveries': 'told', 'existing-mail': 'held' },
 )
 /** The position at which a replay continues. */
 export type ReplayPosition = ValueOf<typeof position>
 
-const replayIds = { webhookId: id('whk'), replayId: id('rpl') }
+const replayIds = { webhookId: field.id('whk'), replayId: field.id('rpl') }
 
 /** The progress of a replay. The deliveries that it requests are events of their own. */
 export const REPLAY_EVENTS = {
   ReplayRequested: event('webhook.replay-requested', {
     ...replayIds,
-    accountId: id('acc'),
-    environment: text,
+    accountId: field.id('acc'),
+    environment: field.text,
     selection,
-    requestedAt: time,
+    requestedAt: field.time,
   }),
 
   /** Appended after the deliveries of the step that it ends. */
   ReplayAdvanced: event('webhook.replay-advanced', {
     ...replayIds,
     /** Counts steps from 1. An event whose number is not higher than the last one changes nothing. */
-    step: plain(Type.Integer({ minimum: 1 })),
+    step: field.plain(Type.Integer({ minimum: 1 })),
     /** Null if all deliveries have been requested. */
-    next: optional(position, null),
-    advancedAt: time,
+    next: field.optional(position, null),
+    advancedAt: field.time,
   }),
 
-  ReplayCancelled: event('webhook.replay-cancelled', { ...replayIds, cancelledAt: time }),
+  ReplayCancelled: event('webhook.replay-cancelled', { ...replayIds, cancelledAt: field.time }),
 }
 
 export type ReplayEvent = EventOf<typeof REPLAY_EVENTS>
