@@ -4,19 +4,8 @@ import { brand, type AccountId, type InboxId, type KeyId, type WebhookId } from 
 import { REMOVED, type Webhook } from '#libs/domain/webhook/webhook.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
 import { keyRange, pageOfRows, rowOf, type ListQuery } from './lists.js'
-import {
-  accountList,
-  accounts,
-  activeKeys,
-  activeWebhooks,
-  apiKeys,
-  keyHashes,
-  keyList,
-  webhookGroup,
-  webhookList,
-  webhooks,
-  type WebhookScope,
-} from './tables.js'
+import type { WebhookScope } from './tables.js'
+import * as tables from './tables.js'
 import type { ViewStore } from './view-store.js'
 
 /** The fields of an inbox that decide which webhooks its events are delivered to. */
@@ -38,27 +27,31 @@ export function accountViews(store: ViewStore) {
     /** Finds a key by the hex SHA-256 of any secret that it has had. */
     async keyByHash(secretHash: string): Promise<{ account: Account; key: ApiKey } | null> {
       const range = { group: [], from: secretHash, to: `${secretHash}!`, order: 'asc', limit: 1 } as const
-      const [found] = await store.entriesWithRows(keyHashes, apiKeys, [{ ...range, partition: PARTITION }])
+      const [found] = await store.entriesWithRows(tables.keyHashes, tables.apiKeys, [
+        { ...range, partition: PARTITION },
+      ])
       const key = found?.[0]?.row ?? null
-      const account = key === null ? null : await rowOf(store, accounts, { owner: null, key: key.accountId })
+      const account =
+        key === null ? null : await rowOf(store, tables.accounts, { owner: null, key: key.accountId })
       return key === null || account === null ? null : { account, key }
     },
 
-    account: (id: AccountId): Promise<Account | null> => rowOf(store, accounts, { owner: null, key: id }),
+    account: (id: AccountId): Promise<Account | null> =>
+      rowOf(store, tables.accounts, { owner: null, key: id }),
 
     /** Ordered by id. */
     listAccounts: (query: ListQuery<AccountId>): Promise<Account[]> =>
-      pageOfRows(store, accountList, accounts, keyRange(PARTITION, [], query)),
+      pageOfRows(store, tables.accountList, tables.accounts, keyRange(PARTITION, [], query)),
 
-    key: (id: KeyId): Promise<ApiKey | null> => rowOf(store, apiKeys, { owner: null, key: id }),
+    key: (id: KeyId): Promise<ApiKey | null> => rowOf(store, tables.apiKeys, { owner: null, key: id }),
 
     /** An account's keys, including revoked ones, ordered by id. */
     listKeys: (accountId: AccountId, query: ListQuery<KeyId>): Promise<ApiKey[]> =>
-      pageOfRows(store, keyList, apiKeys, keyRange(PARTITION, [accountId], query)),
+      pageOfRows(store, tables.keyList, tables.apiKeys, keyRange(PARTITION, [accountId], query)),
 
     /** All of an account's keys that are not revoked, ordered by id. Their number is limited. */
     async activeKeys(accountId: AccountId): Promise<Pick<ApiKey, 'id' | 'environment' | 'scopes'>[]> {
-      const [found = []] = await store.entries(activeKeys, [keyRange(PARTITION, [accountId], ALL)])
+      const [found = []] = await store.entries(tables.activeKeys, [keyRange(PARTITION, [accountId], ALL)])
       return found.map(({ key, value }) => {
         const [environment = '', scopes = ''] = value.split(' ')
         const held = scopes.split(',')
@@ -76,14 +69,16 @@ export function accountViews(store: ViewStore) {
 export function webhookViews(store: ViewStore) {
   return {
     async webhook(id: WebhookId): Promise<Webhook | null> {
-      const row = await rowOf(store, webhooks, { owner: null, key: id })
+      const row = await rowOf(store, tables.webhooks, { owner: null, key: id })
       return row === REMOVED ? null : row
     },
 
     /** The webhooks of exactly that scope, including disabled ones, ordered by id. */
     async listWebhooks(scope: WebhookScope, query: ListQuery<WebhookId>): Promise<Webhook[]> {
-      const range = keyRange(PARTITION, webhookGroup(scope), query)
-      return (await pageOfRows(store, webhookList, webhooks, range)).filter((row) => row !== REMOVED)
+      const range = keyRange(PARTITION, tables.webhookGroup(scope), query)
+      return (await pageOfRows(store, tables.webhookList, tables.webhooks, range)).filter(
+        (row) => row !== REMOVED,
+      )
     },
 
     /**
@@ -95,14 +90,16 @@ export function webhookViews(store: ViewStore) {
       for (const inbox of inboxes) {
         const { accountId, environment } = inbox
         for (const scope of [inbox, { accountId, environment }]) {
-          const group = webhookGroup(scope)
+          const group = tables.webhookGroup(scope)
           groups.set(group.join(' '), group)
         }
       }
       const found: Webhook[] = []
       for (const some of chunksOf([...groups.values()], MAX_SCOPES_AT_ONCE)) {
         const ranges = some.map((group) => keyRange(PARTITION, group, ALL))
-        for (const { row } of (await store.entriesWithRows(activeWebhooks, webhooks, ranges)).flat()) {
+        for (const { row } of (
+          await store.entriesWithRows(tables.activeWebhooks, tables.webhooks, ranges)
+        ).flat()) {
           if (row !== null && row !== REMOVED) found.push(row)
         }
       }

@@ -4,18 +4,7 @@ import type { Replay } from '#libs/domain/webhook/replay.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
 import { keyRange, pageOfRows, rowOf, type LeaseQuery, type ListQuery, type OffsetQuery } from './lists.js'
 import { remove } from './table.js'
-import {
-  deliveries,
-  deliveryKey,
-  deliveryOrder,
-  deliveryStates,
-  dueDeliveries,
-  pendingReplays,
-  replayKey,
-  replayList,
-  replays,
-  webhookHealth,
-} from './tables.js'
+import * as tables from './tables.js'
 import type { ViewStore } from './view-store.js'
 import { isOver, type DeliveryRow } from './views.js'
 
@@ -40,19 +29,20 @@ const MAX_REMOVED_AT_ONCE = 500
 /** Queries and leases of deliveries (webhook-events). */
 export function deliveryViews(store: ViewStore) {
   return {
-    delivery: (key: DeliveryKey): Promise<DeliveryRow | null> => rowOf(store, deliveries, deliveryKey(key)),
+    delivery: (key: DeliveryKey): Promise<DeliveryRow | null> =>
+      rowOf(store, tables.deliveries, tables.deliveryKey(key)),
 
     /** In the order of their requests. Fewer than the limit only if the range has no more. */
     listDeliveries({ webhookId, state, ...query }: DeliveryListQuery): Promise<DeliveryRow[]> {
       const range = { ...query, partition: partitionOf(webhookId, store.partitions) }
       return state === null
-        ? pageOfRows(store, deliveryOrder, deliveries, { ...range, group: [webhookId] })
-        : pageOfRows(store, deliveryStates, deliveries, { ...range, group: [webhookId, state] })
+        ? pageOfRows(store, tables.deliveryOrder, tables.deliveries, { ...range, group: [webhookId] })
+        : pageOfRows(store, tables.deliveryStates, tables.deliveries, { ...range, group: [webhookId, state] })
     },
 
     /** Since when a webhook's attempts have failed; null if the last one succeeded. */
     async failingSince(webhookId: WebhookId): Promise<Date | null> {
-      const health = await rowOf(store, webhookHealth, { owner: null, key: webhookId })
+      const health = await rowOf(store, tables.webhookHealth, { owner: null, key: webhookId })
       return health?.failingSince ?? null
     },
 
@@ -61,7 +51,7 @@ export function deliveryViews(store: ViewStore) {
      * since their due deliveries may have been delivered long ago.
      */
     async *dueWebhooks(now: Date): AsyncGenerator<readonly WebhookId[]> {
-      for await (const owners of store.dueOwners(dueDeliveries, now.getTime())) {
+      for await (const owners of store.dueOwners(tables.dueDeliveries, now.getTime())) {
         yield owners.map((id) => brand('whk', id))
       }
     },
@@ -69,7 +59,7 @@ export function deliveryViews(store: ViewStore) {
     /** Leases due deliveries of a webhook, earliest first; none if its partition is catching up. */
     async claimOf(webhookId: WebhookId, { now, leaseMs, limit }: LeaseQuery): Promise<DeliveryRow[]> {
       const nowMs = now.getTime()
-      const claimed = await store.claim(dueDeliveries, deliveries, {
+      const claimed = await store.claim(tables.dueDeliveries, tables.deliveries, {
         ...{ partition: partitionOf(webhookId, store.partitions), group: [webhookId] },
         ...{ nowMs, untilMs: nowMs + leaseMs, limit },
       })
@@ -78,7 +68,7 @@ export function deliveryViews(store: ViewStore) {
 
     /** The earliest due time of any attempt, past or future, leased or not; null if there is none. */
     async earliestDue(): Promise<Date | null> {
-      const ms = await store.earliestDueMs(dueDeliveries)
+      const ms = await store.earliestDueMs(tables.dueDeliveries)
       return ms === null ? null : new Date(ms)
     },
 
@@ -90,8 +80,8 @@ export function deliveryViews(store: ViewStore) {
         const partition = partitionOf(webhookId, store.partitions)
         const range = { ...oldest, partition, group: [webhookId] }
         for (let removed = Infinity; removed > 0;) {
-          const rows = await pageOfRows(store, deliveryOrder, deliveries, range)
-          const old = rows.filter((row) => isOver(row, before)).map((row) => remove(deliveries, row))
+          const rows = await pageOfRows(store, tables.deliveryOrder, tables.deliveries, range)
+          const old = rows.filter((row) => isOver(row, before)).map((row) => remove(tables.deliveries, row))
           await store.write({ topic: 'webhook-events', partition }, old)
           removed = old.length
           count += removed
@@ -107,11 +97,12 @@ export function replayViews(store: ViewStore) {
   /** The partition of the last attempt to claim a replay. */
   let partition = 0
 
-  const replay = (key: ReplayKey): Promise<Replay | null> => rowOf(store, replays, replayKey(key))
+  const replay = (key: ReplayKey): Promise<Replay | null> =>
+    rowOf(store, tables.replays, tables.replayKey(key))
 
   function listReplays(webhookId: WebhookId, query: ListQuery<string>): Promise<Replay[]> {
     const range = keyRange(partitionOf(webhookId, store.partitions), [webhookId], query)
-    return pageOfRows(store, replayList, replays, range)
+    return pageOfRows(store, tables.replayList, tables.replays, range)
   }
 
   return {
@@ -126,7 +117,7 @@ export function replayViews(store: ViewStore) {
       const claim = { group: [], nowMs, untilMs: nowMs + leaseMs, limit: 1 }
       for (let tried = 0; tried < store.partitions; tried += 1) {
         partition = (partition + 1) % store.partitions
-        const [claimed] = await store.claim(pendingReplays, null, { ...claim, partition })
+        const [claimed] = await store.claim(tables.pendingReplays, null, { ...claim, partition })
         if (claimed === undefined) continue
         const { key, value } = claimed.entry
         return replay({ webhookId: brand('whk', value), replayId: brand('rpl', key) })
@@ -137,8 +128,8 @@ export function replayViews(store: ViewStore) {
     /** Ends the lease of a replay as it was claimed. It may be claimed again from that time on. */
     async releaseReplay(claimed: Replay, at: Date): Promise<void> {
       const ofWebhook = partitionOf(claimed.webhookId, store.partitions)
-      for (const entry of pendingReplays.entriesOf(claimed)) {
-        await store.release(pendingReplays, ofWebhook, entry, at.getTime())
+      for (const entry of tables.pendingReplays.entriesOf(claimed)) {
+        await store.release(tables.pendingReplays, ofWebhook, entry, at.getTime())
       }
     },
 
@@ -147,7 +138,9 @@ export function replayViews(store: ViewStore) {
       let count = 0
       for await (const webhookId of webhooksIn(store)) {
         const all = await listReplays(webhookId, { order: 'asc', after: null, limit: Infinity })
-        const old = all.filter(({ requestedAt }) => requestedAt < before).map((row) => remove(replays, row))
+        const old = all
+          .filter(({ requestedAt }) => requestedAt < before)
+          .map((row) => remove(tables.replays, row))
         const ofWebhook = partitionOf(webhookId, store.partitions)
         await store.write({ topic: 'webhook-events', partition: ofWebhook }, old)
         count += old.length
@@ -159,5 +152,5 @@ export function replayViews(store: ViewStore) {
 
 /** Every webhook with deliveries or replays. An id may be yielded twice. */
 async function* webhooksIn(store: ViewStore): AsyncGenerator<WebhookId> {
-  for await (const keys of store.keysOf(webhookHealth)) yield* keys.map((key) => brand('whk', key))
+  for await (const keys of store.keysOf(tables.webhookHealth)) yield* keys.map((key) => brand('whk', key))
 }

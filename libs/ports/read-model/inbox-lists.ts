@@ -2,17 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { AccountId, InboxId } from '#libs/domain/ids/typeid.js'
 import { asOf, type ActiveInbox, type Inbox } from '#libs/domain/inbox/inbox.js'
 import { keyRange, type ListQuery } from './lists.js'
-import {
-  countedPeriods,
-  dueInboxes,
-  environmentGroup,
-  inboxes,
-  labelCounts,
-  labelGroup,
-  labels,
-  listGroup,
-  listing,
-} from './tables.js'
+import * as tables from './tables.js'
 import type { IndexInfo, ViewStore } from './view-store.js'
 
 /** Inboxes are listed by id, which is the order of their creation. */
@@ -59,7 +49,7 @@ export async function listInboxes(store: ViewStore, query: InboxListQuery): Prom
     const { keys, end } = await candidates(after, limit)
     for (let at = 0; at < keys.length; at += limit) {
       const some = keys.slice(at, at + limit).map((key) => ({ owner: null, key }))
-      for (const row of await store.rows(inboxes, some)) {
+      for (const row of await store.rows(tables.inboxes, some)) {
         const inbox = row === null ? null : asOf(row.inbox, query.now)
         if (inbox === null || inbox.state !== query.state || !matchesList(inbox, query)) continue
         found.push(inbox)
@@ -110,20 +100,21 @@ export async function listInboxes(store: ViewStore, query: InboxListQuery): Prom
   async function narrowest(of: InboxListQuery): Promise<List> {
     const counted = await Promise.all(
       of.labels.map(async ([name, value], _, { length }) => {
-        const group = labelGroup(of, name, value)
-        const counts = [...environmentGroup(of), name, value]
+        const group = tables.labelGroup(of, name, value)
+        const counts = [...tables.environmentGroup(of), name, value]
         // Inboxes that are protected or have ended long ago are not counted, so another list may be shorter.
-        const totals = length === 1 ? null : await store.totals(labelCounts, counts, countedPeriods(of.now))
-        return { index: labels, group, count: totals?.count ?? 0 }
+        const totals =
+          length === 1 ? null : await store.totals(tables.labelCounts, counts, tables.countedPeriods(of.now))
+        return { index: tables.labels, group, count: totals?.count ?? 0 }
       }),
     )
     const [fewest] = counted.sort((one, other) => one.count - other.count)
-    return fewest ?? { index: listing, group: listGroup(of) }
+    return fewest ?? { index: tables.listing, group: tables.listGroup(of) }
   }
 
   /** Inboxes of all accounts that are past their expiry, also leased ones; null if there are more than MAX_DUE_INBOXES. */
   async function dueUntil(now: Date): Promise<string[] | null> {
-    const found = await store.due(dueInboxes, now.getTime() + EXPIRY_LEASE_MS, MAX_DUE_INBOXES + 1)
+    const found = await store.due(tables.dueInboxes, now.getTime() + EXPIRY_LEASE_MS, MAX_DUE_INBOXES + 1)
     return found.length > MAX_DUE_INBOXES ? null : found.map(({ entry }) => entry.key)
   }
 }

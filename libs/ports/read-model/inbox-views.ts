@@ -4,21 +4,7 @@ import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
 import { EXPIRY_LEASE_MS, listInboxes, type InboxListQuery } from './inbox-lists.js'
 import { pageOfRows, rowOf, type OffsetQuery } from './lists.js'
-import {
-  addresses,
-  countedPeriods,
-  dueInboxes,
-  environmentEvents,
-  environmentGroup,
-  environmentMessages,
-  historyEntryOf,
-  historyOrder,
-  inboxes,
-  labelCounts,
-  messageKey,
-  messageOrder,
-  messages,
-} from './tables.js'
+import * as tables from './tables.js'
 import type { Entry, ViewStore } from './view-store.js'
 import type {
   EnvironmentEvent,
@@ -71,12 +57,17 @@ export function inboxViews(store: ViewStore) {
   const partitionOfInbox = (id: InboxId) => partitionOf(id, store.partitions)
   const everyPartition = Array.from({ length: store.partitions }, (_, partition) => partition)
 
-  const inbox = (id: InboxId): Promise<InboxRow | null> => rowOf(store, inboxes, { owner: null, key: id })
-  const message = (key: MessageKey): Promise<MessageRow | null> => rowOf(store, messages, messageKey(key))
+  const inbox = (id: InboxId): Promise<InboxRow | null> =>
+    rowOf(store, tables.inboxes, { owner: null, key: id })
+  const message = (key: MessageKey): Promise<MessageRow | null> =>
+    rowOf(store, tables.messages, tables.messageKey(key))
 
   /** Contents are stored before the row of their message, and may be left over after it. */
   async function content(key: MessageKey, part: 'body' | 'raw'): Promise<Uint8Array | null> {
-    const [row, bytes] = await Promise.all([message(key), store.content(messages, messageKey(key), part)])
+    const [row, bytes] = await Promise.all([
+      message(key),
+      store.content(tables.messages, tables.messageKey(key), part),
+    ])
     return row?.message.state === 'present' ? bytes : null
   }
 
@@ -88,7 +79,7 @@ export function inboxViews(store: ViewStore) {
     /** An entry may be older than the views, so it is valid only if the inbox has the address. */
     async inboxAt(address: Address): Promise<InboxRow | null> {
       const found: { row: InboxRow | null } = { row: null }
-      const key = await store.lookup(addresses, address, async (id) => {
+      const key = await store.lookup(tables.addresses, address, async (id) => {
         found.row = await inbox(brand('inb', id))
         return found.row?.inbox.address === address
       })
@@ -100,8 +91,8 @@ export function inboxViews(store: ViewStore) {
     /** All events that changed the inbox, also available after its end. */
     async history({ inboxId, ...query }: MessageRangeQuery): Promise<HistoryEntry[]> {
       const range = { ...query, partition: partitionOfInbox(inboxId), group: [inboxId] }
-      const [found = []] = await store.entries(historyOrder, [range])
-      return found.map(historyEntryOf)
+      const [found = []] = await store.entries(tables.historyOrder, [range])
+      return found.map(tables.historyEntryOf)
     },
 
     message,
@@ -109,7 +100,7 @@ export function inboxViews(store: ViewStore) {
     /** Without deleted messages. Fewer than the limit only if the range has no more. */
     async listMessages({ inboxId, ...query }: MessageRangeQuery): Promise<MessageRow[]> {
       const range = { ...query, partition: partitionOfInbox(inboxId), group: [inboxId] }
-      const rows = await pageOfRows(store, messageOrder, messages, range)
+      const rows = await pageOfRows(store, tables.messageOrder, tables.messages, range)
       return rows.filter((row) => row.message.state === 'present')
     },
 
@@ -124,8 +115,8 @@ export function inboxViews(store: ViewStore) {
      * inboxes. Fewer than the limit only if the range has no more.
      */
     async listEnvironmentMessages(query: EnvironmentQuery): Promise<EnvironmentMessage[]> {
-      const range = { ...query, group: environmentGroup(query) }
-      const [found = []] = await store.entries(environmentMessages, [range])
+      const range = { ...query, group: tables.environmentGroup(query) }
+      const [found = []] = await store.entries(tables.environmentMessages, [range])
       return found.map(({ sort, key, value }) => {
         const [inboxId = '', receivedAtMs] = value.split(' ')
         const receivedAt = new Date(Number(receivedAtMs))
@@ -140,23 +131,26 @@ export function inboxViews(store: ViewStore) {
 
     /** Events that are sent without mail, as in the history of their inboxes. Otherwise as `listEnvironmentMessages`. */
     async listEnvironmentEvents(query: EnvironmentQuery): Promise<EnvironmentEvent[]> {
-      const range = { ...query, group: environmentGroup(query) }
-      const [found = []] = await store.entries(environmentEvents, [range])
+      const range = { ...query, group: tables.environmentGroup(query) }
+      const [found = []] = await store.entries(tables.environmentEvents, [range])
       const events = await store.entries(
-        historyOrder,
+        tables.historyOrder,
         found.map(({ sort, key }) => {
           const from = Number(sort)
           return { partition: query.partition, group: [key], order: 'asc', from, to: from + 1, limit: 1 }
         }),
       )
       return found.flatMap(({ key }, index) =>
-        (events[index] ?? []).map((entry) => ({ inboxId: brand('inb', key), entry: historyEntryOf(entry) })),
+        (events[index] ?? []).map((entry) => ({
+          inboxId: brand('inb', key),
+          entry: tables.historyEntryOf(entry),
+        })),
       )
     },
 
     async labelTotals({ name, value, now, ...owner }: LabelQuery): Promise<LabelTotals> {
-      const group = [...environmentGroup(owner), name, value]
-      const { count, sum } = await store.totals(labelCounts, group, countedPeriods(now))
+      const group = [...tables.environmentGroup(owner), name, value]
+      const { count, sum } = await store.totals(tables.labelCounts, group, tables.countedPeriods(now))
       return { inboxes: count, received: sum }
     },
 
@@ -166,13 +160,13 @@ export function inboxViews(store: ViewStore) {
      */
     async listLabelCounts(query: LabelCountQuery) {
       const { name, value, now, from, to, limit } = query
-      const group = [...environmentGroup(query), name, value]
-      const ranges = countedPeriods(now).flatMap((period) =>
+      const group = [...tables.environmentGroup(query), name, value]
+      const ranges = tables.countedPeriods(now).flatMap((period) =>
         everyPartition.map((partition) => {
           return { partition, group: [...group, period], order: 'asc' as const, from, to, limit }
         }),
       )
-      const found = (await store.entries(labelCounts, ranges)).flat()
+      const found = (await store.entries(tables.labelCounts, ranges)).flat()
       return found
         .map(({ sort, key }) => ({ inboxId: brand('inb', key), received: Number(sort) }))
         .sort((one, other) => one.received - other.received || (one.inboxId < other.inboxId ? -1 : 1))
@@ -183,10 +177,10 @@ export function inboxViews(store: ViewStore) {
     async leaseDue({ now, limit }: { now: Date; limit: number }): Promise<InboxId[]> {
       const nowMs = now.getTime()
       for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts += 1) {
-        const due = await store.due(dueInboxes, nowMs, limit)
+        const due = await store.due(tables.dueInboxes, nowMs, limit)
         const wanted = due.sort((one, other) => compare(one.entry, other.entry)).slice(0, limit)
         const claims = [...Map.groupBy(wanted, ({ partition }) => partition)].map(([partition, some]) =>
-          store.claim(dueInboxes, null, {
+          store.claim(tables.dueInboxes, null, {
             ...{ partition, group: [], nowMs, untilMs: nowMs + EXPIRY_LEASE_MS },
             limit: some.length,
           }),
@@ -200,7 +194,7 @@ export function inboxViews(store: ViewStore) {
     },
 
     /** How many inboxes are active in the views, including those that are just past their expiry. */
-    countActive: (): Promise<number> => store.size(dueInboxes),
+    countActive: (): Promise<number> => store.size(tables.dueInboxes),
   }
 }
 

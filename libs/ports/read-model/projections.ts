@@ -10,20 +10,7 @@ import { countDelivery, evolve as evolveReplay } from '#libs/domain/webhook/repl
 import { REMOVED, type Webhook } from '#libs/domain/webhook/webhook.js'
 import { rowOf } from './lists.js'
 import { put, removeOwned, type Table } from './table.js'
-import {
-  accounts,
-  apiKeys,
-  deliveries as deliveryTable,
-  deliveryKey,
-  history as historyTable,
-  inboxes as inboxTable,
-  messageKey,
-  messages as messageTable,
-  replayKey,
-  replays as replayTable,
-  webhookHealth,
-  webhooks,
-} from './tables.js'
+import * as tables from './tables.js'
 import type { Change, RowKey, TableOf, ViewStore } from './view-store.js'
 import {
   historyEntry,
@@ -55,10 +42,10 @@ export async function inboxRowsBefore(
   events: readonly LoggedEvent<InboxEvent>[],
 ) {
   const inboxKeys = events.map(({ event }) => ({ owner: null, key: event.inboxId }))
-  const messageKeys = events.flatMap(({ event }) => ('messageId' in event ? [messageKey(event)] : []))
+  const messageKeys = events.flatMap(({ event }) => ('messageId' in event ? [tables.messageKey(event)] : []))
   const [inboxes, messages] = await Promise.all([
-    rowsById(store, inboxTable, inboxKeys, ({ inbox }) => inbox.id),
-    rowsById(store, messageTable, messageKeys, ({ message }) => message.id),
+    rowsById(store, tables.inboxes, inboxKeys, ({ inbox }) => inbox.id),
+    rowsById(store, tables.messages, messageKeys, ({ message }) => message.id),
   ])
   return { inboxes, messages }
 }
@@ -121,20 +108,22 @@ export function projectInboxEvents(
     if (event.type === 'MessageDeleted') received.delete(event.messageId)
   }
 
-  const changes = putChanged(inboxTable, before.inboxes, inboxes)
+  const changes = putChanged(tables.inboxes, before.inboxes, inboxes)
   for (const { inbox } of inboxes.values()) {
     if (inbox.state === 'active') continue
-    changes.push(removeOwned(messageTable, inbox.id, (row) => ({ inbox, row })))
+    changes.push(removeOwned(tables.messages, inbox.id, (row) => ({ inbox, row })))
   }
   for (const [messageId, { inboxId, row }] of messages) {
     const inbox = activeInbox(inboxId)
     const previous = before.messages.get(messageId)
     if (inbox === null) continue
-    changes.push(put(messageTable, { inbox, row }, previous === undefined ? null : { inbox, row: previous }))
+    changes.push(
+      put(tables.messages, { inbox, row }, previous === undefined ? null : { inbox, row: previous }),
+    )
   }
   for (const { inboxId, entry } of history) {
     const inbox = inboxes.get(inboxId)?.inbox
-    if (inbox !== undefined) changes.push(put(historyTable, { inbox, entry }, null))
+    if (inbox !== undefined) changes.push(put(tables.history, { inbox, entry }, null))
   }
   const kept = [...received.values()].flatMap((event) => {
     const inbox = activeInbox(event.inboxId)
@@ -164,10 +153,12 @@ export async function webhookRowsBefore(
   events: readonly LoggedWebhookEvent[],
 ) {
   const healthKeys = events.map(({ event }) => ({ owner: null, key: event.webhookId }))
-  const deliveryKeys = events.flatMap(({ event }) => ('deliveryId' in event ? [deliveryKey(event)] : []))
+  const deliveryKeys = events.flatMap(({ event }) =>
+    'deliveryId' in event ? [tables.deliveryKey(event)] : [],
+  )
   const [deliveries, health] = await Promise.all([
-    rowsById(store, deliveryTable, deliveryKeys, ({ delivery }) => delivery.id),
-    rowsById(store, webhookHealth, healthKeys, ({ webhookId }) => webhookId),
+    rowsById(store, tables.deliveries, deliveryKeys, ({ delivery }) => delivery.id),
+    rowsById(store, tables.webhookHealth, healthKeys, ({ webhookId }) => webhookId),
   ])
   // The replays that the events are about, and those that the deliveries belong to.
   const about = [
@@ -176,9 +167,9 @@ export async function webhookRowsBefore(
   ]
   const replayKeys = about.flatMap((each) => {
     const replayId = 'replayId' in each ? each.replayId : null
-    return replayId === null ? [] : [replayKey({ webhookId: each.webhookId, replayId })]
+    return replayId === null ? [] : [tables.replayKey({ webhookId: each.webhookId, replayId })]
   })
-  return { deliveries, health, replays: await rowsById(store, replayTable, replayKeys, ({ id }) => id) }
+  return { deliveries, health, replays: await rowsById(store, tables.replays, replayKeys, ({ id }) => id) }
 }
 
 /** The changes that a run of events of one partition makes in the views: one for each row, with its last state. */
@@ -211,9 +202,9 @@ export function projectWebhookEvents(before: WebhookRows, events: readonly Logge
   }
 
   return [
-    ...putChanged(deliveryTable, before.deliveries, deliveries),
-    ...putChanged(replayTable, before.replays, replays),
-    ...putChanged(webhookHealth, before.health, health),
+    ...putChanged(tables.deliveries, before.deliveries, deliveries),
+    ...putChanged(tables.replays, before.replays, replays),
+    ...putChanged(tables.webhookHealth, before.health, health),
   ]
 }
 
@@ -238,9 +229,9 @@ export async function accountSliceBefore(
   const find = <Row>(table: TableOf<Row>, key: string | null) =>
     key === null ? null : rowOf(store, table, { owner: null, key })
   const [account, key, webhook] = await Promise.all([
-    find(accounts, accountId),
-    find(apiKeys, keyId),
-    find(webhooks, webhookId),
+    find(tables.accounts, accountId),
+    find(tables.apiKeys, keyId),
+    find(tables.webhooks, webhookId),
   ])
   return { account, key, webhook }
 }
@@ -250,14 +241,14 @@ export function projectAccountEvent(before: AccountSlice, event: AccountEvent): 
   const after = evolveAccount(before, event)
   const changes: Change[] = []
   if (after.account !== null && after.account !== before.account) {
-    changes.push(put(accounts, after.account, before.account))
+    changes.push(put(tables.accounts, after.account, before.account))
   }
-  if (after.key !== null && after.key !== before.key) changes.push(put(apiKeys, after.key, before.key))
+  if (after.key !== null && after.key !== before.key) changes.push(put(tables.apiKeys, after.key, before.key))
   const previous = webhookIn(before)
   const webhook = webhookIn(after) ?? previous
   if (after.webhook !== before.webhook && webhook !== null) {
     const subject = { webhook, isRemoved: after.webhook === REMOVED }
-    changes.push(put(webhooks, subject, previous && { webhook: previous, isRemoved: false }))
+    changes.push(put(tables.webhooks, subject, previous && { webhook: previous, isRemoved: false }))
   }
   return changes
 }
