@@ -9,9 +9,8 @@ import { openLmdbEventLog, type LmdbEventLog } from '#libs/engines/embedded/even
 import { usageEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
-import { ClickHouseUsageSink } from '#libs/engines/clickhouse/clickhouse-usage.js'
 import { chdbClient } from '#libs/engines/clickhouse/clients.js'
-import { openChdbUsage } from '#libs/engines/clickhouse/clickhouse-usage.js'
+import { clickHouseUsageSink, openChdbUsage } from '#libs/engines/clickhouse/clickhouse-usage.js'
 import type { UsageEvent } from '#libs/domain/usage/usage-events.js'
 import type { UsageBatch, UsageSink, UsageStore } from '#libs/ports/usage/usage-store.js'
 import { until } from '#test/harness/until.js'
@@ -174,7 +173,7 @@ describe('the sink of usage rows', () => {
       params.query.startsWith('INSERT INTO requests ')
         ? client.exec(params)
         : Promise.reject(new Error('killed'))
-    const half = new ClickHouseUsageSink(
+    const half = clickHouseUsageSink(
       Object.create(client, { exec: { value: exec } }) as typeof client,
       pLimit(1),
     )

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import type { ClickHouseClient } from '@clickhouse/client'
 import pLimit, { type LimitFunction } from 'p-limit'
-import { isId, type AccountId, type KeyId } from '#libs/domain/ids/typeid.js'
+import { isId } from '#libs/domain/ids/typeid.js'
 import { USAGE_TABLES } from '#libs/ports/usage/usage-rows.js'
 import {
   bucketMs,
@@ -13,10 +13,8 @@ import {
   type Quantiles,
   type QuantilesAndMax,
   type UsageBatch,
-  type UsageExportQuery,
   type UsageFigures,
   type UsageQueries,
-  type UsageQuery,
   type UsageReport,
   type UsageReportQuery,
   type UsageSink,
@@ -85,8 +83,8 @@ function storeOn(
   prepare?: () => Promise<void>,
 ): UsageStore {
   return {
-    sink: new ClickHouseUsageSink(client, pLimit(max.writes)),
-    queries: new ClickHouseUsageQueries(client, streamFile, pLimit(max.queries)),
+    sink: clickHouseUsageSink(client, pLimit(max.writes)),
+    queries: clickHouseUsageQueries(client, streamFile, pLimit(max.queries)),
     prepare: () => orUnavailable(async () => prepare?.()),
     close: () => client.close(),
   }
@@ -110,47 +108,43 @@ const EXACTLY_ONCE = [
   'input_format_json_throw_on_bad_escape_sequence = 0',
 ].join(', ')
 
-export class ClickHouseUsageSink implements UsageSink {
-  constructor(
-    private readonly client: ClickHouseClient,
-    private readonly limit: LimitFunction,
-  ) {}
+export function clickHouseUsageSink(client: ClickHouseClient, limit: LimitFunction): UsageSink {
+  return {
+    writtenTo: (logId, topic) =>
+      orUnavailable(async () => {
+        const answer = await client.query({
+          query: `SELECT partition, toFloat64(max(written_to)) AS writtenTo FROM sink_positions
+            WHERE log_id = {logId:String} AND topic = {topic:String} GROUP BY partition`,
+          query_params: { logId, topic },
+          format: 'JSONEachRow',
+        })
+        const rows = await answer.json<{ partition: number; writtenTo: number }>()
+        return new Map(rows.map(({ partition, writtenTo }) => [partition, writtenTo]))
+      }),
 
-  writtenTo(logId: string, topic: string): Promise<Map<number, number>> {
-    return orUnavailable(async () => {
-      const answer = await this.client.query({
-        query: `SELECT partition, toFloat64(max(written_to)) AS writtenTo FROM sink_positions
-          WHERE log_id = {logId:String} AND topic = {topic:String} GROUP BY partition`,
-        query_params: { logId, topic },
-        format: 'JSONEachRow',
+    write({ logId, topic, ranges, rows }) {
+      const token = tokenOf(logId, topic, ranges)
+      return limit(orUnavailable, async () => {
+        for (const [table, group] of Map.groupBy(rows, (each) => each.table)) {
+          const settings = `${EXACTLY_ONCE}, insert_deduplication_token = '${table}/${token}'`
+          const texts = group.map(({ json }, index) => (index === 0 ? json : `,${json}`))
+          await insert(table, USAGE_TABLES[table], settings, texts)
+        }
+        // Written after all rows: if the position says that a range is written, it is.
+        const positions = ranges.map(({ partition, end }) => [logId, topic, partition, end])
+        const columns = ['log_id', 'topic', 'partition', 'written_to']
+        await insert('sink_positions', columns, EXACTLY_ONCE, [JSON.stringify(positions).slice(1, -1)])
       })
-      const rows = await answer.json<{ partition: number; writtenTo: number }>()
-      return new Map(rows.map(({ partition, writtenTo }) => [partition, writtenTo]))
-    })
+    },
   }
 
-  write({ logId, topic, ranges, rows }: UsageBatch): Promise<void> {
-    const token = tokenOf(logId, topic, ranges)
-    return this.limit(orUnavailable, async () => {
-      for (const [table, group] of Map.groupBy(rows, (each) => each.table)) {
-        const settings = `${EXACTLY_ONCE}, insert_deduplication_token = '${table}/${token}'`
-        const texts = group.map(({ json }, index) => (index === 0 ? json : `,${json}`))
-        await this.insert(table, USAGE_TABLES[table], settings, texts)
-      }
-      // Written after all rows: if the position says that a range is written, it is.
-      const positions = ranges.map(({ partition, end }) => [logId, topic, partition, end])
-      const columns = ['log_id', 'topic', 'partition', 'written_to']
-      await this.insert('sink_positions', columns, EXACTLY_ONCE, [JSON.stringify(positions).slice(1, -1)])
-    })
-  }
-
-  private async insert(
+  async function insert(
     table: string,
     columns: readonly string[],
     settings: string,
     texts: readonly string[],
   ): Promise<void> {
-    const { stream } = await this.client.exec({
+    const { stream } = await client.exec({
       query: `INSERT INTO ${table} (${columns.join(', ')}) SETTINGS ${settings} FORMAT JSONCompactEachRow`,
       // As strings, because chDB's connection would convert bytes to a string.
       values: Readable.from(texts),
@@ -167,95 +161,84 @@ function tokenOf(logId: string, topic: string, ranges: UsageBatch['ranges']): st
 /** p50, p95 and p99; in a report, also the maximum. A quantile of no values is NaN, which is null in JSON. */
 type Latency = readonly (number | null)[]
 
-interface FiguresRow extends UsageTotals {
-  /** Seconds since 1970. */
-  at: number
-  grp: string | null
-  requestMs: Latency
-  visibleMs: Latency
+/** Figures as ClickHouse returns them, with times as numbers. */
+type Row<Figures> = {
+  [Name in keyof Figures]: Figures[Name] extends Quantiles | null
+    ? Latency
+    : Figures[Name] extends Date | null
+      ? number
+      : Figures[Name]
 }
 
-interface ReportRow extends UsageTotals {
-  duplicates: number
-  read: number
-  visibleMs: Latency
-  firstReadMs: Latency
-  acceptMs: Latency
-  inboxesWithoutMail: number
-  /** Milliseconds since 1970. */
-  firstMailAt: number
-  lastMailAt: number
-}
+/** `at` is in seconds since 1970. */
+type FiguresRow = Row<Omit<UsageFigures, 'group'>> & { grp: string | null }
+
+/** Times are in milliseconds since 1970. */
+type ReportRow = Row<Omit<UsageReport, 'timeline'>>
 
 const TOO_MANY_ROWS = '158'
 
-class ClickHouseUsageQueries implements UsageQueries {
-  constructor(
-    private readonly client: ClickHouseClient,
-    private readonly streamFile: StreamFile,
-    private readonly limit: LimitFunction,
-  ) {}
+function clickHouseUsageQueries(
+  client: ClickHouseClient,
+  streamFile: StreamFile,
+  limit: LimitFunction,
+): UsageQueries {
+  return {
+    async figures(query) {
+      if (query.from >= query.to) return []
+      const rows = await rowsOf<FiguresRow>(figuresQuery(query)).catch(nullIfTooMany)
+      if (rows === null || rows.length > query.limit) return null
+      return rows.map(({ at, grp, requestMs, visibleMs, ...totals }) => ({
+        ...totals,
+        at: new Date(at * 1_000),
+        group: grp,
+        requestMs: quantiles(requestMs),
+        visibleMs: quantiles(visibleMs),
+      }))
+    },
 
-  async figures(query: UsageQuery): Promise<UsageFigures[] | null> {
-    if (query.from >= query.to) return []
-    const rows = await this.rows<FiguresRow>(figuresQuery(query)).catch(nullIfTooMany)
-    if (rows === null || rows.length > query.limit) return null
-    return rows.map(({ at, grp, requestMs, visibleMs, ...totals }) => ({
-      ...totals,
-      at: new Date(at * 1_000),
-      group: grp,
-      requestMs: quantiles(requestMs),
-      visibleMs: quantiles(visibleMs),
-    }))
-  }
+    async report(query) {
+      const [row] = await rowsOf<ReportRow>(reportQuery(query))
+      if (row === undefined) throw new Error('a report has no row')
+      const { visibleMs, firstReadMs, acceptMs, firstMailAt, lastMailAt, ...counts } = row
+      const report = {
+        ...counts,
+        visibleMs: quantilesAndMax(visibleMs),
+        firstReadMs: quantilesAndMax(firstReadMs),
+        acceptMs: quantilesAndMax(acceptMs),
+      }
+      if (counts.mails === 0) return { ...report, firstMailAt: null, lastMailAt: null, timeline: [] }
+      const [first, last] = [new Date(firstMailAt), new Date(lastMailAt)]
+      const timeline = timelineOf(first, last, await mailsByBucket(query, first, last))
+      return { ...report, firstMailAt: first, lastMailAt: last, timeline }
+    },
 
-  async report(query: UsageReportQuery): Promise<UsageReport> {
-    const [row] = await this.rows<ReportRow>(reportQuery(query))
-    if (row === undefined) throw new Error('a report has no row')
-    const { visibleMs, firstReadMs, acceptMs, firstMailAt, lastMailAt, ...counts } = row
-    const report = {
-      ...counts,
-      visibleMs: quantilesAndMax(visibleMs),
-      firstReadMs: quantilesAndMax(firstReadMs),
-      acceptMs: quantilesAndMax(acceptMs),
-    }
-    if (counts.mails === 0) return { ...report, firstMailAt: null, lastMailAt: null, timeline: [] }
-    const [first, last] = [new Date(firstMailAt), new Date(lastMailAt)]
-    return {
-      ...report,
-      firstMailAt: first,
-      lastMailAt: last,
-      timeline: timelineOf(first, last, await this.mailsByBucket(query, first, last)),
-    }
+    async totals(accountId, keyIds) {
+      if (keyIds.length === 0) return new Map()
+      const rows = await rowsOf<UsageTotals & { keyId: string }>({
+        query: `SELECT key_id AS keyId, ${sumsOf('t')}
+          FROM usage_day AS t WHERE t.account_id = {account:String} AND t.key_id IN {keys:Array(String)}
+          GROUP BY key_id ${QUERY_LIMITS}`,
+        query_params: { account: accountId, keys: keyIds },
+      })
+      return new Map(rows.flatMap(({ keyId, ...totals }) => (isId('key', keyId) ? [[keyId, totals]] : [])))
+    },
+
+    export: (query, signal) => limit(orUnavailable, () => streamFile(exportedFile(query), signal)),
   }
 
   /** Counts mails up to the last one in the report. More may have been received since it was read. */
-  private async mailsByBucket(query: UsageReportQuery, first: Date, last: Date): Promise<BucketCounts> {
+  async function mailsByBucket(query: UsageReportQuery, first: Date, last: Date): Promise<BucketCounts> {
     const span = { ...query, from: first, to: new Date(last.getTime() + 1) }
-    const rows = await this.rows<{ start: number; mails: number; bytes: number }>(
+    const rows = await rowsOf<{ start: number; mails: number; bytes: number }>(
       timelineQuery(span, bucketMs(first, last)),
     )
     return new Map(rows.map(({ start, ...counts }) => [start, counts]))
   }
 
-  async totals(accountId: AccountId, keyIds: readonly KeyId[]): Promise<Map<KeyId, UsageTotals>> {
-    if (keyIds.length === 0) return new Map()
-    const rows = await this.rows<UsageTotals & { keyId: string }>({
-      query: `SELECT key_id AS keyId, ${sumsOf('t')}
-        FROM usage_day AS t WHERE t.account_id = {account:String} AND t.key_id IN {keys:Array(String)}
-        GROUP BY key_id ${QUERY_LIMITS}`,
-      query_params: { account: accountId, keys: keyIds },
-    })
-    return new Map(rows.flatMap(({ keyId, ...totals }) => (isId('key', keyId) ? [[keyId, totals]] : [])))
-  }
-
-  export(query: UsageExportQuery, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
-    return this.limit(orUnavailable, () => this.streamFile(exportedFile(query), signal))
-  }
-
-  private rows<Row>(query: BoundQuery): Promise<Row[]> {
-    return this.limit(orUnavailable, async () => {
-      const answer = await this.client.query({ ...query, format: 'JSONEachRow' })
+  function rowsOf<Row>(query: BoundQuery): Promise<Row[]> {
+    return limit(orUnavailable, async () => {
+      const answer = await client.query({ ...query, format: 'JSONEachRow' })
       return answer.json<Row>()
     })
   }
