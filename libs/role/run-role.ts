@@ -1,13 +1,16 @@
+import { createServer, type Server, type ServerResponse } from 'node:http'
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Engine } from '#libs/engines/engine.js'
 import { openEngine } from '#libs/engines/open-engine.js'
+import { measureBacklog } from '#libs/ports/read-model/consistent-views.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
-import { StartError } from '#libs/runtime/errors.js'
+import { StartError, UnavailableError } from '#libs/runtime/errors.js'
 import { BUILD_INFO, engineName } from '#libs/runtime/process/build-info.js'
 import { errorLog } from '#libs/runtime/process/error-log.js'
-import { anonymousBytes, Metrics } from '#libs/runtime/process/metrics.js'
+import { listenError } from '#libs/runtime/process/listen-error.js'
+import { anonymousBytes, Metrics, MetricsText } from '#libs/runtime/process/metrics.js'
 import { type ProcessContext, runProcess, type Running } from '#libs/runtime/process/run-process.js'
-import { measureReadiness, startMetricsServer } from './metrics-server.js'
+import { beforeDeadline, DeadlineError } from '#libs/runtime/timing.js'
 import { measureLag } from './role-consumers.js'
 
 export interface EngineContext extends ProcessContext {
@@ -51,10 +54,9 @@ export async function onEngine<Started extends object>(
     }
     measureLag(engine.log, registry)
     if (settings.metricsPort !== null) {
-      const { httpHost: host, metricsPort: port } = settings
       const readiness = async () =>
         state === 'running' ? measureReadiness(role, engine) : ({ status: state } as const)
-      const server = await startMetricsServer({ registry, readiness, logger, host, port })
+      const server = await startMetricsServer({ registry, logger, settings }, settings.metricsPort, readiness)
       running.defer(() => void server.close())
     }
     const started = await start({ ...context, engine, registry, running })
@@ -113,4 +115,83 @@ export function runRole(
       return { listening: { role, ...listening }, welcome: null }
     })
   })
+}
+
+const PATHS = new Set(['/healthz', '/readyz', '/metrics'])
+
+/**
+ * Serves /metrics, /healthz and /readyz on a separate port. Resolves once it listens; rejects if the port is in
+ * use.
+ */
+async function startMetricsServer(
+  { registry, logger, settings }: Pick<EngineContext, 'registry' | 'logger' | 'settings'>,
+  port: number,
+  readiness: () => Promise<Readiness>,
+): Promise<Server> {
+  const metrics = new MetricsText(registry)
+  const answer = async (path: string, response: ServerResponse): Promise<void> => {
+    if (path === '/healthz') {
+      sendJson(response, 200, { status: 'ok' })
+    } else if (path === '/readyz') {
+      const ready = await readiness()
+      sendJson(response, ready.status === 'ready' ? 200 : 503, ready)
+    } else {
+      const text = await metrics.read()
+      response.writeHead(200, { 'content-type': metrics.contentType }).end(text)
+    }
+  }
+  const server = createServer(({ method, url: path = '' }, response) => {
+    if (!PATHS.has(path)) {
+      response.writeHead(404).end()
+    } else if (method !== 'GET' && method !== 'HEAD') {
+      response.writeHead(405, { allow: 'GET, HEAD' }).end()
+    } else {
+      answer(path, response).catch((error: unknown) => {
+        logger.error({ err: error, path }, 'a request to the metrics port failed')
+        response.writeHead(500).end()
+      })
+    }
+  })
+  await new Promise<void>((resolve, reject) => {
+    const names = { host: 'MAYFLY_HTTP_HOST', port: 'MAYFLY_METRICS_PORT' }
+    server.once('error', (error) => reject(listenError(error, names)))
+    server.listen(port, settings.httpHost, resolve)
+  })
+  return server
+}
+
+function sendJson(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+}
+
+interface Readiness {
+  status: 'ready' | 'starting' | 'ending' | 'catching-up' | 'unavailable'
+  /** Records on the log that the views don't show yet, if the number is known. */
+  backlog?: number
+}
+
+/** Shorter than the timeout of common probes. */
+const READINESS_TIMEOUT_MS = 2_000
+
+/** Roles that work while the views catch up. The others need complete views. */
+const READY_WHILE_CATCHING_UP = new Set(['projector', 'lifecycle', 'webhooks', 'analytics'])
+
+/**
+ * Whether a started process can serve its role: the log and the views respond, and are complete if the role needs it.
+ */
+async function measureReadiness(
+  role: string,
+  { log, inboxes }: Pick<Engine, 'log' | 'inboxes'>,
+): Promise<Readiness> {
+  try {
+    const { records: backlog, isCatchingUp } = await beforeDeadline(
+      READINESS_TIMEOUT_MS,
+      measureBacklog(log, inboxes),
+    )
+    const isWaiting = isCatchingUp && !READY_WHILE_CATCHING_UP.has(role)
+    return { status: isWaiting ? 'catching-up' : 'ready', backlog }
+  } catch (error) {
+    if (error instanceof UnavailableError || error instanceof DeadlineError) return { status: 'unavailable' }
+    throw error
+  }
 }
