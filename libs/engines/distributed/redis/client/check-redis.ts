@@ -14,12 +14,12 @@ export async function checkRedis(client: RedisClient): Promise<void> {
   const masters = isCluster ? client.nodes('master') : [client]
   const replicas = isCluster ? client.nodes('slave') : []
   const errors = await Promise.all([
-    ...masters.map(async (node) => {
-      const info = await infoOf(node)
-      return typeof info === 'string'
-        ? [`${addressOf(node)} does not answer: ${info}`]
-        : errorsIn(info, node, isCluster)
-    }),
+    ...masters.map((node) =>
+      infoOf(node).then(
+        (info) => errorsIn(info, node, isCluster),
+        (error: unknown) => [`${addressOf(node)} does not answer: ${reasonOf(error)}`],
+      ),
+    ),
     ...replicas.map((node) => errorsOfMember(node)),
   ])
   const all = errors.flat()
@@ -42,26 +42,20 @@ export function watchJoining(client: RedisClient, onError: (error: RedisSetupErr
 
 /** The errors of a master or replica of a Cluster; none if it does not answer. */
 async function errorsOfMember(node: Redis): Promise<string[]> {
-  const info = await infoOf(node)
-  return typeof info === 'string' ? [] : errorsIn({ ...info, role: 'master' }, node, true)
+  const info = await infoOf(node).catch(() => null)
+  return info === null ? [] : errorsIn({ ...info, role: 'master' }, node, true)
 }
 
 type Info = Partial<Record<string, string>>
 
-/** The fields of INFO, or the reason why there was no answer. */
-async function infoOf(node: Redis): Promise<Info | string> {
-  const reason = (error: unknown) => accessError(error) ?? reasonOf(error)
-  try {
-    // INFO contains the policy. CONFIG may not be allowed, as on hosted servers.
-    return fieldsOf(
-      await answerOf(
-        () => node.info(),
-        (cause) => new Error(reason(cause), { cause }),
-      ),
-    )
-  } catch (error) {
-    return reason(error)
-  }
+/** The fields of INFO, which contains the policy. CONFIG may not be allowed, as on hosted servers. */
+async function infoOf(node: Redis): Promise<Info> {
+  return fieldsOf(
+    await answerOf(
+      () => node.info(),
+      (cause) => new Error(accessError(cause) ?? reasonOf(cause), { cause }),
+    ),
+  )
 }
 
 function addressOf(node: Redis): string {
