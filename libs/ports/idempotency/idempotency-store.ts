@@ -45,9 +45,7 @@ export interface IdempotencyStore {
   close(): Promise<void>
 }
 
-export class IdempotencyUnavailableError extends UnavailableError {
-  override readonly name = 'IdempotencyUnavailableError'
-}
+export class IdempotencyUnavailableError extends UnavailableError {}
 
 export const SEED_BYTES = 32
 
