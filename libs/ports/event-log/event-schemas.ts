@@ -1,19 +1,8 @@
 import { CODECS } from './cloud-event.js'
-import { LOG_TOPICS, type LogTopic } from './topics.js'
+import { LOG_TOPICS } from './topics.js'
 
-/** The schema of one type of event, for consumers in other languages. */
-export interface EventSchema {
-  topic: LogTopic
-  /** The attribute `type`. */
-  type: string
-  version: number
-  contentType: string
-  /** JSON Schema of the event's data. */
-  schema: object
-}
-
-/** The schemas of all events, as in docs/events.md. */
-export const EVENT_SCHEMAS: readonly EventSchema[] = LOG_TOPICS.flatMap((topic) =>
+/** The JSON Schemas of all events, for consumers in other languages, as in docs/events.md. */
+export const EVENT_SCHEMAS = LOG_TOPICS.flatMap((topic) =>
   CODECS[topic].formats.map(({ name: type, version, contentType, schema }) => ({
     topic,
     type,

@@ -143,10 +143,7 @@ function latestExpiry({ createdAt }: ActiveInbox): Date {
 
 type WebhookRows = Awaited<ReturnType<typeof webhookRowsBefore>>
 
-export interface LoggedWebhookEvent {
-  offset: number
-  event: WebhookEvent
-}
+type LoggedWebhookEvent = Pick<LoggedEvent<WebhookEvent>, 'offset' | 'event'>
 
 export async function webhookRowsBefore(
   store: Pick<ViewStore, 'rows'>,

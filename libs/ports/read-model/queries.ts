@@ -14,16 +14,9 @@ export type WebhookQueries = ReturnType<typeof webhookViews>
 export type DeliveryQueries = ReturnType<typeof deliveryViews>
 export type ReplayQueries = ReturnType<typeof replayViews>
 
-export interface ReadModel {
-  store: ViewStore
-  queries: MailQueries
-  accounts: AccountQueries
-  webhooks: WebhookQueries
-  deliveries: DeliveryQueries
-  replays: ReplayQueries
-}
+export type ReadModel = ReturnType<typeof readModel>
 
-export function readModel(store: ViewStore): ReadModel {
+export function readModel(store: ViewStore) {
   return {
     store,
     queries: inboxViews(store),

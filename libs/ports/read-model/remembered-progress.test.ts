@@ -1,7 +1,7 @@
 import type { LogLayout, Topology } from '#libs/ports/event-log/event-log.js'
 import type { TopicName } from '#libs/ports/event-log/topics.js'
 import { isCatchingUp, type Progress } from './view-store.js'
-import { rememberProgress, type RememberedProgress } from './remembered-progress.js'
+import { rememberProgress } from './remembered-progress.js'
 
 const PARTITION = { topic: 'inbox-events', partition: 3 } as const
 
@@ -25,7 +25,7 @@ describe('remembered progress', () => {
   let state: Omit<Progress, 'topic' | 'partition' | 'logId'> | null
   let logId: string
   let log: Log
-  let remembered: RememberedProgress
+  let remembered: ReturnType<typeof rememberProgress>
 
   beforeEach(() => {
     state = null

@@ -3,15 +3,6 @@ import { VIEWED_TOPICS } from '#libs/ports/event-log/topics.js'
 import { SharedRun } from '#libs/runtime/timing.js'
 import type { Progress, ViewProgress } from './view-store.js'
 
-export interface RememberedProgress {
-  progress: ViewProgress['progress']
-  /**
-   * Must be called when the views may have been set back, for example to an older copy. A partition then counts as
-   * catching up until it has reached the end that the log has after this call, or while the log is unavailable.
-   */
-  invalidate: () => void
-}
-
 /** The offset that a partition's views must reach, and their `begunAtMs` at that offset; null if it is the log's end. */
 interface Reached {
   position: number
@@ -28,7 +19,7 @@ const READS_APART_MS = 250
  * which is read after every `invalidate`. If views have been begun since, only their own target counts: the log may have
  * been truncated.
  */
-export function rememberProgress(queries: ViewProgress, log: LogLayout): RememberedProgress {
+export function rememberProgress(queries: ViewProgress, log: LogLayout) {
   const reached = new Map<string, Reached>()
   let invalidations = 0
   let settledInvalidations = 0
@@ -69,5 +60,13 @@ export function rememberProgress(queries: ViewProgress, log: LogLayout): Remembe
     return { ...now, target: Math.max(now.target, position) }
   }
 
-  return { progress, invalidate: () => (invalidations += 1) }
+  return {
+    progress,
+
+    /**
+     * Must be called when the views may have been set back, for example to an older copy. A partition then counts as
+     * catching up until it has reached the end that the log has after this call, or while the log is unavailable.
+     */
+    invalidate: (): void => void (invalidations += 1),
+  }
 }
