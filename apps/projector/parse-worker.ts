@@ -11,7 +11,7 @@ import {
   makeSecretKey,
   SealBrokenError,
   secretKey,
-  unsealMail,
+  unsealMailSync,
 } from '#libs/ports/key-vault/sealing.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import type { ParseFallback, ParseRequest, ParseResult } from './parse-task.js'
@@ -84,7 +84,7 @@ function parseOne({ task, fallback }: ParseRequest): Omit<ParseResult, 'cpuMs'> 
   const key = secretKey(Buffer.from(task.key))
   let parsed: { mail: ParsedMail; hasFailed: boolean }
   try {
-    const { raw, envelope } = unsealMail(key, inboxId, messageId, sealed)
+    const { raw, envelope } = unsealMailSync(key, inboxId, messageId, sealed)
     parsed = parse(raw, envelope, fallback)
   } catch (error) {
     // The sealed bytes are damaged: a retry would fail too.

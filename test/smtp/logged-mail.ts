@@ -41,7 +41,7 @@ export async function openedMails(
       if (event.type !== 'MessageReceived') continue
       const found = await vault.find(event.inboxId)
       if (found.state !== 'known') throw new Error('the key of a mail is not known')
-      const { envelope, raw } = unsealMail(found.key, event.inboxId, event.messageId, event.sealed)
+      const { envelope, raw } = await unsealMail(found.key, event.inboxId, event.messageId, event.sealed)
       mails.push({ event, envelope, raw })
     }
   }

@@ -74,7 +74,7 @@ export class Idempotency {
         return reply
           .code(status)
           .headers({ ...headers, 'idempotent-replayed': 'true' })
-          .send(unpack(packed, size))
+          .send(await unpack(packed, size))
       }
     }
   }

@@ -98,7 +98,7 @@ export class MessageReader {
     const sealed = await this.views.inboxes.raw({ inboxId, messageId })
     if (sealed === null) return null
     try {
-      return unsealMail(key, inboxId, messageId, sealed).raw
+      return (await unsealMail(key, inboxId, messageId, sealed)).raw
     } catch (error) {
       // The message has the warning seal-broken.
       if (error instanceof SealBrokenError) return Buffer.alloc(0)

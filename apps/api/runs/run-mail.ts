@@ -103,7 +103,7 @@ export class RunMail {
     const { id, receivedAt } = message
     const sealed = await this.views.inboxes.raw({ inboxId: inbox.id, messageId: id })
     if (sealed === null) return null
-    const { envelope, raw } = unsealMail(key, inbox.id, id, sealed)
+    const { envelope, raw } = await unsealMail(key, inbox.id, id, sealed)
     return {
       ...{ id, inboxId: inbox.id, receivedAt, mailbox: inbox.address, recipient: envelope.rcptTo },
       headerId: readHeader(raw, headerName),

@@ -8,7 +8,7 @@ import {
   randomBytes,
 } from 'node:crypto'
 import { promisify } from 'node:util'
-import { constants, zstdCompress, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
+import { constants, zstdCompress, zstdCompressSync, zstdDecompress, zstdDecompressSync } from 'node:zlib'
 import type { DeliveryId, InboxId, MessageId } from '#libs/domain/ids/typeid.js'
 import type { Envelope } from '#libs/mail/message.js'
 import { readMail, type OpenedMessage } from '#libs/mail/json/message-json.js'
@@ -139,16 +139,34 @@ export function sealMail(
 }
 
 /** Throws SealBrokenError if the bytes were not sealed for this message. */
-export function unsealMail(
+export async function unsealMail(
+  key: SecretKey,
+  inboxId: InboxId,
+  messageId: MessageId,
+  sealed: Uint8Array,
+): Promise<MailContent> {
+  const { envelope, packed, size } = layoutOf(unseal(key, mailContext(inboxId, messageId), sealed))
+  return { envelope, raw: await unpack(packed, size) }
+}
+
+/**
+ * Unseals a mail synchronously, for worker threads, where an asynchronous call would take longer. Throws SealBrokenError if
+ * the bytes were not sealed for this message.
+ */
+export function unsealMailSync(
   key: SecretKey,
   inboxId: InboxId,
   messageId: MessageId,
   sealed: Uint8Array,
 ): MailContent {
-  const plaintext = unseal(key, mailContext(inboxId, messageId), sealed)
+  const { envelope, packed, size } = layoutOf(unseal(key, mailContext(inboxId, messageId), sealed))
+  return { envelope, raw: unpackSync(packed, size) }
+}
+
+function layoutOf(plaintext: Buffer): { envelope: Envelope; packed: Buffer; size: number } {
   const headEnd = 4 + plaintext.readUInt32BE(0)
   const envelope = JSON.parse(plaintext.toString('utf8', 4, headEnd)) as Envelope
-  return { envelope, raw: unpack(plaintext.subarray(headEnd + 4), plaintext.readUInt32BE(headEnd)) }
+  return { envelope, packed: plaintext.subarray(headEnd + 4), size: plaintext.readUInt32BE(headEnd) }
 }
 
 /** Seals a JSON value. Unsealing requires the same context. */
@@ -158,7 +176,7 @@ export function sealJson(key: SecretKey, context: string, value: unknown): Buffe
 
 /** The JSON value that was sealed. Throws SealBrokenError if the bytes were not sealed with this context. */
 export function unsealJson(key: SecretKey, context: string, sealed: Uint8Array): unknown {
-  return JSON.parse(unpack(unseal(key, context, sealed)).toString())
+  return JSON.parse(unpackSync(unseal(key, context, sealed)).toString())
 }
 
 /** Opens the parsed mail of a message. Throws SealBrokenError if the bytes were not sealed for this message, and as `readMail`. */
@@ -167,7 +185,7 @@ export function openBody(
   { id, inboxId, receivedAt }: Pick<OpenedMessage, 'id' | 'inboxId' | 'receivedAt'>,
   sealed: Uint8Array,
 ): OpenedMessage {
-  const json = unpack(unseal(key, bodyContext(inboxId, id), sealed))
+  const json = unpackSync(unseal(key, bodyContext(inboxId, id), sealed))
   return { id, inboxId, receivedAt, mail: readMail(json.toString()), bytes: json.length }
 }
 
@@ -210,6 +228,7 @@ const ASYNC_FROM_BYTES = 128 * 1024
 const MAX_CHUNK_BYTES = 64 * 1024
 
 const compressAsync = promisify(zstdCompress)
+const decompressAsync = promisify(zstdDecompress)
 
 export async function pack(plain: Buffer): Promise<Buffer> {
   if (plain.length < ASYNC_FROM_BYTES) return packSync(plain)
@@ -217,13 +236,19 @@ export async function pack(plain: Buffer): Promise<Buffer> {
 }
 
 /** The same, synchronously. */
-function packSync(plain: Buffer): Buffer {
+export function packSync(plain: Buffer): Buffer {
   if (plain.length < COMPRESS_FROM_BYTES) return Buffer.concat([PLAIN, plain])
   return Buffer.concat([ZSTD, zstdCompressSync(plain, compressionOptions(plain))])
 }
 
-/** Unpacks at most `maxBytes`; 10 MB take up to 20 ms. Throws if there are more, or if the format is unknown. */
-export function unpack(packed: Buffer, maxBytes: number = kMaxLength): Buffer {
+/** Unpacks at most `maxBytes`. Rejects if there are more, or if the format is unknown. */
+export async function unpack(packed: Buffer, maxBytes: number): Promise<Buffer> {
+  if (packed[0] !== ZSTD[0] || maxBytes < ASYNC_FROM_BYTES) return unpackSync(packed, maxBytes)
+  return decompressAsync(packed.subarray(1), { maxOutputLength: maxBytes, chunkSize: MAX_CHUNK_BYTES })
+}
+
+/** The same, synchronously. */
+export function unpackSync(packed: Buffer, maxBytes: number = kMaxLength): Buffer {
   const content = packed.subarray(1)
   if (packed[0] === PLAIN[0]) return content
   if (packed[0] !== ZSTD[0]) throw new TypeError('packed in an unknown format')
