@@ -1,8 +1,11 @@
+import { constants } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
+import { SMTPServer } from 'smtp-server'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import { Networks, plainAddress } from '#libs/runtime/remote-address.js'
 import { beforeDeadline } from '#libs/runtime/timing.js'
+import type { ServerCertificate } from './certificate.js'
 import { ConnectionLimits } from './connection-limits.js'
 import { readProxySource } from './proxy-header.js'
 import { REFUSALS, Refusal } from './replies.js'
@@ -16,15 +19,13 @@ const SPARE_SOCKETS = 16
 const REFUSED_LINGER_MS = 1_000
 const SWEEP_MS = 1_000
 
-// Without noDelay, Nagle's algorithm delays a reply until the client has acknowledged the previous one.
-const SERVER_OPTIONS = { noDelay: true }
-
-/** Listens on the SMTP ports and creates a Session for each connection. */
-export class EdgeServer {
-  /** The first port, where TLS starts with STARTTLS. */
-  readonly server = createServer(SERVER_OPTIONS, (socket) => this.onConnection(socket, false))
+/**
+ * Listens on the SMTP ports and creates a Session for each connection. Of smtp-server it uses only the listening and
+ * the TLS context.
+ */
+export class EdgeServer extends SMTPServer {
   /** The second port, with implicit TLS (RFC 8314, section 3.3). */
-  readonly tlsServer = createServer(SERVER_OPTIONS, (socket) => this.onConnection(socket, true))
+  readonly tlsServer = createServer({ noDelay: true }, (socket) => this.onConnection(socket, true))
   private readonly sessions = new Set<Session>()
   /** Sockets of load balancers that have not sent the PROXY header yet. */
   private readonly awaitingHeader = new Set<Socket>()
@@ -32,18 +33,33 @@ export class EdgeServer {
   private readonly refused = new Set<Socket>()
   private readonly limits: ConnectionLimits
   private readonly balancers: Networks
+  private readonly context: SessionContext
   private readonly sweeping: NodeJS.Timeout
   private isDraining = false
 
-  constructor(private readonly context: SessionContext) {
+  constructor(certificate: ServerCertificate | null, context: Omit<SessionContext, 'secureContext'>) {
+    super({
+      ...(certificate !== null && { cert: certificate.cert, key: certificate.key }),
+      minVersion: 'TLSv1.2',
+      // A TLS 1.2 client could renegotiate again and again.
+      secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+      // Without this, Nagle's algorithm delays a reply until the client has acknowledged the previous one.
+      noDelay: true,
+      logger: false,
+    })
+    this.context = { ...context, secureContext: this.secureContext.get('*') }
     const { settings, journal } = context
     this.limits = new ConnectionLimits(settings)
     this.balancers = new Networks(settings.smtpProxyFrom ?? [])
     for (const server of [this.server, this.tlsServer]) {
       server.maxConnections = settings.smtpMaxConnections + MAX_REFUSED_SOCKETS + SPARE_SOCKETS
-      server.on('error', (error) => journal.connectionBroke(error))
     }
+    this.on('error', (error) => journal.connectionBroke(error))
     this.sweeping = setInterval(() => this.sweep(), sweepEveryMs(settings)).unref()
+  }
+
+  override connect(socket: Socket): void {
+    this.onConnection(socket, false)
   }
 
   private onConnection(socket: Socket, isImplicitTls: boolean): void {

@@ -77,12 +77,10 @@ export class Session implements StreamEvents, MailSession {
 
   /** Greets one turn of the event loop later, to detect clients that don't wait for it (RFC 5321, section 4.3.1). */
   private greet(): void {
-    const greet = () => {
+    setImmediate(() => {
       this.isGreeted = true
       this.send(`220 ${this.context.settings.mailDomain} ESMTP Mayfly\r\n`)
-    }
-    // The first setImmediate ends the turn that accepted the connection. What the client has sent is read in the next.
-    setImmediate(() => setImmediate(greet))
+    })
   }
 
   maxLineBytes(line: string): number {

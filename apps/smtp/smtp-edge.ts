@@ -1,7 +1,5 @@
-import { constants } from 'node:crypto'
 import { once } from 'node:events'
 import type { Server } from 'node:net'
-import { createSecureContext, type SecureContext } from 'node:tls'
 import type { Engine } from '#libs/engines/engine.js'
 import { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import type { KeyUse } from '#libs/ports/key-use/key-use.js'
@@ -13,7 +11,7 @@ import { countExhausted } from '#libs/runtime/fairness/budget.js'
 import { listenError } from '#libs/runtime/process/listen-error.js'
 import { Acceptance } from './acceptance.js'
 import { SenderVerifier } from './sender-verifier.js'
-import { loadCertificate, type ServerCertificate } from './certificate.js'
+import { loadCertificate } from './certificate.js'
 import { MailFaults } from './faults.js'
 import { Journal, MailUsage } from './journal.js'
 import { Recipients } from './recipients.js'
@@ -101,27 +99,18 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
   const certificate = await loadCertificate({ settings, folder: options.tlsFolder, now })
   const auth = new SmtpAuth({ settings, accounts, views, keyUse, now, onError })
 
-  const server = new EdgeServer({
+  const server = new EdgeServer(certificate, {
     ...{ settings, auth, recipients, faults, acceptance, journal, usage },
     unknownRecipients: new UnknownRecipients(),
-    secureContext: certificate === null ? undefined : secureContextOf(certificate),
   })
   running.defer(() => server.drain(DRAIN_MS))
   const { smtpHost, smtpPort, smtpsPort } = settings
-  const port = await listeningPort(server.server.listen(smtpPort, smtpHost), 'MAYFLY_SMTP_PORT')
+  const port = await listeningPort(server.listen(smtpPort, smtpHost), 'MAYFLY_SMTP_PORT')
   const tlsPort =
     smtpsPort === null
       ? null
       : await listeningPort(server.tlsServer.listen(smtpsPort, smtpHost), 'MAYFLY_SMTPS_PORT')
   return { port, tlsPort, caFile: certificate?.caFile ?? null }
-}
-
-function secureContextOf({ cert, key }: ServerCertificate): SecureContext {
-  return createSecureContext({
-    ...{ cert, key, minVersion: 'TLSv1.2', honorCipherOrder: true },
-    // A TLS 1.2 client could renegotiate again and again.
-    secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
-  })
 }
 
 async function listeningPort(server: Server, variable: string): Promise<number> {
