@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { Kafka, logLevel } from 'kafkajs'
@@ -145,14 +145,31 @@ async function format(plan: NodePlan, clusterId: string): Promise<void> {
   if (existsSync(mark)) return
   await rm(dataDir, { recursive: true, force: true })
   const command = ['format', '--cluster-id', clusterId, '--config', join(folder, 'server.properties')]
-  const flags = ['-XX:+UseSerialGC', QUICK, `-Dlog4j2.configurationFile=${LOGGING}`]
+  const archive = classArchive(options.jars)
+  const written = `${archive}.${randomUUID()}`
+  const sharing = existsSync(archive) ? useArchive(options.jars) : `-XX:ArchiveClassesAtExit=${written}`
+  const flags = ['-XX:+UseSerialGC', QUICK, sharing, `-Dlog4j2.configurationFile=${LOGGING}`]
   const users = options.secured === undefined ? [] : scramArguments(options.secured)
   const args = [...flags, '-cp', join(options.jars, '*'), 'kafka.tools.StorageTool', ...command, ...users]
   const bounds = { timeout: FORMATTED_WITHIN_MS, killSignal: 'SIGKILL' } as const
   await run('java', args, bounds).catch((error: unknown) => {
     throw new Error(`the storage of ${name} could not be formatted: ${String(error)}`)
   })
+  if (existsSync(written)) await rename(written, archive)
   await writeFile(mark, '')
+}
+
+/**
+ * The archive of parsed classes, which the first formatting of a storage writes. With it, Java needs a quarter less CPU
+ * time to start Kafka.
+ */
+function classArchive(jars: string): string {
+  return join(jars, 'classes.jsa')
+}
+
+/** Java ignores an archive that is missing or of another version. */
+function useArchive(jars: string): string {
+  return `-XX:SharedArchiveFile=${classArchive(jars)}`
 }
 
 function start({ name, port, folder, options }: NodePlan, nodes: number): Promise<ServerProcess> {
@@ -160,6 +177,7 @@ function start({ name, port, folder, options }: NodePlan, nodes: number): Promis
   const flags = [
     heap,
     '-XX:+UseSerialGC',
+    useArchive(options.jars),
     ...(options.isShortLived === true ? [QUICK] : []),
     '-Djava.awt.headless=true',
     `-Dlog4j2.configurationFile=${LOGGING}`,
