@@ -52,7 +52,7 @@ export default {
       globalSetup: '<rootDir>/dist/test/harness/global-setup-redis-cluster.js',
       roots: ['<rootDir>/dist/test/end-to-end'],
       testMatch: onCluster.map((suite) => `**/${suite}.test.js`),
-      setupFiles: ['<rootDir>/dist/test/harness/redis-cluster.js'],
+      setupFilesAfterEnv: ['<rootDir>/dist/test/harness/redis-cluster.js'],
     },
   ],
 }

@@ -5,8 +5,9 @@ import { DEFAULT_SETTINGS, engineUnderTest, startMayfly, type EngineName } from 
 import { redisClusterUrls } from './servers.js'
 
 /*
- * One Mayfly for each of Jest's projects, which the global setup starts. Each suite has its own account there. Suites
- * that need other settings, stop Mayfly, or count requests of all accounts start their own.
+ * One Mayfly for each engine, which the global setup starts; in the project `redis-cluster` one for each suite. Each
+ * suite has its own account there. Suites that need other settings, stop Mayfly, or count requests of all accounts start
+ * their own.
  */
 
 export interface SharedMayfly extends Target {
@@ -28,7 +29,7 @@ export const GENEROUS_PARSE_BUDGETS = {
 export async function sharedMayfly(): Promise<SharedMayfly> {
   const name = process.env.TEST_REDIS === 'cluster' ? 'redis-cluster' : engineUnderTest()
   const operator = JSON.parse(process.env[variableOf(name)] ?? 'null') as Target | null
-  if (operator === null) throw new Error(`the global setup has not started a Mayfly on ${name}`)
+  if (operator === null) throw new Error(`no shared Mayfly was started on ${name}`)
   const { key } = await openAccount(operator, { plan: 'enterprise' })
   const scopes = SCOPES.filter((scope) => scope !== 'operator')
   const own = await issueKey(withKey(operator, key), { environment: 'development', scopes })
