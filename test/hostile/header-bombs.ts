@@ -34,6 +34,7 @@ export const HEADER_BOMBS: Readonly<Record<string, Bomb>> = {
   'nested groups': header('To', () => 'g: '),
   'many groups': header('To', (n) => `g${n}: a@b, c@d; `),
   'quotes unclosed': header('To', () => '"a\\" '),
+  'an address of an unclosed quote': header('To', () => '\\"', '<"', '>'),
   'angles unclosed': header('To', () => '<a@b '),
   'at signs': header('To', () => '@', 'a'),
   'dots and at signs': header('To', () => 'a.@'),

@@ -26,6 +26,7 @@ interface Token {
  */
 const WORD = /=\?[^\s?]{1,100}\?[bq]\?[^\s?]{0,500}\?=|[^](?:(?<=@)\[[\w.:-]{0,80}\]|[^\s,:;<>("])*/iy
 const QUOTED = /"(?:[^"\\]|\\[^])*"/y
+const UP_TO_UNCLOSED_QUOTE = /^(?:[^"]|"(?:[^"\\]|\\.)*")*/
 /** Up to the next bracket that is not in a quoted string. A quote that is never closed ends with the text. */
 const IN_ANGLE = /(?:"(?:[^"\\]|\\[^]?)*(?:"|$)|[^"<>])*/y
 const BEFORE_SEPARATOR = /^(?:"(?:[^"\\]|\\[^]?)*(?:"|$)|[^",;])*/
@@ -179,8 +180,10 @@ function phrase(tokens: Token[]): string {
 /** Removes a source route (RFC 5322, section 4.4), and comments and white space outside of quotes. */
 function cleanAddress(text: string): string {
   const route = /^\s*@[^:"]*:([^]*)$/.exec(text)
-  return (route?.[1] ?? text)
-    .split(/("(?:[^"\\]|\\.)*")/)
-    .map((token) => (token.startsWith('"') ? token : token.replace(/\([^()]*\)|\s/g, '')))
-    .join('')
+  const address = route?.[1] ?? text
+  // A quote that is never closed is an ordinary character. It is looked for once, so that this takes linear time.
+  const [closed = ''] = UP_TO_UNCLOSED_QUOTE.exec(address) ?? []
+  const tokens = closed.split(/("(?:[^"\\]|\\.)*")/)
+  tokens.push((tokens.pop() ?? '') + address.slice(closed.length))
+  return tokens.map((token) => (token.startsWith('"') ? token : token.replace(/\([^()]*\)|\s/g, ''))).join('')
 }
