@@ -107,6 +107,7 @@ export const SLICES = [
     'test/console/long-lists',
     'test/generated-clients/generated-clients',
     'test/abuse/webhooks',
+    'test/abuse/many-requests',
     'test/clients/quickstart',
     'test/end-to-end/mcp',
     'test/end-to-end/load-smtp',

@@ -1,9 +1,20 @@
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
+import { anonymousBytes } from '#libs/runtime/process/metrics.js'
 import { call, createInbox, mail, messagesOf, send, type Target } from '#test/harness/client.js'
 import { startEndpoint } from '#test/harness/endpoint.js'
+import type { Mayfly } from '#test/harness/mayfly.js'
 import { registerWebhook } from '#test/harness/webhooks.js'
+
+export const IS_LONG = process.env.MAYFLY_ABUSE === 'long'
+const MIB = 2 ** 20
+/** On a busy machine, garbage is collected later. */
+const MAX_GROWTH_BYTES = (IS_LONG ? 300 : 400) * MIB
+const MEMORY_MIB = 1024
+/** Little memory, so that budgets are smaller than by default. */
+export const MEMORY_SETTINGS = IS_LONG ? {} : { MAYFLY_MEMORY_MIB: String(MEMORY_MIB) }
+const SERVED_WITHIN_MS = IS_LONG ? 250 : 30_000
 
 /** Latencies of another account during an attack, in milliseconds. */
 export interface Times {
@@ -69,5 +80,54 @@ export async function timesInThread(
 
 /** The 99th percentile. */
 export function p99(times: readonly number[]): number {
-  return times.toSorted((a, b) => a - b)[Math.ceil(times.length * 0.99) - 1] ?? NaN
+  return percentile(times, 0.99)
+}
+
+function percentile(times: readonly number[], part: number): number {
+  return times.toSorted((a, b) => a - b)[Math.ceil(times.length * part) - 1] ?? NaN
+}
+
+/** Runs an attack. Rejects if another account is not served meanwhile, or if memory grows too much. */
+export async function attackBeside(
+  { pid }: Pick<Mayfly, 'pid'>,
+  other: Target,
+  attack: () => Promise<unknown>,
+  end: () => void = () => undefined,
+): Promise<void> {
+  const before = await timesInThread(other, pause(IS_LONG ? 4_000 : 500))
+  const bytesBefore = anonymousBytes(pid) ?? 0
+  let peakBytes = 0
+  const looking = setInterval(() => {
+    peakBytes = Math.max(peakBytes, anonymousBytes(pid) ?? 0)
+  }, 50)
+  try {
+    const attacking = attack()
+    const during = await timesInThread(other, attacking)
+    await attacking
+    if (IS_LONG) printTimes(before, during, peakBytes - bytesBefore)
+    const slow = NAMES.map((name) => ({ name, ms: p99(during[name]), usualMs: p99(before[name]) })).filter(
+      ({ ms, usualMs }) => ms > Math.max(3 * usualMs, SERVED_WITHIN_MS),
+    )
+    expect(slow).toEqual([])
+    expect(peakBytes - bytesBefore).toBeLessThan(MAX_GROWTH_BYTES)
+    if (!IS_LONG) expect(peakBytes).toBeLessThan(MEMORY_MIB * MIB)
+  } finally {
+    clearInterval(looking)
+    end()
+  }
+}
+
+const NAMES = ['create', 'list', 'accept', 'deliver'] as const
+
+function printTimes(before: Times, during: Times, grownBytes: number): void {
+  const texts = NAMES.map((name) => {
+    const [usual, attacked] = [before[name], during[name]].map(
+      (times) => `${Math.round(percentile(times, 0.5))}/${Math.round(p99(times))}`,
+    )
+    return `${name} ${usual} -> ${attacked} ms`
+  })
+  const { currentTestName } = expect.getState()
+  process.stderr.write(
+    `${currentTestName}: p50/p99 ${texts.join(', ')}; ${Math.round(grownBytes / MIB)} MiB\n`,
+  )
 }

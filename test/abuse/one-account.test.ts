@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { anonymousBytes } from '#libs/runtime/process/metrics.js'
 import { accountOn } from '#test/harness/accounts.js'
 import {
   call,
@@ -16,21 +15,15 @@ import { listen } from '#test/harness/event-stream.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { until } from '#test/harness/until.js'
 import { httpPort, openWire } from '#test/harness/wire.js'
-import { p99, timesInThread } from './bystander.js'
+import { attackBeside, IS_LONG, MEMORY_SETTINGS } from './bystander.js'
 
 /*
  * Attacks of one account on others with ordinary requests. With `npm run test:abuse` they are larger, and the latency of
  * other accounts must stay as low as promised. Beside other suites, the others must only be served.
  */
 
-const IS_LONG = process.env.MAYFLY_ABUSE === 'long'
 const SCALE = IS_LONG ? 4 : 1
 const MIB = 2 ** 20
-/** On a busy machine, garbage is collected later. */
-const MAX_GROWTH_BYTES = (IS_LONG ? 300 : 400) * MIB
-/** Little memory, so that budgets are smaller than by default. */
-const MEMORY_MIB = 1024
-const SERVED_WITHIN_MS = IS_LONG ? 250 : 30_000
 const STALL_MS = 6_000
 
 describe('one account', () => {
@@ -41,7 +34,7 @@ describe('one account', () => {
 
   beforeAll(async () => {
     const env = {
-      ...(IS_LONG ? {} : { MAYFLY_MEMORY_MIB: String(MEMORY_MIB) }),
+      ...MEMORY_SETTINGS,
       MAYFLY_STREAM_STALL_MS: String(STALL_MS),
       MAYFLY_MAX_STREAMS: '60',
       MAYFLY_MAX_WAITS: '4',
@@ -71,28 +64,8 @@ describe('one account', () => {
     for (const controller of controllers.splice(0)) controller.abort()
   }
 
-  /** Runs an attack. Rejects if another account is not served meanwhile, or if memory grows too much. */
   async function underAttack(attack: () => Promise<unknown>): Promise<void> {
-    const before = await timesInThread(other, pause(IS_LONG ? 4_000 : 500))
-    const bytesBefore = anonymousBytes(mayfly.pid) ?? 0
-    let peakBytes = 0
-    const looking = setInterval(() => {
-      peakBytes = Math.max(peakBytes, anonymousBytes(mayfly.pid) ?? 0)
-    }, 50)
-    try {
-      const attacking = attack()
-      const during = await timesInThread(other, attacking)
-      await attacking
-      const slow = (['create', 'list', 'accept', 'deliver'] as const)
-        .map((name) => ({ name, ms: p99(during[name]), usualMs: p99(before[name]) }))
-        .filter(({ ms, usualMs }) => ms > Math.max(3 * usualMs, SERVED_WITHIN_MS))
-      expect(slow).toEqual([])
-      expect(peakBytes - bytesBefore).toBeLessThan(MAX_GROWTH_BYTES)
-      if (!IS_LONG) expect(peakBytes).toBeLessThan(MEMORY_MIB * MIB)
-    } finally {
-      clearInterval(looking)
-      hangUp()
-    }
+    await attackBeside(mayfly, other, attack, hangUp)
   }
 
   it('that disconnects during searches of large mail ends them all', async () => {
