@@ -1,8 +1,6 @@
 import type { Database, RootDatabase } from 'lmdb'
-import { LRUCache } from 'lru-cache'
 import { commit } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import {
-  partitionName,
   type LogRecord,
   type Partition,
   type PartitionRange,
@@ -26,7 +24,6 @@ type RowKey = [partition: number, offset: number]
 
 const RECORD_OVERHEAD_BYTES = 512
 const PRUNE_CHUNK = 1_000
-const MAX_RECENT_BYTES = 8 << 20
 /** In place of a group's name, which is never empty: the offset after the last record that retention has removed. */
 const RETENTION = ''
 
@@ -38,14 +35,7 @@ export function sizeWith(value: Uint8Array): number {
 export class LmdbTopics {
   private readonly databases: ReadonlyMap<TopicName, Database<Row, RowKey>>
   private readonly ranges: ReadonlyMap<TopicName, readonly PartitionRange[]>
-  /**
-   * The latest records, by partition and offset. Consumers that keep up with the log share these objects, so that a record
-   * is neither read from the file nor decoded again for each of them.
-   */
-  private readonly recent = new LRUCache<string, StoredRecord>({
-    maxSize: MAX_RECENT_BYTES,
-    sizeCalculation: ({ value }) => sizeWith(value),
-  })
+  private readonly recent = new RecentRecords()
 
   /** `partitions` is the number of partitions of a topic that has several. */
   constructor(
@@ -101,7 +91,7 @@ export class LmdbTopics {
     })
     for (const [range, records] of added) {
       range.end += records.length
-      for (const record of records) this.recent.set(recentKey(range, record.offset), record)
+      this.recent.add(range, records)
     }
     return positions
   }
@@ -110,27 +100,15 @@ export class LmdbTopics {
   read(partition: Partition, from: number, maxItems: number, maxBytes: number): StoredRecord[] {
     const range = this.rangeOf(partition)
     // Records that retention has removed from the file may still be in memory.
-    const isRecent = from >= range.first && this.recent.has(recentKey(range, from))
-    const found = isRecent
-      ? this.inMemory(range, from, maxItems)
-      : this.stored({ ...range, first: from }, maxItems)
+    const recent = from < range.first ? null : this.recent.read(range, from, maxItems)
     const records: StoredRecord[] = []
     let bytes = 0
-    for (const record of found) {
+    for (const record of recent ?? this.stored({ ...range, first: from }, maxItems)) {
       bytes += sizeWith(record.value)
       if (records.length > 0 && bytes > maxBytes) break
       records.push(record)
     }
     return records
-  }
-
-  /** Up to the first record that is not in memory. Does not count as a use, so that the oldest are dropped first. */
-  private *inMemory(range: PartitionRange, from: number, limit: number): Generator<StoredRecord> {
-    for (let offset = from; offset < from + limit; offset += 1) {
-      const record = this.recent.peek(recentKey(range, offset))
-      if (record === undefined) return
-      yield record
-    }
   }
 
   private *stored(range: PartitionRange, limit: number): Generator<StoredRecord> {
@@ -191,10 +169,6 @@ export class LmdbTopics {
     const pruned = this.committed.find(RETENTION, { topic, partition })?.offset ?? 0
     return { topic, partition, first: first?.[1] ?? pruned, end: last === undefined ? pruned : last[1] + 1 }
   }
-}
-
-function recentKey(partition: Partition, offset: number): string {
-  return `${partitionName(partition)}/${offset}`
 }
 
 function readRow(rows: Database<Row, RowKey>, key: RowKey): Row | null {
@@ -279,4 +253,42 @@ const STRUCTURES = [['t', 'k', 'h', 'v'], EVENT, ACCOUNT_EVENT, [...ACCOUNT_EVEN
 export function rowEncoding() {
   const structures = structuredClone(STRUCTURES)
   return { encoder: { structures, maxSharedStructures: STRUCTURES.length, copyBuffers: false } } as const
+}
+
+const MAX_RECENT_BYTES = 8 << 20
+
+/**
+ * The latest records, in memory. Consumers that keep up with the log share these objects, so that a record is neither
+ * read from the file nor decoded again for each of them.
+ */
+class RecentRecords {
+  private readonly byPartition = new Map<PartitionRange, StoredRecord[]>()
+  /** The records of each call of `add`, oldest first. */
+  private readonly added: { range: PartitionRange; count: number; bytes: number }[] = []
+  private bytes = 0
+
+  /** The records must be durable, and follow the partition's previous ones without a gap. */
+  add(range: PartitionRange, records: readonly StoredRecord[]): void {
+    const bytes = records.reduce((sum, { value }) => sum + sizeWith(value), 0)
+    const held = this.byPartition.get(range) ?? []
+    held.push(...records)
+    this.byPartition.set(range, held)
+    this.added.push({ range, count: records.length, bytes })
+    this.bytes += bytes
+    while (this.bytes > MAX_RECENT_BYTES) this.dropOldest()
+  }
+
+  /** Up to `maxItems` records from an offset on; null if the offset is not in memory. */
+  read(range: PartitionRange, from: number, maxItems: number): StoredRecord[] | null {
+    const records = this.byPartition.get(range) ?? []
+    const start = from - (records[0]?.offset ?? Infinity)
+    return start < 0 ? null : records.slice(start, start + maxItems)
+  }
+
+  private dropOldest(): void {
+    const oldest = this.added.shift()
+    if (oldest === undefined) return
+    this.bytes -= oldest.bytes
+    this.byPartition.get(oldest.range)?.splice(0, oldest.count)
+  }
 }
