@@ -9,7 +9,7 @@ import {
   LogUnavailableError,
   type CommittedOffset,
 } from '#libs/ports/event-log/event-log.js'
-import { partitionCount, TOPICS, type TopicName } from '#libs/ports/event-log/topics.js'
+import { partitionCount, type TopicName } from '#libs/ports/event-log/topics.js'
 
 /*
  * The LMDB file of the event log: the records of each topic, and the offsets that consumer groups have committed. The
@@ -33,30 +33,26 @@ export function sizeWith(value: Uint8Array): number {
 }
 
 export class LmdbTopics {
-  private readonly databases: ReadonlyMap<TopicName, Database<Row, RowKey>>
-  private readonly ranges: ReadonlyMap<TopicName, readonly PartitionRange[]>
+  private readonly databases = new Map<TopicName, Database<Row, RowKey>>()
+  private readonly ranges = new Map<TopicName, PartitionRange[]>()
   private readonly recent = new RecentRecords()
 
-  /** `partitions` is the number of partitions of a topic that has several. */
   constructor(
     private readonly root: RootDatabase<unknown, string>,
     private readonly committed: CommittedOffsets,
-    partitions: number,
-  ) {
-    this.databases = new Map(
-      TOPICS.map((topic) => [topic, root.openDB<Row, RowKey>({ name: topic, ...rowEncoding() })]),
-    )
-    this.ranges = new Map(
-      TOPICS.map((topic) => {
-        const all = Array.from({ length: partitionCount(topic, partitions) })
-        return [topic, all.map((_, partition) => this.findRange(topic, partition))]
-      }),
-    )
-  }
+    /** The number of partitions of a topic that has several. */
+    private readonly partitions: number,
+  ) {}
 
   /** The current ranges. The objects are updated after every durable append. */
   rangesOf(topic: TopicName): readonly PartitionRange[] {
-    return this.ranges.get(topic) ?? []
+    let ranges = this.ranges.get(topic)
+    if (ranges === undefined) {
+      const count = partitionCount(topic, this.partitions)
+      ranges = Array.from({ length: count }, (_, partition) => this.findRange(topic, partition))
+      this.ranges.set(topic, ranges)
+    }
+    return ranges
   }
 
   /** The current range of one partition, as in `rangesOf`. Throws RangeError if the topic has no such partition. */
@@ -125,9 +121,21 @@ export class LmdbTopics {
     limit: number,
   ): Generator<{ offset: number; row: Row | null }> {
     const rows = this.databaseOf(topic)
-    const bounds = { start: [partition, first] as RowKey, end: [partition, end] as RowKey, limit }
-    // Each row is read by its key: one that can't be decoded would end the iteration of a range of rows.
-    for (const key of rows.getKeys(bounds)) yield { offset: key[1], row: readRow(rows, key) }
+    let [from, left] = [first, limit]
+    const bounds = () => ({
+      start: [partition, from] as RowKey,
+      end: [partition, end] as RowKey,
+      limit: left,
+    })
+    try {
+      for (const { key, value } of rows.getRange(bounds())) {
+        ;[from, left] = [key[1] + 1, left - 1]
+        yield { offset: key[1], row: isRow(value) ? value : null }
+      }
+    } catch {
+      // A row can't be decoded, which ends the iteration: the others are read one by one.
+      for (const key of rows.getKeys(bounds())) yield { offset: key[1], row: readRow(rows, key) }
+    }
   }
 
   /** Removes about PRUNE_CHUNK records appended before a time. Resolves with whether there may be more of them. */
@@ -155,8 +163,11 @@ export class LmdbTopics {
   }
 
   private databaseOf(topic: TopicName): Database<Row, RowKey> {
-    const database = this.databases.get(topic)
-    if (database === undefined) throw new RangeError(`unknown topic ${topic}`)
+    let database = this.databases.get(topic)
+    if (database === undefined) {
+      database = this.root.openDB<Row, RowKey>({ name: topic, ...rowEncoding() })
+      this.databases.set(topic, database)
+    }
     return database
   }
 
