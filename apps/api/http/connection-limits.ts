@@ -72,8 +72,16 @@ const MAX_WAIT_MS = 10_000
 const INTERVAL_MS = 1_000 / PER_SECOND
 /** An answer counts as one more request for each of these. */
 const BYTES_PER_REQUEST = 128 * 1024
-/** These are paced separately, so that a proxy's health checks don't wait for the requests that it forwards. */
+/** These are apart, so that a proxy's health checks don't wait for the requests that it forwards. */
 const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz'])
+
+/** What requests without a key are paced by, and take turns by. */
+export function keylessOwner(request: FastifyRequest): string {
+  const address = clientAddress(request)
+  const { url } = request.routeOptions
+  return url !== undefined && PROBES.has(url) ? `${address} probe` : address
+}
+
 /** Remote addresses that are remembered; an address that is forgotten starts over. */
 const MAX_ADDRESSES = 20_000
 
@@ -92,12 +100,8 @@ export class KeylessPace {
    * read from the connection. Closes the connection if the request would wait longer than ten seconds.
    */
   async take(request: FastifyRequest): Promise<void> {
-    const {
-      raw: { socket },
-      routeOptions: { url },
-    } = request
-    const address = clientAddress(request)
-    const waitMs = this.waitMs(url !== undefined && PROBES.has(url) ? `${address} probe` : address)
+    const { socket } = request.raw
+    const waitMs = this.waitMs(keylessOwner(request))
     if (waitMs > MAX_WAIT_MS) socket.destroy()
     else if (waitMs > 0) {
       const resume = this.reads.hold(socket)

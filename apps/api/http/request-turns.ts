@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Release } from '#libs/runtime/fairness/budget.js'
 import { TimeShares } from '#libs/runtime/fairness/time-shares.js'
 import { principalOf } from '../access/principal.js'
-import { clientAddress } from './connection-limits.js'
+import { keylessOwner } from './connection-limits.js'
 
 const TURN = Symbol('turn')
 type RequestWithTurn = FastifyRequest & { [TURN]?: Release }
@@ -16,7 +16,7 @@ export class RequestTurns {
 
   /** Resolves when it is the caller's turn, which lasts until the answer is sent, or `endTurn`. Never if the client leaves. */
   async take(request: RequestWithTurn, { raw: response }: FastifyReply): Promise<void> {
-    const release = await this.shares.take(principalOf(request)?.accountId ?? clientAddress(request))
+    const release = await this.shares.take(principalOf(request)?.accountId ?? keylessOwner(request))
     request[TURN] = release
     response.once('close', release)
     if (!response.closed) return
