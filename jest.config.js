@@ -24,7 +24,7 @@ const onCluster = process.env.MAYFLY_CLUSTER_SUITES === 'all' ? ['*'] : ['list-i
 export default {
   testTimeout: 120_000,
   // More workers than cores, because many suites wait for processes most of the time.
-  maxWorkers: 4,
+  maxWorkers: 3,
   testSequencer: '<rootDir>/test/harness/longest-first.mjs',
   projects: [
     {

@@ -267,7 +267,17 @@ describeOn('kafka')('Kafka event log: reading', () => {
     const quick = { 'cleanup.policy': 'compact', 'segment.ms': '200', 'max.compaction.lag.ms': '200' }
     const configEntries = Object.entries(quick).map(([key, value]) => ({ name: key, value }))
     const resources = [{ type: kafkajs.ConfigResourceTypes.TOPIC, name, configEntries }]
-    await asAdmin((admin) => admin.alterConfigs({ validateOnly: false, resources }))
+    await asAdmin(async (admin) => {
+      await admin.alterConfigs({ validateOnly: false, resources })
+      // Until the broker has the setting, it stores the batch in a form that can be decoded.
+      await until('the setting', async () => {
+        const described = await admin.describeConfigs({ resources, includeSynonyms: false })
+        const entries = described.resources.flatMap((resource) => resource.configEntries)
+        return entries.some(
+          (entry) => entry.configName === 'compression.type' && entry.configValue === 'producer',
+        )
+      })
+    })
     const put = (key: string, text: string) => log.append('inbox-keys', { ...record(key, text), key })
     for (let n = 0; n < 10; n += 1) await put(keyIn(1), 'old')
     const range = { topic: 'inbox-keys', partition: 1, first: 0, end: 10 } as const
