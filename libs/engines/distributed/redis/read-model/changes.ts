@@ -130,23 +130,26 @@ end
 
 /** Contents expire this long after the latest end of their inbox, because clocks differ and an inbox ends a little late. */
 export const CONTENT_SLACK_MS = 3_600_000
+/** Bytes of contents in one round trip. A larger value is sent alone. */
+const MAX_BYTES = 1_048_576
 const MAX_KEYS = 500
 
-/** Idempotent. Contents that no step refers to are never read, and expire. A step has those of one fetch from the log. */
+/** Idempotent. Contents that no step refers to are never read, and expire. */
 export async function writeContents(
   bulk: RedisClient,
   keys: ViewKeys,
   contents: readonly Contents[],
 ): Promise<void> {
-  if (contents.length === 0) return
-  const pipeline = bulk.pipeline()
-  for (const { table, key, parts, expiresAt } of contents) {
-    const untilMs = expiresAt.getTime() + CONTENT_SLACK_MS
-    for (const [part, bytes] of Object.entries(parts)) {
-      pipeline.set(keys.content(table, key, part), Buffer.from(bytes), 'PXAT', untilMs)
+  for (const chunk of chunksByBytes(contents)) {
+    const pipeline = bulk.pipeline()
+    for (const { table, key, parts, expiresAt } of chunk) {
+      const untilMs = expiresAt.getTime() + CONTENT_SLACK_MS
+      for (const [part, bytes] of Object.entries(parts)) {
+        pipeline.set(keys.content(table, key, part), Buffer.from(bytes), 'PXAT', untilMs)
+      }
     }
+    await reach(() => answersOf(pipeline), BULK_TIMEOUT_MS)
   }
-  await reach(() => answersOf(pipeline), BULK_TIMEOUT_MS)
 }
 
 /** The keys of contents that must exist. Contents that are about to expire may be gone already. */
@@ -165,4 +168,20 @@ export async function removeContents(client: RedisClient, contentKeys: readonly 
   for (const chunk of chunksOf(contentKeys, MAX_KEYS)) {
     await reach(() => client.unlink(...chunk))
   }
+}
+
+function* chunksByBytes(contents: readonly Contents[]): Generator<Contents[]> {
+  let chunk: Contents[] = []
+  let bytes = 0
+  for (const each of contents) {
+    const more = Object.values(each.parts).reduce((sum, part) => sum + part.length, 0)
+    if (chunk.length > 0 && bytes + more > MAX_BYTES) {
+      yield chunk
+      chunk = []
+      bytes = 0
+    }
+    chunk.push(each)
+    bytes += more
+  }
+  if (chunk.length > 0) yield chunk
 }

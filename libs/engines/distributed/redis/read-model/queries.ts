@@ -126,14 +126,16 @@ export function redisQueries(client: RedisClient, bulk: RedisClient, keys: ViewK
     const commands = [...Map.groupBy(rowKeys, hashOf)].flatMap(([hash, inHash]) =>
       [...chunksOf(inHash, MAX_AT_ONCE)].map((chunk) => ({ hash, chunk })),
     )
-    await reachAll(commands, async ({ hash, chunk }) => {
-      const values = await client.hmgetBuffer(hash, ...chunk.map(({ key }) => key))
-      for (const [at, key] of chunk.entries()) {
-        const bytes = values[at] ?? null
-        // Not validated: only the store writes rows, and views of another form are rebuilt.
-        if (bytes !== null) found.set(key, cbor.decode(bytes) as Row)
-      }
-    })
+    for (const some of chunksOf(commands, MAX_AT_ONCE)) {
+      await reachAll(some, async ({ hash, chunk }) => {
+        const values = await client.hmgetBuffer(hash, ...chunk.map(({ key }) => key))
+        for (const [at, key] of chunk.entries()) {
+          const bytes = values[at] ?? null
+          // Not validated: only the store writes rows, and views of another form are rebuilt.
+          if (bytes !== null) found.set(key, cbor.decode(bytes) as Row)
+        }
+      })
+    }
     return rowKeys.map((key) => found.get(key) ?? null)
   }
 
