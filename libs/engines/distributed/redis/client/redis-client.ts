@@ -1,8 +1,9 @@
 import { isIP } from 'node:net'
 import { Cluster, Redis } from 'ioredis'
+import { LRUCache } from 'lru-cache'
 import { beforeDeadline } from '#libs/runtime/timing.js'
 import { BULK_TIMEOUT_MS, COMMAND_TIMEOUT_MS } from './answer.js'
-import { connectionError, RedisSetupError } from './connection-error.js'
+import { connectionError, reasonOf, RedisSetupError } from './connection-error.js'
 
 /*
  * Connects to Redis. Relies on ioredis 6: a command without an answer fails after `commandTimeout`, a socket without any
@@ -27,7 +28,7 @@ interface RedisClientOptions {
   tls?: { ca: string | null; cert: string | null; key: string | null }
   /** The connection name in CLIENT LIST: letters, digits and dashes. */
   name: string
-  /** Called if a connection is lost, and at each attempt that fails. The client reconnects by itself. */
+  /** Called if a connection is lost or fails, at most every 10 s with the same error. The client reconnects by itself. */
   onError: (error: unknown) => void
 }
 
@@ -37,6 +38,7 @@ const READY_WITHIN_MS = 10_000
 const KEEP_ALIVE_MS = 10_000
 const MAX_RETRY_MS = 1_000
 const RECONNECT_AFTER_MS = 5_000
+const REPORT_AGAIN_AFTER_MS = 10_000
 
 function commonOptions({ isForBulk = false, name }: RedisClientOptions) {
   return {
@@ -72,7 +74,8 @@ export async function openRedis(options: RedisClientOptions): Promise<RedisClien
       { cause },
     )
   }
-  for (const event of errorEvents) client.off(event, onFirstError).on(event, onError)
+  const report = withoutRepeats(onError)
+  for (const event of errorEvents) client.off(event, onFirstError).on(event, report)
   return client
 }
 
@@ -133,6 +136,17 @@ function clusterOf(options: RedisClientOptions): Cluster {
 
 function tlsOf({ tls }: RedisClientOptions) {
   return { ca: tls?.ca ?? undefined, cert: tls?.cert ?? undefined, key: tls?.key ?? undefined }
+}
+
+/** Drops repeated errors: the client of a Cluster retries many times a second, and emits an error each time. */
+function withoutRepeats(onError: (error: unknown) => void): (error: unknown) => void {
+  const reported = new LRUCache<string, true>({ max: 100, ttl: REPORT_AGAIN_AFTER_MS })
+  return (error) => {
+    const reason = reasonOf(error)
+    if (reported.has(reason)) return
+    reported.set(reason, true)
+    onError(error)
+  }
 }
 
 function retryDelayMs(attempt: number): number {
