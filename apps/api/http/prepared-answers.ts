@@ -9,7 +9,7 @@ import Negotiator from 'negotiator'
  */
 
 /** The encodings of an answer (RFC 9110, section 8.4.1), the smallest first. */
-export const ENCODINGS = ['br', 'gzip', 'identity'] as const
+const ENCODINGS = ['br', 'gzip', 'identity'] as const
 
 /** An answer by its encodings. */
 export interface PreparedAnswer {
