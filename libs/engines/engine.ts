@@ -24,7 +24,7 @@ export interface Engine extends Omit<ReadModel, 'store' | 'queries'> {
   /** Null if usage is not counted: it is turned off, or chDB does not support the system or can't read its files. */
   usage: Omit<UsageStore, 'close'> | null
   /** The disk that stores everything; null if servers store it. */
-  disk: Pick<FreeDisk, 'availableBytes'> | null
+  disk: Pick<FreeDisk, 'availableBytes' | 'state'> | null
   /** Releases every resource. Everything acknowledged is durable. */
   close(): Promise<void>
 }

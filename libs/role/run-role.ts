@@ -168,6 +168,8 @@ interface Readiness {
   status: 'ready' | 'starting' | 'ending' | 'catching-up' | 'unavailable'
   /** Records on the log that the views don't show yet, if the number is known. */
   backlog?: number
+  /** Only if the process stores everything on a disk of its own. A role works on a full disk, to free space. */
+  disk?: 'ok' | 'full'
 }
 
 /** Shorter than the timeout of common probes. */
@@ -181,7 +183,7 @@ const READY_WHILE_CATCHING_UP = new Set(['projector', 'lifecycle', 'webhooks', '
  */
 async function measureReadiness(
   role: string,
-  { log, inboxes }: Pick<Engine, 'log' | 'inboxes'>,
+  { log, inboxes, disk }: Pick<Engine, 'log' | 'inboxes' | 'disk'>,
 ): Promise<Readiness> {
   try {
     const { records: backlog, isCatchingUp } = await beforeDeadline(
@@ -189,7 +191,8 @@ async function measureReadiness(
       measureBacklog(log, inboxes),
     )
     const isWaiting = isCatchingUp && !READY_WHILE_CATCHING_UP.has(role)
-    return { status: isWaiting ? 'catching-up' : 'ready', backlog }
+    const status = isWaiting ? 'catching-up' : 'ready'
+    return { status, backlog, ...(disk === null ? {} : { disk: await disk.state() }) }
   } catch (error) {
     if (error instanceof UnavailableError || error instanceof DeadlineError) return { status: 'unavailable' }
     throw error

@@ -2,11 +2,21 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
-import { call, createInbox, mail, messagesOf, send, type InboxJson } from '#test/harness/client.js'
+import { issueKey } from '#test/harness/accounts.js'
+import {
+  call,
+  createInbox,
+  mail,
+  messagesOf,
+  send,
+  type InboxJson,
+  type Target,
+} from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
-import { makeFolder } from '#test/harness/mayfly-with-clock.js'
+import { makeFolder, startWithClock } from '#test/harness/mayfly-with-clock.js'
 import { MUST_RUN_ALL } from '#test/harness/tools.js'
 import { until } from '#test/harness/until.js'
+import { registerWebhook } from '#test/harness/webhooks.js'
 import { sha256Of } from './acknowledged-writes.js'
 
 /*
@@ -96,8 +106,7 @@ if (!hasMount) process.stdout.write('skipped: a small file system that is full (
 
 describeWithMount('a full file system', () => {
   it('makes requests and mail fail with 503 and 451, and accepts them again once there is space', async () => {
-    const folder = await makeFolder()
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'tmpfs', folder.path])
+    const folder = await mountSmall()
     const dataDir = join(folder.path, 'data')
     const filler = join(folder.path, 'filler')
     let mayfly = await startMayfly({ dataDir, hasAnalytics: true })
@@ -112,10 +121,12 @@ describeWithMount('a full file system', () => {
       }
       const refusal = { status: 503, body: { code: 'log-unavailable' } }
       // Enough space for one inbox, but not for the views of many.
-      const { bavail, bsize } = await statfs(folder.path)
-      spawnSync('dd', ['if=/dev/zero', `of=${filler}`, `bs=${bsize}`, `count=${bavail - 50}`])
+      await fill(folder.path, 200_000)
       expect(await until('the disk to be full', refused)).toMatchObject(refusal)
-      await until('no free space to be reported', async () => (await freeBytes(mayfly)) < 0)
+      await until(
+        'no free space to be reported',
+        async () => (await metric(mayfly, 'mayfly_free_disk_bytes')) < 0,
+      )
 
       spawnSync('dd', ['if=/dev/zero', `of=${filler}`, 'bs=4096'])
       // There may be no space left for the views of the last inboxes.
@@ -130,7 +141,10 @@ describeWithMount('a full file system', () => {
 
       await rm(filler)
       await createInbox(mayfly)
-      await until('free space to be reported', async () => (await freeBytes(mayfly)) > 0)
+      await until(
+        'free space to be reported',
+        async () => (await metric(mayfly, 'mayfly_free_disk_bytes')) > 0,
+      )
       await send(mayfly, inbox.address, mail('after'))
       const subjects = async () => (await messagesOf(mayfly, inbox.id, 2)).map(({ subject }) => subject)
       expect(await subjects()).toEqual(['before', 'after'])
@@ -139,13 +153,86 @@ describeWithMount('a full file system', () => {
       expect(await subjects()).toEqual(['before', 'after'])
     } finally {
       await mayfly.end('SIGKILL')
-      execFileSync('umount', [folder.path])
+      await folder.remove()
+    }
+  })
+
+  it('lets inboxes, messages, keys and webhooks be removed, and inboxes expire', async () => {
+    const folder = await mountSmall()
+    const startMs = Date.now()
+    const env = { MAYFLY_COUNT_USAGE: 'false' }
+    const mayfly = await startWithClock(join(folder.path, 'data'), startMs, env)
+    try {
+      const [inbox, ending, expiring] = await Promise.all([
+        createInbox(mayfly),
+        createInbox(mayfly, { labels: { run: '1' } }),
+        createInbox(mayfly, { duration: '10m' }),
+      ])
+      const webhooks = `/v1/inboxes/${inbox.id}/webhooks`
+      const webhook = await registerWebhook(mayfly, webhooks, { url: 'http://127.0.0.1:9/' })
+      const key = await issueKey(mayfly)
+      for (const text of ['first', 'second']) await send(mayfly, inbox.address, mail(text))
+      const [first] = await messagesOf(mayfly, inbox.id, 2)
+
+      const reserved = SMALL_BYTES / 16
+      await fill(folder.path, reserved * 0.8)
+      expect(await call(mayfly, 'POST', '/v1/inboxes', { body: {} })).toMatchObject({
+        status: 503,
+        body: { code: 'log-unavailable' },
+      })
+      await expect(send(mayfly, inbox.address, mail('full'))).rejects.toMatchObject({ responseCode: 451 })
+      const ready = () => call(mayfly, 'GET', '/readyz')
+      expect(await ready()).toMatchObject({ status: 200, body: { status: 'ready', disk: 'full' } })
+
+      const remove = async (path: string) =>
+        expect((await call(mayfly, 'DELETE', path)).status).toBeLessThan(300)
+      await remove(`/v1/inboxes/${inbox.id}/messages/${first?.id}`)
+      await remove(`/v1/webhooks/${webhook.id}`)
+      await remove(`/v1/keys/${key.id}`)
+      expect((await call({ ...mayfly, apiKey: key.secret }, 'GET', '/v1/inboxes')).status).toBe(401)
+      const bulk = await call(mayfly, 'POST', '/v1/inboxes/bulk-delete', { body: { label: 'run:1' } })
+      expect(bulk).toMatchObject({ status: 200, body: { deleted: 1, remaining: 0 } })
+      expect((await call(mayfly, 'GET', `/v1/inboxes/${ending.id}`)).status).toBe(410)
+      await mayfly.setClock(startMs + 11 * 60_000)
+      await until('the expiry', async () => (await metric(mayfly, 'mayfly_expired_inboxes_total')) === 1)
+      expect((await call(mayfly, 'GET', `/v1/inboxes/${expiring.id}`)).status).toBe(410)
+      await remove(`/v1/inboxes/${inbox.id}`)
+
+      await rm(join(folder.path, 'filler'))
+      const another = await createInbox(mayfly)
+      await send(mayfly, another.address, mail('after'))
+      expect((await messagesOf(mayfly, another.id, 1)).map(({ subject }) => subject)).toEqual(['after'])
+      expect(await ready()).toMatchObject({ status: 200, body: { disk: 'ok' } })
+    } finally {
+      await mayfly.close()
       await folder.remove()
     }
   })
 })
 
-async function freeBytes(mayfly: Mayfly): Promise<number> {
-  const { body } = await call<string>(mayfly, 'GET', '/metrics')
-  return Number(/^mayfly_free_disk_bytes (-?[\d.e+]+)$/m.exec(body)?.[1])
+const SMALL_BYTES = 8 << 20
+
+/** A small file system. `remove` unmounts it. */
+async function mountSmall() {
+  const folder = await makeFolder()
+  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${SMALL_BYTES}`, 'tmpfs', folder.path])
+  return {
+    path: folder.path,
+    async remove() {
+      execFileSync('umount', [folder.path])
+      await folder.remove()
+    },
+  }
+}
+
+/** Writes a file, so that this many bytes of the file system are left. */
+async function fill(path: string, leftBytes: number): Promise<void> {
+  const { bavail, bsize } = await statfs(path)
+  const blocks = bavail - Math.ceil(leftBytes / bsize)
+  spawnSync('dd', ['if=/dev/zero', `of=${join(path, 'filler')}`, `bs=${bsize}`, `count=${blocks}`])
+}
+
+async function metric(target: Target, name: string): Promise<number> {
+  const { body } = await call<string>(target, 'GET', '/metrics')
+  return Number(new RegExp(`^${name} (-?[\\d.e+]+)$`, 'm').exec(body)?.[1])
 }

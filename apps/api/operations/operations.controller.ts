@@ -22,7 +22,7 @@ const PREPARED =
 @Tag('Operations')
 export class OperationsController {
   constructor(
-    @Inject(ENGINE) private readonly engine: Pick<Engine, 'log'>,
+    @Inject(ENGINE) private readonly engine: Pick<Engine, 'log' | 'disk'>,
     private readonly metricsText: MetricsText,
     private readonly views: Views,
     private readonly instance: Instance,
@@ -67,6 +67,12 @@ export class OperationsController {
       schema: Type.Object({
         status: Type.Literal('ready'),
         backlog: Count('Records on the log that the views do not show yet.'),
+        disk: Type.Optional(
+          Type.Union([Type.Literal('ok'), Type.Literal('full')], {
+            description:
+              'Embedded engine: `full` if mail and changes are refused. Reading and deleting still work, so the status is 200.',
+          }),
+        ),
       }),
     },
     problems: ['catching-up', 'log-unavailable', 'read-model-unavailable'],
@@ -75,7 +81,8 @@ export class OperationsController {
     const { records: backlog, isCatchingUp } = await measureBacklog(this.engine.log, this.views.inboxes)
     if (!this.instance.isStarted()) throw unavailable('catching-up', 'This instance is starting.')
     if (isCatchingUp) throw unavailable('catching-up', `The views are ${backlog} records behind the log.`)
-    return { status: 'ready', backlog }
+    const { disk } = this.engine
+    return { status: 'ready', backlog, ...(disk === null ? {} : { disk: await disk.state() }) }
   }
 
   @Get('metrics')

@@ -29,11 +29,11 @@ export const CONSOLE_EVENTS = {
     expiresAt: time,
   }),
 
-  ConsoleSessionEnded: event('account.console-session-ended', {
-    accountId: id('acc'),
-    sessionId: id('ses'),
-    endedAt: time,
-  }),
+  ConsoleSessionEnded: event(
+    'account.console-session-ended',
+    { accountId: id('acc'), sessionId: id('ses'), endedAt: time },
+    { isRemoval: true },
+  ),
 }
 
 export type ConsoleEvent = EventOf<typeof CONSOLE_EVENTS>

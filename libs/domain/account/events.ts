@@ -63,13 +63,17 @@ export const ACCOUNT_EVENTS = {
     rotatedAt: field.time,
   }),
 
-  ApiKeyRevoked: event('account.api-key-revoked', {
-    accountId: field.id('acc'),
-    keyId: field.id('key'),
-    /** The key that the request was made with. */
-    revokedBy: field.id('key'),
-    revokedAt: field.time,
-  }),
+  ApiKeyRevoked: event(
+    'account.api-key-revoked',
+    {
+      accountId: field.id('acc'),
+      keyId: field.id('key'),
+      /** The key that the request was made with. */
+      revokedBy: field.id('key'),
+      revokedAt: field.time,
+    },
+    { isRemoval: true },
+  ),
 
   /** The faults on purpose of inboxes that are created in an environment from then on. */
   DefaultFaultsSet: event('account.default-faults-set', {

@@ -12,15 +12,17 @@ export interface EventDeclaration<Fields = AnyFields> {
   /** Of the data's schema. Data of this version and all older ones can be decoded. */
   version: number
   contentType: 'application/json' | 'application/cbor'
+  /** Whether it ends or removes something. Such an event is also recorded when the disk is nearly full. */
+  isRemoval: boolean
   fields: Fields
 }
 
 export function event<Fields extends AnyFields>(
   name: string,
   fields: Fields,
-  options: Partial<Pick<EventDeclaration, 'version' | 'contentType'>> = {},
+  options: Partial<Pick<EventDeclaration, 'version' | 'contentType' | 'isRemoval'>> = {},
 ): EventDeclaration<Fields> {
-  return { name, version: 1, contentType: 'application/json', fields, ...options }
+  return { name, version: 1, contentType: 'application/json', isRemoval: false, fields, ...options }
 }
 
 /** The declared event of that name; without a name, the union of all. */

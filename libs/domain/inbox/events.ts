@@ -38,7 +38,7 @@ function inboxEvent<Fields extends AnyFields, const Public extends Publication<F
   name: string,
   publication: Public,
   fields: Fields,
-  options: Partial<Pick<EventDeclaration, 'contentType'>> = {},
+  options: Partial<Pick<EventDeclaration, 'contentType' | 'isRemoval'>> = {},
 ): EventDeclaration<Fields> & Public {
   return { ...event(name, fields, options), ...publication }
 }
@@ -121,6 +121,7 @@ export const INBOX_EVENTS = {
       revision: field.count,
       inbox: field.flat(attribution),
     },
+    { isRemoval: true },
   ),
 
   /** Replaces all faults of the inbox. */
@@ -194,6 +195,7 @@ export const INBOX_EVENTS = {
       deletedAt: field.time,
       inbox,
     },
+    { isRemoval: true },
   ),
 
   InboxExpired: inboxEvent(
@@ -204,6 +206,7 @@ export const INBOX_EVENTS = {
       sent: { body: 'ended-inbox', summary: 'An inbox expired' },
     },
     { inboxId: field.id('inb'), expiredAt: field.time, inbox },
+    { isRemoval: true },
   ),
 
   InboxDeleted: inboxEvent(
@@ -220,6 +223,7 @@ export const INBOX_EVENTS = {
       deletedAt: field.time,
       inbox,
     },
+    { isRemoval: true },
   ),
 }
 

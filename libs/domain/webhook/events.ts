@@ -85,13 +85,13 @@ export const REGISTRATION_EVENTS = {
   }),
 
   /** Mayfly disabled the webhook, because of how its endpoint answered. */
-  WebhookDisabled: event('webhook.disabled', {
-    ...webhookIds,
-    reason: field.oneOf(['gone', 'failing']),
-    disabledAt: field.time,
-  }),
+  WebhookDisabled: event(
+    'webhook.disabled',
+    { ...webhookIds, reason: field.oneOf(['gone', 'failing']), disabledAt: field.time },
+    { isRemoval: true },
+  ),
 
-  WebhookRemoved: event('webhook.removed', { ...webhookIds, removedAt: field.time }),
+  WebhookRemoved: event('webhook.removed', { ...webhookIds, removedAt: field.time }, { isRemoval: true }),
 }
 
 export type RegistrationEvent = EventOf<typeof REGISTRATION_EVENTS>
@@ -168,11 +168,11 @@ export const DELIVERY_EVENTS = {
   }),
 
   /** There is nothing left to send, or no endpoint to send it to. */
-  DeliveryAbandoned: event('webhook.delivery-abandoned', {
-    ...deliveryIds,
-    reason: field.oneOf(ABANDONED_FOR),
-    abandonedAt: field.time,
-  }),
+  DeliveryAbandoned: event(
+    'webhook.delivery-abandoned',
+    { ...deliveryIds, reason: field.oneOf(ABANDONED_FOR), abandonedAt: field.time },
+    { isRemoval: true },
+  ),
 }
 
 export type DeliveryEvent = EventOf<typeof DELIVERY_EVENTS>
@@ -232,7 +232,11 @@ export const REPLAY_EVENTS = {
     advancedAt: field.time,
   }),
 
-  ReplayCancelled: event('webhook.replay-cancelled', { ...replayIds, cancelledAt: field.time }),
+  ReplayCancelled: event(
+    'webhook.replay-cancelled',
+    { ...replayIds, cancelledAt: field.time },
+    { isRemoval: true },
+  ),
 }
 
 export type ReplayEvent = EventOf<typeof REPLAY_EVENTS>

@@ -78,7 +78,8 @@ export class Batcher<Item, Result> {
       const results = await this.options.write(batch.map(({ item }) => item))
       for (const [index, { settle }] of batch.entries()) {
         const result = results[index]
-        if (result === undefined) settle.reject(new LogUnavailableError('the event log returned no position'))
+        if (result === undefined)
+          settle.reject(new LogUnavailableError('the event log did not write the record'))
         else settle.resolve(result)
       }
     } catch (cause) {

@@ -162,7 +162,7 @@ function orUndecodable<Recording>(
 
 type EventFormat = ReturnType<typeof formatOf>
 
-function formatOf(type: string, { name, version, contentType, fields }: EventDeclaration) {
+function formatOf(type: string, { name, version, contentType, isRemoval, fields }: EventDeclaration) {
   const { schema, encode, decode } = object(fields)
   // At the first use, because compiling all schemas would take 20 ms of every start.
   let compiled: Validator | null = null
@@ -173,6 +173,7 @@ function formatOf(type: string, { name, version, contentType, fields }: EventDec
     name: TYPE_PREFIX + name,
     version,
     contentType,
+    isRemoval,
     schema,
     encode(event: object): Uint8Array {
       const data = encode(event as never)
@@ -224,6 +225,17 @@ export const CODECS = {
   'usage-events': usageEventCodec,
   'inbox-keys': inboxKeyEventCodec,
 } as const satisfies Record<LogTopic, object>
+
+const REMOVALS = new Set(
+  Object.values(CODECS)
+    .flatMap(({ formats }) => formats)
+    .flatMap(({ isRemoval, name }) => (isRemoval ? [name] : [])),
+)
+
+/** Whether the event of a record ends or removes something. */
+export function isRemoval({ headers }: Pick<LogRecord, 'headers'>): boolean {
+  return REMOVALS.has(headers.ce_type ?? '')
+}
 
 /** The account and environment of an event, and who caused it. */
 export type Attribution = Pick<Recorded<unknown>, 'accountId' | 'environment' | 'keyId' | 'actor'>

@@ -5,6 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { RootDatabase } from 'lmdb'
 import { closeLmdbFile, commit, openLmdbStore, FreeDisk } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import { Batcher } from '#libs/ports/event-log/batcher.js'
+import { isRemoval } from '#libs/ports/event-log/cloud-event.js'
 import {
   LogUnavailableError,
   partitionName,
@@ -86,10 +87,12 @@ function lmdbEventLog(
     ...BATCH,
     sizeOf: ({ record }) => sizeWith(record.value),
     async write(appends) {
-      await disk.require()
-      const positions = await topics.append(appends, now())
+      const admitted = await disk.admit(appends, ({ record }) => isRemoval(record))
+      const positions = await topics.append(admitted, now())
       for (const name of new Set(positions.map(partitionName))) appended.emit(name)
-      return positions
+      if (admitted.length === appends.length) return positions
+      const found = new Map(admitted.map((append, index) => [append, positions[index]]))
+      return appends.map((append) => found.get(append))
     },
   })
   const pruning = new PeriodicTask({

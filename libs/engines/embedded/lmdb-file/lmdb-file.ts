@@ -137,6 +137,8 @@ function noteClosed(path: string): void {
 const RESERVED_BYTES = 64 << 20
 /** On a small disk, only this share of it is reserved. */
 const RESERVED_SHARE = 1 / 16
+/** Of the reserve, the share that removals may use too, so that space can be freed on a full disk. */
+const REMOVALS_SHARE = 1 / 2
 const CHECK_EVERY_MS = 100
 
 /**
@@ -149,20 +151,31 @@ export class FreeDisk {
 
   constructor(private readonly folder: string) {}
 
-  /** Rejects with LogUnavailableError if only the reserve is left. */
-  async require(): Promise<void> {
-    if (performance.now() - this.checkedAtMs < CHECK_EVERY_MS) return
+  /**
+   * Resolves with the items that may be written: only removals if less than the reserve is left. Rejects with
+   * LogUnavailableError if there are none.
+   */
+  async admit<Item>(items: readonly Item[], isRemoval: (item: Item) => boolean): Promise<readonly Item[]> {
+    if (performance.now() - this.checkedAtMs < CHECK_EVERY_MS) return items
     const { free, reserved } = await this.measure()
-    if (free < reserved) {
-      throw new LogUnavailableError(`the disk has ${free} bytes left, of which ${reserved} are reserved`)
+    if (free >= reserved) {
+      this.checkedAtMs = performance.now()
+      return items
     }
-    this.checkedAtMs = performance.now()
+    const admitted = free >= reserved * (1 - REMOVALS_SHARE) ? items.filter(isRemoval) : []
+    if (admitted.length > 0) return admitted
+    throw new LogUnavailableError(`the disk has ${free} bytes left, of which ${reserved} are reserved`)
   }
 
   /** Bytes that can be written until appends are rejected; negative if they are. */
   async availableBytes(): Promise<number> {
     const { free, reserved } = await this.measure()
     return free - reserved
+  }
+
+  /** Whether appends other than removals are rejected. */
+  async state(): Promise<'ok' | 'full'> {
+    return (await this.availableBytes()) < 0 ? 'full' : 'ok'
   }
 
   private async measure(): Promise<{ free: number; reserved: number }> {
