@@ -62,6 +62,7 @@ describe('changing an inbox', () => {
     [{ name: 7 }, '/name'],
     [{ labels: null }, '/labels'],
     [{ labels: { 'a:b': '1' } }, '/labels'],
+    [{ labels: { ['👋'.repeat(64)]: '👋'.repeat(128), run: '👋'.repeat(64) } }, '/labels'],
     [{ password_protected: true }, '/password_protected'],
   ])('refuses %j', async (body, pointer) => {
     const { id } = await createInbox(mayfly)

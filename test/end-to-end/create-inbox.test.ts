@@ -63,6 +63,7 @@ describe('creating an inbox', () => {
     { sent: { labels: inherited() }, answer: { labels: inherited() } },
     { sent: { labels: pairs(16) }, answer: { labels: pairs(16) } },
     { sent: { labels: { ['👋'.repeat(64)]: '👋'.repeat(128) } }, answer: {} },
+    { sent: { labels: kibibyte('runs') }, answer: { labels: kibibyte('runs') } },
   ])('accepts $sent', async ({ sent, answer }) => {
     const { status, body } = await create(sent)
     expect(status).toBe(201)
@@ -116,6 +117,17 @@ describe('creating an inbox', () => {
     expect([...new Set(found)].sort()).toEqual([...pointers].sort())
   })
 
+  it('names the limit of labels with more than 1 KiB', async () => {
+    const at = [{ pointer: '/labels' }]
+    const refused = await create({ labels: kibibyte('runs!') })
+    expectProblem(refused, {
+      status: 400,
+      code: 'invalid-request',
+      at,
+      detail: /at most 1024 bytes in UTF-8/,
+    })
+  })
+
   it('gives an address that is not case-sensitive and accepts tags', async () => {
     const { id, address } = await createInbox(mayfly)
     const [local = '', domain = ''] = address.split('@')
@@ -134,6 +146,11 @@ describe('creating an inbox', () => {
 
 function pairs(count: number): Record<string, string> {
   return Object.fromEntries(Array.from({ length: count }, (_, index) => [`label-${index}`, `${index}`]))
+}
+
+/** Labels of 1,024 bytes, if `name` has four. */
+function kibibyte(name: string): Record<string, string> {
+  return { ['👋'.repeat(64)]: '👋'.repeat(128), [name]: 'é'.repeat(126) }
 }
 
 /** Names of properties that every object inherits. */

@@ -12,7 +12,7 @@ import {
 import Type from 'typebox'
 import { MAX_RETENTION } from '#libs/domain/account/access.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
-import { MAX_LABELS, parseLifespan, UNIT_MS } from '#libs/domain/inbox/new-inbox.js'
+import { MAX_LABEL_BYTES, MAX_LABELS, parseLifespan, UNIT_MS } from '#libs/domain/inbox/new-inbox.js'
 import { IsCursor, IsLimit, IsOrder } from '../http/list-pages.js'
 import { invalid } from '../http/problems.js'
 import { IfGiven, IsParsed, IsWellFormed, Repeatable, Rule, durationPattern } from '../http/rules.js'
@@ -32,8 +32,9 @@ const LABEL_CHARACTER = '[^\\u0000-\\u001f\\u007f-\\u009f]'
 export const InboxLabels = Type.Unsafe<Readonly<Record<string, string>>>({
   $id: 'InboxLabels',
   description:
-    'Pairs of a name of up to 64 characters and a value of up to 128, to find inboxes by. They are kept after the inbox ' +
-    'has ended, so do not put personal data in them.',
+    'Pairs of a name of up to 64 characters and a value of up to 128, to find inboxes by. In a request, all names and ' +
+    `values together have at most ${MAX_LABEL_BYTES} bytes in UTF-8. They are kept after the inbox has ended, so do not ` +
+    'put personal data in them.',
   type: 'object',
   maxProperties: MAX_LABELS,
   propertyNames: { pattern: `^${LABEL_CHARACTER.replace('[^', '[^:')}{1,64}$`, not: { const: '__proto__' } },
@@ -144,13 +145,14 @@ function IsName(): PropertyDecorator {
   return applyDecorators(IsOptional(), IsString({ message }), MaxLength(200, { message }), IsWellFormed())
 }
 
-/** At most 16 pairs: names of up to 64 characters without colons, values of up to 128 characters. */
+/** At most 16 pairs, of 1 KiB: names of up to 64 characters without colons, values of up to 128 characters. */
 export function IsLabels(): PropertyDecorator {
   return Rule(
     'isLabels',
     isLabels,
     `labels must be an object of at most ${MAX_LABELS} pairs: names of 1 to 64 characters, without colons ` +
-      `and not "__proto__"; values of up to 128 characters; no control characters, no lone surrogates`,
+      'and not "__proto__"; values of up to 128 characters; no control characters, no lone surrogates; ' +
+      `all names and values together at most ${MAX_LABEL_BYTES} bytes in UTF-8`,
     InboxLabels,
   )
 }
@@ -160,7 +162,8 @@ function isLabels(value: unknown): boolean {
   const pairs = Object.entries(value)
   return (
     pairs.length <= MAX_LABELS &&
-    pairs.every(([name, text]) => NAME.test(name) && typeof text === 'string' && VALUE.test(text))
+    pairs.every(([name, text]) => NAME.test(name) && typeof text === 'string' && VALUE.test(text)) &&
+    Buffer.byteLength(pairs.flat().join('')) <= MAX_LABEL_BYTES
   )
 }
 

@@ -455,7 +455,7 @@ export interface components {
 			/** With `probability`: the attempts that are chosen depend only on this number. Default: a random one. */
 			seed?: number;
 		};
-		/** Pairs of a name of up to 64 characters and a value of up to 128, to find inboxes by. They are kept after the inbox has ended, so do not put personal data in them. */
+		/** Pairs of a name of up to 64 characters and a value of up to 128, to find inboxes by. In a request, all names and values together have at most 1024 bytes in UTF-8. They are kept after the inbox has ended, so do not put personal data in them. */
 		InboxLabels: {
 			[key: string]: string;
 		};

@@ -6,6 +6,8 @@ import type { Address } from './events.js'
 
 /** Labels of an inbox, at most. */
 export const MAX_LABELS = 16
+/** Bytes of all names and values in UTF-8, of the labels that a request sends. Inboxes made earlier may have more. */
+export const MAX_LABEL_BYTES = 1024
 
 /** How long an inbox lives, in the unit that the client chose. */
 export interface Lifespan {
