@@ -101,7 +101,7 @@ export async function listInboxes(store: ViewStore, query: InboxListQuery): Prom
     const counted = await Promise.all(
       of.labels.map(async ([name, value], _, { length }) => {
         const group = tables.labelGroup(of, name, value)
-        const counts = [...tables.environmentGroup(of), name, value]
+        const counts = tables.labelCountGroup(of, name, value)
         // Inboxes that are protected or have ended long ago are not counted, so another list may be shorter.
         const totals =
           length === 1 ? null : await store.totals(tables.labelCounts, counts, tables.countedPeriods(of.now))

@@ -199,6 +199,14 @@ describe('the changes of a run of events', () => {
     expect(contents).toEqual([])
   })
 
+  it('have no labels in index entries, which are many', async () => {
+    const views = new Views()
+    const label = 'v'.repeat(128)
+    await views.apply(logged([{ ...created, labels: { run: label } }, one]))
+    expect([...views.entries].filter((entry) => entry.includes('"labels"'))).toHaveLength(1)
+    expect([...views.entries].filter((entry) => entry.includes(label))).toEqual([])
+  })
+
   it('keep the offset of a message that is deleted later', async () => {
     const views = new Views()
     await views.apply(logged([created, one]))

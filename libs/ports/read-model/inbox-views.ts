@@ -149,7 +149,7 @@ export function inboxViews(store: ViewStore) {
     },
 
     async labelTotals({ name, value, now, ...owner }: LabelQuery): Promise<LabelTotals> {
-      const group = [...tables.environmentGroup(owner), name, value]
+      const group = tables.labelCountGroup(owner, name, value)
       const { count, sum } = await store.totals(tables.labelCounts, group, tables.countedPeriods(now))
       return { inboxes: count, received: sum }
     },
@@ -160,7 +160,7 @@ export function inboxViews(store: ViewStore) {
      */
     async listLabelCounts(query: LabelCountQuery) {
       const { name, value, now, from, to, limit } = query
-      const group = [...tables.environmentGroup(query), name, value]
+      const group = tables.labelCountGroup(query, name, value)
       const ranges = tables.countedPeriods(now).flatMap((period) =>
         everyPartition.map((partition) => {
           return { partition, group: [...group, period], order: 'asc' as const, from, to, limit }

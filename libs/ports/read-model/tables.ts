@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { Account, ApiKey } from '#libs/domain/account/account.js'
 import { brand, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import { isSentWithoutMail } from '#libs/domain/inbox/events.js'
@@ -18,9 +19,22 @@ type InboxList = Pick<Inbox, 'accountId' | 'environment' | 'state'>
 
 export const listGroup = ({ accountId, environment, state }: InboxList) => [accountId, environment, state]
 
-export const labelGroup = (list: InboxList, name: string, value: string) => [...listGroup(list), name, value]
-
 export const environmentGroup = ({ accountId, environment }: MailOwner) => [accountId, environment]
+
+/**
+ * Part of a digest of a group, as 22 characters. Labels are as long as clients choose, and a store repeats the group in each
+ * of its entries.
+ */
+const digestOf = (group: readonly string[]) => hash('sha256', JSON.stringify(group), 'base64url').slice(0, 22)
+
+export const labelGroup = (list: InboxList, name: string, value: string) => [
+  digestOf([...listGroup(list), name, value]),
+]
+
+/** The groups of a label's counts, without the period. */
+export const labelCountGroup = (owner: MailOwner, name: string, value: string) => [
+  digestOf([...environmentGroup(owner), name, value]),
+]
 
 const inboxEvents = { topic: 'inbox-events' } as const
 const accountEvents = { topic: 'account-events' } as const
@@ -54,7 +68,7 @@ export const labelCounts = index<InboxRow>({
     inbox.isProtected
       ? []
       : Object.entries(inbox.labels).map(([name, value]) => ({
-          group: [...environmentGroup(inbox), name, value, countPeriod(inbox)],
+          group: [...labelCountGroup(inbox, name, value), countPeriod(inbox)],
           sort: inbox.receivedCount,
           key: inbox.id,
         })),
