@@ -1,4 +1,5 @@
 import { domainToASCII } from 'node:url'
+import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { Address } from '#libs/domain/inbox/events.js'
 import { asOf, type Inbox } from '#libs/domain/inbox/inbox.js'
 import { addressOfRecipient } from '#libs/domain/inbox/new-inbox.js'
@@ -26,6 +27,16 @@ interface Client {
 /** A recipient in a foreign domain, whose mail is accepted and dropped. */
 export const DISCARDED = 'discarded'
 
+/** A recipient without an inbox, for which one is created once its mail has arrived. */
+export interface MissingInbox {
+  state: 'missing'
+  address: Address
+  /** The inbox that had the address before, and has expired; null if there was none. */
+  previous: InboxId | null
+}
+
+export type ResolvedRecipient = Inbox | MissingInbox | typeof DISCARDED
+
 interface RecipientsOptions {
   log: LogLayout
   inboxes: Pick<MailQueries, 'inboxAt'> & ViewProgress
@@ -43,16 +54,19 @@ const BACKLOG_VALID_MS = 250
 export class Recipients {
   private readonly domains: readonly string[]
   private readonly foreign: Refusal
-  private readonly discardFrom: Networks
+  private readonly unknown: 'create' | 'discard' | 'reject'
+  private readonly trusted: Networks
   /** A promise while it is measured. */
   private refusalOfBacklog: MaybePromise<Refusal | null> = null
   private measuredAtMs = -Infinity
 
   constructor(private readonly options: RecipientsOptions) {
-    const { mailDomain, publicInboxDomain, discardFrom } = options.settings
+    const { mailDomain, publicInboxDomain, discardFrom, unknownRecipients } = options.settings
+    const { smtpHost, acceptDomains } = options.settings
     this.domains = publicInboxDomain === null ? [mailDomain] : [mailDomain, publicInboxDomain]
     this.foreign = foreignRecipient(this.domains)
-    this.discardFrom = new Networks(discardFrom ?? [])
+    this.unknown = unknownRecipients ?? (isLoopback(smtpHost) && acceptDomains === null ? 'create' : 'reject')
+    this.trusted = new Networks(discardFrom ?? [])
   }
 
   /** Why no mail is accepted now, for any recipient; null if mail is accepted. Never rejects. */
@@ -75,25 +89,38 @@ export class Recipients {
     }
   }
 
-  /** The inbox that a recipient belongs to, DISCARDED, or the refusal. Never rejects. */
-  resolve(recipient: string, client: Client): MaybePromise<Inbox | typeof DISCARDED | Refusal> {
-    const { unknownRecipients } = this.options.settings
+  /** The inbox that a recipient belongs to, or what becomes of its mail, or the refusal. Never rejects. */
+  resolve(recipient: string, client: Client): MaybePromise<ResolvedRecipient | Refusal> {
     for (const domain of this.domains) {
       const address = addressOfRecipient(recipient, domain)
-      if (address !== null) return this.lookUp(address, client.senderKey)
+      if (address !== null) return this.lookUp(address, client.senderKey, false)
     }
-    if (!this.domains.every((own) => isForeign(recipient, own))) return REFUSALS.unknownRecipient
-    return unknownRecipients === 'discard' && this.mayDiscard(client) ? DISCARDED : this.foreign
+    const address = foreignAddress(recipient)
+    if (address === null) return REFUSALS.unknownRecipient
+    const domain = address.slice(address.lastIndexOf('@') + 1)
+    if (this.domains.some((own) => isInDomain(domain, own))) return REFUSALS.unknownRecipient
+    const isAccepted = this.options.settings.acceptDomains?.some((pattern) => matchesDomain(domain, pattern))
+    const { remoteAddress } = client
+    const isTrusted = isLoopback(remoteAddress) || this.trusted.has(remoteAddress)
+    if (isAccepted === true || (isTrusted && this.unknown === 'create')) {
+      return this.lookUp(address, client.senderKey, true)
+    }
+    return isTrusted && this.unknown === 'discard' ? DISCARDED : this.foreign
   }
 
-  private mayDiscard({ remoteAddress }: Client): boolean {
-    return isLoopback(remoteAddress) || this.discardFrom.has(remoteAddress)
-  }
-
-  private async lookUp(address: Address, senderKey: SenderKey | null): Promise<Inbox | Refusal> {
+  /** `isCreated`: whether mail to an unknown address, or one whose inbox has expired, makes an inbox. */
+  private async lookUp(
+    address: Address,
+    senderKey: SenderKey | null,
+    isCreated: boolean,
+  ): Promise<Inbox | MissingInbox | Refusal> {
     try {
       const { views, inboxes, usage, now } = this.options
       const found = await views.find('inbox-events', () => inboxes.inboxAt(address))
+      const current = found === null ? null : asOf(found.inbox, now())
+      if (isCreated && (current === null || current.state === 'expired')) {
+        return { state: 'missing', address, previous: current?.id ?? null }
+      }
       if (found === null) return REFUSALS.unknownRecipient
       const { inbox } = found
       const refusal = refusalOf(inbox, now())
@@ -111,15 +138,32 @@ export class Recipients {
   }
 }
 
+/** Whether a domain is the other one or a subdomain of it. The other may be in Unicode. */
+function isInDomain(domain: string, other: string): boolean {
+  const ascii = domainToASCII(other)
+  return domain === ascii || domain.endsWith(`.${ascii}`)
+}
+
+/** Whether a domain is the one of a pattern, or with `*.` one of its subdomains. */
+function matchesDomain(domain: string, pattern: string): boolean {
+  const lower = pattern.toLowerCase()
+  return lower.startsWith('*.') ? domain.endsWith(lower.slice(1)) : domain === lower
+}
+
+/** A local part that needs no quotes (RFC 5321, section 4.1.2; RFC 6531). */
+const UNQUOTED = /^[^\s()<>[\]:;@\\,"]+$/u
+
 /**
- * Whether a mailbox is in a foreign domain. Our domain, its subdomains, address literals and a bare Postmaster are not
- * foreign.
+ * The address in another domain that a mailbox means: in lower case and NFC, without a tag (`local+tag@`, RFC 5233), its
+ * domain in A-labels (RFC 5890). Null for an address literal, a bare Postmaster, and a local part that needs quotes.
  */
-function isForeign(mailbox: string, mailDomain: string): boolean {
-  // Normalizes Unicode forms of our domain. The result is empty if the text is not a domain name.
-  const domain = domainToASCII(mailbox.slice(mailbox.lastIndexOf('@') + 1))
-  const own = domainToASCII(mailDomain)
-  return mailbox.includes('@') && domain !== '' && domain !== own && !domain.endsWith(`.${own}`)
+function foreignAddress(mailbox: string): Address | null {
+  const at = mailbox.lastIndexOf('@')
+  const local = mailbox.slice(0, Math.max(at, 0)).normalize('NFC').toLowerCase()
+  const domain = domainToASCII(mailbox.slice(at + 1))
+  if (domain === '' || domain.startsWith('[') || !UNQUOTED.test(local)) return null
+  const tag = local.indexOf('+')
+  return `${tag > 0 ? local.slice(0, tag) : local}@${domain}` as Address
 }
 
 /** Why an inbox refuses mail at that time; null if it accepts mail. */

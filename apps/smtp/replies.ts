@@ -18,6 +18,7 @@ const REFUSED = {
   partialAppend: ['partial-append', 451, '4.3.0 not stored for every recipient, try again later'],
   readModelUnavailable: ['read-model-unavailable', 451, '4.3.0 the inbox cannot be looked up now'],
   tooManyTags: ['too-many-recipients', 452, '4.5.3 too many recipients of one inbox'],
+  tooManyNewInboxes: ['too-many-new-inboxes', 452, '4.7.0 too many new inboxes, try again later'],
   memoryFull: ['memory-full', 451, '4.3.1 too much mail is being received, try again later'],
   tooManyConnections: ['too-many-connections', 421, '4.7.0 too many connections, try again later'],
   tooManyConnectionsPerMinute: [

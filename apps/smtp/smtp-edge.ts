@@ -6,10 +6,12 @@ import type { KeyUse } from '#libs/ports/key-use/key-use.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { measuredUsage } from '#libs/role/measured-usage.js'
 import type { EngineContext } from '#libs/role/run-role.js'
+import { readPlans } from '#libs/runtime/config/plans-file.js'
 import { budgetScale } from '#libs/runtime/config/memory-settings.js'
 import { countExhausted } from '#libs/runtime/fairness/budget.js'
 import { listenError } from '#libs/runtime/process/listen-error.js'
 import { Acceptance } from './acceptance.js'
+import { AutoInboxes } from './auto-inboxes.js'
 import { SenderVerifier } from './sender-verifier.js'
 import { loadCertificate } from './certificate.js'
 import { MailFaults } from './faults.js'
@@ -21,7 +23,7 @@ import { SmtpAuth } from './smtp-auth.js'
 import { InFlightMail } from './in-flight-mail.js'
 
 export interface SmtpEdgeOptions extends Omit<EngineContext, 'engine'> {
-  engine: Pick<Engine, 'log' | 'vault' | 'inboxes' | 'accounts' | 'signals' | 'limits'> & {
+  engine: Pick<Engine, 'log' | 'vault' | 'inboxes' | 'accounts' | 'signals' | 'limits' | 'idempotency'> & {
     keyUse: Pick<KeyUse, 'touch'>
   }
   /** The folder of the self-signed certificate and its authority. */
@@ -66,7 +68,7 @@ const IN_FLIGHT_DIVISOR = 4
  */
 export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
   const { settings, now, running } = options
-  const { log, vault, inboxes, accounts, signals, limits, keyUse } = options.engine
+  const { log, vault, inboxes, accounts, signals, limits, idempotency, keyUse } = options.engine
   const journal = new Journal(options.logger, options.registry)
   const onError = (error: unknown) => journal.failed(error)
   const exhausted = countExhausted(options.registry)
@@ -96,11 +98,15 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
   const faults = new MailFaults({ limits, registry: options.registry, now, onError })
   const stores = { vault, inboxes, recorder, usage }
   const acceptance = new Acceptance({ ...stores, faults, verifier, inFlight, now, onError })
+  const autoInboxes = new AutoInboxes({
+    ...{ log, vault, inboxes, accounts, views, idempotency, limits, recorder, settings, now, onError },
+    plans: readPlans(settings.plansFile),
+  })
   const certificate = await loadCertificate({ settings, folder: options.tlsFolder, now })
   const auth = new SmtpAuth({ settings, accounts, views, keyUse, now, onError })
 
   const server = new EdgeServer(certificate, {
-    ...{ settings, auth, recipients, faults, acceptance, journal, usage },
+    ...{ settings, auth, recipients, faults, acceptance, autoInboxes, journal, usage },
     unknownRecipients: new UnknownRecipients(),
   })
   running.defer(() => server.drain(DRAIN_MS))

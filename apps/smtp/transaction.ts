@@ -1,10 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { SecureContext } from 'node:tls'
-import type { InboxId, MessageId } from '#libs/domain/ids/typeid.js'
+import type { MessageId } from '#libs/domain/ids/typeid.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { Envelope } from '#libs/mail/message.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import type { Acceptance } from './acceptance.js'
+import type { AutoInboxes } from './auto-inboxes.js'
 import type { RemoteHost } from './connection-limits.js'
 import type { MailFaults } from './faults.js'
 import type { Journal, MailUsage, SessionRef } from './journal.js'
@@ -17,7 +18,7 @@ import {
   type MailParameters,
   type Path,
 } from './path.js'
-import { DISCARDED, type Recipients } from './recipients.js'
+import { DISCARDED, type MissingInbox, type Recipients } from './recipients.js'
 import { mailAccepted, Refusal, REFUSALS, REPLIES, type Answer } from './replies.js'
 import type { SessionBounds, UnknownRecipients } from './session-bounds.js'
 import type { AuthExchange, SenderKey, SmtpAuth } from './smtp-auth.js'
@@ -29,6 +30,7 @@ export interface SessionContext {
   recipients: Recipients
   faults: MailFaults
   acceptance: Acceptance
+  autoInboxes: Pick<AutoInboxes, 'create'>
   journal: Journal
   usage: MailUsage
   unknownRecipients: UnknownRecipients
@@ -67,9 +69,10 @@ const MAX_COPIES = 10
  */
 export class Transaction {
   private sender: Sender | null = null
-  private readonly byMailbox = new Map<string, Recipient>()
+  private readonly byMailbox = new Map<string, { inbox: Inbox | MissingInbox; rcptTo: string }>()
   private readonly discarded = new Set<string>()
-  private readonly copies = new Map<InboxId, number>()
+  /** By inbox, or by the address of a missing one. */
+  private readonly copies = new Map<string, number>()
   private mail: CurrentMail | null = null
   /** Aborts when the client disconnects while its mail is being accepted. */
   private disconnecting: AbortController | null = null
@@ -137,16 +140,18 @@ export class Transaction {
     if (found instanceof Refusal) return this.withoutRecipient(found)
     if (found === DISCARDED) this.discarded.add(key)
     else {
-      const attempt = { inbox: found, mailFrom: sender.path.address, rcptTo: address }
-      const refusal = await faults.refusalAt('rcpt', [attempt], { disconnected: null, bytes: 0 })
-      if (refusal !== null) return refusal
+      if (found.state !== 'missing') {
+        const attempt = { inbox: found, mailFrom: sender.path.address, rcptTo: address }
+        const refusal = await faults.refusalAt('rcpt', [attempt], { disconnected: null, bytes: 0 })
+        if (refusal !== null) return refusal
+      }
       if (!this.addCopy(found, isRepeated)) return REFUSALS.tooManyTags
       this.byMailbox.set(key, { inbox: found, rcptTo: address })
     }
     // A repeated recipient does not advance the mail.
     if (isRepeated)
       return this.session.bounds.countCommand() ? REPLIES.recipientAccepted : REFUSALS.tooManyCommands
-    if (found !== DISCARDED) this.session.bounds.countKnown()
+    if (found !== DISCARDED && found.state !== 'missing') this.session.bounds.countKnown()
     return REPLIES.recipientAccepted
   }
 
@@ -202,7 +207,8 @@ export class Transaction {
     if (content.state !== 'complete') return this.refuse(REFUSAL_OF_CONTENT[content.state])
     const { journal, settings, acceptance, faults } = this.context
     const { raw } = content
-    const recipients = [...this.byMailbox.values()]
+    const recipients = await this.recipientsOfMail()
+    if (recipients instanceof Refusal) return this.refuse(recipients)
     const discarded = this.discarded.size
     this.disconnecting ??= new AbortController()
     const receivedAtMs = performance.now()
@@ -228,8 +234,22 @@ export class Transaction {
     return outcome
   }
 
+  /** The recipients, once those without an inbox have one. */
+  private async recipientsOfMail(): Promise<Recipient[] | Refusal> {
+    const sender = this.session.peer.host.group
+    const recipients = await Promise.all(
+      [...this.byMailbox.values()].map(async ({ inbox, rcptTo }) => {
+        const own = inbox.state === 'missing' ? await this.context.autoInboxes.create(inbox, sender) : inbox
+        return own instanceof Refusal ? own : { inbox: own, rcptTo }
+      }),
+    )
+    const refusal = recipients.find((each) => each instanceof Refusal)
+    return refusal ?? recipients.flatMap((each) => (each instanceof Refusal ? [] : each))
+  }
+
   /** Counts a copy for an inbox. Returns false if the inbox would get too many copies of this mail. */
-  private addCopy({ id }: Inbox, isRepeated: boolean): boolean {
+  private addCopy(inbox: Inbox | MissingInbox, isRepeated: boolean): boolean {
+    const id = inbox.state === 'missing' ? inbox.address : inbox.id
     const copies = (this.copies.get(id) ?? 0) + (isRepeated ? 0 : 1)
     if (copies <= MAX_COPIES) this.copies.set(id, copies)
     return copies <= MAX_COPIES
@@ -245,7 +265,9 @@ export class Transaction {
 
   private refuse(refusal: Refusal): Refusal {
     const senderKey = this.sender?.key ?? null
-    for (const { inbox } of this.byMailbox.values()) this.context.usage.refused(inbox, senderKey, refusal)
+    for (const { inbox } of this.byMailbox.values()) {
+      if (inbox.state !== 'missing') this.context.usage.refused(inbox, senderKey, refusal)
+    }
     return refusal
   }
 }

@@ -111,6 +111,7 @@ export class GeneratedUsage {
         createdAt: at,
         expiresAt: at,
         faults: null,
+        cause: null,
         sealed: Buffer.alloc(0),
       },
     })

@@ -16,6 +16,8 @@ import type { Address } from '#libs/domain/inbox/events.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import { inboxRowsBefore, projectInboxEvents } from '#libs/ports/read-model/projections.js'
 import { openLmdbReadModel, type LmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-view-store.js'
+import { openLmdbIdempotency } from '#libs/engines/embedded/idempotency/lmdb-idempotency-store.js'
+import type { IdempotencyStore } from '#libs/ports/idempotency/idempotency-store.js'
 import { memoryRateLimits } from '#libs/ports/rate-limit/flexible-rate-limits.js'
 import { InProcessSignals } from '#libs/ports/signals/signals.js'
 import { mintId } from '#libs/domain/ids/mint.js'
@@ -61,8 +63,18 @@ export class SmtpFixture {
       onRewriteError: rethrow,
     })
     const views = await openLmdbReadModel(join(folder, 'views.mdb'), PARTITIONS)
-    const settings = { ...readSettings({ MAYFLY_SMTP_PORT: '0', MAYFLY_MAIL_DOMAIN: DOMAIN }), ...overrides }
-    const fixture = new SmtpFixture(folder, settings, log, vault, views)
+    const idempotency = await openLmdbIdempotency({
+      path: join(folder, 'requests.mdb'),
+      now,
+      onPruneError: rethrow,
+    })
+    const environment = {
+      MAYFLY_SMTP_PORT: '0',
+      MAYFLY_MAIL_DOMAIN: DOMAIN,
+      MAYFLY_UNKNOWN_RECIPIENTS: 'reject',
+    }
+    const settings = { ...readSettings(environment), ...overrides }
+    const fixture = new SmtpFixture(folder, settings, log, vault, views, idempotency)
     const { logId, partitions } = await log.topology('inbox-events')
     for (const range of partitions) await views.store.begin(logId, range)
     return fixture
@@ -90,6 +102,7 @@ export class SmtpFixture {
     readonly log: LmdbEventLog,
     readonly vault: LmdbKeyVault,
     readonly views: LmdbReadModel,
+    readonly idempotency: IdempotencyStore,
   ) {
     open.add(this)
   }
@@ -112,6 +125,7 @@ export class SmtpFixture {
         accounts: this.views.accounts,
         signals: this.signals,
         limits: this.limits,
+        idempotency: this.idempotency,
         keyUse: { touch: (keyId) => this.usedKeys.add(keyId) },
       },
       settings: this.settings,
@@ -162,6 +176,7 @@ export class SmtpFixture {
       maxMessages,
       isProtected: false,
       faults: null,
+      cause: null,
       createdAt,
       expiresAt: new Date(createdAt.getTime() + HOUR_MS),
       sealed: Buffer.from('details'),
@@ -222,6 +237,7 @@ export class SmtpFixture {
     await this.log.close()
     await this.vault.close()
     await this.views.close()
+    await this.idempotency.close()
     await this.signals.close()
     await rm(this.folder, { recursive: true })
   }

@@ -1,8 +1,8 @@
 import { hkdfSync, randomBytes } from 'node:crypto'
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common'
 import type { FastifyRequest } from 'fastify'
-import { mintId } from '#libs/domain/ids/mint.js'
-import { idFromBytes, type Id } from '#libs/domain/ids/typeid.js'
+import { deriveId, mintId } from '#libs/domain/ids/mint.js'
+import type { Id } from '#libs/domain/ids/typeid.js'
 import type { Run } from '#libs/ports/idempotency/idempotency-store.js'
 
 /**
@@ -27,29 +27,21 @@ export const Mint = createParamDecorator((_: unknown, context: ExecutionContext)
   return request[MINTING] ?? RANDOM_MINTING
 })
 
-/** The bits of a UUIDv7 that order the ids of one request. */
-const MAX_ORDERED = 0xfff
-
 /**
- * Makes the same ids and bytes in every run of a request. Ids are UUIDv7 with the time at which the request first
- * arrived (RFC 9562, section 5.7), derived from the seed. Bytes may be secrets, so they are derived from the caller's
- * secret too: the seed is not enough to compute them.
+ * Makes the same ids and bytes in every run of a request. Ids have the time at which the request first arrived. Bytes
+ * may be secrets, so they are derived from the caller's secret too: the seed is not enough to compute them.
  */
-export function seededMinting({ seed, firstAtMs }: Pick<Run, 'seed' | 'firstAtMs'>, secret: string): Minting {
+export function seededMinting(run: Pick<Run, 'seed' | 'firstAtMs'>, secret: string): Minting {
   let ids = 0
   let secrets = 0
   return {
     id(prefix) {
       ids += 1
-      const uuid = Buffer.from(hkdfSync('sha256', seed, '', `mayfly id ${ids}`, 16))
-      uuid.writeUIntBE(firstAtMs, 0, 6)
-      uuid.writeUInt16BE(0x7000 | Math.min(ids, MAX_ORDERED), 6)
-      uuid.writeUInt8(0x80 | (uuid.readUInt8(8) & 0x3f), 8)
-      return idFromBytes(prefix, uuid)
+      return deriveId(prefix, run, ids)
     },
     bytes(count) {
       secrets += 1
-      return Buffer.from(hkdfSync('sha256', secret, seed, `mayfly bytes ${secrets}`, count))
+      return Buffer.from(hkdfSync('sha256', secret, run.seed, `mayfly bytes ${secrets}`, count))
     },
   }
 }

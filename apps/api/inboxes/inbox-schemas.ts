@@ -9,9 +9,10 @@ const identity = {
   id: plain(IdOf('inb', 'Never changes and is never reused.')),
   address: plain(
     Type.String({
-      pattern: '^[0-9a-hjkmnp-tv-z]{20}@',
+      pattern: '^[^@]+@[^@]+$',
       description:
-        'The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox.',
+        'The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox. It is made ' +
+        'up, except that of an inbox that mail to its address has made.',
     }),
   ),
 }

@@ -1,9 +1,8 @@
-import { hash } from 'node:crypto'
 import { Injectable } from '@nestjs/common'
 import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
 import { decide, isOverRetention } from '#libs/domain/inbox/decide.js'
 import type { InboxDetails, InboxEvent } from '#libs/domain/inbox/events.js'
-import type { Fault } from '#libs/domain/inbox/fault.js'
+import { faultsForInbox } from '#libs/domain/inbox/fault.js'
 import { asOf, type ActiveInbox, type EndedInbox, type Inbox } from '#libs/domain/inbox/inbox.js'
 import {
   ADDRESS_BYTES,
@@ -103,9 +102,9 @@ export class Inboxes {
     }
     const owner = { accountId, environment, keyId }
     const now = this.instance.now()
-    const faults = faultsOfInbox(defaultFaults, inboxId)
+    const faults = faultsForInbox(defaultFaults, inboxId)
     const facts = { inboxId, ...owner, address, lifespan, retention, labels, maxMessages, isProtected, now }
-    return { ...facts, faults, details, password }
+    return { ...facts, faults, cause: null, details, password }
   }
 
   /** Throws not-found, or the 410 of an inbox that has ended. */
@@ -278,13 +277,4 @@ export function lifespanOf(duration: string | undefined, retention: Lifespan): L
 /** The 503 of an inbox that has ended on the log, while the views still show it. */
 export function beingDeleted(inboxId: InboxId): Problem {
   return unavailable('catching-up', `The inbox ${inboxId} is being deleted.`)
-}
-
-/** The default faults as those of one inbox: each inbox has seeds of its own. */
-function faultsOfInbox(defaults: readonly Fault[], inboxId: InboxId): readonly Fault[] | null {
-  if (defaults.length === 0) return null
-  return defaults.map((each) => {
-    if (each.seed === null) return each
-    return { ...each, seed: hash('sha256', `${each.seed} ${inboxId}`, 'buffer').readUIntBE(0, 6) }
-  })
 }

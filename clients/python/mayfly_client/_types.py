@@ -271,7 +271,9 @@ class CreatedInbox(_CreatedInboxOptional):
     id: str
     """Never changes and is never reused."""
     address: str
-    """The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox."""
+    """The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox. It is
+    made up, except that of an inbox that mail to its address has made.
+    """
     state: Literal["active"]
     """It receives mail."""
     duration: str
@@ -343,7 +345,9 @@ class DeletedInbox(TypedDict):
     id: str
     """Never changes and is never reused."""
     address: str
-    """The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox."""
+    """The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox. It is
+    made up, except that of an inbox that mail to its address has made.
+    """
     state: Literal["deleted"]
     """It is permanently deleted."""
     deleted_at: str
@@ -409,7 +413,9 @@ class EndedInbox(TypedDict):
     id: str
     """Never changes and is never reused."""
     address: str
-    """The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox."""
+    """The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox. It is
+    made up, except that of an inbox that mail to its address has made.
+    """
     state: Literal["deleted"] | Literal["expired"]
     """How it ended."""
     labels: InboxLabels
@@ -603,7 +609,9 @@ class Inbox(TypedDict):
     id: str
     """Never changes and is never reused."""
     address: str
-    """The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox."""
+    """The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox. It is
+    made up, except that of an inbox that mail to its address has made.
+    """
     state: Literal["active"]
     """It receives mail."""
     duration: str
@@ -1453,7 +1461,9 @@ class InboxAttributes:
     id: str
     """Never changes and is never reused."""
     address: str
-    """The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox."""
+    """The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox. It is
+    made up, except that of an inbox that mail to its address has made.
+    """
     state: Literal["active"]
     """It receives mail."""
     duration: str

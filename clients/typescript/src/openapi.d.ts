@@ -109,7 +109,7 @@ export interface components {
 		CreatedInbox: {
 			/** Never changes and is never reused. */
 			id: string;
-			/** The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox. */
+			/** The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox. It is made up, except that of an inbox that mail to its address has made. */
 			address: string;
 			/**
 			 * It receives mail.
@@ -171,7 +171,7 @@ export interface components {
 		DeletedInbox: {
 			/** Never changes and is never reused. */
 			id: string;
-			/** The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox. */
+			/** The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox. It is made up, except that of an inbox that mail to its address has made. */
 			address: string;
 			/**
 			 * It is permanently deleted.
@@ -224,7 +224,7 @@ export interface components {
 		EndedInbox: {
 			/** Never changes and is never reused. */
 			id: string;
-			/** The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox. */
+			/** The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox. It is made up, except that of an inbox that mail to its address has made. */
 			address: string;
 			/** How it ended. */
 			state: "deleted" | "expired";
@@ -385,7 +385,7 @@ export interface components {
 		Inbox: {
 			/** Never changes and is never reused. */
 			id: string;
-			/** The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox. */
+			/** The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox. It is made up, except that of an inbox that mail to its address has made. */
 			address: string;
 			/**
 			 * It receives mail.

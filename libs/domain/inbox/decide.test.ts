@@ -25,7 +25,14 @@ import {
 } from './inbox.test-support.js'
 
 function ended(state: EndedInbox['state'], endedAt: Date, messageCount = 0): EndedInbox {
-  const { inboxId: id, maxMessages: _maxMessages, faults: _faults, sealed: _sealed, ...facts } = FACTS
+  const {
+    inboxId: id,
+    maxMessages: _maxMessages,
+    faults: _faults,
+    cause: _cause,
+    sealed: _sealed,
+    ...facts
+  } = FACTS
   const endedBy = state === 'deleted' ? OTHER_KEY_ID : null
   return {
     id,

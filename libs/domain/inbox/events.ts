@@ -63,6 +63,8 @@ export const INBOX_EVENTS = {
       expiresAt: field.time,
       /** The default faults of its environment; null if there are none. */
       faults: field.optional(faults, null),
+      /** `mail` if a mail to its address created it; null if a request did. */
+      cause: field.optional(field.oneOf(['mail']), null),
       /** The sealed InboxDetails. */
       sealed: field.sealedText,
     },

@@ -1,6 +1,8 @@
+import { crc32 } from 'node:zlib'
 import Type from 'typebox'
 import type { ValueOf } from '#libs/domain/event-sourcing/declare.js'
 import * as field from '#libs/domain/event-sourcing/declare.js'
+import type { InboxId } from '#libs/domain/ids/typeid.js'
 
 /*
  * Faults on purpose: how an inbox misbehaves towards the senders of its mail, for tests of their error handling.
@@ -44,6 +46,15 @@ const fault = field.object({
 export type Fault = ValueOf<typeof fault>
 
 export const faults = field.list(fault)
+
+/** The default faults as those of one new inbox: each inbox has seeds of its own. Null if there are none. */
+export function faultsForInbox(defaults: readonly Fault[], inboxId: InboxId): readonly Fault[] | null {
+  if (defaults.length === 0) return null
+  return defaults.map((each) => {
+    if (each.seed === null) return each
+    return { ...each, seed: crc32(`${each.seed} ${inboxId}`) }
+  })
+}
 
 /** Whether two lists have the same faults in the same order. */
 export function haveSameFaults(one: readonly Fault[], other: readonly Fault[]): boolean {

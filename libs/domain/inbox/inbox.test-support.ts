@@ -81,6 +81,7 @@ export const FACTS = {
   maxMessages: MAX_MESSAGES,
   isProtected: true,
   faults: null,
+  cause: null,
   sealed: Buffer.from('sealed details'),
 }
 

@@ -24,7 +24,7 @@ const one = received(minute(1))
 
 describe('an inbox', () => {
   it('is active and empty at first', () => {
-    const { inboxId: id, ...facts } = FACTS
+    const { inboxId: id, cause: _cause, ...facts } = FACTS
     expect(given(created).state.inbox).toEqual({
       ...facts,
       id,

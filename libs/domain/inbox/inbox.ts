@@ -105,7 +105,7 @@ export function evolve(slice: InboxSlice, event: InboxEvent): InboxSlice {
 }
 
 function created(event: InboxCreated): ActiveInbox {
-  const { inboxId, type: _type, ...facts } = event
+  const { inboxId, type: _type, cause: _cause, ...facts } = event
   const empty = {
     messageCount: 0,
     receivedCount: 0,

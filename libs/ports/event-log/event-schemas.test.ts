@@ -14,7 +14,7 @@ describe('a written schema', () => {
 })
 
 const OPTIONAL: ReadonlyMap<string, readonly string[]> = new Map([
-  ['mayfly.inbox.created', ['password_protected', 'faults']],
+  ['mayfly.inbox.created', ['password_protected', 'faults', 'cause']],
   ['mayfly.inbox.changed', ['duration', 'expires_at', 'sealed']],
   ['mayfly.inbox.message-received', ['duplicate_of', 'inbox_key_id', 'labels']],
   ['mayfly.inbox.message-deleted', ['inbox_key_id', 'labels']],

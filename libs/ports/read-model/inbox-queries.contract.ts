@@ -78,6 +78,20 @@ export function describeInboxQueries(current: () => ReadModelHarness): void {
     expect(await queries.inboxAt(unknown.address)).toBeNull()
   })
 
+  it.each(['oldest', 'newest'])(
+    'finds the newest inbox of an address, if the %s is projected first',
+    async (first) => {
+      const { store, queries } = current()
+      const { address } = makeInbox(inboxIdIn(0, first === 'oldest' ? 101 : 102))
+      const inboxes = [0, 1].map((partition) => ({ partition, id: inboxIdIn(partition, 103) }))
+      const oldestFirst = inboxes.toSorted((one, other) => (one.id < other.id ? -1 : 1))
+      for (const { partition, id } of first === 'oldest' ? oldestFirst : oldestFirst.toReversed()) {
+        await (await followerOf(store, partition)).follow(makeInbox(id, { address }))
+      }
+      expect((await queries.inboxAt(address))?.inbox.id).toBe(oldestFirst[1]?.id)
+    },
+  )
+
   it('keeps the tokens of an inbox, also after its end', async () => {
     const inboxId = inboxIdIn(0, 100)
     const events = [makeInbox(inboxId), { ...tokenIssued(minute(1)), inboxId }]

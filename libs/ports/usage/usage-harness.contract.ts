@@ -130,6 +130,7 @@ export function created(
       createdAt: at,
       expiresAt: at,
       faults: null,
+      cause: null,
       sealed: Buffer.alloc(0),
     },
   }

@@ -116,7 +116,11 @@ describe('settings', () => {
     },
     { variable: 'MAYFLY_SMTPS_PORT', text: '2465', why: /MAYFLY_SMTP_TLS must be self-signed or files/ },
     { variable: 'MAYFLY_SMTP_AUTH', text: 'plain', why: /must be one of any, key, off/ },
-    { variable: 'MAYFLY_DISCARD_FROM', text: '10.0.0.0/8', why: /MAYFLY_UNKNOWN_RECIPIENTS must be discard/ },
+    {
+      variable: 'MAYFLY_DISCARD_FROM',
+      text: '10.0.0.0/8',
+      why: /MAYFLY_UNKNOWN_RECIPIENTS must be create or discard/,
+    },
     {
       variable: 'REDIS_URL',
       text: 'redis://localhost',
@@ -166,16 +170,19 @@ describe('settings', () => {
     expect(errorsOf({ ...files, MAYFLY_SMTP_TLS: 'files', MAYFLY_SMTPS_PORT: '465' })).toEqual([])
   })
 
-  it('require MAYFLY_DISCARD_FROM for discard unless the SMTP host is a loopback address', () => {
-    const discard = { MAYFLY_UNKNOWN_RECIPIENTS: 'discard' }
-    expect(errorsOf(discard)).toEqual([])
-    for (const host of ['127.0.0.2', '::1', 'localhost']) {
-      expect(errorsOf({ ...discard, MAYFLY_SMTP_HOST: host })).toEqual([])
-    }
-    const open = { ...discard, MAYFLY_SMTP_HOST: '0.0.0.0' }
-    expect(errorsOf(open)).toEqual([expect.stringMatching(/^MAYFLY_DISCARD_FROM must be set/)])
-    expect(errorsOf({ ...open, MAYFLY_DISCARD_FROM: '10.0.0.0/8,fd00::1' })).toEqual([])
-  })
+  it.each(['create', 'discard'])(
+    'require MAYFLY_DISCARD_FROM for %s unless the SMTP host is a loopback address',
+    (choice) => {
+      const unknown = { MAYFLY_UNKNOWN_RECIPIENTS: choice }
+      expect(errorsOf(unknown)).toEqual([])
+      for (const host of ['127.0.0.2', '::1', 'localhost']) {
+        expect(errorsOf({ ...unknown, MAYFLY_SMTP_HOST: host })).toEqual([])
+      }
+      const open = { ...unknown, MAYFLY_SMTP_HOST: '0.0.0.0' }
+      expect(errorsOf(open)).toEqual([expect.stringMatching(/^MAYFLY_DISCARD_FROM must be set/)])
+      expect(errorsOf({ ...open, MAYFLY_DISCARD_FROM: '10.0.0.0/8,fd00::1' })).toEqual([])
+    },
+  )
 
   describe('of the distributed engine', () => {
     const complete = {

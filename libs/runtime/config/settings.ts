@@ -120,15 +120,16 @@ function smtpErrors(environment: Environment): string[] {
     if (environment.MAYFLY_SMTP_REQUIRE_TLS === 'true') errors.push(`${must} MAYFLY_SMTP_REQUIRE_TLS is true`)
     if (environment.MAYFLY_SMTPS_PORT) errors.push(`${must} MAYFLY_SMTPS_PORT is set`)
   }
-  const discards = environment.MAYFLY_UNKNOWN_RECIPIENTS === 'discard'
-  if (environment.MAYFLY_DISCARD_FROM && !discards) {
-    errors.push('MAYFLY_UNKNOWN_RECIPIENTS must be discard if MAYFLY_DISCARD_FROM is set')
+  const unknown = environment.MAYFLY_UNKNOWN_RECIPIENTS ?? ''
+  const accepts = unknown === 'discard' || unknown === 'create'
+  if (environment.MAYFLY_DISCARD_FROM && !accepts) {
+    errors.push('MAYFLY_UNKNOWN_RECIPIENTS must be create or discard if MAYFLY_DISCARD_FROM is set')
   }
   const listensOn = SETTINGS.smtpHost.read(host === '' ? undefined : host)
-  if (discards && !environment.MAYFLY_DISCARD_FROM && !isLoopback(listensOn)) {
+  if (accepts && !environment.MAYFLY_DISCARD_FROM && !isLoopback(listensOn)) {
     errors.push(
-      'MAYFLY_DISCARD_FROM must be set if MAYFLY_UNKNOWN_RECIPIENTS is discard and MAYFLY_SMTP_HOST is not a loopback ' +
-        'address',
+      `MAYFLY_DISCARD_FROM must be set if MAYFLY_UNKNOWN_RECIPIENTS is ${unknown} and MAYFLY_SMTP_HOST is not a ` +
+        'loopback address',
     )
   }
   return errors

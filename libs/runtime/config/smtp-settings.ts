@@ -31,13 +31,32 @@ export const SMTP_SETTINGS = kind.named('MAYFLY_', {
     { choices: ['any', 'key', 'off'] },
   ),
   unknownRecipients: kind.oneOf(
-    'Recipients of domains other than MAYFLY_MAIL_DOMAIN: reject answers 550; discard accepts them and drops their ' +
-      'mail. Unknown recipients of MAYFLY_MAIL_DOMAIN are always rejected.',
-    { choices: ['reject', 'discard'], default: 'reject' },
+    'Recipients of domains other than MAYFLY_MAIL_DOMAIN: create makes an inbox for each address, in the environment ' +
+      'development of the first account; discard accepts them and drops their mail; reject answers 550. Unknown ' +
+      'recipients of MAYFLY_MAIL_DOMAIN are always rejected. Default: create if MAYFLY_SMTP_HOST is a loopback address ' +
+      'and MAYFLY_ACCEPT_DOMAINS is unset, else reject.',
+    { choices: ['create', 'discard', 'reject'] },
   ),
+  acceptDomains: kind.list(
+    'Other domains whose addresses belong to the first account, separated by commas: staging.example.com, or ' +
+      '*.example.com for all subdomains. Mail to any of their addresses makes an inbox, from whatever address it is sent.',
+    {
+      accepts: /^(\*\.)?[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*$/i,
+      expectation: 'must be domains such as staging.example.com or *.example.com, separated by commas',
+    },
+  ),
+  autoInboxesPerMinute: kind.wholeNumber(
+    'Inboxes that mail of one remote address may make in a minute. Further mail to unknown addresses is answered 452.',
+    { default: 2_000, min: 1, max: 1_000_000 },
+  ),
+  autoInboxesPerDay: kind.wholeNumber('Inboxes that mail may make in a day.', {
+    default: 20_000,
+    min: 1,
+    max: 100_000_000,
+  }),
   discardFrom: kind.list(
-    'Addresses or networks (10.0.0.7, 10.0.0.0/8, fd00::/8), separated by commas, whose mail to other domains is ' +
-      'discarded, besides loopback. Required with discard if MAYFLY_SMTP_HOST is not a loopback address.',
+    'Addresses or networks (10.0.0.7, 10.0.0.0/8, fd00::/8), separated by commas, besides loopback, to whose mail ' +
+      'create or discard applies. Required with either if MAYFLY_SMTP_HOST is not a loopback address.',
     NETWORKS,
   ),
   smtpMaxConnections: kind.wholeNumber(

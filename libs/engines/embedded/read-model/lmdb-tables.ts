@@ -106,7 +106,10 @@ export class LmdbTables {
 
   private putEntry(partition: number, { index, entry }: IndexedEntry): void {
     if (index.kind === 'lookup') {
-      this.lookups(index).putSync(String(entry.sort), entry.key)
+      const lookups = this.lookups(index)
+      const text = String(entry.sort)
+      // Ids are ordered by time. After a rebuild, an older row may be written last.
+      if ((lookups.get(text) ?? '') < entry.key) lookups.putSync(text, entry.key)
       return
     }
     const key = entryKey(index, partition, entry)

@@ -103,12 +103,15 @@ export function redisViewStore({ client, bulk, prefix, partitions }: RedisViewSt
       const lookupKey = keys.lookup(index, text)
       const known = await reach(() => client.get(lookupKey))
       if (known !== null && (await isValid(known))) return known
-      const range = { group: [], from: text, to: `${text}!`, order: 'asc', limit: 1 } as const
+      const range = { group: [], from: text, to: `${text}!`, order: 'desc', limit: 1 } as const
       const found = await queries.entries(
         index,
         keys.everyPartition.map((partition) => ({ ...range, partition })),
       )
-      const key = found.flat()[0]?.key
+      const [key] = found
+        .flatMap(([last]) => last?.key ?? [])
+        .sort()
+        .reverse()
       if (key === undefined) return null
       await reach(() => client.set(lookupKey, key))
       return (await isValid(key)) ? key : null
@@ -172,11 +175,17 @@ export function redisViewStore({ client, bulk, prefix, partitions }: RedisViewSt
     )
     for (const some of chunksOf(made, MAX_AT_ONCE)) {
       await reachAll(some, ({ index, entry }) =>
-        client.set(keys.lookup(index, String(entry.sort)), entry.key, 'NX'),
+        SET_NEWEST.run(client, [keys.lookup(index, String(entry.sort))], [entry.key]),
       )
     }
   }
 }
+
+/** Ids are ordered by time. After a rebuild, an older row may be written last. */
+const SET_NEWEST = new Script(`
+local known = redis.call('GET', KEYS[1])
+if not known or known < ARGV[1] then redis.call('SET', KEYS[1], ARGV[1]) end
+`)
 
 const WRITE_ONLY = new Script(`${WRITE}
 write(1)
