@@ -74,8 +74,9 @@ function listCommand(inbox: Command, session: Session): void {
     .description('list inboxes, newest first')
     .addOption(new Option('--state <state>').choices(['active', 'deleted', 'expired']).default('active'))
     .option('--label <name:value>', 'can be repeated: all must match', label)
+    .option('--address <address>', 'only the newest inbox with this address')
     .option('--limit <count>', 'maximum number of inboxes', wholeNumber(), 25)
-    .action((options: { state: string; label?: readonly string[]; limit: number }) => {
+    .action((options: { state: string; label?: readonly string[]; address?: string; limit: number }) => {
       const found = session.api().list<ListedInbox>('/v1/inboxes', options, MAX_PAGE_SIZE)
       const end = options.state === 'active' ? 'expires' : 'ended'
       return session.print(found, (inboxes) =>

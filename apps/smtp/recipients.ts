@@ -11,6 +11,7 @@ import {
 } from '#libs/ports/read-model/consistent-views.js'
 import type { MailQueries } from '#libs/ports/read-model/queries.js'
 import type { ViewProgress } from '#libs/ports/read-model/view-store.js'
+import { addressOf } from '#libs/mail/mailbox.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import { isLoopback } from '#libs/runtime/config/smtp-settings.js'
 import { Networks } from '#libs/runtime/remote-address.js'
@@ -95,7 +96,7 @@ export class Recipients {
       const address = addressOfRecipient(recipient, domain)
       if (address !== null) return this.lookUp(address, client.senderKey, false)
     }
-    const address = foreignAddress(recipient)
+    const address = addressOf(recipient)
     if (address === null) return REFUSALS.unknownRecipient
     const domain = address.slice(address.lastIndexOf('@') + 1)
     if (this.domains.some((own) => isInDomain(domain, own))) return REFUSALS.unknownRecipient
@@ -148,22 +149,6 @@ function isInDomain(domain: string, other: string): boolean {
 function matchesDomain(domain: string, pattern: string): boolean {
   const lower = pattern.toLowerCase()
   return lower.startsWith('*.') ? domain.endsWith(lower.slice(1)) : domain === lower
-}
-
-/** A local part that needs no quotes (RFC 5321, section 4.1.2; RFC 6531). */
-const UNQUOTED = /^[^\s()<>[\]:;@\\,"]+$/u
-
-/**
- * The address in another domain that a mailbox means: in lower case and NFC, without a tag (`local+tag@`, RFC 5233), its
- * domain in A-labels (RFC 5890). Null for an address literal, a bare Postmaster, and a local part that needs quotes.
- */
-function foreignAddress(mailbox: string): Address | null {
-  const at = mailbox.lastIndexOf('@')
-  const local = mailbox.slice(0, Math.max(at, 0)).normalize('NFC').toLowerCase()
-  const domain = domainToASCII(mailbox.slice(at + 1))
-  if (domain === '' || domain.startsWith('[') || !UNQUOTED.test(local)) return null
-  const tag = local.indexOf('+')
-  return `${tag > 0 ? local.slice(0, tag) : local}@${domain}` as Address
 }
 
 /** Why an inbox refuses mail at that time; null if it accepts mail. */

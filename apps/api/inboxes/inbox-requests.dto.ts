@@ -13,6 +13,7 @@ import Type from 'typebox'
 import { MAX_RETENTION } from '#libs/domain/account/access.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import { MAX_LABEL_BYTES, MAX_LABELS, parseLifespan, UNIT_MS } from '#libs/domain/inbox/new-inbox.js'
+import { addressOf } from '#libs/mail/mailbox.js'
 import { IsCursor, IsLimit, IsOrder } from '../http/list-pages.js'
 import { invalid } from '../http/problems.js'
 import { IfGiven, IsParsed, IsWellFormed, Repeatable, Rule, durationPattern } from '../http/rules.js'
@@ -118,6 +119,13 @@ export class ListInboxes {
   @IsOptional()
   @AreLabelFilters()
   label?: string[]
+
+  @DescribeProperty('Only the newest inbox with this address, if it is in that state.', {
+    examples: ['support@company.com'],
+  })
+  @IfGiven()
+  @IsParsed('isAddress', addressOf, '$property must be an email address', { type: 'string', pattern: '@' })
+  address?: string
 
   @IsLimit({ max: 1000 })
   limit: number = 25

@@ -14,6 +14,7 @@ import { VisibleRecorder } from '../visible-recorder.js'
 import { RequestBudgets } from '../http/budgets.js'
 import { pageOf, inboxesPathOf, writeOffsetCursor } from '../http/list-pages.js'
 import { invalid } from '../http/problems.js'
+import { addressOf } from '#libs/mail/mailbox.js'
 import { Instance } from '../instance.js'
 import { OpenedMail } from '../messages/opened-mail.js'
 import { Describe, Tag } from '../openapi/describe.js'
@@ -93,10 +94,19 @@ export class InboxesController {
   ) {
     const { state } = query
     const labels = readLabels(query.label)
+    const address = query.address === undefined ? null : addressOf(query.address)
     const { accountId, environment } = principal
     const read = () =>
       pageOf('inb', query, reply, (listQuery) => {
-        const wanted = { ...listQuery, state, labels, accountId, environment, now: this.instance.now() }
+        const wanted = {
+          ...listQuery,
+          state,
+          labels,
+          address,
+          accountId,
+          environment,
+          now: this.instance.now(),
+        }
         return this.views.readComplete('inbox-events', () => this.views.inboxes.listInboxes(wanted))
       })
     // The views have an index by label. Inboxes with the first label are searched for the others.

@@ -928,6 +928,8 @@ export interface operations {
 				state?: "active" | "deleted" | "expired";
 				/** A label `<name>:<value>` that they must have. Repeat to require several labels. */
 				label?: string[];
+				/** Only the newest inbox with this address, if it is in that state. */
+				address?: string;
 				/** The maximum number of items on a page. */
 				limit?: number;
 				/** Oldest or newest first. */

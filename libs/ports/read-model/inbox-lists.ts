@@ -50,9 +50,7 @@ export async function listInboxes(store: ViewStore, query: InboxListQuery): Prom
     for (let at = 0; at < keys.length; at += limit) {
       const some = keys.slice(at, at + limit).map((key) => ({ owner: null, key }))
       for (const row of await store.rows(tables.inboxes, some)) {
-        const inbox = row === null ? null : asOf(row.inbox, query.now)
-        if (inbox === null || inbox.state !== query.state || !matchesList(inbox, query)) continue
-        found.push(inbox)
+        if (row !== null) found.push(...listed(row.inbox, query))
         if (found.length === query.limit) return found
       }
     }
@@ -119,9 +117,18 @@ export async function listInboxes(store: ViewStore, query: InboxListQuery): Prom
   }
 }
 
-function matchesList(inbox: Inbox, { accountId, environment, labels: wanted }: InboxListQuery): boolean {
-  if (inbox.accountId !== accountId || inbox.environment !== environment) return false
-  return wanted.every(([name, value]) => inbox.labels[name] === value)
+/** The inbox as it is at the query's time, if the query's list has it. */
+export function listed(
+  stored: Inbox,
+  { accountId, environment, state, labels, now }: InboxListQuery,
+): Inbox[] {
+  const inbox = asOf(stored, now)
+  const isWanted =
+    inbox.accountId === accountId &&
+    inbox.environment === environment &&
+    inbox.state === state &&
+    labels.every(([name, value]) => inbox.labels[name] === value)
+  return isWanted ? [inbox] : []
 }
 
 export interface ActiveInboxesQuery extends Pick<InboxListQuery, 'accountId' | 'environment' | 'labels'> {

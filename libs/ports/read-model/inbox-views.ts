@@ -2,7 +2,7 @@ import { brand, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
 import type { Address } from '#libs/domain/inbox/events.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
-import { EXPIRY_LEASE_MS, listInboxes, type InboxListQuery } from './inbox-lists.js'
+import { EXPIRY_LEASE_MS, listed, listInboxes, type InboxListQuery } from './inbox-lists.js'
 import { pageOfRows, rowOf, type OffsetQuery } from './lists.js'
 import * as tables from './tables.js'
 import type { Entry, ViewStore } from './view-store.js'
@@ -71,22 +71,33 @@ export function inboxViews(store: ViewStore) {
     return row?.message.state === 'present' ? bytes : null
   }
 
+  /**
+   * The newest inbox that has the address. An entry may be older than the views, so it is valid only if the inbox has the
+   * address.
+   */
+  async function inboxAt(address: Address): Promise<InboxRow | null> {
+    const found: { row: InboxRow | null } = { row: null }
+    const key = await store.lookup(tables.addresses, address, async (id) => {
+      found.row = await inbox(brand('inb', id))
+      return found.row?.inbox.address === address
+    })
+    return key === null ? null : found.row
+  }
+
   return {
     progress: store.progress.bind(store),
 
     inbox,
+    inboxAt,
 
-    /** An entry may be older than the views, so it is valid only if the inbox has the address. */
-    async inboxAt(address: Address): Promise<InboxRow | null> {
-      const found: { row: InboxRow | null } = { row: null }
-      const key = await store.lookup(tables.addresses, address, async (id) => {
-        found.row = await inbox(brand('inb', id))
-        return found.row?.inbox.address === address
-      })
-      return key === null ? null : found.row
+    async listInboxes({
+      address,
+      ...query
+    }: InboxListQuery & { address?: Address | null }): Promise<Inbox[]> {
+      if (address === undefined || address === null) return listInboxes(store, query)
+      const row = await inboxAt(address)
+      return row === null ? [] : listed(row.inbox, query)
     },
-
-    listInboxes: (query: InboxListQuery): Promise<Inbox[]> => listInboxes(store, query),
 
     /** All events that changed the inbox, also available after its end. */
     async history({ inboxId, ...query }: MessageRangeQuery): Promise<HistoryEntry[]> {

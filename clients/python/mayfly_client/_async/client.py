@@ -109,13 +109,17 @@ class AsyncInboxes:
         *,
         state: Literal["active", "deleted", "expired"] = "active",
         labels: Mapping[str, str] | None = None,
+        address: str | None = None,
         order: Literal["asc", "desc"] = "desc",
         limit: int | None = None,
         **call: Unpack[CallOptions],
     ) -> list[types.Inbox | types.EndedInbox]:
-        """The inboxes in that state that have all of the labels, newest first: all of them, or the first `limit`."""
-        path = path_of("inboxes")
-        data = await self._connection.get_list(path, call, limit, state=state, labels=labels, order=order)
+        """The inboxes in that state that have all of the labels, newest first: all of them, or the first `limit`.
+
+        With `address`, only the newest inbox that has it.
+        """
+        query = {"state": state, "labels": labels, "address": address, "order": order}
+        data = await self._connection.get_list(path_of("inboxes"), call, limit, **query)
         return cast("list[types.Inbox | types.EndedInbox]", data)
 
     async def delete(self, inbox_id: str, **call: Unpack[CallOptions]) -> types.DeletedInbox:
