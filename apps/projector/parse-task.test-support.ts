@@ -16,9 +16,10 @@ import type { ParserPoolOptions } from './parser-pool.js'
 export async function taskOf(
   raw: Buffer,
   { accountId = mintId('acc'), inboxId = mintId('inb'), receivedAt = new Date() }: Partial<ParseTask> = {},
+  envelope = anyEnvelope,
 ): Promise<ParseTask & { open: (body: Uint8Array | undefined) => ParsedMail }> {
   const [messageId, key] = [mintId('msg'), makeSecretKey()]
-  const sealed = sealMail(key, inboxId, messageId, anyEnvelope, await packSource(raw))
+  const sealed = sealMail(key, inboxId, messageId, envelope, await packSource(raw))
   const open = (body: Uint8Array | undefined) => {
     if (body === undefined) throw new Error('the mail has no result')
     return unsealJson(key, bodyContext(inboxId, messageId), body) as ParsedMail

@@ -2,7 +2,7 @@ import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import { mintId } from '#libs/domain/ids/mint.js'
 import type { Envelope, ParsedMail } from '#libs/mail/message.js'
-import { parseHeader, parseMail, parseNothing } from '#libs/mail/parse.js'
+import { parseHeader, parseMail, parseNothing, propertiesOfCopy } from '#libs/mail/parse.js'
 import {
   bodyContext,
   packSource,
@@ -20,6 +20,8 @@ import { PROGRESS, type ParseProgress } from './parse-thread.js'
 /** Results are posted together, but no result waits longer than this for the next mails. */
 const POST_AFTER_MS = 25
 const WARM_UP_MAILS = 20
+/** How many parsed mails are kept, and up to which size. */
+const RECENT = { mails: 16, maxBytes: 64 * 1024 }
 const NO_ENVELOPE: Envelope = { mailFrom: '', rcptTo: '', helo: '', remoteAddress: '', tls: null }
 const SAMPLE = [
   'From: App <app@example.com>',
@@ -45,6 +47,7 @@ const SAMPLE = [
 const NICENESS = 5
 
 const progress = workerData as ParseProgress
+const recent: { raw: Buffer; mail: ParsedMail }[] = []
 await warmUp()
 // Lower the priority only after the warm-up, which the first mail may wait for. On Linux each thread has its own priority.
 if (process.platform === 'linux') setPriority(NICENESS)
@@ -57,7 +60,10 @@ async function warmUp(): Promise<void> {
   const sealed = sealMail(key, inboxId, messageId, NO_ENVELOPE, source)
   const accountId = mintId('acc')
   const task = { accountId, inboxId, messageId, receivedAt: new Date(0), key, size: source.size, sealed }
-  for (let parsed = 0; parsed < WARM_UP_MAILS; parsed += 1) parseOne({ task, fallback: null })
+  for (let parsed = 0; parsed < WARM_UP_MAILS; parsed += 1) {
+    parseOne({ task, fallback: null })
+    recent.pop()
+  }
 }
 
 /** Unseals, parses and seals mails in order. Posts the results, and null at the end. */
@@ -112,11 +118,26 @@ function parse(
     return { mail: parsePart(raw, envelope, warning), hasFailed: false }
   }
   try {
-    return { mail: parseMail(raw, envelope), hasFailed: false }
+    return { mail: parseCopy(raw, envelope), hasFailed: false }
   } catch (error) {
     const warning = { code: 'parse-failed', detail: messageOf(error) } as const
     return { mail: parseHeader(raw, envelope, warning), hasFailed: true }
   }
+}
+
+/** Parses the copies of a small mail to many recipients once. They differ only in their envelopes. */
+function parseCopy(raw: Buffer, envelope: Envelope): ParsedMail {
+  if (raw.length > RECENT.maxBytes) {
+    // A large mail may need their memory.
+    recent.length = 0
+    return parseMail(raw, envelope)
+  }
+  const known = recent.find((other) => other.raw.equals(raw))
+  if (known !== undefined) return { ...known.mail, ...propertiesOfCopy(known.mail, envelope) }
+  const mail = parseMail(raw, envelope)
+  recent.push({ raw, mail })
+  if (recent.length > RECENT.mails) recent.shift()
+  return mail
 }
 
 function cpuMs(): number {

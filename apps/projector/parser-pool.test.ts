@@ -56,6 +56,34 @@ describe('the parser pool', () => {
     })
   })
 
+  it('parses the copies of a mail once, and gives each its own envelope', async () => {
+    const html = Array.from({ length: 1_000 }, (_, n) => `<a href="https://app.example/${n}">code ${n}</a>`)
+    const source = Buffer.from(`Content-Type: text/html\r\n\r\n${html.join('\r\n')}`)
+    const envelopes = Array.from({ length: 20 }, (_, n) => ({
+      ...anyEnvelope,
+      mailFrom: `from${n}@example.com`,
+      rcptTo: `to${n}@example.com`,
+    }))
+    const tasks = await Promise.all(envelopes.map((envelope) => taskOf(source, {}, envelope)))
+    const cpuMs: number[] = []
+    await withPool({ threads: 1, onParsed: (ms) => cpuMs.push(ms) }, async (pool) => {
+      const bodies = await pool.parse(
+        tasks.map(({ open: _, ...task }) => task),
+        signal,
+      )
+      const mails = tasks.map(({ messageId, open }) => open(bodies.get(messageId)))
+      expect(mails).toEqual(
+        envelopes.map((envelope) => {
+          const { mailFrom: sender, rcptTo: recipient } = envelope
+          return { ...mails[0], sender, recipient, envelope }
+        }),
+      )
+      expect(mails[0]?.links).toHaveLength(1_000)
+    })
+    const [first = 0, ...others] = cpuMs
+    expect(Math.min(...others)).toBeLessThan(first / 2)
+  })
+
   it('warns about a mail that takes too much memory, and parses the others', async () => {
     const [before, bomb, after] = await Promise.all([
       taskOf(smallMail('before')),

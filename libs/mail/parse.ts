@@ -33,19 +33,25 @@ export function parseMail(
   return {
     ...mime,
     subject,
-    sender: mime.from[0]?.address ?? envelope.mailFrom,
-    recipient: envelope.rcptTo,
+    ...propertiesOfCopy(mime, envelope),
     date: dateOf(firstValue(mime.headers, 'date'), warnings),
     text,
     html,
     htmlText: content?.text ?? null,
     links: links.found,
     codes: findCodes(subject, text, content?.text ?? null, limits.maxCodes),
-    envelope,
     size: raw.length,
     sha256: hash('sha256', raw),
     warnings,
   }
+}
+
+/** What differs between the copies of a mail to several recipients. */
+export function propertiesOfCopy(
+  { from }: Pick<ParsedMail, 'from'>,
+  envelope: Envelope,
+): Pick<ParsedMail, 'sender' | 'recipient' | 'envelope'> {
+  return { sender: from[0]?.address ?? envelope.mailFrom, recipient: envelope.rcptTo, envelope }
 }
 
 /**
