@@ -110,6 +110,14 @@ describe('mail that the views do not show yet', () => {
     ).toBe(false)
   })
 
+  it('counts for the time that its bytes take to parse, up to 64 KiB', async () => {
+    if (account === undefined || other === undefined) throw new Error('no account')
+    for (let n = 0; n < 11; n += 1) await inFlight.take(account, 40_000, NEVER)
+    expect(await isSettled(inFlight.take(account, 40_000, NEVER))).toBe(false)
+    await inFlight.take(other, 100_000, NEVER)
+    expect(await isSettled(inFlight.take(other, 100_000, NEVER))).toBe(true)
+  })
+
   it('is less for each account while several send mail', async () => {
     if (account === undefined || other === undefined) throw new Error('no account')
     await inFlight.take(other, 1_000, NEVER)

@@ -20,8 +20,11 @@ export interface InFlightMailOptions {
  * costs less time per mail.
  */
 const MAX_ACCOUNT_BYTES = { alone: 4 * 1024 * 1024, besideOthers: 1.25 * 1024 * 1024 }
-/** Added to the bytes of each mail, so that the number of small mails is bounded. */
-const MAIL_BYTES = 64 * 1024
+/**
+ * Added to the bytes of each mail for the time to parse it: eight times its bytes, within these bounds. A mail of 40 KB of
+ * HTML takes about eight times as long as one of 5 KB; larger mails are mostly attachments, which take little.
+ */
+const ADDED_BYTES = { factor: 8, min: 64 * 1024, max: 512 * 1024 }
 const WAIT_MS = 10_000
 /** A mail counts for at most this long, even if the views don't show it yet. */
 const MAX_IN_FLIGHT_MS = 1_000
@@ -58,7 +61,8 @@ export class InFlightMail {
    * if the signal aborts while waiting. Does not wait while the views of any partition have stopped.
    */
   async take(accountId: AccountId, bytes: number, signal: AbortSignal): Promise<Release | null> {
-    const amount = bytes + MAIL_BYTES
+    const { factor, min, max } = ADDED_BYTES
+    const amount = bytes + Math.min(Math.max(factor * bytes, min), max)
     // Ignores the signal at first, because some clients disconnect without reading the last reply.
     const release = this.budget.tryTake(accountId, amount)
     if (release !== null) return release

@@ -1,20 +1,22 @@
 import { connect, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { accountOn, issueKey, openAccount } from '#test/harness/accounts.js'
-import { call, createInbox, type Target } from '#test/harness/client.js'
+import { call, createInbox, send, type InboxJson, type Target } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { until } from '#test/harness/until.js'
 import { httpPort } from '#test/harness/wire.js'
 import { attackBeside, IS_LONG, MEMORY_SETTINGS } from './bystander.js'
 
 /*
- * Attacks of one account on others with many requests, each of which is cheap or allowed. Beside other suites, the others
+ * Attacks of one account on others with many requests or mails, each of which is cheap or allowed. Beside other suites, the others
  * must only be served; with `npm run test:abuse`, in the time that is promised.
  */
 
 const SECONDS = IS_LONG ? 10 : 2
 const KEYS = IS_LONG ? 30 : 5
 const STREAMS = IS_LONG ? 1_000 : 200
+const RECIPIENTS = 100
+const SENDERS = 8
 
 describe('an account with many requests', () => {
   let mayfly: Mayfly
@@ -84,6 +86,30 @@ describe('an account with many requests', () => {
         8,
       ),
     )
+  })
+
+  it('can’t delay others with mails of HTML to many inboxes', async () => {
+    const { status, body } = await call<InboxJson[]>(attacker, 'POST', '/v1/inboxes/bulk', {
+      body: { count: RECIPIENTS },
+    })
+    expect(status).toBe(201)
+    const to = body.map(({ address }) => address)
+    const html = Array.from(
+      { length: 700 },
+      (_, n) => `<p>Your code is <b>${100_000 + n}</b>, item ${n}-A7K</p>`,
+    )
+    await attack(async () => {
+      const endsAtMs = performance.now() + SECONDS * 1_000
+      let mails = 0
+      const sending = Array.from({ length: SENDERS }, async () => {
+        do {
+          await send(attacker, to, `Subject: ${mails}\r\nContent-Type: text/html\r\n\r\n${html.join('\r\n')}`)
+          mails += 1
+        } while (performance.now() < endsAtMs)
+      })
+      await Promise.all(sending)
+      return mails
+    })
   })
 
   it('can’t delay others with long lists', async () => {
