@@ -14,6 +14,7 @@ import { attackBeside, IS_LONG, MEMORY_SETTINGS } from './bystander.js'
 
 const SECONDS = IS_LONG ? 10 : 2
 const KEYS = IS_LONG ? 30 : 5
+const INBOXES = IS_LONG ? 10_000 : 1_000
 const STREAMS = IS_LONG ? 1_000 : 200
 const RECIPIENTS = 100
 const SENDERS = 8
@@ -117,6 +118,19 @@ describe('an account with many requests', () => {
     expect(status).toBe(201)
     await attack(() => flood([get('/v1/inboxes?limit=1000')], 20, 1))
   })
+
+  it('can’t delay others with many inboxes that have as many labels as possible', async () => {
+    const many = Array.from({ length: 15 }, (_, n) => [`label-${n}`, `${n}`.padEnd(55, 'x')] as const)
+    const labels = { ...Object.fromEntries(many), run: 'many' }
+    await attack(async () => {
+      const bulk = (path: string, body: object) => call(attacker, 'POST', `/v1/inboxes/${path}`, { body })
+      const { status } = await bulk('bulk', { count: INBOXES, labels })
+      expect(status).toBe(201)
+      const { body } = await bulk('bulk-delete', { label: 'run:many' })
+      expect(body).toEqual({ deleted: INBOXES, remaining: 0 })
+      return INBOXES
+    })
+  }, 300_000)
 
   it('can’t delay others with streams that all get the same events, or by closing them at once', async () => {
     const { id } = await createInbox(attacker)
