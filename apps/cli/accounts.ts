@@ -10,6 +10,7 @@ type Account = Schemas['Account'] & Partial<Pick<Schemas['AccountWithKey'], 'key
 
 interface Limits {
   requestsPerMinute?: number
+  accountRequestsPerMinute?: number
   retention?: string
   maxMessages?: number
 }
@@ -66,6 +67,11 @@ function withLimits(command: Command): Command {
       'requests per minute of each key, on plans with limits per account',
       wholeNumber(),
     )
+    .option(
+      '--account-requests-per-minute <count>',
+      'requests per minute of all keys, sessions and tokens of the account together, on the same plans',
+      wholeNumber(),
+    )
     .option('--retention <duration>', 'maximum lifetime of an inbox, on the same plans')
     .option(
       '--max-messages <count>',
@@ -75,8 +81,13 @@ function withLimits(command: Command): Command {
 }
 
 function limitsJson(limits: Limits): object | undefined {
-  const { requestsPerMinute: requests_per_minute, maxMessages: max_messages, retention } = limits
-  return Object.keys(limits).length === 0 ? undefined : { requests_per_minute, max_messages, retention }
+  if (Object.keys(limits).length === 0) return undefined
+  return {
+    requests_per_minute: limits.requestsPerMinute,
+    account_requests_per_minute: limits.accountRequestsPerMinute,
+    retention: limits.retention,
+    max_messages: limits.maxMessages,
+  }
 }
 
 function accountText({ id, limits, key, ...account }: Account): string {

@@ -377,6 +377,7 @@ export const text = {
     plan: 'Plan',
     environments: 'Environments',
     requests: 'Requests of a key',
+    accountRequests: 'Requests of the account',
     retention: 'Maximum lifetime of an inbox',
     messageSize: 'Largest mail',
     messages: 'Messages per inbox',

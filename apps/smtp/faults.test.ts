@@ -4,7 +4,7 @@ import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { Fault } from '#libs/domain/inbox/fault.js'
 import { created, makeFault } from '#libs/domain/inbox/inbox.test-support.js'
 import { evolve } from '#libs/domain/inbox/inbox.js'
-import { memoryRateLimits } from '#libs/ports/rate-limit/flexible-rate-limits.js'
+import { memoryRateLimits } from '#libs/ports/rate-limit/memory-rate-limits.js'
 import { RateLimitsUnavailableError } from '#libs/ports/rate-limit/rate-limits.js'
 import { MailFaults, type MailFaultsOptions } from './faults.js'
 

@@ -42,6 +42,7 @@ describe('accounts', () => {
       plan: 'starter',
       limits: {
         requests_per_minute: 100,
+        account_requests_per_minute: 2_400,
         retention: '30d',
         max_message_bytes: 26_214_400,
         max_messages: 10_000,
@@ -117,7 +118,12 @@ describe('accounts', () => {
   })
 
   it('on the plan enterprise can have custom limits, which take effect at once', async () => {
-    const limits = { requests_per_minute: 5_000, retention: '2h', max_messages: 1 }
+    const limits = {
+      requests_per_minute: 5_000,
+      account_requests_per_minute: 20_000,
+      retention: '2h',
+      max_messages: 1,
+    }
     const { id, key, ...account } = await openAccount(mayfly, { plan: 'enterprise', limits })
     expect(account.limits).toEqual({ ...limits, max_message_bytes: 26_214_400 })
     const admin = withKey(mayfly, key)
@@ -163,6 +169,10 @@ describe('accounts', () => {
     { body: { name: 'a', plan: 7 }, at: ['/plan'] },
     { body: { name: 'a', plan: 'pro', limits: { max_messages: 9 } }, at: ['/limits'] },
     { body: { name: 'a', plan: 'enterprise', limits: { max_messages: 0 } }, at: ['/limits'] },
+    {
+      body: { name: 'a', plan: 'enterprise', limits: { account_requests_per_minute: 2_399 } },
+      at: ['/limits'],
+    },
     { body: { name: 'a', plan: 'enterprise', limits: { retention: '31d' } }, at: ['/limits'] },
     { body: { name: 'a', plan: 'enterprise', limits: { colour: 1 } }, at: ['/limits'] },
     { body: { name: 'a', plan: 'enterprise', limits: [] }, at: ['/limits'] },

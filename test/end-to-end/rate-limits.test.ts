@@ -1,4 +1,5 @@
-import { call, type Answer, type Target } from '#test/harness/client.js'
+import { issueKey, openAccount, withKey } from '#test/harness/accounts.js'
+import { call, createInbox, type Answer, type Target } from '#test/harness/client.js'
 import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 
@@ -105,6 +106,37 @@ describe('rate limits', () => {
     const answers = await Promise.all(Array.from({ length: 60 }, () => call(limited, 'GET', NO_SUCH)))
     const of = (wanted: number) => answers.filter(({ status }) => status === wanted).length
     expect([of(404), of(429)]).toEqual([31, 29])
+  })
+
+  it('allow an account no more with many keys and tokens, and then refuse all of them', async () => {
+    const limits = { requests_per_minute: 800, account_requests_per_minute: 2_400 }
+    const { key } = await openAccount(mayfly.operator, { plan: 'enterprise', limits })
+    const admin = withKey(mayfly, key)
+    const unused = withKey(mayfly, await issueKey(admin))
+    const { id } = await createInbox(unused)
+    const token = await call<{ token: string }>(unused, 'POST', `/v1/inboxes/${id}/tokens`)
+    // Counts as a hundred requests.
+    const ids = Array.from({ length: 10_000 }, () => NO_SUCH.slice(-30))
+    const refusals: Answer<unknown>[] = []
+    for (let keys = 0; keys < 3; keys += 1) {
+      const caller = withKey(mayfly, await issueKey(admin))
+      for (let sent = 0; sent < 9; sent += 1) {
+        const answer = await call(caller, 'POST', '/v1/inboxes/bulk-delete', { body: { ids } })
+        if (answer.status !== 200) refusals.push(answer)
+      }
+    }
+    const reading = [unused, withKey(mayfly, { secret: token.body.token }), admin].map((caller) =>
+      call(caller, 'GET', `/v1/inboxes/${id}`),
+    )
+    refusals.push(...(await Promise.all(reading)))
+    expect(refusals.length).toBeGreaterThan(3)
+    for (const refused of refusals) {
+      expectProblem(refused, { status: 429, code: 'rate-limited', detail: /account.* 2400 .* together/ })
+      const { remaining, seconds } = quotaStateOf(refused)
+      expect(remaining).toBe(0)
+      expect(refused.headers.get('retry-after')).toBe(String(seconds))
+    }
+    expect((await call(mayfly, 'GET', '/v1/inboxes')).status).toBe(200)
   })
 
   it('are not in answers without a valid key, or if no key is required', async () => {

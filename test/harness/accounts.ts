@@ -25,6 +25,7 @@ export interface AccountJson {
   plan: string
   limits: {
     requests_per_minute: number
+    account_requests_per_minute: number
     retention: string
     max_message_bytes: number
     max_messages: number

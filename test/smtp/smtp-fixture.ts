@@ -18,7 +18,7 @@ import { inboxRowsBefore, projectInboxEvents } from '#libs/ports/read-model/proj
 import { openLmdbReadModel, type LmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-view-store.js'
 import { openLmdbIdempotency } from '#libs/engines/embedded/idempotency/lmdb-idempotency-store.js'
 import type { IdempotencyStore } from '#libs/ports/idempotency/idempotency-store.js'
-import { memoryRateLimits } from '#libs/ports/rate-limit/flexible-rate-limits.js'
+import { memoryRateLimits } from '#libs/ports/rate-limit/memory-rate-limits.js'
 import { InProcessSignals } from '#libs/ports/signals/signals.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import type { InboxId, KeyId } from '#libs/domain/ids/typeid.js'

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { isMistyped, TOKEN_PLAN, type Scope } from '#libs/domain/account/access.js'
+import { isMistyped, PUBLIC_ACCOUNT_ID, TOKEN_PLAN, type Scope } from '#libs/domain/account/access.js'
 import { type ApiKey, defaultFaultsOf, isValidSecret } from '#libs/domain/account/account.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { asOf } from '#libs/domain/inbox/inbox.js'
@@ -166,6 +166,7 @@ export class Authenticator {
       ...KEY_ALONE,
       defaultFaults: defaultFaultsOf(account, environment),
       requestsPerMinute: Math.min(rateLimit ?? Infinity, plan.requestsPerMinute),
+      accountRequestsPerMinute: plan.accountRequestsPerMinute,
       countedBy: keyId,
     }
   }
@@ -174,18 +175,20 @@ export class Authenticator {
     const known = await this.options.keys.session(accountId, sessionId)
     if (known === null) throw refused('The session of the console has ended.')
     const { account, session } = known
+    const plan = this.options.plans.of(account)
     return {
       ...{ accountId, environment, keyId: session.keyId, expiresAt: session.expiresAt, inboxId: null },
-      plan: this.options.plans.of(account),
+      plan,
       defaultFaults: defaultFaultsOf(account, environment),
       ...CONSOLE_ACCESS,
+      accountRequestsPerMinute: plan.accountRequestsPerMinute,
       ...{ countedBy: sessionId, actor: sessionId, sessionId },
     }
   }
 
-  /** The secret of an inbox token has the id of its inbox, so the row of the inbox is all that is read. */
+  /** The secret of an inbox token has the id of its inbox. */
   private async principalOfToken(inboxId: InboxId, secret: string): Promise<Authenticated> {
-    const { views } = this.options
+    const { views, keys, plans } = this.options
     const row = await views.find(inboxId, () => views.inboxes.inbox(inboxId))
     const now = this.options.now()
     const inbox = row && asOf(row.inbox, now)
@@ -200,12 +203,18 @@ export class Authenticator {
       throw refused(`The inbox token ${id} ${what} at ${when.toISOString()}.`, 'revoked-api-key')
     }
     const { accountId, environment } = inbox
+    const account = await keys.account(accountId)
     return {
       ...{ accountId, environment, keyId, expiresAt, inboxId, sessionId: null },
       scopes: access === 'owner' ? ['inboxes'] : ['read'],
       plan: TOKEN_PLAN,
       defaultFaults: [],
       requestsPerMinute: TOKEN_PLAN.requestsPerMinute,
+      // Visitors with a public inbox have an account together, but are strangers to each other.
+      accountRequestsPerMinute:
+        account === null || accountId === PUBLIC_ACCOUNT_ID
+          ? null
+          : plans.of(account).accountRequestsPerMinute,
       ...{ countedBy: id, actor: id },
     }
   }

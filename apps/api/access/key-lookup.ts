@@ -32,6 +32,7 @@ const MAX_LOOKUPS = 10_000
 export class KnownKeys {
   private readonly keys = new RecentLookups<KnownKey>()
   private readonly sessions = new RecentLookups<KnownSession>()
+  private readonly accounts = new RecentLookups<Account>()
 
   constructor(
     private readonly views: Pick<Views, 'readAccounts'>,
@@ -48,6 +49,11 @@ export class KnownKeys {
     )
   }
 
+  /** Null if there is no such account. Rejects as `find` does. */
+  account(id: AccountId): Promise<Account | null> {
+    return this.accounts.find(id, () => this.views.readAccounts((accounts) => accounts.account(id)))
+  }
+
   /** Null if the account has no such session, or it has ended: it ends with its key. Rejects as `find` does. */
   async session(accountId: AccountId, sessionId: ConsoleSessionId): Promise<KnownSession | null> {
     const known = await this.sessions.find(sessionId, () =>
@@ -62,6 +68,7 @@ export class KnownKeys {
   forgetAll(): void {
     this.keys.forgetAll()
     this.sessions.forgetAll()
+    this.accounts.forgetAll()
   }
 }
 

@@ -29,6 +29,8 @@ export interface Principal {
   /** The faults on purpose of inboxes that the caller creates. */
   defaultFaults: readonly Fault[]
   requestsPerMinute: number
+  /** Of all callers of the account together; null without such a limit. */
+  accountRequestsPerMinute: number | null
   /** What requests are counted by: the id of the key, the token or the session. */
   countedBy: string
   /** Who causes the events of the request, if not the key itself: the id of the token or the session. */

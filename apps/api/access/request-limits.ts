@@ -3,6 +3,7 @@ import {
   type PolicyStatus,
   RateLimitsUnavailableError,
   type RateLimits,
+  type RateGroup,
   type RatePolicies,
   type RatePolicy,
   type RateResult,
@@ -10,7 +11,10 @@ import {
 import { Problem } from '../http/problems.js'
 import { principalOf, type Principal } from './principal.js'
 
-/** Counts every request with a valid key or token against its quota, and sends what remains of it. */
+/**
+ * Counts every request with a valid key or token against its quota and its account's, and sends what remains of its own.
+ * A request that is refused for one of them does not use up the other.
+ */
 export class RequestLimits {
   constructor(
     private readonly throttle: Throttle,
@@ -27,51 +31,71 @@ export class RequestLimits {
     if (principal === null || principal.requestsPerMinute === 0) return
     const policies = requestPolicies(principal.requestsPerMinute)
     void reply.header('ratelimit-policy', policies.map(policyText).join(', '))
-    const verdict = await this.throttle.consume(principal.countedBy, policies)
+    const verdict = await this.throttle.consume(principal.countedBy, policies, groupOf(principal))
     if (verdict === null) return
-    this.setRemaining(reply, verdict.next)
-    if (verdict.isAllowed) return
-    const { policy, refillsInMs } = verdict.next
-    const { quota, windowSeconds } = policy
-    throw rateLimited(
-      refillsInMs,
-      (untilNext) =>
-        `The key has used its quota of ${quota} requests in ${windowSeconds} s, and its burst. The next request passes in ${untilNext} s.`,
-    )
+    const refusal = this.setRemaining(reply, verdict)
+    if (refusal !== null) {
+      throw rateLimited(
+        refusal.refillsInMs,
+        (seconds) => `${usedUp(refusal, ', and its burst')} The next request passes in ${seconds} s.`,
+      )
+    }
   }
 
   /**
-   * Counts further requests of a caller towards its sustained quota, also beyond it, and sets the headers again. Resolves
-   * with rate-limited if it was exceeded before; otherwise with null.
+   * Counts further requests of a caller towards its sustained quota and its account's, also beyond them, and sets the headers
+   * again. Resolves with rate-limited, and counts nothing, if one was exceeded before; otherwise with null.
    */
-  async charge(
-    { countedBy, requestsPerMinute }: Principal,
-    requests: number,
-    reply: FastifyReply,
-  ): Promise<Problem | null> {
+  async charge(principal: Principal, requests: number, reply: FastifyReply): Promise<Problem | null> {
     if (requests === 0) return null
+    const { countedBy, requestsPerMinute } = principal
     const policies = requestPolicies(requestsPerMinute)
-    const [sustained] = policies
-    const verdict = await this.throttle.charge(countedBy, sustained, requests)
-    const status = verdict?.isAllowed === true ? await this.throttle.peek(countedBy, policies) : verdict
-    if (status !== null) this.setRemaining(reply, status.next)
-    if (verdict === null || verdict.isAllowed) return null
-    const { quota, windowSeconds } = sustained
+    const group = groupOf(principal)
+    const verdict = await this.throttle.charge(countedBy, policies[0], requests, group)
+    if (verdict?.isAllowed === true) {
+      const status = await this.throttle.peek(countedBy, policies, group)
+      if (status !== null) this.setRemaining(reply, { ...status, group: null })
+      return null
+    }
+    const refusal = verdict && this.setRemaining(reply, verdict)
+    if (refusal === null) return null
     return rateLimited(
-      verdict.next.refillsInMs,
-      (seconds) =>
-        `The key has used its quota of ${quota} requests in ${windowSeconds} s. A request that counts as several passes in ${seconds} s.`,
+      refusal.refillsInMs,
+      (seconds) => `${usedUp(refusal)} A request that counts as several passes in ${seconds} s.`,
     )
   }
 
-  private setRemaining(reply: FastifyReply, { policy, remaining, refillsInMs }: PolicyStatus): void {
+  /** The headers are about the caller's own quotas. Returns the quota that refuses the request, if one does. */
+  private setRemaining(reply: FastifyReply, { isAllowed, next, group }: RateResult): PolicyStatus | null {
+    const isOwn = group === null || group.remaining > 0 || (next.remaining === 0 && isLater(next, group))
+    const refusal = isAllowed ? null : isOwn ? next : group
+    const remaining = refusal === null ? next.remaining : 0
+    const { refillsInMs } = refusal ?? next
     void reply.headers({
-      ratelimit: `"${policy.name}";r=${remaining};t=${secondsUntil(refillsInMs)}`,
-      'x-ratelimit-limit': policy.quota,
+      ratelimit: `"${next.policy.name}";r=${remaining};t=${secondsUntil(refillsInMs)}`,
+      'x-ratelimit-limit': next.policy.quota,
       'x-ratelimit-remaining': remaining,
       'x-ratelimit-reset': Math.ceil((this.now().getTime() + refillsInMs) / 1_000),
     })
+    return refusal
   }
+}
+
+const ACCOUNT = 'account'
+
+/** What the callers of an account are counted by together. */
+function groupOf({ accountId, accountRequestsPerMinute: quota }: Principal): RateGroup | undefined {
+  return quota === null ? undefined : { key: accountId, policy: { name: ACCOUNT, quota, windowSeconds: 60 } }
+}
+
+function isLater(one: PolicyStatus, other: PolicyStatus): boolean {
+  return one.refillsInMs > other.refillsInMs
+}
+
+function usedUp({ policy: { name, quota, windowSeconds } }: PolicyStatus, more = ''): string {
+  return name === ACCOUNT
+    ? `The account has reached its limit of ${quota} requests in ${windowSeconds} s, by all its keys, sessions and tokens together.`
+    : `The key has used its quota of ${quota} requests in ${windowSeconds} s${more}.`
 }
 
 /** A sustained rate, and in addition a burst of half as many requests, at least one, every ten minutes. */
@@ -104,16 +128,21 @@ export class Throttle {
     },
   ) {}
 
-  consume(key: string, policies: RatePolicies): Promise<RateResult | null> {
-    return this.orNull(this.options.limits.consume(key, policies))
+  consume(key: string, policies: RatePolicies, group?: RateGroup): Promise<RateResult | null> {
+    return this.orNull(this.options.limits.consume(key, policies, group))
   }
 
-  peek(key: string, policies: RatePolicies): Promise<RateResult | null> {
-    return this.orNull(this.options.limits.peek(key, policies))
+  peek(key: string, policies: RatePolicies, group?: RateGroup): Promise<RateResult | null> {
+    return this.orNull(this.options.limits.peek(key, policies, group))
   }
 
-  charge(key: string, policy: RatePolicy, count: number): Promise<RateResult | null> {
-    return this.orNull(this.options.limits.charge(key, policy, count))
+  charge(
+    key: string,
+    policy: RatePolicy,
+    count: number,
+    group: RateGroup | undefined,
+  ): Promise<RateResult | null> {
+    return this.orNull(this.options.limits.charge(key, policy, count, group))
   }
 
   private async orNull<Result>(verdict: Promise<Result>): Promise<Result | null> {

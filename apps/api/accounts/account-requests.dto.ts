@@ -2,9 +2,11 @@ import { IsOptional, IsString, MaxLength } from 'class-validator'
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'
 import {
+  MAX_ACCOUNT_REQUESTS_PER_MINUTE,
   MAX_RETENTION,
   MAX_MESSAGES,
   MAX_REQUESTS_PER_MINUTE,
+  MIN_ACCOUNT_REQUESTS_PER_MINUTE,
   type AccountLimits,
 } from '#libs/domain/account/access.js'
 import { codec, partial, plain } from '#libs/domain/event-sourcing/declare.js'
@@ -27,6 +29,9 @@ function isName(value: unknown): boolean {
 
 const LIMITS = partial({
   requestsPerMinute: plain(Type.Integer({ minimum: 1, maximum: MAX_REQUESTS_PER_MINUTE })),
+  accountRequestsPerMinute: plain(
+    Type.Integer({ minimum: MIN_ACCOUNT_REQUESTS_PER_MINUTE, maximum: MAX_ACCOUNT_REQUESTS_PER_MINUTE }),
+  ),
   retention: codec(
     Type.String({ pattern: `^${durationPattern(UNIT_MS, MAX_RETENTION.ms)}$`, examples: ['7d'] }),
     ({ text }: Lifespan) => text,
@@ -50,6 +55,7 @@ function IsLimits(): PropertyDecorator {
     'isLimits',
     (value) => LIMITS_CHECK.Check(value),
     `limits must be an object of requests_per_minute (1 to ${MAX_REQUESTS_PER_MINUTE}), ` +
+      `account_requests_per_minute (${MIN_ACCOUNT_REQUESTS_PER_MINUTE} to ${MAX_ACCOUNT_REQUESTS_PER_MINUTE}), ` +
       `retention ("1m" to "30d") and max_messages (1 to ${MAX_MESSAGES}), each of them optional`,
     LIMITS_SCHEMA,
   )

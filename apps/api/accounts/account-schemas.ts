@@ -8,6 +8,9 @@ const limits = object(
     requestsPerMinute: plain(
       Count('The sustained rate of each key. In addition, a burst of half as many every ten minutes.'),
     ),
+    accountRequestsPerMinute: plain(
+      Count('The rate of all keys, sessions of the console and inbox tokens of the account together.'),
+    ),
     retention: plain(
       Type.String({ pattern: '^\\d+[mhdw]$', description: 'The maximum lifetime of an inbox.' }),
     ),
@@ -32,6 +35,7 @@ const example = {
   plan: 'pro',
   limits: {
     requests_per_minute: 1000,
+    account_requests_per_minute: 20_000,
     retention: '30d',
     max_message_bytes: 26_214_400,
     max_messages: 100_000,

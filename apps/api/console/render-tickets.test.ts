@@ -1,5 +1,5 @@
 import { mintId } from '#libs/domain/ids/mint.js'
-import { memoryRateLimits } from '#libs/ports/rate-limit/flexible-rate-limits.js'
+import { memoryRateLimits } from '#libs/ports/rate-limit/memory-rate-limits.js'
 import { makeSecretKey } from '#libs/ports/key-vault/sealing.js'
 import { masterKeys } from '#libs/engines/distributed/key-vault/logged-key-vault-harness.contract.js'
 import { RateLimitsUnavailableError } from '#libs/ports/rate-limit/rate-limits.js'

@@ -1,4 +1,4 @@
-import { memoryRateLimits } from '#libs/ports/rate-limit/flexible-rate-limits.js'
+import { memoryRateLimits } from '#libs/ports/rate-limit/memory-rate-limits.js'
 import { RateLimitsUnavailableError, type RateLimits } from '#libs/ports/rate-limit/rate-limits.js'
 import { planNamed } from '#libs/domain/account/account.test-support.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
@@ -22,6 +22,7 @@ function principal(key: number, inboxPassword: string | null): Principal {
     plan: planNamed('pro'),
     defaultFaults: [],
     requestsPerMinute: 1,
+    accountRequestsPerMinute: null,
     inboxPassword,
     subject: null,
     ...{ countedBy: keyId, actor: null, expiresAt: null, inboxId: null, sessionId: null },

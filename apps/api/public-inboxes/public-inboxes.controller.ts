@@ -1,7 +1,8 @@
 import { Body, Controller, Post, Req } from '@nestjs/common'
 import { IsIn } from 'class-validator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
+import { PUBLIC_ACCOUNT_ID } from '#libs/domain/account/access.js'
+import type { KeyId } from '#libs/domain/ids/typeid.js'
 import type { RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
 import { Plans } from '../access/key-lookup.js'
 import { KEY_ALONE, type Principal } from '../access/principal.js'
@@ -23,11 +24,7 @@ import { Views } from '../views.js'
  * no API access. The token in the answer is the only access to the inbox.
  */
 
-/** Fixed, so that all instances open the same account. */
-const PUBLIC_ACCOUNT = {
-  accountId: 'acc_00000000000000000000000000' as AccountId,
-  name: 'public web inbox',
-}
+const PUBLIC_ACCOUNT = { accountId: PUBLIC_ACCOUNT_ID, name: 'public web inbox' }
 export const PUBLIC_PLAN = 'free'
 /** What the account's events and usage are attributed to. No such key exists. */
 const PUBLIC_KEY = 'key_00000000000000000000000000' as KeyId
@@ -124,7 +121,7 @@ export class PublicInboxesController {
       scopes: ['inboxes'],
       plan: this.plans.of(account),
       defaultFaults: [],
-      requestsPerMinute: 0,
+      ...{ requestsPerMinute: 0, accountRequestsPerMinute: null },
       countedBy: PUBLIC_KEY,
       ...{ ...KEY_ALONE, inboxPassword: null, subject: null },
     }

@@ -17,6 +17,7 @@ const principal: Principal = {
     plan: unknownPlan('enterprise'),
     defaultFaults: [],
     requestsPerMinute: 100,
+    accountRequestsPerMinute: null,
   },
   ...{ inboxPassword: null, subject: null },
   ...{ countedBy: TENANT.keyId, actor: null, expiresAt: null, inboxId: null, sessionId: null },

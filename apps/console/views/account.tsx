@@ -29,6 +29,8 @@ export function AccountView() {
               <>
                 <dt>{text.account.requests}</dt>
                 <dd>{text.keys.perMinute(limits.requests_per_minute)}</dd>
+                <dt>{text.account.accountRequests}</dt>
+                <dd>{text.keys.perMinute(limits.account_requests_per_minute)}</dd>
                 <dt>{text.account.retention}</dt>
                 <dd>{limits.retention}</dd>
                 <dt>{text.account.messageSize}</dt>

@@ -92,6 +92,7 @@ class Account(TypedDict):
 class AccountLimits(TypedDict, total=False):
     """The account's own limits. For a limit that is left out, the plan's applies."""
     requests_per_minute: int
+    account_requests_per_minute: int
     retention: str
     max_messages: int
 
@@ -824,6 +825,8 @@ class Limits(TypedDict):
     """The limits of an account."""
     requests_per_minute: int
     """The sustained rate of each key. In addition, a burst of half as many every ten minutes."""
+    account_requests_per_minute: int
+    """The rate of all keys, sessions of the console and inbox tokens of the account together."""
     retention: str
     """The maximum lifetime of an inbox."""
     max_message_bytes: int

@@ -12,6 +12,7 @@ export interface components {
 		};
 		AccountLimits: {
 			requests_per_minute?: number;
+			account_requests_per_minute?: number;
 			retention?: string;
 			max_messages?: number;
 		};
@@ -544,6 +545,7 @@ export interface components {
 		};
 		Limits: {
 			requests_per_minute: number;
+			account_requests_per_minute: number;
 			retention: string;
 			max_message_bytes: number;
 			max_messages: number;

@@ -1,4 +1,5 @@
 import { crc32 } from 'node:zlib'
+import type { AccountId } from '#libs/domain/ids/typeid.js'
 import { parseDuration, parseLifespan, UNIT_MS, type Lifespan } from '#libs/domain/inbox/new-inbox.js'
 
 /*
@@ -13,6 +14,8 @@ export interface Plan {
   isPerAccount: boolean
   /** Sustained rate of each key. */
   requestsPerMinute: number
+  /** Of all keys, sessions of the console and inbox tokens of an account together. */
+  accountRequestsPerMinute: number
   /** The longest lifespan of an inbox. */
   retention: Lifespan
   /** Of one inbox. */
@@ -22,28 +25,43 @@ export interface Plan {
 /** Limits of one account, instead of its plan's. */
 export interface AccountLimits {
   requestsPerMinute?: number
+  accountRequestsPerMinute?: number
   retention?: Lifespan
   maxMessages?: number
 }
 
 export type PlanTable = ReadonlyMap<string, Plan>
 
+/** The account of public inboxes. Fixed, so that all instances open the same one. */
+export const PUBLIC_ACCOUNT_ID = 'acc_00000000000000000000000000' as AccountId
+
 /** The plan of the account that owns the first API key of an installation. */
 export const FIRST_PLAN = 'enterprise'
 
 export const PLAN_NAME = /^[a-z][a-z0-9-]{0,31}$/
 export const MAX_REQUESTS_PER_MINUTE = 1_000_000_000
+export const MIN_ACCOUNT_REQUESTS_PER_MINUTE = 2_400
+export const MAX_ACCOUNT_REQUESTS_PER_MINUTE = 20 * MAX_REQUESTS_PER_MINUTE
 export const MAX_MESSAGES = 10_000_000
 /** The longest retention of any plan. Events are kept for three times as long. */
 export const MAX_RETENTION: Lifespan = { text: '30d', ms: 30 * 86_400_000 }
 /** The retention of an account whose plan is unknown: it keeps its existing inboxes, without API access. */
 const MIN_RETENTION: Lifespan = { text: '1m', ms: 60_000 }
 
+/**
+ * The requests per minute of an account, by default those of twenty keys. Never so few that one key or two sessions of the
+ * console could use them up: a key has half as many requests more for bursts.
+ */
+export function accountRequestsOf(requestsPerMinute: number, wanted = 20 * requestsPerMinute): number {
+  return Math.max(wanted, 3 * requestsPerMinute, MIN_ACCOUNT_REQUESTS_PER_MINUTE)
+}
+
 const built = (name: string, requestsPerMinute: number, retention: Lifespan, maxMessages: number): Plan => ({
   name,
   hasApiAccess: requestsPerMinute > 0,
   isPerAccount: name === FIRST_PLAN,
   requestsPerMinute,
+  accountRequestsPerMinute: accountRequestsOf(requestsPerMinute),
   retention,
   maxMessages,
 })
@@ -58,9 +76,15 @@ export const BUILT_IN_PLANS: PlanTable = new Map(
   ].map((plan) => [plan.name, plan]),
 )
 
-/** The plan with the account's own limits, if the plan allows them. */
+/** The plan with the account's own limits, if the plan allows them. Its own rate of a key changes the account's default. */
 export function planWithLimits(plan: Plan, limits: AccountLimits | null): Plan {
-  return plan.isPerAccount && limits !== null ? { ...plan, ...limits } : plan
+  if (!plan.isPerAccount || limits === null) return plan
+  const own = { ...plan, ...limits }
+  const wanted = limits.requestsPerMinute === undefined ? own : limits
+  return {
+    ...own,
+    accountRequestsPerMinute: accountRequestsOf(own.requestsPerMinute, wanted.accountRequestsPerMinute),
+  }
 }
 
 /** The plan of an account whose plan is not configured: without API access, so that nothing is allowed by mistake. */

@@ -99,6 +99,7 @@ export function isOnPlan(account: Account, { plan, limits }: Pick<PlanChanged, '
   return (
     account.plan === plan &&
     account.limits?.requestsPerMinute === limits?.requestsPerMinute &&
+    account.limits?.accountRequestsPerMinute === limits?.accountRequestsPerMinute &&
     account.limits?.maxMessages === limits?.maxMessages &&
     account.limits?.retention?.text === limits?.retention?.text
   )

@@ -14,7 +14,12 @@ const plan = field.text
 
 /** The plan's limit applies for each absent property; null if the account has no limits of its own. */
 const limits = field.optional(
-  field.partial({ requestsPerMinute: field.count, retention, maxMessages: field.count }),
+  field.partial({
+    requestsPerMinute: field.count,
+    accountRequestsPerMinute: field.count,
+    retention,
+    maxMessages: field.count,
+  }),
   null,
 )
 

@@ -14,9 +14,24 @@ describe('a plan', () => {
   it('is combined with the limits of an account if it allows them', () => {
     const limits = { requestsPerMinute: 7, maxMessages: 3 }
     const enterprise = planNamed('enterprise')
-    expect(planWithLimits(enterprise, limits)).toEqual({ ...enterprise, ...limits })
+    expect(planWithLimits(enterprise, limits)).toEqual({
+      ...enterprise,
+      ...limits,
+      accountRequestsPerMinute: 2_400,
+    })
     expect(planWithLimits(enterprise, null)).toEqual(enterprise)
     expect(planWithLimits(planNamed('pro'), limits)).toEqual(planNamed('pro'))
+  })
+
+  test.each([
+    { limits: {}, is: 20_000_000 },
+    { limits: { accountRequestsPerMinute: 3_000_000 }, is: 3_000_000 },
+    { limits: { accountRequestsPerMinute: 2_400 }, is: 3_000_000 },
+    { limits: { requestsPerMinute: 500 }, is: 10_000 },
+    { limits: { requestsPerMinute: 500, accountRequestsPerMinute: 2_400 }, is: 2_400 },
+    { limits: { requestsPerMinute: 1 }, is: 2_400 },
+  ])('with the limits $limits allows an account $is requests per minute', ({ limits, is }) => {
+    expect(planWithLimits(planNamed('enterprise'), limits).accountRequestsPerMinute).toBe(is)
   })
 
   it('that is not configured has no API access', () => {

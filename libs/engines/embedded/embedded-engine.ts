@@ -7,7 +7,7 @@ import { openLmdbKeyUse } from '#libs/engines/embedded/key-use/lmdb-key-use-stor
 import { openLmdbKeyVault } from '#libs/engines/embedded/key-vault/lmdb-key-vault.js'
 import { FreeDisk } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import { DamagedFileError } from '#libs/engines/embedded/lmdb-file/page-check.js'
-import { memoryRateLimits } from '#libs/ports/rate-limit/flexible-rate-limits.js'
+import { memoryRateLimits } from '#libs/ports/rate-limit/memory-rate-limits.js'
 import { openLmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-view-store.js'
 import { type Engine, type EngineOptions, retentionMs } from '#libs/engines/engine.js'
 import type { EventLog } from '#libs/ports/event-log/event-log.js'

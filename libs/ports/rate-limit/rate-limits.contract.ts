@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { until } from '#test/harness/until.js'
-import type { RateLimits, RatePolicies, RatePolicy } from './rate-limits.js'
+import type { RateGroup, RateLimits, RatePolicies, RatePolicy } from './rate-limits.js'
 
 export interface RateLimitsHarness {
   one: RateLimits
@@ -97,6 +97,67 @@ export function describeRateLimits(name: string, make: () => Promise<RateLimitsH
       })
       expect((await harness.one.consume(other, [sustained])).isAllowed).toBe(false)
       expect((await harness.one.charge(other, sustained, 1)).isAllowed).toBe(false)
+    })
+
+    describe('with a group', () => {
+      const groupOf = (quota: number): RateGroup => ({
+        key: `group-${key}`,
+        policy: { name: 'account', quota, windowSeconds: 60 },
+      })
+
+      it('counts a request for both, and none that one of them refuses', async () => {
+        const group = groupOf(6)
+        const results: unknown[] = []
+        const consume = async (who: string) => {
+          const { isAllowed, next, group: shared } = await harness.one.consume(`${who}-${key}`, both, group)
+          results.push([who, isAllowed, next.policy.name, next.remaining, shared?.remaining])
+        }
+        // The first one uses up its own quotas.
+        for (const who of ['one', 'one', 'one', 'one', 'one', 'one', 'other', 'other', 'third'])
+          await consume(who)
+        expect(results).toEqual([
+          ['one', true, 'sustained', 2, 5],
+          ['one', true, 'sustained', 1, 4],
+          ['one', true, 'burst', 2, 3],
+          ['one', true, 'burst', 1, 2],
+          ['one', true, 'sustained', 0, 1],
+          ['one', false, 'sustained', 0, 1],
+          ['other', true, 'sustained', 2, 0],
+          ['other', false, 'sustained', 2, 0],
+          ['third', false, 'sustained', 3, 0],
+        ])
+      })
+
+      it('charges both, or none', async () => {
+        const group = groupOf(10)
+        const charge = async (who: string) => {
+          const { isAllowed, next, group: shared } = await harness.one.charge(who + key, sustained, 4, group)
+          return [isAllowed, next.remaining, shared?.remaining]
+        }
+        expect(await charge('one')).toEqual([true, 0, 6])
+        expect(await charge('one')).toEqual([false, 0, 6])
+        expect(await charge('two')).toEqual([true, 0, 2])
+        expect(await charge('three')).toEqual([true, 0, 0])
+        expect(await charge('four')).toEqual([false, 3, 0])
+        expect(await harness.one.peek(`four${key}`, both, group)).toMatchObject({
+          isAllowed: false,
+          next: { policy: sustained, remaining: 3 },
+        })
+      })
+
+      it('allows exactly its quota for concurrent requests of several keys and processes', async () => {
+        const policies: RatePolicies = [{ ...sustained, quota: 20 }]
+        const results = await Promise.all(
+          Array.from({ length: 50 }, (_, index) =>
+            (index % 2 === 0 ? harness.one : harness.other).consume(
+              `${index % 5}-${key}`,
+              policies,
+              groupOf(30),
+            ),
+          ),
+        )
+        expect(results.filter(({ isAllowed }) => isAllowed)).toHaveLength(30)
+      })
     })
 
     it('peeks without counting', async () => {

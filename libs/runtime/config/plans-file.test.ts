@@ -31,7 +31,8 @@ describe('a file of plans', () => {
   it('replaces the built-in plans', async () => {
     expect(readPlans(null)).toBe(BUILT_IN_PLANS)
     const free = { has_api_access: false, requests_per_minute: 0, retention: '2h', max_messages: 5 }
-    const content = { enterprise: { ...enterprise, per_account: true }, 'for-free': free }
+    const big = { ...enterprise, account_requests_per_minute: 5_000 }
+    const content = { enterprise: { ...big, per_account: true }, 'for-free': free }
     await writeFile(path, JSON.stringify(content))
     expect([...readPlans(path).values()]).toEqual([
       {
@@ -39,6 +40,7 @@ describe('a file of plans', () => {
         hasApiAccess: true,
         isPerAccount: true,
         requestsPerMinute: 50,
+        accountRequestsPerMinute: 5_000,
         retention: { text: '7d', ms: 604_800_000 },
         maxMessages: 10,
       },
@@ -47,6 +49,7 @@ describe('a file of plans', () => {
         hasApiAccess: false,
         isPerAccount: false,
         requestsPerMinute: 0,
+        accountRequestsPerMinute: 2_400,
         retention: { text: '2h', ms: 7_200_000 },
         maxMessages: 5,
       },
@@ -69,6 +72,10 @@ describe('a file of plans', () => {
     {
       content: { enterprise: { ...enterprise, requests_per_minute: 1.5 } },
       error: /needs "requests_per_minute"/,
+    },
+    {
+      content: { enterprise: { ...enterprise, account_requests_per_minute: 2_399 } },
+      error: /needs "account_requests_per_minute".* from 2400 to/,
     },
     { content: { enterprise: { ...enterprise, retention: '31d' } }, error: /needs "retention".*"30d"$/ },
     { content: { enterprise: { ...enterprise, max_messages: '10' } }, error: /needs "max_messages"/ },

@@ -1,9 +1,12 @@
 import { readFileSync } from 'node:fs'
 import {
+  accountRequestsOf,
   BUILT_IN_PLANS,
   FIRST_PLAN,
+  MAX_ACCOUNT_REQUESTS_PER_MINUTE,
   MAX_MESSAGES,
   MAX_REQUESTS_PER_MINUTE,
+  MIN_ACCOUNT_REQUESTS_PER_MINUTE,
   parseRetention,
   PLAN_NAME,
   type Plan,
@@ -47,7 +50,8 @@ function planOf(name: string, given: unknown, report: (text: string) => void): P
   const {
     has_api_access: hasApiAccess,
     per_account: isPerAccount = false,
-    requests_per_minute: requestsPerMinute,
+    requests_per_minute: rate,
+    account_requests_per_minute: accountRate,
     retention: text,
     max_messages: maxMessages,
     ...unknown
@@ -66,11 +70,16 @@ function planOf(name: string, given: unknown, report: (text: string) => void): P
   if (retention === null)
     report('needs "retention": a whole number and one of m, h, d, w, from "1m" to "30d"')
   const minRequests = hasApiAccess === true ? 1 : 0
+  const requestsPerMinute = whole('requests_per_minute', rate, minRequests, MAX_REQUESTS_PER_MINUTE)
+  const accountRange = [MIN_ACCOUNT_REQUESTS_PER_MINUTE, MAX_ACCOUNT_REQUESTS_PER_MINUTE] as const
+  const accountRequests =
+    accountRate === undefined ? undefined : whole('account_requests_per_minute', accountRate, ...accountRange)
   return {
     name,
     hasApiAccess: hasApiAccess === true,
     isPerAccount: isPerAccount === true,
-    requestsPerMinute: whole('requests_per_minute', requestsPerMinute, minRequests, MAX_REQUESTS_PER_MINUTE),
+    requestsPerMinute,
+    accountRequestsPerMinute: accountRequestsOf(requestsPerMinute, accountRequests),
     retention: retention ?? { text: '', ms: 0 },
     maxMessages: whole('max_messages', maxMessages, 1, MAX_MESSAGES),
   }

@@ -42,10 +42,15 @@ describeWith('redis-server')('counts in a Redis', () => {
     const server = await startRedis()
     const client: RedisClient = await open([server.url])
     const limits = redisRateLimits({ client, prefix: 'test.' })
-    await limits.consume('key_1', policies)
-    await limits.consume('key_1', policies)
+    const group = { key: 'acc_1', policy: { name: 'account', quota: 9, windowSeconds: 60 } }
+    await limits.consume('key_1', policies, group)
+    await limits.consume('key_1', policies, group)
     const keys = await client.keys('*')
-    expect(keys.toSorted()).toEqual(['test.rate-limit:burst:key_1', 'test.rate-limit:sustained:key_1'])
+    expect(keys.toSorted()).toEqual([
+      'test.rate-limit:account:{acc_1}',
+      'test.rate-limit:burst:{acc_1}:key_1',
+      'test.rate-limit:sustained:{acc_1}:key_1',
+    ])
     for (const key of keys) expect(await client.pttl(key)).toBeGreaterThan(0)
     client.disconnect()
     await server.dispose()

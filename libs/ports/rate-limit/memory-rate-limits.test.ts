@@ -1,5 +1,5 @@
+import { memoryRateLimits } from './memory-rate-limits.js'
 import { describeRateLimits } from './rate-limits.contract.js'
-import { memoryRateLimits } from './flexible-rate-limits.js'
 
 describeRateLimits('memory', () => {
   const limits = memoryRateLimits()
