@@ -20,8 +20,8 @@ import { PROGRESS, type ParseProgress } from './parse-thread.js'
 /** Results are posted together, but no result waits longer than this for the next mails. */
 const POST_AFTER_MS = 25
 const WARM_UP_MAILS = 20
-/** How many parsed mails are kept, and up to which size. */
-const RECENT = { mails: 16, maxBytes: 64 * 1024 }
+/** How many parsed mails are kept, up to which size and for how long: no mail may stay in memory after its inbox. */
+const RECENT = { mails: 16, maxBytes: 64 * 1024, forMs: 1_000 }
 const NO_ENVELOPE: Envelope = { mailFrom: '', rcptTo: '', helo: '', remoteAddress: '', tls: null }
 const SAMPLE = [
   'From: App <app@example.com>',
@@ -48,6 +48,7 @@ const NICENESS = 5
 
 const progress = workerData as ParseProgress
 const recent: { raw: Buffer; mail: ParsedMail }[] = []
+const forgetting = setTimeout(() => (recent.length = 0), RECENT.forMs).unref()
 await warmUp()
 // Lower the priority only after the warm-up, which the first mail may wait for. On Linux each thread has its own priority.
 if (process.platform === 'linux') setPriority(NICENESS)
@@ -136,6 +137,7 @@ function parseCopy(raw: Buffer, envelope: Envelope): ParsedMail {
   if (known !== undefined) return { ...known.mail, ...propertiesOfCopy(known.mail, envelope) }
   const mail = parseMail(raw, envelope)
   recent.push({ raw, mail })
+  forgetting.refresh()
   if (recent.length > RECENT.mails) recent.shift()
   return mail
 }
