@@ -108,6 +108,7 @@ export const SLICES = [
     'test/generated-clients/generated-clients',
     'test/abuse/webhooks',
     'test/abuse/many-requests',
+    'test/abuse/long-work',
     'test/clients/quickstart',
     'test/end-to-end/mcp',
     'test/end-to-end/load-smtp',

@@ -54,7 +54,7 @@ export class RequestLimits {
     const verdict = await this.throttle.charge(countedBy, policies[0], requests, group)
     if (verdict?.isAllowed === true) {
       const status = await this.throttle.peek(countedBy, policies, group)
-      if (status !== null) this.setRemaining(reply, { ...status, group: null })
+      if (status !== null) this.setRemaining(reply, { ...status, isAllowed: true })
       return null
     }
     const refusal = verdict && this.setRemaining(reply, verdict)
@@ -67,7 +67,8 @@ export class RequestLimits {
 
   /** The headers are about the caller's own quotas. Returns the quota that refuses the request, if one does. */
   private setRemaining(reply: FastifyReply, { isAllowed, next, group }: RateResult): PolicyStatus | null {
-    const isOwn = group === null || group.remaining > 0 || (next.remaining === 0 && isLater(next, group))
+    const isShared = group?.remaining === 0
+    const isOwn = !isShared || (next.remaining === 0 && next.refillsInMs > group.refillsInMs)
     const refusal = isAllowed ? null : isOwn ? next : group
     const remaining = refusal === null ? next.remaining : 0
     const { refillsInMs } = refusal ?? next
@@ -86,10 +87,6 @@ const ACCOUNT = 'account'
 /** What the callers of an account are counted by together. */
 function groupOf({ accountId, accountRequestsPerMinute: quota }: Principal): RateGroup | undefined {
   return quota === null ? undefined : { key: accountId, policy: { name: ACCOUNT, quota, windowSeconds: 60 } }
-}
-
-function isLater(one: PolicyStatus, other: PolicyStatus): boolean {
-  return one.refillsInMs > other.refillsInMs
 }
 
 function usedUp({ policy: { name, quota, windowSeconds } }: PolicyStatus, more = ''): string {
@@ -128,21 +125,16 @@ export class Throttle {
     },
   ) {}
 
-  consume(key: string, policies: RatePolicies, group?: RateGroup): Promise<RateResult | null> {
-    return this.orNull(this.options.limits.consume(key, policies, group))
+  consume(...args: Parameters<RateLimits['consume']>): Promise<RateResult | null> {
+    return this.orNull(this.options.limits.consume(...args))
   }
 
-  peek(key: string, policies: RatePolicies, group?: RateGroup): Promise<RateResult | null> {
-    return this.orNull(this.options.limits.peek(key, policies, group))
+  peek(...args: Parameters<RateLimits['peek']>): Promise<RateResult | null> {
+    return this.orNull(this.options.limits.peek(...args))
   }
 
-  charge(
-    key: string,
-    policy: RatePolicy,
-    count: number,
-    group: RateGroup | undefined,
-  ): Promise<RateResult | null> {
-    return this.orNull(this.options.limits.charge(key, policy, count, group))
+  charge(...args: Parameters<RateLimits['charge']>): Promise<RateResult | null> {
+    return this.orNull(this.options.limits.charge(...args))
   }
 
   private async orNull<Result>(verdict: Promise<Result>): Promise<Result | null> {

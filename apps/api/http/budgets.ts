@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextLoopTurn } from 'node:timers/promises'
 import { once } from 'node:events'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
@@ -6,6 +6,7 @@ import { Budget, BudgetExhaustedError, type Release } from '#libs/runtime/fairne
 import { callerOf, principalOf } from '../access/principal.js'
 import { clientAddress } from './connection-limits.js'
 import { Problem } from './problems.js'
+import { nextTurn } from './request-turns.js'
 
 const MIB = 1024 * 1024
 /** The memory of all manifests, and of one: enough for a million lines. */
@@ -67,17 +68,24 @@ export class RequestBudgets {
     }
   }
 
-  /** Runs a usage query when it is the account's turn, unless the client has left. Throws BudgetExhaustedError. */
-  report<Result>(request: FastifyRequest, work: () => Promise<Result>): Promise<Result> {
-    return inTurn(this.batches, request, work)
-  }
-
   /**
-   * Reads a list that may read many more rows than it returns, when it is the account's turn for a large read. Throws
-   * BudgetExhaustedError.
+   * Runs a query that may read many more rows than it returns, when it is the account's turn for a large read or a batch,
+   * unless the client has left. Throws BudgetExhaustedError.
    */
-  search<Result>(request: FastifyRequest, work: () => Promise<Result>): Promise<Result> {
-    return inTurn(this.reads, request, work)
+  query<Result>(
+    request: FastifyRequest,
+    work: () => Promise<Result>,
+    budget: 'reads' | 'batches',
+  ): Promise<Result> {
+    const { accountId } = callerOf(request)
+    return untilClientLeaves(request, async (clientGone) => {
+      const release = await this[budget].take(accountId, 1, clientGone)
+      try {
+        return await work()
+      } finally {
+        release()
+      }
+    })
   }
 
   /**
@@ -108,7 +116,8 @@ export class RequestBudgets {
       }
       closing.addEventListener('abort', () => (this.manifestBytes -= held))
       // The turn of the verification is enough.
-      const read = new MailRead(() => Promise.resolve(() => undefined), closing)
+      const takeTurn = () => Promise.resolve(() => undefined)
+      const read = new MailRead(takeTurn, closing, () => nextTurn(reply.request))
       return work(read, grow)
     })
   }
@@ -165,22 +174,6 @@ async function inTurnUntilSent<Result>(
   return working
 }
 
-function inTurn<Result>(
-  budget: Budget,
-  request: FastifyRequest,
-  work: () => Promise<Result>,
-): Promise<Result> {
-  const { accountId } = callerOf(request)
-  return untilClientLeaves(request, async (clientGone) => {
-    const release = await budget.take(accountId, 1, clientGone)
-    try {
-      return await work()
-    } finally {
-      release()
-    }
-  })
-}
-
 /**
  * Paces the reading of mail for one request. A small read never waits. A large read waits for its account's turn, and
  * lets other requests run after every 256 KiB.
@@ -193,6 +186,7 @@ export class MailRead {
   constructor(
     private readonly takeTurn: () => Promise<Release>,
     readonly signal: AbortSignal,
+    private readonly pause: () => Promise<void> = nextLoopTurn,
   ) {}
 
   /**
@@ -203,7 +197,7 @@ export class MailRead {
     if (this.bytes > LARGE_BYTES) this.release ??= await this.takeTurn()
     if (this.bytes - this.bytesAtPause > LARGE_BYTES) {
       this.bytesAtPause = this.bytes
-      await nextTurn()
+      await this.pause()
     }
     if (this.release !== null) this.signal.throwIfAborted()
   }

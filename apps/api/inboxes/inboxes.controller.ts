@@ -110,7 +110,7 @@ export class InboxesController {
         return this.views.readComplete('inbox-events', () => this.views.inboxes.listInboxes(wanted))
       })
     // The views have an index by label. Inboxes with the first label are searched for the others.
-    const page = await (labels.length > 1 ? this.budgets.search(reply.request, read) : read())
+    const page = await (labels.length > 1 ? this.budgets.query(reply.request, read, 'reads') : read())
     const items = await Promise.all(page.map((inbox) => this.listItemOf(inbox, principal)))
     return items.filter((item) => item !== null)
   }

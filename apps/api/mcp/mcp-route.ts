@@ -7,7 +7,7 @@ import { bearerSecretOf, MCP_PATH } from '../access/authenticator.js'
 import { callerOf, requireApiAccess, requireKey } from '../access/principal.js'
 import { untilClientLeaves } from '../http/budgets.js'
 import type { ProblemFilter } from '../http/problem-filter.js'
-import { endTurn } from '../http/request-turns.js'
+import { outsideTurn } from '../http/request-turns.js'
 
 /*
  * The Model Context Protocol over HTTP (https://modelcontextprotocol.io/specification/2025-11-25/basic/transports), with
@@ -74,8 +74,6 @@ async function answer(request: FastifyRequest, { localUrl, shutdown }: McpOption
   const mcp = makeMcpServer(connection, BUILD_INFO.version)
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
   await mcp.connect(transport)
-  // The requests of its tools have their own turns.
-  endTurn(request)
   try {
     return await untilClientLeaves(request, async (clientGone) => {
       const handled = transport.handleRequest(messageOf(request), { parsedBody: request.body })
@@ -99,11 +97,11 @@ function messageOf({ headers }: FastifyRequest): Request {
   return new Request(`http://localhost${MCP_PATH}`, { method: 'POST', headers: given })
 }
 
-/** The log lines of the tool's requests have the id of this request. */
-function fetchFor({ id }: FastifyRequest): typeof fetch {
+/** The tool's requests have turns of their own. Their log lines have the id of this request. */
+function fetchFor(request: FastifyRequest): typeof fetch {
   return (input, init) => {
     const headers = new Headers(init?.headers)
-    headers.set('x-request-id', id)
-    return fetch(input, { ...init, headers })
+    headers.set('x-request-id', request.id)
+    return outsideTurn(request, () => fetch(input, { ...init, headers }))
   }
 }

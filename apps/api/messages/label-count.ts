@@ -79,7 +79,7 @@ export class LabelCounts {
     const { request } = reply
     const channel = environmentChannel(principal)
     const read = <Result>(work: () => Promise<Result>) =>
-      this.budgets.search(request, () => this.views.readComplete('inbox-events', work))
+      this.budgets.query(request, () => this.views.readComplete('inbox-events', work), 'reads')
     const count = () => read(() => this.count(principal, wanted))
     const counted = await this.waits.untilFound<Counted>(request, channel, timeout, async (_, signal) => {
       const startedMs = performance.now()

@@ -19,9 +19,13 @@ const NOTHING = Buffer.alloc(0)
 
 /**
  * Adds each line of a body to a manifest, without empty ones. Throws invalid-request and malformed-json with the number
- * of the line, body-too-large if there are too many, and the errors of `add`.
+ * of the line, body-too-large if there are too many, and the errors of `add`. `pause` lets other requests run.
  */
-export async function readManifest(body: AsyncIterable<Buffer>, manifest: Manifest): Promise<void> {
+export async function readManifest(
+  body: AsyncIterable<Buffer>,
+  manifest: Manifest,
+  pause: () => Promise<void> = () => Promise.resolve(),
+): Promise<void> {
   let lines = 0
   const read = (bytes: Buffer) => {
     const number = manifest.size + 1
@@ -45,6 +49,7 @@ export async function readManifest(body: AsyncIterable<Buffer>, manifest: Manife
     }
     if (start < chunk.length) rest = Buffer.concat([rest, chunk.subarray(start)])
     if (rest.length > MAX_LINE_BYTES) throw tooLong(manifest.size + 1)
+    await pause()
   }
   read(rest)
 }

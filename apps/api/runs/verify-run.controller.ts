@@ -8,6 +8,7 @@ import { batchesOf } from '#libs/runtime/chunks.js'
 import { Authenticator } from '../access/authenticator.js'
 import { Caller, READERS, RequireScope, type Principal } from '../access/principal.js'
 import { RequestBudgets, type MailRead } from '../http/budgets.js'
+import { nextTurn } from '../http/request-turns.js'
 import { LinesAnswer } from '../http/lines-answer.js'
 import { linesBodyOf, TakeBody } from '../http/request-bodies.js'
 import { NDJSON, Produces } from '../http/media-types.js'
@@ -91,7 +92,7 @@ export class VerifyRunController {
     const label = requireLabel(labelText)
     await this.budgets.verify(reply, async (read, grow) => {
       const manifest = new Manifest((recipient) => this.mailboxOf(recipient), grow)
-      await readManifest(linesBodyOf(request), manifest)
+      await readManifest(linesBodyOf(request), manifest, () => nextTurn(request))
       // If there are no differences, nothing is sent for a long time. The next request restores the timeout.
       request.raw.socket.setTimeout(0)
       const pieces = inPieces(this.lines(principal, label, query, manifest, read), () =>

@@ -41,7 +41,7 @@ export class UsageController {
     problems: ['busy'],
   })
   async readUsage(@Caller() principal: Principal, @Query() query: ReadUsage, @Req() request: FastifyRequest) {
-    const rows = await this.budgets.report(request, () => this.usage.figures(principal, query))
+    const rows = await this.budgets.query(request, () => this.usage.figures(principal, query), 'batches')
     return rows.map(usageRow.encode)
   }
 
@@ -61,7 +61,7 @@ export class UsageController {
     @Query() query: ReadReport,
     @Req() request: FastifyRequest,
   ) {
-    return reportJson(await this.budgets.report(request, () => this.usage.report(principal, query)))
+    return reportJson(await this.budgets.query(request, () => this.usage.report(principal, query), 'batches'))
   }
 
   @Get('export')

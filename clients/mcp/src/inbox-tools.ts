@@ -17,34 +17,56 @@ const Inbox = z.object({
   ends_at: z.string().describe('When it expires, or when it ended.'),
 })
 
+const CREATE_INBOX = {
+  title: 'Create an inbox',
+  description:
+    'Creates an email inbox with a new address. It is deleted, with all its mail, when it expires.',
+  inputSchema: z.strictObject({
+    duration: z
+      .string()
+      .max(20)
+      .optional()
+      .describe('The lifetime, such as 30m, 24h, 7d or 2w; 24h by default.'),
+    name: z.string().max(200).optional().describe('A name to show to people.'),
+    labels: labels.describe('Labels to find the inbox by.'),
+    password_protected: z.boolean().optional().describe('Whether reading its mail requires a password.'),
+  }),
+  outputSchema: Inbox.extend({
+    password: z.string().optional().describe('Only in this result. Other tools need it for this inbox.'),
+  }),
+  annotations: {
+    readOnlyHint: false,
+    destructiveHint: false,
+    idempotentHint: false,
+    openWorldHint: false,
+  },
+}
+
+const LIST_INBOXES = {
+  title: 'List inboxes',
+  description: 'Lists the inboxes that the API key can see, newest first.',
+  inputSchema: z.strictObject({
+    state: z.enum(['active', 'deleted', 'expired']).optional().describe('active by default.'),
+    labels: labels.describe('Only inboxes with all of these labels.'),
+    limit: z.number().int().min(1).max(100).default(25),
+  }),
+  outputSchema: z.object({ inboxes: z.array(Inbox) }),
+  annotations: { readOnlyHint: true, openWorldHint: false },
+}
+
+const DELETE_INBOX = {
+  title: 'Delete an inbox',
+  description: 'Deletes an inbox and all its mail permanently.',
+  inputSchema: z.strictObject({ inbox_id: inboxId, password }),
+  outputSchema: z.object({ inbox_id: z.string(), address: z.string(), deleted_at: z.string() }),
+  annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
+}
+
 /** create_inbox, list_inboxes and delete_inbox. */
 export function addInboxTools(server: McpServer, connection: Connection): void {
   server.registerTool(
     'create_inbox',
-    {
-      title: 'Create an inbox',
-      description:
-        'Creates an email inbox with a new address. It is deleted, with all its mail, when it expires.',
-      inputSchema: z.strictObject({
-        duration: z
-          .string()
-          .max(20)
-          .optional()
-          .describe('The lifetime, such as 30m, 24h, 7d or 2w; 24h by default.'),
-        name: z.string().max(200).optional().describe('A name to show to people.'),
-        labels: labels.describe('Labels to find the inbox by.'),
-        password_protected: z.boolean().optional().describe('Whether reading its mail requires a password.'),
-      }),
-      outputSchema: Inbox.extend({
-        password: z.string().optional().describe('Only in this result. Other tools need it for this inbox.'),
-      }),
-      annotations: {
-        readOnlyHint: false,
-        destructiveHint: false,
-        idempotentHint: false,
-        openWorldHint: false,
-      },
-    },
+    CREATE_INBOX,
     ({ duration, name, labels, password_protected: passwordProtected }, { signal }) =>
       runTool(connection, signal, async ({ mayfly }) => {
         const inbox = await mayfly.inboxes.create({ duration, name, labels, passwordProtected, signal })
@@ -55,42 +77,20 @@ export function addInboxTools(server: McpServer, connection: Connection): void {
       }),
   )
 
-  server.registerTool(
-    'list_inboxes',
-    {
-      title: 'List inboxes',
-      description: 'Lists the inboxes that the API key can see, newest first.',
-      inputSchema: z.strictObject({
-        state: z.enum(['active', 'deleted', 'expired']).optional().describe('active by default.'),
-        labels: labels.describe('Only inboxes with all of these labels.'),
-        limit: z.number().int().min(1).max(100).default(25),
-      }),
-      outputSchema: z.object({ inboxes: z.array(Inbox) }),
-      annotations: { readOnlyHint: true, openWorldHint: false },
-    },
-    ({ state, labels, limit }, { signal }) =>
-      runTool(connection, signal, async ({ mayfly }) => {
-        const found = await mayfly.inboxes.list({ state, labels, limit, signal })
-        const inboxes = found.map(inboxOf)
-        const lines = inboxes.map((inbox) => `${inboxText(inbox)}, ${inbox.message_count} messages`)
-        return result({ inboxes }, `${inboxes.length} inboxes`, ...lines)
-      }),
+  server.registerTool('list_inboxes', LIST_INBOXES, ({ state, labels, limit }, { signal }) =>
+    runTool(connection, signal, async ({ mayfly }) => {
+      const found = await mayfly.inboxes.list({ state, labels, limit, signal })
+      const inboxes = found.map(inboxOf)
+      const lines = inboxes.map((inbox) => `${inboxText(inbox)}, ${inbox.message_count} messages`)
+      return result({ inboxes }, `${inboxes.length} inboxes`, ...lines)
+    }),
   )
 
-  server.registerTool(
-    'delete_inbox',
-    {
-      title: 'Delete an inbox',
-      description: 'Deletes an inbox and all its mail permanently.',
-      inputSchema: z.strictObject({ inbox_id: inboxId, password }),
-      outputSchema: z.object({ inbox_id: z.string(), address: z.string(), deleted_at: z.string() }),
-      annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
-    },
-    ({ inbox_id: id, password }, { signal }) =>
-      runTool(connection, signal, async ({ mayfly }) => {
-        const { address, deleted_at } = await mayfly.inboxes.delete(id, { password, signal })
-        return result({ inbox_id: id, address, deleted_at }, `Deleted ${id}, ${address}, at ${deleted_at}.`)
-      }),
+  server.registerTool('delete_inbox', DELETE_INBOX, ({ inbox_id: id, password }, { signal }) =>
+    runTool(connection, signal, async ({ mayfly }) => {
+      const { address, deleted_at } = await mayfly.inboxes.delete(id, { password, signal })
+      return result({ inbox_id: id, address, deleted_at }, `Deleted ${id}, ${address}, at ${deleted_at}.`)
+    }),
   )
 }
 

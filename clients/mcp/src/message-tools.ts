@@ -12,32 +12,48 @@ import {
 } from './mail-content.js'
 import { READS_MAIL, result, runTool, type Connection } from './tool-call.js'
 
+const LIST_MESSAGES = {
+  title: 'List messages',
+  description:
+    'Lists the messages of an inbox, without their whole text. To get later ones, pass the cursor of the result.',
+  inputSchema: z.strictObject({
+    ...{ inbox_id: inboxId, password, ...filters, cursor },
+    has_code: z.boolean().optional().describe('Whether it has a one-time code.'),
+    has_link: z.boolean().optional().describe('Whether it has a link.'),
+    order: z.enum(['asc', 'desc']).default('asc').describe('asc lists the oldest messages first.'),
+    limit: z.number().int().min(1).max(50).default(20),
+  }),
+  outputSchema: z.object({
+    notice: z.string(),
+    messages: z.array(ListedMessage),
+    has_more: z.boolean().describe('Whether more messages match now.'),
+    cursor: z
+      .string()
+      .nullable()
+      .describe('The position after these messages; with order desc, after all messages.'),
+  }),
+  annotations: READS_MAIL,
+}
+
+const GET_MESSAGE = {
+  title: 'Read a message',
+  description:
+    'Reads a message: its text, codes, links, and what is attached. HTML is returned as its visible text.',
+  inputSchema: z.strictObject({
+    inbox_id: inboxId,
+    message_id: messageId,
+    password,
+    extract,
+  }),
+  outputSchema: z.object({ notice: z.string(), message: FullMessage }),
+  annotations: READS_MAIL,
+}
+
 /** list_messages and get_message. */
 export function addMessageTools(server: McpServer, connection: Connection): void {
   server.registerTool(
     'list_messages',
-    {
-      title: 'List messages',
-      description:
-        'Lists the messages of an inbox, without their whole text. To get later ones, pass the cursor of the result.',
-      inputSchema: z.strictObject({
-        ...{ inbox_id: inboxId, password, ...filters, cursor },
-        has_code: z.boolean().optional().describe('Whether it has a one-time code.'),
-        has_link: z.boolean().optional().describe('Whether it has a link.'),
-        order: z.enum(['asc', 'desc']).default('asc').describe('asc lists the oldest messages first.'),
-        limit: z.number().int().min(1).max(50).default(20),
-      }),
-      outputSchema: z.object({
-        notice: z.string(),
-        messages: z.array(ListedMessage),
-        has_more: z.boolean().describe('Whether more messages match now.'),
-        cursor: z
-          .string()
-          .nullable()
-          .describe('The position after these messages; with order desc, after all messages.'),
-      }),
-      annotations: READS_MAIL,
-    },
+    LIST_MESSAGES,
     (
       { inbox_id: id, password, cursor, has_code: hasCode, has_link: hasLink, order, limit, ...texts },
       { signal },
@@ -55,19 +71,7 @@ export function addMessageTools(server: McpServer, connection: Connection): void
 
   server.registerTool(
     'get_message',
-    {
-      title: 'Read a message',
-      description:
-        'Reads a message: its text, codes, links, and what is attached. HTML is returned as its visible text.',
-      inputSchema: z.strictObject({
-        inbox_id: inboxId,
-        message_id: messageId,
-        password,
-        extract,
-      }),
-      outputSchema: z.object({ notice: z.string(), message: FullMessage }),
-      annotations: READS_MAIL,
-    },
+    GET_MESSAGE,
     ({ inbox_id: id, message_id: mailId, password, extract }, { signal }) =>
       runTool(connection, signal, async ({ mayfly }) => {
         const inbox = await mayfly.inboxes.get(id, { password, signal })

@@ -1,4 +1,11 @@
+import { InMemoryTransport } from '@modelcontextprotocol/sdk/inMemory.js'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
+import {
+  isJSONRPCResultResponse,
+  ListToolsRequestSchema,
+  type Result,
+} from '@modelcontextprotocol/sdk/types.js'
+import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv'
 import { addInboxTools } from './inbox-tools.js'
 import { addMessageTools } from './message-tools.js'
 import type { Connection } from './tool-call.js'
@@ -19,13 +26,38 @@ const INSTRUCTIONS =
 /** Array elements and object members of the arguments: far more than a tool needs. */
 const MAX_INPUT_ELEMENTS = 100
 
+/** Not used by these tools, but each server would make its own, which takes a millisecond. */
+const jsonSchemaValidator = new AjvJsonSchemaValidator()
+
+/** The answer to tools/list. Describing the schemas of all tools takes ten milliseconds. */
+let listed: Promise<Result> | null = null
+
 export function makeMcpServer(connection: Connection, version: string): McpServer {
+  const mcp = withTools(connection, version)
+  mcp.server.setRequestHandler(ListToolsRequestSchema, () => (listed ??= listTools(connection, version)))
+  return mcp
+}
+
+function withTools(connection: Connection, version: string): McpServer {
   const server = new McpServer(
     { name: 'mayfly', title: 'Mayfly', version },
-    { instructions: INSTRUCTIONS, maxToolInputElements: MAX_INPUT_ELEMENTS },
+    { instructions: INSTRUCTIONS, maxToolInputElements: MAX_INPUT_ELEMENTS, jsonSchemaValidator },
   )
   addInboxTools(server, connection)
   addMessageTools(server, connection)
   addWaitTools(server, connection)
   return server
+}
+
+async function listTools(connection: Connection, version: string): Promise<Result> {
+  const [client, transport] = InMemoryTransport.createLinkedPair()
+  const answer = new Promise<Result>((resolve, reject) => {
+    client.onmessage = (message) => {
+      if (isJSONRPCResultResponse(message)) resolve(message.result)
+      else reject(new Error('the tools were not listed'))
+    }
+  })
+  await withTools(connection, version).connect(transport)
+  await client.send({ jsonrpc: '2.0', id: 1, method: 'tools/list' })
+  return answer
 }

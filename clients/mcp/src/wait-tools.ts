@@ -49,76 +49,73 @@ const found = { message_id: z.string().optional(), received_at: z.string().optio
 
 type WaitInput = z.infer<z.ZodObject<typeof waitInput>>
 
+const WAIT_FOR_MESSAGE = {
+  title: 'Wait for a message',
+  description:
+    'Waits for a message that matches all filters: the oldest one that has already arrived, or the next one to arrive.',
+  inputSchema: z.strictObject(waitInput),
+  outputSchema: z.object({ ...waitOutput, message: FullMessage.optional() }),
+  annotations: READS_MAIL,
+}
+
+const WAIT_FOR_CODE = {
+  title: 'Wait for a one-time code',
+  description:
+    'Waits for a message with a one-time code, such as 493201, and returns the code: of the oldest message that matches, ' +
+    'or of the next one to arrive.',
+  inputSchema: z.strictObject(waitInput),
+  outputSchema: z.object({
+    ...{ ...waitOutput, ...found },
+    untrusted_content: z
+      .object({ code: z.string(), subject: z.string().nullable(), sender: z.string() })
+      .optional(),
+  }),
+  annotations: READS_MAIL,
+}
+
+const WAIT_FOR_LINK = {
+  title: 'Wait for a link',
+  description:
+    'Waits for a message with a link, such as one that confirms an address, and returns the link. It is not opened.',
+  inputSchema: z.strictObject({
+    ...waitInput,
+    contains: text.describe('The address or the text of the link contains this text.'),
+  }),
+  outputSchema: z.object({
+    ...{ ...waitOutput, ...found },
+    untrusted_content: z
+      .object({ link: z.string(), subject: z.string().nullable(), sender: z.string() })
+      .optional(),
+  }),
+  annotations: READS_MAIL,
+}
+
 /** wait_for_message, wait_for_code and wait_for_link. */
 export function addWaitTools(server: McpServer, connection: Connection): void {
-  server.registerTool(
-    'wait_for_message',
-    {
-      title: 'Wait for a message',
-      description:
-        'Waits for a message that matches all filters: the oldest one that has already arrived, or the next one to arrive.',
-      inputSchema: z.strictObject(waitInput),
-      outputSchema: z.object({ ...waitOutput, message: FullMessage.optional() }),
-      annotations: READS_MAIL,
-    },
-    (input, { signal }) =>
-      runTool(connection, signal, (call) =>
-        waitResult(call, input, async (inbox, options) => {
-          const received = await inbox.waitForMessage(options)
-          const message = fullMessage(received)
-          return { cursor: received.cursor, found: { message }, text: messageText(message) }
-        }),
-      ),
+  server.registerTool('wait_for_message', WAIT_FOR_MESSAGE, (input, { signal }) =>
+    runTool(connection, signal, (call) =>
+      waitResult(call, input, async (inbox, options) => {
+        const received = await inbox.waitForMessage(options)
+        const message = fullMessage(received)
+        return { cursor: received.cursor, found: { message }, text: messageText(message) }
+      }),
+    ),
   )
 
-  server.registerTool(
-    'wait_for_code',
-    {
-      title: 'Wait for a one-time code',
-      description:
-        'Waits for a message with a one-time code, such as 493201, and returns the code: of the oldest message that matches, ' +
-        'or of the next one to arrive.',
-      inputSchema: z.strictObject(waitInput),
-      outputSchema: z.object({
-        ...{ ...waitOutput, ...found },
-        untrusted_content: z
-          .object({ code: z.string(), subject: z.string().nullable(), sender: z.string() })
-          .optional(),
-      }),
-      annotations: READS_MAIL,
-    },
-    (input, { signal }) =>
-      runTool(connection, signal, (call) =>
-        waitResult(call, input, (inbox, options) =>
-          partOf((match) => inbox.waitForCode({ ...options, match }), 'code'),
-        ),
+  server.registerTool('wait_for_code', WAIT_FOR_CODE, (input, { signal }) =>
+    runTool(connection, signal, (call) =>
+      waitResult(call, input, (inbox, options) =>
+        partOf((match) => inbox.waitForCode({ ...options, match }), 'code'),
       ),
+    ),
   )
 
-  server.registerTool(
-    'wait_for_link',
-    {
-      title: 'Wait for a link',
-      description:
-        'Waits for a message with a link, such as one that confirms an address, and returns the link. It is not opened.',
-      inputSchema: z.strictObject({
-        ...waitInput,
-        contains: text.describe('The address or the text of the link contains this text.'),
-      }),
-      outputSchema: z.object({
-        ...{ ...waitOutput, ...found },
-        untrusted_content: z
-          .object({ link: z.string(), subject: z.string().nullable(), sender: z.string() })
-          .optional(),
-      }),
-      annotations: READS_MAIL,
-    },
-    ({ contains, ...input }, { signal }) =>
-      runTool(connection, signal, (call) =>
-        waitResult(call, input, (inbox, options) =>
-          partOf((match) => inbox.waitForLink(contains, { ...options, match }), 'link'),
-        ),
+  server.registerTool('wait_for_link', WAIT_FOR_LINK, ({ contains, ...input }, { signal }) =>
+    runTool(connection, signal, (call) =>
+      waitResult(call, input, (inbox, options) =>
+        partOf((match) => inbox.waitForLink(contains, { ...options, match }), 'link'),
       ),
+    ),
   )
 }
 

@@ -11,9 +11,9 @@ export class RecentOwners {
     this.latest = { owner, atMs: nowMs }
   }
 
-  /** Whether no other owner has used it within that time, a minute by default. */
-  isAlone(owner: string, nowMs: number, withinMs = RECENT_MS): boolean {
+  /** Whether no other owner has used it within a minute. */
+  isAlone(owner: string, nowMs: number): boolean {
     const rival = this.latest?.owner === owner ? this.other : this.latest
-    return rival === null || nowMs - rival.atMs > withinMs
+    return rival === null || nowMs - rival.atMs > RECENT_MS
   }
 }

@@ -9,7 +9,7 @@ const MAX_OPEN = 4
 const LONG_MS = 100
 /** An owner that has used this much more than its share has one piece in progress at once. */
 const BUSY_MS = 10
-/** One that has used this much more starts nothing, if another owner has work, or had some in the last CONTENDED_MS. */
+/** One that has used this much more than another owner, which has work or had some in the last CONTENDED_MS, starts nothing. */
 const MAX_DEBT_MS = 40
 const CONTENDED_MS = 250
 /** Older work does not count, so that an owner that was alone is not stopped for long when another one comes. */
@@ -25,6 +25,8 @@ interface Owner {
   startsMs: number[]
   /** The time that the owner has used in excess of its share. */
   debtMs: number
+  /** When it last had new work. */
+  askedAtMs: number
 }
 
 /**
@@ -36,37 +38,39 @@ interface Owner {
 export class TimeShares {
   private readonly owners = new Map<string, Owner>()
   private readonly recent = new RecentOwners()
-  private readonly waiting = new FairQueue<{ owner: string; grant: (release: Release) => void }>()
+  private readonly waiting = new FairQueue<{ state: Owner; grant: (release: Release) => void }>()
   private open = 0
   private countedAtMs = performance.now()
   private busyMs = busyMs()
+  /** Of the owners that have work, or had some in the last CONTENDED_MS. */
+  private leastDebtMs = 0
   private timer: NodeJS.Timeout | null = null
 
   /** Resolves when the owner may start a piece of work. It must be released once the work is done, or waits for long. */
   async take(owner: string): Promise<Release> {
-    this.recent.record(owner, performance.now())
+    const askedAtMs = performance.now()
+    this.recent.record(owner, askedAtMs)
+    const state = this.owners.get(owner) ?? { open: 0, startsMs: [], debtMs: 0, askedAtMs }
+    this.owners.set(owner, state)
+    state.askedAtMs = askedAtMs
     this.count()
-    if (!this.waiting.has(owner) && this.mayStart(owner)) return this.start(owner)
+    this.leastDebtMs = Math.min(this.leastDebtMs, state.debtMs)
+    if (!this.waiting.has(owner) && this.mayStart(owner, state)) return this.start(state)
     const { promise, resolve: grant } = Promise.withResolvers<Release>()
-    this.waiting.add(owner, { owner, grant })
+    this.waiting.add(owner, { state, grant })
     this.timer ??= setInterval(() => this.serve(), SERVE_EVERY_MS).unref()
     return promise
   }
 
-  private mayStart(owner: string): boolean {
+  private mayStart(owner: string, { open, startsMs, debtMs }: Owner): boolean {
     const nowMs = performance.now()
-    const state = this.owners.get(owner)
-    if (state === undefined || this.recent.isAlone(owner, nowMs)) return true
-    const { open, startsMs, debtMs } = state
-    const isContended = this.open > open || !this.recent.isAlone(owner, nowMs, CONTENDED_MS)
-    if (debtMs > MAX_DEBT_MS && isContended) return false
+    if (this.recent.isAlone(owner, nowMs)) return true
+    if (debtMs - this.leastDebtMs > MAX_DEBT_MS) return false
     const maxOpen = debtMs > BUSY_MS ? 1 : MAX_OPEN
     return open < maxOpen || nowMs - (startsMs.at(-maxOpen) ?? nowMs) > LONG_MS
   }
 
-  private start(owner: string): Release {
-    const state = this.owners.get(owner) ?? { open: 0, startsMs: [], debtMs: 0 }
-    this.owners.set(owner, state)
+  private start(state: Owner): Release {
     state.open += 1
     this.open += 1
     if (state.startsMs.push(performance.now()) > MAX_OPEN) state.startsMs.shift()
@@ -83,8 +87,8 @@ export class TimeShares {
 
   private serve(): void {
     this.count()
-    const take = () => this.waiting.take(({ owner }) => this.mayStart(owner))
-    for (let next = take(); next !== null; next = take()) next.grant(this.start(next.owner))
+    const take = () => this.waiting.take(({ state }, owner) => this.mayStart(owner, state))
+    for (let next = take(); next !== null; next = take()) next.grant(this.start(next.state))
     if (this.waiting.size > 0 || this.timer === null) return
     clearInterval(this.timer)
     this.timer = null
@@ -101,10 +105,13 @@ export class TimeShares {
     const paidMs = (sinceMs * SHARE) / Math.max(inDebt, 1)
     this.countedAtMs = nowMs
     this.busyMs = busy
+    this.leastDebtMs = Infinity
     for (const [name, owner] of this.owners) {
       const debtMs = owner.debtMs + (usedMs * owner.open) / Math.max(this.open, 1) - paidMs
       owner.debtMs = Math.min(Math.max(debtMs, 0), REMEMBERED_DEBT_MS)
-      if (owner.open === 0 && owner.debtMs === 0) this.owners.delete(name)
+      const hasWork = owner.open > 0 || this.waiting.has(name) || nowMs - owner.askedAtMs < CONTENDED_MS
+      if (hasWork) this.leastDebtMs = Math.min(this.leastDebtMs, owner.debtMs)
+      else if (owner.debtMs === 0) this.owners.delete(name)
     }
   }
 }

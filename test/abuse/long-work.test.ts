@@ -1,0 +1,71 @@
+import { accountOn } from '#test/harness/accounts.js'
+import { call, type Target } from '#test/harness/client.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { attackBeside, IS_LONG, MEMORY_SETTINGS } from './bystander.js'
+
+/*
+ * Attacks of one account on others with requests that take long, or that need much more time than others: comparisons,
+ * bulk requests and the schemas of the tools of MCP.
+ */
+
+const LINES = IS_LONG ? 400_000 : 10_000
+const INBOXES = IS_LONG ? 10_000 : 500
+const LISTS_AT_ONCE = 20
+const SECONDS = IS_LONG ? 10 : 2
+
+describe('an account with long requests', () => {
+  let mayfly: Mayfly
+  let attacker: Target
+  let other: Target
+
+  beforeAll(async () => {
+    mayfly = await startMayfly({
+      hasWebhooks: true,
+      env: { ...MEMORY_SETTINGS, MAYFLY_MCP: 'true', MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true' },
+    })
+    attacker = await accountOn(mayfly)
+    other = await accountOn(mayfly)
+  })
+  afterAll(() => mayfly.dispose())
+
+  it('can’t delay others with a large comparison', async () => {
+    const line = (n: number) => JSON.stringify({ recipient: `a${n}@example.com`, id: `<${n}@load.example>` })
+    const body = Array.from({ length: LINES }, (_, n) => line(n)).join('\n')
+    const headers = { 'content-type': 'application/x-ndjson' }
+    await attackBeside(mayfly, other, async () => {
+      const answer = await call<string>(attacker, 'POST', '/v1/runs/run:1/verify', { headers, body })
+      expect(answer.status).toBe(200)
+      expect(answer.body).toContain(`"missing":${LINES}`)
+    })
+  })
+
+  it('can’t delay others with bulk requests', async () => {
+    await attackBeside(mayfly, other, async () => {
+      const body = { count: INBOXES, labels: { run: '1' } }
+      expect((await call(attacker, 'POST', '/v1/inboxes/bulk', { body })).status).toBe(201)
+      const label = { label: 'run:1' }
+      const deleted = await call(attacker, 'POST', '/v1/inboxes/bulk-delete', { body: label })
+      expect(deleted.body).toEqual({ deleted: INBOXES, remaining: 0 })
+    })
+  })
+
+  it('can’t delay others with lists of the tools of MCP', async () => {
+    await attackBeside(mayfly, other, async () => {
+      const endsAtMs = performance.now() + SECONDS * 1_000
+      const headers = {
+        authorization: `Bearer ${attacker.apiKey}`,
+        ...{ 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+      }
+      const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' })
+      const list = async () => {
+        const answer = await fetch(`${attacker.url}/mcp`, { method: 'POST', headers, body })
+        expect(answer.status).toBe(200)
+        expect(await answer.json()).toHaveProperty('result.tools')
+      }
+      const listAgain = async () => {
+        while (performance.now() < endsAtMs) await list()
+      }
+      await Promise.all(Array.from({ length: LISTS_AT_ONCE }, listAgain))
+    })
+  })
+})
