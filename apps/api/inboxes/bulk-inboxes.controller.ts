@@ -1,5 +1,5 @@
 import { Body, Controller, HttpCode, Post, Res } from '@nestjs/common'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
@@ -7,7 +7,6 @@ import { Caller, RequireScope, type Principal } from '../access/principal.js'
 import { RequestLimits } from '../access/request-limits.js'
 import { Reply } from '../http/headers.js'
 import { RequestBudgets } from '../http/budgets.js'
-import { nextTurn } from '../http/request-turns.js'
 import { LinesAnswer } from '../http/lines-answer.js'
 import { invalid, type Problem } from '../http/problems.js'
 import { TakeBody } from '../http/request-bodies.js'
@@ -76,7 +75,7 @@ export class BulkInboxesController {
     lifespanOf(duration, principal.plan.retention)
     await this.requireQuota(principal, count, reply)
     await this.budgets.bulk(reply, async () => {
-      const chunks = this.chunks(reply.request, principal, minting, body)
+      const chunks = this.chunks(principal, minting, body)
       if (prefersLines(reply.request)) {
         let created = 0
         const summary = (problem: string) =>
@@ -125,7 +124,7 @@ export class BulkInboxesController {
     return this.budgets.bulk(reply, async () =>
       ids === undefined
         ? this.deleteByLabel(principal, requireLabel(label ?? ''), reply)
-        : { deleted: await this.deleteById(principal, ids, reply), remaining: 0 },
+        : { deleted: await this.deleteById(principal, ids), remaining: 0 },
     )
   }
 
@@ -143,7 +142,6 @@ export class BulkInboxesController {
 
   /** Creates the inboxes chunk by chunk, as JSON. */
   private async *chunks(
-    request: FastifyRequest,
     principal: Principal,
     minting: Minting,
     body: CreateInboxes,
@@ -157,21 +155,15 @@ export class BulkInboxesController {
       })
       const created = await this.inboxes.create(principal, minting, wanted)
       yield created.map((each) => JSON.stringify(createdInboxJson(each)))
-      await nextTurn(request)
     }
   }
 
-  private async deleteById(
-    principal: Principal,
-    ids: readonly string[],
-    { request }: FastifyReply,
-  ): Promise<number> {
+  private async deleteById(principal: Principal, ids: readonly string[]): Promise<number> {
     const distinct = [...new Set(ids)].filter((id): id is InboxId => isId('inb', id))
     let deleted = 0
     for (const some of chunksOf(distinct, CHUNK)) {
       const found = await this.inboxes.findAll(principal, some)
       deleted += await this.inboxes.deleteAll(principal, found)
-      await nextTurn(request)
     }
     return deleted
   }
@@ -183,10 +175,7 @@ export class BulkInboxesController {
       const deletable = page.filter((inbox) => mayDelete(principal, inbox))
       const now = deletable.slice(0, MAX_INBOXES - deleted)
       remaining += deletable.length - now.length
-      for (const some of chunksOf(now, CHUNK)) {
-        deleted += await this.inboxes.deleteAll(principal, some)
-        await nextTurn(reply.request)
-      }
+      for (const some of chunksOf(now, CHUNK)) deleted += await this.inboxes.deleteAll(principal, some)
     }
     await this.charge(principal, deleted, reply)
     return { deleted, remaining }
