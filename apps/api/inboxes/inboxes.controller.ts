@@ -95,6 +95,7 @@ export class InboxesController {
     const { state } = query
     const labels = readLabels(query.label)
     const address = query.address === undefined ? null : addressOf(query.address)
+    if (query.address !== undefined && address === null) return []
     const { accountId, environment } = principal
     const read = () =>
       pageOf('inb', query, reply, (listQuery) => {
