@@ -17,5 +17,5 @@ describeWith('python-packages')('the API, checked against its document by schema
     // schemathesis has tested every operation.
     expect(output).toMatch(/Selected: (\d+)\/\1\n +Tested: \1\n/)
     expect(Number(/(\d+) generated/.exec(output)?.[1])).toBeGreaterThan(1_000)
-  }, 600_000)
+  }, 1_200_000)
 })
