@@ -11,7 +11,7 @@ import {
 } from '#libs/ports/read-model/consistent-views.js'
 import type { MailQueries } from '#libs/ports/read-model/queries.js'
 import type { ViewProgress } from '#libs/ports/read-model/view-store.js'
-import { addressOf } from '#libs/mail/mailbox.js'
+import { addressOf, domainOf } from '#libs/mail/mailbox.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import { isLoopback } from '#libs/runtime/config/smtp-settings.js'
 import { Networks } from '#libs/runtime/remote-address.js'
@@ -96,15 +96,16 @@ export class Recipients {
       const address = addressOfRecipient(recipient, domain)
       if (address !== null) return this.lookUp(address, client.senderKey, false)
     }
-    const address = addressOf(recipient)
-    if (address === null) return REFUSALS.unknownRecipient
-    const domain = address.slice(address.lastIndexOf('@') + 1)
-    if (this.domains.some((own) => isInDomain(domain, own))) return REFUSALS.unknownRecipient
+    const domain = domainOf(recipient)
+    if (domain === null || this.domains.some((own) => isInDomain(domain, own))) {
+      return REFUSALS.unknownRecipient
+    }
     const isAccepted = this.options.settings.acceptDomains?.some((pattern) => matchesDomain(domain, pattern))
     const { remoteAddress } = client
     const isTrusted = isLoopback(remoteAddress) || this.trusted.has(remoteAddress)
     if (isAccepted === true || (isTrusted && this.unknown === 'create')) {
-      return this.lookUp(address, client.senderKey, true)
+      const address = addressOf(recipient)
+      return address === null ? REFUSALS.unknownRecipient : this.lookUp(address, client.senderKey, true)
     }
     return isTrusted && this.unknown === 'discard' ? DISCARDED : this.foreign
   }

@@ -246,6 +246,15 @@ describe('recipients of other domains', () => {
     },
   )
 
+  it('include an address that needs quotes, which makes no inbox', async () => {
+    const quoted = '"a b"@other.example'
+    fixture = await SmtpFixture.started({ unknownRecipients: 'discard' })
+    expect(await deliver([quoted])).toMatch(/^250 2\.0\.0 discarded/)
+    await fixture.close()
+    fixture = await SmtpFixture.started({ unknownRecipients: 'create' })
+    expect(await deliver([quoted])).toMatch(/^550 5\.1\.1 /)
+  })
+
   it('do not include an inbox that has ended', async () => {
     fixture = await SmtpFixture.started({ unknownRecipients: 'discard' })
     const { address } = await fixture.createInbox()

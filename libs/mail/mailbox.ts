@@ -4,15 +4,24 @@ import type { Address } from '#libs/domain/inbox/events.js'
 /** A local part that needs no quotes (RFC 5321, section 4.1.2; RFC 6531). */
 const UNQUOTED = /^[^\s()<>[\]:;@\\,"]+$/u
 
+/** The domain of a mailbox in A-labels (RFC 5890). Null for an address literal and a bare Postmaster. */
+export function domainOf(mailbox: string): string | null {
+  const at = mailbox.lastIndexOf('@')
+  const domain = at < 0 ? '' : domainToASCII(mailbox.slice(at + 1))
+  return domain === '' || domain.startsWith('[') ? null : domain
+}
+
 /**
  * The address of an inbox that a mailbox means: in lower case and NFC, without a tag (`local+tag@`, RFC 5233), its domain
- * in A-labels (RFC 5890). Null for an address literal, a bare Postmaster, and a local part that needs quotes.
+ * in A-labels. Null for a mailbox without a domain, and for a local part that needs quotes.
  */
 export function addressOf(mailbox: string): Address | null {
-  const at = mailbox.lastIndexOf('@')
-  const local = mailbox.slice(0, Math.max(at, 0)).normalize('NFC').toLowerCase()
-  const domain = domainToASCII(mailbox.slice(at + 1))
-  if (domain === '' || domain.startsWith('[') || !UNQUOTED.test(local)) return null
+  const domain = domainOf(mailbox)
+  const local = mailbox
+    .slice(0, Math.max(mailbox.lastIndexOf('@'), 0))
+    .normalize('NFC')
+    .toLowerCase()
+  if (domain === null || !UNQUOTED.test(local)) return null
   const tag = local.indexOf('+')
   return `${tag > 0 ? local.slice(0, tag) : local}@${domain}` as Address
 }
