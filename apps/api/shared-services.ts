@@ -1,6 +1,7 @@
 import type { PlanTable } from '#libs/domain/account/access.js'
 import { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { measureBacklog } from '#libs/ports/read-model/consistent-views.js'
+import { AccountQuotas } from '#libs/ports/read-model/account-quotas.js'
 import { measuredUsage } from '#libs/role/measured-usage.js'
 import type { EngineContext } from '#libs/role/run-role.js'
 import { attachmentMemory, budgetScale } from '#libs/runtime/config/memory-settings.js'
@@ -105,6 +106,7 @@ export function makeSharedServices(options: ApiOptions, publicUrl: () => string)
     /** Nest injects each by its class. */
     injected: [
       ...[views, recorder, plans, knownKeys, keyUse, authenticator, consoleTokens, throttle, requestLimits],
+      new AccountQuotas({ inboxes, accounts, plans: table }),
       ...[budgets, streams, stalled, waits, contentPool, problems, figures],
       new OpenedMail(settings.openedMailBytes),
       new ConsoleAddress(publicUrl, settings.publicUrl !== null),

@@ -13,6 +13,8 @@ interface Limits {
   accountRequestsPerMinute?: number
   retention?: string
   maxMessages?: number
+  maxInboxes?: number
+  maxStoredBytes?: number
 }
 
 /** `mayfly account …` */
@@ -78,6 +80,8 @@ function withLimits(command: Command): Command {
       'maximum number of messages in an inbox, on the same plans',
       wholeNumber(),
     )
+    .option('--max-inboxes <count>', 'quota of active inboxes, on the same plans', wholeNumber())
+    .option('--max-stored-bytes <bytes>', 'quota of bytes of stored mail, on the same plans', wholeNumber())
 }
 
 function limitsJson(limits: Limits): object | undefined {
@@ -87,6 +91,8 @@ function limitsJson(limits: Limits): object | undefined {
     account_requests_per_minute: limits.accountRequestsPerMinute,
     retention: limits.retention,
     max_messages: limits.maxMessages,
+    max_inboxes: limits.maxInboxes,
+    max_stored_bytes: limits.maxStoredBytes,
   }
 }
 

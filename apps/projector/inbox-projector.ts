@@ -57,9 +57,9 @@ export function* stepsOf({ events, undecodable, next }: DecodedBatch<InboxEvent>
  * list and add it to one.
  */
 function writesOf(event: InboxEvent): number {
-  if (event.type === 'InboxCreated') return 5 + 4 * Object.keys(event.labels).length
-  if ('messageId' in event) return 6 + 4 * Object.keys(event.inbox?.labels ?? {}).length
-  return 9 + 8 * MAX_LABELS
+  if (event.type === 'InboxCreated') return 6 + 4 * Object.keys(event.labels).length
+  if ('messageId' in event) return 8 + 4 * Object.keys(event.inbox?.labels ?? {}).length
+  return 10 + 8 * MAX_LABELS
 }
 
 /** Projects consecutive events of an inbox partition into one step of the views. */

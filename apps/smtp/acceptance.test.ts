@@ -48,6 +48,7 @@ async function accept(
     usage: new MailUsage({ record: (event) => usage.push(event) }, fixture.now),
     verifier: null,
     inFlight: inFlight,
+    quotas: { reserve: () => Promise.resolve({ fill: () => undefined, release: () => undefined }) },
     faults: { afterAccept: () => Promise.resolve(fault) },
     now: fixture.now,
     onError: () => undefined,

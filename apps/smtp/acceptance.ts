@@ -8,8 +8,10 @@ import type { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import type { Position } from '#libs/ports/event-log/event-log.js'
 import { packSource, sealMail, type PackedSource, type SecretKey } from '#libs/ports/key-vault/sealing.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
+import { isExcess, type AccountQuotas } from '#libs/ports/read-model/account-quotas.js'
 import { InboxCapacity, type Reservation } from '#libs/ports/read-model/inbox-capacity.js'
 import type { MailQueries } from '#libs/ports/read-model/queries.js'
+import type { InboxRow } from '#libs/ports/read-model/views.js'
 import type { MailFaults } from './faults.js'
 import type { SenderVerifier } from './sender-verifier.js'
 import { identityOf, type MailUsage } from './journal.js'
@@ -24,6 +26,7 @@ export interface AcceptanceOptions {
   inboxes: Pick<MailQueries, 'inbox'>
   recorder: Pick<Recorder, 'record'>
   usage: MailUsage
+  quotas: Pick<AccountQuotas, 'reserve'>
   /** Null if senders are not verified. */
   verifier: Pick<SenderVerifier, 'verify'> | null
   inFlight: Pick<InFlightMail, 'take' | 'releaseWhenVisible'>
@@ -92,9 +95,8 @@ export class Acceptance {
   private async acceptForAll(mail: IncomingMail): Promise<MessageId[] | Refusal> {
     const { recipients, senderKey } = mail
     const receivedAt = this.options.now()
-    const { mailFrom } = mail.trace
     const prepared = await Promise.all(
-      recipients.map((recipient) => this.prepare(recipient, mailFrom, receivedAt)),
+      recipients.map((recipient) => this.prepare(recipient, mail, receivedAt)),
     )
     const copies = prepared.flatMap((each) => (each instanceof Refusal ? [] : each))
     const refusal = prepared.find((each) => each instanceof Refusal)
@@ -155,7 +157,7 @@ export class Acceptance {
   /** The copies of one recipient: one, or two if a fault duplicates the mail and the inbox has space for both. */
   private async prepare(
     { inbox: { id: inboxId }, rcptTo }: Recipient,
-    mailFrom: string,
+    { raw, trace: { mailFrom } }: IncomingMail,
     now: Date,
   ): Promise<Copy[] | Refusal> {
     let reservation: Reservation | null = null
@@ -165,8 +167,9 @@ export class Acceptance {
       const { inbox } = row
       const refusal = refusalOf(inbox, now)
       if (refusal !== null) return refusal
-      reservation = this.capacity.reserve(row)
-      if (reservation === null) return REFUSALS.inboxFull
+      const reserved = await this.reserve(row, raw.length)
+      if (reserved instanceof Refusal) return reserved
+      reservation = reserved
       const found = await this.options.vault.find(inboxId)
       if (found.state !== 'known') {
         reservation.release()
@@ -175,8 +178,8 @@ export class Acceptance {
       const copy = { inbox, key: found.key, messageId: mintId('msg'), rcptTo, reservation, duplicateOf: null }
       const outcome = await this.options.faults.afterAccept({ inbox, mailFrom, rcptTo })
       const first = { ...copy, isDropped: outcome === 'drop' }
-      const second = outcome === 'duplicate' ? this.capacity.reserve(row) : null
-      if (second === null) return [first]
+      const second = outcome === 'duplicate' ? await this.reserve(row, raw.length) : REFUSALS.inboxFull
+      if (second instanceof Refusal) return [first]
       return [
         first,
         { ...first, messageId: mintId('msg'), reservation: second, duplicateOf: first.messageId },
@@ -185,6 +188,32 @@ export class Acceptance {
       reservation?.release()
       this.options.onError(error)
       return REFUSALS.readModelUnavailable
+    }
+  }
+
+  /** Reserves capacity of the inbox, and of its account's quota. */
+  private async reserve(row: InboxRow, bytes: number): Promise<Reservation | Refusal> {
+    const ofInbox = this.capacity.reserve(row)
+    if (ofInbox === null) return REFUSALS.inboxFull
+    try {
+      const ofAccount = await this.options.quotas.reserve(row.inbox.accountId, 'stored-bytes', bytes)
+      if (isExcess(ofAccount)) {
+        ofInbox.release()
+        return REFUSALS.quotaExceeded
+      }
+      return {
+        fill(offset) {
+          ofInbox.fill(offset)
+          ofAccount.fill(bytes)
+        },
+        release() {
+          ofInbox.release()
+          ofAccount.release()
+        },
+      }
+    } catch (error) {
+      ofInbox.release()
+      throw error
     }
   }
 

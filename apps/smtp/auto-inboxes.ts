@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { planWithLimits, type PlanTable } from '#libs/domain/account/access.js'
+import { planWithLimits, type Plan, type PlanTable } from '#libs/domain/account/access.js'
 import { defaultFaultsOf, type Account, type ApiKey } from '#libs/domain/account/account.js'
 import { deriveId } from '#libs/domain/ids/mint.js'
 import { decide } from '#libs/domain/inbox/decide.js'
@@ -15,6 +15,7 @@ import type { IdempotencyStore, Run } from '#libs/ports/idempotency/idempotency-
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { detailsContext, sealJson } from '#libs/ports/key-vault/sealing.js'
 import type { RateLimits, RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
+import { isExcess, type AccountQuotas } from '#libs/ports/read-model/account-quotas.js'
 import { ViewsCatchingUpError, type ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { AccountQueries, MailQueries } from '#libs/ports/read-model/queries.js'
 import { UnavailableError } from '#libs/runtime/errors.js'
@@ -31,10 +32,16 @@ export interface AutoInboxesOptions {
   idempotency: Pick<IdempotencyStore, 'reserve' | 'finish' | 'release'>
   limits: Pick<RateLimits, 'consume'>
   recorder: Pick<Recorder, 'record'>
+  quotas: Pick<AccountQuotas, 'reserve'>
   plans: PlanTable
   settings: Pick<Settings, 'autoInboxesPerDay' | 'autoInboxesPerMinute'>
   now: () => Date
   onError: (error: unknown) => void
+}
+
+interface Owner {
+  account: Account
+  key: ApiKey
 }
 
 const ENVIRONMENT = 'development'
@@ -97,14 +104,33 @@ export class AutoInboxes {
     return outcome
   }
 
+  /** Creates the inbox within the limits and quotas of the account. */
   private async createInbox({ address }: MissingInbox, run: Run, sender: string): Promise<Inbox | Refusal> {
-    const { vault, inboxes, views, recorder, plans } = this.options
+    const { plans, quotas } = this.options
     const owner = await this.owner()
     const known = owner === null ? undefined : plans.get(owner.account.plan)
     if (owner === null || known === undefined) return REFUSALS.unknownRecipient
-    const { account, key } = owner
-    if (!(await this.mayCreate(account.id, sender))) return REFUSALS.tooManyNewInboxes
-    const { retention, maxMessages } = planWithLimits(known, account.limits)
+    const { id, limits } = owner.account
+    if (!(await this.mayCreate(id, sender))) return REFUSALS.tooManyNewInboxes
+    const reserved = await quotas.reserve(id, 'inboxes', 1)
+    if (isExcess(reserved)) return REFUSALS.quotaExceeded
+    try {
+      const inbox = await this.append(address, run, owner, planWithLimits(known, limits))
+      reserved.fill(1)
+      return inbox
+    } finally {
+      reserved.release()
+    }
+  }
+
+  /** Resolves once the views show the inbox. */
+  private async append(
+    address: Address,
+    run: Run,
+    { account, key }: Owner,
+    { retention, maxMessages }: Plan,
+  ): Promise<Inbox> {
+    const { vault, inboxes, views, recorder, now } = this.options
     const inboxId = deriveId('inb', run, 1)
     const details: InboxDetails = { name: null }
     const sealed = sealJson(await vault.create(inboxId), detailsContext(inboxId), details)
@@ -116,7 +142,7 @@ export class AutoInboxes {
         ...{ lifespan: defaultLifespan(retention), retention, maxMessages, isProtected: false },
         labels: { domain: address.slice(address.lastIndexOf('@') + 1) },
         faults: faultsForInbox(defaultFaultsOf(account, ENVIRONMENT), inboxId),
-        now: this.options.now(),
+        now: now(),
       },
     )
     const [created] = events
@@ -128,7 +154,7 @@ export class AutoInboxes {
   }
 
   /** The first account, and its key whose environment the inboxes are in, also if that was revoked. */
-  private async owner(): Promise<{ account: Account; key: ApiKey } | null> {
+  private async owner(): Promise<Owner | null> {
     const { log, accounts, views } = this.options
     const accountId = await firstAccount(log)
     if (accountId === null) return null

@@ -9,6 +9,7 @@ import {
   ViewsCatchingUpError,
   type ConsistentViews,
 } from '#libs/ports/read-model/consistent-views.js'
+import { isExcess, type AccountQuotas } from '#libs/ports/read-model/account-quotas.js'
 import type { MailQueries } from '#libs/ports/read-model/queries.js'
 import type { ViewProgress } from '#libs/ports/read-model/view-store.js'
 import { addressOf, domainOf } from '#libs/mail/mailbox.js'
@@ -23,6 +24,8 @@ interface Client {
   remoteAddress: string
   /** Null if it did not authenticate with an API key. */
   senderKey: SenderKey | null
+  /** The size of the mail that the client has declared (RFC 1870). */
+  declaredBytes: number | null
 }
 
 /** A recipient in a foreign domain, whose mail is accepted and dropped. */
@@ -44,6 +47,7 @@ interface RecipientsOptions {
   views: ConsistentViews
   settings: Settings
   usage: MailUsage
+  quotas: Pick<AccountQuotas, 'reserve'>
   now: () => Date
   onError: (error: unknown) => void
 }
@@ -94,7 +98,7 @@ export class Recipients {
   resolve(recipient: string, client: Client): MaybePromise<ResolvedRecipient | Refusal> {
     for (const domain of this.domains) {
       const address = addressOfRecipient(recipient, domain)
-      if (address !== null) return this.lookUp(address, client.senderKey, false)
+      if (address !== null) return this.lookUp(address, client, false)
     }
     const domain = domainOf(recipient)
     if (domain === null || this.domains.some((own) => isInDomain(domain, own))) {
@@ -105,7 +109,7 @@ export class Recipients {
     const isTrusted = isLoopback(remoteAddress) || this.trusted.has(remoteAddress)
     if (isAccepted === true || (isTrusted && this.unknown === 'create')) {
       const address = addressOf(recipient)
-      return address === null ? REFUSALS.unknownRecipient : this.lookUp(address, client.senderKey, true)
+      return address === null ? REFUSALS.unknownRecipient : this.lookUp(address, client, true)
     }
     return isTrusted && this.unknown === 'discard' ? DISCARDED : this.foreign
   }
@@ -113,11 +117,11 @@ export class Recipients {
   /** `isCreated`: whether mail to an unknown address, or one whose inbox has expired, makes an inbox. */
   private async lookUp(
     address: Address,
-    senderKey: SenderKey | null,
+    { senderKey, declaredBytes }: Client,
     isCreated: boolean,
   ): Promise<Inbox | MissingInbox | Refusal> {
     try {
-      const { views, inboxes, usage, now } = this.options
+      const { views, inboxes, usage, quotas, now } = this.options
       const found = await views.find('inbox-events', () => inboxes.inboxAt(address))
       const current = found === null ? null : asOf(found.inbox, now())
       if (isCreated && (current === null || current.state === 'expired')) {
@@ -125,7 +129,12 @@ export class Recipients {
       }
       if (found === null) return REFUSALS.unknownRecipient
       const { inbox } = found
-      const refusal = refusalOf(inbox, now())
+      let refusal = refusalOf(inbox, now())
+      if (refusal === null) {
+        const space = await quotas.reserve(inbox.accountId, 'stored-bytes', declaredBytes ?? 1)
+        if (isExcess(space)) refusal = REFUSALS.quotaExceeded
+        else space.release()
+      }
       if (refusal !== null) usage.refused(inbox, senderKey, refusal)
       return refusal ?? inbox
     } catch (error) {

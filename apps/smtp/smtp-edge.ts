@@ -3,6 +3,7 @@ import type { Server } from 'node:net'
 import type { Engine } from '#libs/engines/engine.js'
 import { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import type { KeyUse } from '#libs/ports/key-use/key-use.js'
+import { AccountQuotas } from '#libs/ports/read-model/account-quotas.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { measuredUsage } from '#libs/role/measured-usage.js'
 import type { EngineContext } from '#libs/role/run-role.js'
@@ -77,7 +78,9 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
   running.defer(() => recorded.close())
   const usage = new MailUsage(recorded, now)
   const views = new ConsistentViews(log, inboxes, signals)
-  const recipients = new Recipients({ log, inboxes, views, usage, settings, now, onError })
+  const plans = readPlans(settings.plansFile)
+  const quotas = new AccountQuotas({ inboxes, accounts, plans })
+  const recipients = new Recipients({ log, inboxes, views, usage, quotas, settings, now, onError })
   const verifier = settings.mailAuthentication
     ? new SenderVerifier({
         dnsServers: settings.dnsServers,
@@ -96,11 +99,24 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
   running.defer(() => inFlight.close())
   const recorder = new Recorder(log, '/mayfly/smtp', now)
   const faults = new MailFaults({ limits, registry: options.registry, now, onError })
-  const stores = { vault, inboxes, recorder, usage }
+  const stores = { vault, inboxes, recorder, usage, quotas }
   const acceptance = new Acceptance({ ...stores, faults, verifier, inFlight, now, onError })
   const autoInboxes = new AutoInboxes({
-    ...{ log, vault, inboxes, accounts, views, idempotency, limits, recorder, settings, now, onError },
-    plans: readPlans(settings.plansFile),
+    ...{
+      log,
+      vault,
+      inboxes,
+      accounts,
+      views,
+      idempotency,
+      limits,
+      recorder,
+      quotas,
+      settings,
+      now,
+      onError,
+    },
+    plans,
   })
   const certificate = await loadCertificate({ settings, folder: options.tlsFolder, now })
   const auth = new SmtpAuth({ settings, accounts, views, keyUse, now, onError })

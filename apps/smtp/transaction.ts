@@ -135,7 +135,8 @@ export class Transaction {
     const { settings, recipients, faults } = this.context
     const count = this.byMailbox.size + this.discarded.size
     if (!isRepeated && count >= settings.smtpMaxRecipients) return REFUSALS.tooManyRecipients
-    const client = { remoteAddress: this.session.remoteAddress, senderKey: sender.key }
+    const { declaredBytes } = sender.parameters
+    const client = { remoteAddress: this.session.remoteAddress, senderKey: sender.key, declaredBytes }
     const found = await recipients.resolve(mailbox, client)
     if (found instanceof Refusal) return this.withoutRecipient(found)
     if (found === DISCARDED) this.discarded.add(key)

@@ -215,9 +215,13 @@ function send(request, settings) {
   }
 }
 
-/** Sleeps after 429 and 503 as `Retry-After` says. False after other answers, or if there is no time for it. */
-function hasPaused({ status, headers }, deadline) {
+/**
+ * Sleeps after 429 and 503 as `Retry-After` says. False after other answers, if a quota is used up, or if there is no time
+ * for it.
+ */
+function hasPaused({ status, headers, body }, deadline) {
   if (status !== 429 && status !== 503) return false
+  if (status === 429 && String(body).includes('"quota-exceeded"')) return false
   const seconds = Number(headers['Retry-After']) || RETRY_SECONDS
   if (Date.now() + seconds * 1000 >= deadline) return false
   sleep(seconds)

@@ -46,6 +46,8 @@ describe('accounts', () => {
         retention: '30d',
         max_message_bytes: 26_214_400,
         max_messages: 10_000,
+        max_inboxes: 20_000,
+        max_stored_bytes: 4 * 2 ** 30,
       },
       environments: ['production'],
       created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}Z$/) as string,
@@ -118,11 +120,13 @@ describe('accounts', () => {
   })
 
   it('on the plan enterprise can have custom limits, which take effect at once', async () => {
+    const quotas = { max_inboxes: 50, max_stored_bytes: 5_000_000_000 }
     const limits = {
       requests_per_minute: 5_000,
       account_requests_per_minute: 20_000,
       retention: '2h',
       max_messages: 1,
+      ...quotas,
     }
     const { id, key, ...account } = await openAccount(mayfly, { plan: 'enterprise', limits })
     expect(account.limits).toEqual({ ...limits, max_message_bytes: 26_214_400 })

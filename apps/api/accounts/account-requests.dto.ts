@@ -7,6 +7,8 @@ import {
   MAX_MESSAGES,
   MAX_REQUESTS_PER_MINUTE,
   MIN_ACCOUNT_REQUESTS_PER_MINUTE,
+  MAX_INBOXES,
+  MAX_STORED_BYTES,
   type AccountLimits,
 } from '#libs/domain/account/access.js'
 import { codec, partial, plain } from '#libs/domain/event-sourcing/declare.js'
@@ -38,6 +40,8 @@ const LIMITS = partial({
     readLifespan,
   ),
   maxMessages: plain(Type.Integer({ minimum: 1, maximum: MAX_MESSAGES })),
+  maxInboxes: plain(Type.Integer({ minimum: 1, maximum: MAX_INBOXES })),
+  maxStoredBytes: plain(Type.Integer({ minimum: 1, maximum: MAX_STORED_BYTES })),
 })
 
 const LIMITS_SCHEMA = {
@@ -56,7 +60,8 @@ function IsLimits(): PropertyDecorator {
     (value) => LIMITS_CHECK.Check(value),
     `limits must be an object of requests_per_minute (1 to ${MAX_REQUESTS_PER_MINUTE}), ` +
       `account_requests_per_minute (${MIN_ACCOUNT_REQUESTS_PER_MINUTE} to ${MAX_ACCOUNT_REQUESTS_PER_MINUTE}), ` +
-      `retention ("1m" to "30d") and max_messages (1 to ${MAX_MESSAGES}), each of them optional`,
+      `retention ("1m" to "30d"), max_messages (1 to ${MAX_MESSAGES}), max_inboxes (1 to ${MAX_INBOXES}) and ` +
+      `max_stored_bytes (1 to ${MAX_STORED_BYTES}), each of them optional`,
     LIMITS_SCHEMA,
   )
 }

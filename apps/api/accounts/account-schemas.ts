@@ -16,6 +16,8 @@ const limits = object(
     ),
     maxMessageBytes: plain(Count('The maximum size of a mail.')),
     maxMessages: plain(Count('The maximum number of messages in one inbox.')),
+    maxInboxes: plain(Count('The quota of active inboxes.')),
+    maxStoredBytes: plain(Count("The quota of bytes in the sources of active inboxes' messages.")),
   },
   { $id: 'Limits', description: 'The limits of an account.' },
 )
@@ -39,6 +41,8 @@ const example = {
     retention: '30d',
     max_message_bytes: 26_214_400,
     max_messages: 100_000,
+    max_inboxes: 200_000,
+    max_stored_bytes: 34_359_738_368,
   },
   environments: ['production', 'staging'],
   created_at: '2026-11-20T08:00:00.000Z',

@@ -1,4 +1,5 @@
 import { UnavailableError } from '#libs/runtime/errors.js'
+import type { Excess } from '#libs/ports/read-model/account-quotas.js'
 import type { ResponseHeader } from './headers.js'
 
 const LATER_OR_ELSEWHERE = 'Try again after the time in `Retry-After`, or run more instances.'
@@ -153,6 +154,12 @@ export const PROBLEMS = {
     fix: 'Try again after the time in `Retry-After`, or move the account to a plan with more requests.',
     headers: ['Retry-After'],
   },
+  'quota-exceeded': {
+    status: 429,
+    title: 'Quota of the account used up',
+    fix: 'Delete inboxes or messages, wait until inboxes expire, or move the account to a plan with larger quotas.',
+    headers: ['Retry-After'],
+  },
   'too-many-password-attempts': {
     status: 429,
     title: 'Too many wrong passwords for the inbox',
@@ -246,6 +253,18 @@ export function noResource(kind: string, id: string): Problem {
 
 export function noInbox(id: string): Problem {
   return noResource('inbox', id)
+}
+
+/** Inboxes expire at any time, but seldom within seconds. */
+const QUOTA_RETRY_SECONDS = '60'
+
+export function quotaExceeded({ quota, limit, used }: Excess, wanted: number): Problem {
+  const what = quota === 'inboxes' ? 'active inboxes' : 'bytes of mail'
+  return new Problem('quota-exceeded', {
+    detail: `The account has ${used} of at most ${limit} ${what}, and the request adds ${wanted}.`,
+    headers: { 'retry-after': QUOTA_RETRY_SECONDS },
+    members: { quota, limit, used },
+  })
 }
 
 export function shuttingDown(detail = 'This instance accepts no more requests.'): Problem {

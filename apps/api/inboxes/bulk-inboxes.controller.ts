@@ -2,6 +2,7 @@ import { Body, Controller, HttpCode, Post, Res } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
+import type { QuotaReservation } from '#libs/ports/read-model/account-quotas.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
 import { RequestLimits } from '../access/request-limits.js'
@@ -63,6 +64,7 @@ export class BulkInboxesController {
       schema: Type.Array(CreatedInbox),
       line: Type.Union([CreatedInbox, BulkSummary]),
     },
+    problems: ['quota-exceeded'],
   })
   async createInboxes(
     @Caller() principal: Principal,
@@ -71,11 +73,27 @@ export class BulkInboxesController {
     @Res() reply: FastifyReply,
   ): Promise<void> {
     const { count, duration } = body
-    // A request that is refused for its duration must not count as many.
+    // A request that is refused for its duration or the account's quota must not count as many.
     lifespanOf(duration, principal.plan.retention)
-    await this.requireQuota(principal, count, reply)
-    await this.budgets.bulk(reply, async () => {
-      const chunks = this.chunks(principal, minting, body)
+    const reserved = await this.inboxes.reserve(principal, count)
+    try {
+      await this.requireQuota(principal, count, reply)
+      await this.createReserved(principal, minting, body, reserved, reply)
+    } finally {
+      reserved.release()
+    }
+  }
+
+  private createReserved(
+    principal: Principal,
+    minting: Minting,
+    body: CreateInboxes,
+    reserved: QuotaReservation,
+    reply: FastifyReply,
+  ): Promise<void> {
+    const { count } = body
+    return this.budgets.bulk(reply, async () => {
+      const chunks = this.chunks(principal, minting, body, reserved)
       if (prefersLines(reply.request)) {
         let created = 0
         const summary = (problem: string) =>
@@ -145,6 +163,7 @@ export class BulkInboxesController {
     principal: Principal,
     minting: Minting,
     body: CreateInboxes,
+    reserved: QuotaReservation,
   ): AsyncGenerator<string[]> {
     const { count, duration, name = null, labels = {}, password_protected: isProtected = false } = body
     const { mailDomain: domain } = this.instance.settings
@@ -153,7 +172,7 @@ export class BulkInboxesController {
         const numbered = name === null ? null : `${name}-${from + index + 1}`
         return { duration, name: numbered, labels, isProtected, domain }
       })
-      const created = await this.inboxes.create(principal, minting, wanted)
+      const created = await this.inboxes.createAll(principal, minting, wanted, reserved)
       yield created.map((each) => JSON.stringify(createdInboxJson(each)))
     }
   }

@@ -57,6 +57,7 @@ export class InboxesController {
     summary: 'Create an inbox',
     description: 'Its address accepts mail immediately.',
     answer: { description: 'The inbox.', schema: CreatedInbox, headers: ['Location', 'Mayfly-Cursor'] },
+    problems: ['quota-exceeded'],
   })
   async createInbox(
     @Caller() principal: Principal,
@@ -67,8 +68,7 @@ export class InboxesController {
     const { duration, name = null, labels = {}, password_protected: isProtected = false } = body
     const domain = this.instance.settings.mailDomain
     const wanted = { duration, name, labels, isProtected, domain }
-    const [created] = await this.inboxes.create(principal, minting, [wanted])
-    if (created === undefined) throw new Error('no inbox was created')
+    const created = await this.inboxes.create(principal, minting, wanted)
     setCursor(reply, created)
     return withLocation(reply, inboxesPathOf(reply.request), createdInboxJson(created))
   }

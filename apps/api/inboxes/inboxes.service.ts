@@ -12,11 +12,12 @@ import {
   PASSWORD_BYTES,
   type Lifespan,
 } from '#libs/domain/inbox/new-inbox.js'
+import { AccountQuotas, isExcess, type QuotaReservation } from '#libs/ports/read-model/account-quotas.js'
 import { detailsContext, sealJson, unsealJson, type SecretKey } from '#libs/ports/key-vault/sealing.js'
 import { KeyForgottenError } from '#libs/ports/key-vault/key-vault.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import type { Principal } from '../access/principal.js'
-import { invalid, noInbox, Problem, unavailable } from '../http/problems.js'
+import { invalid, noInbox, Problem, quotaExceeded, unavailable } from '../http/problems.js'
 import type { Minting } from '../idempotency/minting.js'
 import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
@@ -62,15 +63,56 @@ export class Inboxes {
     private readonly passwords: InboxPasswords,
     private readonly opened: OpenedMail,
     private readonly recorder: VisibleRecorder,
+    private readonly quotas: AccountQuotas,
   ) {}
 
+  /** Throws quota-exceeded. */
+  async reserve({ accountId }: Principal, count: number): Promise<QuotaReservation> {
+    const reserved = await this.quotas.reserve(accountId, 'inboxes', count)
+    if (isExcess(reserved)) throw quotaExceeded(reserved, count)
+    return reserved
+  }
+
   /**
-   * Creates inboxes. Resolves once they accept mail; if it rejects, any of them may exist. Throws invalid-request if one
-   * would outlive the retention of the plan, and the 410 of an inbox that an earlier run of the request created and that
-   * has ended.
+   * Creates one inbox, as `createAll` does. Throws quota-exceeded too, unless an earlier run of the request created it.
    */
-  async create(principal: Principal, minting: Minting, wanted: readonly NewInbox[]): Promise<Created[]> {
+  async create(principal: Principal, minting: Minting, wanted: NewInbox): Promise<Created> {
+    const planned = this.plan(principal, minting, wanted)
+    const reserved = await this.reserve(principal, 1).catch(async (refused: unknown) => {
+      if ((await this.views.inboxes.inbox(planned.inboxId)) === null) throw refused
+      return null
+    })
+    try {
+      const [created] = await this.createPlanned(principal, [planned])
+      if (created === undefined) throw new Error('no inbox was created')
+      reserved?.fill(1)
+      return created
+    } finally {
+      reserved?.release()
+    }
+  }
+
+  /**
+   * Creates inboxes within a reserved quota. Resolves once they accept mail; if it rejects, any of them may exist. Throws
+   * invalid-request if one would outlive the retention of the plan, and the 410 of an inbox that an earlier run of the
+   * request created and that has ended.
+   */
+  async createAll(
+    principal: Principal,
+    minting: Minting,
+    wanted: readonly NewInbox[],
+    reserved: QuotaReservation,
+  ): Promise<Created[]> {
     const planned = wanted.map((each) => this.plan(principal, minting, each))
+    const created = await this.createPlanned(principal, planned)
+    reserved.fill(created.length)
+    return created
+  }
+
+  private async createPlanned(
+    principal: Principal,
+    planned: readonly ReturnType<Inboxes['plan']>[],
+  ): Promise<Created[]> {
     const keyed = await Promise.all(
       planned.map(async (each) => ({ ...each, key: await this.createKey(principal, each.inboxId) })),
     )
@@ -78,7 +120,7 @@ export class Inboxes {
       const sealed = sealJson(key, detailsContext(facts.inboxId), details)
       return decide({ inbox: null, message: null }, { type: 'CreateInbox', ...facts, sealed }).events
     })
-    if (events.length < wanted.length) throw new Error('an inbox within its retention was refused')
+    if (events.length < planned.length) throw new Error('an inbox within its retention was refused')
     await this.recorder.record(events, principal)
     // Read from the views: in a repeat of the request, they are the inboxes that the first run created.
     const read = keyed.map(async ({ inboxId, key, password }) => {

@@ -8,12 +8,13 @@ import { messageJson } from '#libs/mail/json/message-json.js'
 import type { Envelope } from '#libs/mail/message.js'
 import { parseHeader } from '#libs/mail/parse.js'
 import { packSource, sealMail, type SecretKey } from '#libs/ports/key-vault/sealing.js'
+import { AccountQuotas, isExcess, type QuotaReservation } from '#libs/ports/read-model/account-quotas.js'
 import { InboxCapacity } from '#libs/ports/read-model/inbox-capacity.js'
 import { plainAddress } from '#libs/runtime/remote-address.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
 import { Reply, withLocation } from '../http/headers.js'
 import { inboxesPathOf } from '../http/list-pages.js'
-import { invalid, Problem } from '../http/problems.js'
+import { invalid, Problem, quotaExceeded } from '../http/problems.js'
 import { TakeBody } from '../http/request-bodies.js'
 import { keepAnswerUnstored } from '../idempotency/idempotency.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
@@ -46,6 +47,7 @@ export class InjectController {
     private readonly instance: Instance,
     private readonly reader: MessageReader,
     private readonly content: MessageContent,
+    private readonly quotas: AccountQuotas,
   ) {}
 
   @Post()
@@ -59,7 +61,7 @@ export class InjectController {
       'do not apply to it.',
     requestHeaders: ['Mayfly-Inbox-Password'],
     answer: { description: 'The message.', schema: Message, headers: ['Location'] },
-    problems: ['inbox-full', 'inbox-deleted', 'inbox-expired', 'message-deleted'],
+    problems: ['inbox-full', 'quota-exceeded', 'inbox-deleted', 'inbox-expired', 'message-deleted'],
   })
   async injectInboxMessage(
     @Caller() principal: Principal,
@@ -108,38 +110,50 @@ export class InjectController {
     return { raw: body, envelope: { ...unknown, mailFrom: sender } }
   }
 
-  /** Resolves once the message is visible. Throws inbox-full, or the 410 of an inbox that has ended. */
+  /**
+   * Resolves once the message is visible. Throws inbox-full, quota-exceeded, or the 410 of an inbox that has ended.
+   */
   private async receive(
     principal: Principal,
     { inboxId, key, messageId }: { inboxId: InboxId; key: SecretKey; messageId: MessageId },
     { raw, envelope }: { raw: Buffer; envelope: Envelope },
   ): Promise<void> {
     const source = await packSource(raw)
+    const { size } = source
     const { inbox, endOffset } = await this.inboxes.open(principal, inboxId)
     const reservation = this.capacity.reserve({ inbox, endOffset })
-    if (reservation === null) return this.requireEarlier(inbox, messageId)
+    if (reservation === null) return this.requireEarlier(inbox, messageId, isFull(inbox))
+    let quota: QuotaReservation | null = null
     try {
+      const reserved = await this.quotas.reserve(inbox.accountId, 'stored-bytes', size)
+      if (isExcess(reserved)) {
+        await this.requireEarlier(inbox, messageId, quotaExceeded(reserved, size))
+        return
+      }
+      quota = reserved
       const sealed = sealMail(key, inboxId, messageId, envelope, source)
       const { events, refusal } = decide(
         { inbox, message: null },
         {
           ...{ type: 'ReceiveMessage', inboxId, messageId, duplicateOf: null, sealed },
-          ...{ size: source.size, digest: hash('sha256', sealed, 'hex'), now: this.instance.now() },
+          ...{ size, digest: hash('sha256', sealed, 'hex'), now: this.instance.now() },
         },
       )
       if (refusal?.code === 'inbox-ended') throw hasEnded(refusal.inbox)
       if (refusal !== null) throw new Error(`${inboxId} refused a message with space for it: ${refusal.code}`)
       const [position] = await this.recorder.record(events, principal)
       if (position !== undefined) reservation.fill(position.offset)
+      quota.fill(size)
     } finally {
       reservation.release()
+      quota?.release()
     }
   }
 
-  /** Throws inbox-full, unless an earlier run of the request has put the message in, which the views may not show yet. */
-  private async requireEarlier(inbox: ActiveInbox, messageId: MessageId): Promise<void> {
+  /** Throws `refusal`, unless an earlier run of the request has put the message in, which the views may not show yet. */
+  private async requireEarlier(inbox: ActiveInbox, messageId: MessageId, refusal: Problem): Promise<void> {
     const find = () => this.views.inboxes.message({ inboxId: inbox.id, messageId })
-    if ((await this.views.readLatest('inbox-events', find)) === null) throw isFull(inbox)
+    if ((await this.views.readLatest('inbox-events', find)) === null) throw refusal
   }
 }
 

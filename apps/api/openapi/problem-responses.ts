@@ -1,4 +1,5 @@
 import Type from 'typebox'
+import type { Quota } from '#libs/ports/read-model/account-quotas.js'
 import { COMMON_HEADERS, RATE_LIMIT_HEADERS, RESPONSE_HEADERS, type ResponseHeader } from '../http/headers.js'
 import { PROBLEM_CODES, PROBLEMS, type ProblemCode, type ProblemForm } from '../http/problems.js'
 import { Count, IdOf, OrNull, Time } from './describe.js'
@@ -74,6 +75,15 @@ export const Problem = Type.Object(
         description: 'The first 100 inboxes of the label with too many messages.',
       }),
     ),
+    quota: Type.Optional(
+      Type.Unsafe<Quota>({
+        type: 'string',
+        enum: ['inboxes', 'stored-bytes'],
+        description: 'With `quota-exceeded`: active inboxes, or the bytes of the mail in them.',
+      }),
+    ),
+    limit: Type.Optional(Count('The quota of the account: its `max_inboxes` or `max_stored_bytes`.')),
+    used: Type.Optional(Count('How much of it is used, with what is under way.')),
     cursor: Type.Optional(
       Type.String({
         description: 'With `no-matching-message`: the position after the last message that was examined.',
@@ -162,6 +172,10 @@ const EXAMPLES: Partial<Record<ProblemCode, object>> = {
       },
     ],
     cursor: RESPONSE_HEADERS['Mayfly-Cursor'].example,
+  },
+  'quota-exceeded': {
+    detail: 'The account has 20000 of at most 20000 active inboxes, and the request adds 1.',
+    ...{ quota: 'inboxes', limit: 20_000, used: 20_000 },
   },
   'inbox-deleted': { ended_at: '2026-11-21T09:41:07.122Z', ended_by: 'key_01jd6aycj4e7p8s9v1w3x5z7b2' },
   'inbox-expired': {

@@ -67,8 +67,7 @@ export class PublicInboxesController {
     const { mailDomain, publicInboxDomain } = this.instance.settings
     const domain = publicInboxDomain ?? mailDomain
     const wanted = { duration, name: null, labels: {}, isProtected: false, domain }
-    const [created] = await this.inboxes.create(principal, RANDOM_MINTING, [wanted])
-    if (created === undefined) throw new Error('no inbox was created')
+    const created = await this.inboxes.create(principal, RANDOM_MINTING, wanted)
     const access = { access: 'owner', lifeMs: null } as const
     const { secret } = await this.tokens.issue(principal, RANDOM_MINTING, created, access)
     return { inbox: inboxJson({ ...created.inbox, name: created.details.name }), token: secret }

@@ -214,8 +214,10 @@ class Retries:
     def after_refusal(self, answer: Answer) -> float:
         """Seconds to pause after the API refused the request. Raises its error if there is no other attempt."""
         error = answer.error()
-        is_in_use = isinstance(error, ApiError) and error.code == "idempotency-key-in-use"
-        if answer.status not in (429, 503) and not is_in_use:
+        code = error.code if isinstance(error, ApiError) else None
+        is_in_use = code == "idempotency-key-in-use"
+        # A quota seldom gets free within the time of a call.
+        if code == "quota-exceeded" or (answer.status not in (429, 503) and not is_in_use):
             raise error from None
         self.refusal = error
         return self._pause(answer.retry_after(), error)

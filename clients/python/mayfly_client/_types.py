@@ -52,6 +52,7 @@ ProblemCode = Literal[
     "idempotency-key-reused",
     "html-too-complex",
     "rate-limited",
+    "quota-exceeded",
     "too-many-password-attempts",
     "internal-error",
     "catching-up",
@@ -95,6 +96,8 @@ class AccountLimits(TypedDict, total=False):
     account_requests_per_minute: int
     retention: str
     max_messages: int
+    max_inboxes: int
+    max_stored_bytes: int
 
 
 class AccountWithKey(TypedDict):
@@ -833,6 +836,10 @@ class Limits(TypedDict):
     """The maximum size of a mail."""
     max_messages: int
     """The maximum number of messages in one inbox."""
+    max_inboxes: int
+    """The quota of active inboxes."""
+    max_stored_bytes: int
+    """The quota of bytes in the sources of active inboxes' messages."""
 
 
 class Link(TypedDict):
@@ -1098,6 +1105,12 @@ class _ProblemOptional(TypedDict, total=False):
     """The first 100 inboxes of the label with too few messages."""
     too_many: list[InboxMessages]
     """The first 100 inboxes of the label with too many messages."""
+    quota: Literal["inboxes", "stored-bytes"]
+    """With `quota-exceeded`: active inboxes, or the bytes of the mail in them."""
+    limit: int
+    """The quota of the account: its `max_inboxes` or `max_stored_bytes`."""
+    used: int
+    """How much of it is used, with what is under way."""
     cursor: str
     """With `no-matching-message`: the position after the last message that was examined."""
 

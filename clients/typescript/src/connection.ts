@@ -286,6 +286,8 @@ async function refused(response: Response): Promise<Error> {
   const problem = isProblem ? parseProblem(text) : null
   const failure = problem === null ? foreignAnswer(response, text) : new ApiError(problem)
   const isInUse = problem?.code === 'idempotency-key-in-use'
+  // A quota seldom gets free within the time of a call.
+  if (problem?.code === 'quota-exceeded') return failure
   if (status !== 429 && status !== 503 && !isInUse) return failure
   return new RetryableError(failure, retryAfterMs(headers))
 }

@@ -15,6 +15,8 @@ export interface components {
 			account_requests_per_minute?: number;
 			retention?: string;
 			max_messages?: number;
+			max_inboxes?: number;
+			max_stored_bytes?: number;
 		};
 		AccountWithKey: {
 			id: string;
@@ -549,6 +551,8 @@ export interface components {
 			retention: string;
 			max_message_bytes: number;
 			max_messages: number;
+			max_inboxes: number;
+			max_stored_bytes: number;
 		};
 		/** A link, form or bare URL in a mail. */
 		Link: {
@@ -697,7 +701,7 @@ export interface components {
 			/** What is wrong with this request. */
 			detail: string;
 			/** The kind of the problem, for programs. */
-			code: "invalid-request" | "malformed-json" | "missing-api-key" | "invalid-api-key" | "revoked-api-key" | "sign-in-failed" | "not-signed-in" | "plan-lacks-api-access" | "missing-scope" | "untrusted-origin" | "inbox-password-required" | "inbox-password-invalid" | "not-found" | "no-matching-message" | "method-not-allowed" | "not-acceptable" | "already-signed-in" | "idempotency-key-in-use" | "inbox-full" | "inbox-deleted" | "inbox-expired" | "message-deleted" | "body-too-large" | "unsupported-media-type" | "idempotency-key-reused" | "html-too-complex" | "rate-limited" | "too-many-password-attempts" | "internal-error" | "catching-up" | "log-unavailable" | "read-model-unavailable" | "busy" | "too-many-streams" | "too-many-waits" | "shutting-down";
+			code: "invalid-request" | "malformed-json" | "missing-api-key" | "invalid-api-key" | "revoked-api-key" | "sign-in-failed" | "not-signed-in" | "plan-lacks-api-access" | "missing-scope" | "untrusted-origin" | "inbox-password-required" | "inbox-password-invalid" | "not-found" | "no-matching-message" | "method-not-allowed" | "not-acceptable" | "already-signed-in" | "idempotency-key-in-use" | "inbox-full" | "inbox-deleted" | "inbox-expired" | "message-deleted" | "body-too-large" | "unsupported-media-type" | "idempotency-key-reused" | "html-too-complex" | "rate-limited" | "quota-exceeded" | "too-many-password-attempts" | "internal-error" | "catching-up" | "log-unavailable" | "read-model-unavailable" | "busy" | "too-many-streams" | "too-many-waits" | "shutting-down";
 			/** What to do. */
 			fix: string;
 			/** The value of the header `X-Request-Id`. */
@@ -722,6 +726,12 @@ export interface components {
 			too_few?: components["schemas"]["InboxMessages"][];
 			/** The first 100 inboxes of the label with too many messages. */
 			too_many?: components["schemas"]["InboxMessages"][];
+			/** With `quota-exceeded`: active inboxes, or the bytes of the mail in them. */
+			quota?: "inboxes" | "stored-bytes";
+			/** The quota of the account: its `max_inboxes` or `max_stored_bytes`. */
+			limit?: number;
+			/** How much of it is used, with what is under way. */
+			used?: number;
 			/** With `no-matching-message`: the position after the last message that was examined. */
 			cursor?: string;
 		};

@@ -20,6 +20,9 @@ export interface Plan {
   retention: Lifespan
   /** Of one inbox. */
   maxMessages: number
+  /** The quotas of the account: its active inboxes, and the bytes of their mail. */
+  maxInboxes: number
+  maxStoredBytes: number
 }
 
 /** Limits of one account, instead of its plan's. */
@@ -28,6 +31,8 @@ export interface AccountLimits {
   accountRequestsPerMinute?: number
   retention?: Lifespan
   maxMessages?: number
+  maxInboxes?: number
+  maxStoredBytes?: number
 }
 
 export type PlanTable = ReadonlyMap<string, Plan>
@@ -43,6 +48,9 @@ export const MAX_REQUESTS_PER_MINUTE = 1_000_000_000
 export const MIN_ACCOUNT_REQUESTS_PER_MINUTE = 2_400
 export const MAX_ACCOUNT_REQUESTS_PER_MINUTE = 20 * MAX_REQUESTS_PER_MINUTE
 export const MAX_MESSAGES = 10_000_000
+/** The quotas of a plan that names none. */
+export const MAX_INBOXES = 10_000_000
+export const MAX_STORED_BYTES = 2 ** 40
 /** The longest retention of any plan. Events are kept for three times as long. */
 export const MAX_RETENTION: Lifespan = { text: '30d', ms: 30 * 86_400_000 }
 /** The retention of an account whose plan is unknown: it keeps its existing inboxes, without API access. */
@@ -56,7 +64,16 @@ export function accountRequestsOf(requestsPerMinute: number, wanted = 20 * reque
   return Math.max(wanted, 3 * requestsPerMinute, MIN_ACCOUNT_REQUESTS_PER_MINUTE)
 }
 
-const built = (name: string, requestsPerMinute: number, retention: Lifespan, maxMessages: number): Plan => ({
+const GIB = 2 ** 30
+
+const built = (
+  name: string,
+  requestsPerMinute: number,
+  retention: Lifespan,
+  maxMessages: number,
+  maxInboxes = MAX_INBOXES,
+  maxStoredBytes = MAX_STORED_BYTES,
+): Plan => ({
   name,
   hasApiAccess: requestsPerMinute > 0,
   isPerAccount: name === FIRST_PLAN,
@@ -64,14 +81,16 @@ const built = (name: string, requestsPerMinute: number, retention: Lifespan, max
   accountRequestsPerMinute: accountRequestsOf(requestsPerMinute),
   retention,
   maxMessages,
+  maxInboxes,
+  maxStoredBytes,
 })
 
 /** The plans if MAYFLY_PLANS is not set. */
 export const BUILT_IN_PLANS: PlanTable = new Map(
   [
-    built('free', 0, { text: '48h', ms: 48 * 3_600_000 }, 100),
-    built('starter', 100, MAX_RETENTION, 10_000),
-    built('pro', 1_000, MAX_RETENTION, 100_000),
+    built('free', 0, { text: '48h', ms: 48 * 3_600_000 }, 100, 25_000, 4 * GIB),
+    built('starter', 100, MAX_RETENTION, 10_000, 25_000, 4 * GIB),
+    built('pro', 1_000, MAX_RETENTION, 100_000, 200_000, 32 * GIB),
     built(FIRST_PLAN, 1_000_000, MAX_RETENTION, 1_000_000),
   ].map((plan) => [plan.name, plan]),
 )
@@ -90,6 +109,12 @@ export function planWithLimits(plan: Plan, limits: AccountLimits | null): Plan {
 /** The plan of an account whose plan is not configured: without API access, so that nothing is allowed by mistake. */
 export function unknownPlan(name: string): Plan {
   return { ...built(name, 0, MIN_RETENTION, 0), isPerAccount: false }
+}
+
+/** The plan of an account with its own limits. */
+export function planOf(plans: PlanTable, account: { plan: string; limits: AccountLimits | null }): Plan {
+  const plan = plans.get(account.plan)
+  return plan === undefined ? unknownPlan(account.plan) : planWithLimits(plan, account.limits)
 }
 
 /** What an inbox token may use, whatever the plan of its account. It can't create anything. */

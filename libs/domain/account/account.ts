@@ -101,6 +101,8 @@ export function isOnPlan(account: Account, { plan, limits }: Pick<PlanChanged, '
     account.limits?.requestsPerMinute === limits?.requestsPerMinute &&
     account.limits?.accountRequestsPerMinute === limits?.accountRequestsPerMinute &&
     account.limits?.maxMessages === limits?.maxMessages &&
+    account.limits?.maxInboxes === limits?.maxInboxes &&
+    account.limits?.maxStoredBytes === limits?.maxStoredBytes &&
     account.limits?.retention?.text === limits?.retention?.text
   )
 }

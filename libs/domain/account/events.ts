@@ -19,6 +19,8 @@ const limits = field.optional(
     accountRequestsPerMinute: field.count,
     retention,
     maxMessages: field.count,
+    maxInboxes: field.count,
+    maxStoredBytes: field.count,
   }),
   null,
 )

@@ -35,6 +35,7 @@ describe('an inbox', () => {
       messageCount: 0,
       receivedCount: 0,
       droppedCount: 0,
+      storedBytes: 0,
       faults: [],
       faultsRevision: 0,
       lastMessageAt: null,
@@ -70,7 +71,7 @@ describe('an inbox', () => {
 
   it('counts its messages and has the time of the last one', () => {
     const { inbox, messages } = given(created, one).state
-    expect(inbox).toMatchObject({ messageCount: 1, lastMessageAt: minute(1) })
+    expect(inbox).toMatchObject({ messageCount: 1, storedBytes: one.size, lastMessageAt: minute(1) })
     expect(messages.get(MESSAGE_ID)).toEqual({
       state: 'present',
       id: MESSAGE_ID,
@@ -81,13 +82,18 @@ describe('an inbox', () => {
 
   it('remembers a deleted message', () => {
     const { inbox, messages } = given(created, one, messageDeleted(minute(2))).state
-    expect(inbox).toMatchObject({ messageCount: 0, receivedCount: 1, lastMessageAt: minute(1) })
+    expect(inbox).toMatchObject({
+      messageCount: 0,
+      receivedCount: 1,
+      storedBytes: 0,
+      lastMessageAt: minute(1),
+    })
     expect(messages.get(MESSAGE_ID)).toEqual({ state: 'deleted', id: MESSAGE_ID, deletedAt: minute(2) })
   })
 
   it('ignores a message whose deletion came first', () => {
     const { inbox, messages } = given(created, messageDeleted(minute(2)), one).state
-    expect(inbox).toMatchObject({ messageCount: 0, receivedCount: 0, lastMessageAt: null })
+    expect(inbox).toMatchObject({ messageCount: 0, receivedCount: 0, storedBytes: 0, lastMessageAt: null })
     expect(messages.get(MESSAGE_ID)).toMatchObject({ state: 'deleted' })
   })
 

@@ -27,6 +27,8 @@ export interface ActiveInbox extends InboxFacts {
   expiresAt: Date
   maxMessages: number
   lastMessageAt: Date | null
+  /** Bytes of the sources of its messages, without deleted ones. */
+  storedBytes: number
   /** Mails that faults have dropped. */
   droppedCount: number
   faults: readonly Fault[]
@@ -85,6 +87,7 @@ export function evolve(slice: InboxSlice, event: InboxEvent): InboxSlice {
           ...inbox,
           messageCount: inbox.messageCount + 1,
           receivedCount: inbox.receivedCount + 1,
+          storedBytes: inbox.storedBytes + size,
           lastMessageAt: receivedAt,
         },
         message: { state: 'present', id, receivedAt, size },
@@ -95,7 +98,8 @@ export function evolve(slice: InboxSlice, event: InboxEvent): InboxSlice {
       const { messageId: id, deletedAt } = event
       // A deletion that precedes its message is remembered, so that replaying both gives the same result.
       const messageCount = inbox.messageCount - (message === null ? 0 : 1)
-      return { inbox: { ...inbox, messageCount }, message: { state: 'deleted', id, deletedAt } }
+      const storedBytes = inbox.storedBytes - (message?.size ?? 0)
+      return { inbox: { ...inbox, messageCount, storedBytes }, message: { state: 'deleted', id, deletedAt } }
     }
     case 'InboxExpired':
       return { inbox: ended(inbox, 'expired', event.expiredAt, null), message: null }
@@ -110,6 +114,7 @@ function created(event: InboxCreated): ActiveInbox {
     messageCount: 0,
     receivedCount: 0,
     droppedCount: 0,
+    storedBytes: 0,
     lastMessageAt: null,
     tokens: [],
     revision: 0,

@@ -1,7 +1,8 @@
-import { brand, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
+import { brand, type AccountId, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
 import type { Address } from '#libs/domain/inbox/events.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
+import type { AccountUse } from './account-quotas.js'
 import { EXPIRY_LEASE_MS, listed, listInboxes, type InboxListQuery } from './inbox-lists.js'
 import { pageOfRows, rowOf, type OffsetQuery } from './lists.js'
 import * as tables from './tables.js'
@@ -202,6 +203,12 @@ export function inboxViews(store: ViewStore) {
         }
       }
       return []
+    },
+
+    /** What counts for an account's quotas: its active inboxes, also those just past their expiry, and their mail. */
+    async accountUse(accountId: AccountId): Promise<AccountUse> {
+      const { count, sum } = await store.totals(tables.accountUse, [accountId], ['active'])
+      return { inboxes: count, 'stored-bytes': sum }
     },
 
     /** How many inboxes are active in the views, including those that are just past their expiry. */

@@ -1,4 +1,12 @@
-import { deleted, expired, messageDeleted, messageId, minute } from '#libs/domain/inbox/inbox.test-support.js'
+import { idFromBytes } from '#libs/domain/ids/typeid.js'
+import {
+  created,
+  deleted,
+  expired,
+  messageDeleted,
+  messageId,
+  minute,
+} from '#libs/domain/inbox/inbox.test-support.js'
 import type { MessageRangeQuery } from './inbox-views.js'
 import {
   followerOf,
@@ -106,5 +114,21 @@ export function describeMessageQueries(current: () => ReadModelHarness): void {
     expect(await listed()).toEqual([])
     expect(await current().queries.raw({ inboxId: id, messageId: messageId(8) })).toBeNull()
     expect(await current().queries.raw({ inboxId: id, messageId: messageId(7) })).toBeNull()
+  })
+
+  it('counts what the active inboxes of an account store', async () => {
+    const use = () => current().queries.accountUse(created.accountId)
+    const { size } = mail(id, messageId(1))
+    expect(await use()).toEqual({ inboxes: 2, 'stored-bytes': 5 * size })
+    await (await followerOf(current().store, 2)).follow(makeInbox(inboxIdIn(2)))
+    const removal = { ...messageDeleted(minute(2), messageId(1)), inboxId: id }
+    await follower.follow(removal, mail(id, messageId(1)), removal)
+    expect(await use()).toEqual({ inboxes: 3, 'stored-bytes': 4 * size })
+    await follower.follow({ ...deleted(minute(3)), inboxId: id }, mail(id, messageId(8)))
+    expect(await use()).toEqual({ inboxes: 2, 'stored-bytes': size })
+    const stranger = idFromBytes('acc', Buffer.alloc(16, 8))
+    expect(await current().queries.accountUse(stranger)).toEqual({ inboxes: 0, 'stored-bytes': 0 })
+    await (await followerOf(current().store, 1)).begin({ logId: 'another-log' })
+    expect(await use()).toEqual({ inboxes: 1, 'stored-bytes': 0 })
   })
 }

@@ -84,11 +84,20 @@ export const dueInboxes = index<InboxRow>({
   },
 })
 
+/** The active inboxes of each account, by the bytes of their mail. */
+export const accountUse = index<InboxRow>({
+  ...{ name: 'account-use', ...inboxEvents, kind: 'totals', sort: 'number', isTotalled: true },
+  entriesOf: ({ inbox }) =>
+    inbox.state === 'active'
+      ? [{ group: [inbox.accountId, 'active'], sort: inbox.storedBytes, key: inbox.id }]
+      : [],
+})
+
 export const inboxes = table<InboxRow, InboxRow>({
   ...{ name: 'inboxes', ...inboxEvents },
   keyOf: ({ inbox }) => ({ owner: null, key: inbox.id }),
   rowOf: (row) => row,
-  indexes: [addresses, listing, labels, labelCounts, dueInboxes],
+  indexes: [addresses, listing, labels, labelCounts, accountUse, dueInboxes],
 })
 
 export interface MessageOf {

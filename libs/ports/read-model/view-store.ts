@@ -33,9 +33,9 @@ export interface IndexInfo {
   readonly topic: ViewedTopic
   /**
    * `list`: entries are read in order, by group. `queue`: entries are claimed when they are due. `lookup`: the key of the
-   * one entry with a text, found without knowing its partition.
+   * one entry with a text, found without knowing its partition. `totals`: only the totals of entries are stored.
    */
-  readonly kind: 'list' | 'queue' | 'lookup'
+  readonly kind: 'list' | 'queue' | 'lookup' | 'totals'
   /** What the entries of a group are ordered by before their keys. Text has no spaces. */
   readonly sort: 'number' | 'text' | 'none'
   /** Whether the first element of each group is the owner of the row, with which the entries are stored. */

@@ -32,7 +32,8 @@ describe('a file of plans', () => {
     expect(readPlans(null)).toBe(BUILT_IN_PLANS)
     const free = { has_api_access: false, requests_per_minute: 0, retention: '2h', max_messages: 5 }
     const big = { ...enterprise, account_requests_per_minute: 5_000 }
-    const content = { enterprise: { ...big, per_account: true }, 'for-free': free }
+    const quotas = { max_inboxes: 3, max_stored_bytes: 2_048 }
+    const content = { enterprise: { ...big, per_account: true }, 'for-free': { ...free, ...quotas } }
     await writeFile(path, JSON.stringify(content))
     expect([...readPlans(path).values()]).toEqual([
       {
@@ -43,6 +44,8 @@ describe('a file of plans', () => {
         accountRequestsPerMinute: 5_000,
         retention: { text: '7d', ms: 604_800_000 },
         maxMessages: 10,
+        maxInboxes: 10_000_000,
+        maxStoredBytes: 2 ** 40,
       },
       {
         name: 'for-free',
@@ -52,6 +55,8 @@ describe('a file of plans', () => {
         accountRequestsPerMinute: 2_400,
         retention: { text: '2h', ms: 7_200_000 },
         maxMessages: 5,
+        maxInboxes: 3,
+        maxStoredBytes: 2_048,
       },
     ])
   })
@@ -79,6 +84,8 @@ describe('a file of plans', () => {
     },
     { content: { enterprise: { ...enterprise, retention: '31d' } }, error: /needs "retention".*"30d"$/ },
     { content: { enterprise: { ...enterprise, max_messages: '10' } }, error: /needs "max_messages"/ },
+    { content: { enterprise: { ...enterprise, max_inboxes: 0 } }, error: /needs "max_inboxes"/ },
+    { content: { enterprise: { ...enterprise, max_stored_bytes: null } }, error: /needs "max_stored_bytes"/ },
     {
       content: { enterprise: { ...enterprise, price: 9 } },
       error: /has an unknown property: "price"/,

@@ -7,6 +7,8 @@ import {
   MAX_MESSAGES,
   MAX_REQUESTS_PER_MINUTE,
   MIN_ACCOUNT_REQUESTS_PER_MINUTE,
+  MAX_INBOXES,
+  MAX_STORED_BYTES,
   parseRetention,
   PLAN_NAME,
   type Plan,
@@ -54,6 +56,8 @@ function planOf(name: string, given: unknown, report: (text: string) => void): P
     account_requests_per_minute: accountRate,
     retention: text,
     max_messages: maxMessages,
+    max_inboxes: maxInboxes = MAX_INBOXES,
+    max_stored_bytes: maxStoredBytes = MAX_STORED_BYTES,
     ...unknown
   } = isObject(given) ? given : {}
   for (const property of Object.keys(unknown)) {
@@ -82,6 +86,8 @@ function planOf(name: string, given: unknown, report: (text: string) => void): P
     accountRequestsPerMinute: accountRequestsOf(requestsPerMinute, accountRequests),
     retention: retention ?? { text: '', ms: 0 },
     maxMessages: whole('max_messages', maxMessages, 1, MAX_MESSAGES),
+    maxInboxes: whole('max_inboxes', maxInboxes, 1, MAX_INBOXES),
+    maxStoredBytes: whole('max_stored_bytes', maxStoredBytes, 1, MAX_STORED_BYTES),
   }
 }
 

@@ -112,15 +112,18 @@ export class LmdbTables {
       if ((lookups.get(text) ?? '') < entry.key) lookups.putSync(text, entry.key)
       return
     }
-    const key = entryKey(index, partition, entry)
-    this.entries(index).putSync(key, entry.value)
-    if (index.kind === 'queue') this.onQueued(index, key)
+    if (index.kind !== 'totals') {
+      const key = entryKey(index, partition, entry)
+      this.entries(index).putSync(key, entry.value)
+      if (index.kind === 'queue') this.onQueued(index, key)
+    }
     if (index.isTotalled) this.addToTotals(index, partition, entry, 1)
   }
 
   private removeEntry(partition: number, { index, entry }: IndexedEntry): void {
     if (index.kind === 'lookup') return
-    const isRemoved = this.entries(index).removeSync(entryKey(index, partition, entry))
+    const isRemoved =
+      index.kind === 'totals' || this.entries(index).removeSync(entryKey(index, partition, entry))
     if (index.isTotalled && isRemoved) this.addToTotals(index, partition, entry, -1)
   }
 

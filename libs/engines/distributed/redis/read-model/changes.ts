@@ -65,14 +65,18 @@ export class StepWrites {
   }
 
   removeEntry({ index, entry }: IndexedEntry): void {
-    this.add('ZREM', this.keys.entries(index, this.partition, entry.group), memberOf(index, entry))
+    if (index.kind !== 'totals') {
+      this.add('ZREM', this.keys.entries(index, this.partition, entry.group), memberOf(index, entry))
+    }
     if (index.isTotalled) this.addToTotals(index, entry, -1)
   }
 
   private putEntry({ index, entry }: IndexedEntry): void {
     const { keys, partition } = this
     const score = index.kind === 'queue' ? entry.dueAtMs : 0
-    this.add('ZADD', keys.entries(index, partition, entry.group), score, memberOf(index, entry))
+    if (index.kind !== 'totals') {
+      this.add('ZADD', keys.entries(index, partition, entry.group), score, memberOf(index, entry))
+    }
     const [owner] = entry.group
     if (index.kind === 'queue' && index.isOwned && owner !== undefined) {
       // Only if the owner has no score, or a higher one.
