@@ -381,6 +381,8 @@ export const text = {
     retention: 'Maximum lifetime of an inbox',
     messageSize: 'Largest mail',
     messages: 'Messages per inbox',
+    inboxes: 'Active inboxes',
+    storedBytes: 'Stored mail',
     used: 'Used in the last 24 hours',
     usedIn: (environment: string, requests: string, inboxes: string, mails: string, bytes: string) =>
       `${environment}: ${counted(requests, 'request', 'requests')}, ${counted(inboxes, 'inbox', 'inboxes')}, ${counted(mails, 'mail', 'mails')}, ${bytes}`,

@@ -37,6 +37,10 @@ export function AccountView() {
                 <dd>{formatBytes(limits.max_message_bytes)}</dd>
                 <dt>{text.account.messages}</dt>
                 <dd>{formatCount(limits.max_messages)}</dd>
+                <dt>{text.account.inboxes}</dt>
+                <dd>{formatCount(limits.max_inboxes)}</dd>
+                <dt>{text.account.storedBytes}</dt>
+                <dd>{formatBytes(limits.max_stored_bytes)}</dd>
               </>
             )}
           </dl>
