@@ -46,7 +46,7 @@ describe('accounts', () => {
         retention: '30d',
         max_message_bytes: 26_214_400,
         max_messages: 10_000,
-        max_inboxes: 20_000,
+        max_inboxes: 25_000,
         max_stored_bytes: 4 * 2 ** 30,
       },
       environments: ['production'],
