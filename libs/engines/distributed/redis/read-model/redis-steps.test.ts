@@ -132,7 +132,7 @@ describe.each([
             '{accounts}:slot:account-events',
             `address:${makeInbox(id).address}`,
           ],
-          ...['address', 'due', 'inboxes', 'labels', 'listing', 'slot:inbox-events'].map(
+          ...['account-use-totals', 'address', 'due', 'inboxes', 'labels', 'listing', 'slot:inbox-events'].map(
             (name) => `{p1}:${name}`,
           ),
           ...['messages', 'message-order', 'history'].map((name) => `{p1}:${name}:${id}`),
