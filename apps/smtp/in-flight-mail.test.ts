@@ -88,6 +88,8 @@ describe('mail that the views do not show yet', () => {
     for (let offset = 1; performance.now() - beganAtMs < 6_500; offset += 1) await append(offset)
     await take()
     expect(await isSettled(Promise.all([take(), take()]))).toBe(true)
+    if (account === undefined) throw new Error('no account')
+    expect(await inFlight.take(account, 3 * MIB, AbortSignal.abort())).toBeNull()
     advance(3)
     await append(100)
     await until('a mail to wait', async () => !(await isSettled(take(other))))

@@ -58,7 +58,7 @@ export class InFlightMail {
 
   /**
    * Resolves once an account may send a mail of that many uncompressed bytes. Resolves with null after ten seconds, or
-   * if the signal aborts while waiting. Does not wait while the views of any partition have stopped.
+   * if the budget is exhausted and the signal aborts. Does not wait while the views of any partition have stopped.
    */
   async take(accountId: AccountId, bytes: number, signal: AbortSignal): Promise<Release | null> {
     const { factor, min, max } = ADDED_BYTES
@@ -66,7 +66,8 @@ export class InFlightMail {
     // Ignores the signal at first, because some clients disconnect without reading the last reply.
     const release = this.budget.tryTake(accountId, amount)
     if (release !== null) return release
-    return this.haveViewsStopped() ? () => undefined : this.budget.takeOrNull(accountId, amount, signal)
+    if (this.haveViewsStopped() && !signal.aborted) return () => undefined
+    return this.budget.takeOrNull(accountId, amount, signal)
   }
 
   /** Calls `release` once the views show the record at a position, or after a second. */
