@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import type { Quota } from '#libs/ports/read-model/account-quotas.js'
+import type { Quota } from '#libs/ports/read-model/inbox-views.js'
 import { COMMON_HEADERS, RATE_LIMIT_HEADERS, RESPONSE_HEADERS, type ResponseHeader } from '../http/headers.js'
 import { PROBLEM_CODES, PROBLEMS, type ProblemCode, type ProblemForm } from '../http/problems.js'
 import { Count, IdOf, OrNull, Time } from './describe.js'

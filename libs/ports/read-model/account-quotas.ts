@@ -2,12 +2,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { planOf, type PlanTable } from '#libs/domain/account/access.js'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
+import type { AccountUse, Quota } from './inbox-views.js'
 import type { AccountQueries, MailQueries } from './queries.js'
-
-/** What an account has a quota of: active inboxes, and the bytes of the mail in them. */
-export type Quota = 'inboxes' | 'stored-bytes'
-
-export type AccountUse = Readonly<Record<Quota, number>>
 
 /** A quota that has not enough left. */
 export interface Excess {

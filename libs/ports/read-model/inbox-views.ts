@@ -2,7 +2,6 @@ import { brand, type AccountId, type InboxId, type MessageId } from '#libs/domai
 import type { Address } from '#libs/domain/inbox/events.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
-import type { AccountUse } from './account-quotas.js'
 import { EXPIRY_LEASE_MS, listed, listInboxes, type InboxListQuery } from './inbox-lists.js'
 import { pageOfRows, rowOf, type OffsetQuery } from './lists.js'
 import * as tables from './tables.js'
@@ -15,6 +14,11 @@ import type {
   MailOwner,
   MessageRow,
 } from './views.js'
+
+/** What an account has a quota of: active inboxes, and the bytes of the mail in them. */
+export type Quota = 'inboxes' | 'stored-bytes'
+
+export type AccountUse = Readonly<Record<Quota, number>>
 
 export interface MessageKey {
   inboxId: InboxId

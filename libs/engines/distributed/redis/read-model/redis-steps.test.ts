@@ -132,9 +132,15 @@ describe.each([
             '{accounts}:slot:account-events',
             `address:${makeInbox(id).address}`,
           ],
-          ...['account-use-totals', 'address', 'due', 'inboxes', 'labels', 'listing', 'slot:inbox-events'].map(
-            (name) => `{p1}:${name}`,
-          ),
+          ...[
+            'account-use-totals',
+            'address',
+            'due',
+            'inboxes',
+            'labels',
+            'listing',
+            'slot:inbox-events',
+          ].map((name) => `{p1}:${name}`),
           ...['messages', 'message-order', 'history'].map((name) => `{p1}:${name}:${id}`),
         ].toSorted(),
       )
