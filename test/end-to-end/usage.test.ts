@@ -174,7 +174,8 @@ describe('usage', () => {
     }
     const requests = statuses.length
     const refusals = statuses.filter((status) => status === 429).length
-    expect(refusals).toBeGreaterThan(200)
+    // Three requests are allowed at first, and two more in each minute that this takes.
+    expect(refusals).toBeGreaterThan(180)
     const counted = async () =>
       byGroup(await usageOf(admin, { group_by: 'environment' })).get('limited') ?? NOTHING
     const expected = { ...NOTHING, requests, refusals }
