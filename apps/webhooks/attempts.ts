@@ -14,7 +14,8 @@ import type { WebhookSecrets } from '#libs/ports/key-vault/master-key.js'
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { ReplayQueries, WebhookQueries } from '#libs/ports/read-model/queries.js'
 import { notificationIdOf } from './matching.js'
-import type { NotificationBodies } from './notification-body.js'
+import type { NotificationBodies, NotificationBody } from './notification-body.js'
+import { mainThread } from '#libs/runtime/fairness/time-shares.js'
 import { GONE, type Outcomes } from './outcomes.js'
 import type { AttemptOutcome } from './sender/attempt-outcome.js'
 import type { WebhookSender } from './sender/webhook-sender.js'
@@ -43,6 +44,14 @@ export type CompletedAttempt =
       disabledFor: WebhookDisabled['reason'] | null
     }
 
+/** Outcomes of an account that are recorded at once while others have work: the log writes many in one batch. */
+const RECORDED_AT_ONCE = 8
+
+interface Prepared {
+  webhook: Webhook
+  body: Exclude<NotificationBody, { gone: unknown }>
+}
+
 /** Attempts a delivery and records the outcome on the log. */
 export class Attempts {
   constructor(private readonly options: AttemptsOptions) {}
@@ -53,11 +62,11 @@ export class Attempts {
    * accepted the delivery, before the outcome is recorded, with the time that the endpoint took.
    */
   async make(delivery: Delivery, onAccepted: (tookMs: number) => void): Promise<CompletedAttempt> {
-    const { bodies, secrets, sender, now } = this.options
-    const webhook = await this.webhookOf(delivery)
-    if (typeof webhook === 'string') return this.abandon(delivery, webhook)
-    const body = await bodies.write(delivery)
-    if ('gone' in body) return this.abandon(delivery, body.gone)
+    const { secrets, sender, now } = this.options
+    const endTurn = await mainThread.take(delivery.accountId)
+    const prepared = await this.prepare(delivery).finally(endTurn)
+    if (typeof prepared === 'string') return this.abandon(delivery, prepared)
+    const { webhook, body } = prepared
     const attemptedAt = now()
     let outcome: AttemptOutcome
     try {
@@ -74,6 +83,8 @@ export class Attempts {
     // Of failed attempts only those that got a redirect have a status.
     const { status } = outcome
     const hasSucceeded = status !== null && status >= 200 && status < 300
+    using stack = new DisposableStack()
+    stack.defer(await mainThread.take(delivery.accountId, RECORDED_AT_ONCE))
     if (hasSucceeded) onAccepted(outcome.tookMs)
     const facts = await this.factsOf(delivery, attemptedAt, outcome)
     if (hasSucceeded) {
@@ -88,6 +99,14 @@ export class Attempts {
     const disabledFor = isSample ? null : await this.options.outcomes.disableAfterFailure(webhook, status)
     await this.record(delivery, { ...facts, type: 'DeliveryFailed', status, error, nextAttemptAt: next })
     return { result: 'failed', outcome, nextAttemptAt: next, disabledFor }
+  }
+
+  /** What is sent, and to which webhook, or why the delivery is abandoned. */
+  private async prepare(delivery: Delivery): Promise<Prepared | DeliveryAbandoned['reason']> {
+    const webhook = await this.webhookOf(delivery)
+    if (typeof webhook === 'string') return webhook
+    const body = await this.options.bodies.write(delivery)
+    return 'gone' in body ? body.gone : { webhook, body }
   }
 
   /** The webhook, or why the delivery is abandoned. */

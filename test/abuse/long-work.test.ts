@@ -1,16 +1,23 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { accountOn } from '#test/harness/accounts.js'
-import { call, type Target } from '#test/harness/client.js'
+import { call, createInbox, mail, send, type Target } from '#test/harness/client.js'
+import { startEndpoint } from '#test/harness/endpoint.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { registerWebhook } from '#test/harness/webhooks.js'
 import { attackBeside, IS_LONG, MEMORY_SETTINGS } from './bystander.js'
 
 /*
  * Attacks of one account on others with requests that take long, or that need much more time than others: comparisons,
- * bulk requests and the schemas of the tools of MCP.
+ * bulk requests, the schemas of the tools of MCP, and deliveries to many webhooks.
  */
 
 const LINES = IS_LONG ? 400_000 : 10_000
 const INBOXES = IS_LONG ? 10_000 : 500
 const LISTS_AT_ONCE = 20
+const WEBHOOKED_INBOXES = 6
+/** The maximum of an inbox. */
+const WEBHOOKS_PER_INBOX = 20
+const MAILS_PER_SECOND = 5
 const SECONDS = IS_LONG ? 10 : 2
 
 describe('an account with long requests', () => {
@@ -67,5 +74,27 @@ describe('an account with long requests', () => {
       }
       await Promise.all(Array.from({ length: LISTS_AT_ONCE }, listAgain))
     })
+  })
+  it('can’t delay others with deliveries to many webhooks', async () => {
+    const endpoint = await startEndpoint()
+    try {
+      const inboxes = await Promise.all(
+        Array.from({ length: WEBHOOKED_INBOXES }, () => createInbox(attacker)),
+      )
+      for (const { id } of inboxes) {
+        for (let n = 0; n < WEBHOOKS_PER_INBOX; n += 1) {
+          await registerWebhook(attacker, `/v1/inboxes/${id}/webhooks`, { url: `${endpoint.url}?n=${n}` })
+        }
+      }
+      const addresses = inboxes.map(({ address }) => address)
+      await attackBeside(mayfly, other, async () => {
+        for (let n = 0; n < SECONDS * MAILS_PER_SECOND; n += 1) {
+          await Promise.all([send(attacker, addresses, mail(`${n}`)), pause(1_000 / MAILS_PER_SECOND)])
+        }
+      })
+      expect(endpoint.requests.length).toBeGreaterThan(0)
+    } finally {
+      await endpoint.dispose()
+    }
   })
 })

@@ -1,7 +1,7 @@
 import { setImmediate as nextLoopTurn } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Release } from '#libs/runtime/fairness/budget.js'
-import { TimeShares } from '#libs/runtime/fairness/time-shares.js'
+import { mainThread } from '#libs/runtime/fairness/time-shares.js'
 import { principalOf } from '../access/principal.js'
 import { keylessOwner } from './connection-limits.js'
 
@@ -20,12 +20,10 @@ type RequestWithTurn = FastifyRequest & { [TURN]?: Turn }
  * (docs/decisions/requests-take-turns.md).
  */
 export class RequestTurns {
-  private readonly shares = new TimeShares()
-
   /** Resolves when it is the caller's turn, which lasts until the answer is sent, or `endTurn`. Never if the client leaves. */
   async take(request: RequestWithTurn, { raw: response }: FastifyReply): Promise<void> {
     const owner = principalOf(request)?.accountId ?? keylessOwner(request)
-    const take = () => this.shares.take(owner)
+    const take = () => mainThread.take(owner)
     const turn: Turn = { take, release: await take(), isClosed: response.closed }
     request[TURN] = turn
     response.once('close', () => {

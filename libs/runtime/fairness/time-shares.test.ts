@@ -50,6 +50,14 @@ describe('shares of time', () => {
     expect(ownersOf().at(-1)).toBe('a')
   })
 
+  it('are limited to more pieces if the caller asks for that', async () => {
+    await ask('b')
+    await ask('a', 4)
+    await shares.take('a', 5)
+    await ask('a')
+    expect(ownersOf()).toEqual(['b', 'a', 'a', 'a', 'a'])
+  })
+
   it('keep the order of an owner’s pieces', async () => {
     await ask('b')
     await ask('a', 5)

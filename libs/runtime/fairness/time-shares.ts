@@ -3,7 +3,6 @@ import type { Release } from './budget.js'
 import { FairQueue } from './fair-queue.js'
 import { RecentOwners } from './recent-owners.js'
 
-/** Pieces of work of an owner in progress at once, if another owner had work in the last minute. */
 const MAX_OPEN = 4
 /** Work that takes longer waits for something else, such as memory, which has a limit of its own. */
 const LONG_MS = 100
@@ -38,7 +37,11 @@ interface Owner {
 export class TimeShares {
   private readonly owners = new Map<string, Owner>()
   private readonly recent = new RecentOwners()
-  private readonly waiting = new FairQueue<{ state: Owner; grant: (release: Release) => void }>()
+  private readonly waiting = new FairQueue<{
+    state: Owner
+    maxOpen: number
+    grant: (release: Release) => void
+  }>()
   private open = 0
   private countedAtMs = performance.now()
   private busyMs = busyMs()
@@ -46,8 +49,11 @@ export class TimeShares {
   private leastDebtMs = 0
   private timer: NodeJS.Timeout | null = null
 
-  /** Resolves when the owner may start a piece of work. It must be released once the work is done, or waits for long. */
-  async take(owner: string): Promise<Release> {
+  /**
+   * Resolves when the owner may start a piece of work. It must be released once the work is done, or waits for long.
+   * `maxOpen`: pieces of an owner in progress at once, if another owner had work in the last minute.
+   */
+  async take(owner: string, maxOpen = MAX_OPEN): Promise<Release> {
     const askedAtMs = performance.now()
     this.recent.record(owner, askedAtMs)
     const state = this.owners.get(owner) ?? { open: 0, startsMs: [], debtMs: 0, askedAtMs }
@@ -55,19 +61,19 @@ export class TimeShares {
     state.askedAtMs = askedAtMs
     this.count()
     this.leastDebtMs = Math.min(this.leastDebtMs, state.debtMs)
-    if (!this.waiting.has(owner) && this.mayStart(owner, state)) return this.start(state)
+    if (!this.waiting.has(owner) && this.mayStart(owner, state, maxOpen)) return this.start(state)
     const { promise, resolve: grant } = Promise.withResolvers<Release>()
-    this.waiting.add(owner, { state, grant })
+    this.waiting.add(owner, { state, maxOpen, grant })
     this.timer ??= setInterval(() => this.serve(), SERVE_EVERY_MS).unref()
     return promise
   }
 
-  private mayStart(owner: string, { open, startsMs, debtMs }: Owner): boolean {
+  private mayStart(owner: string, { open, startsMs, debtMs }: Owner, maxOpen: number): boolean {
     const nowMs = performance.now()
     if (this.recent.isAlone(owner, nowMs)) return true
     if (debtMs - this.leastDebtMs > MAX_DEBT_MS) return false
-    const maxOpen = debtMs > BUSY_MS ? 1 : MAX_OPEN
-    return open < maxOpen || nowMs - (startsMs.at(-maxOpen) ?? nowMs) > LONG_MS
+    const max = debtMs > BUSY_MS ? 1 : maxOpen
+    return open < max || nowMs - (startsMs.at(-max) ?? nowMs) > LONG_MS
   }
 
   private start(state: Owner): Release {
@@ -87,7 +93,7 @@ export class TimeShares {
 
   private serve(): void {
     this.count()
-    const take = () => this.waiting.take(({ state }, owner) => this.mayStart(owner, state))
+    const take = () => this.waiting.take(({ state, maxOpen }, owner) => this.mayStart(owner, state, maxOpen))
     for (let next = take(); next !== null; next = take()) next.grant(this.start(next.state))
     if (this.waiting.size > 0 || this.timer === null) return
     clearInterval(this.timer)
@@ -115,6 +121,9 @@ export class TimeShares {
     }
   }
 }
+
+/** Of this process: requests and attempts of webhooks share it. */
+export const mainThread = new TimeShares()
 
 /** The time that the event loop has been busy. */
 function busyMs(): number {
