@@ -5,14 +5,16 @@ import {
   idFromBytes,
   type AccountId,
   type ConsoleSessionId,
+  type DomainId,
   type KeyId,
   type WebhookId,
 } from '#libs/domain/ids/typeid.js'
-import type { WebhookEntry } from '#libs/domain/webhook/webhook.js'
+import { REMOVED, type WebhookEntry } from '#libs/domain/webhook/webhook.js'
 import { isCaused } from '#libs/domain/webhook/webhook.test-support.js'
 import { BUILT_IN_PLANS, type Plan } from './access.js'
 import { evolve, type Account, type AccountSlice, type ApiKey } from './account.js'
 import { decide, type AccountCommand } from './decide.js'
+import { holdsName, type DomainEntry } from './domain.js'
 import {
   ACCOUNT_EVENTS,
   type AccountEvent,
@@ -22,23 +24,35 @@ import {
   type ApiKeyRotated,
 } from './events.js'
 
-/** An account with all its keys and webhooks, after a history of events. */
+/** An account with all its keys, webhooks and domains, after a history of events. */
 export interface AccountView {
   account: Account | null
   keys: ReadonlyMap<KeyId, ApiKey>
   webhooks: ReadonlyMap<WebhookId, WebhookEntry>
+  domains: ReadonlyMap<DomainId, DomainEntry>
 }
 
-export const NOTHING: AccountView = { account: null, keys: new Map(), webhooks: new Map() }
+export const NOTHING: AccountView = {
+  account: null,
+  keys: new Map(),
+  webhooks: new Map(),
+  domains: new Map(),
+}
 
 export function sliceFor(
-  { account, keys, webhooks }: AccountView,
+  { account, keys, webhooks, domains }: AccountView,
   what: AccountEvent | AccountCommand,
 ): AccountSlice {
   return {
     account,
     key: 'keyId' in what ? (keys.get(what.keyId) ?? null) : null,
     webhook: 'webhookId' in what ? (webhooks.get(what.webhookId) ?? null) : null,
+    domain: 'domainId' in what ? (domains.get(what.domainId) ?? null) : null,
+    holder:
+      [...domains.values()]
+        .filter((each) => each !== null && each !== REMOVED)
+        .filter((each) => 'domainId' in what && each.id !== what.domainId)
+        .find((each) => 'name' in what && each.name === what.name && holdsName(each)) ?? null,
   }
 }
 
@@ -50,11 +64,15 @@ export const { given, replay } = specificationOf({
 })
 
 function step(view: AccountView, event: AccountEvent): AccountView {
-  const { account, key, webhook } = evolve(sliceFor(view, event), event)
+  const { account, key, webhook, domain, holder } = evolve(sliceFor(view, event), event)
+  const domains = new Map(view.domains)
+  if ('domainId' in event) domains.set(event.domainId, domain)
+  if (holder !== null) domains.set(holder.id, holder)
   return {
     account,
     keys: key === null ? view.keys : new Map(view.keys).set(key.id, key),
     webhooks: 'webhookId' in event ? new Map(view.webhooks).set(event.webhookId, webhook) : view.webhooks,
+    domains,
   }
 }
 
@@ -114,6 +132,8 @@ const values = {
   account_id: fc.constant(ACCOUNT_ID),
   environment: fc.constantFrom('development', 'staging'),
   retention: fc.constantFrom('30m', '24h', '30d'),
+  revision: fc.integer({ min: 1, max: 3 }),
+  name: fc.constantFrom('acme.example', 'example.org'),
 }
 const anyOpened = anyEventOf({ AccountOpened: ACCOUNT_EVENTS.AccountOpened }, values)
 
@@ -130,10 +150,24 @@ export const anyAccountHistory = fc
 function withCauses(events: readonly AccountEvent[]): AccountEvent[] {
   const rotations = new Map<KeyId, number>()
   const sessions = new Set<ConsoleSessionId>()
+  const domains = new Map<DomainId, { name: string; revision: number }>()
   const isCausedRegistration = isCaused()
   return events.filter((event) => {
     if (event.type === 'AccountOpened' || event.type === 'PlanChanged') return true
     if ('webhookId' in event) return isCausedRegistration(event)
+    if ('domainId' in event) {
+      const domain = domains.get(event.domainId)
+      if (event.type === 'DomainRegistered') {
+        if (domain === undefined) domains.set(event.domainId, { name: event.name, revision: 0 })
+        return true
+      }
+      if (domain === undefined) return false
+      if (event.type === 'DomainRemoved') return true
+      if ('name' in event && event.name !== domain.name) return false
+      if (event.revision > domain.revision + 1) return false
+      domain.revision = Math.max(domain.revision, event.revision)
+      return true
+    }
     if ('sessionId' in event) {
       if (event.type !== 'ConsoleSessionEnded') sessions.add(event.sessionId)
       return sessions.has(event.sessionId)

@@ -2,6 +2,7 @@ import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import { haveSameFaults, type Fault } from '#libs/domain/inbox/fault.js'
 import { evolve as evolveWebhook, type WebhookEntry } from '#libs/domain/webhook/webhook.js'
 import { evolveSessions, type ConsoleSession } from './console-sessions.js'
+import { evolveDomain, type DomainSlice } from './domain.js'
 import type { AccountEvent, AccountOpened, ApiKeyIssued, ApiKeyRotated, PlanChanged } from './events.js'
 
 /** An account on its current plan. */
@@ -30,7 +31,7 @@ export interface FormerSecret {
 }
 
 /** The part of an account's state that one event can change. */
-export interface AccountSlice {
+export interface AccountSlice extends DomainSlice {
   account: Account | null
   key: ApiKey | null
   webhook: WebhookEntry
@@ -43,6 +44,10 @@ export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
     const after = account === null ? webhook : evolveWebhook(webhook, event)
     return after === webhook ? slice : { ...slice, webhook: after }
   }
+  if ('domainId' in event) {
+    const { domain, holder } = account === null ? slice : evolveDomain(slice, event)
+    return domain === slice.domain && holder === slice.holder ? slice : { ...slice, domain, holder }
+  }
   if ('sessionId' in event) {
     if (account === null) return slice
     const consoleSessions = evolveSessions(account.consoleSessions, event)
@@ -53,12 +58,12 @@ export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
     case 'AccountOpened': {
       if (account !== null) return slice
       const { type: _type, accountId: id, ...facts } = event
-      return { account: { ...facts, id, consoleSessions: [], defaultFaults: {} }, key, webhook }
+      return { ...slice, account: { ...facts, id, consoleSessions: [], defaultFaults: {} } }
     }
     case 'PlanChanged': {
       if (account === null || isOnPlan(account, event)) return slice
       const { plan, limits } = event
-      return { account: { ...account, plan, limits }, key, webhook }
+      return { ...slice, account: { ...account, plan, limits } }
     }
     case 'DefaultFaultsSet': {
       if (account === null || haveSameFaults(defaultFaultsOf(account, event.environment), event.faults)) {

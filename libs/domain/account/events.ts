@@ -6,6 +6,7 @@ import { faults } from '#libs/domain/inbox/fault.js'
 import type { Lifespan } from '#libs/domain/inbox/new-inbox.js'
 import { parseRetention, SCOPES } from './access.js'
 import { CONSOLE_EVENTS } from './console-sessions.js'
+import { DOMAIN_EVENTS } from './domain.js'
 
 const retention = field.codec(Type.String(), (value: Lifespan) => value.text, decodeRetention)
 
@@ -25,7 +26,7 @@ const limits = field.optional(
   null,
 )
 
-/** All events of the topic account-events, including those of webhooks and the console: they have one order. */
+/** All events of the topic account-events, including those of webhooks, domains and the console: they have one order. */
 export const ACCOUNT_EVENTS = {
   AccountOpened: event(
     'account.opened',
@@ -94,6 +95,7 @@ export const ACCOUNT_EVENTS = {
 
   ...CONSOLE_EVENTS,
   ...REGISTRATION_EVENTS,
+  ...DOMAIN_EVENTS,
 }
 
 export type AccountEvent = EventOf<typeof ACCOUNT_EVENTS>

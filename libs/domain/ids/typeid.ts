@@ -15,6 +15,7 @@ export type WebhookId = Id<'whk'>
 export type DeliveryId = Id<'dlv'>
 export type ReplayId = Id<'rpl'>
 export type ConsoleSessionId = Id<'ses'>
+export type DomainId = Id<'dom'>
 
 const SUFFIX = '_[0-7][0-9a-hjkmnp-tv-z]{25}$'
 const AFTER_PREFIX = new RegExp(`^${SUFFIX}`)

@@ -25,6 +25,7 @@ const OPTIONAL: ReadonlyMap<string, readonly string[]> = new Map([
   ['mayfly.account.api-key-issued', ['rate_limit']],
   ['mayfly.webhook.registered', ['inbox_id']],
   ['mayfly.webhook.changed', ['url', 'events', 'state']],
+  ['mayfly.domain.changed', ['subdomains', 'catch_all']],
   ['mayfly.webhook.delivery-requested', ['replay_id']],
   ['mayfly.webhook.delivery-succeeded', ['answer']],
   ['mayfly.webhook.delivery-failed', ['answer', 'status', 'next_attempt_at']],

@@ -1,9 +1,18 @@
 import type { Account, ApiKey } from '#libs/domain/account/account.js'
 import { SCOPES } from '#libs/domain/account/access.js'
-import { brand, type AccountId, type InboxId, type KeyId, type WebhookId } from '#libs/domain/ids/typeid.js'
+import { MAX_NAME_LABELS, type Domain } from '#libs/domain/account/domain.js'
+import {
+  brand,
+  type AccountId,
+  type DomainId,
+  type InboxId,
+  type KeyId,
+  type WebhookId,
+} from '#libs/domain/ids/typeid.js'
 import { REMOVED, type Webhook } from '#libs/domain/webhook/webhook.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
-import { keyRange, pageOfRows, rowOf, type ListQuery } from './lists.js'
+import { keyRange, pageOfRows, rowOf, type LeaseQuery, type ListQuery } from './lists.js'
+import { holdersOf } from './projections.js'
 import type { WebhookScope } from './tables.js'
 import * as tables from './tables.js'
 import type { ViewStore } from './view-store.js'
@@ -21,7 +30,7 @@ const ALL = { order: 'asc', after: null, limit: Infinity } as const
 /** Scopes in one round trip. Its answer has the rows of all their webhooks. */
 const MAX_SCOPES_AT_ONCE = 500
 
-/** Queries of accounts and their keys (account-events). */
+/** Queries of accounts, their keys and domains, without removed domains (account-events). */
 export function accountViews(store: ViewStore) {
   return {
     /** Finds a key by the hex SHA-256 of any secret that it has had. */
@@ -61,6 +70,45 @@ export function accountViews(store: ViewStore) {
           scopes: SCOPES.filter((scope) => held.includes(scope)),
         }
       })
+    },
+
+    async domain(id: DomainId): Promise<Domain | null> {
+      const row = await rowOf(store, tables.domains, { owner: null, key: id })
+      return row === REMOVED ? null : row
+    },
+
+    /** An account's domains, ordered by id. */
+    async listDomains(accountId: AccountId, query: ListQuery<DomainId>): Promise<Domain[]> {
+      const range = keyRange(PARTITION, [accountId], query)
+      return (await pageOfRows(store, tables.domainList, tables.domains, range)).filter(
+        (row) => row !== REMOVED,
+      )
+    },
+
+    /** The names of all of an account's domains. Their number is limited. */
+    async domainNames(accountId: AccountId): Promise<string[]> {
+      const [found = []] = await store.entries(tables.domainList, [keyRange(PARTITION, [accountId], ALL)])
+      return found.map(({ value }) => value)
+    },
+
+    /**
+     * The domain that holds the name, given as A-labels in lower case; or else the closest parent that holds its name and
+     * includes subdomains. It is verified or lapsed. One round trip.
+     */
+    async domainHolding(name: string): Promise<Domain | null> {
+      const labels = name.split('.')
+      const first = Math.max(0, labels.length - MAX_NAME_LABELS)
+      const names = labels.slice(first, -1).map((_, index) => labels.slice(first + index).join('.'))
+      const holders = await holdersOf(store, names)
+      return holders.find((domain) => domain !== null && (domain.name === name || domain.subdomains)) ?? null
+    },
+
+    /** Leases domains whose DNS records are to be checked, earliest first. */
+    async leaseDueDomains({ now, leaseMs, limit }: LeaseQuery): Promise<Domain[]> {
+      const nowMs = now.getTime()
+      const claim = { partition: PARTITION, group: [], nowMs, untilMs: nowMs + leaseMs, limit }
+      const claimed = await store.claim(tables.dueDomains, tables.domains, claim)
+      return claimed.flatMap(({ row }) => (row === null || row === REMOVED ? [] : [row]))
     },
   }
 }

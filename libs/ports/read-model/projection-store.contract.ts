@@ -199,6 +199,8 @@ export function describeProjectionStore(
           account: null,
           key: null,
           webhook: null,
+          domain: null,
+          holder: null,
         })
         const { environment } = registered
         expect(await harness.webhooks.webhooksFor([{ inboxId: id, accountId, environment }])).toEqual([])

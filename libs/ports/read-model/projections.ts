@@ -1,14 +1,15 @@
 import { MAX_RETENTION } from '#libs/domain/account/access.js'
 import { evolve as evolveAccount, type AccountSlice } from '#libs/domain/account/account.js'
+import type { Domain } from '#libs/domain/account/domain.js'
 import type { AccountEvent } from '#libs/domain/account/events.js'
-import type { AccountId, InboxId, KeyId, MessageId, WebhookId } from '#libs/domain/ids/typeid.js'
+import type { AccountId, DomainId, InboxId, KeyId, MessageId, WebhookId } from '#libs/domain/ids/typeid.js'
 import type { InboxEvent, MessageReceived } from '#libs/domain/inbox/events.js'
 import { evolve, type ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import { evolve as evolveDelivery, type Delivery } from '#libs/domain/webhook/delivery.js'
 import type { DeliveryEvent, WebhookEvent } from '#libs/domain/webhook/events.js'
 import { countDelivery, evolve as evolveReplay } from '#libs/domain/webhook/replay.js'
-import { REMOVED, type Webhook } from '#libs/domain/webhook/webhook.js'
-import { rowOf } from './lists.js'
+import { REMOVED } from '#libs/domain/webhook/webhook.js'
+import { keyRange, rowOf } from './lists.js'
 import { put, removeOwned, type Table } from './table.js'
 import * as tables from './tables.js'
 import type { Change, RowKey, TableOf, ViewStore } from './view-store.js'
@@ -217,23 +218,39 @@ export interface AccountSliceKey {
   accountId: AccountId
   keyId?: KeyId | null
   webhookId?: WebhookId | null
+  domainId?: DomainId | null
+  /** Of the domain. */
+  name?: string
 }
 
 export async function accountSliceBefore(
-  store: Pick<ViewStore, 'rows'>,
-  { accountId, keyId = null, webhookId = null }: AccountSliceKey,
+  store: Pick<ViewStore, 'rows' | 'entriesWithRows'>,
+  { accountId, keyId = null, webhookId = null, domainId = null, name }: AccountSliceKey,
 ): Promise<AccountSlice> {
   const find = <Row>(table: TableOf<Row>, key: string | null) =>
     key === null ? null : rowOf(store, table, { owner: null, key })
-  const [account, key, webhook] = await Promise.all([
+  const isOfName = domainId !== null && name !== undefined
+  const [account, key, webhook, domain, holder] = await Promise.all([
     find(tables.accounts, accountId),
     find(tables.apiKeys, keyId),
     find(tables.webhooks, webhookId),
+    find(tables.domains, domainId),
+    isOfName ? holdersOf(store, [name]).then(([found = null]) => found) : null,
   ])
-  return { account, key, webhook }
+  return { account, key, webhook, domain, holder: holder?.id === domainId ? null : holder }
 }
 
-/** The changes that one event makes in the views of accounts, keys and webhooks. */
+/** The domain that holds each name; null if there is none. */
+export async function holdersOf(
+  store: Pick<ViewStore, 'entriesWithRows'>,
+  names: readonly string[],
+): Promise<(Domain | null)[]> {
+  const ranges = names.map((name) => keyRange(0, [name], { order: 'asc', after: null, limit: 1 }))
+  const found = await store.entriesWithRows(tables.domainNames, tables.domains, ranges)
+  return found.map(([first]) => (first?.row === REMOVED ? null : (first?.row ?? null)))
+}
+
+/** The changes that one event makes in the views of accounts, keys, webhooks and domains. */
 export function projectAccountEvent(before: AccountSlice, event: AccountEvent): Change[] {
   const after = evolveAccount(before, event)
   const changes: Change[] = []
@@ -241,15 +258,25 @@ export function projectAccountEvent(before: AccountSlice, event: AccountEvent): 
     changes.push(put(tables.accounts, after.account, before.account))
   }
   if (after.key !== null && after.key !== before.key) changes.push(put(tables.apiKeys, after.key, before.key))
-  const previous = webhookIn(before)
-  const webhook = webhookIn(after) ?? previous
+  const previous = present(before.webhook)
+  const webhook = present(after.webhook) ?? previous
   if (after.webhook !== before.webhook && webhook !== null) {
     const subject = { webhook, isRemoved: after.webhook === REMOVED }
     changes.push(put(tables.webhooks, subject, previous && { webhook: previous, isRemoved: false }))
   }
+  for (const [old, next] of [
+    [before.holder, after.holder],
+    [before.domain, after.domain],
+  ] as const) {
+    const domain = present(next) ?? present(old)
+    if (next === old || domain === null) continue
+    const known = present(old)
+    const subject = { domain, isRemoved: next === REMOVED }
+    changes.push(put(tables.domains, subject, known && { domain: known, isRemoved: false }))
+  }
   return changes
 }
 
-function webhookIn({ webhook }: AccountSlice): Webhook | null {
-  return webhook === REMOVED ? null : webhook
+function present<Row>(entry: Row | typeof REMOVED): Row | null {
+  return entry === REMOVED ? null : entry
 }

@@ -1,5 +1,6 @@
 import { describeAccountQueries } from './account-queries.contract.js'
 import { describeDeliveryQueries } from './delivery-queries.contract.js'
+import { describeDomainQueries } from './domain-queries.contract.js'
 import { describeEnvironmentLists } from './environment-lists.contract.js'
 import { describeHistoryQueries } from './history-queries.contract.js'
 import { describeInboxQueries } from './inbox-queries.contract.js'
@@ -27,6 +28,7 @@ export function describeQueries(
     describe('of the counts of labels', () => describeLabelCounts(() => harness))
     describe('of history', () => describeHistoryQueries(() => harness))
     describe('of accounts', () => describeAccountQueries(() => harness))
+    describe('of domains', () => describeDomainQueries(() => harness))
     describe('of deliveries', () => describeDeliveryQueries(() => harness))
     describe('of replays', () => describeReplayQueries(() => harness))
     describe('of webhooks', () => describeWebhookQueries(() => harness))

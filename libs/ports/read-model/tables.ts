@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Account, ApiKey } from '#libs/domain/account/account.js'
+import { holdsName, type Domain } from '#libs/domain/account/domain.js'
 import { brand, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import { isSentWithoutMail } from '#libs/domain/inbox/events.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
@@ -241,6 +242,42 @@ export const webhooks = table<WebhookOf, Webhook | typeof REMOVED>({
   indexes: [webhookList, activeWebhooks],
 })
 
+/** A removed domain keeps its row, as a removed webhook does. */
+export interface DomainOf {
+  domain: Domain
+  isRemoved: boolean
+}
+
+export const domainList = index<DomainOf>({
+  ...{ name: 'domain-list', ...accountEvents },
+  entriesOf: ({ domain, isRemoved }) =>
+    isRemoved ? [] : [{ group: [domain.accountId], key: domain.id, value: domain.name }],
+})
+
+/** The domains that hold their names: one for each name. */
+export const domainNames = index<DomainOf>({
+  ...{ name: 'domain-names', ...accountEvents },
+  entriesOf: ({ domain, isRemoved }) =>
+    isRemoved || !holdsName(domain) ? [] : [{ group: [domain.name], key: domain.id }],
+})
+
+/** Domains whose DNS records are to be checked. */
+export const dueDomains = index<DomainOf>({
+  ...{ name: 'due-domains', ...accountEvents, kind: 'queue', sort: 'number', needsCompleteViews: true },
+  entriesOf({ domain: { id, nextCheckAt }, isRemoved }) {
+    if (isRemoved || nextCheckAt === null) return []
+    const dueAtMs = nextCheckAt.getTime()
+    return [{ sort: dueAtMs, key: id, dueAtMs }]
+  },
+})
+
+export const domains = table<DomainOf, Domain | typeof REMOVED>({
+  ...{ name: 'domains', ...accountEvents },
+  keyOf: ({ domain }) => ({ owner: null, key: domain.id }),
+  rowOf: ({ domain, isRemoved }) => (isRemoved ? REMOVED : domain),
+  indexes: [domainList, domainNames, dueDomains],
+})
+
 /** Every webhook that has had a delivery or a replay. */
 export const webhookHealth = table<WebhookHealth, WebhookHealth>({
   ...{ name: 'webhook-health', ...webhookEvents },
@@ -312,7 +349,7 @@ export function replayKey({ webhookId, replayId }: { webhookId: WebhookId; repla
 export const TABLES: readonly Pick<
   Table<never, unknown>,
   'name' | 'topic' | 'ownedBy' | 'parts' | 'indexes'
->[] = [inboxes, messages, history, accounts, apiKeys, webhooks, webhookHealth, deliveries, replays]
+>[] = [inboxes, messages, history, accounts, apiKeys, webhooks, domains, webhookHealth, deliveries, replays]
 
 const HOUR_MS = 3_600_000
 /** Mail of an inbox that has ended counts for its labels for this time, and up to an hour longer. */
