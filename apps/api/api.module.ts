@@ -7,6 +7,8 @@ import { Accounts } from './accounts/accounts.service.js'
 import { ConsoleSessions } from './console/console-sessions.service.js'
 import { ConsoleController, ConsoleLinksController } from './console/console.controller.js'
 import { RenderController } from './console/render.controller.js'
+import { DomainsController } from './domains/domains.controller.js'
+import { Domains } from './domains/domains.service.js'
 import { EventData } from './events/event-data.js'
 import { EventStreams } from './events/event-streams.js'
 import { EnvironmentEventsController, EventsController } from './events/events.controller.js'
@@ -61,6 +63,7 @@ export const CONTROLLERS = [
   VerifyRunController,
   AccountsController,
   KeysController,
+  DomainsController,
   HistoryController,
   EventsController,
   EnvironmentEventsController,
@@ -78,7 +81,17 @@ export const CONTROLLERS = [
 const SERVICES = [
   ...[VisibleRecorder, LinesAnswer, InboxPasswords, Inboxes, InboxTokens, MessagePages, MessageWaits],
   ...[LabelCounts, InboxMail, EnvironmentMail, RunMail, MessageReader, MessageContent, Mailbox],
-  ...[EventData, EventStreams, AccountCommands, Accounts, Keys, Webhooks, Deliveries, ConsoleSessions],
+  ...[
+    EventData,
+    EventStreams,
+    AccountCommands,
+    Accounts,
+    Keys,
+    Domains,
+    Webhooks,
+    Deliveries,
+    ConsoleSessions,
+  ],
 ]
 
 @Module({})

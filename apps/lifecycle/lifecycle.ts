@@ -6,22 +6,28 @@ import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { decide } from '#libs/domain/inbox/decide.js'
 import { endsInbox } from '#libs/domain/inbox/events.js'
 import type { Engine } from '#libs/engines/engine.js'
+import { DomainDns } from '#libs/mail/domain-records.js'
 import { inboxEventCodec, Recorder } from '#libs/ports/event-log/cloud-event.js'
 import type { BatchOutcome, RecordBatch } from '#libs/ports/event-log/event-log.js'
 import { decodeBatch } from '#libs/ports/event-log/batch-decoding.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
+import { DomainChecks } from '#libs/role/domain-checks.js'
 import { createRoleService, PORTS, RethrowErrors, RoleConsumers } from '#libs/role/role-consumers.js'
 import type { EngineContext, RunningRole } from '#libs/role/run-role.js'
 import { Metrics } from '#libs/runtime/process/metrics.js'
 import { beforeDeadline, PeriodicTask } from '#libs/runtime/timing.js'
 
 /*
- * The lifecycle role finds inboxes past their expiry and emits InboxExpired. It consumes InboxExpired and
+ * The lifecycle role finds inboxes past their expiry and emits InboxExpired. It checks the DNS records of domains that are due. It consumes InboxExpired and
  * InboxDeleted, and deletes the keys of those inboxes.
  */
 
 const EXPIRE_EVERY_MS = 500
 const EXPIRE_AT_ONCE = 500
+const CHECK_DOMAINS_EVERY_MS = 1_000
+const DOMAINS_AT_ONCE = 100
+/** A check takes at most a few seconds. A domain whose check was not recorded is due again after this time. */
+const CHECK_LEASE_MS = 60_000
 /** Keys need not be deleted at once, and most records are mails, which need nothing. */
 const LINGER_MS = 100
 /** How long a scrape waits for the count of active inboxes. */
@@ -55,6 +61,13 @@ export async function startLifecycle(context: EngineContext): Promise<RunningRol
   const expiring = new PeriodicTask({ everyMs: EXPIRE_EVERY_MS, work: expiry(context) })
   expiring.start()
   running.defer(() => expiring.stop())
+  const dns = new DomainDns(context.settings)
+  const checking = new PeriodicTask({ everyMs: CHECK_DOMAINS_EVERY_MS, work: domainChecking(context, dns) })
+  checking.start()
+  running.defer(() => {
+    dns.close()
+    return checking.stop()
+  })
   return {}
 }
 
@@ -94,6 +107,23 @@ function expiry({ engine, now, logger, registry }: EngineContext): (signal: Abor
     } catch (error) {
       // Once the leases have expired, the inboxes are due again.
       logger.error({ err: error }, 'ending due inboxes failed: retrying')
+    }
+  }
+}
+
+/** Returns a function that checks the domains that are due, and logs errors. It never rejects. */
+function domainChecking({ engine, now, logger }: EngineContext, dns: DomainDns): () => Promise<void> {
+  const { log, accounts } = engine
+  const recorder = new Recorder(log, '/mayfly/lifecycle', now)
+  const checks = new DomainChecks({ dns, accounts, now, record: (event, by) => recorder.record(event, by) })
+  return async () => {
+    try {
+      const lease = { now: now(), leaseMs: CHECK_LEASE_MS, limit: DOMAINS_AT_ONCE }
+      const due = await accounts.leaseDueDomains(lease)
+      await Promise.all(due.map((domain) => checks.check(domain)))
+      if (due.length > 0) logger.info({ domains: due.length }, 'domains checked')
+    } catch (error) {
+      logger.error({ err: error }, 'checking domains failed: retrying')
     }
   }
 }

@@ -2,7 +2,7 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { decode, encode, type Answer, type Packet, type RecordType } from 'dns-packet'
 
-/** Records by name. Queries for other names are answered NXDOMAIN (RFC 1035, RCODE 3). */
+/** Records by name; `*.app.example` has those of other names directly below. Queries for other names are answered NXDOMAIN (RFC 1035, RCODE 3). */
 export type Zone = Readonly<Record<string, NameRecords>>
 
 export interface NameRecords {
@@ -10,6 +10,8 @@ export interface NameRecords {
   /** A function is called for each query. */
   A?: readonly string[] | (() => readonly string[])
   AAAA?: readonly string[]
+  /** Such as `10 mx.example`. */
+  MX?: readonly string[]
   /** Queries for this name get no answer. */
   isSilent?: boolean
   /** Answered instead of records (RFC 1035, section 4.1.1). */
@@ -36,7 +38,7 @@ export async function startDns(zone: Zone): Promise<DnsServer> {
     if (question === undefined) return
     const name = question.name.toLowerCase()
     queries.push(`${question.type} ${name}`)
-    const records = server.zone[name]
+    const records = server.zone[name] ?? server.zone[name.replace(/^[^.]*/, '*')]
     if (records?.isSilent === true) return
     const answers = answersTo(question.name, question.type, records)
     socket.send(encode({ type: 'response', id, flags: flagsOf(records), questions, answers }), port, address)
@@ -60,6 +62,12 @@ function answersTo(name: string, type: RecordType, records: NameRecords | undefi
   if (type === 'TXT') {
     // A string of a TXT record has at most 255 bytes (RFC 1035, section 3.3.14).
     return (records?.TXT ?? []).map((text) => ({ type, name, data: text.match(/.{1,255}/g) ?? [''] }))
+  }
+  if (type === 'MX') {
+    return (records?.MX ?? []).map((text) => {
+      const [preference, exchange = '.'] = text.split(' ')
+      return { type, name, data: { preference: Number(preference), exchange } }
+    })
   }
   if (type === 'A') {
     const { A: addresses = [] } = records ?? {}

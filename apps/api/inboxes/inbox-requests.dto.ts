@@ -29,6 +29,11 @@ const VALUE = /^[^\p{Cc}\p{Cs}]{0,128}$/u
 /** Any character except control characters, in the syntax that every JSON Schema validator supports. */
 const LABEL_CHARACTER = '[^\\u0000-\\u001f\\u007f-\\u009f]'
 
+export const LABELS_FORM =
+  `an object of at most ${MAX_LABELS} pairs: names of 1 to 64 characters, without colons and not "__proto__"; ` +
+  'values of up to 128 characters; no control characters, no lone surrogates; ' +
+  `all names and values together at most ${MAX_LABEL_BYTES} bytes in UTF-8`
+
 export const InboxLabels = Type.Unsafe<Readonly<Record<string, string>>>({
   $id: 'InboxLabels',
   description:
@@ -155,17 +160,10 @@ function IsName(): PropertyDecorator {
 
 /** At most 16 pairs, of 1 KiB: names of up to 64 characters without colons, values of up to 128 characters. */
 export function IsLabels(): PropertyDecorator {
-  return Rule(
-    'isLabels',
-    isLabels,
-    `labels must be an object of at most ${MAX_LABELS} pairs: names of 1 to 64 characters, without colons ` +
-      'and not "__proto__"; values of up to 128 characters; no control characters, no lone surrogates; ' +
-      `all names and values together at most ${MAX_LABEL_BYTES} bytes in UTF-8`,
-    InboxLabels,
-  )
+  return Rule('isLabels', isLabels, `labels must be ${LABELS_FORM}`, InboxLabels)
 }
 
-function isLabels(value: unknown): boolean {
+export function isLabels(value: unknown): value is Readonly<Record<string, string>> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
   const pairs = Object.entries(value)
   return (

@@ -306,12 +306,16 @@ export function hasEnded({ id, state, endedAt, endedBy }: EndedInbox, actor: str
 }
 
 /** Throws invalid-request if it is longer than the retention. */
-export function lifespanOf(duration: string | undefined, retention: Lifespan): Lifespan {
+export function lifespanOf(
+  duration: string | undefined,
+  retention: Lifespan,
+  pointer = '/duration',
+): Lifespan {
   const lifespan = duration === undefined ? defaultLifespan(retention) : readLifespan(duration)
   // Checked before the key of a new inbox is created, since a refusal must not leave a key.
   if (isOverRetention(lifespan, retention)) {
     const detail = `duration may be at most ${retention.text}, the plan's retention`
-    throw invalid({ detail, pointer: '/duration' })
+    throw invalid({ detail, pointer })
   }
   return lifespan
 }

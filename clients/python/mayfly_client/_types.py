@@ -245,6 +245,14 @@ class ChangeAccount(TypedDict, total=False):
     """The account's own limits, on a plan with limits per account. Null for the limits of the plan."""
 
 
+class ChangeDomain(TypedDict, total=False):
+    """What to change of a domain."""
+    subdomains: bool
+    """Whether the domain includes all its subdomains. The records are then checked again."""
+    catch_all: DomainCatchAll
+    """What becomes of mail to an address without an inbox."""
+
+
 class ChangeWebhook(TypedDict, total=False):
     """What to change of a webhook."""
     url: str
@@ -410,6 +418,69 @@ class Delivery(TypedDict):
     """When the next attempt is due; null if there is none."""
     attempts: list[Attempt]
     """All attempts, in their order."""
+
+
+class Domain(TypedDict):
+    """A domain whose mail the account receives."""
+    id: str
+    """The id of the domain. It never changes."""
+    name: str
+    """The name, in Unicode."""
+    environment: str
+    """The environment whose inboxes receive the mail."""
+    state: Literal["pending", "verified", "failed", "lapsed"]
+    """`pending` until all records are found; `verified`; `failed` if they are not found within 72 hours, or if
+    another account has proved the domain since; `lapsed` if they are gone for two days.
+    """
+    hosted: bool
+    """Whether it is a name below the mail domain of Mayfly."""
+    subdomains: bool
+    """Whether it includes all its subdomains."""
+    records: list[DomainRecord]
+    """The DNS records that it must have; none if it is hosted."""
+    catch_all: DomainCatchAll
+    created_at: str
+    """When it was registered."""
+    verified_at: str | None
+    """Since when it is verified, without interruption; null if it never was."""
+    checked_at: str | None
+    """When its records were last checked; null if they were not."""
+
+
+class _DomainCatchAllOptional(TypedDict, total=False):
+    inbox_id: str
+    """The inbox of `deliver`."""
+    duration: str
+    """The lifetime of the inboxes that `create` makes: a whole number and one of `m`, `h`, `d`, `w`. Default: that
+    of a new inbox.
+    """
+    labels: InboxLabels
+
+
+class DomainCatchAll(_DomainCatchAllOptional):
+    """What becomes of mail to an address of the domain without an inbox."""
+    action: Literal["reject", "create", "deliver"]
+    """`reject` refuses the mail, `create` makes an inbox for the address, `deliver` delivers it to one inbox."""
+
+
+class DomainRecord(TypedDict):
+    """A DNS record that the domain must have."""
+    type: Literal["TXT", "MX"]
+    """The type of the record."""
+    name: str
+    """Its full name."""
+    zone_name: str
+    """Its name in the zone of the registrable domain, as most DNS providers ask for it; `@` for the zone itself."""
+    value: str
+    """Its value."""
+    priority: int | None
+    """The preference of an MX record; null for a TXT record."""
+    status: Literal["missing", "invalid", "valid"]
+    """The result of the last check. `invalid`: there are other values only, or other MX records that senders try
+    first.
+    """
+    found: list[str]
+    """The values found in DNS, at most 10; MX as `10 mx.example.com`."""
 
 
 class EndedInbox(TypedDict):
@@ -606,6 +677,21 @@ class Header(TypedDict):
     """The name as written."""
     value: str
     """The value, decoded and unfolded."""
+
+
+class _HostedDomainOptional(TypedDict, total=False):
+    subdomains: bool
+    """Whether the domain includes all its subdomains. They need an MX record `*.<domain>`."""
+    catch_all: DomainCatchAll
+    """What becomes of mail to an address without an inbox. Default: `create` for a hosted domain, else `reject`."""
+
+
+class HostedDomain(_HostedDomainOptional):
+    """A new name below the mail domain, which needs no DNS records."""
+    hosted: bool
+    """Whether Mayfly makes a name below its mail domain, verified at once."""
+    environment: str
+    """The environment whose inboxes receive the mail."""
 
 
 class Inbox(TypedDict):
@@ -1072,6 +1158,23 @@ class OpenAccount(_OpenAccountOptional):
     """A name to show to people."""
     plan: str
     """The name of a configured plan."""
+
+
+class _OwnDomainOptional(TypedDict, total=False):
+    subdomains: bool
+    """Whether the domain includes all its subdomains. They need an MX record `*.<domain>`."""
+    catch_all: DomainCatchAll
+    """What becomes of mail to an address without an inbox. Default: `create` for a hosted domain, else `reject`."""
+
+
+class OwnDomain(_OwnDomainOptional):
+    """A domain of your own."""
+    name: str
+    """The domain, in Unicode or as A-labels. Not a public suffix such as `co.uk`, and not the mail domain of
+    Mayfly.
+    """
+    environment: str
+    """The environment whose inboxes receive the mail."""
 
 
 class Position(TypedDict):
@@ -1569,6 +1672,9 @@ class AttachmentAttributes:
     """Whether it is to be shown within the mail."""
     sha256: str
     """SHA-256 of the decoded bytes."""
+
+
+CreateDomain = Union["OwnDomain", "HostedDomain"]
 
 
 DeleteInboxes = Union["DeleteInboxesById", "DeleteInboxesByLabel"]

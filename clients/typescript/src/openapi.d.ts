@@ -90,6 +90,13 @@ export interface components {
 			plan?: string;
 			limits?: components["schemas"]["AccountLimits"] | null;
 		};
+		/** What to change of a domain. */
+		ChangeDomain: {
+			/** Whether the domain includes all its subdomains. The records are then checked again. */
+			subdomains?: boolean;
+			/** What becomes of mail to an address without an inbox. */
+			catch_all?: components["schemas"]["DomainCatchAll"];
+		};
 		/** What to change of a webhook. */
 		ChangeWebhook: {
 			/** The new URL of the endpoint. */
@@ -139,6 +146,8 @@ export interface components {
 			/** Only for a protected inbox, and only in this answer: the value for `Mayfly-Inbox-Password`. */
 			password?: string;
 		};
+		/** A new domain: one of your own, by its `name`, or a hosted one. */
+		CreateDomain: components["schemas"]["OwnDomain"] | components["schemas"]["HostedDomain"];
 		/** A new inbox. Every property is optional. */
 		CreateInbox: {
 			/** The lifetime: a whole number and one of `m`, `h`, `d`, `w`, from one minute to the retention of the plan. Default: the shorter of that retention and 24 hours. */
@@ -222,6 +231,57 @@ export interface components {
 			created_at: string;
 			next_attempt_at: string | null;
 			attempts: components["schemas"]["Attempt"][];
+		};
+		/** A domain whose mail the account receives. */
+		Domain: {
+			/** The id of the domain. It never changes. */
+			id: string;
+			/** The name, in Unicode. */
+			name: string;
+			/** The environment whose inboxes receive the mail. */
+			environment: string;
+			/** `pending` until all records are found; `verified`; `failed` if they are not found within 72 hours, or if another account has proved the domain since; `lapsed` if they are gone for two days. */
+			state: "pending" | "verified" | "failed" | "lapsed";
+			/** Whether it is a name below the mail domain of Mayfly. */
+			hosted: boolean;
+			/** Whether it includes all its subdomains. */
+			subdomains: boolean;
+			/** The DNS records that it must have; none if it is hosted. */
+			records: components["schemas"]["DomainRecord"][];
+			catch_all: components["schemas"]["DomainCatchAll"];
+			/** When it was registered. */
+			created_at: string;
+			/** Since when it is verified, without interruption; null if it never was. */
+			verified_at: string | null;
+			/** When its records were last checked; null if they were not. */
+			checked_at: string | null;
+		};
+		/** What becomes of mail to an address of the domain without an inbox. */
+		DomainCatchAll: {
+			/** `reject` refuses the mail, `create` makes an inbox for the address, `deliver` delivers it to one inbox. */
+			action: "reject" | "create" | "deliver";
+			/** The inbox of `deliver`. */
+			inbox_id?: string;
+			/** The lifetime of the inboxes that `create` makes: a whole number and one of `m`, `h`, `d`, `w`. Default: that of a new inbox. */
+			duration?: string;
+			labels?: components["schemas"]["InboxLabels"];
+		};
+		/** A DNS record that the domain must have. */
+		DomainRecord: {
+			/** The type of the record. */
+			type: "TXT" | "MX";
+			/** Its full name. */
+			name: string;
+			/** Its name in the zone of the registrable domain, as most DNS providers ask for it; `@` for the zone itself. */
+			zone_name: string;
+			/** Its value. */
+			value: string;
+			/** The preference of an MX record; null for a TXT record. */
+			priority: number | null;
+			/** The result of the last check. `invalid`: there are other values only, or other MX records that senders try first. */
+			status: "missing" | "invalid" | "valid";
+			/** The values found in DNS, at most 10; MX as `10 mx.example.com`. */
+			found: string[];
 		};
 		/** An inbox after its end. It can be read as long as the log is kept. */
 		EndedInbox: {
@@ -383,6 +443,17 @@ export interface components {
 			name: string;
 			/** The value, decoded and unfolded. */
 			value: string;
+		};
+		/** A new name below the mail domain, which needs no DNS records. */
+		HostedDomain: {
+			/** Whether Mayfly makes a name below its mail domain, verified at once. */
+			hosted: boolean;
+			/** The environment whose inboxes receive the mail. */
+			environment: string;
+			/** Whether the domain includes all its subdomains. They need an MX record `*.<domain>`. */
+			subdomains?: boolean;
+			/** What becomes of mail to an address without an inbox. Default: `create` for a hosted domain, else `reject`. */
+			catch_all?: components["schemas"]["DomainCatchAll"];
 		};
 		/** An address that receives mail for a limited time. */
 		Inbox: {
@@ -683,6 +754,17 @@ export interface components {
 			name: string;
 			plan: string;
 			limits?: components["schemas"]["AccountLimits"] | null;
+		};
+		/** A domain of your own. */
+		OwnDomain: {
+			/** The domain, in Unicode or as A-labels. Not a public suffix such as `co.uk`, and not the mail domain of Mayfly. */
+			name: string;
+			/** The environment whose inboxes receive the mail. */
+			environment: string;
+			/** Whether the domain includes all its subdomains. They need an MX record `*.<domain>`. */
+			subdomains?: boolean;
+			/** What becomes of mail to an address without an inbox. Default: `create` for a hosted domain, else `reject`. */
+			catch_all?: components["schemas"]["DomainCatchAll"];
 		};
 		Position: {
 			/** @constant */
@@ -1132,6 +1214,18 @@ export interface operations {
 		};
 	};
 	listKeys: {
+		parameters: {
+			query?: {
+				/** The maximum number of items on a page. */
+				limit?: number;
+				/** Oldest or newest first. */
+				order?: "asc" | "desc";
+				/** The position to continue from, as in `Link`. */
+				cursor?: string;
+			};
+		};
+	};
+	listDomains: {
 		parameters: {
 			query?: {
 				/** The maximum number of items on a page. */

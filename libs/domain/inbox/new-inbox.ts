@@ -51,9 +51,14 @@ export const ADDRESS_BYTES = LOCAL_PART_LENGTH
 /** Makes an address: 20 characters of Crockford's base32, which are 100 random bits. */
 export function makeAddress(random: Uint8Array, domain: string): Address {
   if (random.length !== ADDRESS_BYTES) throw new RangeError(`an address takes ${ADDRESS_BYTES} bytes`)
-  let localPart = ''
-  for (const byte of random) localPart += ALPHABET.charAt(byte & 31)
-  return `${localPart}@${domain.toLowerCase()}` as Address
+  return `${base32(random)}@${domain.toLowerCase()}` as Address
+}
+
+/** Five bits of each byte as one character of Crockford's base32. */
+export function base32(random: Uint8Array): string {
+  let text = ''
+  for (const byte of random) text += ALPHABET.charAt(byte & 31)
+  return text
 }
 
 /**

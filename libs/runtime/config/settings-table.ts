@@ -52,6 +52,10 @@ export const SETTINGS = kind.named('MAYFLY_', {
     default: 'mayfly.test',
     ...DOMAIN,
   }),
+  mxHost: kind.text(
+    'Host that receives the mail, for the MX records of own domains (docs/domains.md); MAYFLY_MAIL_DOMAIN if unset.',
+    DOMAIN,
+  ),
   trustedProxies: kind.wholeNumber(
     'How many reverse proxies in front of the HTTP API add the address of their client to X-Forwarded-For. Limits per ' +
       'remote address of requests without a key count by the address that the outermost of them gives.',

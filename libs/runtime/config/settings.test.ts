@@ -22,6 +22,7 @@ describe('settings', () => {
       metricsPort: null,
       publicUrl: null,
       mailDomain: 'mayfly.test',
+      mxHost: null,
       dataDir: './data',
       masterKey: null,
       bootstrapApiKey: null,

@@ -1,0 +1,147 @@
+import { domainToUnicode } from 'node:url'
+import Type from 'typebox'
+import type { CatchAll, Domain as DomainState } from '#libs/domain/account/domain.js'
+import { list, object, plain } from '#libs/domain/event-sourcing/declare.js'
+import { recordsOf } from '#libs/mail/domain-records.js'
+import { IdOf, OneOf, OrNull, orNull, resource, time, type ResourceJson } from '#libs/runtime/resource.js'
+import { InboxLabels } from '../inboxes/inbox-requests.dto.js'
+
+const ACTIONS = ['reject', 'create', 'deliver'] as const
+const STATES = ['pending', 'verified', 'failed', 'lapsed'] as const
+const STATUSES = ['missing', 'invalid', 'valid'] as const
+
+export interface CatchAllJson {
+  action: CatchAll['action']
+  inbox_id?: string
+  duration?: string
+  labels?: Readonly<Record<string, string>>
+}
+
+export const DomainCatchAll = Type.Unsafe<CatchAllJson>(
+  Type.Object(
+    {
+      action: OneOf(
+        ACTIONS,
+        '`reject` refuses the mail, `create` makes an inbox for the address, `deliver` delivers it to one inbox.',
+      ),
+      inbox_id: Type.Optional(IdOf('inb', 'The inbox of `deliver`.')),
+      duration: Type.Optional(
+        Type.String({
+          description:
+            'The lifetime of the inboxes that `create` makes: a whole number and one of `m`, `h`, `d`, `w`. Default: that of a new inbox.',
+          examples: ['2h'],
+        }),
+      ),
+      labels: Type.Optional(InboxLabels),
+    },
+    {
+      $id: 'DomainCatchAll',
+      description: 'What becomes of mail to an address of the domain without an inbox.',
+      examples: [{ action: 'create', duration: '2h' }],
+      additionalProperties: false,
+    },
+  ),
+)
+
+const record = object(
+  {
+    type: plain(OneOf(['TXT', 'MX'], 'The type of the record.')),
+    name: plain(Type.String({ description: 'Its full name.' })),
+    zoneName: plain(
+      Type.String({
+        description:
+          'Its name in the zone of the registrable domain, as most DNS providers ask for it; `@` for the zone itself.',
+      }),
+    ),
+    value: plain(Type.String({ description: 'Its value.' })),
+    priority: plain(OrNull(Type.Integer(), 'The preference of an MX record; null for a TXT record.')),
+    status: plain(
+      OneOf(
+        STATUSES,
+        'The result of the last check. `invalid`: there are other values only, or other MX records that senders try first.',
+      ),
+    ),
+    found: plain(
+      Type.Array(Type.String(), {
+        description: 'The values found in DNS, at most 10; MX as `10 mx.example.com`.',
+      }),
+    ),
+  },
+  { $id: 'DomainRecord', description: 'A DNS record that the domain must have.' },
+)
+
+const example = {
+  id: 'dom_01jd6b2k8nf3gq6r9t2w5y8z1c',
+  name: 'staging.example.com',
+  environment: 'staging',
+  state: 'pending',
+  hosted: false,
+  subdomains: false,
+  records: [
+    {
+      ...{
+        type: 'TXT',
+        name: '_mayfly-challenge.staging.example.com',
+        zone_name: '_mayfly-challenge.staging',
+      },
+      ...{ value: 'token=8nf3gq6r9t2w5y8z1ck3v9x2m4p7h0ja', priority: null, status: 'valid' },
+      found: ['token=8nf3gq6r9t2w5y8z1ck3v9x2m4p7h0ja'],
+    },
+    {
+      ...{ type: 'MX', name: 'staging.example.com', zone_name: 'staging', value: 'mx.mayfly.example' },
+      ...{ priority: 10, status: 'missing', found: [] },
+    },
+  ],
+  catch_all: { action: 'create', duration: '2h' },
+  created_at: '2026-11-21T09:30:00.000Z',
+  verified_at: null,
+  checked_at: '2026-11-21T09:31:00.000Z',
+}
+
+const { schema, json } = resource(
+  'Domain',
+  { description: 'A domain whose mail the account receives.', examples: [example] },
+  {
+    id: plain(IdOf('dom', 'The id of the domain. It never changes.')),
+    name: plain(Type.String({ description: 'The name, in Unicode.' })),
+    environment: plain(Type.String({ description: 'The environment whose inboxes receive the mail.' })),
+    state: plain(
+      OneOf(
+        STATES,
+        '`pending` until all records are found; `verified`; `failed` if they are not found within 72 hours, or if another account has proved the domain since; `lapsed` if they are gone for two days.',
+      ),
+    ),
+    hosted: plain(Type.Boolean({ description: 'Whether it is a name below the mail domain of Mayfly.' })),
+    subdomains: plain(Type.Boolean({ description: 'Whether it includes all its subdomains.' })),
+    records: list(record, { description: 'The DNS records that it must have; none if it is hosted.' }),
+    catchAll: plain(DomainCatchAll),
+    createdAt: time('When it was registered.'),
+    verifiedAt: orNull(time(''), 'Since when it is verified, without interruption; null if it never was.'),
+    checkedAt: orNull(time(''), 'When its records were last checked; null if they were not.'),
+  },
+)
+
+export const Domain = schema
+
+/** A domain as JSON. */
+export function domainJson(domain: DomainState, mxHost: string): ResourceJson {
+  const { name, isHosted: hosted, catchAll, checks } = domain
+  const records = recordsOf(domain, mxHost).map(({ check, ...each }) => ({
+    ...each,
+    ...checks[check],
+    found: [...checks[check].found],
+  }))
+  return json({ ...domain, name: domainToUnicode(name), hosted, records, catchAll: catchAllJson(catchAll) })
+}
+
+function catchAllJson(catchAll: CatchAll): CatchAllJson {
+  const { action } = catchAll
+  if (catchAll.action === 'deliver') return { action, inbox_id: catchAll.inboxId }
+  if (catchAll.action === 'reject') return { action }
+  const { duration, labels } = catchAll
+  return {
+    action,
+    ...(duration === null ? {} : { duration: duration.text }),
+    ...(Object.keys(labels).length === 0 ? {} : { labels }),
+  }
+}
