@@ -74,6 +74,7 @@ export interface Filters {
   subject?: string
   sender?: string
   recipient?: string
+  detail?: string
   text?: string
 }
 
@@ -82,6 +83,7 @@ export function withFilters(command: Command): Command {
     .option('--subject <text>', 'the subject contains this text')
     .option('--sender <text>', "the sender's address or name contains this text")
     .option('--recipient <text>', 'the recipient contains this text')
+    .option('--detail <text>', 'what follows + in the recipient contains this text')
     .option('--text <text>', 'the text, or the visible text of the HTML, contains this text')
 }
 

@@ -48,6 +48,7 @@ const EXPECTED = [
   '{"type":"message.received","timestamp":"2026-01-01T00:01:00.000Z",',
   `"data":{"id":"${MESSAGE_ID}","inbox_id":"${INBOX_ID}","received_at":"2026-01-01T00:01:00.000Z",`,
   `"subject":"Your code","sender":"app@example.com","recipient":"${created.address}",`,
+  '"recipient_detail":null,',
   `"from":[{"name":"App","address":"app@example.com"}],"to":[{"name":null,"address":"${created.address}"}],`,
   '"cc":[],"reply_to":[],"date":null,"text":"It is é 481516.","html":null,"visible_text":null,',
   '"links":[],"codes":[],"attachments":[],"headers":[],',

@@ -17,11 +17,19 @@ export function domainOf(mailbox: string): string | null {
  */
 export function addressOf(mailbox: string): Address | null {
   const domain = domainOf(mailbox)
-  const local = mailbox
-    .slice(0, Math.max(mailbox.lastIndexOf('@'), 0))
-    .normalize('NFC')
-    .toLowerCase()
+  const local = localPartOf(mailbox).normalize('NFC').toLowerCase()
   if (domain === null || !UNQUOTED.test(local)) return null
   const tag = local.indexOf('+')
   return `${tag > 0 ? local.slice(0, tag) : local}@${domain}` as Address
+}
+
+/** The tag of a mailbox as written, which may be empty. Null without a `+` after the local part's first character. */
+export function tagOf(mailbox: string): string | null {
+  const local = localPartOf(mailbox)
+  const plus = local.indexOf('+')
+  return plus > 0 ? local.slice(plus + 1) : null
+}
+
+function localPartOf(mailbox: string): string {
+  return mailbox.slice(0, Math.max(mailbox.lastIndexOf('@'), 0))
 }

@@ -193,6 +193,12 @@ export const MESSAGE = {
     Type.String({ description: "The first From address, or the envelope's MAIL FROM if there is none." }),
   ),
   recipient: plain(Type.String({ description: 'The RCPT TO address of this copy.' })),
+  recipientDetail: plain(
+    OrNull(
+      Type.String(),
+      'What follows the first `+` in the local part of `recipient` (RFC 5233); null without one.',
+    ),
+  ),
   from: plain(Type.Array(Mailbox)),
   to: plain(Type.Array(Mailbox)),
   cc: plain(Type.Array(Mailbox)),
@@ -247,6 +253,7 @@ export const EXAMPLE_MAIL: ParsedMail = {
   subject: 'Your code is 493201',
   sender: 'no-reply@app.example',
   recipient: 'k3v9x2m4q8wz7t5b6n0c@mayfly.test',
+  recipientDetail: null,
   from: [{ name: 'App', address: 'no-reply@app.example' }],
   to: [{ name: null, address: 'k3v9x2m4q8wz7t5b6n0c@mayfly.test' }],
   cc: [],

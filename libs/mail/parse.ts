@@ -4,6 +4,7 @@ import { MAX_HREF_LENGTH } from './links/html-links.js'
 import { findLinks } from './links/links.js'
 import { readHtml } from './links/visible-text.js'
 import { cutToJsonBytes, DEFAULT_MAIL_LIMITS, type MailLimits } from './limits.js'
+import { tagOf } from './mailbox.js'
 import type { Envelope, ParsedMail, Warning } from './message.js'
 import { readDate } from './mime/date.js'
 import { readMime } from './mime/mime.js'
@@ -50,8 +51,10 @@ export function parseMail(
 export function propertiesOfCopy(
   { from }: Pick<ParsedMail, 'from'>,
   envelope: Envelope,
-): Pick<ParsedMail, 'sender' | 'recipient' | 'envelope'> {
-  return { sender: from[0]?.address ?? envelope.mailFrom, recipient: envelope.rcptTo, envelope }
+): Pick<ParsedMail, 'sender' | 'recipient' | 'recipientDetail' | 'envelope'> {
+  const { mailFrom, rcptTo } = envelope
+  const sender = from[0]?.address ?? mailFrom
+  return { sender, recipient: rcptTo, recipientDetail: tagOf(rcptTo), envelope }
 }
 
 /**

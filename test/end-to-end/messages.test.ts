@@ -39,6 +39,7 @@ describe('a message', () => {
       subject: 'Grüße: your code is 493201 ✓',
       sender: 'no-reply@app.example',
       recipient: inbox.address,
+      recipient_detail: null,
       from: [
         { name: 'Äpp', address: 'no-reply@app.example' },
         { name: null, address: 'second@app.example' },

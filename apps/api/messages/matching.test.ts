@@ -85,6 +85,7 @@ describe('texts of all filters', () => {
       [{ sender: wanted }, { from }],
       [{ to: wanted }, { to: from }],
       [{ recipient: wanted }, { recipient: whole }],
+      [{ detail: wanted }, { recipientDetail: whole }],
       [{ header: [`X-Any:${wanted}`] }, { headers: [{ name: 'x-any', value: whole }] }],
     ]
     for (const [filters, properties] of mails) {

@@ -11,12 +11,13 @@ const TEXTS = {
   subject: ({ subject }) => [subject],
   sender: ({ sender, from }) => [sender, ...textsOf(from)],
   recipient: ({ recipient }) => [recipient],
+  detail: ({ recipientDetail }) => [recipientDetail],
   to: ({ to }) => textsOf(to),
   text: ({ text, htmlText }) => [text, htmlText],
 } as const satisfies Record<string, (mail: ParsedMail) => (string | null)[]>
 
 type TextFilter = keyof typeof TEXTS
-const FIELD_FILTERS = ['subject', 'sender', 'recipient', 'to'] as const satisfies TextFilter[]
+const FIELD_FILTERS = ['subject', 'sender', 'recipient', 'detail', 'to'] as const satisfies TextFilter[]
 
 /** Matches messages against the filters of a query, which are prepared once. */
 export class Matcher {

@@ -67,6 +67,9 @@ export class MatchFilters {
   @Contains('the recipient')
   recipient?: string
 
+  @Contains('`recipient_detail`')
+  detail?: string
+
   @Contains('the text part, or the visible text of the HTML,')
   text?: string
 

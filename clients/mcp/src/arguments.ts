@@ -39,5 +39,6 @@ export const filters = {
   ),
   sender: text.describe("The sender's address or name contains this text."),
   recipient: text.describe('The recipient contains this text.'),
+  detail: text.describe('What follows + in the recipient contains this text.'),
   text: text.describe('The text, or the visible text of the HTML, contains this text.'),
 }

@@ -618,6 +618,8 @@ class EventMessage(_EventMessageKeywords, _EventMessageOptional):
     """The first From address, or the envelope's MAIL FROM if there is none."""
     recipient: str
     """The RCPT TO address of this copy."""
+    recipient_detail: str | None
+    """What follows the first `+` in the local part of `recipient` (RFC 5233); null without one."""
     to: list[Mailbox]
     cc: list[Mailbox]
     reply_to: list[Mailbox]
@@ -992,6 +994,8 @@ class Message(_MessageKeywords, _MessageOptional):
     """The first From address, or the envelope's MAIL FROM if there is none."""
     recipient: str
     """The RCPT TO address of this copy."""
+    recipient_detail: str | None
+    """What follows the first `+` in the local part of `recipient` (RFC 5233); null without one."""
     to: list[Mailbox]
     cc: list[Mailbox]
     reply_to: list[Mailbox]
@@ -1089,6 +1093,8 @@ class MessageWithRaw(_MessageWithRawKeywords, _MessageWithRawOptional):
     """The first From address, or the envelope's MAIL FROM if there is none."""
     recipient: str
     """The RCPT TO address of this copy."""
+    recipient_detail: str | None
+    """What follows the first `+` in the local part of `recipient` (RFC 5233); null without one."""
     to: list[Mailbox]
     cc: list[Mailbox]
     reply_to: list[Mailbox]
@@ -1618,6 +1624,8 @@ class MessageAttributes:
     """The first From address, or the envelope's MAIL FROM if there is none."""
     recipient: str
     """The RCPT TO address of this copy."""
+    recipient_detail: str | None
+    """What follows the first `+` in the local part of `recipient` (RFC 5233); null without one."""
     from_: list[Mailbox]
     to: list[Mailbox]
     cc: list[Mailbox]

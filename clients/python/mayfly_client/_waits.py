@@ -31,6 +31,8 @@ class Filters(TypedDict, total=False):
     sender: str
     """Its address or name."""
     recipient: str
+    detail: str
+    """What follows `+` in the recipient."""
     to: str
     """In an address or a name of the header To."""
     header: Sequence[str]

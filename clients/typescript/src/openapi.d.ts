@@ -383,6 +383,8 @@ export interface components {
 			sender: string;
 			/** The RCPT TO address of this copy. */
 			recipient: string;
+			/** What follows the first `+` in the local part of `recipient` (RFC 5233); null without one. */
+			recipient_detail: string | null;
 			from: components["schemas"]["Mailbox"][];
 			to: components["schemas"]["Mailbox"][];
 			cc: components["schemas"]["Mailbox"][];
@@ -663,6 +665,8 @@ export interface components {
 			sender: string;
 			/** The RCPT TO address of this copy. */
 			recipient: string;
+			/** What follows the first `+` in the local part of `recipient` (RFC 5233); null without one. */
+			recipient_detail: string | null;
 			from: components["schemas"]["Mailbox"][];
 			to: components["schemas"]["Mailbox"][];
 			cc: components["schemas"]["Mailbox"][];
@@ -1044,6 +1048,8 @@ export interface operations {
 				sender?: string;
 				/** Text that the recipient must contain, in upper or lower case. */
 				recipient?: string;
+				/** Text that `recipient_detail` must contain, in upper or lower case. */
+				detail?: string;
 				/** Text that the text part, or the visible text of the HTML, must contain, in upper or lower case. */
 				text?: string;
 				/** Text that an address or a name in `to` must contain, in upper or lower case. */
@@ -1078,6 +1084,8 @@ export interface operations {
 				sender?: string;
 				/** Text that the recipient must contain, in upper or lower case. */
 				recipient?: string;
+				/** Text that `recipient_detail` must contain, in upper or lower case. */
+				detail?: string;
 				/** Text that the text part, or the visible text of the HTML, must contain, in upper or lower case. */
 				text?: string;
 				/** Text that an address or a name in `to` must contain, in upper or lower case. */
@@ -1128,6 +1136,8 @@ export interface operations {
 				sender?: string;
 				/** Text that the recipient must contain, in upper or lower case. */
 				recipient?: string;
+				/** Text that `recipient_detail` must contain, in upper or lower case. */
+				detail?: string;
 				/** Text that the text part, or the visible text of the HTML, must contain, in upper or lower case. */
 				text?: string;
 				/** Text that an address or a name in `to` must contain, in upper or lower case. */
@@ -1164,6 +1174,8 @@ export interface operations {
 				sender?: string;
 				/** Text that the recipient must contain, in upper or lower case. */
 				recipient?: string;
+				/** Text that `recipient_detail` must contain, in upper or lower case. */
+				detail?: string;
 				/** Text that the text part, or the visible text of the HTML, must contain, in upper or lower case. */
 				text?: string;
 				/** Text that an address or a name in `to` must contain, in upper or lower case. */

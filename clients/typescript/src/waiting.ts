@@ -14,7 +14,7 @@ import { splitOptions, type CallOptions, type QueryOptions, type Schemas } from 
 /** Which messages match. All given filters must hold; a text matches if it is contained, in upper or lower case. */
 export type Filters = Pick<
   QueryOptions<'waitForInboxMessage'>,
-  'subject' | 'sender' | 'recipient' | 'to' | 'text' | 'header' | 'hasCode' | 'hasLink' | 'extract'
+  'subject' | 'sender' | 'recipient' | 'detail' | 'to' | 'text' | 'header' | 'hasCode' | 'hasLink' | 'extract'
 >
 
 export interface MatchOptions extends Filters, CallOptions {
@@ -142,8 +142,8 @@ function hasNone(error: unknown): error is ApiError {
 
 /** The filters in words: `: subject contains "Welcome", has a code`. */
 function describe({ hasCode, hasLink, extract, ...others }: WaitOptions): string {
-  const { subject, sender, recipient, to, text, header } = others
-  const texts = Object.entries({ subject, sender, recipient, to, text, header: header?.join(', ') })
+  const { subject, sender, recipient, detail, to, text, header } = others
+  const texts = Object.entries({ subject, sender, recipient, detail, to, text, header: header?.join(', ') })
   const filters = [
     ...texts.flatMap(([name, value]) =>
       value === undefined ? [] : [`${name} contains ${JSON.stringify(value)}`],
