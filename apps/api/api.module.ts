@@ -19,6 +19,7 @@ import { AcceptGuard } from './http/media-types.js'
 import { ContractPipe, UndeclaredInputGuard } from './http/validation.js'
 import { VisibleRecorder } from './visible-recorder.js'
 import { BulkInboxesController } from './inboxes/bulk-inboxes.controller.js'
+import { ChosenAddresses } from './inboxes/chosen-addresses.js'
 import { InboxPasswords } from './inboxes/inbox-passwords.js'
 import { InboxesController } from './inboxes/inboxes.controller.js'
 import { Inboxes } from './inboxes/inboxes.service.js'
@@ -79,7 +80,16 @@ export const CONTROLLERS = [
 ]
 
 const SERVICES = [
-  ...[VisibleRecorder, LinesAnswer, InboxPasswords, Inboxes, InboxTokens, MessagePages, MessageWaits],
+  ...[
+    VisibleRecorder,
+    LinesAnswer,
+    InboxPasswords,
+    Inboxes,
+    ChosenAddresses,
+    InboxTokens,
+    MessagePages,
+    MessageWaits,
+  ],
   ...[LabelCounts, InboxMail, EnvironmentMail, RunMail, MessageReader, MessageContent, Mailbox],
   ...[
     EventData,

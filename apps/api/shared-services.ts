@@ -3,6 +3,7 @@ import { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { measureBacklog } from '#libs/ports/read-model/consistent-views.js'
 import { AccountQuotas } from '#libs/ports/read-model/account-quotas.js'
 import { measuredUsage } from '#libs/role/measured-usage.js'
+import { RecipientDomains } from '#libs/role/recipient-domains.js'
 import type { EngineContext } from '#libs/role/run-role.js'
 import { attachmentMemory, budgetScale } from '#libs/runtime/config/memory-settings.js'
 import { countExhausted } from '#libs/runtime/fairness/budget.js'
@@ -108,6 +109,7 @@ export function makeSharedServices(options: ApiOptions, publicUrl: () => string)
       ...[views, recorder, plans, knownKeys, keyUse, authenticator, consoleTokens, throttle, requestLimits],
       new AccountQuotas({ inboxes, accounts, plans: table }),
       ...[budgets, streams, stalled, waits, contentPool, problems, figures],
+      new RecipientDomains(log, settings),
       new OpenedMail(settings.openedMailBytes),
       new ConsoleAddress(publicUrl, settings.publicUrl !== null),
       new RenderTickets(secrets, throttle, now),

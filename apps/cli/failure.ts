@@ -71,6 +71,8 @@ const FIXES: Readonly<Record<string, string>> = {
   'invalid-request': 'Correct the command; --help lists its options.',
   'invalid-api-key': 'Check that MAYFLY_KEY or --key has the whole key, or issue another one.',
   'missing-scope': 'Use a key with one of the scopes that are named above.',
+  'address-taken':
+    'Use another address, or delete the inbox that has it: "mayfly inbox list --address" finds it.',
   'inbox-password-required':
     'Give the password that "mayfly inbox create" printed, with --password or MAYFLY_INBOX_PASSWORD.',
   'inbox-password-invalid': 'Give the password that "mayfly inbox create" printed, unchanged.',

@@ -1,30 +1,29 @@
-import { hash } from 'node:crypto'
-import { setTimeout as pause } from 'node:timers/promises'
+import { LRUCache } from 'lru-cache'
 import { planWithLimits, type Plan, type PlanTable } from '#libs/domain/account/access.js'
-import { defaultFaultsOf, type Account, type ApiKey } from '#libs/domain/account/account.js'
-import { deriveId } from '#libs/domain/ids/mint.js'
+import { defaultFaultsOf, type Account } from '#libs/domain/account/account.js'
+import type { AccountId, InboxId, KeyId } from '#libs/domain/ids/typeid.js'
 import { decide } from '#libs/domain/inbox/decide.js'
 import type { Address, InboxDetails } from '#libs/domain/inbox/events.js'
 import { faultsForInbox } from '#libs/domain/inbox/fault.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import { defaultLifespan } from '#libs/domain/inbox/new-inbox.js'
-import { firstAccount } from '#libs/engines/first-key.js'
 import type { Recorder } from '#libs/ports/event-log/cloud-event.js'
-import type { LogReader } from '#libs/ports/event-log/event-log.js'
-import type { IdempotencyStore, Run } from '#libs/ports/idempotency/idempotency-store.js'
+import { createOnce } from '#libs/ports/idempotency/create-once.js'
+import type { IdempotencyStore } from '#libs/ports/idempotency/idempotency-store.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { detailsContext, sealJson } from '#libs/ports/key-vault/sealing.js'
 import type { RateLimits, RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
 import { isExcess, type AccountQuotas } from '#libs/ports/read-model/account-quotas.js'
 import { ViewsCatchingUpError, type ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { AccountQueries, MailQueries } from '#libs/ports/read-model/queries.js'
+import type { RecipientDomains } from '#libs/role/recipient-domains.js'
 import { UnavailableError } from '#libs/runtime/errors.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import type { MissingInbox } from './recipients.js'
 import { Refusal, REFUSALS } from './replies.js'
 
 export interface AutoInboxesOptions {
-  log: LogReader
+  domains: Pick<RecipientDomains, 'firstAccount'>
   vault: Pick<KeyVault, 'create'>
   inboxes: Pick<MailQueries, 'inbox' | 'inboxAt'>
   accounts: Pick<AccountQueries, 'account' | 'listKeys'>
@@ -41,23 +40,21 @@ export interface AutoInboxesOptions {
 
 interface Owner {
   account: Account
-  key: ApiKey
+  keyId: KeyId
 }
 
 const ENVIRONMENT = 'development'
 const DAY_SECONDS = 86_400
 const MINUTE_SECONDS = 60
-/** How long a mail waits for another process that creates the same inbox. */
-const WAIT_MS = 5_000
-const CHECK_EVERY_MS = 25
+/** How long the key is remembered by which the usage of new inboxes is counted. */
+const REMEMBERED_MS = 10_000
 
 /**
- * Creates inboxes for unknown recipients in other domains, in the environment `development` of the first account. One
- * of many processes creates an inbox: the one that reserves its address in the idempotency store. If that process is
- * killed, the next mail continues with the same id (docs/decisions/inboxes-made-by-mail.md).
+ * Creates inboxes for unknown recipients in other domains, in the environment `development` of the first account.
  */
 export class AutoInboxes {
   private readonly creating = new Map<Address, Promise<Inbox | Refusal>>()
+  private readonly keyIds = new LRUCache<AccountId, KeyId>({ max: 1_000, ttl: REMEMBERED_MS })
 
   constructor(private readonly options: AutoInboxesOptions) {}
 
@@ -66,7 +63,7 @@ export class AutoInboxes {
     const { address } = missing
     const promise =
       this.creating.get(address) ??
-      this.reserveAndCreate(missing, sender)
+      this.createOnce(missing, sender)
         .catch((error: unknown) => this.unavailable(error))
         .finally(() => this.creating.delete(address))
     this.creating.set(address, promise)
@@ -79,33 +76,23 @@ export class AutoInboxes {
     return error instanceof UnavailableError ? REFUSALS.logUnavailable : REFUSALS.internalError
   }
 
-  private async reserveAndCreate(missing: MissingInbox, sender: string): Promise<Inbox | Refusal> {
-    const { idempotency } = this.options
-    const { address, previous } = missing
-    const id = hash('sha256', `inbox for mail to ${address} after ${previous}`)
-    for (const deadlineMs = performance.now() + WAIT_MS; performance.now() < deadlineMs;) {
-      const reserved = await idempotency.reserve({ id, fingerprint: '' })
-      if (reserved.state === 'run') return this.createOnce(missing, reserved.run, sender)
-      const found = await this.options.inboxes.inboxAt(address)
-      if (found !== null && found.inbox.id !== previous) return found.inbox
-      await pause(CHECK_EVERY_MS)
-    }
-    return REFUSALS.catchingUp
-  }
-
-  private async createOnce(missing: MissingInbox, run: Run, sender: string): Promise<Inbox | Refusal> {
-    const { idempotency } = this.options
-    const outcome = await this.createInbox(missing, run, sender).catch(async (error: unknown) => {
-      await idempotency.release(run, 'resumable')
-      throw error
+  private async createOnce(missing: MissingInbox, sender: string): Promise<Inbox | Refusal> {
+    const { idempotency, inboxes } = this.options
+    const outcome = await createOnce(missing, {
+      idempotency,
+      inboxes,
+      create: (inboxId) => this.createInbox(missing, inboxId, sender),
+      isCreated: (created: Inbox | Refusal) => !(created instanceof Refusal),
     })
-    if (outcome instanceof Refusal) await idempotency.release(run, 'undone')
-    else await idempotency.finish(run, Buffer.alloc(0))
-    return outcome
+    return outcome ?? REFUSALS.catchingUp
   }
 
   /** Creates the inbox within the limits and quotas of the account. */
-  private async createInbox({ address }: MissingInbox, run: Run, sender: string): Promise<Inbox | Refusal> {
+  private async createInbox(
+    { address }: MissingInbox,
+    inboxId: InboxId,
+    sender: string,
+  ): Promise<Inbox | Refusal> {
     const { plans, quotas } = this.options
     const owner = await this.owner()
     const known = owner === null ? undefined : plans.get(owner.account.plan)
@@ -115,7 +102,7 @@ export class AutoInboxes {
     const reserved = await quotas.reserve(id, 'inboxes', 1)
     if (isExcess(reserved)) return REFUSALS.quotaExceeded
     try {
-      const inbox = await this.append(address, run, owner, planWithLimits(known, limits))
+      const inbox = await this.append(address, inboxId, owner, planWithLimits(known, limits))
       reserved.fill(1)
       return inbox
     } finally {
@@ -126,15 +113,14 @@ export class AutoInboxes {
   /** Resolves once the views show the inbox. */
   private async append(
     address: Address,
-    run: Run,
-    { account, key }: Owner,
+    inboxId: InboxId,
+    { account, keyId }: Owner,
     { retention, maxMessages }: Plan,
   ): Promise<Inbox> {
     const { vault, inboxes, views, recorder, now } = this.options
-    const inboxId = deriveId('inb', run, 1)
     const details: InboxDetails = { name: null }
     const sealed = sealJson(await vault.create(inboxId), detailsContext(inboxId), details)
-    const attribution = { accountId: account.id, environment: ENVIRONMENT, keyId: key.id }
+    const attribution = { accountId: account.id, environment: ENVIRONMENT, keyId }
     const { events } = decide(
       { inbox: null, message: null },
       {
@@ -153,19 +139,25 @@ export class AutoInboxes {
     return row.inbox
   }
 
-  /** The first account, and its key whose environment the inboxes are in, also if that was revoked. */
+  /** The first account, and its first key in the environment, or else in any, also if that was revoked. */
   private async owner(): Promise<Owner | null> {
-    const { log, accounts, views } = this.options
-    const accountId = await firstAccount(log)
+    const { domains, accounts, views } = this.options
+    const accountId = await domains.firstAccount()
     if (accountId === null) return null
     return views.readComplete('account-events', async () => {
-      const [account, keys] = await Promise.all([
-        accounts.account(accountId),
-        accounts.listKeys(accountId, { order: 'asc', after: null, limit: Infinity }),
-      ])
-      const key = keys.find(({ environment }) => environment === ENVIRONMENT) ?? keys[0]
-      return account === null || key === undefined ? null : { account, key }
+      const account = await accounts.account(accountId)
+      const keyId = this.keyIds.get(accountId) ?? (await this.firstKey(accountId))
+      return account === null || keyId === null ? null : { account, keyId }
     })
+  }
+
+  /** Reads all keys of the account, so what it finds is remembered for some seconds. */
+  private async firstKey(accountId: AccountId): Promise<KeyId | null> {
+    const { accounts } = this.options
+    const keys = await accounts.listKeys(accountId, { order: 'asc', after: null, limit: Infinity })
+    const key = keys.find(({ environment }) => environment === ENVIRONMENT) ?? keys[0]
+    if (key !== undefined) this.keyIds.set(accountId, key.id)
+    return key?.id ?? null
   }
 
   /** Counts a new inbox. Returns whether the limits of its sender and of the account allow it. */

@@ -1,9 +1,8 @@
-import { domainToASCII } from 'node:url'
-import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { Address } from '#libs/domain/inbox/events.js'
 import { asOf, type Inbox } from '#libs/domain/inbox/inbox.js'
 import { addressOfRecipient } from '#libs/domain/inbox/new-inbox.js'
 import type { LogLayout } from '#libs/ports/event-log/event-log.js'
+import type { FreeAddress } from '#libs/ports/idempotency/create-once.js'
 import {
   measureBacklog,
   ViewsCatchingUpError,
@@ -13,6 +12,7 @@ import { isExcess, type AccountQuotas } from '#libs/ports/read-model/account-quo
 import type { MailQueries } from '#libs/ports/read-model/queries.js'
 import type { ViewProgress } from '#libs/ports/read-model/view-store.js'
 import { addressOf, domainOf } from '#libs/mail/mailbox.js'
+import type { RecipientDomains } from '#libs/role/recipient-domains.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import { isLoopback } from '#libs/runtime/config/smtp-settings.js'
 import { Networks } from '#libs/runtime/remote-address.js'
@@ -32,11 +32,8 @@ interface Client {
 export const DISCARDED = 'discarded'
 
 /** A recipient without an inbox, for which one is created once its mail has arrived. */
-export interface MissingInbox {
+export interface MissingInbox extends FreeAddress {
   state: 'missing'
-  address: Address
-  /** The inbox that had the address before, and has expired; null if there was none. */
-  previous: InboxId | null
 }
 
 export type ResolvedRecipient = Inbox | MissingInbox | typeof DISCARDED
@@ -45,7 +42,8 @@ interface RecipientsOptions {
   log: LogLayout
   inboxes: Pick<MailQueries, 'inboxAt'> & ViewProgress
   views: ConsistentViews
-  settings: Settings
+  domains: RecipientDomains
+  settings: Pick<Settings, 'maxBacklog' | 'discardFrom'>
   usage: MailUsage
   quotas: Pick<AccountQuotas, 'reserve'>
   now: () => Date
@@ -57,21 +55,15 @@ const BACKLOG_VALID_MS = 250
 
 /** Decides from the views whether mail is accepted, and for which recipients. */
 export class Recipients {
-  private readonly domains: readonly string[]
   private readonly foreign: Refusal
-  private readonly unknown: 'create' | 'discard' | 'reject'
   private readonly trusted: Networks
   /** A promise while it is measured. */
   private refusalOfBacklog: MaybePromise<Refusal | null> = null
   private measuredAtMs = -Infinity
 
   constructor(private readonly options: RecipientsOptions) {
-    const { mailDomain, publicInboxDomain, discardFrom, unknownRecipients } = options.settings
-    const { smtpHost, acceptDomains } = options.settings
-    this.domains = publicInboxDomain === null ? [mailDomain] : [mailDomain, publicInboxDomain]
-    this.foreign = foreignRecipient(this.domains)
-    this.unknown = unknownRecipients ?? (isLoopback(smtpHost) && acceptDomains === null ? 'create' : 'reject')
-    this.trusted = new Networks(discardFrom ?? [])
+    this.foreign = foreignRecipient(options.domains.generated)
+    this.trusted = new Networks(options.settings.discardFrom ?? [])
   }
 
   /** Why no mail is accepted now, for any recipient; null if mail is accepted. Never rejects. */
@@ -96,22 +88,21 @@ export class Recipients {
 
   /** The inbox that a recipient belongs to, or what becomes of its mail, or the refusal. Never rejects. */
   resolve(recipient: string, client: Client): MaybePromise<ResolvedRecipient | Refusal> {
-    for (const domain of this.domains) {
+    const { domains } = this.options
+    for (const domain of domains.generated) {
       const address = addressOfRecipient(recipient, domain)
       if (address !== null) return this.lookUp(address, client, false)
     }
     const domain = domainOf(recipient)
-    if (domain === null || this.domains.some((own) => isInDomain(domain, own))) {
-      return REFUSALS.unknownRecipient
-    }
-    const isAccepted = this.options.settings.acceptDomains?.some((pattern) => matchesDomain(domain, pattern))
+    const owner = domain === null ? 'generated' : domains.ownerOf(domain)
+    if (owner === 'generated') return REFUSALS.unknownRecipient
     const { remoteAddress } = client
     const isTrusted = isLoopback(remoteAddress) || this.trusted.has(remoteAddress)
-    if (isAccepted === true || (isTrusted && this.unknown === 'create')) {
+    if (owner === 'first-account' || (isTrusted && domains.unknownRecipients === 'create')) {
       const address = addressOf(recipient)
       return address === null ? REFUSALS.unknownRecipient : this.lookUp(address, client, true)
     }
-    return isTrusted && this.unknown === 'discard' ? DISCARDED : this.foreign
+    return isTrusted && domains.unknownRecipients === 'discard' ? DISCARDED : this.foreign
   }
 
   /** `isCreated`: whether mail to an unknown address, or one whose inbox has expired, makes an inbox. */
@@ -147,18 +138,6 @@ export class Recipients {
     this.options.onError(error)
     return REFUSALS.readModelUnavailable
   }
-}
-
-/** Whether a domain is the other one or a subdomain of it. The other may be in Unicode. */
-function isInDomain(domain: string, other: string): boolean {
-  const ascii = domainToASCII(other)
-  return domain === ascii || domain.endsWith(`.${ascii}`)
-}
-
-/** Whether a domain is the one of a pattern, or with `*.` one of its subdomains. */
-function matchesDomain(domain: string, pattern: string): boolean {
-  const lower = pattern.toLowerCase()
-  return lower.startsWith('*.') ? domain.endsWith(lower.slice(1)) : domain === lower
 }
 
 /** Why an inbox refuses mail at that time; null if it accepts mail. */

@@ -6,6 +6,7 @@ import type { KeyUse } from '#libs/ports/key-use/key-use.js'
 import { AccountQuotas } from '#libs/ports/read-model/account-quotas.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { measuredUsage } from '#libs/role/measured-usage.js'
+import { RecipientDomains } from '#libs/role/recipient-domains.js'
 import type { EngineContext } from '#libs/role/run-role.js'
 import { readPlans } from '#libs/runtime/config/plans-file.js'
 import { budgetScale } from '#libs/runtime/config/memory-settings.js'
@@ -80,7 +81,8 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
   const views = new ConsistentViews(log, inboxes, signals)
   const plans = readPlans(settings.plansFile)
   const quotas = new AccountQuotas({ inboxes, accounts, plans })
-  const recipients = new Recipients({ log, inboxes, views, usage, quotas, settings, now, onError })
+  const domains = new RecipientDomains(log, settings)
+  const recipients = new Recipients({ log, inboxes, views, domains, usage, quotas, settings, now, onError })
   const verifier = settings.mailAuthentication
     ? new SenderVerifier({
         dnsServers: settings.dnsServers,
@@ -103,11 +105,11 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
   const acceptance = new Acceptance({ ...stores, faults, verifier, inFlight, now, onError })
   const autoInboxes = new AutoInboxes({
     ...{
-      log,
       vault,
       inboxes,
       accounts,
       views,
+      domains,
       idempotency,
       limits,
       recorder,

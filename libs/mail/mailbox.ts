@@ -17,10 +17,25 @@ export function domainOf(mailbox: string): string | null {
  */
 export function addressOf(mailbox: string): Address | null {
   const domain = domainOf(mailbox)
-  const local = localPartOf(mailbox).normalize('NFC').toLowerCase()
+  const local = localPartOf(mailbox).toLowerCase().normalize('NFC')
   if (domain === null || !UNQUOTED.test(local)) return null
   const tag = local.indexOf('+')
   return `${tag > 0 ? local.slice(0, tag) : local}@${domain}` as Address
+}
+
+/** A dot-atom (RFC 5322, section 3.2.3; RFC 6531) without a tag and invisible characters. */
+const CHOSEN =
+  /^(?!\.)(?!.*\.[.@])[^+\p{Cc}\p{Cf}\p{Cs}]+@(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*$/u
+/** RFC 5321, sections 4.5.3.1.1 and 4.5.3.1.3: a path has at most 256 octets with its angle brackets. */
+const MAX_LOCAL_BYTES = 64
+const MAX_ADDRESS_BYTES = 254
+
+/** The address of `addressOf` if an inbox may be created with it. Null if it is too long, has a tag or misplaced dots. */
+export function chosenAddressOf(mailbox: string): Address | null {
+  const address = addressOf(mailbox)
+  if (address === null || localPartOf(mailbox).includes('+') || !CHOSEN.test(address)) return null
+  const isShort = Buffer.byteLength(localPartOf(address)) <= MAX_LOCAL_BYTES
+  return isShort && Buffer.byteLength(address) <= MAX_ADDRESS_BYTES ? address : null
 }
 
 /** The tag of a mailbox as written, which may be empty. Null without a `+` after the local part's first character. */

@@ -20,6 +20,13 @@ const MOMENTS = [
   { moment: "the inbox's key", file: 'keys/keys.mdb', time: 1 },
   { moment: 'the event', file: 'event-log/log.mdb', time: 1 },
   { moment: 'the answer', file: 'idempotency/requests.mdb', time: 2 },
+  { moment: 'the event of a chosen address', file: 'event-log/log.mdb', time: 1, address: 'event@x.example' },
+  {
+    moment: 'the end of the reservation of a chosen address',
+    file: 'idempotency/requests.mdb',
+    time: 3,
+    address: 'end@x.example',
+  },
 ]
 
 describeWith('strace')('a process killed during a POST with an Idempotency-Key', () => {
@@ -33,11 +40,11 @@ describeWith('strace')('a process killed during a POST with an Idempotency-Key',
 
   it.each(MOMENTS)(
     'at the sync of $moment: a repeat creates only one inbox',
-    async ({ moment, file, time }) => {
+    async ({ moment, file, time, address }) => {
       const run = moment.replaceAll(/\W/g, '-')
       const post = () =>
         call<InboxJson>(mayfly, 'POST', '/v1/inboxes', {
-          body: { labels: { run } },
+          body: { labels: { run }, address },
           headers: { 'idempotency-key': run },
         })
       const { killed } = await killAtSync(mayfly.pid, join(mayfly.dataDir, file), time)

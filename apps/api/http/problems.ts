@@ -108,6 +108,11 @@ export const PROBLEMS = {
     fix: 'Send the same request again after the time in `Retry-After`. It gets the answer to the first one.',
     headers: ['Retry-After'],
   },
+  'address-taken': {
+    status: 409,
+    title: 'The address has an inbox',
+    fix: 'Use another address, or delete the inbox that has it: `GET /v1/inboxes?address=` finds it.',
+  },
   'inbox-full': {
     status: 409,
     title: 'The inbox is full',
@@ -142,6 +147,11 @@ export const PROBLEMS = {
     status: 422,
     title: 'Idempotency-Key reused',
     fix: 'Use another Idempotency-Key for another request. To repeat a request, send it unchanged.',
+  },
+  'domain-not-verified': {
+    status: 422,
+    title: 'Not a domain of this environment',
+    fix: 'Use a verified domain of the account and environment, or leave out the address to get a generated one.',
   },
   'html-too-complex': {
     status: 422,

@@ -135,7 +135,7 @@ export function parseTime(text: string): Date | null {
 }
 
 /** Parses a text that has been validated. */
-function validated<Value>(parse: (text: string) => Value | null): (text: string) => Value {
+export function validated<Value>(parse: (text: string) => Value | null): (text: string) => Value {
   return (text) => {
     const value = parse(text)
     if (value === null) throw new TypeError(`not validated: ${text}`)

@@ -4,7 +4,7 @@ import { idPattern } from '#libs/domain/ids/typeid.js'
 import { IfGiven } from '../http/rules.js'
 import { Count, DescribeBody, DescribeProperty, OrNull } from '../openapi/describe.js'
 import { Problem } from '../openapi/problem-responses.js'
-import { CreateInbox, IsLabelFilter } from './inbox-requests.dto.js'
+import { InboxProperties, IsLabelFilter } from './inbox-requests.dto.js'
 
 /*
  * The bodies that create and delete many inboxes, and their answers.
@@ -18,7 +18,7 @@ export const MAX_INBOXES = 10_000
     'New inboxes. All have the same properties, and `name` gets a number: `user-1`, `user-2` and so on.',
   example: { count: 100, duration: '30m', name: 'user', labels: { run: '42' } },
 })
-export class CreateInboxes extends CreateInbox {
+export class CreateInboxes extends InboxProperties {
   @DescribeProperty('The number of inboxes.')
   @Max(MAX_INBOXES, { message: `count may be at most ${MAX_INBOXES}` })
   @Min(1, { message: 'count must be at least 1' })

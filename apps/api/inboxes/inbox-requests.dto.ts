@@ -11,11 +11,21 @@ import {
 } from 'class-validator'
 import Type from 'typebox'
 import { MAX_RETENTION } from '#libs/domain/account/access.js'
+import type { Address } from '#libs/domain/inbox/events.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import { MAX_LABEL_BYTES, MAX_LABELS, parseLifespan, UNIT_MS } from '#libs/domain/inbox/new-inbox.js'
+import { chosenAddressOf } from '#libs/mail/mailbox.js'
 import { IsCursor, IsLimit, IsOrder } from '../http/list-pages.js'
 import { invalid } from '../http/problems.js'
-import { IfGiven, IsParsed, IsWellFormed, Repeatable, Rule, durationPattern } from '../http/rules.js'
+import {
+  IfGiven,
+  IsParsed,
+  IsWellFormed,
+  Repeatable,
+  Rule,
+  durationPattern,
+  validated,
+} from '../http/rules.js'
 import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 
 /*
@@ -56,12 +66,8 @@ const DURATION = {
   examples: ['30m', '24h', '7d', '2w'],
 }
 
-/** The body of POST /v1/inboxes. */
-@DescribeBody({
-  description: 'A new inbox. Every property is optional.',
-  example: { duration: '30m', name: 'sign-up', labels: { run: '42' } },
-})
-export class CreateInbox {
+/** The properties of new inboxes. */
+export class InboxProperties {
   @DescribeProperty(
     'The lifetime: a whole number and one of `m`, `h`, `d`, `w`, from one minute to the retention of the plan. Default: ' +
       'the shorter of that retention and 24 hours.',
@@ -85,6 +91,52 @@ export class CreateInbox {
   @IfGiven()
   @IsLabels()
   labels?: Record<string, string>
+}
+
+const ADDRESS =
+  'a local part of at most 64 octets, without quotes, spaces, "+" or misplaced dots, and a domain: "support@staging.example.com"'
+
+/** The body of POST /v1/inboxes. */
+@DescribeBody({
+  description: 'A new inbox. Every property is optional.',
+  example: { duration: '30m', name: 'sign-up', labels: { run: '42' } },
+})
+export class CreateInbox extends InboxProperties {
+  @DescribeProperty('Its address, in one of your domains. Default: a generated address.')
+  @IfGiven()
+  @IsParsed('isAddress', chosenAddressOf, `$property must have ${ADDRESS}`, {
+    ...{ type: 'string', maxLength: 320, pattern: '^[^\\s@+"]+@[^\\s@]+$' },
+    examples: ['support@staging.example.com'],
+  })
+  address?: string
+
+  @DescribeProperty('Instead of `address`: its local part. Requires `domain`.', { examples: ['support'] })
+  @IsTextOfAddress()
+  local_part?: string
+
+  @DescribeProperty('Instead of `address`: its domain. Requires `local_part`.', {
+    examples: ['staging.example.com'],
+  })
+  @IsTextOfAddress()
+  domain?: string
+}
+
+/** The address that a new inbox is to have; null for a generated one. Throws invalid-request. */
+export function readChosenAddress({ address, local_part: local, domain }: CreateInbox): Address | null {
+  if (local === undefined && domain === undefined) return address === undefined ? null : readAddress(address)
+  if (address !== undefined || local === undefined || domain === undefined) {
+    throw invalid({ detail: 'either address, or local_part and domain may be given', pointer: '' })
+  }
+  const chosen = chosenAddressOf(`${local}@${domain}`)
+  if (chosen !== null) return chosen
+  throw invalid({ detail: `local_part and domain must make ${ADDRESS}`, pointer: '/local_part' })
+}
+
+const readAddress = validated(chosenAddressOf)
+
+function IsTextOfAddress(): PropertyDecorator {
+  const message = '$property must be a string of at most 320 characters'
+  return applyDecorators(IfGiven(), IsString({ message }), MaxLength(320, { message }))
 }
 
 /** The body of PATCH /v1/inboxes/{id}. */

@@ -18,7 +18,8 @@ import { addressOf } from '#libs/mail/mailbox.js'
 import { Instance } from '../instance.js'
 import { OpenedMail } from '../messages/opened-mail.js'
 import { Describe, Tag } from '../openapi/describe.js'
-import { CreateInbox, ListInboxes, readLabels, UpdateInbox } from './inbox-requests.dto.js'
+import { ChosenAddresses } from './chosen-addresses.js'
+import { CreateInbox, ListInboxes, readChosenAddress, readLabels, UpdateInbox } from './inbox-requests.dto.js'
 import {
   createdInboxJson,
   CreatedInbox,
@@ -45,6 +46,7 @@ export class InboxesController {
   constructor(
     private readonly views: Views,
     private readonly inboxes: Inboxes,
+    private readonly chosen: ChosenAddresses,
     private readonly recorder: VisibleRecorder,
     private readonly instance: Instance,
     private readonly opened: OpenedMail,
@@ -55,9 +57,10 @@ export class InboxesController {
   @RequireScope('inboxes')
   @Describe({
     summary: 'Create an inbox',
-    description: 'Its address accepts mail immediately.',
+    description:
+      'Its address accepts mail immediately. It is generated, unless the body has one in a domain of yours.',
     answer: { description: 'The inbox.', schema: CreatedInbox, headers: ['Location', 'Mayfly-Cursor'] },
-    problems: ['quota-exceeded'],
+    problems: ['quota-exceeded', 'address-taken', 'domain-not-verified'],
   })
   async createInbox(
     @Caller() principal: Principal,
@@ -68,7 +71,10 @@ export class InboxesController {
     const { duration, name = null, labels = {}, password_protected: isProtected = false } = body
     const domain = this.instance.settings.mailDomain
     const wanted = { duration, name, labels, isProtected, domain }
-    const created = await this.inboxes.create(principal, minting, wanted)
+    const address = readChosenAddress(body)
+    const created = await (address === null
+      ? this.inboxes.create(principal, minting, wanted)
+      : this.chosen.create(principal, minting, wanted, address))
     setCursor(reply, created)
     return withLocation(reply, inboxesPathOf(reply.request), createdInboxJson(created))
   }

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common'
 import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
 import { decide, isOverRetention } from '#libs/domain/inbox/decide.js'
-import type { InboxDetails, InboxEvent } from '#libs/domain/inbox/events.js'
+import type { Address, InboxDetails, InboxEvent } from '#libs/domain/inbox/events.js'
 import { faultsForInbox } from '#libs/domain/inbox/fault.js'
 import { asOf, type ActiveInbox, type EndedInbox, type Inbox } from '#libs/domain/inbox/inbox.js'
 import {
@@ -39,7 +39,17 @@ export interface NewInbox {
   name: string | null
   labels: Readonly<Record<string, string>>
   isProtected: boolean
+  /** Of a generated address. */
   domain: string
+  chosen?: ChosenAddress
+}
+
+/** An address that no active inbox has, and the id of its new inbox. */
+interface ChosenAddress {
+  inboxId: InboxId
+  address: Address
+  /** Identifies the request and its repeats. */
+  claim: string
 }
 
 /** A new inbox with its sealed details, and its password if it is protected. */
@@ -132,15 +142,16 @@ export class Inboxes {
 
   private plan(principal: Principal, minting: Minting, wanted: NewInbox) {
     const { accountId, environment, keyId, plan, defaultFaults } = principal
-    const { duration, name, labels, isProtected, domain } = wanted
+    const { duration, name, labels, isProtected, domain, chosen } = wanted
     const { retention, maxMessages } = plan
     const lifespan = lifespanOf(duration, retention)
-    const inboxId = minting.id('inb')
-    const address = makeAddress(minting.bytes(ADDRESS_BYTES), domain)
+    const inboxId = chosen?.inboxId ?? minting.id('inb')
+    const address = chosen?.address ?? makeAddress(minting.bytes(ADDRESS_BYTES), domain)
     const password = isProtected ? makePassword(minting.bytes(PASSWORD_BYTES)) : null
     const details: InboxDetails = {
       name,
       ...(password === null ? {} : { passwordDigest: hashSecret(password) }),
+      ...(chosen && { claim: chosen.claim }),
     }
     const owner = { accountId, environment, keyId }
     const now = this.instance.now()

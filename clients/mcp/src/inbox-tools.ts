@@ -20,13 +20,14 @@ const Inbox = z.object({
 const CREATE_INBOX = {
   title: 'Create an inbox',
   description:
-    'Creates an email inbox with a new address. It is deleted, with all its mail, when it expires.',
+    'Creates an email inbox with a new address, generated unless given. It is deleted, with all its mail, when it expires.',
   inputSchema: z.strictObject({
     duration: z
       .string()
       .max(20)
       .optional()
       .describe('The lifetime, such as 30m, 24h, 7d or 2w; 24h by default.'),
+    address: z.string().max(320).optional().describe('Its address, in a domain of the account.'),
     name: z.string().max(200).optional().describe('A name to show to people.'),
     labels: labels.describe('Labels to find the inbox by.'),
     password_protected: z.boolean().optional().describe('Whether reading its mail requires a password.'),
@@ -67,9 +68,9 @@ export function addInboxTools(server: McpServer, connection: Connection): void {
   server.registerTool(
     'create_inbox',
     CREATE_INBOX,
-    ({ duration, name, labels, password_protected: passwordProtected }, { signal }) =>
+    ({ password_protected: passwordProtected, ...options }, { signal }) =>
       runTool(connection, signal, async ({ mayfly }) => {
-        const inbox = await mayfly.inboxes.create({ duration, name, labels, passwordProtected, signal })
+        const inbox = await mayfly.inboxes.create({ ...options, passwordProtected, signal })
         const created = inboxOf(inbox)
         const secret = inbox.password === undefined ? {} : { password: inbox.password }
         const note = inbox.password === undefined ? '' : ` Its password is ${inbox.password}.`

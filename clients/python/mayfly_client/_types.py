@@ -43,6 +43,7 @@ ProblemCode = Literal[
     "not-acceptable",
     "already-signed-in",
     "idempotency-key-in-use",
+    "address-taken",
     "inbox-full",
     "inbox-deleted",
     "inbox-expired",
@@ -50,6 +51,7 @@ ProblemCode = Literal[
     "body-too-large",
     "unsupported-media-type",
     "idempotency-key-reused",
+    "domain-not-verified",
     "html-too-complex",
     "rate-limited",
     "quota-exceeded",
@@ -309,6 +311,12 @@ class CreatedInbox(_CreatedInboxOptional):
 
 class CreateInbox(TypedDict, total=False):
     """A new inbox. Every property is optional."""
+    address: str
+    """Its address, in one of your domains. Default: a generated address."""
+    local_part: str
+    """Instead of `address`: its local part. Requires `domain`."""
+    domain: str
+    """Instead of `address`: its domain. Requires `local_part`."""
     duration: str
     """The lifetime: a whole number and one of `m`, `h`, `d`, `w`, from one minute to the retention of the plan.
     Default: the shorter of that retention and 24 hours.

@@ -150,6 +150,12 @@ export interface components {
 		CreateDomain: components["schemas"]["OwnDomain"] | components["schemas"]["HostedDomain"];
 		/** A new inbox. Every property is optional. */
 		CreateInbox: {
+			/** Its address, in one of your domains. Default: a generated address. */
+			address?: string;
+			/** Instead of `address`: its local part. Requires `domain`. */
+			local_part?: string;
+			/** Instead of `address`: its domain. Requires `local_part`. */
+			domain?: string;
 			/** The lifetime: a whole number and one of `m`, `h`, `d`, `w`, from one minute to the retention of the plan. Default: the shorter of that retention and 24 hours. */
 			duration?: string;
 			/** Whether reading its mail requires a password. The answer then has the password. Default: `false`. */
@@ -787,7 +793,7 @@ export interface components {
 			/** What is wrong with this request. */
 			detail: string;
 			/** The kind of the problem, for programs. */
-			code: "invalid-request" | "malformed-json" | "missing-api-key" | "invalid-api-key" | "revoked-api-key" | "sign-in-failed" | "not-signed-in" | "plan-lacks-api-access" | "missing-scope" | "untrusted-origin" | "inbox-password-required" | "inbox-password-invalid" | "not-found" | "no-matching-message" | "method-not-allowed" | "not-acceptable" | "already-signed-in" | "idempotency-key-in-use" | "inbox-full" | "inbox-deleted" | "inbox-expired" | "message-deleted" | "body-too-large" | "unsupported-media-type" | "idempotency-key-reused" | "html-too-complex" | "rate-limited" | "quota-exceeded" | "too-many-password-attempts" | "internal-error" | "catching-up" | "log-unavailable" | "read-model-unavailable" | "busy" | "too-many-streams" | "too-many-waits" | "shutting-down";
+			code: "invalid-request" | "malformed-json" | "missing-api-key" | "invalid-api-key" | "revoked-api-key" | "sign-in-failed" | "not-signed-in" | "plan-lacks-api-access" | "missing-scope" | "untrusted-origin" | "inbox-password-required" | "inbox-password-invalid" | "not-found" | "no-matching-message" | "method-not-allowed" | "not-acceptable" | "already-signed-in" | "idempotency-key-in-use" | "address-taken" | "inbox-full" | "inbox-deleted" | "inbox-expired" | "message-deleted" | "body-too-large" | "unsupported-media-type" | "idempotency-key-reused" | "domain-not-verified" | "html-too-complex" | "rate-limited" | "quota-exceeded" | "too-many-password-attempts" | "internal-error" | "catching-up" | "log-unavailable" | "read-model-unavailable" | "busy" | "too-many-streams" | "too-many-waits" | "shutting-down";
 			/** What to do. */
 			fix: string;
 			/** The value of the header `X-Request-Id`. */

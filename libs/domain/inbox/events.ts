@@ -284,4 +284,6 @@ export interface InboxDetails {
   name: string | null
   /** Hex SHA-256 of the password of a protected inbox. */
   passwordDigest?: string
+  /** Identifies the request that has chosen the address, and its repeats; absent for a generated address. */
+  claim?: string
 }
