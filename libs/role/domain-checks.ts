@@ -4,7 +4,7 @@ import {
   type DomainChecked,
   type DomainEvent,
 } from '#libs/domain/account/domain.js'
-import { DomainDns } from '#libs/mail/domain-records.js'
+import type { DomainDns } from '#libs/mail/domain-records.js'
 import type { Attribution } from '#libs/ports/event-log/cloud-event.js'
 import type { AccountQueries } from '#libs/ports/read-model/queries.js'
 
