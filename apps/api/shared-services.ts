@@ -109,7 +109,7 @@ export function makeSharedServices(options: ApiOptions, publicUrl: () => string)
       ...[views, recorder, plans, knownKeys, keyUse, authenticator, consoleTokens, throttle, requestLimits],
       new AccountQuotas({ inboxes, accounts, plans: table }),
       ...[budgets, streams, stalled, waits, contentPool, problems, figures],
-      new RecipientDomains(log, settings),
+      new RecipientDomains({ log, accounts, views, settings }),
       new OpenedMail(settings.openedMailBytes),
       new ConsoleAddress(publicUrl, settings.publicUrl !== null),
       new RenderTickets(secrets, throttle, now),

@@ -2,11 +2,11 @@ import { LRUCache } from 'lru-cache'
 import { planWithLimits, type Plan, type PlanTable } from '#libs/domain/account/access.js'
 import { defaultFaultsOf, type Account } from '#libs/domain/account/account.js'
 import type { AccountId, InboxId, KeyId } from '#libs/domain/ids/typeid.js'
-import { decide } from '#libs/domain/inbox/decide.js'
+import { decide, isOverRetention } from '#libs/domain/inbox/decide.js'
 import type { Address, InboxDetails } from '#libs/domain/inbox/events.js'
 import { faultsForInbox } from '#libs/domain/inbox/fault.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
-import { defaultLifespan } from '#libs/domain/inbox/new-inbox.js'
+import { defaultLifespan, MAX_LABELS } from '#libs/domain/inbox/new-inbox.js'
 import type { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { createOnce } from '#libs/ports/idempotency/create-once.js'
 import type { IdempotencyStore } from '#libs/ports/idempotency/idempotency-store.js'
@@ -40,6 +40,7 @@ export interface AutoInboxesOptions {
 
 interface Owner {
   account: Account
+  environment: string
   keyId: KeyId
 }
 
@@ -50,11 +51,12 @@ const MINUTE_SECONDS = 60
 const REMEMBERED_MS = 10_000
 
 /**
- * Creates inboxes for unknown recipients in other domains, in the environment `development` of the first account.
+ * Creates inboxes for unknown recipients: those in a domain of an account as its catch-all says, those in other domains
+ * in the environment `development` of the first account.
  */
 export class AutoInboxes {
   private readonly creating = new Map<Address, Promise<Inbox | Refusal>>()
-  private readonly keyIds = new LRUCache<AccountId, KeyId>({ max: 1_000, ttl: REMEMBERED_MS })
+  private readonly keyIds = new LRUCache<string, KeyId>({ max: 1_000, ttl: REMEMBERED_MS })
 
   constructor(private readonly options: AutoInboxesOptions) {}
 
@@ -89,12 +91,12 @@ export class AutoInboxes {
 
   /** Creates the inbox within the limits and quotas of the account. */
   private async createInbox(
-    { address }: MissingInbox,
+    missing: MissingInbox,
     inboxId: InboxId,
     sender: string,
   ): Promise<Inbox | Refusal> {
     const { plans, quotas } = this.options
-    const owner = await this.owner()
+    const owner = await this.ownerOf(missing)
     const known = owner === null ? undefined : plans.get(owner.account.plan)
     if (owner === null || known === undefined) return REFUSALS.unknownRecipient
     const { id, limits } = owner.account
@@ -102,7 +104,7 @@ export class AutoInboxes {
     const reserved = await quotas.reserve(id, 'inboxes', 1)
     if (isExcess(reserved)) return REFUSALS.quotaExceeded
     try {
-      const inbox = await this.append(address, inboxId, owner, planWithLimits(known, limits))
+      const inbox = await this.append(missing, inboxId, owner, planWithLimits(known, limits))
       reserved.fill(1)
       return inbox
     } finally {
@@ -112,22 +114,26 @@ export class AutoInboxes {
 
   /** Resolves once the views show the inbox. */
   private async append(
-    address: Address,
+    { address, domain }: MissingInbox,
     inboxId: InboxId,
-    { account, keyId }: Owner,
+    { account, environment, keyId }: Owner,
     { retention, maxMessages }: Plan,
   ): Promise<Inbox> {
     const { vault, inboxes, views, recorder, now } = this.options
     const details: InboxDetails = { name: null }
     const sealed = sealJson(await vault.create(inboxId), detailsContext(inboxId), details)
-    const attribution = { accountId: account.id, environment: ENVIRONMENT, keyId }
+    const name = domain?.name ?? address.slice(address.lastIndexOf('@') + 1)
+    const attribution = { accountId: account.id, environment, keyId }
+    const { duration = null, labels = {} } = domain?.catchAll.action === 'create' ? domain.catchAll : {}
+    const isTooLong = duration !== null && isOverRetention(duration, retention)
+    const lifespan = isTooLong ? retention : (duration ?? defaultLifespan(retention))
     const { events } = decide(
       { inbox: null, message: null },
       {
         ...{ type: 'CreateInbox', inboxId, ...attribution, address, cause: 'mail', sealed },
-        ...{ lifespan: defaultLifespan(retention), retention, maxMessages, isProtected: false },
-        labels: { domain: address.slice(address.lastIndexOf('@') + 1) },
-        faults: faultsForInbox(defaultFaultsOf(account, ENVIRONMENT), inboxId),
+        ...{ lifespan, retention, maxMessages, isProtected: false },
+        labels: Object.keys(labels).length < MAX_LABELS ? { domain: name, ...labels } : labels,
+        faults: faultsForInbox(defaultFaultsOf(account, environment), inboxId),
         now: now(),
       },
     )
@@ -139,24 +145,31 @@ export class AutoInboxes {
     return row.inbox
   }
 
-  /** The first account, and its first key in the environment, or else in any, also if that was revoked. */
-  private async owner(): Promise<Owner | null> {
+  /** The domain's account, or else the first one. */
+  private async ownerOf({ domain }: MissingInbox): Promise<Owner | null> {
     const { domains, accounts, views } = this.options
-    const accountId = await domains.firstAccount()
+    const accountId = domain?.accountId ?? (await domains.firstAccount())
     if (accountId === null) return null
+    const environment = domain?.environment ?? ENVIRONMENT
     return views.readComplete('account-events', async () => {
       const account = await accounts.account(accountId)
-      const keyId = this.keyIds.get(accountId) ?? (await this.firstKey(accountId))
-      return account === null || keyId === null ? null : { account, keyId }
+      const keyId = await this.firstKey(accountId, environment)
+      return account === null || keyId === null ? null : { account, environment, keyId }
     })
   }
 
-  /** Reads all keys of the account, so what it finds is remembered for some seconds. */
-  private async firstKey(accountId: AccountId): Promise<KeyId | null> {
-    const { accounts } = this.options
-    const keys = await accounts.listKeys(accountId, { order: 'asc', after: null, limit: Infinity })
-    const key = keys.find(({ environment }) => environment === ENVIRONMENT) ?? keys[0]
-    if (key !== undefined) this.keyIds.set(accountId, key.id)
+  /**
+   * The account's first key in the environment, or else in any, also if it was revoked. All keys are read for that, so it
+   * is remembered for some seconds.
+   */
+  private async firstKey(accountId: AccountId, environment: string): Promise<KeyId | null> {
+    const name = `${accountId} ${environment}`
+    const known = this.keyIds.get(name)
+    if (known !== undefined) return known
+    const all = { order: 'asc', after: null, limit: Infinity } as const
+    const keys = await this.options.accounts.listKeys(accountId, all)
+    const key = keys.find((each) => each.environment === environment) ?? keys[0]
+    if (key !== undefined) this.keyIds.set(name, key.id)
     return key?.id ?? null
   }
 

@@ -1,3 +1,5 @@
+import { LRUCache } from 'lru-cache'
+import type { Domain } from '#libs/domain/account/domain.js'
 import type { Address } from '#libs/domain/inbox/events.js'
 import { asOf, type Inbox } from '#libs/domain/inbox/inbox.js'
 import { addressOfRecipient } from '#libs/domain/inbox/new-inbox.js'
@@ -12,7 +14,7 @@ import { isExcess, type AccountQuotas } from '#libs/ports/read-model/account-quo
 import type { MailQueries } from '#libs/ports/read-model/queries.js'
 import type { ViewProgress } from '#libs/ports/read-model/view-store.js'
 import { addressOf, domainOf } from '#libs/mail/mailbox.js'
-import type { RecipientDomains } from '#libs/role/recipient-domains.js'
+import { isOfFormerOwner, type DomainOwner, type RecipientDomains } from '#libs/role/recipient-domains.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import { isLoopback } from '#libs/runtime/config/smtp-settings.js'
 import { Networks } from '#libs/runtime/remote-address.js'
@@ -34,13 +36,15 @@ export const DISCARDED = 'discarded'
 /** A recipient without an inbox, for which one is created once its mail has arrived. */
 export interface MissingInbox extends FreeAddress {
   state: 'missing'
+  /** Whose catch-all makes it; null in the first account. */
+  domain: Domain | null
 }
 
 export type ResolvedRecipient = Inbox | MissingInbox | typeof DISCARDED
 
 interface RecipientsOptions {
   log: LogLayout
-  inboxes: Pick<MailQueries, 'inboxAt'> & ViewProgress
+  inboxes: Pick<MailQueries, 'inbox' | 'inboxAt'> & ViewProgress
   views: ConsistentViews
   domains: RecipientDomains
   settings: Pick<Settings, 'maxBacklog' | 'discardFrom'>
@@ -52,11 +56,20 @@ interface RecipientsOptions {
 
 /** How long a measured backlog is used. */
 const BACKLOG_VALID_MS = 250
+/** How long the owner of a domain is remembered, so that a flood of RCPT TO reads it once a second. */
+const OWNER_VALID_MS = 1_000
+const MAX_OWNERS = 1_000
+/** Mail to a domain that has lapsed is answered 451 for this time, then 550. */
+const LAPSED_RETRY_MS = 72 * 3_600_000
 
 /** Decides from the views whether mail is accepted, and for which recipients. */
 export class Recipients {
   private readonly foreign: Refusal
   private readonly trusted: Networks
+  private readonly owners = new LRUCache<string, Promise<DomainOwner>>({
+    max: MAX_OWNERS,
+    ttl: OWNER_VALID_MS,
+  })
   /** A promise while it is measured. */
   private refusalOfBacklog: MaybePromise<Refusal | null> = null
   private measuredAtMs = -Infinity
@@ -87,50 +100,85 @@ export class Recipients {
   }
 
   /** The inbox that a recipient belongs to, or what becomes of its mail, or the refusal. Never rejects. */
-  resolve(recipient: string, client: Client): MaybePromise<ResolvedRecipient | Refusal> {
-    const { domains } = this.options
-    for (const domain of domains.generated) {
-      const address = addressOfRecipient(recipient, domain)
-      if (address !== null) return this.lookUp(address, client, false)
-    }
-    const domain = domainOf(recipient)
-    const owner = domain === null ? 'generated' : domains.ownerOf(domain)
-    if (owner === 'generated') return REFUSALS.unknownRecipient
-    const { remoteAddress } = client
-    const isTrusted = isLoopback(remoteAddress) || this.trusted.has(remoteAddress)
-    if (owner === 'first-account' || (isTrusted && domains.unknownRecipients === 'create')) {
-      const address = addressOf(recipient)
-      return address === null ? REFUSALS.unknownRecipient : this.lookUp(address, client, true)
-    }
-    return isTrusted && domains.unknownRecipients === 'discard' ? DISCARDED : this.foreign
-  }
-
-  /** `isCreated`: whether mail to an unknown address, or one whose inbox has expired, makes an inbox. */
-  private async lookUp(
-    address: Address,
-    { senderKey, declaredBytes }: Client,
-    isCreated: boolean,
-  ): Promise<Inbox | MissingInbox | Refusal> {
+  async resolve(recipient: string, client: Client): Promise<ResolvedRecipient | Refusal> {
     try {
-      const { views, inboxes, usage, quotas, now } = this.options
-      const found = await views.find('inbox-events', () => inboxes.inboxAt(address))
-      const current = found === null ? null : asOf(found.inbox, now())
-      if (isCreated && (current === null || current.state === 'expired')) {
-        return { state: 'missing', address, previous: current?.id ?? null }
+      for (const domain of this.options.domains.generated) {
+        const address = addressOfRecipient(recipient, domain)
+        if (address !== null) return await this.accept(await this.inboxAt(address, 'generated'), client)
       }
-      if (found === null) return REFUSALS.unknownRecipient
-      const { inbox } = found
-      let refusal = refusalOf(inbox, now())
-      if (refusal === null) {
-        const space = await quotas.reserve(inbox.accountId, 'stored-bytes', declaredBytes ?? 1)
-        if (isExcess(space)) refusal = REFUSALS.quotaExceeded
-        else space.release()
-      }
-      if (refusal !== null) usage.refused(inbox, senderKey, refusal)
-      return refusal ?? inbox
+      return await this.resolveOther(recipient, client)
     } catch (error) {
       return this.unavailable(error)
     }
+  }
+
+  /** A recipient that is no generated address. */
+  private async resolveOther(recipient: string, client: Client): Promise<ResolvedRecipient | Refusal> {
+    const { domains, now } = this.options
+    const domain = domainOf(recipient)
+    const owner = domain === null ? 'generated' : await this.ownerOf(domain)
+    if (owner === 'generated') return REFUSALS.unknownRecipient
+    if (owner === 'other') {
+      const { remoteAddress } = client
+      const isTrusted = isLoopback(remoteAddress) || this.trusted.has(remoteAddress)
+      if (!isTrusted || domains.unknownRecipients === 'reject') return this.foreign
+      if (domains.unknownRecipients === 'discard') return DISCARDED
+    } else if (owner !== 'first-account' && owner.state === 'lapsed') {
+      const lapsedMs = now().getTime() - (owner.lapsedAt?.getTime() ?? 0)
+      return lapsedMs < LAPSED_RETRY_MS ? REFUSALS.domainLapsed : REFUSALS.domainLost
+    }
+    const address = addressOf(recipient)
+    return address === null
+      ? REFUSALS.unknownRecipient
+      : this.accept(await this.inboxAt(address, owner), client)
+  }
+
+  /** Remembers the owner for a second. */
+  private ownerOf(domain: string): Promise<DomainOwner> {
+    const known = this.owners.get(domain)
+    if (known !== undefined) return known
+    const owner = this.options.domains.ownerOf(domain)
+    this.owners.set(domain, owner)
+    owner.catch(() => this.owners.delete(domain))
+    return owner
+  }
+
+  /** The inbox that mail to the address arrives in, in any state; null if there is none. */
+  private async inboxAt(address: Address, owner: DomainOwner): Promise<Inbox | MissingInbox | null> {
+    const { views, inboxes, now } = this.options
+    const found = await views.find('inbox-events', () => inboxes.inboxAt(address))
+    const inbox = found === null || isOfFormerOwner(found.inbox, owner) ? null : asOf(found.inbox, now())
+    if (owner === 'generated' || (inbox !== null && inbox.state !== 'expired')) return inbox
+    const domain = typeof owner === 'string' ? null : owner
+    const catchAll = domain?.catchAll ?? ({ action: 'create' } as const)
+    switch (catchAll.action) {
+      case 'create':
+        return { state: 'missing', address, previous: found?.inbox.id ?? null, domain }
+      case 'deliver': {
+        const { inboxId } = catchAll
+        const row = await views.find(inboxId, () => inboxes.inbox(inboxId))
+        return row === null || isOfFormerOwner(row.inbox, owner) ? null : row.inbox
+      }
+      case 'reject':
+        return inbox
+    }
+  }
+
+  private async accept(
+    inbox: Inbox | MissingInbox | null,
+    { senderKey, declaredBytes }: Client,
+  ): Promise<Inbox | MissingInbox | Refusal> {
+    if (inbox === null) return REFUSALS.unknownRecipient
+    if (inbox.state === 'missing') return inbox
+    const { usage, quotas, now } = this.options
+    let refusal = refusalOf(inbox, now())
+    if (refusal === null) {
+      const space = await quotas.reserve(inbox.accountId, 'stored-bytes', declaredBytes ?? 1)
+      if (isExcess(space)) refusal = REFUSALS.quotaExceeded
+      else space.release()
+    }
+    if (refusal !== null) usage.refused(inbox, senderKey, refusal)
+    return refusal ?? inbox
   }
 
   private unavailable(error: unknown): Refusal {

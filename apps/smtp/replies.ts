@@ -6,6 +6,8 @@ import type { EndedInbox } from '#libs/domain/inbox/inbox.js'
  */
 const REFUSED = {
   unknownRecipient: ['unknown-recipient', 550, '5.1.1 no inbox has this address'],
+  domainLapsed: ['domain-lapsed', 451, '4.1.2 the DNS records of this domain are missing, try again later'],
+  domainLost: ['domain-lapsed', 550, '5.1.2 the DNS records of this domain are missing'],
   /** The inbox's key is deleted, but the views don't show its end yet. */
   inboxEnded: ['inbox-ended', 550, '5.1.1 this inbox has expired or was deleted'],
   inboxFull: ['inbox-full', 552, '5.2.2 the inbox is full'],

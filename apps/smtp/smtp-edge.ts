@@ -81,7 +81,7 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
   const views = new ConsistentViews(log, inboxes, signals)
   const plans = readPlans(settings.plansFile)
   const quotas = new AccountQuotas({ inboxes, accounts, plans })
-  const domains = new RecipientDomains(log, settings)
+  const domains = new RecipientDomains({ log, accounts, views, settings })
   const recipients = new Recipients({ log, inboxes, views, domains, usage, quotas, settings, now, onError })
   const verifier = settings.mailAuthentication
     ? new SenderVerifier({

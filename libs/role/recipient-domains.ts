@@ -1,22 +1,31 @@
 import { domainToASCII } from 'node:url'
+import type { Domain } from '#libs/domain/account/domain.js'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
+import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import { firstAccount } from '#libs/engines/first-key.js'
 import type { LogReader } from '#libs/ports/event-log/event-log.js'
+import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
+import type { AccountQueries } from '#libs/ports/read-model/queries.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import { isLoopback } from '#libs/runtime/config/smtp-settings.js'
 
-type DomainSettings = Pick<
-  Settings,
-  'mailDomain' | 'publicInboxDomain' | 'acceptDomains' | 'unknownRecipients' | 'smtpHost'
->
+interface RecipientDomainsOptions {
+  log: LogReader
+  accounts: Pick<AccountQueries, 'domainHolding'>
+  views: Pick<ConsistentViews, 'find'>
+  settings: Pick<
+    Settings,
+    'mailDomain' | 'publicInboxDomain' | 'acceptDomains' | 'unknownRecipients' | 'smtpHost'
+  >
+}
 
 /**
- * Who has the addresses of a domain. `generated`: they are made by Mayfly. `first-account`: any of them belongs to the
- * first account. `other`: what MAYFLY_UNKNOWN_RECIPIENTS says.
+ * Who has the addresses of a domain: an account that has verified it, perhaps some time ago. `generated`: they are made
+ * by Mayfly. `first-account`: any of them belongs to the first account. `other`: what MAYFLY_UNKNOWN_RECIPIENTS says.
  */
-export type DomainOwner = 'generated' | 'first-account' | 'other'
+export type DomainOwner = Domain | 'generated' | 'first-account' | 'other'
 
-/** Which domains have addresses, according to the settings. */
+/** Finds out who has the addresses of a domain. */
 export class RecipientDomains {
   /** The domains of generated addresses. */
   readonly generated: readonly string[]
@@ -24,34 +33,35 @@ export class RecipientDomains {
   readonly unknownRecipients: 'create' | 'discard' | 'reject'
   private first: AccountId | null = null
 
-  constructor(
-    private readonly log: LogReader,
-    private readonly settings: DomainSettings,
-  ) {
-    const { mailDomain, publicInboxDomain, acceptDomains, unknownRecipients, smtpHost } = settings
+  constructor(private readonly options: RecipientDomainsOptions) {
+    const { mailDomain, publicInboxDomain, acceptDomains, unknownRecipients, smtpHost } = options.settings
     this.generated = publicInboxDomain === null ? [mailDomain] : [mailDomain, publicInboxDomain]
     const isCaught = isLoopback(smtpHost) && acceptDomains === null
     this.unknownRecipients = unknownRecipients ?? (isCaught ? 'create' : 'reject')
   }
 
-  /** `domain` is in A-labels. */
-  ownerOf(domain: string): DomainOwner {
-    if (this.generated.some((own) => isInDomain(domain, own))) return 'generated'
-    const isAccepted = this.settings.acceptDomains?.some((pattern) => matchesDomain(domain, pattern))
+  /** `domain` is in A-labels. Throws ViewsCatchingUpError and the errors of the views. */
+  async ownerOf(domain: string): Promise<DomainOwner> {
+    const { accounts, views, settings } = this.options
+    const generated = this.generated.map((each) => domainToASCII(each))
+    if (generated.includes(domain)) return 'generated'
+    const held = await views.find('account-events', () => accounts.domainHolding(domain))
+    if (held !== null) return held
+    if (generated.some((each) => domain.endsWith(`.${each}`))) return 'generated'
+    const isAccepted = settings.acceptDomains?.some((pattern) => matchesDomain(domain, pattern))
     return isAccepted === true ? 'first-account' : 'other'
   }
 
   /** The account that was opened first; null if there is none yet. */
   async firstAccount(): Promise<AccountId | null> {
-    this.first ??= await firstAccount(this.log)
+    this.first ??= await firstAccount(this.options.log)
     return this.first
   }
 }
 
-/** Whether a domain is the other one or a subdomain of it. The other may be in Unicode. */
-function isInDomain(domain: string, other: string): boolean {
-  const ascii = domainToASCII(other)
-  return domain === ascii || domain.endsWith(`.${ascii}`)
+/** Whether an inbox belongs to an account that had its domain before the owner. It gets no more mail. */
+export function isOfFormerOwner({ accountId }: Inbox, owner: DomainOwner): boolean {
+  return typeof owner === 'object' && owner.accountId !== accountId
 }
 
 /** Whether a domain is the one of a pattern, or with `*.` one of its subdomains. */

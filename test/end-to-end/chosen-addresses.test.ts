@@ -1,6 +1,7 @@
-import { accountOn } from '#test/harness/accounts.js'
+import { accountOn, issueKey, openAccount, withKey } from '#test/harness/accounts.js'
 import {
   call,
+  create,
   createInbox,
   mail,
   messagesOf,
@@ -10,15 +11,32 @@ import {
   type MessageJson,
   type Target,
 } from '#test/harness/client.js'
+import { startDns } from '#test/harness/dns.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { makeFolder, startWithClock } from '#test/harness/mayfly-with-clock.js'
 import { expectProblem } from '#test/harness/problem.js'
+import { answerToRcpt } from '#test/harness/smtp.js'
+import { until } from '#test/harness/until.js'
+
+interface DomainJson {
+  id: string
+  name: string
+  state: string
+  records: { value: string }[]
+}
 
 const TAKEN = { status: 409, code: 'address-taken' }
 const NOT_VERIFIED = { status: 422, code: 'domain-not-verified' }
 
 const post = (target: Target, body: object, headers: Record<string, string> = {}) =>
   call<InboxJson & { password?: string }>(target, 'POST', '/v1/inboxes', { body, headers })
+
+async function inboxesAt(target: Target, address: string | null, label = ''): Promise<InboxJson[]> {
+  const query = new URLSearchParams({ limit: '1000' })
+  if (address !== null) query.set('address', address)
+  if (label !== '') query.set('label', label)
+  return (await call<InboxJson[]>(target, 'GET', `/v1/inboxes?${query.toString()}`)).body
+}
 
 describe('POST /v1/inboxes with an address', () => {
   let mayfly: Mayfly
@@ -130,8 +148,7 @@ describe('POST /v1/inboxes with an address', () => {
     const created = answers.filter(({ status }) => status === 201)
     expect(created.length).toBeLessThanOrEqual(1)
     for (const answer of answers) if (answer.status !== 201) expectProblem(answer, TAKEN)
-    const query = `/v1/inboxes?address=${address}`
-    const { id, name } = only((await call<InboxJson[]>(mayfly, 'GET', query)).body)
+    const { id, name } = only(await inboxesAt(mayfly, address))
     expect(await messagesOf(mayfly, id, 10)).toHaveLength(10)
     for (const { body } of created) expect({ id, name }).toEqual({ id: body.id, name: body.name })
   })
@@ -197,4 +214,165 @@ describe('MAYFLY_ACCEPT_DOMAINS', () => {
       await mayfly.dispose()
     }
   })
+})
+
+describe('a hosted domain', () => {
+  let mayfly: Mayfly
+  let account: Target
+
+  beforeAll(async () => {
+    mayfly = await startMayfly({ env: { MAYFLY_AUTO_INBOXES_PER_MINUTE: '60' } })
+    const operator = withKey(mayfly, (await openAccount(mayfly)).key)
+    const rights = { environment: 'production', scopes: ['admin', 'inboxes', 'read'] }
+    account = withKey(mayfly, await issueKey(operator, rights))
+  })
+  afterAll(() => mayfly.dispose())
+
+  const host = (body: object = {}) =>
+    create<DomainJson>(account, '/v1/domains', { hosted: true, environment: 'production', ...body })
+
+  it('makes an inbox for any address, with its duration and labels, in its account and environment', async () => {
+    const catchAll = { action: 'create', duration: '2h', labels: { team: 'qa' } }
+    const { name } = await host({ catch_all: catchAll })
+    await send(mayfly, `Anything+one@${name.toUpperCase()}`, mail('first'))
+    await send(mayfly, `anything@${name}`, mail('second'))
+    const inbox = only(await inboxesAt(account, `anything@${name}`))
+    expect(inbox).toMatchObject({
+      ...{ environment: 'production', duration: '2h', labels: { team: 'qa', domain: name } },
+    })
+    expect(await messagesOf(account, inbox.id, 2)).toHaveLength(2)
+    expect(await inboxesAt(mayfly, `anything@${name}`)).toEqual([])
+  })
+
+  it('makes one inbox for each address, however many mails arrive at once', async () => {
+    const { name } = await host()
+    const addresses = Array.from({ length: 5 }, (_, number) => `user-${number}@${name}`)
+    await Promise.all(
+      Array.from({ length: 20 }, (_, index) => send(mayfly, addresses, mail(`mail ${index}`))),
+    )
+    const inboxes = await inboxesAt(account, null, `domain:${name}`)
+    expect(inboxes.map(({ address }) => address).sort()).toEqual(addresses)
+    for (const { id } of inboxes) expect(await messagesOf(account, id, 20)).toHaveLength(20)
+  })
+
+  it('delivers to the inbox of its catch-all, but known addresses to their own', async () => {
+    const target = await createInbox(account)
+    const { name } = await host({ catch_all: { action: 'deliver', inbox_id: target.id } })
+    const own = await createInbox(account, { address: `own@${name}` })
+    await send(mayfly, [`own+a@${name}`, `any@${name}`, `other+b@${name}`], mail('delivered'))
+    const received: (MessageJson & { envelope?: { rcpt_to: string } })[] = await messagesOf(
+      account,
+      target.id,
+      2,
+    )
+    expect(received.map(({ envelope }) => envelope?.rcpt_to).sort()).toEqual([
+      `any@${name}`,
+      `other+b@${name}`,
+    ])
+    expect(await messagesOf(account, own.id, 1)).toHaveLength(1)
+    expect(await inboxesAt(account, `any@${name}`)).toEqual([])
+    await call(account, 'DELETE', `/v1/inboxes/${target.id}`)
+    expect(await answerToRcpt(mayfly, `any@${name}`)).toMatch(/^550 5\.1\.1 this inbox was deleted/)
+  })
+
+  it('refuses unknown addresses if its catch-all is to reject them, and detail finds known ones', async () => {
+    const { name } = await host({ catch_all: { action: 'reject' } })
+    expect(await answerToRcpt(mayfly, `support@${name}`)).toMatch(/^550 5\.1\.1 no inbox/)
+    const inbox = await createInbox(account, { local_part: 'support', domain: name })
+    await send(mayfly, `support+A-1@${name}`, mail('one'))
+    await send(mayfly, `support+A-2@${name}`, mail('two'))
+    await messagesOf(account, inbox.id, 2)
+    const path = `/v1/inboxes/${inbox.id}/messages/wait?detail=a-2&timeout=0`
+    expect(await call(account, 'GET', path)).toMatchObject({ status: 200, body: { subject: 'two' } })
+    const all = await call<MessageJson[]>(account, 'GET', '/v1/messages?detail=a-1')
+    expect(all.body.map(({ subject }) => subject)).toEqual(['one'])
+  })
+
+  it('gives addresses only to its account and environment', async () => {
+    const { name } = await host()
+    const body = { address: `support@${name}` }
+    const staging = withKey(mayfly, await issueKey(account, { environment: 'staging', scopes: ['inboxes'] }))
+    for (const target of [mayfly, staging]) expectProblem(await post(target, body), NOT_VERIFIED)
+    const answers = await Promise.all(Array.from({ length: 10 }, () => post(account, body)))
+    expect(answers.filter(({ status }) => status === 201)).toHaveLength(1)
+    for (const answer of answers) if (answer.status !== 201) expectProblem(answer, TAKEN)
+  })
+
+  it('refuses mail once it was deleted', async () => {
+    const { id, name } = await host()
+    const { address } = await createInbox(account, { address: `support@${name}` })
+    await send(mayfly, address, mail('before'))
+    await call(account, 'DELETE', `/v1/domains/${id}`)
+    const refused = () => answerToRcpt(mayfly, address)
+    await until('the domain to be forgotten', async () => /^550 5\.1\.1 no inbox/.test(await refused()))
+    expectProblem(await post(account, { address: `other@${name}` }), {
+      ...{ status: 400, code: 'invalid-request' },
+    })
+  })
+
+  it('makes no more inboxes for a mail to 1,000 unknown addresses than the limit', async () => {
+    const { name } = await host()
+    const recipients = Array.from({ length: 1_000 }, (_, number) => `flood-${number}@${name}`)
+    await expect(send(mayfly, recipients, mail('flood'))).rejects.toThrow(/452 4\.7\.0 too many new inboxes/)
+    expect((await inboxesAt(account, null, `domain:${name}`)).length).toBeLessThanOrEqual(60)
+  })
+})
+
+describe('a domain that lapses', () => {
+  const DAY_MS = 86_400_000
+  const MX = ['10 mx.mayfly.example']
+
+  it('answers 451 for 72 hours, then 550, and has its inboxes again when its records are back', async () => {
+    const folder = await makeFolder()
+    const dns = await startDns({})
+    const mayfly = await startWithClock(folder.path, Date.now(), {
+      MAYFLY_COUNT_USAGE: 'false',
+      MAYFLY_DNS_SERVERS: dns.address,
+      MAYFLY_MX_HOST: 'mx.mayfly.example',
+    })
+    try {
+      await mayfly.runAhead(0)
+      const body = { name: 'lapses.example', environment: 'development', subdomains: true }
+      const { id, records } = await create<DomainJson>(mayfly, '/v1/domains', body)
+      const zone = {
+        '_mayfly-challenge.lapses.example': { TXT: [records[0]?.value ?? ''] },
+        'lapses.example': { MX },
+        '*.lapses.example': { MX },
+      }
+      const verify = (state: string) =>
+        until(`a check that finds the domain ${state}`, async () => {
+          const { body: checked } = await call<DomainJson>(mayfly, 'POST', `/v1/domains/${id}/verify`)
+          return checked.state === state
+        })
+      const untilAnswered = (pattern: RegExp) =>
+        until(`${pattern.source} to RCPT TO`, async () =>
+          pattern.test(await answerToRcpt(mayfly, 'support@sub.lapses.example')),
+        )
+      dns.zone = zone
+      await verify('verified')
+      const address = 'support@sub.lapses.example'
+      const inbox = await createInbox(mayfly, { address, duration: '30d' })
+      await untilAnswered(/^250 /)
+
+      dns.zone = {}
+      for (const days of [0, 1, 2]) {
+        await mayfly.runAhead(days * DAY_MS + 1_000)
+        await verify(days < 2 ? 'verified' : 'lapsed')
+      }
+      await untilAnswered(/^451 4\.1\.2 /)
+      expectProblem(await post(mayfly, { address: 'other@lapses.example' }), NOT_VERIFIED)
+      await mayfly.runAhead(5.5 * DAY_MS)
+      await untilAnswered(/^550 5\.1\.2 /)
+
+      dns.zone = zone
+      await verify('verified')
+      await untilAnswered(/^250 /)
+      await send(mayfly, address, mail('back'))
+      expect(await messagesOf(mayfly, inbox.id, 1)).toHaveLength(1)
+    } finally {
+      await mayfly.close()
+      await folder.remove()
+      dns.dispose()
+    }
+  }, 60_000)
 })

@@ -5,7 +5,7 @@ import { asOf, type Inbox } from '#libs/domain/inbox/inbox.js'
 import type { Engine } from '#libs/engines/engine.js'
 import { domainOf } from '#libs/mail/mailbox.js'
 import { createOnce } from '#libs/ports/idempotency/create-once.js'
-import { RecipientDomains } from '#libs/role/recipient-domains.js'
+import { isOfFormerOwner, RecipientDomains, type DomainOwner } from '#libs/role/recipient-domains.js'
 import type { Principal } from '../access/principal.js'
 import { invalid, Problem, unavailable } from '../http/problems.js'
 import type { Minting } from '../idempotency/minting.js'
@@ -29,7 +29,7 @@ export class ChosenAddresses {
    * used again. Throws as `Inboxes.create` does, and invalid-request, domain-not-verified, address-taken and catching-up.
    */
   async create(principal: Principal, minting: Minting, wanted: NewInbox, address: Address): Promise<Created> {
-    await this.requireDomain(principal, address)
+    const owner = await this.requireDomain(principal, address)
     // A repeat of the request has the same claim, and so knows the inbox that an earlier run has created.
     const claim = minting.id('inb')
     const create = (inboxId: InboxId) =>
@@ -37,7 +37,7 @@ export class ChosenAddresses {
     const { inboxes } = this.views
     const found = await this.views.find('inbox-events', () => inboxes.inboxAt(address))
     const current = found === null ? null : asOf(found.inbox, this.instance.now())
-    if (current?.state === 'active') {
+    if (current?.state === 'active' && !isOfFormerOwner(current, owner)) {
       if ((await this.claimOf(principal, current)) === claim) return create(current.id)
       throw taken(address)
     }
@@ -57,16 +57,21 @@ export class ChosenAddresses {
     return outcome
   }
 
-  private async requireDomain({ accountId }: Principal, address: Address): Promise<void> {
+  /** Resolves with the owner of the domain, who is the caller. */
+  private async requireDomain({ accountId, environment }: Principal, address: Address): Promise<DomainOwner> {
     const { domains } = this
     const domain = domainOf(address) ?? ''
-    const owner = domains.ownerOf(domain)
+    const owner = await domains.ownerOf(domain)
     if (owner === 'generated') {
       const detail = `addresses in ${domain} are generated: leave out the address`
       throw invalid({ detail, pointer: '' })
     }
-    const isFirsts = owner === 'first-account' || domains.unknownRecipients === 'create'
-    if (isFirsts && (await domains.firstAccount()) === accountId) return
+    const isCallers =
+      typeof owner === 'object'
+        ? owner.state === 'verified' && owner.accountId === accountId && owner.environment === environment
+        : (owner === 'first-account' || domains.unknownRecipients === 'create') &&
+          (await domains.firstAccount()) === accountId
+    if (isCallers) return owner
     throw new Problem('domain-not-verified', {
       detail: `${domain} is not a verified domain of this account and environment.`,
     })
