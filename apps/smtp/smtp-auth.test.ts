@@ -149,7 +149,8 @@ describe('AUTH', () => {
   })
 
   it('with keys answers with a temporary error while keys may be missing from the views', async () => {
-    fixture = await SmtpFixture.started({ smtpAuth: 'key' })
+    fixture = await SmtpFixture.open({ smtpAuth: 'key' }, ['inbox-events'])
+    await fixture.start()
     const client = await Dialogue.greeted(fixture.port)
     expect(await client.ask(`AUTH PLAIN ${base64('\0u\0p')}`)).toMatch(/^454 4\.7\.0 /)
   })

@@ -11,6 +11,7 @@ import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
 import { makeSecretKey } from '#libs/ports/key-vault/sealing.js'
 import { openLmdbEventLog, type LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
 import { Recorder } from '#libs/ports/event-log/cloud-event.js'
+import type { ViewedTopic } from '#libs/ports/event-log/topics.js'
 import { ADDRESS_BYTES, makeAddress } from '#libs/domain/inbox/new-inbox.js'
 import type { Address } from '#libs/domain/inbox/events.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
@@ -44,7 +45,11 @@ export class SmtpFixture {
   /** End offset by partition of the mails that `newlyReceived` has returned. */
   private readonly returnedUpTo = new Map<number, number>()
 
-  static async open(overrides: Partial<Settings> = {}): Promise<SmtpFixture> {
+  /** `viewed`: the topics whose views are complete. */
+  static async open(
+    overrides: Partial<Settings> = {},
+    viewed: readonly ViewedTopic[] = ['inbox-events', 'account-events'],
+  ): Promise<SmtpFixture> {
     const folder = await mkdtemp(join(tmpdir(), 'mayfly-smtp-'))
     const masterKeys = MasterKeys.parse(makeSecretKey().toString('base64'))
     if (masterKeys === null) throw new Error('no master key')
@@ -75,8 +80,10 @@ export class SmtpFixture {
     }
     const settings = { ...readSettings(environment), ...overrides }
     const fixture = new SmtpFixture(folder, settings, log, vault, views, idempotency)
-    const { logId, partitions } = await log.topology('inbox-events')
-    for (const range of partitions) await views.store.begin(logId, range)
+    for (const topic of viewed) {
+      const { logId, partitions } = await log.topology(topic)
+      for (const range of partitions) await views.store.begin(logId, range)
+    }
     return fixture
   }
 
