@@ -11,9 +11,9 @@ import {
   type MessageJson,
   type Target,
 } from '#test/harness/client.js'
-import { startDns } from '#test/harness/dns.js'
+import { startDns, type DnsServer } from '#test/harness/dns.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
-import { makeFolder, startWithClock } from '#test/harness/mayfly-with-clock.js'
+import { makeFolder, startWithClock, type MayflyWithClock } from '#test/harness/mayfly-with-clock.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { answerToRcpt } from '#test/harness/smtp.js'
 import { until } from '#test/harness/until.js'
@@ -318,61 +318,96 @@ describe('a hosted domain', () => {
   })
 })
 
-describe('a domain that lapses', () => {
+describe('a domain of an account', () => {
   const DAY_MS = 86_400_000
   const MX = ['10 mx.mayfly.example']
+  let folder: Awaited<ReturnType<typeof makeFolder>>
+  let dns: DnsServer
+  let mayfly: MayflyWithClock
 
-  it('answers 451 for 72 hours, then 550, and has its inboxes again when its records are back', async () => {
-    const folder = await makeFolder()
-    const dns = await startDns({})
-    const mayfly = await startWithClock(folder.path, Date.now(), {
+  beforeAll(async () => {
+    folder = await makeFolder()
+    dns = await startDns({})
+    mayfly = await startWithClock(folder.path, Date.now(), {
       MAYFLY_COUNT_USAGE: 'false',
       MAYFLY_DNS_SERVERS: dns.address,
       MAYFLY_MX_HOST: 'mx.mayfly.example',
     })
-    try {
-      await mayfly.runAhead(0)
-      const body = { name: 'lapses.example', environment: 'development', subdomains: true }
-      const { id, records } = await create<DomainJson>(mayfly, '/v1/domains', body)
-      const zone = {
-        '_mayfly-challenge.lapses.example': { TXT: [records[0]?.value ?? ''] },
-        'lapses.example': { MX },
-        '*.lapses.example': { MX },
-      }
-      const verify = (state: string) =>
-        until(`a check that finds the domain ${state}`, async () => {
-          const { body: checked } = await call<DomainJson>(mayfly, 'POST', `/v1/domains/${id}/verify`)
-          return checked.state === state
-        })
-      const untilAnswered = (pattern: RegExp) =>
-        until(`${pattern.source} to RCPT TO`, async () =>
-          pattern.test(await answerToRcpt(mayfly, 'support@sub.lapses.example')),
-        )
-      dns.zone = zone
-      await verify('verified')
-      const address = 'support@sub.lapses.example'
-      const inbox = await createInbox(mayfly, { address, duration: '30d' })
-      await untilAnswered(/^250 /)
+    await mayfly.runAhead(0)
+  })
+  afterAll(async () => {
+    await mayfly.close()
+    await folder.remove()
+    dns.dispose()
+  })
 
-      dns.zone = {}
-      for (const days of [0, 1, 2]) {
-        await mayfly.runAhead(days * DAY_MS + 1_000)
-        await verify(days < 2 ? 'verified' : 'lapsed')
-      }
-      await untilAnswered(/^451 4\.1\.2 /)
-      expectProblem(await post(mayfly, { address: 'other@lapses.example' }), NOT_VERIFIED)
-      await mayfly.runAhead(5.5 * DAY_MS)
-      await untilAnswered(/^550 5\.1\.2 /)
+  const register = (target: Target, body: object) =>
+    create<DomainJson>(target, '/v1/domains', { environment: 'development', subdomains: true, ...body })
 
-      dns.zone = zone
-      await verify('verified')
-      await untilAnswered(/^250 /)
-      await send(mayfly, address, mail('back'))
-      expect(await messagesOf(mayfly, inbox.id, 1)).toHaveLength(1)
-    } finally {
-      await mayfly.close()
-      await folder.remove()
-      dns.dispose()
+  /** What proves the domain. */
+  const zoneOf = ({ name, records }: DomainJson) => ({
+    [`_mayfly-challenge.${name}`]: { TXT: [records[0]?.value ?? ''] },
+    [name]: { MX },
+    [`*.${name}`]: { MX },
+  })
+
+  const verify = (target: Target, { id, name }: DomainJson, state: string) =>
+    until(`a check that finds ${name} ${state}`, async () => {
+      const { body } = await call<DomainJson>(target, 'POST', `/v1/domains/${id}/verify`)
+      return body.state === state
+    })
+
+  const untilAnswered = (address: string, pattern: RegExp) =>
+    until(`${pattern.source} to RCPT TO`, async () => pattern.test(await answerToRcpt(mayfly, address)))
+
+  it('answers 451 for 72 hours after it lapsed, then 550, and has its inboxes again when its records are back', async () => {
+    const domain = await register(mayfly, { name: 'lapses.example' })
+    dns.zone = zoneOf(domain)
+    await verify(mayfly, domain, 'verified')
+    const address = 'support@sub.lapses.example'
+    const inbox = await createInbox(mayfly, { address, duration: '30d' })
+    await untilAnswered(address, /^250 /)
+
+    dns.zone = {}
+    for (const days of [0, 1, 2]) {
+      await mayfly.runAhead(days * DAY_MS + 1_000)
+      await verify(mayfly, domain, days < 2 ? 'verified' : 'lapsed')
+    }
+    await untilAnswered(address, /^451 4\.1\.2 /)
+    expectProblem(await post(mayfly, { address: 'other@lapses.example' }), NOT_VERIFIED)
+    await mayfly.runAhead(5.5 * DAY_MS)
+    await untilAnswered(address, /^550 5\.1\.2 /)
+
+    dns.zone = zoneOf(domain)
+    await verify(mayfly, domain, 'verified')
+    await untilAnswered(address, /^250 /)
+    await send(mayfly, address, mail('back'))
+    expect(await messagesOf(mayfly, inbox.id, 1)).toHaveLength(1)
+  }, 60_000)
+
+  it('has none of the inboxes of an account that had it before', async () => {
+    const addresses = ['support@moves.example', 'other@moves.example']
+    const domain = await register(mayfly, { name: 'moves.example' })
+    dns.zone = zoneOf(domain)
+    await verify(mayfly, domain, 'verified')
+    const former = await Promise.all(addresses.map((address) => createInbox(mayfly, { address })))
+
+    const operator = withKey(mayfly, (await openAccount(mayfly)).key)
+    const rights = { environment: 'development', scopes: ['admin', 'inboxes', 'read'] }
+    const account = withKey(mayfly, await issueKey(operator, rights))
+    const moved = await register(account, { name: 'moves.example', catch_all: { action: 'create' } })
+    dns.zone = zoneOf(moved)
+    await verify(account, moved, 'verified')
+    expectProblem(await post(mayfly, { address: 'new@moves.example' }), NOT_VERIFIED)
+    const chosen = await createInbox(account, { address: addresses[1] })
+    await until('mail to arrive in the new account', async () => {
+      await send(mayfly, addresses, mail('moved'))
+      return (await inboxesAt(account, addresses[0] ?? null)).length > 0
+    })
+    expect((await messagesOf(account, chosen.id, 1)).length).toBeGreaterThan(0)
+    for (const { id } of former) {
+      const { body } = await call<InboxJson>(mayfly, 'GET', `/v1/inboxes/${id}`)
+      expect(body.state).toBe('active')
     }
   }, 60_000)
 })

@@ -49,7 +49,7 @@ export const SMTP_SETTINGS = kind.named('MAYFLY_', {
     'Inboxes that mail of one remote address may make in a minute. Further mail to unknown addresses is answered 452.',
     { default: 2_000, min: 1, max: 1_000_000 },
   ),
-  autoInboxesPerDay: kind.wholeNumber('Inboxes that mail may make in a day.', {
+  autoInboxesPerDay: kind.wholeNumber('Inboxes that mail may make in a day in one account.', {
     default: 20_000,
     min: 1,
     max: 100_000_000,
