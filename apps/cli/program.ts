@@ -5,6 +5,7 @@ import type { Setting } from '#libs/runtime/config/setting.js'
 import { SETTINGS } from '#libs/runtime/config/settings-table.js'
 import { BUILD_INFO } from '#libs/runtime/process/build-info.js'
 import { accountCommands } from './accounts.js'
+import { domainCommands } from './domains.js'
 import { failureFrom } from './failure.js'
 import { faultsCommands } from './faults.js'
 import { inboxCommands } from './inboxes.js'
@@ -23,7 +24,7 @@ of a load run differs from its manifest, 130 a load test was interrupted.`
 /** Makes the command line. The results of commands are written to `output`. */
 export function makeProgram(output: Writable & { isTTY?: boolean }): Command {
   const program = new Command('mayfly')
-    .description('A client of the Mayfly API: disposable inboxes, keys, accounts and usage.')
+    .description('A client of the Mayfly API: disposable inboxes, keys, domains, accounts and usage.')
     .addOption(new Option('--url <url>', 'URL of the API').env('MAYFLY_URL').default('http://127.0.0.1:3000'))
     .addOption(
       new Option('--key <key>', 'the API key; other users of the machine may see it here').env('MAYFLY_KEY'),
@@ -36,6 +37,7 @@ export function makeProgram(output: Writable & { isTTY?: boolean }): Command {
   const session = new Session(() => program.opts<GlobalOptions>(), output)
   accountCommands(program, session)
   keyCommands(program, session)
+  domainCommands(program, session)
   inboxCommands(program, session)
   faultsCommands(program, session)
   usageCommands(program, session)

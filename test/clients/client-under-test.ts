@@ -1,4 +1,5 @@
 import type { Document } from '#apps/api/openapi/openapi-json.js'
+import { NO_DNS } from '#test/harness/dns.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { RecordingProxy } from './recording-proxy.js'
 
@@ -13,7 +14,7 @@ export class ClientUnderTest implements AsyncDisposable {
   ) {}
 
   static async start(): Promise<ClientUnderTest> {
-    const env = { MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true' }
+    const env = { MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true', ...NO_DNS }
     const mayfly = await startMayfly({ isOneProcess: true, hasAnalytics: true, env })
     return new ClientUnderTest(mayfly, await RecordingProxy.start(mayfly.url))
   }

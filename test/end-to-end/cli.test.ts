@@ -15,6 +15,7 @@ import {
   type InboxJson,
 } from '#test/harness/client.js'
 import { secretIn, signIn } from '#test/harness/console.js'
+import { NO_DNS } from '#test/harness/dns.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { until } from '#test/harness/until.js'
 import { sumOf, untilCounted, usageOf } from '#test/harness/usage.js'
@@ -32,7 +33,7 @@ describe('the command mayfly', () => {
   let mayfly: Mayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly({ isOneProcess: true, hasAnalytics: true })
+    mayfly = await startMayfly({ isOneProcess: true, hasAnalytics: true, env: NO_DNS })
   })
   afterAll(() => mayfly.dispose())
 
@@ -294,6 +295,22 @@ describe('the command mayfly', () => {
       scopes: ['inboxes', 'audit'],
     })
     expect((await run(...asAdmin, 'key', 'list')).stdout).toMatch(new RegExp(`^${id} +ci +revoked `, 'm'))
+  })
+
+  it('registers domains, shows their records and deletes them', async () => {
+    const created = await run('domain', 'create', 'cli.example', '--environment', 'ci', '--duration', '2h')
+    expect(created.stdout).toMatch(/^state +pending$/m)
+    expect(created.stdout).toMatch(/^catch all +\{"action":"create","duration":"2h"\}$/m)
+    expect(created.stdout).toMatch(/^TXT +_mayfly-challenge\.cli\.example +- +token=\w{32} +missing +-$/m)
+    const [, id = ''] = /^domain id +(dom_\w+)$/m.exec(created.stdout) ?? []
+    expect((await run('domain', 'show', id, '--zone-file')).stdout).toMatch(/^cli\.example\. 3600 IN MX 10 /m)
+    expect((await run('domain', 'verify', id)).stdout).toMatch(/^state +pending$/m)
+    const hosted = await json<{ name: string }>('domain', 'create', '--environment', 'ci')
+    const { stdout } = await run('domain', 'list')
+    expect(stdout).toMatch(new RegExp(`^${id} +cli.example +ci +pending +create$`, 'm'))
+    expect(stdout).toMatch(new RegExp(` ${hosted.name} +ci +verified +create$`, 'm'))
+    expect((await run('domain', 'delete', id)).code).toBe(0)
+    expect(await run('domain', 'show', id)).toMatchObject({ code: 3 })
   })
 
   it('sets, shows and removes faults of an inbox and of an environment', async () => {

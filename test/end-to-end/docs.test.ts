@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { PROBLEMS } from '#apps/api/http/problems.js'
 import { call } from '#test/harness/client.js'
+import { NO_DNS } from '#test/harness/dns.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { runProgram } from '#test/harness/run-program.js'
 import { sharedMayfly } from '#test/harness/shared-mayfly.js'
@@ -69,7 +70,7 @@ describe('the API guide', () => {
 
   // Its own Mayfly, because it counts everything with a label.
   beforeAll(async () => {
-    mayfly = await startMayfly({ isOneProcess: true, hasAnalytics: true })
+    mayfly = await startMayfly({ isOneProcess: true, hasAnalytics: true, env: NO_DNS })
     folder = await mkdtemp(join(tmpdir(), 'mayfly-guide-'))
   })
   afterAll(async () => {
@@ -92,6 +93,21 @@ describe('the API guide', () => {
     const script = `set -eux\n${blocks.join('\n')}`
     const { stdout } = await run('bash', ['-c', script], { env, cwd: folder, timeout: 110_000 })
     for (const shown of ['"subject":"Welcome"', '118822', '"status":"ready"']) expect(stdout).toContain(shown)
+  })
+
+  it('has domains that are registered, checked and deleted', async () => {
+    const guide = await readFile('docs/domains.md', 'utf8')
+    const blocks = [...guide.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, code]) => code)
+    expect(blocks).toHaveLength(5)
+    const { url: MAYFLY_URL, apiKey } = mayfly
+    const env = { PATH: process.env.PATH, MAYFLY_URL, auth: `Authorization: Bearer ${apiKey}` }
+    const { stdout } = await run('bash', ['-c', `set -eux\n${blocks.join('\n')}`], { env, cwd: folder })
+    for (const shown of [
+      '"state":"verified"',
+      '_mayfly-challenge.staging.example.com. 3600 IN TXT "token=',
+    ]) {
+      expect(stdout).toContain(shown)
+    }
   })
 
   it('has a load run that finds the mail that is lost on purpose', async () => {

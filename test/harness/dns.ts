@@ -27,6 +27,9 @@ export interface DnsServer {
   dispose(): void
 }
 
+/** The environment of a Mayfly whose DNS queries are refused at once, and don't leave the machine. */
+export const NO_DNS = { MAYFLY_DNS_SERVERS: '127.0.0.1:9' } as const
+
 /** Starts a DNS server over UDP on a free loopback port. */
 export async function startDns(zone: Zone): Promise<DnsServer> {
   const socket = createSocket('udp4')

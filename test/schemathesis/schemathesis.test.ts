@@ -1,3 +1,4 @@
+import { NO_DNS } from '#test/harness/dns.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { describeWith } from '#test/harness/tools.js'
 import { runSchemathesis } from './run.js'
@@ -6,7 +7,7 @@ describeWith('python-packages')('the API, checked against its document by schema
   let mayfly: Mayfly
 
   beforeAll(async () => {
-    mayfly = await startMayfly({ hasAnalytics: true })
+    mayfly = await startMayfly({ hasAnalytics: true, env: NO_DNS })
   })
   afterAll(() => mayfly.dispose())
 

@@ -78,6 +78,23 @@ class IssueKey(types.IssueKey, CallOptions):
     """Of `keys.issue` and `accounts.issue_key`."""
 
 
+class _DomainOptions(CallOptions, total=False):
+    name: str
+    hosted: bool
+    subdomains: bool
+    catch_all: types.DomainCatchAll
+
+
+class CreateDomain(_DomainOptions):
+    """Of `domains.create`: with a `name`, or `hosted=True`."""
+
+    environment: str
+
+
+class ChangeDomain(types.ChangeDomain, CallOptions, total=False):
+    """Of `domains.change`."""
+
+
 class RotateKey(types.RotateKey, CallOptions, total=False):
     """Of `keys.rotate`."""
 
@@ -94,7 +111,9 @@ class Span(CallOptions, total=False):
 __all__ = [
     "CallOptions",
     "ChangeAccount",
+    "ChangeDomain",
     "ChangeWebhook",
+    "CreateDomain",
     "CreateInbox",
     "CreateInboxToken",
     "InjectMessage",

@@ -47,6 +47,7 @@ export class Mayfly {
   readonly messages: Messages
   readonly accounts: Accounts
   readonly keys: Keys
+  readonly domains: Domains
   readonly webhooks: Webhooks
   readonly usage: Usage
   readonly faults: Faults
@@ -64,6 +65,7 @@ export class Mayfly {
     this.accounts = new Accounts(this.#connection)
     this.faults = new Faults(this.#connection)
     this.keys = new Keys(this.#connection)
+    this.domains = new Domains(this.#connection)
     this.webhooks = new Webhooks(this.#connection)
     this.usage = new Usage(this.#connection)
     this.runs = new Runs(this.#connection)
@@ -251,6 +253,47 @@ class Keys {
   }
 }
 
+/** The domains whose mail the account receives. Needs the scope `admin`. */
+class Domains {
+  /** @internal */
+  constructor(private readonly connection: Connection) {}
+
+  /** Registers a domain of your own, whose `records` must then be in DNS, or with `hosted` one below the mail domain. */
+  create(options: BodyOptions<'CreateDomain'>): Promise<Schemas['Domain']> {
+    return this.connection.post('/v1/domains', options)
+  }
+
+  list(options: QueryOptions<'listDomains'> = {}): Promise<Schemas['Domain'][]> {
+    return this.connection.list('/v1/domains', options)
+  }
+
+  get(id: string, options: CallOptions = {}): Promise<Schemas['Domain']> {
+    return this.connection.get(domainPath(id), options)
+  }
+
+  change(id: string, options: BodyOptions<'ChangeDomain'>): Promise<Schemas['Domain']> {
+    return this.connection.post(domainPath(id), options, 'PATCH')
+  }
+
+  delete(id: string, options: CallOptions = {}): Promise<Schemas['Domain']> {
+    return this.connection.delete(domainPath(id), options)
+  }
+
+  /** Checks the DNS records now. */
+  verify(id: string, options: CallOptions = {}): Promise<Schemas['Domain']> {
+    return this.connection.post(`${domainPath(id)}/verify`, options)
+  }
+
+  /** The records in the format of a zone file. */
+  async zoneFile(id: string, options: CallOptions = {}): Promise<string> {
+    return new TextDecoder().decode(await this.connection.bytes(`${domainPath(id)}/zonefile`, options))
+  }
+}
+
+function domainPath(id: string): string {
+  return `/v1/domains/${encodeURIComponent(id)}`
+}
+
 /** Webhooks. Those of a whole environment need the scope `admin`; `Inbox` has methods for those of an inbox. */
 class Webhooks {
   /** @internal */
@@ -345,4 +388,4 @@ class Usage {
   }
 }
 
-export type { Accounts, Faults, Inboxes, Keys, Usage, Webhooks }
+export type { Accounts, Domains, Faults, Inboxes, Keys, Usage, Webhooks }

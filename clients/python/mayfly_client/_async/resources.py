@@ -1,4 +1,4 @@
-"""Webhooks, keys, accounts, usage and load runs. They return the JSON of the API."""
+"""Webhooks, keys, domains, accounts, usage and load runs. They return the JSON of the API."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from .._errors import ApiError, MayflyError
 from .._options import (
     CallOptions,
     ChangeAccount,
+    ChangeDomain,
     ChangeWebhook,
+    CreateDomain,
     IssueKey,
     OpenAccount,
     RegisterWebhook,
@@ -137,6 +139,44 @@ class AsyncKeys:
     async def revoke(self, key_id: str, **call: Unpack[CallOptions]) -> types.Key:
         """Ends a key, within a second."""
         return cast("types.Key", await self._connection.delete(path_of("keys", key_id), call))
+
+
+class AsyncDomains:
+    """The domains whose mail the account receives (scope `admin`)."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def create(self, **options: Unpack[CreateDomain]) -> types.Domain:
+        """Registers a domain.
+
+        The `records` of a domain of your own must then be in DNS. One with `hosted=True` is below the mail domain.
+        """
+        return cast("types.Domain", await self._connection.post(path_of("domains"), options))
+
+    async def list(self, *, limit: int | None = None, **call: Unpack[CallOptions]) -> list[types.Domain]:
+        """The domains of the account: all of them, or the first `limit`."""
+        return cast("list[types.Domain]", await self._connection.get_list(path_of("domains"), call, limit))
+
+    async def get(self, domain_id: str, **call: Unpack[CallOptions]) -> types.Domain:
+        """A domain by its id."""
+        return cast("types.Domain", await self._connection.get(path_of("domains", domain_id), call))
+
+    async def change(self, domain_id: str, **options: Unpack[ChangeDomain]) -> types.Domain:
+        """Changes `subdomains` or `catch_all`."""
+        return cast("types.Domain", await self._connection.patch(path_of("domains", domain_id), options))
+
+    async def delete(self, domain_id: str, **call: Unpack[CallOptions]) -> types.Domain:
+        """Removes a domain."""
+        return cast("types.Domain", await self._connection.delete(path_of("domains", domain_id), call))
+
+    async def verify(self, domain_id: str, **call: Unpack[CallOptions]) -> types.Domain:
+        """Checks the DNS records now."""
+        return cast("types.Domain", await self._connection.post(path_of("domains", domain_id, "verify"), call))
+
+    async def zone_file(self, domain_id: str, **call: Unpack[CallOptions]) -> str:
+        """The records in the format of a zone file."""
+        return (await self._connection.read(path_of("domains", domain_id, "zonefile"), call)).decode()
 
 
 class AsyncAccounts:

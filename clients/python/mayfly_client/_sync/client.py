@@ -14,7 +14,7 @@ from .._requests import key_of, path_of
 from .connection import Connection
 from .inbox import Inbox
 from .messages import Messages
-from .resources import Accounts, Faults, Keys, Runs, Usage, Webhooks
+from .resources import Accounts, Domains, Faults, Keys, Runs, Usage, Webhooks
 
 if TYPE_CHECKING:
     import httpx
@@ -51,6 +51,7 @@ class Mayfly:
         self.messages = Messages(self._connection)
         self.webhooks = Webhooks(self._connection)
         self.keys = Keys(self._connection)
+        self.domains = Domains(self._connection)
         self.accounts = Accounts(self._connection)
         self.usage = Usage(self._connection)
         self.faults = Faults(self._connection)
