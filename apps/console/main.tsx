@@ -8,6 +8,7 @@ import { SharedInboxView } from './shared-inbox.js'
 import { Shell } from './shell.js'
 import { text } from './text.js'
 import { AccountView } from './views/account.js'
+import { DomainsView } from './views/domains.js'
 import { InboxesView } from './views/inboxes.js'
 import { KeysView } from './views/keys.js'
 import { MailView } from './views/mail.js'
@@ -140,6 +141,7 @@ function App() {
                   <Route path="/console/inboxes/:id" component={MailView} />
                   <Route path="/console/search" component={SearchView} />
                   <Route path="/console/keys" component={KeysView} />
+                  <Route path="/console/domains" component={DomainsView} />
                   <Route path="/console/webhooks" component={WebhooksView} />
                   <Route path="/console/webhooks/:id" component={WebhookView} />
                   <Route path="/console/usage" component={UsageView} />

@@ -7,6 +7,7 @@ import { text } from './text.js'
 const VIEWS = [
   ['/inboxes', text.inboxes.title],
   ['/search', text.search.title],
+  ['/domains', text.domains.title],
   ['/keys', text.keys.title],
   ['/webhooks', text.webhooks.title],
   ['/usage', text.usage.title],

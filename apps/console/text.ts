@@ -96,6 +96,8 @@ export const text = {
     deleteTitle: (count: number) => (count === 1 ? 'Delete this inbox?' : `Delete ${count} inboxes?`),
     deleteAction: (count: number) => (count === 1 ? 'Delete the inbox' : `Delete ${count} inboxes`),
     deleteWarning: "All mail in it is erased permanently. This can't be undone.",
+    address: 'Address',
+    addressHint: 'In a domain of yours. If empty, a new address is made up.',
     duration: 'Lifetime',
     durationHint: 'A number and m, h, d or w, such as 30m or 7d. If empty, 24 hours.',
     durationChangeHint: 'Counted from the creation: a number and m, h, d or w, such as 30m or 7d.',
@@ -227,6 +229,37 @@ export const text = {
     delay: 'Delay after the Date header',
     size: 'Size',
     messageId: 'Id',
+  },
+
+  domains: {
+    title: 'Domains',
+    about:
+      'Mail to any address in a domain of yours arrives here. Publish the records at your DNS provider, or create a domain without a name, which needs no DNS.',
+    none: 'There are no domains.',
+    create: 'Add domain',
+    name: 'Domain',
+    nameHint: 'A domain or subdomain of yours. If empty, Mayfly makes one up, which works at once.',
+    subdomains: 'Its subdomains too',
+    unknownAddresses: 'Mail to addresses without an inbox',
+    catchAll: { create: 'makes an inbox for the address', reject: 'is refused' },
+    others: (action: 'create' | 'deliver' | 'reject') =>
+      `mail to other addresses ${{ create: 'makes an inbox', deliver: 'is delivered to one inbox', reject: 'is refused' }[action]}`,
+    state: {
+      pending: 'waiting for DNS records',
+      verified: 'verified',
+      failed: 'not verified: the records were not found for three days',
+      lapsed: 'lapsed: the records are gone',
+    },
+    checked: 'checked',
+    check: 'Check now',
+    checkWhat: (name: string) => `Check now: ${name}`,
+    type: 'Type',
+    value: 'Value',
+    status: 'Status',
+    recordStatus: { missing: 'missing', invalid: 'different', valid: 'found' },
+    found: (values: string) => `Found: ${values}`,
+    deleteTitle: (name: string) => `Delete ${name}`,
+    deleteWarning: "Mail to it is refused at once. Its inboxes stay until they expire. This can't be undone.",
   },
 
   keys: {

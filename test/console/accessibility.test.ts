@@ -36,6 +36,9 @@ describeWith('chromium', 'clickhouse')('the accessibility of the console', () =>
     const { body: webhook } = await call<{ id: string }>(mayfly, 'POST', '/v1/webhooks', {
       body: { url: 'https://app.example/hook' },
     })
+    await call(mayfly, 'POST', '/v1/domains', {
+      body: { name: 'staging.example.com', environment: 'development' },
+    })
     await untilCounted(
       async () => (await call<{ mails: number }>(mayfly, 'GET', '/v1/usage/report?label=run:42')).body,
       ({ mails }) => mails === 1,
@@ -45,6 +48,7 @@ describeWith('chromium', 'clickhouse')('the accessibility of the console', () =>
       'an inbox': `/console/inboxes/${inbox.id}`,
       'a message': `/console/inboxes/${inbox.id}?message=${message?.id}`,
       search: '/console/search',
+      domains: '/console/domains',
       keys: '/console/keys',
       webhooks: '/console/webhooks',
       'a webhook': `/console/webhooks/${webhook.id}`,

@@ -83,6 +83,34 @@ describeWith('chromium')('the console', () => {
     await page.getByText('This inbox has faults on purpose: drop at after_accept').waitFor()
   })
 
+  it('adds domains, shows the DNS records that they need, and creates an inbox with a chosen address', async () => {
+    const { page } = await signedIn()
+    await page.getByRole('link', { name: 'Domains' }).click()
+    await page.getByText('There are no domains.').waitFor()
+    const add = async (name: string) => {
+      await page.getByRole('button', { name: 'Add domain' }).click()
+      await page.getByLabel('Domain', { exact: true }).fill(name)
+      await page.getByRole('button', { name: 'Create', exact: true }).click()
+    }
+    await add('')
+    await page.getByText('verified', { exact: true }).waitFor()
+    const hosted = (await page.locator('.domain h2').textContent()) ?? ''
+
+    await add('staging.example.com')
+    await page.getByText('waiting for DNS records').waitFor()
+    await page.getByRole('button', { name: 'Copy _mayfly-challenge.staging.example.com' }).click()
+    expect(await copied(page)).toBe('_mayfly-challenge.staging.example.com')
+    await page.getByRole('button', { name: 'Delete staging.example.com' }).click()
+    await page.getByRole('button', { name: 'Delete', exact: true }).click()
+    await page.getByText('waiting for DNS records').waitFor({ state: 'detached' })
+
+    await page.getByRole('link', { name: 'Inboxes' }).click()
+    await page.getByRole('button', { name: 'Create inbox' }).click()
+    await page.getByLabel('Address', { exact: true }).fill(`support@${hosted}`)
+    await page.getByRole('button', { name: 'Create', exact: true }).click()
+    await page.locator('.address').getByText(`support@${hosted}`).waitFor()
+  })
+
   it('keeps what is open in the URL', async () => {
     const inbox = await createInbox(mayfly, { name: 'Linkable' })
     await newMail(inbox.address, 'First')

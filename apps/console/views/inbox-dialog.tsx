@@ -31,7 +31,8 @@ export function InboxDialog({
       return
     }
     const isProtected = values.isChecked('protected')
-    const made = await api.inboxes.create({ name, labels, duration, passwordProtected: isProtected })
+    const address = values.text('address') || undefined
+    const made = await api.inboxes.create({ name, address, labels, duration, passwordProtected: isProtected })
     if (made.password === undefined) {
       onClose()
       onSaved(made)
@@ -59,6 +60,14 @@ export function InboxDialog({
       onClose={onClose}
     >
       <Field label={text.name} name="name" maxLength={200} defaultValue={inbox?.name ?? ''} />
+      {inbox === undefined && (
+        <Field
+          label={text.inboxes.address}
+          hint={text.inboxes.addressHint}
+          name="address"
+          placeholder="support@staging.example.com"
+        />
+      )}
       <Field
         label={text.inboxes.duration}
         hint={inbox === undefined ? text.inboxes.durationHint : text.inboxes.durationChangeHint}

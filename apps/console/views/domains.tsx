@@ -1,0 +1,189 @@
+import { useState } from 'preact/hooks'
+import type { Schemas } from '#clients/typescript/src/mayfly.js'
+import { useSession } from '../navigation.js'
+import { CopyButton, Empty, Field, FormDialog, type FormValues } from '../parts/controls.js'
+import { Time } from '../parts/format.js'
+import { Failure, Show, useAction, useLoaded } from '../parts/loading.js'
+import { text } from '../text.js'
+
+type Domain = Schemas['Domain']
+
+const ACTIONS = ['create', 'reject'] as const
+
+/** Domains are checked every minute at first. */
+const REFRESH_MS = 10_000
+
+/** The domains of the account, with the DNS records that each needs. */
+export function DomainsView() {
+  const { api } = useSession()
+  const domains = useLoaded((signal) => api.domains.list({ order: 'desc', signal }), [], REFRESH_MS)
+  const [isCreating, setCreating] = useState(false)
+  return (
+    <section>
+      <div class="heading">
+        <h1>{text.domains.title}</h1>
+        <button type="button" class="primary" onClick={() => setCreating(true)}>
+          {text.domains.create}
+        </button>
+      </div>
+      <p>{text.domains.about}</p>
+      <Show loaded={domains}>
+        {(list) =>
+          list.length === 0 ? (
+            <Empty title={text.domains.none} />
+          ) : (
+            list.map((domain) => <DomainPart key={domain.id} domain={domain} onChanged={domains.reload} />)
+          )
+        }
+      </Show>
+      {isCreating && (
+        <CreateDialog
+          onClose={() => {
+            setCreating(false)
+            domains.reload()
+          }}
+        />
+      )}
+    </section>
+  )
+}
+
+function DomainPart({ domain, onChanged }: { domain: Domain; onChanged: () => void }) {
+  const { api } = useSession()
+  const { isRunning, error, run } = useAction()
+  const [isDeleting, setDeleting] = useState(false)
+  const { id, name, state, environment, catch_all: catchAll } = domain
+  const verify = async () => {
+    if (await run(() => api.domains.verify(id))) onChanged()
+  }
+  return (
+    <article class="domain">
+      <div class="heading">
+        <h2>{name}</h2>
+        <div class="buttons">
+          {!domain.hosted && (
+            <button
+              type="button"
+              aria-label={text.domains.checkWhat(name)}
+              disabled={isRunning}
+              onClick={() => void verify()}
+            >
+              {isRunning ? text.working : text.domains.check}
+            </button>
+          )}
+          <button type="button" aria-label={text.domains.deleteTitle(name)} onClick={() => setDeleting(true)}>
+            {text.delete}
+          </button>
+        </div>
+      </div>
+      <p>
+        <span class={`state ${state}`}>{text.domains.state[state]}</span> · {environment} ·{' '}
+        {text.domains.others(catchAll.action)}
+        {domain.checked_at !== null && (
+          <>
+            {' '}
+            · {text.domains.checked} <Time value={domain.checked_at} isRelative />
+          </>
+        )}
+      </p>
+      {error !== null && <Failure error={error} />}
+      {domain.records.length > 0 && <Records records={domain.records} />}
+      {isDeleting && (
+        <FormDialog
+          title={text.domains.deleteTitle(name)}
+          action={text.delete}
+          isDangerous
+          submit={() => api.domains.delete(id)}
+          onClose={() => setDeleting(false)}
+          onDone={onChanged}
+        >
+          <p>{text.domains.deleteWarning}</p>
+        </FormDialog>
+      )}
+    </article>
+  )
+}
+
+/** The DNS records to publish, with what was found instead. */
+function Records({ records }: Pick<Domain, 'records'>) {
+  return (
+    <div class="scroll" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">{text.domains.type}</th>
+            <th scope="col">{text.name}</th>
+            <th scope="col">{text.domains.value}</th>
+            <th scope="col">{text.domains.status}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {records.map(({ type, name, value, priority, status, found }) => (
+            <tr key={`${type} ${name}`}>
+              <td>{type}</td>
+              <td>
+                <code>{name}</code> <CopyButton value={name} label={text.copyWhat(name)} />
+              </td>
+              <td>
+                <code>{priority === null ? value : `${priority} ${value}`}</code>{' '}
+                <CopyButton value={value} label={text.copyWhat(value)} />
+              </td>
+              <td>
+                {text.domains.recordStatus[status]}
+                {status !== 'valid' && found.length > 0 && (
+                  <>
+                    <br />
+                    <small>{text.domains.found(found.join(', '))}</small>
+                  </>
+                )}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function CreateDialog({ onClose }: { onClose: () => void }) {
+  const { api, environment } = useSession()
+  const submit = (values: FormValues) => {
+    const name = values.text('name')
+    const action = ACTIONS.find((each) => each === values.text('catch-all')) ?? 'reject'
+    const settings = { environment, catchAll: { action } }
+    return api.domains.create(
+      name === ''
+        ? { ...settings, hosted: true }
+        : { ...settings, name, subdomains: values.isChecked('subdomains') },
+    )
+  }
+  return (
+    <FormDialog
+      title={text.domains.create}
+      action={text.create}
+      submit={submit}
+      onClose={onClose}
+      onDone={onClose}
+    >
+      <Field
+        label={text.domains.name}
+        hint={text.domains.nameHint}
+        name="name"
+        placeholder="staging.example.com"
+        maxLength={253}
+      />
+      <label class="check">
+        <input type="checkbox" name="subdomains" /> {text.domains.subdomains}
+      </label>
+      <fieldset>
+        <legend>{text.domains.unknownAddresses}</legend>
+        {ACTIONS.map((action) => (
+          <label key={action} class="check">
+            <input type="radio" name="catch-all" value={action} defaultChecked={action === 'create'} />{' '}
+            {text.domains.catchAll[action]}
+          </label>
+        ))}
+      </fieldset>
+    </FormDialog>
+  )
+}
