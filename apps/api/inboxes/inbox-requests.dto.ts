@@ -102,21 +102,20 @@ const ADDRESS =
   example: { duration: '30m', name: 'sign-up', labels: { run: '42' } },
 })
 export class CreateInbox extends InboxProperties {
-  @DescribeProperty('Its address, in one of your domains. Default: a generated address.')
+  @DescribeProperty(
+    'Its address, such as `support@staging.example.com`, in one of your domains. Default: a generated address.',
+  )
   @IfGiven()
   @IsParsed('isAddress', chosenAddressOf, `$property must have ${ADDRESS}`, {
     ...{ type: 'string', maxLength: 320, pattern: '^[^\\s@+"]+@[^\\s@]+$' },
-    examples: ['support@staging.example.com'],
   })
   address?: string
 
-  @DescribeProperty('Instead of `address`: its local part. Requires `domain`.', { examples: ['support'] })
+  @DescribeProperty('Instead of `address`: its local part. Requires `domain`.')
   @IsTextOfAddress()
   local_part?: string
 
-  @DescribeProperty('Instead of `address`: its domain. Requires `local_part`.', {
-    examples: ['staging.example.com'],
-  })
+  @DescribeProperty('Instead of `address`: its domain. Requires `local_part`.')
   @IsTextOfAddress()
   domain?: string
 }

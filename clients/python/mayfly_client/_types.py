@@ -312,7 +312,7 @@ class CreatedInbox(_CreatedInboxOptional):
 class CreateInbox(TypedDict, total=False):
     """A new inbox. Every property is optional."""
     address: str
-    """Its address, in one of your domains. Default: a generated address."""
+    """Its address, such as `support@staging.example.com`, in one of your domains. Default: a generated address."""
     local_part: str
     """Instead of `address`: its local part. Requires `domain`."""
     domain: str

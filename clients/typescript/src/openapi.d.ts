@@ -150,7 +150,7 @@ export interface components {
 		CreateDomain: components["schemas"]["OwnDomain"] | components["schemas"]["HostedDomain"];
 		/** A new inbox. Every property is optional. */
 		CreateInbox: {
-			/** Its address, in one of your domains. Default: a generated address. */
+			/** Its address, such as `support@staging.example.com`, in one of your domains. Default: a generated address. */
 			address?: string;
 			/** Instead of `address`: its local part. Requires `domain`. */
 			local_part?: string;
