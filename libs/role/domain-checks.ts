@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import {
   decideDomain,
   type Domain,
@@ -15,6 +16,9 @@ export interface DomainChecksOptions {
   record: (event: DomainEvent, by: Attribution) => Promise<unknown>
   now: () => Date
 }
+
+/** Results that were the same before are recorded at most this often: the events are kept for good. */
+const REPEATED_AFTER_MS = 10_000
 
 /** Checks the DNS records of domains, and records the results. */
 export class DomainChecks {
@@ -39,8 +43,10 @@ export class DomainChecks {
   }
 
   private async record(domain: Domain, results: DomainChecked['results'], by: Attribution): Promise<Date> {
-    const { id: domainId, accountId } = domain
+    const { id: domainId, accountId, checkedAt } = domain
     const now = this.options.now()
+    const isRecent = checkedAt !== null && now.getTime() - checkedAt.getTime() < REPEATED_AFTER_MS
+    if (isRecent && isDeepStrictEqual({ ...domain.checks, ...results }, domain.checks)) return checkedAt
     const { events } = decideDomain(domain, { type: 'RecordCheck', accountId, domainId, results, now })
     for (const event of events) await this.options.record(event, by)
     return now

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module'
 import type { Browser, BrowserContextOptions } from 'playwright-core'
 import { openConsole, openView, startBrowser } from '#test/harness/browser.js'
 import { call, createInbox, mail, messagesOf, send } from '#test/harness/client.js'
+import { NO_DNS } from '#test/harness/dns.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { describeWith } from '#test/harness/tools.js'
 import { untilCounted } from '#test/harness/usage.js'
@@ -27,7 +28,7 @@ describeWith('chromium', 'clickhouse')('the accessibility of the console', () =>
       engine: 'embedded',
       hasAnalytics: true,
       hasWebhooks: true,
-      env: { MAYFLY_PUBLIC_INBOX: 'true', MAYFLY_ABUSE_CONTACT: 'abuse@mayfly.test' },
+      env: { MAYFLY_PUBLIC_INBOX: 'true', MAYFLY_ABUSE_CONTACT: 'abuse@mayfly.test', ...NO_DNS },
     })
     browser = await startBrowser()
     const inbox = await createInbox(mayfly, { name: 'Sign-up', labels: { run: '42' } })

@@ -3,6 +3,7 @@ import { freePort } from '#infra/servers/ports.js'
 import { openAccount, withKey } from '#test/harness/accounts.js'
 import { newLink, openConsole, startBrowser, type ConsolePage } from '#test/harness/browser.js'
 import { call, createInbox, mail, messagesOf, only, send } from '#test/harness/client.js'
+import { NO_DNS } from '#test/harness/dns.js'
 import { startEndpoint } from '#test/harness/endpoint.js'
 import { engineUnderTest, startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { TcpProxy } from '#test/harness/tcp-proxy.js'
@@ -21,6 +22,7 @@ describeWith('chromium')('the console', () => {
       hasWebhooks: true,
       // On the distributed engine, the API only knows the setting.
       env: {
+        ...NO_DNS,
         MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true',
         MAYFLY_SMTP_PORT: engineUnderTest() === 'distributed' ? String(await freePort()) : '0',
       },

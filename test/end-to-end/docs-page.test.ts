@@ -11,6 +11,7 @@ import type { Document, Operation } from '#apps/api/openapi/openapi-json.js'
 import { PROBLEM_CODES } from '#apps/api/http/problems.js'
 import { issueKey, openAccount } from '#test/harness/accounts.js'
 import { call, createInbox, messagesOf, send } from '#test/harness/client.js'
+import { NO_DNS } from '#test/harness/dns.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { richMail } from '#test/harness/rich-mail.js'
 import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
@@ -107,7 +108,7 @@ describeWith('curl')('the curl commands of /docs', () => {
   let folder: string
 
   beforeAll(async () => {
-    const env = { MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true' }
+    const env = { MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true', ...NO_DNS }
     mayfly = await startMayfly({ isOneProcess: true, hasAnalytics: true, env })
     folder = await mkdtemp(join(tmpdir(), 'mayfly-curl-'))
   })
@@ -125,7 +126,7 @@ describeWith('curl')('the curl commands of /docs', () => {
     const rank = (command: string) => (ENDING.test(command) ? -command.length : -Infinity)
     for (const command of commands.toSorted((one, other) => rank(one) - rank(other))) {
       const own = command.replaceAll(
-        /(inb|msg|whk|dlv|rpl|tok|key|acc)_\w{26}/g,
+        /(inb|msg|whk|dlv|rpl|tok|key|dom|acc)_\w{26}/g,
         (_, kind: string) => ids[kind] ?? '',
       )
       expect(own).toContain(`'${mayfly.url}/`)
@@ -163,6 +164,9 @@ describeWith('curl')('the curl commands of /docs', () => {
     const body = { ...range, from: new Date(Date.parse(inbox.created_at) - 1_000).toISOString() }
     const replay = await call<{ id: string }>(mayfly, 'POST', `/v1/webhooks/${webhook.id}/replays`, { body })
     const token = await call<{ id: string }>(mayfly, 'POST', `/v1/inboxes/${inbox.id}/tokens`)
+    const domain = await call<{ id: string }>(mayfly, 'POST', '/v1/domains', {
+      body: { hosted: true, environment: 'development' },
+    })
     const made = [
       inbox,
       message,
@@ -170,6 +174,7 @@ describeWith('curl')('the curl commands of /docs', () => {
       delivery,
       replay.body,
       token.body,
+      domain.body,
       await issueKey(mayfly),
       await openAccount(mayfly),
     ]

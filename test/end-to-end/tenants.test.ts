@@ -29,6 +29,7 @@ const BODIES: Readonly<Record<string, object>> = {
   'POST /v1/inboxes/{id}/messages': { from: 'app@example.com', subject: 'injected' },
   'POST /v1/emails/{id}/messages': { from: 'app@example.com', subject: 'injected' },
   'PATCH /v1/webhooks/{id}': { state: 'disabled' },
+  'PATCH /v1/domains/{id}': { subdomains: true },
   'POST /v1/webhooks/{id}/replays': { from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' },
 }
 
@@ -71,6 +72,9 @@ describe('a resource of a tenant', () => {
       body: BODIES['POST /v1/webhooks/{id}/replays'],
     })
     const token = await call<{ id: string }>(owner, 'POST', `/v1/inboxes/${inbox.id}/tokens`)
+    const domain = await call<{ id: string }>(owner, 'POST', '/v1/domains', {
+      body: { hosted: true, environment: 'staging' },
+    })
     const message = only(await messagesOf(owner, inbox.id, 1))
     await createInbox(owner, { labels: { run: '42' } })
     ids = {
@@ -82,6 +86,7 @@ describe('a resource of a tenant', () => {
       webhooks: { own: webhook.id, unknown: `whk_${SUFFIX}` },
       deliveries: { own: sample.body.id, unknown: `dlv_${SUFFIX}` },
       replays: { own: replay.body.id, unknown: `rpl_${SUFFIX}` },
+      domains: { own: domain.body.id, unknown: `dom_${SUFFIX}` },
       keys: { own: key.id, unknown: `key_${SUFFIX}` },
       accounts: { own: account.id, unknown: `acc_${SUFFIX}` },
     }
@@ -140,8 +145,8 @@ describe('a resource of a tenant', () => {
     }
   })
 
-  it('does not exist for keys of another environment of the account, except for keys', async () => {
-    for (const route of routesWithIds().filter((each) => !each.includes('/v1/keys/{id}'))) {
+  it('does not exist for keys of another environment of the account, except for keys and domains', async () => {
+    for (const route of routesWithIds().filter((each) => !/\/v1\/(keys|domains)\/\{id\}/.test(each))) {
       const [own, unknown] = [
         await problemOf(otherEnvironment, route, 'own'),
         await problemOf(otherEnvironment, route, 'unknown'),

@@ -1,3 +1,4 @@
+import { domainToASCII } from 'node:url'
 import { Inject, Injectable } from '@nestjs/common'
 import {
   decideDomain,
@@ -145,7 +146,7 @@ export class Domains {
     if (hosted) {
       if (text !== undefined)
         throw invalid({ detail: 'a hosted domain has no name of its own', pointer: '/name' })
-      return `${label}.${mailDomain.toLowerCase()}`
+      return `${label}.${domainToASCII(mailDomain)}`
     }
     if (text === undefined) throw invalid({ detail: 'name or hosted must be given', pointer: '' })
     const read = readDomainName(
