@@ -111,6 +111,12 @@ def make_valid(case):
         # Fast to generate, unlike texts of a megabyte. No pattern describes what is a space in each language.
         if "from" in case.body and case.path.endswith("/messages"):
             case.body["from"] = "App <no-reply@app.example>"
+        make_address_valid(case.body)
+        # No pattern describes names that are no public suffixes.
+        if case.path == "/v1/domains" and "name" in case.body:
+            case.body["name"] = f"n{next(turns)}.app.example"
+        if isinstance(case.body.get("catch_all"), dict):
+            case.body["catch_all"] = make_catch_all_valid(case.body["catch_all"])
         # No pattern describes existing hosts and dates.
         if "/webhooks" in case.path:
             if "url" in case.body:
@@ -119,6 +125,23 @@ def make_valid(case):
                 case.body["start_from"] = "2026-11-21T08:00:00Z"
             if "from" in case.body and "to" in case.body:
                 case.body["from"], case.body["to"] = "2026-11-21T08:00:00Z", "2026-11-22T08:00:00Z"
+
+
+def make_address_valid(body):
+    """A new inbox has an address, or a local part and a domain, or none of them. An address can be taken once."""
+    if "address" in body:
+        body.pop("local_part", None)
+        body.pop("domain", None)
+        body["address"] = f"chosen-{next(turns)}@app.example"
+    elif "local_part" in body or "domain" in body:
+        body["local_part"], body["domain"] = f"chosen-{next(turns)}", "app.example"
+
+
+def make_catch_all_valid(catch_all):
+    """Each action has its own properties. That of `deliver` is an inbox in the environment of the domain."""
+    if catch_all.get("action") == "create":
+        return {name: catch_all[name] for name in ("action", "labels") if name in catch_all}
+    return {"action": "reject"}
 
 
 def make_count_valid(query):

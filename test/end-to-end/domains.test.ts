@@ -215,8 +215,11 @@ describe('domains', () => {
     expect(again.headers.get('idempotent-replayed')).toBe('true')
     expect(done.map((answer) => answer.body.id)).toContain(again.body.id)
     const repeated = await call<ProblemJson>(mayfly, 'POST', '/v1/domains', { body })
-    expectProblem(repeated, { status: 400, code: 'invalid-request' })
-    expect(repeated.body.detail).toContain('already has a domain with this name')
+    expectProblem(repeated, {
+      status: 409,
+      code: 'address-taken',
+      detail: /already has a domain with this name/,
+    })
   })
 
   test.each([

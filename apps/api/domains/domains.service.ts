@@ -202,7 +202,7 @@ function problemOf(refusal: DomainRefusal, id: string): Problem {
     case 'unknown-domain':
       return noDomain(id)
     case 'known-name':
-      return invalid({ detail: 'the account already has a domain with this name', pointer: '/name' })
+      return new Problem('address-taken', { detail: 'The account already has a domain with this name.' })
     case 'too-many-domains':
       return invalid({ detail: `an account may have ${refusal.max} domains: delete one first`, pointer: '' })
   }

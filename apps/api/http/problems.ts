@@ -110,8 +110,8 @@ export const PROBLEMS = {
   },
   'address-taken': {
     status: 409,
-    title: 'The address has an inbox',
-    fix: 'Use another address, or delete the inbox that has it: `GET /v1/inboxes?address=` finds it.',
+    title: 'The address or domain is taken',
+    fix: 'Use another one, or delete the inbox or the domain that has it: `GET /v1/inboxes?address=` and `GET /v1/domains` find it.',
   },
   'inbox-full': {
     status: 409,

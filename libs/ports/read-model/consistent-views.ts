@@ -153,7 +153,7 @@ function topicOf(scope: ViewScope): ViewedTopic {
 
 const INCOMPLETE: Record<ViewedTopic, string> = {
   'inbox-events': 'The list of inboxes is not complete yet.',
-  'account-events': 'The accounts, keys and webhooks are not complete yet.',
+  'account-events': 'The accounts, keys, domains and webhooks are not complete yet.',
   'webhook-events': 'The deliveries are not complete yet.',
 }
 
