@@ -44,8 +44,11 @@ export type CompletedAttempt =
       disabledFor: WebhookDisabled['reason'] | null
     }
 
-/** Outcomes of an account that are recorded at once while others have work: the log writes many in one batch. */
-const RECORDED_AT_ONCE = 8
+/**
+ * Attempts of an account that are prepared or recorded at once while others have work. They mostly wait for the views and
+ * the log, which writes many records in one batch.
+ */
+const AT_ONCE = 32
 
 interface Prepared {
   webhook: Webhook
@@ -63,7 +66,7 @@ export class Attempts {
    */
   async make(delivery: Delivery, onAccepted: (tookMs: number) => void): Promise<CompletedAttempt> {
     const { secrets, sender, now } = this.options
-    const endTurn = await mainThread.take(delivery.accountId)
+    const endTurn = await mainThread.take(delivery.accountId, AT_ONCE)
     const prepared = await this.prepare(delivery).finally(endTurn)
     if (typeof prepared === 'string') return this.abandon(delivery, prepared)
     const { webhook, body } = prepared
@@ -84,7 +87,7 @@ export class Attempts {
     const { status } = outcome
     const hasSucceeded = status !== null && status >= 200 && status < 300
     using stack = new DisposableStack()
-    stack.defer(await mainThread.take(delivery.accountId, RECORDED_AT_ONCE))
+    stack.defer(await mainThread.take(delivery.accountId, AT_ONCE))
     if (hasSucceeded) onAccepted(outcome.tookMs)
     const facts = await this.factsOf(delivery, attemptedAt, outcome)
     if (hasSucceeded) {

@@ -8,7 +8,7 @@ import { richMail } from '#test/harness/rich-mail.js'
 /** Folder of its configuration and hooks. */
 const FOLDER = join(process.cwd(), 'infra/schemathesis')
 /** The number of examples bounds a run; this bounds one that hangs. */
-const WITHIN_MS = 600_000
+const WITHIN_MS = 1_140_000
 
 export interface SchemathesisRun {
   /** 0 if it found nothing. */

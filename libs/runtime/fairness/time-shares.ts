@@ -6,7 +6,7 @@ import { RecentOwners } from './recent-owners.js'
 const MAX_OPEN = 4
 /** Work that takes longer waits for something else, such as memory, which has a limit of its own. */
 const LONG_MS = 100
-/** An owner that has used this much more than its share has one piece in progress at once. */
+/** An owner that has used this much more than its share may have a quarter of its pieces in progress at once. */
 const BUSY_MS = 10
 /** One that has used this much more than another owner, which has work or had some in the last CONTENDED_MS, starts nothing. */
 const MAX_DEBT_MS = 40
@@ -72,7 +72,7 @@ export class TimeShares {
     const nowMs = performance.now()
     if (this.recent.isAlone(owner, nowMs)) return true
     if (debtMs - this.leastDebtMs > MAX_DEBT_MS) return false
-    const max = debtMs > BUSY_MS ? 1 : maxOpen
+    const max = debtMs > BUSY_MS ? Math.ceil(maxOpen / MAX_OPEN) : maxOpen
     return open < max || nowMs - (startsMs.at(-max) ?? nowMs) > LONG_MS
   }
 
