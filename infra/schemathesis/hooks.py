@@ -115,6 +115,8 @@ def make_valid(case):
         # No pattern describes names that are no public suffixes.
         if case.path == "/v1/domains" and "name" in case.body:
             case.body["name"] = f"n{next(turns)}.app.example"
+        elif case.path == "/v1/domains":
+            case.body["hosted"] = True
         if isinstance(case.body.get("catch_all"), dict):
             case.body["catch_all"] = make_catch_all_valid(case.body["catch_all"])
         # No pattern describes existing hosts and dates.
