@@ -18,8 +18,8 @@ import { Metrics } from '#libs/runtime/process/metrics.js'
 import { beforeDeadline, PeriodicTask } from '#libs/runtime/timing.js'
 
 /*
- * The lifecycle role finds inboxes past their expiry and emits InboxExpired. It checks the DNS records of domains that are due. It consumes InboxExpired and
- * InboxDeleted, and deletes the keys of those inboxes.
+ * The lifecycle role finds inboxes past their expiry and emits InboxExpired. It checks the DNS records of domains that are
+ * due. It consumes InboxExpired and InboxDeleted, and deletes the keys of those inboxes.
  */
 
 const EXPIRE_EVERY_MS = 500

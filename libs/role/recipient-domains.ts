@@ -29,6 +29,8 @@ export type DomainOwner = Domain | 'generated' | 'first-account' | 'other'
 export class RecipientDomains {
   /** The domains of generated addresses. */
   readonly generated: readonly string[]
+  /** The same as A-labels. */
+  private readonly generatedNames: readonly string[]
   /** What becomes of mail to other domains. */
   readonly unknownRecipients: 'create' | 'discard' | 'reject'
   private first: AccountId | null = null
@@ -36,6 +38,7 @@ export class RecipientDomains {
   constructor(private readonly options: RecipientDomainsOptions) {
     const { mailDomain, publicInboxDomain, acceptDomains, unknownRecipients, smtpHost } = options.settings
     this.generated = publicInboxDomain === null ? [mailDomain] : [mailDomain, publicInboxDomain]
+    this.generatedNames = this.generated.map((each) => domainToASCII(each))
     const isCaught = isLoopback(smtpHost) && acceptDomains === null
     this.unknownRecipients = unknownRecipients ?? (isCaught ? 'create' : 'reject')
   }
@@ -43,11 +46,10 @@ export class RecipientDomains {
   /** `domain` is in A-labels. Throws ViewsCatchingUpError and the errors of the views. */
   async ownerOf(domain: string): Promise<DomainOwner> {
     const { accounts, views, settings } = this.options
-    const generated = this.generated.map((each) => domainToASCII(each))
-    if (generated.includes(domain)) return 'generated'
+    if (this.generatedNames.includes(domain)) return 'generated'
     const held = await views.find('account-events', () => accounts.domainHolding(domain))
     if (held !== null) return held
-    if (generated.some((each) => domain.endsWith(`.${each}`))) return 'generated'
+    if (this.generatedNames.some((each) => domain.endsWith(`.${each}`))) return 'generated'
     const isAccepted = settings.acceptDomains?.some((pattern) => matchesDomain(domain, pattern))
     return isAccepted === true ? 'first-account' : 'other'
   }

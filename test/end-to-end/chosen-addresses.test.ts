@@ -7,6 +7,7 @@ import {
   messagesOf,
   only,
   send,
+  type DomainJson,
   type InboxJson,
   type MessageJson,
   type Target,
@@ -17,13 +18,6 @@ import { makeFolder, startWithClock, type MayflyWithClock } from '#test/harness/
 import { expectProblem } from '#test/harness/problem.js'
 import { answerToRcpt } from '#test/harness/smtp.js'
 import { until } from '#test/harness/until.js'
-
-interface DomainJson {
-  id: string
-  name: string
-  state: string
-  records: { value: string }[]
-}
 
 const TAKEN = { status: 409, code: 'address-taken' }
 const NOT_VERIFIED = { status: 422, code: 'domain-not-verified' }

@@ -1,22 +1,17 @@
 import { issueKey, openAccount, withKey } from '#test/harness/accounts.js'
-import { call, create, createInbox, pagesFrom, type ProblemJson, type Target } from '#test/harness/client.js'
+import {
+  call,
+  create,
+  createInbox,
+  pagesFrom,
+  type DomainJson,
+  type ProblemJson,
+  type Target,
+} from '#test/harness/client.js'
 import { startDns, type DnsServer, type NameRecords } from '#test/harness/dns.js'
 import { makeFolder, startWithClock, type MayflyWithClock } from '#test/harness/mayfly-with-clock.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { until } from '#test/harness/until.js'
-
-interface DomainJson {
-  id: string
-  name: string
-  environment: string
-  state: string
-  hosted: boolean
-  subdomains: boolean
-  records: { type: string; name: string; zone_name: string; value: string; status: string; found: string[] }[]
-  catch_all: object
-  verified_at: string | null
-  checked_at: string | null
-}
 
 const MX = ['10 mx.mayfly.example']
 const DAY_MS = 86_400_000

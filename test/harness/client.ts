@@ -22,6 +22,19 @@ export interface InboxJson {
   labels: Record<string, string>
 }
 
+export interface DomainJson {
+  id: string
+  name: string
+  environment: string
+  state: string
+  hosted: boolean
+  subdomains: boolean
+  records: { type: string; name: string; zone_name: string; value: string; status: string; found: string[] }[]
+  catch_all: object
+  verified_at: string | null
+  checked_at: string | null
+}
+
 export interface MessageJson {
   id: string
   received_at: string

@@ -2,7 +2,10 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { decode, encode, type Answer, type Packet, type RecordType } from 'dns-packet'
 
-/** Records by name; `*.app.example` has those of other names directly below. Queries for other names are answered NXDOMAIN (RFC 1035, RCODE 3). */
+/**
+ * Records by name; `*.app.example` has those of other names directly below. Queries for other names are answered NXDOMAIN
+ * (RFC 1035, RCODE 3).
+ */
 export type Zone = Readonly<Record<string, NameRecords>>
 
 export interface NameRecords {

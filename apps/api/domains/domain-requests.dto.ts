@@ -1,10 +1,9 @@
 import { applyDecorators } from '@nestjs/common'
-import { IsBoolean, IsString, Matches, MaxLength } from 'class-validator'
-import { ENVIRONMENT } from '#libs/domain/account/access.js'
+import { IsBoolean, IsString, MaxLength } from 'class-validator'
 import { isId } from '#libs/domain/ids/typeid.js'
 import { parseLifespan } from '#libs/domain/inbox/new-inbox.js'
 import { MAX_NAME_CHARACTERS } from '#libs/mail/domain-name.js'
-import { IfGiven, Rule } from '../http/rules.js'
+import { IfGiven, IsEnvironment, Rule } from '../http/rules.js'
 import { isLabels, LABELS_FORM } from '../inboxes/inbox-requests.dto.js'
 import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 import { DomainCatchAll, type CatchAllJson } from './domain-schemas.js'
@@ -39,10 +38,7 @@ export class CreateDomain {
   hosted?: boolean
 
   @DescribeProperty('The environment whose inboxes receive the mail.', { examples: ['staging'] })
-  @Matches(ENVIRONMENT, {
-    message:
-      'environment must be a lower-case letter, then up to 31 of lower-case letters, digits and hyphens',
-  })
+  @IsEnvironment()
   environment!: string
 
   @DescribeProperty('Whether the domain includes all its subdomains. They need an MX record `*.<domain>`.')

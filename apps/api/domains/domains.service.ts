@@ -14,6 +14,7 @@ import { readDomainName } from '#libs/mail/domain-name.js'
 import { DomainDns, mxHostOf, recordsOf } from '#libs/mail/domain-records.js'
 import type { ListQuery } from '#libs/ports/read-model/lists.js'
 import { DomainChecks } from '#libs/role/domain-checks.js'
+import { RecipientDomains } from '#libs/role/recipient-domains.js'
 import type { ResourceJson } from '#libs/runtime/resource.js'
 import type { Principal } from '../access/principal.js'
 import { invalid, noResource, Problem, unavailable } from '../http/problems.js'
@@ -40,6 +41,7 @@ export class Domains {
     private readonly views: Views,
     private readonly recorder: VisibleRecorder,
     private readonly instance: Instance,
+    private readonly recipients: RecipientDomains,
     @Inject(ENGINE) { accounts }: Pick<Engine, 'accounts'>,
   ) {
     const { settings, now } = instance
@@ -70,7 +72,7 @@ export class Domains {
       ...{ type: 'RegisterDomain', accountId, domainId, name, environment, isHosted, subdomains },
       ...{ catchAll, token, names, now: this.instance.now() },
     })
-    return this.show(await this.findRecorded(domainId))
+    return this.show(await this.find(principal, domainId))
   }
 
   list({ accountId }: Principal, query: ListQuery<DomainId>): Promise<Domain[]> {
@@ -100,7 +102,7 @@ export class Domains {
       const now = this.instance.now()
       const command = { type: 'ChangeDomain', accountId, domainId, subdomains, catchAll, now } as const
       if (!(await this.run(principal, domain, command))) return this.show(domain)
-      domain = await this.findRecorded(domainId)
+      domain = await this.find(principal, domainId)
     }
     throw beingChanged(domainId)
   }
@@ -142,17 +144,13 @@ export class Domains {
   }
 
   private nameOf({ name: text, hosted = false }: CreateDomain, label: string): string {
-    const { mailDomain, publicInboxDomain } = this.instance.settings
     if (hosted) {
       if (text !== undefined)
         throw invalid({ detail: 'a hosted domain has no name of its own', pointer: '/name' })
-      return `${label}.${domainToASCII(mailDomain)}`
+      return `${label}.${domainToASCII(this.instance.settings.mailDomain)}`
     }
     if (text === undefined) throw invalid({ detail: 'name or hosted must be given', pointer: '' })
-    const read = readDomainName(
-      text,
-      publicInboxDomain === null ? [mailDomain] : [mailDomain, publicInboxDomain],
-    )
+    const read = readDomainName(text, this.recipients.generated)
     if ('error' in read) throw invalid({ detail: `name ${read.error}`, pointer: '/name' })
     return read.name
   }
@@ -187,13 +185,6 @@ export class Domains {
     const { environment } = domain ?? (command.type === 'RegisterDomain' ? command : principal)
     await this.recorder.record(events, { ...principal, environment })
     return events.length > 0
-  }
-
-  /** Reads a domain after a change. Throws not-found if it was deleted in the meantime. */
-  private async findRecorded(id: DomainId): Promise<Domain> {
-    const domain = await this.views.readAccounts((accounts) => accounts.domain(id))
-    if (domain === null) throw noDomain(id)
-    return domain
   }
 }
 

@@ -7,13 +7,14 @@ import {
   IsArray,
   IsBoolean,
   IsInt,
+  Matches,
   Max,
   Min,
   ValidateBy,
   ValidateIf,
   type ValidationOptions,
 } from 'class-validator'
-import { GRACE_UNIT_MS, MAX_GRACE_MS, parseGrace } from '#libs/domain/account/access.js'
+import { ENVIRONMENT, GRACE_UNIT_MS, MAX_GRACE_MS, parseGrace } from '#libs/domain/account/access.js'
 import { parseLifespan } from '#libs/domain/inbox/new-inbox.js'
 
 /*
@@ -53,6 +54,13 @@ export function IsWellFormed(): PropertyDecorator {
     (value) => typeof value === 'string' && value.isWellFormed(),
     '$property must be Unicode text, without lone surrogates',
   )
+}
+
+/** The name of an environment, which may be a new one. */
+export function IsEnvironment(): PropertyDecorator {
+  const message =
+    '$property must be a lower-case letter, then up to 31 of lower-case letters, digits and hyphens'
+  return Matches(ENVIRONMENT, { message })
 }
 
 export function IsWholeNumber(min: number, max: number): PropertyDecorator {

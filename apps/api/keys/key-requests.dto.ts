@@ -1,7 +1,7 @@
-import { IsIn, IsInt, IsOptional, Matches, Min } from 'class-validator'
-import { ENVIRONMENT, SCOPES, type Scope } from '#libs/domain/account/access.js'
+import { IsIn, IsInt, IsOptional, Min } from 'class-validator'
+import { SCOPES, type Scope } from '#libs/domain/account/access.js'
 import { IsName } from '../accounts/account-requests.dto.js'
-import { IsGrace, IsSetOf } from '../http/rules.js'
+import { IsEnvironment, IsGrace, IsSetOf } from '../http/rules.js'
 import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 
 const SCOPE_LIST = `scopes must be an array of one or more of ${SCOPES.join(', ')}, each once`
@@ -20,10 +20,7 @@ export class IssueKey {
     'The environment that the key belongs to: a lower-case letter, then up to 31 lower-case letters, digits and hyphens.',
     { examples: ['staging'] },
   )
-  @Matches(ENVIRONMENT, {
-    message:
-      'environment must be a lower-case letter, then up to 31 of lower-case letters, digits and hyphens',
-  })
+  @IsEnvironment()
   environment!: string
 
   @DescribeProperty('The scopes of the key. The scope `operator` can only be given by a key that has it.')

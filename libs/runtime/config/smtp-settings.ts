@@ -135,8 +135,8 @@ export const SMTP_SETTINGS = kind.named('MAYFLY_', {
     { default: false },
   ),
   dnsServers: kind.list(
-    'DNS servers for that, for the records of own domains and for the endpoints of webhooks: 192.0.2.53, 192.0.2.53:5353 or [2001:db8::53]:53, ' +
-      "separated by commas; the system's if unset.",
+    'DNS servers for that, for the records of own domains and for the endpoints of webhooks: 192.0.2.53, ' +
+      "192.0.2.53:5353 or [2001:db8::53]:53, separated by commas; the system's if unset.",
     {
       accepts: /^(\d{1,3}(\.\d{1,3}){3}(:\d{1,5})?|[0-9a-f:]+|\[[0-9a-f:]+\](:\d{1,5})?)$/i,
       expectation: 'must be IP addresses, each with or without :port, separated by commas',

@@ -3,11 +3,13 @@ import type { Release } from './budget.js'
 import { FairQueue } from './fair-queue.js'
 import { RecentOwners } from './recent-owners.js'
 
+/** Pieces of work of an owner in progress at once, if another owner had work in the last minute. */
 const MAX_OPEN = 4
 /** Work that takes longer waits for something else, such as memory, which has a limit of its own. */
 const LONG_MS = 100
-/** An owner that has used this much more than its share may have a quarter of its pieces in progress at once. */
+/** An owner that has used this much more than its share may have only a part of its pieces in progress at once. */
 const BUSY_MS = 10
+const BUSY_PART = 1 / 4
 /** One that has used this much more than another owner, which has work or had some in the last CONTENDED_MS, starts nothing. */
 const MAX_DEBT_MS = 40
 const CONTENDED_MS = 250
@@ -51,7 +53,7 @@ export class TimeShares {
 
   /**
    * Resolves when the owner may start a piece of work. It must be released once the work is done, or waits for long.
-   * `maxOpen`: pieces of an owner in progress at once, if another owner had work in the last minute.
+   * `maxOpen` replaces MAX_OPEN, for work that mostly waits.
    */
   async take(owner: string, maxOpen = MAX_OPEN): Promise<Release> {
     const askedAtMs = performance.now()
@@ -72,7 +74,7 @@ export class TimeShares {
     const nowMs = performance.now()
     if (this.recent.isAlone(owner, nowMs)) return true
     if (debtMs - this.leastDebtMs > MAX_DEBT_MS) return false
-    const max = debtMs > BUSY_MS ? Math.ceil(maxOpen / MAX_OPEN) : maxOpen
+    const max = debtMs > BUSY_MS ? Math.ceil(maxOpen * BUSY_PART) : maxOpen
     return open < max || nowMs - (startsMs.at(-max) ?? nowMs) > LONG_MS
   }
 
