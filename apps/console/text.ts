@@ -250,6 +250,7 @@ export const text = {
       failed: 'not verified: the records were not found for three days',
       lapsed: 'lapsed: the records are gone',
     },
+    nameTaken: 'the records are found, but another account has this domain',
     checked: 'checked',
     check: 'Check now',
     checkWhat: (name: string) => `Check now: ${name}`,

@@ -5,4 +5,6 @@ export const WEBHOOK_EVENTS = [
   'message.deleted',
   'inbox.expired',
   'inbox.deleted',
+  'domain.verified',
+  'domain.lapsed',
 ] as const

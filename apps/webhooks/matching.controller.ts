@@ -1,5 +1,6 @@
 import { Controller, Inject, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
+import { notificationOf, type DomainChecked } from '#libs/domain/account/domain.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import { accountEventCodec, inboxEventCodec, type Recorder } from '#libs/ports/event-log/cloud-event.js'
 import type {
@@ -12,7 +13,7 @@ import type {
 import { decodeBatch } from '#libs/ports/event-log/batch-decoding.js'
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { WebhookedInbox } from '#libs/ports/read-model/account-views.js'
-import type { WebhookQueries } from '#libs/ports/read-model/queries.js'
+import type { AccountQueries, WebhookQueries } from '#libs/ports/read-model/queries.js'
 import { PORTS, RethrowErrors } from '#libs/role/role-consumers.js'
 import { SharedRun } from '#libs/runtime/timing.js'
 import { candidatesFor, firstReplayIdOf, notificationsIn, type DeliveryRequests } from './matching.js'
@@ -21,6 +22,7 @@ import type { WebhookMetrics } from './webhook-metrics.js'
 export interface MatchingPorts {
   log: LogLayout & LogReader
   webhooks: Pick<WebhookQueries, 'webhook' | 'webhooksFor'>
+  accounts: Pick<AccountQueries, 'domain'>
   views: Pick<ConsistentViews, 'readLatest' | 'waitUntilVisible' | 'waitUntilAllVisible'>
   requests: DeliveryRequests
   recorder: Pick<Recorder, 'record'>
@@ -71,7 +73,10 @@ export class MatchingController {
     return views.readLatest('account-events', () => webhooks.webhooksFor(inboxes))
   }
 
-  /** Requests for each new webhook the deliveries that it has missed. */
+  /**
+   * Requests for each new webhook the deliveries that it has missed, and for the webhooks of an environment those about
+   * its domains.
+   */
   @EventPattern('account-events')
   async follow(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
     const { log, webhooks, views } = this.ports
@@ -79,12 +84,32 @@ export class MatchingController {
     const { events, outcome } = decodeBatch(accountEventCodec, batch, log.partitionCount(topic))
     for (const { offset, recorded } of events) {
       const { event } = recorded
-      if (event.type !== 'WebhookRegistered') continue
+      if (event.type !== 'WebhookRegistered' && event.type !== 'DomainChecked') continue
       await views.waitUntilVisible({ topic, partition, offset })
+      if (event.type === 'DomainChecked') {
+        await this.requestOfDomain(event)
+        continue
+      }
       const webhook = await webhooks.webhook(event.webhookId)
       if (webhook !== null) await this.requestMissed(webhook)
     }
     return outcome
+  }
+
+  /** Later changes of the domain may be in the views already. */
+  private async requestOfDomain(event: DomainChecked): Promise<void> {
+    const { accounts, webhooks, requests, metrics } = this.ports
+    const { domainId, name, checkedAt: occurredAt } = event
+    const domain = await accounts.domain(domainId)
+    const type = domain === null ? null : notificationOf(domain, event)
+    if (domain === null || type === null) return
+    const notification = { type, domainId, name, inboxId: null, messageId: null, occurredAt } as const
+    const candidates = await webhooks.webhooksFor([domain])
+    const wanted = candidates.filter(
+      ({ events, createdAt }) => events.includes(type) && createdAt <= occurredAt,
+    )
+    await requests.append(wanted.map((webhook) => ({ webhook, notification })))
+    metrics.requested.inc(wanted.length)
   }
 
   /**

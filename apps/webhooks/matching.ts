@@ -154,10 +154,13 @@ const TIME_BYTES = 6
  */
 export function deliveryIdOf(
   webhookId: WebhookId,
-  { type, inboxId, messageId }: Notification,
+  notification: Notification,
   replayId: ReplayId | null,
 ): DeliveryId {
-  const named = JSON.stringify([webhookId, type, inboxId, messageId, replayId])
+  const { type, inboxId, messageId, occurredAt } = notification
+  // A domain can be verified, and can lapse, many times.
+  const about = 'domainId' in notification ? [notification.domainId, occurredAt] : [inboxId, messageId]
+  const named = JSON.stringify([webhookId, type, ...about, replayId])
   return idFromBytes('dlv', hash('sha256', named, 'buffer').subarray(0, ID_BYTES))
 }
 

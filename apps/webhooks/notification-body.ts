@@ -4,7 +4,7 @@ import { bodyKindOf } from '#libs/domain/inbox/events.js'
 import { asOf } from '#libs/domain/inbox/inbox.js'
 import type { Delivery } from '#libs/domain/webhook/delivery.js'
 import type { DeliveryAbandoned } from '#libs/domain/webhook/events.js'
-import { bodyWithoutMail, messageBody, type OpenedMessage } from '#libs/mail/json/message-json.js'
+import { bodyWithoutMail, domainBody, messageBody, type OpenedMessage } from '#libs/mail/json/message-json.js'
 import { openBody } from '#libs/ports/key-vault/sealing.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { ReadModelUnavailableError } from '#libs/ports/read-model/view-store.js'
@@ -60,11 +60,13 @@ export class NotificationBodies {
   }
 
   /** Rejects with ReadModelUnavailableError while the views are not complete, and with BudgetExhaustedError. */
-  async write({ id, accountId, notification }: Delivery): Promise<NotificationBody> {
-    const { inboxId, messageId, occurredAt: time } = notification
+  async write({ id, accountId, environment, notification }: Delivery): Promise<NotificationBody> {
+    const { occurredAt: time } = notification
     if (notification.type === 'sample') return small(messageBody(time, sampleOf(id, time), INBOXES_PATH))
+    if ('domainId' in notification) return small(domainBody(notification, environment))
     const kind = bodyKindOf(notification.type)
     if (kind !== 'message') return small(bodyWithoutMail(kind, notification))
+    const { inboxId, messageId } = notification
     if (messageId === null) throw new TypeError(`${notification.type} has no message`)
     return this.received(accountId, inboxId, messageId, time)
   }

@@ -33,7 +33,7 @@ const LINGER_MS = 10
 /** Closing waits until the attempts in progress have ended and no more deliveries are requested. */
 export async function startWebhooks(context: EngineContext): Promise<RunningRole> {
   const { engine, settings, now, logger, registry, running } = context
-  const { log, inboxes, webhooks, deliveries, replays, vault, secrets, signals } = engine
+  const { log, accounts, inboxes, webhooks, deliveries, replays, vault, secrets, signals } = engine
   const onExhausted = countExhausted(registry)
   const metrics = webhookMetrics(registry, () => deliveries.earliestDue(), now)
   const recorder = new Recorder(log, '/mayfly/webhooks', now)
@@ -52,7 +52,7 @@ export async function startWebhooks(context: EngineContext): Promise<RunningRole
     ...{ log, group: 'webhooks', lingerMs: LINGER_MS, logger, registry },
     startAt: () => Promise.resolve('committed'),
   })
-  const ports = { log, webhooks, views, requests, recorder, metrics, now }
+  const ports = { log, accounts, webhooks, views, requests, recorder, metrics, now }
   const service = await createRoleService(consumers, MatchingController, ports)
   const bodies = new NotificationBodies({
     ...{ inboxes, vault, now },

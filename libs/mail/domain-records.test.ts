@@ -8,7 +8,7 @@ const domain: Domain = {
   id: idFromBytes('dom', Buffer.alloc(16, 1)),
   accountId: idFromBytes('acc', Buffer.alloc(16, 1)),
   ...{ name: 'acme.example', environment: 'staging', isHosted: false, subdomains: false },
-  ...{ catchAll: { action: 'reject' }, token: 'k3v9', state: 'pending', revision: 0 },
+  ...{ catchAll: { action: 'reject' }, token: 'k3v9', state: 'pending', isNameTaken: false, revision: 0 },
   checks: { ownership: MISSING, mail: MISSING, wildcard: MISSING },
   ...{ failures: 0, failingSince: null, createdAt: new Date(0), verifiedAt: null, checkedAt: null },
   ...{ lapsedAt: null, nextCheckAt: null },

@@ -16,6 +16,7 @@ import { latency } from './latency.js'
 import { manyInboxes } from './many-inboxes.js'
 import { listing } from './listing.js'
 import { readCommand, USAGE, type Command } from './plan.js'
+import { recipients } from './recipients.js'
 import type { Section } from './section.js'
 import { showing } from './showing.js'
 import { starting } from './starting.js'
@@ -42,6 +43,7 @@ const ON_BOTH_ENGINES = {
   listing,
   waking,
   fairness,
+  recipients,
   'many-inboxes': manyInboxes,
 }
 const SECTIONS: Readonly<Record<EngineName, Readonly<Record<string, Section>>>> = {

@@ -36,6 +36,13 @@ export class SmtpClient {
     return this.expect(250)
   }
 
+  /** Resolves once all recipients of a mail are accepted, which is then not sent. */
+  async offer(recipients: readonly string[]): Promise<void> {
+    const lines = recipients.map((to) => `RCPT TO:<${to}>\r\n`)
+    this.socket.write(`MAIL FROM:<sender@app.example>\r\n${lines.join('')}RSET\r\n`)
+    await Promise.all(Array.from({ length: lines.length + 2 }, () => this.expect(250)))
+  }
+
   close(): void {
     this.socket.end('QUIT\r\n')
   }

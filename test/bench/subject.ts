@@ -49,6 +49,14 @@ export class Subject {
     return JSON.parse(text) as InboxHandle
   }
 
+  /** Creates a domain whose catch-all makes inboxes. Resolves with its name. */
+  async createDomain(): Promise<string> {
+    const body = JSON.stringify({ hosted: true, environment: 'development' })
+    const { status, text } = await this.request('POST', '/v1/domains', body)
+    if (status !== 201) throw new Error(`no domain: ${status} ${text}`)
+    return (JSON.parse(text) as { name: string }).name
+  }
+
   /** Creates inboxes, ten at once. */
   async createInboxes(count: number): Promise<InboxHandle[]> {
     const inboxes: InboxHandle[] = []

@@ -1,3 +1,4 @@
+import { Webhook } from 'standardwebhooks'
 import { issueKey, openAccount, withKey } from '#test/harness/accounts.js'
 import {
   call,
@@ -8,15 +9,23 @@ import {
   type ProblemJson,
   type Target,
 } from '#test/harness/client.js'
+import { endpointsPerTest } from '#test/harness/endpoint.js'
 import { startDns, type DnsServer, type NameRecords } from '#test/harness/dns.js'
 import { makeFolder, startWithClock, type MayflyWithClock } from '#test/harness/mayfly-with-clock.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { until } from '#test/harness/until.js'
+import { deliveriesOf, registerWebhook } from '#test/harness/webhooks.js'
 
 const MX = ['10 mx.mayfly.example']
 const DAY_MS = 86_400_000
 
+interface EventJson {
+  type: string
+  data: { state: string }
+}
+
 describe('domains', () => {
+  const endpoints = endpointsPerTest()
   let folder: Awaited<ReturnType<typeof makeFolder>>
   let dns: DnsServer
   let mayfly: MayflyWithClock
@@ -30,6 +39,7 @@ describe('domains', () => {
       MAYFLY_COUNT_USAGE: 'false',
       MAYFLY_DNS_SERVERS: dns.address,
       MAYFLY_MX_HOST: 'mx.mayfly.example',
+      MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true',
     })
     await mayfly.runAhead(aheadMs)
     other = withKey(mayfly, (await openAccount(mayfly)).key)
@@ -68,6 +78,12 @@ describe('domains', () => {
   }
 
   it('are verified once their records are in DNS, lapse without them, and come back', async () => {
+    const endpoint = await endpoints.start()
+    const staging = withKey(mayfly, await issueKey(mayfly, { environment: 'staging', scopes: ['admin'] }))
+    const hook = { url: endpoint.url, events: ['domain.verified', 'domain.lapsed'] }
+    const webhook = await registerWebhook(staging, '/v1/webhooks', hook)
+    await registerWebhook(mayfly, '/v1/webhooks', hook)
+
     const registered = await register({ name: 'Life.example' })
     expect(registered).toMatchObject({
       ...{ name: 'life.example', environment: 'staging', state: 'pending', hosted: false },
@@ -104,6 +120,20 @@ describe('domains', () => {
     await skip(DAY_MS)
     domain = await untilChecked(domain, 'verified')
     expect(domain.verified_at).not.toBe(verifiedAt)
+
+    await until('all deliveries', () => endpoint.requests.length === 3)
+    const { id, name, environment } = domain
+    const states = endpoint.requests.map(({ headers, body }) => {
+      const { type, data } = new Webhook(webhook.secret).verify(
+        body,
+        headers as Record<string, string>,
+      ) as EventJson
+      expect(data).toEqual({ id, name, environment, state: type.slice('domain.'.length) })
+      return data.state
+    })
+    expect(states).toEqual(['verified', 'lapsed', 'verified'])
+    const deliveries = await deliveriesOf(staging, webhook.id)
+    expect(deliveries.map(({ domain_id }) => domain_id)).toEqual([id, id, id])
   }, 60_000)
 
   it('keep the last results if the name servers give no clear answer', async () => {
@@ -141,7 +171,10 @@ describe('domains', () => {
 
     dns.zone = { ...mine, [challenge]: { TXT: tokens } }
     const states = await Promise.all([verify(first), verify(second, other)])
-    expect(states.map(({ state }) => state).toSorted()).toEqual(['pending', 'verified'])
+    expect(states.map(({ state, name_taken }) => `${state} ${name_taken}`).toSorted()).toEqual([
+      'pending true',
+      'verified false',
+    ])
     const isFirst = states[0].state === 'verified'
     const stateOf = async () => [(await read(first)).state, (await read(second, other)).state]
 

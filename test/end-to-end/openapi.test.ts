@@ -202,10 +202,8 @@ describe('the OpenAPI document', () => {
     const endpoint = await startEndpoint()
     try {
       const inbox = await createInbox(mayfly)
-      const { id } = await registerWebhook(mayfly, `/v1/inboxes/${inbox.id}/webhooks`, {
-        url: endpoint.url,
-        events: WEBHOOK_EVENT_TYPES,
-      })
+      const hook = { url: endpoint.url, events: WEBHOOK_EVENT_TYPES }
+      const { id } = await registerWebhook(mayfly, '/v1/webhooks', hook)
       await call(mayfly, 'POST', `/v1/webhooks/${id}/secret/rotate`)
       await send(mayfly, inbox.address, richMail(inbox.address))
       const message = only(await messagesOf(mayfly, inbox.id, 1))

@@ -201,6 +201,17 @@ describe('webhooks', () => {
       }
     })
 
+    it('alone can have the events of domains', async () => {
+      const body = { url: URL, events: ['message.received', 'domain.lapsed'] }
+      const refusal = { status: 400, code: 'invalid-request', at: [{ pointer: '/events' }] }
+      const path = pathOf(await createInbox(owner))
+      expectProblem(await call(owner, 'POST', path, { body }), { ...refusal, detail: /domain\.lapsed/ })
+      const { id } = await registerWebhook(owner, path)
+      expectProblem(await change(id, { events: body.events }), refusal)
+      const { id: wide } = await registerWebhook(owner, '/v1/webhooks', body)
+      expect((await read(wide)).body.events).toEqual(body.events)
+    })
+
     it('are limited to a hundred', async () => {
       const admin = withKey(mayfly, (await openAccount(mayfly)).key)
       const register = () => call(admin, 'POST', '/v1/webhooks', { body: { url: URL } })

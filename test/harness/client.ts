@@ -29,6 +29,7 @@ export interface DomainJson {
   state: string
   hosted: boolean
   subdomains: boolean
+  name_taken: boolean
   records: { type: string; name: string; zone_name: string; value: string; status: string; found: string[] }[]
   catch_all: object
   verified_at: string | null

@@ -18,6 +18,7 @@ export interface DeliveryJson {
   id: string
   event: string
   message_id: string | null
+  domain_id: string | null
   state: 'pending' | 'succeeded' | 'failed' | 'abandoned'
   abandoned_reason: string | null
   next_attempt_at: string | null

@@ -22,7 +22,7 @@ export const GROUP_RIGHTS = ['READ'] as const
 export const REDIS_RIGHTS =
   `~${PREFIX}* &${PREFIX}* -@all +info +client|setname +eval +evalsha +publish ` +
   '+subscribe +unsubscribe +get +set +unlink +exists +hget +hmget +hset +hdel +hlen +hscan +zadd +zrem +zrange ' +
-  '+zscore +zcard +time +incrby +pttl +expire +multi +exec +pexpire'
+  '+zscore +zcard +time +incrby +pttl +pexpire'
 
 /**
  * A Kafka, a Redis and a ClickHouse that require credentials. In Kafka and Redis, the user has only the rights that

@@ -1,7 +1,7 @@
 import { domainToUnicode } from 'node:url'
 import Type from 'typebox'
 import type { CatchAll, Domain as DomainState } from '#libs/domain/account/domain.js'
-import { list, object, plain } from '#libs/domain/event-sourcing/declare.js'
+import { list, named, object, plain } from '#libs/domain/event-sourcing/declare.js'
 import { recordsOf } from '#libs/mail/domain-records.js'
 import { IdOf, OneOf, OrNull, orNull, resource, time, type ResourceJson } from '#libs/runtime/resource.js'
 import { InboxLabels } from '../inboxes/inbox-requests.dto.js'
@@ -77,6 +77,7 @@ const example = {
   state: 'pending',
   hosted: false,
   subdomains: false,
+  name_taken: false,
   records: [
     {
       ...{
@@ -113,6 +114,15 @@ const { schema, json } = resource(
     ),
     hosted: plain(Type.Boolean({ description: 'Whether it is a name below the mail domain of Mayfly.' })),
     subdomains: plain(Type.Boolean({ description: 'Whether it includes all its subdomains.' })),
+    isNameTaken: named(
+      'name_taken',
+      plain(
+        Type.Boolean({
+          description:
+            'Whether all records were found, but another account has the domain. It is verified at the first check that does not find the TXT record of that account.',
+        }),
+      ),
+    ),
     records: list(record, { description: 'The DNS records that it must have; none if it is hosted.' }),
     catchAll: plain(DomainCatchAll),
     createdAt: time('When it was registered.'),

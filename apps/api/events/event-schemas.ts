@@ -1,9 +1,9 @@
 import Type, { type TObject } from 'typebox'
 import { TRUNCATED_PROPERTIES } from '#libs/mail/json/message-json.js'
-import { SENT_EVENTS, type BodyKind } from '#libs/domain/inbox/events.js'
+import { NOTIFICATIONS } from '#libs/domain/webhook/events.js'
 import { DeletedInbox } from '../inboxes/inbox-schemas.js'
 import { Header, MESSAGE_PROPERTIES } from '../messages/message-schemas.js'
-import { OneOf, OrNull, Time } from '../openapi/describe.js'
+import { IdOf, OneOf, OrNull, Time } from '../openapi/describe.js'
 
 const EventMessage = Type.Object(
   {
@@ -40,15 +40,31 @@ const EventEndedInbox = Type.Object(
   { $id: 'EventEndedInbox', description: 'An ended inbox, as in an event.' },
 )
 
+const EventDomain = Type.Object(
+  {
+    id: IdOf('dom', 'The id of the domain.'),
+    name: Type.String({ description: 'The name, in Unicode.' }),
+    environment: Type.String({ description: 'The environment whose inboxes receive its mail.' }),
+    state: OneOf(['verified', 'lapsed'], 'Its new state.'),
+  },
+  { $id: 'EventDomain', description: 'A domain, as in an event.' },
+)
+
+type Declared = (typeof NOTIFICATIONS)[number]
+
 /** The `data` of each kind of event. */
-const DATA: Record<BodyKind, TObject> = {
+const DATA: Record<Declared['sent']['body'], TObject> = {
   message: EventMessage,
   'deleted-message': EventDeletedMessage,
   'ended-inbox': EventEndedInbox,
+  domain: EventDomain,
 }
 
-/** The body of each event, as webhooks receive it and as streams have it in `data`. */
-export const EVENT_BODIES = SENT_EVENTS.map(({ publicName, sent: { body, summary } }) => {
+/** The body of each event that webhooks receive. */
+export const EVENT_BODIES = NOTIFICATIONS.map(bodyOf)
+const STREAMED = EVENT_BODIES.filter(({ body }) => body !== 'domain')
+
+function bodyOf({ publicName, sent: { body, summary } }: Declared) {
   const name = publicName.replaceAll(/(?:^|\.)([a-z])/g, (_, letter: string) => letter.toUpperCase())
   const schema = Type.Object(
     {
@@ -58,18 +74,18 @@ export const EVENT_BODIES = SENT_EVENTS.map(({ publicName, sent: { body, summary
     },
     { $id: `${name}Event`, description: `The event \`${publicName}\`.` },
   )
-  return { type: publicName, name, summary, schema }
-})
+  return { type: publicName, name, summary, body, schema }
+}
 
 /** Renders the generated part of docs/webhooks.md. */
 export function renderEventBodies(): string {
-  const rows = SENT_EVENTS.map(
+  const rows = NOTIFICATIONS.map(
     ({ publicName, sent: { body } }) => `| \`${publicName}\` | ${aboutData(body)} |`,
   )
   return ['| event | `data` |', '| --- | --- |', ...rows].join('\n')
 }
 
-function aboutData(kind: BodyKind): string {
+function aboutData(kind: Declared['sent']['body']): string {
   if (kind === 'message')
     return 'the message as in the list of messages, without its source, which is at `raw_url`'
   const names = Object.keys(DATA[kind].properties)
@@ -81,7 +97,7 @@ function aboutData(kind: BodyKind): string {
  * parse its `data` and give it the type of the answer.
  */
 export const EventBody = Type.Union(
-  EVENT_BODIES.map(({ schema }) => schema),
+  STREAMED.map(({ schema }) => schema),
   {
     $id: 'EventBody',
     description: 'What happened to an inbox: the JSON in `data` of a server-sent event.',

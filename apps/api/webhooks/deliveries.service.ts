@@ -39,7 +39,7 @@ const attempt = object(
     answer: plain(
       OrNull(
         Type.String(),
-        'The beginning of the answer, at most 1 kB, read as UTF-8; null if there was none, for a sample or a redirect, and after the inbox has ended.',
+        'The beginning of the answer, at most 1 kB, read as UTF-8; null if there was none, for a redirect, if there is no inbox, and after the inbox has ended.',
       ),
     ),
     error: plain(OrNull(Type.String(), 'Why it failed; null if it succeeded.')),
@@ -58,6 +58,7 @@ const shown = resource(
         event: 'message.received',
         inbox_id: 'inb_01jd6b8w0mf2ja3yz5c7e9g1hk',
         message_id: 'msg_01jd6b90cxf2jb8yqv4t6m2n0p',
+        domain_id: null,
         replay_id: null,
         state: 'succeeded',
         abandoned_reason: null,
@@ -73,9 +74,14 @@ const shown = resource(
     id: plain(IdOf('dlv', 'The id of the delivery.')),
     webhookId: plain(IdOf('whk', 'The webhook.')),
     event: plain(OneOf([...WEBHOOK_EVENT_TYPES, 'sample'], 'The event that is delivered.')),
-    inboxId: plain(OrNull(IdOf('inb', ''), 'The inbox of the event; null for a sample.')),
+    inboxId: plain(
+      OrNull(IdOf('inb', ''), 'The inbox of the event; null for a sample, and for an event of a domain.'),
+    ),
     messageId: plain(
       OrNull(IdOf('msg', ''), 'The message of the event; null if the event is not about a message.'),
+    ),
+    domainId: plain(
+      OrNull(IdOf('dom', ''), 'The domain of the event; null if the event is not about a domain.'),
     ),
     replayId: plain(OrNull(IdOf('rpl', ''), 'The replay that it belongs to; null if it is not part of one.')),
     state: plain(
@@ -156,11 +162,12 @@ export class Deliveries {
 
 function deliveryJson(delivery: Delivery, keys: ReadonlyMap<InboxId, SecretKey>): ResourceJson {
   const { inboxId, messageId, type: event } = delivery.notification
+  const domainId = 'domainId' in delivery.notification ? delivery.notification.domainId : null
   const key = inboxId === null ? undefined : keys.get(inboxId)
   const attempts = delivery.attempts.map(({ answer: sealed, ...attempt }, index) => {
     const context = answerContext(delivery.id, index + 1)
     const isReadable = key !== undefined && sealed !== null
     return { ...attempt, answer: isReadable ? unseal(key, context, sealed).toString().toWellFormed() : null }
   })
-  return shown.json({ ...delivery, event, inboxId, messageId, attempts })
+  return shown.json({ ...delivery, event, inboxId, messageId, domainId, attempts })
 }

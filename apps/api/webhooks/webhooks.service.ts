@@ -1,5 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common'
 import type { Scope } from '#libs/domain/account/access.js'
+import { DOMAIN_NOTIFICATIONS } from '#libs/domain/account/domain.js'
 import { isId, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import {
   decide,
@@ -9,7 +10,7 @@ import {
   type WebhookCommand,
   type WebhookRefusal,
 } from '#libs/domain/webhook/decide.js'
-import type { PartitionEnd, SealedSecret } from '#libs/domain/webhook/events.js'
+import type { PartitionEnd, SealedSecret, WebhookEventType } from '#libs/domain/webhook/events.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { Engine } from '#libs/engines/engine.js'
 import type { ListQuery } from '#libs/ports/read-model/lists.js'
@@ -59,6 +60,7 @@ export class Webhooks {
     { url, events, start_from: startFrom }: RegisterWebhook,
     minting: Minting,
   ): Promise<ResourceJson> {
+    requireEventsOf(inboxId, events)
     const { accountId, environment } = principal
     const { webhooks, secrets } = this.engine
     const webhookId = minting.id('whk')
@@ -117,7 +119,8 @@ export class Webhooks {
       throw invalid({ detail: 'url, events or state must be given', pointer: '' })
     }
     const webhook = await this.find(principal, id, WRITE_SCOPES)
-    const { id: webhookId, accountId } = webhook
+    const { id: webhookId, accountId, inboxId } = webhook
+    requireEventsOf(inboxId, events ?? [])
     const now = this.instance.now()
     const url = text === null ? null : this.requestedUrl(webhook, text)
     const command = { type: 'ChangeWebhook', accountId, webhookId, url, events, state, now } as const
@@ -218,6 +221,14 @@ export class Webhooks {
       .filter(({ partition }) => own === null || partition === own)
       .map(({ partition, end: offset }) => ({ partition, offset }))
   }
+}
+
+/** Throws invalid-request if an inbox, unlike its environment, has no such events. */
+function requireEventsOf(inboxId: InboxId | null, events: readonly WebhookEventType[]): void {
+  const other = events.find((event) => DOMAIN_NOTIFICATIONS.some(({ publicName }) => publicName === event))
+  if (inboxId === null || other === undefined) return
+  const detail = `${other} is an event of an environment: register the webhook at POST /v1/webhooks`
+  throw invalid({ detail, pointer: '/events' })
 }
 
 function problemOf(refusal: WebhookRefusal, id: string): Problem {

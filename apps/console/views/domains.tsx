@@ -77,8 +77,10 @@ function DomainPart({ domain, onChanged }: { domain: Domain; onChanged: () => vo
         </div>
       </div>
       <p>
-        <span class={`state ${state}`}>{text.domains.state[state]}</span> · {environment} ·{' '}
-        {text.domains.others(catchAll.action)}
+        <span class={`state ${state}`}>
+          {domain.name_taken ? text.domains.nameTaken : text.domains.state[state]}
+        </span>{' '}
+        · {environment} · {text.domains.others(catchAll.action)}
         {domain.checked_at !== null && (
           <>
             {' '}

@@ -21,6 +21,8 @@ EventType = Literal[
     "message.deleted",
     "inbox.expired",
     "inbox.deleted",
+    "domain.verified",
+    "domain.lapsed",
 ]
 
 
@@ -159,8 +161,8 @@ class Attempt(TypedDict):
     latency_ms: int
     """From its start to the answer or the failure."""
     answer: str | None
-    """The beginning of the answer, at most 1 kB, read as UTF-8; null if there was none, for a sample or a redirect,
-    and after the inbox has ended.
+    """The beginning of the answer, at most 1 kB, read as UTF-8; null if there was none, for a redirect, if there is
+    no inbox, and after the inbox has ended.
     """
     error: str | None
     """Why it failed; null if it succeeded."""
@@ -408,12 +410,14 @@ class Delivery(TypedDict):
     """The id of the delivery."""
     webhook_id: str
     """The webhook."""
-    event: Literal["message.received", "message.deleted", "inbox.expired", "inbox.deleted", "sample"]
+    event: Literal["message.received", "message.deleted", "inbox.expired", "inbox.deleted", "domain.verified", "domain.lapsed", "sample"]
     """The event that is delivered."""
     inbox_id: str | None
-    """The inbox of the event; null for a sample."""
+    """The inbox of the event; null for a sample, and for an event of a domain."""
     message_id: str | None
     """The message of the event; null if the event is not about a message."""
+    domain_id: str | None
+    """The domain of the event; null if the event is not about a domain."""
     replay_id: str | None
     """The replay that it belongs to; null if it is not part of one."""
     state: DeliveryState
@@ -444,6 +448,10 @@ class Domain(TypedDict):
     """Whether it is a name below the mail domain of Mayfly."""
     subdomains: bool
     """Whether it includes all its subdomains."""
+    name_taken: bool
+    """Whether all records were found, but another account has the domain. It is verified at the first check that
+    does not find the TXT record of that account.
+    """
     records: list[DomainRecord]
     """The DNS records that it must have; none if it is hosted."""
     catch_all: DomainCatchAll
@@ -471,6 +479,15 @@ class DomainCatchAll(_DomainCatchAllOptional):
     """`reject` refuses the mail, `create` makes an inbox for the address, `deliver` delivers it to one inbox."""
 
 
+class DomainLapsedEvent(TypedDict):
+    """The event `domain.lapsed`."""
+    type: Literal["domain.lapsed"]
+    """The type of the event."""
+    timestamp: str
+    """When it happened."""
+    data: EventDomain
+
+
 class DomainRecord(TypedDict):
     """A DNS record that the domain must have."""
     type: Literal["TXT", "MX"]
@@ -489,6 +506,15 @@ class DomainRecord(TypedDict):
     """
     found: list[str]
     """The values found in DNS, at most 10; MX as `10 mx.example.com`."""
+
+
+class DomainVerifiedEvent(TypedDict):
+    """The event `domain.verified`."""
+    type: Literal["domain.verified"]
+    """The type of the event."""
+    timestamp: str
+    """When it happened."""
+    data: EventDomain
 
 
 class EndedInbox(TypedDict):
@@ -583,6 +609,18 @@ class EventDeletedMessage(TypedDict):
     """The inbox that received it."""
     deleted_at: str
     """When it was deleted."""
+
+
+class EventDomain(TypedDict):
+    """A domain, as in an event."""
+    id: str
+    """The id of the domain."""
+    name: str
+    """The name, in Unicode."""
+    environment: str
+    """The environment whose inboxes receive its mail."""
+    state: Literal["verified", "lapsed"]
+    """Its new state."""
 
 
 class EventEndedInbox(TypedDict):

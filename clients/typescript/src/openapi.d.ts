@@ -102,7 +102,7 @@ export interface components {
 			/** The new URL of the endpoint. */
 			url?: string;
 			/** The new list of events to deliver. */
-			events?: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted")[];
+			events?: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "domain.verified" | "domain.lapsed")[];
 			/** Whether events are delivered. `active` enables a webhook that was disabled for any reason. */
 			state?: "active" | "disabled";
 		};
@@ -228,9 +228,10 @@ export interface components {
 		Delivery: {
 			id: string;
 			webhook_id: string;
-			event: "message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "sample";
+			event: "message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "domain.verified" | "domain.lapsed" | "sample";
 			inbox_id: string | null;
 			message_id: string | null;
+			domain_id: string | null;
 			replay_id: string | null;
 			state: "pending" | "succeeded" | "failed" | "abandoned";
 			abandoned_reason: ("inbox-ended" | "message-deleted" | "webhook-disabled" | "webhook-removed" | "replay-cancelled") | null;
@@ -252,6 +253,8 @@ export interface components {
 			hosted: boolean;
 			/** Whether it includes all its subdomains. */
 			subdomains: boolean;
+			/** Whether all records were found, but another account has the domain. It is verified at the first check that does not find the TXT record of that account. */
+			name_taken: boolean;
 			/** The DNS records that it must have; none if it is hosted. */
 			records: components["schemas"]["DomainRecord"][];
 			catch_all: components["schemas"]["DomainCatchAll"];
@@ -272,6 +275,17 @@ export interface components {
 			duration?: string;
 			labels?: components["schemas"]["InboxLabels"];
 		};
+		/** The event `domain.lapsed`. */
+		DomainLapsedEvent: {
+			/**
+			 * The type of the event.
+			 * @constant
+			 */
+			type: "domain.lapsed";
+			/** When it happened. */
+			timestamp: string;
+			data: components["schemas"]["EventDomain"];
+		};
 		/** A DNS record that the domain must have. */
 		DomainRecord: {
 			/** The type of the record. */
@@ -288,6 +302,17 @@ export interface components {
 			status: "missing" | "invalid" | "valid";
 			/** The values found in DNS, at most 10; MX as `10 mx.example.com`. */
 			found: string[];
+		};
+		/** The event `domain.verified`. */
+		DomainVerifiedEvent: {
+			/**
+			 * The type of the event.
+			 * @constant
+			 */
+			type: "domain.verified";
+			/** When it happened. */
+			timestamp: string;
+			data: components["schemas"]["EventDomain"];
 		};
 		/** An inbox after its end. It can be read as long as the log is kept. */
 		EndedInbox: {
@@ -365,6 +390,17 @@ export interface components {
 			inbox_id: string;
 			/** When it was deleted. */
 			deleted_at: string;
+		};
+		/** A domain, as in an event. */
+		EventDomain: {
+			/** The id of the domain. */
+			id: string;
+			/** The name, in Unicode. */
+			name: string;
+			/** The environment whose inboxes receive its mail. */
+			environment: string;
+			/** Its new state. */
+			state: "verified" | "lapsed";
 		};
 		/** An ended inbox, as in an event. */
 		EventEndedInbox: {
@@ -845,7 +881,7 @@ export interface components {
 			/** The URL of the endpoint: http or https, without user name, password or fragment. */
 			url: string;
 			/** The events to deliver. Default: `["message.received"]`. */
-			events?: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted")[];
+			events?: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "domain.verified" | "domain.lapsed")[];
 			/** The first event to deliver: `now`, `beginning` for all existing events, or a time (RFC 3339) for the events since then. Default: `"now"`. */
 			start_from?: string;
 		};
@@ -994,7 +1030,7 @@ export interface components {
 			/** The inbox whose events are delivered; null for all inboxes of the environment. */
 			inbox_id: string | null;
 			/** The events that are delivered. */
-			events: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted")[];
+			events: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "domain.verified" | "domain.lapsed")[];
 			/** Whether events are delivered. */
 			state: "active" | "disabled";
 			/** When it was registered. */
@@ -1011,7 +1047,7 @@ export interface components {
 			/** The inbox whose events are delivered; null for all inboxes of the environment. */
 			inbox_id: string | null;
 			/** The events that are delivered. */
-			events: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted")[];
+			events: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "domain.verified" | "domain.lapsed")[];
 			/** Whether events are delivered. */
 			state: "active" | "disabled";
 			/** When it was registered. */

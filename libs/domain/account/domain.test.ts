@@ -6,6 +6,7 @@ import {
   decideDomain,
   evolveDomain,
   holdsName,
+  notificationOf,
   MAX_DOMAINS,
   type Domain,
   type DomainChecked,
@@ -131,6 +132,10 @@ describe('a domain', () => {
     expect(domainAfter([...lapsed, checked(5, ALL, days(4))])).toMatchObject({
       ...{ state: 'verified', lapsedAt: null, verifiedAt: days(4), failures: 0, failingSince: null },
     })
+    const checks = [checked(1, ALL, days(0)), ...failing, checked(5, NONE, days(4))]
+    expect(checks.map((check) => notificationOf(domainAfter([...lapsed, check]), check))).toEqual([
+      ...['domain.verified', null, null, 'domain.lapsed', null],
+    ])
   })
 
   test.each([

@@ -79,6 +79,12 @@ export type DomainRegistered = EventOf<typeof DOMAIN_EVENTS, 'DomainRegistered'>
 export type DomainChanged = EventOf<typeof DOMAIN_EVENTS, 'DomainChanged'>
 export type DomainChecked = EventOf<typeof DOMAIN_EVENTS, 'DomainChecked'>
 
+/** The changes of domains that webhooks are notified of. They are results of checks, not events on the log. */
+export const DOMAIN_NOTIFICATIONS = [
+  { publicName: 'domain.verified', sent: { body: 'domain', summary: 'A domain was verified' } },
+  { publicName: 'domain.lapsed', sent: { body: 'domain', summary: 'A domain has lapsed' } },
+] as const
+
 export interface Domain extends Omit<DomainRegistered, 'type' | 'domainId' | 'registeredAt'> {
   id: DomainId
   /**
@@ -88,6 +94,8 @@ export interface Domain extends Omit<DomainRegistered, 'type' | 'domainId' | 're
   state: 'pending' | 'verified' | 'failed' | 'lapsed'
   /** The last clear result of each record. */
   checks: Readonly<Record<keyof DomainChecked['results'], RecordCheck>>
+  /** Whether the last check found all records, but another domain holds the name. */
+  isNameTaken: boolean
   /** Counts changes and checks. */
   revision: number
   /** The failed checks in a row since the domain was verified, and the time of the first. */
@@ -144,6 +152,7 @@ function registered(
     id,
     state: !isHosted ? 'pending' : holder === null ? 'verified' : 'failed',
     checks: { ownership: MISSING, mail: MISSING, wildcard: MISSING },
+    isNameTaken: false,
     revision: 0,
     failures: 0,
     failingSince: null,
@@ -168,16 +177,16 @@ function changed(domain: Domain, { revision, subdomains, catchAll, changedAt }: 
 function checked(domain: Domain, holder: Domain | null, event: DomainChecked): DomainSlice {
   const { revision, checkedAt, results } = event
   const checks = { ...domain.checks, ...results }
-  const known = { ...domain, checks, revision, checkedAt }
   const wanted = ['ownership', 'mail', ...(domain.subdomains ? (['wildcard'] as const) : [])] as const
   const isFailure = wanted.some((record) => (results[record]?.status ?? 'valid') !== 'valid')
   const isComplete = wanted.every((record) => checks[record].status === 'valid')
+  const known = { ...domain, checks, isNameTaken: isComplete, revision, checkedAt }
   const tomorrow = after(checkedAt, DAY_MS)
   if (isComplete && holder?.checks.ownership.status !== 'valid') {
     const verifiedAt = domain.state === 'verified' ? domain.verifiedAt : checkedAt
     const verified = { state: 'verified', verifiedAt, nextCheckAt: tomorrow } as const
     return {
-      domain: { ...known, ...verified, failures: 0, failingSince: null, lapsedAt: null },
+      domain: { ...known, ...verified, isNameTaken: false, failures: 0, failingSince: null, lapsedAt: null },
       holder: holder && { ...holder, state: 'failed', nextCheckAt: null },
     }
   }
@@ -210,6 +219,15 @@ function pendingDelayMs(ageMs: number): number {
 
 function after(time: Date, ms: number): Date {
   return new Date(time.getTime() + ms)
+}
+
+/** The notification that a check caused; null if it caused none, or if a later check has caused the same one again. */
+export function notificationOf(
+  { verifiedAt, lapsedAt }: Domain,
+  { checkedAt }: DomainChecked,
+): (typeof DOMAIN_NOTIFICATIONS)[number]['publicName'] | null {
+  if (verifiedAt?.getTime() === checkedAt.getTime()) return 'domain.verified'
+  return lapsedAt?.getTime() === checkedAt.getTime() ? 'domain.lapsed' : null
 }
 
 export function holdsName({ state }: Domain): boolean {

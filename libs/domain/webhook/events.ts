@@ -1,16 +1,21 @@
 import Type from 'typebox'
 import { event, type EventOf, type ValueOf, type ValuesOf } from '#libs/domain/event-sourcing/declare.js'
 import * as field from '#libs/domain/event-sourcing/declare.js'
+import { DOMAIN_NOTIFICATIONS } from '#libs/domain/account/domain.js'
 import { SENT_EVENTS } from '#libs/domain/inbox/events.js'
 
 /*
  * The events of webhooks: their registration, on account-events; their deliveries and replays, on webhook-events.
  */
 
+/** What webhooks send: events of inboxes, and changes of domains. */
+export const NOTIFICATIONS = [...SENT_EVENTS, ...DOMAIN_NOTIFICATIONS]
+
 /** The types of events that a webhook may subscribe to, as its receiver sees them. */
-export const WEBHOOK_EVENT_TYPES = SENT_EVENTS.map(({ publicName }) => publicName)
+export const WEBHOOK_EVENT_TYPES = NOTIFICATIONS.map(({ publicName }) => publicName)
 
 export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number]
+type InboxEventType = (typeof SENT_EVENTS)[number]['publicName']
 
 /** Sealed with the master key that `masterKeyId` names. */
 const sealed = field.object({ masterKeyId: field.text, sealed: field.sealedText })
@@ -103,19 +108,31 @@ export type WebhookRemoved = EventOf<typeof REGISTRATION_EVENTS, 'WebhookRemoved
 
 const ofMessage = { inboxId: field.id('inb'), messageId: field.id('msg'), occurredAt: field.time }
 const ofInbox = { inboxId: field.id('inb'), messageId: field.constant(null), occurredAt: field.time }
+const ofDomain = {
+  inboxId: field.constant(null),
+  messageId: field.constant(null),
+  domainId: field.id('dom'),
+  /** The name of the domain, as A-labels. */
+  name: field.text,
+  occurredAt: field.time,
+}
 const ofEvents = SENT_EVENTS.map(
   ({ publicName, fields }) => [publicName, 'messageId' in fields ? ofMessage : ofInbox] as const,
 )
 
-/** The event of an inbox that a delivery is about. The rest of the notification's body is read when it is sent. */
+/** What a delivery is about. The rest of the notification's body is read when it is sent. */
 export const notification = field.union('type', {
-  ...(Object.fromEntries(ofEvents) as Record<WebhookEventType, typeof ofMessage | typeof ofInbox>),
+  ...(Object.fromEntries(ofEvents) as Record<InboxEventType, typeof ofMessage | typeof ofInbox>),
+  'domain.verified': ofDomain,
+  'domain.lapsed': ofDomain,
   /** A made-up mail, to test an endpoint with. */
   sample: { inboxId: field.constant(null), messageId: field.constant(null), occurredAt: field.time },
 })
 
 export type Notification = ValueOf<typeof notification>
-export type EventNotification = Exclude<Notification, { type: 'sample' }>
+export type DomainNotification = Extract<Notification, { type: 'domain.verified' | 'domain.lapsed' }>
+/** Of an event of an inbox. */
+export type EventNotification = Exclude<Notification, DomainNotification | { type: 'sample' }>
 
 export const ABANDONED_FOR = [
   'inbox-ended',

@@ -1,8 +1,9 @@
+import { domainToUnicode } from 'node:url'
 import type Type from 'typebox'
 import { object } from '#libs/domain/event-sourcing/declare.js'
 import { brand, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
 import type { BodyKind } from '#libs/domain/inbox/events.js'
-import type { EventNotification, WebhookEventType } from '#libs/domain/webhook/events.js'
+import type { DomainNotification, EventNotification, WebhookEventType } from '#libs/domain/webhook/events.js'
 import type { ResourceJson } from '#libs/runtime/resource.js'
 import { EXAMPLE_MAIL, MESSAGE, type Authentication, type ParsedMail } from '../message.js'
 
@@ -90,6 +91,15 @@ export function bodyWithoutMail(
       return bodyText(type, time, { id: inboxId, state, ended_at: time.toISOString() })
     }
   }
+}
+
+/** The body of a change of a domain. */
+export function domainBody(
+  { type, domainId: id, name, occurredAt: time }: DomainNotification,
+  environment: string,
+): string {
+  const [, state] = type.split('.')
+  return bodyText(type, time, { id, name: domainToUnicode(name), environment, state })
 }
 
 /** An event as JSON: its name, its time and its data. */

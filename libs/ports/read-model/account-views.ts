@@ -16,6 +16,7 @@ import { holdersOf } from './projections.js'
 import type { WebhookScope } from './tables.js'
 import * as tables from './tables.js'
 import type { ViewStore } from './view-store.js'
+import type { MailOwner } from './views.js'
 
 /** The fields of an inbox that decide which webhooks its events are delivered to. */
 export interface WebhookedInbox {
@@ -130,10 +131,10 @@ export function webhookViews(store: ViewStore) {
     },
 
     /**
-     * The active webhooks of these inboxes and of their environments, each once, in no particular order. One round trip
-     * for a few hundred inboxes.
+     * The active webhooks of these inboxes and of their environments, or of these environments, each once, in no particular
+     * order. One round trip for a few hundred inboxes.
      */
-    async webhooksFor(inboxes: readonly WebhookedInbox[]): Promise<Webhook[]> {
+    async webhooksFor(inboxes: readonly (WebhookedInbox | MailOwner)[]): Promise<Webhook[]> {
       const groups = new Map<string, string[]>()
       for (const inbox of inboxes) {
         const { accountId, environment } = inbox

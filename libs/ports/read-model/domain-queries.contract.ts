@@ -45,7 +45,15 @@ export function describeDomainQueries(harness: () => ReadModelHarness): void {
     const { type: _type, domainId: id, registeredAt: createdAt, ...facts } = registered(1, 'acme.example')
     expect(await harness().accounts.domain(id)).toEqual({
       ...facts,
-      ...{ id, createdAt, state: 'pending', revision: 1, failures: 0, failingSince: null },
+      ...{
+        id,
+        createdAt,
+        state: 'pending',
+        isNameTaken: false,
+        revision: 1,
+        failures: 0,
+        failingSince: null,
+      },
       checks: { ownership: MISSING, mail: VALID, wildcard: MISSING },
       ...{ verifiedAt: null, checkedAt: minute(61), lapsedAt: null, nextCheckAt: minute(73) },
     })
