@@ -36,7 +36,9 @@ describeOn('kafka')('Kafka event log: opening', () => {
   it('rejects topics that have another number of partitions', async () => {
     const options = logOptions()
     const topic = `${options.topicPrefix}inbox-keys`
-    await asAdmin((admin) => admin.createTopics({ topics: [{ topic, numPartitions: 1 }], waitForLeaders: false }))
+    await asAdmin((admin) =>
+      admin.createTopics({ topics: [{ topic, numPartitions: 1 }], waitForLeaders: false }),
+    )
     await expect(openKafkaEventLog(options)).rejects.toThrow(`${topic} has 1 partitions, not ${PARTITIONS}`)
     await removeTopics(options.topicPrefix)
   })
