@@ -6,7 +6,8 @@ import { SmtpClient } from './smtp-client.js'
 import { Subject } from './subject.js'
 
 const BULK = 10_000
-const RECIPIENTS_OF_MAIL = 100
+/** More commands without a mail would end a session. */
+const RECIPIENTS_OF_SESSION = 50
 const WITHOUT_LIMITS = { MAYFLY_AUTO_INBOXES_PER_MINUTE: '1000000', MAYFLY_AUTO_INBOXES_PER_DAY: '1000000' }
 
 /**
@@ -15,7 +16,8 @@ const WITHOUT_LIMITS = { MAYFLY_AUTO_INBOXES_PER_MINUTE: '1000000', MAYFLY_AUTO_
  */
 export const recipients: Section = async ({ plan, profileDir, say }) => {
   const subject = await Subject.start(profileDir, WITHOUT_LIMITS)
-  const client = await SmtpClient.open(subject.mayfly.smtpPort)
+  const { smtpPort } = subject.mayfly
+  const client = await SmtpClient.open(smtpPort)
   try {
     for (let left = plan.inboxes; left > 0; left -= BULK) await subject.createInBulk(Math.min(BULK, left))
     const { address: generated } = await subject.createInbox()
@@ -35,8 +37,10 @@ export const recipients: Section = async ({ plan, profileDir, say }) => {
     for (let round = 0; round <= plan.rounds; round += 1) {
       for (const [name, addressOf] of Object.entries(addresses)) {
         const ms = await cpuMs(subject.mayfly.pids, async () => {
-          for (let mail = 0; mail < plan.acceptedMails / RECIPIENTS_OF_MAIL; mail += 1) {
-            await client.offer(Array.from({ length: RECIPIENTS_OF_MAIL }, addressOf))
+          for (let count = 0; count < plan.acceptedMails; count += RECIPIENTS_OF_SESSION) {
+            const session = await SmtpClient.open(smtpPort)
+            await session.offer(Array.from({ length: RECIPIENTS_OF_SESSION }, addressOf))
+            session.close()
           }
         })
         if (round > 0) spent.set(name, [...(spent.get(name) ?? []), (ms * 1_000) / plan.acceptedMails])
