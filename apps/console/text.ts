@@ -170,11 +170,8 @@ export const text = {
   search: {
     title: 'Search',
     action: 'Search',
-    subject: 'Subject',
-    sender: 'Sender',
-    recipient: 'Recipient',
-    since: 'Since',
-    until: 'Until',
+    query: 'Words and filters',
+    hint: 'from:app to:jo subject:"your code" text:hello inbox:k3v9 label:run:42 has:code has:attachment after:2026-11-21 -word',
     none: 'No mail matches.',
     noneHint: 'Inboxes that have ended have no mail, and protected inboxes are not searched.',
   },

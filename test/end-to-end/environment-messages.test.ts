@@ -216,6 +216,22 @@ describe('the mail of an environment', () => {
     expectProblem(answer, { status: 400, code: 'invalid-request', at: [{ parameter: at }] })
   })
 
+  it('is found by a search, which says what it does not know', async () => {
+    const inbox = await createInbox(own, { labels: { run: '42' } })
+    const subjects = ['Needle one', 'Needle two', 'Haystack']
+    for (const subject of subjects) await send(own, inbox.address, mail(subject))
+    await messagesOf(own, inbox.id, subjects.length)
+    const found = async (q: string) => subjectsOf(await listed(`?limit=1&q=${encodeURIComponent(q)}`))
+    expect(await found('needle label:run:42')).toEqual(['Needle one', 'Needle two'])
+    expect(await found(`inbox:${inbox.address} -subject:two`)).toEqual(['Needle one', 'Haystack'])
+    expect(await found('needle has:code')).toEqual([])
+    for (const q of ['', 'form:app', 'after:yesterday', 'x'.repeat(1_001)]) {
+      expectProblem(await call(own, 'GET', `${PATH}?q=${encodeURIComponent(q)}`), {
+        ...{ status: 400, code: 'invalid-request', at: [{ parameter: 'q' }] },
+      })
+    }
+  })
+
   it('requires a scope of mail', async () => {
     const reader = withKey(mayfly, await issueKey(admin, { scopes: ['read'] }))
     expect((await call(reader, 'GET', PATH)).status).toBe(200)

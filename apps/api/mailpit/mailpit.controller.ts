@@ -11,8 +11,8 @@ import { Produces, ProducesAnything } from '../http/media-types.js'
 import { attachmentHeaders } from '../messages/attachment-headers.js'
 import { MessageContent, type PlacedMessage } from '../messages/message-content.js'
 import { FirstReadings } from '../messages/message-reader.js'
+import { MAILPIT, matchesSearch, MAX_QUERY_CHARACTERS, parseSearch, type Search } from '../messages/search.js'
 import { Mailbox, MAX_MESSAGES } from './mailbox.js'
-import { matchesSearch, MAX_QUERY_CHARACTERS, parseSearch, type Search } from './search.js'
 import { headersJson, indexOfPart, messageJson, summaryJson } from './shapes.js'
 
 /** A larger page ends early, but has at least one message. */
@@ -70,7 +70,7 @@ export class MailpitController {
     @Query() query: SearchMailpitMessages,
     @Reply() reply: FastifyReply,
   ) {
-    return this.page(principal, query, parseSearch(query.query), reply)
+    return this.page(principal, query, parseSearch(query.query, MAILPIT), reply)
   }
 
   @Delete('messages')
@@ -156,7 +156,9 @@ export class MailpitController {
           const isOnPage = matching >= start && matching < start + limit && bytes < PAGE_BYTES
           if (search !== null || isOnPage) {
             const opened = await this.mailbox.open(found)
-            if (opened === null || (search !== null && !(await matchesSearch(search, opened)))) continue
+            if (opened === null) continue
+            const searchable = { message: opened, inbox: found.inbox }
+            if (search !== null && !(await matchesSearch(search, searchable))) continue
             if (isOnPage) {
               const item = JSON.stringify(summaryJson(opened))
               items.push(item)

@@ -1,17 +1,14 @@
 import { attachmentName } from '#libs/mail/attachment-name.js'
 import type { OpenedMessage } from '#libs/mail/json/message-json.js'
 import { cutToBytes } from '#libs/mail/limits.js'
-import type { Attachment, Mailbox, ParsedMail } from '#libs/mail/message.js'
-import { readMailboxes } from '#libs/mail/mime/addresses.js'
+import type { Attachment, ParsedMail } from '#libs/mail/message.js'
+import { addressesOf, headerOf, messageIdOf } from '../messages/search.js'
 
 /*
  * Messages in the form of Mailpit's API (https://mailpit.axllent.org/docs/api-v1/). Mayfly has no tags, and does not
  * store whether a message was read.
  */
 
-/** Bcc addresses that are listed, as for the other address headers, and the beginning of the header that is read. */
-const MAX_BCC = 1_000
-const BCC_CHARACTERS = 64 * 1024
 const SNIPPET_BYTES = 200
 /** A snippet is made from this much of a text. */
 const SNIPPET_FROM = 4_096
@@ -90,39 +87,6 @@ function attachmentJson({ index, filename, contentType, contentId, size, sha256 
     Size: size,
     Checksums: { MD5: '', SHA1: '', SHA256: sha256 },
   }
-}
-
-/** The first value of a header; the empty text without one. */
-export function headerOf({ headers }: ParsedMail, name: string): string {
-  const wanted = name.toLowerCase()
-  return headers.find((header) => header.name.toLowerCase() === wanted)?.value ?? ''
-}
-
-export function messageIdOf(mail: ParsedMail): string {
-  return headerOf(mail, 'Message-ID').replaceAll(/^[\s<]+|[\s>]+$/g, '')
-}
-
-/**
- * The addresses of the header. As in Mailpit, a recipient of the envelope that the header does not name is added to Bcc.
- */
-export function addressesOf(mail: ParsedMail) {
-  const { sender, recipient, to, cc } = mail
-  const [from = { name: null, address: sender }] = mail.from
-  const bcc = readMailboxes(headerOf(mail, 'Bcc').slice(0, BCC_CHARACTERS), MAX_BCC)
-  const isNamed = [...to, ...cc, ...bcc].some(
-    ({ address }) => address.toLowerCase() === recipient.toLowerCase(),
-  )
-  return {
-    from: addressJson(from),
-    to: to.map(addressJson),
-    cc: cc.map(addressJson),
-    bcc: (isNamed ? bcc : [...bcc, { name: null, address: recipient }]).map(addressJson),
-    replyTo: mail.replyTo.map(addressJson),
-  }
-}
-
-function addressJson({ name, address }: Mailbox) {
-  return { Name: name ?? '', Address: address }
 }
 
 /** The beginning of the text that a reader sees. */

@@ -13,6 +13,7 @@ import { IsCursor, IsLimit, IsOrder } from '../http/list-pages.js'
 import { FromDigits, IfGiven, IsTime, IsTrueOrFalse, IsWholeNumber, Repeatable } from '../http/rules.js'
 import { AreLabelFilters } from '../inboxes/inbox-requests.dto.js'
 import { DescribeProperty } from '../openapi/describe.js'
+import { MAX_QUERY_CHARACTERS } from './search.js'
 
 /*
  * The queries of the handlers that read messages.
@@ -147,6 +148,16 @@ export class ListMessages extends MessageSelection {
 
 /** The query of GET /v1/messages. */
 export class ListEnvironmentMessages extends ListMessages {
+  @DescribeProperty(
+    'A search: words, "phrases" and filters such as `from:app`, `subject:"your code"`, `inbox:k3v9`, `label:run:42`, `has:code` ' +
+      'and `after:2026-11-21`, which must all match; `-` before one means that it must not.',
+    { examples: ['from:app has:code -subject:welcome'] },
+  )
+  @IfGiven()
+  @MaxLength(MAX_QUERY_CHARACTERS, { message: `q may have at most ${MAX_QUERY_CHARACTERS} characters` })
+  @IsString({ message: 'q must be sent once' })
+  q?: string
+
   @IsLabelOfInbox()
   label?: string[]
 }

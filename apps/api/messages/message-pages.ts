@@ -10,8 +10,9 @@ import { ContentPool } from './content-pool.js'
 import { foundMessageJson, openExtractor, withMatches } from './extraction.js'
 import type { MailSource } from './mail-source.js'
 import { Matcher } from './matching.js'
-import type { ListMessages } from './message-filters.js'
+import type { ListEnvironmentMessages, ListMessages } from './message-filters.js'
 import { FirstReadings } from './message-reader.js'
+import { matchesSearch, OWN, parseSearch } from './search.js'
 
 /*
  * Writes messages as JSON: pages of a list, and a message with its source.
@@ -29,10 +30,10 @@ export class MessagePages {
     private readonly pool: ContentPool,
   ) {}
 
-  /** Answers with a page, as a JSON array in UTF-8. Throws the errors of `open`, `positionOf`, `scan` and `openExtractor`. */
+  /** Answers with a page, as a JSON array in UTF-8. Throws the errors of `open`, `positionOf`, `parseSearch`, `scan` and `openExtractor`. */
   async send(
     open: () => MailSource | Promise<MailSource>,
-    query: ListMessages,
+    query: ListMessages & Pick<ListEnvironmentMessages, 'q'>,
     reply: FastifyReply,
   ): Promise<Buffer> {
     const { request } = reply
@@ -40,12 +41,14 @@ export class MessagePages {
     return this.budgets.read(request, async (read) => {
       const source = await open()
       const matcher = new Matcher(query)
+      const search = query.q === undefined ? null : parseSearch(query.q, OWN)
       const extractor = await openExtractor(this.pool, query.extract, accountId, read.signal)
       const items: string[] = []
       let bytes = 0
       const start = source.positionOf(query.cursor)
       const { position, next } = await source.scan(query, start, read, async ({ inbox, message }) => {
         if (!(await matcher.matches(message))) return 'continue'
+        if (search !== null && !(await matchesSearch(search, { message, inbox }))) return 'continue'
         if (items.length === query.limit) return 'end-before'
         const found = await withMatches(message, extractor)
         if (items.length > 0 && bytes + found.bytes > PAGE_BYTES) return 'end-before'

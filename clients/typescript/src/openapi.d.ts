@@ -1208,6 +1208,8 @@ export interface operations {
 	listMessages: {
 		parameters: {
 			query?: {
+				/** A search: words, "phrases" and filters such as `from:app`, `subject:"your code"`, `inbox:k3v9`, `label:run:42`, `has:code` and `after:2026-11-21`, which must all match; `-` before one means that it must not. */
+				q?: string;
 				/** A label `<name>:<value>` that the inbox must have. Repeat to require several labels. */
 				label?: string[];
 				/** Text that the subject must contain, in upper or lower case. */

@@ -1,17 +1,19 @@
 import { inboxIdIn } from '#libs/ports/read-model/read-model-harness.contract.js'
 import { messageId } from '#libs/domain/inbox/inbox.test-support.js'
 import { parseMail } from '#libs/mail/parse.js'
-import type { OpenedMessage } from '#libs/mail/json/message-json.js'
+import type { Address } from '#libs/domain/inbox/events.js'
 import { anyEnvelope } from '#test/harness/envelope.js'
 import { richMail } from '#test/harness/rich-mail.js'
 import { Problem } from '../http/problems.js'
-import { matchesSearch, parseSearch } from './search.js'
+import { MAILPIT, matchesSearch, OWN, parseSearch, type Searchable } from './search.js'
 
-function message(source: string): OpenedMessage {
+function message(source: string): Searchable {
   const envelope = { ...anyEnvelope, rcptTo: 'k3v9@mayfly.test' }
   const mail = parseMail(Buffer.from(source), envelope)
   const receivedAt = new Date('2026-03-01T10:00:00.000Z')
-  return { id: messageId(1), inboxId: inboxIdIn(1), receivedAt, mail, bytes: 1_000 }
+  const inboxId = inboxIdIn(1)
+  const inbox = { id: inboxId, address: 'k3v9@mayfly.test' as Address, labels: { run: '42', team: 'qa' } }
+  return { message: { id: messageId(1), inboxId, receivedAt, mail, bytes: 1_000 }, inbox }
 }
 
 const SIMPLE = [
@@ -29,8 +31,8 @@ const SIMPLE = [
 ].join('\r\n')
 
 describe('a search', () => {
-  let rich: OpenedMessage
-  let simple: OpenedMessage
+  let rich: Searchable
+  let simple: Searchable
 
   beforeAll(() => {
     rich = message(richMail('jo@mayfly.test'))
@@ -88,7 +90,7 @@ describe('a search', () => {
     ['  hello   please  ', 'simple'],
     ['subject:"hello', 'simple'],
   ])('for %s finds: %s', async (query, expected) => {
-    const search = parseSearch(query)
+    const search = parseSearch(query, MAILPIT)
     const found: string[] = []
     if (await matchesSearch(search, rich)) found.push('rich')
     if (await matchesSearch(search, simple)) found.push('simple')
@@ -117,9 +119,9 @@ describe('a search', () => {
     'smaller:',
     'a '.repeat(21),
   ])('for %j is refused', (query) => {
-    expect(() => parseSearch(query)).toThrow(Problem)
+    expect(() => parseSearch(query, MAILPIT)).toThrow(Problem)
     try {
-      parseSearch(query)
+      parseSearch(query, MAILPIT)
     } catch (error) {
       expect(error).toMatchObject({
         code: 'invalid-request',
@@ -128,9 +130,55 @@ describe('a search', () => {
     }
   })
 
+  it.each([
+    ['to:k3v9@mayfly.test', 'rich simple'],
+    ['text:please', 'simple'],
+    ['text:hello', ''],
+    ['-text:please', 'rich'],
+    ['has:code', 'rich'],
+    ['has:link -has:code', ''],
+    ['inbox:K3V9', 'rich simple'],
+    [`inbox:${inboxIdIn(1)}`, 'rich simple'],
+    ['inbox:other', ''],
+    ['label:run:42 label:team', 'rich simple'],
+    ['label:run:43', ''],
+    ['-label:run:43', 'rich simple'],
+    ['label:constructor', ''],
+    ['from:app subject:hello', 'simple'],
+    ['"https://nowhere.example"', ''],
+    ['"from:app"', ''],
+    ['-"from:app"', 'rich simple'],
+    ['-"your code"', 'simple'],
+    ['app@example.com', 'simple'],
+  ])('as q for %s finds: %s', async (query, expected) => {
+    const search = parseSearch(query, OWN)
+    const found: string[] = []
+    if (await matchesSearch(search, rich)) found.push('rich')
+    if (await matchesSearch(search, simple)) found.push('simple')
+    expect(found.join(' ')).toBe(expected)
+  })
+
+  it.each(['has:nothing', 'form:app', 'https://a.example', 'is:read', 'label:', 'text:', 'constructor:a'])(
+    'as q for %j is refused',
+    (query) => {
+      expect(() => parseSearch(query, OWN)).toThrow(Problem)
+    },
+  )
+
+  it('does not confuse words with names of the language', async () => {
+    for (const language of [MAILPIT, OWN]) {
+      for (const word of ['constructor', 'tostring', 'hasownproperty']) {
+        expect([word, await matchesSearch(parseSearch(word, language), simple)]).toEqual([word, false])
+      }
+    }
+  })
+
   it('treats signs of regular expressions and of SQL as text', async () => {
     for (const query of ['.*', '%', '_', 'h_llo', '[a-z]+', '$', "' OR 1=1", String.raw`\b`]) {
-      expect([query, await matchesSearch(parseSearch(query), message('\r\nHello'))]).toEqual([query, false])
+      expect([query, await matchesSearch(parseSearch(query, MAILPIT), message('\r\nHello'))]).toEqual([
+        query,
+        false,
+      ])
     }
   })
 
@@ -138,7 +186,7 @@ describe('a search', () => {
     const started = performance.now()
     for (const part of ['"', '-', '!', ' "', '(', 'from:x ', '"a" ', ' ']) {
       try {
-        parseSearch(part.repeat(100_000))
+        parseSearch(part.repeat(100_000), OWN)
       } catch (error) {
         expect(error).toBeInstanceOf(Problem)
       }
@@ -148,13 +196,14 @@ describe('a search', () => {
 
   it('finds text at any place of a long text, and lets other work run meanwhile', async () => {
     for (const at of [0, 65_500, 65_536, 600_000]) {
-      const { mail, ...rest } = simple
+      const { message, inbox } = simple
       const text = `${'x'.repeat(at)} \r\n your  new\tcode ${'y '.repeat(300_000)}`
       let turns = 0
       const counting = setInterval(() => (turns += 1), 0)
-      const long = { ...rest, mail: { ...mail, text } }
-      expect(await matchesSearch(parseSearch('"your new code"'), long)).toBe(true)
-      expect(await matchesSearch(parseSearch('nowhere'), long)).toBe(false)
+      const long = { inbox, message: { ...message, mail: { ...message.mail, text } } }
+      expect(await matchesSearch(parseSearch('"your new code"', MAILPIT), long)).toBe(true)
+      expect(await matchesSearch(parseSearch('text:"your new code"', OWN), long)).toBe(true)
+      expect(await matchesSearch(parseSearch('nowhere', MAILPIT), long)).toBe(false)
       clearInterval(counting)
       expect(turns).toBeGreaterThan(0)
     }
