@@ -7,7 +7,7 @@ import type { Session } from './session.js'
 type Domain = Schemas['Domain']
 
 interface CreateOptions {
-  environment: string
+  environment?: string
   subdomains?: boolean
   create?: boolean
   duration?: string
@@ -24,7 +24,7 @@ export function domainCommands(program: Command, session: Session): void {
     .command('create')
     .description('register a domain and print its DNS records, or without a name a hosted domain')
     .argument('[name]', 'your domain, such as staging.example.com')
-    .requiredOption('--environment <environment>', 'environment whose inboxes receive the mail')
+    .option('--environment <environment>', "environment whose inboxes receive the mail; default: the key's")
     .option('--subdomains', 'include all subdomains')
     .option('--create', 'make an inbox for mail to an address without one; default of a hosted domain')
     .option('--duration <duration>', 'lifetime of these inboxes, such as 30m, 24h or 7d')

@@ -63,7 +63,9 @@ function refusalOf(problem: Problem): Failure {
     `To fix it: ${fixOf(problem)}`,
     `(${code}, ${status}, request ${requestId})`,
   ]
-  return new Failure(exitCodeOf(status), lines.join('\n'), problem)
+  // The other 409, a request that is being repeated, may succeed later.
+  const exitCode = code === 'address-taken' ? EXIT.failed : exitCodeOf(status)
+  return new Failure(exitCode, lines.join('\n'), problem)
 }
 
 /** What the API's fix is for the command line, where that differs. */

@@ -244,7 +244,7 @@ export const text = {
     state: {
       pending: 'waiting for DNS records',
       verified: 'verified',
-      failed: 'not verified: the records were not found for three days',
+      failed: 'failed: not found for three days, or another account has proved the domain',
       lapsed: 'lapsed: the records are gone',
     },
     nameTaken: 'the records are found, but another account has this domain',
@@ -257,7 +257,8 @@ export const text = {
     recordStatus: { missing: 'missing', invalid: 'different', valid: 'found' },
     found: (values: string) => `Found: ${values}`,
     deleteTitle: (name: string) => `Delete ${name}`,
-    deleteWarning: "Mail to it is refused at once. Its inboxes stay until they expire. This can't be undone.",
+    deleteWarning:
+      "Its mail no longer arrives here. Its inboxes stay until they expire. This can't be undone.",
   },
 
   keys: {

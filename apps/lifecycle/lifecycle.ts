@@ -120,8 +120,10 @@ function domainChecking({ engine, now, logger }: EngineContext, dns: DomainDns):
     try {
       const lease = { now: now(), leaseMs: CHECK_LEASE_MS, limit: DOMAINS_AT_ONCE }
       const due = await accounts.leaseDueDomains(lease)
-      await Promise.all(due.map((domain) => checks.check(domain)))
-      if (due.length > 0) logger.info({ domains: due.length }, 'domains checked')
+      const times = await Promise.all(due.map((domain) => checks.check(domain)))
+      const unanswered = times.filter((time) => time === null).length
+      if (unanswered > 0) logger.warn({ domains: unanswered }, 'no DNS server gave a clear answer')
+      if (due.length > unanswered) logger.info({ domains: due.length - unanswered }, 'domains checked')
     } catch (error) {
       logger.error({ err: error }, 'checking domains failed: retrying')
     }

@@ -7,7 +7,8 @@ export const MAX_NAME_CHARACTERS = 235
 const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 
 /**
- * Reads the name of a domain whose mail an account wants to receive: in lower case, as A-labels (RFC 5890); or an error.
+ * Reads the name of a domain whose mail an account wants to receive: in lower case, as A-labels (RFC 5890), without a dot
+ * at the end; or an error.
  * `ownDomains` are those of generated addresses.
  */
 export function readDomainName(
@@ -15,7 +16,7 @@ export function readDomainName(
   ownDomains: readonly string[],
 ): { name: string } | { error: string } {
   const isTooLong = text.length > MAX_NAME_CHARACTERS
-  const name = isTooLong ? '' : domainToASCII(text)
+  const name = isTooLong ? '' : domainToASCII(text).replace(/\.$/, '')
   const labels = name.split('.')
   if (isTooLong || name.length > MAX_NAME_CHARACTERS || labels.length > MAX_NAME_LABELS) {
     return { error: `must have at most ${MAX_NAME_CHARACTERS} characters and ${MAX_NAME_LABELS} labels` }

@@ -25,8 +25,8 @@ export class DomainChecks {
   constructor(private readonly options: DomainChecksOptions) {}
 
   /**
-   * Resolves with the time of the results once they are durable; null for a hosted domain. If another event of the domain
-   * comes first on the log, they are ignored. If the domain is proved while another one holds its name, the holder is
+   * Resolves with the time of the results once they are durable; null for a hosted domain, and if no name server gave a
+   * clear answer. If another event of the domain comes first on the log, they are ignored. If the domain is proved while another one holds its name, the holder is
    * checked first: the name passes on only if the TXT record of the holder is absent.
    */
   async check(domain: Domain, by: Attribution = ownerOf(domain)): Promise<Date | null> {
@@ -42,14 +42,21 @@ export class DomainChecks {
     return this.record(domain, results, by)
   }
 
-  private async record(domain: Domain, results: DomainChecked['results'], by: Attribution): Promise<Date> {
-    const { id: domainId, accountId, checkedAt } = domain
+  private async record(
+    domain: Domain,
+    results: DomainChecked['results'],
+    by: Attribution,
+  ): Promise<Date | null> {
+    const { id: domainId, accountId, checkedAt, nextCheckAt } = domain
     const now = this.options.now()
+    const hasAnswers = Object.keys(results).length > 0
+    // Without answers, only the time of the next check changes.
+    if (!hasAnswers && (nextCheckAt === null || nextCheckAt > now)) return null
     const isRecent = checkedAt !== null && now.getTime() - checkedAt.getTime() < REPEATED_AFTER_MS
     if (isRecent && isDeepStrictEqual({ ...domain.checks, ...results }, domain.checks)) return checkedAt
     const { events } = decideDomain(domain, { type: 'RecordCheck', accountId, domainId, results, now })
     for (const event of events) await this.options.record(event, by)
-    return now
+    return hasAnswers ? now : null
   }
 }
 

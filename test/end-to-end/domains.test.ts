@@ -147,6 +147,8 @@ describe('domains', () => {
     const checked = await verify(domain)
     expect(statuses(checked)).toEqual(['valid', 'invalid'])
     expect(checked.records[1]?.found).toEqual(['10 mx.mayfly.example', '5 mx.other.example'])
+    for (const name of Object.keys(dns.zone)) dns.zone = { ...dns.zone, [name]: { rcode: 'SERVFAIL' } }
+    expect(await verify(domain)).toEqual(checked)
   })
 
   it('have an MX record for all subdomains, if they include them', async () => {
@@ -184,6 +186,9 @@ describe('domains', () => {
   })
 
   it('are hosted below the mail domain without DNS records', async () => {
+    expect(await create<DomainJson>(mayfly, '/v1/domains', { hosted: true })).toMatchObject({
+      environment: 'development',
+    })
     const { name, ...hosted } = await register({ hosted: true })
     expect(name).toMatch(/^[0-9a-z]{8}\.mayfly\.test$/)
     expect(hosted).toMatchObject({ state: 'verified', hosted: true, records: [] })

@@ -15,10 +15,10 @@ const NAME = `name must be a string of at most ${MAX_NAME_CHARACTERS} characters
   description: 'A new domain: one of your own, by its `name`, or a hosted one.',
   example: { name: 'staging.example.com', environment: 'staging', catch_all: { action: 'create' } },
   variants: {
-    OwnDomain: { description: 'A domain of your own.', required: ['name', 'environment'] },
+    OwnDomain: { description: 'A domain of your own.', required: ['name'] },
     HostedDomain: {
       description: 'A new name below the mail domain, which needs no DNS records.',
-      required: ['hosted', 'environment'],
+      required: ['hosted'],
     },
   },
 })
@@ -37,9 +37,12 @@ export class CreateDomain {
   @IsBoolean({ message: 'hosted must be true or false' })
   hosted?: boolean
 
-  @DescribeProperty('The environment whose inboxes receive the mail.', { examples: ['staging'] })
+  @DescribeProperty("The environment whose inboxes receive the mail. Default: the key's environment.", {
+    examples: ['staging'],
+  })
+  @IfGiven()
   @IsEnvironment()
-  environment!: string
+  environment?: string
 
   @DescribeProperty('Whether the domain includes all its subdomains. They need an MX record `*.<domain>`.')
   @IfGiven()

@@ -127,7 +127,10 @@ const { schema, json } = resource(
     catchAll: plain(DomainCatchAll),
     createdAt: time('When it was registered.'),
     verifiedAt: orNull(time(''), 'Since when it is verified, without interruption; null if it never was.'),
-    checkedAt: orNull(time(''), 'When its records were last checked; null if they were not.'),
+    checkedAt: orNull(
+      time(''),
+      'When name servers last gave a clear answer about its records; null if they never did.',
+    ),
   },
 )
 

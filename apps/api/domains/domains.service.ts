@@ -55,7 +55,7 @@ export class Domains {
   /** Resolves once the domain is durable and can be read. Throws invalid-request. */
   async create(principal: Principal, body: CreateDomain, minting: Minting): Promise<ResourceJson> {
     const { accountId } = principal
-    const { hosted: isHosted = false, environment, subdomains = false } = body
+    const { hosted: isHosted = false, environment = principal.environment, subdomains = false } = body
     const domainId = minting.id('dom')
     const token = base32(minting.bytes(TOKEN_BYTES))
     const label = base32(minting.bytes(HOSTED_LABEL_BYTES))

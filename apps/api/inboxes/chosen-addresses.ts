@@ -92,5 +92,7 @@ function refusalOf(error: unknown): Problem {
 }
 
 function taken(address: Address): Problem {
-  return new Problem('address-taken', { detail: `An inbox has the address ${address}.` })
+  return new Problem('address-taken', {
+    detail: `An inbox of this or another environment has the address ${address}.`,
+  })
 }

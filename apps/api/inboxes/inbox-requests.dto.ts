@@ -124,7 +124,7 @@ export class CreateInbox extends InboxProperties {
 export function readChosenAddress({ address, local_part: local, domain }: CreateInbox): Address | null {
   if (local === undefined && domain === undefined) return address === undefined ? null : readAddress(address)
   if (address !== undefined || local === undefined || domain === undefined) {
-    throw invalid({ detail: 'either address, or local_part and domain may be given', pointer: '' })
+    throw invalid({ detail: 'either address may be given, or local_part and domain together', pointer: '' })
   }
   const chosen = chosenAddressOf(`${local}@${domain}`)
   if (chosen !== null) return chosen

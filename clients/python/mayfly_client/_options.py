@@ -78,17 +78,14 @@ class IssueKey(types.IssueKey, CallOptions):
     """Of `keys.issue` and `accounts.issue_key`."""
 
 
-class _DomainOptions(CallOptions, total=False):
-    name: str
-    hosted: bool
-    subdomains: bool
-    catch_all: types.DomainCatchAll
-
-
-class CreateDomain(_DomainOptions):
+class CreateDomain(CallOptions, total=False):
     """Of `domains.create`: with a `name`, or `hosted=True`."""
 
+    name: str
+    hosted: bool
     environment: str
+    subdomains: bool
+    catch_all: types.DomainCatchAll
 
 
 class ChangeDomain(types.ChangeDomain, CallOptions, total=False):

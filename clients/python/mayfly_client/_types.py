@@ -460,7 +460,7 @@ class Domain(TypedDict):
     verified_at: str | None
     """Since when it is verified, without interruption; null if it never was."""
     checked_at: str | None
-    """When its records were last checked; null if they were not."""
+    """When name servers last gave a clear answer about its records; null if they never did."""
 
 
 class _DomainCatchAllOptional(TypedDict, total=False):
@@ -728,6 +728,8 @@ class Header(TypedDict):
 
 
 class _HostedDomainOptional(TypedDict, total=False):
+    environment: str
+    """The environment whose inboxes receive the mail. Default: the key's environment."""
     subdomains: bool
     """Whether the domain includes all its subdomains. They need an MX record `*.<domain>`."""
     catch_all: DomainCatchAll
@@ -738,8 +740,6 @@ class HostedDomain(_HostedDomainOptional):
     """A new name below the mail domain, which needs no DNS records."""
     hosted: bool
     """Whether Mayfly makes a name below its mail domain, verified at once."""
-    environment: str
-    """The environment whose inboxes receive the mail."""
 
 
 class Inbox(TypedDict):
@@ -1213,6 +1213,8 @@ class OpenAccount(_OpenAccountOptional):
 
 
 class _OwnDomainOptional(TypedDict, total=False):
+    environment: str
+    """The environment whose inboxes receive the mail. Default: the key's environment."""
     subdomains: bool
     """Whether the domain includes all its subdomains. They need an MX record `*.<domain>`."""
     catch_all: DomainCatchAll
@@ -1225,8 +1227,6 @@ class OwnDomain(_OwnDomainOptional):
     """The domain, in Unicode or as A-labels. Not a public suffix such as `co.uk`, and not the mail domain of
     Mayfly.
     """
-    environment: str
-    """The environment whose inboxes receive the mail."""
 
 
 class Position(TypedDict):

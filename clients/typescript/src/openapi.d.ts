@@ -262,7 +262,7 @@ export interface components {
 			created_at: string;
 			/** Since when it is verified, without interruption; null if it never was. */
 			verified_at: string | null;
-			/** When its records were last checked; null if they were not. */
+			/** When name servers last gave a clear answer about its records; null if they never did. */
 			checked_at: string | null;
 		};
 		/** What becomes of mail to an address of the domain without an inbox. */
@@ -492,8 +492,8 @@ export interface components {
 		HostedDomain: {
 			/** Whether Mayfly makes a name below its mail domain, verified at once. */
 			hosted: boolean;
-			/** The environment whose inboxes receive the mail. */
-			environment: string;
+			/** The environment whose inboxes receive the mail. Default: the key's environment. */
+			environment?: string;
 			/** Whether the domain includes all its subdomains. They need an MX record `*.<domain>`. */
 			subdomains?: boolean;
 			/** What becomes of mail to an address without an inbox. Default: `create` for a hosted domain, else `reject`. */
@@ -805,8 +805,8 @@ export interface components {
 		OwnDomain: {
 			/** The domain, in Unicode or as A-labels. Not a public suffix such as `co.uk`, and not the mail domain of Mayfly. */
 			name: string;
-			/** The environment whose inboxes receive the mail. */
-			environment: string;
+			/** The environment whose inboxes receive the mail. Default: the key's environment. */
+			environment?: string;
 			/** Whether the domain includes all its subdomains. They need an MX record `*.<domain>`. */
 			subdomains?: boolean;
 			/** What becomes of mail to an address without an inbox. Default: `create` for a hosted domain, else `reject`. */

@@ -114,7 +114,10 @@ describe('a domain', () => {
 
   it('keeps the last result of a record about which the name servers gave no clear answer', () => {
     const events = [registered(), checked(1, { ownership: VALID }, minutes(1)), checked(2, {}, minutes(2))]
-    expect(domainAfter(events).checks).toMatchObject({ ownership: VALID, mail: ABSENT })
+    expect(domainAfter(events)).toMatchObject({
+      checks: { ownership: VALID, mail: ABSENT },
+      ...{ checkedAt: minutes(1), nextCheckAt: minutes(3) },
+    })
     expect(domainAfter([...events, checked(3, { mail: VALID }, minutes(3))]).state).toBe('verified')
   })
 

@@ -103,6 +103,7 @@ export interface Domain extends Omit<DomainRegistered, 'type' | 'domainId' | 're
   failingSince: Date | null
   createdAt: Date
   verifiedAt: Date | null
+  /** The last check with a clear answer. */
   checkedAt: Date | null
   lapsedAt: Date | null
   nextCheckAt: Date | null
@@ -180,7 +181,11 @@ function checked(domain: Domain, holder: Domain | null, event: DomainChecked): D
   const wanted = ['ownership', 'mail', ...(domain.subdomains ? (['wildcard'] as const) : [])] as const
   const isFailure = wanted.some((record) => (results[record]?.status ?? 'valid') !== 'valid')
   const isComplete = wanted.every((record) => checks[record].status === 'valid')
-  const known = { ...domain, checks, isNameTaken: isComplete, revision, checkedAt }
+  const hasAnswers = Object.keys(results).length > 0
+  const known = {
+    ...{ ...domain, checks, isNameTaken: isComplete, revision },
+    checkedAt: hasAnswers ? checkedAt : domain.checkedAt,
+  }
   const tomorrow = after(checkedAt, DAY_MS)
   if (isComplete && holder?.checks.ownership.status !== 'valid') {
     const verifiedAt = domain.state === 'verified' ? domain.verifiedAt : checkedAt

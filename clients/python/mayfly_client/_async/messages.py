@@ -30,13 +30,18 @@ class AsyncMessages:
     async def list(
         self,
         *,
+        q: str | None = None,
         labels: Mapping[str, str] | None = None,
         order: Literal["asc", "desc"] = "asc",
         limit: int | None = None,
         **filters: Unpack[ListFilters],
     ) -> list[AsyncMessage]:
-        """The messages that match, oldest first unless `order` is `desc`; all of them, or the first `limit`."""
-        page = await self._connection.get_list(path_of("messages"), filters, limit, order=order, labels=labels)
+        """The messages that match, oldest first unless `order` is `desc`; all of them, or the first `limit`.
+
+        `q` is a search such as `from:app has:code`.
+        """
+        path = path_of("messages")
+        page = await self._connection.get_list(path, filters, limit, q=q, order=order, labels=labels)
         return [AsyncMessage(self._connection, each) for each in page]
 
     async def cursor(self, **call: Unpack[CallOptions]) -> str:
