@@ -1,6 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common'
 import type { Scope } from '#libs/domain/account/access.js'
-import { DOMAIN_NOTIFICATIONS } from '#libs/domain/account/domain.js'
 import { isId, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import {
   decide,
@@ -10,7 +9,12 @@ import {
   type WebhookCommand,
   type WebhookRefusal,
 } from '#libs/domain/webhook/decide.js'
-import type { PartitionEnd, SealedSecret, WebhookEventType } from '#libs/domain/webhook/events.js'
+import {
+  DOMAIN_NOTIFICATIONS,
+  type PartitionEnd,
+  type SealedSecret,
+  type WebhookEventType,
+} from '#libs/domain/webhook/events.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { Engine } from '#libs/engines/engine.js'
 import type { ListQuery } from '#libs/ports/read-model/lists.js'

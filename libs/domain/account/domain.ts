@@ -5,6 +5,7 @@ import { accept, refuse, type Decision } from '#libs/domain/event-sourcing/decis
 import type { AccountId, DomainId } from '#libs/domain/ids/typeid.js'
 import { haveSamePairs } from '#libs/domain/inbox/decide.js'
 import { parseLifespan, type Lifespan } from '#libs/domain/inbox/new-inbox.js'
+import type { DomainNotification } from '#libs/domain/webhook/events.js'
 import { REMOVED } from '#libs/domain/webhook/webhook.js'
 
 /*
@@ -78,12 +79,6 @@ export type DomainEvent = EventOf<typeof DOMAIN_EVENTS>
 export type DomainRegistered = EventOf<typeof DOMAIN_EVENTS, 'DomainRegistered'>
 export type DomainChanged = EventOf<typeof DOMAIN_EVENTS, 'DomainChanged'>
 export type DomainChecked = EventOf<typeof DOMAIN_EVENTS, 'DomainChecked'>
-
-/** The changes of domains that webhooks are notified of. They are results of checks, not events on the log. */
-export const DOMAIN_NOTIFICATIONS = [
-  { publicName: 'domain.verified', sent: { body: 'domain', summary: 'A domain was verified' } },
-  { publicName: 'domain.lapsed', sent: { body: 'domain', summary: 'A domain has lapsed' } },
-] as const
 
 export interface Domain extends Omit<DomainRegistered, 'type' | 'domainId' | 'registeredAt'> {
   id: DomainId
@@ -230,7 +225,7 @@ function after(time: Date, ms: number): Date {
 export function notificationOf(
   { verifiedAt, lapsedAt }: Domain,
   { checkedAt }: DomainChecked,
-): (typeof DOMAIN_NOTIFICATIONS)[number]['publicName'] | null {
+): DomainNotification['type'] | null {
   if (verifiedAt?.getTime() === checkedAt.getTime()) return 'domain.verified'
   return lapsedAt?.getTime() === checkedAt.getTime() ? 'domain.lapsed' : null
 }

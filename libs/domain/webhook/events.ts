@@ -1,12 +1,17 @@
 import Type from 'typebox'
 import { event, type EventOf, type ValueOf, type ValuesOf } from '#libs/domain/event-sourcing/declare.js'
 import * as field from '#libs/domain/event-sourcing/declare.js'
-import { DOMAIN_NOTIFICATIONS } from '#libs/domain/account/domain.js'
 import { SENT_EVENTS } from '#libs/domain/inbox/events.js'
 
 /*
  * The events of webhooks: their registration, on account-events; their deliveries and replays, on webhook-events.
  */
+
+/** The changes of domains that webhooks of an environment are notified of: results of checks, not events on the log. */
+export const DOMAIN_NOTIFICATIONS = [
+  { publicName: 'domain.verified', sent: { body: 'domain', summary: 'A domain was verified' } },
+  { publicName: 'domain.lapsed', sent: { body: 'domain', summary: 'A domain has lapsed' } },
+] as const
 
 /** What webhooks send: events of inboxes, and changes of domains. */
 export const NOTIFICATIONS = [...SENT_EVENTS, ...DOMAIN_NOTIFICATIONS]
