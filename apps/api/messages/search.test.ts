@@ -39,6 +39,14 @@ describe('a search', () => {
     simple = message(SIMPLE)
   })
 
+  async function foundBy(query: string, language: typeof MAILPIT): Promise<string> {
+    const search = parseSearch(query, language)
+    const found: string[] = []
+    if (await matchesSearch(search, rich)) found.push('rich')
+    if (await matchesSearch(search, simple)) found.push('simple')
+    return found.join(' ')
+  }
+
   it.each([
     // Filters.
     ['from:no-reply@app.example', 'rich'],
@@ -90,11 +98,7 @@ describe('a search', () => {
     ['  hello   please  ', 'simple'],
     ['subject:"hello', 'simple'],
   ])('for %s finds: %s', async (query, expected) => {
-    const search = parseSearch(query, MAILPIT)
-    const found: string[] = []
-    if (await matchesSearch(search, rich)) found.push('rich')
-    if (await matchesSearch(search, simple)) found.push('simple')
-    expect(found.join(' ')).toBe(expected)
+    expect(await foundBy(query, MAILPIT)).toBe(expected)
   })
 
   it.each([
@@ -151,11 +155,7 @@ describe('a search', () => {
     ['-"your code"', 'simple'],
     ['app@example.com', 'simple'],
   ])('as q for %s finds: %s', async (query, expected) => {
-    const search = parseSearch(query, OWN)
-    const found: string[] = []
-    if (await matchesSearch(search, rich)) found.push('rich')
-    if (await matchesSearch(search, simple)) found.push('simple')
-    expect(found.join(' ')).toBe(expected)
+    expect(await foundBy(query, OWN)).toBe(expected)
   })
 
   it.each(['has:nothing', 'form:app', 'https://a.example', 'is:read', 'label:', 'text:', 'constructor:a'])(
