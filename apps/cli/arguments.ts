@@ -65,10 +65,6 @@ export function accountPath(id: string): string {
   return `/v1/accounts/${encodeURIComponent(id)}`
 }
 
-export function inboxPath(id: string): string {
-  return `/v1/inboxes/${encodeURIComponent(id)}`
-}
-
 /** Filters for messages, as in the API's query. */
 export interface Filters {
   subject?: string

@@ -1,6 +1,5 @@
 import { InvalidArgumentError, type Command } from 'commander'
 import { readJson } from '#clients/typescript/src/connection.js'
-import { inboxPath } from './arguments.js'
 import type { Session } from './session.js'
 
 type FaultJson = Readonly<Record<string, unknown>>
@@ -10,8 +9,10 @@ export function faultsCommands(program: Command, session: Session): void {
   const faults = program
     .command('faults')
     .description('reject, delay, lose or duplicate mail on purpose, to test how its sender handles that')
-  const print = (method: 'GET' | 'PUT' | 'DELETE', whose: string, body?: readonly FaultJson[]) => {
-    const request = { method, path: faultsPath(whose), ...(body && { body }) }
+  const print = async (method: 'GET' | 'PUT' | 'DELETE', whose: string, body?: readonly FaultJson[]) => {
+    const isInbox = whose.startsWith('inb_') || whose.includes('@')
+    const owner = isInbox ? await session.inboxPath(whose) : `/v1/environments/${encodeURIComponent(whose)}`
+    const request = { method, path: `${owner}/faults`, ...(body && { body }) }
     const shown = session.api().send(request, {}, readJson<FaultJson[]>)
     return session.print(shown, (all) =>
       all.length === 0 ? 'no faults' : all.map((fault) => JSON.stringify(fault)).join('\n'),
@@ -32,13 +33,8 @@ export function faultsCommands(program: Command, session: Session): void {
 function ofWhom(command: Command): Command {
   return command.argument(
     '<inbox-or-environment>',
-    'inbox id, or an environment for all inboxes that are created in it from now on (needs the scope admin)',
+    'inbox id or address, or an environment for all inboxes that are created in it from now on (needs the scope admin)',
   )
-}
-
-function faultsPath(whose: string): string {
-  const path = whose.startsWith('inb_') ? inboxPath(whose) : `/v1/environments/${encodeURIComponent(whose)}`
-  return `${path}/faults`
 }
 
 function readFault(text: string, before: readonly FaultJson[] = []): readonly FaultJson[] {

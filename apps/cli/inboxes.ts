@@ -1,14 +1,6 @@
 import { Option, type Command } from 'commander'
 import type { Schemas } from '#clients/typescript/src/options.js'
-import {
-  inboxPath,
-  label,
-  pairsOf,
-  passwordOption,
-  wholeNumber,
-  withFilters,
-  type Filters,
-} from './arguments.js'
+import { label, pairsOf, passwordOption, wholeNumber, withFilters, type Filters } from './arguments.js'
 import { EXIT, Failure } from './failure.js'
 import { messageTable, messageText, waitCommand } from './messages.js'
 import { facts, table } from './printing.js'
@@ -56,14 +48,15 @@ function updateCommand(inbox: Command, session: Session): void {
   inbox
     .command('update')
     .description('change when an inbox expires, its name or its labels')
-    .argument('<inbox>', 'inbox id')
+    .argument('<inbox>', 'inbox id or address')
     .option('--duration <duration>', 'lifetime from its creation, such as 30m, 24h, 7d or 2w')
     .option('--name <name>')
     .option('--label <name:value>', 'replaces all labels; can be repeated', label)
     .addOption(passwordOption())
-    .action((inboxId: string, { label: labels, ...others }: InboxOptions & { password?: string }) => {
+    .action(async (inbox: string, { label: labels, ...others }: InboxOptions & { password?: string }) => {
       const body = { ...others, labels: labels && pairsOf(labels) }
-      return session.print(session.api().post<Schemas['Inbox']>(inboxPath(inboxId), body, 'PATCH'), inboxText)
+      const path = await session.inboxPath(inbox)
+      await session.print(session.api().post<Schemas['Inbox']>(path, body, 'PATCH'), inboxText)
     })
 }
 
@@ -103,16 +96,16 @@ type ReadOptions = Filters & {
 function readCommand(inbox: Command, session: Session): void {
   withFilters(inbox.command('read'))
     .description('read an inbox: its messages, or one of them')
-    .argument('<inbox>', 'inbox id')
+    .argument('<inbox>', 'inbox id or address')
     .argument('[message]', 'message id')
     .addOption(new Option('--order <order>', 'order of the list').choices(['asc', 'desc']).default('asc'))
     .option('--limit <count>', 'maximum number of messages', wholeNumber(), 25)
     .addOption(new Option('--raw', "write the message's source, byte for byte").conflicts('attachment'))
     .option('--attachment <index>', 'write an attachment of the message')
     .addOption(passwordOption())
-    .action(async (inboxId: string, messageId: string | undefined, options: ReadOptions) => {
+    .action(async (inbox: string, messageId: string | undefined, options: ReadOptions) => {
       const { raw, attachment, password, ...query } = options
-      const path = `${inboxPath(inboxId)}/messages`
+      const path = `${await session.inboxPath(inbox)}/messages`
       const api = session.api()
       if (messageId === undefined) {
         if (raw === true || attachment !== undefined) {
@@ -136,12 +129,13 @@ function historyCommand(inbox: Command, session: Session): void {
   inbox
     .command('history')
     .description('list what happened to an inbox, also after its end')
-    .argument('<inbox>', 'inbox id')
+    .argument('<inbox>', 'inbox id or address')
     .addOption(new Option('--order <order>', 'order of the list').choices(['asc', 'desc']).default('asc'))
     .option('--limit <count>', 'maximum number of events', wholeNumber(), 100)
-    .action((inboxId: string, options: { order: string; limit: number }) => {
-      const events = session.api().list<Schemas['Event']>(`${inboxPath(inboxId)}/history`, options)
-      return session.print(events, (shown) =>
+    .action(async (inbox: string, options: { order: string; limit: number }) => {
+      const path = `${await session.inboxPath(inbox)}/history`
+      const events = session.api().list<Schemas['Event']>(path, options)
+      await session.print(events, (shown) =>
         table(
           ['time', 'event', 'message', 'by', 'changed'],
           shown.map((event) => [
@@ -156,15 +150,15 @@ function shareCommand(inbox: Command, session: Session): void {
   inbox
     .command('share')
     .description('issue a token that can read this inbox and nothing else; it is shown only once')
-    .argument('<inbox>', 'inbox id')
+    .argument('<inbox>', 'inbox id or address')
     .option('--expires-in <duration>', 'how long it is valid, such as 30m; default: until the inbox expires')
     .option('--owner', 'the token may also delete the inbox')
     .addOption(passwordOption())
-    .action((inboxId: string, options: { expiresIn?: string; owner?: boolean; password?: string }) => {
+    .action(async (inbox: string, options: { expiresIn?: string; owner?: boolean; password?: string }) => {
       const { owner = false, ...others } = options
       const body = { access: owner ? 'owner' : 'read', ...others }
-      const issued = session.api().post<Schemas['InboxTokenWithSecret']>(`${inboxPath(inboxId)}/tokens`, body)
-      return session.print(issued, facts)
+      const path = `${await session.inboxPath(inbox)}/tokens`
+      await session.print(session.api().post<Schemas['InboxTokenWithSecret']>(path, body), facts)
     })
 }
 
@@ -172,15 +166,13 @@ function deleteCommand(inbox: Command, session: Session): void {
   inbox
     .command('delete')
     .description('permanently delete an inbox with all its mail, or one message')
-    .argument('<inbox>', 'inbox id')
+    .argument('<inbox>', 'inbox id or address')
     .argument('[message]', 'message id')
     .addOption(passwordOption())
-    .action((inboxId: string, messageId: string | undefined, options: { password?: string }) => {
+    .action(async (inbox: string, messageId: string | undefined, options: { password?: string }) => {
       const message = messageId === undefined ? '' : `/messages/${encodeURIComponent(messageId)}`
-      const deleted = session
-        .api()
-        .delete<Schemas['DeletedMessage']>(`${inboxPath(inboxId)}${message}`, options)
-      return session.print(deleted, facts)
+      const path = `${await session.inboxPath(inbox)}${message}`
+      await session.print(session.api().delete<Schemas['DeletedMessage']>(path, options), facts)
     })
 }
 

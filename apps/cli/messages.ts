@@ -2,7 +2,7 @@ import { Option, type Command } from 'commander'
 import { ApiError } from '#clients/typescript/src/errors.js'
 import type { Schemas } from '#clients/typescript/src/options.js'
 import { attachmentName } from '#libs/mail/attachment-name.js'
-import { inboxPath, passwordOption, withFilters, wholeNumber, type Filters } from './arguments.js'
+import { passwordOption, withFilters, wholeNumber, type Filters } from './arguments.js'
 import { harmless, oneLine, table } from './printing.js'
 import type { Session } from './session.js'
 
@@ -27,7 +27,7 @@ const GRACE_MS = 15_000
 export function waitCommand(inbox: Command, session: Session): void {
   withFilters(inbox.command('wait'))
     .description('wait for a message that matches: the oldest one present, or the next to arrive')
-    .argument('<inbox>', 'inbox id')
+    .argument('<inbox>', 'inbox id, or an address, which may have no inbox yet')
     .option('--timeout <seconds>', 'how long to wait, at most 3600', wholeNumber(0, 3_600, 'seconds'), 25)
     .addOption(
       new Option('--order <order>', 'take the oldest match (asc) or the newest (desc)')
@@ -44,8 +44,12 @@ export function waitCommand(inbox: Command, session: Session): void {
       ).conflicts(['code', 'link']),
     )
     .addOption(passwordOption())
-    .action(async (inboxId: string, options: WaitOptions) => {
-      const message = await waitFor(session, `${inboxPath(inboxId)}/messages/wait`, options)
+    .action(async (inbox: string, options: WaitOptions) => {
+      const path = await session.findInboxPath(inbox)
+      const message =
+        path === null
+          ? await waitFor(session, '/v1/messages/wait', { recipient: inbox, ...options })
+          : await waitFor(session, `${path}/messages/wait`, options)
       const [code] = message.codes
       const [link] = message.links
       const [match] = message.extracted ?? []

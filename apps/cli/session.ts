@@ -38,6 +38,23 @@ export class Session {
     return { url: parsed.href.replace(/\/+$/, ''), apiKey: key }
   }
 
+  /** The path of an inbox, by its id or its address. Throws Failure if no inbox of the environment has the address. */
+  async inboxPath(inbox: string): Promise<string> {
+    const path = await this.findInboxPath(inbox)
+    if (path === null)
+      throw new Failure(EXIT.notFound, `no inbox of this environment has the address ${inbox}`)
+    return path
+  }
+
+  /** As `inboxPath`, but null if no inbox has the address. */
+  async findInboxPath(inbox: string): Promise<string | null> {
+    const byAddress = { address: inbox, limit: 1 }
+    const [found] = inbox.includes('@')
+      ? await this.api().list<{ id: string }>('/v1/inboxes', byAddress)
+      : [{ id: inbox }]
+    return found === undefined ? null : `/v1/inboxes/${encodeURIComponent(found.id)}`
+  }
+
   /** Prints the result of a command once it is settled: as JSON with --json, otherwise as text. */
   async print<Result>(result: Result | Promise<Result>, toText: (result: Result) => string): Promise<void> {
     const settled = await result

@@ -154,6 +154,17 @@ describe('the command mayfly', () => {
     expect(await json<unknown[]>('inbox', 'read', id, '--limit', '3', '--subject', 'mail 9')).toHaveLength(3)
   })
 
+  it('takes an address for an inbox, and waits for mail to an address without one', async () => {
+    const address = 'cli@company.example'
+    expect(await run('inbox', 'read', address)).toMatchObject({ code: 3, stdout: '' })
+    const waiting = run('inbox', 'wait', address, '--code', '--timeout', '30')
+    await send(mayfly, address, mail('Your code is 493201'))
+    expect(await waiting).toEqual({ code: 0, stdout: '493201\n', stderr: '' })
+    expect((await run('inbox', 'read', address)).stdout).toContain('493201')
+    expect((await run('inbox', 'wait', address, '--code')).stdout).toBe('493201\n')
+    expect((await run('inbox', 'delete', address)).code).toBe(0)
+  })
+
   it('reads a protected inbox with its password', async () => {
     const { id, password = '' } = await json<{ id: string; password?: string }>(
       'inbox',
