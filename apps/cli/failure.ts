@@ -41,6 +41,11 @@ export function cannotWrite(path: string, error: unknown): Failure {
   return new Failure(EXIT.failed, `${path} can't be written: ${messageOf(error)}`)
 }
 
+/** No active inbox of the environment has the address. */
+export function noInboxAt(address: string): Failure {
+  return new Failure(EXIT.notFound, `no active inbox of this environment has the address ${oneLine(address)}`)
+}
+
 /** The failure of a command that any error ended. */
 export function failureFrom(error: unknown): Failure {
   if (error instanceof Failure) return error

@@ -129,7 +129,7 @@ function historyCommand(inbox: Command, session: Session): void {
   inbox
     .command('history')
     .description('list what happened to an inbox, also after its end')
-    .argument('<inbox>', 'inbox id or address')
+    .argument('<inbox>', 'inbox id, or the address of an active inbox')
     .addOption(new Option('--order <order>', 'order of the list').choices(['asc', 'desc']).default('asc'))
     .option('--limit <count>', 'maximum number of events', wholeNumber(), 100)
     .action(async (inbox: string, options: { order: string; limit: number }) => {

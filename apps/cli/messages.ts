@@ -1,8 +1,10 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { Option, type Command } from 'commander'
 import { ApiError } from '#clients/typescript/src/errors.js'
 import type { Schemas } from '#clients/typescript/src/options.js'
 import { attachmentName } from '#libs/mail/attachment-name.js'
 import { passwordOption, withFilters, wholeNumber, type Filters } from './arguments.js'
+import { noInboxAt } from './failure.js'
 import { harmless, oneLine, table } from './printing.js'
 import type { Session } from './session.js'
 
@@ -22,6 +24,8 @@ type WaitOptions = Filters & {
 const MAX_REQUEST_SECONDS = 55
 /** Time that a request may take in addition to its wait. */
 const GRACE_MS = 15_000
+/** How often an address without an inbox is looked up. */
+const ASK_AGAIN_MS = 500
 
 /** `mayfly inbox wait` */
 export function waitCommand(inbox: Command, session: Session): void {
@@ -45,11 +49,10 @@ export function waitCommand(inbox: Command, session: Session): void {
     )
     .addOption(passwordOption())
     .action(async (inbox: string, options: WaitOptions) => {
-      const path = await session.findInboxPath(inbox)
-      const message =
-        path === null
-          ? await waitFor(session, '/v1/messages/wait', { recipient: inbox, ...options })
-          : await waitFor(session, `${path}/messages/wait`, options)
+      const deadline = performance.now() + options.timeout * 1_000
+      const path = await waitForInbox(session, inbox, deadline)
+      const timeout = Math.max((deadline - performance.now()) / 1_000, 0)
+      const message = await waitFor(session, `${path}/messages/wait`, { ...options, timeout })
       const [code] = message.codes
       const [link] = message.links
       const [match] = message.extracted ?? []
@@ -59,6 +62,16 @@ export function waitCommand(inbox: Command, session: Session): void {
         session.write(`${match.groups.find((group) => group !== null) ?? match.text}\n`)
       else await session.print(message, messageText)
     })
+}
+
+/** Resolves with the path of an inbox, if need be once mail to its address has made it. Throws Failure at the deadline. */
+async function waitForInbox(session: Session, inbox: string, deadline: number): Promise<string> {
+  for (;;) {
+    const path = await session.findInboxPath(inbox)
+    if (path !== null) return path
+    if (performance.now() >= deadline) throw noInboxAt(inbox)
+    await pause(ASK_AGAIN_MS)
+  }
 }
 
 /** Repeats the wait from the same cursor until the timeout, so that the final problem covers all messages. */

@@ -1,7 +1,7 @@
 import type { Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { Connection } from '#clients/typescript/src/connection.js'
-import { EXIT, Failure } from './failure.js'
+import { EXIT, Failure, noInboxAt } from './failure.js'
 
 export interface GlobalOptions {
   url: string
@@ -41,8 +41,7 @@ export class Session {
   /** The path of an inbox, by its id or its address. Throws Failure if no inbox of the environment has the address. */
   async inboxPath(inbox: string): Promise<string> {
     const path = await this.findInboxPath(inbox)
-    if (path === null)
-      throw new Failure(EXIT.notFound, `no inbox of this environment has the address ${inbox}`)
+    if (path === null) throw noInboxAt(inbox)
     return path
   }
 

@@ -244,7 +244,7 @@ export const text = {
     state: {
       pending: 'waiting for DNS records',
       verified: 'verified',
-      failed: 'failed: not found for three days, or another account has proved the domain',
+      failed: 'failed: the records were not found for three days, or another account has proved the domain',
       lapsed: 'lapsed: the records are gone',
     },
     nameTaken: 'the records are found, but another account has this domain',

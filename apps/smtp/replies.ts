@@ -116,8 +116,8 @@ export function inboxEndedAt({ state, endedAt }: Pick<EndedInbox, 'state' | 'end
 
 /** The recipient is in a domain that this server does not accept mail for. */
 export function foreignRecipient(domains: readonly string[]): Refusal {
-  const accepted = [...domains, 'domains of its accounts'].join(', ')
-  const text = `5.1.1 no inbox has this address: this server accepts mail for ${accepted} only`
+  const own = domains.join(' and ')
+  const text = `5.1.1 no inbox has this address: this server accepts mail for ${own} only, and domains of its accounts`
   return new Refusal('unknown-recipient', 550, text)
 }
 

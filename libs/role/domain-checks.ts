@@ -26,8 +26,9 @@ export class DomainChecks {
 
   /**
    * Resolves with the time of the results once they are durable; null for a hosted domain, and if no name server gave a
-   * clear answer. If another event of the domain comes first on the log, they are ignored. If the domain is proved while another one holds its name, the holder is
-   * checked first: the name passes on only if the TXT record of the holder is absent.
+   * clear answer. If another event of the domain comes first on the log, they are ignored. If the domain is proved while
+   * another one holds its name, the holder is checked first: the name passes on only if the TXT record of the holder is
+   * absent.
    */
   async check(domain: Domain, by: Attribution = ownerOf(domain)): Promise<Date | null> {
     const { dns, accounts } = this.options
@@ -53,7 +54,9 @@ export class DomainChecks {
     // Without answers, only the time of the next check changes.
     if (!hasAnswers && (nextCheckAt === null || nextCheckAt > now)) return null
     const isRecent = checkedAt !== null && now.getTime() - checkedAt.getTime() < REPEATED_AFTER_MS
-    if (isRecent && isDeepStrictEqual({ ...domain.checks, ...results }, domain.checks)) return checkedAt
+    if (isRecent && isDeepStrictEqual({ ...domain.checks, ...results }, domain.checks)) {
+      return hasAnswers ? checkedAt : null
+    }
     const { events } = decideDomain(domain, { type: 'RecordCheck', accountId, domainId, results, now })
     for (const event of events) await this.options.record(event, by)
     return hasAnswers ? now : null

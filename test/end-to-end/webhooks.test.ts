@@ -205,7 +205,7 @@ describe('webhooks', () => {
       const body = { url: URL, events: ['message.received', 'domain.lapsed'] }
       const refusal = { status: 400, code: 'invalid-request', at: [{ pointer: '/events' }] }
       const path = pathOf(await createInbox(owner))
-      expectProblem(await call(owner, 'POST', path, { body }), { ...refusal, detail: /domain\.lapsed/ })
+      expectProblem(await call(owner, 'POST', path, { body }), refusal)
       const { id } = await registerWebhook(owner, path)
       expectProblem(await change(id, { events: body.events }), refusal)
       const { id: wide } = await registerWebhook(owner, '/v1/webhooks', body)

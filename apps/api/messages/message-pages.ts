@@ -30,7 +30,7 @@ export class MessagePages {
     private readonly pool: ContentPool,
   ) {}
 
-  /** Answers with a page, as a JSON array in UTF-8. Throws the errors of `open`, `positionOf`, `parseSearch`, `scan` and `openExtractor`. */
+  /** Answers with a page, as a JSON array in UTF-8. Throws the errors of what it calls, such as invalid-request and busy. */
   async send(
     open: () => MailSource | Promise<MailSource>,
     query: ListMessages & Pick<ListEnvironmentMessages, 'q'>,

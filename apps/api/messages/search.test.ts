@@ -138,6 +138,7 @@ describe('a search', () => {
     ['to:k3v9@mayfly.test', 'rich simple'],
     ['text:please', 'simple'],
     ['text:hello', ''],
+    ['from:app\tsubject:hello\u3000please', 'simple'],
     ['-text:please', 'rich'],
     ['has:code', 'rich'],
     ['has:link -has:code', ''],
@@ -158,12 +159,21 @@ describe('a search', () => {
     expect(await foundBy(query, OWN)).toBe(expected)
   })
 
-  it.each(['has:nothing', 'form:app', 'https://a.example', 'is:read', 'label:', 'text:', 'constructor:a'])(
-    'as q for %j is refused',
-    (query) => {
-      expect(() => parseSearch(query, OWN)).toThrow(Problem)
-    },
-  )
+  it.each([
+    'has:nothing',
+    'form:app',
+    'https://a.example',
+    'is:read',
+    'label:',
+    'text:',
+    'constructor:a',
+    '__proto__:a',
+    'has_code:x',
+    'größe:1',
+    'after:2026-02-30',
+  ])('as q for %j is refused', (query) => {
+    expect(() => parseSearch(query, OWN)).toThrow(Problem)
+  })
 
   it('does not confuse words with names of the language', async () => {
     for (const language of [MAILPIT, OWN]) {

@@ -14,7 +14,7 @@ import { comparable, missingTexts } from './comparable.js'
 
 export const MAX_QUERY_CHARACTERS = 1_000
 const MAX_TERMS = 20
-/** Bcc addresses that are read, as of the other address headers, and the beginning of the header that is read. */
+/** Limits of Bcc, as for the other address headers. */
 const MAX_BCC = 1_000
 const BCC_CHARACTERS = 64 * 1024
 
@@ -23,10 +23,10 @@ export interface Search {
   texts: readonly ({ isNegated: boolean } & Needle)[]
 }
 
-/** A text that is searched in all that a reader sees of a message, or in its body only. */
+/** A text, and the texts of a message in which it is searched. */
 interface Needle {
   needle: string
-  isInBody: boolean
+  textsIn: TextsIn
 }
 
 type Addresses = ReturnType<typeof addressesOf>
@@ -36,8 +36,8 @@ export interface Searchable {
   inbox: Pick<Inbox, 'id' | 'address' | 'labels'>
 }
 
-/** The addresses of a message are read once for all conditions. */
-type Condition = (searched: Searchable & { addresses: Addresses }) => boolean
+type Condition = (searched: Searchable) => boolean
+type TextsIn = (searched: Searchable & { addresses: () => Addresses }) => (string | null)[]
 /** Makes an error from what is wrong with a term. */
 type Refused = (why: string) => Problem
 /** Makes a term from the value of a filter. Throws what `refused` makes. */
@@ -52,6 +52,8 @@ interface Language {
   refusalOf: (term: string) => string | null
   /** Whether a word that begins with a quotation mark, perhaps after a sign, is a text whatever it looks like. */
   hasQuotedTexts: boolean
+  /** The texts in which words are searched. */
+  textsIn: TextsIn
 }
 
 const FLAGS: Record<string, Condition> = {
@@ -66,8 +68,8 @@ const FILTERS: Record<string, Filter> = {
   bcc: inAddresses(({ bcc }) => bcc),
   'reply-to': inAddresses(({ replyTo }) => replyTo),
   addressed: inAddresses(all),
-  subject: containing(({ message: { mail } }) => mail.subject ?? ''),
-  'message-id': containing(({ message: { mail } }) => messageIdOf(mail)),
+  subject: containing(({ message: { mail } }) => [mail.subject]),
+  'message-id': containing(({ message: { mail } }) => [messageIdOf(mail)]),
   larger(value, refused) {
     const bytes = bytesOf(value, refused)
     return ({ message }) => message.mail.size > bytes
@@ -95,6 +97,7 @@ export const MAILPIT: Language = {
       ? 'is not supported: Mayfly has no tags, and does not store whether a mail was read'
       : null,
   hasQuotedTexts: false,
+  textsIn: seenTexts,
 }
 
 const OWN_FLAGS: Record<string, Condition> = {
@@ -107,8 +110,8 @@ const OWN_FILTERS: Record<string, Filter> = {
   ...FILTERS,
   // The address that the mail was sent to counts, whether or not its header has it.
   to: inAddresses(({ to, bcc }) => [...to, ...bcc]),
-  text: (value, refused) => ({ needle: needleOf(value, refused), isInBody: true }),
-  inbox: containing(({ inbox }) => `${inbox.id} ${inbox.address}`),
+  text: containing(({ message: { mail } }) => [mail.text, mail.htmlText]),
+  inbox: containing(({ inbox }) => [inbox.id, inbox.address]),
   label(value, refused) {
     const [, name, wanted] = /^([^:]+)(?::(.*))?$/s.exec(value) ?? []
     if (name === undefined) throw refused('must have a label such as run:42')
@@ -125,14 +128,21 @@ export const OWN: Language = {
   flags: new Map(Object.entries(OWN_FLAGS)),
   filters: new Map(Object.entries(OWN_FILTERS)),
   refusalOf: (term) =>
-    /^[a-z-]+:/i.test(term) ? `is not known: use ${KNOWN}, or put it in quotation marks` : null,
+    /^[\p{L}_][\p{L}\p{N}_-]*:/u.test(term)
+      ? `is not known: use ${KNOWN}, or put it in quotation marks`
+      : null,
   hasQuotedTexts: true,
+  // The text part too, if there is HTML, and the targets of links.
+  textsIn: (searched) => {
+    const { text, links } = searched.message.mail
+    return [...seenTexts(searched), text, links.map(({ href }) => href).join(' ')]
+  },
 }
 
 /** Throws invalid-request if there is no term or too many, or if one is empty, invalid or not supported. */
 export function parseSearch(
   query: string,
-  { parameter, flags, filters, refusalOf, hasQuotedTexts }: Language,
+  { parameter, flags, filters, refusalOf, hasQuotedTexts, textsIn }: Language,
 ): Search {
   const problemOf = (detail: string) => invalid({ detail, parameter })
   const fields: Search['fields'][number][] = []
@@ -151,7 +161,7 @@ export function parseSearch(
     const filter = isText ? undefined : filters.get(name.toLowerCase())
     const refusal = isText || flag !== undefined || filter !== undefined ? null : refusalOf(term)
     if (refusal !== null) throw refused(refusal)
-    const made = flag ?? filter?.(value, refused) ?? { needle: needleOf(term, refused), isInBody: false }
+    const made = flag ?? filter?.(value, refused) ?? { needle: needleOf(term, refused), textsIn }
     if (typeof made === 'function') fields.push({ isNegated, holds: made })
     else texts.push({ isNegated, ...made })
   }
@@ -160,22 +170,21 @@ export function parseSearch(
 
 /** Whether a message matches all terms. */
 export async function matchesSearch({ fields, texts }: Search, searchable: Searchable): Promise<boolean> {
-  const { mail } = searchable.message
-  const addresses = addressesOf(mail)
-  const searched = { ...searchable, addresses }
-  if (fields.some(({ isNegated, holds }) => holds(searched) === isNegated)) return false
-  for (const [isInBody, terms] of Map.groupBy(texts, (term) => term.isInBody)) {
+  if (fields.some(({ isNegated, holds }) => holds(searchable) === isNegated)) return false
+  let read: Addresses | null = null
+  const addresses = () => (read ??= addressesOf(searchable.message.mail))
+  // Each text is prepared once for all terms, in pieces.
+  for (const [textsIn, terms] of Map.groupBy(texts, (term) => term.textsIn)) {
     const needles = terms.map(({ needle }) => needle)
-    const places = isInBody ? [mail.text, mail.htmlText] : [textOf(mail, addresses)]
-    const missing = await missingTexts(needles, places, withoutMarks)
+    const missing = await missingTexts(needles, textsIn({ ...searchable, addresses }), withoutMarks)
     if (terms.some(({ isNegated, needle }) => missing.has(needle) !== isNegated)) return false
   }
   return true
 }
 
-/** The words of a query, with their quotation marks. Spaces between these do not separate words. */
+/** The words of a query, with their quotation marks. White space between these does not separate words. */
 function wordsOf(query: string): string[] {
-  const words = query.match(/(?:"[^"]*(?:"|$)|[^ "])+/g) ?? []
+  const words = query.match(/(?:"[^"]*(?:"|$)|[^\s"])+/g) ?? []
   return words.filter((word) => unquoted(word) !== '')
 }
 
@@ -183,19 +192,16 @@ function unquoted(word: string): string {
   return word.replaceAll('"', '').trim()
 }
 
-function containing(textIn: (searched: Parameters<Condition>[0]) => string): Filter {
-  return (value, refused) => {
-    const needle = needleOf(value, refused)
-    return (searched) => cleaned(textIn(searched)).includes(needle)
-  }
+function containing(textsIn: TextsIn): Filter {
+  return (value, refused) => ({ needle: needleOf(value, refused), textsIn })
 }
 
 function inAddresses(wanted: (addresses: Addresses) => Addresses['to']): Filter {
-  return containing(({ addresses }) => addressText(wanted(addresses)))
+  return containing(({ addresses }) => [addressText(wanted(addresses()))])
 }
 
 function needleOf(value: string, refused: Refused): string {
-  const needle = cleaned(value)
+  const needle = withoutMarks(value).trim()
   if (needle === '') throw refused('has no text to search for')
   return needle
 }
@@ -215,21 +221,24 @@ const TIME = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?) ?(Z|[
 function timeOf(value: string, refused: Refused): number {
   const [, day, time = '00:00', offset = 'Z'] = TIME.exec(value.trim()) ?? []
   const timeMs = day === undefined ? NaN : Date.parse(`${day}T${time}${offset.toUpperCase()}`)
-  if (Number.isNaN(timeMs)) {
+  // JavaScript reads the 30th of February as the 2nd of March.
+  const isDay = new Date(`${day}T00:00Z`).getUTCDate() === Number(day?.slice(8))
+  if (Number.isNaN(timeMs) || !isDay) {
     throw refused('must have a time such as 2026-11-21 or 2026-11-21T10:00:00Z')
   }
   return timeMs
 }
 
 /** What a reader sees of a message: addresses, subject, text and the names of attachments. */
-function textOf(mail: ParsedMail, addresses: Addresses): string {
-  return [
-    addressText(all(addresses)),
+function seenTexts({ message: { mail }, addresses }: Parameters<TextsIn>[0]): string[] {
+  const texts = [
+    addressText(all(addresses())),
     mail.subject ?? '',
     headerOf(mail, 'Return-Path'),
     mail.htmlText ?? mail.text ?? '',
     ...mail.attachments.map(({ filename, contentType }) => attachmentName(filename, contentType)),
-  ].join(' ')
+  ]
+  return [texts.join(' ')]
 }
 
 function all({ from, to, cc, bcc, replyTo }: Addresses): Addresses['to'] {
@@ -238,10 +247,6 @@ function all({ from, to, cc, bcc, replyTo }: Addresses): Addresses['to'] {
 
 function addressText(addresses: Addresses['to']): string {
   return addresses.map(({ Name, Address }) => `${Name} ${Address}`).join(' ')
-}
-
-function cleaned(text: string): string {
-  return withoutMarks(text).trim()
 }
 
 /** Mailpit ignores these marks both in what is searched and in what it is searched for. */

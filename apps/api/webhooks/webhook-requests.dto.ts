@@ -1,4 +1,5 @@
 import { IsIn } from 'class-validator'
+import { SENT_EVENTS } from '#libs/domain/inbox/events.js'
 import { WEBHOOK_EVENT_TYPES, type StartFrom, type WebhookEventType } from '#libs/domain/webhook/events.js'
 import { errorInUrl, MAX_URL_CHARACTERS, URL_FORM } from '#libs/domain/webhook/endpoint-url.js'
 import {
@@ -13,28 +14,36 @@ import {
 } from '../http/rules.js'
 import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 
-const EVENTS = `events must be an array of one or more of ${WEBHOOK_EVENT_TYPES.join(', ')}, each once`
+const OF_INBOX = SENT_EVENTS.map(({ publicName }) => publicName)
+const EXAMPLE = { url: 'https://ci.example/mail', events: ['message.received', 'inbox.expired'] }
 
-/** The body of POST /v1/webhooks and of POST /v1/inboxes/{id}/webhooks. */
-@DescribeBody({
-  description: 'A new webhook.',
-  example: { url: 'https://ci.example/mail', events: ['message.received', 'inbox.expired'] },
-})
-export class RegisterWebhook {
-  @DescribeProperty('The URL of the endpoint: http or https, without user name, password or fragment.')
-  @IsEndpoint()
-  url!: string
+/** The properties of a new webhook. */
+function newWebhookWith(types: readonly WebhookEventType[]) {
+  class NewWebhook {
+    @DescribeProperty('The URL of the endpoint: http or https, without user name, password or fragment.')
+    @IsEndpoint()
+    url!: string
 
-  @DescribeProperty('The events to deliver.', { examples: [['message.received', 'inbox.expired']] })
-  @AreEvents()
-  events: WebhookEventType[] = ['message.received']
+    @DescribeProperty('The events to deliver.', { examples: [EXAMPLE.events] })
+    @AreEvents(types)
+    events: WebhookEventType[] = ['message.received']
 
-  @DescribeProperty(
-    'The first event to deliver: `now`, `beginning` for all existing events, or a time (RFC 3339) for the events since then.',
-  )
-  @IsStart()
-  start_from: string = 'now'
+    @DescribeProperty(
+      'The first event to deliver: `now`, `beginning` for all existing events, or a time (RFC 3339) for the events since then.',
+    )
+    @IsStart()
+    start_from: string = 'now'
+  }
+  return NewWebhook
 }
+
+/** The body of POST /v1/webhooks. */
+@DescribeBody({ description: 'A new webhook of an environment.', example: EXAMPLE })
+export class RegisterWebhook extends newWebhookWith(WEBHOOK_EVENT_TYPES) {}
+
+/** The body of POST /v1/inboxes/{id}/webhooks. */
+@DescribeBody({ description: 'A new webhook of an inbox.', example: EXAMPLE })
+export class RegisterInboxWebhook extends newWebhookWith(OF_INBOX) {}
 
 /** The body of PATCH /v1/webhooks/{id}. At least one property is required. */
 @DescribeBody({
@@ -50,7 +59,7 @@ export class ChangeWebhook {
 
   @DescribeProperty('The new list of events to deliver.', { examples: [['message.received']] })
   @IfGiven()
-  @AreEvents()
+  @AreEvents(WEBHOOK_EVENT_TYPES)
   events?: WebhookEventType[]
 
   @DescribeProperty(
@@ -92,8 +101,9 @@ function IsEndpoint(): PropertyDecorator {
   )
 }
 
-function AreEvents(): PropertyDecorator {
-  return IsSetOf((options) => IsIn(WEBHOOK_EVENT_TYPES, options), WEBHOOK_EVENT_TYPES.length, EVENTS)
+function AreEvents(types: readonly WebhookEventType[]): PropertyDecorator {
+  const message = `events must be an array of one or more of ${types.join(', ')}, each once`
+  return IsSetOf((options) => IsIn(types, options), types.length, message)
 }
 
 function IsStart(): PropertyDecorator {

@@ -7,7 +7,12 @@ import { Mint, type Minting } from '../idempotency/minting.js'
 import { ListPage, pageOf } from '../http/list-pages.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
 import { Describe, Tag } from '../openapi/describe.js'
-import { ChangeWebhook, RegisterWebhook, RotateWebhookSecret } from './webhook-requests.dto.js'
+import {
+  ChangeWebhook,
+  RegisterInboxWebhook,
+  RegisterWebhook,
+  RotateWebhookSecret,
+} from './webhook-requests.dto.js'
 import { Webhook, WebhookWithSecret } from './webhook-schemas.js'
 import { READ_SCOPES, Webhooks } from './webhooks.service.js'
 
@@ -150,7 +155,7 @@ export class InboxWebhooksController {
     @Caller() principal: Principal,
     @Mint() minting: Minting,
     @Param('inboxId') inboxId: string,
-    @Body() body: RegisterWebhook,
+    @Body() body: RegisterInboxWebhook,
     @Reply() reply: FastifyReply,
   ) {
     const { inbox } = await this.inboxes.openContent(principal, inboxId)

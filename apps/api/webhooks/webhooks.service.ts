@@ -9,12 +9,7 @@ import {
   type WebhookCommand,
   type WebhookRefusal,
 } from '#libs/domain/webhook/decide.js'
-import {
-  DOMAIN_NOTIFICATIONS,
-  type PartitionEnd,
-  type SealedSecret,
-  type WebhookEventType,
-} from '#libs/domain/webhook/events.js'
+import { DOMAIN_NOTIFICATIONS, type PartitionEnd, type SealedSecret } from '#libs/domain/webhook/events.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { Engine } from '#libs/engines/engine.js'
 import type { ListQuery } from '#libs/ports/read-model/lists.js'
@@ -64,7 +59,6 @@ export class Webhooks {
     { url, events, start_from: startFrom }: RegisterWebhook,
     minting: Minting,
   ): Promise<ResourceJson> {
-    requireEventsOf(inboxId, events)
     const { accountId, environment } = principal
     const { webhooks, secrets } = this.engine
     const webhookId = minting.id('whk')
@@ -124,7 +118,10 @@ export class Webhooks {
     }
     const webhook = await this.find(principal, id, WRITE_SCOPES)
     const { id: webhookId, accountId, inboxId } = webhook
-    requireEventsOf(inboxId, events ?? [])
+    const other = events?.find((event) => DOMAIN_NOTIFICATIONS.some(({ publicName }) => publicName === event))
+    if (inboxId !== null && other !== undefined) {
+      throw invalid({ detail: `${other} is not an event of an inbox`, pointer: '/events' })
+    }
     const now = this.instance.now()
     const url = text === null ? null : this.requestedUrl(webhook, text)
     const command = { type: 'ChangeWebhook', accountId, webhookId, url, events, state, now } as const
@@ -225,14 +222,6 @@ export class Webhooks {
       .filter(({ partition }) => own === null || partition === own)
       .map(({ partition, end: offset }) => ({ partition, offset }))
   }
-}
-
-/** Throws invalid-request if an inbox, unlike its environment, has no such events. */
-function requireEventsOf(inboxId: InboxId | null, events: readonly WebhookEventType[]): void {
-  const other = events.find((event) => DOMAIN_NOTIFICATIONS.some(({ publicName }) => publicName === event))
-  if (inboxId === null || other === undefined) return
-  const detail = `${other} is an event of an environment: register the webhook at POST /v1/webhooks`
-  throw invalid({ detail, pointer: '/events' })
 }
 
 function problemOf(refusal: WebhookRefusal, id: string): Problem {

@@ -1303,6 +1303,21 @@ class QuantilesAndMax(TypedDict):
     max: float
 
 
+class _RegisterInboxWebhookOptional(TypedDict, total=False):
+    events: list[Literal["message.received", "message.deleted", "inbox.expired", "inbox.deleted"]]
+    """The events to deliver. Default: `["message.received"]`."""
+    start_from: str
+    """The first event to deliver: `now`, `beginning` for all existing events, or a time (RFC 3339) for the events
+    since then. Default: `"now"`.
+    """
+
+
+class RegisterInboxWebhook(_RegisterInboxWebhookOptional):
+    """A new webhook of an inbox."""
+    url: str
+    """The URL of the endpoint: http or https, without user name, password or fragment."""
+
+
 class _RegisterWebhookOptional(TypedDict, total=False):
     events: list[EventType]
     """The events to deliver. Default: `["message.received"]`."""
@@ -1313,7 +1328,7 @@ class _RegisterWebhookOptional(TypedDict, total=False):
 
 
 class RegisterWebhook(_RegisterWebhookOptional):
-    """A new webhook."""
+    """A new webhook of an environment."""
     url: str
     """The URL of the endpoint: http or https, without user name, password or fragment."""
 

@@ -876,7 +876,16 @@ export interface components {
 			p99: number;
 			max: number;
 		};
-		/** A new webhook. */
+		/** A new webhook of an inbox. */
+		RegisterInboxWebhook: {
+			/** The URL of the endpoint: http or https, without user name, password or fragment. */
+			url: string;
+			/** The events to deliver. Default: `["message.received"]`. */
+			events?: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted")[];
+			/** The first event to deliver: `now`, `beginning` for all existing events, or a time (RFC 3339) for the events since then. Default: `"now"`. */
+			start_from?: string;
+		};
+		/** A new webhook of an environment. */
 		RegisterWebhook: {
 			/** The URL of the endpoint: http or https, without user name, password or fragment. */
 			url: string;

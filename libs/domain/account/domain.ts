@@ -221,7 +221,7 @@ function after(time: Date, ms: number): Date {
   return new Date(time.getTime() + ms)
 }
 
-/** The notification that a check caused; null if it caused none, or if a later check has caused the same one again. */
+/** The notification that a check caused; null if it caused none, or if a later check has replaced it. */
 export function notificationOf(
   { verifiedAt, lapsedAt }: Domain,
   { checkedAt }: DomainChecked,
