@@ -10,6 +10,7 @@ import { request } from 'undici'
 import type { Document, Operation } from '#apps/api/openapi/openapi-json.js'
 import { PROBLEM_CODES } from '#apps/api/http/problems.js'
 import { issueKey, openAccount } from '#test/harness/accounts.js'
+import { WEBHOOK_EVENT_TYPES } from '#libs/domain/webhook/events.js'
 import { call, createInbox, messagesOf, send } from '#test/harness/client.js'
 import { NO_DNS } from '#test/harness/dns.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
@@ -89,7 +90,7 @@ describe('the page /docs', () => {
     const { body: document } = await call<Document>(mayfly, 'GET', '/openapi.json')
     const { webhooks, components } = document
     const sent = Object.values(webhooks).map(({ post }) => post)
-    expect(sent).toHaveLength(4)
+    expect(sent).toHaveLength(WEBHOOK_EVENT_TYPES.length)
     const operations = [...operationsOf(document), ...sent]
     for (const { operationId } of operations) expect(page.ids).toContain(operationId)
     for (const name of Object.keys(components.schemas)) expect(page.ids).toContain(name)
