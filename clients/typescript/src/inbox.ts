@@ -171,7 +171,7 @@ export class Inbox extends withProperties<InboxProperties>() {
   }
 
   /** Registers a webhook for this inbox. Its secret is only in this answer. */
-  createWebhook(options: BodyOptions<'RegisterInboxWebhook'>): Promise<Schemas['WebhookWithSecret']> {
+  createWebhook(options: BodyOptions<'RegisterWebhook'>): Promise<Schemas['WebhookWithSecret']> {
     return this.#access.connection.post(`${this.#path}/webhooks`, this.#call(options))
   }
 
