@@ -60,11 +60,8 @@ const DATA: Record<Declared['sent']['body'], TObject> = {
   domain: EventDomain,
 }
 
-/** The body of each event that webhooks receive. */
-export const EVENT_BODIES = NOTIFICATIONS.map(bodyOf)
-const STREAMED = EVENT_BODIES.filter(({ body }) => body !== 'domain')
-
-function bodyOf({ publicName, sent: { body, summary } }: Declared) {
+/** The body of each event, as webhooks receive it and as streams, which have no events of domains, have it in `data`. */
+export const EVENT_BODIES = NOTIFICATIONS.map(({ publicName, sent: { body, summary } }) => {
   const name = publicName.replaceAll(/(?:^|\.)([a-z])/g, (_, letter: string) => letter.toUpperCase())
   const schema = Type.Object(
     {
@@ -75,7 +72,7 @@ function bodyOf({ publicName, sent: { body, summary } }: Declared) {
     { $id: `${name}Event`, description: `The event \`${publicName}\`.` },
   )
   return { type: publicName, name, summary, body, schema }
-}
+})
 
 /** Renders the generated part of docs/webhooks.md. */
 export function renderEventBodies(): string {
@@ -97,7 +94,7 @@ function aboutData(kind: Declared['sent']['body']): string {
  * parse its `data` and give it the type of the answer.
  */
 export const EventBody = Type.Union(
-  STREAMED.map(({ schema }) => schema),
+  EVENT_BODIES.filter(({ body }) => body !== 'domain').map(({ schema }) => schema),
   {
     $id: 'EventBody',
     description: 'What happened to an inbox: the JSON in `data` of a server-sent event.',

@@ -50,7 +50,7 @@ interface Language {
   filters: ReadonlyMap<string, Filter>
   /** Why a term that is neither a flag nor a filter is refused; null if its text is searched. */
   refusalOf: (term: string) => string | null
-  /** Whether a word that begins with a quotation mark, perhaps after a sign, is a text whatever it looks like. */
+  /** Whether a word in quotation marks is always searched as a text, even if it looks like a filter. */
   hasQuotedTexts: boolean
   /** The texts in which words are searched. */
   textsIn: TextsIn
