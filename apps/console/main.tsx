@@ -8,11 +8,11 @@ import { SharedInboxView } from './shared-inbox.js'
 import { Shell } from './shell.js'
 import { text } from './text.js'
 import { AccountView } from './views/account.js'
+import { AllMailView } from './views/all-mail.js'
 import { DomainsView } from './views/domains.js'
 import { InboxesView } from './views/inboxes.js'
 import { KeysView } from './views/keys.js'
 import { MailView } from './views/mail.js'
-import { SearchView } from './views/search.js'
 import { ReplaceSessionView, SignInView } from './views/sign-in.js'
 import { StatusView } from './views/status.js'
 import { UsageView } from './views/usage.js'
@@ -88,17 +88,19 @@ function App() {
     return () => removeEventListener('hashchange', start)
   }, [])
 
+  const isChanging = environment !== undefined && (query.environment ?? environment) !== environment
   useEffect(() => {
-    const isOther = query.environment !== undefined && query.environment !== environment
-    if (environment !== undefined && isOther) void open(query.environment)
+    if (isChanging) void open(query.environment)
   }, [environment, query.environment])
 
   useEffect(() => {
     if (state.step === 'signed-in' && path === '/console') {
-      route(urlOf('/inboxes', { environment: state.session.environment }), true)
+      route(urlOf('/mail', { environment: state.session.environment }), true)
     }
   }, [state, path])
 
+  // Views of the former environment would change the URL of the next one.
+  if (isChanging) return <main class="loading">{text.loading}</main>
   switch (state.step) {
     case 'opening':
       return <main class="loading">{text.loading}</main>
@@ -137,9 +139,9 @@ function App() {
               )}
               <ErrorBoundary>
                 <Router>
+                  <Route path="/console/mail" component={AllMailView} />
                   <Route path="/console/inboxes" component={InboxesView} />
                   <Route path="/console/inboxes/:id" component={MailView} />
-                  <Route path="/console/search" component={SearchView} />
                   <Route path="/console/keys" component={KeysView} />
                   <Route path="/console/domains" component={DomainsView} />
                   <Route path="/console/webhooks" component={WebhooksView} />

@@ -1,13 +1,35 @@
 import { createContext, type ComponentChildren } from 'preact'
 import { useContext } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
+import type { OpenFeed } from './feed.js'
 import type { MailAccess, Session } from './session.js'
+import type { InboxList } from './views/inbox-list.js'
+import type { MessageList } from './views/message-list.js'
 
 /*
  * Every view has a URL: its path, the environment, and what is selected in the view.
  */
 
 export const SessionContext = createContext<Session | null>(null)
+
+/** What the page knows of its environment, for as long as it is open. */
+export interface Environment {
+  feed: OpenFeed
+  mail: MessageList
+  /** Active ones. */
+  inboxes: InboxList
+  /** Opens the dialog that creates an inbox, and then the inbox. */
+  createInbox: () => void
+}
+
+export const EnvironmentContext = createContext<Environment | null>(null)
+
+/** Only for components that are shown when somebody is signed in. */
+export function useEnvironment(): Environment {
+  const environment = useContext(EnvironmentContext)
+  if (environment === null) throw new Error('nobody is signed in')
+  return environment
+}
 
 /** What the reader of mail needs: a session, or the token of one inbox. */
 export const MailAccessContext = createContext<MailAccess | null>(null)
@@ -41,15 +63,18 @@ export function urlOf(path: string, parameters: Parameters): string {
 }
 
 /**
- * Parameters of the current URL, and a function that changes some of them. It adds to the history only if `adds` is true,
- * so that Back leads to the URL before. The fragment stays, since the token of a shared inbox is in it.
+ * Parameters of the current URL, a function that changes some of them, and one that gives the URL of such a change. A change
+ * adds to the history only if `adds` is true, so that Back leads to the URL before. The fragment stays, since the token of a
+ * shared inbox is in it.
  */
-export function useParameters(): [Parameters, (changes: Parameters, adds?: boolean) => void] {
+export function useParameters(): [
+  Parameters,
+  change: (changes: Parameters, adds?: boolean) => void,
+  urlWith: (changes: Parameters) => string,
+] {
   const { path, query, route } = useLocation()
-  const change = (changes: Parameters, adds = false) => {
-    route(`${path}${queryOf({ ...query, ...changes })}${location.hash}`, !adds)
-  }
-  return [query, change]
+  const urlWith = (changes: Parameters) => `${path}${queryOf({ ...query, ...changes })}${location.hash}`
+  return [query, (changes, adds = false) => route(urlWith(changes), !adds), urlWith]
 }
 
 /** A function that opens a view of this environment. */
@@ -70,6 +95,7 @@ export function ViewLink({
   parameters?: Parameters
   children: ComponentChildren
   class?: string
+  title?: string
   isCurrent?: boolean
 }) {
   const { environment } = useSession()

@@ -4,7 +4,7 @@ import { LocationProvider } from 'preact-iso'
 import { Choice } from './parts/controls.js'
 import { Failure, Loading, useAction } from './parts/loading.js'
 import { createPublicInbox } from './session.js'
-import { InboxOfToken, useFragmentToken } from './shared-inbox.js'
+import { Brand, InboxOfToken, useFragmentToken } from './shared-inbox.js'
 import { text } from './text.js'
 
 /*
@@ -45,7 +45,7 @@ function PublicInboxPage() {
   return (
     <>
       <header class="bar">
-        <span class="brand">Mayfly</span>
+        <Brand />
       </header>
       <main>
         {held !== null && (

@@ -4,6 +4,7 @@ import { Mayfly, type Inbox } from '#clients/typescript/src/mayfly.js'
 import { MailAccessContext, useParameters } from './navigation.js'
 import { CopyButton, FormDialog } from './parts/controls.js'
 import { TimeLeft } from './parts/format.js'
+import { Logo } from './parts/logo.js'
 import { fetchWith, requestRendering, type MailAccess } from './session.js'
 import { text } from './text.js'
 import { Mailbox } from './views/mailbox.js'
@@ -38,13 +39,22 @@ export function sharedInboxUrl(token: string, access: 'read' | 'owner'): string 
   return `${location.origin}/console/inbox${access === 'owner' ? '?access=owner' : ''}#${token}`
 }
 
+/** The name of the service on the pages without a session. */
+export function Brand() {
+  return (
+    <span class="brand">
+      <Logo /> <span>Mayfly</span>
+    </span>
+  )
+}
+
 export function SharedInboxView() {
   const held = useFragmentToken()
   const [{ access }] = useParameters()
   return (
     <>
       <header class="bar">
-        <span class="brand">Mayfly</span>
+        <Brand />
       </header>
       <main>
         {held === null ? (
@@ -83,9 +93,9 @@ export function InboxOfToken({
     <MailAccessContext.Provider value={access}>
       <Mailbox
         inboxId={inboxId}
-        canDeleteMessages={false}
+        canDelete={false}
         heading={(inbox, { reload }) => (
-          <header class="inbox-heading">
+          <header class="list-heading inbox-heading">
             <h1>{title}</h1>
             <p>{about}</p>
             <Address inbox={inbox} canErase={canErase} onErased={reload} />

@@ -1,54 +1,68 @@
+import { Menu } from 'lucide'
 import type { ComponentChildren } from 'preact'
 import { useLocation } from 'preact-iso'
-import { useOpen, useSession, ViewLink } from './navigation.js'
-import { Choice } from './parts/controls.js'
+import { useEffect, useState } from 'preact/hooks'
+import { useFeed } from './feed.js'
+import { EnvironmentContext, useOpen, useSession, ViewLink } from './navigation.js'
+import { IconButton } from './parts/icon.js'
+import { KeysSheet } from './parts/keys.js'
+import { Failure } from './parts/loading.js'
+import { Logo } from './parts/logo.js'
 import { text } from './text.js'
+import { InboxDialog } from './views/inbox-dialog.js'
+import { useInboxList } from './views/inbox-list.js'
+import { useAllMail } from './views/message-list.js'
+import { SearchBox } from './views/search-box.js'
+import { Sidebar } from './views/sidebar.js'
+import { useUnreadTitle } from './views/unread-title.js'
 
-const VIEWS = [
-  ['/inboxes', text.inboxes.title],
-  ['/search', text.search.title],
-  ['/domains', text.domains.title],
-  ['/keys', text.keys.title],
-  ['/webhooks', text.webhooks.title],
-  ['/usage', text.usage.title],
-  ['/account', text.account.title],
-  ['/status', text.status.title],
-] as const
-
-/** What surrounds every view: its navigation, and the choice of the environment. */
+/** What surrounds every view: the search, and the sidebar. */
 export function Shell({ children }: { children: ComponentChildren }) {
   const session = useSession()
   const open = useOpen()
-  const { path } = useLocation()
+  const { url } = useLocation()
+  const feed = useFeed(session)
+  const mail = useAllMail(session, feed, '')
+  const inboxes = useInboxList(session, feed, {})
+  const [isMenuOpen, setMenuOpen] = useState(false)
+  const [isCreating, setCreating] = useState(false)
+  useUnreadTitle(mail.messages)
+  useEffect(() => setMenuOpen(false), [url])
   return (
-    <>
+    <EnvironmentContext.Provider value={{ feed, mail, inboxes, createInbox: () => setCreating(true) }}>
       <a class="skip" href="#view">
         {text.skipToView}
       </a>
       <header class="bar">
-        <ViewLink to="/inboxes" class="brand">
-          Mayfly
-        </ViewLink>
-        <nav aria-label={text.views}>
-          {VIEWS.map(([to, title]) => (
-            <ViewLink key={to} to={to} isCurrent={path.startsWith(`/console${to}`)}>
-              {title}
-            </ViewLink>
-          ))}
-        </nav>
-        <Choice
-          label={text.environment}
-          value={session.environment}
-          options={session.environments.map((name) => [name, name] as const)}
-          onChange={(environment) => open('/inboxes', { environment })}
+        <IconButton
+          of={Menu}
+          class="menu-button"
+          label={text.menu}
+          aria-expanded={isMenuOpen}
+          onClick={() => setMenuOpen(!isMenuOpen)}
         />
-        <button type="button" onClick={() => void session.signOut()}>
-          {text.signOut}
-        </button>
+        <ViewLink to="/mail" class="brand">
+          <Logo /> <span>Mayfly</span>
+        </ViewLink>
+        <SearchBox />
       </header>
-      <main id="view" tabIndex={0}>
-        {children}
-      </main>
-    </>
+      <div class="shell">
+        <Sidebar isOpen={isMenuOpen} onClose={() => setMenuOpen(false)} />
+        <main id="view" tabIndex={-1}>
+          {feed.error !== null && <Failure error={feed.error} retry={feed.restart} />}
+          {children}
+        </main>
+      </div>
+      <KeysSheet />
+      {isCreating && (
+        <InboxDialog
+          onClose={() => setCreating(false)}
+          onSaved={(inbox) => {
+            inboxes.put(inbox)
+            open(`/inboxes/${inbox.id}`)
+          }}
+        />
+      )}
+    </EnvironmentContext.Provider>
   )
 }

@@ -10,7 +10,10 @@ const TARGET = 'dist/apps/console'
 
 export async function bundleConsole() {
   const { metafile } = await build({
-    entryPoints: [`${SOURCE}/main.tsx`, `${SOURCE}/public-inbox.tsx`, `${SOURCE}/console.css`],
+    entryPoints: ['main.tsx', 'public-inbox.tsx', 'console.css', 'favicon.svg', 'favicon-unread.svg'].map(
+      (name) => `${SOURCE}/${name}`,
+    ),
+    loader: { '.svg': 'copy' },
     outdir: `${TARGET}/files`,
     entryNames: '[name]-[hash]',
     chunkNames: '[name]-[hash]',
@@ -38,7 +41,7 @@ export async function bundleConsole() {
   }
   const page = readFileSync(`${SOURCE}/index.html`, 'utf8')
   const linked = (html) =>
-    html.replaceAll(/(?<=(?:src|href)=")[\w-]+\.(?:tsx|css)(?=")/g, (name) => names.get(name))
+    html.replaceAll(/(?<=(?:src|href|data-unread)=")[\w-]+\.(?:tsx|css|svg)(?=")/g, (name) => names.get(name))
   writeFileSync(`${TARGET}/index.html`, linked(page))
   writeFileSync(`${TARGET}/public.html`, linked(page.replace('main.tsx', 'public-inbox.tsx')))
 }

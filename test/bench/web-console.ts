@@ -22,7 +22,7 @@ const SENDERS = 4
 const SHORTEST_LONG_TASK_MS = 50
 
 /**
- * Runs in the page before its scripts: notes when each row of a list is first in a frame, by its first line, and the
+ * Runs in the page before its scripts: notes when each mail and inbox of a list is first in a frame, by its name, and the
  * long tasks.
  */
 const NOTES = `
@@ -31,7 +31,7 @@ const NOTES = `
   new PerformanceObserver((list) => longTasks.push(...list.getEntries().map(({ duration }) => duration)))
     .observe({ type: 'longtask', buffered: true })
   new MutationObserver(() => {
-    for (const line of document.querySelectorAll('li strong, li .main a')) {
+    for (const line of document.querySelectorAll('.message-row .subject, .sidebar .inboxes .name')) {
       const { textContent } = line
       if (shownAt.has(textContent)) continue
       shownAt.set(textContent, null)
@@ -61,13 +61,13 @@ export const webConsole: Section = async ({ plan, profileDir, say }) => {
         name: `console, first row of ${INBOXES} inboxes, cold cache`,
         unit: 'ms',
         rounds: loads.map(({ ms }) => ms),
-        target: { atMost: 1_000 },
+        target: { atMost: 300 },
       },
       {
         name: 'files of the first load, gzipped',
         unit: 'kB',
         rounds: loads.map(({ fileBytes }) => fileBytes / 1_000),
-        target: { atMost: 100 },
+        target: { atMost: 130 },
         note: `The answers of the API besides have ${((loads[0]?.dataBytes ?? NaN) / 1_000).toFixed(1)} kB, gzipped.`,
       },
       {
@@ -172,7 +172,7 @@ async function longestTask(browser: Browser, subject: Subject): Promise<number> 
 async function openInbox(browser: Browser, mayfly: Subject['mayfly'], id: string): Promise<Page> {
   const page = await notingPage(browser)
   await page.goto(await newLink(mayfly))
-  await page.locator('li').first().waitFor()
+  await page.locator('.inboxes li').first().waitFor()
   await page.goto(`${mayfly.url}/console/inboxes/${id}`)
   await page.locator('.live').waitFor()
   return page

@@ -45,10 +45,11 @@ describeWith('chromium', 'clickhouse')('the accessibility of the console', () =>
       ({ mails }) => mails === 1,
     )
     paths = {
+      'all mail': '/console/mail',
       inboxes: '/console/inboxes',
       'an inbox': `/console/inboxes/${inbox.id}`,
       'a message': `/console/inboxes/${inbox.id}?message=${message?.id}`,
-      search: '/console/search',
+      'a search': '/console/mail?q=from:app+has:code',
       domains: '/console/domains',
       keys: '/console/keys',
       webhooks: '/console/webhooks',
@@ -83,7 +84,17 @@ describeWith('chromium', 'clickhouse')('the accessibility of the console', () =>
       found[name] = await violations(page)
     }
     await openView(page, `${mayfly.url}/console/inboxes`)
+    await page.keyboard.press('?')
+    await page.getByRole('dialog').waitFor()
+    found['the keys'] = await violations(page)
+    await page.keyboard.press('Escape')
+    const menu = page.getByRole('button', { name: 'Menu' })
+    if (await menu.isVisible()) {
+      await menu.click()
+      found['the menu'] = await violations(page)
+    }
     await page.getByRole('button', { name: 'Create inbox' }).click()
+    await page.getByRole('dialog').waitFor()
     found['a dialog'] = await violations(page)
     await page.context().clearCookies()
     await openView(page, `${mayfly.url}/console`)
@@ -98,8 +109,9 @@ describeWith('chromium', 'clickhouse')('the accessibility of the console', () =>
     await page.keyboard.press('Tab')
     expect(await focused()).toBe('Skip to the content')
     await page.keyboard.press('Enter')
-    for (let presses = 0; presses < 10 && (await focused()) !== 'Create inbox'; presses += 1)
-      await page.keyboard.press('Tab')
+    expect(await page.evaluate<string>('document.activeElement.id')).toBe('view')
+    for (let presses = 0; presses < 40 && (await focused()).trim() !== 'Create inbox'; presses += 1)
+      await page.keyboard.press('Shift+Tab')
     await page.keyboard.press('Enter')
     await page.getByRole('dialog').waitFor()
     await page.keyboard.type('By keyboard')

@@ -1,4 +1,4 @@
-import type { Browser, Page } from 'playwright-core'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { freePort } from '#infra/servers/ports.js'
 import { openAccount, withKey } from '#test/harness/accounts.js'
 import { newLink, openConsole, startBrowser, type ConsolePage } from '#test/harness/browser.js'
@@ -40,19 +40,23 @@ describeWith('chromium')('the console', () => {
     expect(errors).toEqual([])
   })
 
-  async function signedIn(): Promise<ConsolePage> {
-    const opened = await openConsole(browser, mayfly)
+  async function signedIn(options?: BrowserContextOptions): Promise<ConsolePage> {
+    const opened = await openConsole(browser, mayfly, options)
     open.push(opened)
     return opened
   }
   const copied = (page: Page) => page.evaluate<string>('navigator.clipboard.readText()')
-  const row = (page: Page, text: string) => page.getByRole('listitem').filter({ hasText: text })
+  /** A mail in the list. */
+  const row = (page: Page, text: string) => page.locator('.message-row').filter({ hasText: text })
+  const openMail = (page: Page, subject: string) => row(page, subject).getByRole('link').click()
+  /** An inbox in the sidebar. */
+  const inboxLink = (page: Page, name: string) => page.getByRole('navigation').getByRole('link', { name })
   const newMail = (address: string, subject: string, text?: string) =>
     send(mayfly, address, mail(subject, text))
 
   it('creates an inbox, shows its mail as it arrives, and copies the code', async () => {
     const { page } = await signedIn()
-    await page.getByRole('button', { name: 'Create inbox' }).click()
+    await page.getByRole('navigation').getByRole('button', { name: 'Create inbox' }).click()
     await page.getByLabel('Name', { exact: true }).fill('Sign-up')
     await page.getByLabel('Labels').fill('run:42, team:web')
     await page.getByRole('button', { name: 'Create', exact: true }).click()
@@ -63,25 +67,25 @@ describeWith('chromium')('the console', () => {
     await row(page, 'Your code').getByRole('button', { name: 'Copy the code 493201' }).click()
     expect(await copied(page)).toBe('493201')
 
-    await page.getByRole('button', { name: /^Your code/ }).click()
-    await page.getByText('Your code is 493201.').waitFor()
+    // The newest mail is open at once.
+    await page.getByRole('tabpanel').getByText('Your code is 493201.').waitFor()
     await page.getByRole('tab', { name: 'Details' }).click()
-    await page.getByText('app@example.com', { exact: true }).waitFor()
-    await page.getByRole('tab', { name: 'Snippets' }).click()
+    await page.getByRole('tabpanel').getByText('sender@example.com', { exact: true }).waitFor()
+    await page.getByRole('button', { name: 'Copy as test' }).click()
     await page.getByText(`subject=Your code`).waitFor()
   })
 
   it('shows the faults of an environment and of an inbox', async () => {
     const faults = { body: [{ stage: 'after_accept', action: 'drop', every_n: 2 }] }
+    const inbox = await createInbox(mayfly, { name: 'Faulty' })
     await call(mayfly, 'PUT', '/v1/environments/development/faults', faults)
     const { page } = await signedIn()
     await page
       .getByText('New inboxes of this environment get faults on purpose: drop at after_accept')
       .waitFor()
     await call(mayfly, 'DELETE', '/v1/environments/development/faults')
-    const inbox = await createInbox(mayfly, { name: 'Faulty' })
     await call(mayfly, 'PUT', `/v1/inboxes/${inbox.id}/faults`, faults)
-    await page.getByRole('link', { name: 'Faulty' }).click()
+    await inboxLink(page, 'Faulty').click()
     await page.getByText('This inbox has faults on purpose: drop at after_accept').waitFor()
   })
 
@@ -106,7 +110,6 @@ describeWith('chromium')('the console', () => {
     await page.getByRole('button', { name: 'Delete', exact: true }).click()
     await page.getByText('waiting for DNS records').waitFor({ state: 'detached' })
 
-    await page.getByRole('link', { name: 'Inboxes' }).click()
     await page.getByRole('button', { name: 'Create inbox' }).click()
     await page.getByLabel('Address', { exact: true }).fill(`support@${hosted}`)
     await page.getByRole('button', { name: 'Create', exact: true }).click()
@@ -118,61 +121,117 @@ describeWith('chromium')('the console', () => {
     await newMail(inbox.address, 'First')
     await newMail(inbox.address, 'Second')
     const { page } = await signedIn()
-    await page.getByRole('link', { name: 'Linkable' }).click()
-    await page.getByRole('button', { name: /^First/ }).click()
+    await inboxLink(page, 'Linkable').click()
+    await page.getByRole('heading', { name: 'Second' }).waitFor()
+    await openMail(page, 'First')
     await page.getByRole('heading', { name: 'First' }).waitFor()
     await page.reload()
     await page.getByRole('heading', { name: 'First' }).waitFor()
-    await page.getByRole('button', { name: /^Second/ }).waitFor()
+    await row(page, 'Second').waitFor()
     await page.keyboard.press('k')
     await page.getByRole('heading', { name: 'Second' }).waitFor()
     await page.keyboard.press('j')
     await page.getByRole('heading', { name: 'First' }).waitFor()
     await page.goBack()
-    await page.getByRole('heading', { name: 'Linkable' }).waitFor()
-    await page.getByRole('heading', { name: 'First' }).waitFor({ state: 'detached' })
-    await page.goBack()
-    await page.getByRole('heading', { name: 'Inboxes' }).waitFor()
-    await page.goForward()
+    await page.getByRole('heading', { name: 'All mail', level: 1 }).waitFor()
     await page.goForward()
     await page.getByRole('heading', { name: 'First' }).waitFor()
   })
 
-  it('returns to the inboxes from a mail that was closed, with one step back', async () => {
-    const inbox = await createInbox(mayfly, { name: 'Closed' })
-    await newMail(inbox.address, 'A mail')
+  it('opens the newest mail of all inboxes, marks it as read, and counts the others in the title', async () => {
+    const inbox = await createInbox(mayfly, { name: 'In the title' })
+    await newMail(inbox.address, 'Seen')
+    await messagesOf(mayfly, inbox.id, 1)
     const { page } = await signedIn()
-    await page.getByRole('link', { name: 'Closed' }).click()
-    await page.getByRole('button', { name: /^A mail/ }).click()
+    await page.getByRole('heading', { name: 'Seen' }).waitFor()
+    await page.getByRole('button', { name: 'Mark all as read' }).click()
+    await until('the title', async () => (await page.title()) === 'All mail – Mayfly')
+    await newMail(inbox.address, 'Unseen')
+    await until('the count', async () => (await page.title()) === '(1) All mail – Mayfly')
+    await inboxLink(page, 'In the title').getByText('1 unread').waitFor()
+    await page.getByText('New mail from App: Unseen').waitFor({ state: 'attached' })
+    // What is being read stays open.
+    await page.getByRole('heading', { name: 'Seen' }).waitFor()
+    await openMail(page, 'Unseen')
+    await until('the title', async () => (await page.title()) === 'All mail – Mayfly')
+    const reload = await page.reload()
+    expect(reload?.status()).toBe(200)
+    await page.getByRole('heading', { name: 'Unseen' }).waitFor()
+    expect(await page.locator('.message-row.unread').count()).toBe(0)
+  })
+
+  it('shows a list or a mail on a phone, with the steps back that one expects', async () => {
+    const inbox = await createInbox(mayfly, { name: 'On a phone' })
+    await newMail(inbox.address, 'A mail')
+    const { page } = await signedIn({ viewport: { width: 390, height: 780 } })
+    await page.getByRole('button', { name: 'Menu' }).click()
+    await inboxLink(page, 'On a phone').click()
+    await openMail(page, 'A mail')
+    await page.getByRole('heading', { name: 'A mail' }).waitFor()
+    await row(page, 'A mail').waitFor({ state: 'hidden' })
+    await page.goBack()
+    await page.getByRole('heading', { name: 'On a phone', level: 1 }).waitFor()
+    await openMail(page, 'A mail')
     await page.getByRole('button', { name: 'Close' }).click()
     await page.getByRole('heading', { name: 'A mail' }).waitFor({ state: 'detached' })
     await page.goBack()
-    await page.getByRole('heading', { name: 'Inboxes', level: 1 }).waitFor()
+    await page.getByRole('heading', { name: 'All mail', level: 1 }).waitFor()
   })
 
-  it('shows a command with the port of the server for an empty inbox', async () => {
+  it('selects and deletes mail with the keyboard, and lists its keys', async () => {
+    const inbox = await createInbox(mayfly, { name: 'By key' })
+    for (const subject of ['one', 'two', 'three']) await newMail(inbox.address, subject)
+    const { page } = await signedIn()
+    await inboxLink(page, 'By key').click()
+    await page.getByRole('heading', { name: 'three' }).waitFor()
+    await row(page, 'one').waitFor()
+    await page.keyboard.press('?')
+    await page.getByText('Keyboard shortcuts', { exact: true }).waitFor()
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('x')
+    await page.keyboard.press('j')
+    await page.getByRole('heading', { name: 'two' }).waitFor()
+    await page.keyboard.press('x')
+    await page.getByText('2 selected').waitFor()
+    await page.keyboard.press('#')
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click()
+    await page.getByRole('heading', { name: 'one' }).waitFor()
+    expect((await messagesOf(mayfly, inbox.id, 1)).map(({ subject }) => subject)).toEqual(['one'])
+  })
+
+  it('shows the address of the SMTP server for an empty inbox, and puts a sample into it', async () => {
     const inbox = await createInbox(mayfly, { name: 'Empty' })
     const { page } = await signedIn()
-    await page.getByRole('link', { name: 'Empty' }).click()
+    await inboxLink(page, 'Empty').click()
+    await page.getByText(`127.0.0.1:${mayfly.smtpPort}`, { exact: true }).waitFor()
+    await page.getByRole('tab', { name: 'swaks' }).click()
     await page.getByText(`swaks --server 127.0.0.1:${mayfly.smtpPort} --to ${inbox.address}`).waitFor()
+    await page.getByRole('button', { name: 'Send a test mail' }).click()
+    await page.getByRole('heading', { name: 'Your code is 493201' }).waitFor()
+    expect(await page.getByRole('link', { name: 'Confirm my address' }).getAttribute('href')).toBe(
+      'https://example.com/confirm?token=8d1f',
+    )
   })
 
-  it('searches when its button is pressed, and keeps what is typed until then', async () => {
+  it('searches as one types, shows new mail that matches, and keeps searches', async () => {
     const inbox = await createInbox(mayfly)
     await newMail(inbox.address, 'Needle')
     await newMail(inbox.address, 'Haystack')
     const opened = await signedIn()
     const { page } = opened
-    await page.getByRole('link', { name: 'Search' }).click()
-    await page.getByRole('link', { name: 'Haystack' }).waitFor()
-    await page.getByLabel('Words and filters').fill('subject:needle from:app@example.com')
-    await page.getByRole('link', { name: 'Haystack' }).waitFor()
-    await page.getByRole('button', { name: 'Search' }).click()
-    await page.getByRole('link', { name: 'Haystack' }).waitFor({ state: 'detached' })
-    await page.getByRole('link', { name: 'Needle' }).waitFor()
+    await row(page, 'Haystack').waitFor()
+    await page.keyboard.press('/')
+    await page.keyboard.type('subject:needle from:app@example.com')
+    await row(page, 'Haystack').waitFor({ state: 'detached' })
+    await row(page, 'Needle').waitFor()
     expect(page.url()).toContain('q=subject%3Aneedle+from%3Aapp%40example.com')
-    await page.getByLabel('Words and filters').fill('form:app')
-    await page.getByRole('button', { name: 'Search' }).click()
+    await newMail(inbox.address, 'Needle of later')
+    await row(page, 'Needle of later').waitFor()
+    await page.getByRole('button', { name: 'Keep this search' }).click()
+    await inboxLink(page, 'subject:needle from:app@example.com').waitFor()
+    await page.getByRole('button', { name: 'Remove subject:needle', exact: true }).click()
+    await row(page, 'Haystack').waitFor()
+    await page.getByRole('searchbox').fill('form:app')
     await page.getByText('"form:app" in q is not known').waitFor()
     // The browser reports the request that was refused.
     opened.errors.length = 0
@@ -193,7 +252,7 @@ describeWith('chromium')('the console', () => {
     await newMail(inbox.address, 'after')
     await row(page, 'after').waitFor()
     await row(page, 'during 1').waitFor()
-    const subjects = await page.getByRole('listitem').locator('strong').allTextContents()
+    const subjects = await page.locator('.message-row .subject').allTextContents()
     expect(subjects).toEqual(['after', 'during 3', 'during 2', 'during 1', 'before'])
     await page.getByText('Live', { exact: true }).waitFor()
     await line.cut()
@@ -206,7 +265,9 @@ describeWith('chromium')('the console', () => {
     await newMail(inbox.address, 'before')
     const { id: first } = only(await messagesOf(mayfly, inbox.id, 1))
     const { page } = await signedIn()
-    const count = (name: string, messages: string) => row(page, name).getByText(messages, { exact: true })
+    await page.getByRole('link', { name: 'Manage inboxes' }).click()
+    const listed = (name: string) => page.locator('.row').filter({ hasText: name })
+    const count = (name: string, messages: string) => listed(name).getByText(messages, { exact: true })
     await count('Counted', '1 message').waitFor()
     // Until they are released, the page gets no answer to reads of the list, only the stream.
     const reads = Promise.withResolvers<undefined>()
@@ -225,16 +286,17 @@ describeWith('chromium')('the console', () => {
     await count('Made elsewhere', '3 messages').waitFor()
     await createInbox(mayfly, { name: 'Made without mail' })
     await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-    await row(page, 'Made without mail').waitFor()
+    await listed('Made without mail').waitFor()
     await call(mayfly, 'DELETE', `/v1/inboxes/${inbox.id}`)
-    await row(page, 'Counted').waitFor({ state: 'detached' })
+    await listed('Counted').waitFor({ state: 'detached' })
   })
 
   it('counts mail that arrived while the connection of the list was lost, once', async () => {
     const inbox = await createInbox(mayfly, { name: 'Counted offline' })
     const opened = await signedIn()
     const { page } = opened
-    const count = (messages: string) => row(page, 'Counted offline').getByText(messages, { exact: true })
+    const listed = page.locator('.row').filter({ hasText: 'Counted offline' })
+    const count = (messages: string) => listed.getByText(messages, { exact: true })
     const line = await TcpProxy.start(new URL(mayfly.url).host)
     await page.goto(`http://${line.address}/console/inboxes`)
     await newMail(inbox.address, 'before')
@@ -290,7 +352,7 @@ describeWith('chromium')('the console', () => {
 
     await page.getByRole('button', { name: 'Close' }).click()
     await page.getByLabel('Environment').selectOption('another')
-    await page.getByRole('heading', { name: 'There are no inboxes.' }).waitFor()
+    await page.getByRole('heading', { name: 'Your first mail' }).waitFor()
   })
 
   it('finds a failed delivery and replays it', async () => {
@@ -371,7 +433,7 @@ describeWith('chromium')('the console', () => {
       .body
     const opened = await signedIn()
     const { page } = opened
-    await page.getByRole('link', { name: 'Protected' }).click()
+    await inboxLink(page, 'Protected').click()
     await page.getByLabel('Password').fill('wrong')
     await page.getByRole('button', { name: 'Open the inbox' }).click()
     await page.getByRole('alert').waitFor()
@@ -385,8 +447,8 @@ describeWith('chromium')('the console', () => {
   it('shares an inbox by a link, until it is revoked', async () => {
     const inbox = await createInbox(mayfly, { name: 'Shared' })
     const { page } = await signedIn()
-    await page.getByRole('link', { name: 'Shared' }).click()
-    await page.getByRole('button', { name: 'Share' }).click()
+    await inboxLink(page, 'Shared').click()
+    await page.getByRole('button', { name: 'Share', exact: true }).click()
     await page.getByRole('button', { name: 'Create link' }).click()
     const link = (await page.locator('[data-secret]').textContent()) ?? ''
     await page.getByLabel('The link may also delete the inbox').check()
@@ -399,8 +461,7 @@ describeWith('chromium')('the console', () => {
     await guest.goto(link)
     await guest.getByText(inbox.address, { exact: true }).waitFor()
     await newMail(inbox.address, 'For the guest', 'Hello, guest.')
-    await guest.getByRole('button', { name: /^For the guest/ }).click()
-    await guest.getByText('Hello, guest.').waitFor()
+    await guest.getByRole('tabpanel').getByText('Hello, guest.').waitFor()
     expect(await guest.getByRole('button', { name: 'Erase now' }).count()).toBe(0)
     const second = await guests.newPage()
     await second.goto(linkOfOwner)
@@ -429,15 +490,15 @@ describeWith('chromium')('the console', () => {
     })
     const shown = page.frameLocator('iframe').getByRole('heading', { name: 'Hello' })
     const load = page.getByRole('button', { name: 'Load for this message' })
-    await page.getByRole('link', { name: 'Pictures' }).click()
-    await page.getByRole('button', { name: /^First/ }).click()
+    await inboxLink(page, 'Pictures').click()
+    await row(page, 'Second').waitFor()
+    await openMail(page, 'First')
     await shown.waitFor()
     await load.waitFor()
     expect(referrers).toEqual([])
     await load.click()
     await until('the image', () => referrers.length > 0)
     await shown.waitFor()
-    await page.getByRole('button', { name: /^Second/ }).waitFor()
     await page.keyboard.press('k')
     await page.getByRole('heading', { name: 'Second' }).waitFor()
     await load.waitFor()
@@ -448,11 +509,12 @@ describeWith('chromium')('the console', () => {
   it('edits an inbox, and deletes several', async () => {
     await Promise.all(['one', 'two', 'three'].map((name) => createInbox(mayfly, { name: `bulk ${name}` })))
     const { page } = await signedIn()
+    await page.getByRole('link', { name: 'Manage inboxes' }).click()
     await page.getByRole('button', { name: 'Edit bulk one' }).click()
     await page.getByLabel('Name', { exact: true }).fill('bulk renamed')
     await page.getByLabel('Lifetime').fill('3d')
     await page.getByRole('button', { name: 'Save' }).click()
-    await row(page, 'bulk renamed').getByText('ends in 2 d 23 h').waitFor()
+    await page.locator('.row').filter({ hasText: 'bulk renamed' }).getByText('ends in 2 d 23 h').waitFor()
     await page.getByLabel('Name or address').fill('bulk')
     for (const name of ['renamed', 'two', 'three']) await page.getByLabel(`Select bulk ${name}`).check()
     await page.getByRole('button', { name: 'Delete 3 inboxes' }).click()
@@ -474,7 +536,7 @@ describeWith('chromium')('the console', () => {
   it('has no stream while it is hidden, and shows what has arrived when it is visible again', async () => {
     const inbox = await createInbox(mayfly, { name: 'In the background' })
     const { page } = await signedIn()
-    await page.getByRole('link', { name: 'In the background' }).click()
+    await inboxLink(page, 'In the background').click()
     await page.getByText('Live').waitFor()
     const openStreams = async () => {
       const { body } = await call<string>(mayfly, 'GET', '/metrics')
@@ -483,7 +545,7 @@ describeWith('chromium')('the console', () => {
     const setHidden = (isHidden: boolean) =>
       page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true })
         document.dispatchEvent(new Event('visibilitychange'))`)
-    await until('the stream to open', async () => (await openStreams()) === 1)
+    await until('the stream to open', async () => (await openStreams()) === 2)
     await setHidden(true)
     await until('the stream to end', async () => (await openStreams()) === 0)
     await newMail(inbox.address, 'Meanwhile')
@@ -491,7 +553,7 @@ describeWith('chromium')('the console', () => {
     expect(await row(page, 'Meanwhile').count()).toBe(0)
     await setHidden(false)
     await row(page, 'Meanwhile').waitFor()
-    await until('the stream to open again', async () => (await openStreams()) === 1)
+    await until('the stream to open again', async () => (await openStreams()) === 2)
     await newMail(inbox.address, 'Afterwards')
     await row(page, 'Afterwards').waitFor()
   })
@@ -505,7 +567,7 @@ describeWith('chromium')('the console', () => {
     const link = await newLink(mayfly)
     // Like a link that is pasted into the address bar, this loads nothing.
     await page.evaluate(`location.href = ${JSON.stringify(link)}`)
-    await page.getByRole('heading', { name: 'Inboxes', level: 1 }).waitFor()
+    await page.getByRole('heading', { name: 'All mail', level: 1 }).waitFor()
     expect(page.url()).not.toContain('sign-in')
     only(open).errors.length = 0
   })
@@ -515,7 +577,7 @@ describeWith('chromium')('the console', () => {
     const { page } = opened
     const link = await newLink(mayfly)
     await page.goto(link)
-    const inboxes = page.getByRole('heading', { name: 'Inboxes', level: 1 })
+    const inboxes = page.getByRole('heading', { name: 'All mail', level: 1 })
     await inboxes.waitFor()
     const refusal = page.getByRole('alert').filter({ hasText: 'has been used or has expired' })
     await page.goto(link)
@@ -542,19 +604,19 @@ describeWith('chromium')('the console', () => {
     await page.goto(await newLink(withKey(mayfly, key)))
     await question.waitFor()
     await page.getByRole('button', { name: 'Stay signed in' }).click()
-    await page.getByRole('link', { name: 'Mine' }).waitFor()
+    await inboxLink(page, 'Mine').waitFor()
     await page.goto(await newLink(withKey(mayfly, key)))
     await question.waitFor()
     await page.getByRole('button', { name: 'Sign in with the link' }).click()
-    await page.getByRole('heading', { name: 'There are no inboxes.' }).waitFor()
+    await page.getByRole('heading', { name: 'Your first mail' }).waitFor()
     // The browser reports the answers 409.
     opened.errors.length = 0
   })
 
   it('ends on every page when the user signs out everywhere', async () => {
-    const [first, second] = [await signedIn(), await signedIn()]
     await createInbox(mayfly, { name: 'Watched' })
-    await second.page.getByRole('link', { name: 'Watched' }).click()
+    const [first, second] = [await signedIn(), await signedIn()]
+    await inboxLink(second.page, 'Watched').click()
     await second.page.getByText('Live').waitFor()
     await first.page.getByRole('link', { name: 'Account' }).click()
     await first.page.getByRole('button', { name: 'Sign out everywhere' }).click()

@@ -90,11 +90,11 @@ describeWith('chromium')('the text of a mail in the console', () => {
       page.evaluate<string>(`getComputedStyle(document.querySelector('${selector}')).direction`)
     await page.getByRole('tab', { name: 'Text' }).click()
     await page.getByRole('tabpanel').getByText('Hello.').waitFor()
-    for (const selector of ['.reader h2', '.message-row strong', '.reader pre'])
+    for (const selector of ['.reader h2', '.message-row .subject', '.reader pre'])
       expect(await directionOf(selector)).toBe('rtl')
-    await openView(page, `${mayfly.url}/console/search?q=subject:493201`)
+    await openView(page, `${mayfly.url}/console/mail?q=subject:493201`)
     await page.getByText('שלום').first().waitFor()
-    expect(await directionOf('.row a bdi')).toBe('rtl')
+    expect(await directionOf('.message-row .subject')).toBe('rtl')
     await page.context().close()
   })
 
@@ -106,19 +106,21 @@ describeWith('chromium')('the text of a mail in the console', () => {
       ['Text', 'Open [U+2067]gnp.exe[U+2069]'],
       ['Links', 'here'],
       ['Headers', 'invoice[U+202E]gnp.exe[U+202C]'],
-      ['Source', 'raw[U+202E]gnp.exe'],
+      ['Raw', 'raw[U+202E]gnp.exe'],
       ['Details', 'SHA-256'],
-      ['Snippets', '\\u202e'],
-      ['Attachments', 'photo[U+202E]gnp.exe'],
     ] as const) {
       await page.getByRole('tab', { name: tab }).click()
       await page.getByRole('tabpanel').getByText(text).first().waitFor()
       expect(await page.content()).not.toMatch(DIRECTION_CONTROLS)
     }
+    await page.getByRole('button', { name: 'Copy as test' }).click()
+    await page.getByText('\\u202e').waitFor()
+    expect(await page.content()).not.toMatch(DIRECTION_CONTROLS)
+    await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click()
     const saving = page.waitForEvent('download')
-    await page.getByRole('button', { name: 'Download', exact: true }).click()
+    await page.getByRole('button', { name: 'Download photo[U+202E]gnp.exe' }).click()
     expect((await saving).suggestedFilename()).toBe('photognp.exe')
-    await openView(page, `${mayfly.url}/console/search?q=subject:gnp`)
+    await openView(page, `${mayfly.url}/console/mail?q=subject:gnp`)
     await page.getByText('invoice[U+202E]gnp.exe[U+202C]').first().waitFor()
     expect(await page.content()).not.toMatch(DIRECTION_CONTROLS)
     await page.context().close()
@@ -142,7 +144,7 @@ describeWith('chromium')('the text of a mail in the console', () => {
     expect(await overflowOf(page.frames()[1], 'html')).toBe(0)
     const label = await page.frameLocator('iframe').locator('#label').boundingBox()
     expect(label?.width).toBeGreaterThan(40)
-    for (const tab of ['Text', 'Headers', 'Source']) {
+    for (const tab of ['Text', 'Headers', 'Raw', 'HTML source']) {
       await page.getByRole('tab', { name: tab }).click()
       await page.getByRole('tabpanel').getByText(LONG_WORD).first().waitFor()
       expect(await overflowOf(page.mainFrame(), '.reader')).toBe(0)

@@ -30,7 +30,7 @@ export async function openConsole(
     if (message.type() === 'error') errors.push(message.text())
   })
   await page.goto(await newLink(mayfly))
-  await page.getByRole('heading', { name: 'Inboxes', level: 1 }).waitFor()
+  await page.getByRole('heading', { name: 'All mail', level: 1 }).waitFor()
   return { page, errors }
 }
 

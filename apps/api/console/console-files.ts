@@ -31,6 +31,7 @@ const FILE_HEADERS = { 'cache-control': 'public, max-age=31536000, immutable' }
 const MEDIA_TYPES: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
 }
 
 interface BuiltConsole {

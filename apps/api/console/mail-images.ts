@@ -1,17 +1,6 @@
+import { imageTypeOf } from '#libs/mail/image-type.js'
 import type { EmbeddedPart } from '#libs/mail/mime/mime.js'
 
-/**
- * The image types that browsers show without running or loading anything, by the first bytes of a file. SVG is not one of
- * them.
- */
-const SIGNATURES: readonly (readonly [type: string, start: RegExp])[] = [
-  ['image/png', /^\x89PNG\r\n\x1a\n/],
-  ['image/jpeg', /^\xff\xd8\xff/],
-  ['image/gif', /^GIF8[79]a/],
-  ['image/webp', /^RIFF[^]{4}WEBP/],
-  ['image/bmp', /^BM[^]{4}\0{4}/],
-]
-const SIGNATURE_BYTES = 12
 const IMAGE_DATA_URL = /^data:image\/(?:png|jpe?g|gif|webp|bmp);base64,[a-z0-9+/]+={0,2}$/i
 
 /** Characters of the data URLs of a document. An image counts each time it is shown: it may be shown a million times. */
@@ -26,7 +15,6 @@ export type InlineImages = Pick<ReadonlyMap<string, string>, 'get'>
 
 /**
  * The data URLs of the parts that are images. A part is decoded, and counts towards the limit, when its URL is first used.
- * The bytes decide, because senders declare wrong types, such as image/x-png or application/octet-stream.
  */
 export function dataUrlsOf(parts: readonly EmbeddedPart[]): InlineImages {
   const named = parts.flatMap((part) => part.urls.map((url) => ({ url, part })))
@@ -35,8 +23,7 @@ export function dataUrlsOf(parts: readonly EmbeddedPart[]): InlineImages {
   let bytesLeft = MAX_INLINE_BYTES
   const read = ({ urls, decode }: EmbeddedPart) => {
     const content = decode()
-    const start = content.toString('latin1', 0, SIGNATURE_BYTES)
-    const [type] = SIGNATURES.find(([, signature]) => signature.test(start)) ?? []
+    const type = imageTypeOf(content)
     if (type === undefined || content.length > bytesLeft) return
     bytesLeft -= content.length
     const dataUrl = `data:${type};base64,${content.toString('base64')}`

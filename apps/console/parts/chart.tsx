@@ -69,8 +69,10 @@ export function Chart({
         axes: [timeAxis, { ...axis, size: 70 }],
         series: [
           { value: (_, seconds: number | null) => (seconds === null ? '–' : formatTick(seconds, FULL)) },
-          ...series.map(({ label, color: name }) => ({
+          ...series.map(({ label, color: name, values }) => ({
             label,
+            // A value between two gaps is only seen as a point.
+            points: { show: values.includes(null) },
             stroke: color(name),
             width: 2,
             spanGaps: false,

@@ -1,16 +1,18 @@
+import { Check, Copy } from 'lucide'
 import { h, type ComponentChildren, type TargetedEvent, type TargetedInputEvent } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { text } from '../text.js'
+import { Icon } from './icon.js'
 import { Failure, useAction } from './loading.js'
 
 /** How long a button says that it has copied. */
 const COPIED_MS = 1_500
 
-/** A button that copies a text. */
+/** A button that copies a text, with an icon after what it shows. */
 export function CopyButton({
   value,
   label,
-  children = text.copy,
+  children,
 }: {
   value: string
   /** What is copied, for screen readers. */
@@ -29,8 +31,20 @@ export function CopyButton({
     setCopied(true)
   }
   return (
-    <button type="button" class="copy" aria-label={label} title={label} onClick={(event) => void copy(event)}>
-      {isCopied ? <span role="status">{text.copied}</span> : children}
+    <button
+      type="button"
+      class={`copy ${children === undefined ? 'icon-button' : ''}`}
+      aria-label={label}
+      title={label}
+      onClick={(event) => void copy(event)}
+    >
+      {children}
+      <Icon of={isCopied ? Check : Copy} size={15} />
+      {isCopied && (
+        <span class="hidden" role="status">
+          {text.copied}
+        </span>
+      )}
     </button>
   )
 }

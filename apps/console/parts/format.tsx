@@ -32,6 +32,12 @@ export function formatDuration(ms: number): string {
   return parts.filter(Boolean).join(' ')
 }
 
+/** A latency, in a unit that keeps it short: `12.3 ms`, `1.2 s`, `114 s`. */
+export function formatLatency(ms: number): string {
+  if (ms < 1_000) return `${ms.toFixed(1)} ms`
+  return `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`
+}
+
 export function formatBytes(bytes: number): string {
   if (bytes < 1_000) return `${bytes} B`
   const [value, unit] =
@@ -43,16 +49,37 @@ export const formatCount = (count: number) => count.toLocaleString('en')
 
 const DATE_TIME = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'medium' })
 
-/** A time in the reader's time zone. With `isRelative`, how long ago, and the time as a tooltip. */
-export function Time({ value, isRelative = false }: { value: string | null; isRelative?: boolean }) {
-  const now = useNow(isRelative ? 10_000 : 3_600_000)
+/**
+ * A time in the reader's time zone. With `isRelative`, how long ago, and the time as a tooltip; with `isShort`, only the
+ * largest unit of it.
+ */
+export function Time({
+  value,
+  isRelative = false,
+  isShort = false,
+}: {
+  value: string | null
+  isRelative?: boolean
+  isShort?: boolean
+}) {
+  const isAge = isRelative || isShort
+  const now = useNow(isAge ? 10_000 : 3_600_000)
   if (value === null) return <span>{text.never}</span>
   const date = new Date(value)
   const shown = DATE_TIME.format(date)
   const agoMs = now - date.getTime()
+  const age = formatDuration(agoMs)
   return (
     <time dateTime={value} title={`${shown} (${value})`}>
-      {!isRelative ? shown : agoMs < 5_000 ? text.justNow : text.ago(formatDuration(agoMs))}
+      {!isAge
+        ? shown
+        : agoMs < 5_000
+          ? isShort
+            ? text.now
+            : text.justNow
+          : isShort
+            ? /^\d+ \w+/.exec(age)?.[0]
+            : text.ago(age)}
     </time>
   )
 }

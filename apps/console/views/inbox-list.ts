@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { UnreachableError, type QueryOptions, type Schemas } from '#clients/typescript/src/mayfly.js'
-import { followEvents } from '../parts/followed-events.js'
+import type { OpenFeed } from '../feed.js'
 import { usePages } from '../parts/pages.js'
 import type { Session } from '../session.js'
 
@@ -25,8 +25,6 @@ export interface InboxList {
   /** Whether there are more. */
   hasMore: boolean
   error: unknown
-  /** False while the connection is lost. */
-  isLive: boolean
   loadMore: () => void
   reload: () => void
   /** Shows a changed or new inbox. */
@@ -40,12 +38,14 @@ type Inboxes = ReadonlyMap<string, ListedInbox>
  * The inboxes of the environment, page by page, with their counts as they change. The newest inboxes are read again after
  * an event of an inbox that is not listed, and after one that comes soon after a read, whose counts may include it already.
  */
-export function useInboxList({ api }: Session, filters: InboxFilters): InboxList {
-  const [reloads, setReloads] = useState(0)
+export function useInboxList(
+  { api }: Session,
+  { feed, restart }: OpenFeed,
+  filters: InboxFilters,
+): InboxList {
   const [inboxes, setInboxes] = useState<Inboxes>(new Map())
   const listed = useRef(inboxes)
   listed.current = inboxes
-  const [isLive, setLive] = useState(true)
   const [error, setError] = useState<unknown>(null)
   const {
     hasMore,
@@ -64,34 +64,20 @@ export function useInboxList({ api }: Session, filters: InboxFilters): InboxList
     let lastReadMs = 0
     let nextReadMs = Infinity
 
-    const start = async () => {
-      const position = api.messages.cursor({ signal })
-      startPages(pagesFrom(position), signal)
-      const since = await position
+    async function* pages() {
+      await feed.started
       lastReadMs = performance.now()
       readBy(lastReadMs + REFRESH_MS)
-      await followEvents({
-        since,
-        signal,
-        open: (after, untilClosed) =>
-          api.messages.events({ since: after, signal: untilClosed, labels: filters.labels }),
-        check: () => api.messages.cursor({ signal }),
-        onEvents: (events) => {
-          const nowMs = performance.now()
-          const settledMs = lastReadMs + SETTLE_MS
-          if (nowMs < settledMs || events.some((event) => isOfUnlisted(event, listed.current, filters)))
-            readBy(Math.max(nowMs, settledMs))
-          setInboxes((known) => applyEvents(known, events))
-        },
-        onLive: setLive,
-      })
-    }
-
-    /** The position comes first, so no event is missing between the list and the stream. */
-    async function* pagesFrom(position: Promise<string>) {
-      await position
       yield* api.inboxes.pages({ ...filters, signal })
     }
+
+    const unsubscribe = feed.subscribe((events) => {
+      const nowMs = performance.now()
+      const settledMs = lastReadMs + SETTLE_MS
+      if (nowMs < settledMs || events.some((event) => isOfUnlisted(event, listed.current, filters)))
+        readBy(Math.max(nowMs, settledMs))
+      setInboxes((known) => applyEvents(known, events))
+    })
 
     const readBy = (atMs: number) => {
       if (atMs >= nextReadMs) return
@@ -122,15 +108,14 @@ export function useInboxList({ api }: Session, filters: InboxFilters): InboxList
     setError(null)
     const onVisibility = () => readBy(performance.now())
     document.addEventListener('visibilitychange', onVisibility)
-    start().catch((reason: unknown) => {
-      if (!signal.aborted) setError(reason)
-    })
+    startPages(pages(), signal)
     return () => {
       aborter.abort()
+      unsubscribe()
       clearTimeout(timer)
       document.removeEventListener('visibilitychange', onVisibility)
     }
-  }, [query, reloads])
+  }, [feed, query])
 
   const put = useCallback((inbox: ListedInbox) => {
     setInboxes((known) =>
@@ -146,9 +131,8 @@ export function useInboxList({ api }: Session, filters: InboxFilters): InboxList
     inboxes: [...inboxes.values()],
     hasMore,
     error,
-    isLive,
     loadMore,
-    reload: useCallback(() => setReloads((value) => value + 1), []),
+    reload: restart,
     put,
     remove,
   }
@@ -171,8 +155,11 @@ function applyEvents(known: Inboxes, events: readonly Schemas['EventBody'][]): I
   for (const { type, data } of events) {
     if (type === 'message.received' || type === 'message.deleted') {
       const inbox = next.get(data.inbox_id)
+      if (inbox === undefined) continue
       const change = type === 'message.received' ? 1 : -1
-      if (inbox !== undefined) next.set(inbox.id, { ...inbox, message_count: inbox.message_count + change })
+      const changed = { ...inbox, message_count: inbox.message_count + change }
+      const isNewest = type === 'message.received' && isActive(changed)
+      next.set(inbox.id, isNewest ? { ...changed, last_message_at: data.received_at } : changed)
     } else if ('ended_at' in data) {
       const inbox = next.get(data.id)
       if (inbox !== undefined && isActive(inbox)) next.delete(data.id)
@@ -185,8 +172,10 @@ function applyEvents(known: Inboxes, events: readonly Schemas['EventBody'][]): I
 function isOfUnlisted(
   { type, data }: Schemas['EventBody'],
   known: Inboxes,
-  { state = 'active' }: InboxFilters,
+  { state = 'active', labels }: InboxFilters,
 ): boolean {
+  // The labels of an inbox that is not listed are not known.
+  if (labels !== undefined && Object.keys(labels).length > 0) return false
   const isOfActive = type === 'message.received' || type === 'message.deleted'
   return isOfActive ? state === 'active' && !known.has(data.inbox_id) : state !== 'active'
 }

@@ -1,8 +1,10 @@
+import { Pencil } from 'lucide'
 import { useEffect, useState } from 'preact/hooks'
-import { useOpen, useParameters, useSession, ViewLink } from '../navigation.js'
+import { useEnvironment, useParameters, useSession, ViewLink } from '../navigation.js'
 import { Choice, CopyButton, Empty, Field, FormDialog } from '../parts/controls.js'
 import { FaultsNotice } from '../parts/faults-notice.js'
 import { formatCount, Labels, parseLabels, TimeLeft } from '../parts/format.js'
+import { IconButton } from '../parts/icon.js'
 import { Failure } from '../parts/loading.js'
 import { VirtualList } from '../parts/virtual-list.js'
 import type { Session } from '../session.js'
@@ -21,15 +23,15 @@ const DELETED_AT_ONCE = 500
 /** At most so many inboxes are searched by name or address. */
 const MAX_SEARCHED = 20_000
 
-type Dialog = { kind: 'create' } | { kind: 'edit'; inbox: ListedInbox } | { kind: 'delete'; ids: string[] }
+type Dialog = { kind: 'edit'; inbox: ListedInbox } | { kind: 'delete'; ids: string[] }
 
 /** The inboxes of the environment. */
 export function InboxesView() {
   const session = useSession()
-  const open = useOpen()
   const [{ state: stateText, label = '', search = '' }, change] = useParameters()
   const state = STATES.find(([name]) => name === stateText)?.[0] ?? 'active'
-  const list = useInboxList(session, filtersOf(state, label))
+  const { feed, inboxes: active } = useEnvironment()
+  const list = useInboxList(session, feed, filtersOf(state, label))
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
   const [dialog, setDialog] = useState<Dialog | null>(null)
 
@@ -46,7 +48,7 @@ export function InboxesView() {
     setSelected(next)
   }
   return (
-    <section class="list-view">
+    <section class="list-view page">
       <div class="heading">
         <h1>{text.inboxes.title}</h1>
         {selected.size > 0 && (
@@ -58,9 +60,6 @@ export function InboxesView() {
             {text.inboxes.deleteSelected(selected.size)}
           </button>
         )}
-        <button type="button" class="primary" onClick={() => setDialog({ kind: 'create' })}>
-          {text.inboxes.create}
-        </button>
       </div>
       <div class="filters">
         <Choice
@@ -89,7 +88,7 @@ export function InboxesView() {
               : isSearching && list.hasMore
                 ? text.inboxes.searching(list.inboxes.length)
                 : text.inboxes.count(formatCount(shown.length), list.hasMore)}
-          {!list.isLive && <span class="not-live">{text.mail.reconnecting}</span>}
+          {!feed.isLive && <span class="not-live">{text.mail.reconnecting}</span>}
         </p>
       </div>
       <FaultsNotice of={session.environment} title={text.faults.ofEnvironment} />
@@ -115,17 +114,15 @@ export function InboxesView() {
           )}
         />
       )}
-      {dialog?.kind === 'create' && (
+      {dialog?.kind === 'edit' && isActive(dialog.inbox) && (
         <InboxDialog
+          inbox={dialog.inbox}
           onClose={() => setDialog(null)}
           onSaved={(inbox) => {
             list.put(inbox)
-            open(`/inboxes/${inbox.id}`)
+            active.put(inbox)
           }}
         />
-      )}
-      {dialog?.kind === 'edit' && isActive(dialog.inbox) && (
-        <InboxDialog inbox={dialog.inbox} onClose={() => setDialog(null)} onSaved={list.put} />
       )}
       {dialog?.kind === 'delete' && (
         <DeleteDialog
@@ -134,6 +131,7 @@ export function InboxesView() {
           onClose={() => setDialog(null)}
           onDeleted={(ids) => {
             list.remove(ids)
+            active.remove(ids)
             setSelected((all) => new Set([...all].filter((id) => !ids.includes(id))))
           }}
         />
@@ -194,9 +192,7 @@ function InboxRow({
       {active !== null && (
         <span class="buttons">
           <CopyButton value={inbox.address} label={text.copyWhat(inbox.address)} />
-          <button type="button" onClick={onEdit} aria-label={text.inboxes.editWhat(name)}>
-            {text.edit}
-          </button>
+          <IconButton of={Pencil} label={text.inboxes.editWhat(name)} onClick={onEdit} />
         </span>
       )}
     </div>

@@ -1,12 +1,16 @@
+import { History as HistoryIcon, Pencil, Share2, Trash2 } from 'lucide'
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import type { Inbox } from '#clients/typescript/src/mayfly.js'
-import { useOpen, useSession } from '../navigation.js'
-import { Command, CopyButton, FormDialog } from '../parts/controls.js'
+import { useEnvironment, useOpen, useSession } from '../navigation.js'
+import { CopyButton, FormDialog } from '../parts/controls.js'
 import { FaultsNotice } from '../parts/faults-notice.js'
 import { formatBytes, Labels, Time, TimeLeft } from '../parts/format.js'
+import { IconButton } from '../parts/icon.js'
 import { Failure, Show, useLoaded } from '../parts/loading.js'
 import { text } from '../text.js'
+import { Live } from './all-mail.js'
+import { SendingGuide } from './first-steps.js'
 import { InboxDialog } from './inbox-dialog.js'
 import { Mailbox } from './mailbox.js'
 import { ShareDialog } from './share-dialog.js'
@@ -14,21 +18,18 @@ import { ShareDialog } from './share-dialog.js'
 /** An inbox of the environment, with its mail. */
 export function MailView() {
   const inboxId = useRoute().params.id ?? ''
-  const { smtpPort } = useSession()
   return (
     <Mailbox
       key={inboxId}
       inboxId={inboxId}
-      canDeleteMessages
+      canDelete
       heading={(inbox, { isLive, reload }) => (
-        <>
+        <header class="list-heading inbox-heading">
           <InboxHeading inbox={inbox} isLive={isLive} onChanged={reload} />
           <FaultsNotice of={inbox.id} title={text.faults.ofInbox} />
-        </>
+        </header>
       )}
-      emptyHint={({ address }) => (
-        <Command intro={text.mail.tryIt} command={text.mail.example(address, smtpPort)} />
-      )}
+      emptyHint={({ address, id }) => <SendingGuide address={address} inboxId={id} />}
       afterEnd={(reason) => (
         <>
           <Failure error={reason} />
@@ -49,35 +50,31 @@ function InboxHeading({
   onChanged: () => void
 }) {
   const { api, passwords } = useSession()
+  const { inboxes } = useEnvironment()
   const open = useOpen()
   const [dialog, setDialog] = useState<'edit' | 'share' | 'delete' | 'history' | null>(null)
   return (
-    <header class="inbox-heading">
-      <h1>{inbox.name ?? text.mail.inbox}</h1>
+    <>
+      <div class="heading">
+        <h1 title={inbox.id}>{inbox.name ?? text.mail.inbox}</h1>
+        <Live isLive={isLive} />
+        <IconButton of={Pencil} label={text.edit} onClick={() => setDialog('edit')} />
+        <IconButton of={Share2} label={text.share.action} onClick={() => setDialog('share')} />
+        <IconButton of={HistoryIcon} label={text.mail.history} onClick={() => setDialog('history')} />
+        <IconButton
+          of={Trash2}
+          class="dangerous"
+          label={text.inboxes.deleteAction(1)}
+          onClick={() => setDialog('delete')}
+        />
+      </div>
       <p class="address">
         <code>{inbox.address}</code> <CopyButton value={inbox.address} label={text.copyWhat(inbox.address)} />
       </p>
       <p class="facts">
-        <Labels labels={inbox.labels} />
         <TimeLeft expiresAt={inbox.expires_at} />
-        <span class={isLive ? 'live' : 'not-live'} role="status">
-          {isLive ? text.mail.live : text.mail.reconnecting}
-        </span>
+        <Labels labels={inbox.labels} />
       </p>
-      <div class="buttons">
-        <button type="button" onClick={() => setDialog('edit')}>
-          {text.edit}
-        </button>
-        <button type="button" onClick={() => setDialog('history')}>
-          {text.mail.history}
-        </button>
-        <button type="button" onClick={() => setDialog('share')}>
-          {text.share.action}
-        </button>
-        <button type="button" onClick={() => setDialog('delete')}>
-          {text.delete}
-        </button>
-      </div>
       {dialog === 'edit' && <InboxDialog inbox={inbox} onClose={() => setDialog(null)} onSaved={onChanged} />}
       {dialog === 'share' && <ShareDialog inbox={inbox} onClose={() => setDialog(null)} />}
       {dialog === 'history' && (
@@ -92,12 +89,15 @@ function InboxHeading({
           isDangerous
           submit={() => api.inboxes.delete(inbox.id, { password: passwords.get(inbox.id) })}
           onClose={() => setDialog(null)}
-          onDone={() => open('/inboxes')}
+          onDone={() => {
+            inboxes.remove([inbox.id])
+            open('/mail')
+          }}
         >
           <p>{text.inboxes.deleteWarning}</p>
         </FormDialog>
       )}
-    </header>
+    </>
   )
 }
 

@@ -1,118 +1,136 @@
-import { useState } from 'preact/hooks'
-import type { Inbox, Message } from '#clients/typescript/src/mayfly.js'
+import {
+  ArrowDown,
+  ArrowLeft,
+  ArrowUp,
+  Download,
+  ExternalLink,
+  File,
+  FileArchive,
+  FileImage,
+  FileText,
+  FlaskConical,
+  Share2,
+  Trash2,
+  type IconNode,
+} from 'lucide'
+import type { ComponentChildren, RefObject } from 'preact'
+import { useContext, useState } from 'preact/hooks'
+import type { Inbox, Message, Schemas } from '#clients/typescript/src/mayfly.js'
 import { attachmentName } from '#libs/mail/attachment-name.js'
-import { useMailAccess } from '../navigation.js'
+import { imageTypeOf } from '#libs/mail/image-type.js'
+import { SessionContext, useMailAccess, ViewLink } from '../navigation.js'
 import { CopyButton, FormDialog, Tabs } from '../parts/controls.js'
 import { formatBytes, saveFile, Time } from '../parts/format.js'
+import { Icon, IconButton } from '../parts/icon.js'
 import { Show, useAction, Failure, useLoaded } from '../parts/loading.js'
 import { visibleLine, visibleText } from '../parts/visible-text.js'
 import { text } from '../text.js'
 import { MessageDetails } from './message-details.js'
 import { RenderedHtml } from './rendered-html.js'
+import { ShareDialog } from './share-dialog.js'
 import { Snippets } from './snippets.js'
-
-type Tab = 'html' | 'text' | 'links' | 'attachments' | 'headers' | 'source' | 'details' | 'snippet'
 
 /** One message, with all that Mayfly knows about it. */
 export function Reader({
-  inbox,
+  article,
+  inboxId,
   messageId,
+  inboxName,
   onPrevious,
   onNext,
   onClose,
-  onDeleted,
+  onDelete,
 }: {
-  inbox: Inbox
+  /** Gets the element, to focus it. */
+  article: RefObject<HTMLElement | null>
+  inboxId: string
   messageId: string
+  /** The name of the inbox, if the list beside it is of several. */
+  inboxName: string | undefined
   onPrevious: (() => void) | undefined
   onNext: (() => void) | undefined
   onClose: () => void
   /** Not given if the message can't be deleted. */
-  onDeleted: (() => void) | undefined
+  onDelete: (() => void) | undefined
 }) {
-  const [isDeleting, setDeleting] = useState(false)
+  const { api, passwords } = useMailAccess()
+  const isSignedIn = useContext(SessionContext) !== null
+  const [isSharing, setSharing] = useState(false)
   const download = useAction()
-  const message = useLoaded((signal) => inbox.getMessage(messageId, { signal }), [messageId])
+  const loaded = useLoaded(
+    async (signal) => {
+      const inbox = await api.inboxes.get(inboxId, { signal, password: passwords.get(inboxId) })
+      return { inbox, message: await inbox.getMessage(messageId, { signal }) }
+    },
+    [messageId],
+  )
   const save = async () => {
-    const source = await message.value?.raw()
+    const source = await loaded.value?.message.raw()
     if (source !== undefined) saveFile(`${messageId}.eml`, [new Uint8Array(source)], 'message/rfc822')
   }
   return (
-    <article class="reader">
-      <div class="buttons">
-        <button type="button" onClick={onClose}>
-          {text.close}
-        </button>
-        <button
-          type="button"
-          onClick={onPrevious}
+    <article class="reader" ref={article} tabIndex={-1} aria-label={text.mail.message}>
+      <div class="toolbar">
+        <IconButton of={ArrowLeft} class="close" label={text.close} onClick={onClose} />
+        <IconButton
+          of={ArrowUp}
+          label={text.mail.previous}
           disabled={onPrevious === undefined}
-          title={text.mail.previousKey}
-        >
-          {text.mail.previous}
-        </button>
-        <button type="button" onClick={onNext} disabled={onNext === undefined} title={text.mail.nextKey}>
-          {text.mail.next}
-        </button>
-        <button type="button" onClick={() => void download.run(save)} disabled={message.value === undefined}>
-          {text.mail.download}
-        </button>
-        {onDeleted !== undefined && (
-          <button type="button" onClick={() => setDeleting(true)} disabled={message.value === undefined}>
-            {text.delete}
-          </button>
+          onClick={() => onPrevious?.()}
+        />
+        <IconButton
+          of={ArrowDown}
+          label={text.mail.next}
+          disabled={onNext === undefined}
+          onClick={() => onNext?.()}
+        />
+        {inboxName !== undefined && (
+          <ViewLink to={`/inboxes/${inboxId}`} parameters={{ message: messageId }} class="tag">
+            <bdi>{visibleLine(inboxName)}</bdi>
+          </ViewLink>
+        )}
+        <span class="space" />
+        <IconButton
+          of={Download}
+          label={text.mail.download}
+          disabled={loaded.value === undefined}
+          onClick={() => void download.run(save)}
+        />
+        {isSignedIn && (
+          <IconButton
+            of={Share2}
+            label={text.share.title}
+            disabled={loaded.value === undefined}
+            onClick={() => setSharing(true)}
+          />
+        )}
+        {onDelete !== undefined && (
+          <IconButton of={Trash2} class="dangerous" label={text.mail.deleteTitle(1)} onClick={onDelete} />
         )}
       </div>
       {download.error !== null && <Failure error={download.error} />}
-      <Show loaded={message}>{(value) => <OpenMessage inbox={inbox} message={value} />}</Show>
-      {isDeleting && (
-        <FormDialog
-          title={text.mail.deleteTitle}
-          action={text.delete}
-          isDangerous
-          submit={() => inbox.deleteMessage(messageId)}
-          onClose={() => setDeleting(false)}
-          onDone={() => {
-            setDeleting(false)
-            onDeleted?.()
-          }}
-        >
-          <p>{text.mail.deleteWarning}</p>
-        </FormDialog>
+      <Show loaded={loaded}>{(value) => <OpenMessage {...value} />}</Show>
+      {isSharing && loaded.value !== undefined && (
+        <ShareDialog inbox={loaded.value.inbox} onClose={() => setSharing(false)} />
       )}
     </article>
   )
 }
 
-function OpenMessage({ inbox, message }: { inbox: Inbox; message: Message }) {
-  const { html, links, attachments, codes, subject, sender, recipient, received_at, warnings } = message
-  const [tab, setTab] = useState<Tab>(html === null ? 'text' : 'html')
-  const tabs = [
-    ...(html === null ? [] : [['html', 'HTML'] as const]),
-    ['text', text.mail.text] as const,
-    ['links', text.mail.links(links.length)] as const,
-    ['attachments', text.mail.attachments(attachments.length)] as const,
-    ['headers', text.mail.headers] as const,
-    ['source', text.mail.source] as const,
-    ['details', text.mail.details] as const,
-    ['snippet', text.mail.snippet] as const,
-  ]
+interface Open {
+  inbox: Inbox
+  message: Message
+}
+
+function OpenMessage({ inbox, message }: Open) {
+  const { subject, warnings } = message
+  const tabs = tabsOf(message)
+  const [tab, setTab] = useState<Tab>(tabs[0]?.[0] ?? 'text')
   return (
     <>
       <h2 dir="auto">{visibleLine(subject ?? text.mail.noSubject)}</h2>
-      <p>
-        {text.mail.fromTo(visibleLine(sender), visibleLine(recipient))} · <Time value={received_at} />
-      </p>
-      {codes.length > 0 && (
-        <p class="codes">
-          {text.mail.codes}:{' '}
-          {codes.map(({ value }) => (
-            <CopyButton key={value} value={value} label={text.mail.copyCode(value)}>
-              {value}
-            </CopyButton>
-          ))}
-        </p>
-      )}
+      <Addresses message={message} />
+      <Chips inbox={inbox} message={message} />
       {warnings.length > 0 && (
         <ul class="warnings">
           {warnings.map(({ code, detail }) => (
@@ -120,32 +138,128 @@ function OpenMessage({ inbox, message }: { inbox: Inbox; message: Message }) {
           ))}
         </ul>
       )}
+      <Attachments message={message} />
       <Tabs label={text.mail.parts} tabs={tabs} current={tab} onChange={setTab}>
-        <Panel tab={tab} inbox={inbox} message={message} />
+        <Panel tab={tab} message={message} />
       </Tabs>
     </>
   )
 }
 
-function Panel({ tab, inbox, message }: { tab: Tab; inbox: Inbox; message: Message }) {
+type Tab = 'html' | 'html-source' | 'text' | 'links' | 'headers' | 'raw' | 'details'
+
+/** Those that have something to show, the most readable first. */
+function tabsOf({ html, text: plain, links }: Message): (readonly [Tab, string])[] {
+  return [
+    ...(html === null ? [] : ([['html', 'HTML']] as const)),
+    ...(plain === null && html !== null ? [] : ([['text', text.mail.text]] as const)),
+    ...(links.length === 0 ? [] : ([['links', text.mail.links(links.length)]] as const)),
+    ...(html === null ? [] : ([['html-source', text.mail.htmlSource]] as const)),
+    ['headers', text.mail.headers],
+    ['raw', text.mail.source],
+    ['details', text.mail.details],
+  ]
+}
+
+function Panel({ tab, message }: { tab: Tab; message: Message }) {
   switch (tab) {
     case 'html':
-      return <RenderedHtml inboxId={inbox.id} messageId={message.id} />
+      return <RenderedHtml inboxId={message.inbox_id} messageId={message.id} />
+    case 'html-source':
+      return <Code value={message.html ?? ''} name={text.mail.htmlSource} />
     case 'text':
       return message.text === null ? <p>{text.mail.noText}</p> : <MailText value={message.text} />
     case 'links':
       return <Links message={message} />
-    case 'attachments':
-      return <Attachments message={message} />
     case 'headers':
       return <Headers message={message} />
-    case 'source':
+    case 'raw':
       return <Source message={message} />
     case 'details':
       return <MessageDetails message={message} />
-    case 'snippet':
-      return <Snippets inbox={inbox} message={message} />
   }
+}
+
+/** Who has written to whom, and when. */
+function Addresses({
+  message: { from, to, cc, reply_to, sender, recipient, received_at, size },
+}: {
+  message: Message
+}) {
+  const [{ name, address } = { name: null, address: sender }] = from
+  const others: readonly (readonly [string, readonly Schemas['Mailbox'][]])[] = [
+    [text.mail.to, to.length > 0 ? to : [{ name: null, address: recipient }]],
+    ['Cc', cc],
+    ['Reply-To', reply_to],
+  ]
+  return (
+    <div class="addresses">
+      <span class="avatar" aria-hidden="true">
+        {[...visibleLine(name ?? address).toUpperCase()][0] ?? '?'}
+      </span>
+      <div>
+        <strong dir="auto">{visibleLine(name ?? address)}</strong>{' '}
+        {name !== null && <span class="muted">{`<${visibleLine(address)}>`}</span>}
+        {others.map(
+          ([title, mailboxes]) =>
+            mailboxes.length > 0 && (
+              <div key={title} class="muted">
+                {title} {visibleLine(mailboxes.map(written).join(', '))}
+              </div>
+            ),
+        )}
+      </div>
+      <div class="muted when">
+        <Time value={received_at} />
+        <br />
+        {formatBytes(size)}
+      </div>
+    </div>
+  )
+}
+
+function written({ name, address }: Schemas['Mailbox']): string {
+  return name === null ? address : `${name} <${address}>`
+}
+
+/** Not what one clicks to confirm something. */
+const SIDE_LINK = /unsubscribe|abmelden|désabonn|preferences|privacy|terms|view (?:it )?(?:in|on)/i
+
+/** What most readers want: the codes, the main link, and a test for this mail. */
+function Chips({ inbox, message }: Open) {
+  const { codes, links } = message
+  const [isTesting, setTesting] = useState(false)
+  const link = links.find(
+    ({ href, text: shown }) => shown !== null && /^https?:/.test(href) && !SIDE_LINK.test(shown),
+  )
+  return (
+    <div class="chips">
+      {codes.map(({ value }) => (
+        <CopyButton key={value} value={value} label={text.mail.copyCode(value)}>
+          {value}
+        </CopyButton>
+      ))}
+      {link !== undefined && (
+        <a
+          class="chip"
+          href={link.href}
+          target="_blank"
+          rel="noopener noreferrer"
+          title={visibleLine(link.href)}
+        >
+          <bdi>{visibleLine(link.text ?? link.href)}</bdi> <Icon of={ExternalLink} size={15} />
+        </a>
+      )}
+      <button type="button" class="chip" onClick={() => setTesting(true)}>
+        <Icon of={FlaskConical} size={15} /> {text.mail.copyAsTest}
+      </button>
+      {isTesting && (
+        <FormDialog title={text.mail.copyAsTest} onClose={() => setTesting(false)}>
+          <Snippets inbox={inbox} message={message} />
+        </FormDialog>
+      )}
+    </div>
+  )
 }
 
 /** Each paragraph has the direction of its first letter. */
@@ -158,7 +272,6 @@ function MailText({ value }: { value: string }) {
 }
 
 function Links({ message: { links } }: { message: Message }) {
-  if (links.length === 0) return <p>{text.mail.noLinks}</p>
   return (
     <ul class="plain-list">
       {links.map(({ href, text: shown }) => (
@@ -174,35 +287,93 @@ function Links({ message: { links } }: { message: Message }) {
   )
 }
 
+/** An image that is larger has no thumbnail. */
+const MAX_THUMBNAIL_BYTES = 2_000_000
+const MAX_THUMBNAILS = 10
+
+const TYPE_ICONS: readonly (readonly [RegExp, IconNode])[] = [
+  [/^image\//, FileImage],
+  [/^text\/|pdf|word|document/, FileText],
+  [/zip|tar|compress|archive/, FileArchive],
+]
+
+/** The attachments as cards. Images that the HTML shows are counted apart. */
 function Attachments({ message: { attachments } }: { message: Message }) {
-  const { isRunning, error, run } = useAction()
-  if (attachments.length === 0) return <p>{text.mail.noAttachments}</p>
-  const save = async (attachment: Message['attachments'][number]) => {
-    // The declared type is not used, so that the browser never opens the file as a page.
-    saveFile(
-      attachmentName(attachment.filename, attachment.content_type),
-      [new Uint8Array(await attachment.bytes())],
-      'application/octet-stream',
-    )
-  }
+  const [showsInline, setShowsInline] = useState(false)
+  if (attachments.length === 0) return null
+  const inline = attachments.filter(({ content_id }) => content_id !== null)
+  const shown = attachments.filter((each) => showsInline || !inline.includes(each))
   return (
-    <>
-      {error !== null && <Failure error={error} />}
-      <ul class="plain-list">
-        {attachments.map((each) => (
-          <li key={each.index}>
-            <strong dir="auto">{visibleLine(attachmentName(each.filename, each.content_type))}</strong>{' '}
-            {each.content_type}, {formatBytes(each.size)}{' '}
-            <button type="button" disabled={isRunning} onClick={() => void run(() => save(each))}>
-              {text.download}
-            </button>
-            <br />
-            <small>SHA-256 {each.sha256}</small>
-          </li>
-        ))}
-      </ul>
-    </>
+    <div class="attachments">
+      {shown.map((each, index) => (
+        <AttachmentCard key={each.index} attachment={each} hasThumbnail={index < MAX_THUMBNAILS} />
+      ))}
+      {inline.length > 0 && !showsInline && (
+        <button type="button" class="chip" onClick={() => setShowsInline(true)}>
+          {text.mail.inlineImages(inline.length)}
+        </button>
+      )}
+    </div>
   )
+}
+
+type Attachment = Message['attachments'][number]
+
+function AttachmentCard({ attachment, hasThumbnail }: { attachment: Attachment; hasThumbnail: boolean }) {
+  const { isRunning, error, run } = useAction()
+  const { filename, content_type, size, sha256 } = attachment
+  const name = visibleLine(attachmentName(filename, content_type))
+  const save = async () => {
+    const bytes = new Uint8Array(await attachment.bytes())
+    // The declared type is not used, so that the browser never opens the file as a page.
+    saveFile(attachmentName(filename, content_type), [bytes], 'application/octet-stream')
+  }
+  const isImage = hasThumbnail && content_type.startsWith('image/') && size <= MAX_THUMBNAIL_BYTES
+  const icon = TYPE_ICONS.find(([type]) => type.test(content_type))?.[1] ?? File
+  return (
+    <div class="attachment">
+      {isImage ? <Thumbnail attachment={attachment} icon={icon} /> : <Icon of={icon} size={32} />}
+      <div>
+        <strong dir="auto">{name}</strong>
+        <div class="muted">
+          {content_type}, {formatBytes(size)}
+        </div>
+        <details>
+          <summary>SHA-256</summary>
+          <code>{sha256}</code>
+        </details>
+        {error !== null && <Failure error={error} />}
+      </div>
+      <IconButton
+        of={Download}
+        label={text.downloadWhat(name)}
+        disabled={isRunning}
+        onClick={() => void run(save)}
+      />
+    </div>
+  )
+}
+
+/** The picture itself, if its bytes are of a type that browsers show without running or loading anything. */
+function Thumbnail({ attachment, icon }: { attachment: Attachment; icon: IconNode }) {
+  const image = useLoaded(
+    async (signal) => {
+      const bytes = await attachment.bytes({ signal })
+      const type = imageTypeOf(bytes)
+      return type === undefined ? null : dataUrl(bytes, type)
+    },
+    [attachment],
+  )
+  return image.value ? <img class="thumbnail" src={image.value} alt="" /> : <Icon of={icon} size={32} />
+}
+
+function dataUrl(bytes: Uint8Array, type: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader()
+    reader.onload = () => resolve(String(reader.result))
+    reader.onerror = () => reject(reader.error ?? new Error(type))
+    reader.readAsDataURL(new Blob([new Uint8Array(bytes)], { type }))
+  })
 }
 
 function Headers({ message: { headers } }: { message: Message }) {
@@ -222,8 +393,18 @@ function Headers({ message: { headers } }: { message: Message }) {
   )
 }
 
-/** A source that is larger is only offered as a file, because the page would become slow. */
-const MAX_SHOWN_BYTES = 1_000_000
+/** More is only offered as a file, because the page would become slow. */
+const MAX_SHOWN_CHARACTERS = 1_000_000
+
+function Code({ value, name, children }: { value: string; name: string; children?: ComponentChildren }) {
+  return (
+    <>
+      {children}
+      <CopyButton value={value} label={text.copyWhat(name)} />
+      <pre class="wrap">{visibleText(value.slice(0, MAX_SHOWN_CHARACTERS))}</pre>
+    </>
+  )
+}
 
 function Source({ message }: { message: Message }) {
   const { passwords } = useMailAccess()
@@ -231,18 +412,18 @@ function Source({ message }: { message: Message }) {
     async (signal) => {
       const password = passwords.get(message.inbox_id)
       const bytes = await message.raw({ signal, password })
-      return new TextDecoder('utf-8').decode(bytes.subarray(0, MAX_SHOWN_BYTES))
+      return new TextDecoder('utf-8').decode(bytes.subarray(0, MAX_SHOWN_CHARACTERS))
     },
     [message.id],
   )
   return (
     <Show loaded={source}>
       {(shown) => (
-        <>
-          {message.size > MAX_SHOWN_BYTES && <p>{text.mail.sourceCut(formatBytes(MAX_SHOWN_BYTES))}</p>}
-          <CopyButton value={shown} label={text.copyWhat(text.mail.source)} />
-          <pre class="wrap">{visibleText(shown)}</pre>
-        </>
+        <Code value={shown} name={text.mail.source}>
+          {message.size > MAX_SHOWN_CHARACTERS && (
+            <p>{text.mail.sourceCut(formatBytes(MAX_SHOWN_CHARACTERS))}</p>
+          )}
+        </Code>
       )}
     </Show>
   )

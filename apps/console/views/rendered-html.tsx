@@ -1,12 +1,15 @@
+import { Moon, Smartphone, StretchHorizontal, Sun, Tablet } from 'lucide'
 import { useState } from 'preact/hooks'
 import { useMailAccess } from '../navigation.js'
+import { IconButton } from '../parts/icon.js'
 import { Show, useLoaded } from '../parts/loading.js'
+import { useStored } from '../parts/stored.js'
 import { text } from '../text.js'
 
 const WIDTHS = [
-  ['phone', text.mail.phone, '375px'],
-  ['tablet', text.mail.tablet, '768px'],
-  ['full', text.mail.full, '100%'],
+  ['375px', text.mail.phone, Smartphone],
+  ['768px', text.mail.tablet, Tablet],
+  ['100%', text.mail.full, StretchHorizontal],
 ] as const
 
 /**
@@ -16,19 +19,30 @@ const WIDTHS = [
 export function RenderedHtml({ inboxId, messageId }: { inboxId: string; messageId: string }) {
   const access = useMailAccess()
   const [hasRemoteContent, setRemoteContent] = useState(false)
-  const [width, setWidth] = useState<(typeof WIDTHS)[number]>(WIDTHS[2])
+  const [width, setWidth] = useStored<string>('html-width', '100%')
+  const [isDark, setDark] = useState(matchMedia('(prefers-color-scheme: dark)').matches)
   const ticket = useLoaded(
     () => access.render(inboxId, messageId, hasRemoteContent),
     [messageId, hasRemoteContent],
   )
   return (
     <>
-      <div class="buttons" role="group" aria-label={text.mail.width}>
-        {WIDTHS.map((each) => (
-          <button key={each[0]} type="button" aria-pressed={each === width} onClick={() => setWidth(each)}>
-            {each[1]}
-          </button>
+      <div class="toolbar" role="group" aria-label={text.mail.preview}>
+        {WIDTHS.map(([each, label, icon]) => (
+          <IconButton
+            key={each}
+            of={icon}
+            label={label}
+            aria-pressed={each === width}
+            onClick={() => setWidth(each)}
+          />
         ))}
+        <IconButton
+          of={isDark ? Moon : Sun}
+          label={text.mail.darkPreview}
+          aria-pressed={isDark}
+          onClick={() => setDark(!isDark)}
+        />
       </div>
       <Show loaded={ticket}>
         {({ url, blocked }) => (
@@ -43,12 +57,12 @@ export function RenderedHtml({ inboxId, messageId }: { inboxId: string; messageI
             )}
             <iframe
               key={url}
-              class="rendered"
+              class={`rendered ${isDark ? 'dark' : ''}`}
               title={text.mail.rendered}
               sandbox="allow-popups allow-popups-to-escape-sandbox"
               referrerpolicy="no-referrer"
               src={url}
-              style={{ width: width[2] }}
+              style={{ width }}
             />
           </>
         )}

@@ -3,7 +3,7 @@ import type { Schemas } from '#clients/typescript/src/mayfly.js'
 import { useSession } from '../navigation.js'
 import { Chart } from '../parts/chart.js'
 import { Field } from '../parts/controls.js'
-import { formatBytes, formatCount, parseLabels, Time } from '../parts/format.js'
+import { formatBytes, formatCount, formatLatency, parseLabels, Time } from '../parts/format.js'
 import { Show, useLoaded } from '../parts/loading.js'
 import { text } from '../text.js'
 
@@ -51,7 +51,9 @@ function ReportFigures({ report }: { report: Schemas['UsageReport'] }) {
     [timeline],
   )
   const quantiles = (values: Schemas['Quantiles'] | null) =>
-    values === null ? '–' : text.report.quantiles(values.p50, values.p95, values.p99)
+    values === null
+      ? '–'
+      : text.report.quantiles(formatLatency(values.p50), formatLatency(values.p95), formatLatency(values.p99))
   const figures = [
     [text.inboxes.title, formatCount(report.inboxes)],
     [text.report.withoutMail, formatCount(report.inboxes_without_mail)],

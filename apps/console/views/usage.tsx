@@ -3,7 +3,7 @@ import type { QueryOptions, Schemas } from '#clients/typescript/src/mayfly.js'
 import { useParameters, useSession } from '../navigation.js'
 import { Chart, type Series } from '../parts/chart.js'
 import { Choice, Empty, Field } from '../parts/controls.js'
-import { formatBytes, formatCount, parseLabels, saveFile } from '../parts/format.js'
+import { formatBytes, formatCount, formatLatency, parseLabels, saveFile } from '../parts/format.js'
 import { Failure, Show, useAction, useLoaded } from '../parts/loading.js'
 import { text } from '../text.js'
 import { RunReport } from './run-report.js'
@@ -181,10 +181,12 @@ function chartsOf(
   ]
 }
 
-/** The name of a group of rows: of a key, its own with the id, since names of keys are not unique. */
+/** The name of a group: of a key, its own, with the id if other keys have the same name. */
 function nameOf(rows: readonly UsageRow[], group: string | null): string | null {
   const name = rows.find((row) => row.group === group)?.group_name ?? null
-  return name === null ? group : `${name} (${group})`
+  if (name === null) return group
+  const isUnique = rows.every((row) => row.group_name !== name || row.group === group)
+  return isUnique ? name : `${name} (${group})`
 }
 
 /** The sums over the span, by group. Percentiles can't be added, so the worst of an interval is shown. */
@@ -194,7 +196,7 @@ function Totals({ rows }: { rows: readonly UsageRow[] }) {
     list.reduce((total, row) => total + row[name], 0)
   const worst = (list: readonly UsageRow[], name: 'request_ms' | 'visible_ms') => {
     const values = list.flatMap((row) => row[name]?.p99 ?? [])
-    return values.length === 0 ? '–' : `${Math.max(...values).toFixed(1)} ms`
+    return values.length === 0 ? '–' : formatLatency(Math.max(...values))
   }
   return (
     <div class="scroll" tabIndex={0}>
@@ -215,7 +217,7 @@ function Totals({ rows }: { rows: readonly UsageRow[] }) {
         <tbody>
           {[...groups].map(([group, list]) => (
             <tr key={group}>
-              <th scope="row">{nameOf(list, group) ?? (groups.size === 1 ? text.all : text.none)}</th>
+              <th scope="row">{nameOf(rows, group) ?? (groups.size === 1 ? text.all : text.none)}</th>
               <td>{formatCount(sum(list, 'requests'))}</td>
               <td>{formatCount(sum(list, 'refusals'))}</td>
               <td>{formatCount(sum(list, 'inboxes'))}</td>

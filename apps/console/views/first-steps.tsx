@@ -1,0 +1,75 @@
+import { Plus, Send } from 'lucide'
+import { useState } from 'preact/hooks'
+import { useEnvironment, useSession } from '../navigation.js'
+import { CopyButton, Tabs } from '../parts/controls.js'
+import { Icon } from '../parts/icon.js'
+import { Failure, useAction } from '../parts/loading.js'
+import { text } from '../text.js'
+import { isActive } from './inbox-list.js'
+import { sendingWith, SENDERS, type Sender } from './senders.js'
+
+/** What an environment without mail shows: how the first one arrives. */
+export function FirstSteps() {
+  const { inboxes, createInbox } = useEnvironment()
+  const inbox = inboxes.inboxes.find(isActive)
+  return (
+    <div class="empty first-steps">
+      <h2>{text.first.title}</h2>
+      <ol>
+        <li>
+          <h3>{text.first.create}</h3>
+          {inbox === undefined ? (
+            <button type="button" class="primary" onClick={createInbox}>
+              <Icon of={Plus} /> {text.inboxes.create}
+            </button>
+          ) : (
+            <p class="address">
+              <code>{inbox.address}</code>{' '}
+              <CopyButton value={inbox.address} label={text.copyWhat(inbox.address)} />
+            </p>
+          )}
+        </li>
+        <li>
+          <h3>{text.first.send}</h3>
+          <SendingGuide address={inbox?.address ?? text.first.anyAddress} inboxId={inbox?.id} />
+        </li>
+        <li>
+          <h3>{text.first.read}</h3>
+          <p>{text.mail.noneHint}</p>
+        </li>
+      </ol>
+    </div>
+  )
+}
+
+/** How an application sends mail to this server, and a button that puts a sample into an inbox. */
+export function SendingGuide({ address, inboxId }: { address: string; inboxId: string | undefined }) {
+  const { api, passwords, smtpPort } = useSession()
+  const [sender, setSender] = useState<Sender>('node')
+  const { isRunning, error, run } = useAction()
+  const code = sendingWith(sender, { host: location.hostname, port: smtpPort, address })
+  const sendSample = async (id: string) => {
+    const inbox = await api.inboxes.get(id, { password: passwords.get(id) })
+    await inbox.injectMessage(text.first.sample)
+  }
+  return (
+    <>
+      <p>
+        {text.first.server} <code>{`${location.hostname}:${smtpPort}`}</code>{' '}
+        <CopyButton value={`${location.hostname}:${smtpPort}`} label={text.copyWhat(text.first.server)} />{' '}
+        {inboxId !== undefined && (
+          <button type="button" disabled={isRunning} onClick={() => void run(() => sendSample(inboxId))}>
+            <Icon of={Send} size={16} /> {text.first.sendSample}
+          </button>
+        )}
+      </p>
+      {error !== null && <Failure error={error} />}
+      <Tabs label={text.first.senders} tabs={SENDERS} current={sender} onChange={setSender}>
+        <CopyButton value={code} label={text.copyWhat(text.first.settings)} />
+        <pre class="wrap">
+          <code>{code}</code>
+        </pre>
+      </Tabs>
+    </>
+  )
+}

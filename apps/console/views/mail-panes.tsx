@@ -1,0 +1,288 @@
+import { Keyboard, Paperclip, Trash2 } from 'lucide'
+import type { ComponentChildren } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { useMailAccess, useParameters } from '../navigation.js'
+import { CopyButton, FormDialog } from '../parts/controls.js'
+import { Time } from '../parts/format.js'
+import { Icon } from '../parts/icon.js'
+import { useKeys } from '../parts/keys.js'
+import { Failure, Loading } from '../parts/loading.js'
+import { useSplitter } from '../parts/splitter.js'
+import { useReadMail, useStored } from '../parts/stored.js'
+import { VirtualList } from '../parts/virtual-list.js'
+import { visibleLine } from '../parts/visible-text.js'
+import { text } from '../text.js'
+import type { ListedMessage, MessageList } from './message-list.js'
+import { Reader } from './reader.js'
+
+const ROW_HEIGHT = 52
+/** The list and the reader are side by side; otherwise one of them is shown (console.css). */
+const WIDE = matchMedia('(min-width: 48rem)')
+
+/** A list of mail beside the mail that is open. On a wide page, the newest is open at first. */
+export function MailPanes({
+  list,
+  canDelete,
+  heading,
+  empty,
+  inboxId: listInboxId,
+  inboxNames,
+}: {
+  list: MessageList
+  canDelete: boolean
+  heading: ComponentChildren
+  /** Shown while there is no mail. */
+  empty: ComponentChildren
+  /** The inbox of all mail in the list; not given if it is of several. */
+  inboxId?: string
+  /** The names of inboxes by their ids, if the list is of several. */
+  inboxNames?: ReadonlyMap<string, string>
+}) {
+  const [{ message: openId, inbox: inboxInUrl }, change, urlWith] = useParameters()
+  const { messages } = list
+  const { isRead, markRead } = useReadMail()
+  const [picked, setPicked] = useState<ReadonlySet<string>>(new Set())
+  const [isDeleting, setDeleting] = useState<readonly Deleted[]>([])
+  const [knowsKeys, setKnowsKeys] = useStored('knows-keys', false)
+  const { width, splitter } = useSplitter('list', text.widthOf(text.mail.messages), [260, 400, 720])
+  const reader = useRef<HTMLElement>(null)
+  const hasAdded = useRef(false)
+  const index = messages.findIndex(({ id }) => id === openId)
+  const current = messages[index]
+  // An open mail may be further down than what is listed.
+  const inboxId = listInboxId ?? current?.inbox_id ?? inboxInUrl
+
+  /** Back from a mail leads to the list, whichever mails were open meanwhile. */
+  const parametersOf = ({ id, inbox_id }: ListedMessage) => ({
+    message: id,
+    inbox: listInboxId === undefined ? inbox_id : undefined,
+  })
+  const open = (message: ListedMessage, adds = openId === undefined) => {
+    if (adds) hasAdded.current = true
+    change(parametersOf(message), adds)
+  }
+  const close = () => {
+    if (hasAdded.current) history.back()
+    else change({ message: undefined, inbox: undefined })
+    hasAdded.current = false
+  }
+  const openAt = (position: number) => {
+    const target = messages[position]
+    if (target !== undefined) open(target)
+  }
+  const pick = (id: string) => {
+    const next = new Set(picked)
+    if (!next.delete(id)) next.add(id)
+    setPicked(next)
+  }
+  const onDeleted = (ids: readonly string[]) => {
+    list.remove(ids)
+    setPicked(new Set([...picked].filter((id) => !ids.includes(id))))
+    const next = messages.slice(index + 1).find(({ id }) => !ids.includes(id)) ?? messages[index - 1]
+    if (openId === undefined || !ids.includes(openId)) return
+    if (next === undefined || ids.includes(next.id)) close()
+    else open(next)
+  }
+  const deleteOpen = () => {
+    if (openId !== undefined && inboxId !== undefined) setDeleting([{ id: openId, inbox_id: inboxId }])
+  }
+  const deletePicked = () => setDeleting(messages.filter(({ id }) => picked.has(id)))
+  useKeys({
+    j: () => openAt(index + 1),
+    k: () => openAt(Math.max(index - 1, 0)),
+    o: () => (openId === undefined ? openAt(0) : reader.current?.focus()),
+    u: () => {
+      if (!WIDE.matches && openId !== undefined) close()
+      else document.querySelector<HTMLElement>('.message-row.open a')?.focus()
+    },
+    x: () => {
+      if (openId !== undefined && canDelete) pick(openId)
+    },
+    '#': () => {
+      if (!canDelete) return
+      if (picked.size > 0) deletePicked()
+      else deleteOpen()
+    },
+  })
+  const [newest] = messages
+  useEffect(() => {
+    if (openId === undefined && newest !== undefined && WIDE.matches) open(newest, false)
+  }, [openId, newest?.id])
+  useEffect(() => {
+    if (openId !== undefined && !document.hidden) markRead([openId])
+  }, [openId])
+
+  const arrived = messages.find(({ hasArrived }) => hasArrived)
+  return (
+    <section class={`mail-view ${openId === undefined ? '' : 'has-message'}`}>
+      <div class="list" style={{ '--list-width': `${width}px` }}>
+        {heading}
+        {picked.size > 0 && (
+          <p class="picked">
+            {text.mail.selected(picked.size)}{' '}
+            <button type="button" class="dangerous" onClick={deletePicked}>
+              <Icon of={Trash2} size={16} /> {text.delete}
+            </button>
+          </p>
+        )}
+        {list.error !== null && <Failure error={list.error} retry={list.reload} />}
+        {messages.length === 0 && !list.hasMore && list.error === null && empty}
+        {messages.length === 0 && list.hasMore && list.error === null && <Loading />}
+        {messages.length > 0 && (
+          <VirtualList
+            label={text.mail.messages}
+            items={messages}
+            rowHeight={ROW_HEIGHT}
+            keyOf={({ id }) => id}
+            onNearEnd={list.loadMore}
+            selected={index}
+            row={(message) => (
+              <MessageRow
+                message={message}
+                isOpen={message.id === openId}
+                isUnread={!isRead(message)}
+                url={urlWith(parametersOf(message))}
+                onOpen={() => open(message)}
+                isPicked={picked.has(message.id)}
+                onPick={canDelete ? () => pick(message.id) : undefined}
+                inboxName={inboxNames && (inboxNames.get(message.inbox_id) ?? message.recipient)}
+              />
+            )}
+          />
+        )}
+        {!knowsKeys && messages.length > 1 && (
+          <p class="hint keys-hint">
+            <Icon of={Keyboard} size={16} /> {text.shortcuts.hint}{' '}
+            <button type="button" class="plain" onClick={() => setKnowsKeys(true)}>
+              {text.close}
+            </button>
+          </p>
+        )}
+        <p class="hidden" role="status">
+          {arrived !== undefined && text.mail.arrived(arrived.from, arrived.subject ?? text.mail.noSubject)}
+        </p>
+      </div>
+      {messages.length > 0 && splitter}
+      {openId !== undefined && inboxId !== undefined && (
+        <Reader
+          key={openId}
+          article={reader}
+          inboxId={inboxId}
+          messageId={openId}
+          inboxName={inboxNames && (inboxNames.get(inboxId) ?? current?.recipient)}
+          onPrevious={index > 0 ? () => openAt(index - 1) : undefined}
+          onNext={index >= 0 && index < messages.length - 1 ? () => openAt(index + 1) : undefined}
+          onClose={close}
+          onDelete={canDelete ? deleteOpen : undefined}
+        />
+      )}
+      {isDeleting.length > 0 && (
+        <DeleteDialog messages={isDeleting} onClose={() => setDeleting([])} onDeleted={onDeleted} />
+      )}
+    </section>
+  )
+}
+
+function MessageRow({
+  message: { id, subject, from, preview, received_at, code, hasAttachments, hasArrived },
+  isOpen,
+  isUnread,
+  url,
+  onOpen,
+  isPicked,
+  onPick,
+  inboxName,
+}: {
+  message: ListedMessage
+  isOpen: boolean
+  isUnread: boolean
+  url: string
+  onOpen: () => void
+  isPicked: boolean
+  onPick: (() => void) | undefined
+  inboxName: string | undefined
+}) {
+  const shownSubject = visibleLine(subject ?? text.mail.noSubject)
+  const flags = [isOpen && 'open', isUnread && 'unread', hasArrived && 'arrived'].filter(Boolean)
+  const follow = (event: MouseEvent) => {
+    // The browser opens other clicks in another tab or window.
+    if (event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return
+    event.preventDefault()
+    event.stopPropagation()
+    onOpen()
+  }
+  return (
+    <div class={`message-row ${flags.join(' ')}`} data-message={id}>
+      {onPick !== undefined && (
+        <input
+          type="checkbox"
+          checked={isPicked}
+          onChange={onPick}
+          aria-label={text.mail.selectWhat(shownSubject)}
+        />
+      )}
+      <a href={url} onClick={follow} {...(isOpen ? { 'aria-current': 'true' } : {})}>
+        <bdi class="from">{visibleLine(from)}</bdi>
+        <span class="content">
+          <bdi class="subject">{shownSubject}</bdi> <bdi class="preview">{visibleLine(preview)}</bdi>
+        </span>
+        {isUnread && <span class="hidden">{text.mail.unread}</span>}
+      </a>
+      <Time value={received_at} isShort />
+      <span class="marks">
+        {hasAttachments && (
+          <span title={text.mail.hasAttachments}>
+            <Icon of={Paperclip} size={15} />
+            <span class="hidden">{text.mail.hasAttachments}</span>
+          </span>
+        )}
+        {code !== undefined && (
+          <CopyButton value={code} label={text.mail.copyCode(code)}>
+            {code}
+          </CopyButton>
+        )}
+        {inboxName !== undefined && <bdi class="tag">{visibleLine(inboxName)}</bdi>}
+      </span>
+    </div>
+  )
+}
+
+type Deleted = Pick<ListedMessage, 'id' | 'inbox_id'>
+
+function DeleteDialog({
+  messages,
+  onClose,
+  onDeleted,
+}: {
+  messages: readonly Deleted[]
+  onClose: () => void
+  onDeleted: (ids: readonly string[]) => void
+}) {
+  const { api, passwords } = useMailAccess()
+  const [done, setDone] = useState(0)
+  const submit = async () => {
+    for (const [index, { id, inbox_id }] of messages.entries()) {
+      const inbox = await api.inboxes.get(inbox_id, { password: passwords.get(inbox_id) })
+      await inbox.deleteMessage(id)
+      setDone(index + 1)
+    }
+  }
+  return (
+    <FormDialog
+      title={text.mail.deleteTitle(messages.length)}
+      action={text.delete}
+      isDangerous
+      submit={submit}
+      onClose={onClose}
+      onDone={() => {
+        onClose()
+        onDeleted(messages.map(({ id }) => id))
+      }}
+    >
+      <p>{text.mail.deleteWarning}</p>
+      {messages.length > 1 && done > 0 && (
+        <progress max={messages.length} value={done} aria-label={text.working} />
+      )}
+    </FormDialog>
+  )
+}

@@ -1,0 +1,60 @@
+import { Search } from 'lucide'
+import { useLocation } from 'preact-iso'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { urlOf, useParameters, useSession } from '../navigation.js'
+import { Icon } from '../parts/icon.js'
+import { useKeys } from '../parts/keys.js'
+import { text } from '../text.js'
+
+/** The search starts when nothing was typed for this time. */
+const PAUSE_MS = 200
+
+/** The search of the environment's mail, on every page. What it finds is shown as one types. */
+export function SearchBox() {
+  const { environment } = useSession()
+  const { path, route } = useLocation()
+  const [{ q = '' }] = useParameters()
+  const [typed, setTyped] = useState(q)
+  const input = useRef<HTMLInputElement>(null)
+  useKeys({ '/': () => input.current?.focus() })
+  useEffect(() => {
+    // What is being typed is not replaced.
+    if (document.activeElement !== input.current) setTyped(q)
+  }, [q])
+  const search = (wanted: string) => {
+    const isSearching = path === '/console/mail'
+    if (wanted !== q) route(urlOf('/mail', { environment, q: wanted }), isSearching)
+  }
+  useEffect(() => {
+    if (document.activeElement !== input.current) return
+    const timer = setTimeout(() => search(typed.trim()), PAUSE_MS)
+    return () => clearTimeout(timer)
+  }, [typed])
+  return (
+    <form
+      class="search-box"
+      role="search"
+      onSubmit={(event) => {
+        event.preventDefault()
+        search(typed.trim())
+      }}
+    >
+      <Icon of={Search} />
+      <input
+        ref={input}
+        type="search"
+        aria-label={text.search.title}
+        placeholder={text.search.placeholder}
+        title={text.search.hint}
+        autocomplete="off"
+        maxLength={1000}
+        value={typed}
+        onInput={({ currentTarget }) => setTyped(currentTarget.value)}
+        onKeyDown={({ key, currentTarget }) => {
+          if (key === 'Escape') currentTarget.blur()
+        }}
+      />
+      <kbd aria-hidden="true">/</kbd>
+    </form>
+  )
+}

@@ -1,0 +1,174 @@
+import {
+  Activity,
+  ArrowUpRight,
+  BookOpen,
+  Bookmark,
+  ChartColumn,
+  CircleUser,
+  Globe,
+  Inbox as InboxIcon,
+  KeyRound,
+  List,
+  LogOut,
+  Mail,
+  Plus,
+  Webhook,
+  X,
+  type IconNode,
+} from 'lucide'
+import { useLocation } from 'preact-iso'
+import { useEnvironment, useOpen, useParameters, useSession, ViewLink } from '../navigation.js'
+import { Choice } from '../parts/controls.js'
+import { Time } from '../parts/format.js'
+import { Icon, IconButton } from '../parts/icon.js'
+import { useSplitter } from '../parts/splitter.js'
+import { useReadMail, useStored } from '../parts/stored.js'
+import { text } from '../text.js'
+import { isActive, type ListedInbox } from './inbox-list.js'
+import type { ListedMessage } from './message-list.js'
+
+/** As many inboxes are listed here; the view of inboxes has all. */
+const MAX_INBOXES = 100
+
+const VIEWS: readonly (readonly [path: string, title: string, icon: IconNode])[] = [
+  ['/domains', text.domains.title, Globe],
+  ['/keys', text.keys.title, KeyRound],
+  ['/webhooks', text.webhooks.title, Webhook],
+  ['/usage', text.usage.title, ChartColumn],
+  ['/account', text.account.title, CircleUser],
+  ['/status', text.status.title, Activity],
+]
+
+/** Searches that this browser keeps. */
+export const useSavedSearches = () => useStored<readonly string[]>('searches', [])
+
+/** The environment, all mail, saved searches, the inboxes with the newest mail first, and the other views. */
+export function Sidebar({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
+  const { mail, inboxes, createInbox } = useEnvironment()
+  const session = useSession()
+  const open = useOpen()
+  const { path } = useLocation()
+  const [{ q = '' }] = useParameters()
+  const { isRead } = useReadMail()
+  const [searches, saveSearches] = useSavedSearches()
+  const { width, splitter } = useSplitter('sidebar', text.widthOf(text.views), [180, 248, 420])
+  const unread = new Map<string, number>()
+  for (const message of mail.messages) {
+    if (!isRead(message)) unread.set(message.inbox_id, (unread.get(message.inbox_id) ?? 0) + 1)
+  }
+  const allUnread = [...unread.values()].reduce((sum, count) => sum + count, 0)
+  const newest = inboxesOf(inboxes.inboxes, mail.messages)
+  return (
+    <>
+      {isOpen && <div class="backdrop" onClick={onClose} />}
+      <nav
+        class={`sidebar ${isOpen ? 'open' : ''}`}
+        aria-label={text.views}
+        style={{ width: `${width}px` }}
+        onKeyDown={({ key }) => {
+          if (key === 'Escape') onClose()
+        }}
+      >
+        <Choice
+          label={text.environment}
+          value={session.environment}
+          options={session.environments.map((name) => [name, name] as const)}
+          onChange={(environment) => open('/mail', { environment })}
+        />
+        <button type="button" class="primary create" onClick={createInbox}>
+          <Icon of={Plus} /> {text.inboxes.create}
+        </button>
+        <ul>
+          <li>
+            <ViewLink to="/mail" isCurrent={path === '/console/mail' && q === ''}>
+              <Icon of={Mail} />
+              <span class="name">{text.allMail}</span>
+              <Unread count={allUnread} />
+            </ViewLink>
+          </li>
+          {searches.map((search) => (
+            <li key={search} class="with-action">
+              <ViewLink to="/mail" parameters={{ q: search }} isCurrent={q === search}>
+                <Icon of={Bookmark} />
+                <bdi class="name">{search}</bdi>
+              </ViewLink>
+              <IconButton
+                of={X}
+                label={text.search.forget(search)}
+                onClick={() => saveSearches(searches.filter((each) => each !== search))}
+              />
+            </li>
+          ))}
+        </ul>
+        <h2>
+          {text.inboxes.title}
+          <ViewLink to="/inboxes" class="icon-button" title={text.inboxes.manage}>
+            <Icon of={List} />
+            <span class="hidden">{text.inboxes.manage}</span>
+          </ViewLink>
+        </h2>
+        <ul class="inboxes">
+          {newest.map(({ id, name, address, lastMailAt }) => (
+            <li key={id}>
+              <ViewLink to={`/inboxes/${id}`} title={address} isCurrent={path === `/console/inboxes/${id}`}>
+                <Icon of={InboxIcon} />
+                <bdi class="name">{name}</bdi>
+                <Unread count={unread.get(id) ?? 0} />
+                {lastMailAt !== null && <Time value={lastMailAt} isShort />}
+              </ViewLink>
+            </li>
+          ))}
+        </ul>
+        <ul class="views">
+          {VIEWS.map(([to, title, icon]) => (
+            <li key={to}>
+              <ViewLink to={to} isCurrent={path.startsWith(`/console${to}`)}>
+                <Icon of={icon} /> <span class="name">{title}</span>
+              </ViewLink>
+            </li>
+          ))}
+          <li>
+            <a href="/docs" target="_blank">
+              <Icon of={BookOpen} /> <span class="name">{text.apiReference}</span>
+              <Icon of={ArrowUpRight} size={14} />
+            </a>
+          </li>
+          <li>
+            <button type="button" onClick={() => void session.signOut()}>
+              <Icon of={LogOut} /> <span class="name">{text.signOut}</span>
+            </button>
+          </li>
+        </ul>
+      </nav>
+      {splitter}
+    </>
+  )
+}
+
+/** The inboxes with the newest mail, or that are new themselves; also those that are known by their mail only. */
+function inboxesOf(listed: readonly ListedInbox[], messages: readonly ListedMessage[]) {
+  const known = listed.filter(isActive).map(({ id, name, address, created_at, last_message_at }) => ({
+    id,
+    name: name ?? address,
+    address,
+    lastMailAt: last_message_at,
+    usedAt: last_message_at ?? created_at,
+  }))
+  const others = new Map<string, (typeof known)[number]>()
+  const ids = new Set(known.map(({ id }) => id))
+  for (const { inbox_id: id, recipient: address, received_at: at } of messages) {
+    if (!ids.has(id) && !others.has(id))
+      others.set(id, { id, name: address, address, lastMailAt: at, usedAt: at })
+  }
+  return [...known, ...others.values()].sort((a, b) => (a.usedAt < b.usedAt ? 1 : -1)).slice(0, MAX_INBOXES)
+}
+
+function Unread({ count }: { count: number }) {
+  if (count === 0) return null
+  return (
+    <span class="badge">
+      {count > 99 ? '99+' : count}
+      <span class="hidden"> {text.mail.unread}</span>
+    </span>
+  )
+}
