@@ -13,6 +13,7 @@ import { DomainsView } from './views/domains.js'
 import { InboxesView } from './views/inboxes.js'
 import { KeysView } from './views/keys.js'
 import { MailView } from './views/mail.js'
+import { RefusedView } from './views/refused.js'
 import { ReplaceSessionView, SignInView } from './views/sign-in.js'
 import { StatusView } from './views/status.js'
 import { UsageView } from './views/usage.js'
@@ -142,6 +143,7 @@ function App() {
                   <Route path="/console/mail" component={AllMailView} />
                   <Route path="/console/inboxes" component={InboxesView} />
                   <Route path="/console/inboxes/:id" component={MailView} />
+                  <Route path="/console/refused" component={RefusedView} />
                   <Route path="/console/keys" component={KeysView} />
                   <Route path="/console/domains" component={DomainsView} />
                   <Route path="/console/webhooks" component={WebhooksView} />

@@ -1,7 +1,9 @@
 import { createContext, type ComponentChildren } from 'preact'
 import { useContext } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
+import type { Schemas } from '#clients/typescript/src/mayfly.js'
 import type { OpenFeed } from './feed.js'
+import type { Loaded } from './parts/loading.js'
 import type { MailAccess, Session } from './session.js'
 import type { InboxList } from './views/inbox-list.js'
 import type { MessageList } from './views/message-list.js'
@@ -18,6 +20,8 @@ export interface Environment {
   mail: MessageList
   /** Active ones. */
   inboxes: InboxList
+  /** The recipients that were last refused. */
+  refused: Loaded<Schemas['RefusedMail'][]>
   /** Opens the dialog that creates an inbox, and then the inbox. */
   createInbox: () => void
 }

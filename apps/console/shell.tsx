@@ -6,7 +6,7 @@ import { useFeed } from './feed.js'
 import { EnvironmentContext, useOpen, useSession, ViewLink } from './navigation.js'
 import { IconButton } from './parts/icon.js'
 import { KeysSheet } from './parts/keys.js'
-import { Failure } from './parts/loading.js'
+import { Failure, useLoaded } from './parts/loading.js'
 import { Logo } from './parts/logo.js'
 import { text } from './text.js'
 import { InboxDialog } from './views/inbox-dialog.js'
@@ -16,6 +16,9 @@ import { SearchBox } from './views/search-box.js'
 import { Sidebar } from './views/sidebar.js'
 import { useUnreadTitle } from './views/unread-title.js'
 
+/** How often the recipients that were refused are read again. */
+const REFUSED_EVERY_MS = 10_000
+
 /** What surrounds every view: the search, and the sidebar. */
 export function Shell({ children }: { children: ComponentChildren }) {
   const session = useSession()
@@ -24,12 +27,15 @@ export function Shell({ children }: { children: ComponentChildren }) {
   const feed = useFeed(session)
   const mail = useAllMail(session, feed, '')
   const inboxes = useInboxList(session, feed, {})
+  const refused = useLoaded((signal) => session.api.messages.listRefused({ signal }), [], REFUSED_EVERY_MS)
   const [isMenuOpen, setMenuOpen] = useState(false)
   const [isCreating, setCreating] = useState(false)
   useUnreadTitle(mail.messages)
   useEffect(() => setMenuOpen(false), [url])
   return (
-    <EnvironmentContext.Provider value={{ feed, mail, inboxes, createInbox: () => setCreating(true) }}>
+    <EnvironmentContext.Provider
+      value={{ feed, mail, inboxes, refused, createInbox: () => setCreating(true) }}
+    >
       <a class="skip" href="#view">
         {text.skipToView}
       </a>

@@ -268,6 +268,36 @@ export const text = {
     reportAbuse: 'Report abuse:',
   },
 
+  refused: {
+    title: 'Refused',
+    about:
+      'The last recipients whose mail was refused, in the inboxes and domains of this environment, with the reply that the sender got. The list is kept in memory, without content.',
+    none: 'No mail was refused since the server started.',
+    hint: (count: number) => `${plural(count, 'recipient was', 'recipients were')} refused lately.`,
+    show: 'Show why',
+    from: (sender: string) => `from ${sender}`,
+    createInbox: 'Create this inbox',
+    catchAll: (domain: string) => `Accept all mail to ${domain}`,
+  },
+
+  htmlCheck: {
+    title: 'HTML check',
+    supported: 'Supported by mail clients',
+    about: (count: number) =>
+      `${plural(count, 'feature is', 'features are')} not supported by every mail client. Data of`,
+    uses: (count: number, lines: readonly number[]) =>
+      `${plural(count, 'use', 'uses')}, line ${[...new Set(lines)].join(', ')}`,
+    clients: (names: readonly string[], count: number) =>
+      count > names.length ? `${names.join(', ')} and ${count - names.length} more` : names.join(', '),
+    support: { none: 'not supported', partial: 'partly supported' },
+  },
+
+  linkCheck: {
+    action: 'Check links',
+    about: 'The server requests each link once.',
+    noAnswer: 'no answer',
+  },
+
   details: {
     envelope: 'Envelope',
     remoteAddress: 'Remote address',

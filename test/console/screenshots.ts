@@ -6,12 +6,19 @@ import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { until } from '#test/harness/until.js'
 
 /*
- * Writes the screenshots of docs/console.md, from a Mayfly on the embedded engine with mail of an invented shop.
+ * Writes the screenshots of docs/console.md, from a Mayfly on the embedded engine with mail of an invented shop. With the
+ * path of a folder, writes every view there: on a desk and on a phone, in the light and in the dark.
  */
 
-const FOLDER = 'docs/images'
-const SIZE = { width: 1280, height: 800 }
+const DESK = { width: 1280, height: 800 }
 const PHONE = { width: 390, height: 780 }
+
+const SCREENS = [
+  { name: 'desk', size: DESK, colorScheme: 'light' },
+  { name: 'desk-dark', size: DESK, colorScheme: 'dark' },
+  { name: 'phone', size: PHONE, colorScheme: 'light' },
+  { name: 'phone-dark', size: PHONE, colorScheme: 'dark' },
+] as const
 
 const WELCOME = [
   'From: Shop <no-reply@shop.example>',
@@ -30,18 +37,47 @@ const WELCOME = [
   '',
 ].join('\r\n')
 
+/** One to each of these inboxes. */
+const MAILS = [
+  ['Newsletter', 'Shop Weekly <news@shop.example>', 'Ten things for the winter', 'Warm, dry and bright.'],
+  [
+    'Invoice',
+    'Billing <billing@shop.example>',
+    'Your invoice 2026-1142',
+    'Please find the invoice attached.',
+  ],
+  ['Password reset', 'Shop <no-reply@shop.example>', 'Reset your password', 'Your code is 824913.'],
+] as const
+
+/** Resolves once the server has refused a mail. */
+async function expect550(sending: Promise<unknown>): Promise<void> {
+  await sending.then(
+    () => Promise.reject(new Error('the mail was not refused')),
+    () => undefined,
+  )
+}
+
 /** Creates what the pictures show. Resolves with the paths of the views. */
 async function prepare(mayfly: Mayfly, endpointUrl: string): Promise<Record<string, string>> {
-  for (const name of ['Password reset', 'Invoice', 'Newsletter'])
-    await createInbox(mayfly, { name, labels: { team: 'web' } })
-  const inbox = await createInbox(mayfly, { name: 'Sign-up', labels: { run: '42', team: 'web' } })
+  const create = (name: string) => createInbox(mayfly, { name, labels: { run: '42', team: 'web' } })
   const { body: webhook } = await call<{ id: string }>(mayfly, 'POST', '/v1/webhooks', {
     body: { url: endpointUrl },
   })
-  for (const subject of ['Your order', 'Your order was shipped', 'Rate your order'])
-    await send(mayfly, inbox.address, mail(subject))
+  await call(mayfly, 'POST', '/v1/keys', { body: { name: 'staging', environment: 'staging' } })
+  for (const [name, sender, subject, text] of MAILS) {
+    const { address } = await create(name)
+    await send(mayfly, address, `From: ${sender}\r\n${mail(subject, text).replace(/^From:.*\r\n/, '')}`)
+  }
+  const inbox = await create('Sign-up')
+  for (const subject of ['Your order 1042', 'Your order 1042 was shipped', 'Rate your order 1042'])
+    await send(
+      mayfly,
+      inbox.address,
+      mail(subject, 'Hello, thank you for your order. We keep you up to date.'),
+    )
   await send(mayfly, inbox.address, WELCOME)
   const message = (await messagesOf(mayfly, inbox.id, 4)).at(-1)
+  await expect550(send(mayfly, 'sign-up@mayfly.test', mail('A typo')))
   await until('deliveries', async () => {
     const path = `/v1/webhooks/${webhook.id}/deliveries?state=pending`
     const { body } = await call<{ attempts: unknown[] }[]>(mayfly, 'GET', path)
@@ -49,19 +85,23 @@ async function prepare(mayfly: Mayfly, endpointUrl: string): Promise<Record<stri
   })
   await until('counted usage', async () => {
     const { body } = await call<{ mails: number }>(mayfly, 'GET', '/v1/usage/report?label=run:42')
-    return body.mails === 4
+    return body.mails === 4 + MAILS.length
   })
   return {
-    inboxes: '/console/inboxes',
-    mail: `/console/inboxes/${inbox.id}?message=${message?.id}`,
+    mail: '/console/mail',
+    inbox: `/console/inboxes/${inbox.id}?message=${message?.id}`,
+    search: '/console/mail?q=from:shop+has:code',
+    refused: '/console/refused',
+    start: '/console/mail?environment=staging',
     keys: '/console/keys',
     webhook: `/console/webhooks/${webhook.id}`,
     usage: '/console/usage?label=run:42',
   }
 }
 
-async function main(): Promise<void> {
-  await mkdir(FOLDER, { recursive: true })
+async function main([folder]: readonly string[]): Promise<void> {
+  const target = folder ?? 'docs/images'
+  await mkdir(target, { recursive: true })
   const endpoint = await startEndpoint((response) => {
     response.statusCode = 503
     response.end('The shop is closed.')
@@ -74,16 +114,23 @@ async function main(): Promise<void> {
   const browser = await startBrowser()
   try {
     const paths = await prepare(mayfly, endpoint.url)
-    const { page } = await openConsole(browser, mayfly, { viewport: SIZE })
-    const take = async (name: string, path: string) => {
-      await openView(page, mayfly.url + path)
-      if (path === paths.mail) await page.frameLocator('iframe').getByText('Welcome to the shop').waitFor()
-      await page.screenshot({ path: `${FOLDER}/console-${name}.png` })
+    const { page } = await openConsole(browser, mayfly, { viewport: DESK })
+    const take = async (view: string, { name, size, colorScheme }: (typeof SCREENS)[number]) => {
+      await page.setViewportSize(size)
+      await page.emulateMedia({ colorScheme })
+      await openView(page, mayfly.url + (paths[view] ?? ''))
+      if ((size === DESK && view === 'mail') || view === 'inbox')
+        await page.frameLocator('iframe').getByText('Welcome to the shop').waitFor()
+      const file = name === 'desk' ? view : folder === undefined ? 'phone' : `${view}-${name}`
+      await page.screenshot({ path: `${target}/console-${file}.png` })
     }
-    for (const [name, path] of Object.entries(paths)) await take(name, path)
-    await page.emulateMedia({ colorScheme: 'dark' })
-    await page.setViewportSize(PHONE)
-    await take('phone', paths.mail ?? '')
+    const [desk, , , phoneDark] = SCREENS
+    if (folder === undefined) {
+      for (const view of ['mail', 'search', 'keys', 'webhook', 'usage']) await take(view, desk)
+      await take('inbox', phoneDark)
+    } else {
+      for (const screen of SCREENS) for (const view of Object.keys(paths)) await take(view, screen)
+    }
   } finally {
     await browser.close()
     await mayfly.dispose()
@@ -91,4 +138,4 @@ async function main(): Promise<void> {
   }
 }
 
-await main()
+await main(process.argv.slice(2))

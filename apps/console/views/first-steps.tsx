@@ -1,6 +1,6 @@
 import { Plus, Send } from 'lucide'
 import { useState } from 'preact/hooks'
-import { useEnvironment, useSession } from '../navigation.js'
+import { useEnvironment, useSession, ViewLink } from '../navigation.js'
 import { CopyButton, Tabs } from '../parts/controls.js'
 import { Icon } from '../parts/icon.js'
 import { Failure, useAction } from '../parts/loading.js'
@@ -15,6 +15,7 @@ export function FirstSteps() {
   return (
     <div class="empty first-steps">
       <h2>{text.first.title}</h2>
+      <RefusedHint />
       <ol>
         <li>
           <h3>{text.first.create}</h3>
@@ -39,6 +40,18 @@ export function FirstSteps() {
         </li>
       </ol>
     </div>
+  )
+}
+
+/** Why mail that was sent is not here. */
+export function RefusedHint() {
+  const { refused } = useEnvironment()
+  const count = refused.value?.length ?? 0
+  if (count === 0) return null
+  return (
+    <p class="notice">
+      {text.refused.hint(count)} <ViewLink to="/refused">{text.refused.show}</ViewLink>
+    </p>
   )
 }
 

@@ -10,7 +10,7 @@ import { IconButton } from '../parts/icon.js'
 import { Failure, Show, useLoaded } from '../parts/loading.js'
 import { text } from '../text.js'
 import { Live } from './all-mail.js'
-import { SendingGuide } from './first-steps.js'
+import { RefusedHint, SendingGuide } from './first-steps.js'
 import { InboxDialog } from './inbox-dialog.js'
 import { Mailbox } from './mailbox.js'
 import { ShareDialog } from './share-dialog.js'
@@ -29,7 +29,12 @@ export function MailView() {
           <FaultsNotice of={inbox.id} title={text.faults.ofInbox} />
         </header>
       )}
-      emptyHint={({ address, id }) => <SendingGuide address={address} inboxId={id} />}
+      emptyHint={({ address, id }) => (
+        <>
+          <RefusedHint />
+          <SendingGuide address={address} inboxId={id} />
+        </>
+      )}
       afterEnd={(reason) => (
         <>
           <Failure error={reason} />

@@ -37,7 +37,7 @@ export interface MessageList {
   remove: (ids: readonly string[]) => void
 }
 
-const PAGE_MESSAGES = 50
+const PAGE_MESSAGES = 100
 const PREVIEW_CHARACTERS = 160
 /** The pause before a search is repeated because of new mail. */
 const SETTLE_MS = 1_000

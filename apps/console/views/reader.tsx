@@ -9,6 +9,7 @@ import {
   FileImage,
   FileText,
   FlaskConical,
+  Link as LinkIcon,
   Share2,
   Trash2,
   type IconNode,
@@ -25,6 +26,7 @@ import { Icon, IconButton } from '../parts/icon.js'
 import { Show, useAction, Failure, useLoaded } from '../parts/loading.js'
 import { visibleLine, visibleText } from '../parts/visible-text.js'
 import { text } from '../text.js'
+import { HtmlCheckPanel } from './html-check.js'
 import { MessageDetails } from './message-details.js'
 import { RenderedHtml } from './rendered-html.js'
 import { ShareDialog } from './share-dialog.js'
@@ -146,7 +148,7 @@ function OpenMessage({ inbox, message }: Open) {
   )
 }
 
-type Tab = 'html' | 'html-source' | 'text' | 'links' | 'headers' | 'raw' | 'details'
+type Tab = 'html' | 'html-source' | 'html-check' | 'text' | 'links' | 'headers' | 'raw' | 'details'
 
 /** Those that have something to show, the most readable first. */
 function tabsOf({ html, text: plain, links }: Message): (readonly [Tab, string])[] {
@@ -154,7 +156,12 @@ function tabsOf({ html, text: plain, links }: Message): (readonly [Tab, string])
     ...(html === null ? [] : ([['html', 'HTML']] as const)),
     ...(plain === null && html !== null ? [] : ([['text', text.mail.text]] as const)),
     ...(links.length === 0 ? [] : ([['links', text.mail.links(links.length)]] as const)),
-    ...(html === null ? [] : ([['html-source', text.mail.htmlSource]] as const)),
+    ...(html === null
+      ? []
+      : ([
+          ['html-source', text.mail.htmlSource],
+          ['html-check', text.htmlCheck.title],
+        ] as const)),
     ['headers', text.mail.headers],
     ['raw', text.mail.source],
     ['details', text.mail.details],
@@ -167,6 +174,8 @@ function Panel({ tab, message }: { tab: Tab; message: Message }) {
       return <RenderedHtml inboxId={message.inbox_id} messageId={message.id} />
     case 'html-source':
       return <Code value={message.html ?? ''} name={text.mail.htmlSource} />
+    case 'html-check':
+      return <HtmlCheckPanel message={message} />
     case 'text':
       return message.text === null ? <p>{text.mail.noText}</p> : <MailText value={message.text} />
     case 'links':
@@ -210,9 +219,7 @@ function Addresses({
         )}
       </div>
       <div class="muted when">
-        <Time value={received_at} />
-        <br />
-        {formatBytes(size)}
+        <Time value={received_at} /> <span>{formatBytes(size)}</span>
       </div>
     </div>
   )
@@ -271,19 +278,50 @@ function MailText({ value }: { value: string }) {
   )
 }
 
-function Links({ message: { links } }: { message: Message }) {
+function Links({ message }: { message: Message }) {
+  const isSignedIn = useContext(SessionContext) !== null
+  const { isRunning, error, run } = useAction()
+  const [checked, setChecked] = useState<ReadonlyMap<string, Schemas['CheckedLink']>>(new Map())
+  const check = async () => {
+    const links = await message.checkLinks()
+    setChecked(new Map(links.map((each) => [each.href, each])))
+  }
   return (
-    <ul class="plain-list">
-      {links.map(({ href, text: shown }) => (
-        <li key={href}>
-          {shown !== null && <strong dir="auto">{visibleLine(shown)} </strong>}
-          <a href={href} target="_blank" rel="noopener noreferrer">
-            {visibleLine(href)}
-          </a>{' '}
-          <CopyButton value={href} label={text.copyWhat(visibleLine(href))} />
-        </li>
-      ))}
-    </ul>
+    <>
+      {/* A link to a shared inbox does not give the right to it. */}
+      {isSignedIn && (
+        <p>
+          <button type="button" disabled={isRunning} onClick={() => void run(check)}>
+            <Icon of={LinkIcon} size={16} /> {isRunning ? text.working : text.linkCheck.action}
+          </button>{' '}
+          <span class="muted">{text.linkCheck.about}</span>
+        </p>
+      )}
+      {error !== null && <Failure error={error} />}
+      <ul class="plain-list">
+        {message.links.map(({ href, text: shown }) => (
+          <li key={href}>
+            <LinkStatus checked={checked.get(href)} />
+            {shown !== null && <strong dir="auto">{visibleLine(shown)} </strong>}
+            <a href={href} target="_blank" rel="noopener noreferrer">
+              {visibleLine(href)}
+            </a>{' '}
+            <CopyButton value={href} label={text.copyWhat(visibleLine(href))} />
+          </li>
+        ))}
+      </ul>
+    </>
+  )
+}
+
+function LinkStatus({ checked }: { checked: Schemas['CheckedLink'] | undefined }) {
+  if (checked === undefined) return null
+  const { status, error } = checked
+  const isGood = status !== null && status < 400
+  return (
+    <span class={`tag ${isGood ? 'good' : 'bad'}`} title={error ?? ''}>
+      {status ?? error ?? text.linkCheck.noAnswer}
+    </span>
   )
 }
 

@@ -12,6 +12,7 @@ import {
   LogOut,
   Mail,
   Plus,
+  ShieldX,
   Webhook,
   X,
   type IconNode,
@@ -44,7 +45,7 @@ export const useSavedSearches = () => useStored<readonly string[]>('searches', [
 
 /** The environment, all mail, saved searches, the inboxes with the newest mail first, and the other views. */
 export function Sidebar({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
-  const { mail, inboxes, createInbox } = useEnvironment()
+  const { mail, inboxes, refused, createInbox } = useEnvironment()
   const session = useSession()
   const open = useOpen()
   const { path } = useLocation()
@@ -57,6 +58,7 @@ export function Sidebar({ isOpen, onClose }: { isOpen: boolean; onClose: () => v
     if (!isRead(message)) unread.set(message.inbox_id, (unread.get(message.inbox_id) ?? 0) + 1)
   }
   const allUnread = [...unread.values()].reduce((sum, count) => sum + count, 0)
+  const refusedCount = refused.value?.length ?? 0
   const newest = inboxesOf(inboxes.inboxes, mail.messages)
   return (
     <>
@@ -84,6 +86,13 @@ export function Sidebar({ isOpen, onClose }: { isOpen: boolean; onClose: () => v
               <Icon of={Mail} />
               <span class="name">{text.allMail}</span>
               <Unread count={allUnread} />
+            </ViewLink>
+          </li>
+          <li>
+            <ViewLink to="/refused" isCurrent={path === '/console/refused'}>
+              <Icon of={ShieldX} />
+              <span class="name">{text.refused.title}</span>
+              {refusedCount > 0 && <span class="muted">{refusedCount}</span>}
             </ViewLink>
           </li>
           {searches.map((search) => (
