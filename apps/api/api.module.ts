@@ -41,6 +41,7 @@ import { MessageWaits } from './messages/message-waits.js'
 import { ApiDocument } from './openapi/docs-page.js'
 import { OperationsController } from './operations/operations.controller.js'
 import { PublicInboxesController } from './public-inboxes/public-inboxes.controller.js'
+import { RefusedMailController } from './refused-mail/refused-mail.controller.js'
 import type { ApiOptions, SharedServices } from './shared-services.js'
 import { DefaultFaultsController, FaultsController } from './faults/faults.controller.js'
 import { RunMail } from './runs/run-mail.js'
@@ -61,6 +62,7 @@ export const CONTROLLERS = [
   MessagesController,
   InjectController,
   EnvironmentMessagesController,
+  RefusedMailController,
   VerifyRunController,
   AccountsController,
   KeysController,

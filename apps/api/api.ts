@@ -65,10 +65,10 @@ export async function startApi(options: ApiOptions): Promise<Api> {
     bodyParser: false,
     abortOnError: false,
   })
-  let unsubscribe: () => void = () => undefined
+  const subscriptions: (() => void)[] = []
   const close = async () => {
     shutdown.abort(shuttingDown('This instance is shutting down.'))
-    unsubscribe()
+    for (const end of subscriptions) end()
     shared.endLongRequests()
     const timer = setTimeout(() => app.getHttpServer().closeAllConnections(), CLOSE_WITHIN_MS)
     await app.close()
@@ -77,7 +77,10 @@ export async function startApi(options: ApiOptions): Promise<Api> {
   }
   try {
     const accountsChanged = progressChannel({ topic: 'account-events', partition: 0 })
-    unsubscribe = await engine.signals.subscribe(accountsChanged, () => shared.knownKeys.forgetAll())
+    subscriptions.push(
+      await engine.signals.subscribe(accountsChanged, () => shared.knownKeys.forgetAll()),
+      await shared.refusedMail.listen(engine.signals),
+    )
     await app
       .listen({ port: settings.httpPort, host: settings.httpHost, backlog: BACKLOG })
       .catch((error: unknown) => {

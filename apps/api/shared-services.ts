@@ -4,6 +4,7 @@ import { measureBacklog } from '#libs/ports/read-model/consistent-views.js'
 import { AccountQuotas } from '#libs/ports/read-model/account-quotas.js'
 import { measuredUsage } from '#libs/role/measured-usage.js'
 import { RecipientDomains } from '#libs/role/recipient-domains.js'
+import { RefusedMailList } from '#libs/role/refused-mail.js'
 import type { EngineContext } from '#libs/role/run-role.js'
 import { attachmentMemory, budgetScale } from '#libs/runtime/config/memory-settings.js'
 import { countExhausted } from '#libs/runtime/fairness/budget.js'
@@ -97,18 +98,19 @@ export function makeSharedServices(options: ApiOptions, publicUrl: () => string)
     },
     instance,
   )
+  const refusedMail = new RefusedMailList()
   const methods = new MethodTable()
   const problems = new ProblemFilter(publicUrl, methods, settings)
   const requestLimits = new RequestLimits(throttle, now)
   return {
     ...{ instance, views, usage, metrics, knownKeys, authenticator, requestLimits },
-    ...{ idempotency, budgets, stalled, countedUpTo, methods, problems },
+    ...{ idempotency, budgets, stalled, countedUpTo, refusedMail, methods, problems },
 
     /** Nest injects each by its class. */
     injected: [
       ...[views, recorder, plans, knownKeys, keyUse, authenticator, consoleTokens, throttle, requestLimits],
       new AccountQuotas({ inboxes, accounts, plans: table }),
-      ...[budgets, streams, stalled, waits, contentPool, problems, figures],
+      ...[budgets, streams, stalled, waits, contentPool, problems, figures, refusedMail],
       new RecipientDomains({ log, accounts, views, settings }),
       new OpenedMail(settings.openedMailBytes),
       new ConsoleAddress(publicUrl, settings.publicUrl !== null),

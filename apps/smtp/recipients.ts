@@ -15,6 +15,7 @@ import type { MailQueries } from '#libs/ports/read-model/queries.js'
 import type { ViewProgress } from '#libs/ports/read-model/view-store.js'
 import { addressOf, domainOf } from '#libs/mail/mailbox.js'
 import { isOfFormerOwner, type DomainOwner, type RecipientDomains } from '#libs/role/recipient-domains.js'
+import type { RecipientOwner, RefusedMailSender } from '#libs/role/refused-mail.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import { isLoopback } from '#libs/runtime/config/smtp-settings.js'
 import { Networks } from '#libs/runtime/remote-address.js'
@@ -22,9 +23,13 @@ import type { MailUsage } from './journal.js'
 import { foreignRecipient, inboxEndedAt, REFUSALS, type MaybePromise, type Refusal } from './replies.js'
 import type { SenderKey } from './smtp-auth.js'
 
-interface Client {
+/** A RCPT TO. */
+interface Attempt {
+  /** The addresses as the client sent them. */
+  mailFrom: string
+  rcptTo: string
   remoteAddress: string
-  /** Null if it did not authenticate with an API key. */
+  /** Null if the client did not authenticate with an API key. */
   senderKey: SenderKey | null
   /** The size of the mail that the client has declared (RFC 1870). */
   declaredBytes: number | null
@@ -50,6 +55,7 @@ interface RecipientsOptions {
   settings: Pick<Settings, 'maxBacklog' | 'discardFrom'>
   usage: MailUsage
   quotas: Pick<AccountQuotas, 'reserve'>
+  refusedMail: Pick<RefusedMailSender, 'add'>
   now: () => Date
   onError: (error: unknown) => void
 }
@@ -99,38 +105,41 @@ export class Recipients {
     }
   }
 
-  /** The inbox that a recipient belongs to, or what becomes of its mail, or the refusal. Never rejects. */
-  async resolve(recipient: string, client: Client): Promise<ResolvedRecipient | Refusal> {
+  /** The inbox that a mailbox belongs to, or what becomes of its mail, or the refusal. Never rejects. */
+  async resolve(mailbox: string, attempt: Attempt): Promise<ResolvedRecipient | Refusal> {
     try {
       for (const domain of this.options.domains.generated) {
-        const address = addressOfRecipient(recipient, domain)
-        if (address !== null) return await this.accept(await this.inboxAt(address, 'generated'), client)
+        const address = addressOfRecipient(mailbox, domain)
+        if (address !== null) return await this.accept(address, 'generated', attempt)
       }
-      return await this.resolveOther(recipient, client)
+      return await this.resolveOther(mailbox, attempt)
     } catch (error) {
-      return this.unavailable(error)
+      return this.refuse('other', attempt, this.unavailable(error))
     }
   }
 
-  /** A recipient that is no generated address. */
-  private async resolveOther(recipient: string, client: Client): Promise<ResolvedRecipient | Refusal> {
+  /** A mailbox that is no generated address. */
+  private async resolveOther(mailbox: string, attempt: Attempt): Promise<ResolvedRecipient | Refusal> {
     const { domains, now } = this.options
-    const domain = domainOf(recipient)
+    const domain = domainOf(mailbox)
     const owner = domain === null ? 'generated' : await this.ownerOf(domain)
-    if (owner === 'generated') return REFUSALS.unknownRecipient
+    if (owner === 'generated') return this.refuse(owner, attempt, REFUSALS.unknownRecipient)
     if (owner === 'other') {
-      const { remoteAddress } = client
+      const { remoteAddress } = attempt
       const isTrusted = isLoopback(remoteAddress) || this.trusted.has(remoteAddress)
-      if (!isTrusted || domains.unknownRecipients === 'reject') return this.foreign
+      if (!isTrusted || domains.unknownRecipients === 'reject') {
+        return this.refuse(owner, attempt, this.foreign)
+      }
       if (domains.unknownRecipients === 'discard') return DISCARDED
     } else if (owner !== 'first-account' && owner.state === 'lapsed') {
       const lapsedMs = now().getTime() - (owner.lapsedAt?.getTime() ?? 0)
-      return lapsedMs < LAPSED_RETRY_MS ? REFUSALS.domainLapsed : REFUSALS.domainLost
+      const refusal = lapsedMs < LAPSED_RETRY_MS ? REFUSALS.domainLapsed : REFUSALS.domainLost
+      return this.refuse(owner, attempt, refusal)
     }
-    const address = addressOf(recipient)
+    const address = addressOf(mailbox)
     return address === null
-      ? REFUSALS.unknownRecipient
-      : this.accept(await this.inboxAt(address, owner), client)
+      ? this.refuse(owner, attempt, REFUSALS.unknownRecipient)
+      : this.accept(address, owner, attempt)
   }
 
   /** Remembers the owner for a second. */
@@ -165,20 +174,29 @@ export class Recipients {
   }
 
   private async accept(
-    inbox: Inbox | MissingInbox | null,
-    { senderKey, declaredBytes }: Client,
+    address: Address,
+    owner: DomainOwner,
+    attempt: Attempt,
   ): Promise<Inbox | MissingInbox | Refusal> {
-    if (inbox === null) return REFUSALS.unknownRecipient
+    const inbox = await this.inboxAt(address, owner)
+    if (inbox === null) return this.refuse(owner, attempt, REFUSALS.unknownRecipient)
     if (inbox.state === 'missing') return inbox
     const { usage, quotas, now } = this.options
+    const { senderKey, declaredBytes } = attempt
     let refusal = refusalOf(inbox, now())
     if (refusal === null) {
       const space = await quotas.reserve(inbox.accountId, 'stored-bytes', declaredBytes ?? 1)
       if (isExcess(space)) refusal = REFUSALS.quotaExceeded
       else space.release()
     }
-    if (refusal !== null) usage.refused(inbox, senderKey, refusal)
-    return refusal ?? inbox
+    if (refusal === null) return inbox
+    usage.refused(inbox, senderKey, refusal)
+    return this.refuse(inbox, attempt, refusal)
+  }
+
+  private refuse(owner: RecipientOwner, attempt: Attempt, refusal: Refusal): Refusal {
+    this.options.refusedMail.add(owner, attempt, refusal)
+    return refusal
   }
 
   private unavailable(error: unknown): Refusal {

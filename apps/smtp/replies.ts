@@ -89,7 +89,7 @@ export class Refusal {
   constructor(
     readonly reason: RefusalReason,
     readonly code: number,
-    text: string,
+    readonly text: string,
     /** Whether the session ends after the reply. */
     readonly isLast = code === 421,
   ) {

@@ -7,10 +7,12 @@ import { AccountQuotas } from '#libs/ports/read-model/account-quotas.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { measuredUsage } from '#libs/role/measured-usage.js'
 import { RecipientDomains } from '#libs/role/recipient-domains.js'
+import { RefusedMailSender } from '#libs/role/refused-mail.js'
 import type { EngineContext } from '#libs/role/run-role.js'
 import { readPlans } from '#libs/runtime/config/plans-file.js'
 import { budgetScale } from '#libs/runtime/config/memory-settings.js'
 import { countExhausted } from '#libs/runtime/fairness/budget.js'
+import { engineName } from '#libs/runtime/process/build-info.js'
 import { listenError } from '#libs/runtime/process/listen-error.js'
 import { Acceptance } from './acceptance.js'
 import { AutoInboxes } from './auto-inboxes.js'
@@ -82,7 +84,12 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
   const plans = readPlans(settings.plansFile)
   const quotas = new AccountQuotas({ inboxes, accounts, plans })
   const domains = new RecipientDomains({ log, accounts, views, settings })
-  const recipients = new Recipients({ log, inboxes, views, domains, usage, quotas, settings, now, onError })
+  const isEmbedded = engineName(settings) === 'embedded'
+  const refusedMail = new RefusedMailSender({ signals, domains, isEmbedded, now, onError })
+  running.defer(() => refusedMail.close())
+  const recipients = new Recipients({
+    ...{ log, inboxes, views, domains, usage, quotas, refusedMail, settings, now, onError },
+  })
   const verifier = settings.mailAuthentication
     ? new SenderVerifier({
         dnsServers: settings.dnsServers,
@@ -124,7 +131,7 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
   const auth = new SmtpAuth({ settings, accounts, views, keyUse, now, onError })
 
   const server = new EdgeServer(certificate, {
-    ...{ settings, auth, recipients, faults, acceptance, autoInboxes, journal, usage },
+    ...{ settings, auth, recipients, faults, acceptance, autoInboxes, journal, usage, refusedMail },
     unknownRecipients: new UnknownRecipients(),
   })
   running.defer(() => server.drain(DRAIN_MS))

@@ -3,6 +3,7 @@ import type { SecureContext } from 'node:tls'
 import type { MessageId } from '#libs/domain/ids/typeid.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { Envelope } from '#libs/mail/message.js'
+import type { RefusedMailSender } from '#libs/role/refused-mail.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import type { Acceptance } from './acceptance.js'
 import type { AutoInboxes } from './auto-inboxes.js'
@@ -33,6 +34,7 @@ export interface SessionContext {
   autoInboxes: Pick<AutoInboxes, 'create'>
   journal: Journal
   usage: MailUsage
+  refusedMail: Pick<RefusedMailSender, 'add'>
   unknownRecipients: UnknownRecipients
   /** Undefined if TLS is off. */
   secureContext: SecureContext | undefined
@@ -132,19 +134,26 @@ export class Transaction {
     if (isInternational(read.path) && !sender.parameters.isInternational) return REFUSALS.needsSmtpUtf8
     const key = mailbox.toLowerCase()
     const isRepeated = this.byMailbox.has(key) || this.discarded.has(key)
-    const { settings, recipients, faults } = this.context
+    const { settings, recipients, faults, refusedMail } = this.context
     const count = this.byMailbox.size + this.discarded.size
     if (!isRepeated && count >= settings.smtpMaxRecipients) return REFUSALS.tooManyRecipients
-    const { declaredBytes } = sender.parameters
-    const client = { remoteAddress: this.session.remoteAddress, senderKey: sender.key, declaredBytes }
-    const found = await recipients.resolve(mailbox, client)
+    const envelope = { mailFrom: sender.path.address, rcptTo: address }
+    const found = await recipients.resolve(mailbox, {
+      ...envelope,
+      remoteAddress: this.session.remoteAddress,
+      senderKey: sender.key,
+      declaredBytes: sender.parameters.declaredBytes,
+    })
     if (found instanceof Refusal) return this.withoutRecipient(found)
     if (found === DISCARDED) this.discarded.add(key)
     else {
       if (found.state !== 'missing') {
-        const attempt = { inbox: found, mailFrom: sender.path.address, rcptTo: address }
+        const attempt = { inbox: found, ...envelope }
         const refusal = await faults.refusalAt('rcpt', [attempt], { disconnected: null, bytes: 0 })
-        if (refusal !== null) return refusal
+        if (refusal !== null) {
+          refusedMail.add(found, envelope, refusal)
+          return refusal
+        }
       }
       if (!this.addCopy(found, isRepeated)) return REFUSALS.tooManyTags
       this.byMailbox.set(key, { inbox: found, rcptTo: address })
@@ -166,7 +175,10 @@ export class Transaction {
       declaredBytes: sender?.parameters.declaredBytes ?? null,
     }
     const data = MailData.begin(limits, peer.host)
-    if (data === null) return this.refuse(REFUSALS.memoryFull)
+    if (data === null) {
+      this.listRefused(REFUSALS.memoryFull)
+      return this.refuse(REFUSALS.memoryFull)
+    }
     const trace = { mailFrom: sender?.path.address ?? '', helo: helo ?? '', remoteAddress, tls }
     this.mail = { data, trace, startedAtMs: performance.now(), isComplete: false }
     peer.host.incoming.add(data)
@@ -180,6 +192,7 @@ export class Transaction {
     mail.isComplete = true
     this.session.peer.host.incoming.delete(mail.data)
     const outcome = await this.acceptMail(mail)
+    if (outcome instanceof Refusal) this.listRefused(outcome)
     mail.data.release()
     this.mail = null
     this.reset()
@@ -262,6 +275,15 @@ export class Transaction {
     const delayMs = this.session.bounds.countUnknown()
     if (delayMs === null) return REFUSALS.tooManyUnknown
     return delayMs === 0 ? refusal : pause(delayMs, refusal, { ref: false })
+  }
+
+  /** Lists every recipient of a refused mail. */
+  private listRefused(refusal: Refusal): void {
+    const mailFrom = this.sender?.path.address ?? ''
+    for (const { inbox, rcptTo } of this.byMailbox.values()) {
+      const owner = inbox.state === 'missing' ? (inbox.domain ?? 'first-account') : inbox
+      this.context.refusedMail.add(owner, { mailFrom, rcptTo }, refusal)
+    }
   }
 
   private refuse(refusal: Refusal): Refusal {

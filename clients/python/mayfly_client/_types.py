@@ -1303,6 +1303,22 @@ class QuantilesAndMax(TypedDict):
     max: float
 
 
+class RefusedMail(TypedDict):
+    """A recipient whose mail was refused."""
+    time: str
+    """When the recipient was last refused."""
+    recipient: str
+    """The address of RCPT TO, as the client sent it."""
+    sender: str
+    """The address of MAIL FROM; empty for a bounce."""
+    code: int
+    """The code of the SMTP reply. 400 to 499: the client may try again."""
+    reason: str
+    """The text of the reply, which begins with the enhanced status code (RFC 3463)."""
+    count: int
+    """How often this recipient was refused to this sender for this reason, since it was first listed."""
+
+
 class _RegisterInboxWebhookOptional(TypedDict, total=False):
     events: list[Literal["message.received", "message.deleted", "inbox.expired", "inbox.deleted"]]
     """The events to deliver. Default: `["message.received"]`."""

@@ -34,6 +34,11 @@ export class Messages {
     for await (const page of pages) yield page.map((each) => new Message(this.#access, each))
   }
 
+  /** The last 100 recipients of the account that were refused, newest first. Kept in memory: empty after a restart. */
+  listRefused(options: CallOptions = {}): Promise<Schemas['RefusedMail'][]> {
+    return this.#access.connection.get('/v1/refused-mail', options)
+  }
+
   /** The position after all messages that are there now, for `since` of `wait` and `events`. */
   cursor(options: CallOptions = {}): Promise<string> {
     const request = { method: 'GET', path: '/v1/messages', query: { order: 'desc', limit: 1 } } as const

@@ -876,6 +876,21 @@ export interface components {
 			p99: number;
 			max: number;
 		};
+		/** A recipient whose mail was refused. */
+		RefusedMail: {
+			/** When the recipient was last refused. */
+			time: string;
+			/** The address of RCPT TO, as the client sent it. */
+			recipient: string;
+			/** The address of MAIL FROM; empty for a bounce. */
+			sender: string;
+			/** The code of the SMTP reply. 400 to 499: the client may try again. */
+			code: number;
+			/** The text of the reply, which begins with the enhanced status code (RFC 3463). */
+			reason: string;
+			/** How often this recipient was refused to this sender for this reason, since it was first listed. */
+			count: number;
+		};
 		/** A new webhook of an inbox. */
 		RegisterInboxWebhook: {
 			/** The URL of the endpoint: http or https, without user name, password or fragment. */

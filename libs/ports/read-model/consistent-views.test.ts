@@ -73,7 +73,7 @@ describe('waiting for the views to pass a position', () => {
     const late = {
       publish: (channel: string) => signals.publish(channel),
       close: () => signals.close(),
-      subscribe(channel: string, listener: () => void) {
+      subscribe(channel: string, listener: (message: string) => void) {
         views.position = 8
         return signals.subscribe(channel, listener)
       },
@@ -97,7 +97,7 @@ describe('waiting for the views to pass a position', () => {
     const counted = {
       publish: (channel: string) => signals.publish(channel),
       close: () => signals.close(),
-      async subscribe(channel: string, listener: () => void) {
+      async subscribe(channel: string, listener: (message: string) => void) {
         const end = await signals.subscribe(channel, listener)
         listening += 1
         return () => {

@@ -65,6 +65,19 @@ export function describeSignals(name: string, make: () => Promise<SignalsHarness
       expect(unwanted.heard).toBe(0)
     })
 
+    it('carry a message, which is empty by default', async () => {
+      const messages: string[] = []
+      const listener = new Listener()
+      await harness.other.subscribe('moved', (message) => {
+        messages.push(message)
+        listener.listen()
+      })
+      harness.one.publish('moved', '{"to":"Zoë"}')
+      harness.one.publish('moved')
+      await listener.hears(2)
+      expect(messages).toEqual(['{"to":"Zoë"}', ''])
+    })
+
     it('may be published before there is a listener', async () => {
       harness.one.publish('unheard')
       const listener = new Listener()

@@ -4,30 +4,38 @@ import { EventEmitter } from 'node:events'
  * Signals that something has changed, between processes or within one, and a doorbell to wait for them.
  */
 
-/** Wakes those who wait for a change. A signal may be lost, so waiters must also check now and then. */
+/**
+ * Wakes those who wait for a change. A signal may be lost, so waiters must also check now and then. A message is for what
+ * may be lost too.
+ */
 export interface Signals {
-  /** Returns at once. Listeners are called soon after. */
-  publish(channel: string): void
-  /** Resolves with a function that unsubscribes, once all signals published from then on reach the listener. */
-  subscribe(channel: string, listener: () => void): Promise<() => void>
+  /** Returns at once. Listeners are called soon after, with the message: by default ''. */
+  publish(channel: string, message?: string): void
+  /**
+   * Resolves with a function that unsubscribes, once all signals published from then on reach the listener. It is also
+   * called, with '', if signals may have been lost.
+   */
+  subscribe(channel: string, listener: Listener): Promise<() => void>
   close(): Promise<void>
 }
+
+type Listener = (message: string) => void
 
 /** Signals between the roles of one process. */
 export class InProcessSignals implements Signals {
   private readonly channels = new EventEmitter().setMaxListeners(0)
 
-  publish(channel: string): void {
-    queueMicrotask(() => this.channels.emit(channel))
+  publish(channel: string, message = ''): void {
+    queueMicrotask(() => this.channels.emit(channel, message))
   }
 
-  subscribe(channel: string, listener: () => void): Promise<() => void> {
+  subscribe(channel: string, listener: Listener): Promise<() => void> {
     return Promise.resolve(this.add(channel, listener))
   }
 
   /** Adds a listener at once, and returns a function that removes it. The same function may be added more than once. */
-  add(channel: string, listener: () => void): () => void {
-    const call = () => listener()
+  add(channel: string, listener: Listener): () => void {
+    const call: Listener = (message) => listener(message)
     this.channels.on(channel, call)
     return () => this.channels.off(channel, call)
   }

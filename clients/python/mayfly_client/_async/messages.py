@@ -44,6 +44,10 @@ class AsyncMessages:
         page = await self._connection.get_list(path, filters, limit, q=q, order=order, labels=labels)
         return [AsyncMessage(self._connection, each) for each in page]
 
+    async def list_refused(self, **call: Unpack[CallOptions]) -> list[types.RefusedMail]:
+        """The last 100 recipients of the account that were refused, newest first. Empty after a restart."""
+        return cast("list[types.RefusedMail]", await self._connection.get(path_of("refused-mail"), call))
+
     async def cursor(self, **call: Unpack[CallOptions]) -> str:
         """The position after all messages that are there now, for `since` of `wait` and `events`."""
         return (await self._connection.send(_newest(call))).cursor

@@ -142,7 +142,7 @@ describeWith('redis-server')('signals over a Redis', () => {
     let heard = 0
     await signals.subscribe('moved', () => (heard += 1))
     const other = await signalsOn(client, 'test.')
-    const isPast = new Promise<void>((resolve) => void other.subscribe('past', resolve))
+    const isPast = new Promise<void>((resolve) => void other.subscribe('past', () => resolve()))
     await other.subscribe('past', () => undefined)
     await signals.close()
     other.publish('moved')

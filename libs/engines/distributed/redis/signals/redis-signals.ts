@@ -63,8 +63,8 @@ export async function openRedisSignals(options: RedisSignalsOptions): Promise<Si
   void reconnect()
 
   return {
-    publish(channel) {
-      client.publish(prefix + channel, '').catch(onError)
+    publish(channel, message = '') {
+      client.publish(prefix + channel, message).catch(onError)
     },
 
     async subscribe(channel, listener) {
@@ -112,7 +112,9 @@ export async function openRedisSignals(options: RedisSignalsOptions): Promise<Si
     lost = end
     next.on('close', () => end.resolve(undefined))
     next.on('error', report)
-    next.on('message', (name: string) => listeners.publish(name.slice(prefix.length)))
+    next.on('message', (name: string, message: string) =>
+      listeners.publish(name.slice(prefix.length), message),
+    )
     await next.connect()
     const names = [...channels.keys()].map((channel) => prefix + channel)
     for (const chunk of chunksOf(names, CHANNELS_AT_ONCE)) await next.subscribe(...chunk)
