@@ -150,7 +150,7 @@ export function MailPanes({
             )}
           />
         )}
-        {!knowsKeys && messages.length > 1 && (
+        {!knowsKeys && canDelete && messages.length > 1 && (
           <p class="hint keys-hint">
             <Icon of={Keyboard} size={16} /> {text.shortcuts.hint}{' '}
             <button type="button" class="plain" onClick={() => setKnowsKeys(true)}>
