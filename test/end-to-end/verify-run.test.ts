@@ -508,7 +508,7 @@ describe('mayfly load verify', () => {
 
     const page = await readFile(html, 'utf8')
     expect(page).toContain("default-src 'none'")
-    expect(page).toContain('Load run run:&lt;&quot;&amp;&#39;&gt;')
+    expect(page).toContain('Load run &lt;&quot;&amp;&#39;&gt;')
     expect(page.match(/<svg /g)?.length).toBeGreaterThanOrEqual(1)
     expect(page).not.toMatch(/<script|\son\w+=|https?:\/\/|\u001b/)
 

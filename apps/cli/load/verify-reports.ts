@@ -1,3 +1,4 @@
+import { BUILD_INFO } from '#libs/runtime/process/build-info.js'
 import { escapeMarkup, harmless } from '../printing.js'
 import {
   KINDS,
@@ -13,15 +14,19 @@ import {
  * The result as an HTML page without scripts and without other resources, with charts as SVG, and as JUnit XML.
  */
 
+/* The colors are those of the console (apps/console/tokens.css). */
 const STYLE = `
-:root{color-scheme:light dark;--line:#8886;--soft:#8882;--good:#2a9d62;--bad:#d1453b;--bar:#3b82d6}
-body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:0 auto;padding:1.5rem}
+:root{color-scheme:light dark;--line:#dde3e3;--soft:#f6f8f8;--muted:#55625f;--good:#116b2f;--bad:#b3261e;--bar:#0f766e}
+@media(prefers-color-scheme:dark){:root{--line:#2b393c;--soft:#172124;--muted:#a3b1af;--good:#7fd49a;--bad:#ff9a90;--bar:#5eead4}body{background:#10181a;color:#e6edec}}
+body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:0 auto;padding:1.5rem}
+h1{letter-spacing:-.01em;margin-bottom:.25rem}
 h2{margin-top:2.5rem;border-bottom:1px solid var(--line)}
+p.facts,td.about{color:var(--muted)}
 table{border-collapse:collapse;width:100%}
-th,td{text-align:left;padding:.3rem .6rem;border-bottom:1px solid var(--line);overflow-wrap:anywhere}
+th,td{text-align:left;padding:.35rem .6rem;border-bottom:1px solid var(--line);overflow-wrap:anywhere}
 td.number{text-align:right;font-variant-numeric:tabular-nums}
-td.chart{width:40%}
-.result{font-weight:600;padding:.6rem 1rem;border-left:.4rem solid var(--good);background:var(--soft)}
+td.chart{width:35%}
+.result{font-weight:600;padding:.6rem 1rem;border-left:4px solid var(--good);border-radius:6px;background:var(--soft)}
 .result::first-letter{text-transform:uppercase}
 .result.failed{border-color:var(--bad)}
 svg{display:block;width:100%;height:1rem;fill:var(--bar)}
@@ -38,9 +43,10 @@ interface Row {
   style?: 'good' | 'bad'
 }
 
-export function htmlPage(verification: Verification): string {
+/** `at` is the time of the report. */
+export function htmlPage(verification: Verification, at: Date): string {
   const { label, manifest, passed, refused, summary } = verification
-  const title = escaped(`Load run ${label}`)
+  const title = escaped(`Load run ${label.replace(/^run:/, '')}`)
   const mails: Row[] = [
     { name: 'expected', value: summary.expected, about: 'accepted lines of the manifest' },
     { name: 'refused', value: refused, about: 'lines that were not accepted, and so not expected' },
@@ -69,9 +75,9 @@ export function htmlPage(verification: Verification): string {
 <body>
 <h1>${title}</h1>
 <p class="result${passed ? '' : ' failed'}">${escaped(resultOf(verification))}</p>
-<p>Manifest: <code>${escaped(manifest)}</code></p>
+<p class="facts">Label <code>${escaped(label)}</code>, manifest <code>${escaped(manifest)}</code>, made ${at.toISOString()} by Mayfly ${BUILD_INFO.version}</p>
 <h2>Mail</h2>
-${tableOf(mails)}
+${tableOf(mails, summary.expected)}
 <h2>Latency</h2>
 ${latencies.join('\n') || noLatencies}
 ${timelinePart(verification)}
@@ -80,11 +86,13 @@ ${KINDS.map((kind) => differencesPart(verification, kind)).join('')}</body>
 `
 }
 
-function tableOf(rows: readonly Row[]): string {
+/** With a `whole`, also the share of each value in it. */
+function tableOf(rows: readonly Row[], whole = 0): string {
   const max = Math.max(...rows.map(({ value }) => value), 1e-9)
   const texts = rows.map(({ name, value, about, style = '' }) => {
     const bar = `<svg viewBox="0 0 100 1" preserveAspectRatio="none"><rect class="${style}" width="${rounded((100 * value) / max)}" height="1"/></svg>`
-    return `<tr><th>${name}</th><td class="number">${value}</td><td>${about}</td><td class="chart">${bar}</td></tr>`
+    const share = whole === 0 ? '' : `<td class="number">${rounded((100 * value) / whole)} %</td>`
+    return `<tr><th>${name}</th><td class="number">${value}</td>${share}<td class="about">${about}</td><td class="chart">${bar}</td></tr>`
   })
   return `<table>\n${texts.join('\n')}\n</table>`
 }

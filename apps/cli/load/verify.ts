@@ -61,7 +61,7 @@ export function loadVerifyCommand(load: Command, session: Session): void {
       await session.print(verification, verificationText)
       const { junit, html } = options
       if (junit !== undefined) await write(junit, junitReport(verification))
-      if (html !== undefined) await write(html, htmlPage(verification))
+      if (html !== undefined) await write(html, htmlPage(verification, new Date()))
       if (!verification.passed) throw new Failure(EXIT.differs, failureText(verification))
     })
 }
