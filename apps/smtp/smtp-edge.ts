@@ -43,6 +43,8 @@ export interface SmtpEdge {
    * operator's.
    */
   caFile: string | null
+  /** Whether mail to an address of a domain that belongs to nobody makes an inbox. */
+  isCatcher: boolean
 }
 
 /** The fields of the log line about the ports that a process listens on. */
@@ -141,7 +143,12 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
     smtpsPort === null
       ? null
       : await listeningPort(server.tlsServer.listen(smtpsPort, smtpHost), 'MAYFLY_SMTPS_PORT')
-  return { port, tlsPort, caFile: certificate?.caFile ?? null }
+  return {
+    port,
+    tlsPort,
+    caFile: certificate?.caFile ?? null,
+    isCatcher: domains.unknownRecipients === 'create',
+  }
 }
 
 async function listeningPort(server: Server, variable: string): Promise<number> {

@@ -115,7 +115,7 @@ Mayfly is listening.
   SMTP       ${host}:${smtp.port}
 ${smtp.tlsPort === null ? '' : `  SMTPS      ${host}:${smtp.tlsPort}\n`}${
     smtp.caFile === null ? '' : `  CA file    ${smtp.caFile}  (make the SMTP client trust it)\n`
-  }${consoleNotice(consoleLink)}${keyNotice(firstKey, dataDir)}
+  }${smtp.isCatcher ? CATCHER_NOTICE : ''}${consoleNotice(consoleLink)}${keyNotice(firstKey, dataDir)}
 Try it: create an inbox, send it a mail, wait for the mail.
 
   export MAYFLY_KEY=${keyForSession(firstKey)}
@@ -128,6 +128,10 @@ Try it: create an inbox, send it a mail, wait for the mail.
 
 `
 }
+
+const CATCHER_NOTICE = `
+  Mail to an address of any other domain makes an inbox: point your application's SMTP settings here.
+`
 
 function consoleNotice(link: string | null): string {
   return link === null ? '' : `\n  Web console, with this link once, within 10 minutes:\n\n    ${link}\n`
