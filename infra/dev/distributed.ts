@@ -135,7 +135,12 @@ async function main(): Promise<void> {
       url: api.url ?? '',
       httpPort: api.httpPort ?? 0,
       smtpHost: process.env.MAYFLY_SMTP_HOST ?? '127.0.0.1',
-      smtp: { port: smtp.smtpPort ?? 0, tlsPort: smtp.smtpsPort ?? null, caFile: smtp.smtpCaFile ?? null },
+      smtp: {
+        port: smtp.smtpPort ?? 0,
+        tlsPort: smtp.smtpsPort ?? null,
+        caFile: smtp.smtpCaFile ?? null,
+        isCatcher: false,
+      },
       firstKey: { secret: settings.MAYFLY_BOOTSTRAP_API_KEY },
       dataDir: '',
       consoleLink,
