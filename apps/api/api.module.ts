@@ -32,6 +32,7 @@ import { EnvironmentMail } from './messages/environment-mail.js'
 import { EnvironmentMessagesController } from './messages/environment-messages.controller.js'
 import { InboxMail } from './messages/inbox-mail.js'
 import { InjectController } from './messages/inject.controller.js'
+import { MessageChecksController } from './messages/message-checks.controller.js'
 import { MessageContent } from './messages/message-content.js'
 import { MessagePages } from './messages/message-pages.js'
 import { MessageReader } from './messages/message-reader.js'
@@ -60,6 +61,7 @@ export const CONTROLLERS = [
   InboxesController,
   BulkInboxesController,
   MessagesController,
+  MessageChecksController,
   InjectController,
   EnvironmentMessagesController,
   RefusedMailController,

@@ -26,6 +26,7 @@ import { Views } from './views.js'
 import { Idempotency } from './idempotency/idempotency.js'
 import type { Instance } from './instance.js'
 import { ContentPool } from './messages/content-pool.js'
+import { LinkChecks } from './messages/link-checks.js'
 import { FirstReadings } from './messages/message-reader.js'
 import { OpenWaits } from './messages/message-waits.js'
 import { OpenedMail } from './messages/opened-mail.js'
@@ -85,6 +86,12 @@ export function makeSharedServices(options: ApiOptions, publicUrl: () => string)
     onExhausted: () => onExhausted('attachments'),
     onThreadLost: (error) => logger.warn({ err: error }, 'a thread that read mail for answers has failed'),
   })
+  const linkChecks = new LinkChecks({
+    allowPrivate: settings.webhookAllowPrivate,
+    ports: settings.webhookPorts,
+    dnsServers: settings.dnsServers,
+    onExhausted: () => onExhausted('link-checks'),
+  })
   const logRetried = errorLog(logger)
   const onError = (error: unknown) => logRetried(error, 'reading the ends of the log')
   /** Null if usage is not counted. */
@@ -110,7 +117,7 @@ export function makeSharedServices(options: ApiOptions, publicUrl: () => string)
     injected: [
       ...[views, recorder, plans, knownKeys, keyUse, authenticator, consoleTokens, throttle, requestLimits],
       new AccountQuotas({ inboxes, accounts, plans: table }),
-      ...[budgets, streams, stalled, waits, contentPool, problems, figures, refusedMail],
+      ...[budgets, streams, stalled, waits, contentPool, linkChecks, problems, figures, refusedMail],
       new RecipientDomains({ log, accounts, views, settings }),
       new OpenedMail(settings.openedMailBytes),
       new ConsoleAddress(publicUrl, settings.publicUrl !== null),
@@ -119,11 +126,12 @@ export function makeSharedServices(options: ApiOptions, publicUrl: () => string)
       new MetricsText(registry),
     ],
 
-    /** Ends streams and waits, so that their requests end. */
+    /** Ends streams, waits and checks of links, so that their requests end. */
     endLongRequests(): void {
       streams.close()
       stalled.stop()
       waits.close()
+      linkChecks.close()
     },
 
     /** Resolves once the usage recorded so far is on the log. */

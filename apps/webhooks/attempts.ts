@@ -17,7 +17,7 @@ import { mainThread } from '#libs/runtime/fairness/time-shares.js'
 import { notificationIdOf } from './matching.js'
 import type { NotificationBodies, NotificationBody } from './notification-body.js'
 import { GONE, type Outcomes } from './outcomes.js'
-import type { AttemptOutcome } from './sender/attempt-outcome.js'
+import type { AttemptOutcome } from './sender/exchange.js'
 import type { WebhookSender } from './sender/webhook-sender.js'
 
 export interface AttemptsOptions {

@@ -1,5 +1,6 @@
 // Writes what follows from the code: the marked parts of the docs, the types of the TypeScript and Python clients, the
-// console's list of events, golden records of new events, and the form of the views. With --check it writes nothing, and exits 1 if a file is not what it would write.
+// console's list of events, golden records of new events, the form of the views, and what mail clients support. With
+// --check it writes nothing, and exits 1 if a file is not what it would write.
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { format, resolveConfig } from 'prettier'
@@ -9,6 +10,7 @@ import { describeApi } from '#apps/api/openapi/document.js'
 import { renderProblems } from '#apps/api/openapi/problem-responses.js'
 import { renderClientTypes } from '#infra/generate/client-types.js'
 import { withNewRecords } from '#infra/generate/golden-records.js'
+import { renderMailFeatures } from '#infra/generate/mail-features.js'
 import { renderViewsForm } from '#infra/generate/views-form.js'
 import { WEBHOOK_EVENT_TYPES } from '#libs/domain/webhook/events.js'
 import { EXAMPLE_MESSAGE, messageJson } from '#libs/mail/json/message-json.js'
@@ -35,6 +37,7 @@ await writeFormatted(
 const golden = 'libs/ports/event-log/golden-records.json'
 await writeFormatted(golden, withNewRecords(readFileSync(golden, 'utf8')))
 write('libs/ports/read-model/views-form.ts', renderViewsForm())
+write('libs/mail/html-check/mail-features.ts', renderMailFeatures())
 write('clients/typescript/src/openapi.d.ts', await renderClientTypes(document))
 python('generate_types.py', JSON.stringify(document))
 python('generate_sync.py')

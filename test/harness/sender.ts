@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { AttemptOutcome } from '#apps/webhooks/sender/attempt-outcome.js'
+import type { AttemptOutcome } from '#apps/webhooks/sender/exchange.js'
 import { WebhookSender, type Post, type WebhookSenderOptions } from '#apps/webhooks/sender/webhook-sender.js'
 
 export const SECRET = randomBytes(32)

@@ -58,6 +58,11 @@ export const PROBLEMS = {
     fix: 'Use a key with one of the scopes that `detail` names.',
     headers: ['WWW-Authenticate'],
   },
+  'link-check-disabled': {
+    status: 403,
+    title: 'Checks of links are disabled',
+    fix: 'Request the addresses in `links` of the message yourself, or run Mayfly without public inboxes.',
+  },
   'untrusted-origin': {
     status: 403,
     title: 'Untrusted origin',
@@ -155,7 +160,7 @@ export const PROBLEMS = {
   },
   'html-too-complex': {
     status: 422,
-    title: 'The HTML of the message is too complex to show',
+    title: 'The HTML of the message is too complex',
     fix: 'Read `text` or `visible_text` of the message, or its source.',
   },
   'rate-limited': {

@@ -17,6 +17,8 @@ interface Jobs {
   openAttachment: { task: AttachmentRequest; result: AttachmentContent | null }
   /** Null if the HTML is too complex. */
   makeDocument: { task: MailToShow; result: ShownMail | null }
+  /** Null if the HTML is too complex. */
+  checkHtml: { task: string; result: Uint8Array | null }
 }
 
 export interface ContentPoolOptions {
@@ -34,11 +36,12 @@ const EXTRACT_WORKER = import.meta.resolve('#apps/api/messages/extract-worker.js
 const WORKERS: Readonly<Record<keyof Jobs, { filename: string; timeoutMs: number }>> = {
   openAttachment: { filename: CONTENT_WORKER, timeoutMs: TIMEOUT_MS },
   makeDocument: { filename: CONTENT_WORKER, timeoutMs: TIMEOUT_MS },
+  checkHtml: { filename: CONTENT_WORKER, timeoutMs: TIMEOUT_MS },
   extract: { filename: EXTRACT_WORKER, timeoutMs: TIMEOUT_MS / 2 },
 }
 
 /**
- * Reads attachments, makes documents of HTML and finds expressions in threads, since a large mail must not delay
+ * Reads attachments, makes documents of HTML, checks HTML and finds expressions in threads, since a large mail must not delay
  * requests. Idle threads are stopped. Each owner has one at a time.
  */
 export class ContentPool implements OnApplicationShutdown {

@@ -1,4 +1,5 @@
 import { attachmentName } from '#libs/mail/attachment-name.js'
+import { htmlCheck } from '#libs/mail/html-check/html-check.js'
 import { readAttachment, readEmbeddedParts } from '#libs/mail/mime/mime.js'
 import { HtmlTooComplexError, mailDocument } from '../console/mail-document.js'
 import { dataUrlsOf } from '../console/mail-images.js'
@@ -56,6 +57,12 @@ export function makeDocument({ html, isRemoteAllowed, raw }: MailToShow): ShownM
     if (error instanceof HtmlTooComplexError) return null
     throw error
   }
+}
+
+/** What mail clients support of HTML, as JSON. Null if the HTML is too complex. */
+export function checkHtml(html: string): Uint8Array | null {
+  const check = htmlCheck(html)
+  return check === null ? null : Buffer.from(JSON.stringify(check))
 }
 
 const FALLBACK = 'application/octet-stream'

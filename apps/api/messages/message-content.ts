@@ -96,6 +96,21 @@ export class MessageContent {
     return done.result
   }
 
+  /** What mail clients support of the HTML, as JSON. Throws not-found if the message has none, and html-too-complex. */
+  async checkHtml(found: PlacedMessage, reply: FastifyReply): Promise<Buffer> {
+    const { html } = (await this.open(found, reply)).opened.mail
+    if (html === null) throw notFound('The message has no HTML.')
+    const done = await untilClientLeaves(reply.request, (clientGone) =>
+      this.pool.run('checkHtml', found.inbox.accountId, () => html, clientGone),
+    )
+    if (done === null || done.result === null) {
+      const detail = 'The HTML of the message is nested too deep, or takes too long to check.'
+      throw new Problem('html-too-complex', { detail })
+    }
+    await this.budgets.holdAnswer(reply, done.result.length)
+    return Buffer.from(done.result)
+  }
+
   private async readSource({ inbox, message: { id } }: PlacedMessage): Promise<Buffer> {
     const raw = await this.reader.raw(await this.reader.keyOf(inbox.id), inbox.id, id)
     return raw ?? this.reader.throwDeleted(inbox, id)

@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import Type, { type Static } from 'typebox'
 import { EXAMPLE_MESSAGE, messageJson, MESSAGE_SCHEMAS } from '#libs/mail/json/message-json.js'
 import { MESSAGE } from '#libs/mail/message.js'
 import { Count, OrNull, Time } from '../openapi/describe.js'
@@ -83,3 +83,24 @@ export const DeletedMessage = Type.Object(
     examples: [{ id: example.id, deleted_at: '2026-11-21T09:38:10.004Z' }],
   },
 )
+
+/** A link of a message, and what its host answered. */
+export const CheckedLink = Type.Object(
+  {
+    href: Type.String({ description: 'As in `links` of the message.' }),
+    status: OrNull(
+      Type.Integer({ minimum: 100, maximum: 599 }),
+      'The HTTP status, after redirects; null if there was no answer.',
+    ),
+    error: OrNull(
+      Type.String(),
+      'Why there is no status, or why it is that of a redirect; null otherwise. Without addresses.',
+    ),
+  },
+  {
+    $id: 'CheckedLink',
+    description: 'A link of a mail, and what its host answered.',
+    examples: [{ href: 'https://app.example/verify?t=1', status: 200, error: null }],
+  },
+)
+export type CheckedLink = Static<typeof CheckedLink>

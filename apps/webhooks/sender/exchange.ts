@@ -1,9 +1,37 @@
-import type { Socket } from 'node:net'
-import { Client, type buildConnector, type Dispatcher } from 'undici'
-import { AttemptError, exchangeError, type AttemptOutcome } from './attempt-outcome.js'
+import type { Dispatcher } from 'undici'
+import { AttemptError, exchangeError, type FailureReason } from '#libs/runtime/outbound/attempt-error.js'
 
 const MAX_KEPT_BYTES = 1_024
 const MAX_READ_BYTES = 64 * 1_024
+
+export type AttemptOutcome = AnsweredAttempt | FailedAttempt
+
+export interface AnsweredAttempt {
+  kind: 'answered'
+  /** 200 to 299, or 400 to 599. */
+  status: number
+  /** From the start of the attempt, including the DNS lookup, to the response's headers. */
+  latencyMs: number
+  /** From the start of the attempt to the end of reading the response. */
+  tookMs: number
+  /** The first kilobyte of the response's content, still encoded; less if the rest did not arrive in time. */
+  answer: Buffer
+  /** The value of Retry-After, 0 to 24 h; null if there is none. */
+  retryAfterMs: number | null
+}
+
+export interface FailedAttempt {
+  kind: 'failed'
+  reason: FailureReason
+  /** A short sentence, without addresses. */
+  detail: string
+  /** From the start of the attempt to the failure; for a redirect, to the response's headers. */
+  latencyMs: number
+  /** From the start of the attempt to its end. */
+  tookMs: number
+  /** The status of a redirect; otherwise null. */
+  status: number | null
+}
 
 interface Response {
   status: number
@@ -121,43 +149,4 @@ export function retryAfterMs(value: string | undefined, now: Date): number | nul
 
 function bounded(ms: number): number {
   return Math.min(Math.max(ms, 0), MAX_MS)
-}
-
-/** One response with its interim responses, chunk extensions and trailers, which undici neither limits nor reports. */
-const MAX_RESPONSE_BYTES = 1024 * 1024
-
-/** Requests that were sent on a connection that had been idle, which the endpoint may have closed meanwhile. */
-export const onIdleConnections = new WeakSet<Dispatcher.DispatchOptions>()
-
-/** A connection for consecutive exchanges that limits the bytes of each response. */
-export class GuardedClient extends Client {
-  private socket: Socket | null = null
-  /** Bytes of earlier exchanges. */
-  private bytesBefore = 0
-
-  constructor(origin: URL, options: Client.Options, connect: buildConnector.connector) {
-    super(origin, {
-      ...options,
-      connect: (wanted, callback) =>
-        connect(wanted, (...result) => {
-          if (result[1] !== null) this.watch(result[1])
-          callback(...result)
-        }),
-    })
-  }
-
-  override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-    if (this.stats.connected) onIdleConnections.add(options)
-    this.bytesBefore = this.socket?.bytesRead ?? 0
-    return super.dispatch(options, handler)
-  }
-
-  private watch(socket: Socket): void {
-    this.socket = socket
-    this.bytesBefore = 0
-    socket.on('readable', () => {
-      if (socket.bytesRead - this.bytesBefore <= MAX_RESPONSE_BYTES) return
-      socket.destroy(new AttemptError('protocol', 'the response is too large outside its content'))
-    })
-  }
 }

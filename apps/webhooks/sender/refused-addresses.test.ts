@@ -2,7 +2,7 @@ import { freePort } from '#infra/servers/ports.js'
 import { startDns, type DnsServer, type NameRecords } from '#test/harness/dns.js'
 import { startEndpoint, type HttpEndpoint } from '#test/harness/endpoint.js'
 import { attempt, openSender, post } from '#test/harness/sender.js'
-import { policyOf } from './destination.js'
+import { policyOf } from '#libs/runtime/outbound/destination.js'
 import type { WebhookSenderOptions } from './webhook-sender.js'
 
 /** The tests can reach this machine only, so they treat one loopback address as public. */

@@ -1,10 +1,16 @@
 import { createHmac, createSecretKey } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { type Dispatcher, Pool } from 'undici'
-import { Connector, CONNECTOR_BOUNDS } from './connector.js'
-import { type DestinationPolicy, type DestinationSettings, policyOf, readDestination } from './destination.js'
-import { exchange, failed, GuardedClient, onIdleConnections, type ExchangeTimes } from './exchange.js'
-import { AttemptError, type AttemptOutcome } from './attempt-outcome.js'
+import { AttemptError } from '#libs/runtime/outbound/attempt-error.js'
+import { Connector, CONNECTOR_BOUNDS } from '#libs/runtime/outbound/connector.js'
+import {
+  type DestinationPolicy,
+  type DestinationSettings,
+  policyOf,
+  readDestination,
+} from '#libs/runtime/outbound/destination.js'
+import { GuardedClient, onIdleConnections } from '#libs/runtime/outbound/guarded-client.js'
+import { exchange, failed, type AttemptOutcome, type ExchangeTimes } from './exchange.js'
 
 const BOUNDS = {
   ...CONNECTOR_BOUNDS,
@@ -58,8 +64,7 @@ export class WebhookSender {
     const { allowPrivate, dnsServers, policy = policyOf(options) } = options
     this.bounds = { ...BOUNDS, ...options.bounds }
     this.policy = policy
-    const usesSystemResolver = allowPrivate && dnsServers === null
-    this.connector = new Connector({ ...this.bounds, policy, dnsServers, usesSystemResolver })
+    this.connector = new Connector({ ...this.bounds, policy, dnsServers, allowPrivate })
     this.pools = new LRUCache({
       max: this.bounds.origins,
       dispose: (pool) => trackUntilSettled(this.closings, pool.close()),

@@ -36,6 +36,7 @@ ProblemCode = Literal[
     "not-signed-in",
     "plan-lacks-api-access",
     "missing-scope",
+    "link-check-disabled",
     "untrusted-origin",
     "inbox-password-required",
     "inbox-password-invalid",
@@ -265,6 +266,26 @@ class ChangeWebhook(TypedDict, total=False):
     """The new list of events to deliver."""
     state: Literal["active", "disabled"]
     """Whether events are delivered. `active` enables a webhook that was disabled for any reason."""
+
+
+class CheckedLink(TypedDict):
+    """A link of a mail, and what its host answered."""
+    href: str
+    """As in `links` of the message."""
+    status: int | None
+    """The HTTP status, after redirects; null if there was no answer."""
+    error: str | None
+    """Why there is no status, or why it is that of a redirect; null otherwise. Without addresses."""
+
+
+class ClientSupport(TypedDict):
+    """A mail client that does not fully support a feature."""
+    name: str
+    """The mail client and its platform, in its newest version that was tested."""
+    support: Literal["none", "partial"]
+    """How far it supports the feature."""
+    notes: list[str]
+    """What it does not support, or does instead, in Markdown."""
 
 
 class Code(TypedDict):
@@ -740,6 +761,50 @@ class HostedDomain(_HostedDomainOptional):
     """A new name below the mail domain, which needs no DNS records."""
     hosted: bool
     """Whether Mayfly makes a name below its mail domain, verified at once."""
+
+
+class HtmlCheck(TypedDict):
+    """Which mail clients support the HTML and CSS of a mail, from the data of caniemail.com."""
+    supported_percent: float
+    """The mean of 100 for full, 50 for partial and 0 for no support, over every feature that the mail uses and
+    every client whose support for it is known. Two decimals; 100 if it uses none.
+    """
+    warnings: list[HtmlWarning]
+    """The least supported feature first."""
+
+
+class HtmlPosition(TypedDict):
+    """An element, or a part of a style sheet, in the HTML of a mail."""
+    line: int
+    """Its line in `html` of the message, from 1."""
+    column: int
+    """Its UTF-16 code unit in that line, from 1."""
+
+
+class HtmlWarningFeature(TypedDict):
+    """An object."""
+    slug: str
+    """Its name for programs."""
+    title: str
+    """Its name."""
+    url: str
+    """Its page at caniemail.com."""
+
+
+class HtmlWarningWhere(TypedDict):
+    """An object."""
+    count: int
+    """How often the mail uses it."""
+    positions: list[HtmlPosition]
+    """The first ones, in order."""
+
+
+class HtmlWarning(TypedDict):
+    """A feature that a mail uses and that some mail clients do not support."""
+    feature: HtmlWarningFeature
+    where: HtmlWarningWhere
+    clients: list[ClientSupport]
+    """The clients that support it partially or not, by name."""
 
 
 class Inbox(TypedDict):

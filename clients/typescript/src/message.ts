@@ -69,6 +69,18 @@ export class Message extends withProperties<MessageProperties>() {
     return this.#access.connection.bytes(`${this.#path}/raw`, { password: this.#access.password, ...options })
   }
 
+  /** Which mail clients support the HTML and CSS of the message. Rejects with ApiError if it has no HTML. */
+  checkHtml(options: CallOptions = {}): Promise<Schemas['HtmlCheck']> {
+    const { connection, password } = this.#access
+    return connection.get(`${this.#path}/html-check`, { password, ...options })
+  }
+
+  /** Lets the server request each link of the message, which may take 25 seconds. */
+  checkLinks(options: CallOptions = {}): Promise<Schemas['CheckedLink'][]> {
+    const { connection, password } = this.#access
+    return connection.post(`${this.#path}/link-check`, { password, ...options })
+  }
+
   /** Deletes the message permanently. */
   delete(options: CallOptions = {}): Promise<Schemas['DeletedMessage']> {
     return this.#access.connection.delete(this.#path, { password: this.#access.password, ...options })

@@ -106,6 +106,24 @@ export interface components {
 			/** Whether events are delivered. `active` enables a webhook that was disabled for any reason. */
 			state?: "active" | "disabled";
 		};
+		/** A link of a mail, and what its host answered. */
+		CheckedLink: {
+			/** As in `links` of the message. */
+			href: string;
+			/** The HTTP status, after redirects; null if there was no answer. */
+			status: number | null;
+			/** Why there is no status, or why it is that of a redirect; null otherwise. Without addresses. */
+			error: string | null;
+		};
+		/** A mail client that does not fully support a feature. */
+		ClientSupport: {
+			/** The mail client and its platform, in its newest version that was tested. */
+			name: string;
+			/** How far it supports the feature. */
+			support: "none" | "partial";
+			/** What it does not support, or does instead, in Markdown. */
+			notes: string[];
+		};
 		/** A one-time code in a mail. */
 		Code: {
 			/** The code as a user types it. */
@@ -499,6 +517,39 @@ export interface components {
 			/** What becomes of mail to an address without an inbox. Default: `create` for a hosted domain, else `reject`. */
 			catch_all?: components["schemas"]["DomainCatchAll"];
 		};
+		/** Which mail clients support the HTML and CSS of a mail, from the data of caniemail.com. */
+		HtmlCheck: {
+			/** The mean of 100 for full, 50 for partial and 0 for no support, over every feature that the mail uses and every client whose support for it is known. Two decimals; 100 if it uses none. */
+			supported_percent: number;
+			/** The least supported feature first. */
+			warnings: components["schemas"]["HtmlWarning"][];
+		};
+		/** An element, or a part of a style sheet, in the HTML of a mail. */
+		HtmlPosition: {
+			/** Its line in `html` of the message, from 1. */
+			line: number;
+			/** Its UTF-16 code unit in that line, from 1. */
+			column: number;
+		};
+		/** A feature that a mail uses and that some mail clients do not support. */
+		HtmlWarning: {
+			feature: {
+				/** Its name for programs. */
+				slug: string;
+				/** Its name. */
+				title: string;
+				/** Its page at caniemail.com. */
+				url: string;
+			};
+			where: {
+				/** How often the mail uses it. */
+				count: number;
+				/** The first ones, in order. */
+				positions: components["schemas"]["HtmlPosition"][];
+			};
+			/** The clients that support it partially or not, by name. */
+			clients: components["schemas"]["ClientSupport"][];
+		};
 		/** An address that receives mail for a limited time. */
 		Inbox: {
 			/** Never changes and is never reused. */
@@ -829,7 +880,7 @@ export interface components {
 			/** What is wrong with this request. */
 			detail: string;
 			/** The kind of the problem, for programs. */
-			code: "invalid-request" | "malformed-json" | "missing-api-key" | "invalid-api-key" | "revoked-api-key" | "sign-in-failed" | "not-signed-in" | "plan-lacks-api-access" | "missing-scope" | "untrusted-origin" | "inbox-password-required" | "inbox-password-invalid" | "not-found" | "no-matching-message" | "method-not-allowed" | "not-acceptable" | "already-signed-in" | "idempotency-key-in-use" | "address-taken" | "inbox-full" | "inbox-deleted" | "inbox-expired" | "message-deleted" | "body-too-large" | "unsupported-media-type" | "idempotency-key-reused" | "domain-not-verified" | "html-too-complex" | "rate-limited" | "quota-exceeded" | "too-many-password-attempts" | "internal-error" | "catching-up" | "log-unavailable" | "read-model-unavailable" | "busy" | "too-many-streams" | "too-many-waits" | "shutting-down";
+			code: "invalid-request" | "malformed-json" | "missing-api-key" | "invalid-api-key" | "revoked-api-key" | "sign-in-failed" | "not-signed-in" | "plan-lacks-api-access" | "missing-scope" | "link-check-disabled" | "untrusted-origin" | "inbox-password-required" | "inbox-password-invalid" | "not-found" | "no-matching-message" | "method-not-allowed" | "not-acceptable" | "already-signed-in" | "idempotency-key-in-use" | "address-taken" | "inbox-full" | "inbox-deleted" | "inbox-expired" | "message-deleted" | "body-too-large" | "unsupported-media-type" | "idempotency-key-reused" | "domain-not-verified" | "html-too-complex" | "rate-limited" | "quota-exceeded" | "too-many-password-attempts" | "internal-error" | "catching-up" | "log-unavailable" | "read-model-unavailable" | "busy" | "too-many-streams" | "too-many-waits" | "shutting-down";
 			/** What to do. */
 			fix: string;
 			/** The value of the header `X-Request-Id`. */

@@ -188,13 +188,16 @@ export const SETTINGS = kind.named('MAYFLY_', {
 
   // Webhooks.
   webhookAllowPrivate: kind.yesOrNo(
-    'Whether webhooks may be sent to any address and port, including private networks, loopback and the addresses ' +
-      'from which clouds serve credentials. For one machine or one trusted network.',
+    'Whether webhooks may be sent to any address and port, and links there be checked, including private networks, ' +
+      'loopback and the addresses from which clouds serve credentials. For one machine or one trusted network.',
     { default: false },
   ),
-  webhookPorts: kind.portRanges('Ports and port ranges that webhooks may be sent to.', {
-    default: '80,443,1024-65535',
-  }),
+  webhookPorts: kind.portRanges(
+    'Ports and port ranges that webhooks, and requests for links, may be sent to.',
+    {
+      default: '80,443,1024-65535',
+    },
+  ),
   webhookTimeoutMs: kind.wholeNumber('Longest time for one delivery attempt of a webhook, in milliseconds.', {
     default: 15_000,
     min: 100,

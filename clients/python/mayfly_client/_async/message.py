@@ -56,6 +56,16 @@ class AsyncMessage(types.MessageAttributes):
         """The source, byte for byte as it was received. Raises ApiError."""
         return await self._connection.read(f"{self._path}/raw", {"password": self._password})
 
+    async def check_html(self) -> types.HtmlCheck:
+        """Which mail clients support the HTML and CSS of the message. Raises ApiError, also if it has no HTML."""
+        answer = await self._connection.get(f"{self._path}/html-check", {"password": self._password})
+        return cast("types.HtmlCheck", answer)
+
+    async def check_links(self) -> list[types.CheckedLink]:
+        """Lets the server request each link of the message, which may take 25 seconds. Raises ApiError."""
+        answer = await self._connection.post(f"{self._path}/link-check", {"password": self._password})
+        return cast("list[types.CheckedLink]", answer)
+
     async def delete(self) -> types.DeletedMessage:
         """Deletes the message permanently. Raises ApiError."""
         answer = await self._connection.delete(self._path, {"password": self._password})

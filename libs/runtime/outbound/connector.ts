@@ -6,7 +6,7 @@ import type { buildConnector } from 'undici'
 import { DnsLookups } from '#libs/runtime/dns-lookups.js'
 import { beforeDeadline, DeadlineError } from '#libs/runtime/timing.js'
 import { knownAddresses, NOT_PUBLIC, type DestinationPolicy } from './destination.js'
-import { connectError, tlsError, AttemptError } from './attempt-outcome.js'
+import { connectError, tlsError, AttemptError } from './attempt-error.js'
 
 export const CONNECTOR_BOUNDS = {
   lookupMs: 5_000,
@@ -24,10 +24,10 @@ export interface ConnectorOptions extends ConnectorBounds {
   /** Null for the system's servers. */
   dnsServers: readonly string[] | null
   /**
-   * Whether names are resolved by the operating system, with its hosts file and search domains. That uses the few
-   * threads of libuv's pool, which slow lookups can exhaust.
+   * Whether private addresses are allowed. Then, without `dnsServers`, names are resolved by the operating system, with its
+   * hosts file and search domains. That uses the few threads of libuv's pool, which slow lookups can exhaust.
    */
-  usesSystemResolver: boolean
+  allowPrivate: boolean
 }
 
 /** How long an address is tried before the next one. */
@@ -77,9 +77,9 @@ export class Connector {
   private async addressesOf(host: string): Promise<readonly string[]> {
     const known = knownAddresses(host)
     if (known !== null) return known
-    const addresses = this.options.usesSystemResolver
-      ? await this.lookUpWithSystem(host)
-      : await this.queryDns(host)
+    const { allowPrivate, dnsServers } = this.options
+    const addresses =
+      allowPrivate && dnsServers === null ? await this.lookUpWithSystem(host) : await this.queryDns(host)
     return addresses.slice(0, MAX_ADDRESSES)
   }
 

@@ -2,7 +2,7 @@ import { isIP, isIPv4, isIPv6 } from 'node:net'
 import { isUrlTooLong, MAX_URL_CHARACTERS } from '#libs/domain/webhook/endpoint-url.js'
 import type { PortRange } from '#libs/runtime/config/setting.js'
 import { Networks } from '#libs/runtime/remote-address.js'
-import { AttemptError } from './attempt-outcome.js'
+import { AttemptError } from './attempt-error.js'
 
 export interface DestinationSettings {
   /** Whether every address and port is allowed. */
@@ -10,7 +10,7 @@ export interface DestinationSettings {
   ports: readonly PortRange[]
 }
 
-/** The addresses and ports that webhooks may be sent to. */
+/** The addresses and ports that requests to URLs of customers may be sent to. */
 export interface DestinationPolicy {
   isAddressAllowed: (address: string) => boolean
   isPortAllowed: (port: number) => boolean
@@ -35,7 +35,7 @@ export function policyOf({ allowPrivate, ports }: DestinationSettings): Destinat
 }
 
 /**
- * Parses and checks the URL of a webhook. The addresses of a host name are checked later, when connecting. WHATWG URL
+ * Parses and checks a URL. The addresses of a host name are checked later, when connecting. WHATWG URL
  * normalizes every notation of an IP address.
  */
 export function readDestination(text: string, policy: DestinationPolicy): Destination | AttemptError {

@@ -2,8 +2,8 @@ import { errors } from 'undici'
 import { codeOf } from '#libs/runtime/errors.js'
 
 /*
- * The outcomes of attempts, and the errors of Node and undici translated for the owner of the endpoint: their own
- * messages contain addresses.
+ * Why an attempt to send a request failed: the errors of Node and undici, translated for the customer who chose the URL.
+ * Their own messages contain addresses.
  */
 
 const CONNECTING: Readonly<Record<string, string>> = {
@@ -70,35 +70,6 @@ function inWords(code: string): string {
     .replace(/^(ERR_SSL_|ERR_TLS_|HPE_|UND_ERR_)/, '')
     .replaceAll('_', ' ')
     .toLowerCase()
-}
-
-export type AttemptOutcome = AnsweredAttempt | FailedAttempt
-
-export interface AnsweredAttempt {
-  kind: 'answered'
-  /** 200 to 299, or 400 to 599. */
-  status: number
-  /** From the start of the attempt, including the DNS lookup, to the response's headers. */
-  latencyMs: number
-  /** From the start of the attempt to the end of reading the response. */
-  tookMs: number
-  /** The first kilobyte of the response's content, still encoded; less if the rest did not arrive in time. */
-  answer: Buffer
-  /** The value of Retry-After, 0 to 24 h; null if there is none. */
-  retryAfterMs: number | null
-}
-
-export interface FailedAttempt {
-  kind: 'failed'
-  reason: FailureReason
-  /** A short sentence, without addresses. */
-  detail: string
-  /** From the start of the attempt to the failure; for a redirect, to the response's headers. */
-  latencyMs: number
-  /** From the start of the attempt to its end. */
-  tookMs: number
-  /** The status of a redirect; otherwise null. */
-  status: number | null
 }
 
 export type FailureReason =
