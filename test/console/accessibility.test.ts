@@ -34,6 +34,7 @@ describeWith('chromium', 'clickhouse')('the accessibility of the console', () =>
     const inbox = await createInbox(mayfly, { name: 'Sign-up', labels: { run: '42' } })
     await send(mayfly, inbox.address, mail('Your code', 'Your code is 493201. See https://app.example/'))
     const [message] = await messagesOf(mayfly, inbox.id, 1)
+    await expect(send(mayfly, 'sign-up@mayfly.test', mail('A typo'))).rejects.toThrow('550')
     const { body: webhook } = await call<{ id: string }>(mayfly, 'POST', '/v1/webhooks', {
       body: { url: 'https://app.example/hook' },
     })
@@ -50,6 +51,7 @@ describeWith('chromium', 'clickhouse')('the accessibility of the console', () =>
       'an inbox': `/console/inboxes/${inbox.id}`,
       'a message': `/console/inboxes/${inbox.id}?message=${message?.id}`,
       'a search': '/console/mail?q=from:app+has:code',
+      'refused mail': '/console/refused',
       domains: '/console/domains',
       keys: '/console/keys',
       webhooks: '/console/webhooks',

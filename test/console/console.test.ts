@@ -237,6 +237,45 @@ describeWith('chromium')('the console', () => {
     opened.errors.length = 0
   })
 
+  it('lists refused mail, and creates the inbox that it needs', async () => {
+    const hosted = { hosted: true, environment: 'development', catch_all: { action: 'reject' } }
+    const { body } = await call<{ name: string }>(mayfly, 'POST', '/v1/domains', { body: hosted })
+    const address = `support@${body.name}`
+    await until('the refusal', async () => {
+      await expect(newMail(address, 'Lost')).rejects.toThrow('550')
+      const { body: refused } = await call<{ recipient: string }[]>(mayfly, 'GET', '/v1/refused-mail')
+      return refused.some(({ recipient }) => recipient === address)
+    })
+    const { page } = await signedIn()
+    await page.getByRole('link', { name: 'Refused' }).click()
+    const entry = page.getByRole('listitem').filter({ hasText: address })
+    await entry.getByText('5.1.1 no inbox has this address').waitFor()
+    await entry.getByRole('button', { name: `Accept all mail to ${body.name}` }).waitFor()
+    await entry.getByRole('button', { name: 'Create this inbox' }).click()
+    await page.locator('.inbox-heading .address').getByText(address).waitFor()
+    await newMail(address, 'Found')
+    await page.getByRole('heading', { name: 'Found' }).waitFor()
+  })
+
+  it('checks the HTML and the links of a mail', async () => {
+    const endpoint = await startEndpoint((response) => {
+      response.statusCode = 404
+      response.end()
+    })
+    const inbox = await createInbox(mayfly, { name: 'Checked' })
+    const html = `<p style="display: grid">Hello</p><a href="${endpoint.url}/gone">Go on</a>`
+    await send(mayfly, inbox.address, `Subject: To check\r\nContent-Type: text/html\r\n\r\n${html}\r\n`)
+    await messagesOf(mayfly, inbox.id, 1)
+    const { page } = await signedIn()
+    await inboxLink(page, 'Checked').click()
+    await page.getByRole('tab', { name: 'HTML check' }).click()
+    await page.getByRole('link', { name: 'display:grid' }).waitFor()
+    await page.getByRole('tab', { name: 'Links' }).click()
+    await page.getByRole('button', { name: 'Check links' }).click()
+    await page.getByRole('tabpanel').getByText('404', { exact: true }).waitFor()
+    await endpoint.dispose()
+  })
+
   it('shows mail that arrived while the connection was lost, once', async () => {
     const inbox = await createInbox(mayfly, { name: 'Offline' })
     await newMail(inbox.address, 'before')
