@@ -114,7 +114,8 @@ export class Recipients {
       }
       return await this.resolveOther(mailbox, attempt)
     } catch (error) {
-      return this.refuse('other', attempt, this.unavailable(error))
+      // Not listed: the recipient may belong to any account.
+      return this.unavailable(error)
     }
   }
 

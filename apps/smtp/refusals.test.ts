@@ -104,6 +104,23 @@ describe('SMTP refusals', () => {
     expect(await deliver([address])).toMatch(/^250 /)
   })
 
+  it('are not listed while it is unknown who the recipient belongs to', async () => {
+    fixture = await SmtpFixture.started()
+    let listed = ''
+    await fixture.signals.subscribe('refused-mail', (message) => (listed += message))
+    const { id, address } = await fixture.createInbox()
+    const row = await fixture.views.queries.inbox(id)
+    fixture.advance(3_600_000)
+    const { logId, partitions } = await fixture.log.topology('inbox-events')
+    for (const range of partitions) await fixture.views.store.begin(logId, { ...range, end: range.end + 5 })
+    expect(await deliver(['00000000000000000000@mayfly.test'])).toMatch(/^451 4\.3\.0 /)
+    expect(await deliver([address])).toMatch(/^550 5\.1\.1 this inbox expired/)
+    await until('the list', () => listed !== '')
+    expect(JSON.parse(listed)).toEqual([
+      expect.objectContaining({ accountId: row?.inbox.accountId, recipient: address, code: 550 }),
+    ])
+  })
+
   it('are temporary while the views are too far behind', async () => {
     fixture = await SmtpFixture.started({ maxBacklog: 2 })
     const { address } = await fixture.createInbox()
