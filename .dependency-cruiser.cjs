@@ -86,7 +86,7 @@ module.exports = {
         'The console runs in browsers. It uses the API through the client library, and names attachments as the API does.',
       severity: 'error',
       from: { path: '^apps/console/' },
-      to: { path: '^(libs|infra|test)/', pathNot: '^libs/mail/attachment-name\\.ts$' },
+      to: { path: '^(libs|infra|test)/', pathNot: '^libs/mail/(?:attachment-name|image-type)\\.ts$' },
     },
     {
       name: 'clients-do-not-import-the-server',

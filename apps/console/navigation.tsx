@@ -66,6 +66,11 @@ export function urlOf(path: string, parameters: Parameters): string {
   return `/console${path}${queryOf(parameters)}`
 }
 
+/** The link to the page of a shared inbox. It says whether the token may erase the inbox, because a token can't be asked for its access. */
+export function sharedInboxUrl(token: string, access: 'read' | 'owner'): string {
+  return `${location.origin}/console/inbox${access === 'owner' ? '?access=owner' : ''}#${token}`
+}
+
 /**
  * Parameters of the current URL, a function that changes some of them, and one that gives the URL of such a change. A change
  * adds to the history only if `adds` is true, so that Back leads to the URL before. The fragment stays, since the token of a

@@ -34,11 +34,6 @@ export function useFragmentToken(): FragmentToken | null {
   return token === undefined ? null : { token, inboxId: `inb_${suffix}` }
 }
 
-/** The link to the page. It says whether the token may erase the inbox, because a token can't be asked for its access. */
-export function sharedInboxUrl(token: string, access: 'read' | 'owner'): string {
-  return `${location.origin}/console/inbox${access === 'owner' ? '?access=owner' : ''}#${token}`
-}
-
 /** The name of the service on the pages without a session. */
 export function Brand() {
   return (

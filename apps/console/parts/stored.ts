@@ -42,9 +42,9 @@ function read<Value>(key: string, initial: Value): Value {
 const MAX_READ = 5_000
 
 export interface ReadMail {
-  isRead(message: { id: string; received_at: string }): boolean
-  markRead(ids: readonly string[]): void
-  markAllRead(): void
+  isRead: (message: { id: string; received_at: string }) => boolean
+  markRead: (ids: readonly string[]) => void
+  markAllRead: () => void
 }
 
 /** Which mail was read in this browser. */

@@ -204,7 +204,7 @@ function Addresses({
   return (
     <div class="addresses">
       <span class="avatar" aria-hidden="true">
-        {[...visibleLine(name ?? address).toUpperCase()][0] ?? '?'}
+        {initialOf(visibleLine(name ?? address))}
       </span>
       <div>
         <strong dir="auto">{visibleLine(name ?? address)}</strong>{' '}
@@ -223,6 +223,11 @@ function Addresses({
       </div>
     </div>
   )
+}
+
+function initialOf(text: string): string {
+  const [first] = new Intl.Segmenter().segment(text)
+  return first?.segment.toUpperCase() ?? '?'
 }
 
 function written({ name, address }: Schemas['Mailbox']): string {
@@ -408,7 +413,7 @@ function Thumbnail({ attachment, icon }: { attachment: Attachment; icon: IconNod
 function dataUrl(bytes: Uint8Array, type: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const reader = new FileReader()
-    reader.onload = () => resolve(String(reader.result))
+    reader.onload = () => resolve(typeof reader.result === 'string' ? reader.result : '')
     reader.onerror = () => reject(reader.error ?? new Error(type))
     reader.readAsDataURL(new Blob([new Uint8Array(bytes)], { type }))
   })

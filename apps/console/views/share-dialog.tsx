@@ -3,7 +3,7 @@ import type { Inbox } from '#clients/typescript/src/mayfly.js'
 import { Field, FormDialog, Secret } from '../parts/controls.js'
 import { Time } from '../parts/format.js'
 import { Failure, Show, useAction, useLoaded } from '../parts/loading.js'
-import { sharedInboxUrl } from '../shared-inbox.js'
+import { sharedInboxUrl } from '../navigation.js'
 import { text } from '../text.js'
 
 /** Makes links that give access to one inbox, and revokes them. */
