@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { accountOn } from '#test/harness/accounts.js'
-import { call, createInbox, mail, send, type Target } from '#test/harness/client.js'
+import { call, createInbox, mail, messagesOf, only, send, type Target } from '#test/harness/client.js'
 import { startEndpoint } from '#test/harness/endpoint.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { registerWebhook } from '#test/harness/webhooks.js'
@@ -8,12 +8,15 @@ import { attackBeside, IS_LONG, MEMORY_SETTINGS } from './bystander.js'
 
 /*
  * Attacks of one account on others with requests that take long, or that need much more time than others: comparisons,
- * bulk requests, the schemas of the tools of MCP, and deliveries to many webhooks.
+ * bulk requests, the schemas of the tools of MCP, checks of links and HTML, and deliveries to many webhooks.
  */
 
 const LINES = IS_LONG ? 400_000 : 10_000
 const INBOXES = IS_LONG ? 10_000 : 500
 const LISTS_AT_ONCE = 20
+const CHECKS_AT_ONCE = 10
+/** All links of a mail that are requested. */
+const LINKS = 100
 const WEBHOOKED_INBOXES = 6
 /** The maximum of an inbox. */
 const WEBHOOKS_PER_INBOX = 20
@@ -75,6 +78,33 @@ describe('an account with long requests', () => {
       await Promise.all(Array.from({ length: LISTS_AT_ONCE }, listAgain))
     })
   })
+
+  it('can’t delay others with checks of links and HTML', async () => {
+    const endpoint = await startEndpoint()
+    try {
+      const { id, address } = await createInbox(attacker)
+      const links = Array.from({ length: LINKS }, (_, n) => `<a href="${endpoint.url}/${n}">x</a>`)
+      const html = `${links.join('\r\n')}${'<br style="a:b;c:1px">\r\n'.repeat(50_000)}`
+      await send(attacker, address, ['Content-Type: text/html', '', html].join('\r\n'))
+      const message = `/v1/inboxes/${id}/messages/${only(await messagesOf(attacker, id, 1)).id}`
+      await attackBeside(mayfly, other, async () => {
+        const endsAtMs = performance.now() + SECONDS * 1_000
+        const checkAgain = async () => {
+          while (performance.now() < endsAtMs) {
+            expect([200, 503]).toContain((await call(attacker, 'GET', `${message}/html-check`)).status)
+            const { status, body } = await call<object[]>(attacker, 'POST', `${message}/link-check`)
+            if (status === 200) expect(body).toHaveLength(LINKS)
+            else expect(status).toBe(503)
+          }
+        }
+        await Promise.all(Array.from({ length: CHECKS_AT_ONCE }, checkAgain))
+      })
+      expect(endpoint.requests.length).toBeGreaterThan(0)
+    } finally {
+      await endpoint.dispose()
+    }
+  })
+
   it('can’t delay others with deliveries to many webhooks', async () => {
     const endpoint = await startEndpoint()
     try {
