@@ -31,7 +31,6 @@ export const text = {
     },
   },
   requestId: (id: string) => `Request ${id}`,
-  copy: 'Copy',
   copied: 'Copied',
   shownOnce: 'Copy it now: it is not shown again.',
   copyWhat: (what: string) => `Copy ${what}`,
@@ -295,7 +294,6 @@ export const text = {
   linkCheck: {
     action: 'Check links',
     about: 'The server requests each link once.',
-    noAnswer: 'no answer',
   },
 
   details: {

@@ -29,7 +29,7 @@ export function DeliveryDetails({
             <pre class="wrap">{requestText(webhook.url, value)}</pre>
             <p>{text.webhooks.bodyHint}</p>
             <h3>{text.webhooks.attempts}</h3>
-            <ol class="attempts">
+            <ol>
               {value.attempts.map(({ time, status, latency_ms, answer, error }) => (
                 <li key={time}>
                   <Time value={time} /> ·{' '}

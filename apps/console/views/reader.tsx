@@ -325,7 +325,7 @@ function LinkStatus({ checked }: { checked: Schemas['CheckedLink'] | undefined }
   const isGood = status !== null && status < 400
   return (
     <span class={`tag ${isGood ? 'good' : 'bad'}`} title={error ?? ''}>
-      {status ?? error ?? text.linkCheck.noAnswer}
+      {status ?? error}
     </span>
   )
 }

@@ -22,7 +22,7 @@ export function RefusedView() {
           list.length === 0 ? (
             <Empty title={text.refused.none} />
           ) : (
-            <ul class="plain-list refused">
+            <ul class="plain-list">
               {list.map((each) => (
                 <RefusedRecipient
                   key={`${each.recipient} ${each.sender} ${each.reason}`}

@@ -96,7 +96,7 @@ export function Sidebar({ isOpen, onClose }: { isOpen: boolean; onClose: () => v
             </ViewLink>
           </li>
           {searches.map((search) => (
-            <li key={search} class="with-action">
+            <li key={search}>
               <ViewLink to="/mail" parameters={{ q: search }} isCurrent={q === search}>
                 <Icon of={Bookmark} />
                 <bdi class="name">{search}</bdi>
