@@ -276,6 +276,7 @@ export const text = {
     show: 'Show why',
     from: (sender: string) => `from ${sender}`,
     createInbox: 'Create this inbox',
+    noDomain: 'Not in a domain of yours: add the domain',
     catchAll: (domain: string) => `Accept all mail to ${domain}`,
   },
 

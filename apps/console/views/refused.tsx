@@ -1,6 +1,6 @@
 import { Inbox as InboxIcon } from 'lucide'
 import type { Schemas } from '#clients/typescript/src/mayfly.js'
-import { useEnvironment, useOpen, useSession } from '../navigation.js'
+import { useEnvironment, useOpen, useSession, ViewLink } from '../navigation.js'
 import { Empty } from '../parts/controls.js'
 import { Time } from '../parts/format.js'
 import { Icon } from '../parts/icon.js'
@@ -27,7 +27,7 @@ export function RefusedView() {
                 <RefusedRecipient
                   key={`${each.recipient} ${each.sender} ${each.reason}`}
                   mail={each}
-                  domain={domains.value?.find(({ name }) => name === domainOf(each.recipient))}
+                  domain={domains.value?.find((domain) => receives(domain, each.recipient))}
                 />
               ))}
             </ul>
@@ -38,7 +38,10 @@ export function RefusedView() {
   )
 }
 
-const domainOf = (address: string) => address.slice(address.lastIndexOf('@') + 1).toLowerCase()
+function receives({ name, subdomains }: Schemas['Domain'], address: string): boolean {
+  const domain = address.slice(address.lastIndexOf('@') + 1).toLowerCase()
+  return domain === name || (subdomains && domain.endsWith(`.${name}`))
+}
 
 function RefusedRecipient({
   mail: { recipient, sender, code, reason, time, count },
@@ -73,10 +76,14 @@ function RefusedRecipient({
             {code} {visibleLine(reason)}
           </code>
         </div>
-        <button type="button" disabled={isRunning} onClick={() => void run(createInbox)}>
-          <Icon of={InboxIcon} size={16} /> {text.refused.createInbox}
-        </button>
-        {domain !== undefined && domain.catch_all.action === 'reject' && (
+        {domain === undefined ? (
+          <ViewLink to="/domains">{text.refused.noDomain}</ViewLink>
+        ) : (
+          <button type="button" disabled={isRunning} onClick={() => void run(createInbox)}>
+            <Icon of={InboxIcon} size={16} /> {text.refused.createInbox}
+          </button>
+        )}
+        {domain?.catch_all.action === 'reject' && (
           <button type="button" disabled={isRunning} onClick={() => void run(() => catchAll(domain.id))}>
             {text.refused.catchAll(domain.name)}
           </button>
