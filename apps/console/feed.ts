@@ -52,6 +52,23 @@ export class Feed {
   }
 }
 
+/** After this time, what happened meanwhile is not read event by event. */
+const LONG_HIDDEN_MS = 10 * 60_000
+
+/** Calls a function when the page is shown after it was hidden for long. */
+export function useAfterHidden(restart: () => void): void {
+  useEffect(() => {
+    let hiddenAt = document.hidden ? Date.now() : Infinity
+    const onVisibility = () => {
+      const isLong = Date.now() - hiddenAt > LONG_HIDDEN_MS
+      hiddenAt = document.hidden ? Date.now() : Infinity
+      if (isLong) restart()
+    }
+    document.addEventListener('visibilitychange', onVisibility)
+    return () => document.removeEventListener('visibilitychange', onVisibility)
+  }, [])
+}
+
 export interface OpenFeed {
   feed: Feed
   /** False while the connection is lost. */
@@ -72,5 +89,7 @@ export function useFeed(session: Session): OpenFeed {
     setError(null)
     return () => feed.close()
   }, [feed])
-  return { feed, isLive, error, restart: () => setStarts((value) => value + 1) }
+  const restart = () => setStarts((value) => value + 1)
+  useAfterHidden(restart)
+  return { feed, isLive: isLive && error === null, error, restart }
 }

@@ -30,7 +30,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
   const refused = useLoaded((signal) => session.api.messages.listRefused({ signal }), [], REFUSED_EVERY_MS)
   const [isMenuOpen, setMenuOpen] = useState(false)
   const [isCreating, setCreating] = useState(false)
-  useUnreadTitle(mail.messages)
+  useUnreadTitle(mail)
   useEffect(() => setMenuOpen(false), [url])
   return (
     <EnvironmentContext.Provider

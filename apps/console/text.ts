@@ -14,7 +14,7 @@ export const text = {
   unreachable: 'Mayfly does not answer. Check that it is running and that you are connected, and try again.',
   errors: {
     'invalid-request': { fix: 'Correct it, and try again.' },
-    'not-found': { fix: 'Check the link, and the environment at the top of the page.' },
+    'not-found': { fix: 'Check the link, and the environment in the sidebar.' },
     'missing-scope': { fix: 'Use a key that has it.' },
     'already-signed-in': {
       title: 'You are already signed in',
@@ -64,6 +64,7 @@ export const text = {
   allMail: 'All mail',
   apiReference: 'API reference',
   viewTitles: {
+    refused: 'Refused',
     inboxes: 'Inboxes',
     domains: 'Domains',
     keys: 'Keys',
@@ -78,6 +79,7 @@ export const text = {
   shortcuts: {
     title: 'Keyboard shortcuts',
     hint: 'Press ? for keyboard shortcuts.',
+    enabled: 'Use these keys. The list opens with ? also without them.',
     of: {
       j: 'Older mail',
       k: 'Newer mail',
@@ -294,7 +296,7 @@ export const text = {
 
   linkCheck: {
     action: 'Check links',
-    about: 'The server requests each link once.',
+    about: 'The server requests each link. A link that works once may be used up by that.',
   },
 
   details: {

@@ -195,7 +195,12 @@ export function FormDialog({
   const dialog = useRef<HTMLDialogElement>(null)
   const id = useId()
   const { isRunning, error, run } = useAction()
-  useEffect(() => dialog.current?.showModal(), [])
+  useEffect(() => {
+    const element = dialog.current
+    element?.showModal()
+    // The focus returns to where it was.
+    return () => element?.close()
+  }, [])
   const onSubmit = async (event: SubmitEvent & { currentTarget: HTMLFormElement }) => {
     event.preventDefault()
     const values = new FormValues(event.currentTarget)

@@ -2,10 +2,16 @@ import { Fragment } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { text } from '../text.js'
 import { FormDialog } from './controls.js'
+import { useStored } from './stored.js'
+
+/** Whether single keys do something. Speech recognition may press them by mistake (WCAG 2.2, 2.1.4). */
+const useKeysEnabled = () => useStored('keys', true)
 
 /** Calls a function when its key is pressed, unless the user is typing or a dialog is open. */
 export function useKeys(actions: Readonly<Record<string, () => void>>): void {
+  const [isEnabled] = useKeysEnabled()
   useEffect(() => {
+    if (!isEnabled && !('?' in actions)) return
     const onKey = (event: KeyboardEvent) => {
       const { key, ctrlKey, metaKey, altKey, target } = event
       const isTyping =
@@ -24,6 +30,7 @@ export function useKeys(actions: Readonly<Record<string, () => void>>): void {
 /** The list of keys, which `?` opens. */
 export function KeysSheet() {
   const [isOpen, setOpen] = useState(false)
+  const [isEnabled, setEnabled] = useKeysEnabled()
   useKeys({ '?': () => setOpen(true) })
   if (!isOpen) return null
   return (
@@ -38,6 +45,14 @@ export function KeysSheet() {
           </Fragment>
         ))}
       </dl>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={isEnabled}
+          onChange={({ currentTarget }) => setEnabled(currentTarget.checked)}
+        />{' '}
+        {text.shortcuts.enabled}
+      </label>
     </FormDialog>
   )
 }

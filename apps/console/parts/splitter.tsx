@@ -12,9 +12,11 @@ export function useSplitter(
   label: string,
   [min, initial, max]: readonly [number, number, number],
 ) {
-  const [width, setWidth] = useStored(`width-${name}`, initial)
+  const [stored, setWidth] = useStored(`width-${name}`, initial)
   const drag = useRef<{ x: number; width: number } | null>(null)
-  const resize = (wanted: number) => setWidth(Math.min(Math.max(Math.round(wanted), min), max))
+  const within = (wanted: number) => Math.min(Math.max(Math.round(wanted), min), max)
+  const width = within(stored)
+  const resize = (wanted: number) => setWidth(within(wanted))
   const splitter = (
     <div
       class="splitter"
@@ -32,7 +34,7 @@ export function useSplitter(
       onPointerMove={({ clientX }) => {
         if (drag.current !== null) resize(drag.current.width + clientX - drag.current.x)
       }}
-      onPointerUp={() => {
+      onLostPointerCapture={() => {
         drag.current = null
       }}
       onKeyDown={({ key }) => {

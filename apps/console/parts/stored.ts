@@ -1,4 +1,5 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useContext, useEffect, useState } from 'preact/hooks'
+import { SessionContext } from '../navigation.js'
 
 /*
  * What this browser remembers: which mail was read, the widths of panes, saved searches. Nothing of it is on the server.
@@ -32,10 +33,20 @@ export function useStored<Value>(name: string, initial: Value): [Value, (value: 
 function read<Value>(key: string, initial: Value): Value {
   try {
     const stored = localStorage.getItem(key)
-    return stored === null ? initial : (JSON.parse(stored) as Value)
+    const value: unknown = stored === null ? initial : JSON.parse(stored)
+    return hasShapeOf(initial, value) ? (value as Value) : initial
   } catch {
     return initial
   }
+}
+
+/** Anyone can change what the browser stores. Arrays are of texts. */
+function hasShapeOf(initial: unknown, value: unknown): boolean {
+  if (Array.isArray(initial)) return Array.isArray(value) && value.every((each) => typeof each === 'string')
+  if (typeof initial !== 'object' || initial === null) return typeof value === typeof initial
+  if (typeof value !== 'object' || value === null) return false
+  const properties = new Map<string, unknown>(Object.entries(value))
+  return Object.entries(initial).every(([name, each]) => hasShapeOf(each, properties.get(name)))
 }
 
 /** As many of the mails that were read last are remembered one by one. */
@@ -44,12 +55,15 @@ const MAX_READ = 5_000
 export interface ReadMail {
   isRead: (message: { id: string; received_at: string }) => boolean
   markRead: (ids: readonly string[]) => void
-  markAllRead: () => void
+  /** Those received until that time. */
+  markAllRead: (until: string) => void
 }
 
 /** Which mail was read in this browser. */
 export function useReadMail(): ReadMail {
-  const [{ before, ids }, store] = useStored('read', { before: '', ids: [] as string[] })
+  const session = useContext(SessionContext)
+  const name = session === null ? 'read' : `read-${session.account.id}-${session.environment}`
+  const [{ before, ids }, store] = useStored(name, { before: '', ids: [] as string[] })
   const known = new Set(ids)
   return {
     isRead: ({ id, received_at }) => known.has(id) || received_at <= before,
@@ -57,6 +71,6 @@ export function useReadMail(): ReadMail {
       const added = read.filter((id) => !known.has(id))
       if (added.length > 0) store({ before, ids: [...ids, ...added].slice(-MAX_READ) })
     },
-    markAllRead: () => store({ before: new Date().toISOString(), ids: [] }),
+    markAllRead: (until) => store({ before: until, ids: [] }),
   }
 }

@@ -44,6 +44,24 @@ export function VirtualList<Item>({
     if (element.current !== null) observer.observe(element.current)
     return () => observer.disconnect()
   }, [])
+  const keyAt = (index: number) => {
+    const item = items[index]
+    return item === undefined ? undefined : keyOf(item)
+  }
+  // Items that are added above do not move those in view.
+  const topIndex = Math.floor(view.top / rowHeight)
+  const topItem = useRef<{ index: number; key: string | undefined }>({ index: 0, key: undefined })
+  useLayoutEffect(() => {
+    const { index, key } = topItem.current
+    const list = element.current
+    if (list !== null && index > 0 && key !== undefined && keyAt(index) !== key) {
+      const moved = items.findIndex((item) => keyOf(item) === key)
+      if (moved >= 0) list.scrollTop += (moved - index) * rowHeight
+    }
+  }, [items])
+  useLayoutEffect(() => {
+    topItem.current = { index: topIndex, key: keyAt(topIndex) }
+  })
   useEffect(() => {
     const list = element.current
     if (list === null || selected === undefined || selected < 0) return
@@ -51,7 +69,7 @@ export function VirtualList<Item>({
     if (top < list.scrollTop) list.scrollTop = top
     else if (top + rowHeight > list.scrollTop + list.clientHeight)
       list.scrollTop = top + rowHeight - list.clientHeight
-  }, [selected])
+  }, [keyAt(selected ?? -1)])
   const first = Math.max(Math.floor(view.top / rowHeight) - EXTRA_ROWS, 0)
   const end = Math.min(Math.ceil((view.top + view.height) / rowHeight) + EXTRA_ROWS, items.length)
   useEffect(() => {

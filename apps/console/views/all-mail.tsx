@@ -4,6 +4,7 @@ import { Empty } from '../parts/controls.js'
 import { FaultsNotice } from '../parts/faults-notice.js'
 import { Icon, IconButton } from '../parts/icon.js'
 import { useReadMail } from '../parts/stored.js'
+import { visibleLine } from '../parts/visible-text.js'
 import { text } from '../text.js'
 import { FirstSteps } from './first-steps.js'
 import { isActive } from './inbox-list.js'
@@ -20,7 +21,7 @@ export function AllMailView() {
   return q === '' ? (
     <Panes key="all" list={mail} q="" {...environment} />
   ) : (
-    <SearchedMail key="search" q={q} {...environment} />
+    <SearchedMail key={`search ${q}`} q={q} {...environment} />
   )
 }
 
@@ -66,17 +67,19 @@ function AllMailHeading({ list: { messages, isLive } }: { list: MessageList }) {
     <div class="heading">
       <h1>{text.allMail}</h1>
       <Live isLive={isLive} />
-      <IconButton
-        of={notifies ? Bell : BellOff}
-        label={text.mail.notify}
-        aria-pressed={notifies}
-        onClick={() => void toggle()}
-      />
+      {'Notification' in globalThis && isSecureContext && (
+        <IconButton
+          of={notifies ? Bell : BellOff}
+          label={text.mail.notify}
+          aria-pressed={notifies}
+          onClick={() => void toggle()}
+        />
+      )}
       <IconButton
         of={CheckCheck}
         label={text.mail.markAllRead}
         disabled={messages.every(isRead)}
-        onClick={markAllRead}
+        onClick={() => markAllRead(messages[0]?.received_at ?? '')}
       />
     </div>
   )
@@ -119,10 +122,10 @@ function SearchHeading({ q }: { q: string }) {
             <button
               type="button"
               class="chip"
-              aria-label={text.search.remove(term)}
+              aria-label={text.search.remove(visibleLine(term))}
               onClick={() => search(terms.toSpliced(index, 1).join(' '))}
             >
-              <bdi>{term}</bdi> <Icon of={X} size={14} />
+              <bdi>{visibleLine(term)}</bdi> <Icon of={X} size={14} />
             </button>
           </li>
         ))}

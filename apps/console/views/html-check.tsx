@@ -13,7 +13,7 @@ export function HtmlCheckPanel({ message }: { message: Message }) {
       {({ supported_percent: percent, warnings }) => (
         <>
           <div class="support">
-            <strong>{`${percent.toFixed(0)} %`}</strong>
+            <strong>{`${Math.floor(percent)} %`}</strong>
             <progress max={100} value={percent} aria-label={text.htmlCheck.supported} />
           </div>
           <p>
@@ -46,7 +46,7 @@ export function HtmlCheckPanel({ message }: { message: Message }) {
                       <li key={name}>
                         {name}:{' '}
                         <span class={support === 'none' ? 'bad' : ''}>{text.htmlCheck.support[support]}</span>{' '}
-                        <span class="muted">{notes.join(' ')}</span>
+                        <span class="muted">{notes.join(' ').replaceAll('`', '')}</span>
                       </li>
                     ))}
                   </ul>

@@ -1,5 +1,6 @@
 import { Keyboard, Paperclip, Trash2 } from 'lucide'
 import type { ComponentChildren } from 'preact'
+import { ApiError } from '#clients/typescript/src/mayfly.js'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { useMailAccess, useParameters } from '../navigation.js'
 import { CopyButton, FormDialog } from '../parts/controls.js'
@@ -58,7 +59,7 @@ export function MailPanes({
     inbox: listInboxId === undefined ? inbox_id : undefined,
   })
   const open = (message: ListedMessage, adds = openId === undefined) => {
-    if (adds) hasAdded.current = true
+    if (openId === undefined) hasAdded.current = adds
     change(parametersOf(message), adds)
   }
   const close = () => {
@@ -70,6 +71,8 @@ export function MailPanes({
     const target = messages[position]
     if (target !== undefined) open(target)
   }
+  // Others have gone since they were selected.
+  const pickedMessages = messages.filter(({ id }) => picked.has(id))
   const pick = (id: string) => {
     const next = new Set(picked)
     if (!next.delete(id)) next.add(id)
@@ -79,6 +82,7 @@ export function MailPanes({
     list.remove(ids)
     setPicked(new Set([...picked].filter((id) => !ids.includes(id))))
     const next = messages.slice(index + 1).find(({ id }) => !ids.includes(id)) ?? messages[index - 1]
+    reader.current?.focus()
     if (openId === undefined || !ids.includes(openId)) return
     if (next === undefined || ids.includes(next.id)) close()
     else open(next)
@@ -86,7 +90,7 @@ export function MailPanes({
   const deleteOpen = () => {
     if (openId !== undefined && inboxId !== undefined) setDeleting([{ id: openId, inbox_id: inboxId }])
   }
-  const deletePicked = () => setDeleting(messages.filter(({ id }) => picked.has(id)))
+  const deletePicked = () => setDeleting(pickedMessages)
   useKeys({
     j: () => openAt(index + 1),
     k: () => openAt(Math.max(index - 1, 0)),
@@ -100,11 +104,15 @@ export function MailPanes({
     },
     '#': () => {
       if (!canDelete) return
-      if (picked.size > 0) deletePicked()
+      if (pickedMessages.length > 0) deletePicked()
       else deleteOpen()
     },
   })
   const [newest] = messages
+  // The first page may be empty after its mail was deleted.
+  useEffect(() => {
+    if (messages.length === 0 && list.hasMore) list.loadMore()
+  }, [messages.length, list.hasMore])
   useEffect(() => {
     if (openId === undefined && newest !== undefined && WIDE.matches) open(newest, false)
   }, [openId, newest?.id])
@@ -117,9 +125,9 @@ export function MailPanes({
     <section class={`mail-view ${openId === undefined ? '' : 'has-message'}`}>
       <div class="list" style={{ '--list-width': `${width}px` }}>
         {heading}
-        {picked.size > 0 && (
+        {pickedMessages.length > 0 && (
           <p class="picked">
-            {text.mail.selected(picked.size)}{' '}
+            {text.mail.selected(pickedMessages.length)}{' '}
             <button type="button" class="dangerous" onClick={deletePicked}>
               <Icon of={Trash2} size={16} /> {text.delete}
             </button>
@@ -159,13 +167,13 @@ export function MailPanes({
           </p>
         )}
         <p class="hidden" role="status">
-          {arrived !== undefined && text.mail.arrived(arrived.from, arrived.subject ?? text.mail.noSubject)}
+          {arrived !== undefined &&
+            visibleLine(text.mail.arrived(arrived.from, arrived.subject ?? text.mail.noSubject))}
         </p>
       </div>
       {messages.length > 0 && splitter}
       {openId !== undefined && inboxId !== undefined && (
         <Reader
-          key={openId}
           article={reader}
           inboxId={inboxId}
           messageId={openId}
@@ -262,8 +270,13 @@ function DeleteDialog({
   const [done, setDone] = useState(0)
   const submit = async () => {
     for (const [index, { id, inbox_id }] of messages.entries()) {
-      const inbox = await api.inboxes.get(inbox_id, { password: passwords.get(inbox_id) })
-      await inbox.deleteMessage(id)
+      try {
+        const inbox = await api.inboxes.get(inbox_id, { password: passwords.get(inbox_id) })
+        await inbox.deleteMessage(id)
+      } catch (error) {
+        // It has gone meanwhile, perhaps with its inbox.
+        if (!(error instanceof ApiError && error.status === 410)) throw error
+      }
       setDone(index + 1)
     }
   }

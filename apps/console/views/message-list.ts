@@ -1,6 +1,6 @@
-import { useCallback, useEffect, useState } from 'preact/hooks'
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import type { Inbox, Schemas } from '#clients/typescript/src/mayfly.js'
-import type { OpenFeed } from '../feed.js'
+import { useAfterHidden, type OpenFeed } from '../feed.js'
 import { followEvents } from '../parts/followed-events.js'
 import { usePages } from '../parts/pages.js'
 import type { MailAccess, Session } from '../session.js'
@@ -39,6 +39,8 @@ export interface MessageList {
 
 const PAGE_MESSAGES = 100
 const PREVIEW_CHARACTERS = 160
+/** After as many arrivals the list is read again, so that a page that is open for days does not grow without end. */
+const MAX_ARRIVALS = 5_000
 /** The pause before a search is repeated because of new mail. */
 const SETTLE_MS = 1_000
 
@@ -74,67 +76,82 @@ function listed(message: Read, hasArrived = false): ListedMessage {
   }
 }
 
-/** A list whose pages are read as they come into view. */
+/** A list whose pages are read as they come into view, and which events change. */
 function useListed(isLive: boolean, reload: () => void) {
   const [messages, setMessages] = useState<readonly ListedMessage[]>([])
   const [error, setError] = useState<unknown>(null)
-  const { hasMore, start, loadMore } = usePages<Read>(
-    (page) =>
-      setMessages((known) =>
-        merge(
-          known,
-          page.map((each) => listed(each)),
-        ),
-      ),
+  /** The ids of mail and inboxes that were deleted since the list was started: a page that is being read may have them. */
+  const deleted = useRef(new Set<string>())
+  const arrivals = useRef(0)
+  const isThere = ({ id, inbox_id }: ListedMessage) =>
+    !deleted.current.has(id) && !deleted.current.has(inbox_id)
+  const {
+    hasMore,
+    start: startPages,
+    loadMore,
+  } = usePages<Read>(
+    (page) => setMessages((known) => merge(known, page.map((each) => listed(each)).filter(isThere))),
     setError,
   )
+  /** Starts with an empty list. */
+  const start: typeof startPages = (pages, signal) => {
+    deleted.current = new Set()
+    arrivals.current = 0
+    setMessages([])
+    setError(null)
+    startPages(pages, signal)
+  }
+  /** Shows newer mail above what is known. */
+  const add = (received: readonly ListedMessage[]) => {
+    arrivals.current += received.length
+    if (arrivals.current > MAX_ARRIVALS) reload()
+    else setMessages((known) => merge(received.filter(isThere), known))
+  }
   const remove = useCallback((ids: readonly string[]) => {
-    setMessages((known) => known.filter(({ id }) => !ids.includes(id)))
+    for (const id of ids) deleted.current.add(id)
+    setMessages((known) => known.filter(isThere))
   }, [])
   const list: MessageList = { messages, hasMore, error, isLive, loadMore, reload, remove }
-  return { list, start, setMessages, setError }
+  return { list, start, add, remove, setError }
+}
+
+/** Mail that has arrived by events, newest first, and what is deleted. */
+function changesIn(events: Events): { received: ListedMessage[]; deleted: string[] } {
+  const received: ListedMessage[] = []
+  const deleted: string[] = []
+  for (const { type, data } of events) {
+    if (type === 'message.received') received.unshift(listed(data, true))
+    else deleted.push(data.id)
+  }
+  return { received, deleted }
 }
 
 /** The mail of the environment, or what a search finds of it: page by page, and new mail as it arrives. */
 export function useAllMail({ api }: Session, { feed, isLive, restart }: OpenFeed, q: string): MessageList {
-  const { list, start, setMessages, setError } = useListed(isLive, restart)
+  const { list, start, add, remove } = useListed(isLive, restart)
   useEffect(() => {
     const aborter = new AbortController()
     const { signal } = aborter
     const query = { ...(q === '' ? {} : { q }), order: 'desc', limit: PAGE_MESSAGES, signal } as const
     let timer: ReturnType<typeof setTimeout> | undefined
 
-    /** The last search stays until there is something to show instead. */
     async function* pages() {
       await feed.started
-      const found = api.messages.pages(query)
-      const first = await found.next()
-      if (signal.aborted) return
-      setError(null)
-      setMessages([])
-      if (!first.done) yield first.value
-      yield* found
+      yield* api.messages.pages(query)
     }
     const searchAgain = async () => {
       timer = undefined
       const { value } = await api.messages.pages(query).next()
-      if (value && !signal.aborted)
-        setMessages((known) =>
-          merge(
-            value.map((each) => listed(each)),
-            known,
-          ),
-        )
+      if (value && !signal.aborted) add(value.map((each) => listed(each)))
     }
 
     const unsubscribe = feed.subscribe((events) => {
-      if (q === '') setMessages((known) => applyEvents(known, events))
-      else {
-        setMessages((known) => withoutDeleted(known, events))
-        if (events.some(({ type }) => type === 'message.received'))
-          // A search that fails is repeated with the next mail.
-          timer ??= setTimeout(() => void searchAgain().catch(() => undefined), SETTLE_MS)
-      }
+      const { received, deleted } = changesIn(events)
+      remove(deleted)
+      if (q === '') add(received)
+      else if (received.length > 0)
+        // A search that fails is repeated with the next mail.
+        timer ??= setTimeout(() => void searchAgain().catch(() => undefined), SETTLE_MS)
     })
     start(pages(), signal)
     return () => {
@@ -155,13 +172,13 @@ export function useInboxMail(
   const [inbox, setInbox] = useState<Inbox | null>(null)
   const [isLive, setLive] = useState(false)
   const reload = useCallback(() => setReloads((value) => value + 1), [])
-  const { list, start, setMessages, setError } = useListed(isLive, reload)
+  const { list, start, add, remove, setError } = useListed(isLive, reload)
+  useAfterHidden(reload)
 
   useEffect(() => {
     const aborter = new AbortController()
     const { signal } = aborter
     setInbox(null)
-    setMessages([])
     setError(null)
 
     const open = async () => {
@@ -175,7 +192,11 @@ export function useInboxMail(
         signal,
         open: (after, untilClosed) => found.events({ since: after, signal: untilClosed }),
         check: () => found.refresh({ signal }),
-        onEvents: (events) => setMessages((known) => applyEvents(known, events)),
+        onEvents: (events) => {
+          const { received, deleted } = changesIn(events)
+          remove(deleted)
+          add(received)
+        },
         onLive: setLive,
       })
     }
@@ -185,25 +206,7 @@ export function useInboxMail(
     })
     return () => aborter.abort()
   }, [inboxId, reloads])
-  return { ...list, inbox }
-}
-
-/** The list after events, which are newer than everything in it. */
-function applyEvents(known: readonly ListedMessage[], events: Events): readonly ListedMessage[] {
-  const received: ListedMessage[] = []
-  for (const { type, data } of events) if (type === 'message.received') received.unshift(listed(data, true))
-  return withoutDeleted(merge(received, known), events)
-}
-
-function withoutDeleted(known: readonly ListedMessage[], events: Events): readonly ListedMessage[] {
-  const messages = new Set<string>()
-  const inboxes = new Set<string>()
-  for (const { type, data } of events) {
-    if (type === 'message.deleted') messages.add(data.id)
-    else if (type === 'inbox.deleted' || type === 'inbox.expired') inboxes.add(data.id)
-  }
-  if (messages.size === 0 && inboxes.size === 0) return known
-  return known.filter(({ id, inbox_id }) => !messages.has(id) && !inboxes.has(inbox_id))
+  return { ...list, isLive: isLive && list.error === null, inbox }
 }
 
 /** Both lists, newest first, without repeats. */

@@ -66,8 +66,10 @@ export function Reader({
     },
     [messageId],
   )
+  // Until the next mail is loaded, the former one is still there.
+  const open = loaded.value?.message.id === messageId ? loaded.value : undefined
   const save = async () => {
-    const source = await loaded.value?.message.raw()
+    const source = await open?.message.raw()
     if (source !== undefined) saveFile(`${messageId}.eml`, [new Uint8Array(source)], 'message/rfc822')
   }
   return (
@@ -95,14 +97,14 @@ export function Reader({
         <IconButton
           of={Download}
           label={text.mail.download}
-          disabled={loaded.value === undefined}
+          disabled={open === undefined}
           onClick={() => void download.run(save)}
         />
         {isSignedIn && (
           <IconButton
             of={Share2}
             label={text.share.title}
-            disabled={loaded.value === undefined}
+            disabled={open === undefined}
             onClick={() => setSharing(true)}
           />
         )}
@@ -111,9 +113,9 @@ export function Reader({
         )}
       </div>
       {download.error !== null && <Failure error={download.error} />}
-      <Show loaded={loaded}>{(value) => <OpenMessage {...value} />}</Show>
-      {isSharing && loaded.value !== undefined && (
-        <ShareDialog inbox={loaded.value.inbox} onClose={() => setSharing(false)} />
+      <Show loaded={{ ...loaded, value: open }}>{(value) => <OpenMessage key={messageId} {...value} />}</Show>
+      {isSharing && open !== undefined && (
+        <ShareDialog inbox={open.inbox} onClose={() => setSharing(false)} />
       )}
     </article>
   )
@@ -278,7 +280,7 @@ function Chips({ inbox, message }: Open) {
 function MailText({ value }: { value: string }) {
   return (
     <pre class="wrap" dir="auto">
-      {visibleText(value)}
+      {visibleText(value.slice(0, MAX_SHOWN_CHARACTERS))}
     </pre>
   )
 }
@@ -322,7 +324,7 @@ function Links({ message }: { message: Message }) {
 function LinkStatus({ checked }: { checked: Schemas['CheckedLink'] | undefined }) {
   if (checked === undefined) return null
   const { status, error } = checked
-  const isGood = status !== null && status < 400
+  const isGood = status !== null && status < 400 && error === null
   return (
     <span class={`tag ${isGood ? 'good' : 'bad'}`} title={error ?? ''}>
       {status ?? error}
@@ -344,7 +346,10 @@ const TYPE_ICONS: readonly (readonly [RegExp, IconNode])[] = [
 function Attachments({ message: { attachments } }: { message: Message }) {
   const [showsInline, setShowsInline] = useState(false)
   if (attachments.length === 0) return null
-  const inline = attachments.filter(({ content_id }) => content_id !== null)
+  const inline = attachments.filter(
+    ({ inline: isInline, content_id, content_type }) =>
+      isInline && content_id !== null && content_type.startsWith('image/'),
+  )
   const shown = attachments.filter((each) => showsInline || !inline.includes(each))
   return (
     <div class="attachments">

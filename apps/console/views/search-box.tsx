@@ -16,20 +16,17 @@ export function SearchBox() {
   const [{ q = '' }] = useParameters()
   const [typed, setTyped] = useState(q)
   const input = useRef<HTMLInputElement>(null)
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
   useKeys({ '/': () => input.current?.focus() })
   useEffect(() => {
     // What is being typed is not replaced.
     if (document.activeElement !== input.current) setTyped(q)
   }, [q])
   const search = (wanted: string) => {
+    clearTimeout(timer.current)
     const isSearching = path === '/console/mail'
     if (wanted !== q) route(urlOf('/mail', { environment, q: wanted }), isSearching)
   }
-  useEffect(() => {
-    if (document.activeElement !== input.current) return
-    const timer = setTimeout(() => search(typed.trim()), PAUSE_MS)
-    return () => clearTimeout(timer)
-  }, [typed])
   return (
     <form
       class="search-box"
@@ -49,9 +46,16 @@ export function SearchBox() {
         autocomplete="off"
         maxLength={1000}
         value={typed}
-        onInput={({ currentTarget }) => setTyped(currentTarget.value)}
-        onKeyDown={({ key, currentTarget }) => {
-          if (key === 'Escape') currentTarget.blur()
+        onInput={({ currentTarget: { value } }) => {
+          setTyped(value)
+          clearTimeout(timer.current)
+          timer.current = setTimeout(() => search(value.trim()), PAUSE_MS)
+        }}
+        onBlur={() => clearTimeout(timer.current)}
+        onKeyDown={(event) => {
+          if (event.key !== 'Escape') return
+          event.preventDefault()
+          event.currentTarget.blur()
         }}
       />
       <kbd aria-hidden="true">/</kbd>

@@ -1,3 +1,5 @@
+import { shellQuoted } from './snippets.js'
+
 /*
  * The settings with which applications send mail to this server, as docs/sending.md has them.
  */
@@ -27,7 +29,7 @@ export function sendingWith(
         `const mailer = nodemailer.createTransport({ host: '${host}', port: ${port} })`,
         `await mailer.sendMail({`,
         `  from: 'app@example.com',`,
-        `  to: '${address}',`,
+        `  to: ${JSON.stringify(address)},`,
         `  subject: 'Your code is 493201',`,
         `  text: 'Hello.',`,
         `})`,
@@ -47,14 +49,14 @@ export function sendingWith(
     case 'go':
       return [
         `message := []byte("Subject: Your code is 493201\\r\\n\\r\\nHello.\\r\\n")`,
-        `err := smtp.SendMail("${host}:${port}", nil, "app@example.com", []string{"${address}"}, message)`,
+        `err := smtp.SendMail("${host}:${port}", nil, "app@example.com", []string{${JSON.stringify(address)}}, message)`,
       ].join('\n')
     case 'curl':
       return [
         `printf 'Subject: Your code is 493201\\r\\n\\r\\nHello.\\r\\n' |`,
-        `  curl smtp://${host}:${port} --mail-from app@example.com --mail-rcpt ${address} -T -`,
+        `  curl smtp://${host}:${port} --mail-from app@example.com --mail-rcpt ${shellQuoted(address)} -T -`,
       ].join('\n')
     case 'swaks':
-      return `swaks --server ${host}:${port} --to ${address} --header "Subject: Your code is 493201"`
+      return `swaks --server ${host}:${port} --to ${shellQuoted(address)} --header "Subject: Your code is 493201"`
   }
 }

@@ -24,6 +24,7 @@ import { Time } from '../parts/format.js'
 import { Icon, IconButton } from '../parts/icon.js'
 import { useSplitter } from '../parts/splitter.js'
 import { useReadMail, useStored } from '../parts/stored.js'
+import { visibleLine } from '../parts/visible-text.js'
 import { text } from '../text.js'
 import { isActive, type ListedInbox } from './inbox-list.js'
 import type { ListedMessage } from './message-list.js'
@@ -99,11 +100,11 @@ export function Sidebar({ isOpen, onClose }: { isOpen: boolean; onClose: () => v
             <li key={search}>
               <ViewLink to="/mail" parameters={{ q: search }} isCurrent={q === search}>
                 <Icon of={Bookmark} />
-                <bdi class="name">{search}</bdi>
+                <bdi class="name">{visibleLine(search)}</bdi>
               </ViewLink>
               <IconButton
                 of={X}
-                label={text.search.forget(search)}
+                label={text.search.forget(visibleLine(search))}
                 onClick={() => saveSearches(searches.filter((each) => each !== search))}
               />
             </li>

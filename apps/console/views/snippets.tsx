@@ -68,7 +68,7 @@ function snippet(language: Language, inbox: Inbox, { subject, sender }: Message)
 }
 
 /** Subjects come from strangers, so a text is quoted for the shell: in the form with escapes only if it needs one. */
-function shellQuoted(value: string): string {
+export function shellQuoted(value: string): string {
   const escaped = escapedControls(value.replace(/[\\']/g, '\\$&'))
   return escapedControls(value) === value ? `'${value.replaceAll("'", `'\\''`)}'` : `$'${escaped}'`
 }

@@ -4,11 +4,11 @@ import { useParameters, useSession } from '../navigation.js'
 import { useReadMail, useStored } from '../parts/stored.js'
 import { visibleLine } from '../parts/visible-text.js'
 import { text } from '../text.js'
-import type { ListedMessage } from './message-list.js'
+import type { MessageList } from './message-list.js'
 
 /** A page that is hidden has no stream of events (followed-events.ts), so it asks for new mail at this interval. */
 const HIDDEN_POLL_MS = 10_000
-const MAX_NEWEST = 20
+const MAX_NEWEST = 10
 
 /** Whether this browser shows notifications of new mail. */
 export const useNotifications = () => useStored('notify', false)
@@ -17,7 +17,7 @@ export const useNotifications = () => useStored('notify', false)
  * The number of unread mails in the title of the tab, and a mark on its icon; also while the page is hidden. If the user
  * wants them, notifications of mail that arrives meanwhile.
  */
-export function useUnreadTitle(messages: readonly ListedMessage[]): void {
+export function useUnreadTitle({ messages, hasMore }: MessageList): void {
   const { api } = useSession()
   const { path } = useLocation()
   const [{ q }] = useParameters()
@@ -30,7 +30,8 @@ export function useUnreadTitle(messages: readonly ListedMessage[]): void {
 
   useEffect(() => {
     const view = path.split('/')[2] ?? 'mail'
-    const name = q || ((text.viewTitles as Readonly<Record<string, string>>)[view] ?? text.allMail)
+    const titles = new Map<string, string>(Object.entries(text.viewTitles))
+    const name = visibleLine(q || (titles.get(view) ?? text.allMail))
     document.title = `${count > 0 ? `(${count > 99 ? '99+' : count}) ` : ''}${name} – Mayfly`
     const icon = document.querySelector<HTMLLinkElement>('link[rel=icon]')
     if (icon !== null) {
@@ -45,6 +46,8 @@ export function useUnreadTitle(messages: readonly ListedMessage[]): void {
         setArrivedHidden((known) => (known.length === 0 ? known : []))
         return
       }
+      // What is new is only known once there is a list.
+      if (messages.length === 0 && hasMore) return
       const newest = await api.messages.list({ order: 'desc', limit: MAX_NEWEST })
       const since = messages[0]?.received_at ?? ''
       const arrived = newest.filter((each) => each.received_at > since && !listed.has(each.id))
