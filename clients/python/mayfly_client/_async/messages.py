@@ -27,6 +27,10 @@ class AsyncMessages:
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
+    async def list_refused(self, **call: Unpack[CallOptions]) -> list[types.RefusedMail]:
+        """The last 100 recipients of the account that were refused, newest first. Empty after a restart."""
+        return cast("list[types.RefusedMail]", await self._connection.get(path_of("refused-mail"), call))
+
     async def list(
         self,
         *,
@@ -43,10 +47,6 @@ class AsyncMessages:
         path = path_of("messages")
         page = await self._connection.get_list(path, filters, limit, q=q, order=order, labels=labels)
         return [AsyncMessage(self._connection, each) for each in page]
-
-    async def list_refused(self, **call: Unpack[CallOptions]) -> list[types.RefusedMail]:
-        """The last 100 recipients of the account that were refused, newest first. Empty after a restart."""
-        return cast("list[types.RefusedMail]", await self._connection.get(path_of("refused-mail"), call))
 
     async def cursor(self, **call: Unpack[CallOptions]) -> str:
         """The position after all messages that are there now, for `since` of `wait` and `events`."""

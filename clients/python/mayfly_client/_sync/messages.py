@@ -28,6 +28,10 @@ class Messages:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
+    def list_refused(self, **call: Unpack[CallOptions]) -> list[types.RefusedMail]:
+        """The last 100 recipients of the account that were refused, newest first. Empty after a restart."""
+        return cast("list[types.RefusedMail]", self._connection.get(path_of("refused-mail"), call))
+
     def list(
         self,
         *,
@@ -44,10 +48,6 @@ class Messages:
         path = path_of("messages")
         page = self._connection.get_list(path, filters, limit, q=q, order=order, labels=labels)
         return [Message(self._connection, each) for each in page]
-
-    def list_refused(self, **call: Unpack[CallOptions]) -> list[types.RefusedMail]:
-        """The last 100 recipients of the account that were refused, newest first. Empty after a restart."""
-        return cast("list[types.RefusedMail]", self._connection.get(path_of("refused-mail"), call))
 
     def cursor(self, **call: Unpack[CallOptions]) -> str:
         """The position after all messages that are there now, for `since` of `wait` and `events`."""
