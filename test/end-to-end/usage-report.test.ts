@@ -1,5 +1,6 @@
 import { withKey, issueKey, openAccount } from '#test/harness/accounts.js'
 import { call, createInbox, mail, send, type MessageJson, type Target } from '#test/harness/client.js'
+import { signIn } from '#test/harness/console.js'
 import { listen } from '#test/harness/event-stream.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
@@ -59,6 +60,10 @@ describe('the report of a load run', () => {
     )
     expect(visible).toMatchObject({ inboxes: 3, mails: 3, duplicates: 1, refusals: 2, read: 0 })
     expect(visible.first_read_ms).toBeNull()
+    // A list in the console is no reading.
+    const session = await signIn(admin)
+    const listed = await call<MessageJson[]>(await session.target(), 'GET', '/v1/messages')
+    expect(listed.body).toHaveLength(4)
 
     const list = await request<Received[]>('GET', `/v1/inboxes/${full.id}/messages`)
     const [first, twice] = list.body

@@ -37,7 +37,7 @@ export class MessagePages {
     reply: FastifyReply,
   ): Promise<Buffer> {
     const { request } = reply
-    const { accountId } = callerOf(request)
+    const { accountId, sessionId } = callerOf(request)
     return this.budgets.read(request, async (read) => {
       const source = await open()
       const matcher = new Matcher(query)
@@ -55,7 +55,8 @@ export class MessagePages {
         await read.pace(found.bytes)
         items.push(JSON.stringify(foundMessageJson(found, source.inboxesPath)))
         bytes += found.bytes
-        this.readings.note(inbox, [found])
+        // The console lists all mail as it arrives. Somebody reads it when it is opened.
+        if (sessionId === null) this.readings.note(inbox, [found])
         return 'continue'
       })
       const body = Buffer.from(`[${items.join(',')}]`)
