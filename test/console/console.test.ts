@@ -205,7 +205,7 @@ describeWith('chromium')('the console', () => {
     await inboxLink(page, 'Empty').click()
     await page.getByText(`127.0.0.1:${mayfly.smtpPort}`, { exact: true }).waitFor()
     await page.getByRole('tab', { name: 'swaks' }).click()
-    await page.getByText(`swaks --server 127.0.0.1:${mayfly.smtpPort} --to ${inbox.address}`).waitFor()
+    await page.getByText(`swaks --server 127.0.0.1:${mayfly.smtpPort} --to '${inbox.address}'`).waitFor()
     await page.getByRole('button', { name: 'Send a test mail' }).click()
     await page.getByRole('heading', { name: 'Your code is 493201' }).waitFor()
     expect(await page.getByRole('link', { name: 'Confirm my address' }).getAttribute('href')).toBe(

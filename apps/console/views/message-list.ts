@@ -37,7 +37,6 @@ export interface MessageList {
   remove: (ids: readonly string[]) => void
 }
 
-const PAGE_MESSAGES = 100
 const PREVIEW_CHARACTERS = 160
 /** After as many arrivals the list is read again, so that a page that is open for days does not grow without end. */
 const MAX_ARRIVALS = 5_000
@@ -132,7 +131,7 @@ export function useAllMail({ api }: Session, { feed, isLive, restart }: OpenFeed
   useEffect(() => {
     const aborter = new AbortController()
     const { signal } = aborter
-    const query = { ...(q === '' ? {} : { q }), order: 'desc', limit: PAGE_MESSAGES, signal } as const
+    const query = { ...(q === '' ? {} : { q }), order: 'desc', signal } as const
     let timer: ReturnType<typeof setTimeout> | undefined
 
     async function* pages() {
@@ -186,7 +185,7 @@ export function useInboxMail(
       // The position comes first, so no message is missing between the list and the stream.
       const since = await found.cursor({ signal })
       setInbox(found)
-      start(found.messagePages({ order: 'desc', limit: PAGE_MESSAGES, signal }), signal)
+      start(found.messagePages({ order: 'desc', signal }), signal)
       await followEvents({
         since,
         signal,
