@@ -1,8 +1,15 @@
+import { extname } from 'node:path'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { request } from 'undici'
 import { call } from '#test/harness/client.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
+
+const TYPES = new Map([
+  ['.js', 'text/javascript'],
+  ['.css', 'text/css'],
+  ['.svg', 'image/svg+xml'],
+])
 
 describe('the page of the console', () => {
   let mayfly: SharedMayfly
@@ -50,15 +57,13 @@ describe('the page of the console', () => {
   })
 
   it('loads files that browsers cache for ever, since their names have a hash', async () => {
-    expect(files).toHaveLength(2)
+    expect(files).toHaveLength(3)
     for (const path of files) {
-      expect(path).toMatch(/^\/console\/files\/\w+-[A-Z0-9]{8}\.(js|css)$/)
+      expect(path).toMatch(/^\/console\/files\/\w+-[A-Z0-9]{8}\.(js|css|svg)$/)
       const response = await fetch(mayfly.url + path)
       expect(response.status).toBe(200)
       expect(response.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
-      expect(response.headers.get('content-type')).toMatch(
-        path.endsWith('.js') ? /^text\/javascript/ : /^text\/css/,
-      )
+      expect(response.headers.get('content-type')?.split(';')[0]).toBe(TYPES.get(extname(path)))
       expect(response.headers.get('x-content-type-options')).toBe('nosniff')
     }
   })

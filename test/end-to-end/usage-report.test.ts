@@ -62,7 +62,7 @@ describe('the report of a load run', () => {
     expect(visible.first_read_ms).toBeNull()
     // A list in the console is no reading.
     const session = await signIn(admin)
-    const listed = await call<MessageJson[]>(await session.target(), 'GET', '/v1/messages')
+    const listed = await call<MessageJson[]>(await session.target('staging'), 'GET', '/v1/messages')
     expect(listed.body).toHaveLength(4)
 
     const list = await request<Received[]>('GET', `/v1/inboxes/${full.id}/messages`)

@@ -308,7 +308,7 @@ function Links({ message }: { message: Message }) {
       <ul class="plain-list">
         {message.links.map(({ href, text: shown }) => (
           <li key={href}>
-            <LinkStatus checked={checked.get(href)} />
+            <LinkStatus checked={checked.get(href)} />{' '}
             {shown !== null && <strong dir="auto">{visibleLine(shown)} </strong>}
             <a href={href} target="_blank" rel="noopener noreferrer">
               {visibleLine(href)}
