@@ -1,6 +1,6 @@
 // Bundles the web console and the public inbox for browsers into dist/apps/console: index.html and public.html, and their
 // files with the hash of their content in their names, also compressed.
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
@@ -8,11 +8,12 @@ import { build } from 'esbuild'
 const SOURCE = 'apps/console'
 const TARGET = 'dist/apps/console'
 
+const ENTRY_FILES = ['main.tsx', 'public-inbox.tsx', 'console.css']
+
 export async function bundleConsole() {
+  const icons = readdirSync(SOURCE).filter((name) => name.endsWith('.svg'))
   const { metafile } = await build({
-    entryPoints: ['main.tsx', 'public-inbox.tsx', 'console.css', 'favicon.svg', 'favicon-unread.svg'].map(
-      (name) => `${SOURCE}/${name}`,
-    ),
+    entryPoints: [...ENTRY_FILES, ...icons].map((name) => `${SOURCE}/${name}`),
     loader: { '.svg': 'copy' },
     outdir: `${TARGET}/files`,
     entryNames: '[name]-[hash]',

@@ -75,7 +75,8 @@ export function describeSignals(name: string, make: () => Promise<SignalsHarness
       harness.one.publish('moved', '{"to":"Zoë"}')
       harness.one.publish('moved')
       await listener.hears(2)
-      expect(messages).toEqual(['{"to":"Zoë"}', ''])
+      // Signals that are published at once may arrive in another order.
+      expect(messages.toSorted()).toEqual(['', '{"to":"Zoë"}'])
     })
 
     it('may be published before there is a listener', async () => {
