@@ -66,7 +66,10 @@ export function urlOf(path: string, parameters: Parameters): string {
   return `/console${path}${queryOf(parameters)}`
 }
 
-/** The link to the page of a shared inbox. It says whether the token may erase the inbox, because a token can't be asked for its access. */
+/**
+ * The link to the page of a shared inbox. It says whether the token may erase the inbox, because a token can't be asked for
+ * its access.
+ */
 export function sharedInboxUrl(token: string, access: 'read' | 'owner'): string {
   return `${location.origin}/console/inbox${access === 'owner' ? '?access=owner' : ''}#${token}`
 }

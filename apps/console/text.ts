@@ -63,16 +63,6 @@ export const text = {
   menu: 'Menu',
   allMail: 'All mail',
   apiReference: 'API reference',
-  viewTitles: {
-    refused: 'Refused',
-    inboxes: 'Inboxes',
-    domains: 'Domains',
-    keys: 'Keys',
-    webhooks: 'Webhooks',
-    usage: 'Usage',
-    account: 'Account',
-    status: 'Status',
-  },
   widthOf: (pane: string) => `Width of ${pane.toLowerCase()}`,
   signOut: 'Sign out',
 

@@ -67,21 +67,17 @@ export function Time({
   if (value === null) return <span>{text.never}</span>
   const date = new Date(value)
   const shown = DATE_TIME.format(date)
-  const agoMs = now - date.getTime()
-  const age = formatDuration(agoMs)
   return (
     <time dateTime={value} title={`${shown} (${value})`}>
-      {!isAge
-        ? shown
-        : agoMs < 5_000
-          ? isShort
-            ? text.now
-            : text.justNow
-          : isShort
-            ? /^\d+ \w+/.exec(age)?.[0]
-            : text.ago(age)}
+      {isAge ? formatAge(now - date.getTime(), isShort) : shown}
     </time>
   )
+}
+
+function formatAge(ms: number, isShort: boolean): string {
+  if (ms < 5_000) return isShort ? text.now : text.justNow
+  const age = formatDuration(ms)
+  return isShort ? age.split(' ').slice(0, 2).join(' ') : text.ago(age)
 }
 
 /** How long until the end of an inbox, which is updated each second. */

@@ -53,11 +53,11 @@ export function MailPanes({
   // An open mail may be further down than what is listed.
   const inboxId = listInboxId ?? current?.inbox_id ?? inboxInUrl
 
-  /** Back from a mail leads to the list, whichever mails were open meanwhile. */
   const parametersOf = ({ id, inbox_id }: ListedMessage) => ({
     message: id,
     inbox: listInboxId === undefined ? inbox_id : undefined,
   })
+  /** Back from a mail leads to the list, whichever mails were open meanwhile. */
   const open = (message: ListedMessage, adds = openId === undefined) => {
     if (openId === undefined) hasAdded.current = adds
     change(parametersOf(message), adds)

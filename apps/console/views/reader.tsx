@@ -4,21 +4,14 @@ import {
   ArrowUp,
   Download,
   ExternalLink,
-  File,
-  FileArchive,
-  FileImage,
-  FileText,
   FlaskConical,
   Link as LinkIcon,
   Share2,
   Trash2,
-  type IconNode,
 } from 'lucide'
-import type { ComponentChildren, RefObject } from 'preact'
+import type { RefObject } from 'preact'
 import { useContext, useState } from 'preact/hooks'
 import type { Inbox, Message, Schemas } from '#clients/typescript/src/mayfly.js'
-import { attachmentName } from '#libs/mail/attachment-name.js'
-import { imageTypeOf } from '#libs/mail/image-type.js'
 import { SessionContext, useMailAccess, ViewLink } from '../navigation.js'
 import { CopyButton, FormDialog, Tabs } from '../parts/controls.js'
 import { formatBytes, saveFile, Time } from '../parts/format.js'
@@ -26,6 +19,7 @@ import { Icon, IconButton } from '../parts/icon.js'
 import { Show, useAction, Failure, useLoaded } from '../parts/loading.js'
 import { visibleLine, visibleText } from '../parts/visible-text.js'
 import { text } from '../text.js'
+import { Attachments } from './attachments.js'
 import { HtmlCheckPanel } from './html-check.js'
 import { MessageDetails } from './message-details.js'
 import { RenderedHtml } from './rendered-html.js'
@@ -175,11 +169,16 @@ function Panel({ tab, message }: { tab: Tab; message: Message }) {
     case 'html':
       return <RenderedHtml inboxId={message.inbox_id} messageId={message.id} />
     case 'html-source':
-      return <Code value={message.html ?? ''} name={text.mail.htmlSource} />
+      return (
+        <>
+          <CopyButton value={message.html ?? ''} label={text.copyWhat(text.mail.htmlSource)} />
+          <LongText value={message.html ?? ''} />
+        </>
+      )
     case 'html-check':
       return <HtmlCheckPanel message={message} />
     case 'text':
-      return message.text === null ? <p>{text.mail.noText}</p> : <MailText value={message.text} />
+      return message.text === null ? <p>{text.mail.noText}</p> : <LongText value={message.text} dir="auto" />
     case 'links':
       return <Links message={message} />
     case 'headers':
@@ -276,15 +275,6 @@ function Chips({ inbox, message }: Open) {
   )
 }
 
-/** Each paragraph has the direction of its first letter. */
-function MailText({ value }: { value: string }) {
-  return (
-    <pre class="wrap" dir="auto">
-      {visibleText(value.slice(0, MAX_SHOWN_CHARACTERS))}
-    </pre>
-  )
-}
-
 function Links({ message }: { message: Message }) {
   const isSignedIn = useContext(SessionContext) !== null
   const { isRunning, error, run } = useAction()
@@ -332,98 +322,6 @@ function LinkStatus({ checked }: { checked: Schemas['CheckedLink'] | undefined }
   )
 }
 
-/** An image that is larger has no thumbnail. */
-const MAX_THUMBNAIL_BYTES = 2_000_000
-const MAX_THUMBNAILS = 10
-
-const TYPE_ICONS: readonly (readonly [RegExp, IconNode])[] = [
-  [/^image\//, FileImage],
-  [/^text\/|pdf|word|document/, FileText],
-  [/zip|tar|compress|archive/, FileArchive],
-]
-
-/** The attachments as cards. Images that the HTML shows are counted apart. */
-function Attachments({ message: { attachments } }: { message: Message }) {
-  const [showsInline, setShowsInline] = useState(false)
-  if (attachments.length === 0) return null
-  const inline = attachments.filter(
-    ({ inline: isInline, content_id, content_type }) =>
-      isInline && content_id !== null && content_type.startsWith('image/'),
-  )
-  const shown = attachments.filter((each) => showsInline || !inline.includes(each))
-  return (
-    <div class="attachments">
-      {shown.map((each, index) => (
-        <AttachmentCard key={each.index} attachment={each} hasThumbnail={index < MAX_THUMBNAILS} />
-      ))}
-      {inline.length > 0 && !showsInline && (
-        <button type="button" class="chip" onClick={() => setShowsInline(true)}>
-          {text.mail.inlineImages(inline.length)}
-        </button>
-      )}
-    </div>
-  )
-}
-
-type Attachment = Message['attachments'][number]
-
-function AttachmentCard({ attachment, hasThumbnail }: { attachment: Attachment; hasThumbnail: boolean }) {
-  const { isRunning, error, run } = useAction()
-  const { filename, content_type, size, sha256 } = attachment
-  const name = visibleLine(attachmentName(filename, content_type))
-  const save = async () => {
-    const bytes = new Uint8Array(await attachment.bytes())
-    // The declared type is not used, so that the browser never opens the file as a page.
-    saveFile(attachmentName(filename, content_type), [bytes], 'application/octet-stream')
-  }
-  const isImage = hasThumbnail && content_type.startsWith('image/') && size <= MAX_THUMBNAIL_BYTES
-  const icon = TYPE_ICONS.find(([type]) => type.test(content_type))?.[1] ?? File
-  return (
-    <div class="attachment">
-      {isImage ? <Thumbnail attachment={attachment} icon={icon} /> : <Icon of={icon} size={32} />}
-      <div>
-        <strong dir="auto">{name}</strong>
-        <div class="muted">
-          {content_type}, {formatBytes(size)}
-        </div>
-        <details>
-          <summary>SHA-256</summary>
-          <code>{sha256}</code>
-        </details>
-        {error !== null && <Failure error={error} />}
-      </div>
-      <IconButton
-        of={Download}
-        label={text.downloadWhat(name)}
-        disabled={isRunning}
-        onClick={() => void run(save)}
-      />
-    </div>
-  )
-}
-
-/** The picture itself, if its bytes are of a type that browsers show without running or loading anything. */
-function Thumbnail({ attachment, icon }: { attachment: Attachment; icon: IconNode }) {
-  const image = useLoaded(
-    async (signal) => {
-      const bytes = await attachment.bytes({ signal })
-      const type = imageTypeOf(bytes)
-      return type === undefined ? null : dataUrl(bytes, type)
-    },
-    [attachment],
-  )
-  return image.value ? <img class="thumbnail" src={image.value} alt="" /> : <Icon of={icon} size={32} />
-}
-
-function dataUrl(bytes: Uint8Array, type: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const reader = new FileReader()
-    reader.onload = () => resolve(typeof reader.result === 'string' ? reader.result : '')
-    reader.onerror = () => reject(reader.error ?? new Error(type))
-    reader.readAsDataURL(new Blob([new Uint8Array(bytes)], { type }))
-  })
-}
-
 function Headers({ message: { headers } }: { message: Message }) {
   return (
     <div class="scroll" tabIndex={0}>
@@ -444,12 +342,22 @@ function Headers({ message: { headers } }: { message: Message }) {
 /** More is only offered as a file, because the page would become slow. */
 const MAX_SHOWN_CHARACTERS = 1_000_000
 
-function Code({ value, name, children }: { value: string; name: string; children?: ComponentChildren }) {
+/** The beginning of a text. With `dir="auto"`, each paragraph has the direction of its first letter. */
+function LongText({
+  value,
+  isCut = value.length > MAX_SHOWN_CHARACTERS,
+  dir,
+}: {
+  value: string
+  isCut?: boolean
+  dir?: 'auto'
+}) {
   return (
     <>
-      {children}
-      <CopyButton value={value} label={text.copyWhat(name)} />
-      <pre class="wrap">{visibleText(value.slice(0, MAX_SHOWN_CHARACTERS))}</pre>
+      {isCut && <p>{text.mail.sourceCut(formatBytes(MAX_SHOWN_CHARACTERS))}</p>}
+      <pre class="wrap" dir={dir}>
+        {visibleText(value.slice(0, MAX_SHOWN_CHARACTERS))}
+      </pre>
     </>
   )
 }
@@ -467,11 +375,10 @@ function Source({ message }: { message: Message }) {
   return (
     <Show loaded={source}>
       {(shown) => (
-        <Code value={shown} name={text.mail.source}>
-          {message.size > MAX_SHOWN_CHARACTERS && (
-            <p>{text.mail.sourceCut(formatBytes(MAX_SHOWN_CHARACTERS))}</p>
-          )}
-        </Code>
+        <>
+          <CopyButton value={shown} label={text.copyWhat(text.mail.source)} />
+          <LongText value={shown} isCut={message.size > MAX_SHOWN_CHARACTERS} />
+        </>
       )}
     </Show>
   )

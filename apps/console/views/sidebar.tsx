@@ -32,7 +32,8 @@ import type { ListedMessage } from './message-list.js'
 /** As many inboxes are listed here; the view of inboxes has all. */
 const MAX_INBOXES = 100
 
-const VIEWS: readonly (readonly [path: string, title: string, icon: IconNode])[] = [
+/** The views besides those of mail. */
+export const VIEWS: readonly (readonly [path: string, title: string, icon: IconNode])[] = [
   ['/domains', text.domains.title, Globe],
   ['/keys', text.keys.title, KeyRound],
   ['/webhooks', text.webhooks.title, Webhook],

@@ -5,10 +5,17 @@ import { useReadMail, useStored } from '../parts/stored.js'
 import { visibleLine } from '../parts/visible-text.js'
 import { text } from '../text.js'
 import type { MessageList } from './message-list.js'
+import { VIEWS } from './sidebar.js'
 
 /** A page that is hidden has no stream of events (followed-events.ts), so it asks for new mail at this interval. */
 const HIDDEN_POLL_MS = 10_000
 const MAX_NEWEST = 10
+
+const TITLES = new Map([
+  ['/inboxes', text.inboxes.title],
+  ['/refused', text.refused.title],
+  ...VIEWS.map(([path, title]) => [path, title] as const),
+])
 
 /** Whether this browser shows notifications of new mail. */
 export const useNotifications = () => useStored('notify', false)
@@ -29,9 +36,8 @@ export function useUnreadTitle({ messages, hasMore }: MessageList): void {
   const count = unread + arrivedHidden.filter((id) => !listed.has(id)).length
 
   useEffect(() => {
-    const view = path.split('/')[2] ?? 'mail'
-    const titles = new Map<string, string>(Object.entries(text.viewTitles))
-    const name = visibleLine(q || (titles.get(view) ?? text.allMail))
+    const [, , view = ''] = path.split('/')
+    const name = visibleLine(q || (TITLES.get(`/${view}`) ?? text.allMail))
     document.title = `${count > 0 ? `(${count > 99 ? '99+' : count}) ` : ''}${name} – Mayfly`
     const icon = document.querySelector<HTMLLinkElement>('link[rel=icon]')
     if (icon !== null) {
@@ -61,6 +67,7 @@ export function useUnreadTitle({ messages, hasMore }: MessageList): void {
       }
       setArrivedHidden(arrived.map(({ id }) => id))
     }
+    // A poll that fails is repeated at the next interval.
     const start = () => void poll().catch(() => undefined)
     const timer = setInterval(start, HIDDEN_POLL_MS)
     return () => clearInterval(timer)

@@ -16,7 +16,7 @@ import {
 import { imageUses, type OnUse } from './image-uses.js'
 
 /*
- * What a stylesheet or a style attribute uses. Takes linear time and little memory, whatever it is given.
+ * What a stylesheet or a style attribute uses. Takes linear time and little memory for any input.
  */
 
 /** Tokens of a selector or declaration that are read. */
