@@ -50,6 +50,22 @@ describe('the check of the pages of an LMDB file', () => {
     expect(() => checkPages(path)).toThrow(/file\.mdb is damaged: page \d+ is not among its 5 pages/)
   })
 
+  it('finds a named database that became a value', async () => {
+    await fill('before-visible')
+    const file = await openFile(path, 'r+')
+    const bytes = await file.readFile()
+    // The flags of a node are two bytes, before the two bytes of its key's length.
+    for (
+      let at = bytes.indexOf('\x02\x00\x05\x00rows\0');
+      at >= 0;
+      at = bytes.indexOf('\x02\x00\x05\x00rows\0', at + 1)
+    ) {
+      await file.write(Buffer.from([0]), 0, 1, at)
+    }
+    await file.close()
+    expect(() => checkPages(path)).toThrow(/is damaged: an entry is not a named database/)
+  })
+
   it('finds damage to any page that would crash the process, or reads everything', async () => {
     await fill('before-visible')
     const damage = fc.array(

@@ -132,6 +132,8 @@ class PageCheck {
       }
     }
     if (entriesFound !== entries) throw this.damage(`a tree has ${entriesFound} entries, not ${entries}`)
+    // A file has either values or named databases.
+    if (found.length > 0 && found.length < entries) throw this.damage('an entry is not a named database')
     return found
   }
 
@@ -218,7 +220,8 @@ class PageCheck {
       this.use(Number(page.readBigUInt64LE(data + OVERFLOW.page)), pages)
     }
     if (flags !== NODE_FLAGS.isTree) return []
-    if (bytes !== TREE.bytes) throw this.damage(`page ${number} has an invalid value`)
+    const isValidTree = bytes === TREE.bytes && page.readUInt16LE(data + TREE.flags) === 0
+    if (!isValidTree) throw this.damage(`page ${number} has an invalid value`)
     return [this.treeAt(page, data)]
   }
 
