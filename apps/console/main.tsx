@@ -1,5 +1,5 @@
 import { render } from 'preact'
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { ErrorBoundary, LocationProvider, Route, Router, useLocation } from 'preact-iso'
 import { MailAccessContext, SessionContext, urlOf } from './navigation.js'
 import { Failure } from './parts/loading.js'
@@ -77,7 +77,8 @@ function App() {
     await open(undefined)
   }, [])
 
-  useEffect(() => {
+  // Before the first paint, which takes about as long as a request.
+  useLayoutEffect(() => {
     const start = (): boolean => {
       const secret = takeLinkSecret()
       if (secret !== null) void redeem(secret, { replace: false })

@@ -34,15 +34,34 @@ export async function bundleConsole() {
     logLevel: 'warning',
   })
   const names = new Map()
-  for (const [path, { entryPoint }] of Object.entries(metafile.outputs)) {
-    if (entryPoint !== undefined) names.set(basename(entryPoint), `/console/files/${basename(path)}`)
+  const imported = new Map()
+  const urlOf = (path) => `/console/files/${basename(path)}`
+  for (const [path, { entryPoint, imports }] of Object.entries(metafile.outputs)) {
+    if (entryPoint !== undefined) {
+      names.set(basename(entryPoint), urlOf(path))
+      const chunks = imports.filter(({ kind }) => kind === 'import-statement')
+      imported.set(
+        basename(entryPoint),
+        chunks.map((chunk) => urlOf(chunk.path)),
+      )
+    }
     const content = readFileSync(path)
     writeFileSync(`${path}.br`, brotliCompressSync(content))
     writeFileSync(`${path}.gz`, gzipSync(content, { level: 9 }))
   }
   const page = readFileSync(`${SOURCE}/index.html`, 'utf8')
-  const linked = (html) =>
-    html.replaceAll(/(?<=(?:src|href|data-unread)=")[\w-]+\.(?:tsx|css|svg)(?=")/g, (name) => names.get(name))
-  writeFileSync(`${TARGET}/index.html`, linked(page))
-  writeFileSync(`${TARGET}/public.html`, linked(page.replace('main.tsx', 'public-inbox.tsx')))
+  const pageOf = (script) =>
+    page
+      .replace('main.tsx', script)
+      // The browser reads them at the same time as the script.
+      .replace(
+        '</head>',
+        imported
+          .get(script)
+          .map((url) => `  <link rel="modulepreload" href="${url}" />\n  `)
+          .join('') + '</head>',
+      )
+      .replaceAll(/(?<=(?:src|href|data-unread)=")[\w-]+\.(?:tsx|css|svg)(?=")/g, (name) => names.get(name))
+  writeFileSync(`${TARGET}/index.html`, pageOf('main.tsx'))
+  writeFileSync(`${TARGET}/public.html`, pageOf('public-inbox.tsx'))
 }

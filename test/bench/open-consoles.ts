@@ -14,8 +14,11 @@ import type { Subject } from './subject.js'
 const CONSOLES = 200
 /** An account has at most 50 sessions. */
 const PER_SESSION = 5
-/** As in the console: the list of inboxes is read again, and a token of ten minutes is renewed a minute before its end. */
-const LIST_EVERY_MS = 10_000
+/** As in the console: the newest inboxes are read again, and a token of ten minutes is renewed a minute before its end. */
+const LISTS = [
+  { limit: 10, everyMs: 15_000 },
+  { limit: 100, everyMs: 60_000 },
+] as const
 const RENEWED_EVERY_MS = 9 * 60_000
 const REQUESTS = 6_000
 const AT_ONCE = 10
@@ -109,7 +112,8 @@ class OpenConsoles {
   private async showList(api: Mayfly, index: number): Promise<void> {
     const since = await api.messages.cursor()
     this.follow(api.messages.events({ since, signal: this.aborter.signal }))
-    this.repeat(LIST_EVERY_MS, index, () => api.inboxes.list({ state: 'active', limit: 100 }))
+    for (const { limit, everyMs } of LISTS)
+      this.repeat(everyMs, index, () => api.inboxes.list({ state: 'active', limit }))
   }
 
   private async showInbox(inbox: Inbox): Promise<void> {

@@ -57,7 +57,7 @@ describe('the page of the console', () => {
   })
 
   it('loads files that browsers cache for ever, since their names have a hash', async () => {
-    expect(files).toHaveLength(3)
+    expect(files).toHaveLength(5)
     for (const path of files) {
       expect(path).toMatch(/^\/console\/files\/\w+-[A-Z0-9]{8}\.(js|css|svg)$/)
       const response = await fetch(mayfly.url + path)

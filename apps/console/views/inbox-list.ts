@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { useCallback, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { UnreachableError, type QueryOptions, type Schemas } from '#clients/typescript/src/mayfly.js'
 import type { OpenFeed } from '../feed.js'
 import { usePages } from '../parts/pages.js'
@@ -11,11 +11,11 @@ export const isActive = (inbox: ListedInbox): inbox is Schemas['Inbox'] => inbox
 export type InboxFilters = Pick<QueryOptions<'listInboxes'>, 'state' | 'labels'>
 
 /**
- * The newest inboxes are read again after this time, while the page is visible: protected inboxes, and new ones without
- * mail, have no events.
+ * How many of the newest inboxes are read again, and how often, while the page is visible: protected inboxes, and new ones
+ * without mail, have no events. A read of many costs the server five times one of few.
  */
-const REFRESH_MS = 10_000
-const REFRESHED_INBOXES = 100
+const FEW = { inboxes: 10, everyMs: 15_000 }
+const MANY = { inboxes: 100, everyMs: 60_000 }
 /** The minimum time between two reads because of events. */
 const SETTLE_MS = 5_000
 
@@ -57,17 +57,20 @@ export function useInboxList(
   )
   const query = JSON.stringify(filters)
 
-  useEffect(() => {
+  // Before the paint, so that the list is read sooner.
+  useLayoutEffect(() => {
     const aborter = new AbortController()
     const { signal } = aborter
     let timer: ReturnType<typeof setTimeout> | undefined
     let lastReadMs = 0
     let nextReadMs = Infinity
+    let nextOfManyMs = 0
 
     async function* pages() {
       await feed.started
       lastReadMs = performance.now()
-      readBy(lastReadMs + REFRESH_MS)
+      nextOfManyMs = lastReadMs + MANY.everyMs
+      readBy(lastReadMs + FEW.everyMs)
       yield* api.inboxes.pages({ ...filters, signal })
     }
 
@@ -75,7 +78,7 @@ export function useInboxList(
       const nowMs = performance.now()
       const settledMs = lastReadMs + SETTLE_MS
       if (nowMs < settledMs || events.some((event) => isOfUnlisted(event, listed.current, filters)))
-        readBy(Math.max(nowMs, settledMs))
+        readMany(Math.max(nowMs, settledMs))
       setInboxes((known) => applyEvents(known, events))
     })
 
@@ -83,17 +86,26 @@ export function useInboxList(
       if (atMs >= nextReadMs) return
       clearTimeout(timer)
       nextReadMs = atMs
-      timer = setTimeout(() => void readNewest(), atMs - performance.now())
+      timer = setTimeout(() => void readNewest(), Math.ceil(atMs - performance.now()))
+    }
+
+    const readMany = (atMs: number) => {
+      nextOfManyMs = Math.min(nextOfManyMs, atMs)
+      readBy(atMs)
     }
 
     const readNewest = async () => {
       nextReadMs = Infinity
       lastReadMs = performance.now()
       if (document.visibilityState === 'visible') {
+        const { inboxes: limit } = lastReadMs < nextOfManyMs ? FEW : MANY
         try {
-          const newest = await api.inboxes.list({ ...filters, limit: REFRESHED_INBOXES, signal })
+          const newest = await api.inboxes.list({ ...filters, limit, signal })
+          if (limit === MANY.inboxes) nextOfManyMs = lastReadMs + MANY.everyMs
+          // There may be others between these and those that are listed.
+          else if (!newest.some(({ id }) => listed.current.has(id))) readMany(lastReadMs + SETTLE_MS)
           setError(null)
-          setInboxes((known) => withNewest(known, newest))
+          setInboxes((known) => withNewest(known, newest, limit))
         } catch (reason) {
           if (signal.aborted) return
           // The view shows a lost connection as such, and the next read may succeed.
@@ -101,12 +113,12 @@ export function useInboxList(
         }
       }
       lastReadMs = performance.now()
-      readBy(lastReadMs + REFRESH_MS)
+      readBy(lastReadMs + FEW.everyMs)
     }
 
     setInboxes(new Map())
     setError(null)
-    const onVisibility = () => readBy(performance.now())
+    const onVisibility = () => readMany(performance.now())
     document.addEventListener('visibilitychange', onVisibility)
     startPages(pages(), signal)
     return () => {
@@ -138,13 +150,13 @@ export function useInboxList(
   }
 }
 
-/** The list after another read of its newest inboxes. */
-function withNewest(known: Inboxes, newest: readonly ListedInbox[]): Inboxes {
+/** The list after another read of its newest inboxes, of at most `limit`. */
+function withNewest(known: Inboxes, newest: readonly ListedInbox[], limit: number): Inboxes {
   const ids = new Set(newest.map(({ id }) => id))
   const oldest = newest.at(-1)
   // An inbox that is missing among the newest ones has ended.
   const hasEnded = ({ id, created_at }: ListedInbox) =>
-    !ids.has(id) && (newest.length < REFRESHED_INBOXES || created_at > (oldest?.created_at ?? ''))
+    !ids.has(id) && (newest.length < limit || created_at > (oldest?.created_at ?? ''))
   const kept = [...known.values()].filter((each) => !ids.has(each.id) && !hasEnded(each))
   return new Map([...newest, ...kept].map((each) => [each.id, each]))
 }

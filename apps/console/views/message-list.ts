@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Inbox, Schemas } from '#clients/typescript/src/mayfly.js'
 import { useAfterHidden, type OpenFeed } from '../feed.js'
 import { followEvents } from '../parts/followed-events.js'
@@ -128,7 +128,8 @@ function changesIn(events: Events): { received: ListedMessage[]; deleted: string
 /** The mail of the environment, or what a search finds of it: page by page, and new mail as it arrives. */
 export function useAllMail({ api }: Session, { feed, isLive, restart }: OpenFeed, q: string): MessageList {
   const { list, start, add, remove } = useListed(isLive, restart)
-  useEffect(() => {
+  // Before the paint, so that the list is read sooner.
+  useLayoutEffect(() => {
     const aborter = new AbortController()
     const { signal } = aborter
     const query = { ...(q === '' ? {} : { q }), order: 'desc', signal } as const
