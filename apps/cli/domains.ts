@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import { Option, type Command } from 'commander'
 import type { Schemas } from '#clients/typescript/src/options.js'
 import { label, pairsOf, wholeNumber } from './arguments.js'
 import { facts, table } from './printing.js'
@@ -6,10 +6,11 @@ import type { Session } from './session.js'
 
 type Domain = Schemas['Domain']
 
-interface CreateOptions {
-  environment?: string
+interface ChangeOptions {
   subdomains?: boolean
   create?: boolean
+  reject?: boolean
+  deliver?: string
   duration?: string
   label?: readonly string[]
 }
@@ -20,25 +21,30 @@ export function domainCommands(program: Command, session: Session): void {
     .command('domain')
     .description('manage the domains whose mail the account receives; needs the scope admin')
 
-  domain
-    .command('create')
+  withChanges(domain.command('create'))
     .description('register a domain and print its DNS records, or without a name a hosted domain')
     .argument('[name]', 'your domain, such as staging.example.com')
     .option('--environment <environment>', "environment whose inboxes receive the mail; default: the key's")
-    .option('--subdomains', 'include all subdomains')
-    .option('--create', 'make an inbox for mail to an address without one; default of a hosted domain')
-    .option('--duration <duration>', 'lifetime of these inboxes, such as 30m, 24h or 7d')
-    .option('--label <name:value>', 'label of these inboxes; can be repeated', label)
-    .action((name: string | undefined, { create, duration, label: labels, ...others }: CreateOptions) => {
-      const isCreated = [create, duration, labels].some((option) => option !== undefined)
-      const catchAll = { action: 'create', duration, ...(labels && { labels: pairsOf(labels) }) }
-      const body = {
-        ...(name === undefined ? { hosted: true } : { name }),
-        ...others,
-        ...(isCreated && { catchAll }),
-      }
-      return session.print(session.api().post<Domain>('/v1/domains', body), domainText)
-    })
+    .action(
+      (name: string | undefined, { environment, ...options }: ChangeOptions & { environment?: string }) => {
+        const body = {
+          ...(name === undefined ? { hosted: true } : { name }),
+          environment,
+          ...changesOf(options),
+        }
+        return session.print(session.api().post<Domain>('/v1/domains', body), domainText)
+      },
+    )
+
+  withChanges(domain.command('update'))
+    .description(
+      'change whether a domain has subdomains, or what becomes of mail to an address without an inbox',
+    )
+    .argument('<domain>', 'domain id')
+    .option('--no-subdomains', 'leave all subdomains out')
+    .action((id: string, options: ChangeOptions) =>
+      session.print(session.api().post<Domain>(domainPath(id), changesOf(options), 'PATCH'), domainText),
+    )
 
   domain
     .command('list')
@@ -75,6 +81,29 @@ export function domainCommands(program: Command, session: Session): void {
     .description('stop receiving the mail of a domain; its inboxes stay')
     .argument('<domain>', 'domain id')
     .action((id: string) => session.print(session.api().delete<Domain>(domainPath(id)), domainText))
+}
+
+function withChanges(command: Command): Command {
+  return command
+    .option('--subdomains', 'include all subdomains')
+    .option('--create', 'make an inbox for mail to an address without one; default of a hosted domain')
+    .option('--duration <duration>', 'lifetime of these inboxes, such as 30m, 24h or 7d')
+    .option('--label <name:value>', 'label of these inboxes; can be repeated', label)
+    .addOption(
+      new Option('--deliver <inbox>', 'deliver such mail to this inbox, by its id').conflicts(CREATING),
+    )
+    .addOption(new Option('--reject', 'refuse such mail').conflicts([...CREATING, 'deliver']))
+}
+
+/** Options that imply `--create`. */
+const CREATING = ['create', 'duration', 'label']
+
+/** The body of a request. */
+function changesOf({ subdomains, create, reject, deliver, duration, label: labels }: ChangeOptions): object {
+  if (deliver !== undefined) return { subdomains, catchAll: { action: 'deliver', inbox_id: deliver } }
+  if (reject === true) return { subdomains, catchAll: { action: 'reject' } }
+  if ([create, duration, labels].every((option) => option === undefined)) return { subdomains }
+  return { subdomains, catchAll: { action: 'create', duration, labels: labels && pairsOf(labels) } }
 }
 
 function domainPath(id: string): string {

@@ -51,12 +51,12 @@ export class DomainChecks {
     const { id: domainId, accountId, checkedAt, nextCheckAt } = domain
     const now = this.options.now()
     const hasAnswers = Object.keys(results).length > 0
-    // Without answers, only the time of the next check changes.
-    if (!hasAnswers && (nextCheckAt === null || nextCheckAt > now)) return null
-    const isRecent = checkedAt !== null && now.getTime() - checkedAt.getTime() < REPEATED_AFTER_MS
-    if (isRecent && isDeepStrictEqual({ ...domain.checks, ...results }, domain.checks)) {
-      return hasAnswers ? checkedAt : null
+    if (hasAnswers) {
+      const isRecent = checkedAt !== null && now.getTime() - checkedAt.getTime() < REPEATED_AFTER_MS
+      if (isRecent && isDeepStrictEqual({ ...domain.checks, ...results }, domain.checks)) return checkedAt
     }
+    // Without answers, only the time of the next check changes.
+    else if (nextCheckAt === null || nextCheckAt > now) return null
     const { events } = decideDomain(domain, { type: 'RecordCheck', accountId, domainId, results, now })
     for (const event of events) await this.options.record(event, by)
     return hasAnswers ? now : null

@@ -316,6 +316,17 @@ describe('the command mayfly', () => {
     const [, id = ''] = /^domain id +(dom_\w+)$/m.exec(created.stdout) ?? []
     expect((await run('domain', 'show', id, '--zone-file')).stdout).toMatch(/^cli\.example\. 3600 IN MX 10 /m)
     expect((await run('domain', 'verify', id)).stdout).toMatch(/^state +pending$/m)
+    const update = (...options: string[]) => json('domain', 'update', id, ...options)
+    expect(await update('--reject')).toMatchObject({ catch_all: { action: 'reject' } })
+    const created7d = { action: 'create', duration: '7d', labels: { run: '1' } }
+    expect(await update('--duration', '7d', '--label', 'run:1')).toMatchObject({ catch_all: created7d })
+    expect(await update('--subdomains')).toMatchObject({ subdomains: true, catch_all: created7d })
+    expect(await update('--no-subdomains')).toMatchObject({ subdomains: false, catch_all: created7d })
+    const inbox = await json<{ id: string }>('inbox', 'create')
+    expect(await json('domain', 'create', '--deliver', inbox.id)).toMatchObject({
+      catch_all: { action: 'deliver', inbox_id: inbox.id },
+    })
+    expect(await run('domain', 'update', id, '--reject', '--create')).toMatchObject({ code: 2 })
     const hosted = await json<{ name: string }>('domain', 'create', '--environment', 'ci')
     const { stdout } = await run('domain', 'list')
     expect(stdout).toMatch(new RegExp(`^${id} +cli.example +ci +pending +create$`, 'm'))

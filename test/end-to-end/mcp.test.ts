@@ -221,6 +221,20 @@ describe.each(['http', 'stdio'] as const)('the MCP server over %s', (name) => {
     }
   })
 
+  it('waits for mail to an address that has no inbox yet', async () => {
+    const own = await connectForTest(TRANSPORTS[name](mayfly))
+    const { body } = await call<{ name: string }>(mayfly, 'POST', '/v1/domains', { body: { hosted: true } })
+    const address = `support@${body.name}`
+    const waiting = read(own, 'wait_for_code', { inbox_id: address })
+    await send(mayfly, address, mail('Your code is 271828'))
+    expect(await waiting).toMatchObject({ status: 'received', untrusted_content: { code: '271828' } })
+    const { inboxes } = await read<{ inboxes: object[] }>(own, 'list_inboxes', { address })
+    expect(inboxes).toEqual([expect.objectContaining({ address, message_count: 1 })])
+    expect(await read(own, 'list_messages', { inbox_id: address })).toMatchObject({ messages: [{}] })
+    const other = { inbox_id: `nobody@${body.name}`, timeout_seconds: 0 }
+    expect(await errorOf(own, 'wait_for_message', other)).toMatch(/^No active inbox has the address nobody@/)
+  })
+
   it('ends a wait after its time, with reasons and a cursor from which it goes on', async () => {
     const { id, address } = await inboxWith(target, mail('Welcome'), mail('Your code is 111111'))
     const wanted = { inbox_id: id, timeout_seconds: 0 }

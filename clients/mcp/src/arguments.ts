@@ -6,6 +6,10 @@ import { z } from 'zod'
 
 const id = z.string().regex(/^\w{1,100}$/)
 export const inboxId = id.describe('The id of the inbox, such as inb_….')
+export const inboxIdOrAddress = z
+  .string()
+  .regex(/^(\w{1,100}|.{1,64}@.{1,255})$/)
+  .describe('The id of the inbox, such as inb_…, or its address.')
 export const messageId = id.describe('The id of the message, such as msg_….')
 
 export const password = z

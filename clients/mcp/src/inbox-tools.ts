@@ -49,6 +49,7 @@ const LIST_INBOXES = {
   inputSchema: z.strictObject({
     state: z.enum(['active', 'deleted', 'expired']).optional().describe('active by default.'),
     labels: labels.describe('Only inboxes with all of these labels.'),
+    address: z.string().max(320).optional().describe('Only the newest inbox with this address.'),
     limit: z.number().int().min(1).max(100).default(25),
   }),
   outputSchema: z.object({ inboxes: z.array(Inbox) }),
@@ -78,9 +79,9 @@ export function addInboxTools(server: McpServer, connection: Connection): void {
       }),
   )
 
-  server.registerTool('list_inboxes', LIST_INBOXES, ({ state, labels, limit }, { signal }) =>
+  server.registerTool('list_inboxes', LIST_INBOXES, (query, { signal }) =>
     runTool(connection, signal, async ({ mayfly }) => {
-      const found = await mayfly.inboxes.list({ state, labels, limit, signal })
+      const found = await mayfly.inboxes.list({ ...query, signal })
       const inboxes = found.map(inboxOf)
       const lines = inboxes.map((inbox) => `${inboxText(inbox)}, ${inbox.message_count} messages`)
       return result({ inboxes }, `${inboxes.length} inboxes`, ...lines)

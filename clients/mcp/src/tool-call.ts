@@ -1,5 +1,7 @@
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
-import { ApiError, Mayfly, MayflyError } from '#clients/typescript/src/mayfly.js'
+import { setTimeout as pause } from 'node:timers/promises'
+import { ApiError, Mayfly, MayflyError, type Inbox } from '#clients/typescript/src/mayfly.js'
+import { oneLine } from './mail-content.js'
 
 /** How tools reach the API. */
 export interface Connection {
@@ -32,6 +34,27 @@ export async function runTool(
   } catch (error) {
     if (!(error instanceof MayflyError) && !signal.aborted) onError(error)
     return { content: [{ type: 'text', text: failureText(error) }], isError: true }
+  }
+}
+
+const ASK_AGAIN_MS = 1_000
+
+/**
+ * The inbox with an id or an address. An address may have no inbox until `deadline`, a time by `performance.now()`, since
+ * mail to it may make one.
+ */
+export async function inboxBy(
+  { mayfly, signal }: ToolCall,
+  inbox: string,
+  { password, deadline = 0 }: { password: string | undefined; deadline?: number },
+): Promise<Inbox> {
+  if (!inbox.includes('@')) return mayfly.inboxes.get(inbox, { password, signal })
+  for (;;) {
+    const [found] = await mayfly.inboxes.list({ address: inbox, limit: 1, signal })
+    if (found !== undefined) return mayfly.inboxes.get(found.id, { password, signal })
+    if (performance.now() >= deadline)
+      throw new MayflyError(`No active inbox has the address ${oneLine(inbox)}.`)
+    await pause(ASK_AGAIN_MS, undefined, { signal })
   }
 }
 

@@ -7,12 +7,12 @@ import {
   type Message,
   type WaitOptions,
 } from '#clients/typescript/src/mayfly.js'
-import { cursor, filters, inboxId, password, text } from './arguments.js'
+import { cursor, filters, inboxIdOrAddress, password, text } from './arguments.js'
 import { FullMessage, fullMessage, messageText, NOTICE, oneLine, untrusted } from './mail-content.js'
-import { READS_MAIL, result, runTool, type Connection, type ToolCall } from './tool-call.js'
+import { inboxBy, READS_MAIL, result, runTool, type Connection, type ToolCall } from './tool-call.js'
 
 const waitInput = {
-  inbox_id: inboxId,
+  inbox_id: inboxIdOrAddress,
   password,
   ...filters,
   cursor,
@@ -52,7 +52,8 @@ type WaitInput = z.infer<z.ZodObject<typeof waitInput>>
 const WAIT_FOR_MESSAGE = {
   title: 'Wait for a message',
   description:
-    'Waits for a message that matches all filters: the oldest one that has already arrived, or the next one to arrive.',
+    'Waits for a message that matches all filters: the oldest one that has already arrived, or the next one to arrive. An ' +
+    'address may have no inbox yet, if mail to it makes one.',
   inputSchema: z.strictObject(waitInput),
   outputSchema: z.object({ ...waitOutput, message: FullMessage.optional() }),
   annotations: READS_MAIL,
@@ -128,13 +129,15 @@ interface Found {
 
 /** Waits, and makes the result of the tool, also if nothing matched in time. */
 async function waitResult(
-  { mayfly, signal }: ToolCall,
+  call: ToolCall,
   { inbox_id: id, password, cursor: since, timeout_seconds: seconds, ...texts }: WaitInput,
   wait: (inbox: Inbox, options: WaitOptions) => Promise<Found>,
 ): Promise<CallToolResult> {
-  const inbox = await mayfly.inboxes.get(id, { password, signal })
+  const deadline = performance.now() + seconds * 1_000
+  const inbox = await inboxBy(call, id, { password, deadline })
   try {
-    const options = { ...texts, since, signal, timeoutMs: seconds * 1_000 }
+    const timeoutMs = Math.max(deadline - performance.now(), 0)
+    const options = { ...texts, since, signal: call.signal, timeoutMs }
     const { cursor, found, text } = await wait(inbox, options)
     return result({ notice: NOTICE, status: 'received', cursor, ...found }, `cursor: ${cursor}`, text)
   } catch (error) {
