@@ -27,7 +27,7 @@ export interface AutoInboxesOptions {
   vault: Pick<KeyVault, 'create'>
   inboxes: Pick<MailQueries, 'inbox' | 'inboxAt'>
   accounts: Pick<AccountQueries, 'account' | 'listKeys'>
-  views: Pick<ConsistentViews, 'waitUntilVisible' | 'readComplete'>
+  views: Pick<ConsistentViews, 'waitUntilVisible' | 'readComplete' | 'find'>
   idempotency: Pick<IdempotencyStore, 'reserve' | 'finish' | 'release'>
   limits: Pick<RateLimits, 'consume'>
   recorder: Pick<Recorder, 'record'>
@@ -95,7 +95,11 @@ export class AutoInboxes {
     inboxId: InboxId,
     sender: string,
   ): Promise<Inbox | Refusal> {
-    const { plans, quotas } = this.options
+    const { plans, quotas, views, inboxes } = this.options
+    const { address, previous } = missing
+    const before = await views.find('inbox-events', () => inboxes.inboxAt(address))
+    // The views did not show this inbox to RCPT TO.
+    if ((before?.inbox.id ?? null) !== previous) return REFUSALS.catchingUp
     const owner = await this.ownerOf(missing)
     const known = owner === null ? undefined : plans.get(owner.account.plan)
     if (owner === null || known === undefined) return REFUSALS.unknownRecipient

@@ -156,11 +156,13 @@ export class Recipients {
   /** The inbox that mail to the address arrives in, in any state; null if there is none. */
   private async inboxAt(address: Address, owner: DomainOwner): Promise<Inbox | MissingInbox | null> {
     const { views, inboxes, now } = this.options
-    const found = await views.find('inbox-events', () => inboxes.inboxAt(address))
-    const inbox = found === null || isOfFormerOwner(found.inbox, owner) ? null : asOf(found.inbox, now())
-    if (owner === 'generated' || (inbox !== null && inbox.state !== 'expired')) return inbox
     const domain = typeof owner === 'string' ? null : owner
-    const catchAll = domain?.catchAll ?? ({ action: 'create' } as const)
+    const catchAll = owner === 'generated' ? null : (domain?.catchAll ?? ({ action: 'create' } as const))
+    const read = () => inboxes.inboxAt(address)
+    // Before it creates an inbox, AutoInboxes reads this again from complete views.
+    const found = catchAll?.action === 'create' ? await read() : await views.find('inbox-events', read)
+    const inbox = found === null || isOfFormerOwner(found.inbox, owner) ? null : asOf(found.inbox, now())
+    if (catchAll === null || (inbox !== null && inbox.state !== 'expired')) return inbox
     switch (catchAll.action) {
       case 'create':
         return { state: 'missing', address, previous: found?.inbox.id ?? null, domain }
