@@ -10,6 +10,7 @@ import { text } from './text.js'
 import { AccountView } from './views/account.js'
 import { AllMailView } from './views/all-mail.js'
 import { DomainsView } from './views/domains.js'
+import { SendingView } from './views/first-steps.js'
 import { InboxesView } from './views/inboxes.js'
 import { KeysView } from './views/keys.js'
 import { MailView } from './views/mail.js'
@@ -145,6 +146,7 @@ function App() {
                   <Route path="/console/inboxes" component={InboxesView} />
                   <Route path="/console/inboxes/:id" component={MailView} />
                   <Route path="/console/refused" component={RefusedView} />
+                  <Route path="/console/smtp" component={SendingView} />
                   <Route path="/console/keys" component={KeysView} />
                   <Route path="/console/domains" component={DomainsView} />
                   <Route path="/console/webhooks" component={WebhooksView} />

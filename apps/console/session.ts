@@ -33,6 +33,7 @@ interface TokenAnswer {
   session: { id: string; expires_at: string }
   account: { id: string; name: string; plan: string }
   smtp_port: number
+  mail_domain: string
 }
 
 /** A session as `GET /console/sessions` lists it. */
@@ -113,6 +114,11 @@ export class Session implements MailAccess {
   /** The port at which the server receives mail. */
   get smtpPort(): number {
     return this.#answer.smtp_port
+  }
+
+  /** The domain in which the server makes up addresses. */
+  get mailDomain(): string {
+    return this.#answer.mail_domain
   }
 
   render(inboxId: string, messageId: string, hasRemoteContent: boolean): ReturnType<MailAccess['render']> {

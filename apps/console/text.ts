@@ -75,6 +75,7 @@ export const text = {
       k: 'Newer mail',
       o: 'Open, or go to the mail that is open',
       u: 'Back to the list',
+      U: 'Mark as unread',
       x: 'Select',
       '#': 'Delete what is selected, or else the open mail',
       '/': 'Search',
@@ -92,6 +93,8 @@ export const text = {
     sendSample: 'Send a test mail',
     senders: 'Applications',
     settings: 'the settings',
+    settingsTitle: 'SMTP settings',
+    about: 'With these settings, your application sends its mail to Mayfly.',
     read: '3. Read it here, and in your tests',
     sample: {
       from: 'Mayfly <hello@example.com>',
@@ -168,9 +171,11 @@ export const text = {
     arrived: (sender: string, subject: string) => `New mail from ${sender}: ${subject}`,
     hasAttachments: 'Has attachments',
     selectWhat: (subject: string) => `Select ${subject}`,
+    selectAll: 'Select all',
     selected: (count: number) => `${count} selected`,
     notify: 'Notify me of new mail',
     markAllRead: 'Mark all as read',
+    markUnread: 'Mark as unread (U)',
     copyCode: (code: string) => `Copy the code ${code}`,
     to: 'To',
     copyAsTest: 'Copy as test',
@@ -198,14 +203,15 @@ export const text = {
     noText: 'The message has no text part.',
     sourceCut: (size: string) => `The first ${size} are shown. Download the message for the rest.`,
     preview: 'Preview',
+    image: (name: string) => `Show ${name}`,
     phone: 'Width of a phone',
     tablet: 'Width of a tablet',
     full: 'Full width',
     darkPreview: 'Dark preview',
     rendered: 'The message as HTML',
-    blocked: (count: number) =>
-      `${plural(count, 'remote resource is', 'remote resources are')} blocked: loading tells the sender that you read the mail.`,
+    blocked: (count: number) => `${plural(count, 'remote resource is', 'remote resources are')} blocked.`,
     loadRemote: 'Load for this message',
+    loadRemoteHint: 'Loading tells the sender that you read the mail.',
     language: 'Language',
   },
 
@@ -223,9 +229,11 @@ export const text = {
 
   share: {
     action: 'Share',
-    title: 'Share this inbox',
-    about:
-      'Whoever has the link can read the mail of this inbox, and nothing else. It works without an account.',
+    title: 'Share',
+    view: 'the link',
+    signedIn: 'For those who can sign in',
+    anyone: 'For anyone, without an account',
+    about: 'Whoever has the link can read the mail of this inbox, and nothing else.',
     expiresIn: 'Valid for',
     expiresInHint: 'A number and m, h, d or w, such as 2h. If empty, until the inbox ends.',
     owner: 'The link may also delete the inbox',
@@ -269,6 +277,8 @@ export const text = {
     from: (sender: string) => `from ${sender}`,
     createInbox: 'Create this inbox',
     noDomain: 'Not in a domain of yours: add the domain',
+    madeUp: (domain: string) =>
+      `The server makes up the addresses in ${domain}. Create an inbox, and send to its address.`,
     catchAll: (domain: string) => `Accept all mail to ${domain}`,
   },
 
@@ -301,6 +311,7 @@ export const text = {
     delay: 'Delay after the Date header',
     size: 'Size',
     messageId: 'Id',
+    attachments: 'Digests of the attachments (SHA-256)',
   },
 
   domains: {
@@ -337,8 +348,8 @@ export const text = {
   },
 
   keys: {
-    title: 'Keys',
-    about: 'API keys of the account, for all environments. The secret of a key is shown once.',
+    title: 'API keys',
+    about: 'Keys of the account, for all environments. The secret of a key is shown once.',
     none: 'There are no keys.',
     create: 'Create key',
     made: 'The key is ready',

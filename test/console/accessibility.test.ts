@@ -52,6 +52,7 @@ describeWith('chromium', 'clickhouse')('the accessibility of the console', () =>
       'a message': `/console/inboxes/${inbox.id}?message=${message?.id}`,
       'a search': '/console/mail?q=from:app+has:code',
       'refused mail': '/console/refused',
+      'SMTP settings': '/console/smtp',
       domains: '/console/domains',
       keys: '/console/keys',
       webhooks: '/console/webhooks',

@@ -113,7 +113,7 @@ describeWith('chromium')('the console', () => {
     await page.getByRole('button', { name: 'Create inbox' }).click()
     await page.getByLabel('Address', { exact: true }).fill(`support@${hosted}`)
     await page.getByRole('button', { name: 'Create', exact: true }).click()
-    await page.locator('.address').getByText(`support@${hosted}`).waitFor()
+    await page.getByRole('heading', { name: `support@${hosted}` }).waitFor()
   })
 
   it('keeps what is open in the URL', async () => {
@@ -158,6 +158,15 @@ describeWith('chromium')('the console', () => {
     expect(reload?.status()).toBe(200)
     await page.getByRole('heading', { name: 'Unseen' }).waitFor()
     expect(await page.locator('.message-row.unread').count()).toBe(0)
+    await page.getByRole('button', { name: 'Mark as unread' }).click()
+    await until('the count', async () => (await page.title()) === '(1) All mail – Mayfly')
+    // It is older than what was marked as read together.
+    await page.keyboard.press('j')
+    await page.getByRole('heading', { name: 'Seen', exact: true }).waitFor()
+    await page.keyboard.press('U')
+    await until('the count', async () => (await page.title()) === '(2) All mail – Mayfly')
+    await openMail(page, 'Unseen')
+    await until('the count', async () => (await page.title()) === '(1) All mail – Mayfly')
   })
 
   it('shows a list or a mail on a phone, with the steps back that one expects', async () => {
@@ -199,6 +208,52 @@ describeWith('chromium')('the console', () => {
     expect((await messagesOf(mayfly, inbox.id, 1)).map(({ subject }) => subject)).toEqual(['one'])
   })
 
+  it('deletes all mail of an inbox, which stays', async () => {
+    const inbox = await createInbox(mayfly, { name: 'To be emptied' })
+    for (const subject of ['one', 'two', 'three']) await newMail(inbox.address, subject)
+    await messagesOf(mayfly, inbox.id, 3)
+    const { page } = await signedIn()
+    await inboxLink(page, 'To be emptied').click()
+    await row(page, 'one').waitFor()
+    await page.getByLabel('Select all').check()
+    await page.getByText('3 selected').waitFor()
+    await page.getByRole('button', { name: 'Delete', exact: true }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click()
+    await page.getByText('No mail yet.').waitFor()
+    await newMail(inbox.address, 'four')
+    await page.getByRole('heading', { name: 'four' }).waitFor()
+  })
+
+  it('offers the link of a text, and shows an attached image', async () => {
+    const { address } = await createInbox(mayfly, { name: 'Text' })
+    const pixel =
+      'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+    const source = [
+      'Subject: With an image',
+      'MIME-Version: 1.0',
+      'Content-Type: multipart/mixed; boundary=part',
+      '',
+      '--part',
+      '',
+      'Open https://app.example/confirm?token=8d1f to confirm.',
+      '--part',
+      'Content-Type: image/png; name=photo.png',
+      'Content-Disposition: attachment; filename=photo.png',
+      'Content-Transfer-Encoding: base64',
+      '',
+      pixel,
+      '--part--',
+      '',
+    ]
+    await send(mayfly, address, source.join('\r\n'))
+    const { page } = await signedIn()
+    await inboxLink(page, 'Text').click()
+    const link = page.locator('.chips').getByRole('link', { name: 'https://app.example/confirm?token=8d1f' })
+    expect(await link.getAttribute('href')).toBe('https://app.example/confirm?token=8d1f')
+    await page.getByRole('button', { name: 'Show photo.png' }).click()
+    await page.getByRole('dialog', { name: 'photo.png' }).waitFor()
+  })
+
   it('shows the address of the SMTP server for an empty inbox, and puts a sample into it', async () => {
     const inbox = await createInbox(mayfly, { name: 'Empty' })
     const { page } = await signedIn()
@@ -211,6 +266,8 @@ describeWith('chromium')('the console', () => {
     expect(await page.getByRole('link', { name: 'Confirm my address' }).getAttribute('href')).toBe(
       'https://example.com/confirm?token=8d1f',
     )
+    await page.getByRole('link', { name: 'SMTP settings' }).click()
+    await page.getByText(`127.0.0.1:${mayfly.smtpPort}`, { exact: true }).waitFor()
   })
 
   it('searches as one types, shows new mail that matches, and keeps searches', async () => {
@@ -246,13 +303,17 @@ describeWith('chromium')('the console', () => {
       const { body: refused } = await call<{ recipient: string }[]>(mayfly, 'GET', '/v1/refused-mail')
       return refused.some(({ recipient }) => recipient === address)
     })
+    await expect(newMail('typo@mayfly.test', 'Lost')).rejects.toThrow('550')
     const { page } = await signedIn()
     await page.getByRole('link', { name: 'Refused' }).click()
+    const typo = page.getByRole('listitem').filter({ hasText: 'typo@mayfly.test' })
+    await typo.getByText('The server makes up the addresses in mayfly.test.').waitFor()
+    await typo.getByRole('button', { name: 'Create inbox' }).waitFor()
     const entry = page.getByRole('listitem').filter({ hasText: address })
     await entry.getByText('5.1.1 no inbox has this address').waitFor()
     await entry.getByRole('button', { name: `Accept all mail to ${body.name}` }).waitFor()
     await entry.getByRole('button', { name: 'Create this inbox' }).click()
-    await page.locator('.inbox-heading .address').getByText(address).waitFor()
+    await page.getByRole('heading', { name: address }).waitFor()
     await newMail(address, 'Found')
     await page.getByRole('heading', { name: 'Found' }).waitFor()
   })
@@ -488,6 +549,8 @@ describeWith('chromium')('the console', () => {
     const { page } = await signedIn()
     await inboxLink(page, 'Shared').click()
     await page.getByRole('button', { name: 'Share', exact: true }).click()
+    await page.getByRole('button', { name: 'Copy the link' }).click()
+    expect(await copied(page)).toBe(`${mayfly.url}/console/inboxes/${inbox.id}?environment=development`)
     await page.getByRole('button', { name: 'Create link' }).click()
     const link = (await page.locator('[data-secret]').textContent()) ?? ''
     await page.getByLabel('The link may also delete the inbox').check()

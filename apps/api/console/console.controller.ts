@@ -102,6 +102,7 @@ export class ConsoleController {
       session: sessionJson(session),
       account: { id: account.id, name: account.name, plan: account.plan },
       smtp_port: this.instance.smtpPort(),
+      mail_domain: this.instance.settings.mailDomain,
     }
   }
 

@@ -49,12 +49,13 @@ function hasShapeOf(initial: unknown, value: unknown): boolean {
   return Object.entries(initial).every(([name, each]) => hasShapeOf(each, properties.get(name)))
 }
 
-/** As many of the mails that were read last are remembered one by one. */
+/** As many of the mails that were last marked are remembered one by one. */
 const MAX_READ = 5_000
 
 export interface ReadMail {
   isRead: (message: { id: string; received_at: string }) => boolean
-  markRead: (ids: readonly string[]) => void
+  markRead: (message: { id: string; received_at: string }) => void
+  markUnread: (message: { id: string; received_at: string }) => void
   /** Those received until that time. */
   markAllRead: (until: string) => void
 }
@@ -63,13 +64,21 @@ export interface ReadMail {
 export function useReadMail(): ReadMail {
   const session = useContext(SessionContext)
   const name = session === null ? 'read' : `read-${session.account.id}-${session.environment}`
+  // Mail until `before` is read and later mail is not, except for those with these ids.
   const [{ before, ids }, store] = useStored(name, { before: '', ids: [] as string[] })
-  const known = new Set(ids)
+  const exceptions = new Set(ids)
+  const isRead: ReadMail['isRead'] = ({ id, received_at }) => exceptions.has(id) !== received_at <= before
+  const toggle = (changed: string) => {
+    const others = ids.filter((id) => id !== changed)
+    store({ before, ids: exceptions.has(changed) ? others : [...others, changed].slice(-MAX_READ) })
+  }
   return {
-    isRead: ({ id, received_at }) => known.has(id) || received_at <= before,
-    markRead: (read) => {
-      const added = read.filter((id) => !known.has(id))
-      if (added.length > 0) store({ before, ids: [...ids, ...added].slice(-MAX_READ) })
+    isRead,
+    markRead: (message) => {
+      if (!isRead(message)) toggle(message.id)
+    },
+    markUnread: (message) => {
+      if (isRead(message)) toggle(message.id)
     },
     markAllRead: (until) => store({ before: until, ids: [] }),
   }

@@ -4,6 +4,7 @@ import type { Message } from '#clients/typescript/src/mayfly.js'
 import { attachmentName } from '#libs/mail/attachment-name.js'
 import { imageTypeOf } from '#libs/mail/image-type.js'
 import { formatBytes, saveFile } from '../parts/format.js'
+import { FormDialog } from '../parts/controls.js'
 import { Icon, IconButton } from '../parts/icon.js'
 import { Failure, useAction, useLoaded } from '../parts/loading.js'
 import { visibleLine } from '../parts/visible-text.js'
@@ -29,7 +30,7 @@ export function Attachments({ message: { attachments } }: { message: Message }) 
   )
   const shown = attachments.filter((each) => showsInline || !inline.includes(each))
   return (
-    <div class="attachments">
+    <>
       {shown.map((each, index) => (
         <AttachmentCard key={each.index} attachment={each} hasThumbnail={index < MAX_THUMBNAILS} />
       ))}
@@ -38,7 +39,7 @@ export function Attachments({ message: { attachments } }: { message: Message }) 
           {text.mail.inlineImages(inline.length)}
         </button>
       )}
-    </div>
+    </>
   )
 }
 
@@ -46,7 +47,7 @@ type Attachment = Message['attachments'][number]
 
 function AttachmentCard({ attachment, hasThumbnail }: { attachment: Attachment; hasThumbnail: boolean }) {
   const { isRunning, error, run } = useAction()
-  const { filename, content_type, size, sha256 } = attachment
+  const { filename, content_type, size } = attachment
   const name = visibleLine(attachmentName(filename, content_type))
   const save = async () => {
     const bytes = new Uint8Array(await attachment.bytes())
@@ -57,16 +58,12 @@ function AttachmentCard({ attachment, hasThumbnail }: { attachment: Attachment; 
   const icon = TYPE_ICONS.find(([type]) => type.test(content_type))?.[1] ?? File
   return (
     <div class="attachment">
-      {isImage ? <Thumbnail attachment={attachment} icon={icon} /> : <Icon of={icon} size={32} />}
+      {isImage ? <Thumbnail attachment={attachment} name={name} icon={icon} /> : <Icon of={icon} size={32} />}
       <div>
         <strong dir="auto">{name}</strong>
         <div class="muted">
           {content_type}, {formatBytes(size)}
         </div>
-        <details>
-          <summary>SHA-256</summary>
-          <code>{sha256}</code>
-        </details>
         {error !== null && <Failure error={error} />}
       </div>
       <IconButton
@@ -80,7 +77,8 @@ function AttachmentCard({ attachment, hasThumbnail }: { attachment: Attachment; 
 }
 
 /** The picture itself, if its bytes are of a type that browsers show without running or loading anything. */
-function Thumbnail({ attachment, icon }: { attachment: Attachment; icon: IconNode }) {
+function Thumbnail({ attachment, name, icon }: { attachment: Attachment; name: string; icon: IconNode }) {
+  const [isOpen, setOpen] = useState(false)
   const image = useLoaded(
     async (signal) => {
       const bytes = await attachment.bytes({ signal })
@@ -89,7 +87,20 @@ function Thumbnail({ attachment, icon }: { attachment: Attachment; icon: IconNod
     },
     [attachment],
   )
-  return image.value ? <img class="thumbnail" src={image.value} alt="" /> : <Icon of={icon} size={32} />
+  if (!image.value) return <Icon of={icon} size={32} />
+  const close = () => setOpen(false)
+  return (
+    <>
+      <button type="button" class="thumbnail" title={text.mail.image(name)} onClick={() => setOpen(true)}>
+        <img src={image.value} alt={text.mail.image(name)} />
+      </button>
+      {isOpen && (
+        <FormDialog title={name} onClose={close} onDone={close}>
+          <img class="picture" src={image.value} alt="" />
+        </FormDialog>
+      )}
+    </>
+  )
 }
 
 function dataUrl(bytes: Uint8Array, type: string): Promise<string> {

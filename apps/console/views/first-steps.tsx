@@ -43,6 +43,19 @@ export function FirstSteps() {
   )
 }
 
+/** How applications send mail here, also when there is mail already. */
+export function SendingView() {
+  const { inboxes } = useEnvironment()
+  const inbox = inboxes.inboxes.find(isActive)
+  return (
+    <section>
+      <h1>{text.first.settingsTitle}</h1>
+      <p>{text.first.about}</p>
+      <SendingGuide address={inbox?.address ?? text.first.anyAddress} inboxId={inbox?.id} />
+    </section>
+  )
+}
+
 /** Why mail that was sent is not here. */
 export function RefusedHint() {
   const { refused } = useEnvironment()

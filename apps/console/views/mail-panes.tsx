@@ -41,7 +41,7 @@ export function MailPanes({
 }) {
   const [{ message: openId, inbox: inboxInUrl }, change, urlWith] = useParameters()
   const { messages } = list
-  const { isRead, markRead } = useReadMail()
+  const { isRead, markRead, markUnread } = useReadMail()
   const [picked, setPicked] = useState<ReadonlySet<string>>(new Set())
   const [isDeleting, setDeleting] = useState<readonly Deleted[]>([])
   const [knowsKeys, setKnowsKeys] = useStored('knows-keys', false)
@@ -91,6 +91,12 @@ export function MailPanes({
     if (openId !== undefined && inboxId !== undefined) setDeleting([{ id: openId, inbox_id: inboxId }])
   }
   const deletePicked = () => setDeleting(pickedMessages)
+  const setAllPicked = (isPicked: boolean) => setPicked(new Set(isPicked ? messages.map(({ id }) => id) : []))
+  const markOpenUnread = () => {
+    if (current === undefined) return
+    markUnread(current)
+    if (!WIDE.matches) close()
+  }
   useKeys({
     j: () => openAt(index + 1),
     k: () => openAt(Math.max(index - 1, 0)),
@@ -99,6 +105,7 @@ export function MailPanes({
       if (!WIDE.matches && openId !== undefined) close()
       else document.querySelector<HTMLElement>('.message-row.open a')?.focus()
     },
+    U: markOpenUnread,
     x: () => {
       if (openId !== undefined && canDelete) pick(openId)
     },
@@ -117,20 +124,29 @@ export function MailPanes({
     if (openId === undefined && newest !== undefined && WIDE.matches) open(newest, false)
   }, [openId, newest?.id])
   useEffect(() => {
-    if (openId !== undefined && !document.hidden) markRead([openId])
-  }, [openId])
+    if (current !== undefined && !document.hidden) markRead(current)
+  }, [current?.id])
 
   const arrived = messages.find(({ hasArrived }) => hasArrived)
   return (
     <section class={`mail-view ${openId === undefined ? '' : 'has-message'}`}>
       <div class="list" style={{ '--list-width': `${width}px` }}>
         {heading}
-        {pickedMessages.length > 0 && (
+        {canDelete && messages.length > 0 && (
           <p class="picked">
-            {text.mail.selected(pickedMessages.length)}{' '}
-            <button type="button" class="dangerous" onClick={deletePicked}>
-              <Icon of={Trash2} size={16} /> {text.delete}
-            </button>
+            <label>
+              <input
+                type="checkbox"
+                checked={pickedMessages.length === messages.length}
+                onChange={({ currentTarget }) => setAllPicked(currentTarget.checked)}
+              />{' '}
+              {pickedMessages.length === 0 ? text.mail.selectAll : text.mail.selected(pickedMessages.length)}
+            </label>
+            {pickedMessages.length > 0 && (
+              <button type="button" class="dangerous" onClick={deletePicked}>
+                <Icon of={Trash2} size={16} /> {text.delete}
+              </button>
+            )}
           </p>
         )}
         {list.error !== null && <Failure error={list.error} retry={list.reload} />}
@@ -181,6 +197,7 @@ export function MailPanes({
           onPrevious={index > 0 ? () => openAt(index - 1) : undefined}
           onNext={index >= 0 && index < messages.length - 1 ? () => openAt(index + 1) : undefined}
           onClose={close}
+          onMarkUnread={current !== undefined && isRead(current) ? markOpenUnread : undefined}
           onDelete={canDelete ? deleteOpen : undefined}
         />
       )}
@@ -231,12 +248,15 @@ function MessageRow({
       )}
       <a href={url} onClick={follow} {...(isOpen ? { 'aria-current': 'true' } : {})}>
         <bdi class="from">{visibleLine(from)}</bdi>
-        <span class="content">
-          <bdi class="subject">{shownSubject}</bdi> <bdi class="preview">{visibleLine(preview)}</bdi>
+        <span class="content" dir="auto">
+          <span class="subject">{shownSubject}</span> <bdi class="preview">{visibleLine(preview)}</bdi>
         </span>
         {isUnread && <span class="hidden">{text.mail.unread}</span>}
       </a>
-      <Time value={received_at} isShort />
+      <span class="when">
+        {inboxName !== undefined && <bdi class="tag">{visibleLine(inboxName)}</bdi>}
+        <Time value={received_at} isShort />
+      </span>
       <span class="marks">
         {hasAttachments && (
           <span title={text.mail.hasAttachments}>
@@ -249,7 +269,6 @@ function MessageRow({
             {code}
           </CopyButton>
         )}
-        {inboxName !== undefined && <bdi class="tag">{visibleLine(inboxName)}</bdi>}
       </span>
     </div>
   )

@@ -58,11 +58,23 @@ function InboxHeading({
   const { inboxes } = useEnvironment()
   const open = useOpen()
   const [dialog, setDialog] = useState<'edit' | 'share' | 'delete' | 'history' | null>(null)
+  const copyAddress = <CopyButton value={inbox.address} label={text.copyWhat(inbox.address)} />
   return (
     <>
       <div class="heading">
-        <h1 title={inbox.id}>{inbox.name ?? text.mail.inbox}</h1>
+        <h1 title={inbox.id}>{inbox.name ?? inbox.address}</h1>
+        {inbox.name === null && copyAddress}
         <Live isLive={isLive} />
+      </div>
+      {inbox.name !== null && (
+        <p class="address">
+          <code>{inbox.address}</code> {copyAddress}
+        </p>
+      )}
+      <div class="facts">
+        <span>
+          <TimeLeft expiresAt={inbox.expires_at} /> <Labels labels={inbox.labels} />
+        </span>
         <IconButton of={Pencil} label={text.edit} onClick={() => setDialog('edit')} />
         <IconButton of={Share2} label={text.share.action} onClick={() => setDialog('share')} />
         <IconButton of={HistoryIcon} label={text.mail.history} onClick={() => setDialog('history')} />
@@ -73,13 +85,6 @@ function InboxHeading({
           onClick={() => setDialog('delete')}
         />
       </div>
-      <p class="address">
-        <code>{inbox.address}</code> <CopyButton value={inbox.address} label={text.copyWhat(inbox.address)} />
-      </p>
-      <p class="facts">
-        <TimeLeft expiresAt={inbox.expires_at} />
-        <Labels labels={inbox.labels} />
-      </p>
       {dialog === 'edit' && <InboxDialog inbox={inbox} onClose={() => setDialog(null)} onSaved={onChanged} />}
       {dialog === 'share' && <ShareDialog inbox={inbox} onClose={() => setDialog(null)} />}
       {dialog === 'history' && (

@@ -1,12 +1,13 @@
 import type { ComponentChildren } from 'preact'
 import type { Message, Schemas } from '#clients/typescript/src/mayfly.js'
+import { attachmentName } from '#libs/mail/attachment-name.js'
 import { formatBytes, formatDuration, Time } from '../parts/format.js'
 import { visibleLine } from '../parts/visible-text.js'
 import { text } from '../text.js'
 
-/** How a message was received: envelope, authentication, times and digest. */
+/** How a message was received: envelope, authentication, times and digests. */
 export function MessageDetails({ message }: { message: Message }) {
-  const { envelope, authentication, received_at, date, size, sha256 } = message
+  const { envelope, authentication, received_at, date, size, sha256, attachments } = message
   const delayMs = date === null ? null : Date.parse(received_at) - Date.parse(date)
   return (
     <>
@@ -33,6 +34,18 @@ export function MessageDetails({ message }: { message: Message }) {
         <Row name="SHA-256">{sha256}</Row>
         <Row name={text.details.messageId}>{message.id}</Row>
       </dl>
+      {attachments.length > 0 && (
+        <>
+          <h3>{text.details.attachments}</h3>
+          <dl>
+            {attachments.map(({ index, filename, content_type, sha256: digest }) => (
+              <Row key={index} name={visibleLine(attachmentName(filename, content_type))}>
+                {digest}
+              </Row>
+            ))}
+          </dl>
+        </>
+      )}
     </>
   )
 }

@@ -6,6 +6,7 @@ import {
   ExternalLink,
   FlaskConical,
   Link as LinkIcon,
+  Mail,
   Share2,
   Trash2,
 } from 'lucide'
@@ -35,6 +36,7 @@ export function Reader({
   onPrevious,
   onNext,
   onClose,
+  onMarkUnread,
   onDelete,
 }: {
   /** Gets the element, to focus it. */
@@ -46,6 +48,8 @@ export function Reader({
   onPrevious: (() => void) | undefined
   onNext: (() => void) | undefined
   onClose: () => void
+  /** Not given if the message is unread. */
+  onMarkUnread: (() => void) | undefined
   /** Not given if the message can't be deleted. */
   onDelete: (() => void) | undefined
 }) {
@@ -89,6 +93,12 @@ export function Reader({
         )}
         <span class="space" />
         <IconButton
+          of={Mail}
+          label={text.mail.markUnread}
+          disabled={onMarkUnread === undefined}
+          onClick={() => onMarkUnread?.()}
+        />
+        <IconButton
           of={Download}
           label={text.mail.download}
           disabled={open === undefined}
@@ -109,7 +119,7 @@ export function Reader({
       {download.error !== null && <Failure error={download.error} />}
       <Show loaded={{ ...loaded, value: open }}>{(value) => <OpenMessage key={messageId} {...value} />}</Show>
       {isSharing && open !== undefined && (
-        <ShareDialog inbox={open.inbox} onClose={() => setSharing(false)} />
+        <ShareDialog inbox={open.inbox} messageId={messageId} onClose={() => setSharing(false)} />
       )}
     </article>
   )
@@ -136,7 +146,6 @@ function OpenMessage({ inbox, message }: Open) {
           ))}
         </ul>
       )}
-      <Attachments message={message} />
       <Tabs label={text.mail.parts} tabs={tabs} current={tab} onChange={setTab}>
         <Panel tab={tab} message={message} />
       </Tabs>
@@ -178,7 +187,13 @@ function Panel({ tab, message }: { tab: Tab; message: Message }) {
     case 'html-check':
       return <HtmlCheckPanel message={message} />
     case 'text':
-      return message.text === null ? <p>{text.mail.noText}</p> : <LongText value={message.text} dir="auto" />
+      return message.text === null ? (
+        <p>{text.mail.noText}</p>
+      ) : (
+        <div class="mail-text">
+          <LongText value={message.text} dir="auto" />
+        </div>
+      )
     case 'links':
       return <Links message={message} />
     case 'headers':
@@ -238,13 +253,14 @@ function written({ name, address }: Schemas['Mailbox']): string {
 /** Not what one clicks to confirm something. */
 const SIDE_LINK = /unsubscribe|abmelden|désabonn|preferences|privacy|terms|view (?:it )?(?:in|on)/i
 
-/** What most readers want: the codes, the main link, and a test for this mail. */
+/** What most readers want: the codes, the main link, a test for this mail, and the attachments. */
 function Chips({ inbox, message }: Open) {
   const { codes, links } = message
   const [isTesting, setTesting] = useState(false)
-  const link = links.find(
-    ({ href, text: shown }) => shown !== null && /^https?:/.test(href) && !SIDE_LINK.test(shown),
+  const mainLinks = links.filter(
+    ({ href, text: shown }) => /^https?:/.test(href) && !SIDE_LINK.test(shown ?? href),
   )
+  const link = mainLinks.find(({ text: shown }) => shown !== null) ?? mainLinks[0]
   return (
     <div class="chips">
       {codes.map(({ value }) => (
@@ -266,6 +282,7 @@ function Chips({ inbox, message }: Open) {
       <button type="button" class="chip" onClick={() => setTesting(true)}>
         <Icon of={FlaskConical} size={15} /> {text.mail.copyAsTest}
       </button>
+      <Attachments message={message} />
       {isTesting && (
         <FormDialog title={text.mail.copyAsTest} onClose={() => setTesting(false)}>
           <Snippets inbox={inbox} message={message} />

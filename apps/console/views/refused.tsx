@@ -1,4 +1,4 @@
-import { Inbox as InboxIcon } from 'lucide'
+import { Inbox as InboxIcon, Plus } from 'lucide'
 import type { Schemas } from '#clients/typescript/src/mayfly.js'
 import { useEnvironment, useOpen, useSession, ViewLink } from '../navigation.js'
 import { Empty } from '../parts/controls.js'
@@ -38,8 +38,12 @@ export function RefusedView() {
   )
 }
 
+function domainOf(address: string): string {
+  return address.slice(address.lastIndexOf('@') + 1).toLowerCase()
+}
+
 function receives({ name, subdomains }: Schemas['Domain'], address: string): boolean {
-  const domain = address.slice(address.lastIndexOf('@') + 1).toLowerCase()
+  const domain = domainOf(address)
   return domain === name || (subdomains && domain.endsWith(`.${name}`))
 }
 
@@ -51,9 +55,10 @@ function RefusedRecipient({
   /** The domain of the account that the recipient is in. */
   domain: Schemas['Domain'] | undefined
 }) {
-  const { api } = useSession()
-  const { inboxes } = useEnvironment()
+  const { api, mailDomain } = useSession()
+  const { inboxes, createInbox: openDialog } = useEnvironment()
   const open = useOpen()
+  const isMadeUp = domain === undefined && domainOf(recipient) === mailDomain
   const { isRunning, error, run } = useAction()
   const createInbox = async () => {
     const inbox = await api.inboxes.create({ address: recipient })
@@ -75,8 +80,13 @@ function RefusedRecipient({
           <code class="bad">
             {code} {visibleLine(reason)}
           </code>
+          {isMadeUp && <div>{text.refused.madeUp(mailDomain)}</div>}
         </div>
-        {domain === undefined ? (
+        {isMadeUp ? (
+          <button type="button" onClick={openDialog}>
+            <Icon of={Plus} size={16} /> {text.inboxes.create}
+          </button>
+        ) : domain === undefined ? (
           <ViewLink to="/domains">{text.refused.noDomain}</ViewLink>
         ) : (
           <button type="button" disabled={isRunning} onClick={() => void run(createInbox)}>

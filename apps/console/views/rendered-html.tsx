@@ -1,4 +1,4 @@
-import { Moon, Smartphone, StretchHorizontal, Sun, Tablet } from 'lucide'
+import { Monitor, Moon, Smartphone, Sun, Tablet } from 'lucide'
 import { useState } from 'preact/hooks'
 import { useMailAccess } from '../navigation.js'
 import { IconButton } from '../parts/icon.js'
@@ -9,7 +9,7 @@ import { text } from '../text.js'
 const WIDTHS = [
   ['375px', text.mail.phone, Smartphone],
   ['768px', text.mail.tablet, Tablet],
-  ['100%', text.mail.full, StretchHorizontal],
+  ['100%', text.mail.full, Monitor],
 ] as const
 
 /**
@@ -27,12 +27,27 @@ export function RenderedHtml({ inboxId, messageId }: { inboxId: string; messageI
   )
   return (
     <>
-      <div class="toolbar" role="group" aria-label={text.mail.preview}>
+      <div class="toolbar preview" role="group" aria-label={text.mail.preview}>
+        {ticket.value !== undefined && ticket.value.blocked > 0 && (
+          <span class="blocked">
+            {text.mail.blocked(ticket.value.blocked)}{' '}
+            <button
+              type="button"
+              class="plain"
+              title={text.mail.loadRemoteHint}
+              onClick={() => setRemoteContent(true)}
+            >
+              {text.mail.loadRemote}
+            </button>
+          </span>
+        )}
+        <span class="space" />
         {WIDTHS.map(([each, label, icon]) => (
           <IconButton
             key={each}
             of={icon}
             label={label}
+            class="width"
             aria-pressed={each === width}
             onClick={() => setWidth(each)}
           />
@@ -45,26 +60,16 @@ export function RenderedHtml({ inboxId, messageId }: { inboxId: string; messageI
         />
       </div>
       <Show loaded={ticket}>
-        {({ url, blocked }) => (
-          <>
-            {blocked > 0 && (
-              <p class="notice">
-                {text.mail.blocked(blocked)}{' '}
-                <button type="button" onClick={() => setRemoteContent(true)}>
-                  {text.mail.loadRemote}
-                </button>
-              </p>
-            )}
-            <iframe
-              key={url}
-              class={`rendered ${isDark ? 'dark' : ''}`}
-              title={text.mail.rendered}
-              sandbox="allow-popups allow-popups-to-escape-sandbox"
-              referrerpolicy="no-referrer"
-              src={url}
-              style={{ width }}
-            />
-          </>
+        {({ url }) => (
+          <iframe
+            key={url}
+            class={`rendered ${isDark ? 'dark' : ''}`}
+            title={text.mail.rendered}
+            sandbox="allow-popups allow-popups-to-escape-sandbox"
+            referrerpolicy="no-referrer"
+            src={url}
+            style={{ width }}
+          />
         )}
       </Show>
     </>

@@ -1,13 +1,23 @@
 import { useState } from 'preact/hooks'
 import type { Inbox } from '#clients/typescript/src/mayfly.js'
-import { Field, FormDialog, Secret } from '../parts/controls.js'
+import { CopyButton, Field, FormDialog, Secret } from '../parts/controls.js'
 import { Time } from '../parts/format.js'
 import { Failure, Show, useAction, useLoaded } from '../parts/loading.js'
-import { sharedInboxUrl } from '../navigation.js'
+import { sharedInboxUrl, urlOf, useSession } from '../navigation.js'
 import { text } from '../text.js'
 
-/** Makes links that give access to one inbox, and revokes them. */
-export function ShareDialog({ inbox, onClose }: { inbox: Inbox; onClose: () => void }) {
+/** The link to an inbox or a mail of it, and links that give access to the inbox without an account. */
+export function ShareDialog({
+  inbox,
+  messageId,
+  onClose,
+}: {
+  inbox: Inbox
+  messageId?: string
+  onClose: () => void
+}) {
+  const { environment } = useSession()
+  const viewUrl = location.origin + urlOf(`/inboxes/${inbox.id}`, { environment, message: messageId })
   const [link, setLink] = useState<{ id: string; url: string } | null>(null)
   const tokens = useLoaded((signal) => inbox.tokens.list({ signal }), [link])
   const { isRunning, error, run } = useAction()
@@ -28,6 +38,11 @@ export function ShareDialog({ inbox, onClose }: { inbox: Inbox; onClose: () => v
       }}
       onClose={onClose}
     >
+      <h3>{text.share.signedIn}</h3>
+      <p class="url">
+        <code>{viewUrl}</code> <CopyButton value={viewUrl} label={text.copyWhat(text.share.view)} />
+      </p>
+      <h3>{text.share.anyone}</h3>
       <p>{text.share.about}</p>
       <Field
         label={text.share.expiresIn}

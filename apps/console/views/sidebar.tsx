@@ -11,6 +11,7 @@ import {
   List,
   LogOut,
   Mail,
+  Plug,
   Plus,
   ShieldX,
   Webhook,
@@ -34,6 +35,7 @@ const MAX_INBOXES = 100
 
 /** The views besides those of mail. */
 export const VIEWS: readonly (readonly [path: string, title: string, icon: IconNode])[] = [
+  ['/smtp', text.first.settingsTitle, Plug],
   ['/domains', text.domains.title, Globe],
   ['/keys', text.keys.title, KeyRound],
   ['/webhooks', text.webhooks.title, Webhook],
