@@ -39,6 +39,7 @@ export const text = {
   cancel: 'Cancel',
   create: 'Create',
   save: 'Save',
+  change: 'Change',
   edit: 'Edit',
   open: 'Open',
   delete: 'Delete',
@@ -324,9 +325,13 @@ export const text = {
     nameHint: 'A domain or subdomain of yours. If empty, Mayfly makes one up, which works at once.',
     subdomains: 'Its subdomains too',
     unknownAddresses: 'Mail to addresses without an inbox',
-    catchAll: { create: 'makes an inbox for the address', reject: 'is refused' },
-    others: (action: 'create' | 'deliver' | 'reject') =>
-      `mail to other addresses ${{ create: 'makes an inbox', deliver: 'is delivered to one inbox', reject: 'is refused' }[action]}`,
+    catchAll: {
+      create: 'makes an inbox for the address',
+      deliver: 'is delivered to one inbox',
+      reject: 'is refused',
+    },
+    inbox: 'Inbox, by its id',
+    others: (what: string) => `mail to other addresses ${what}`,
     state: {
       pending: 'waiting for DNS records',
       verified: 'verified',
@@ -342,6 +347,7 @@ export const text = {
     status: 'Status',
     recordStatus: { missing: 'missing', invalid: 'different', valid: 'found' },
     found: (values: string) => `Found: ${values}`,
+    changeTitle: (name: string) => `Change ${name}`,
     deleteTitle: (name: string) => `Delete ${name}`,
     deleteWarning:
       "Its mail no longer arrives here. Its inboxes stay until they expire. This can't be undone.",

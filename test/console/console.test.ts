@@ -102,6 +102,13 @@ describeWith('chromium')('the console', () => {
     await page.getByText('verified', { exact: true }).waitFor()
     const hosted = (await page.locator('.domain h2').textContent()) ?? ''
 
+    const inbox = await createInbox(mayfly)
+    await page.getByRole('button', { name: `Change ${hosted}` }).click()
+    await page.getByLabel('is delivered to one inbox').check()
+    await page.getByLabel('Inbox, by its id').fill(inbox.id)
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('mail to other addresses is delivered to one inbox').waitFor()
+
     await add('staging.example.com')
     await page.getByText('waiting for DNS records').waitFor()
     await page.getByRole('button', { name: 'Copy _mayfly-challenge.staging.example.com' }).click()

@@ -8,7 +8,7 @@ import { text } from '../text.js'
 
 type Domain = Schemas['Domain']
 
-const ACTIONS = ['create', 'reject'] as const
+const ACTIONS = ['create', 'deliver', 'reject'] as const
 
 /** Domains are checked every minute at first. */
 const REFRESH_MS = 10_000
@@ -37,7 +37,8 @@ export function DomainsView() {
         }
       </Show>
       {isCreating && (
-        <CreateDialog
+        <DomainDialog
+          domain={null}
           onClose={() => {
             setCreating(false)
             domains.reload()
@@ -51,7 +52,7 @@ export function DomainsView() {
 function DomainPart({ domain, onChanged }: { domain: Domain; onChanged: () => void }) {
   const { api } = useSession()
   const { isRunning, error, run } = useAction()
-  const [isDeleting, setDeleting] = useState(false)
+  const [dialog, setDialog] = useState<'change' | 'delete' | null>(null)
   const { id, name, state, environment, catch_all: catchAll } = domain
   const verify = async () => {
     if (await run(() => api.domains.verify(id))) onChanged()
@@ -71,7 +72,18 @@ function DomainPart({ domain, onChanged }: { domain: Domain; onChanged: () => vo
               {isRunning ? text.working : text.domains.check}
             </button>
           )}
-          <button type="button" aria-label={text.domains.deleteTitle(name)} onClick={() => setDeleting(true)}>
+          <button
+            type="button"
+            aria-label={text.domains.changeTitle(name)}
+            onClick={() => setDialog('change')}
+          >
+            {text.change}
+          </button>
+          <button
+            type="button"
+            aria-label={text.domains.deleteTitle(name)}
+            onClick={() => setDialog('delete')}
+          >
             {text.delete}
           </button>
         </div>
@@ -80,7 +92,7 @@ function DomainPart({ domain, onChanged }: { domain: Domain; onChanged: () => vo
         <span class={`state ${state}`}>
           {domain.name_taken ? text.domains.nameTaken : text.domains.state[state]}
         </span>{' '}
-        · {environment} · {text.domains.others(catchAll.action)}
+        · {environment} · {text.domains.others(text.domains.catchAll[catchAll.action])}
         {domain.checked_at !== null && (
           <>
             {' '}
@@ -90,13 +102,22 @@ function DomainPart({ domain, onChanged }: { domain: Domain; onChanged: () => vo
       </p>
       {error !== null && <Failure error={error} />}
       {domain.records.length > 0 && <Records records={domain.records} />}
-      {isDeleting && (
+      {dialog === 'change' && (
+        <DomainDialog
+          domain={domain}
+          onClose={() => {
+            setDialog(null)
+            onChanged()
+          }}
+        />
+      )}
+      {dialog === 'delete' && (
         <FormDialog
           title={text.domains.deleteTitle(name)}
           action={text.delete}
           isDangerous
           submit={() => api.domains.delete(id)}
-          onClose={() => setDeleting(false)}
+          onClose={() => setDialog(null)}
           onDone={onChanged}
         >
           <p>{text.domains.deleteWarning}</p>
@@ -147,45 +168,67 @@ function Records({ records }: Pick<Domain, 'records'>) {
   )
 }
 
-function CreateDialog({ onClose }: { onClose: () => void }) {
+/** Changes a domain, or without one adds it. */
+function DomainDialog({ domain, onClose }: { domain: Domain | null; onClose: () => void }) {
   const { api, environment } = useSession()
+  const before = domain?.catch_all ?? { action: 'create' }
+  const [action, setAction] = useState<Domain['catch_all']['action']>(before.action)
   const submit = (values: FormValues) => {
+    const subdomains = values.isChecked('subdomains')
+    const catchAll =
+      action === 'deliver'
+        ? { action, inbox_id: values.text('inbox') }
+        : // The duration and labels of new inboxes stay.
+          action === before.action
+          ? before
+          : { action }
+    if (domain !== null) return api.domains.change(domain.id, { subdomains, catchAll })
     const name = values.text('name')
-    const action = ACTIONS.find((each) => each === values.text('catch-all')) ?? 'reject'
-    const settings = { environment, catchAll: { action } }
-    return api.domains.create(
-      name === ''
-        ? { ...settings, hosted: true }
-        : { ...settings, name, subdomains: values.isChecked('subdomains') },
-    )
+    return api.domains.create({
+      ...(name === '' ? { hosted: true } : { name, subdomains }),
+      environment,
+      catchAll,
+    })
   }
   return (
     <FormDialog
-      title={text.domains.create}
-      action={text.create}
+      title={domain === null ? text.domains.create : text.domains.changeTitle(domain.name)}
+      action={domain === null ? text.create : text.save}
       submit={submit}
       onClose={onClose}
       onDone={onClose}
     >
-      <Field
-        label={text.domains.name}
-        hint={text.domains.nameHint}
-        name="name"
-        placeholder="staging.example.com"
-        maxLength={253}
-      />
+      {domain === null && (
+        <Field
+          label={text.domains.name}
+          hint={text.domains.nameHint}
+          name="name"
+          placeholder="staging.example.com"
+          maxLength={253}
+        />
+      )}
       <label class="check">
-        <input type="checkbox" name="subdomains" /> {text.domains.subdomains}
+        <input type="checkbox" name="subdomains" defaultChecked={domain?.subdomains ?? false} />{' '}
+        {text.domains.subdomains}
       </label>
       <fieldset>
         <legend>{text.domains.unknownAddresses}</legend>
-        {ACTIONS.map((action) => (
-          <label key={action} class="check">
-            <input type="radio" name="catch-all" value={action} defaultChecked={action === 'create'} />{' '}
-            {text.domains.catchAll[action]}
+        {ACTIONS.map((each) => (
+          <label key={each} class="check">
+            <input type="radio" name="catch-all" checked={each === action} onChange={() => setAction(each)} />{' '}
+            {text.domains.catchAll[each]}
           </label>
         ))}
       </fieldset>
+      {action === 'deliver' && (
+        <Field
+          label={text.domains.inbox}
+          name="inbox"
+          placeholder="inb_…"
+          required
+          defaultValue={before.action === 'deliver' ? before.inbox_id : ''}
+        />
+      )}
     </FormDialog>
   )
 }

@@ -6,6 +6,7 @@ import { Field, FormDialog, Secret } from '../parts/controls.js'
 import { Failure, Show, useAction, useLoaded } from '../parts/loading.js'
 import { text } from '../text.js'
 import { Deliveries } from './deliveries.js'
+import { WebhookState } from './webhooks.js'
 
 type Webhook = Schemas['Webhook']
 
@@ -43,10 +44,7 @@ function WebhookHeading({ webhook, onChanged }: { webhook: Webhook; onChanged: (
       <h1 class="url">{webhook.url}</h1>
       <p>
         {webhook.inbox_id === null ? text.webhooks.ofEnvironment : text.webhooks.ofInbox(webhook.inbox_id)} ·{' '}
-        {webhook.events.join(', ')} ·{' '}
-        {webhook.disabled_reason === null
-          ? webhook.state
-          : text.webhooks.disabledBecause[webhook.disabled_reason]}
+        {webhook.events.join(', ')} · <WebhookState webhook={webhook} />
       </p>
       <div class="buttons">
         <button

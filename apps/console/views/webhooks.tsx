@@ -56,21 +56,32 @@ function WebhookTable({ webhooks }: { webhooks: readonly Schemas['Webhook'][] })
           </tr>
         </thead>
         <tbody>
-          {webhooks.map(({ id, url, events, state, disabled_reason, created_at }) => (
-            <tr key={id}>
+          {webhooks.map((each) => (
+            <tr key={each.id}>
               <td>
-                <ViewLink to={`/webhooks/${id}`}>{url}</ViewLink>
+                <ViewLink to={`/webhooks/${each.id}`}>{each.url}</ViewLink>
               </td>
-              <td>{events.join(', ')}</td>
-              <td>{disabled_reason === null ? state : text.webhooks.disabledBecause[disabled_reason]}</td>
+              <td>{each.events.join(', ')}</td>
               <td>
-                <Time value={created_at} />
+                <WebhookState webhook={each} />
+              </td>
+              <td>
+                <Time value={each.created_at} />
               </td>
             </tr>
           ))}
         </tbody>
       </table>
     </div>
+  )
+}
+
+/** Whether a webhook is active, or why not. */
+export function WebhookState({ webhook: { state, disabled_reason } }: { webhook: Schemas['Webhook'] }) {
+  return (
+    <span class={`state ${state}`}>
+      {disabled_reason === null ? state : text.webhooks.disabledBecause[disabled_reason]}
+    </span>
   )
 }
 
