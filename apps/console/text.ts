@@ -166,6 +166,7 @@ export const text = {
     reconnecting: 'Reconnecting…',
     none: 'No mail yet.',
     noneHint: 'Mail appears here as it arrives.',
+    moreMailboxes: (count: number) => `and ${count.toLocaleString('en')} more`,
     noSubject: '(no subject)',
     message: 'The open mail',
     unread: 'unread',

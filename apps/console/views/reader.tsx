@@ -205,6 +205,9 @@ function Panel({ tab, message }: { tab: Tab; message: Message }) {
   }
 }
 
+/** The others are folded away. */
+const MAX_MAILBOXES = 10
+
 /** Who has written to whom, and when. */
 function Addresses({
   message: { from, to, cc, reply_to, sender, recipient, received_at, size },
@@ -229,7 +232,13 @@ function Addresses({
           ([title, mailboxes]) =>
             mailboxes.length > 0 && (
               <div key={title} class="muted">
-                {title} {visibleLine(mailboxes.map(written).join(', '))}
+                {title} {writtenAll(mailboxes.slice(0, MAX_MAILBOXES))}
+                {mailboxes.length > MAX_MAILBOXES && (
+                  <details>
+                    <summary>{text.mail.moreMailboxes(mailboxes.length - MAX_MAILBOXES)}</summary>
+                    {writtenAll(mailboxes.slice(MAX_MAILBOXES))}
+                  </details>
+                )}
               </div>
             ),
         )}
@@ -246,8 +255,9 @@ function initialOf(text: string): string {
   return first?.segment.toUpperCase() ?? '?'
 }
 
-function written({ name, address }: Schemas['Mailbox']): string {
-  return name === null ? address : `${name} <${address}>`
+function writtenAll(mailboxes: readonly Schemas['Mailbox'][]): string {
+  const written = mailboxes.map(({ name, address }) => (name === null ? address : `${name} <${address}>`))
+  return visibleLine(written.join(', '))
 }
 
 /** Not what one clicks to confirm something. */

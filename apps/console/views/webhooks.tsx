@@ -50,8 +50,8 @@ function WebhookTable({ webhooks }: { webhooks: readonly Schemas['Webhook'][] })
         <thead>
           <tr>
             <th scope="col">URL</th>
-            <th scope="col">{text.webhooks.events}</th>
             <th scope="col">{text.state}</th>
+            <th scope="col">{text.webhooks.events}</th>
             <th scope="col">{text.created}</th>
           </tr>
         </thead>
@@ -61,10 +61,10 @@ function WebhookTable({ webhooks }: { webhooks: readonly Schemas['Webhook'][] })
               <td>
                 <ViewLink to={`/webhooks/${each.id}`}>{each.url}</ViewLink>
               </td>
-              <td>{each.events.join(', ')}</td>
               <td>
                 <WebhookState webhook={each} />
               </td>
+              <td>{each.events.join(', ')}</td>
               <td>
                 <Time value={each.created_at} />
               </td>
