@@ -32,6 +32,10 @@ export function Shell({ children }: { children: ComponentChildren }) {
   const [isCreating, setCreating] = useState(false)
   useUnreadTitle(mail)
   useEffect(() => setMenuOpen(false), [url])
+  const closeMenu = () => {
+    setMenuOpen(false)
+    document.querySelector<HTMLElement>('.menu-button')?.focus()
+  }
   return (
     <EnvironmentContext.Provider
       value={{ feed, mail, inboxes, refused, createInbox: () => setCreating(true) }}
@@ -53,7 +57,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
         <SearchBox />
       </header>
       <div class="shell">
-        <Sidebar isOpen={isMenuOpen} onClose={() => setMenuOpen(false)} />
+        <Sidebar isOpen={isMenuOpen} onClose={closeMenu} />
         <main id="view" tabIndex={-1}>
           {feed.error !== null && <Failure error={feed.error} retry={feed.restart} />}
           {children}

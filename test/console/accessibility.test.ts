@@ -94,7 +94,11 @@ describeWith('chromium', 'clickhouse')('the accessibility of the console', () =>
     const menu = page.getByRole('button', { name: 'Menu' })
     if (await menu.isVisible()) {
       await menu.click()
+      await page.locator('.sidebar :focus').waitFor()
       found['the menu'] = await violations(page)
+      await page.keyboard.press('Escape')
+      await page.locator('.menu-button:focus').waitFor()
+      await menu.click()
     }
     await page.getByRole('button', { name: 'Create inbox' }).click()
     await page.getByRole('dialog').waitFor()

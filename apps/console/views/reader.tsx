@@ -206,7 +206,7 @@ function Panel({ tab, message }: { tab: Tab; message: Message }) {
 }
 
 /** The others are folded away. */
-const MAX_MAILBOXES = 10
+const MAX_MAILBOXES = 5
 
 /** Who has written to whom, and when. */
 function Addresses({

@@ -18,6 +18,7 @@ import {
   X,
   type IconNode,
 } from 'lucide'
+import { useEffect, useRef } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import { useEnvironment, useOpen, useParameters, useSession, ViewLink } from '../navigation.js'
 import { Choice } from '../parts/controls.js'
@@ -56,6 +57,10 @@ export function Sidebar({ isOpen, onClose }: { isOpen: boolean; onClose: () => v
   const [{ q = '' }] = useParameters()
   const { isRead } = useReadMail()
   const [searches, saveSearches] = useSavedSearches()
+  const nav = useRef<HTMLElement>(null)
+  useEffect(() => {
+    if (isOpen) nav.current?.querySelector<HTMLElement>('button, a')?.focus()
+  }, [isOpen])
   const { width, splitter } = useSplitter('sidebar', text.widthOf(text.views), [180, 248, 420])
   const unread = new Map<string, number>()
   for (const message of mail.messages) {
@@ -68,6 +73,7 @@ export function Sidebar({ isOpen, onClose }: { isOpen: boolean; onClose: () => v
     <>
       {isOpen && <div class="backdrop" onClick={onClose} />}
       <nav
+        ref={nav}
         class={`sidebar ${isOpen ? 'open' : ''}`}
         aria-label={text.views}
         style={{ width: `${width}px` }}
