@@ -1,6 +1,6 @@
 import { Download, File, FileArchive, FileImage, FileText, type IconNode } from 'lucide'
 import { useState } from 'preact/hooks'
-import type { Message } from '#clients/typescript/src/mayfly.js'
+import type { Message, Schemas } from '#clients/typescript/src/mayfly.js'
 import { attachmentName } from '#libs/mail/attachment-name.js'
 import { imageTypeOf } from '#libs/mail/image-type.js'
 import { formatBytes, saveFile } from '../parts/format.js'
@@ -20,14 +20,16 @@ const TYPE_ICONS: readonly (readonly [RegExp, IconNode])[] = [
   [/zip|tar|compress|archive/, FileArchive],
 ]
 
+/** Whether it is an image that the HTML shows. */
+export function isInlineImage({ inline, content_id, content_type }: Schemas['Attachment']): boolean {
+  return inline && content_id !== null && content_type.startsWith('image/')
+}
+
 /** The attachments as cards. Images that the HTML shows are counted apart. */
 export function Attachments({ message: { attachments } }: { message: Message }) {
   const [showsInline, setShowsInline] = useState(false)
   if (attachments.length === 0) return null
-  const inline = attachments.filter(
-    ({ inline: isInline, content_id, content_type }) =>
-      isInline && content_id !== null && content_type.startsWith('image/'),
-  )
+  const inline = attachments.filter(isInlineImage)
   const shown = attachments.filter((each) => showsInline || !inline.includes(each))
   return (
     <>

@@ -4,6 +4,7 @@ import { useAfterHidden, type OpenFeed } from '../feed.js'
 import { followEvents } from '../parts/followed-events.js'
 import { usePages } from '../parts/pages.js'
 import type { MailAccess, Session } from '../session.js'
+import { isInlineImage } from './attachments.js'
 
 type Events = readonly Schemas['EventBody'][]
 
@@ -55,7 +56,7 @@ type Read = Pick<
   | 'text'
   | 'visible_text'
   | 'codes'
-> & { attachments: readonly unknown[] }
+> & { attachments: readonly Schemas['Attachment'][] }
 
 /** Without the content, which would fill the memory of the browser. */
 function listed(message: Read, hasArrived = false): ListedMessage {
@@ -70,7 +71,7 @@ function listed(message: Read, hasArrived = false): ListedMessage {
     from: from[0]?.name || sender,
     preview: start.replaceAll(/\s+/g, ' ').trim().slice(0, PREVIEW_CHARACTERS),
     code: codes[0]?.value,
-    hasAttachments: message.attachments.length > 0,
+    hasAttachments: !message.attachments.every(isInlineImage),
     hasArrived,
   }
 }
