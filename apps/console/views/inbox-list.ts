@@ -12,7 +12,7 @@ export type InboxFilters = Pick<QueryOptions<'listInboxes'>, 'state' | 'labels'>
 
 /**
  * How many of the newest inboxes are read again, and how often, while the page is visible: protected inboxes, and new ones
- * without mail, have no events. A read of many costs the server five times one of few.
+ * without mail, have no events. A read of many costs the server three times one of few.
  */
 const FEW = { inboxes: 10, everyMs: 15_000 }
 const MANY = { inboxes: 100, everyMs: 60_000 }
