@@ -7,18 +7,24 @@ const HEADING =
 /** The client reads no lines of JSON, and gets the source of a message separately. */
 const UNUSED: ReadonlySet<string> = new Set(['BulkSummary', 'MessageWithRaw'])
 
-/** Accounts, keys, figures and logs with names that explain themselves. Their descriptions are in the OpenAPI document only. */
+/**
+ * Accounts, domains, keys, figures, checks, errors and logs with names that explain themselves. Their descriptions are in
+ * the OpenAPI document only.
+ */
 const UNDESCRIBED: ReadonlySet<string> = new Set([
   ...['Account', 'AccountLimits', 'AccountWithKey', 'ChangeAccount', 'Limits', 'OpenAccount'],
-  ...['Attempt', 'Authentication', 'Delivery', 'Position', 'Replay'],
+  ...['Attempt', 'Authentication', 'Delivery', 'Position', 'Replay', 'ReplayOfDeliveries', 'ReplayOfRange'],
+  ...['ChangeDomain', 'Domain', 'DomainCatchAll', 'DomainRecord', 'EventDomain', 'HostedDomain', 'OwnDomain'],
+  ...['CheckedLink', 'ClientSupport', 'HtmlCheck', 'HtmlPosition', 'HtmlWarning', 'RefusedMail'],
+  ...['Event', 'Fault', 'NearMiss', 'Problem', 'RotateWebhookSecret', 'RunProblem', 'Version'],
   ...['ErasedMail', 'ManifestLine', 'MissingMail', 'RunDifference', 'RunSummary'],
   ...['IssueKey', 'Key', 'KeyUsage', 'KeyWithSecret', 'RotateKey'],
   ...['UsageReport', 'UsageRow', 'UsageTimelineBucket'],
 ])
 
 /**
- * The types of the TypeScript client. They leave out examples, and the schemas and parts of operations that the client
- * does not use, to keep its package small.
+ * The types of the TypeScript client. To keep its package small, they leave out examples, the schemas and parts of
+ * operations that the client does not use, and of each description all but the first sentence.
  */
 export async function renderClientTypes(document: Document): Promise<string> {
   const paths: Record<string, Record<string, object>> = {}
@@ -47,6 +53,7 @@ export async function renderClientTypes(document: Document): Promise<string> {
       .replaceAll('@description ', '')
       .replaceAll(/^.*(\bnever;|\* @enum \{.*|\* Format: .*)\n/gm, '')
       .replaceAll(/\/\*\*\n *(\* .*)\n *\*\//g, '/*$1 */')
+      .replaceAll(/(\/\*\* .*?\.) .*(?= \*\/)/g, '$1')
       .replaceAll('    ', '\t')
   )
 }

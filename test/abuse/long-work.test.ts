@@ -31,7 +31,11 @@ describe('an account with long requests', () => {
   beforeAll(async () => {
     mayfly = await startMayfly({
       hasWebhooks: true,
-      env: { ...MEMORY_SETTINGS, MAYFLY_MCP: 'true', MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true' },
+      env: {
+        ...{ ...MEMORY_SETTINGS, MAYFLY_MCP: 'true', MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true' },
+        // The large mail has its HTML also on a busy machine.
+        ...{ MAYFLY_PARSE_PATIENCE_MS: '60000', MAYFLY_PARSE_TIMEOUT_MS: '60000' },
+      },
     })
     attacker = await accountOn(mayfly)
     other = await accountOn(mayfly)
