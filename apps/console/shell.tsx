@@ -8,6 +8,7 @@ import { IconButton } from './parts/icon.js'
 import { KeysSheet } from './parts/keys.js'
 import { Failure, useLoaded } from './parts/loading.js'
 import { Logo } from './parts/logo.js'
+import { useReadMail } from './parts/stored.js'
 import { text } from './text.js'
 import { InboxDialog } from './views/inbox-dialog.js'
 import { useInboxList } from './views/inbox-list.js'
@@ -30,7 +31,9 @@ export function Shell({ children }: { children: ComponentChildren }) {
   const refused = useLoaded((signal) => session.api.messages.listRefused({ signal }), [], REFUSED_EVERY_MS)
   const [isMenuOpen, setMenuOpen] = useState(false)
   const [isCreating, setCreating] = useState(false)
-  useUnreadTitle(mail)
+  const { isRead } = useReadMail()
+  const unread = mail.messages.filter((each) => !isRead(each))
+  useUnreadTitle(mail, unread.length)
   useEffect(() => setMenuOpen(false), [url])
   const closeMenu = () => {
     setMenuOpen(false)
@@ -57,7 +60,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
         <SearchBox />
       </header>
       <div class="shell">
-        <Sidebar isOpen={isMenuOpen} onClose={closeMenu} />
+        <Sidebar unread={unread} isOpen={isMenuOpen} onClose={closeMenu} />
         <main id="view" tabIndex={-1}>
           {feed.error !== null && <Failure error={feed.error} retry={feed.restart} />}
           {children}

@@ -25,7 +25,7 @@ import { Choice } from '../parts/controls.js'
 import { Time } from '../parts/format.js'
 import { Icon, IconButton } from '../parts/icon.js'
 import { useSplitter } from '../parts/splitter.js'
-import { useReadMail, useStored } from '../parts/stored.js'
+import { useStored } from '../parts/stored.js'
 import { visibleLine } from '../parts/visible-text.js'
 import { text } from '../text.js'
 import { isActive, type ListedInbox } from './inbox-list.js'
@@ -49,24 +49,28 @@ export const VIEWS: readonly (readonly [path: string, title: string, icon: IconN
 export const useSavedSearches = () => useStored<readonly string[]>('searches', [])
 
 /** The environment, all mail, saved searches, the inboxes with the newest mail first, and the other views. */
-export function Sidebar({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
+export function Sidebar({
+  unread,
+  isOpen,
+  onClose,
+}: {
+  unread: readonly ListedMessage[]
+  isOpen: boolean
+  onClose: () => void
+}) {
   const { mail, inboxes, refused, createInbox } = useEnvironment()
   const session = useSession()
   const open = useOpen()
   const { path } = useLocation()
   const [{ q = '' }] = useParameters()
-  const { isRead } = useReadMail()
   const [searches, saveSearches] = useSavedSearches()
   const nav = useRef<HTMLElement>(null)
   useEffect(() => {
     if (isOpen) nav.current?.querySelector<HTMLElement>('button, a')?.focus()
   }, [isOpen])
   const { width, splitter } = useSplitter('sidebar', text.widthOf(text.views), [180, 248, 420])
-  const unread = new Map<string, number>()
-  for (const message of mail.messages) {
-    if (!isRead(message)) unread.set(message.inbox_id, (unread.get(message.inbox_id) ?? 0) + 1)
-  }
-  const allUnread = [...unread.values()].reduce((sum, count) => sum + count, 0)
+  const unreadOf = new Map<string, number>()
+  for (const { inbox_id } of unread) unreadOf.set(inbox_id, (unreadOf.get(inbox_id) ?? 0) + 1)
   const refusedCount = refused.value?.length ?? 0
   const newest = inboxesOf(inboxes.inboxes, mail.messages)
   return (
@@ -95,7 +99,7 @@ export function Sidebar({ isOpen, onClose }: { isOpen: boolean; onClose: () => v
             <ViewLink to="/mail" isCurrent={path === '/console/mail' && q === ''}>
               <Icon of={Mail} />
               <span class="name">{text.allMail}</span>
-              <Unread count={allUnread} />
+              <Unread count={unread.length} />
             </ViewLink>
           </li>
           <li>
@@ -132,7 +136,7 @@ export function Sidebar({ isOpen, onClose }: { isOpen: boolean; onClose: () => v
               <ViewLink to={`/inboxes/${id}`} title={address} isCurrent={path === `/console/inboxes/${id}`}>
                 <Icon of={InboxIcon} />
                 <bdi class="name">{name}</bdi>
-                <Unread count={unread.get(id) ?? 0} />
+                <Unread count={unreadOf.get(id) ?? 0} />
                 {lastMailAt !== null && <Time value={lastMailAt} isShort />}
               </ViewLink>
             </li>

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import { useParameters, useSession } from '../navigation.js'
-import { useReadMail, useStored } from '../parts/stored.js'
+import { useStored } from '../parts/stored.js'
 import { visibleLine } from '../parts/visible-text.js'
 import { text } from '../text.js'
 import type { MessageList } from './message-list.js'
@@ -24,15 +24,13 @@ export const useNotifications = () => useStored('notify', false)
  * The number of unread mails in the title of the tab, and a mark on its icon; also while the page is hidden. If the user
  * wants them, notifications of mail that arrives meanwhile.
  */
-export function useUnreadTitle({ messages, hasMore }: MessageList): void {
+export function useUnreadTitle({ messages, hasMore }: MessageList, unread: number): void {
   const { api } = useSession()
   const { path } = useLocation()
   const [{ q }] = useParameters()
-  const { isRead } = useReadMail()
   const [notifies] = useNotifications()
   const [arrivedHidden, setArrivedHidden] = useState<readonly string[]>([])
   const listed = new Set(messages.map(({ id }) => id))
-  const unread = messages.filter((each) => !isRead(each)).length
   const count = unread + arrivedHidden.filter((id) => !listed.has(id)).length
 
   useEffect(() => {
