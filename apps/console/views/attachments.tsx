@@ -94,7 +94,7 @@ function Thumbnail({ attachment, name, icon }: { attachment: Attachment; name: s
   return (
     <>
       <button type="button" class="thumbnail" title={text.mail.image(name)} onClick={() => setOpen(true)}>
-        <img src={image.value} alt={text.mail.image(name)} />
+        <img src={image.value} alt={text.mail.image(name)} decoding="async" />
       </button>
       {isOpen && (
         <FormDialog title={name} onClose={close} onDone={close}>
