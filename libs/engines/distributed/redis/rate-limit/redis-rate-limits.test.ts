@@ -7,7 +7,9 @@ import { describeRateLimits } from '#libs/ports/rate-limit/rate-limits.contract.
 import { RateLimitsUnavailableError, type RatePolicies } from '#libs/ports/rate-limit/rate-limits.js'
 import { redisRateLimits } from './redis-rate-limits.js'
 
-const open = (urls: string[]) => openRedis({ urls, name: 'mayfly-test', onError: () => undefined })
+/** With long timeouts, because the suite requires exact counts even on a busy machine. */
+const open = (urls: string[]) =>
+  openRedis({ urls, name: 'mayfly-test', isForBulk: true, onError: () => undefined })
 
 describe.each([
   { server: 'redis' as const, urls: () => [redisUrl()] },
@@ -17,7 +19,6 @@ describe.each([
     describeRateLimits('Redis', async () => {
       const clients = await Promise.all([open(urls()), open(urls())])
       const prefix = `test-${randomUUID()}.`
-      // A long timeout, because the suite requires exact counts even on a busy machine.
       const limitsOf = (client: RedisClient) => redisRateLimits({ client, prefix, timeoutMs: 10_000 })
       const [one, other] = clients
       return {
