@@ -160,7 +160,6 @@ export const text = {
   },
 
   mail: {
-    inbox: 'Inbox',
     messages: 'Messages',
     live: 'Live',
     reconnecting: 'Reconnecting…',

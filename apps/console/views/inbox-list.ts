@@ -102,8 +102,9 @@ export function useInboxList(
         try {
           const newest = await api.inboxes.list({ ...filters, limit, signal })
           if (limit === MANY.inboxes) nextOfManyMs = lastReadMs + MANY.everyMs
-          // There may be others between these and those that are listed.
-          else if (!newest.some(({ id }) => listed.current.has(id))) readMany(lastReadMs + SETTLE_MS)
+          // If all are new, there may be others between these and those that are listed.
+          else if (newest.length === limit && !newest.some(({ id }) => listed.current.has(id)))
+            readMany(lastReadMs + SETTLE_MS)
           setError(null)
           setInboxes((known) => withNewest(known, newest, limit))
         } catch (reason) {
