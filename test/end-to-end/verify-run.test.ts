@@ -73,7 +73,10 @@ function resultOf({ status, headers, body }: Answer<string>): Result {
   return { differences, summary }
 }
 
-const NONE = { duplicate: 0, unexpected: 0, late: 0, altered: 0, reordered: 0, missing: 0, erased: 0 }
+const NONE = {
+  ...{ duplicate: 0, unexpected: 0, late: 0, altered: 0, reordered: 0, missing: 0, erased: 0 },
+  faults: { dropped: 0, duplicated: 0 },
+}
 
 describe('the verification of a load run', () => {
   let mayfly: SharedMayfly
@@ -177,6 +180,26 @@ describe('the verification of a load run', () => {
     const counts = { duplicate: 1, unexpected: 2, late: 1, altered: 1, missing: 3, erased: 1 }
     expect(summary).toMatchObject({ expected: 8, found: 4, ...NONE, ...counts })
     expect(differences).toHaveLength(9)
+  })
+
+  it('says what faults did on purpose', async () => {
+    const [losing, repeating] = [await inboxOfRun(), await inboxOfRun()]
+    const fault = (inbox: InboxJson, action: string) =>
+      call(own, 'PUT', `/v1/inboxes/${inbox.id}/faults`, { body: [{ stage: 'after_accept', action }] })
+    await fault(losing, 'drop')
+    await fault(repeating, 'duplicate')
+    const lines = [await sent(losing, '<lost>'), await sent(repeating, '<twice>')]
+    // It was sent twice, and repeated each time.
+    await sent(repeating, '<twice>')
+    const [first, , second] = await messagesOf(own, repeating.id, 4)
+    const { differences, summary } = resultOf(await verify(own, label, lines))
+    expect(differences.map(({ kind, duplicate_of }) => [kind, duplicate_of])).toEqual([
+      ['duplicate', first?.id],
+      ['duplicate', undefined],
+      ['duplicate', second?.id],
+      ['missing', undefined],
+    ])
+    expect(summary).toMatchObject({ missing: 1, duplicate: 3, faults: { dropped: 1, duplicated: 2 } })
   })
 
   it('expects a mail as often as the manifest has it, whatever the case and the tag of its recipient', async () => {
@@ -522,6 +545,26 @@ describe('mayfly load verify', () => {
     const json = await run('--json', 'load', 'verify', '--manifest', file, '--label', 'run:<"&\'>')
     expect(json.code).toBe(6)
     expect(JSON.parse(json.stdout)).toMatchObject(expectations)
+  })
+
+  it('says which differences faults made on purpose', async () => {
+    const inbox = await createInbox(mayfly, { labels: { run: 'faults' } })
+    const faults = [
+      { stage: 'after_accept', action: 'drop', first_n: 1 },
+      { stage: 'after_accept', action: 'duplicate' },
+    ]
+    await call(mayfly, 'PUT', `/v1/inboxes/${inbox.id}/faults`, { body: faults })
+    const file = await manifestOf(await sent(inbox, '<lost>'), await sent(inbox, '<twice>'))
+    const html = join(folder, 'faults.html')
+    const options = ['--manifest', file, '--label', 'run:faults', '--html', html]
+    const { code, stdout } = await run('load', 'verify', ...options)
+    expect(code).toBe(6)
+    expect(stdout).toMatch(/^missing +1 \(sent and not received; faults dropped 1 on purpose\)$/m)
+    expect(stdout).toMatch(/^duplicate +1 \(received more often than sent; 1 by a fault, on purpose\)$/m)
+    expect(stdout).toMatch(/^ {2}<twice> to \S+, repeats msg_\S+ because of a fault, msg_\S+$/m)
+    const page = await readFile(html, 'utf8')
+    expect(page).toContain('faults dropped 1 on purpose')
+    expect(page).toContain('1 by a fault, on purpose')
   })
 
   it('waits until no mail is missing', async () => {

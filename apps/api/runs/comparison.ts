@@ -17,6 +17,8 @@ export interface RunMessage {
   recipient: string
   /** The value of the header that identifies it; null if it has no such header. */
   headerId: string | null
+  /** The message that it repeats, because of a fault. */
+  duplicateOf?: MessageId | undefined
   /** SHA-256 of its source, 32 bytes. */
   digest: () => Promise<Uint8Array>
 }
@@ -32,6 +34,8 @@ export type Counts = Record<MessageKind | 'expected' | 'found', number>
 /** Messages must be added inbox by inbox, each inbox in the order of its mail. */
 export class Comparison {
   readonly counts: Counts
+  /** Of the duplicates, those that a fault made. */
+  duplicatedByFaults = 0
   private inboxId: InboxId | null = null
   /** The last line in the manifest of this inbox's messages so far. */
   private lastLine = -1
@@ -52,10 +56,18 @@ export class Comparison {
       line === undefined
         ? [differenceOf('unexpected', message)]
         : line === null
-          ? [differenceOf('duplicate', message)]
+          ? [this.duplicate(message)]
           : await this.compare(message, line)
     for (const { kind } of found) this.counts[kind] += 1
     return found
+  }
+
+  private duplicate(message: RunMessage): MessageDifference {
+    const { duplicateOf } = message
+    const difference = differenceOf('duplicate', message)
+    if (duplicateOf === undefined) return difference
+    this.duplicatedByFaults += 1
+    return { ...difference, duplicate_of: duplicateOf }
   }
 
   private async compare(message: RunMessage, line: number): Promise<MessageDifference[]> {

@@ -35,7 +35,7 @@ export class RunMail {
 
   /**
    * The messages of active inboxes, before the offsets `ends` of the partitions: inbox by inbox, in the order of their
-   * mail. `headerName` is the header with their ids, in lower case. Throws catching-up if a key is not known yet, and
+   * mail. `headerName` is the header with their ids, in lower case. `onInboxes` gets each page of those inboxes. Throws catching-up if a key is not known yet, and
    * the errors of `read`. The views must be complete.
    */
   async *messages(
@@ -44,8 +44,9 @@ export class RunMail {
     ends: readonly number[],
     headerName: string,
     read: MailRead,
+    onInboxes: (inboxes: readonly ActiveInbox[]) => void,
   ): AsyncGenerator<RunMessage> {
-    for await (const batch of inBatches(this.sealed(owner, label, ends), read)) {
+    for await (const batch of inBatches(this.sealed(owner, label, ends, onInboxes), read)) {
       const opened = await Promise.all(batch.map((sealed) => this.open(sealed, headerName)))
       for (const message of opened) if (message !== null) yield message
     }
@@ -67,9 +68,12 @@ export class RunMail {
     owner: MailOwner,
     label: Label,
     ends: readonly number[],
+    onInboxes: (inboxes: readonly ActiveInbox[]) => void,
   ): AsyncGenerator<ReadableMessage> {
     for await (const page of this.views.activeInboxes(owner, [label], this.instance.now)) {
-      const withMail = page.filter(({ isProtected, messageCount }) => !isProtected && messageCount > 0)
+      const open = page.filter(({ isProtected }) => !isProtected)
+      onInboxes(open)
+      const withMail = open.filter(({ messageCount }) => messageCount > 0)
       for (const inboxes of chunksOf(withMail, AT_ONCE)) {
         const all = await Promise.all(
           inboxes.map(async (inbox) => ({
@@ -107,6 +111,7 @@ export class RunMail {
     return {
       ...{ id, inboxId: inbox.id, receivedAt, mailbox: inbox.address, recipient: envelope.rcptTo },
       headerId: readHeader(raw, headerName),
+      duplicateOf: envelope.duplicateOf,
       digest: () => digestOf(raw),
     }
   }

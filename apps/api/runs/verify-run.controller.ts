@@ -2,7 +2,7 @@ import { Controller, HttpCode, Param, Post, Query, Res } from '@nestjs/common'
 import { Matches } from 'class-validator'
 import type { FastifyReply } from 'fastify'
 import { LRUCache } from 'lru-cache'
-import type { EndedInbox } from '#libs/domain/inbox/inbox.js'
+import type { ActiveInbox, EndedInbox } from '#libs/domain/inbox/inbox.js'
 import { addressOfRecipient } from '#libs/domain/inbox/new-inbox.js'
 import { batchesOf } from '#libs/runtime/chunks.js'
 import { Authenticator } from '../access/authenticator.js'
@@ -121,7 +121,11 @@ export class VerifyRunController {
     const options = { lateMs: query.late_ms ?? null, isOrdered: query.order }
     const comparison = new Comparison(manifest, options)
     const headerName = query.id_header.toLowerCase()
-    for await (const message of this.mail.messages(principal, label, ends, headerName, read)) {
+    let dropped = 0
+    const countDropped = (inboxes: readonly ActiveInbox[]) => {
+      for (const { droppedCount } of inboxes) dropped += droppedCount
+    }
+    for await (const message of this.mail.messages(principal, label, ends, headerName, read, countDropped)) {
       for (const difference of await comparison.add(message)) yield `${JSON.stringify(difference)}\n`
     }
 
@@ -145,7 +149,8 @@ export class VerifyRunController {
     await requireComplete()
     const missing = counts.expected - counts.found - erased
     const visible_ms = await this.usage.visible(principal, label.join(':'))
-    yield `${JSON.stringify({ kind: 'summary', ...counts, missing, erased, visible_ms })}\n`
+    const faults = { dropped, duplicated: comparison.duplicatedByFaults }
+    yield `${JSON.stringify({ kind: 'summary', ...counts, missing, erased, faults, visible_ms })}\n`
   }
 
   /** Finds the inbox of a recipient if it has ended. Remembers those of other lines. */

@@ -69,6 +69,9 @@ const RunDifference = Type.Object(
     message_id: IdOf('msg', 'The id of the message.'),
     inbox_id: IdOf('inb', 'The id of its inbox.'),
     received_at: Time('When it was accepted.'),
+    duplicate_of: Type.Optional(
+      IdOf('msg', 'With `duplicate`, if a fault of the inbox made it: the message that it repeats.'),
+    ),
     line: Type.Optional(line),
     sent_at: Type.Optional(Time('With `late`: as in the manifest.')),
     delay_ms: Type.Optional(Count('With `late`: from `sent_at` to `received_at`.')),
@@ -122,6 +125,13 @@ export const RunSummary = Type.Object(
     altered: Count('Messages with another source.'),
     reordered: Count('Messages out of order; 0 without `order=true`.'),
     erased: Count('Lines whose inbox has ended. They are not missing.'),
+    faults: Type.Object(
+      {
+        dropped: Count('Mails that were accepted and dropped. They are missing.'),
+        duplicated: Count('Of `duplicate`, those that a fault made.'),
+      },
+      { description: 'What the faults of the inboxes did on purpose.' },
+    ),
     visible_ms: OrNull(
       QuantilesAndMax,
       'From the acceptance of a mail until it can be read over the API, as far as it is counted. Null if nothing is.',
@@ -135,6 +145,7 @@ export const RunSummary = Type.Object(
         kind: 'summary',
         ...{ expected: 1000, found: 997, missing: 2, erased: 1 },
         ...{ duplicate: 0, unexpected: 0, late: 0, altered: 0, reordered: 0 },
+        faults: { dropped: 2, duplicated: 0 },
         visible_ms: { p50: 4, p95: 9, p99: 21, max: 40 },
       },
     ],

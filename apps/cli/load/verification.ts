@@ -19,6 +19,17 @@ export const MEANING: Readonly<Record<Kind, string>> = {
   reordered: 'received in another order',
 }
 
+/** What the differences of a kind are, and how many of them faults made on purpose. */
+export function aboutOf({ faults }: Summary, kind: Kind): string {
+  if (kind === 'missing' && faults.dropped > 0) {
+    return `${MEANING[kind]}; faults dropped ${faults.dropped} on purpose`
+  }
+  if (kind === 'duplicate' && faults.duplicated > 0) {
+    return `${MEANING[kind]}; ${faults.duplicated} by a fault, on purpose`
+  }
+  return MEANING[kind]
+}
+
 export type Summary = Schemas['RunSummary']
 /** Its lines count from 1 in the manifest, without empty ones. */
 export type Difference = Exclude<RunLine, Summary>
@@ -72,8 +83,11 @@ function detailOf(difference: Difference): string {
       return `received after line ${difference.after_line}`
     case 'erased':
       return `inbox ${difference.state} at ${difference.ended_at}`
-    case 'missing':
     case 'duplicate':
+      return difference.duplicate_of === undefined
+        ? ''
+        : `repeats ${difference.duplicate_of} because of a fault`
+    case 'missing':
     case 'unexpected':
       return ''
   }
@@ -91,7 +105,8 @@ export function latenciesOf({ usage, summary }: Verification): [name: string, ms
 /** The result for people. */
 export function verificationText(verification: Verification): string {
   const { label, refused, summary, usage } = verification
-  const countText = (kind: Kind) => (summary[kind] === 0 ? '0' : `${summary[kind]} (${MEANING[kind]})`)
+  const countText = (kind: Kind) =>
+    summary[kind] === 0 ? '0' : `${summary[kind]} (${aboutOf(summary, kind)})`
   const latencies = latenciesOf(verification).map(([name, ms]) => {
     const figures = Object.entries(ms).map(([quantile, value]) => `${quantile} ${value}`)
     return [`${name} ms`, figures.join(', ')] as const

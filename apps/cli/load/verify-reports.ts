@@ -1,6 +1,7 @@
 import { BUILD_INFO } from '#libs/runtime/process/build-info.js'
 import { escapeMarkup, harmless } from '../printing.js'
 import {
+  aboutOf,
   KINDS,
   latenciesOf,
   linesOf,
@@ -54,7 +55,7 @@ export function htmlPage(verification: Verification, at: Date): string {
     ...KINDS.map((kind) => ({
       name: kind,
       value: summary[kind],
-      about: MEANING[kind],
+      about: aboutOf(summary, kind),
       style: 'bad' as const,
     })),
   ]
@@ -124,7 +125,7 @@ function differencesPart(verification: Verification, kind: Kind): string {
   const lines = linesOf(verification, kind)
   if (lines.length === 0) return ''
   const items = lines.map((line) => `<li>${escaped(line)}</li>`)
-  return `<h2>${kind}</h2>\n<p>${verification.summary[kind]} ${MEANING[kind]}:</p>\n<ul>\n${items.join('\n')}\n</ul>\n`
+  return `<h2>${kind}</h2>\n<p>${verification.summary[kind]} ${aboutOf(verification.summary, kind)}:</p>\n<ul>\n${items.join('\n')}\n</ul>\n`
 }
 
 function escaped(text: string): string {

@@ -1489,6 +1489,8 @@ class RotateWebhookSecret(TypedDict, total=False):
 
 
 class _RunDifferenceOptional(TypedDict, total=False):
+    duplicate_of: str
+    """With `duplicate`, if a fault of the inbox made it: the message that it repeats."""
     line: int
     """The line of the manifest, without empty lines."""
     sent_at: str
@@ -1530,6 +1532,14 @@ class RunProblem(TypedDict):
     problem: Problem
 
 
+class RunSummaryFaults(TypedDict):
+    """What the faults of the inboxes did on purpose."""
+    dropped: int
+    """Mails that were accepted and dropped. They are missing."""
+    duplicated: int
+    """Of `duplicate`, those that a fault made."""
+
+
 class RunSummary(TypedDict):
     """The last line of a verification."""
     kind: Literal["summary"]
@@ -1551,6 +1561,8 @@ class RunSummary(TypedDict):
     """Messages out of order; 0 without `order=true`."""
     erased: int
     """Lines whose inbox has ended. They are not missing."""
+    faults: RunSummaryFaults
+    """What the faults of the inboxes did on purpose."""
     visible_ms: QuantilesAndMax | None
     """From the acceptance of a mail until it can be read over the API, as far as it is counted. Null if nothing is.
     """

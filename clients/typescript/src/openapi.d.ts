@@ -885,6 +885,7 @@ export interface components {
 			message_id: string;
 			inbox_id: string;
 			received_at: string;
+			duplicate_of?: string;
 			line?: number;
 			sent_at?: string;
 			delay_ms?: number;
@@ -908,6 +909,10 @@ export interface components {
 			altered: number;
 			reordered: number;
 			erased: number;
+			faults: {
+				dropped: number;
+				duplicated: number;
+			};
 			visible_ms: components["schemas"]["QuantilesAndMax"] | null;
 		};
 		/** All faults, in the order in which they are checked. */
