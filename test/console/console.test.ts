@@ -147,8 +147,10 @@ describeWith('chromium')('the console', () => {
 
   it('opens the newest mail of all inboxes, marks it as read, and counts the others in the title', async () => {
     const inbox = await createInbox(mayfly, { name: 'In the title' })
-    await newMail(inbox.address, 'Seen')
+    await newMail(inbox.address, 'Earlier')
     await messagesOf(mayfly, inbox.id, 1)
+    await newMail(inbox.address, 'Seen')
+    await messagesOf(mayfly, inbox.id, 2)
     const { page } = await signedIn()
     await page.getByRole('heading', { name: 'Seen' }).waitFor()
     await page.getByRole('button', { name: 'Mark all as read' }).click()
