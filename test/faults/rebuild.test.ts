@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { call, createInbox, mail, type InboxJson } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
-import { answerToRcpt } from '#test/harness/smtp.js'
+import { answerToRcpt, converse } from '#test/harness/smtp.js'
 import { until } from '#test/harness/until.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
 import { mintId } from '#libs/domain/ids/mint.js'
@@ -78,6 +78,24 @@ describe('views that were lost', () => {
     expect((await call(mayfly, 'GET', '/healthz')).status).toBe(200)
   })
 
+  it('make no inbox for mail to an address that they may lack', async () => {
+    const source = [mail('Not yet').trimEnd(), '.'].join('\r\n')
+    const lines = [
+      'EHLO tests',
+      'MAIL FROM:<sender@example.com>',
+      'RCPT TO:<new@company.com>',
+      'DATA',
+      source,
+    ]
+    const [data, end] = await until('the domains to be known', async () => {
+      const [rcpt, ...replies] = (await converse(mayfly.smtpPort, lines)).slice(3)
+      return rcpt?.startsWith('250 ') === true ? replies : null
+    })
+    expect(data).toMatch(/^354 /)
+    expect(end).toMatch(/^451 4\.3\.0 .*rebuilt/)
+    expect((await call(mayfly, 'GET', '/readyz')).status).toBe(503)
+  })
+
   it('never make a known inbox appear unknown or empty', async () => {
     let looks = 0
     await until(
@@ -109,5 +127,6 @@ describe('views that were lost', () => {
     for (const [path, answer] of before) expect(`${path} ${after.get(path) ?? ''}`).toBe(`${path} ${answer}`)
     expect((await call(mayfly, 'GET', `/v1/inboxes/${mintId('inb')}`)).status).toBe(404)
     expect(await answerToRcpt(mayfly, `${'z'.repeat(20)}@mayfly.test`)).toMatch(/^550 5\.1\.1 /)
+    expect((await call(mayfly, 'GET', '/v1/inboxes?address=new@company.com')).body).toEqual([])
   }, 180_000)
 })
