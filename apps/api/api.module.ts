@@ -42,6 +42,7 @@ import { MessageWaits } from './messages/message-waits.js'
 import { ApiDocument } from './openapi/docs-page.js'
 import { OperationsController } from './operations/operations.controller.js'
 import { PublicInboxesController } from './public-inboxes/public-inboxes.controller.js'
+import { QuotasController } from './quotas/quotas.controller.js'
 import { RefusedMailController } from './refused-mail/refused-mail.controller.js'
 import type { ApiOptions, SharedServices } from './shared-services.js'
 import { DefaultFaultsController, FaultsController } from './faults/faults.controller.js'
@@ -67,6 +68,7 @@ export const CONTROLLERS = [
   RefusedMailController,
   VerifyRunController,
   AccountsController,
+  QuotasController,
   KeysController,
   DomainsController,
   HistoryController,

@@ -13,6 +13,7 @@ import { keyCommands } from './keys.js'
 import { loadSmtpCommand } from './load/load-smtp.js'
 import { loadVerifyCommand } from './load/verify.js'
 import { harmless } from './printing.js'
+import { quotaCommands } from './quotas.js'
 import { Session, type GlobalOptions } from './session.js'
 import { usageCommands } from './usage.js'
 
@@ -36,6 +37,7 @@ export function makeProgram(output: Writable & { isTTY?: boolean }): Command {
     .exitOverride()
   const session = new Session(() => program.opts<GlobalOptions>(), output)
   accountCommands(program, session)
+  quotaCommands(program, session)
   keyCommands(program, session)
   domainCommands(program, session)
   inboxCommands(program, session)

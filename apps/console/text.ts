@@ -504,8 +504,6 @@ export const text = {
     retention: 'Maximum lifetime of an inbox',
     messageSize: 'Largest mail',
     messages: 'Messages per inbox',
-    inboxes: 'Active inboxes',
-    storedBytes: 'Stored mail',
     used: 'Used in the last 24 hours',
     usedIn: (environment: string, requests: string, inboxes: string, mails: string, bytes: string) =>
       `${environment}: ${counted(requests, 'request', 'requests')}, ${counted(inboxes, 'inbox', 'inboxes')}, ${counted(mails, 'mail', 'mails')}, ${bytes}`,
@@ -516,6 +514,15 @@ export const text = {
     thisSession: 'This session',
     end: 'End',
     endWhat: (id: string) => `End the session ${id}`,
+  },
+
+  quotas: {
+    title: 'Quotas',
+    names: { inboxes: 'Active inboxes', 'stored-bytes': 'Stored mail' },
+    used: (used: string, limit: string) => `${used} of ${limit}`,
+    changeWhat: (name: string) => `Change the quota: ${name}`,
+    limits: { inboxes: 'Limit', 'stored-bytes': 'Limit in bytes' },
+    limitHint: 'At most the limit of the plan, which applies if this is empty.',
   },
 
   status: {

@@ -538,6 +538,21 @@ describeWith('chromium')('the console', () => {
     await page.getByRole('heading', { name: 'Keys' }).waitFor()
   })
 
+  it('sets a quota, and removes it with an empty limit', async () => {
+    const { page } = await signedIn()
+    await page.getByRole('link', { name: 'Account', exact: true }).click()
+    const quota = page.locator('.quota').filter({ hasText: 'Active inboxes' })
+    const set = async (limit: string) => {
+      await page.getByRole('button', { name: 'Change the quota: Active inboxes' }).click()
+      await page.getByLabel('Limit', { exact: true }).fill(limit)
+      await page.getByRole('button', { name: 'Save' }).click()
+    }
+    await set('5000')
+    await quota.getByText('of 5,000').waitFor()
+    await set('')
+    await quota.getByText('of 10,000,000').waitFor()
+  })
+
   it('asks for the password of a protected inbox', async () => {
     const body = { name: 'Protected', password_protected: true }
     const { password = '' } = (await call<{ password?: string }>(mayfly, 'POST', '/v1/inboxes', { body }))

@@ -335,6 +335,18 @@ describe('the command mayfly', () => {
     expect(await run('domain', 'show', id)).toMatchObject({ code: 3 })
   })
 
+  it('lists and sets quotas', async () => {
+    expect((await run('quota', 'set', 'inboxes', '1000')).stdout).toMatch(/^inboxes +\d+ +1000$/m)
+    const quotas = await json<{ name: string; limit: number }[]>('quota', 'list')
+    expect(quotas).toMatchObject([{ name: 'inboxes', limit: 1000 }, { name: 'stored-bytes' }])
+    expect((await run('quota', 'set', 'inboxes', 'plan')).stdout).toMatch(/^inboxes +\d+ +10000000$/m)
+    expect((await run('quota', 'list')).stdout).toMatch(/^NAME +USED +LIMIT\ninboxes +\d+ +10000000$/m)
+    for (const limit of ['-1', 'none', '1e9', '99999999']) {
+      expect(await run('quota', 'set', 'inboxes', limit)).toMatchObject({ code: 2 })
+    }
+    expect(await run('quota', 'set', 'members', '1')).toMatchObject({ code: 2 })
+  })
+
   it('sets, shows and removes faults of an inbox and of an environment', async () => {
     const { id } = await createInbox(mayfly)
     const faults = [

@@ -23,8 +23,14 @@ beforeAll(async () => {
 })
 
 async function accountWith(limits: object): Promise<Target> {
+  return (await ownedAccount(limits)).own
+}
+
+/** An account with the key of its owner, and one without admin rights. */
+async function ownedAccount(limits: object): Promise<{ admin: Target; own: Target }> {
   const { key } = await openAccount(mayfly.operator, { plan: 'enterprise', limits })
-  return withKey(mayfly, await issueKey(withKey(mayfly, key)))
+  const admin = withKey(mayfly, key)
+  return { admin, own: withKey(mayfly, await issueKey(admin)) }
 }
 
 function createMany(target: Target, count: number): Promise<Answer<unknown>> {
@@ -119,5 +125,61 @@ describe('the quota of stored bytes', () => {
     expect((await inject(own, inbox)).status).toBe(201)
     // The SMTP server reads what the API has accepted within a second.
     await until('the quota to be used up', async () => (await replyTo(''))?.startsWith('452 4.2.2'))
+  })
+})
+
+describe('a quota that the owner sets', () => {
+  const whole = { environment: null, key_id: null, resets_at: null }
+  const set = (target: Target, name: string, limit: unknown) =>
+    call(target, 'PUT', `/v1/quotas/${name}`, { body: { limit } })
+
+  it('is applied at once, and ends with null', async () => {
+    const { admin, own } = await ownedAccount({ max_inboxes: 3, max_stored_bytes: 5_000 })
+    await createInbox(own)
+    expect((await call(own, 'GET', '/v1/quotas')).body).toEqual([
+      { ...whole, name: 'inboxes', limit: 3, used: 1 },
+      { ...whole, name: 'stored-bytes', limit: 5_000, used: 0 },
+    ])
+    const inboxes = { ...whole, name: 'inboxes', used: 1 }
+    expect(await set(admin, 'inboxes', 1)).toMatchObject({ status: 200, body: { ...inboxes, limit: 1 } })
+    expectExceeded(await call(own, 'POST', '/v1/inboxes'), { quota: 'inboxes', limit: 1, used: 1 })
+    // Less than what is used.
+    expect(await set(admin, 'inboxes', 0)).toMatchObject({ status: 200, body: { ...inboxes, limit: 0 } })
+    expect(await activeInboxes(own)).toBe(1)
+    expect(await set(admin, 'inboxes', null)).toMatchObject({ status: 200, body: { ...inboxes, limit: 3 } })
+    await createInbox(own)
+  })
+
+  it('is applied to mail within a second', async () => {
+    const { admin, own } = await ownedAccount({})
+    const inbox = await createInbox(own)
+    await send(own, inbox.address, mail('accepted'))
+    expect((await set(admin, 'stored-bytes', 0)).status).toBe(200)
+    const lines = ['EHLO tests', 'MAIL FROM:<sender@example.com>', `RCPT TO:<${inbox.address}>`]
+    await until('mail to be refused', async () => {
+      const [rcpt] = (await converse(own.smtpPort, lines)).slice(3)
+      return rcpt?.startsWith('452 4.2.2') === true
+    })
+  })
+
+  it('is refused above that of the plan, for unknown names, other bodies and other keys', async () => {
+    const { admin, own } = await ownedAccount({ max_inboxes: 3 })
+    expectProblem(await set(admin, 'inboxes', 4), {
+      ...{
+        status: 400,
+        code: 'invalid-request',
+        detail: /limit may be at most 3/,
+        at: [{ pointer: '/limit' }],
+      },
+    })
+    for (const limit of [-1, 1.5, '2', true, [], {}, undefined, 1e300]) {
+      const answer = await set(admin, 'inboxes', limit)
+      expectProblem(answer, { status: 400, code: 'invalid-request', at: [{ pointer: '/limit' }] })
+    }
+    for (const name of ['inbox', '__proto__', 'INBOXES']) {
+      expectProblem(await set(admin, name, 1), { status: 404, code: 'not-found' })
+    }
+    expectProblem(await set(own, 'inboxes', 1), { status: 403, code: 'missing-scope' })
+    expect((await call(own, 'GET', '/v1/quotas')).body).toMatchObject([{ limit: 3 }, {}])
   })
 })

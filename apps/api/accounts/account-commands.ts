@@ -46,6 +46,10 @@ function refused(
       return noResource('account', accountId)
     case 'unknown-key':
       return noKey(keyId)
+    case 'over-plan': {
+      const detail = `limit may be at most ${refusal.max}, the quota of the account's plan`
+      return invalid({ detail, pointer: '/limit' })
+    }
     case 'plan-lacks-api-access':
       return planLacksApiAccess(refusal.plan)
     case 'limits-not-per-account': {

@@ -8,7 +8,7 @@ import {
 } from '@nestjs/common/constants.js'
 import { RouteParamtypes } from '@nestjs/common/enums/route-paramtypes.enum.js'
 import { MetadataScanner, Reflector } from '@nestjs/core'
-import { ENVIRONMENT, type Scope } from '#libs/domain/account/access.js'
+import { ENVIRONMENT, QUOTAS, type Scope } from '#libs/domain/account/access.js'
 import { idPattern } from '#libs/domain/ids/typeid.js'
 import type { TokenAccess } from '#libs/domain/inbox/token.js'
 import { acceptsInboxTokens, scopesOf } from '../access/principal.js'
@@ -151,6 +151,7 @@ const PATH_PARAMETERS: Readonly<Record<string, { description: string; schema: Sc
     description: 'The name of an environment of the account.',
     schema: { type: 'string', pattern: ENVIRONMENT.source, examples: ['development'] },
   },
+  quota: { description: 'The name of a quota.', schema: { type: 'string', enum: [...QUOTAS] } },
   label: {
     description: 'A label `<name>:<value>`, URL-encoded.',
     schema: { type: 'string', pattern: '^[^:]{1,64}:', examples: ['run:42'] },

@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import type { Quota } from '#libs/ports/read-model/inbox-views.js'
+import type { Quota } from '#libs/domain/account/access.js'
 import { COMMON_HEADERS, RATE_LIMIT_HEADERS, RESPONSE_HEADERS, type ResponseHeader } from '../http/headers.js'
 import { PROBLEM_CODES, PROBLEMS, type ProblemCode, type ProblemForm } from '../http/problems.js'
 import { Count, IdOf, OrNull, Time } from './describe.js'

@@ -38,11 +38,11 @@ export function formatLatency(ms: number): string {
   return `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`
 }
 
+const SIZES = ['B', 'kB', 'MB', 'GB', 'TB']
+
 export function formatBytes(bytes: number): string {
-  if (bytes < 1_000) return `${bytes} B`
-  const [value, unit] =
-    bytes < 1_000_000 ? [bytes / 1_000, 'kB'] : bytes < 1e9 ? [bytes / 1e6, 'MB'] : [bytes / 1e9, 'GB']
-  return `${value.toFixed(1)} ${unit}`
+  const unit = SIZES.findLastIndex((_, power) => bytes >= 1_000 ** power)
+  return unit <= 0 ? `${bytes} B` : `${(bytes / 1_000 ** unit).toFixed(1)} ${SIZES[unit]}`
 }
 
 export const formatCount = (count: number) => count.toLocaleString('en')

@@ -1,9 +1,14 @@
+import { useState } from 'preact/hooks'
+import type { Schemas } from '#clients/typescript/src/mayfly.js'
 import { useSession } from '../navigation.js'
+import { Field, FormDialog } from '../parts/controls.js'
 import { formatBytes, formatCount, Time } from '../parts/format.js'
 import { Failure, Show, useAction, useLoaded } from '../parts/loading.js'
 import { text } from '../text.js'
 
-/** The plan, its limits, and who is signed in. */
+type Quota = Schemas['Quota']
+
+/** The plan, its limits, the quotas, and who is signed in. */
 export function AccountView() {
   const { api } = useSession()
   const account = useLoaded((signal) => api.account({ signal }), [])
@@ -37,18 +42,80 @@ export function AccountView() {
                 <dd>{formatBytes(limits.max_message_bytes)}</dd>
                 <dt>{text.account.messages}</dt>
                 <dd>{formatCount(limits.max_messages)}</dd>
-                <dt>{text.account.inboxes}</dt>
-                <dd>{formatCount(limits.max_inboxes)}</dd>
-                <dt>{text.account.storedBytes}</dt>
-                <dd>{formatBytes(limits.max_stored_bytes)}</dd>
               </>
             )}
           </dl>
         )}
       </Show>
+      <Quotas />
       <LastDay />
       <Sessions />
     </section>
+  )
+}
+
+/** What the account has of what it may have. */
+function Quotas() {
+  const { api } = useSession()
+  const quotas = useLoaded((signal) => api.quotas.list({ signal }), [])
+  const [changed, setChanged] = useState<Quota | null>(null)
+  const format = (name: Quota['name']) => (name === 'stored-bytes' ? formatBytes : formatCount)
+  return (
+    <>
+      <h2>{text.quotas.title}</h2>
+      <Show loaded={quotas}>
+        {(list) => (
+          <ul class="plain-list">
+            {list.map((quota) => (
+              <li key={quota.name} class="heading">
+                <div class="quota">
+                  {text.quotas.names[quota.name]}:{' '}
+                  {text.quotas.used(format(quota.name)(quota.used), format(quota.name)(quota.limit))}
+                  <meter
+                    aria-label={text.quotas.names[quota.name]}
+                    value={quota.used}
+                    max={Math.max(quota.limit, 1)}
+                    high={0.8 * quota.limit}
+                    optimum={0}
+                  />
+                </div>
+                <button
+                  type="button"
+                  aria-label={text.quotas.changeWhat(text.quotas.names[quota.name])}
+                  onClick={() => setChanged(quota)}
+                >
+                  {text.change}
+                </button>
+              </li>
+            ))}
+          </ul>
+        )}
+      </Show>
+      {changed !== null && (
+        <FormDialog
+          title={text.quotas.names[changed.name]}
+          action={text.save}
+          submit={(values) => {
+            const limit = values.text('limit')
+            return api.quotas.set(changed.name, { limit: limit === '' ? null : Number(limit) })
+          }}
+          onClose={() => setChanged(null)}
+          onDone={() => {
+            setChanged(null)
+            quotas.reload()
+          }}
+        >
+          <Field
+            label={text.quotas.limits[changed.name]}
+            hint={text.quotas.limitHint}
+            name="limit"
+            type="number"
+            min={0}
+            defaultValue={String(changed.limit)}
+          />
+        </FormDialog>
+      )}
+    </>
   )
 }
 

@@ -96,6 +96,10 @@ class RotateKey(types.RotateKey, CallOptions, total=False):
     """Of `keys.rotate`."""
 
 
+class SetQuota(types.SetQuota, CallOptions, total=False):
+    """Of `quotas.set`."""
+
+
 class Span(CallOptions, total=False):
     """A span of time."""
 

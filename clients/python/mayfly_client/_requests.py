@@ -67,7 +67,7 @@ def request_of(
         headers["Mayfly-Inbox-Password"] = password
     if method == "POST":
         headers["Idempotency-Key"] = key or str(uuid.uuid4())
-    has_body = method in ("POST", "PATCH")
+    has_body = method in ("POST", "PUT", "PATCH")
     parameters = {**(query or {}), **({} if has_body else body)}
     return Request(method, path, parameters, body if has_body else None, headers, timeout)
 

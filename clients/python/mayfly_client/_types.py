@@ -1368,6 +1368,22 @@ class QuantilesAndMax(TypedDict):
     max: float
 
 
+class Quota(TypedDict):
+    """What the account may use, and uses, of something."""
+    name: Literal["inboxes", "stored-bytes"]
+    """`inboxes`: active inboxes. `stored-bytes`: bytes in the sources of active inboxes' messages."""
+    environment: str | None
+    """Null: of the whole account."""
+    key_id: str | None
+    """Null: of all keys."""
+    limit: int
+    """The maximum."""
+    used: int
+    """What counts now."""
+    resets_at: str | None
+    """Null: what ends counts no more."""
+
+
 class RefusedMail(TypedDict):
     """A recipient whose mail was refused."""
     time: str
@@ -1566,6 +1582,12 @@ class RunSummary(TypedDict):
     visible_ms: QuantilesAndMax | None
     """From the acceptance of a mail until it can be read over the API, as far as it is counted. Null if nothing is.
     """
+
+
+class SetQuota(TypedDict):
+    """The maximum of a quota."""
+    limit: int | None
+    """At most that of the account's plan. Null for that."""
 
 
 class UpdateInbox(TypedDict, total=False):

@@ -61,7 +61,7 @@ export class Connection {
   }
 
   /** A request whose other options are its body. */
-  post<Body>(path: string, options: object = {}, method: 'POST' | 'PATCH' = 'POST'): Promise<Body> {
+  post<Body>(path: string, options: object = {}, method: 'POST' | 'PATCH' | 'PUT' = 'POST'): Promise<Body> {
     const [call, body] = splitOptions(options)
     return this.send({ method, path, body }, call, readJson<Body>)
   }

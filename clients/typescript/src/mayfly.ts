@@ -46,6 +46,7 @@ export class Mayfly {
   readonly inboxes: Inboxes
   readonly messages: Messages
   readonly accounts: Accounts
+  readonly quotas: Quotas
   readonly keys: Keys
   readonly domains: Domains
   readonly webhooks: Webhooks
@@ -63,6 +64,7 @@ export class Mayfly {
     this.inboxes = new Inboxes(this.#connection)
     this.messages = new Messages(this.#connection)
     this.accounts = new Accounts(this.#connection)
+    this.quotas = new Quotas(this.#connection)
     this.faults = new Faults(this.#connection)
     this.keys = new Keys(this.#connection)
     this.domains = new Domains(this.#connection)
@@ -222,6 +224,21 @@ class Accounts {
   /** Issues a key for an account. The secret is only in this answer. */
   issueKey(id: string, options: BodyOptions<'IssueKey'>): Promise<Schemas['KeyWithSecret']> {
     return this.connection.post(`/v1/accounts/${encodeURIComponent(id)}/keys`, options)
+  }
+}
+
+/** What the account may use, and uses. */
+class Quotas {
+  /** @internal */
+  constructor(private readonly connection: Connection) {}
+
+  list(options: CallOptions = {}): Promise<Schemas['Quota'][]> {
+    return this.connection.get('/v1/quotas', options)
+  }
+
+  /** Sets a quota within that of the plan, or with `limit: null` to that. Needs the scope `admin`. */
+  set(name: Schemas['Quota']['name'], options: BodyOptions<'SetQuota'>): Promise<Schemas['Quota']> {
+    return this.connection.post(`/v1/quotas/${name}`, options, 'PUT')
   }
 }
 

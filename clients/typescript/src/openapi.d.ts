@@ -820,6 +820,21 @@ export interface components {
 			p99: number;
 			max: number;
 		};
+		/** What the account may use, and uses, of something. */
+		Quota: {
+			/** `inboxes`: active inboxes. */
+			name: "inboxes" | "stored-bytes";
+			/** Null: of the whole account. */
+			environment: string | null;
+			/** Null: of all keys. */
+			key_id: string | null;
+			/** The maximum. */
+			limit: number;
+			/** What counts now. */
+			used: number;
+			/** Null: what ends counts no more. */
+			resets_at: string | null;
+		};
 		RefusedMail: {
 			time: string;
 			recipient: string;
@@ -917,6 +932,11 @@ export interface components {
 		};
 		/** All faults, in the order in which they are checked. */
 		SetFaults: components["schemas"]["InboxFault"][];
+		/** The maximum of a quota. */
+		SetQuota: {
+			/** At most that of the account's plan. */
+			limit: number | null;
+		};
 		/** What to change of an inbox. */
 		UpdateInbox: {
 			/** The lifetime, counted from the creation: a whole number and one of `m`, `h`, `d`, `w`, from one minute to the retention of the plan. */

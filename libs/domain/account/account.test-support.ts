@@ -172,7 +172,7 @@ function withCauses(events: readonly AccountEvent[]): AccountEvent[] {
       if (event.type !== 'ConsoleSessionEnded') sessions.add(event.sessionId)
       return sessions.has(event.sessionId)
     }
-    if (event.type === 'DefaultFaultsSet') return true
+    if (event.type === 'DefaultFaultsSet' || event.type === 'QuotaSet') return true
     const { type, keyId } = event
     const known = rotations.get(keyId)
     if (type === 'ApiKeyIssued') {

@@ -35,6 +35,7 @@ describe('an account', () => {
       openedAt: day(0),
       consoleSessions: [],
       defaultFaults: {},
+      quotas: {},
     }
     expect(replay([opened]).account).toEqual(account)
     expect(replay([opened, { ...opened, name: 'Other', plan: 'free' }]).account).toEqual(account)

@@ -1,6 +1,7 @@
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import { haveSameFaults, type Fault } from '#libs/domain/inbox/fault.js'
 import { evolve as evolveWebhook, type WebhookEntry } from '#libs/domain/webhook/webhook.js'
+import type { Quota } from './access.js'
 import { evolveSessions, type ConsoleSession } from './console-sessions.js'
 import { evolveDomain, type DomainSlice } from './domain.js'
 import type { AccountEvent, AccountOpened, ApiKeyIssued, ApiKeyRotated, PlanChanged } from './events.js'
@@ -12,6 +13,8 @@ export interface Account extends Omit<AccountOpened, 'type' | 'accountId'> {
   consoleSessions: readonly ConsoleSession[]
   /** The faults of new inboxes, by environment. */
   defaultFaults: Readonly<Record<string, readonly Fault[]>>
+  /** Those that the account has set for itself. */
+  quotas: Readonly<Partial<Record<Quota, number>>>
 }
 
 /** An API key with its current secret. */
@@ -58,7 +61,7 @@ export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
     case 'AccountOpened': {
       if (account !== null) return slice
       const { type: _type, accountId: id, ...facts } = event
-      return { ...slice, account: { ...facts, id, consoleSessions: [], defaultFaults: {} } }
+      return { ...slice, account: { ...facts, id, consoleSessions: [], defaultFaults: {}, quotas: {} } }
     }
     case 'PlanChanged': {
       if (account === null || isOnPlan(account, event)) return slice
@@ -72,6 +75,15 @@ export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
       const { [event.environment]: _, ...others } = account.defaultFaults
       const own = event.faults.length === 0 ? {} : { [event.environment]: event.faults }
       return { ...slice, account: { ...account, defaultFaults: { ...others, ...own } } }
+    }
+    case 'QuotaSet': {
+      const { quota, limit } = event
+      if (account === null || (account.quotas[quota] ?? null) === limit) return slice
+      const { [quota]: _, ...others } = account.quotas
+      return {
+        ...slice,
+        account: { ...account, quotas: limit === null ? others : { ...others, [quota]: limit } },
+      }
     }
     case 'ApiKeyIssued': {
       if (account === null || key !== null) return slice

@@ -93,6 +93,35 @@ describe('ChangePlan', () => {
   })
 })
 
+describe('SetQuota', () => {
+  const set = { type: 'SetQuota', accountId: ACCOUNT_ID, setBy: KEY_ID, now: day(3) } as const
+  const quota = (limit: number | null) => ({ quota: 'inboxes', limit }) as const
+  const wasSet = (limit: number | null) =>
+    ({ type: 'QuotaSet', accountId: ACCOUNT_ID, ...quota(limit), setBy: KEY_ID, setAt: day(3) }) as const
+  const plan = { ...planNamed('pro'), maxInboxes: 10 }
+
+  it('sets a quota within that of the plan, and removes it, once', () => {
+    given(opened)
+      .when({ ...set, ...quota(10), plan })
+      .then([wasSet(10)])
+    given(opened, wasSet(10))
+      .when({ ...set, ...quota(10), plan })
+      .then([])
+    given(opened, wasSet(10))
+      .when({ ...set, ...quota(null), plan })
+      .then([wasSet(null)])
+    given(opened, wasSet(10), wasSet(null))
+      .when({ ...set, ...quota(null), plan })
+      .then([])
+  })
+
+  it('is refused above the quota of the plan', () => {
+    given(opened)
+      .when({ ...set, ...quota(11), plan })
+      .thenRefused({ code: 'over-plan', quota: 'inboxes', max: 10 })
+  })
+})
+
 describe('IssueApiKey', () => {
   it('issues a key, once', () => {
     given(opened).when(issue).then([issued])

@@ -1,9 +1,9 @@
 import { accept, refuse, type Decision } from '#libs/domain/event-sourcing/decision.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
-import { MAX_GRACE_MS, type AccountLimits, type Plan } from './access.js'
+import { MAX_GRACE_MS, quotasOf, type AccountLimits, type Plan, type Quota } from './access.js'
 import { haveSameFaults } from '#libs/domain/inbox/fault.js'
 import { defaultFaultsOf, isOnPlan, type AccountSlice } from './account.js'
-import type { AccountEvent, DefaultFaultsSet, AccountOpened, ApiKeyIssued } from './events.js'
+import type { AccountEvent, DefaultFaultsSet, AccountOpened, ApiKeyIssued, QuotaSet } from './events.js'
 
 /** Of one account; revoked keys don't count. */
 export const MAX_ACTIVE_KEYS = 1_000
@@ -11,6 +11,7 @@ export const MAX_ACTIVE_KEYS = 1_000
 export type AccountCommand =
   | (Pick<AccountOpened, 'accountId' | 'name' | 'limits'> & { type: 'OpenAccount'; plan: Plan; now: Date })
   | (Omit<DefaultFaultsSet, 'type' | 'setAt'> & { type: 'SetDefaultFaults'; now: Date })
+  | (Omit<QuotaSet, 'type' | 'setAt'> & { type: 'SetQuota'; plan: Plan; now: Date })
   | { type: 'ChangePlan'; accountId: AccountId; plan: Plan; limits: AccountLimits | null; now: Date }
   | (Omit<ApiKeyIssued, 'type' | 'issuedAt'> & {
       type: 'IssueApiKey'
@@ -35,6 +36,7 @@ export type AccountCommand =
 export type Refusal =
   | { code: 'unknown-account' }
   | { code: 'limits-not-per-account'; plan: string }
+  | { code: 'over-plan'; quota: Quota; max: number }
   | { code: 'plan-lacks-api-access'; plan: string }
   | { code: 'over-rate-limit'; requestsPerMinute: number }
   | { code: 'too-many-keys'; max: number }
@@ -58,6 +60,13 @@ export function decide(
     const { environment, faults, setBy } = command
     if (haveSameFaults(defaultFaultsOf(account, environment), faults)) return accept()
     return accept({ type: 'DefaultFaultsSet', accountId, environment, faults, setBy, setAt: now })
+  }
+  if (command.type === 'SetQuota') {
+    const { quota, limit, setBy } = command
+    const max = quotasOf(command.plan)[quota]
+    if (limit !== null && limit > max) return refuse({ code: 'over-plan', quota, max })
+    if (limit === (account.quotas[quota] ?? null)) return accept()
+    return accept({ type: 'QuotaSet', accountId, quota, limit, setBy, setAt: now })
   }
   if (command.type === 'ChangePlan') {
     const { limits } = command

@@ -4,7 +4,7 @@ import * as field from '#libs/domain/event-sourcing/declare.js'
 import { REGISTRATION_EVENTS } from '#libs/domain/webhook/events.js'
 import { faults } from '#libs/domain/inbox/fault.js'
 import type { Lifespan } from '#libs/domain/inbox/new-inbox.js'
-import { parseRetention, SCOPES } from './access.js'
+import { parseRetention, QUOTAS, SCOPES } from './access.js'
 import { CONSOLE_EVENTS } from './console-sessions.js'
 import { DOMAIN_EVENTS } from './domain.js'
 
@@ -93,6 +93,17 @@ export const ACCOUNT_EVENTS = {
     setAt: field.time,
   }),
 
+  /** A quota that the account has set for itself. */
+  QuotaSet: event('account.quota-set', {
+    accountId: field.id('acc'),
+    quota: field.oneOf(QUOTAS),
+    /** Null for that of the plan. */
+    limit: field.optional(field.count, null),
+    /** The key that the request was made with. */
+    setBy: field.id('key'),
+    setAt: field.time,
+  }),
+
   ...CONSOLE_EVENTS,
   ...REGISTRATION_EVENTS,
   ...DOMAIN_EVENTS,
@@ -100,6 +111,7 @@ export const ACCOUNT_EVENTS = {
 
 export type AccountEvent = EventOf<typeof ACCOUNT_EVENTS>
 export type DefaultFaultsSet = EventOf<typeof ACCOUNT_EVENTS, 'DefaultFaultsSet'>
+export type QuotaSet = EventOf<typeof ACCOUNT_EVENTS, 'QuotaSet'>
 export type AccountOpened = EventOf<typeof ACCOUNT_EVENTS, 'AccountOpened'>
 export type PlanChanged = EventOf<typeof ACCOUNT_EVENTS, 'PlanChanged'>
 export type ApiKeyIssued = EventOf<typeof ACCOUNT_EVENTS, 'ApiKeyIssued'>

@@ -23,6 +23,7 @@ const OPTIONAL: ReadonlyMap<string, readonly string[]> = new Map([
   ['mayfly.account.opened', ['limits']],
   ['mayfly.account.plan-changed', ['limits']],
   ['mayfly.account.api-key-issued', ['rate_limit']],
+  ['mayfly.account.quota-set', ['limit']],
   ['mayfly.webhook.registered', ['inbox_id']],
   ['mayfly.webhook.changed', ['url', 'events', 'state']],
   ['mayfly.domain.changed', ['subdomains', 'catch_all']],

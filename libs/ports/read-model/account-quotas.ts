@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
-import { planOf, type PlanTable } from '#libs/domain/account/access.js'
+import { planOf, quotasOf, type PlanTable, type Quota } from '#libs/domain/account/access.js'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
-import type { AccountUse, Quota } from './inbox-views.js'
+import type { AccountUse } from './inbox-views.js'
 import type { AccountQueries, MailQueries } from './queries.js'
 
 /** A quota that has not enough left. */
@@ -78,6 +78,16 @@ export class AccountQuotas {
     }
   }
 
+  /** Reads the quotas of an account again before the next reservation. Must be called when they have changed. */
+  forget(accountId: AccountId): void {
+    const account = this.known.get(accountId)
+    if (account === undefined) return
+    const expire = () => (account.readAtMs = -Infinity)
+    expire()
+    // A read in progress may lack the change.
+    account.reading?.then(expire, expire)
+  }
+
   private accountOf(id: AccountId): KnownAccount {
     const known = this.known.get(id)
     if (known !== undefined) return known
@@ -102,9 +112,8 @@ export class AccountQuotas {
     const readAtMs = performance.now()
     const before = { ...account.added }
     const [used, found] = await Promise.all([inboxes.accountUse(account.id), accounts.account(account.id)])
-    const plan = found && planOf(plans, found)
     // The views of accounts may not show a new one yet.
-    account.limits = plan ? { inboxes: plan.maxInboxes, 'stored-bytes': plan.maxStoredBytes } : UNLIMITED
+    account.limits = found === null ? UNLIMITED : quotasOf(planOf(plans, found), found.quotas)
     account.added.inboxes -= before.inboxes
     account.added['stored-bytes'] -= before['stored-bytes']
     Object.assign(account, { used, readAtMs })

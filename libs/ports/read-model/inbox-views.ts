@@ -1,3 +1,4 @@
+import type { Quota } from '#libs/domain/account/access.js'
 import { brand, type AccountId, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
 import type { Address } from '#libs/domain/inbox/events.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
@@ -15,9 +16,7 @@ import type {
   MessageRow,
 } from './views.js'
 
-/** What an account has a quota of: active inboxes, and the bytes of the mail in them. */
-export type Quota = 'inboxes' | 'stored-bytes'
-
+/** Of an account: its active inboxes, and the bytes of the mail in them. */
 export type AccountUse = Readonly<Record<Quota, number>>
 
 export interface MessageKey {

@@ -13,7 +13,16 @@ from .._requests import key_of, path_of
 from .connection import AsyncConnection
 from .inbox import AsyncInbox
 from .messages import AsyncMessages
-from .resources import AsyncAccounts, AsyncDomains, AsyncFaults, AsyncKeys, AsyncRuns, AsyncUsage, AsyncWebhooks
+from .resources import (
+    AsyncAccounts,
+    AsyncDomains,
+    AsyncFaults,
+    AsyncKeys,
+    AsyncQuotas,
+    AsyncRuns,
+    AsyncUsage,
+    AsyncWebhooks,
+)
 
 if TYPE_CHECKING:
     import httpx
@@ -52,6 +61,7 @@ class AsyncMayfly:
         self.keys = AsyncKeys(self._connection)
         self.domains = AsyncDomains(self._connection)
         self.accounts = AsyncAccounts(self._connection)
+        self.quotas = AsyncQuotas(self._connection)
         self.usage = AsyncUsage(self._connection)
         self.faults = AsyncFaults(self._connection)
         self.runs = AsyncRuns(self._connection)

@@ -72,6 +72,10 @@ class AsyncConnection:
         """The JSON of a PATCH whose body has the options that are not of the call."""
         return (await self.send(request_of("PATCH", path, options))).json()
 
+    async def put(self, path: str, options: Mapping[str, Any]) -> Any:
+        """The JSON of a PUT whose body has the options that are not of the call."""
+        return (await self.send(request_of("PUT", path, options))).json()
+
     async def delete(self, path: str, options: Mapping[str, Any]) -> Any:
         """The JSON of a DELETE."""
         return (await self.send(request_of("DELETE", path, options))).json()

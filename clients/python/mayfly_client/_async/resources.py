@@ -21,6 +21,7 @@ from .._options import (
     RequestReplay,
     RotateKey,
     RotateWebhookSecret,
+    SetQuota,
     Span,
 )
 from .._requests import path_of, request_of
@@ -206,6 +207,21 @@ class AsyncAccounts:
         """Issues a key for an account. The secret is only in this answer."""
         path = path_of("accounts", account_id, "keys")
         return cast("types.KeyWithSecret", await self._connection.post(path, options))
+
+
+class AsyncQuotas:
+    """What the account may use, and uses."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def list(self, **call: Unpack[CallOptions]) -> list[types.Quota]:
+        """The quotas of the account."""
+        return cast("list[types.Quota]", await self._connection.get(path_of("quotas"), call))
+
+    async def set(self, name: str, **options: Unpack[SetQuota]) -> types.Quota:
+        """Sets a quota within that of the plan, or with `limit=None` to that (scope `admin`)."""
+        return cast("types.Quota", await self._connection.put(path_of("quotas", name), options))
 
 
 class AsyncFaults:

@@ -14,7 +14,16 @@ from .._requests import key_of, path_of
 from .connection import Connection
 from .inbox import Inbox
 from .messages import Messages
-from .resources import Accounts, Domains, Faults, Keys, Runs, Usage, Webhooks
+from .resources import (
+    Accounts,
+    Domains,
+    Faults,
+    Keys,
+    Quotas,
+    Runs,
+    Usage,
+    Webhooks,
+)
 
 if TYPE_CHECKING:
     import httpx
@@ -53,6 +62,7 @@ class Mayfly:
         self.keys = Keys(self._connection)
         self.domains = Domains(self._connection)
         self.accounts = Accounts(self._connection)
+        self.quotas = Quotas(self._connection)
         self.usage = Usage(self._connection)
         self.faults = Faults(self._connection)
         self.runs = Runs(self._connection)

@@ -73,6 +73,10 @@ class Connection:
         """The JSON of a PATCH whose body has the options that are not of the call."""
         return (self.send(request_of("PATCH", path, options))).json()
 
+    def put(self, path: str, options: Mapping[str, Any]) -> Any:
+        """The JSON of a PUT whose body has the options that are not of the call."""
+        return (self.send(request_of("PUT", path, options))).json()
+
     def delete(self, path: str, options: Mapping[str, Any]) -> Any:
         """The JSON of a DELETE."""
         return (self.send(request_of("DELETE", path, options))).json()

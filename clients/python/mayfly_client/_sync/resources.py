@@ -22,6 +22,7 @@ from .._options import (
     RequestReplay,
     RotateKey,
     RotateWebhookSecret,
+    SetQuota,
     Span,
 )
 from .._requests import path_of, request_of
@@ -207,6 +208,21 @@ class Accounts:
         """Issues a key for an account. The secret is only in this answer."""
         path = path_of("accounts", account_id, "keys")
         return cast("types.KeyWithSecret", self._connection.post(path, options))
+
+
+class Quotas:
+    """What the account may use, and uses."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def list(self, **call: Unpack[CallOptions]) -> list[types.Quota]:
+        """The quotas of the account."""
+        return cast("list[types.Quota]", self._connection.get(path_of("quotas"), call))
+
+    def set(self, name: str, **options: Unpack[SetQuota]) -> types.Quota:
+        """Sets a quota within that of the plan, or with `limit=None` to that (scope `admin`)."""
+        return cast("types.Quota", self._connection.put(path_of("quotas", name), options))
 
 
 class Faults:

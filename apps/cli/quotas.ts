@@ -1,0 +1,41 @@
+import { Argument, InvalidArgumentError, type Command } from 'commander'
+import { readJson } from '#clients/typescript/src/connection.js'
+import type { Schemas } from '#clients/typescript/src/options.js'
+import { QUOTAS } from '#libs/domain/account/access.js'
+import { table } from './printing.js'
+import type { Session } from './session.js'
+
+type Quota = Schemas['Quota']
+
+/** `mayfly quota …` */
+export function quotaCommands(program: Command, session: Session): void {
+  const quota = program.command('quota').description('show and set the quotas of the account')
+
+  quota
+    .command('list')
+    .description('list the quotas with what is used')
+    .action(() => session.print(session.api().get<Quota[]>('/v1/quotas'), quotaTable))
+
+  quota
+    .command('set')
+    .description('set a quota, within that of the plan; needs the scope admin')
+    .addArgument(new Argument('<name>').choices(QUOTAS))
+    .argument('<limit>', 'a whole number, or `plan` for the quota of the plan', limitOf)
+    .action((name: string, limit: number | null) => {
+      const request = { method: 'PUT', path: `/v1/quotas/${name}`, body: { limit } } as const
+      return session.print(session.api().send(request, {}, readJson<Quota>), (set) => quotaTable([set]))
+    })
+}
+
+function quotaTable(quotas: readonly Quota[]): string {
+  return table(
+    ['name', 'used', 'limit'],
+    quotas.map(({ name, used, limit }) => [name, used, limit]),
+  )
+}
+
+function limitOf(text: string): number | null {
+  if (text === 'plan') return null
+  if (/^\d{1,15}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('It must be a whole number, or plan.')
+}
