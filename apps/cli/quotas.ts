@@ -1,11 +1,16 @@
 import { Argument, InvalidArgumentError, type Command } from 'commander'
 import { readJson } from '#clients/typescript/src/connection.js'
 import type { Schemas } from '#clients/typescript/src/options.js'
-import { QUOTAS } from '#libs/domain/account/access.js'
+import { QUOTAS } from '#libs/domain/account/quota.js'
 import { table } from './printing.js'
 import type { Session } from './session.js'
 
 type Quota = Schemas['Quota']
+
+interface ScopeFlags {
+  environment?: string
+  key?: string
+}
 
 /** `mayfly quota …` */
 export function quotaCommands(program: Command, session: Session): void {
@@ -21,16 +26,21 @@ export function quotaCommands(program: Command, session: Session): void {
     .description('set a quota, within that of the plan; needs the scope admin')
     .addArgument(new Argument('<name>').choices(QUOTAS))
     .argument('<limit>', 'a whole number, or `plan` for the quota of the plan', limitOf)
-    .action((name: string, limit: number | null) => {
-      const request = { method: 'PUT', path: `/v1/quotas/${name}`, body: { limit } } as const
+    .option('--environment <name>', 'only of the inboxes of an environment')
+    .option('--key <id>', 'only of the inboxes that a key created')
+    .action((name: string, limit: number | null, { environment, key }: ScopeFlags) => {
+      const body = { limit, environment, key_id: key }
+      const request = { method: 'PUT', path: `/v1/quotas/${name}`, body } as const
       return session.print(session.api().send(request, {}, readJson<Quota>), (set) => quotaTable([set]))
     })
 }
 
 function quotaTable(quotas: readonly Quota[]): string {
   return table(
-    ['name', 'used', 'limit'],
-    quotas.map(({ name, used, limit }) => [name, used, limit]),
+    ['name', 'of', 'used', 'limit'],
+    quotas.map(({ name, environment, key_id: key, used, limit }) => [
+      ...[name, environment ?? key ?? 'the account', used, limit],
+    ]),
   )
 }
 

@@ -191,12 +191,12 @@ export class Acceptance {
     }
   }
 
-  /** Reserves capacity of the inbox, and of its account's quota. */
+  /** Reserves capacity of the inbox, and of its account's quotas. */
   private async reserve(row: InboxRow, bytes: number): Promise<Reservation | Refusal> {
     const ofInbox = this.capacity.reserve(row)
     if (ofInbox === null) return REFUSALS.inboxFull
     try {
-      const ofAccount = await this.options.quotas.reserve(row.inbox.accountId, 'stored-bytes', bytes)
+      const ofAccount = await this.options.quotas.reserve(row.inbox, 'stored-bytes', bytes)
       if (isExcess(ofAccount)) {
         ofInbox.release()
         return REFUSALS.quotaExceeded

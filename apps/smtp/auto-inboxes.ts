@@ -103,9 +103,10 @@ export class AutoInboxes {
     const owner = await this.ownerOf(missing)
     const known = owner === null ? undefined : plans.get(owner.account.plan)
     if (owner === null || known === undefined) return REFUSALS.unknownRecipient
-    const { id, limits } = owner.account
-    if (!(await this.mayCreate(id, sender))) return REFUSALS.tooManyNewInboxes
-    const reserved = await quotas.reserve(id, 'inboxes', 1)
+    const { account, environment, keyId } = owner
+    const { id: accountId, limits } = account
+    if (!(await this.mayCreate(accountId, sender))) return REFUSALS.tooManyNewInboxes
+    const reserved = await quotas.reserve({ accountId, environment, keyId }, 'inboxes', 1)
     if (isExcess(reserved)) return REFUSALS.quotaExceeded
     try {
       const inbox = await this.append(missing, inboxId, owner, planWithLimits(known, limits))

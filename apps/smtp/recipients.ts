@@ -188,7 +188,7 @@ export class Recipients {
     const { senderKey, declaredBytes } = attempt
     let refusal = refusalOf(inbox, now())
     if (refusal === null) {
-      const space = await quotas.reserve(inbox.accountId, 'stored-bytes', declaredBytes ?? 1)
+      const space = await quotas.reserve(inbox, 'stored-bytes', declaredBytes ?? 1)
       if (isExcess(space)) refusal = REFUSALS.quotaExceeded
       else space.release()
     }

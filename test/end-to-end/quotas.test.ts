@@ -162,6 +162,62 @@ describe('a quota that the owner sets', () => {
     })
   })
 
+  it('limits an environment or a key, beside the whole account', async () => {
+    const { admin } = await ownedAccount({ max_inboxes: 4 })
+    const [key, otherKey] = [await issueKey(admin), await issueKey(admin)]
+    const [one, two] = [withKey(mayfly, key), withKey(mayfly, otherKey)]
+    const elsewhere = withKey(mayfly, await issueKey(admin, { environment: 'elsewhere' }))
+    const inbox = await createInbox(one)
+    const of =
+      (scope: object) =>
+      (body: object, name = 'inboxes') =>
+        call(admin, 'PUT', `/v1/quotas/${name}`, { body: { ...scope, ...body } })
+    const [ofKey, ofStaging] = [of({ key_id: key.id }), of({ environment: 'staging' })]
+    const create = (target: Target) => call(target, 'POST', '/v1/inboxes')
+
+    expect((await ofKey({ limit: 1 })).body).toEqual({
+      ...{ name: 'inboxes', environment: null, key_id: key.id, limit: 1, used: 1, resets_at: null },
+    })
+    expectExceeded(await create(one), { environment: null, key_id: key.id, limit: 1, used: 1 })
+    expect((await create(two)).status).toBe(201)
+    expect((await ofStaging({ limit: 2 })).body).toMatchObject({ environment: 'staging', limit: 2, used: 2 })
+    expectExceeded(await create(two), { environment: 'staging', key_id: null, limit: 2, used: 2 })
+    expect((await create(elsewhere)).status).toBe(201)
+    expect((await call(admin, 'GET', '/v1/quotas')).body).toMatchObject([
+      { name: 'inboxes', environment: null, key_id: null, limit: 4, used: 3 },
+      { name: 'stored-bytes', environment: null, key_id: null },
+      { name: 'inboxes', environment: null, key_id: key.id, limit: 1, used: 1 },
+      { name: 'inboxes', environment: 'staging', key_id: null, limit: 2, used: 2 },
+    ])
+
+    // Mail counts for the key that created the inbox.
+    expect((await ofKey({ limit: 0 }, 'stored-bytes')).status).toBe(200)
+    await until('mail to be refused', () =>
+      send(mayfly, inbox.address, mail('refused')).then(
+        () => false,
+        (error: unknown) => String(error).includes('452 4.2.2'),
+      ),
+    )
+
+    expect((await ofKey({ limit: null })).body).toMatchObject({ key_id: key.id, limit: 4, used: 1 })
+    expectExceeded(await create(one), { environment: 'staging' })
+    expect((await ofStaging({ limit: null })).status).toBe(200)
+    expect((await create(one)).status).toBe(201)
+    expectExceeded(await create(one), { environment: null, key_id: null, limit: 4, used: 4 })
+
+    const strangersKey = withKey(mayfly, (await openAccount(mayfly.operator)).key)
+    for (const [target, scope, status] of [
+      [admin, { key_id: 'key_unknown' }, 404],
+      [strangersKey, { key_id: key.id }, 404],
+      [admin, { key_id: key.id, environment: 'staging' }, 400],
+      [admin, { key_id: 7 }, 400],
+      [admin, { environment: 'Not valid' }, 400],
+    ] as const) {
+      const answer = await call(target, 'PUT', '/v1/quotas/inboxes', { body: { limit: 1, ...scope } })
+      expect([scope, answer.status]).toEqual([scope, status])
+    }
+  })
+
   it('is refused above that of the plan, for unknown names, other bodies and other keys', async () => {
     const { admin, own } = await ownedAccount({ max_inboxes: 3 })
     expectProblem(await set(admin, 'inboxes', 4), {

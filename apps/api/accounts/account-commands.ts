@@ -50,6 +50,8 @@ function refused(
       const detail = `limit may be at most ${refusal.max}, the quota of the account's plan`
       return invalid({ detail, pointer: '/limit' })
     }
+    case 'too-many-quotas':
+      return invalid({ detail: `an account may set ${refusal.max} quotas: remove one first`, pointer: '' })
     case 'plan-lacks-api-access':
       return planLacksApiAccess(refusal.plan)
     case 'limits-not-per-account': {

@@ -1,5 +1,5 @@
 import { UnavailableError } from '#libs/runtime/errors.js'
-import type { Excess } from '#libs/ports/read-model/account-quotas.js'
+import type { UsedQuota } from '#libs/ports/read-model/inbox-views.js'
 import type { ResponseHeader } from './headers.js'
 
 const LATER_OR_ELSEWHERE = 'Try again after the time in `Retry-After`, or run more instances.'
@@ -171,8 +171,8 @@ export const PROBLEMS = {
   },
   'quota-exceeded': {
     status: 429,
-    title: 'Quota of the account used up',
-    fix: 'Delete inboxes or messages, wait until inboxes expire, or move the account to a plan with larger quotas.',
+    title: 'Quota used up',
+    fix: 'Delete inboxes or messages, wait until inboxes expire, set a larger quota, or move the account to a plan with larger ones.',
     headers: ['Retry-After'],
   },
   'too-many-password-attempts': {
@@ -273,12 +273,15 @@ export function noInbox(id: string): Problem {
 /** Inboxes expire at any time, but seldom within seconds. */
 const QUOTA_RETRY_SECONDS = '60'
 
-export function quotaExceeded({ quota, limit, used }: Excess, wanted: number): Problem {
+export function quotaExceeded({ quota, scope, limit, used }: UsedQuota, wanted: number): Problem {
   const what = quota === 'inboxes' ? 'active inboxes' : 'bytes of mail'
+  const { environment, keyId } = scope
+  const ofPart = environment === null ? 'The account' : `The environment ${environment}`
+  const whose = keyId === null ? ofPart : `The key ${keyId}`
   return new Problem('quota-exceeded', {
-    detail: `The account has ${used} of at most ${limit} ${what}, and the request adds ${wanted}.`,
+    detail: `${whose} has ${used} of at most ${limit} ${what}, and the request adds ${wanted}.`,
     headers: { 'retry-after': QUOTA_RETRY_SECONDS },
-    members: { quota, limit, used },
+    members: { quota, environment, key_id: keyId, limit, used },
   })
 }
 

@@ -77,8 +77,8 @@ export class Inboxes {
   ) {}
 
   /** Throws quota-exceeded. */
-  async reserve({ accountId }: Principal, count: number): Promise<QuotaReservation> {
-    const reserved = await this.quotas.reserve(accountId, 'inboxes', count)
+  async reserve(owner: Principal, count: number): Promise<QuotaReservation> {
+    const reserved = await this.quotas.reserve(owner, 'inboxes', count)
     if (isExcess(reserved)) throw quotaExceeded(reserved, count)
     return reserved
   }

@@ -125,7 +125,7 @@ export class InjectController {
     if (reservation === null) return this.requireEarlier(inbox, messageId, isFull(inbox))
     let quota: QuotaReservation | null = null
     try {
-      const reserved = await this.quotas.reserve(inbox.accountId, 'stored-bytes', size)
+      const reserved = await this.quotas.reserve(inbox, 'stored-bytes', size)
       if (isExcess(reserved)) {
         await this.requireEarlier(inbox, messageId, quotaExceeded(reserved, size))
         return

@@ -1,8 +1,8 @@
 import Type from 'typebox'
-import type { Quota } from '#libs/domain/account/access.js'
+import { QUOTAS } from '#libs/domain/account/quota.js'
 import { COMMON_HEADERS, RATE_LIMIT_HEADERS, RESPONSE_HEADERS, type ResponseHeader } from '../http/headers.js'
 import { PROBLEM_CODES, PROBLEMS, type ProblemCode, type ProblemForm } from '../http/problems.js'
-import { Count, IdOf, OrNull, Time } from './describe.js'
+import { Count, IdOf, OneOf, OrNull, Time } from './describe.js'
 import { headerRefs, type ResponseJson } from './openapi-json.js'
 
 const Fault = Type.Object(
@@ -76,13 +76,13 @@ export const Problem = Type.Object(
       }),
     ),
     quota: Type.Optional(
-      Type.Unsafe<Quota>({
-        type: 'string',
-        enum: ['inboxes', 'stored-bytes'],
-        description: 'With `quota-exceeded`: active inboxes, or the bytes of the mail in them.',
-      }),
+      OneOf(QUOTAS, 'With `quota-exceeded`: active inboxes, or the bytes of the mail in them.'),
     ),
-    limit: Type.Optional(Count('The quota of the account: its `max_inboxes` or `max_stored_bytes`.')),
+    environment: Type.Optional(
+      OrNull(Type.String(), 'The environment that the quota is of; null if it is not of one.'),
+    ),
+    key_id: Type.Optional(OrNull(Type.String(), 'The key that the quota is of; null if it is not of one.')),
+    limit: Type.Optional(Count('The limit of the quota.')),
     used: Type.Optional(Count('How much of it is used, with what is under way.')),
     cursor: Type.Optional(
       Type.String({
@@ -175,7 +175,7 @@ const EXAMPLES: Partial<Record<ProblemCode, object>> = {
   },
   'quota-exceeded': {
     detail: 'The account has 20000 of at most 20000 active inboxes, and the request adds 1.',
-    ...{ quota: 'inboxes', limit: 20_000, used: 20_000 },
+    ...{ quota: 'inboxes', environment: null, key_id: null, limit: 20_000, used: 20_000 },
   },
   'inbox-deleted': { ended_at: '2026-11-21T09:41:07.122Z', ended_by: 'key_01jd6aycj4e7p8s9v1w3x5z7b2' },
   'inbox-expired': {

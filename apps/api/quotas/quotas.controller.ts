@@ -1,15 +1,18 @@
 import { Body, Controller, Get, Param, Put } from '@nestjs/common'
-import { IsInt, Min, ValidateIf } from 'class-validator'
+import { IsInt, IsString, Min, ValidateIf } from 'class-validator'
 import Type from 'typebox'
-import { QUOTAS, quotasOf, SCOPES, type Quota } from '#libs/domain/account/access.js'
-import type { Account } from '#libs/domain/account/account.js'
+import { SCOPES } from '#libs/domain/account/access.js'
+import { maxOf, QUOTAS, quotasOf, type QuotaLimit, type QuotaScope } from '#libs/domain/account/quota.js'
 import { object, plain, text } from '#libs/domain/event-sourcing/declare.js'
+import type { AccountId } from '#libs/domain/ids/typeid.js'
 import { AccountQuotas } from '#libs/ports/read-model/account-quotas.js'
 import { Count, IdOf, OneOf, orNull, time } from '#libs/runtime/resource.js'
 import { Plans } from '../access/key-lookup.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
 import { AccountCommands } from '../accounts/account-commands.js'
-import { noResource } from '../http/problems.js'
+import { invalid, noResource } from '../http/problems.js'
+import { IfGiven, IsEnvironment } from '../http/rules.js'
+import { Keys } from '../keys/keys.service.js'
 import { Instance } from '../instance.js'
 import { Describe, DescribeBody, DescribeProperty, Tag } from '../openapi/describe.js'
 import { Views } from '../views.js'
@@ -22,29 +25,43 @@ const QUOTA = object(
         "`inboxes`: active inboxes. `stored-bytes`: bytes in the sources of active inboxes' messages.",
       ),
     ),
-    environment: orNull(text, 'Null: of the whole account.'),
-    keyId: orNull(plain(IdOf('key', 'The key whose use counts.')), 'Null: of all keys.'),
+    environment: orNull(text, 'Of the inboxes of this environment.'),
+    keyId: orNull(plain(IdOf('key', 'The id of a key.')), 'Of the inboxes that this key created.'),
     limit: plain(Count('The maximum.')),
     used: plain(Count('What counts now.')),
     resetsAt: orNull(time('When what was used counts no more.'), 'Null: what ends counts no more.'),
   },
   {
     $id: 'Quota',
-    description: 'What the account may use, and uses, of something.',
+    description: 'What the account may use, and uses, of something: in all, in an environment, or by a key.',
     examples: [{ name: 'inboxes', environment: null, key_id: null, limit: 500, used: 12, resets_at: null }],
   },
 )
 
 const LIMIT = 'limit must be a whole number of at least 0, or null'
 
-/** The body of PUT /v1/quotas/{name}. */
-@DescribeBody({ description: 'The maximum of a quota.', example: { limit: 500 } })
+/** The body of PUT /v1/quotas/{quota}. */
+@DescribeBody({ description: 'The limit of a quota.', example: { limit: 500 } })
 export class SetQuota {
-  @DescribeProperty("At most that of the account's plan. Null for that.")
+  @DescribeProperty("At most that of the account's plan. Null: that of the plan.")
   @ValidateIf(({ limit }: SetQuota) => limit !== null)
   @Min(0, { message: LIMIT })
   @IsInt({ message: LIMIT })
   limit!: number | null
+
+  @DescribeProperty('Limits the inboxes of this environment, instead of all of the account.', {
+    examples: ['staging'],
+  })
+  @IfGiven()
+  @IsEnvironment()
+  environment?: string
+
+  @DescribeProperty('Limits the inboxes that this key created. Not together with `environment`.', {
+    examples: ['key_01jd6aycj4e7p8s9v1w3x5z7b2'],
+  })
+  @IfGiven()
+  @IsString({ message: 'key_id must be the id of a key' })
+  key_id?: string
 }
 
 /** The quotas of the account. */
@@ -55,6 +72,7 @@ export class QuotasController {
     private readonly views: Views,
     private readonly plans: Plans,
     private readonly commands: AccountCommands,
+    private readonly keys: Keys,
     private readonly quotas: AccountQuotas,
     private readonly instance: Instance,
   ) {}
@@ -63,42 +81,52 @@ export class QuotasController {
   @RequireScope(...SCOPES)
   @Describe({
     summary: 'List the quotas of the account',
-    answer: { description: 'The quotas.', schema: Type.Array(QUOTA.schema) },
+    answer: {
+      description: 'The quotas of the whole account, and those that are set for an environment or a key.',
+      schema: Type.Array(QUOTA.schema),
+    },
   })
   async listQuotas(@Caller() { accountId }: Principal) {
-    const list = await this.listOf(await this.commands.find(accountId))
-    return list.map(QUOTA.encode)
+    const account = await this.commands.find(accountId)
+    return this.answer(accountId, quotasOf(this.plans.of(account), account.quotas))
   }
 
   @Put(':quota')
   @RequireScope('admin')
   @Describe({
-    summary: 'Set a quota of the account',
+    summary: 'Set a quota',
     description:
       'Within the quota of the plan. It may be less than what is used: then nothing new is accepted until enough has ended. ' +
       'SMTP and other instances apply it within a second.',
     answer: { description: 'The quota.', schema: QUOTA.schema },
   })
-  async setQuota(@Caller() principal: Principal, @Param('quota') name: string, @Body() { limit }: SetQuota) {
+  async setQuota(@Caller() principal: Principal, @Param('quota') name: string, @Body() body: SetQuota) {
     const quota = QUOTAS.find((each) => each === name)
     if (quota === undefined) throw noResource('quota', name)
     const { accountId, keyId: setBy } = principal
     const account = await this.commands.find(accountId)
     const plan = this.plans.of(account)
-    const command = { accountId, quota, limit, plan, setBy, now: this.instance.now() }
+    const { limit } = body
+    const wanted = { quota, scope: await this.scopeOf(principal, body) }
+    const command = { ...wanted, accountId, limit, plan, setBy, now: this.instance.now() }
     await this.commands.execute({ account, key: null }, { type: 'SetQuota', ...command }, principal)
     this.quotas.forget(accountId)
-    const list = await this.listOf(await this.commands.find(accountId))
-    return list.filter((each) => each.name === quota).map(QUOTA.encode)[0]
+    const [answer] = await this.answer(accountId, [{ ...wanted, limit: limit ?? maxOf(plan, quota) }])
+    return answer
   }
 
-  private async listOf(account: Account) {
+  /** Throws invalid-request, or not-found for a key that the account does not have. */
+  private async scopeOf(principal: Principal, body: SetQuota): Promise<QuotaScope> {
+    const { environment = null, key_id: keyId } = body
+    if (keyId === undefined) return { environment, keyId: null }
+    if (environment !== null) throw invalid({ detail: 'key_id excludes environment', pointer: '/key_id' })
+    const { id } = await this.keys.get(principal, keyId)
+    return { environment: null, keyId: id }
+  }
+
+  private async answer(accountId: AccountId, limits: readonly QuotaLimit[]) {
     const { inboxes } = this.views
-    const used = await this.views.readComplete('inbox-events', () => inboxes.accountUse(account.id))
-    const limits = quotasOf(this.plans.of(account), account.quotas)
-    return QUOTAS.map((name: Quota) => ({
-      ...{ name, environment: null, keyId: null },
-      ...{ limit: limits[name], used: used[name], resetsAt: null },
-    }))
+    const used = await this.views.readComplete('inbox-events', () => inboxes.usedQuotas(accountId, limits))
+    return used.map((each) => QUOTA.encode({ ...each, ...each.scope, name: each.quota, resetsAt: null }))
   }
 }

@@ -1327,8 +1327,12 @@ class _ProblemOptional(TypedDict, total=False):
     """The first 100 inboxes of the label with too many messages."""
     quota: Literal["inboxes", "stored-bytes"]
     """With `quota-exceeded`: active inboxes, or the bytes of the mail in them."""
+    environment: str | None
+    """The environment that the quota is of; null if it is not of one."""
+    key_id: str | None
+    """The key that the quota is of; null if it is not of one."""
     limit: int
-    """The quota of the account: its `max_inboxes` or `max_stored_bytes`."""
+    """The limit of the quota."""
     used: int
     """How much of it is used, with what is under way."""
     cursor: str
@@ -1369,13 +1373,13 @@ class QuantilesAndMax(TypedDict):
 
 
 class Quota(TypedDict):
-    """What the account may use, and uses, of something."""
+    """What the account may use, and uses, of something: in all, in an environment, or by a key."""
     name: Literal["inboxes", "stored-bytes"]
     """`inboxes`: active inboxes. `stored-bytes`: bytes in the sources of active inboxes' messages."""
     environment: str | None
-    """Null: of the whole account."""
+    """Of the inboxes of this environment."""
     key_id: str | None
-    """Null: of all keys."""
+    """Of the inboxes that this key created."""
     limit: int
     """The maximum."""
     used: int
@@ -1584,10 +1588,17 @@ class RunSummary(TypedDict):
     """
 
 
-class SetQuota(TypedDict):
-    """The maximum of a quota."""
+class _SetQuotaOptional(TypedDict, total=False):
+    environment: str
+    """Limits the inboxes of this environment, instead of all of the account."""
+    key_id: str
+    """Limits the inboxes that this key created. Not together with `environment`."""
+
+
+class SetQuota(_SetQuotaOptional):
+    """The limit of a quota."""
     limit: int | None
-    """At most that of the account's plan. Null for that."""
+    """At most that of the account's plan. Null: that of the plan."""
 
 
 class UpdateInbox(TypedDict, total=False):

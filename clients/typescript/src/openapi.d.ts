@@ -803,6 +803,8 @@ export interface components {
 			too_few?: components["schemas"]["InboxMessages"][];
 			too_many?: components["schemas"]["InboxMessages"][];
 			quota?: "inboxes" | "stored-bytes";
+			environment?: string | null;
+			key_id?: string | null;
 			limit?: number;
 			used?: number;
 			cursor?: string;
@@ -820,13 +822,13 @@ export interface components {
 			p99: number;
 			max: number;
 		};
-		/** What the account may use, and uses, of something. */
+		/** What the account may use, and uses, of something: in all, in an environment, or by a key. */
 		Quota: {
 			/** `inboxes`: active inboxes. */
 			name: "inboxes" | "stored-bytes";
-			/** Null: of the whole account. */
+			/** Of the inboxes of this environment. */
 			environment: string | null;
-			/** Null: of all keys. */
+			/** Of the inboxes that this key created. */
 			key_id: string | null;
 			/** The maximum. */
 			limit: number;
@@ -932,10 +934,14 @@ export interface components {
 		};
 		/** All faults, in the order in which they are checked. */
 		SetFaults: components["schemas"]["InboxFault"][];
-		/** The maximum of a quota. */
+		/** The limit of a quota. */
 		SetQuota: {
 			/** At most that of the account's plan. */
 			limit: number | null;
+			/** Limits the inboxes of this environment, instead of all of the account. */
+			environment?: string;
+			/** Limits the inboxes that this key created. */
+			key_id?: string;
 		};
 		/** What to change of an inbox. */
 		UpdateInbox: {

@@ -37,21 +37,6 @@ export interface AccountLimits {
 
 export type PlanTable = ReadonlyMap<string, Plan>
 
-/** What the quotas of an account limit. */
-export const QUOTAS = ['inboxes', 'stored-bytes'] as const
-export type Quota = (typeof QUOTAS)[number]
-
-/** The quotas of an account: those that its owner has set, within those of its plan. */
-export function quotasOf(
-  { maxInboxes, maxStoredBytes }: Plan,
-  own: Readonly<Partial<Record<Quota, number>>> = {},
-): Record<Quota, number> {
-  return {
-    inboxes: Math.min(own.inboxes ?? Infinity, maxInboxes),
-    'stored-bytes': Math.min(own['stored-bytes'] ?? Infinity, maxStoredBytes),
-  }
-}
-
 /** The account of public inboxes. Fixed, so that all instances open the same one. */
 export const PUBLIC_ACCOUNT_ID = 'acc_00000000000000000000000000' as AccountId
 

@@ -1,9 +1,9 @@
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import { haveSameFaults, type Fault } from '#libs/domain/inbox/fault.js'
 import { evolve as evolveWebhook, type WebhookEntry } from '#libs/domain/webhook/webhook.js'
-import type { Quota } from './access.js'
 import { evolveSessions, type ConsoleSession } from './console-sessions.js'
 import { evolveDomain, type DomainSlice } from './domain.js'
+import { quotaName, type OwnQuotas } from './quota.js'
 import type { AccountEvent, AccountOpened, ApiKeyIssued, ApiKeyRotated, PlanChanged } from './events.js'
 
 /** An account on its current plan. */
@@ -14,7 +14,7 @@ export interface Account extends Omit<AccountOpened, 'type' | 'accountId'> {
   /** The faults of new inboxes, by environment. */
   defaultFaults: Readonly<Record<string, readonly Fault[]>>
   /** Those that the account has set for itself. */
-  quotas: Readonly<Partial<Record<Quota, number>>>
+  quotas: OwnQuotas
 }
 
 /** An API key with its current secret. */
@@ -77,13 +77,12 @@ export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
       return { ...slice, account: { ...account, defaultFaults: { ...others, ...own } } }
     }
     case 'QuotaSet': {
-      const { quota, limit } = event
-      if (account === null || (account.quotas[quota] ?? null) === limit) return slice
-      const { [quota]: _, ...others } = account.quotas
-      return {
-        ...slice,
-        account: { ...account, quotas: limit === null ? others : { ...others, [quota]: limit } },
-      }
+      const { quota, scope, limit } = event
+      const name = quotaName(event)
+      if (account === null || (account.quotas[name]?.limit ?? null) === limit) return slice
+      const { [name]: _, ...others } = account.quotas
+      const own = limit === null ? {} : { [name]: { quota, scope, limit } }
+      return { ...slice, account: { ...account, quotas: { ...others, ...own } } }
     }
     case 'ApiKeyIssued': {
       if (account === null || key !== null) return slice

@@ -14,6 +14,7 @@ import {
   rotated,
 } from './account.test-support.js'
 import { MAX_ACTIVE_KEYS, type AccountCommand } from './decide.js'
+import { MAX_OWN_QUOTAS } from './quota.js'
 
 const limits = { requestsPerMinute: 7 }
 const open = { type: 'OpenAccount', accountId: ACCOUNT_ID, name: 'Acme', limits: null, now: day(0) } as const
@@ -95,7 +96,8 @@ describe('ChangePlan', () => {
 
 describe('SetQuota', () => {
   const set = { type: 'SetQuota', accountId: ACCOUNT_ID, setBy: KEY_ID, now: day(3) } as const
-  const quota = (limit: number | null) => ({ quota: 'inboxes', limit }) as const
+  const scope = { environment: null, keyId: null }
+  const quota = (limit: number | null) => ({ quota: 'inboxes', scope, limit }) as const
   const wasSet = (limit: number | null) =>
     ({ type: 'QuotaSet', accountId: ACCOUNT_ID, ...quota(limit), setBy: KEY_ID, setAt: day(3) }) as const
   const plan = { ...planNamed('pro'), maxInboxes: 10 }
@@ -115,10 +117,28 @@ describe('SetQuota', () => {
       .then([])
   })
 
+  it('sets one for each environment and key, up to a maximum', () => {
+    const ofEnvironment = (index: number) => ({ environment: `e${index}`, keyId: null })
+    const many = Array.from({ length: MAX_OWN_QUOTAS }, (_, index) => ({
+      ...wasSet(index % 10),
+      scope: ofEnvironment(index),
+    }))
+    const ofKey = { ...quota(1), scope: { environment: null, keyId: KEY_ID } }
+    given(opened, ...many)
+      .when({ ...set, ...ofKey, plan })
+      .thenRefused({ code: 'too-many-quotas', max: MAX_OWN_QUOTAS })
+    given(opened, ...many)
+      .when({ ...set, ...quota(9), scope: ofEnvironment(0), plan })
+      .then([{ ...wasSet(9), scope: ofEnvironment(0) }])
+    given(opened, ...many.slice(1))
+      .when({ ...set, ...ofKey, plan })
+      .then([{ ...wasSet(1), ...ofKey }])
+  })
+
   it('is refused above the quota of the plan', () => {
     given(opened)
       .when({ ...set, ...quota(11), plan })
-      .thenRefused({ code: 'over-plan', quota: 'inboxes', max: 10 })
+      .thenRefused({ code: 'over-plan', max: 10 })
   })
 })
 

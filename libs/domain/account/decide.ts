@@ -1,9 +1,10 @@
 import { accept, refuse, type Decision } from '#libs/domain/event-sourcing/decision.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
-import { MAX_GRACE_MS, quotasOf, type AccountLimits, type Plan, type Quota } from './access.js'
+import { MAX_GRACE_MS, type AccountLimits, type Plan } from './access.js'
 import { haveSameFaults } from '#libs/domain/inbox/fault.js'
 import { defaultFaultsOf, isOnPlan, type AccountSlice } from './account.js'
 import type { AccountEvent, DefaultFaultsSet, AccountOpened, ApiKeyIssued, QuotaSet } from './events.js'
+import { MAX_OWN_QUOTAS, maxOf, quotaName } from './quota.js'
 
 /** Of one account; revoked keys don't count. */
 export const MAX_ACTIVE_KEYS = 1_000
@@ -36,7 +37,8 @@ export type AccountCommand =
 export type Refusal =
   | { code: 'unknown-account' }
   | { code: 'limits-not-per-account'; plan: string }
-  | { code: 'over-plan'; quota: Quota; max: number }
+  | { code: 'over-plan'; max: number }
+  | { code: 'too-many-quotas'; max: number }
   | { code: 'plan-lacks-api-access'; plan: string }
   | { code: 'over-rate-limit'; requestsPerMinute: number }
   | { code: 'too-many-keys'; max: number }
@@ -62,11 +64,16 @@ export function decide(
     return accept({ type: 'DefaultFaultsSet', accountId, environment, faults, setBy, setAt: now })
   }
   if (command.type === 'SetQuota') {
-    const { quota, limit, setBy } = command
-    const max = quotasOf(command.plan)[quota]
-    if (limit !== null && limit > max) return refuse({ code: 'over-plan', quota, max })
-    if (limit === (account.quotas[quota] ?? null)) return accept()
-    return accept({ type: 'QuotaSet', accountId, quota, limit, setBy, setAt: now })
+    const { plan, type: _, now: setAt, ...facts } = command
+    const { quota, limit } = facts
+    const max = maxOf(plan, quota)
+    if (limit !== null && limit > max) return refuse({ code: 'over-plan', max })
+    const before = account.quotas[quotaName(facts)]
+    if (limit === (before?.limit ?? null)) return accept()
+    if (before === undefined && Object.keys(account.quotas).length >= MAX_OWN_QUOTAS) {
+      return refuse({ code: 'too-many-quotas', max: MAX_OWN_QUOTAS })
+    }
+    return accept({ type: 'QuotaSet', ...facts, setAt })
   }
   if (command.type === 'ChangePlan') {
     const { limits } = command

@@ -4,9 +4,10 @@ import * as field from '#libs/domain/event-sourcing/declare.js'
 import { REGISTRATION_EVENTS } from '#libs/domain/webhook/events.js'
 import { faults } from '#libs/domain/inbox/fault.js'
 import type { Lifespan } from '#libs/domain/inbox/new-inbox.js'
-import { parseRetention, QUOTAS, SCOPES } from './access.js'
+import { parseRetention, SCOPES } from './access.js'
 import { CONSOLE_EVENTS } from './console-sessions.js'
 import { DOMAIN_EVENTS } from './domain.js'
+import { QUOTAS } from './quota.js'
 
 const retention = field.codec(Type.String(), (value: Lifespan) => value.text, decodeRetention)
 
@@ -97,7 +98,11 @@ export const ACCOUNT_EVENTS = {
   QuotaSet: event('account.quota-set', {
     accountId: field.id('acc'),
     quota: field.oneOf(QUOTAS),
-    /** Null for that of the plan. */
+    scope: field.object({
+      environment: field.optional(field.text, null),
+      keyId: field.optional(field.id('key'), null),
+    }),
+    /** Null removes it. */
     limit: field.optional(field.count, null),
     /** The key that the request was made with. */
     setBy: field.id('key'),

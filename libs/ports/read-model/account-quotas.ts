@@ -1,15 +1,16 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
-import { planOf, quotasOf, type PlanTable, type Quota } from '#libs/domain/account/access.js'
-import type { AccountId } from '#libs/domain/ids/typeid.js'
-import type { AccountUse } from './inbox-views.js'
+import { planOf, type PlanTable } from '#libs/domain/account/access.js'
+import { quotaName, quotasOf, scopesOf, type Quota } from '#libs/domain/account/quota.js'
+import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
+import type { UsedQuota } from './inbox-views.js'
 import type { AccountQueries, MailQueries } from './queries.js'
 
-/** A quota that has not enough left. */
-export interface Excess {
-  quota: Quota
-  limit: number
-  used: number
+/** Whose quotas count: the owner of an inbox, with the key that created it. */
+export interface QuotaOwner {
+  accountId: AccountId
+  environment: string
+  keyId: KeyId
 }
 
 /** A part of a quota that is reserved for something that is not on the log yet. */
@@ -20,20 +21,23 @@ export interface QuotaReservation {
   release(): void
 }
 
+/** `used` is as the views had it when they were last read. */
+interface KnownQuota extends UsedQuota {
+  /** Filled since then. */
+  added: number
+  reserved: number
+}
+
 interface KnownAccount {
   id: AccountId
-  limits: AccountUse
-  /** As the views had it at `readAtMs`. */
-  used: AccountUse
-  /** Filled since then. */
-  added: Record<Quota, number>
-  reserved: Record<Quota, number>
+  /** By name. */
+  quotas: ReadonlyMap<string, KnownQuota>
   readAtMs: number
   reading: Promise<void> | null
 }
 
 interface QuotaSources {
-  inboxes: Pick<MailQueries, 'accountUse'>
+  inboxes: Pick<MailQueries, 'usedQuotas'>
   accounts: Pick<AccountQueries, 'account'>
   plans: PlanTable
 }
@@ -43,7 +47,6 @@ const MAX_ACCOUNTS = 10_000
 const VALID_MS = 1_000
 /** Before a refusal it is read again, at most this often. */
 const PAUSE_MS = 100
-const UNLIMITED: AccountUse = { inboxes: Infinity, 'stored-bytes': Infinity }
 
 /**
  * Checks the quotas of accounts against the views, which are read about once a second for an account, and what its owner
@@ -55,26 +58,33 @@ export class AccountQuotas {
 
   constructor(private readonly sources: QuotaSources) {}
 
-  /** Rejects if the views can't be read. A refusal follows from views that were read after the call. */
-  async reserve(accountId: AccountId, quota: Quota, amount: number): Promise<QuotaReservation | Excess> {
+  /**
+   * Resolves with the quota that has not enough left, if there is one. Rejects if the views can't be read. A refusal
+   * follows from views that were read after the call.
+   */
+  async reserve(owner: QuotaOwner, quota: Quota, amount: number): Promise<QuotaReservation | UsedQuota> {
     const calledAtMs = performance.now()
-    const account = this.accountOf(accountId)
+    const account = this.accountOf(owner.accountId)
+    const concerned = () =>
+      scopesOf(owner).flatMap((scope) => account.quotas.get(quotaName({ quota, scope })) ?? [])
+    const excess = () => concerned().find((each) => usedOf(each) + amount > each.limit)
     await this.readSince(account, calledAtMs - VALID_MS)
-    if (excessOf(account, quota, amount) !== null) await this.readSince(account, calledAtMs)
-    const excess = excessOf(account, quota, amount)
-    if (excess !== null) return excess
-    let left = amount
-    const take = (some: number) => {
-      account.reserved[quota] -= some
-      left -= some
+    if (excess() !== undefined) await this.readSince(account, calledAtMs)
+    const exceeded = excess()
+    if (exceeded !== undefined) return { ...exceeded, used: usedOf(exceeded) }
+    const reserved = concerned()
+    let left = 0
+    const hold = (more: number) => {
+      for (const each of reserved) each.reserved += more
+      left += more
     }
-    account.reserved[quota] += amount
+    hold(amount)
     return {
       fill(filled) {
-        account.added[quota] += filled
-        take(Math.min(filled, left))
+        for (const each of reserved) each.added += filled
+        hold(-Math.min(filled, left))
       },
-      release: () => take(left),
+      release: () => hold(-left),
     }
   }
 
@@ -91,9 +101,7 @@ export class AccountQuotas {
   private accountOf(id: AccountId): KnownAccount {
     const known = this.known.get(id)
     if (known !== undefined) return known
-    const none = { inboxes: 0, 'stored-bytes': 0 }
-    const added = { limits: UNLIMITED, used: none, added: { ...none }, reserved: { ...none } }
-    const account = { id, ...added, readAtMs: -Infinity, reading: null }
+    const account = { id, quotas: new Map(), readAtMs: -Infinity, reading: null }
     this.known.set(id, account)
     return account
   }
@@ -110,22 +118,26 @@ export class AccountQuotas {
     if (waitMs > 0) await pause(waitMs)
     const { inboxes, accounts, plans } = this.sources
     const readAtMs = performance.now()
-    const before = { ...account.added }
-    const [used, found] = await Promise.all([inboxes.accountUse(account.id), accounts.account(account.id)])
+    const added = new Map([...account.quotas].map(([name, quota]) => [name, quota.added]))
+    const found = await accounts.account(account.id)
     // The views of accounts may not show a new one yet.
-    account.limits = found === null ? UNLIMITED : quotasOf(planOf(plans, found), found.quotas)
-    account.added.inboxes -= before.inboxes
-    account.added['stored-bytes'] -= before['stored-bytes']
-    Object.assign(account, { used, readAtMs })
+    const limits = found === null ? [] : quotasOf(planOf(plans, found), found.quotas)
+    const used = await inboxes.usedQuotas(account.id, limits)
+    // Reservations have the objects, so those of the same name stay.
+    const quotas = used.map((quota) => {
+      const name = quotaName(quota)
+      const known = account.quotas.get(name) ?? { added: 0, reserved: 0 }
+      const rest = { added: known.added - (added.get(name) ?? 0) }
+      return [name, Object.assign(known, quota, rest)] as const
+    })
+    Object.assign(account, { quotas: new Map(quotas), readAtMs })
   }
 }
 
-function excessOf(account: KnownAccount, quota: Quota, amount: number): Excess | null {
-  const used = account.used[quota] + account.added[quota] + account.reserved[quota]
-  const limit = account.limits[quota]
-  return used + amount > limit ? { quota, limit, used } : null
+function usedOf({ used, added, reserved }: KnownQuota): number {
+  return used + added + reserved
 }
 
-export function isExcess(reserved: QuotaReservation | Excess): reserved is Excess {
+export function isExcess(reserved: QuotaReservation | UsedQuota): reserved is UsedQuota {
   return 'limit' in reserved
 }

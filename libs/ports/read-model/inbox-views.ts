@@ -1,4 +1,4 @@
-import type { Quota } from '#libs/domain/account/access.js'
+import { scopeName, type QuotaLimit } from '#libs/domain/account/quota.js'
 import { brand, type AccountId, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
 import type { Address } from '#libs/domain/inbox/events.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
@@ -17,7 +17,9 @@ import type {
 } from './views.js'
 
 /** Of an account: its active inboxes, and the bytes of the mail in them. */
-export type AccountUse = Readonly<Record<Quota, number>>
+export interface UsedQuota extends QuotaLimit {
+  used: number
+}
 
 export interface MessageKey {
   inboxId: InboxId
@@ -208,10 +210,16 @@ export function inboxViews(store: ViewStore) {
       return []
     },
 
-    /** What counts for an account's quotas: its active inboxes, also those just past their expiry, and their mail. */
-    async accountUse(accountId: AccountId): Promise<AccountUse> {
-      const { count, sum } = await store.totals(tables.accountUse, [accountId], ['active'])
-      return { inboxes: count, 'stored-bytes': sum }
+    /** The quotas of an account with what counts in each: active inboxes, also those just past their expiry, and their mail. */
+    async usedQuotas(accountId: AccountId, limits: readonly QuotaLimit[]): Promise<UsedQuota[]> {
+      const scopes = [...new Set(limits.map(({ scope }) => scopeName(scope)))]
+      const totals = await Promise.all(
+        scopes.map((scope) => store.totals(tables.accountUse, [accountId], [scope])),
+      )
+      return limits.map((limit) => {
+        const { count = 0, sum = 0 } = totals[scopes.indexOf(scopeName(limit.scope))] ?? {}
+        return { ...limit, used: limit.quota === 'inboxes' ? count : sum }
+      })
     },
 
     /** How many inboxes are active in the views, including those that are just past their expiry. */

@@ -1,3 +1,4 @@
+import { QUOTAS, scopesOf, type QuotaScope } from '#libs/domain/account/quota.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import {
   created,
@@ -116,10 +117,18 @@ export function describeMessageQueries(current: () => ReadModelHarness): void {
     expect(await current().queries.raw({ inboxId: id, messageId: messageId(7) })).toBeNull()
   })
 
-  it('counts what the active inboxes of an account store', async () => {
-    const use = () => current().queries.accountUse(created.accountId)
+  it('counts the active inboxes of accounts, environments and keys, and their mail', async () => {
+    const { accountId, environment, keyId } = created
+    const own = scopesOf({ environment, keyId })
+    const others = scopesOf({ environment: 'other', keyId: idFromBytes('key', Buffer.alloc(16, 8)) }).slice(1)
+    const use = async (scope: QuotaScope = { environment: null, keyId: null }, account = accountId) => {
+      const limits = QUOTAS.map((quota) => ({ quota, scope, limit: 0 }))
+      const used = await current().queries.usedQuotas(account, limits)
+      return Object.fromEntries(used.map((each) => [each.quota, each.used]))
+    }
     const { size } = mail(id, messageId(1))
-    expect(await use()).toEqual({ inboxes: 2, 'stored-bytes': 5 * size })
+    for (const scope of own) expect(await use(scope)).toEqual({ inboxes: 2, 'stored-bytes': 5 * size })
+    for (const scope of others) expect(await use(scope)).toEqual({ inboxes: 0, 'stored-bytes': 0 })
     await (await followerOf(current().store, 2)).follow(makeInbox(inboxIdIn(2)))
     const removal = { ...messageDeleted(minute(2), messageId(1)), inboxId: id }
     await follower.follow(removal, mail(id, messageId(1)), removal)
@@ -127,8 +136,8 @@ export function describeMessageQueries(current: () => ReadModelHarness): void {
     await follower.follow({ ...deleted(minute(3)), inboxId: id }, mail(id, messageId(8)))
     expect(await use()).toEqual({ inboxes: 2, 'stored-bytes': size })
     const stranger = idFromBytes('acc', Buffer.alloc(16, 8))
-    expect(await current().queries.accountUse(stranger)).toEqual({ inboxes: 0, 'stored-bytes': 0 })
+    expect(await use(undefined, stranger)).toEqual({ inboxes: 0, 'stored-bytes': 0 })
     await (await followerOf(current().store, 1)).begin({ logId: 'another-log' })
-    expect(await use()).toEqual({ inboxes: 1, 'stored-bytes': 0 })
+    for (const scope of own) expect(await use(scope)).toEqual({ inboxes: 1, 'stored-bytes': 0 })
   })
 }

@@ -85,11 +85,20 @@ function entriesOf<Subject>({ indexes }: Table<Subject, unknown>, subject: Subje
 }
 
 function without(entries: readonly IndexedEntry[], others: readonly IndexedEntry[]): readonly IndexedEntry[] {
-  if (entries.length === 0 || others.length === 0) return entries
-  const known = new Set(others.map(textOf))
-  return entries.filter((entry) => !known.has(textOf(entry)))
+  return entries.filter((entry) => !others.some((other) => isSame(entry, other)))
 }
 
-function textOf({ index: { name }, entry }: IndexedEntry): string {
-  return JSON.stringify([name, entry])
+function isSame(
+  { index, entry: one }: IndexedEntry,
+  { index: otherIndex, entry: other }: IndexedEntry,
+): boolean {
+  return (
+    index === otherIndex &&
+    one.sort === other.sort &&
+    one.key === other.key &&
+    one.value === other.value &&
+    one.dueAtMs === other.dueAtMs &&
+    one.group.length === other.group.length &&
+    one.group.every((element, at) => element === other.group[at])
+  )
 }

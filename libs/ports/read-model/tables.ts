@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Account, ApiKey } from '#libs/domain/account/account.js'
+import { scopeName, scopesOf } from '#libs/domain/account/quota.js'
 import { holdsName, type Domain } from '#libs/domain/account/domain.js'
 import { brand, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import { isSentWithoutMail } from '#libs/domain/inbox/events.js'
@@ -85,12 +86,14 @@ export const dueInboxes = index<InboxRow>({
   },
 })
 
-/** The active inboxes of each account, by the bytes of their mail. */
+/** The active inboxes, and the bytes of their mail, of each account, environment and key. */
 export const accountUse = index<InboxRow>({
   ...{ name: 'account-use', ...inboxEvents, kind: 'totals', sort: 'number', isTotalled: true },
   entriesOf: ({ inbox }) =>
     inbox.state === 'active'
-      ? [{ group: [inbox.accountId, 'active'], sort: inbox.storedBytes, key: inbox.id }]
+      ? scopesOf(inbox).map((scope) => ({
+          ...{ group: [inbox.accountId, scopeName(scope)], sort: inbox.storedBytes, key: inbox.id },
+        }))
       : [],
 })
 

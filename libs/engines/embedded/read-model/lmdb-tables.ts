@@ -6,12 +6,12 @@ import {
   isOwnerEnd,
   type Change,
   type Contents,
-  type Entry,
   type IndexedEntry,
   type IndexInfo,
   type TableOf,
   type Totals,
 } from '#libs/ports/read-model/view-store.js'
+import { TotalChanges, type TotalChange } from '#libs/ports/read-model/total-changes.js'
 import { entryKey, LAST, rowKey, textOf, type StoredKey } from './lmdb-keys.js'
 
 interface ProgressRow {
@@ -84,27 +84,34 @@ export class LmdbTables {
     return this.database(`index-${name}`)
   }
 
-  change(partition: number, change: Change): void {
+  change(partition: number, changes: readonly Change[]): void {
+    const totals = new TotalChanges()
+    for (const change of changes) this.changeRow(partition, change, totals)
+    for (const change of totals.all()) this.addToTotals(partition, change)
+  }
+
+  private changeRow(partition: number, change: Change, totals: TotalChanges): void {
     if (isOwnerEnd(change)) {
       const rows = this.rows(change.table.name)
       const range = { start: [partition, change.owner], end: [partition, change.owner, LAST] }
       const owned = [...rows.getRange(range)].map(({ value }) => value)
-      for (const removal of change.removalsOf(owned)) this.change(partition, removal)
+      for (const removal of change.removalsOf(owned)) this.changeRow(partition, removal, totals)
       return
     }
     const { table, key, row } = change
     const rows = this.rows(table.name)
     if (row === 'remove') rows.removeSync(rowKey(partition, key))
     else if (row !== 'keep') rows.putSync(rowKey(partition, key), row.put)
-    for (const entry of change.remove) this.removeEntry(partition, entry)
-    for (const entry of change.put) this.putEntry(partition, entry)
+    for (const entry of change.remove) this.removeEntry(partition, entry, totals)
+    for (const entry of change.put) this.putEntry(partition, entry, totals)
     if (!change.removesContents) return
     for (const part of table.parts) {
       this.contents(table, part).removeSync([partition, key.key])
     }
   }
 
-  private putEntry(partition: number, { index, entry }: IndexedEntry): void {
+  private putEntry(partition: number, indexed: IndexedEntry, totals: TotalChanges): void {
+    const { index, entry } = indexed
     if (index.kind === 'lookup') {
       const lookups = this.lookups(index)
       const text = String(entry.sort)
@@ -117,21 +124,22 @@ export class LmdbTables {
       this.entries(index).putSync(key, entry.value)
       if (index.kind === 'queue') this.onQueued(index, key)
     }
-    if (index.isTotalled) this.addToTotals(index, partition, entry, 1)
+    if (index.isTotalled) totals.add(indexed, 1)
   }
 
-  private removeEntry(partition: number, { index, entry }: IndexedEntry): void {
+  private removeEntry(partition: number, indexed: IndexedEntry, totals: TotalChanges): void {
+    const { index, entry } = indexed
     if (index.kind === 'lookup') return
     const isRemoved =
       index.kind === 'totals' || this.entries(index).removeSync(entryKey(index, partition, entry))
-    if (index.isTotalled && isRemoved) this.addToTotals(index, partition, entry, -1)
+    if (index.isTotalled && isRemoved) totals.add(indexed, -1)
   }
 
-  private addToTotals(index: IndexInfo, partition: number, { group, sort }: Entry, sign: 1 | -1): void {
+  private addToTotals(partition: number, { index, group, count, sum }: TotalChange): void {
     const totals = this.totals(index)
     const key = [partition, textOf(group.slice(0, -1)), group.at(-1) ?? '']
     const before = totals.get(key) ?? { count: 0, sum: 0 }
-    const after = { count: before.count + sign, sum: before.sum + sign * Number(sort) }
+    const after = { count: before.count + count, sum: before.sum + sum }
     if (after.count === 0) totals.removeSync(key)
     else totals.putSync(key, after)
   }

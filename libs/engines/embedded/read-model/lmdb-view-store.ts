@@ -83,14 +83,14 @@ function lmdbViewStore(root: RootDatabase<unknown, string>, partitions: number):
         if (row === undefined) return 'absent'
         if (row.position !== from) return { position: row.position }
         for (const each of contents) tables.putContents(partition, each)
-        for (const change of changes) tables.change(partition, change)
+        tables.change(partition, changes)
         tables.progresses.putSync([topic, partition], { ...row, position: to })
         return 'applied'
       }),
 
     write: ({ partition }, changes) =>
       commit(root, () => {
-        for (const change of changes) tables.change(partition, change)
+        tables.change(partition, changes)
       }),
 
     rows: (table, keys) => Promise.resolve(keys.map((key) => rowOf(table, partitionOfRow(table, key), key))),

@@ -6,12 +6,11 @@ import {
   isOwnerEnd,
   type Change,
   type Contents,
-  type Entry,
   type IndexedEntry,
-  type IndexInfo,
   type RowKey,
   type TableOf,
 } from '#libs/ports/read-model/view-store.js'
+import { TotalChanges, type TotalChange } from '#libs/ports/read-model/total-changes.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
 import { groupPrefix, memberOf, type ViewKeys } from './keys.js'
 
@@ -34,6 +33,7 @@ const REMOVALS: ReadonlySet<Command> = new Set(['HDEL', 'ZREM', 'UNLINK'])
 export class StepWrites {
   private readonly removals: Write[] = []
   private readonly others: Write[] = []
+  private readonly totals = new TotalChanges()
 
   constructor(
     private readonly keys: ViewKeys,
@@ -64,15 +64,17 @@ export class StepWrites {
     for (const entry of change.put) this.putEntry(entry)
   }
 
-  removeEntry({ index, entry }: IndexedEntry): void {
+  removeEntry(indexed: IndexedEntry): void {
+    const { index, entry } = indexed
     if (index.kind !== 'totals') {
       this.add('ZREM', this.keys.entries(index, this.partition, entry.group), memberOf(index, entry))
     }
-    if (index.isTotalled) this.addToTotals(index, entry, -1)
+    if (index.isTotalled) this.totals.add(indexed, -1)
   }
 
-  private putEntry({ index, entry }: IndexedEntry): void {
+  private putEntry(indexed: IndexedEntry): void {
     const { keys, partition } = this
+    const { index, entry } = indexed
     const score = index.kind === 'queue' ? entry.dueAtMs : 0
     if (index.kind !== 'totals') {
       this.add('ZADD', keys.entries(index, partition, entry.group), score, memberOf(index, entry))
@@ -82,22 +84,24 @@ export class StepWrites {
       // Only if the owner has no score, or a higher one.
       this.add('ZADD', keys.owners(index, partition), 'LT', score, owner)
     }
-    if (index.isTotalled) this.addToTotals(index, entry, 1)
+    if (index.isTotalled) this.totals.add(indexed, 1)
   }
 
-  private addToTotals(index: IndexInfo, { group, sort }: Entry, sign: 1 | -1): void {
-    const totals = this.keys.totals(index, this.partition)
+  private totalWrites({ index, group, count, sum }: TotalChange): Write[] {
+    const key = this.keys.totals(index, this.partition)
     // The script of `totals` writes the names of these fields too.
     const field = `${groupPrefix(index, group.slice(0, -1))}${group.at(-1) ?? ''}`
-    this.add('HADD', totals, `${field} count`, sign)
-    this.add('HADD', totals, `${field} sum`, sign * Number(sort))
+    return Object.entries({ count, sum })
+      .filter(([, change]) => change !== 0)
+      .map(([name, change]) => ({ command: 'HADD', key, values: [`${field} ${name}`, change] }))
   }
 
   /** Returns `ownKeys` followed by the keys of the writes, and the arguments, which refer to keys by their index. */
   forScript(ownKeys: readonly string[]): { keys: string[]; args: ScriptArgument[] } {
     const indexes = new Map(ownKeys.map((key, index) => [key, index + 1]))
     const args: ScriptArgument[] = []
-    for (const { command, key, values } of [...this.removals, ...this.others]) {
+    const totals = this.totals.all().flatMap((change) => this.totalWrites(change))
+    for (const { command, key, values } of [...this.removals, ...this.others, ...totals]) {
       const index = indexes.get(key) ?? indexes.size + 1
       indexes.set(key, index)
       args.push(values.length + 2, command, index, ...values)
