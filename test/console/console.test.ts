@@ -299,8 +299,34 @@ describeWith('chromium')('the console', () => {
     await row(page, 'Haystack').waitFor()
     await page.getByRole('searchbox').fill('form:app')
     await page.getByText('"form:app" in q is not known').waitFor()
+    // Another attempt would be refused too.
+    expect(await page.getByRole('button', { name: 'Try again' }).count()).toBe(0)
     // The browser reports the request that was refused.
     opened.errors.length = 0
+  })
+
+  it('does not search for half of a filter', async () => {
+    const inbox = await createInbox(mayfly)
+    await newMail(inbox.address, 'With a code', 'Your code is 493201.')
+    await newMail(inbox.address, 'Without one')
+    const { page } = await signedIn()
+    await row(page, 'Without one').waitFor()
+    const searches: string[] = []
+    page.on('request', (request) => {
+      const q = new URL(request.url()).searchParams.get('q')
+      if (request.url().includes('/v1/messages?') && q !== null) searches.push(q)
+    })
+    await page.keyboard.press('/')
+    // Slow enough that words are searched for letter by letter.
+    await page.keyboard.type('from:app has:co', { delay: 250 })
+    await page.keyboard.type('de')
+    await row(page, 'Without one').waitFor({ state: 'detached' })
+    await row(page, 'With a code').waitFor()
+    await page.getByRole('searchbox').fill('from:nobody')
+    await page.keyboard.press('Enter')
+    await page.getByText('No mail matches.').waitFor()
+    expect(searches).toEqual(expect.arrayContaining(['fro', 'from:app', 'from:app has:code', 'from:nobody']))
+    expect(searches.filter((q) => /(from:(ap?)?|has:(co?d?)?)$/.test(q))).toEqual([])
   })
 
   it('lists refused mail, and creates the inbox that it needs', async () => {

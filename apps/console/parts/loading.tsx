@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useCallback, useEffect, useState } from 'preact/hooks'
-import { ApiError, UnreachableError } from '#clients/typescript/src/mayfly.js'
+import { ApiError, MayflyError, UnreachableError } from '#clients/typescript/src/mayfly.js'
 import { text } from '../text.js'
 
 /** What has been loaded, or why it could not be. */
@@ -110,7 +110,7 @@ export function Failure({
       ) : (
         <strong>{messageOf(error)}</strong>
       )}
-      {retry !== undefined && (
+      {retry !== undefined && mayPass(error) && (
         <button type="button" onClick={retry}>
           {text.tryAgain}
         </button>
@@ -122,6 +122,11 @@ export function Failure({
       )}
     </div>
   )
+}
+
+/** Whether another attempt may succeed. A mistake in a request stays one. */
+function mayPass(error: unknown): boolean {
+  return error instanceof MayflyError && !(error instanceof ApiError && error.status === 400)
 }
 
 function messageOf(error: unknown): string {

@@ -10,6 +10,7 @@ import { FirstSteps } from './first-steps.js'
 import { isActive } from './inbox-list.js'
 import { MailPanes } from './mail-panes.js'
 import { useAllMail, type MessageList } from './message-list.js'
+import { termsOf } from './search-box.js'
 import { useSavedSearches } from './sidebar.js'
 import { useNotifications } from './unread-title.js'
 
@@ -94,14 +95,11 @@ export function Live({ isLive }: { isLive: boolean }) {
   )
 }
 
-/** A filter with its value, or a word: `-subject:"your code"`. */
-const TERM = /-?(?:[\w-]+:)?(?:"[^"]*"?|[^\s"]+)+/g
-
 /** The terms of a search, each of which can be removed. */
 function SearchHeading({ q }: { q: string }) {
   const [, change] = useParameters()
   const [searches, saveSearches] = useSavedSearches()
-  const terms = q.match(TERM) ?? []
+  const terms = termsOf(q)
   const isSaved = searches.includes(q)
   const search = (left: string) => change({ q: left, message: undefined, inbox: undefined })
   return (

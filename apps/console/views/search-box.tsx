@@ -8,6 +8,19 @@ import { text } from '../text.js'
 
 /** The search starts when nothing was typed for this time. */
 const PAUSE_MS = 200
+/** The same, while the last term is a filter: the beginning of one, such as `has:c`, would be refused. */
+const PAUSE_IN_FILTER_MS = 1_000
+
+/** A filter with its value, or a word: `-subject:"your code"`. */
+const TERM = /-?(?:[\w-]+:)?(?:"[^"]*"?|[^\s"]+)+/g
+
+/** The terms of a search. */
+export const termsOf = (q: string): string[] => q.match(TERM) ?? []
+
+function endsInFilter(typed: string): boolean {
+  const last = termsOf(typed).at(-1) ?? ''
+  return last.includes(':') && typed.endsWith(last)
+}
 
 /** The search of the environment's mail, on every page. What it finds is shown as one types. */
 export function SearchBox() {
@@ -49,7 +62,8 @@ export function SearchBox() {
         onInput={({ currentTarget: { value } }) => {
           setTyped(value)
           clearTimeout(timer.current)
-          timer.current = setTimeout(() => search(value.trim()), PAUSE_MS)
+          const pauseMs = endsInFilter(value) ? PAUSE_IN_FILTER_MS : PAUSE_MS
+          timer.current = setTimeout(() => search(value.trim()), pauseMs)
         }}
         onBlur={() => clearTimeout(timer.current)}
         onKeyDown={(event) => {
