@@ -89,6 +89,12 @@ export function useParameters(): [
   return [query, (changes, adds = false) => route(urlWith(changes), !adds), urlWith]
 }
 
+/** Whether a dialog is open, which is in the URL, so that a link opens it too. */
+export function useDialog(name: 'create' | 'delete-all'): [isOpen: boolean, setOpen: (isOpen: boolean) => void] {
+  const [{ dialog }, change] = useParameters()
+  return [dialog === name, (isOpen) => change({ dialog: isOpen ? name : undefined })]
+}
+
 /** A function that opens a view of this environment. */
 export function useOpen(): (path: string, parameters?: Parameters) => void {
   const { environment } = useSession()

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { Schemas } from '#clients/typescript/src/mayfly.js'
-import { useSession } from '../navigation.js'
+import { useDialog, useSession } from '../navigation.js'
 import { CopyButton, Empty, Field, FormDialog, type FormValues } from '../parts/controls.js'
 import { Time } from '../parts/format.js'
 import { Failure, Show, useAction, useLoaded } from '../parts/loading.js'
@@ -17,7 +17,7 @@ const REFRESH_MS = 10_000
 export function DomainsView() {
   const { api } = useSession()
   const domains = useLoaded((signal) => api.domains.list({ order: 'desc', signal }), [], REFRESH_MS)
-  const [isCreating, setCreating] = useState(false)
+  const [isCreating, setCreating] = useDialog('create')
   return (
     <section>
       <div class="heading">

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { Schemas } from '#clients/typescript/src/mayfly.js'
-import { useSession, ViewLink } from '../navigation.js'
+import { useDialog, useSession, ViewLink } from '../navigation.js'
 import { Command, Empty, Field, FormDialog, Secret, type FormValues } from '../parts/controls.js'
 import { formatBytes, formatCount, Time } from '../parts/format.js'
 import { Show, useLoaded } from '../parts/loading.js'
@@ -10,22 +10,27 @@ type Key = Schemas['Key']
 
 const SCOPES = ['inboxes', 'read', 'audit', 'admin'] as const
 
-type Dialog = { kind: 'create' } | { kind: 'rotate' | 'revoke'; key: Key }
+interface Dialog {
+  kind: 'rotate' | 'revoke'
+  key: Key
+}
 
 /** The API keys of the account. */
 export function KeysView() {
   const { api } = useSession()
   const keys = useLoaded((signal) => api.keys.list({ order: 'desc', signal }), [])
+  const [isCreating, setCreating] = useDialog('create')
   const [dialog, setDialog] = useState<Dialog | null>(null)
   const close = () => {
     setDialog(null)
+    if (isCreating) setCreating(false)
     keys.reload()
   }
   return (
     <section>
       <div class="heading">
         <h1>{text.keys.title}</h1>
-        <button type="button" class="primary" onClick={() => setDialog({ kind: 'create' })}>
+        <button type="button" class="primary" onClick={() => setCreating(true)}>
           {text.keys.create}
         </button>
       </div>
@@ -43,7 +48,7 @@ export function KeysView() {
           )
         }
       </Show>
-      {dialog?.kind === 'create' && <CreateDialog onClose={close} />}
+      {isCreating && <CreateDialog onClose={close} />}
       {dialog?.kind === 'rotate' && <RotateDialog apiKey={dialog.key} onClose={close} />}
       {dialog?.kind === 'revoke' && (
         <FormDialog

@@ -34,12 +34,12 @@ import type { ListedMessage } from './message-list.js'
 /** As many inboxes are listed here; the view of inboxes has all. */
 const MAX_INBOXES = 100
 
-/** The views besides those of mail. */
-export const VIEWS: readonly (readonly [path: string, title: string, icon: IconNode])[] = [
+/** The views besides those of mail. `create` is what the dialog of the view does. */
+export const VIEWS: readonly (readonly [path: string, title: string, icon: IconNode, create?: string])[] = [
   ['/smtp', text.first.settingsTitle, Plug],
-  ['/domains', text.domains.title, Globe],
-  ['/keys', text.keys.title, KeyRound],
-  ['/webhooks', text.webhooks.title, Webhook],
+  ['/domains', text.domains.title, Globe, text.domains.create],
+  ['/keys', text.keys.title, KeyRound, text.keys.create],
+  ['/webhooks', text.webhooks.title, Webhook, text.webhooks.register],
   ['/usage', text.usage.title, ChartColumn],
   ['/account', text.account.title, CircleUser],
   ['/status', text.status.title, Activity],
@@ -143,11 +143,17 @@ export function Sidebar({
           ))}
         </ul>
         <ul class="views">
-          {VIEWS.map(([to, title, icon]) => (
+          {VIEWS.map(([to, title, icon, create]) => (
             <li key={to}>
               <ViewLink to={to} isCurrent={path.startsWith(`/console${to}`)}>
                 <Icon of={icon} /> <span class="name">{title}</span>
               </ViewLink>
+              {create !== undefined && (
+                <ViewLink to={to} parameters={{ dialog: 'create' }} class="icon-button" title={create}>
+                  <Icon of={Plus} />
+                  <span class="hidden">{create}</span>
+                </ViewLink>
+              )}
             </li>
           ))}
           <li>

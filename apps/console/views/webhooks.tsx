@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { Schemas } from '#clients/typescript/src/mayfly.js'
-import { useSession, ViewLink } from '../navigation.js'
+import { useDialog, useSession, ViewLink } from '../navigation.js'
 import { Empty, Field, FormDialog, Secret, type FormValues } from '../parts/controls.js'
 import { Time } from '../parts/format.js'
 import { Show, useLoaded } from '../parts/loading.js'
@@ -11,7 +11,7 @@ import { WEBHOOK_EVENTS } from '../webhook-events.js'
 export function WebhooksView() {
   const { api } = useSession()
   const webhooks = useLoaded((signal) => api.webhooks.list({ order: 'desc', signal }), [])
-  const [isRegistering, setRegistering] = useState(false)
+  const [isRegistering, setRegistering] = useDialog('create')
   return (
     <section>
       <div class="heading">
