@@ -84,13 +84,19 @@ export function useParameters(): [
   change: (changes: Parameters, adds?: boolean) => void,
   urlWith: (changes: Parameters) => string,
 ] {
-  const { path, query, route } = useLocation()
-  const urlWith = (changes: Parameters) => `${path}${queryOf({ ...query, ...changes })}${location.hash}`
+  const { query, route } = useLocation()
+  const urlWith = (changes: Parameters) => {
+    // Another change may have been made since this was rendered.
+    const now = Object.fromEntries(new URLSearchParams(location.search))
+    return `${location.pathname}${queryOf({ ...now, ...changes })}${location.hash}`
+  }
   return [query, (changes, adds = false) => route(urlWith(changes), !adds), urlWith]
 }
 
 /** Whether a dialog is open, which is in the URL, so that a link opens it too. */
-export function useDialog(name: 'create' | 'delete-all'): [isOpen: boolean, setOpen: (isOpen: boolean) => void] {
+export function useDialog(
+  name: 'create' | 'delete-all',
+): [isOpen: boolean, setOpen: (isOpen: boolean) => void] {
   const [{ dialog }, change] = useParameters()
   return [dialog === name, (isOpen) => change({ dialog: isOpen ? name : undefined })]
 }

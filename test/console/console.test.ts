@@ -235,6 +235,45 @@ describeWith('chromium')('the console', () => {
     await page.getByRole('heading', { name: 'four' }).waitFor()
   })
 
+  it('deletes all mail above a list, from the sidebar, and of a search, with how many there are', async () => {
+    const inbox = await createInbox(mayfly, { name: 'To be cleared' })
+    const other = await createInbox(mayfly, { name: 'To be kept' })
+    const fill = async (address: string, id: string, count: number) => {
+      for (let index = 0; index < count; index += 1) await newMail(address, `clear ${index}`)
+      await messagesOf(mayfly, id, Math.min(count, 100))
+    }
+    await fill(inbox.address, inbox.id, 3)
+    await fill(other.address, other.id, 2)
+    const { page } = await signedIn()
+    const sidebar = page.getByRole('navigation')
+    const confirm = async (title: string) => {
+      const dialog = page.getByRole('dialog', { name: title })
+      await dialog.getByRole('button', { name: 'Delete', exact: true }).click()
+      await dialog.waitFor({ state: 'detached' })
+    }
+    await inboxLink(page, 'To be cleared').hover()
+    await sidebar.getByRole('button', { name: 'Delete all mail of To be cleared' }).click()
+    await confirm('Delete 3 mails?')
+    await page.getByText('No mail yet.').waitFor()
+    expect(page.url()).toBe(`${mayfly.url}/console/inboxes/${inbox.id}?environment=development`)
+    await sidebar.getByRole('button', { name: /To be cleared/ }).waitFor({ state: 'detached' })
+
+    // More than a page of the list.
+    await fill(inbox.address, inbox.id, 101)
+    await page.reload()
+    await page.getByRole('button', { name: 'Delete all', exact: true }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
+    await page.getByRole('button', { name: 'Delete all', exact: true }).click()
+    await confirm('Delete 101 mails?')
+    await page.getByText('No mail yet.').waitFor()
+
+    await page.goto(`${mayfly.url}/console/mail?q=subject:clear`)
+    await page.getByRole('button', { name: 'Delete all', exact: true }).click()
+    await confirm('Delete 2 mails?')
+    await page.getByText('No mail matches.').waitFor()
+    expect(await messagesOf(mayfly, other.id, 0)).toEqual([])
+  })
+
   it('offers the link of a text, and shows an attached image', async () => {
     const { address } = await createInbox(mayfly, { name: 'Text' })
     const pixel =

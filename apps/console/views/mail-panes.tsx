@@ -1,8 +1,8 @@
 import { Keyboard, Paperclip, Trash2 } from 'lucide'
 import type { ComponentChildren } from 'preact'
-import { ApiError } from '#clients/typescript/src/mayfly.js'
+import { ApiError, type Inbox } from '#clients/typescript/src/mayfly.js'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { useMailAccess, useParameters } from '../navigation.js'
+import { useDialog, useMailAccess, useParameters } from '../navigation.js'
 import { CopyButton, FormDialog } from '../parts/controls.js'
 import { Time } from '../parts/format.js'
 import { Icon } from '../parts/icon.js'
@@ -44,6 +44,7 @@ export function MailPanes({
   const { isRead, markRead, markUnread } = useReadMail()
   const [picked, setPicked] = useState<ReadonlySet<string>>(new Set())
   const [isDeleting, setDeleting] = useState<readonly Deleted[]>([])
+  const [isDeletingAll, setDeletingAll] = useDialog('delete-all')
   const [knowsKeys, setKnowsKeys] = useStored('knows-keys', false)
   const { width, splitter } = useSplitter('list', text.widthOf(text.mail.messages), [260, 400, 720])
   const reader = useRef<HTMLElement>(null)
@@ -78,13 +79,13 @@ export function MailPanes({
     if (!next.delete(id)) next.add(id)
     setPicked(next)
   }
-  const onDeleted = (ids: readonly string[]) => {
+  const onDeleted = (ids: ReadonlySet<string>) => {
     list.remove(ids)
-    setPicked(new Set([...picked].filter((id) => !ids.includes(id))))
-    const next = messages.slice(index + 1).find(({ id }) => !ids.includes(id)) ?? messages[index - 1]
+    setPicked(new Set([...picked].filter((id) => !ids.has(id))))
+    const next = messages.slice(index + 1).find(({ id }) => !ids.has(id)) ?? messages[index - 1]
     reader.current?.focus()
-    if (openId === undefined || !ids.includes(openId)) return
-    if (next === undefined || ids.includes(next.id)) close()
+    if (openId === undefined || !ids.has(openId)) return
+    if (next === undefined || ids.has(next.id)) close()
     else open(next)
   }
   const deleteOpen = () => {
@@ -116,10 +117,11 @@ export function MailPanes({
     },
   })
   const [newest] = messages
+  const isCounting = canDelete && isDeletingAll && list.hasMore && messages.length < MAX_DELETED
   // The first page may be empty after its mail was deleted.
   useEffect(() => {
-    if (messages.length === 0 && list.hasMore) list.loadMore()
-  }, [messages.length, list.hasMore])
+    if (isCounting || (messages.length === 0 && list.hasMore)) list.loadMore()
+  }, [messages, list.hasMore, isCounting])
   useEffect(() => {
     if (openId === undefined && newest !== undefined && WIDE.matches) open(newest, false)
   }, [openId, newest?.id])
@@ -142,11 +144,13 @@ export function MailPanes({
               />{' '}
               {pickedMessages.length === 0 ? text.mail.selectAll : text.mail.selected(pickedMessages.length)}
             </label>
-            {pickedMessages.length > 0 && (
-              <button type="button" class="dangerous" onClick={deletePicked}>
-                <Icon of={Trash2} size={16} /> {text.delete}
-              </button>
-            )}
+            <button
+              type="button"
+              class="dangerous"
+              onClick={pickedMessages.length > 0 ? deletePicked : () => setDeletingAll(true)}
+            >
+              <Icon of={Trash2} size={16} /> {pickedMessages.length > 0 ? text.delete : text.mail.deleteAll}
+            </button>
           </p>
         )}
         {list.error !== null && <Failure error={list.error} retry={list.reload} />}
@@ -202,7 +206,27 @@ export function MailPanes({
         />
       )}
       {isDeleting.length > 0 && (
-        <DeleteDialog messages={isDeleting} onClose={() => setDeleting([])} onDeleted={onDeleted} />
+        <DeleteDialog
+          title={text.mail.deleteTitle(isDeleting.length)}
+          messages={isDeleting}
+          onClose={() => setDeleting([])}
+          onDeleted={onDeleted}
+        />
+      )}
+      {/* The list shows an error of its own. */}
+      {canDelete && isDeletingAll && list.error === null && (
+        <DeleteDialog
+          title={
+            isCounting
+              ? text.mail.counting(messages.length)
+              : list.hasMore
+                ? text.mail.deleteNewestTitle(MAX_DELETED)
+                : text.mail.deleteTitle(messages.length)
+          }
+          messages={isCounting ? [] : messages.slice(0, MAX_DELETED)}
+          onClose={() => setDeletingAll(false)}
+          onDeleted={onDeleted}
+        />
       )}
     </section>
   )
@@ -276,44 +300,72 @@ function MessageRow({
 
 type Deleted = Pick<ListedMessage, 'id' | 'inbox_id'>
 
+/** At most so many mails are deleted together. */
+const MAX_DELETED = 20_000
+/** As many are deleted as fast as possible, and then one in this time: a session has 1,200 requests a minute. */
+const FAST = 300
+const PACE_MS = 60
+/** A deletion may wait until the session has requests again. */
+const DELETION_WITHIN_MS = 120_000
+
+/** Deletes mail one by one, and shows how far it is. If it is closed, the rest stays. */
 function DeleteDialog({
+  title,
   messages,
   onClose,
   onDeleted,
 }: {
+  title: string
+  /** May change until the deletion starts. While there are none, they can't be deleted. */
   messages: readonly Deleted[]
   onClose: () => void
-  onDeleted: (ids: readonly string[]) => void
+  onDeleted: (ids: ReadonlySet<string>) => void
 }) {
   const { api, passwords } = useMailAccess()
+  const [started, setStarted] = useState<{ title: string; messages: readonly Deleted[] } | null>(null)
   const [done, setDone] = useState(0)
+  const [aborter] = useState(() => new AbortController())
+  useEffect(() => () => aborter.abort(), [])
+  const chosen = started ?? { title, messages }
   const submit = async () => {
-    for (const [index, { id, inbox_id }] of messages.entries()) {
+    setStarted(chosen)
+    const options = { signal: aborter.signal, timeoutMs: DELETION_WITHIN_MS }
+    const inboxes = new Map<string, Inbox>()
+    const startedMs = performance.now()
+    // After a failure, it continues where it was.
+    for (const [index, { id, inbox_id }] of chosen.messages.slice(done).entries()) {
+      const aheadMs = (index - FAST) * PACE_MS - (performance.now() - startedMs)
+      if (aheadMs > 1_000) await new Promise((resolve) => setTimeout(resolve, aheadMs))
       try {
-        const inbox = await api.inboxes.get(inbox_id, { password: passwords.get(inbox_id) })
-        await inbox.deleteMessage(id)
+        const inbox =
+          inboxes.get(inbox_id) ??
+          (await api.inboxes.get(inbox_id, { ...options, password: passwords.get(inbox_id) }))
+        inboxes.set(inbox_id, inbox)
+        await inbox.deleteMessage(id, options)
       } catch (error) {
         // It has gone meanwhile, perhaps with its inbox.
         if (!(error instanceof ApiError && error.status === 410)) throw error
       }
-      setDone(index + 1)
+      setDone(done + index + 1)
     }
   }
+  const finish = (count: number) => {
+    onClose()
+    if (count > 0) onDeleted(new Set(chosen.messages.slice(0, count).map(({ id }) => id)))
+  }
+  const isMany = chosen.messages.length > 1
   return (
     <FormDialog
-      title={text.mail.deleteTitle(messages.length)}
-      action={text.delete}
+      title={chosen.title}
+      action={chosen.messages.length > 0 ? text.delete : undefined}
       isDangerous
       submit={submit}
-      onClose={onClose}
-      onDone={() => {
-        onClose()
-        onDeleted(messages.map(({ id }) => id))
-      }}
+      onClose={() => finish(done)}
+      onDone={() => finish(chosen.messages.length)}
     >
       <p>{text.mail.deleteWarning}</p>
-      {messages.length > 1 && done > 0 && (
-        <progress max={messages.length} value={done} aria-label={text.working} />
+      {isMany && started !== null && (
+        <progress max={chosen.messages.length} value={done} aria-label={text.working} />
       )}
     </FormDialog>
   )

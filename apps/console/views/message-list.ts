@@ -35,7 +35,7 @@ export interface MessageList {
   isLive: boolean
   loadMore: () => void
   reload: () => void
-  remove: (ids: readonly string[]) => void
+  remove: (ids: Iterable<string>) => void
 }
 
 const PREVIEW_CHARACTERS = 160
@@ -107,7 +107,7 @@ function useListed(isLive: boolean, reload: () => void) {
     if (arrivals.current > MAX_ARRIVALS) reload()
     else setMessages((known) => merge(received.filter(isThere), known))
   }
-  const remove = useCallback((ids: readonly string[]) => {
+  const remove = useCallback((ids: Iterable<string>) => {
     for (const id of ids) deleted.current.add(id)
     setMessages((known) => known.filter(isThere))
   }, [])

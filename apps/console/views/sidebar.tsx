@@ -11,6 +11,7 @@ import {
   List,
   LogOut,
   Mail,
+  MailX,
   Plug,
   Plus,
   ShieldX,
@@ -131,7 +132,7 @@ export function Sidebar({
           </ViewLink>
         </h2>
         <ul class="inboxes">
-          {newest.map(({ id, name, address, lastMailAt }) => (
+          {newest.map(({ id, name, address, lastMailAt, hasMail }) => (
             <li key={id}>
               <ViewLink to={`/inboxes/${id}`} title={address} isCurrent={path === `/console/inboxes/${id}`}>
                 <Icon of={InboxIcon} />
@@ -139,6 +140,13 @@ export function Sidebar({
                 <Unread count={unreadOf.get(id) ?? 0} />
                 {lastMailAt !== null && <Time value={lastMailAt} isShort />}
               </ViewLink>
+              {hasMail && (
+                <IconButton
+                  of={MailX}
+                  label={text.mail.deleteAllOf(name)}
+                  onClick={() => open(`/inboxes/${id}`, { dialog: 'delete-all' })}
+                />
+              )}
             </li>
           ))}
         </ul>
@@ -176,18 +184,21 @@ export function Sidebar({
 
 /** The inboxes with the newest mail, or that are new themselves; also those that are known by their mail only. */
 function inboxesOf(listed: readonly ListedInbox[], messages: readonly ListedMessage[]) {
-  const known = listed.filter(isActive).map(({ id, name, address, created_at, last_message_at }) => ({
-    id,
-    name: name ?? address,
-    address,
-    lastMailAt: last_message_at,
-    usedAt: last_message_at ?? created_at,
-  }))
+  const known = listed
+    .filter(isActive)
+    .map(({ id, name, address, created_at, last_message_at, message_count }) => ({
+      id,
+      name: name ?? address,
+      address,
+      lastMailAt: last_message_at,
+      usedAt: last_message_at ?? created_at,
+      hasMail: message_count > 0,
+    }))
   const others = new Map<string, (typeof known)[number]>()
   const ids = new Set(known.map(({ id }) => id))
   for (const { inbox_id: id, recipient: address, received_at: at } of messages) {
     if (!ids.has(id) && !others.has(id))
-      others.set(id, { id, name: address, address, lastMailAt: at, usedAt: at })
+      others.set(id, { id, name: address, address, lastMailAt: at, usedAt: at, hasMail: true })
   }
   return [...known, ...others.values()].sort((a, b) => (a.usedAt < b.usedAt ? 1 : -1)).slice(0, MAX_INBOXES)
 }
