@@ -33,12 +33,13 @@ function SearchedMail({ q, ...environment }: { q: string } & Omit<Environment, '
 
 function Panes({ list, q, inboxes }: { list: MessageList; q: string } & Omit<Environment, 'mail'>) {
   const session = useSession()
-  const names = new Map(
-    inboxes.inboxes.filter(isActive).map((inbox) => [inbox.id, inbox.name ?? inbox.address]),
-  )
+  const active = inboxes.inboxes.filter(isActive)
+  const names = new Map(active.map((inbox) => [inbox.id, inbox.name ?? inbox.address]))
+  const total = active.reduce((sum, each) => sum + (each.password_protected ? 0 : each.message_count), 0)
   return (
     <MailPanes
       list={list}
+      total={q !== '' || inboxes.hasMore ? undefined : total}
       canDelete
       inboxNames={names}
       heading={

@@ -23,6 +23,7 @@ const WIDE = matchMedia('(min-width: 48rem)')
 /** A list of mail beside the mail that is open. On a wide page, the newest is open at first. */
 export function MailPanes({
   list,
+  total,
   canDelete,
   heading,
   empty,
@@ -30,6 +31,8 @@ export function MailPanes({
   inboxNames,
 }: {
   list: MessageList
+  /** How many mails there are, if that is known before all of them are listed. */
+  total: number | undefined
   canDelete: boolean
   heading: ComponentChildren
   /** Shown while there is no mail. */
@@ -117,6 +120,7 @@ export function MailPanes({
     },
   })
   const [newest] = messages
+  const count = list.hasMore ? total : messages.length
   const isCounting = canDelete && isDeletingAll && list.hasMore && messages.length < MAX_DELETED
   // The first page may be empty after its mail was deleted.
   useEffect(() => {
@@ -144,6 +148,7 @@ export function MailPanes({
               />{' '}
               {pickedMessages.length === 0 ? text.mail.selectAll : text.mail.selected(pickedMessages.length)}
             </label>
+            <span class="count">{count !== undefined && text.mail.count(count)}</span>
             <button
               type="button"
               class="dangerous"

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
+import { useContext } from 'preact/hooks'
 import { ApiError, type Inbox } from '#clients/typescript/src/mayfly.js'
-import { useMailAccess } from '../navigation.js'
+import { EnvironmentContext, useMailAccess } from '../navigation.js'
 import { Empty, Field, FormValues } from '../parts/controls.js'
 import { Failure, Loading } from '../parts/loading.js'
 import { text } from '../text.js'
@@ -24,6 +25,7 @@ export function Mailbox({
   afterEnd: (reason: ApiError) => ComponentChildren
 }) {
   const { inbox, ...list } = useInboxMail(useMailAccess(), inboxId)
+  const listed = useContext(EnvironmentContext)?.inboxes.inboxes.find(({ id }) => id === inboxId)
   // The inbox itself can be read without its password.
   const isPasswordWanted = list.error instanceof ApiError && list.error.code.startsWith('inbox-password')
   if (isPasswordWanted) {
@@ -42,6 +44,7 @@ export function Mailbox({
   return (
     <MailPanes
       list={list}
+      total={listed?.message_count}
       inboxId={inboxId}
       canDelete={canDelete}
       heading={heading(inbox, list)}
