@@ -43,6 +43,7 @@ export const text = {
   edit: 'Edit',
   open: 'Open',
   delete: 'Delete',
+  download: 'Download',
   downloadWhat: (what: string) => `Download ${what}`,
   revoke: 'Revoke',
   name: 'Name',
@@ -177,6 +178,7 @@ export const text = {
     notify: 'Notify me of new mail',
     markAllRead: 'Mark all as read',
     markUnread: 'Mark as unread (U)',
+    asUnread: 'Unread',
     copyCode: (code: string) => `Copy the code ${code}`,
     to: 'To',
     copyAsTest: 'Copy as test',
@@ -189,7 +191,9 @@ export const text = {
     passwordTitle: 'This inbox is protected by a password',
     openInbox: 'Open the inbox',
     previous: 'Newer (k)',
+    newer: 'Newer',
     next: 'Older (j)',
+    older: 'Older',
     download: 'Download .eml',
     count: (count: number) => counted(count.toLocaleString('en'), 'mail', 'mails'),
     deleteAll: 'Delete all',
@@ -291,6 +295,7 @@ export const text = {
 
   htmlCheck: {
     title: 'HTML check',
+    titleWith: (percent: number) => `HTML check ${Math.floor(percent)} %`,
     supported: 'Supported by mail clients',
     about: (count: number) =>
       `${plural(count, 'feature is', 'features are')} not supported by every mail client. Data of`,

@@ -180,6 +180,22 @@ describeWith('chromium')('the console', () => {
     await until('the count', async () => (await page.title()) === '(1) All mail – Mayfly')
   })
 
+  it('marks a mail without a subject as read that its URL opens beside a list without it', async () => {
+    const inbox = await createInbox(mayfly, { name: 'Opened beside' })
+    await send(mayfly, inbox.address, 'Subject:\r\n\r\nHello\r\n')
+    const { id } = only(await messagesOf(mayfly, inbox.id, 1))
+    await newMail(inbox.address, 'Listed')
+    await messagesOf(mayfly, inbox.id, 2)
+    const { page } = await signedIn()
+    await row(page, '(no subject)').waitFor()
+    await inboxLink(page, 'Opened beside').getByText('1 unread').waitFor()
+    await page.goto(`${mayfly.url}/console/mail?q=subject:listed&inbox=${inbox.id}&message=${id}`)
+    await page.getByRole('heading', { name: '(no subject)' }).waitFor()
+    await row(page, 'Listed').waitFor()
+    expect(await row(page, '(no subject)').count()).toBe(0)
+    await inboxLink(page, 'Opened beside').getByText('unread').waitFor({ state: 'detached' })
+  })
+
   it('shows a list or a mail on a phone, with the steps back that one expects', async () => {
     const inbox = await createInbox(mayfly, { name: 'On a phone' })
     await newMail(inbox.address, 'A mail')
@@ -409,6 +425,7 @@ describeWith('chromium')('the console', () => {
     await inboxLink(page, 'Checked').click()
     await page.getByRole('tab', { name: 'HTML check' }).click()
     await page.getByRole('link', { name: 'display:grid' }).waitFor()
+    await page.getByRole('tab', { name: /^HTML check \d+ %$/ }).waitFor()
     await page.getByRole('tab', { name: 'Links' }).click()
     await page.getByRole('button', { name: 'Check links' }).click()
     await page.getByRole('tabpanel').getByText('404', { exact: true }).waitFor()

@@ -10,22 +10,23 @@ export interface Series {
 
 const HEIGHT_PX = 220
 const DAY_S = 86_400
+const MINUTE_S = 60
+/** Half of the last time below the chart is beyond its end. */
+const PADDING_PX = 32
 
 const FULL = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'medium' })
 const DATE = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric' })
-const CLOCK = new Intl.DateTimeFormat('en', {
-  hour: '2-digit',
-  minute: '2-digit',
-  second: '2-digit',
-  hourCycle: 'h23',
-})
+const HOUR_MINUTE = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' } as const
+const CLOCK = new Intl.DateTimeFormat('en', HOUR_MINUTE)
+const CLOCK_WITH_SECONDS = new Intl.DateTimeFormat('en', { ...HOUR_MINUTE, second: '2-digit' })
 
 const formatTick = (seconds: number, format: Intl.DateTimeFormat) => format.format(seconds * 1_000)
 
-/** Days for a chart of several, the time of the day for a shorter one. */
+/** Days for a chart of several, the time of the day for a shorter one, with seconds for one of minutes. */
 function axisFormat(times: readonly number[]): (seconds: number) => string {
   const length = (times.at(-1) ?? 0) - (times[0] ?? 0)
-  return (seconds) => formatTick(seconds, length > 2 * DAY_S ? DATE : CLOCK)
+  const format = length > 2 * DAY_S ? DATE : length > 30 * MINUTE_S ? CLOCK : CLOCK_WITH_SECONDS
+  return (seconds) => formatTick(seconds, format)
 }
 
 /**
@@ -66,13 +67,15 @@ export function Chart({
       const options: uPlot.Options = {
         width: parent.clientWidth,
         height: HEIGHT_PX,
+        padding: [null, PADDING_PX, null, null],
         axes: [timeAxis, { ...axis, size: 70 }],
         series: [
-          { value: (_, seconds: number | null) => (seconds === null ? '–' : formatTick(seconds, FULL)) },
+          { value: (_, seconds: number | null) => (seconds === null ? '' : formatTick(seconds, FULL)) },
           ...series.map(({ label, color: name, values }) => ({
             label,
             // A value between two gaps is only seen as a point.
             points: { show: values.includes(null) },
+            value: (_: uPlot, value: number | null) => String(value ?? ''),
             stroke: color(name),
             width: 2,
             spanGaps: false,

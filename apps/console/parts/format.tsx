@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import { text } from '../text.js'
-import { withoutControls } from './visible-text.js'
+import { visibleLine, withoutControls } from './visible-text.js'
 
 /** The current time in milliseconds, which renders the component again at an interval. */
 function useNow(intervalMs: number): number {
@@ -46,6 +46,9 @@ export function formatBytes(bytes: number): string {
 }
 
 export const formatCount = (count: number) => count.toLocaleString('en')
+
+/** The subject of a mail, which may have none or an empty one. */
+export const formatSubject = (subject: string | null) => visibleLine(subject?.trim() || text.mail.noSubject)
 
 const DATE_TIME = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'medium' })
 

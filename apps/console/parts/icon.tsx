@@ -20,15 +20,17 @@ export function Icon({ of: node, size = 18 }: { of: IconNode; size?: number }) {
   )
 }
 
-/** A button that shows an icon, and its label when it is pointed at. */
+/** A button that shows an icon, with a word of its label where it is wide, and its label when it is pointed at. */
 export function IconButton({
   of: node,
   label,
+  word,
   onClick,
   ...attributes
 }: {
   of: IconNode
   label: string
+  word?: string
   onClick: () => void
   disabled?: boolean
   class?: string
@@ -45,6 +47,7 @@ export function IconButton({
       onClick={onClick}
     >
       <Icon of={node} />
+      {word !== undefined && <span class="word">{word}</span>}
     </button>
   )
 }

@@ -1,4 +1,5 @@
 import type { Message } from '#clients/typescript/src/mayfly.js'
+import { useEffect } from 'preact/hooks'
 import { Show, useLoaded } from '../parts/loading.js'
 import { text } from '../text.js'
 
@@ -6,8 +7,18 @@ import { text } from '../text.js'
 const NAMED_CLIENTS = 6
 
 /** Which mail clients support the HTML and CSS of a message. */
-export function HtmlCheckPanel({ message }: { message: Message }) {
+export function HtmlCheckPanel({
+  message,
+  onChecked,
+}: {
+  message: Message
+  /** Gets the share of clients that support it, in percent. */
+  onChecked: (support: number) => void
+}) {
   const check = useLoaded((signal) => message.checkHtml({ signal }), [message.id])
+  useEffect(() => {
+    if (check.value !== undefined) onChecked(check.value.supported_percent)
+  }, [check.value])
   return (
     <Show loaded={check}>
       {({ supported_percent: percent, warnings }) => (

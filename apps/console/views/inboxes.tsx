@@ -179,8 +179,7 @@ function InboxRow({
         />
       )}
       <div class="main">
-        <ViewLink to={`/inboxes/${inbox.id}`}>{name}</ViewLink>
-        <Labels labels={inbox.labels} />
+        <ViewLink to={`/inboxes/${inbox.id}`}>{name}</ViewLink> <Labels labels={inbox.labels} />
         <br />
         {active?.name != null && <small class="address">{inbox.address}</small>}
         {active?.password_protected === true && <small> · {text.inboxes.protected}</small>}

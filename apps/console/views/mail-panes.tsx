@@ -4,7 +4,7 @@ import { ApiError, type Inbox } from '#clients/typescript/src/mayfly.js'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { useDialog, useMailAccess, useParameters } from '../navigation.js'
 import { CopyButton, FormDialog } from '../parts/controls.js'
-import { Time } from '../parts/format.js'
+import { formatSubject, Time } from '../parts/format.js'
 import { Icon } from '../parts/icon.js'
 import { useKeys } from '../parts/keys.js'
 import { Failure, Loading } from '../parts/loading.js'
@@ -129,9 +129,6 @@ export function MailPanes({
   useEffect(() => {
     if (openId === undefined && newest !== undefined && WIDE.matches) open(newest, false)
   }, [openId, newest?.id])
-  useEffect(() => {
-    if (current !== undefined && !document.hidden) markRead(current)
-  }, [current?.id])
 
   const arrived = messages.find(({ hasArrived }) => hasArrived)
   return (
@@ -193,7 +190,7 @@ export function MailPanes({
         )}
         <p class="hidden" role="status">
           {arrived !== undefined &&
-            visibleLine(text.mail.arrived(arrived.from, arrived.subject ?? text.mail.noSubject))}
+            text.mail.arrived(visibleLine(arrived.from), formatSubject(arrived.subject))}
         </p>
       </div>
       {messages.length > 0 && splitter}
@@ -206,6 +203,7 @@ export function MailPanes({
           onPrevious={index > 0 ? () => openAt(index - 1) : undefined}
           onNext={index >= 0 && index < messages.length - 1 ? () => openAt(index + 1) : undefined}
           onClose={close}
+          onShown={markRead}
           onMarkUnread={current !== undefined && isRead(current) ? markOpenUnread : undefined}
           onDelete={canDelete ? deleteOpen : undefined}
         />
@@ -256,7 +254,7 @@ function MessageRow({
   onPick: (() => void) | undefined
   inboxName: string | undefined
 }) {
-  const shownSubject = visibleLine(subject ?? text.mail.noSubject)
+  const shownSubject = formatSubject(subject)
   const flags = [isOpen && 'open', isUnread && 'unread', hasArrived && 'arrived'].filter(Boolean)
   const follow = (event: MouseEvent) => {
     // The browser opens other clicks in another tab or window.

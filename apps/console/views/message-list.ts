@@ -94,12 +94,12 @@ function useListed(isLive: boolean, reload: () => void) {
     setError,
   )
   /** Starts with an empty list. */
-  const start: typeof startPages = (pages, signal) => {
+  const start: typeof startPages = (...pages) => {
     deleted.current = new Set()
     arrivals.current = 0
     setMessages([])
     setError(null)
-    startPages(pages, signal)
+    startPages(...pages)
   }
   /** Shows newer mail above what is known. */
   const add = (received: readonly ListedMessage[]) => {
@@ -154,7 +154,7 @@ export function useAllMail({ api }: Session, { feed, isLive, restart }: OpenFeed
         // A search that fails is repeated with the next mail.
         timer ??= setTimeout(() => void searchAgain().catch(() => undefined), SETTLE_MS)
     })
-    start(pages(), signal)
+    start(pages(), signal, q !== '')
     return () => {
       aborter.abort()
       clearTimeout(timer)

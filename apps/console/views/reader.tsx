@@ -11,11 +11,11 @@ import {
   Trash2,
 } from 'lucide'
 import type { RefObject } from 'preact'
-import { useContext, useState } from 'preact/hooks'
+import { useContext, useEffect, useState } from 'preact/hooks'
 import type { Inbox, Message, Schemas } from '#clients/typescript/src/mayfly.js'
 import { SessionContext, useMailAccess, ViewLink } from '../navigation.js'
 import { CopyButton, FormDialog, Tabs } from '../parts/controls.js'
-import { formatBytes, saveFile, Time } from '../parts/format.js'
+import { formatBytes, formatSubject, saveFile, Time } from '../parts/format.js'
 import { Icon, IconButton } from '../parts/icon.js'
 import { Show, useAction, Failure, useLoaded } from '../parts/loading.js'
 import { visibleLine, visibleText } from '../parts/visible-text.js'
@@ -36,6 +36,7 @@ export function Reader({
   onPrevious,
   onNext,
   onClose,
+  onShown,
   onMarkUnread,
   onDelete,
 }: {
@@ -48,6 +49,8 @@ export function Reader({
   onPrevious: (() => void) | undefined
   onNext: (() => void) | undefined
   onClose: () => void
+  /** Called when a message is shown, unless the page is hidden. */
+  onShown: (message: Message) => void
   /** Not given if the message is unread. */
   onMarkUnread: (() => void) | undefined
   /** Not given if the message can't be deleted. */
@@ -66,6 +69,9 @@ export function Reader({
   )
   // Until the next mail is loaded, the former one is still there.
   const open = loaded.value?.message.id === messageId ? loaded.value : undefined
+  useEffect(() => {
+    if (open !== undefined && !document.hidden) onShown(open.message)
+  }, [open?.message.id])
   const save = async () => {
     const source = await open?.message.raw()
     if (source !== undefined) saveFile(`${messageId}.eml`, [new Uint8Array(source)], 'message/rfc822')
@@ -77,12 +83,14 @@ export function Reader({
         <IconButton
           of={ArrowUp}
           label={text.mail.previous}
+          word={text.mail.newer}
           disabled={onPrevious === undefined}
           onClick={() => onPrevious?.()}
         />
         <IconButton
           of={ArrowDown}
           label={text.mail.next}
+          word={text.mail.older}
           disabled={onNext === undefined}
           onClick={() => onNext?.()}
         />
@@ -95,12 +103,14 @@ export function Reader({
         <IconButton
           of={Mail}
           label={text.mail.markUnread}
+          word={text.mail.asUnread}
           disabled={onMarkUnread === undefined}
           onClick={() => onMarkUnread?.()}
         />
         <IconButton
           of={Download}
           label={text.mail.download}
+          word={text.download}
           disabled={open === undefined}
           onClick={() => void download.run(save)}
         />
@@ -108,12 +118,19 @@ export function Reader({
           <IconButton
             of={Share2}
             label={text.share.title}
+            word={text.share.action}
             disabled={open === undefined}
             onClick={() => setSharing(true)}
           />
         )}
         {onDelete !== undefined && (
-          <IconButton of={Trash2} class="dangerous" label={text.mail.deleteTitle(1)} onClick={onDelete} />
+          <IconButton
+            of={Trash2}
+            class="dangerous"
+            label={text.mail.deleteTitle(1)}
+            word={text.delete}
+            onClick={onDelete}
+          />
         )}
       </div>
       {download.error !== null && <Failure error={download.error} />}
@@ -132,11 +149,15 @@ interface Open {
 
 function OpenMessage({ inbox, message }: Open) {
   const { subject, warnings } = message
-  const tabs = tabsOf(message)
+  const [isSubjectWhole, setSubjectWhole] = useState(false)
+  const [support, setSupport] = useState<number>()
+  const tabs = tabsOf(message, support)
   const [tab, setTab] = useState<Tab>(tabs[0]?.[0] ?? 'text')
   return (
     <>
-      <h2 dir="auto">{visibleLine(subject ?? text.mail.noSubject)}</h2>
+      <h2 dir="auto" class={isSubjectWhole ? 'whole' : ''} onClick={() => setSubjectWhole(!isSubjectWhole)}>
+        {formatSubject(subject)}
+      </h2>
       <Addresses message={message} />
       <Chips inbox={inbox} message={message} />
       {warnings.length > 0 && (
@@ -147,7 +168,7 @@ function OpenMessage({ inbox, message }: Open) {
         </ul>
       )}
       <Tabs label={text.mail.parts} tabs={tabs} current={tab} onChange={setTab}>
-        <Panel tab={tab} message={message} />
+        <Panel tab={tab} message={message} onChecked={setSupport} />
       </Tabs>
     </>
   )
@@ -155,8 +176,8 @@ function OpenMessage({ inbox, message }: Open) {
 
 type Tab = 'html' | 'html-source' | 'html-check' | 'text' | 'links' | 'headers' | 'raw' | 'details'
 
-/** Those that have something to show, the most readable first. */
-function tabsOf({ html, text: plain, links }: Message): (readonly [Tab, string])[] {
+/** Those that have something to show, the most readable first. `support` is known once the HTML was checked. */
+function tabsOf({ html, text: plain, links }: Message, support?: number): (readonly [Tab, string])[] {
   return [
     ...(html === null ? [] : ([['html', 'HTML']] as const)),
     ...(plain === null && html !== null ? [] : ([['text', text.mail.text]] as const)),
@@ -165,7 +186,7 @@ function tabsOf({ html, text: plain, links }: Message): (readonly [Tab, string])
       ? []
       : ([
           ['html-source', text.mail.htmlSource],
-          ['html-check', text.htmlCheck.title],
+          ['html-check', support === undefined ? text.htmlCheck.title : text.htmlCheck.titleWith(support)],
         ] as const)),
     ['headers', text.mail.headers],
     ['raw', text.mail.source],
@@ -173,7 +194,15 @@ function tabsOf({ html, text: plain, links }: Message): (readonly [Tab, string])
   ]
 }
 
-function Panel({ tab, message }: { tab: Tab; message: Message }) {
+function Panel({
+  tab,
+  message,
+  onChecked,
+}: {
+  tab: Tab
+  message: Message
+  onChecked: (support: number) => void
+}) {
   switch (tab) {
     case 'html':
       return <RenderedHtml inboxId={message.inbox_id} messageId={message.id} />
@@ -185,7 +214,7 @@ function Panel({ tab, message }: { tab: Tab; message: Message }) {
         </>
       )
     case 'html-check':
-      return <HtmlCheckPanel message={message} />
+      return <HtmlCheckPanel message={message} onChecked={onChecked} />
     case 'text':
       return message.text === null ? (
         <p>{text.mail.noText}</p>

@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import { useParameters, useSession } from '../navigation.js'
+import { formatSubject } from '../parts/format.js'
 import { useStored } from '../parts/stored.js'
 import { visibleLine } from '../parts/visible-text.js'
 import { text } from '../text.js'
@@ -58,7 +59,7 @@ export function useUnreadTitle({ messages, hasMore }: MessageList, unread: numbe
       if (notifies && Notification.permission === 'granted') {
         for (const { id, subject, sender } of arrived.filter(({ id }) => !arrivedHidden.includes(id)))
           // The tag shows a mail once, also if several tabs are open.
-          new Notification(visibleLine(subject ?? text.mail.noSubject), {
+          new Notification(formatSubject(subject), {
             body: visibleLine(sender),
             tag: id,
           })
