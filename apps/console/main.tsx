@@ -2,7 +2,7 @@ import { render } from 'preact'
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { ErrorBoundary, LocationProvider, Route, Router, useLocation } from 'preact-iso'
 import { MailAccessContext, SessionContext, urlOf } from './navigation.js'
-import { Failure } from './parts/loading.js'
+import { Failure, useRetry } from './parts/loading.js'
 import { isAlreadySignedIn, Session, signIn } from './session.js'
 import { SharedInboxView } from './shared-inbox.js'
 import { Shell } from './shell.js'
@@ -77,6 +77,8 @@ function App() {
     }
     await open(undefined)
   }, [])
+
+  useRetry(state.step === 'failed' ? state.error : null, () => void open(query.environment))
 
   // Before the first paint, which takes about as long as a request.
   useLayoutEffect(() => {

@@ -2,7 +2,7 @@ import { render } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { LocationProvider } from 'preact-iso'
 import { Choice } from './parts/controls.js'
-import { Failure, Loading, useAction } from './parts/loading.js'
+import { Failure, Loading, useAction, useRetry } from './parts/loading.js'
 import { createPublicInbox } from './session.js'
 import { Brand, InboxOfToken, useFragmentToken } from './shared-inbox.js'
 import { text } from './text.js'
@@ -26,6 +26,7 @@ function PublicInboxPage() {
   useEffect(() => {
     if (held === null) createFirst()
   }, [])
+  useRetry(held === null ? error : null, createFirst)
   const actions = (
     <>
       <div class="filters">

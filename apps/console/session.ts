@@ -1,6 +1,7 @@
 import {
   ApiError,
   Mayfly,
+  MayflyError,
   UnreachableError,
   type Problem,
   type Schemas,
@@ -129,7 +130,7 @@ export class Session implements MailAccess {
   /** The newest events of an inbox, which may have ended, newest first. */
   async history(inboxId: string, signal: AbortSignal): Promise<Schemas['Event'][]> {
     const path = `/v1/inboxes/${encodeURIComponent(inboxId)}/history?order=desc&limit=100`
-    return readAnswer(await this.#fetch(path, { signal }))
+    return readAnswer(this.#fetch(path, { signal }))
   }
 
   listSessions(): Promise<ListedSession[]> {
@@ -197,12 +198,7 @@ export async function createPublicInbox(duration: string): Promise<string> {
 async function request<Body>(method: string, path: string, body?: object): Promise<Body> {
   const init: RequestInit = { method, credentials: 'same-origin' }
   const withBody = { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
-  const sent = await fetch(path, body === undefined ? init : { ...init, ...withBody }).catch(
-    (error: unknown) => {
-      throw new UnreachableError(location.origin, String(error), false, error)
-    },
-  )
-  return readAnswer(sent)
+  return readAnswer(fetch(path, body === undefined ? init : { ...init, ...withBody }))
 }
 
 /** `fetch` with a bearer token. */
@@ -224,11 +220,19 @@ export async function requestRendering(
 ): ReturnType<MailAccess['render']> {
   const headers = new Headers({ 'content-type': 'application/json' })
   if (password !== undefined) headers.set('mayfly-inbox-password', password)
-  return readAnswer(await send('/console/render', { method: 'POST', headers, body: JSON.stringify(message) }))
+  return readAnswer(send('/console/render', { method: 'POST', headers, body: JSON.stringify(message) }))
 }
 
-async function readAnswer<Body>(response: Response): Promise<Body> {
-  const body = response.status === 204 ? null : ((await response.json()) as unknown)
-  if (!response.ok) throw new ApiError(body as Problem)
-  return body as Body
+/** Rejects with ApiError or UnreachableError. */
+async function readAnswer<Body>(sent: Promise<Response>): Promise<Body> {
+  try {
+    const response = await sent
+    const body = response.status === 204 ? null : ((await response.json()) as unknown)
+    if (!response.ok) throw new ApiError(body as Problem)
+    return body as Body
+  } catch (error) {
+    throw error instanceof MayflyError
+      ? error
+      : new UnreachableError(location.origin, String(error), false, error)
+  }
 }

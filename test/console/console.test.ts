@@ -455,6 +455,34 @@ describeWith('chromium')('the console', () => {
     opened.errors.length = 0
   })
 
+  it('loads a mail and a page by itself once the server is back', async () => {
+    const inbox = await createInbox(mayfly, { name: 'Back again' })
+    await newMail(inbox.address, 'one')
+    await messagesOf(mayfly, inbox.id, 1)
+    await newMail(inbox.address, 'two')
+    const opened = await signedIn()
+    const { page } = opened
+    const line = await TcpProxy.start(new URL(mayfly.url).host)
+    await page.goto(`http://${line.address}/console/inboxes/${inbox.id}`)
+    await page.getByRole('heading', { name: 'two' }).waitFor()
+    const failure = page.getByRole('alert').filter({ hasText: 'Mayfly does not answer' })
+    await line.cut()
+    await openMail(page, 'one')
+    await failure.waitFor()
+    await line.restore()
+    await page.getByRole('heading', { name: 'one' }).waitFor()
+    await failure.waitFor({ state: 'detached' })
+    await line.cut()
+    await page.getByRole('link', { name: 'API keys' }).click()
+    await failure.waitFor()
+    await line.restore()
+    await page.getByRole('table').waitFor()
+    await failure.waitFor({ state: 'detached' })
+    await line.cut()
+    // The browser reports the requests that failed meanwhile.
+    opened.errors.length = 0
+  })
+
   it('counts mail in the list as it arrives, and lists inboxes that are made elsewhere', async () => {
     const inbox = await createInbox(mayfly, { name: 'Counted' })
     await newMail(inbox.address, 'before')

@@ -11,9 +11,42 @@ export interface Loaded<Value> {
   reload: () => void
 }
 
+/** How often a page asks whether the server is ready again. */
+const CHECK_MS = 2_000
+
+/** Whether the server, or what is behind a proxy, was away or not ready. */
+function isOutage(error: unknown): boolean {
+  return error instanceof MayflyError && (!(error instanceof ApiError) || error.status === 503)
+}
+
+/** After an outage, calls `retry` once the server is ready again. */
+export function useRetry(error: unknown, retry: () => void): void {
+  useEffect(() => {
+    if (!isOutage(error)) return
+    const aborter = new AbortController()
+    const { signal } = aborter
+    let timer: ReturnType<typeof setTimeout> | undefined
+    // Until there is an answer, it asks again.
+    const check = async () => {
+      const answer = document.hidden ? null : await fetch('/readyz', { signal }).catch(() => null)
+      if (signal.aborted) return
+      if (answer?.ok === true) retry()
+      else checkLater()
+    }
+    const checkLater = () => {
+      timer = setTimeout(() => void check(), CHECK_MS)
+    }
+    checkLater()
+    return () => {
+      aborter.abort()
+      clearTimeout(timer)
+    }
+  }, [error])
+}
+
 /**
- * Loads when the component is first shown, and again if `dependencies` change; with `refreshMs` also at that interval,
- * while the page is visible.
+ * Loads when the component is first shown, again if `dependencies` change, and after an outage; with `refreshMs` also at
+ * that interval, while the page is visible.
  */
 export function useLoaded<Value>(
   load: (signal: AbortSignal) => Promise<Value>,
@@ -40,6 +73,7 @@ export function useLoaded<Value>(
     return () => aborter.abort()
   }, [...dependencies, reloads])
   const reload = useCallback(() => setReloads((value) => value + 1), [])
+  useRetry(state.error, reload)
   useEffect(() => {
     if (refreshMs === undefined) return
     const timer = setInterval(() => {

@@ -1,6 +1,7 @@
 import { useCallback, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { UnreachableError, type QueryOptions, type Schemas } from '#clients/typescript/src/mayfly.js'
 import type { OpenFeed } from '../feed.js'
+import { useRetry } from '../parts/loading.js'
 import { usePages } from '../parts/pages.js'
 import type { Session } from '../session.js'
 
@@ -47,6 +48,7 @@ export function useInboxList(
   const listed = useRef(inboxes)
   listed.current = inboxes
   const [error, setError] = useState<unknown>(null)
+  useRetry(error, restart)
   const {
     hasMore,
     start: startPages,

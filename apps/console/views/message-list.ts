@@ -2,6 +2,7 @@ import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preac
 import type { Inbox, Schemas } from '#clients/typescript/src/mayfly.js'
 import { useAfterHidden, type OpenFeed } from '../feed.js'
 import { followEvents } from '../parts/followed-events.js'
+import { useRetry } from '../parts/loading.js'
 import { usePages } from '../parts/pages.js'
 import type { MailAccess, Session } from '../session.js'
 import { isInlineImage } from './attachments.js'
@@ -80,6 +81,7 @@ function listed(message: Read, hasArrived = false): ListedMessage {
 function useListed(isLive: boolean, reload: () => void) {
   const [messages, setMessages] = useState<readonly ListedMessage[]>([])
   const [error, setError] = useState<unknown>(null)
+  useRetry(error, reload)
   /** The ids of mail and inboxes that were deleted since the list was started: a page that is being read may have them. */
   const deleted = useRef(new Set<string>())
   const arrivals = useRef(0)
