@@ -305,13 +305,15 @@ type Deleted = Pick<ListedMessage, 'id' | 'inbox_id'>
 
 /** At most so many mails are deleted together. */
 const MAX_DELETED = 20_000
+/** Browsers open six connections to a server, of which streams need two. */
+const AT_ONCE = 4
 /** As many are deleted as fast as possible, and then one in this time: a session has 1,200 requests a minute. */
 const FAST = 300
 const PACE_MS = 60
 /** A deletion may wait until the session has requests again. */
 const DELETION_WITHIN_MS = 120_000
 
-/** Deletes mail one by one, and shows how far it is. If it is closed, the rest stays. */
+/** Deletes mail, and shows how far it is. If it is closed, the rest stays. */
 function DeleteDialog({
   title,
   messages,
@@ -333,23 +335,25 @@ function DeleteDialog({
   const submit = async () => {
     setStarted(chosen)
     const options = { signal: aborter.signal, timeoutMs: DELETION_WITHIN_MS }
-    const inboxes = new Map<string, Inbox>()
-    const startedMs = performance.now()
-    // After a failure, it continues where it was.
-    for (const [index, { id, inbox_id }] of chosen.messages.slice(done).entries()) {
-      const aheadMs = (index - FAST) * PACE_MS - (performance.now() - startedMs)
-      if (aheadMs > 1_000) await new Promise((resolve) => setTimeout(resolve, aheadMs))
+    const inboxes = new Map<string, Promise<Inbox>>()
+    const erase = async ({ id, inbox_id }: Deleted) => {
+      const opened =
+        inboxes.get(inbox_id) ?? api.inboxes.get(inbox_id, { ...options, password: passwords.get(inbox_id) })
+      inboxes.set(inbox_id, opened)
       try {
-        const inbox =
-          inboxes.get(inbox_id) ??
-          (await api.inboxes.get(inbox_id, { ...options, password: passwords.get(inbox_id) }))
-        inboxes.set(inbox_id, inbox)
-        await inbox.deleteMessage(id, options)
+        await (await opened).deleteMessage(id, options)
       } catch (error) {
         // It has gone meanwhile, perhaps with its inbox.
         if (!(error instanceof ApiError && error.status === 410)) throw error
       }
-      setDone(done + index + 1)
+    }
+    const startedMs = performance.now()
+    // After a failure, it continues where it was.
+    for (let from = done; from < chosen.messages.length; from += AT_ONCE) {
+      const aheadMs = (from - done - FAST) * PACE_MS - (performance.now() - startedMs)
+      if (aheadMs > 1_000) await new Promise((resolve) => setTimeout(resolve, aheadMs))
+      await Promise.all(chosen.messages.slice(from, from + AT_ONCE).map(erase))
+      setDone(Math.min(from + AT_ONCE, chosen.messages.length))
     }
   }
   const finish = (count: number) => {
