@@ -47,7 +47,8 @@ export function MailPanes({
   const { isRead, markRead, markUnread } = useReadMail()
   const [picked, setPicked] = useState<ReadonlySet<string>>(new Set())
   const [isDeleting, setDeleting] = useState<readonly Deleted[]>([])
-  const [isDeletingAll, setDeletingAll] = useDialog('delete-all')
+  const [wantsAllDeleted, setDeletingAll] = useDialog('delete-all')
+  const isDeletingAll = wantsAllDeleted && canDelete
   const [knowsKeys, setKnowsKeys] = useStored('knows-keys', false)
   const { width, splitter } = useSplitter('list', text.widthOf(text.mail.messages), [260, 400, 720])
   const reader = useRef<HTMLElement>(null)
@@ -121,7 +122,7 @@ export function MailPanes({
   })
   const [newest] = messages
   const count = list.hasMore ? total : messages.length
-  const isCounting = canDelete && isDeletingAll && list.hasMore && messages.length < MAX_DELETED
+  const isCounting = isDeletingAll && list.hasMore && messages.length < MAX_DELETED
   // The first page may be empty after its mail was deleted.
   useEffect(() => {
     if (isCounting || (messages.length === 0 && list.hasMore)) list.loadMore()
@@ -217,7 +218,7 @@ export function MailPanes({
         />
       )}
       {/* The list shows an error of its own. */}
-      {canDelete && isDeletingAll && list.error === null && (
+      {isDeletingAll && list.error === null && (
         <DeleteDialog
           title={
             isCounting
@@ -307,8 +308,8 @@ type Deleted = Pick<ListedMessage, 'id' | 'inbox_id'>
 const MAX_DELETED = 20_000
 /** Browsers open six connections to a server, of which streams need two. */
 const AT_ONCE = 4
-/** As many are deleted as fast as possible, and then one in this time: a session has 1,200 requests a minute. */
-const FAST = 300
+/** The first mails are deleted without a pause, the others at this pace: a session has 1,200 requests a minute. */
+const UNPACED = 300
 const PACE_MS = 60
 /** A deletion may wait until the session has requests again. */
 const DELETION_WITHIN_MS = 120_000
@@ -321,7 +322,7 @@ function DeleteDialog({
   onDeleted,
 }: {
   title: string
-  /** May change until the deletion starts. While there are none, they can't be deleted. */
+  /** May change until the deletion starts. While it is empty, there is no button to delete. */
   messages: readonly Deleted[]
   onClose: () => void
   onDeleted: (ids: ReadonlySet<string>) => void
@@ -350,7 +351,7 @@ function DeleteDialog({
     const startedMs = performance.now()
     // After a failure, it continues where it was.
     for (let from = done; from < chosen.messages.length; from += AT_ONCE) {
-      const aheadMs = (from - done - FAST) * PACE_MS - (performance.now() - startedMs)
+      const aheadMs = (from - done - UNPACED) * PACE_MS - (performance.now() - startedMs)
       if (aheadMs > 1_000) await new Promise((resolve) => setTimeout(resolve, aheadMs))
       await Promise.all(chosen.messages.slice(from, from + AT_ONCE).map(erase))
       setDone(Math.min(from + AT_ONCE, chosen.messages.length))
