@@ -1,5 +1,5 @@
 import { Fragment } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useLayoutEffect, useState } from 'preact/hooks'
 import { text } from '../text.js'
 import { FormDialog } from './controls.js'
 import { useStored } from './stored.js'
@@ -10,7 +10,8 @@ const useKeysEnabled = () => useStored('keys', true)
 /** Calls a function when its key is pressed, unless the user is typing or a dialog is open. */
 export function useKeys(actions: Readonly<Record<string, () => void>>): void {
   const [isEnabled] = useKeysEnabled()
-  useEffect(() => {
+  // Before the paint, so that a key acts on what is seen.
+  useLayoutEffect(() => {
     if (!isEnabled && !('?' in actions)) return
     const onKey = (event: KeyboardEvent) => {
       const { key, ctrlKey, metaKey, altKey, target } = event
