@@ -9,7 +9,7 @@ type Quota = Schemas['Quota']
 
 interface ScopeFlags {
   environment?: string
-  key?: string
+  keyId?: string
 }
 
 /** `mayfly quota …` */
@@ -27,9 +27,9 @@ export function quotaCommands(program: Command, session: Session): void {
     .addArgument(new Argument('<name>').choices(QUOTAS))
     .argument('<limit>', 'a whole number, or `plan` for the quota of the plan', limitOf)
     .option('--environment <name>', 'only of the inboxes of an environment')
-    .option('--key <id>', 'only of the inboxes that a key created')
-    .action((name: string, limit: number | null, { environment, key }: ScopeFlags) => {
-      const body = { limit, environment, key_id: key }
+    .option('--key-id <id>', 'only of the inboxes that a key created')
+    .action((name: string, limit: number | null, { environment, keyId }: ScopeFlags) => {
+      const body = { limit, environment, key_id: keyId }
       const request = { method: 'PUT', path: `/v1/quotas/${name}`, body } as const
       return session.print(session.api().send(request, {}, readJson<Quota>), (set) => quotaTable([set]))
     })

@@ -350,7 +350,7 @@ describe('the command mayfly', () => {
     const ofCi = await run('quota', 'set', 'inboxes', '9', '--environment', 'ci')
     expect(ofCi.stdout).toMatch(/^inboxes +ci +\d+ +9$/m)
     expect((await run('quota', 'list')).stdout).toMatch(/^inboxes +ci +\d+ +9$/m)
-    expect(await run('quota', 'set', 'inboxes', '9', '--key', 'key_unknown')).toMatchObject({ code: 3 })
+    expect(await run('quota', 'set', 'inboxes', '9', '--key-id', 'key_unknown')).toMatchObject({ code: 3 })
     for (const limit of ['-1', 'none', '1e9', '99999999']) {
       expect(await run('quota', 'set', 'inboxes', limit)).toMatchObject({ code: 2 })
     }

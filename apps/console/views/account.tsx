@@ -60,6 +60,10 @@ function Quotas() {
   const quotas = useLoaded((signal) => api.quotas.list({ signal }), [])
   const [changed, setChanged] = useState<Quota | null>(null)
   const format = (name: Quota['name']) => (name === 'stored-bytes' ? formatBytes : formatCount)
+  const titleOf = ({ name, environment, key_id: key }: Quota) => {
+    const scope = environment ?? key
+    return scope === null ? text.quotas.names[name] : text.quotas.of(text.quotas.names[name], scope)
+  }
   return (
     <>
       <h2>{text.quotas.title}</h2>
@@ -67,12 +71,12 @@ function Quotas() {
         {(list) => (
           <ul class="plain-list">
             {list.map((quota) => (
-              <li key={quota.name} class="heading">
+              <li key={titleOf(quota)} class="heading">
                 <div class="quota">
-                  {text.quotas.names[quota.name]}:{' '}
+                  {titleOf(quota)}:{' '}
                   {text.quotas.used(format(quota.name)(quota.used), format(quota.name)(quota.limit))}
                   <meter
-                    aria-label={text.quotas.names[quota.name]}
+                    aria-label={titleOf(quota)}
                     value={quota.used}
                     max={Math.max(quota.limit, 1)}
                     high={0.8 * quota.limit}
@@ -81,7 +85,7 @@ function Quotas() {
                 </div>
                 <button
                   type="button"
-                  aria-label={text.quotas.changeWhat(text.quotas.names[quota.name])}
+                  aria-label={text.quotas.changeWhat(titleOf(quota))}
                   onClick={() => setChanged(quota)}
                 >
                   {text.change}
@@ -93,11 +97,13 @@ function Quotas() {
       </Show>
       {changed !== null && (
         <FormDialog
-          title={text.quotas.names[changed.name]}
+          title={titleOf(changed)}
           action={text.save}
           submit={(values) => {
             const limit = values.text('limit')
-            return api.quotas.set(changed.name, { limit: limit === '' ? null : Number(limit) })
+            const { name, environment, key_id: keyId } = changed
+            const scope = { environment: environment ?? undefined, keyId: keyId ?? undefined }
+            return api.quotas.set(name, { limit: limit === '' ? null : Number(limit), ...scope })
           }}
           onClose={() => setChanged(null)}
           onDone={() => {

@@ -236,7 +236,7 @@ class Quotas {
     return this.connection.get('/v1/quotas', options)
   }
 
-  /** Sets a quota within that of the plan, or with `limit: null` to that. Needs the scope `admin`. */
+  /** Sets a quota of the account, an environment or a key, or with `limit: null` that of the plan. Needs the scope `admin`. */
   set(name: Schemas['Quota']['name'], options: BodyOptions<'SetQuota'>): Promise<Schemas['Quota']> {
     return this.connection.post(`/v1/quotas/${name}`, options, 'PUT')
   }
