@@ -1,5 +1,5 @@
 import 'reflect-metadata'
-import { readPlans } from '#libs/runtime/config/plans-file.js'
+import { rereadPlans } from '#libs/runtime/config/plans-file.js'
 import { ensureConfiguredKey } from '#libs/engines/first-key.js'
 import { runRole } from '#libs/role/run-role.js'
 import { withinOpenFiles } from '#libs/runtime/process/open-files.js'
@@ -8,7 +8,7 @@ import { startApi } from './api.js'
 await runRole('api', async (context) => {
   const { engine, now, logger, running } = context
   const settings = withinOpenFiles(context.settings, logger)
-  const plans = readPlans(settings.plansFile)
+  const plans = rereadPlans(settings.plansFile, logger)
   await ensureConfiguredKey({ engine, settings, now, logger })
   const api = await startApi({
     ...context,

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import type { Server } from 'node:net'
+import type { PlanTable } from '#libs/domain/account/access.js'
 import type { Engine } from '#libs/engines/engine.js'
 import { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import type { KeyUse } from '#libs/ports/key-use/key-use.js'
@@ -9,7 +10,6 @@ import { measuredUsage } from '#libs/role/measured-usage.js'
 import { RecipientDomains } from '#libs/role/recipient-domains.js'
 import { RefusedMailSender } from '#libs/role/refused-mail.js'
 import type { EngineContext } from '#libs/role/run-role.js'
-import { readPlans } from '#libs/runtime/config/plans-file.js'
 import { budgetScale } from '#libs/runtime/config/memory-settings.js'
 import { countExhausted } from '#libs/runtime/fairness/budget.js'
 import { engineName } from '#libs/runtime/process/build-info.js'
@@ -30,6 +30,7 @@ export interface SmtpEdgeOptions extends Omit<EngineContext, 'engine'> {
   engine: Pick<Engine, 'log' | 'vault' | 'inboxes' | 'accounts' | 'signals' | 'limits' | 'idempotency'> & {
     keyUse: Pick<KeyUse, 'touch'>
   }
+  plans: PlanTable
   /** The folder of the self-signed certificate and its authority. */
   tlsFolder: string
 }
@@ -73,7 +74,7 @@ const IN_FLIGHT_DIVISOR = 4
  * Resolves once it listens. Rejects with the name of the setting if it can't listen or use the certificate.
  */
 export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
-  const { settings, now, running } = options
+  const { settings, plans, now, running } = options
   const { log, vault, inboxes, accounts, signals, limits, idempotency, keyUse } = options.engine
   const journal = new Journal(options.logger, options.registry)
   const onError = (error: unknown) => journal.failed(error)
@@ -83,7 +84,6 @@ export async function startSmtp(options: SmtpEdgeOptions): Promise<SmtpEdge> {
   running.defer(() => recorded.close())
   const usage = new MailUsage(recorded, now)
   const views = new ConsistentViews(log, inboxes, signals)
-  const plans = readPlans(settings.plansFile)
   const quotas = new AccountQuotas({ inboxes, accounts, plans })
   const domains = new RecipientDomains({ log, accounts, views, settings })
   const isEmbedded = engineName(settings) === 'embedded'

@@ -8,7 +8,7 @@ import { startWebhooks } from '#apps/webhooks/webhooks.js'
 import type { Engine } from '#libs/engines/engine.js'
 import { ensureConfiguredKey, firstAccount, makeFirstKey, type FirstKey } from '#libs/engines/first-key.js'
 import { onEngine } from '#libs/role/run-role.js'
-import { readPlans } from '#libs/runtime/config/plans-file.js'
+import { rereadPlans } from '#libs/runtime/config/plans-file.js'
 import { UnavailableError } from '#libs/runtime/errors.js'
 import type { ProcessContext } from '#libs/runtime/process/run-process.js'
 
@@ -33,7 +33,7 @@ export interface Standalone extends Omit<Welcome, 'consoleLink'> {
 export function startStandalone({ announce, ...process }: StandaloneOptions): Promise<Standalone> {
   return onEngine('standalone', process, async (context) => {
     const { engine, settings, logger, now, running } = context
-    const plans = readPlans(settings.plansFile)
+    const plans = rereadPlans(settings.plansFile, logger)
     const projector = await startProjector(context)
     await startLifecycle(context)
     await startWebhooks(context)
@@ -51,7 +51,7 @@ export function startStandalone({ announce, ...process }: StandaloneOptions): Pr
     })
     running.defer(() => api.close())
     const tlsFolder = join(resolve(settings.dataDir), 'tls')
-    const smtp = await startSmtp({ ...context, tlsFolder })
+    const smtp = await startSmtp({ ...context, plans, tlsFolder })
     smtpPort = smtp.port
     // Last, so that only a start that succeeds prints a new key.
     const firstKey = await makeFirstKey({ engine, settings, now, logger, announce })

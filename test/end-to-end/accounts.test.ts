@@ -290,6 +290,28 @@ describe('plans in a file', () => {
     await without.dispose()
   }, 120_000)
 
+  it('are read again at SIGHUP, unless the file has errors', async () => {
+    const env = await planFile({ enterprise: plan, business: { ...plan, max_inboxes: 1 } })
+    const mayfly = await startMayfly({ isOneProcess: true, env })
+    const { key } = await openAccount(mayfly, { plan: 'business' })
+    const own = withKey(mayfly, await issueKey(withKey(mayfly, key)))
+    const create = async () => (await call(own, 'POST', '/v1/inboxes')).status
+    const readAgain = async (content: object, logged: string) => {
+      await planFile(content)
+      process.kill(mayfly.pid, 'SIGHUP')
+      await until(logged, () => Object.values(mayfly.output()).join('').includes(logged))
+    }
+    expect([await create(), await create()]).toEqual([201, 429])
+    await readAgain({ enterprise: plan, business: { ...plan, max_inboxes: 2 } }, 'read the plans again')
+    await until('the larger quota', async () => (await create()) === 201)
+    expect(await create()).toBe(429)
+    await readAgain({ enterprise: { ...plan, price: 9 } }, 'has an unknown property: \\"price\\"')
+    expect((await call(own, 'GET', '/v1/account')).status).toBe(200)
+    await readAgain({ enterprise: plan }, '"plans":["enterprise"]')
+    expect((await call(own, 'GET', '/v1/account')).status).toBe(403)
+    await mayfly.dispose()
+  })
+
   it('that are invalid end the start, with each error', async () => {
     const env = await planFile({ enterprise: { ...plan, retention: '1y', price: 9 } })
     const failed = await startMayfly({ isOneProcess: true, env }).then(

@@ -5,6 +5,7 @@ import { randomBytes } from 'node:crypto'
 import { pino, type Logger } from 'pino'
 import { Registry } from 'prom-client'
 import { startSmtp, type SmtpEdge } from '#apps/smtp/smtp-edge.js'
+import { BUILT_IN_PLANS } from '#libs/domain/account/access.js'
 import { readSettings, type Settings } from '#libs/runtime/config/settings.js'
 import { openLmdbKeyVault, type LmdbKeyVault } from '#libs/engines/embedded/key-vault/lmdb-key-vault.js'
 import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
@@ -125,6 +126,7 @@ export class SmtpFixture {
     this.draining = null
     this.edge = await startSmtp({
       running: this.running,
+      plans: BUILT_IN_PLANS,
       engine: {
         log: this.log,
         vault: this.vault,

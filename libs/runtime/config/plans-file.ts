@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import type { Logger } from 'pino'
 import {
   accountRequestsOf,
   BUILT_IN_PLANS,
@@ -17,6 +18,26 @@ import {
 import { messageOf } from '#libs/runtime/errors.js'
 import { SETTINGS } from './settings-table.js'
 import { ConfigurationError } from './settings.js'
+
+/**
+ * The plans in a file, which is read again when the process gets SIGHUP, or the built-in ones if `path` is null. If the
+ * file has errors then, they are logged and the plans stay. Throws ConfigurationError if it has errors now.
+ */
+export function rereadPlans(path: string | null, logger: Pick<Logger, 'info' | 'error'>): PlanTable {
+  const plans = new Map(readPlans(path))
+  if (path === null) return plans
+  process.on('SIGHUP', () => {
+    try {
+      const read = [...readPlans(path)]
+      plans.clear()
+      for (const [name, plan] of read) plans.set(name, plan)
+      logger.info({ plans: [...plans.keys()] }, 'read the plans again')
+    } catch (error) {
+      logger.error({ err: error }, 'could not read the plans again: they stay as they were')
+    }
+  })
+  return plans
+}
 
 /** The plans in a file, or the built-in ones if `path` is null. Throws ConfigurationError with all errors. */
 export function readPlans(path: string | null): PlanTable {
