@@ -3,7 +3,6 @@ import { NestFactory } from '@nestjs/core'
 import type { NestFastifyApplication } from '@nestjs/platform-fastify'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
 import { progressChannel } from '#libs/ports/read-model/consistent-views.js'
-import { ConfigurationError } from '#libs/runtime/config/settings.js'
 import { listenError } from '#libs/runtime/process/listen-error.js'
 import { apiModule } from './api.module.js'
 import { ConsoleAddress } from './console/console-address.js'
@@ -12,7 +11,6 @@ import { ConsoleSessions } from './console/console-sessions.service.js'
 import { shuttingDown } from './http/problems.js'
 import { makeServer } from './http/server.js'
 import { RANDOM_MINTING } from './idempotency/minting.js'
-import { PUBLIC_PLAN } from './public-inboxes/public-inboxes.controller.js'
 import { makeSharedServices, type ApiOptions } from './shared-services.js'
 
 /*
@@ -37,12 +35,7 @@ const BACKLOG = 4_096
 
 /** Resolves once the API listens. If it can't, rejects with the name of the setting that is wrong. */
 export async function startApi(options: ApiOptions): Promise<Api> {
-  const { engine, settings, plans, logger, now } = options
-  if (settings.publicInbox && !plans.has(PUBLIC_PLAN)) {
-    throw new ConfigurationError([
-      `MAYFLY_PLANS must have the plan ${PUBLIC_PLAN} if MAYFLY_PUBLIC_INBOX is true`,
-    ])
-  }
+  const { engine, settings, logger, now } = options
   let url = settings.publicUrl ?? ''
   let localUrl = ''
   const shutdown = new AbortController()

@@ -8,7 +8,7 @@ import { startApi } from './api.js'
 await runRole('api', async (context) => {
   const { engine, now, logger, running } = context
   const settings = withinOpenFiles(context.settings, logger)
-  const plans = rereadPlans(settings.plansFile, logger)
+  const plans = rereadPlans(settings, logger)
   await ensureConfiguredKey({ engine, settings, now, logger })
   const api = await startApi({
     ...context,

@@ -6,7 +6,7 @@ import { listeningFacts, startSmtp } from './smtp-edge.js'
 
 await runRole('smtp', async (context) => {
   const settings = withinOpenFiles(context.settings, context.logger)
-  const plans = rereadPlans(settings.plansFile, context.logger)
+  const plans = rereadPlans(settings, context.logger)
   const tlsFolder = join(resolve(settings.dataDir), 'tls')
   return { listening: listeningFacts(await startSmtp({ ...context, settings, plans, tlsFolder })) }
 })

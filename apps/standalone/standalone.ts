@@ -33,7 +33,7 @@ export interface Standalone extends Omit<Welcome, 'consoleLink'> {
 export function startStandalone({ announce, ...process }: StandaloneOptions): Promise<Standalone> {
   return onEngine('standalone', process, async (context) => {
     const { engine, settings, logger, now, running } = context
-    const plans = rereadPlans(settings.plansFile, logger)
+    const plans = rereadPlans(settings, logger)
     const projector = await startProjector(context)
     await startLifecycle(context)
     await startWebhooks(context)

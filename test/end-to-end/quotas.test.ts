@@ -150,7 +150,7 @@ describe('a quota that the owner sets', () => {
     await createInbox(own)
   })
 
-  it('is applied to mail within a second', async () => {
+  it('is applied to mail too', async () => {
     const { admin, own } = await ownedAccount({})
     const inbox = await createInbox(own)
     await send(own, inbox.address, mail('accepted'))
@@ -216,6 +216,17 @@ describe('a quota that the owner sets', () => {
       const answer = await call(target, 'PUT', '/v1/quotas/inboxes', { body: { limit: 1, ...scope } })
       expect([scope, answer.status]).toEqual([scope, status])
     }
+  })
+
+  it('is refused after a hundred others', async () => {
+    const { admin } = await ownedAccount({})
+    const setOf = (environment: string) =>
+      call(admin, 'PUT', '/v1/quotas/inboxes', { body: { limit: 1, environment } })
+    for (let index = 0; index < 100; index += 1) expect((await setOf(`e${index}`)).status).toBe(200)
+    const refused = { status: 400, code: 'invalid-request', detail: /may set 100 quotas/ } as const
+    expectProblem(await setOf('one-more'), refused)
+    expect((await setOf('e7')).status).toBe(200)
+    expect((await call<unknown[]>(admin, 'GET', '/v1/quotas')).body).toHaveLength(102)
   })
 
   it('is refused above that of the plan, for unknown names, other bodies and other keys', async () => {

@@ -276,10 +276,10 @@ const QUOTA_RETRY_SECONDS = '60'
 export function quotaExceeded({ quota, scope, limit, used }: UsedQuota, wanted: number): Problem {
   const what = quota === 'inboxes' ? 'active inboxes' : 'bytes of mail'
   const { environment, keyId } = scope
-  const ofPart = environment === null ? 'The account' : `The environment ${environment}`
-  const whose = keyId === null ? ofPart : `The key ${keyId}`
+  const account = environment === null ? 'The account' : `The environment ${environment}`
+  const owner = keyId === null ? account : `The key ${keyId}`
   return new Problem('quota-exceeded', {
-    detail: `${whose} has ${used} of at most ${limit} ${what}, and the request adds ${wanted}.`,
+    detail: `${owner} has ${used} of at most ${limit} ${what}, and the request adds ${wanted}.`,
     headers: { 'retry-after': QUOTA_RETRY_SECONDS },
     members: { quota, environment, key_id: keyId, limit, used },
   })

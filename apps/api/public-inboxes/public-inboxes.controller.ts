@@ -1,7 +1,7 @@
 import { Body, Controller, Post, Req } from '@nestjs/common'
 import { IsIn } from 'class-validator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { PUBLIC_ACCOUNT_ID } from '#libs/domain/account/access.js'
+import { PUBLIC_ACCOUNT_ID, PUBLIC_PLAN } from '#libs/domain/account/access.js'
 import type { KeyId } from '#libs/domain/ids/typeid.js'
 import type { RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
 import { Plans } from '../access/key-lookup.js'
@@ -25,7 +25,6 @@ import { Views } from '../views.js'
  */
 
 const PUBLIC_ACCOUNT = { accountId: PUBLIC_ACCOUNT_ID, name: 'public web inbox' }
-export const PUBLIC_PLAN = 'free'
 /** What the account's events and usage are attributed to. No such key exists. */
 const PUBLIC_KEY = 'key_00000000000000000000000000' as KeyId
 const ENVIRONMENT = 'public'

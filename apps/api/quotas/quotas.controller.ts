@@ -1,5 +1,5 @@
 import { Body, Controller, Get, Param, Put } from '@nestjs/common'
-import { IsInt, IsString, Min, ValidateIf } from 'class-validator'
+import { IsInt, IsOptional, IsString, Min, ValidateIf } from 'class-validator'
 import Type from 'typebox'
 import { SCOPES } from '#libs/domain/account/access.js'
 import { maxOf, QUOTAS, quotasOf, type QuotaLimit, type QuotaScope } from '#libs/domain/account/quota.js'
@@ -11,7 +11,7 @@ import { Plans } from '../access/key-lookup.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
 import { AccountCommands } from '../accounts/account-commands.js'
 import { invalid, noResource } from '../http/problems.js'
-import { IfGiven, IsEnvironment } from '../http/rules.js'
+import { IsEnvironment } from '../http/rules.js'
 import { Keys } from '../keys/keys.service.js'
 import { Instance } from '../instance.js'
 import { Describe, DescribeBody, DescribeProperty, Tag } from '../openapi/describe.js'
@@ -25,11 +25,14 @@ const QUOTA = object(
         "`inboxes`: active inboxes. `stored-bytes`: bytes in the sources of active inboxes' messages.",
       ),
     ),
-    environment: orNull(text, 'Of the inboxes of this environment.'),
-    keyId: orNull(plain(IdOf('key', 'The id of a key.')), 'Of the inboxes that this key created.'),
+    environment: orNull(text, 'The environment whose inboxes count; null if not only one does.'),
+    keyId: orNull(
+      plain(IdOf('key', 'The id of a key.')),
+      'The key whose inboxes count; null if not only one does.',
+    ),
     limit: plain(Count('The maximum.')),
-    used: plain(Count('What counts now.')),
-    resetsAt: orNull(time('When what was used counts no more.'), 'Null: what ends counts no more.'),
+    used: plain(Count('How much is used now.')),
+    resetsAt: orNull(time('When nothing is used again.'), 'Null: what has ended no longer counts.'),
   },
   {
     $id: 'Quota',
@@ -43,7 +46,9 @@ const LIMIT = 'limit must be a whole number of at least 0, or null'
 /** The body of PUT /v1/quotas/{quota}. */
 @DescribeBody({ description: 'The limit of a quota.', example: { limit: 500 } })
 export class SetQuota {
-  @DescribeProperty("At most that of the account's plan. Null: that of the plan.")
+  @DescribeProperty(
+    "At most that of the account's plan. Null removes the limit, so that of the plan applies.",
+  )
   @ValidateIf(({ limit }: SetQuota) => limit !== null)
   @Min(0, { message: LIMIT })
   @IsInt({ message: LIMIT })
@@ -52,16 +57,16 @@ export class SetQuota {
   @DescribeProperty('Limits the inboxes of this environment, instead of all of the account.', {
     examples: ['staging'],
   })
-  @IfGiven()
+  @IsOptional()
   @IsEnvironment()
-  environment?: string
+  environment?: string | null
 
   @DescribeProperty('Limits the inboxes that this key created. Not together with `environment`.', {
     examples: ['key_01jd6aycj4e7p8s9v1w3x5z7b2'],
   })
-  @IfGiven()
+  @IsOptional()
   @IsString({ message: 'key_id must be the id of a key' })
-  key_id?: string
+  key_id?: string | null
 }
 
 /** The quotas of the account. */
@@ -109,16 +114,17 @@ export class QuotasController {
     const { limit } = body
     const wanted = { quota, scope: await this.scopeOf(principal, body) }
     const command = { ...wanted, accountId, limit, plan, setBy, now: this.instance.now() }
+    // Read before the change, so that a failure leaves nothing changed.
+    const [answer] = await this.answer(accountId, [{ ...wanted, limit: limit ?? maxOf(plan, quota) }])
     await this.commands.execute({ account, key: null }, { type: 'SetQuota', ...command }, principal)
     this.quotas.forget(accountId)
-    const [answer] = await this.answer(accountId, [{ ...wanted, limit: limit ?? maxOf(plan, quota) }])
     return answer
   }
 
   /** Throws invalid-request, or not-found for a key that the account does not have. */
   private async scopeOf(principal: Principal, body: SetQuota): Promise<QuotaScope> {
-    const { environment = null, key_id: keyId } = body
-    if (keyId === undefined) return { environment, keyId: null }
+    const { environment = null, key_id: keyId = null } = body
+    if (keyId === null) return { environment, keyId: null }
     if (environment !== null) throw invalid({ detail: 'key_id excludes environment', pointer: '/key_id' })
     const { id } = await this.keys.get(principal, keyId)
     return { environment: null, keyId: id }

@@ -1377,15 +1377,15 @@ class Quota(TypedDict):
     name: Literal["inboxes", "stored-bytes"]
     """`inboxes`: active inboxes. `stored-bytes`: bytes in the sources of active inboxes' messages."""
     environment: str | None
-    """Of the inboxes of this environment."""
+    """The environment whose inboxes count; null if not only one does."""
     key_id: str | None
-    """Of the inboxes that this key created."""
+    """The key whose inboxes count; null if not only one does."""
     limit: int
     """The maximum."""
     used: int
-    """What counts now."""
+    """How much is used now."""
     resets_at: str | None
-    """Null: what ends counts no more."""
+    """Null: what has ended no longer counts."""
 
 
 class RefusedMail(TypedDict):
@@ -1589,16 +1589,16 @@ class RunSummary(TypedDict):
 
 
 class _SetQuotaOptional(TypedDict, total=False):
-    environment: str
+    environment: str | None
     """Limits the inboxes of this environment, instead of all of the account."""
-    key_id: str
+    key_id: str | None
     """Limits the inboxes that this key created. Not together with `environment`."""
 
 
 class SetQuota(_SetQuotaOptional):
     """The limit of a quota."""
     limit: int | None
-    """At most that of the account's plan. Null: that of the plan."""
+    """At most that of the account's plan. Null removes the limit, so that of the plan applies."""
 
 
 class UpdateInbox(TypedDict, total=False):

@@ -826,15 +826,15 @@ export interface components {
 		Quota: {
 			/** `inboxes`: active inboxes. */
 			name: "inboxes" | "stored-bytes";
-			/** Of the inboxes of this environment. */
+			/** The environment whose inboxes count; null if not only one does. */
 			environment: string | null;
-			/** Of the inboxes that this key created. */
+			/** The key whose inboxes count; null if not only one does. */
 			key_id: string | null;
 			/** The maximum. */
 			limit: number;
-			/** What counts now. */
+			/** How much is used now. */
 			used: number;
-			/** Null: what ends counts no more. */
+			/** Null: what has ended no longer counts. */
 			resets_at: string | null;
 		};
 		RefusedMail: {
@@ -939,9 +939,9 @@ export interface components {
 			/** At most that of the account's plan. */
 			limit: number | null;
 			/** Limits the inboxes of this environment, instead of all of the account. */
-			environment?: string;
+			environment?: string | null;
 			/** Limits the inboxes that this key created. */
-			key_id?: string;
+			key_id?: string | null;
 		};
 		/** What to change of an inbox. */
 		UpdateInbox: {

@@ -40,6 +40,9 @@ export type PlanTable = ReadonlyMap<string, Plan>
 /** The account of public inboxes. Fixed, so that all instances open the same one. */
 export const PUBLIC_ACCOUNT_ID = 'acc_00000000000000000000000000' as AccountId
 
+/** The plan of public inboxes. */
+export const PUBLIC_PLAN = 'free'
+
 /** The plan of the account that owns the first API key of an installation. */
 export const FIRST_PLAN = 'enterprise'
 

@@ -3,7 +3,7 @@ import { haveSameFaults, type Fault } from '#libs/domain/inbox/fault.js'
 import { evolve as evolveWebhook, type WebhookEntry } from '#libs/domain/webhook/webhook.js'
 import { evolveSessions, type ConsoleSession } from './console-sessions.js'
 import { evolveDomain, type DomainSlice } from './domain.js'
-import { quotaName, type OwnQuotas } from './quota.js'
+import { MAX_OWN_QUOTAS, quotaName, type OwnQuotas } from './quota.js'
 import type { AccountEvent, AccountOpened, ApiKeyIssued, ApiKeyRotated, PlanChanged } from './events.js'
 
 /** An account on its current plan. */
@@ -80,9 +80,12 @@ export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
       const { quota, scope, limit } = event
       const name = quotaName(event)
       if (account === null || (account.quotas[name]?.limit ?? null) === limit) return slice
-      const { [name]: _, ...others } = account.quotas
-      const own = limit === null ? {} : { [name]: { quota, scope, limit } }
-      return { ...slice, account: { ...account, quotas: { ...others, ...own } } }
+      const { [name]: before, ...others } = account.quotas
+      if (limit === null) return { ...slice, account: { ...account, quotas: others } }
+      // Concurrent requests may have set more than `decide` allows. The first ones count.
+      if (before === undefined && Object.keys(others).length >= MAX_OWN_QUOTAS) return slice
+      const quotas = { ...account.quotas, [name]: { quota, scope, limit } }
+      return { ...slice, account: { ...account, quotas } }
     }
     case 'ApiKeyIssued': {
       if (account === null || key !== null) return slice

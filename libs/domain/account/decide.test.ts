@@ -127,6 +127,10 @@ describe('SetQuota', () => {
     given(opened, ...many)
       .when({ ...set, ...ofKey, plan })
       .thenRefused({ code: 'too-many-quotas', max: MAX_OWN_QUOTAS })
+    // What concurrent requests have set beyond it does not count.
+    given(opened, ...many, { ...wasSet(1), ...ofKey })
+      .when({ ...set, ...ofKey, plan })
+      .thenRefused({ code: 'too-many-quotas', max: MAX_OWN_QUOTAS })
     given(opened, ...many)
       .when({ ...set, ...quota(9), scope: ofEnvironment(0), plan })
       .then([{ ...wasSet(9), scope: ofEnvironment(0) }])

@@ -5,7 +5,7 @@ import type { Plan } from './access.js'
 export const QUOTAS = ['inboxes', 'stored-bytes'] as const
 export type Quota = (typeof QUOTAS)[number]
 
-/** The inboxes that count: those of an environment, those that a key created, or else all of the account. */
+/** The inboxes that count: those of an environment, those that a key created, or all of the account if both are null. */
 export interface QuotaScope {
   environment: string | null
   keyId: KeyId | null
@@ -26,7 +26,8 @@ export const MAX_OWN_QUOTAS = 100
 const WHOLE_ACCOUNT: QuotaScope = { environment: null, keyId: null }
 
 /** The scopes in which an inbox counts. */
-export function scopesOf({ environment, keyId }: QuotaScope): QuotaScope[] {
+export function quotaScopesOf(inbox: { environment: string; keyId: KeyId }): QuotaScope[] {
+  const { environment, keyId } = inbox
   return [WHOLE_ACCOUNT, { environment, keyId: null }, { environment: null, keyId }]
 }
 

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { planOf, type PlanTable } from '#libs/domain/account/access.js'
-import { quotaName, quotasOf, scopesOf, type Quota } from '#libs/domain/account/quota.js'
+import { quotaName, quotaScopesOf, quotasOf, type Quota } from '#libs/domain/account/quota.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import type { UsedQuota } from './inbox-views.js'
 import type { AccountQueries, MailQueries } from './queries.js'
@@ -66,7 +66,7 @@ export class AccountQuotas {
     const calledAtMs = performance.now()
     const account = this.accountOf(owner.accountId)
     const concerned = () =>
-      scopesOf(owner).flatMap((scope) => account.quotas.get(quotaName({ quota, scope })) ?? [])
+      quotaScopesOf(owner).flatMap((scope) => account.quotas.get(quotaName({ quota, scope })) ?? [])
     const excess = () => concerned().find((each) => usedOf(each) + amount > each.limit)
     await this.readSince(account, calledAtMs - VALID_MS)
     if (excess() !== undefined) await this.readSince(account, calledAtMs)
@@ -88,7 +88,7 @@ export class AccountQuotas {
     }
   }
 
-  /** Reads the quotas of an account again before the next reservation. Must be called when they have changed. */
+  /** Applies a change of an account's quotas here at once. Without it, and elsewhere, that takes up to a second. */
   forget(accountId: AccountId): void {
     const account = this.known.get(accountId)
     if (account === undefined) return

@@ -3,7 +3,7 @@ import type { AccountId, InboxId } from '#libs/domain/ids/typeid.js'
 import { asOf, type ActiveInbox, type Inbox } from '#libs/domain/inbox/inbox.js'
 import { keyRange, type ListQuery } from './lists.js'
 import * as tables from './tables.js'
-import type { IndexInfo, ViewStore } from './view-store.js'
+import { type IndexInfo, type ViewStore, sumOf } from './view-store.js'
 
 /** Inboxes are listed by id, which is the order of their creation. */
 export interface InboxListQuery extends ListQuery<InboxId> {
@@ -102,8 +102,8 @@ export async function listInboxes(store: ViewStore, query: InboxListQuery): Prom
         const counts = tables.labelCountGroup(of, name, value)
         // Inboxes that are protected or have ended long ago are not counted, so another list may be shorter.
         const totals =
-          length === 1 ? null : await store.totals(tables.labelCounts, counts, tables.countedPeriods(of.now))
-        return { index: tables.labels, group, count: totals?.count ?? 0 }
+          length === 1 ? [] : await store.totals(tables.labelCounts, counts, tables.countedPeriods(of.now))
+        return { index: tables.labels, group, count: sumOf(totals).count }
       }),
     )
     const [fewest] = counted.sort((one, other) => one.count - other.count)

@@ -6,7 +6,7 @@ import { partitionOf } from '#libs/ports/event-log/topics.js'
 import { EXPIRY_LEASE_MS, listed, listInboxes, type InboxListQuery } from './inbox-lists.js'
 import { pageOfRows, rowOf, type OffsetQuery } from './lists.js'
 import * as tables from './tables.js'
-import type { Entry, ViewStore } from './view-store.js'
+import { type Entry, type ViewStore, sumOf } from './view-store.js'
 import type {
   EnvironmentEvent,
   EnvironmentMessage,
@@ -167,7 +167,7 @@ export function inboxViews(store: ViewStore) {
 
     async labelTotals({ name, value, now, ...owner }: LabelQuery): Promise<LabelTotals> {
       const group = tables.labelCountGroup(owner, name, value)
-      const { count, sum } = await store.totals(tables.labelCounts, group, tables.countedPeriods(now))
+      const { count, sum } = sumOf(await store.totals(tables.labelCounts, group, tables.countedPeriods(now)))
       return { inboxes: count, received: sum }
     },
 
@@ -213,9 +213,7 @@ export function inboxViews(store: ViewStore) {
     /** The quotas of an account with what counts in each: active inboxes, also those just past their expiry, and their mail. */
     async usedQuotas(accountId: AccountId, limits: readonly QuotaLimit[]): Promise<UsedQuota[]> {
       const scopes = [...new Set(limits.map(({ scope }) => scopeName(scope)))]
-      const totals = await Promise.all(
-        scopes.map((scope) => store.totals(tables.accountUse, [accountId], [scope])),
-      )
+      const totals = await store.totals(tables.accountUse, [accountId], scopes)
       return limits.map((limit) => {
         const { count = 0, sum = 0 } = totals[scopes.indexOf(scopeName(limit.scope))] ?? {}
         return { ...limit, used: limit.quota === 'inboxes' ? count : sum }

@@ -1,4 +1,4 @@
-import { QUOTAS, scopesOf, type QuotaScope } from '#libs/domain/account/quota.js'
+import { QUOTAS, quotaScopesOf, type QuotaScope } from '#libs/domain/account/quota.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import {
   created,
@@ -119,8 +119,11 @@ export function describeMessageQueries(current: () => ReadModelHarness): void {
 
   it('counts the active inboxes of accounts, environments and keys, and their mail', async () => {
     const { accountId, environment, keyId } = created
-    const own = scopesOf({ environment, keyId })
-    const others = scopesOf({ environment: 'other', keyId: idFromBytes('key', Buffer.alloc(16, 8)) }).slice(1)
+    const own = quotaScopesOf({ environment, keyId })
+    const others = quotaScopesOf({
+      environment: 'other',
+      keyId: idFromBytes('key', Buffer.alloc(16, 8)),
+    }).slice(1)
     const use = async (scope: QuotaScope = { environment: null, keyId: null }, account = accountId) => {
       const limits = QUOTAS.map((quota) => ({ quota, scope, limit: 0 }))
       const used = await current().queries.usedQuotas(account, limits)

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Entry, IndexedEntry, IndexInfo, OwnerEnd, RowChange, RowKey, TableOf } from './view-store.js'
 
 /*
@@ -88,17 +89,8 @@ function without(entries: readonly IndexedEntry[], others: readonly IndexedEntry
   return entries.filter((entry) => !others.some((other) => isSame(entry, other)))
 }
 
-function isSame(
-  { index, entry: one }: IndexedEntry,
-  { index: otherIndex, entry: other }: IndexedEntry,
-): boolean {
-  return (
-    index === otherIndex &&
-    one.sort === other.sort &&
-    one.key === other.key &&
-    one.value === other.value &&
-    one.dueAtMs === other.dueAtMs &&
-    one.group.length === other.group.length &&
-    one.group.every((element, at) => element === other.group[at])
-  )
+function isSame(one: IndexedEntry, other: IndexedEntry): boolean {
+  // Compared first, since most entries differ in them.
+  const mayBeSame = one.index === other.index && one.entry.sort === other.entry.sort
+  return mayBeSame && isDeepStrictEqual(one.entry, other.entry)
 }

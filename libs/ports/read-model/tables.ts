@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Account, ApiKey } from '#libs/domain/account/account.js'
-import { scopeName, scopesOf } from '#libs/domain/account/quota.js'
+import { quotaScopesOf, scopeName } from '#libs/domain/account/quota.js'
 import { holdsName, type Domain } from '#libs/domain/account/domain.js'
 import { brand, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import { isSentWithoutMail } from '#libs/domain/inbox/events.js'
@@ -91,7 +91,7 @@ export const accountUse = index<InboxRow>({
   ...{ name: 'account-use', ...inboxEvents, kind: 'totals', sort: 'number', isTotalled: true },
   entriesOf: ({ inbox }) =>
     inbox.state === 'active'
-      ? scopesOf(inbox).map((scope) => ({
+      ? quotaScopesOf(inbox).map((scope) => ({
           ...{ group: [inbox.accountId, scopeName(scope)], sort: inbox.storedBytes, key: inbox.id },
         }))
       : [],

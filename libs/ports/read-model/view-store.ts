@@ -160,6 +160,13 @@ export interface Totals {
   sum: number
 }
 
+export function sumOf(totals: readonly Totals[]): Totals {
+  return {
+    count: totals.reduce((all, { count }) => all + count, 0),
+    sum: totals.reduce((all, { sum }) => all + sum, 0),
+  }
+}
+
 export interface Claim {
   partition: number
   group: readonly string[]
@@ -204,8 +211,8 @@ export interface ViewStore extends ViewProgress {
     ranges: readonly Range[],
   ): Promise<{ entry: Entry; row: Row | null }[][]>
   size(index: IndexInfo): Promise<number>
-  /** The totals of some groups that differ in their last element, summed over these groups and all partitions. */
-  totals(index: IndexInfo, group: readonly string[], lasts: readonly string[]): Promise<Totals>
+  /** The totals, over all partitions, of groups that differ in their last element, in the order of `lasts`. */
+  totals(index: IndexInfo, group: readonly string[], lasts: readonly string[]): Promise<Totals[]>
   /** The key of a text for which `isValid`, called last with that key, has resolved with true; null if there is none. */
   lookup(index: IndexInfo, text: string, isValid: (key: string) => Promise<boolean>): Promise<string | null>
 

@@ -28,6 +28,12 @@ describe('a file of plans', () => {
     return []
   }
 
+  it('needs the plan free for public inboxes', async () => {
+    await writeFile(path, JSON.stringify({ enterprise }))
+    expect(readPlans(path).size).toBe(1)
+    expect(() => readPlans(path, true)).toThrow(/must have the plan free if MAYFLY_PUBLIC_INBOX is true/)
+  })
+
   it('replaces the built-in plans', async () => {
     expect(readPlans(null)).toBe(BUILT_IN_PLANS)
     const free = { has_api_access: false, requests_per_minute: 0, retention: '2h', max_messages: 5 }

@@ -12,23 +12,27 @@ import {
   MAX_STORED_BYTES,
   parseRetention,
   PLAN_NAME,
+  PUBLIC_PLAN,
   type Plan,
   type PlanTable,
 } from '#libs/domain/account/access.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import { SETTINGS } from './settings-table.js'
-import { ConfigurationError } from './settings.js'
+import { ConfigurationError, type Settings } from './settings.js'
 
 /**
  * The plans in a file, which is read again when the process gets SIGHUP, or the built-in ones if `path` is null. If the
  * file has errors then, they are logged and the plans stay. Throws ConfigurationError if it has errors now.
  */
-export function rereadPlans(path: string | null, logger: Pick<Logger, 'info' | 'error'>): PlanTable {
-  const plans = new Map(readPlans(path))
+export function rereadPlans(
+  { plansFile: path, publicInbox }: Pick<Settings, 'plansFile' | 'publicInbox'>,
+  logger: Pick<Logger, 'info' | 'error'>,
+): PlanTable {
+  const plans = new Map(readPlans(path, publicInbox))
   if (path === null) return plans
   process.on('SIGHUP', () => {
     try {
-      const read = [...readPlans(path)]
+      const read = [...readPlans(path, publicInbox)]
       plans.clear()
       for (const [name, plan] of read) plans.set(name, plan)
       logger.info({ plans: [...plans.keys()] }, 'read the plans again')
@@ -40,7 +44,7 @@ export function rereadPlans(path: string | null, logger: Pick<Logger, 'info' | '
 }
 
 /** The plans in a file, or the built-in ones if `path` is null. Throws ConfigurationError with all errors. */
-export function readPlans(path: string | null): PlanTable {
+export function readPlans(path: string | null, hasPublicInboxes = false): PlanTable {
   if (path === null) return BUILT_IN_PLANS
   let content: unknown
   try {
@@ -63,6 +67,9 @@ export function readPlans(path: string | null): PlanTable {
   const table: PlanTable = new Map(plans.map((plan) => [plan.name, plan]))
   if (errors.length === 0 && table.get(FIRST_PLAN)?.hasApiAccess !== true) {
     errors.push(`must have a plan "${FIRST_PLAN}" with API access: the account of the first key is on it`)
+  }
+  if (errors.length === 0 && hasPublicInboxes && !table.has(PUBLIC_PLAN)) {
+    errors.push(`must have the plan ${PUBLIC_PLAN} if ${SETTINGS.publicInbox.variable} is true`)
   }
   if (errors.length > 0) throw invalid(errors)
   return table

@@ -13,6 +13,7 @@ import {
   type RowKey,
   type TableOf,
   type ViewStore,
+  sumOf,
 } from '#libs/ports/read-model/view-store.js'
 import { VIEWS_FORM } from '#libs/ports/read-model/views-form.js'
 import { boundsOf, entryKey, entryOf, LAST, rowKey, textOf, type StoredKey } from './lmdb-keys.js'
@@ -126,18 +127,10 @@ function lmdbViewStore(root: RootDatabase<unknown, string>, partitions: number):
     },
 
     totals(index, group, lasts) {
-      const wanted = new Set<string | number | undefined>(lasts)
-      const all = { count: 0, sum: 0 }
-      const text = textOf(group)
-      for (const partition of everyPartition) {
-        const range = { start: [partition, text], end: [partition, text, LAST] }
-        for (const { key, value } of tables.totals(index).getRange(range)) {
-          if (!wanted.has(key[2])) continue
-          all.count += value.count
-          all.sum += value.sum
-        }
-      }
-      return Promise.resolve(all)
+      const [totals, text] = [tables.totals(index), textOf(group)]
+      const ofLast = (last: string) =>
+        sumOf(everyPartition.flatMap((partition) => totals.get([partition, text, last]) ?? []))
+      return Promise.resolve(lasts.map(ofLast))
     },
 
     async lookup(index, text, isValid) {

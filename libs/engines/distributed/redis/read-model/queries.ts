@@ -10,6 +10,7 @@ import {
   type RowKey,
   type TableOf,
   type ViewStore,
+  sumOf,
 } from '#libs/ports/read-model/view-store.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
 import { cbor } from './changes.js'
@@ -57,13 +58,12 @@ export function redisQueries(client: RedisClient, bulk: RedisClient, keys: ViewK
 
     async totals(index, group, lasts) {
       const args = [groupPrefix(index, group), ...lasts]
-      const sums = (await reachAll(keys.everyPartition, (partition) =>
+      const found = (await reachAll(keys.everyPartition, (partition) =>
         TOTALS.run(client, [keys.totals(index, partition)], args),
-      )) as [count: number, sum: number][]
-      return {
-        count: sums.reduce((all, [count]) => all + count, 0),
-        sum: sums.reduce((all, [, sum]) => all + sum, 0),
-      }
+      )) as (readonly [count: number, sum: number])[][]
+      return lasts.map((_, at) =>
+        sumOf(found.map((ofPartition) => ofPartition[at] ?? [0, 0]).map(([count, sum]) => ({ count, sum }))),
+      )
     },
 
     async due(queue, nowMs, limit) {
@@ -193,16 +193,15 @@ end
 return {members, rows}
 `)
 
-/** Returns the totals of several groups. Arguments: what the groups begin with, the last element of each. */
+/** Returns the totals of each of several groups. Arguments: what the groups begin with, the last element of each. */
 const TOTALS = new Script(`
-local count, sum = 0, 0
+local found = {}
 for at = 2, #ARGV do
   local field = ARGV[1] .. ARGV[at]
   local totals = redis.call('HMGET', KEYS[1], field .. ' count', field .. ' sum')
-  count = count + tonumber(totals[1] or 0)
-  sum = sum + tonumber(totals[2] or 0)
+  found[at - 1] = {tonumber(totals[1] or 0), tonumber(totals[2] or 0)}
 end
-return {count, sum}
+return found
 `)
 
 /** Lua: whether the partition whose progress is the first key must wait because it is catching up. */

@@ -1,0 +1,116 @@
+import { BUILT_IN_PLANS } from '#libs/domain/account/access.js'
+import type { Account } from '#libs/domain/account/account.js'
+import { quotaName, type QuotaLimit } from '#libs/domain/account/quota.js'
+import { idFromBytes } from '#libs/domain/ids/typeid.js'
+import { AccountQuotas, isExcess, type QuotaReservation } from './account-quotas.js'
+
+const accountId = idFromBytes('acc', Buffer.alloc(16, 1))
+const keyId = idFromBytes('key', Buffer.alloc(16, 1))
+const staging = { accountId, environment: 'staging', keyId }
+const elsewhere = { ...staging, environment: 'elsewhere' }
+
+/** Views whose reads can be held. */
+class HeldViews {
+  /** Of the whole account and of the environment staging. */
+  limits = { account: 10, staging: 2 as number | null }
+  used = 0
+  private held: Promise<unknown> = Promise.resolve()
+
+  hold(): () => void {
+    const { promise, resolve } = Promise.withResolvers<null>()
+    this.held = promise
+    return () => resolve(null)
+  }
+
+  readonly quotas = new AccountQuotas({
+    plans: BUILT_IN_PLANS,
+    accounts: {
+      account: async () => {
+        const { account, staging } = this.limits
+        const own: QuotaLimit[] = [
+          { quota: 'inboxes', scope: { environment: null, keyId: null }, limit: account },
+          ...(staging === null
+            ? []
+            : [
+                { quota: 'inboxes', scope: { environment: 'staging', keyId: null }, limit: staging } as const,
+              ]),
+        ]
+        await this.held
+        const quotas = Object.fromEntries(own.map((each) => [quotaName(each), each]))
+        return { id: accountId, plan: 'starter', limits: null, quotas } as unknown as Account
+      },
+    },
+    inboxes: {
+      usedQuotas: (_, limits) =>
+        Promise.resolve(
+          limits.map((limit) => ({ ...limit, used: limit.quota === 'inboxes' ? this.used : 0 })),
+        ),
+    },
+  })
+
+  async reserve(owner: typeof staging, amount: number): Promise<QuotaReservation> {
+    const reserved = await this.quotas.reserve(owner, 'inboxes', amount)
+    if (isExcess(reserved))
+      throw new Error(`${reserved.scope.environment}: ${reserved.used} of ${reserved.limit}`)
+    return reserved
+  }
+}
+
+describe('quotas of an account', () => {
+  let views: HeldViews
+  beforeEach(() => {
+    views = new HeldViews()
+  })
+
+  it('count what is reserved and filled in each scope', async () => {
+    const first = await views.reserve(staging, 1)
+    views.used = 1
+    first.fill(1)
+    await views.reserve(staging, 1)
+    await expect(views.reserve(staging, 1)).rejects.toThrow('staging: 2 of 2')
+    await expect(views.reserve(elsewhere, 9)).rejects.toThrow('null: 2 of 10')
+    await views.reserve(elsewhere, 8)
+  })
+
+  it('reserve nothing in any scope if one has not enough left', async () => {
+    await expect(views.reserve(staging, 3)).rejects.toThrow('staging: 0 of 2')
+    await views.reserve(elsewhere, 10)
+  })
+
+  it('apply a change at once, also while they are being read', async () => {
+    const release = views.hold()
+    const reading = views.reserve(staging, 1)
+    views.limits = { account: 10, staging: 0 }
+    views.quotas.forget(accountId)
+    release()
+    await reading
+    await expect(views.reserve(staging, 1)).rejects.toThrow('staging: 1 of 0')
+  })
+
+  it('keep what is reserved when they are read again, and count what was filled once', async () => {
+    const reserved = await views.reserve(staging, 2)
+    views.quotas.forget(accountId)
+    await expect(views.reserve(staging, 1)).rejects.toThrow('staging: 2 of 2')
+    reserved.fill(1)
+    reserved.release()
+    reserved.release()
+    views.used = 1
+    views.quotas.forget(accountId)
+    await expect(views.reserve(staging, 2)).rejects.toThrow('staging: 1 of 2')
+    await views.reserve(staging, 1)
+  })
+
+  it('are never used less than nothing, if one is removed and set again', async () => {
+    const reserved = await views.reserve(staging, 2)
+    views.limits.staging = null
+    views.quotas.forget(accountId)
+    const another = await views.reserve(staging, 1)
+    views.limits.staging = 2
+    views.quotas.forget(accountId)
+    await views.reserve(elsewhere, 1)
+    reserved.release()
+    another.release()
+    await views.reserve(staging, 2)
+    await expect(views.reserve(staging, 1)).rejects.toThrow('staging: 2 of 2')
+  })
+})
