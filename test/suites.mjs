@@ -60,6 +60,9 @@ export const SLICES = [
     'test/end-to-end/cursor-laws distributed',
     'test/end-to-end/first-key distributed',
     'test/end-to-end/passwords distributed',
+    'test/end-to-end/caught-mail distributed',
+    'test/end-to-end/history distributed',
+    'test/end-to-end/paging distributed',
     'infra/grafana/alert-rules',
   ],
   [
@@ -76,6 +79,9 @@ export const SLICES = [
     'test/console/console distributed',
     'test/end-to-end/uncounted-usage distributed',
     'test/end-to-end/keys distributed',
+    'test/end-to-end/chosen-addresses distributed',
+    'test/end-to-end/refused-mail distributed',
+    'test/end-to-end/messages distributed',
     'infra/clickhouse/clickhouse',
     'infra/kafka/kafka',
   ],
@@ -95,6 +101,8 @@ export const SLICES = [
     'test/end-to-end/usage-report distributed',
     'test/end-to-end/count-wait distributed',
     'test/end-to-end/environment-messages distributed',
+    'test/end-to-end/list-inboxes distributed',
+    'test/end-to-end/create-inbox distributed',
   ],
   [
     'test/faults/distributed/scale-out',
@@ -118,6 +126,8 @@ export const SLICES = [
     'test/end-to-end/inbox-tokens distributed',
     'test/end-to-end/inject distributed',
     'test/end-to-end/usage-export distributed',
+    'test/end-to-end/message-checks distributed',
+    'test/end-to-end/ended-inboxes distributed',
   ],
 ].map(existing)
 

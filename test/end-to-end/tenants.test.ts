@@ -95,10 +95,10 @@ describe('a resource of a tenant', () => {
 
   /**
    * The routes under /v1 with an id, except those of scope `operator`, which are for all accounts. A label, or the name of an
-   * environment, is no id: every tenant may use it.
+   * environment or quota, is no id: every tenant may use it.
    */
   const routesWithIds = () =>
-    routes.filter((route) => / \/v1\/.*\{(?!label\}|name\})/.test(route) && !route.includes(ACCOUNTS))
+    routes.filter((route) => / \/v1\/.*\{(?!label\}|name\}|quota\})/.test(route) && !route.includes(ACCOUNTS))
 
   async function request(target: Target, route: string, which: keyof Ids) {
     const [method = '', pattern = ''] = route.split(' ')
