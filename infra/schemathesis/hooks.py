@@ -116,6 +116,8 @@ def make_valid(case):
         if "from" in case.body and case.path.endswith("/messages"):
             case.body["from"] = "App <no-reply@app.example>"
         make_address_valid(case.body)
+        if case.path == "/v1/quotas/{quota}":
+            make_quota_valid(case.body)
         # No pattern describes names that are no public suffixes.
         if case.path == "/v1/domains" and "name" in case.body:
             case.body["name"] = f"n{next(turns)}.app.example"
@@ -145,6 +147,14 @@ def make_address_valid(body):
         body["address"] = f"chosen-{next(turns)}@app.example"
     elif "local_part" in body or "domain" in body:
         body["local_part"], body["domain"] = f"chosen-{next(turns)}", "app.example"
+
+
+def make_quota_valid(body):
+    """A quota is of an environment or a key, and at most that of the plan. Other requests need most of it."""
+    if body.get("key_id") is not None:
+        body.pop("environment", None)
+    if isinstance(body.get("limit"), (int, float)):
+        body["limit"] = 10_000_000 - int(body["limit"]) % 1000
 
 
 def make_catch_all_valid(catch_all):
