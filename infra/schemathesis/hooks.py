@@ -106,9 +106,9 @@ def make_valid(case):
         # Plans are configured. This one allows limits per account.
         if "plan" in case.body or "limits" in case.body:
             case.body["plan"] = "enterprise"
-        # At most the limit of the account. A whole number may be written as 5.0.
+        # At most the limit of the account, which may be 1.
         if isinstance(case.body.get("rate_limit"), (int, float)):
-            case.body["rate_limit"] = 1 + int(case.body["rate_limit"]) % 1000
+            case.body["rate_limit"] = 1
         # Thousands of inboxes in each request would delay the run.
         if isinstance(case.body.get("count"), (int, float)):
             case.body["count"] = 1 + int(case.body["count"]) % 20
