@@ -20,7 +20,7 @@ export interface QuotaLimit {
 /** The quotas that an account has set for itself, by `quotaName`. */
 export type OwnQuotas = Readonly<Record<string, QuotaLimit>>
 
-/** That an account can set for itself. */
+/** The most that an account can set for itself. */
 export const MAX_OWN_QUOTAS = 100
 
 const WHOLE_ACCOUNT: QuotaScope = { environment: null, keyId: null }

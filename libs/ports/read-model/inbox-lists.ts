@@ -3,7 +3,7 @@ import type { AccountId, InboxId } from '#libs/domain/ids/typeid.js'
 import { asOf, type ActiveInbox, type Inbox } from '#libs/domain/inbox/inbox.js'
 import { keyRange, type ListQuery } from './lists.js'
 import * as tables from './tables.js'
-import { type IndexInfo, type ViewStore, sumOf } from './view-store.js'
+import { sumOf, type IndexInfo, type ViewStore } from './view-store.js'
 
 /** Inboxes are listed by id, which is the order of their creation. */
 export interface InboxListQuery extends ListQuery<InboxId> {

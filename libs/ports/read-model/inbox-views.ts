@@ -6,7 +6,7 @@ import { partitionOf } from '#libs/ports/event-log/topics.js'
 import { EXPIRY_LEASE_MS, listed, listInboxes, type InboxListQuery } from './inbox-lists.js'
 import { pageOfRows, rowOf, type OffsetQuery } from './lists.js'
 import * as tables from './tables.js'
-import { type Entry, type ViewStore, sumOf } from './view-store.js'
+import { sumOf, type Entry, type ViewStore } from './view-store.js'
 import type {
   EnvironmentEvent,
   EnvironmentMessage,
@@ -16,7 +16,7 @@ import type {
   MessageRow,
 } from './views.js'
 
-/** Of an account: its active inboxes, and the bytes of the mail in them. */
+/** A quota with what counts in it. */
 export interface UsedQuota extends QuotaLimit {
   used: number
 }

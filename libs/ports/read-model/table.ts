@@ -86,7 +86,11 @@ function entriesOf<Subject>({ indexes }: Table<Subject, unknown>, subject: Subje
 }
 
 function without(entries: readonly IndexedEntry[], others: readonly IndexedEntry[]): readonly IndexedEntry[] {
-  return entries.filter((entry) => !others.some((other) => isSame(entry, other)))
+  return entries.filter((entry, at) => {
+    // An entry that stays is mostly at the same place in both lists, which may be long.
+    const place = others[at]
+    return !(place && isSame(entry, place)) && !others.some((other) => isSame(entry, other))
+  })
 }
 
 function isSame(one: IndexedEntry, other: IndexedEntry): boolean {

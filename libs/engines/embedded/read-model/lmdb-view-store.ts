@@ -6,6 +6,7 @@ import { type ReadModel, readModel } from '#libs/ports/read-model/queries.js'
 import {
   isCatchingUp,
   ownerOf,
+  sumOf,
   type Entry,
   type IndexInfo,
   type Progress,
@@ -13,7 +14,6 @@ import {
   type RowKey,
   type TableOf,
   type ViewStore,
-  sumOf,
 } from '#libs/ports/read-model/view-store.js'
 import { VIEWS_FORM } from '#libs/ports/read-model/views-form.js'
 import { boundsOf, entryKey, entryOf, LAST, rowKey, textOf, type StoredKey } from './lmdb-keys.js'

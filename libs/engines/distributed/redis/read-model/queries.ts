@@ -3,6 +3,7 @@ import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-c
 import { Script } from '#libs/engines/distributed/redis/client/script.js'
 import {
   ownerOf,
+  sumOf,
   type Claim,
   type Entry,
   type IndexInfo,
@@ -10,7 +11,6 @@ import {
   type RowKey,
   type TableOf,
   type ViewStore,
-  sumOf,
 } from '#libs/ports/read-model/view-store.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
 import { cbor } from './changes.js'
