@@ -266,6 +266,13 @@ export const text = {
     noToken: 'The link is not complete: the part after # is missing.',
   },
 
+  docs: {
+    title: 'Mayfly API',
+    curl: 'The curl commands read the key from the environment variable MAYFLY_KEY. Replace the ids in them with your own.',
+    source: ' is the same document for programs.',
+    failed: 'The API reference could not be loaded. Reload the page to try again.',
+  },
+
   publicInbox: {
     title: 'Your disposable inbox',
     about:

@@ -11,6 +11,7 @@ const SOURCES: Readonly<Record<string, string>> = {
     "import { greeting } from '#libs/greeting.js'\nconst text: string = greeting\nconsole.log(text)\n",
   'apps/console/main.tsx': 'export const page: string = "first page"\n',
   'apps/console/public-inbox.tsx': 'export {}\n',
+  'apps/console/docs.ts': 'export {}\n',
   'apps/console/console.css': 'body { margin: 0 }\n',
   'apps/console/index.html': '<script src="main.tsx"></script>\n',
   'libs/greeting.ts': "export const greeting: string = 'hello'\n",

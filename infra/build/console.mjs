@@ -1,5 +1,5 @@
-// Bundles the web console and the public inbox for browsers into dist/apps/console: index.html and public.html, and their
-// files with the hash of their content in their names, also compressed.
+// Bundles the pages for browsers into dist/apps/console, and their files with the hash of their content in their names, also
+// compressed: index.html (the console), public.html (the public inbox) and docs.html (the API reference).
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
@@ -8,7 +8,7 @@ import { build } from 'esbuild'
 const SOURCE = 'apps/console'
 const TARGET = 'dist/apps/console'
 
-const ENTRY_FILES = ['main.tsx', 'public-inbox.tsx', 'console.css']
+const ENTRY_FILES = ['main.tsx', 'public-inbox.tsx', 'docs.ts', 'console.css']
 
 export async function bundleConsole() {
   const icons = readdirSync(SOURCE).filter((name) => name.endsWith('.svg'))
@@ -61,7 +61,8 @@ export async function bundleConsole() {
           .map((url) => `  <link rel="modulepreload" href="${url}" />\n  `)
           .join('') + '</head>',
       )
-      .replaceAll(/(?<=(?:src|href|data-unread)=")[\w-]+\.(?:tsx|css|svg)(?=")/g, (name) => names.get(name))
+      .replaceAll(/(?<=(?:src|href|data-unread)=")[\w-]+\.(?:tsx?|css|svg)(?=")/g, (name) => names.get(name))
   writeFileSync(`${TARGET}/index.html`, pageOf('main.tsx'))
   writeFileSync(`${TARGET}/public.html`, pageOf('public-inbox.tsx'))
+  writeFileSync(`${TARGET}/docs.html`, pageOf('docs.ts'))
 }

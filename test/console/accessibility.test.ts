@@ -62,6 +62,8 @@ describeWith('chromium', 'clickhouse')('the accessibility of the console', () =>
       status: '/console/status',
       'a page that does not exist': '/console/other',
       'the public inbox': '/',
+      'the API reference': '/docs',
+      'an operation in the API reference': '/docs#?route=post-/v1/inboxes',
     }
   })
   afterAll(async () => {

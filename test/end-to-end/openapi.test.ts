@@ -68,7 +68,8 @@ describe('the OpenAPI document', () => {
     const under = (family: string) => operationsOf(document).filter(({ path }) => path.startsWith(family))
     const said = (family: string) =>
       under(family).map(({ path, method, operation }) => {
-        const { operationId: _id, tags: _tags, 'x-alias-of': _alias, ...rest } = operation
+        const { operationId: _id, tags: _tags, 'x-alias-of': _alias, ...described } = operation
+        const { 'x-code-samples': _samples, ...rest } = described
         return { path: path.slice(family.length), method, ...rest }
       })
     const ids = under('/v1/inboxes').map(({ operation }) => operation.operationId)

@@ -5,21 +5,24 @@ import type { Settings } from '#libs/runtime/config/settings.js'
 import { prepareAnswer, sendPrepared, type PreparedAnswer } from '../http/prepared-answers.js'
 import type { ProblemFilter } from '../http/problem-filter.js'
 import { notFound } from '../http/problems.js'
-import { escaped } from '../openapi/docs-text.js'
+import { escaped } from '../http/html.js'
 
 /*
  * Serves the pages and files of the console, which infra/build/console.mjs writes. They are read once, at the first request,
  * so no path of a request reaches the file system.
  */
 
-/** Nothing in the page is inline, and it talks to no other origin. `frame-src` is for mail, which has a policy of its own. */
-const CONTENT_SECURITY_POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
-  "frame-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+/** No script is inline, and the page talks to no other origin. `frame-src` is for mail, which has a policy of its own. */
+function policy(styles: string): string {
+  return (
+    `default-src 'none'; script-src 'self'; style-src ${styles}; img-src 'self' data:; connect-src 'self'; ` +
+    "frame-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+  )
+}
 
 const PAGE_HEADERS = {
   'content-type': 'text/html; charset=utf-8',
-  'content-security-policy': CONTENT_SECURITY_POLICY,
+  'content-security-policy': policy("'self'"),
   'cross-origin-opener-policy': 'same-origin',
   'referrer-policy': 'no-referrer',
   'x-robots-tag': 'noindex',
@@ -38,6 +41,8 @@ interface BuiltConsole {
   page: PreparedAnswer
   /** The page of the public inbox. */
   publicPage: string
+  /** The API reference. */
+  docsPage: PreparedAnswer
   /** By name, such as `main-3F2A.js`. */
   files: ReadonlyMap<string, PreparedAnswer>
 }
@@ -51,8 +56,6 @@ export function serveConsole(
   problems: ProblemFilter,
   { publicInbox, abuseContact }: Pick<Settings, 'publicInbox' | 'abuseContact'>,
 ): void {
-  let reading: Promise<BuiltConsole> | null = null
-  const built = () => (reading ??= readConsole())
   const sendPage = async (_: FastifyRequest, reply: FastifyReply) => {
     const { page } = await built()
     return sendPrepared(reply.headers(PAGE_HEADERS), page)
@@ -82,6 +85,19 @@ export function serveConsole(
   )
 }
 
+/** Answers with the page of the API reference. Its elements contain their styles. */
+export async function sendDocs(reply: FastifyReply): Promise<void> {
+  const { docsPage } = await built()
+  const headers = { ...PAGE_HEADERS, 'content-security-policy': policy("'self' 'unsafe-inline'") }
+  await sendPrepared(reply.headers(headers), docsPage)
+}
+
+let reading: Promise<BuiltConsole> | null = null
+
+function built(): Promise<BuiltConsole> {
+  return (reading ??= readConsole())
+}
+
 async function readConsole(): Promise<BuiltConsole> {
   const folder = new URL('./', import.meta.resolve('#apps/console/main.js'))
   const names = await readdir(new URL('files', folder))
@@ -95,10 +111,11 @@ async function readConsole(): Promise<BuiltConsole> {
     return [name, { forms: { br, gzip, identity }, etag: name }]
   }
   const readPage = (name: string) => readFile(new URL(name, folder), 'utf8')
-  const [page, publicPage, ...files] = await Promise.all([
+  const [page, publicPage, docsPage, ...files] = await Promise.all([
     readPage('index.html').then(prepareAnswer),
     readPage('public.html'),
+    readPage('docs.html').then(prepareAnswer),
     ...names.filter((name) => extname(name) in MEDIA_TYPES).map(prepare),
   ])
-  return { page, publicPage, files: new Map(files) }
+  return { page, publicPage, docsPage, files: new Map(files) }
 }

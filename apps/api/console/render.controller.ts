@@ -30,7 +30,7 @@ import { Inboxes } from '../inboxes/inboxes.service.js'
 import { ContentPool } from '../messages/content-pool.js'
 import type { ShownMail } from '../messages/content-worker.js'
 import { FirstReadings, MessageReader, type PresentMessage } from '../messages/message-reader.js'
-import { escaped } from '../openapi/docs-text.js'
+import { escaped } from '../http/html.js'
 import { Views } from '../views.js'
 import { RenderTickets } from './render-tickets.js'
 

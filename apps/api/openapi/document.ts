@@ -3,9 +3,11 @@ import type { Type } from '@nestjs/common'
 import { idPattern } from '#libs/domain/ids/typeid.js'
 import { EVENT_BODIES } from '../events/event-schemas.js'
 import { RESPONSE_HEADERS } from '../http/headers.js'
+import { prepareAnswer, type PreparedAnswer } from '../http/prepared-answers.js'
 import { PROBLEM_CODES } from '../http/problems.js'
+import { curlCommand } from './curl-command.js'
 import { TAGS } from './describe.js'
-import type { Document, Operation, Parameter } from './openapi-json.js'
+import { operationsOf, type Document, type Operation, type Parameter } from './openapi-json.js'
 import { routesOf } from './operations.js'
 import { groupByStatus, problemResponse } from './problem-responses.js'
 
@@ -47,7 +49,21 @@ const INBOX_TOKEN = {
     'may also make the requests for `read`. Any other inbox is answered 404. 60 requests a minute.',
 }
 
-/** Makes the OpenAPI document of controllers. Throws if a description is missing. */
+/** The OpenAPI document as JSON. It is made at the first request, when the public URL is known. */
+export class ApiDocument {
+  private made: Promise<PreparedAnswer> | null = null
+
+  constructor(
+    private readonly controllers: readonly Type[],
+    private readonly publicUrl: () => string,
+  ) {}
+
+  read(): Promise<PreparedAnswer> {
+    return (this.made ??= prepareAnswer(JSON.stringify(describeApi(this.controllers, this.publicUrl()))))
+  }
+}
+
+/** Makes the OpenAPI document of controllers. Throws if a description or an example of a body is missing. */
 export function describeApi(controllers: readonly Type[], publicUrl: string): Document {
   const routes = routesOf(controllers)
   const paths: Document['paths'] = {}
@@ -55,7 +71,7 @@ export function describeApi(controllers: readonly Type[], publicUrl: string): Do
   const single = PROBLEM_CODES.flatMap((code) => groupByStatus([code]))
   const groups = [...single, ...routes.flatMap(({ problems }) => problems)]
   const responses = groups.map((group) => [group.name, problemResponse(group, publicUrl)] as const)
-  return withNamedSchemas({
+  const document = withNamedSchemas({
     openapi: '3.1.1',
     info: INFO,
     servers: [{ url: publicUrl }],
@@ -69,6 +85,13 @@ export function describeApi(controllers: readonly Type[], publicUrl: string): Do
       securitySchemes: { apiKey: API_KEY, inboxToken: INBOX_TOKEN },
     },
   })
+  for (const { path, method, operation } of operationsOf(document)) {
+    if (operation['x-alias-of'] !== undefined) continue
+    operation['x-code-samples'] = [
+      { lang: 'bash', label: 'curl', source: curlCommand(method.toUpperCase(), path, operation, document) },
+    ]
+  }
+  return document
 }
 
 const SENT_HEADERS = [

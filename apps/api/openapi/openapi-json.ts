@@ -21,6 +21,8 @@ export interface Operation {
   operationId: string
   /** The operation that this one is an alias of. */
   'x-alias-of'?: string
+  /** Shown by viewers of OpenAPI documents. */
+  'x-code-samples'?: { lang: string; label: string; source: string }[]
   tags: string[]
   summary: string
   description?: string
@@ -77,6 +79,17 @@ export interface SchemaJson extends Partial<Reference> {
   maxItems?: number
   minProperties?: number
   maxProperties?: number
+}
+
+/** The operations that Mayfly serves. */
+export function operationsOf({ paths }: Document): { path: string; method: Method; operation: Operation }[] {
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    (Object.entries(methods) as [Method, Operation][]).map(([method, operation]) => ({
+      path,
+      method,
+      operation,
+    })),
+  )
 }
 
 /** The media type and the schema of a body, or of its lines; null without one. */

@@ -5,9 +5,10 @@ import type { Engine } from '#libs/engines/engine.js'
 import { measureBacklog } from '#libs/ports/read-model/consistent-views.js'
 import { BUILD_INFO, engineName } from '#libs/runtime/process/build-info.js'
 import { MetricsText } from '#libs/runtime/process/metrics.js'
+import { sendDocs } from '../console/console-files.js'
 import { Count, Describe, Tag } from '../openapi/describe.js'
-import { ApiDocument, CONTENT_SECURITY_POLICY } from '../openapi/docs-page.js'
-import { inline } from '../openapi/docs-text.js'
+import { ApiDocument } from '../openapi/document.js'
+import { inline } from '../http/html.js'
 import { Produces } from '../http/media-types.js'
 import { sendPrepared } from '../http/prepared-answers.js'
 import { notFound, PROBLEM_CODES, type ProblemCode, PROBLEMS, unavailable } from '../http/problems.js'
@@ -123,19 +124,18 @@ export class OperationsController {
     },
   })
   async getOpenApi(@Res() reply: FastifyReply): Promise<void> {
-    await sendPrepared(reply.type('application/json; charset=utf-8'), await this.api.read().json)
+    await sendPrepared(reply.type('application/json; charset=utf-8'), await this.api.read())
   }
 
   @Get('docs')
   @Produces('text/html')
   @Describe({
     summary: 'Read this document in a browser',
-    description: `One page without scripts or other resources. ${PREPARED}`,
+    description: `A page that lists and searches the operations, and sends requests. ${PREPARED}`,
     answer: { description: 'A page.', schema: Type.String(), headers: ['ETag'] },
   })
   async getDocs(@Res() reply: FastifyReply): Promise<void> {
-    void reply.header('content-security-policy', CONTENT_SECURITY_POLICY)
-    await sendPrepared(reply, await this.api.read().page)
+    await sendDocs(reply)
   }
 }
 
