@@ -12,6 +12,7 @@ interface IssueOptions {
   environment: string
   scope?: string[]
   rateLimit?: number
+  expires?: string
   account?: string
 }
 
@@ -29,11 +30,15 @@ export function keyCommands(program: Command, session: Session): void {
     .requiredOption('--environment <environment>', 'environment whose inboxes the key can access')
     .option('--scope <scope...>', 'inboxes (default), read, audit, admin, operator')
     .option('--rate-limit <count>', "requests per minute; default: the plan's", wholeNumber())
+    .option('--expires <when>', 'a time as in RFC 3339, or never; default: in a year')
     .option('--account <account>', 'issue it for another account; needs the scope operator')
     .action((name: string, options: IssueOptions) => {
-      const { scope: scopes, account, ...others } = options
+      const { scope: scopes, account, expires, ...others } = options
       const path = account === undefined ? '/v1/keys' : `${accountPath(account)}/keys`
-      return session.print(session.api().post<Key>(path, { name, scopes, ...others }), keyText)
+      return session.print(
+        session.api().post<Key>(path, { name, scopes, ...expiryOf(expires), ...others }),
+        keyText,
+      )
     })
 
   key
@@ -54,8 +59,12 @@ export function keyCommands(program: Command, session: Session): void {
     .description('replace the secret of a key; prints the new one, which is shown only once')
     .argument('<key>', 'key id')
     .option('--grace <duration>', 'how long the old secret stays valid; default: it ends at once')
-    .action((id: string, options: { grace?: string }) =>
-      session.print(session.api().post<Key>(`${keyPath(id)}/rotate`, options), keyText),
+    .option('--expires <when>', 'a time as in RFC 3339, or never; default: unchanged')
+    .action((id: string, { grace, expires }: { grace?: string; expires?: string }) =>
+      session.print(
+        session.api().post<Key>(`${keyPath(id)}/rotate`, { grace, ...expiryOf(expires) }),
+        keyText,
+      ),
     )
 
   key
@@ -71,6 +80,10 @@ export function keyCommands(program: Command, session: Session): void {
     .action((options: { limit: number }) =>
       session.print(session.api().list<Key>('/v1/keys', options), keysText),
     )
+}
+
+function expiryOf(when: string | undefined): { expiresAt?: string | null } {
+  return when === undefined ? {} : { expiresAt: when === 'never' ? null : when }
 }
 
 function keyPath(id: string): string {
@@ -90,8 +103,10 @@ async function recover(dataDir: string) {
 
 function keysText(keys: readonly Key[]): string {
   return table(
-    ['id', 'environment', 'state', 'scopes', 'last used', 'name'],
-    keys.map((key) => [key.id, key.environment, key.state, key.scopes, key.last_used_at, key.name]),
+    ['id', 'environment', 'state', 'scopes', 'last used', 'expires', 'name'],
+    keys.map((key) => [
+      ...[key.id, key.environment, key.state, key.scopes, key.last_used_at, key.expires_at, key.name],
+    ]),
   )
 }
 

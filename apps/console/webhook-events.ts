@@ -7,4 +7,5 @@ export const WEBHOOK_EVENTS = [
   'inbox.deleted',
   'domain.verified',
   'domain.lapsed',
+  'key.expiring',
 ] as const

@@ -2,6 +2,8 @@ import { Controller, Inject, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
 import type { Logger } from 'pino'
 import type { Counter } from 'prom-client'
+import type { ApiKey } from '#libs/domain/account/account.js'
+import { decide as decideAccount } from '#libs/domain/account/decide.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { decide } from '#libs/domain/inbox/decide.js'
 import { endsInbox } from '#libs/domain/inbox/events.js'
@@ -19,12 +21,16 @@ import { beforeDeadline, PeriodicTask } from '#libs/runtime/timing.js'
 
 /*
  * The lifecycle role finds inboxes past their expiry and emits InboxExpired. It checks the DNS records of domains that are
- * due. It consumes InboxExpired and InboxDeleted, and deletes the keys of those inboxes.
+ * due, and records the notices and the ends of keys. It consumes InboxExpired and InboxDeleted, and deletes the keys of those inboxes.
  */
 
 const EXPIRE_EVERY_MS = 500
 const EXPIRE_AT_ONCE = 500
 const CHECK_DOMAINS_EVERY_MS = 1_000
+const CHECK_KEYS_EVERY_MS = 1_000
+const KEYS_AT_ONCE = 500
+/** A key whose event was not recorded is due again after this time. */
+const KEY_LEASE_MS = 10_000
 const DOMAINS_AT_ONCE = 100
 /** A check takes at most a few seconds. A domain whose check was not recorded is due again after this time. */
 const CHECK_LEASE_MS = 60_000
@@ -68,6 +74,9 @@ export async function startLifecycle(context: EngineContext): Promise<RunningRol
     dns.close()
     return checking.stop()
   })
+  const keys = new PeriodicTask({ everyMs: CHECK_KEYS_EVERY_MS, work: keyExpiry(context) })
+  keys.start()
+  running.defer(() => keys.stop())
   return {}
 }
 
@@ -107,6 +116,31 @@ function expiry({ engine, now, logger, registry }: EngineContext): (signal: Abor
     } catch (error) {
       // Once the leases have expired, the inboxes are due again.
       logger.error({ err: error }, 'ending due inboxes failed: retrying')
+    }
+  }
+}
+
+/**
+ * Returns a function that records the notices and the ends of keys that are due, and logs errors. It never rejects. Several
+ * processes may run it at once: a second event has no effect.
+ */
+function keyExpiry({ engine, now, logger }: EngineContext): () => Promise<void> {
+  const { log, accounts } = engine
+  const recorder = new Recorder(log, '/mayfly/lifecycle', now)
+  const advance = async (key: ApiKey): Promise<void> => {
+    const { id: keyId, accountId, environment } = key
+    const account = await accounts.account(accountId)
+    const command = { type: 'AdvanceApiKey', accountId, keyId, now: now() } as const
+    const { events } = decideAccount({ account, key }, command)
+    for (const event of events) await recorder.record(event, { accountId, environment, keyId: null })
+  }
+  return async () => {
+    try {
+      const due = await accounts.leaseDueKeys({ now: now(), leaseMs: KEY_LEASE_MS, limit: KEYS_AT_ONCE })
+      await Promise.all(due.map(advance))
+      if (due.length > 0) logger.info({ keys: due.length }, 'keys have expired or are about to')
+    } catch (error) {
+      logger.error({ err: error }, 'recording the ends of keys failed: retrying')
     }
   }
 }

@@ -1,6 +1,8 @@
 import { Controller, Inject, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
 import { notificationOf, type DomainChecked } from '#libs/domain/account/domain.js'
+import type { ApiKeyExpiring } from '#libs/domain/account/events.js'
+import type { DomainNotification, KeyNotification } from '#libs/domain/webhook/events.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import { accountEventCodec, inboxEventCodec, type Recorder } from '#libs/ports/event-log/cloud-event.js'
 import type {
@@ -13,6 +15,7 @@ import type {
 import { decodeBatch } from '#libs/ports/event-log/batch-decoding.js'
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { WebhookedInbox } from '#libs/ports/read-model/account-views.js'
+import type { MailOwner } from '#libs/ports/read-model/views.js'
 import type { AccountQueries, WebhookQueries } from '#libs/ports/read-model/queries.js'
 import { PORTS, RethrowErrors } from '#libs/role/role-consumers.js'
 import { SharedRun } from '#libs/runtime/timing.js'
@@ -22,7 +25,7 @@ import type { WebhookMetrics } from './webhook-metrics.js'
 export interface MatchingPorts {
   log: LogLayout & LogReader
   webhooks: Pick<WebhookQueries, 'webhook' | 'webhooksFor'>
-  accounts: Pick<AccountQueries, 'domain'>
+  accounts: Pick<AccountQueries, 'domain' | 'key'>
   views: Pick<ConsistentViews, 'readLatest' | 'waitUntilVisible' | 'waitUntilAllVisible'>
   requests: DeliveryRequests
   recorder: Pick<Recorder, 'record'>
@@ -75,7 +78,7 @@ export class MatchingController {
 
   /**
    * Requests for each new webhook the deliveries that it has missed, and for the webhooks of an environment those about
-   * its domains.
+   * its domains and keys.
    */
   @EventPattern('account-events')
   async follow(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
@@ -84,27 +87,46 @@ export class MatchingController {
     const { events, outcome } = decodeBatch(accountEventCodec, batch, log.partitionCount(topic))
     for (const { offset, recorded } of events) {
       const { event } = recorded
-      if (event.type !== 'WebhookRegistered' && event.type !== 'DomainChecked') continue
-      await views.waitUntilVisible({ topic, partition, offset })
-      if (event.type === 'DomainChecked') {
-        await this.requestOfDomain(event)
-        continue
+      const isFollowed = ['WebhookRegistered', 'DomainChecked', 'ApiKeyExpiring'].includes(event.type)
+      if (isFollowed) await views.waitUntilVisible({ topic, partition, offset })
+      if (event.type === 'DomainChecked') await this.requestOfDomain(event)
+      if (event.type === 'ApiKeyExpiring') await this.requestOfKey(event)
+      if (event.type === 'WebhookRegistered') {
+        const webhook = await webhooks.webhook(event.webhookId)
+        if (webhook !== null) await this.requestMissed(webhook)
       }
-      const webhook = await webhooks.webhook(event.webhookId)
-      if (webhook !== null) await this.requestMissed(webhook)
     }
     return outcome
   }
 
   /** Later changes of the domain may be in the views already. */
   private async requestOfDomain(event: DomainChecked): Promise<void> {
-    const { accounts, webhooks, requests, metrics } = this.ports
     const { domainId, name, checkedAt: occurredAt } = event
-    const domain = await accounts.domain(domainId)
+    const domain = await this.ports.accounts.domain(domainId)
     const type = domain === null ? null : notificationOf(domain, event)
     if (domain === null || type === null) return
-    const notification = { type, domainId, name, inboxId: null, messageId: null, occurredAt } as const
-    const candidates = await webhooks.webhooksFor([domain])
+    await this.requestOfEnvironment(domain, {
+      ...{ type, domainId, name, inboxId: null, messageId: null, occurredAt },
+    })
+  }
+
+  private async requestOfKey({ keyId, expiresAt, notifiedAt: occurredAt }: ApiKeyExpiring): Promise<void> {
+    const key = await this.ports.accounts.key(keyId)
+    // It may have been revoked meanwhile, or its end may have been moved.
+    if (key === null || key.revokedAt !== null || key.expiresAt?.getTime() !== expiresAt.getTime()) return
+    const { name } = key
+    await this.requestOfEnvironment(key, {
+      ...{ type: 'key.expiring', keyId, name, expiresAt, inboxId: null, messageId: null, occurredAt },
+    })
+  }
+
+  private async requestOfEnvironment(
+    owner: MailOwner,
+    notification: DomainNotification | KeyNotification,
+  ): Promise<void> {
+    const { webhooks, requests, metrics } = this.ports
+    const { type, occurredAt } = notification
+    const candidates = await webhooks.webhooksFor([owner])
     const wanted = candidates.filter(
       ({ events, createdAt }) => events.includes(type) && createdAt <= occurredAt,
     )

@@ -157,11 +157,17 @@ export function deliveryIdOf(
   notification: Notification,
   replayId: ReplayId | null,
 ): DeliveryId {
-  const { type, inboxId, messageId, occurredAt } = notification
-  // A domain can be verified, and can lapse, many times.
-  const about = 'domainId' in notification ? [notification.domainId, occurredAt] : [inboxId, messageId]
-  const named = JSON.stringify([webhookId, type, ...about, replayId])
+  const { type } = notification
+  const named = JSON.stringify([webhookId, type, ...aboutOf(notification), replayId])
   return idFromBytes('dlv', hash('sha256', named, 'buffer').subarray(0, ID_BYTES))
+}
+
+function aboutOf(notification: Notification): unknown[] {
+  const { inboxId, messageId, occurredAt } = notification
+  // A domain can be verified, and can lapse, many times. A key has several notices.
+  if ('domainId' in notification) return [notification.domainId, occurredAt]
+  if ('keyId' in notification) return [notification.keyId, occurredAt]
+  return [inboxId, messageId]
 }
 
 /** The `webhook-id` by which receivers drop duplicates: the id of the original delivery, in replays too. */

@@ -4,7 +4,13 @@ import { bodyKindOf } from '#libs/domain/inbox/events.js'
 import { asOf } from '#libs/domain/inbox/inbox.js'
 import type { Delivery } from '#libs/domain/webhook/delivery.js'
 import type { DeliveryAbandoned } from '#libs/domain/webhook/events.js'
-import { bodyWithoutMail, domainBody, messageBody, type OpenedMessage } from '#libs/mail/json/message-json.js'
+import {
+  bodyWithoutMail,
+  domainBody,
+  keyBody,
+  messageBody,
+  type OpenedMessage,
+} from '#libs/mail/json/message-json.js'
 import { openBody } from '#libs/ports/key-vault/sealing.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { ReadModelUnavailableError } from '#libs/ports/read-model/view-store.js'
@@ -64,6 +70,7 @@ export class NotificationBodies {
     const { occurredAt: time } = notification
     if (notification.type === 'sample') return small(messageBody(time, sampleOf(id, time), INBOXES_PATH))
     if ('domainId' in notification) return small(domainBody(notification, environment))
+    if ('keyId' in notification) return small(keyBody(notification, environment))
     const kind = bodyKindOf(notification.type)
     if (kind !== 'message') return small(bodyWithoutMail(kind, notification))
     const { inboxId, messageId } = notification

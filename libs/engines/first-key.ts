@@ -163,6 +163,8 @@ function keyIssued(
     rateLimit: null,
     secretHash: hashSecret(secret),
     prefix: prefixOf(secret),
+    expiresAt: null,
+    createdBy: null,
     issuedAt,
   }
 }

@@ -566,6 +566,10 @@ describeWith('chromium')('the console', () => {
     await dialog.getByRole('button', { name: 'Create' }).click()
     await dialog.getByText('Select at least one scope.').waitFor()
     await dialog.getByRole('checkbox', { name: /^read/ }).check()
+    await dialog.getByLabel('Expires in').selectOption('Never')
+    await dialog.getByRole('button', { name: 'Create' }).click()
+    // It must be confirmed.
+    await dialog.getByRole('checkbox', { name: 'This key works until it is revoked.' }).check()
     await dialog.getByRole('button', { name: 'Create' }).click()
     await page.getByRole('button', { name: 'Copy the command' }).click()
     const [, path = '', apiKey = ''] =
@@ -573,6 +577,7 @@ describeWith('chromium')('the console', () => {
     expect((await call({ ...mayfly, apiKey }, 'GET', path)).status).toBe(200)
 
     await page.getByRole('button', { name: 'Close' }).click()
+    await page.getByRole('row', { name: /reader.*never/ }).waitFor()
     await page.getByLabel('Environment').selectOption('another')
     await page.getByRole('heading', { name: 'Your first mail' }).waitFor()
   })

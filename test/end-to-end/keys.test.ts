@@ -4,6 +4,7 @@ import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { until } from '#test/harness/until.js'
 
+const DAY_MS = 86_400_000
 const UNKNOWN = 'key_01h455vb4pex5vsknk084sn02q'
 
 describe('keys', () => {
@@ -46,6 +47,8 @@ describe('keys', () => {
       scopes: ['inboxes'],
       prefix: secret.slice(0, key.prefix.length),
       created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}Z$/) as string,
+      created_by: adminKeyId,
+      expires_at: new Date(Date.parse(key.created_at) + 365 * DAY_MS).toISOString(),
       last_used_at: null,
       state: 'active',
       rate_limit: null,

@@ -9,7 +9,9 @@ export interface KeyJson {
   prefix: string
   created_at: string
   last_used_at: string | null
-  state: 'active' | 'revoked'
+  created_by: string | null
+  expires_at: string | null
+  state: 'active' | 'revoked' | 'expired'
   rate_limit: number | null
   /** Null if usage is not counted. */
   usage: UsageTotalsJson | null

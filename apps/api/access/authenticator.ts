@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { isMistyped, PUBLIC_ACCOUNT_ID, TOKEN_PLAN, type Scope } from '#libs/domain/account/access.js'
 import { type ApiKey, defaultFaultsOf, isValidSecret } from '#libs/domain/account/account.js'
+import { keyState } from '#libs/domain/account/key-expiry.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { asOf } from '#libs/domain/inbox/inbox.js'
 import { inboxIdOfToken, isLive } from '#libs/domain/inbox/token.js'
@@ -157,13 +158,14 @@ export class Authenticator {
     if (known === null) throw refused('The key is unknown.')
     const { account, key } = known
     const now = this.options.now()
-    if (!isValidSecret(key, secretHash, now)) throw revokedKey(key)
-    const { id: keyId, accountId, environment, scopes, rateLimit } = key
+    if (!isValidSecret(key, secretHash, now)) throw invalidKey(key, now)
+    const { id: keyId, accountId, environment, scopes, rateLimit, expiresAt } = key
     keyUse.touch(keyId, now)
     const plan = plans.of(account)
     return {
       ...{ keyId, accountId, environment, scopes, plan },
       ...KEY_ALONE,
+      expiresAt,
       defaultFaults: defaultFaultsOf(account, environment),
       requestsPerMinute: Math.min(rateLimit ?? Infinity, plan.requestsPerMinute),
       accountRequestsPerMinute: plan.accountRequestsPerMinute,
@@ -228,10 +230,12 @@ function refused(detail: string, code: 'invalid-api-key' | 'revoked-api-key' = '
   return new Problem(code, { detail, headers: { 'www-authenticate': 'Bearer error="invalid_token"' } })
 }
 
-function revokedKey({ id, revokedAt }: ApiKey): Problem {
-  const detail =
-    revokedAt === null
-      ? `The key ${id} was rotated, and the grace period of this secret has ended.`
-      : `The key ${id} was revoked at ${revokedAt.toISOString()}.`
-  return refused(detail, 'revoked-api-key')
+function invalidKey(key: ApiKey, now: Date): Problem {
+  const { id, revokedAt, expiresAt } = key
+  const why = {
+    revoked: `was revoked at ${revokedAt?.toISOString()}`,
+    expired: `expired at ${expiresAt?.toISOString()}`,
+    active: 'was rotated, and the grace period of this secret has ended',
+  }[keyState(key, now)]
+  return refused(`The key ${id} ${why}.`, 'revoked-api-key')
 }

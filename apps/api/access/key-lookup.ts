@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import { planWithLimits, unknownPlan, type Plan, type PlanTable } from '#libs/domain/account/access.js'
 import type { Account, ApiKey } from '#libs/domain/account/account.js'
 import { isActive, type ConsoleSession } from '#libs/domain/account/console-sessions.js'
+import { keyState } from '#libs/domain/account/key-expiry.js'
 import type { AccountId, ConsoleSessionId } from '#libs/domain/ids/typeid.js'
 import type { AccountQueries } from '#libs/ports/read-model/queries.js'
 import type { Views } from '../views.js'
@@ -59,9 +60,9 @@ export class KnownKeys {
     const known = await this.sessions.find(sessionId, () =>
       this.views.readAccounts((accounts) => readSession(accounts, accountId, sessionId)),
     )
-    return known !== null && isActive(known.session, this.now()) && known.key.revokedAt === null
-      ? known
-      : null
+    const now = this.now()
+    const isKnown = known !== null && isActive(known.session, now) && keyState(known.key, now) === 'active'
+    return isKnown ? known : null
   }
 
   /** Must be called when an account or a key has changed. */

@@ -63,12 +63,17 @@ function refused(
       return invalid({ detail, pointer: '/rate_limit' })
     }
     case 'too-many-keys': {
-      const detail = `an account may have ${refusal.max} keys that are not revoked: revoke one first`
+      const detail = `an account may have ${refusal.max} keys that have not ended: revoke one first`
       return invalid({ detail, pointer: '' })
     }
-    case 'key-revoked': {
-      const detail = `the key was revoked at ${refusal.revokedAt.toISOString()}: issue another one`
+    case 'key-ended': {
+      const ended = refusal.state === 'revoked' ? 'was revoked' : 'expired'
+      const detail = `the key ${ended} at ${refusal.endedAt.toISOString()}: issue another one`
       return invalid({ detail, parameter: 'id' })
+    }
+    case 'expiry-out-of-range': {
+      const detail = `expires_at must be in the future, at most ${refusal.maxDays} days from now; null is for no end`
+      return invalid({ detail, pointer: '/expires_at' })
     }
     case 'over-grace':
       return overGrace(refusal.maxMs)

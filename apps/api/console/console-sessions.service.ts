@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { Injectable } from '@nestjs/common'
 import { isValidSecret, type Account } from '#libs/domain/account/account.js'
+import { keyState } from '#libs/domain/account/key-expiry.js'
 import {
   decideConsole,
   evolveSessions,
@@ -166,7 +167,7 @@ export class ConsoleSessions {
     const link = account?.consoleSessions.find((each) => each.secretHash === linkHash)
     if (account === null || link === undefined) throw signInFailed()
     const key = await this.views.accounts.key(link.keyId)
-    if (key === null || key.revokedAt !== null) throw signInFailed()
+    if (key === null || keyState(key, this.instance.now()) !== 'active') throw signInFailed()
     return { account, key, command: { type: 'UseConsoleLink', linkHash } as const }
   }
 

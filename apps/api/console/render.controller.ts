@@ -13,6 +13,7 @@ import {
 } from '@nestjs/common'
 import { IsBoolean, IsString } from 'class-validator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { keyState } from '#libs/domain/account/key-expiry.js'
 import { isId } from '#libs/domain/ids/typeid.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import { isLive } from '#libs/domain/inbox/token.js'
@@ -151,11 +152,11 @@ export class RenderController {
   /** Whether the key, the token of the inbox or the session that a ticket was issued to is still valid. */
   private async isHeld({ accountId, tokens }: ActiveInbox, holderId: string): Promise<boolean> {
     if (isId('ses', holderId)) return (await this.knownKeys.session(accountId, holderId)) !== null
+    const now = this.instance.now()
     if (isId('key', holderId)) {
       const key = await this.views.readAccounts((accounts) => accounts.key(holderId))
-      return key !== null && key.revokedAt === null
+      return key !== null && keyState(key, now) === 'active'
     }
-    const now = this.instance.now()
     return tokens.some((token) => token.id === holderId && isLive(token, now))
   }
 

@@ -1,5 +1,6 @@
 import Type, { type TObject } from 'typebox'
 import { TRUNCATED_PROPERTIES } from '#libs/mail/json/message-json.js'
+import { SENT_EVENTS } from '#libs/domain/inbox/events.js'
 import { NOTIFICATIONS } from '#libs/domain/webhook/events.js'
 import { DeletedInbox } from '../inboxes/inbox-schemas.js'
 import { Header, MESSAGE_PROPERTIES } from '../messages/message-schemas.js'
@@ -50,6 +51,16 @@ const EventDomain = Type.Object(
   { $id: 'EventDomain', description: 'A domain, as in an event.' },
 )
 
+const EventKey = Type.Object(
+  {
+    id: IdOf('key', 'The id of the key.'),
+    name: Type.String({ description: 'The name of the key.' }),
+    environment: Type.String({ description: 'The environment that the key belongs to.' }),
+    expires_at: Time('When it expires.'),
+  },
+  { $id: 'EventKey', description: 'A key, as in an event.' },
+)
+
 type Declared = (typeof NOTIFICATIONS)[number]
 
 /** The `data` of each kind of event. */
@@ -58,9 +69,10 @@ const DATA: Record<Declared['sent']['body'], TObject> = {
   'deleted-message': EventDeletedMessage,
   'ended-inbox': EventEndedInbox,
   domain: EventDomain,
+  key: EventKey,
 }
 
-/** The body of each event, as webhooks receive it and as streams, which have no events of domains, have it in `data`. */
+/** The body of each event, as webhooks receive it and as streams, which have only events of inboxes, have it in `data`. */
 export const EVENT_BODIES = NOTIFICATIONS.map(({ publicName, sent: { body, summary } }) => {
   const name = publicName.replaceAll(/(?:^|\.)([a-z])/g, (_, letter: string) => letter.toUpperCase())
   const schema = Type.Object(
@@ -94,7 +106,9 @@ function aboutData(kind: Declared['sent']['body']): string {
  * parse its `data` and give it the type of the answer.
  */
 export const EventBody = Type.Union(
-  EVENT_BODIES.filter(({ body }) => body !== 'domain').map(({ schema }) => schema),
+  EVENT_BODIES.filter(({ type }) => SENT_EVENTS.some(({ publicName }) => publicName === type)).map(
+    ({ schema }) => schema,
+  ),
   {
     $id: 'EventBody',
     description: 'What happened to an inbox: the JSON in `data` of a server-sent event.',

@@ -1,7 +1,8 @@
 import { IsIn, IsInt, IsOptional, Min } from 'class-validator'
 import { SCOPES, type Scope } from '#libs/domain/account/access.js'
+import { DEFAULT_KEY_DAYS, MAX_KEY_DAYS } from '#libs/domain/account/key-expiry.js'
 import { IsName } from '../accounts/account-requests.dto.js'
-import { IsEnvironment, IsGrace, IsSetOf } from '../http/rules.js'
+import { IsEnvironment, IsGrace, IsSetOf, IsTime, readTime } from '../http/rules.js'
 import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 
 const SCOPE_LIST = `scopes must be an array of one or more of ${SCOPES.join(', ')}, each once`
@@ -32,6 +33,14 @@ export class IssueKey {
   @Min(1, { message: RATE_LIMIT })
   @IsInt({ message: RATE_LIMIT })
   rate_limit?: number | null
+
+  @DescribeProperty(
+    `When the key expires, at most ${MAX_KEY_DAYS} days from now; null for a key without an end. Default: in ${DEFAULT_KEY_DAYS} days.`,
+    { type: ['string', 'null'] },
+  )
+  @IsOptional()
+  @IsTime()
+  expires_at?: string | null
 }
 
 @DescribeBody({ description: 'How to replace the secret of a key.', example: { grace: '1h' } })
@@ -41,4 +50,16 @@ export class RotateKey {
   )
   @IsGrace()
   grace: string = '0'
+
+  @DescribeProperty('When the key expires from now on; null for no end. Default: unchanged.', {
+    type: ['string', 'null'],
+  })
+  @IsOptional()
+  @IsTime()
+  expires_at?: string | null
+}
+
+/** Undefined if none was given. */
+export function readExpiry({ expires_at: text }: Pick<RotateKey, 'expires_at'>): Date | null | undefined {
+  return typeof text === 'string' ? readTime(text) : text
 }

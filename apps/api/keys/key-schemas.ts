@@ -2,8 +2,9 @@ import Type from 'typebox'
 import { named, object, plain } from '#libs/domain/event-sourcing/declare.js'
 import { SCOPES } from '#libs/domain/account/access.js'
 import type { ApiKey } from '#libs/domain/account/account.js'
+import { keyState, type KeyState } from '#libs/domain/account/key-expiry.js'
 import type { UsageTotals } from '#libs/ports/usage/usage-store.js'
-import { IdOf, orNull, OrNull, resource, SomeOf, time } from '#libs/runtime/resource.js'
+import { IdOf, OneOf, orNull, OrNull, resource, SomeOf, time } from '#libs/runtime/resource.js'
 import { totals } from '../usage/usage-schemas.js'
 
 const usage = object(totals, { $id: 'KeyUsage', description: 'The usage of a key.' })
@@ -15,10 +16,10 @@ const key = {
   scopes: plain(SomeOf(SCOPES, 'The scopes of the key.')),
   prefix: plain(Type.String({ description: 'The beginning of its secret.' })),
   issuedAt: named('created_at', time('When it was issued.')),
+  createdBy: plain(OrNull(IdOf('key', ''), 'The key that issued it; null for the first key of all.')),
+  expiresAt: orNull(time(''), 'When it expires; null if it has no end.'),
   lastUsedAt: orNull(time(''), 'The approximate time of the last request with it.'),
-  state: plain(
-    Type.Union([Type.Literal('active'), Type.Literal('revoked')], { description: 'Whether it is valid.' }),
-  ),
+  state: plain(OneOf(['active', 'revoked', 'expired'] satisfies KeyState[], 'Whether it is valid.')),
   rateLimit: plain(
     OrNull(Type.Integer({ minimum: 1 }), "The maximum requests per minute; null if the account's applies."),
   ),
@@ -37,6 +38,8 @@ const example = {
   scopes: ['inboxes'],
   prefix: 'mf_staging_4fT9',
   created_at: '2026-11-20T08:05:00.000Z',
+  created_by: 'key_01jd6a0v7w8x9y0z1a2b3c4d5e',
+  expires_at: '2027-11-20T08:05:00.000Z',
   last_used_at: '2026-11-21T09:30:00.000Z',
   state: 'active',
   rate_limit: null,
@@ -78,10 +81,8 @@ export interface KeyUses {
   usage: UsageTotals | null
 }
 
-const stateOf = ({ revokedAt }: ApiKey) => (revokedAt === null ? 'active' : 'revoked')
-
-export function keyJson(key: ApiKey, uses: KeyUses) {
-  return shown.json({ ...key, ...uses, state: stateOf(key) })
+export function keyJson(key: ApiKey, uses: KeyUses, now: Date) {
+  return shown.json({ ...key, ...uses, state: keyState(key, now) })
 }
 
 /** A key with its secret, which is shown only once. */
@@ -92,5 +93,5 @@ export interface NewKey {
 }
 
 export function newKeyJson({ key, secret, uses }: NewKey) {
-  return issued.json({ ...key, ...uses, state: stateOf(key), secret })
+  return issued.json({ ...key, ...uses, state: 'active', secret })
 }

@@ -9,12 +9,16 @@ import { Describe, Tag } from '../openapi/describe.js'
 import { Key, KeyWithSecret, keyJson, newKeyJson } from './key-schemas.js'
 import { IssueKey, RotateKey } from './key-requests.dto.js'
 import { Keys } from './keys.service.js'
+import { Instance } from '../instance.js'
 
 /** The keys of the caller's account, in all environments. */
 @Controller('v1/keys')
 @Tag('Keys')
 export class KeysController {
-  constructor(private readonly keys: Keys) {}
+  constructor(
+    private readonly keys: Keys,
+    private readonly instance: Instance,
+  ) {}
 
   @Post()
   @RequireScope('admin')
@@ -41,7 +45,7 @@ export class KeysController {
   async listKeys(@Caller() principal: Principal, @Query() query: ListPage, @Reply() reply: FastifyReply) {
     const page = await pageOf('key', query, reply, (listQuery) => this.keys.list(principal, listQuery))
     const uses = await this.keys.usesOf(principal.accountId, page)
-    return page.map((key) => keyJson(key, uses(key)))
+    return page.map((key) => keyJson(key, uses(key), this.instance.now()))
   }
 
   @Get(':keyId')
@@ -49,7 +53,7 @@ export class KeysController {
   @Describe({ summary: 'Read a key', answer: { description: 'The key.', schema: Key } })
   async getKey(@Caller() principal: Principal, @Param('keyId') keyId: string) {
     const key = await this.keys.get(principal, keyId)
-    return keyJson(key, await this.keys.useOf(key))
+    return keyJson(key, await this.keys.useOf(key), this.instance.now())
   }
 
   @Post(':keyId/rotate')
@@ -78,6 +82,6 @@ export class KeysController {
   })
   async revokeKey(@Caller() principal: Principal, @Param('keyId') keyId: string) {
     const key = await this.keys.revoke(principal, keyId)
-    return keyJson(key, await this.keys.useOf(key))
+    return keyJson(key, await this.keys.useOf(key), this.instance.now())
   }
 }

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common'
 import type { Account, ApiKey } from '#libs/domain/account/account.js'
 import { generateSecret, prefixOf } from '#libs/domain/account/access.js'
+import { daysAfter, DEFAULT_KEY_DAYS } from '#libs/domain/account/key-expiry.js'
 import { KeyUse } from '#libs/ports/key-use/key-use.js'
 import type { ListQuery } from '#libs/ports/read-model/lists.js'
 import { isId, type AccountId, type KeyId } from '#libs/domain/ids/typeid.js'
@@ -14,11 +15,17 @@ import { unavailable } from '../http/problems.js'
 import { Views } from '../views.js'
 import { Usage } from '../usage/usage.service.js'
 import { UNUSED, type KeyUses, type NewKey } from './key-schemas.js'
-import type { IssueKey, RotateKey } from './key-requests.dto.js'
+import { readExpiry, type IssueKey, type RotateKey } from './key-requests.dto.js'
 import { readGrace } from '../http/rules.js'
 
 /** The first key of an account with API access. It can issue all others. */
-const FIRST_KEY = { name: 'admin', environment: 'production', scopes: ['admin'], rateLimit: null } as const
+const FIRST_KEY = {
+  name: 'admin',
+  environment: 'production',
+  scopes: ['admin'],
+  rateLimit: null,
+  expiresAt: null,
+} satisfies Partial<ApiKey>
 
 /** Other requests may rotate the same key at the same time. More than this many in a row is unlikely. */
 const MAX_ATTEMPTS = 5
@@ -35,16 +42,15 @@ export class Keys {
   ) {}
 
   /** Resolves once the key is durable and works on this instance. Throws not-found if the account does not exist. */
-  async issue(
-    principal: Principal,
-    accountId: string,
-    { name, environment, scopes, rate_limit: rateLimit = null }: IssueKey,
-    minting: Minting,
-  ): Promise<NewKey> {
-    requireOperatorFor(principal, scopes)
+  async issue(principal: Principal, accountId: string, body: IssueKey, minting: Minting): Promise<NewKey> {
+    requireOperatorFor(principal, body.scopes)
     const account = await this.commands.find(accountId)
-    const facts = { keyId: minting.id('key'), name, environment, scopes, rateLimit }
-    return this.issueTo(principal, account, facts, minting)
+    const { name, environment, scopes, rate_limit: rateLimit = null } = body
+    const now = this.instance.now()
+    const wanted = readExpiry(body)
+    const expiresAt = wanted === undefined ? daysAfter(now, DEFAULT_KEY_DAYS) : wanted
+    const facts = { keyId: minting.id('key'), name, environment, scopes, rateLimit, expiresAt }
+    return this.issueTo(principal, account, facts, { minting, now })
   }
 
   /** Issues a key of scope `admin`, as `issue` does. Null if the account has another one. */
@@ -54,14 +60,14 @@ export class Keys {
     // An earlier run of the request may have issued it.
     const isIssued = active.some(({ id }) => id === keyId)
     if (!isIssued && active.some(({ scopes }) => scopes.includes('admin'))) return null
-    return this.issueTo(principal, account, { keyId, ...FIRST_KEY }, minting)
+    return this.issueTo(principal, account, { keyId, ...FIRST_KEY }, { minting, now: this.instance.now() })
   }
 
   private async issueTo(
     principal: Principal,
     account: Account,
-    facts: Pick<ApiKey, 'name' | 'environment' | 'scopes' | 'rateLimit'> & { keyId: KeyId },
-    minting: Minting,
+    facts: Pick<ApiKey, 'name' | 'environment' | 'scopes' | 'rateLimit' | 'expiresAt'> & { keyId: KeyId },
+    { minting, now }: { minting: Minting; now: Date },
   ): Promise<NewKey> {
     const { keyId, environment } = facts
     const { id: accountId } = account
@@ -71,13 +77,14 @@ export class Keys {
     const command = {
       type: 'IssueApiKey',
       ...{ accountId, ...facts, secretHash: hashSecret(secret), prefix: prefixOf(secret) },
-      ...{ plan: this.plans.of(account), activeKeys: active.length, now: this.instance.now() },
+      createdBy: principal.keyId,
+      ...{ plan: this.plans.of(account), activeKeys: active.length, now },
     } as const
     await this.commands.execute({ account, key }, command, { ...principal, environment })
     return { key: await this.findRecorded(keyId), secret, uses: { lastUsedAt: null, usage: UNUSED } }
   }
 
-  /** Includes revoked keys. */
+  /** Includes keys that have ended. */
   list({ accountId }: Principal, query: ListQuery<KeyId>): Promise<ApiKey[]> {
     return this.views.readAccounts((accounts) => accounts.listKeys(accountId, query))
   }
@@ -90,7 +97,7 @@ export class Keys {
   }
 
   /** Resolves once the new secret works on this instance, and the previous one only for its grace period. */
-  async rotate(principal: Principal, id: string, { grace }: RotateKey, minting: Minting): Promise<NewKey> {
+  async rotate(principal: Principal, id: string, body: RotateKey, minting: Minting): Promise<NewKey> {
     const { accounts } = this.views
     let key = await this.get(principal, id)
     // The caller gets the secret, and with it the scopes of the key.
@@ -101,11 +108,12 @@ export class Keys {
     const secret = generateSecret(environment, (count) => minting.bytes(count))
     const secretHash = hashSecret(secret)
     const account = await accounts.account(accountId)
-    const rotation = { secretHash, prefix: prefixOf(secret), graceMs: readGrace(grace) }
+    const expiresAt = readExpiry(body)
+    const rotation = { secretHash, prefix: prefixOf(secret), graceMs: readGrace(body.grace) }
     for (let attempts = 0; (await accounts.keyByHash(secretHash))?.key.id !== keyId; attempts += 1) {
       if (attempts === MAX_ATTEMPTS) throw unavailable('catching-up', 'Other requests are rotating the key.')
       const now = this.instance.now()
-      const command = { type: 'RotateApiKey', accountId, keyId, ...rotation, now } as const
+      const command = { type: 'RotateApiKey', accountId, keyId, ...rotation, expiresAt, now } as const
       await this.commands.execute({ account, key }, command, { ...principal, environment })
       key = await this.findRecorded(keyId)
     }

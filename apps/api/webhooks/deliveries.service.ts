@@ -59,6 +59,7 @@ const shown = resource(
         inbox_id: 'inb_01jd6b8w0mf2ja3yz5c7e9g1hk',
         message_id: 'msg_01jd6b90cxf2jb8yqv4t6m2n0p',
         domain_id: null,
+        key_id: null,
         replay_id: null,
         state: 'succeeded',
         abandoned_reason: null,
@@ -75,7 +76,10 @@ const shown = resource(
     webhookId: plain(IdOf('whk', 'The webhook.')),
     event: plain(OneOf([...WEBHOOK_EVENT_TYPES, 'sample'], 'The event that is delivered.')),
     inboxId: plain(
-      OrNull(IdOf('inb', ''), 'The inbox of the event; null for a sample, and for an event of a domain.'),
+      OrNull(
+        IdOf('inb', ''),
+        'The inbox of the event; null for a sample, and for an event of a domain or a key.',
+      ),
     ),
     messageId: plain(
       OrNull(IdOf('msg', ''), 'The message of the event; null if the event is not about a message.'),
@@ -83,6 +87,7 @@ const shown = resource(
     domainId: plain(
       OrNull(IdOf('dom', ''), 'The domain of the event; null if the event is not about a domain.'),
     ),
+    keyId: plain(OrNull(IdOf('key', ''), 'The key of the event; null if the event is not about a key.')),
     replayId: plain(OrNull(IdOf('rpl', ''), 'The replay that it belongs to; null if it is not part of one.')),
     state: plain(
       OneOf(
@@ -163,11 +168,12 @@ export class Deliveries {
 function deliveryJson(delivery: Delivery, keys: ReadonlyMap<InboxId, SecretKey>): ResourceJson {
   const { inboxId, messageId, type: event } = delivery.notification
   const domainId = 'domainId' in delivery.notification ? delivery.notification.domainId : null
+  const keyId = 'keyId' in delivery.notification ? delivery.notification.keyId : null
   const key = inboxId === null ? undefined : keys.get(inboxId)
   const attempts = delivery.attempts.map(({ answer: sealed, ...attempt }, index) => {
     const context = answerContext(delivery.id, index + 1)
     const isReadable = key !== undefined && sealed !== null
     return { ...attempt, answer: isReadable ? unseal(key, context, sealed).toString().toWellFormed() : null }
   })
-  return shown.json({ ...delivery, event, inboxId, messageId, domainId, attempts })
+  return shown.json({ ...delivery, event, inboxId, messageId, domainId, keyId, attempts })
 }

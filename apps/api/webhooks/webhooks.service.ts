@@ -9,7 +9,11 @@ import {
   type WebhookCommand,
   type WebhookRefusal,
 } from '#libs/domain/webhook/decide.js'
-import { DOMAIN_NOTIFICATIONS, type PartitionEnd, type SealedSecret } from '#libs/domain/webhook/events.js'
+import {
+  ENVIRONMENT_NOTIFICATIONS,
+  type PartitionEnd,
+  type SealedSecret,
+} from '#libs/domain/webhook/events.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { Engine } from '#libs/engines/engine.js'
 import type { ListQuery } from '#libs/ports/read-model/lists.js'
@@ -118,7 +122,9 @@ export class Webhooks {
     }
     const webhook = await this.find(principal, id, WRITE_SCOPES)
     const { id: webhookId, accountId, inboxId } = webhook
-    const other = events?.find((event) => DOMAIN_NOTIFICATIONS.some(({ publicName }) => publicName === event))
+    const other = events?.find((event) =>
+      ENVIRONMENT_NOTIFICATIONS.some(({ publicName }) => publicName === event),
+    )
     if (inboxId !== null && other !== undefined) {
       throw invalid({ detail: `${other} is not an event of an inbox`, pointer: '/events' })
     }

@@ -1,12 +1,17 @@
 import { useState } from 'preact/hooks'
 import type { Schemas } from '#clients/typescript/src/mayfly.js'
 import { useDialog, useSession, ViewLink } from '../navigation.js'
-import { Command, Empty, Field, FormDialog, Secret, type FormValues } from '../parts/controls.js'
+import { Choice, Command, Empty, Field, FormDialog, Secret, type FormValues } from '../parts/controls.js'
 import { formatBytes, formatCount, Time } from '../parts/format.js'
 import { Show, useLoaded } from '../parts/loading.js'
 import { text } from '../text.js'
 
 type Key = Schemas['Key']
+
+type Lifetime = keyof typeof text.keys.lifetimes
+
+const LIFETIMES = Object.entries(text.keys.lifetimes) as unknown as [`${Lifetime}`, string][]
+const DAY_MS = 86_400_000
 
 const SCOPES = ['inboxes', 'read', 'audit', 'admin'] as const
 
@@ -85,6 +90,7 @@ function KeyTable({
             <th scope="col">{text.keys.scopes}</th>
             <th scope="col">{text.keys.limit}</th>
             <th scope="col">{text.keys.lastUsed}</th>
+            <th scope="col">{text.keys.expires}</th>
             <th scope="col">{text.usage.title}</th>
             <th scope="col">{text.actions}</th>
           </tr>
@@ -103,6 +109,7 @@ function KeyTable({
               <td>
                 <Time value={key.last_used_at} isRelative />
               </td>
+              <td>{key.expires_at === null ? text.keys.never : <Time value={key.expires_at} />}</td>
               <td>
                 {key.usage !== null && (
                   <ViewLink to="/usage" parameters={{ group: 'key' }}>
@@ -133,7 +140,7 @@ function KeyTable({
                     </button>
                   </>
                 ) : (
-                  text.keys.revoked
+                  text.keys.ended[key.state]
                 )}
               </td>
             </tr>
@@ -161,6 +168,7 @@ function NewSecret({ secret, scopes, onClose }: Schemas['KeyWithSecret'] & { onC
 function CreateDialog({ onClose }: { onClose: () => void }) {
   const session = useSession()
   const [issued, setIssued] = useState<Schemas['KeyWithSecret'] | null>(null)
+  const [lifetime, setLifetime] = useState<`${Lifetime}`>('365')
   if (issued !== null) return <NewSecret {...issued} onClose={onClose} />
   const submit = async (values: FormValues) => {
     const scopes = SCOPES.filter((scope) => values.isChecked(scope))
@@ -171,6 +179,7 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
       environment: values.text('environment'),
       scopes,
       rateLimit: rateLimit === '' ? null : Number(rateLimit),
+      expiresAt: expiryOf(lifetime, values),
     })
     setIssued(key)
     if (!session.environments.includes(key.environment)) await session.renew()
@@ -195,9 +204,22 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
           </label>
         ))}
       </fieldset>
+      <Choice label={text.keys.lifetime} value={lifetime} options={LIFETIMES} onChange={setLifetime} />
+      {lifetime === 'custom' && <Field label={text.keys.end} name="end" type="datetime-local" required />}
+      {lifetime === 'never' && (
+        <label class="check">
+          <input type="checkbox" required /> {text.keys.confirmNever}
+        </label>
+      )}
       <Field label={text.keys.limit} hint={text.keys.limitHint} name="limit" type="number" min={1} />
     </FormDialog>
   )
+}
+
+function expiryOf(lifetime: `${Lifetime}`, values: FormValues): string | null {
+  if (lifetime === 'never') return null
+  if (lifetime === 'custom') return new Date(values.text('end')).toISOString()
+  return new Date(Date.now() + Number(lifetime) * DAY_MS).toISOString()
 }
 
 function RotateDialog({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {

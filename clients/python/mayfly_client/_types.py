@@ -23,6 +23,7 @@ EventType = Literal[
     "inbox.deleted",
     "domain.verified",
     "domain.lapsed",
+    "key.expiring",
 ]
 
 
@@ -431,14 +432,16 @@ class Delivery(TypedDict):
     """The id of the delivery."""
     webhook_id: str
     """The webhook."""
-    event: Literal["message.received", "message.deleted", "inbox.expired", "inbox.deleted", "domain.verified", "domain.lapsed", "sample"]
+    event: Literal["message.received", "message.deleted", "inbox.expired", "inbox.deleted", "domain.verified", "domain.lapsed", "key.expiring", "sample"]
     """The event that is delivered."""
     inbox_id: str | None
-    """The inbox of the event; null for a sample, and for an event of a domain."""
+    """The inbox of the event; null for a sample, and for an event of a domain or a key."""
     message_id: str | None
     """The message of the event; null if the event is not about a message."""
     domain_id: str | None
     """The domain of the event; null if the event is not about a domain."""
+    key_id: str | None
+    """The key of the event; null if the event is not about a key."""
     replay_id: str | None
     """The replay that it belongs to; null if it is not part of one."""
     state: DeliveryState
@@ -652,6 +655,18 @@ class EventEndedInbox(TypedDict):
     """How it ended."""
     ended_at: str
     """When it ended."""
+
+
+class EventKey(TypedDict):
+    """A key, as in an event."""
+    id: str
+    """The id of the key."""
+    name: str
+    """The name of the key."""
+    environment: str
+    """The environment that the key belongs to."""
+    expires_at: str
+    """When it expires."""
 
 
 _EventMessageKeywords = TypedDict(
@@ -947,6 +962,8 @@ class _IssueKeyOptional(TypedDict, total=False):
     """
     rate_limit: int | None
     """The maximum requests per minute, if it is less than the account's."""
+    expires_at: str | None | None
+    """When the key expires, at most 3650 days from now; null for a key without an end. Default: in 365 days."""
 
 
 class IssueKey(_IssueKeyOptional):
@@ -973,14 +990,27 @@ class Key(TypedDict):
     """The beginning of its secret."""
     created_at: str
     """When it was issued."""
+    created_by: str | None
+    """The key that issued it; null for the first key of all."""
+    expires_at: str | None
+    """When it expires; null if it has no end."""
     last_used_at: str | None
     """The approximate time of the last request with it."""
-    state: Literal["active"] | Literal["revoked"]
+    state: Literal["active", "revoked", "expired"]
     """Whether it is valid."""
     rate_limit: int | None
     """The maximum requests per minute; null if the account's applies."""
     usage: KeyUsage | None
     """Its usage since it was issued, a few seconds behind; null if it cannot be read at the moment."""
+
+
+class KeyExpiringEvent(TypedDict):
+    """The event `key.expiring`."""
+    type: Literal["key.expiring"]
+    """The type of the event."""
+    timestamp: str
+    """When it happened."""
+    data: EventKey
 
 
 class KeyUsage(TypedDict):
@@ -1011,9 +1041,13 @@ class KeyWithSecret(TypedDict):
     """The beginning of its secret."""
     created_at: str
     """When it was issued."""
+    created_by: str | None
+    """The key that issued it; null for the first key of all."""
+    expires_at: str | None
+    """When it expires; null if it has no end."""
     last_used_at: str | None
     """The approximate time of the last request with it."""
-    state: Literal["active"] | Literal["revoked"]
+    state: Literal["active", "revoked", "expired"]
     """Whether it is valid."""
     rate_limit: int | None
     """The maximum requests per minute; null if the account's applies."""
@@ -1498,6 +1532,8 @@ class RotateKey(TypedDict, total=False):
     """How long the former secret stays valid, at most 7 days: `0`, or a whole number and one of `s`, `m`, `h`, `d`,
     `w`. Default: `"0"`.
     """
+    expires_at: str | None | None
+    """When the key expires from now on; null for no end. Default: unchanged."""
 
 
 class RotateWebhookSecret(TypedDict, total=False):

@@ -99,7 +99,7 @@ export interface components {
 			/** The new URL of the endpoint. */
 			url?: string;
 			/** The new list of events to deliver. */
-			events?: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "domain.verified" | "domain.lapsed")[];
+			events?: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "domain.verified" | "domain.lapsed" | "key.expiring")[];
 			/** Whether events are delivered. */
 			state?: "active" | "disabled";
 		};
@@ -235,10 +235,11 @@ export interface components {
 		Delivery: {
 			id: string;
 			webhook_id: string;
-			event: "message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "domain.verified" | "domain.lapsed" | "sample";
+			event: "message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "domain.verified" | "domain.lapsed" | "key.expiring" | "sample";
 			inbox_id: string | null;
 			message_id: string | null;
 			domain_id: string | null;
+			key_id: string | null;
 			replay_id: string | null;
 			state: "pending" | "succeeded" | "failed" | "abandoned";
 			abandoned_reason: ("inbox-ended" | "message-deleted" | "webhook-disabled" | "webhook-removed" | "replay-cancelled") | null;
@@ -377,6 +378,17 @@ export interface components {
 			state: "deleted" | "expired";
 			/** When it ended. */
 			ended_at: string;
+		};
+		/** A key, as in an event. */
+		EventKey: {
+			/** The id of the key. */
+			id: string;
+			/** The name of the key. */
+			name: string;
+			/** The environment that the key belongs to. */
+			environment: string;
+			/** When it expires. */
+			expires_at: string;
 		};
 		/** A message, as in an event. */
 		EventMessage: {
@@ -604,6 +616,7 @@ export interface components {
 			environment: string;
 			scopes?: ("inboxes" | "read" | "audit" | "admin" | "operator")[];
 			rate_limit?: number | null;
+			expires_at?: string | null;
 		};
 		Key: {
 			id: string;
@@ -612,10 +625,23 @@ export interface components {
 			scopes: ("inboxes" | "read" | "audit" | "admin" | "operator")[];
 			prefix: string;
 			created_at: string;
+			created_by: string | null;
+			expires_at: string | null;
 			last_used_at: string | null;
-			state: "active" | "revoked";
+			state: "active" | "revoked" | "expired";
 			rate_limit: number | null;
 			usage: components["schemas"]["KeyUsage"] | null;
+		};
+		/** The event `key.expiring`. */
+		KeyExpiringEvent: {
+			/**
+			 * The type of the event.
+			 * @constant
+			 */
+			type: "key.expiring";
+			/** When it happened. */
+			timestamp: string;
+			data: components["schemas"]["EventKey"];
 		};
 		KeyUsage: {
 			requests: number;
@@ -631,8 +657,10 @@ export interface components {
 			scopes: ("inboxes" | "read" | "audit" | "admin" | "operator")[];
 			prefix: string;
 			created_at: string;
+			created_by: string | null;
+			expires_at: string | null;
 			last_used_at: string | null;
-			state: "active" | "revoked";
+			state: "active" | "revoked" | "expired";
 			rate_limit: number | null;
 			usage: components["schemas"]["KeyUsage"] | null;
 			secret: string;
@@ -859,7 +887,7 @@ export interface components {
 			/** The URL of the endpoint: http or https, without user name, password or fragment. */
 			url: string;
 			/** The events to deliver. */
-			events?: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "domain.verified" | "domain.lapsed")[];
+			events?: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "domain.verified" | "domain.lapsed" | "key.expiring")[];
 			/** The first event to deliver: `now`, `beginning` for all existing events, or a time (RFC 3339) for the events since then. */
 			start_from?: string;
 		};
@@ -891,6 +919,7 @@ export interface components {
 		};
 		RotateKey: {
 			grace?: string;
+			expires_at?: string | null;
 		};
 		RotateWebhookSecret: {
 			grace?: string;
@@ -1010,7 +1039,7 @@ export interface components {
 			/** The inbox whose events are delivered; null for all inboxes of the environment. */
 			inbox_id: string | null;
 			/** The events that are delivered. */
-			events: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "domain.verified" | "domain.lapsed")[];
+			events: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "domain.verified" | "domain.lapsed" | "key.expiring")[];
 			/** Whether events are delivered. */
 			state: "active" | "disabled";
 			/** When it was registered. */
@@ -1027,7 +1056,7 @@ export interface components {
 			/** The inbox whose events are delivered; null for all inboxes of the environment. */
 			inbox_id: string | null;
 			/** The events that are delivered. */
-			events: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "domain.verified" | "domain.lapsed")[];
+			events: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "domain.verified" | "domain.lapsed" | "key.expiring")[];
 			/** Whether events are delivered. */
 			state: "active" | "disabled";
 			/** When it was registered. */

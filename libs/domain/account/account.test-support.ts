@@ -105,6 +105,8 @@ export const KEY_FACTS = {
   environment: 'staging',
   scopes: ['inboxes'] as const,
   rateLimit: null,
+  expiresAt: null,
+  createdBy: null,
   secretHash: hash('0'),
   prefix: 'mf_staging_k3v9',
 }
@@ -120,6 +122,7 @@ export function rotated(rotation: number, rotatedAt: Date, graceEndsAt: Date): A
     secretHash: hash(String(rotation)),
     prefix: `mf_staging_${rotation}`,
     graceEndsAt,
+    expiresAt: null,
     rotatedAt,
   }
 }
@@ -180,7 +183,7 @@ function withCauses(events: readonly AccountEvent[]): AccountEvent[] {
       return true
     }
     if (known === undefined) return false
-    if (type === 'ApiKeyRevoked') return true
+    if (event.type !== 'ApiKeyRotated') return true
     if (event.rotation > known + 1) return false
     rotations.set(keyId, Math.max(known, event.rotation))
     return true

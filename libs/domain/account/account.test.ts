@@ -56,7 +56,7 @@ describe('an account', () => {
     const { type: _type, keyId: id, ...facts } = issued
     const again = { ...issued, secretHash: hash('c') }
     expect([...replay([opened, issued, again]).keys.values()]).toEqual([
-      { id, ...facts, rotation: 0, former: null, revokedAt: null },
+      { id, ...facts, rotation: 0, former: null, revokedAt: null, expiredAt: null, notices: [] },
     ])
   })
 

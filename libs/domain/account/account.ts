@@ -3,6 +3,7 @@ import { haveSameFaults, type Fault } from '#libs/domain/inbox/fault.js'
 import { evolve as evolveWebhook, type WebhookEntry } from '#libs/domain/webhook/webhook.js'
 import { evolveSessions, type ConsoleSession } from './console-sessions.js'
 import { evolveDomain, type DomainSlice } from './domain.js'
+import { keyState, noticesOf } from './key-expiry.js'
 import { MAX_OWN_QUOTAS, quotaName, type OwnQuotas } from './quota.js'
 import type { AccountEvent, AccountOpened, ApiKeyIssued, ApiKeyRotated, PlanChanged } from './events.js'
 
@@ -25,6 +26,10 @@ export interface ApiKey extends Omit<ApiKeyIssued, 'type' | 'keyId'> {
   /** The previous secret. Older ones are invalid: a key never has more than two valid secrets. */
   former: FormerSecret | null
   revokedAt: Date | null
+  /** When its end was recorded. It is invalid from `expiresAt` on. */
+  expiredAt: Date | null
+  /** The notices of its end that are still to be recorded, each as a number of days before the end, in their order. */
+  notices: readonly number[]
 }
 
 export interface FormerSecret {
@@ -90,15 +95,25 @@ export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
     case 'ApiKeyIssued': {
       if (account === null || key !== null) return slice
       const { type: _type, keyId, ...facts } = event
-      return { ...slice, key: { ...facts, id: keyId, rotation: 0, former: null, revokedAt: null } }
+      const ends = { revokedAt: null, expiredAt: null, notices: noticesOf(facts.expiresAt, facts.issuedAt) }
+      return { ...slice, key: { ...facts, id: keyId, rotation: 0, former: null, ...ends } }
     }
     case 'ApiKeyRotated':
       // If two rotations replace the same secret, the first one on the log wins.
-      if (key === null || key.revokedAt !== null || event.rotation !== key.rotation + 1) return slice
+      if (!isOpen(key) || event.rotation !== key.rotation + 1) return slice
       return { ...slice, key: rotated(key, event) }
     case 'ApiKeyRevoked':
-      if (key === null || key.revokedAt !== null) return slice
+      if (!isOpen(key)) return slice
       return { ...slice, key: { ...key, former: null, revokedAt: event.revokedAt } }
+    case 'ApiKeyExpiring': {
+      if (!isOpen(key) || !isEnd(key, event.expiresAt)) return slice
+      const notices = key.notices.filter((days) => days < event.daysLeft)
+      return notices.length === key.notices.length ? slice : { ...slice, key: { ...key, notices } }
+    }
+    case 'ApiKeyExpired':
+      // A rotation may have moved the end.
+      if (!isOpen(key) || keyState(key, event.expiredAt) !== 'expired') return slice
+      return { ...slice, key: { ...key, former: null, expiredAt: event.expiredAt, notices: [] } }
   }
 }
 
@@ -106,9 +121,18 @@ export function defaultFaultsOf({ defaultFaults }: Account, environment: string)
   return Object.hasOwn(defaultFaults, environment) ? (defaultFaults[environment] ?? []) : []
 }
 
+/** Whether the key's end is not recorded yet. */
+function isOpen(key: ApiKey | null): key is ApiKey {
+  return key !== null && key.revokedAt === null && key.expiredAt === null
+}
+
+function isEnd({ expiresAt }: ApiKey, end: Date): boolean {
+  return expiresAt?.getTime() === end.getTime()
+}
+
 /** Whether a secret of the key, current or previous, is still valid. */
 export function isValidSecret(key: ApiKey, secretHash: string, now: Date): boolean {
-  if (key.revokedAt !== null) return false
+  if (keyState(key, now) !== 'active') return false
   if (key.secretHash === secretHash) return true
   return key.former?.secretHash === secretHash && now < key.former.graceEndsAt
 }
@@ -126,6 +150,10 @@ export function isOnPlan(account: Account, { plan, limits }: Pick<PlanChanged, '
   )
 }
 
-function rotated(key: ApiKey, { secretHash, prefix, rotation, graceEndsAt }: ApiKeyRotated): ApiKey {
-  return { ...key, secretHash, prefix, rotation, former: { secretHash: key.secretHash, graceEndsAt } }
+function rotated(key: ApiKey, event: ApiKeyRotated): ApiKey {
+  const { secretHash, prefix, rotation, graceEndsAt, expiresAt, rotatedAt } = event
+  const isSameEnd = key.expiresAt?.getTime() === expiresAt?.getTime()
+  const notices = isSameEnd ? key.notices : noticesOf(expiresAt, rotatedAt)
+  const former = { secretHash: key.secretHash, graceEndsAt }
+  return { ...key, secretHash, prefix, rotation, former, expiresAt, notices }
 }

@@ -42,6 +42,7 @@ const rotate = (rotation: number, at: Date, graceMs = 0): AccountCommand => {
     secretHash,
     prefix,
     graceMs,
+    expiresAt: undefined,
     now: at,
   }
 }
@@ -217,7 +218,7 @@ describe('RotateApiKey', () => {
   it('is refused for a key that is revoked or does not exist', () => {
     given(opened, issued, revoked(day(2)))
       .when(rotate(1, day(3)))
-      .thenRefused({ code: 'key-revoked', revokedAt: day(2) })
+      .thenRefused({ code: 'key-ended', state: 'revoked', endedAt: day(2) })
     given(opened)
       .when(rotate(1, day(3)))
       .thenRefused({ code: 'unknown-key' })

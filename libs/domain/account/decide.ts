@@ -3,10 +3,11 @@ import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import { MAX_GRACE_MS, type AccountLimits, type Plan } from './access.js'
 import { haveSameFaults } from '#libs/domain/inbox/fault.js'
 import { defaultFaultsOf, isOnPlan, type AccountSlice } from './account.js'
+import { daysAfter, dueNotice, keyState, MAX_KEY_DAYS } from './key-expiry.js'
 import type { AccountEvent, DefaultFaultsSet, AccountOpened, ApiKeyIssued, QuotaSet } from './events.js'
 import { MAX_OWN_QUOTAS, maxOf, quotaName } from './quota.js'
 
-/** Of one account; revoked keys don't count. */
+/** Of one account; revoked and expired keys don't count. */
 export const MAX_ACTIVE_KEYS = 1_000
 
 export type AccountCommand =
@@ -29,8 +30,12 @@ export type AccountCommand =
       secretHash: string
       prefix: string
       graceMs: number
+      /** Null for no end; undefined if it is unchanged. */
+      expiresAt: Date | null | undefined
       now: Date
     }
+  /** Records the notice or the end that is due. */
+  | { type: 'AdvanceApiKey'; accountId: AccountId; keyId: KeyId; now: Date }
   | { type: 'RevokeApiKey'; accountId: AccountId; keyId: KeyId; revokedBy: KeyId; now: Date }
 
 /** Why a command was refused. Expected, not an error. */
@@ -43,7 +48,8 @@ export type Refusal =
   | { code: 'over-rate-limit'; requestsPerMinute: number }
   | { code: 'too-many-keys'; max: number }
   | { code: 'unknown-key' }
-  | { code: 'key-revoked'; revokedAt: Date }
+  | { code: 'key-ended'; state: 'revoked' | 'expired'; endedAt: Date }
+  | { code: 'expiry-out-of-range'; maxDays: number }
   | { code: 'over-grace'; maxMs: number }
 
 /**
@@ -88,17 +94,27 @@ export function decide(
   const { keyId } = command
   switch (command.type) {
     case 'RotateApiKey': {
-      if (key.revokedAt !== null) return refuse({ code: 'key-revoked', revokedAt: key.revokedAt })
-      const { secretHash, prefix, graceMs } = command
+      const state = keyState(key, now)
+      const endedAt = key.revokedAt ?? key.expiresAt
+      if (state !== 'active' && endedAt !== null) return refuse({ code: 'key-ended', state, endedAt })
+      const { secretHash, prefix, graceMs, expiresAt = key.expiresAt } = command
       if (graceMs > MAX_GRACE_MS) return refuse({ code: 'over-grace', maxMs: MAX_GRACE_MS })
       if (secretHash === key.secretHash || secretHash === key.former?.secretHash) return accept()
+      if (!isPossibleEnd(expiresAt, now)) return refuse(EXPIRY_OUT_OF_RANGE)
       const rotation = key.rotation + 1
       const graceEndsAt = new Date(now.getTime() + graceMs)
-      const facts = { accountId, keyId, rotation, secretHash, prefix }
+      const facts = { accountId, keyId, rotation, secretHash, prefix, expiresAt }
       return accept({ type: 'ApiKeyRotated', ...facts, graceEndsAt, rotatedAt: now })
     }
+    case 'AdvanceApiKey': {
+      const daysLeft = dueNotice(key, now)
+      if (daysLeft === null || key.expiresAt === null) return accept()
+      if (daysLeft === 0) return accept({ type: 'ApiKeyExpired', accountId, keyId, expiredAt: now })
+      const { expiresAt } = key
+      return accept({ type: 'ApiKeyExpiring', accountId, keyId, expiresAt, daysLeft, notifiedAt: now })
+    }
     case 'RevokeApiKey': {
-      if (key.revokedAt !== null) return accept()
+      if (keyState(key, now) !== 'active') return accept()
       const { revokedBy } = command
       return accept({ type: 'ApiKeyRevoked', accountId, keyId, revokedBy, revokedAt: now })
     }
@@ -119,6 +135,13 @@ function issue(command: Extract<AccountCommand, { type: 'IssueApiKey' }>): Decis
   if (facts.rateLimit !== null && facts.rateLimit > requestsPerMinute) {
     return refuse({ code: 'over-rate-limit', requestsPerMinute })
   }
+  if (!isPossibleEnd(facts.expiresAt, now)) return refuse(EXPIRY_OUT_OF_RANGE)
   if (activeKeys >= MAX_ACTIVE_KEYS) return refuse({ code: 'too-many-keys', max: MAX_ACTIVE_KEYS })
   return accept({ ...facts, type: 'ApiKeyIssued', issuedAt: now })
+}
+
+const EXPIRY_OUT_OF_RANGE = { code: 'expiry-out-of-range', maxDays: MAX_KEY_DAYS } as const
+
+function isPossibleEnd(expiresAt: Date | null, now: Date): boolean {
+  return expiresAt === null || (expiresAt > now && expiresAt <= daysAfter(now, MAX_KEY_DAYS))
 }

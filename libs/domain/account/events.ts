@@ -55,6 +55,10 @@ export const ACCOUNT_EVENTS = {
     secretHash: field.sha256,
     /** The first characters of the secret, so that people can tell keys apart. */
     prefix: field.text,
+    /** The key is invalid from then on; null if it has no end. */
+    expiresAt: field.optional(field.time, null),
+    /** The key that the request was made with; null for the first key of an installation. */
+    createdBy: field.optional(field.id('key'), null),
     issuedAt: field.time,
   }),
 
@@ -69,8 +73,27 @@ export const ACCOUNT_EVENTS = {
     prefix: field.text,
     /** Until then the previous secret is valid too. */
     graceEndsAt: field.time,
+    /** The end of the key from now on; null if it has none. */
+    expiresAt: field.optional(field.time, null),
     rotatedAt: field.time,
   }),
+
+  /** The account is notified that a key is about to expire. */
+  ApiKeyExpiring: event('account.api-key-expiring', {
+    accountId: field.id('acc'),
+    keyId: field.id('key'),
+    /** The end of the key that the notice is about. */
+    expiresAt: field.time,
+    daysLeft: field.count,
+    notifiedAt: field.time,
+  }),
+
+  /** The key is invalid from its `expiresAt` on, also before this is recorded. */
+  ApiKeyExpired: event(
+    'account.api-key-expired',
+    { accountId: field.id('acc'), keyId: field.id('key'), expiredAt: field.time },
+    { isRemoval: true },
+  ),
 
   ApiKeyRevoked: event(
     'account.api-key-revoked',
@@ -121,6 +144,7 @@ export type AccountOpened = EventOf<typeof ACCOUNT_EVENTS, 'AccountOpened'>
 export type PlanChanged = EventOf<typeof ACCOUNT_EVENTS, 'PlanChanged'>
 export type ApiKeyIssued = EventOf<typeof ACCOUNT_EVENTS, 'ApiKeyIssued'>
 export type ApiKeyRotated = EventOf<typeof ACCOUNT_EVENTS, 'ApiKeyRotated'>
+export type ApiKeyExpiring = EventOf<typeof ACCOUNT_EVENTS, 'ApiKeyExpiring'>
 export type ApiKeyRevoked = EventOf<typeof ACCOUNT_EVENTS, 'ApiKeyRevoked'>
 
 function decodeRetention(text: string): Lifespan {

@@ -7,14 +7,15 @@ import { SENT_EVENTS } from '#libs/domain/inbox/events.js'
  * The events of webhooks: their registration, on account-events; their deliveries and replays, on webhook-events.
  */
 
-/** The changes of domains that webhooks of an environment are notified of: results of checks, not events on the log. */
-export const DOMAIN_NOTIFICATIONS = [
+/** What only webhooks of a whole environment are notified of. */
+export const ENVIRONMENT_NOTIFICATIONS = [
   { publicName: 'domain.verified', sent: { body: 'domain', summary: 'A domain was verified' } },
   { publicName: 'domain.lapsed', sent: { body: 'domain', summary: 'A domain has lapsed' } },
+  { publicName: 'key.expiring', sent: { body: 'key', summary: 'A key is about to expire' } },
 ] as const
 
-/** What webhooks send: events of inboxes, and changes of domains. */
-export const NOTIFICATIONS = [...SENT_EVENTS, ...DOMAIN_NOTIFICATIONS]
+/** What webhooks send: events of inboxes, and those of an environment's domains and keys. */
+export const NOTIFICATIONS = [...SENT_EVENTS, ...ENVIRONMENT_NOTIFICATIONS]
 
 /** The types of events that a webhook may subscribe to, as its receiver sees them. */
 export const WEBHOOK_EVENT_TYPES = NOTIFICATIONS.map(({ publicName }) => publicName)
@@ -121,6 +122,14 @@ const ofDomain = {
   name: field.text,
   occurredAt: field.time,
 }
+const ofKey = {
+  inboxId: field.constant(null),
+  messageId: field.constant(null),
+  keyId: field.id('key'),
+  name: field.text,
+  expiresAt: field.time,
+  occurredAt: field.time,
+}
 const ofEvents = SENT_EVENTS.map(
   ({ publicName, fields }) => [publicName, 'messageId' in fields ? ofMessage : ofInbox] as const,
 )
@@ -130,14 +139,19 @@ export const notification = field.union('type', {
   ...(Object.fromEntries(ofEvents) as Record<InboxEventType, typeof ofMessage | typeof ofInbox>),
   'domain.verified': ofDomain,
   'domain.lapsed': ofDomain,
+  'key.expiring': ofKey,
   /** A made-up mail, to test an endpoint with. */
   sample: { inboxId: field.constant(null), messageId: field.constant(null), occurredAt: field.time },
 })
 
 export type Notification = ValueOf<typeof notification>
 export type DomainNotification = Extract<Notification, { type: 'domain.verified' | 'domain.lapsed' }>
+export type KeyNotification = Extract<Notification, { type: 'key.expiring' }>
 /** Of an event of an inbox. */
-export type EventNotification = Exclude<Notification, DomainNotification | { type: 'sample' }>
+export type EventNotification = Exclude<
+  Notification,
+  DomainNotification | KeyNotification | { type: 'sample' }
+>
 
 export const ABANDONED_FOR = [
   'inbox-ended',

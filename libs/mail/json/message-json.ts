@@ -3,7 +3,12 @@ import type Type from 'typebox'
 import { object } from '#libs/domain/event-sourcing/declare.js'
 import { brand, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
 import type { BodyKind } from '#libs/domain/inbox/events.js'
-import type { DomainNotification, EventNotification, WebhookEventType } from '#libs/domain/webhook/events.js'
+import type {
+  DomainNotification,
+  EventNotification,
+  KeyNotification,
+  WebhookEventType,
+} from '#libs/domain/webhook/events.js'
 import type { ResourceJson } from '#libs/runtime/resource.js'
 import { EXAMPLE_MAIL, MESSAGE, type Authentication, type ParsedMail } from '../message.js'
 
@@ -100,6 +105,13 @@ export function domainBody(
 ): string {
   const [, state] = type.split('.')
   return bodyText(type, time, { id, name: domainToUnicode(name), environment, state })
+}
+
+export function keyBody(
+  { type, keyId: id, name, expiresAt, occurredAt: time }: KeyNotification,
+  environment: string,
+): string {
+  return bodyText(type, time, { id, name, environment, expires_at: expiresAt.toISOString() })
 }
 
 /** An event as JSON: its name, its time and its data. */

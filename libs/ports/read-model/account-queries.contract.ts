@@ -1,4 +1,4 @@
-import type { AccountOpened, ApiKeyIssued } from '#libs/domain/account/events.js'
+import type { AccountEvent, AccountOpened, ApiKeyIssued } from '#libs/domain/account/events.js'
 import { idFromBytes, type AccountId, type KeyId } from '#libs/domain/ids/typeid.js'
 import { minute } from '#libs/domain/inbox/inbox.test-support.js'
 import { followAccounts, type ReadModelHarness } from './read-model-harness.contract.js'
@@ -30,6 +30,8 @@ function issued(n: number, facts: Partial<ApiKeyIssued> = {}): ApiKeyIssued {
     rateLimit: n * 10,
     secretHash: hash(n.toString(16)),
     prefix: 'mf_staging_',
+    expiresAt: null,
+    createdBy: keyIdOf(1),
     issuedAt: minute(n),
     ...facts,
   }
@@ -52,6 +54,7 @@ const rotated = (n: number, rotation: number, digit: string) =>
     rotation,
     secretHash: hash(digit),
     prefix: 'mf_staging_new',
+    expiresAt: null,
     graceEndsAt: minute(60),
     rotatedAt: minute(40),
   }) as const
@@ -84,7 +87,7 @@ export function describeAccountQueries(harness: () => ReadModelHarness): void {
     const { store, accounts } = harness()
     await followAccounts(store, opened(), issued(1), issued(2))
     const { type: _type, keyId: id, ...keyFacts } = issued(2)
-    const key = { id, ...keyFacts, rotation: 0, former: null, revokedAt: null }
+    const key = { id, ...keyFacts, rotation: 0, former: null, revokedAt: null, expiredAt: null, notices: [] }
     const facts = { name: 'Acme', plan: 'pro', limits: null, openedAt: minute(0) }
     const account = { id: accountId, ...facts, consoleSessions: [], defaultFaults: {}, quotas: {} }
     expect(await accounts.keyByHash(hash('2'))).toEqual({ account, key })
@@ -115,6 +118,29 @@ export function describeAccountQueries(harness: () => ReadModelHarness): void {
         revokedAt: minute(50),
       })
     }
+  })
+
+  it('lease each key with a notice or an end that is due to one process, until it is recorded', async () => {
+    const { store, accounts } = harness()
+    const DAY = 24 * 60
+    const expiresAt = minute(40 * DAY)
+    const ids = { accountId, keyId: keyIdOf(1) }
+    const follow = async (end: number, ...events: AccountEvent[]) => {
+      await followAccounts(store, ...events)
+      await store.begin('the-log', { topic: 'account-events', partition: 0, first: 0, end })
+    }
+    const lease = async (atMinute: number) =>
+      (await accounts.leaseDueKeys({ now: minute(atMinute), leaseMs: 60_000, limit: 9 })).map(({ id }) => id)
+    await follow(3, opened(), issued(1, { expiresAt }), issued(2))
+    expect(await lease(10 * DAY - 1)).toEqual([])
+    expect(await lease(10 * DAY)).toEqual([keyIdOf(1)])
+    expect(await lease(10 * DAY)).toEqual([])
+    await follow(4, { type: 'ApiKeyExpiring', ...ids, expiresAt, daysLeft: 30, notifiedAt: minute(10 * DAY) })
+    expect(await lease(11 * DAY)).toEqual([])
+    expect(await lease(37 * DAY)).toEqual([keyIdOf(1)])
+    await follow(5, { type: 'ApiKeyExpired', ...ids, expiredAt: expiresAt })
+    expect(await lease(50 * DAY)).toEqual([])
+    expect((await accounts.activeKeys(accountId)).map(({ id }) => id)).toEqual([keyIdOf(2)])
   })
 
   it('show the current plan and limits of an account', async () => {

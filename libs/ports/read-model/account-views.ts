@@ -55,11 +55,11 @@ export function accountViews(store: ViewStore) {
 
     key: (id: KeyId): Promise<ApiKey | null> => rowOf(store, tables.apiKeys, { owner: null, key: id }),
 
-    /** An account's keys, including revoked ones, ordered by id. */
+    /** An account's keys, including ended ones, ordered by id. */
     listKeys: (accountId: AccountId, query: ListQuery<KeyId>): Promise<ApiKey[]> =>
       pageOfRows(store, tables.keyList, tables.apiKeys, keyRange(PARTITION, [accountId], query)),
 
-    /** All of an account's keys that are not revoked, ordered by id. Their number is limited. */
+    /** All of an account's keys whose end is not recorded, ordered by id. Their number is limited. */
     async activeKeys(accountId: AccountId): Promise<Pick<ApiKey, 'id' | 'environment' | 'scopes'>[]> {
       const [found = []] = await store.entries(tables.activeKeys, [keyRange(PARTITION, [accountId], ALL)])
       return found.map(({ key, value }) => {
@@ -71,6 +71,14 @@ export function accountViews(store: ViewStore) {
           scopes: SCOPES.filter((scope) => held.includes(scope)),
         }
       })
+    },
+
+    /** Leases keys with a notice or an end to be recorded, earliest first. */
+    async leaseDueKeys({ now, leaseMs, limit }: LeaseQuery): Promise<ApiKey[]> {
+      const nowMs = now.getTime()
+      const claim = { partition: PARTITION, group: [], nowMs, untilMs: nowMs + leaseMs, limit }
+      const claimed = await store.claim(tables.dueKeys, tables.apiKeys, claim)
+      return claimed.flatMap(({ row }) => row ?? [])
     },
 
     async domain(id: DomainId): Promise<Domain | null> {

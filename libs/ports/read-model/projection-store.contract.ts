@@ -37,6 +37,8 @@ const issued: ApiKeyIssued = {
   rateLimit: null,
   secretHash: 'a'.repeat(64),
   prefix: 'mf_staging_',
+  expiresAt: null,
+  createdBy: null,
   issuedAt: minute(1),
 }
 

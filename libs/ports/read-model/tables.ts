@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Account, ApiKey } from '#libs/domain/account/account.js'
+import { keyDueAt } from '#libs/domain/account/key-expiry.js'
 import { quotaScopesOf, scopeName } from '#libs/domain/account/quota.js'
 import { holdsName, type Domain } from '#libs/domain/account/domain.js'
 import { brand, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
@@ -195,18 +196,29 @@ export const keyList = index<ApiKey>({
   entriesOf: ({ accountId, id }) => [{ group: [accountId], key: id }],
 })
 
-/** The keys that are not revoked, with environment and scopes. */
+/** The keys whose end is not recorded, with environment and scopes. */
 export const activeKeys = index<ApiKey>({
   ...{ name: 'active-keys', ...accountEvents },
-  entriesOf: ({ accountId, id, environment, scopes, revokedAt }) =>
-    revokedAt === null ? [{ group: [accountId], key: id, value: `${environment} ${scopes.join(',')}` }] : [],
+  entriesOf: ({ accountId, id, environment, scopes, revokedAt, expiredAt }) =>
+    revokedAt === null && expiredAt === null
+      ? [{ group: [accountId], key: id, value: `${environment} ${scopes.join(',')}` }]
+      : [],
+})
+
+/** Keys whose next notice or end is to be recorded. */
+export const dueKeys = index<ApiKey>({
+  ...{ name: 'due-keys', ...accountEvents, kind: 'queue', sort: 'number', needsCompleteViews: true },
+  entriesOf(key) {
+    const dueAtMs = keyDueAt(key)?.getTime()
+    return dueAtMs === undefined ? [] : [{ sort: dueAtMs, key: key.id, dueAtMs }]
+  },
 })
 
 export const apiKeys = table<ApiKey, ApiKey>({
   ...{ name: 'keys', ...accountEvents },
   keyOf: ({ id }) => ({ owner: null, key: id }),
   rowOf: (key) => key,
-  indexes: [keyHashes, keyList, activeKeys],
+  indexes: [keyHashes, keyList, activeKeys, dueKeys],
 })
 
 /** The webhooks of one inbox, or those for all inboxes of an environment. */
