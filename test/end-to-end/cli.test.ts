@@ -464,7 +464,16 @@ describe('the command mayfly', () => {
     })
 
     it('writes no file for a key without the scope', async () => {
-      const key = await json<{ secret: string }>('key', 'issue', 'CI', '--environment', 'ci')
+      const key = await json<{ secret: string }>(
+        'key',
+        'issue',
+        'CI',
+        '--environment',
+        'ci',
+        '--expires',
+        'never',
+      )
+      expect(key).toMatchObject({ expires_at: null })
       const path = join(folder, 'refused')
       const refused = await run('--key', key.secret, 'usage', 'export', '--output', path)
       expect(refused).toMatchObject({ code: 4, stdout: '' })

@@ -962,7 +962,7 @@ class _IssueKeyOptional(TypedDict, total=False):
     """
     rate_limit: int | None
     """The maximum requests per minute, if it is less than the account's."""
-    expires_at: str | None | None
+    expires_at: str | None
     """When the key expires, at most 3650 days from now; null for a key without an end. Default: in 365 days."""
 
 
@@ -1532,7 +1532,7 @@ class RotateKey(TypedDict, total=False):
     """How long the former secret stays valid, at most 7 days: `0`, or a whole number and one of `s`, `m`, `h`, `d`,
     `w`. Default: `"0"`.
     """
-    expires_at: str | None | None
+    expires_at: str | None
     """When the key expires from now on; null for no end. Default: unchanged."""
 
 
