@@ -39,6 +39,8 @@ export function accountCommands(program: Command, session: Session): void {
       return session.print(session.api().post<Account>(accountPath(id), body, 'PATCH'), accountText)
     })
 
+  suspensionCommands(account, session)
+
   account
     .command('list')
     .description('list all accounts')
@@ -46,8 +48,8 @@ export function accountCommands(program: Command, session: Session): void {
     .action((options: { limit: number }) =>
       session.print(session.api().list<Account>('/v1/accounts', options), (accounts) =>
         table(
-          ['id', 'plan', 'created', 'name'],
-          accounts.map(({ id, plan, created_at: created, name }) => [id, plan, created, name]),
+          ['id', 'plan', 'state', 'created', 'name'],
+          accounts.map(({ id, plan, state, created_at: created, name }) => [id, plan, state, created, name]),
         ),
       ),
     )
@@ -60,6 +62,22 @@ export function accountCommands(program: Command, session: Session): void {
       const path = id === undefined ? '/v1/account' : accountPath(id)
       return session.print(session.api().get<Account>(path), accountText)
     })
+}
+
+function suspensionCommands(account: Command, session: Session): void {
+  const about = {
+    suspend: 'refuse all requests of an account, and its mail; nothing is erased',
+    resume: 'accept the requests and the mail of a suspended account again',
+  }
+  for (const [name, description] of Object.entries(about)) {
+    account
+      .command(name)
+      .description(description)
+      .argument('<account>', 'account id')
+      .action((id: string) =>
+        session.print(session.api().post<Account>(`${accountPath(id)}/${name}`, {}), accountText),
+      )
+  }
 }
 
 function withLimits(command: Command): Command {

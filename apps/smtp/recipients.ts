@@ -54,7 +54,7 @@ interface RecipientsOptions {
   domains: RecipientDomains
   settings: Pick<Settings, 'maxBacklog' | 'discardFrom'>
   usage: MailUsage
-  quotas: Pick<AccountQuotas, 'reserve'>
+  quotas: Pick<AccountQuotas, 'reserve' | 'isSuspended'>
   refusedMail: Pick<RefusedMailSender, 'add'>
   now: () => Date
   onError: (error: unknown) => void
@@ -187,6 +187,7 @@ export class Recipients {
     const { usage, quotas, now } = this.options
     const { senderKey, declaredBytes } = attempt
     let refusal = refusalOf(inbox, now())
+    if (refusal === null && (await quotas.isSuspended(inbox.accountId))) refusal = REFUSALS.accountSuspended
     if (refusal === null) {
       const space = await quotas.reserve(inbox, 'stored-bytes', declaredBytes ?? 1)
       if (isExcess(space)) refusal = REFUSALS.quotaExceeded

@@ -12,6 +12,7 @@ const REFUSED = {
   inboxEnded: ['inbox-ended', 550, '5.1.1 this inbox has expired or was deleted'],
   inboxFull: ['inbox-full', 552, '5.2.2 the inbox is full'],
   quotaExceeded: ['quota-exceeded', 452, '4.2.2 the account has used up a quota: delete mail or inboxes'],
+  accountSuspended: ['account-suspended', 550, '5.2.1 the account of this inbox is suspended'],
   tooLarge: ['message-too-large', 552, '5.3.4 the message exceeds the size limit'],
   bareLineBreak: ['bare-line-break', 554, '5.6.0 bare CR or LF: lines end in CRLF (RFC 5321, 2.3.8)'],
   catchingUp: ['catching-up', 451, '4.3.0 the views are being rebuilt, try again later'],

@@ -10,7 +10,18 @@ import {
   type NewAccountJson,
   type NewKeyJson,
 } from '#test/harness/accounts.js'
-import { call, createInbox, mail, messagesOf, only, pagesFrom, send } from '#test/harness/client.js'
+import {
+  call,
+  create,
+  createInbox,
+  mail,
+  messagesOf,
+  only,
+  pagesFrom,
+  send,
+  type Target,
+} from '#test/harness/client.js'
+import { askConsole } from '#test/harness/console.js'
 import { NotStartedError } from '#test/harness/mayfly-process.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
@@ -50,6 +61,8 @@ describe('accounts', () => {
         max_stored_bytes: 4 * 2 ** 30,
       },
       environments: ['production'],
+      state: 'active',
+      suspended_at: null,
       created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}Z$/) as string,
     })
     expect(key).toMatchObject({ environment: 'production', scopes: ['admin'], state: 'active' })
@@ -62,6 +75,59 @@ describe('accounts', () => {
     })
     const read = await call(mayfly, 'GET', `/v1/accounts/${id}`)
     expect({ status: read.status, body: read.body }).toEqual({ status: 200, body: own.body })
+  })
+
+  it('are refused requests and mail while they are suspended, and keep everything', async () => {
+    const { id, key } = await openAccount(mayfly)
+    const admin = withKey(mayfly, key)
+    const caller = withKey(mayfly, await issueKey(admin))
+    const inbox = await createInbox(caller)
+    const token = await create<{ token: string }>(caller, `/v1/inboxes/${inbox.id}/tokens`, {})
+    const holder = { ...caller, apiKey: token.token }
+    const read = (target: Target) => call(target, 'GET', `/v1/inboxes/${inbox.id}`)
+    const post = (action: string, target: Target = mayfly) =>
+      call<AccountJson>(target, 'POST', `/v1/accounts/${id}/${action}`)
+
+    const suspended = await post('suspend')
+    expect(suspended).toMatchObject({ status: 200, body: { id, state: 'suspended' } })
+    expect((await post('suspend')).body).toEqual(suspended.body)
+    for (const target of [caller, holder]) {
+      expectProblem(await read(target), { status: 403, code: 'account-suspended', detail: new RegExp(id) })
+    }
+    const secret = { body: { secret: admin.apiKey } }
+    const signIn = await askConsole(mayfly, null, ['POST', '/console/sign-in'], secret)
+    expectProblem(signIn, { status: 403, code: 'account-suspended' })
+    // SMTP reads accounts once a second.
+    await until('a refusal by SMTP', () =>
+      send(mayfly, inbox.address, mail('late', 'late')).then(
+        () => null,
+        (error: unknown) => (String(error).includes('550 5.2.1') ? true : null),
+      ),
+    )
+
+    expect(await post('resume')).toMatchObject({ status: 200, body: { state: 'active', suspended_at: null } })
+    await until('mail to be accepted', () =>
+      send(mayfly, inbox.address, mail('again', 'again')).then(
+        () => true,
+        () => null,
+      ),
+    )
+    for (const target of [caller, holder]) expect((await read(target)).status).toBe(200)
+    const subjects = (await messagesOf(caller, inbox.id, 1)).map(({ subject }) => subject)
+    expect(subjects).toContain('again')
+  })
+
+  it('can be suspended and resumed by operators only, and not by a key of their own', async () => {
+    const { id, key } = await openAccount(mayfly)
+    const { body: own } = await call<AccountJson>(mayfly, 'GET', '/v1/account')
+    for (const action of ['suspend', 'resume']) {
+      const refused = await call(withKey(mayfly, key), 'POST', `/v1/accounts/${id}/${action}`)
+      expectProblem(refused, { status: 403, code: 'missing-scope' })
+      const itself = await call(mayfly, 'POST', `/v1/accounts/${own.id}/${action}`)
+      expectProblem(itself, { status: 400, code: 'invalid-request', at: [{ parameter: 'accountId' }] })
+      const missing = await call(mayfly, 'POST', `/v1/accounts/${UNKNOWN}/${action}`)
+      expectProblem(missing, { status: 404, code: 'not-found' })
+    }
   })
 
   it('that have lost their keys get a new one only from an operator', async () => {

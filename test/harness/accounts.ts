@@ -25,6 +25,8 @@ export interface AccountJson {
   id: string
   name: string
   plan: string
+  state: 'active' | 'suspended'
+  suspended_at: string | null
   limits: {
     requests_per_minute: number
     account_requests_per_minute: number

@@ -9,7 +9,7 @@ import type { KeyUse } from '#libs/ports/key-use/key-use.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import { pathOf } from '../http/list-pages.js'
-import { isTransient, Problem } from '../http/problems.js'
+import { requireNotSuspended, isTransient, Problem } from '../http/problems.js'
 import type { Views } from '../views.js'
 import type { ConsoleTokens, SessionIn } from './console-tokens.js'
 import type { KnownKeys, Plans } from './key-lookup.js'
@@ -159,6 +159,7 @@ export class Authenticator {
     const { account, key } = known
     const now = this.options.now()
     if (!isValidSecret(key, secretHash, now)) throw invalidKey(key, now)
+    requireNotSuspended(account)
     const { id: keyId, accountId, environment, scopes, rateLimit, expiresAt } = key
     keyUse.touch(keyId, now)
     const plan = plans.of(account)
@@ -177,6 +178,7 @@ export class Authenticator {
     const known = await this.options.keys.session(accountId, sessionId)
     if (known === null) throw refused('The session of the console has ended.')
     const { account, session } = known
+    requireNotSuspended(account)
     const plan = this.options.plans.of(account)
     return {
       ...{ accountId, environment, keyId: session.keyId, expiresAt: session.expiresAt, inboxId: null },
@@ -206,6 +208,7 @@ export class Authenticator {
     }
     const { accountId, environment } = inbox
     const account = await keys.account(accountId)
+    if (account !== null) requireNotSuspended(account)
     return {
       ...{ accountId, environment, keyId, expiresAt, inboxId, sessionId: null },
       scopes: access === 'owner' ? ['inboxes'] : ['read'],

@@ -1,6 +1,15 @@
 import Type from 'typebox'
 import { list, named, object, plain, text, type ValuesOf } from '#libs/domain/event-sourcing/declare.js'
-import { Count, IdOf, orNull, OrNull, resource, time, type ResourceJson } from '#libs/runtime/resource.js'
+import {
+  Count,
+  IdOf,
+  OneOf,
+  orNull,
+  OrNull,
+  resource,
+  time,
+  type ResourceJson,
+} from '#libs/runtime/resource.js'
 import { KeyWithSecret } from '../keys/key-schemas.js'
 
 const limits = object(
@@ -28,6 +37,10 @@ const account = {
   plan: plain(Type.String({ description: 'The name of its plan.' })),
   limits: orNull(limits, 'Null if its plan is no longer configured. The account then has no API access.'),
   environments: list(text, { description: 'The environments of its keys that are not revoked.' }),
+  state: plain(
+    OneOf(['active', 'suspended'], 'A suspended account is refused all requests, and gets no mail.'),
+  ),
+  suspendedAt: orNull(time(''), 'When it was suspended; null if it is active.'),
   openedAt: named('created_at', time('When it was opened.')),
 }
 
@@ -45,6 +58,8 @@ const example = {
     max_stored_bytes: 34_359_738_368,
   },
   environments: ['production', 'staging'],
+  state: 'active',
+  suspended_at: null,
   created_at: '2026-11-20T08:00:00.000Z',
 }
 

@@ -1,4 +1,4 @@
-import { Body, Controller, Get, Param, Patch, Post, Query } from '@nestjs/common'
+import { Body, Controller, Get, HttpCode, Param, Patch, Post, Query } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { SCOPES } from '#libs/domain/account/access.js'
@@ -73,6 +73,31 @@ export class AccountsController {
     @Body() body: ChangeAccount,
   ) {
     return accountWithKeyJson(await this.accounts.change(principal, accountId, body, minting))
+  }
+
+  @Post('accounts/:accountId/suspend')
+  @HttpCode(200)
+  @RequireScope('operator')
+  @Describe({
+    summary: 'Suspend an account',
+    description:
+      'Its keys, inbox tokens and sessions of the console are then answered 403 `account-suspended`, and mail to its inboxes is refused with 550. It takes effect on every instance within a second. Nothing is erased, and inboxes still expire. A repeat changes nothing.',
+    answer: { description: 'The account.', schema: Account },
+  })
+  async suspendAccount(@Caller() principal: Principal, @Param('accountId') accountId: string) {
+    return accountJson(await this.accounts.suspendOrResume(principal, accountId, 'SuspendAccount'))
+  }
+
+  @Post('accounts/:accountId/resume')
+  @HttpCode(200)
+  @RequireScope('operator')
+  @Describe({
+    summary: 'Resume a suspended account',
+    description: 'A repeat changes nothing.',
+    answer: { description: 'The account.', schema: Account },
+  })
+  async resumeAccount(@Caller() principal: Principal, @Param('accountId') accountId: string) {
+    return accountJson(await this.accounts.suspendOrResume(principal, accountId, 'ResumeAccount'))
   }
 
   @Post('accounts/:accountId/keys')

@@ -67,6 +67,23 @@ export class Accounts {
     return this.withFirstKey(principal, account.id, minting)
   }
 
+  /** Resolves once the change applies on this instance. A repeat changes nothing. */
+  async suspendOrResume(
+    principal: Principal,
+    id: string,
+    type: 'SuspendAccount' | 'ResumeAccount',
+  ): Promise<AccountValues> {
+    const account = await this.commands.find(id)
+    const { id: accountId } = account
+    if (accountId === principal.accountId) {
+      const detail = 'the key of this request belongs to the account, which would no longer accept it'
+      throw invalid({ detail, parameter: 'accountId' })
+    }
+    const command = { type, accountId, by: principal.keyId, now: this.instance.now() } as const
+    await this.commands.execute({ account, key: null }, command, principal)
+    return this.get(id)
+  }
+
   /** Throws not-found. */
   async get(id: string): Promise<AccountValues> {
     return this.valuesOf(await this.commands.find(id))
@@ -83,7 +100,8 @@ export class Accounts {
     // Without limits if the plan is not configured.
     const plan = this.plans.find(account)
     const limits = plan && { ...plan, retention: plan.retention.text, maxMessageBytes }
-    return { ...account, limits, environments }
+    const state = account.suspendedAt === null ? 'active' : 'suspended'
+    return { ...account, limits, environments, state }
   }
 
   /** Issues a key of scope `admin`, which can issue others, if the account has API access and no such key. */

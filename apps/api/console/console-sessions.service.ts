@@ -20,7 +20,7 @@ import type { RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
 import { type Principal, requireApiAccess, requireScope } from '../access/principal.js'
 import { KnownKeys, Plans, type KnownSession } from '../access/key-lookup.js'
 import { rateLimited, Throttle } from '../access/request-limits.js'
-import { Problem, unavailable, noResource } from '../http/problems.js'
+import { Problem, unavailable, noResource, requireNotSuspended } from '../http/problems.js'
 import type { Minting } from '../idempotency/minting.js'
 import { Instance } from '../instance.js'
 import { Views } from '../views.js'
@@ -176,6 +176,7 @@ export class ConsoleSessions {
     const known = await this.knownKeys.find(secretHash)
     if (known === null || !isValidSecret(known.key, secretHash, this.instance.now())) throw signInFailed()
     const { account, key } = known
+    requireNotSuspended(account)
     requireApiAccess(this.plans.of(account))
     requireScope(key, ['admin'])
     const command = { type: 'StartConsoleSession', sessionId: mintId('ses'), startedBy: key.id } as const

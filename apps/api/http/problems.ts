@@ -1,3 +1,4 @@
+import type { Account } from '#libs/domain/account/account.js'
 import { UnavailableError } from '#libs/runtime/errors.js'
 import type { UsedQuota } from '#libs/ports/read-model/inbox-views.js'
 import type { ResponseHeader } from './headers.js'
@@ -51,6 +52,11 @@ export const PROBLEMS = {
     status: 403,
     title: 'Plan without API access',
     fix: 'Move the account to a plan with API access.',
+  },
+  'account-suspended': {
+    status: 403,
+    title: 'Account suspended',
+    fix: 'Ask the operator of this server. The account and its mail are kept.',
   },
   'missing-scope': {
     status: 403,
@@ -287,6 +293,12 @@ export function quotaExceeded({ quota, scope, limit, used }: UsedQuota, wanted: 
 
 export function shuttingDown(detail = 'This instance accepts no more requests.'): Problem {
   return unavailable('shutting-down', detail)
+}
+
+export function requireNotSuspended({ id, suspendedAt }: Pick<Account, 'id' | 'suspendedAt'>): void {
+  if (suspendedAt === null) return
+  const detail = `The account ${id} has been suspended since ${suspendedAt.toISOString()}.`
+  throw new Problem('account-suspended', { detail })
 }
 
 export function planLacksApiAccess(plan: string): Problem {

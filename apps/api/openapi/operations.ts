@@ -188,6 +188,7 @@ const PROBLEMS_OF = {
     'invalid-api-key',
     'revoked-api-key',
     'plan-lacks-api-access',
+    'account-suspended',
     'missing-scope',
     'catching-up',
     'log-unavailable',

@@ -36,6 +36,7 @@ ProblemCode = Literal[
     "sign-in-failed",
     "not-signed-in",
     "plan-lacks-api-access",
+    "account-suspended",
     "missing-scope",
     "link-check-disabled",
     "untrusted-origin",
@@ -92,6 +93,10 @@ class Account(TypedDict):
     """Null if its plan is no longer configured. The account then has no API access."""
     environments: list[str]
     """The environments of its keys that are not revoked."""
+    state: Literal["active", "suspended"]
+    """A suspended account is refused all requests, and gets no mail."""
+    suspended_at: str | None
+    """When it was suspended; null if it is active."""
     created_at: str
     """When it was opened."""
 
@@ -118,6 +123,10 @@ class AccountWithKey(TypedDict):
     """Null if its plan is no longer configured. The account then has no API access."""
     environments: list[str]
     """The environments of its keys that are not revoked."""
+    state: Literal["active", "suspended"]
+    """A suspended account is refused all requests, and gets no mail."""
+    suspended_at: str | None
+    """When it was suspended; null if it is active."""
     created_at: str
     """When it was opened."""
     key: KeyWithSecret | None

@@ -221,6 +221,15 @@ class Accounts {
     return this.connection.post(`/v1/accounts/${encodeURIComponent(id)}`, options, 'PATCH')
   }
 
+  /** Refuses all requests of an account, and its mail, until it is resumed. */
+  suspend(id: string, options: CallOptions = {}): Promise<Schemas['Account']> {
+    return this.connection.post(`/v1/accounts/${encodeURIComponent(id)}/suspend`, options)
+  }
+
+  resume(id: string, options: CallOptions = {}): Promise<Schemas['Account']> {
+    return this.connection.post(`/v1/accounts/${encodeURIComponent(id)}/resume`, options)
+  }
+
   /** Issues a key for an account. The secret is only in this answer. */
   issueKey(id: string, options: BodyOptions<'IssueKey'>): Promise<Schemas['KeyWithSecret']> {
     return this.connection.post(`/v1/accounts/${encodeURIComponent(id)}/keys`, options)

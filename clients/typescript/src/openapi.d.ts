@@ -8,6 +8,8 @@ export interface components {
 			plan: string;
 			limits: components["schemas"]["Limits"] | null;
 			environments: string[];
+			state: "active" | "suspended";
+			suspended_at: string | null;
 			created_at: string;
 		};
 		AccountLimits: {
@@ -24,6 +26,8 @@ export interface components {
 			plan: string;
 			limits: components["schemas"]["Limits"] | null;
 			environments: string[];
+			state: "active" | "suspended";
+			suspended_at: string | null;
 			created_at: string;
 			key: components["schemas"]["KeyWithSecret"] | null;
 		};
@@ -817,7 +821,7 @@ export interface components {
 			title: string;
 			status: number;
 			detail: string;
-			code: "invalid-request" | "malformed-json" | "missing-api-key" | "invalid-api-key" | "revoked-api-key" | "sign-in-failed" | "not-signed-in" | "plan-lacks-api-access" | "missing-scope" | "link-check-disabled" | "untrusted-origin" | "inbox-password-required" | "inbox-password-invalid" | "not-found" | "no-matching-message" | "method-not-allowed" | "not-acceptable" | "already-signed-in" | "idempotency-key-in-use" | "address-taken" | "inbox-full" | "inbox-deleted" | "inbox-expired" | "message-deleted" | "body-too-large" | "unsupported-media-type" | "idempotency-key-reused" | "domain-not-verified" | "html-too-complex" | "rate-limited" | "quota-exceeded" | "too-many-password-attempts" | "internal-error" | "catching-up" | "log-unavailable" | "read-model-unavailable" | "busy" | "too-many-streams" | "too-many-waits" | "shutting-down";
+			code: "invalid-request" | "malformed-json" | "missing-api-key" | "invalid-api-key" | "revoked-api-key" | "sign-in-failed" | "not-signed-in" | "plan-lacks-api-access" | "account-suspended" | "missing-scope" | "link-check-disabled" | "untrusted-origin" | "inbox-password-required" | "inbox-password-invalid" | "not-found" | "no-matching-message" | "method-not-allowed" | "not-acceptable" | "already-signed-in" | "idempotency-key-in-use" | "address-taken" | "inbox-full" | "inbox-deleted" | "inbox-expired" | "message-deleted" | "body-too-large" | "unsupported-media-type" | "idempotency-key-reused" | "domain-not-verified" | "html-too-complex" | "rate-limited" | "quota-exceeded" | "too-many-password-attempts" | "internal-error" | "catching-up" | "log-unavailable" | "read-model-unavailable" | "busy" | "too-many-streams" | "too-many-waits" | "shutting-down";
 			fix: string;
 			request_id: string;
 			errors?: components["schemas"]["Fault"][];

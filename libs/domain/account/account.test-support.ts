@@ -156,7 +156,13 @@ function withCauses(events: readonly AccountEvent[]): AccountEvent[] {
   const domains = new Map<DomainId, { name: string; revision: number }>()
   const isCausedRegistration = isCaused()
   return events.filter((event) => {
-    if (event.type === 'AccountOpened' || event.type === 'PlanChanged') return true
+    if (
+      event.type === 'AccountOpened' ||
+      event.type === 'PlanChanged' ||
+      event.type === 'AccountSuspended' ||
+      event.type === 'AccountResumed'
+    )
+      return true
     if ('webhookId' in event) return isCausedRegistration(event)
     if ('domainId' in event) {
       const domain = domains.get(event.domainId)

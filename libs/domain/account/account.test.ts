@@ -36,6 +36,7 @@ describe('an account', () => {
       consoleSessions: [],
       defaultFaults: {},
       quotas: {},
+      suspendedAt: null,
     }
     expect(replay([opened]).account).toEqual(account)
     expect(replay([opened, { ...opened, name: 'Other', plan: 'free' }]).account).toEqual(account)

@@ -16,6 +16,8 @@ export interface Account extends Omit<AccountOpened, 'type' | 'accountId'> {
   defaultFaults: Readonly<Record<string, readonly Fault[]>>
   /** Those that the account has set for itself. */
   quotas: OwnQuotas
+  /** Null unless it is suspended. */
+  suspendedAt: Date | null
 }
 
 /** An API key with its current secret. */
@@ -66,13 +68,20 @@ export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
     case 'AccountOpened': {
       if (account !== null) return slice
       const { type: _type, accountId: id, ...facts } = event
-      return { ...slice, account: { ...facts, id, consoleSessions: [], defaultFaults: {}, quotas: {} } }
+      const empty = { consoleSessions: [], defaultFaults: {}, quotas: {}, suspendedAt: null }
+      return { ...slice, account: { ...facts, id, ...empty } }
     }
     case 'PlanChanged': {
       if (account === null || isOnPlan(account, event)) return slice
       const { plan, limits } = event
       return { ...slice, account: { ...account, plan, limits } }
     }
+    case 'AccountSuspended':
+      if (account === null || account.suspendedAt !== null) return slice
+      return { ...slice, account: { ...account, suspendedAt: event.suspendedAt } }
+    case 'AccountResumed':
+      if (account === null || account.suspendedAt === null) return slice
+      return { ...slice, account: { ...account, suspendedAt: null } }
     case 'DefaultFaultsSet': {
       if (account === null || haveSameFaults(defaultFaultsOf(account, event.environment), event.faults)) {
         return slice

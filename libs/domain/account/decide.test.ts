@@ -47,6 +47,34 @@ const rotate = (rotation: number, at: Date, graceMs = 0): AccountCommand => {
   }
 }
 
+describe('SuspendAccount and ResumeAccount', () => {
+  const ids = { accountId: ACCOUNT_ID, by: KEY_ID }
+  const suspended = {
+    type: 'AccountSuspended',
+    accountId: ACCOUNT_ID,
+    suspendedBy: KEY_ID,
+    suspendedAt: day(3),
+  } as const
+  const resumed = {
+    type: 'AccountResumed',
+    accountId: ACCOUNT_ID,
+    resumedBy: KEY_ID,
+    resumedAt: day(4),
+  } as const
+  const suspend = { type: 'SuspendAccount', ...ids, now: day(3) } as const
+  const resume = { type: 'ResumeAccount', ...ids, now: day(4) } as const
+
+  it('suspend and resume an account, each once', () => {
+    given(opened).when(suspend).then([suspended])
+    given(opened, suspended).when(suspend).then([])
+    given(opened, suspended).when(resume).then([resumed])
+    given(opened, suspended, resumed).when(resume).then([])
+    given(opened, suspended, resumed).when(suspend).then([suspended])
+    given(opened).when(resume).then([])
+    given().when(suspend).thenRefused({ code: 'unknown-account' })
+  })
+})
+
 describe('OpenAccount', () => {
   it('opens an account, once', () => {
     const command = { ...open, plan: planNamed('pro') }

@@ -14,6 +14,8 @@ export type AccountCommand =
   | (Pick<AccountOpened, 'accountId' | 'name' | 'limits'> & { type: 'OpenAccount'; plan: Plan; now: Date })
   | (Omit<DefaultFaultsSet, 'type' | 'setAt'> & { type: 'SetDefaultFaults'; now: Date })
   | (Omit<QuotaSet, 'type' | 'setAt'> & { type: 'SetQuota'; plan: Plan; now: Date })
+  | { type: 'SuspendAccount'; accountId: AccountId; by: KeyId; now: Date }
+  | { type: 'ResumeAccount'; accountId: AccountId; by: KeyId; now: Date }
   | { type: 'ChangePlan'; accountId: AccountId; plan: Plan; limits: AccountLimits | null; now: Date }
   | (Omit<ApiKeyIssued, 'type' | 'issuedAt'> & {
       type: 'IssueApiKey'
@@ -87,6 +89,14 @@ export function decide(
     if (limits !== null && !command.plan.isPerAccount) return refuse({ code: 'limits-not-per-account', plan })
     if (isOnPlan(account, { plan, limits })) return accept()
     return accept({ type: 'PlanChanged', accountId, plan, limits, changedAt: now })
+  }
+  if (command.type === 'SuspendAccount') {
+    const facts = { accountId, suspendedBy: command.by, suspendedAt: now }
+    return account.suspendedAt === null ? accept({ type: 'AccountSuspended', ...facts }) : accept()
+  }
+  if (command.type === 'ResumeAccount') {
+    const facts = { accountId, resumedBy: command.by, resumedAt: now }
+    return account.suspendedAt === null ? accept() : accept({ type: 'AccountResumed', ...facts })
   }
   if (command.type === 'IssueApiKey') return key === null ? issue(command) : accept()
   if (key?.accountId !== accountId) return refuse({ code: 'unknown-key' })

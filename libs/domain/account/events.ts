@@ -43,6 +43,20 @@ export const ACCOUNT_EVENTS = {
     changedAt: field.time,
   }),
 
+  /** An operator has suspended the account: its requests and its mail are refused until it is resumed. */
+  AccountSuspended: event('account.suspended', {
+    accountId: field.id('acc'),
+    /** The key that the request was made with. */
+    suspendedBy: field.id('key'),
+    suspendedAt: field.time,
+  }),
+
+  AccountResumed: event('account.resumed', {
+    accountId: field.id('acc'),
+    resumedBy: field.id('key'),
+    resumedAt: field.time,
+  }),
+
   ApiKeyIssued: event('account.api-key-issued', {
     accountId: field.id('acc'),
     keyId: field.id('key'),

@@ -89,7 +89,14 @@ export function describeAccountQueries(harness: () => ReadModelHarness): void {
     const { type: _type, keyId: id, ...keyFacts } = issued(2)
     const key = { id, ...keyFacts, rotation: 0, former: null, revokedAt: null, expiredAt: null, notices: [] }
     const facts = { name: 'Acme', plan: 'pro', limits: null, openedAt: minute(0) }
-    const account = { id: accountId, ...facts, consoleSessions: [], defaultFaults: {}, quotas: {} }
+    const account = {
+      id: accountId,
+      ...facts,
+      consoleSessions: [],
+      defaultFaults: {},
+      quotas: {},
+      suspendedAt: null,
+    }
     expect(await accounts.keyByHash(hash('2'))).toEqual({ account, key })
     expect((await accounts.keyByHash(hash('1')))?.key.name).toBe('key 1')
     expect(await accounts.keyByHash(hash('c'))).toBeNull()

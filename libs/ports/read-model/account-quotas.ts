@@ -32,6 +32,7 @@ interface KnownAccount {
   id: AccountId
   /** By name. */
   quotas: ReadonlyMap<string, KnownQuota>
+  isSuspended: boolean
   readAtMs: number
   reading: Promise<void> | null
 }
@@ -88,6 +89,13 @@ export class AccountQuotas {
     }
   }
 
+  /** Whether the account is suspended, as the views had it in the last second. Rejects if they can't be read. */
+  async isSuspended(accountId: AccountId): Promise<boolean> {
+    const account = this.accountOf(accountId)
+    await this.readSince(account, performance.now() - VALID_MS)
+    return account.isSuspended
+  }
+
   /** Applies a change of an account's quotas here at once. Without it, and elsewhere, that takes up to a second. */
   forget(accountId: AccountId): void {
     const account = this.known.get(accountId)
@@ -101,7 +109,7 @@ export class AccountQuotas {
   private accountOf(id: AccountId): KnownAccount {
     const known = this.known.get(id)
     if (known !== undefined) return known
-    const account = { id, quotas: new Map(), readAtMs: -Infinity, reading: null }
+    const account = { id, quotas: new Map(), isSuspended: false, readAtMs: -Infinity, reading: null }
     this.known.set(id, account)
     return account
   }
@@ -130,7 +138,8 @@ export class AccountQuotas {
       const rest = { added: known.added - (added.get(name) ?? 0) }
       return [name, Object.assign(known, quota, rest)] as const
     })
-    Object.assign(account, { quotas: new Map(quotas), readAtMs })
+    const isSuspended = found !== null && found.suspendedAt !== null
+    Object.assign(account, { quotas: new Map(quotas), isSuspended, readAtMs })
   }
 }
 

@@ -204,6 +204,14 @@ class Accounts:
         path = path_of("accounts", account_id)
         return cast("types.AccountWithKey", self._connection.patch(path, options))
 
+    def suspend(self, account_id: str, **call: Unpack[CallOptions]) -> types.Account:
+        """Refuses all requests of an account, and its mail, until it is resumed."""
+        return cast("types.Account", self._connection.post(path_of("accounts", account_id, "suspend"), call))
+
+    def resume(self, account_id: str, **call: Unpack[CallOptions]) -> types.Account:
+        """Ends a suspension."""
+        return cast("types.Account", self._connection.post(path_of("accounts", account_id, "resume"), call))
+
     def issue_key(self, account_id: str, **options: Unpack[IssueKey]) -> types.KeyWithSecret:
         """Issues a key for an account. The secret is only in this answer."""
         path = path_of("accounts", account_id, "keys")
