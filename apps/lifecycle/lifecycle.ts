@@ -21,7 +21,8 @@ import { beforeDeadline, PeriodicTask } from '#libs/runtime/timing.js'
 
 /*
  * The lifecycle role finds inboxes past their expiry and emits InboxExpired. It checks the DNS records of domains that are
- * due, and records the notices and the ends of keys. It consumes InboxExpired and InboxDeleted, and deletes the keys of those inboxes.
+ * due, and records API keys that expire, and notices before that. It consumes InboxExpired and InboxDeleted, and deletes
+ * the keys of those inboxes.
  */
 
 const EXPIRE_EVERY_MS = 500
@@ -121,26 +122,28 @@ function expiry({ engine, now, logger, registry }: EngineContext): (signal: Abor
 }
 
 /**
- * Returns a function that records the notices and the ends of keys that are due, and logs errors. It never rejects. Several
- * processes may run it at once: a second event has no effect.
+ * Returns a function that records the keys that have expired and the notices that are due, and logs errors. It never
+ * rejects. Several processes may run it at once: a second event has no effect, and its delivery has the same id.
  */
 function keyExpiry({ engine, now, logger }: EngineContext): () => Promise<void> {
   const { log, accounts } = engine
   const recorder = new Recorder(log, '/mayfly/lifecycle', now)
-  const advance = async (key: ApiKey): Promise<void> => {
+  const recordDue = async (key: ApiKey): Promise<number> => {
     const { id: keyId, accountId, environment } = key
     const account = await accounts.account(accountId)
-    const command = { type: 'AdvanceApiKey', accountId, keyId, now: now() } as const
+    const command = { type: 'RecordKeyExpiry', accountId, keyId, now: now() } as const
     const { events } = decideAccount({ account, key }, command)
     for (const event of events) await recorder.record(event, { accountId, environment, keyId: null })
+    return events.length
   }
   return async () => {
     try {
       const due = await accounts.leaseDueKeys({ now: now(), leaseMs: KEY_LEASE_MS, limit: KEYS_AT_ONCE })
-      await Promise.all(due.map(advance))
-      if (due.length > 0) logger.info({ keys: due.length }, 'keys have expired or are about to')
+      const counts = await Promise.all(due.map(recordDue))
+      const count = counts.reduce((sum, each) => sum + each, 0)
+      if (count > 0) logger.info({ keys: count }, 'keys have expired or are about to')
     } catch (error) {
-      logger.error({ err: error }, 'recording the ends of keys failed: retrying')
+      logger.error({ err: error }, 'recording keys that expire failed: retrying')
     }
   }
 }

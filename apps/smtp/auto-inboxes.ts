@@ -105,7 +105,8 @@ export class AutoInboxes {
     if (owner === null || known === undefined) return REFUSALS.unknownRecipient
     const { account, environment, keyId } = owner
     const { id: accountId, limits } = account
-    if (account.suspendedAt !== null) return REFUSALS.accountSuspended
+    // RCPT TO did not know. Other recipients of the mail may be in another account.
+    if (account.suspendedAt !== null) return REFUSALS.recipientsChanged
     if (!(await this.mayCreate(accountId, sender))) return REFUSALS.tooManyNewInboxes
     const reserved = await quotas.reserve({ accountId, environment, keyId }, 'inboxes', 1)
     if (isExcess(reserved)) return REFUSALS.quotaExceeded

@@ -183,8 +183,12 @@ export class Recipients {
   ): Promise<Inbox | MissingInbox | Refusal> {
     const inbox = await this.inboxAt(address, owner)
     if (inbox === null) return this.refuse(owner, attempt, REFUSALS.unknownRecipient)
-    if (inbox.state === 'missing') return inbox
-    const { usage, quotas, now } = this.options
+    const { usage, quotas, domains, now } = this.options
+    if (inbox.state === 'missing') {
+      const accountId = inbox.domain?.accountId ?? (await domains.firstAccount())
+      const isSuspended = accountId !== null && (await quotas.isSuspended(accountId))
+      return isSuspended ? this.refuse(owner, attempt, REFUSALS.accountSuspended) : inbox
+    }
     const { senderKey, declaredBytes } = attempt
     let refusal = refusalOf(inbox, now())
     if (refusal === null && (await quotas.isSuspended(inbox.accountId))) refusal = REFUSALS.accountSuspended

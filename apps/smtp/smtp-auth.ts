@@ -78,7 +78,7 @@ export class SmtpAuth {
   }
 
   /**
-   * The key that mail of a session is attributed to; null if the session has none, or it was revoked. Looked up for
+   * The key that mail of a session is attributed to; null if the session has none, it is no longer valid, or its account is suspended. Looked up for
    * each mail, so that revoking a key takes effect in open sessions. Never rejects.
    */
   senderKey(user: AuthenticatedUser | null): Promise<SenderKey | Refusal | null> | null {
@@ -94,7 +94,8 @@ export class SmtpAuth {
     const { accounts, views, now } = this.options
     // In incomplete views a key may be missing or not revoked yet.
     const known = await views.readComplete('account-events', () => accounts.keyByHash(secretHash))
-    if (known === null || !isValidSecret(known.key, secretHash, now())) return null
+    if (known === null || known.account.suspendedAt !== null) return null
+    if (!isValidSecret(known.key, secretHash, now())) return null
     const { id: keyId, accountId, environment } = known.key
     return { keyId, accountId, environment }
   }

@@ -1,6 +1,7 @@
 import { Controller, Inject, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
 import { notificationOf, type DomainChecked } from '#libs/domain/account/domain.js'
+import { keyState } from '#libs/domain/account/key-expiry.js'
 import type { ApiKeyExpiring } from '#libs/domain/account/events.js'
 import type { DomainNotification, KeyNotification } from '#libs/domain/webhook/events.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
@@ -87,11 +88,11 @@ export class MatchingController {
     const { events, outcome } = decodeBatch(accountEventCodec, batch, log.partitionCount(topic))
     for (const { offset, recorded } of events) {
       const { event } = recorded
-      const isFollowed = ['WebhookRegistered', 'DomainChecked', 'ApiKeyExpiring'].includes(event.type)
-      if (isFollowed) await views.waitUntilVisible({ topic, partition, offset })
-      if (event.type === 'DomainChecked') await this.requestOfDomain(event)
-      if (event.type === 'ApiKeyExpiring') await this.requestOfKey(event)
-      if (event.type === 'WebhookRegistered') {
+      const shown = () => views.waitUntilVisible({ topic, partition, offset })
+      if (event.type === 'DomainChecked') await shown().then(() => this.requestOfDomain(event))
+      else if (event.type === 'ApiKeyExpiring') await shown().then(() => this.requestOfKey(event))
+      else if (event.type === 'WebhookRegistered') {
+        await shown()
         const webhook = await webhooks.webhook(event.webhookId)
         if (webhook !== null) await this.requestMissed(webhook)
       }
@@ -110,14 +111,14 @@ export class MatchingController {
     })
   }
 
-  private async requestOfKey({ keyId, expiresAt, notifiedAt: occurredAt }: ApiKeyExpiring): Promise<void> {
+  /** The key may have been revoked meanwhile, or its time may have been changed. */
+  private async requestOfKey(event: ApiKeyExpiring): Promise<void> {
+    const { keyId, expiresAt, daysLeft, notifiedAt: occurredAt } = event
     const key = await this.ports.accounts.key(keyId)
-    // It may have been revoked meanwhile, or its end may have been moved.
-    if (key === null || key.revokedAt !== null || key.expiresAt?.getTime() !== expiresAt.getTime()) return
-    const { name } = key
-    await this.requestOfEnvironment(key, {
-      ...{ type: 'key.expiring', keyId, name, expiresAt, inboxId: null, messageId: null, occurredAt },
-    })
+    if (key === null || keyState(key, this.ports.now()) !== 'active') return
+    if (key.expiresAt?.getTime() !== expiresAt.getTime()) return
+    const about = { keyId, name: key.name, expiresAt, daysLeft, inboxId: null, messageId: null }
+    await this.requestOfEnvironment(key, { type: 'key.expiring', ...about, occurredAt })
   }
 
   private async requestOfEnvironment(

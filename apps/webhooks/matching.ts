@@ -164,9 +164,10 @@ export function deliveryIdOf(
 
 function aboutOf(notification: Notification): unknown[] {
   const { inboxId, messageId, occurredAt } = notification
-  // A domain can be verified, and can lapse, many times. A key has several notices.
+  // A domain can be verified, and can lapse, many times.
   if ('domainId' in notification) return [notification.domainId, occurredAt]
-  if ('keyId' in notification) return [notification.keyId, occurredAt]
+  // A key can get a new time, and has two notices for each, which may be on the log more than once.
+  if ('keyId' in notification) return [notification.keyId, notification.expiresAt, notification.daysLeft]
   return [inboxId, messageId]
 }
 

@@ -566,7 +566,7 @@ describeWith('chromium')('the console', () => {
     await dialog.getByRole('button', { name: 'Create' }).click()
     await dialog.getByText('Select at least one scope.').waitFor()
     await dialog.getByRole('checkbox', { name: /^read/ }).check()
-    await dialog.getByLabel('Expires in').selectOption('Never')
+    await dialog.getByLabel('Expires').selectOption('Never')
     await dialog.getByRole('button', { name: 'Create' }).click()
     // It must be confirmed.
     await dialog.getByRole('checkbox', { name: 'This key works until it is revoked.' }).check()

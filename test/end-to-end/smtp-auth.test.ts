@@ -78,7 +78,9 @@ describe('MAYFLY_SMTP_AUTH=key', () => {
     const revoked = await issueKey(admin)
     await call(admin, 'DELETE', `/v1/keys/${revoked.id}`)
     const mistyped = owner.secret.replace(/.$/, (last) => (last === '0' ? '1' : '0'))
-    for (const secret of ['secret', mistyped, revoked.secret]) {
+    const other = await openAccount(mayfly)
+    await call(mayfly, 'POST', `/v1/accounts/${other.id}/suspend`)
+    for (const secret of ['secret', mistyped, revoked.secret, withKey(mayfly, other.key).apiKey]) {
       await expect(sendWith(secret)).rejects.toMatchObject({ code: 'EAUTH', responseCode: 535 })
     }
   })

@@ -110,8 +110,8 @@ export class Authenticator {
   }
 
   /**
-   * Whether the caller of an open wait or stream has lost access meanwhile: its token has expired, or its session has
-   * ended. Keys are checked when something happens. A session is only looked up if `checksSession`.
+   * Whether the caller of an open wait or stream has lost access meanwhile: its key or token has expired, or its session
+   * has ended. Whether a key is revoked is checked when something happens. A session is only looked up if `checksSession`.
    */
   hasLostAccess(request: FastifyRequest, checksSession: boolean): boolean | Promise<boolean> {
     const { sessionId, accountId, expiresAt } = callerOf(request)

@@ -47,7 +47,7 @@ export interface Principal {
 }
 
 /** The parts of a principal that only inbox tokens and sessions have. */
-export const KEY_ALONE = { actor: null, expiresAt: null, inboxId: null, sessionId: null } as const
+export const KEY_ALONE = { actor: null, inboxId: null, sessionId: null } as const
 
 /** Either scope allows a key to read inboxes and their mail. */
 export const READERS: [Scope, Scope] = ['inboxes', 'read']

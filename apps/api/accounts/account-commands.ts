@@ -63,7 +63,7 @@ function refused(
       return invalid({ detail, pointer: '/rate_limit' })
     }
     case 'too-many-keys': {
-      const detail = `an account may have ${refusal.max} keys that have not ended: revoke one first`
+      const detail = `an account may have ${refusal.max} active keys: revoke one first`
       return invalid({ detail, pointer: '' })
     }
     case 'key-ended': {
@@ -72,7 +72,7 @@ function refused(
       return invalid({ detail, parameter: 'id' })
     }
     case 'expiry-out-of-range': {
-      const detail = `expires_at must be in the future, at most ${refusal.maxDays} days from now; null is for no end`
+      const detail = `expires_at must be in the future, at most ${refusal.maxDays} days from now, or null for a key that never expires`
       return invalid({ detail, pointer: '/expires_at' })
     }
     case 'over-grace':

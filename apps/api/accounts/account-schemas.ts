@@ -36,7 +36,7 @@ const account = {
   name: plain(Type.String({ description: 'A name to show to people.' })),
   plan: plain(Type.String({ description: 'The name of its plan.' })),
   limits: orNull(limits, 'Null if its plan is no longer configured. The account then has no API access.'),
-  environments: list(text, { description: 'The environments of its keys that are not revoked.' }),
+  environments: list(text, { description: 'The environments of its active keys.' }),
   state: plain(
     OneOf(['active', 'suspended'], 'A suspended account is refused all requests, and gets no mail.'),
   ),

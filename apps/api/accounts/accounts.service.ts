@@ -75,8 +75,8 @@ export class Accounts {
   ): Promise<AccountValues> {
     const account = await this.commands.find(id)
     const { id: accountId } = account
-    if (accountId === principal.accountId) {
-      const detail = 'the key of this request belongs to the account, which would no longer accept it'
+    if (type === 'SuspendAccount' && accountId === principal.accountId) {
+      const detail = 'the key of this request belongs to the account, and would no longer be accepted'
       throw invalid({ detail, parameter: 'accountId' })
     }
     const command = { type, accountId, by: principal.keyId, now: this.instance.now() } as const

@@ -113,10 +113,13 @@ export class ConsoleSessions {
     return { secret, known: { account, key, session } }
   }
 
-  /** The session of a cookie. Throws not-signed-in. */
+  /** The session of a cookie. Throws not-signed-in and account-suspended. */
   async find(secret: string | null): Promise<KnownSession> {
     const known = await this.findActive(secret)
-    if (known !== null) return known
+    if (known !== null) {
+      requireNotSuspended(known.account)
+      return known
+    }
     const detail = secret === null ? 'The request has no session.' : 'The session is unknown or has ended.'
     throw new Problem('not-signed-in', { detail })
   }
@@ -168,6 +171,7 @@ export class ConsoleSessions {
     if (account === null || link === undefined) throw signInFailed()
     const key = await this.views.accounts.key(link.keyId)
     if (key === null || keyState(key, this.instance.now()) !== 'active') throw signInFailed()
+    requireNotSuspended(account)
     return { account, key, command: { type: 'UseConsoleLink', linkHash } as const }
   }
 

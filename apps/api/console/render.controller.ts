@@ -151,6 +151,8 @@ export class RenderController {
 
   /** Whether the key, the token of the inbox or the session that a ticket was issued to is still valid. */
   private async isHeld({ accountId, tokens }: ActiveInbox, holderId: string): Promise<boolean> {
+    const account = await this.knownKeys.account(accountId)
+    if (account === null || account.suspendedAt !== null) return false
     if (isId('ses', holderId)) return (await this.knownKeys.session(accountId, holderId)) !== null
     const now = this.instance.now()
     if (isId('key', holderId)) {

@@ -34,7 +34,7 @@ export const PROBLEMS = {
   },
   'revoked-api-key': {
     status: 401,
-    title: 'API key revoked or rotated',
+    title: 'API key revoked, rotated or expired',
     fix: 'Use the secret of the last rotation, or another key.',
     headers: ['WWW-Authenticate'],
   },

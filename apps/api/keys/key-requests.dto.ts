@@ -6,7 +6,7 @@ import { IsEnvironment, IsGrace, IsSetOf, IsTime, readTime } from '../http/rules
 import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 
 const SCOPE_LIST = `scopes must be an array of one or more of ${SCOPES.join(', ')}, each once`
-const EXPIRY = { examples: ['2030-01-01T00:00:00Z'] }
+const EXAMPLE_TIME = { examples: ['2030-01-01T00:00:00Z'] }
 const RATE_LIMIT = 'rate_limit must be a whole number of requests per minute, at least 1'
 
 @DescribeBody({
@@ -36,8 +36,8 @@ export class IssueKey {
   rate_limit?: number | null
 
   @DescribeProperty(
-    `When the key expires, at most ${MAX_KEY_DAYS} days from now; null for a key without an end. Default: in ${DEFAULT_KEY_DAYS} days.`,
-    EXPIRY,
+    `When the key expires, at most ${MAX_KEY_DAYS} days from now; null for a key that never expires. Default: in ${DEFAULT_KEY_DAYS} days.`,
+    EXAMPLE_TIME,
   )
   @IsOptional()
   @IsTime()
@@ -52,7 +52,10 @@ export class RotateKey {
   @IsGrace()
   grace: string = '0'
 
-  @DescribeProperty('When the key expires from now on; null for no end. Default: unchanged.', EXPIRY)
+  @DescribeProperty(
+    `When the key expires from now on, at most ${MAX_KEY_DAYS} days from now; null if it never expires. Default: unchanged.`,
+    EXAMPLE_TIME,
+  )
   @IsOptional()
   @IsTime()
   expires_at?: string | null

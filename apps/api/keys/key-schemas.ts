@@ -17,7 +17,7 @@ const key = {
   prefix: plain(Type.String({ description: 'The beginning of its secret.' })),
   issuedAt: named('created_at', time('When it was issued.')),
   createdBy: plain(OrNull(IdOf('key', ''), 'The key that issued it; null for the first key of all.')),
-  expiresAt: orNull(time(''), 'When it expires; null if it has no end.'),
+  expiresAt: orNull(time(''), 'When it expires; null if it never does.'),
   lastUsedAt: orNull(time(''), 'The approximate time of the last request with it.'),
   state: plain(OneOf(['active', 'revoked', 'expired'] satisfies KeyState[], 'Whether it is valid.')),
   rateLimit: plain(

@@ -84,7 +84,7 @@ export class Keys {
     return { key: await this.findRecorded(keyId), secret, uses: { lastUsedAt: null, usage: UNUSED } }
   }
 
-  /** Includes keys that have ended. */
+  /** Includes revoked and expired keys. */
   list({ accountId }: Principal, query: ListQuery<KeyId>): Promise<ApiKey[]> {
     return this.views.readAccounts((accounts) => accounts.listKeys(accountId, query))
   }

@@ -11,7 +11,7 @@ import { AccountCommands } from '../accounts/account-commands.js'
 import { ConsoleAddress } from '../console/console-address.js'
 import { clientAddress } from '../http/connection-limits.js'
 import { Reply } from '../http/headers.js'
-import { unavailable } from '../http/problems.js'
+import { requireNotSuspended, unavailable } from '../http/problems.js'
 import { RANDOM_MINTING } from '../idempotency/minting.js'
 import { inboxJson } from '../inboxes/inbox-schemas.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
@@ -113,6 +113,7 @@ export class PublicInboxesController {
     }
     if (account === null)
       throw unavailable('catching-up', 'The account of public inboxes cannot be read yet.')
+    requireNotSuspended(account)
     return {
       ...by,
       accountId,
@@ -121,7 +122,7 @@ export class PublicInboxesController {
       defaultFaults: [],
       ...{ requestsPerMinute: 0, accountRequestsPerMinute: null },
       countedBy: PUBLIC_KEY,
-      ...{ ...KEY_ALONE, inboxPassword: null, subject: null },
+      ...{ ...KEY_ALONE, expiresAt: null, inboxPassword: null, subject: null },
     }
   }
 }

@@ -205,7 +205,9 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
         ))}
       </fieldset>
       <Choice label={text.keys.lifetime} value={lifetime} options={LIFETIMES} onChange={setLifetime} />
-      {lifetime === 'custom' && <Field label={text.keys.end} name="end" type="datetime-local" required />}
+      {lifetime === 'custom' && (
+        <Field label={text.keys.expiryTime} name="expiryTime" type="datetime-local" required />
+      )}
       {lifetime === 'never' && (
         <label class="check">
           <input type="checkbox" required /> {text.keys.confirmNever}
@@ -218,7 +220,7 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
 
 function expiryOf(lifetime: `${Lifetime}`, values: FormValues): string | null {
   if (lifetime === 'never') return null
-  if (lifetime === 'custom') return new Date(values.text('end')).toISOString()
+  if (lifetime === 'custom') return new Date(values.text('expiryTime')).toISOString()
   return new Date(Date.now() + Number(lifetime) * DAY_MS).toISOString()
 }
 

@@ -92,7 +92,7 @@ class Account(TypedDict):
     limits: Limits | None
     """Null if its plan is no longer configured. The account then has no API access."""
     environments: list[str]
-    """The environments of its keys that are not revoked."""
+    """The environments of its active keys."""
     state: Literal["active", "suspended"]
     """A suspended account is refused all requests, and gets no mail."""
     suspended_at: str | None
@@ -122,7 +122,7 @@ class AccountWithKey(TypedDict):
     limits: Limits | None
     """Null if its plan is no longer configured. The account then has no API access."""
     environments: list[str]
-    """The environments of its keys that are not revoked."""
+    """The environments of its active keys."""
     state: Literal["active", "suspended"]
     """A suspended account is refused all requests, and gets no mail."""
     suspended_at: str | None
@@ -972,7 +972,7 @@ class _IssueKeyOptional(TypedDict, total=False):
     rate_limit: int | None
     """The maximum requests per minute, if it is less than the account's."""
     expires_at: str | None
-    """When the key expires, at most 3650 days from now; null for a key without an end. Default: in 365 days."""
+    """When the key expires, at most 3650 days from now; null for a key that never expires. Default: in 365 days."""
 
 
 class IssueKey(_IssueKeyOptional):
@@ -1002,7 +1002,7 @@ class Key(TypedDict):
     created_by: str | None
     """The key that issued it; null for the first key of all."""
     expires_at: str | None
-    """When it expires; null if it has no end."""
+    """When it expires; null if it never does."""
     last_used_at: str | None
     """The approximate time of the last request with it."""
     state: Literal["active", "revoked", "expired"]
@@ -1053,7 +1053,7 @@ class KeyWithSecret(TypedDict):
     created_by: str | None
     """The key that issued it; null for the first key of all."""
     expires_at: str | None
-    """When it expires; null if it has no end."""
+    """When it expires; null if it never does."""
     last_used_at: str | None
     """The approximate time of the last request with it."""
     state: Literal["active", "revoked", "expired"]
@@ -1542,7 +1542,8 @@ class RotateKey(TypedDict, total=False):
     `w`. Default: `"0"`.
     """
     expires_at: str | None
-    """When the key expires from now on; null for no end. Default: unchanged."""
+    """When the key expires from now on, at most 3650 days from now; null if it never expires. Default: unchanged.
+    """
 
 
 class RotateWebhookSecret(TypedDict, total=False):

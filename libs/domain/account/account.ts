@@ -28,9 +28,9 @@ export interface ApiKey extends Omit<ApiKeyIssued, 'type' | 'keyId'> {
   /** The previous secret. Older ones are invalid: a key never has more than two valid secrets. */
   former: FormerSecret | null
   revokedAt: Date | null
-  /** When its end was recorded. It is invalid from `expiresAt` on. */
+  /** When it was recorded as expired. It is invalid from `expiresAt` on. */
   expiredAt: Date | null
-  /** The notices of its end that are still to be recorded, each as a number of days before the end, in their order. */
+  /** The notices that are still to be recorded, each as the number of days before it expires, in their order. */
   notices: readonly number[]
 }
 
@@ -115,12 +115,12 @@ export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
       if (!isOpen(key)) return slice
       return { ...slice, key: { ...key, former: null, revokedAt: event.revokedAt } }
     case 'ApiKeyExpiring': {
-      if (!isOpen(key) || !isEnd(key, event.expiresAt)) return slice
+      if (!isOpen(key) || key.expiresAt?.getTime() !== event.expiresAt.getTime()) return slice
       const notices = key.notices.filter((days) => days < event.daysLeft)
       return notices.length === key.notices.length ? slice : { ...slice, key: { ...key, notices } }
     }
     case 'ApiKeyExpired':
-      // A rotation may have moved the end.
+      // A rotation may have changed when it expires.
       if (!isOpen(key) || keyState(key, event.expiredAt) !== 'expired') return slice
       return { ...slice, key: { ...key, former: null, expiredAt: event.expiredAt, notices: [] } }
   }
@@ -130,13 +130,9 @@ export function defaultFaultsOf({ defaultFaults }: Account, environment: string)
   return Object.hasOwn(defaultFaults, environment) ? (defaultFaults[environment] ?? []) : []
 }
 
-/** Whether the key's end is not recorded yet. */
+/** Whether the key is neither revoked nor recorded as expired. */
 function isOpen(key: ApiKey | null): key is ApiKey {
   return key !== null && key.revokedAt === null && key.expiredAt === null
-}
-
-function isEnd({ expiresAt }: ApiKey, end: Date): boolean {
-  return expiresAt?.getTime() === end.getTime()
 }
 
 /** Whether a secret of the key, current or previous, is still valid. */
@@ -160,9 +156,9 @@ export function isOnPlan(account: Account, { plan, limits }: Pick<PlanChanged, '
 }
 
 function rotated(key: ApiKey, event: ApiKeyRotated): ApiKey {
-  const { secretHash, prefix, rotation, graceEndsAt, expiresAt, rotatedAt } = event
-  const isSameEnd = key.expiresAt?.getTime() === expiresAt?.getTime()
-  const notices = isSameEnd ? key.notices : noticesOf(expiresAt, rotatedAt)
+  const { secretHash, prefix, rotation, graceEndsAt, rotatedAt } = event
+  const expiresAt = event.expiresAt === 'never' ? null : (event.expiresAt ?? key.expiresAt)
+  const notices = event.expiresAt === null ? key.notices : noticesOf(expiresAt, rotatedAt)
   const former = { secretHash: key.secretHash, graceEndsAt }
   return { ...key, secretHash, prefix, rotation, former, expiresAt, notices }
 }

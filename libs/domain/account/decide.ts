@@ -3,7 +3,7 @@ import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import { MAX_GRACE_MS, type AccountLimits, type Plan } from './access.js'
 import { haveSameFaults } from '#libs/domain/inbox/fault.js'
 import { defaultFaultsOf, isOnPlan, type AccountSlice } from './account.js'
-import { daysAfter, dueNotice, keyState, MAX_KEY_DAYS } from './key-expiry.js'
+import { daysAfter, keyEventDue, keyState, MAX_KEY_DAYS } from './key-expiry.js'
 import type { AccountEvent, DefaultFaultsSet, AccountOpened, ApiKeyIssued, QuotaSet } from './events.js'
 import { MAX_OWN_QUOTAS, maxOf, quotaName } from './quota.js'
 
@@ -32,12 +32,12 @@ export type AccountCommand =
       secretHash: string
       prefix: string
       graceMs: number
-      /** Null for no end; undefined if it is unchanged. */
+      /** Null if it never expires; undefined if that is unchanged. */
       expiresAt: Date | null | undefined
       now: Date
     }
-  /** Records the notice or the end that is due. */
-  | { type: 'AdvanceApiKey'; accountId: AccountId; keyId: KeyId; now: Date }
+  /** Records the notice that is due, or that the key has expired. */
+  | { type: 'RecordKeyExpiry'; accountId: AccountId; keyId: KeyId; now: Date }
   | { type: 'RevokeApiKey'; accountId: AccountId; keyId: KeyId; revokedBy: KeyId; now: Date }
 
 /** Why a command was refused. Expected, not an error. */
@@ -107,20 +107,21 @@ export function decide(
       const state = keyState(key, now)
       const endedAt = key.revokedAt ?? key.expiresAt
       if (state !== 'active' && endedAt !== null) return refuse({ code: 'key-ended', state, endedAt })
-      const { secretHash, prefix, graceMs, expiresAt = key.expiresAt } = command
+      const { secretHash, prefix, graceMs } = command
       if (graceMs > MAX_GRACE_MS) return refuse({ code: 'over-grace', maxMs: MAX_GRACE_MS })
       if (secretHash === key.secretHash || secretHash === key.former?.secretHash) return accept()
-      if (!isPossibleEnd(expiresAt, now)) return refuse(EXPIRY_OUT_OF_RANGE)
+      if (!isPossibleExpiry(command.expiresAt ?? null, now)) return refuse(EXPIRY_OUT_OF_RANGE)
+      const expiresAt = command.expiresAt === null ? ('never' as const) : (command.expiresAt ?? null)
       const rotation = key.rotation + 1
       const graceEndsAt = new Date(now.getTime() + graceMs)
       const facts = { accountId, keyId, rotation, secretHash, prefix, expiresAt }
       return accept({ type: 'ApiKeyRotated', ...facts, graceEndsAt, rotatedAt: now })
     }
-    case 'AdvanceApiKey': {
-      const daysLeft = dueNotice(key, now)
-      if (daysLeft === null || key.expiresAt === null) return accept()
-      if (daysLeft === 0) return accept({ type: 'ApiKeyExpired', accountId, keyId, expiredAt: now })
-      const { expiresAt } = key
+    case 'RecordKeyExpiry': {
+      const due = keyEventDue(key, now)
+      if (due === null) return accept()
+      if (due.type === 'expired') return accept({ type: 'ApiKeyExpired', accountId, keyId, expiredAt: now })
+      const { expiresAt, daysLeft } = due
       return accept({ type: 'ApiKeyExpiring', accountId, keyId, expiresAt, daysLeft, notifiedAt: now })
     }
     case 'RevokeApiKey': {
@@ -145,13 +146,13 @@ function issue(command: Extract<AccountCommand, { type: 'IssueApiKey' }>): Decis
   if (facts.rateLimit !== null && facts.rateLimit > requestsPerMinute) {
     return refuse({ code: 'over-rate-limit', requestsPerMinute })
   }
-  if (!isPossibleEnd(facts.expiresAt, now)) return refuse(EXPIRY_OUT_OF_RANGE)
+  if (!isPossibleExpiry(facts.expiresAt, now)) return refuse(EXPIRY_OUT_OF_RANGE)
   if (activeKeys >= MAX_ACTIVE_KEYS) return refuse({ code: 'too-many-keys', max: MAX_ACTIVE_KEYS })
   return accept({ ...facts, type: 'ApiKeyIssued', issuedAt: now })
 }
 
 const EXPIRY_OUT_OF_RANGE = { code: 'expiry-out-of-range', maxDays: MAX_KEY_DAYS } as const
 
-function isPossibleEnd(expiresAt: Date | null, now: Date): boolean {
+function isPossibleExpiry(expiresAt: Date | null, now: Date): boolean {
   return expiresAt === null || (expiresAt > now && expiresAt <= daysAfter(now, MAX_KEY_DAYS))
 }

@@ -11,6 +11,12 @@ import { QUOTAS } from './quota.js'
 
 const retention = field.codec(Type.String(), (value: Lifespan) => value.text, decodeRetention)
 
+const timeOrNever = field.codec(
+  Type.Union([field.time.schema, Type.Literal('never')]),
+  (value: Date | 'never') => (value === 'never' ? value : value.toISOString()),
+  (data) => (data === 'never' ? data : field.parseTime(String(data))),
+)
+
 /** The name of a plan, which may no longer be configured. */
 const plan = field.text
 
@@ -44,12 +50,16 @@ export const ACCOUNT_EVENTS = {
   }),
 
   /** An operator has suspended the account: its requests and its mail are refused until it is resumed. */
-  AccountSuspended: event('account.suspended', {
-    accountId: field.id('acc'),
-    /** The key that the request was made with. */
-    suspendedBy: field.id('key'),
-    suspendedAt: field.time,
-  }),
+  AccountSuspended: event(
+    'account.suspended',
+    {
+      accountId: field.id('acc'),
+      /** The key that the request was made with. */
+      suspendedBy: field.id('key'),
+      suspendedAt: field.time,
+    },
+    { isRemoval: true },
+  ),
 
   AccountResumed: event('account.resumed', {
     accountId: field.id('acc'),
@@ -69,7 +79,7 @@ export const ACCOUNT_EVENTS = {
     secretHash: field.sha256,
     /** The first characters of the secret, so that people can tell keys apart. */
     prefix: field.text,
-    /** The key is invalid from then on; null if it has no end. */
+    /** The key is invalid from then on; null if it never expires. */
     expiresAt: field.optional(field.time, null),
     /** The key that the request was made with; null for the first key of an installation. */
     createdBy: field.optional(field.id('key'), null),
@@ -87,8 +97,8 @@ export const ACCOUNT_EVENTS = {
     prefix: field.text,
     /** Until then the previous secret is valid too. */
     graceEndsAt: field.time,
-    /** The end of the key from now on; null if it has none. */
-    expiresAt: field.optional(field.time, null),
+    /** When the key expires from then on; null if that is unchanged. */
+    expiresAt: field.optional(timeOrNever, null),
     rotatedAt: field.time,
   }),
 
@@ -96,7 +106,7 @@ export const ACCOUNT_EVENTS = {
   ApiKeyExpiring: event('account.api-key-expiring', {
     accountId: field.id('acc'),
     keyId: field.id('key'),
-    /** The end of the key that the notice is about. */
+    /** Of the key, when the notice was recorded. */
     expiresAt: field.time,
     daysLeft: field.count,
     notifiedAt: field.time,

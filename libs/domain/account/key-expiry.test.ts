@@ -15,7 +15,7 @@ import { MAX_KEY_DAYS, noticesOf } from './key-expiry.js'
 
 const ids = { accountId: ACCOUNT_ID, keyId: KEY_ID }
 const endsAt = (days: number) => ({ ...issued, expiresAt: day(days) })
-const advance = (days: number) => ({ type: 'AdvanceApiKey', ...ids, now: day(days) }) as const
+const record = (days: number) => ({ type: 'RecordKeyExpiry', ...ids, now: day(days) }) as const
 const notice = (end: number, daysLeft: number, at: number) =>
   ({ type: 'ApiKeyExpiring', ...ids, expiresAt: day(end), daysLeft, notifiedAt: day(at) }) as const
 const expired = (at: number) => ({ type: 'ApiKeyExpired', ...ids, expiredAt: day(at) }) as const
@@ -23,31 +23,31 @@ const expired = (at: number) => ({ type: 'ApiKeyExpired', ...ids, expiredAt: day
 describe('a key with an end', () => {
   it('has a notice 30 and 3 days before, and ends, each once', () => {
     const key = endsAt(100)
-    given(opened, key).when(advance(69.9)).then([])
+    given(opened, key).when(record(69.9)).then([])
     given(opened, key)
-      .when(advance(70))
+      .when(record(70))
       .then([notice(100, 30, 70)])
     given(opened, key, notice(100, 30, 70))
-      .when(advance(71))
+      .when(record(71))
       .then([])
     given(opened, key, notice(100, 30, 70))
-      .when(advance(97))
+      .when(record(97))
       .then([notice(100, 3, 97)])
     given(opened, key, notice(100, 30, 70), notice(100, 3, 97))
-      .when(advance(99))
+      .when(record(99))
       .then([])
     given(opened, key, notice(100, 30, 70), notice(100, 3, 97))
-      .when(advance(100))
+      .when(record(100))
       .then([expired(100)])
-    given(opened, key, expired(100)).when(advance(101)).then([])
+    given(opened, key, expired(100)).when(record(101)).then([])
   })
 
   it('has only the last notice that is due after a pause, and none after its end', () => {
     given(opened, endsAt(100))
-      .when(advance(98))
+      .when(record(98))
       .then([notice(100, 3, 98)])
     given(opened, endsAt(100))
-      .when(advance(200))
+      .when(record(200))
       .then([expired(200)])
   })
 
@@ -60,10 +60,10 @@ describe('a key with an end', () => {
 
   it('has neither after it is revoked', () => {
     given(opened, endsAt(100), revoked(day(2)))
-      .when(advance(99))
+      .when(record(99))
       .then([])
     given(opened, endsAt(100), revoked(day(2)))
-      .when(advance(101))
+      .when(record(101))
       .then([])
   })
 
@@ -71,13 +71,13 @@ describe('a key with an end', () => {
     const rotation = { ...rotated(1, day(80), day(80)), expiresAt: day(200) }
     const moved = [opened, endsAt(100), notice(100, 30, 70), rotation]
     given(...moved)
-      .when(advance(101))
+      .when(record(101))
       .then([])
     given(...moved)
-      .when(advance(170))
+      .when(record(170))
       .then([notice(200, 30, 170)])
     given(...moved, expired(100), notice(100, 3, 97))
-      .when(advance(170))
+      .when(record(170))
       .then([notice(200, 30, 170)])
   })
 

@@ -1,43 +1,48 @@
 import type { ApiKey } from './account.js'
 
 /*
- * The end of a key: it is invalid from its `expiresAt` on. Before that, the account is notified twice.
+ * Keys that expire. A key is invalid from its `expiresAt` on. Before that, its account is notified twice.
  */
 
 const DAY_MS = 86_400_000
-/** Of a key that is issued without a time. */
+/** After this many days a key expires that is issued without a time. */
 export const DEFAULT_KEY_DAYS = 365
 export const MAX_KEY_DAYS = 3_650
-/** How many days before the end the account is notified. */
+/** How many days before a key expires its account is notified. */
 const NOTICE_DAYS = [30, 3]
 
 export type KeyState = 'active' | 'revoked' | 'expired'
 
-export function keyState({ revokedAt, expiresAt }: ApiKey, now: Date): KeyState {
+export function keyState({ revokedAt, expiresAt, expiredAt }: ApiKey, now: Date): KeyState {
   if (revokedAt !== null) return 'revoked'
-  return expiresAt !== null && expiresAt <= now ? 'expired' : 'active'
+  return expiredAt !== null || (expiresAt !== null && expiresAt <= now) ? 'expired' : 'active'
 }
 
 export function daysAfter(time: Date, days: number): Date {
   return new Date(time.getTime() + days * DAY_MS)
 }
 
-/** The notices of a key that gets this end now. */
+/** The notices of a key whose time is set now. */
 export function noticesOf(expiresAt: Date | null, now: Date): number[] {
   return expiresAt === null ? [] : NOTICE_DAYS.filter((days) => daysAfter(expiresAt, -days) > now)
 }
 
-/** When the next notice or the end of the key is due; null if nothing is left to record. */
+/** When the next notice, or that the key has expired, is to be recorded; null if there is nothing left to record. */
 export function keyDueAt({ expiresAt, revokedAt, expiredAt, notices }: ApiKey): Date | null {
   if (expiresAt === null || revokedAt !== null || expiredAt !== null) return null
   return daysAfter(expiresAt, -(notices[0] ?? 0))
 }
 
-/** What is due now: a notice, as its number of days before the end, or the end, as 0. Null if neither is. */
-export function dueNotice(key: ApiKey, now: Date): number | null {
+/** What is to be recorded now; null if nothing is due. */
+export function keyEventDue(
+  key: ApiKey,
+  now: Date,
+): { type: 'expired' } | { type: 'expiring'; expiresAt: Date; daysLeft: number } | null {
   const dueAt = keyDueAt(key)
-  if (dueAt === null || key.expiresAt === null || dueAt > now) return null
   const { expiresAt, notices } = key
-  // After a pause, only the last one that is due.
-  return [...notices, 0].findLast((days) => daysAfter(expiresAt, -days) <= now) ?? null
+  if (dueAt === null || expiresAt === null || dueAt > now) return null
+  if (expiresAt <= now) return { type: 'expired' }
+  // After a pause, only the last notice that is due.
+  const daysLeft = notices.findLast((days) => daysAfter(expiresAt, -days) <= now)
+  return daysLeft === undefined ? null : { type: 'expiring', expiresAt, daysLeft }
 }

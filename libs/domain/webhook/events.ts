@@ -128,6 +128,7 @@ const ofKey = {
   keyId: field.id('key'),
   name: field.text,
   expiresAt: field.time,
+  daysLeft: field.count,
   occurredAt: field.time,
 }
 const ofEvents = SENT_EVENTS.map(

@@ -50,7 +50,7 @@ const VALID_MS = 1_000
 const PAUSE_MS = 100
 
 /**
- * Checks the quotas of accounts against the views, which are read about once a second for an account, and what its owner
+ * Checks the quotas of accounts, and whether they are suspended, against the views, which are read about once a second for an account, and what its owner
  * has added since. It does not know what others, in this process or another one, have added meanwhile, so an account may
  * exceed a quota by what they accept within a second.
  */
@@ -89,10 +89,12 @@ export class AccountQuotas {
     }
   }
 
-  /** Whether the account is suspended, as the views had it in the last second. Rejects if they can't be read. */
+  /** Whether the account is suspended. True follows from views that were read after the call, as a refusal does. */
   async isSuspended(accountId: AccountId): Promise<boolean> {
+    const calledAtMs = performance.now()
     const account = this.accountOf(accountId)
-    await this.readSince(account, performance.now() - VALID_MS)
+    await this.readSince(account, calledAtMs - VALID_MS)
+    if (account.isSuspended) await this.readSince(account, calledAtMs)
     return account.isSuspended
   }
 

@@ -55,11 +55,11 @@ export function accountViews(store: ViewStore) {
 
     key: (id: KeyId): Promise<ApiKey | null> => rowOf(store, tables.apiKeys, { owner: null, key: id }),
 
-    /** An account's keys, including ended ones, ordered by id. */
+    /** An account's keys, including revoked and expired ones, ordered by id. */
     listKeys: (accountId: AccountId, query: ListQuery<KeyId>): Promise<ApiKey[]> =>
       pageOfRows(store, tables.keyList, tables.apiKeys, keyRange(PARTITION, [accountId], query)),
 
-    /** All of an account's keys whose end is not recorded, ordered by id. Their number is limited. */
+    /** All of an account's keys that are neither revoked nor recorded as expired, ordered by id. Their number is limited. */
     async activeKeys(accountId: AccountId): Promise<Pick<ApiKey, 'id' | 'environment' | 'scopes'>[]> {
       const [found = []] = await store.entries(tables.activeKeys, [keyRange(PARTITION, [accountId], ALL)])
       return found.map(({ key, value }) => {
@@ -73,7 +73,7 @@ export function accountViews(store: ViewStore) {
       })
     },
 
-    /** Leases keys with a notice or an end to be recorded, earliest first. */
+    /** Leases keys that have expired or are due for a notice, earliest first. */
     async leaseDueKeys({ now, leaseMs, limit }: LeaseQuery): Promise<ApiKey[]> {
       const nowMs = now.getTime()
       const claim = { partition: PARTITION, group: [], nowMs, untilMs: nowMs + leaseMs, limit }

@@ -196,7 +196,7 @@ export const keyList = index<ApiKey>({
   entriesOf: ({ accountId, id }) => [{ group: [accountId], key: id }],
 })
 
-/** The keys whose end is not recorded, with environment and scopes. */
+/** The keys that are neither revoked nor recorded as expired, with environment and scopes. */
 export const activeKeys = index<ApiKey>({
   ...{ name: 'active-keys', ...accountEvents },
   entriesOf: ({ accountId, id, environment, scopes, revokedAt, expiredAt }) =>
@@ -205,7 +205,7 @@ export const activeKeys = index<ApiKey>({
       : [],
 })
 
-/** Keys whose next notice or end is to be recorded. */
+/** Keys with a notice, or that they have expired, to be recorded. */
 export const dueKeys = index<ApiKey>({
   ...{ name: 'due-keys', ...accountEvents, kind: 'queue', sort: 'number', needsCompleteViews: true },
   entriesOf(key) {
