@@ -268,8 +268,33 @@ export const text = {
 
   docs: {
     title: 'Mayfly API',
-    curl: 'The curl commands read the key from the environment variable MAYFLY_KEY. Replace the ids in them with your own.',
-    source: ' is the same document for programs.',
+    /** Lines of texts, and of links with their URLs. */
+    overview: [
+      [
+        ['To begin: enter your key under '],
+        ['Authentication', '#?route=auth'],
+        [' (the first one is printed when Mayfly starts, and others can be issued in the '],
+        ['console', '/console/keys'],
+        ['), '],
+        ['create an inbox', '#?route=post-/v1/inboxes'],
+        [', send mail to its address, and '],
+        ['wait for it', '#?route=get-/v1/inboxes/-id-/messages/wait'],
+        ['. The page forgets the key and what you enter when it is reloaded.'],
+      ],
+      [
+        [
+          'The curl commands read the key from the environment variable MAYFLY_KEY. Replace the ids in them with your own. ',
+        ],
+        ['openapi.json', '/openapi.json'],
+        [' is the same document for programs.'],
+      ],
+      [
+        [
+          'The filter finds operations by their names and paths. The search can also look in parameters, bodies and answers. Each error has its own entry under Responses.',
+        ],
+      ],
+    ] as [words: string, href?: string][][],
+    scopes: (scopes: readonly string[]) => `Scope: ${scopes.map((scope) => `\`${scope}\``).join(' or ')}.`,
     failed: 'The API reference could not be loaded. Reload the page to try again.',
   },
 

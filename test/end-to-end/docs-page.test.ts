@@ -80,7 +80,7 @@ describeWith('chromium')('the page /docs', () => {
       if (message.type() === 'error') errors.push(message.text())
     })
     await page.goto(`${mayfly.url}/docs`)
-    await page.getByRole('link', { name: 'Create an inbox' }).waitFor()
+    await page.getByRole('link', { name: 'Create an inbox', exact: true }).waitFor()
   })
   afterAll(async () => {
     expect(errors).toEqual([])
@@ -97,7 +97,7 @@ describeWith('chromium')('the page /docs', () => {
   })
 
   it('finds operations by their names', async () => {
-    const create = page.getByRole('link', { name: 'Create an inbox' })
+    const create = page.getByRole('link', { name: 'Create an inbox', exact: true })
     await page.getByPlaceholder('Filter').fill('create many')
     await create.waitFor({ state: 'detached' })
     expect(await page.getByRole('link', { name: 'Create many inboxes' }).count()).toBe(1)
@@ -110,7 +110,7 @@ describeWith('chromium')('the page /docs', () => {
     const subject = `<img src=x onerror=alert(1)>${inbox.id}`
     await send(mayfly, inbox.address, mail(subject, 'Hello'))
     await messagesOf(mayfly, inbox.id, 1)
-    await page.getByRole('link', { name: 'Authentication' }).click()
+    await page.getByRole('link', { name: 'Authentication' }).first().click()
     await page.getByPlaceholder('api-token').first().fill(mayfly.apiKey)
     await page.getByRole('button', { name: 'Set' }).first().click()
     await page.getByRole('link', { name: /^Messages/ }).click()
@@ -121,6 +121,21 @@ describeWith('chromium')('the page /docs', () => {
     await page.getByRole('button', { name: 'Execute' }).click()
     expect((await answered).status()).toBe(200)
     await page.getByText(subject, { exact: false }).first().waitFor()
+  })
+
+  it('shows the beginning of a stream', async () => {
+    await page.goto(`${mayfly.url}/docs#?route=get-/v1/events`)
+    await page.getByRole('button', { name: 'Execute' }).click()
+    const inbox = await createInbox(mayfly)
+    const ending = setInterval(() => void call(mayfly, 'DELETE', `/v1/inboxes/${inbox.id}`), 500)
+    await page.getByText('inbox.deleted').first().waitFor()
+    clearInterval(ending)
+  })
+
+  it('sends no requests that Mayfly sends', async () => {
+    await page.goto(`${mayfly.url}/docs#?route=post-key.expiring`)
+    await page.getByText('The request that delivers').waitFor()
+    await page.getByRole('button', { name: 'Execute' }).waitFor({ state: 'detached' })
   })
 })
 

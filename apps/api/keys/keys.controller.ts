@@ -24,6 +24,7 @@ export class KeysController {
   @RequireScope('admin')
   @Describe({
     summary: 'Issue a key',
+    description: 'It expires after a year, unless `expires_at` says otherwise.',
     answer: { description: 'The key, with its secret.', schema: KeyWithSecret, headers: ['Location'] },
   })
   async issueKey(

@@ -36,16 +36,16 @@ const API_KEY = {
   type: 'http',
   scheme: 'bearer',
   description:
-    '`Authorization: Bearer mf_<environment>_<secret>`. A key can only access the inboxes of its environment. Scopes: ' +
+    '**API key**: `Authorization: Bearer mf_<environment>_<secret>`. A key can only access the inboxes of its environment. Scopes: ' +
     '`inboxes`; `read`, the GETs of `inboxes`; `audit`, the list of inboxes and their history, without content; `admin`, the whole account; ' +
-    '`operator`, all accounts. A key needs one of the scopes in the `security` of the operation.',
+    '`operator`, all accounts. A key needs one of the scopes that the operation names.',
 }
 
 const INBOX_TOKEN = {
   type: 'http',
   scheme: 'bearer',
   description:
-    '`Authorization: Bearer mft_…`. A token for one inbox, from `POST /v1/inboxes/{id}/tokens`. With the access `owner` it ' +
+    '**Inbox token**: `Authorization: Bearer mft_…`. A token for one inbox, from `POST /v1/inboxes/{id}/tokens`. With the access `owner` it ' +
     'may also make the requests for `read`. Any other inbox is answered 404. 60 requests a minute.',
 }
 
