@@ -10,6 +10,7 @@ import {
 } from '#libs/domain/inbox/inbox.test-support.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
+import type { KeyNotification } from '#libs/domain/webhook/events.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import { notificationsIn, wantsNotification, deliveryIdOf, notificationIdOf } from './matching.js'
 
@@ -96,6 +97,16 @@ describe('the id of a delivery', () => {
     ]
     expect(new Set(ids).size).toBe(5)
     expect(deliveryIdOf(webhookId, { ...notification, occurredAt: minute(7) }, null)).toBe(ids[0])
+  })
+
+  it('is the same for a notice of a key that is recorded twice, and differs for each notice and time', () => {
+    const notice: KeyNotification = {
+      ...{ type: 'key.expiring', keyId: idFromBytes('key', Buffer.alloc(16, 1)), name: 'CI' },
+      ...{ inboxId: null, messageId: null, expiresAt: minute(99), daysLeft: 30, occurredAt: minute(1) },
+    }
+    const idOf = (facts: Partial<KeyNotification>) => deliveryIdOf(webhookId, { ...notice, ...facts }, null)
+    expect(idOf({ occurredAt: minute(2) })).toBe(idOf({}))
+    expect(new Set([idOf({}), idOf({ daysLeft: 3 }), idOf({ expiresAt: minute(100) })]).size).toBe(3)
   })
 
   it('is sent to the receiver without the replay, so that the receiver can drop duplicates', () => {

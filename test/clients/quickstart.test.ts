@@ -7,7 +7,8 @@ import { describeWith } from '#test/harness/tools.js'
 
 /** Code blocks after a file name. */
 const FILES = /`([\w.-]+\.(?:js|cjs|mjs|sh|py))`[^`]*:\n\n```\w+\n(.*?)^```$/gms
-const MAX_PACKAGE_BYTES = 35_000
+/** The second bundle is more than 32 KiB after the first, the window of gzip, so it is compressed on its own. */
+const MAX_PACKAGE_BYTES = 40_000
 const BIN = join(process.cwd(), 'node_modules/.bin')
 
 /** Runs each example in a new project with the packed client. The examples of other packages have suites of their own. */

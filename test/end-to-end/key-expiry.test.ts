@@ -1,5 +1,6 @@
 import { issueKey, openAccount, withKey, type KeyJson, type NewKeyJson } from '#test/harness/accounts.js'
 import { call, create, type Target } from '#test/harness/client.js'
+import { signIn } from '#test/harness/console.js'
 import { endpointsPerTest } from '#test/harness/endpoint.js'
 import { listen } from '#test/harness/event-stream.js'
 import { makeFolder, startWithClock, type MayflyWithClock } from '#test/harness/mayfly-with-clock.js'
@@ -36,9 +37,10 @@ describe('a key that expires', () => {
   const inDays = (days: number) => new Date(Date.now() + aheadMs + days * DAY_MS).toISOString()
   const stateOf = async ({ id }: KeyJson) => (await call<KeyJson>(admin, 'GET', `/v1/keys/${id}`)).body.state
 
-  it('is refused from then on, and ends its streams', async () => {
-    const key = await issueKey(admin, { expires_at: inDays(1) })
+  it('is refused from then on, and ends its streams and sessions', async () => {
+    const key = await issueKey(admin, { scopes: ['inboxes', 'admin'], expires_at: inDays(1) })
     const caller = withKey(mayfly, key)
+    const session = await signIn(caller)
     expect((await call(caller, 'GET', '/v1/inboxes')).status).toBe(200)
     const stream = await listen(caller, '/v1/events')
     await skip(DAY_MS + 60_000)
@@ -48,6 +50,7 @@ describe('a key that expires', () => {
       detail: new RegExp(`^The key ${key.id} expired at ${key.expires_at ?? ''}\\.$`),
     })
     await stream.end(10_000)
+    expectProblem(await session.ask(['GET', '/console/sessions']), { status: 401, code: 'not-signed-in' })
     expect(await stateOf(key)).toBe('expired')
     expectProblem(await call(admin, 'POST', `/v1/keys/${key.id}/rotate`), {
       ...{ status: 400, code: 'invalid-request', at: [{ parameter: 'id' }] },

@@ -3,7 +3,7 @@ import { haveSameFaults, type Fault } from '#libs/domain/inbox/fault.js'
 import { evolve as evolveWebhook, type WebhookEntry } from '#libs/domain/webhook/webhook.js'
 import { evolveSessions, type ConsoleSession } from './console-sessions.js'
 import { evolveDomain, type DomainSlice } from './domain.js'
-import { keyState, noticesOf } from './key-expiry.js'
+import { keyState, noticesOf, type KeyLife } from './key-expiry.js'
 import { MAX_OWN_QUOTAS, quotaName, type OwnQuotas } from './quota.js'
 import type { AccountEvent, AccountOpened, ApiKeyIssued, ApiKeyRotated, PlanChanged } from './events.js'
 
@@ -21,17 +21,12 @@ export interface Account extends Omit<AccountOpened, 'type' | 'accountId'> {
 }
 
 /** An API key with its current secret. */
-export interface ApiKey extends Omit<ApiKeyIssued, 'type' | 'keyId'> {
+export interface ApiKey extends Omit<ApiKeyIssued, 'type' | 'keyId'>, KeyLife {
   id: KeyId
   /** How often the secret was rotated. */
   rotation: number
   /** The previous secret. Older ones are invalid: a key never has more than two valid secrets. */
   former: FormerSecret | null
-  revokedAt: Date | null
-  /** When it was recorded as expired. It is invalid from `expiresAt` on. */
-  expiredAt: Date | null
-  /** The notices that are still to be recorded, each as the number of days before it expires, in their order. */
-  notices: readonly number[]
 }
 
 export interface FormerSecret {

@@ -1,5 +1,3 @@
-import type { ApiKey } from './account.js'
-
 /*
  * Keys that expire. A key is invalid from its `expiresAt` on. Before that, its account is notified twice.
  */
@@ -11,9 +9,20 @@ export const MAX_KEY_DAYS = 3_650
 /** How many days before a key expires its account is notified. */
 const NOTICE_DAYS = [30, 3]
 
+/** The part of a key that decides whether it is valid. */
+export interface KeyLife {
+  revokedAt: Date | null
+  /** It is invalid from then on; null if it never expires. */
+  expiresAt: Date | null
+  /** When it was recorded as expired. */
+  expiredAt: Date | null
+  /** The notices that are still to be recorded, each as the number of days before it expires, in their order. */
+  notices: readonly number[]
+}
+
 export type KeyState = 'active' | 'revoked' | 'expired'
 
-export function keyState({ revokedAt, expiresAt, expiredAt }: ApiKey, now: Date): KeyState {
+export function keyState({ revokedAt, expiresAt, expiredAt }: KeyLife, now: Date): KeyState {
   if (revokedAt !== null) return 'revoked'
   return expiredAt !== null || (expiresAt !== null && expiresAt <= now) ? 'expired' : 'active'
 }
@@ -28,14 +37,14 @@ export function noticesOf(expiresAt: Date | null, now: Date): number[] {
 }
 
 /** When the next notice, or that the key has expired, is to be recorded; null if there is nothing left to record. */
-export function keyDueAt({ expiresAt, revokedAt, expiredAt, notices }: ApiKey): Date | null {
+export function keyDueAt({ expiresAt, revokedAt, expiredAt, notices }: KeyLife): Date | null {
   if (expiresAt === null || revokedAt !== null || expiredAt !== null) return null
   return daysAfter(expiresAt, -(notices[0] ?? 0))
 }
 
 /** What is to be recorded now; null if nothing is due. */
 export function keyEventDue(
-  key: ApiKey,
+  key: KeyLife,
   now: Date,
 ): { type: 'expired' } | { type: 'expiring'; expiresAt: Date; daysLeft: number } | null {
   const dueAt = keyDueAt(key)
