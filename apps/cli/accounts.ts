@@ -39,7 +39,7 @@ export function accountCommands(program: Command, session: Session): void {
       return session.print(session.api().post<Account>(accountPath(id), body, 'PATCH'), accountText)
     })
 
-  suspensionCommands(account, session)
+  accessCommands(account, session)
 
   account
     .command('list')
@@ -64,10 +64,11 @@ export function accountCommands(program: Command, session: Session): void {
     })
 }
 
-function suspensionCommands(account: Command, session: Session): void {
+function accessCommands(account: Command, session: Session): void {
   const about = {
     suspend: 'refuse all requests of an account, and its mail; nothing is erased',
     resume: 'accept the requests and the mail of a suspended account again',
+    close: 'close an account for good: its keys, domains, webhooks and inboxes end, with all mail',
   }
   for (const [name, description] of Object.entries(about)) {
     account

@@ -14,6 +14,7 @@ import type { BatchOutcome, RecordBatch } from '#libs/ports/event-log/event-log.
 import { decodeBatch } from '#libs/ports/event-log/batch-decoding.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { DomainChecks } from '#libs/role/domain-checks.js'
+import { closing } from './closed-accounts.js'
 import { createRoleService, PORTS, RethrowErrors, RoleConsumers } from '#libs/role/role-consumers.js'
 import type { EngineContext, RunningRole } from '#libs/role/run-role.js'
 import { Metrics } from '#libs/runtime/process/metrics.js'
@@ -21,14 +22,14 @@ import { beforeDeadline, PeriodicTask } from '#libs/runtime/timing.js'
 
 /*
  * The lifecycle role finds inboxes past their expiry and emits InboxExpired. It checks the DNS records of domains that are
- * due, and records API keys that expire, and notices before that. It consumes InboxExpired and InboxDeleted, and deletes
- * the keys of those inboxes.
+ * due, records API keys that expire, and notices before that, and ends all of closed accounts. It consumes InboxExpired
+ * and InboxDeleted, and deletes the keys of those inboxes.
  */
 
 const EXPIRE_EVERY_MS = 500
 const EXPIRE_AT_ONCE = 500
 const CHECK_DOMAINS_EVERY_MS = 1_000
-const CHECK_KEYS_EVERY_MS = 1_000
+const CHECK_ACCOUNTS_EVERY_MS = 1_000
 const KEYS_AT_ONCE = 500
 /** A key whose event was not recorded is due again after this time. */
 const KEY_LEASE_MS = 10_000
@@ -75,9 +76,11 @@ export async function startLifecycle(context: EngineContext): Promise<RunningRol
     dns.close()
     return checking.stop()
   })
-  const keys = new PeriodicTask({ everyMs: CHECK_KEYS_EVERY_MS, work: keyExpiry(context) })
-  keys.start()
-  running.defer(() => keys.stop())
+  for (const work of [keyExpiry(context), closing(context)]) {
+    const task = new PeriodicTask({ everyMs: CHECK_ACCOUNTS_EVERY_MS, work })
+    task.start()
+    running.defer(() => task.stop())
+  }
   return {}
 }
 

@@ -8,35 +8,19 @@ import { build } from 'esbuild'
 const SOURCE = 'apps/console'
 const TARGET = 'dist/apps/console'
 
-const ENTRY_FILES = ['main.tsx', 'public-inbox.tsx', 'docs.ts', 'console.css']
+/** Bundled together, with common chunks; the API reference, which has other libraries, on its own. */
+const ENTRY_FILES = ['main.tsx', 'public-inbox.tsx', 'console.css']
+const DOCS_FILES = ['docs.ts']
 
 export async function bundleConsole() {
   const icons = readdirSync(SOURCE).filter((name) => name.endsWith('.svg'))
-  const { metafile } = await build({
-    entryPoints: [...ENTRY_FILES, ...icons].map((name) => `${SOURCE}/${name}`),
-    loader: { '.svg': 'copy' },
-    outdir: `${TARGET}/files`,
-    entryNames: '[name]-[hash]',
-    chunkNames: '[name]-[hash]',
-    assetNames: '[name]-[hash]',
-    bundle: true,
-    splitting: true,
-    minify: true,
-    format: 'esm',
-    platform: 'browser',
-    target: 'es2022',
-    jsx: 'automatic',
-    jsxImportSource: 'preact',
-    // The client library is bundled from its source.
-    conditions: ['source', 'module'],
-    legalComments: 'none',
-    metafile: true,
-    logLevel: 'warning',
-  })
+  const bundles = await Promise.all([bundle([...ENTRY_FILES, ...icons]), bundle(DOCS_FILES)])
   const names = new Map()
   const imported = new Map()
   const urlOf = (path) => `/console/files/${basename(path)}`
-  for (const [path, { entryPoint, imports }] of Object.entries(metafile.outputs)) {
+  for (const [path, { entryPoint, imports }] of bundles.flatMap(({ metafile }) =>
+    Object.entries(metafile.outputs),
+  )) {
     if (entryPoint !== undefined) {
       names.set(basename(entryPoint), urlOf(path))
       const chunks = imports.filter(({ kind }) => kind === 'import-statement')
@@ -65,4 +49,28 @@ export async function bundleConsole() {
   writeFileSync(`${TARGET}/index.html`, pageOf('main.tsx'))
   writeFileSync(`${TARGET}/public.html`, pageOf('public-inbox.tsx'))
   writeFileSync(`${TARGET}/docs.html`, pageOf('docs.ts'))
+}
+
+function bundle(names) {
+  return build({
+    entryPoints: names.map((name) => `${SOURCE}/${name}`),
+    loader: { '.svg': 'copy' },
+    outdir: `${TARGET}/files`,
+    entryNames: '[name]-[hash]',
+    chunkNames: '[name]-[hash]',
+    assetNames: '[name]-[hash]',
+    bundle: true,
+    splitting: true,
+    minify: true,
+    format: 'esm',
+    platform: 'browser',
+    target: 'es2022',
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
+    // The client library is bundled from its source.
+    conditions: ['source', 'module'],
+    legalComments: 'none',
+    metafile: true,
+    logLevel: 'warning',
+  })
 }

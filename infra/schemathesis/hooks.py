@@ -61,7 +61,7 @@ def before_call(context, case, kwargs):
         set_no_timeout(case)
     if case.path.endswith("/events"):
         stream_past_events(case)
-    if case.method in ("DELETE", "PATCH") or case.path.endswith(("/rotate", "/suspend", "/resume")):
+    if case.method in ("DELETE", "PATCH") or case.path.endswith(("/rotate", "/suspend", "/resume", "/close")):
         protect_resources(case)
     if case.path.endswith("/bulk"):
         case.headers.pop("Accept", None)

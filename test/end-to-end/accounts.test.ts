@@ -63,6 +63,8 @@ describe('accounts', () => {
       environments: ['production'],
       state: 'active',
       suspended_at: null,
+      closed_at: null,
+      erased_at: null,
       created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}Z$/) as string,
     })
     expect(key).toMatchObject({ environment: 'production', scopes: ['admin'], state: 'active' })
@@ -123,17 +125,19 @@ describe('accounts', () => {
     expect(subjects).toContain('again')
   })
 
-  it('can be suspended and resumed by operators only, and not by a key of their own', async () => {
+  it('can be suspended, resumed and closed by operators only, and not by a key of their own', async () => {
     const { id, key } = await openAccount(mayfly)
     const { body: own } = await call<AccountJson>(mayfly, 'GET', '/v1/account')
-    for (const action of ['suspend', 'resume']) {
+    for (const action of ['suspend', 'resume', 'close']) {
       const refused = await call(withKey(mayfly, key), 'POST', `/v1/accounts/${id}/${action}`)
       expectProblem(refused, { status: 403, code: 'missing-scope' })
       const missing = await call(mayfly, 'POST', `/v1/accounts/${UNKNOWN}/${action}`)
       expectProblem(missing, { status: 404, code: 'not-found' })
     }
-    const itself = await call(mayfly, 'POST', `/v1/accounts/${own.id}/suspend`)
-    expectProblem(itself, { status: 400, code: 'invalid-request', at: [{ parameter: 'accountId' }] })
+    for (const action of ['suspend', 'close']) {
+      const itself = await call(mayfly, 'POST', `/v1/accounts/${own.id}/${action}`)
+      expectProblem(itself, { status: 400, code: 'invalid-request', at: [{ parameter: 'accountId' }] })
+    }
   })
 
   it('that have lost their keys get a new one only from an operator', async () => {

@@ -25,8 +25,10 @@ export interface AccountJson {
   id: string
   name: string
   plan: string
-  state: 'active' | 'suspended'
+  state: 'active' | 'suspended' | 'closed'
   suspended_at: string | null
+  closed_at: string | null
+  erased_at: string | null
   limits: {
     requests_per_minute: number
     account_requests_per_minute: number

@@ -44,6 +44,10 @@ function refused(
   switch (refusal.code) {
     case 'unknown-account':
       return noResource('account', accountId)
+    case 'account-closed': {
+      const detail = `the account was closed at ${refusal.closedAt.toISOString()}`
+      return invalid({ detail, parameter: 'accountId' })
+    }
     case 'unknown-key':
       return noKey(keyId)
     case 'over-plan': {

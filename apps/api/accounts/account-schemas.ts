@@ -38,9 +38,14 @@ const account = {
   limits: orNull(limits, 'Null if its plan is no longer configured. The account then has no API access.'),
   environments: list(text, { description: 'The environments of its active keys.' }),
   state: plain(
-    OneOf(['active', 'suspended'], 'A suspended account is refused all requests, and gets no mail.'),
+    OneOf(
+      ['active', 'suspended', 'closed'],
+      'A suspended or closed account is refused all requests, and gets no mail.',
+    ),
   ),
-  suspendedAt: orNull(time(''), 'When it was suspended; null if it is active.'),
+  suspendedAt: orNull(time(''), 'When it was suspended, or closed; null if it is active.'),
+  closedAt: orNull(time(''), 'When it was closed; null if it is not.'),
+  erasedAt: orNull(time(''), 'When all of the closed account had been erased; null before that.'),
   openedAt: named('created_at', time('When it was opened.')),
 }
 
@@ -60,6 +65,8 @@ const example = {
   environments: ['production', 'staging'],
   state: 'active',
   suspended_at: null,
+  closed_at: null,
+  erased_at: null,
   created_at: '2026-11-20T08:00:00.000Z',
 }
 

@@ -85,7 +85,7 @@ export class AccountsController {
     answer: { description: 'The account.', schema: Account },
   })
   async suspendAccount(@Caller() principal: Principal, @Param('accountId') accountId: string) {
-    return accountJson(await this.accounts.suspendOrResume(principal, accountId, 'SuspendAccount'))
+    return accountJson(await this.accounts.changeAccess(principal, accountId, 'SuspendAccount'))
   }
 
   @Post('accounts/:accountId/resume')
@@ -97,7 +97,20 @@ export class AccountsController {
     answer: { description: 'The account.', schema: Account },
   })
   async resumeAccount(@Caller() principal: Principal, @Param('accountId') accountId: string) {
-    return accountJson(await this.accounts.suspendOrResume(principal, accountId, 'ResumeAccount'))
+    return accountJson(await this.accounts.changeAccess(principal, accountId, 'ResumeAccount'))
+  }
+
+  @Post('accounts/:accountId/close')
+  @HttpCode(200)
+  @RequireScope('operator')
+  @Describe({
+    summary: 'Close an account for good',
+    description:
+      'It is suspended at once. Within seconds, or minutes for thousands of inboxes, its keys are revoked, its domains and webhooks are removed, and its inboxes are deleted with all their mail; then `erased_at` says when. It cannot be undone. A repeat changes nothing.',
+    answer: { description: 'The account.', schema: Account },
+  })
+  async closeAccount(@Caller() principal: Principal, @Param('accountId') accountId: string) {
+    return accountJson(await this.accounts.changeAccess(principal, accountId, 'CloseAccount'))
   }
 
   @Post('accounts/:accountId/keys')

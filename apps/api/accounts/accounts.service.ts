@@ -68,18 +68,19 @@ export class Accounts {
   }
 
   /** Resolves once the change applies on this instance. A repeat changes nothing. */
-  async suspendOrResume(
+  async changeAccess(
     principal: Principal,
     id: string,
-    type: 'SuspendAccount' | 'ResumeAccount',
+    type: 'SuspendAccount' | 'ResumeAccount' | 'CloseAccount',
   ): Promise<AccountValues> {
     const account = await this.commands.find(id)
     const { id: accountId } = account
-    if (type === 'SuspendAccount' && accountId === principal.accountId) {
+    if (type !== 'ResumeAccount' && accountId === principal.accountId) {
       const detail = 'the key of this request belongs to the account, and would no longer be accepted'
       throw invalid({ detail, parameter: 'accountId' })
     }
-    const command = { type, accountId, by: principal.keyId, now: this.instance.now() } as const
+    const { keyId: by, environment } = principal
+    const command = { type, accountId, by, environment, now: this.instance.now() } as const
     await this.commands.execute({ account, key: null }, command, principal)
     return this.get(id)
   }
@@ -100,8 +101,10 @@ export class Accounts {
     // Without limits if the plan is not configured.
     const plan = this.plans.find(account)
     const limits = plan && { ...plan, retention: plan.retention.text, maxMessageBytes }
-    const state = account.suspendedAt === null ? 'active' : 'suspended'
-    return { ...account, limits, environments, state }
+    const notClosed = account.suspendedAt === null ? 'active' : 'suspended'
+    const state = account.closed === null ? notClosed : 'closed'
+    const closedAt = account.closed?.at ?? null
+    return { ...account, limits, environments, state, closedAt }
   }
 
   /** Issues a key of scope `admin`, which can issue others, if the account has API access and no such key. */

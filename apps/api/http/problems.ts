@@ -295,9 +295,17 @@ export function shuttingDown(detail = 'This instance accepts no more requests.')
   return unavailable('shutting-down', detail)
 }
 
-export function requireNotSuspended({ id, suspendedAt }: Pick<Account, 'id' | 'suspendedAt'>): void {
+/** Throws account-suspended, also for a closed account. */
+export function requireNotSuspended({
+  id,
+  suspendedAt,
+  closed,
+}: Pick<Account, 'id' | 'suspendedAt' | 'closed'>): void {
   if (suspendedAt === null) return
-  const detail = `The account ${id} has been suspended since ${suspendedAt.toISOString()}.`
+  const detail =
+    closed === null
+      ? `The account ${id} has been suspended since ${suspendedAt.toISOString()}.`
+      : `The account ${id} was closed at ${closed.at.toISOString()}.`
   throw new Problem('account-suspended', { detail })
 }
 

@@ -93,10 +93,14 @@ class Account(TypedDict):
     """Null if its plan is no longer configured. The account then has no API access."""
     environments: list[str]
     """The environments of its active keys."""
-    state: Literal["active", "suspended"]
-    """A suspended account is refused all requests, and gets no mail."""
+    state: Literal["active", "suspended", "closed"]
+    """A suspended or closed account is refused all requests, and gets no mail."""
     suspended_at: str | None
-    """When it was suspended; null if it is active."""
+    """When it was suspended, or closed; null if it is active."""
+    closed_at: str | None
+    """When it was closed; null if it is not."""
+    erased_at: str | None
+    """When all of the closed account had been erased; null before that."""
     created_at: str
     """When it was opened."""
 
@@ -123,10 +127,14 @@ class AccountWithKey(TypedDict):
     """Null if its plan is no longer configured. The account then has no API access."""
     environments: list[str]
     """The environments of its active keys."""
-    state: Literal["active", "suspended"]
-    """A suspended account is refused all requests, and gets no mail."""
+    state: Literal["active", "suspended", "closed"]
+    """A suspended or closed account is refused all requests, and gets no mail."""
     suspended_at: str | None
-    """When it was suspended; null if it is active."""
+    """When it was suspended, or closed; null if it is active."""
+    closed_at: str | None
+    """When it was closed; null if it is not."""
+    erased_at: str | None
+    """When all of the closed account had been erased; null before that."""
     created_at: str
     """When it was opened."""
     key: KeyWithSecret | None

@@ -230,6 +230,11 @@ class Accounts {
     return this.connection.post(`/v1/accounts/${encodeURIComponent(id)}/resume`, options)
   }
 
+  /** Closes an account for good. Its keys, domains, webhooks and inboxes end within seconds, with all mail. */
+  close(id: string, options: CallOptions = {}): Promise<Schemas['Account']> {
+    return this.connection.post(`/v1/accounts/${encodeURIComponent(id)}/close`, options)
+  }
+
   /** Issues a key for an account. The secret is only in this answer. */
   issueKey(id: string, options: BodyOptions<'IssueKey'>): Promise<Schemas['KeyWithSecret']> {
     return this.connection.post(`/v1/accounts/${encodeURIComponent(id)}/keys`, options)

@@ -8,8 +8,10 @@ export interface components {
 			plan: string;
 			limits: components["schemas"]["Limits"] | null;
 			environments: string[];
-			state: "active" | "suspended";
+			state: "active" | "suspended" | "closed";
 			suspended_at: string | null;
+			closed_at: string | null;
+			erased_at: string | null;
 			created_at: string;
 		};
 		AccountLimits: {
@@ -26,8 +28,10 @@ export interface components {
 			plan: string;
 			limits: components["schemas"]["Limits"] | null;
 			environments: string[];
-			state: "active" | "suspended";
+			state: "active" | "suspended" | "closed";
 			suspended_at: string | null;
+			closed_at: string | null;
+			erased_at: string | null;
 			created_at: string;
 			key: components["schemas"]["KeyWithSecret"] | null;
 		};

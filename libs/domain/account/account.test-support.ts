@@ -155,14 +155,10 @@ function withCauses(events: readonly AccountEvent[]): AccountEvent[] {
   const sessions = new Set<ConsoleSessionId>()
   const domains = new Map<DomainId, { name: string; revision: number }>()
   const isCausedRegistration = isCaused()
+  let isClosed = false
   return events.filter((event) => {
-    if (
-      event.type === 'AccountOpened' ||
-      event.type === 'PlanChanged' ||
-      event.type === 'AccountSuspended' ||
-      event.type === 'AccountResumed'
-    )
-      return true
+    if (event.type === 'AccountErased') return isClosed
+    if (event.type === 'AccountClosed') isClosed = true
     if ('webhookId' in event) return isCausedRegistration(event)
     if ('domainId' in event) {
       const domain = domains.get(event.domainId)
@@ -181,7 +177,7 @@ function withCauses(events: readonly AccountEvent[]): AccountEvent[] {
       if (event.type !== 'ConsoleSessionEnded') sessions.add(event.sessionId)
       return sessions.has(event.sessionId)
     }
-    if (event.type === 'DefaultFaultsSet' || event.type === 'QuotaSet') return true
+    if (!('keyId' in event)) return true
     const { type, keyId } = event
     const known = rotations.get(keyId)
     if (type === 'ApiKeyIssued') {

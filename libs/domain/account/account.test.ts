@@ -37,6 +37,8 @@ describe('an account', () => {
       defaultFaults: {},
       quotas: {},
       suspendedAt: null,
+      closed: null,
+      erasedAt: null,
     }
     expect(replay([opened]).account).toEqual(account)
     expect(replay([opened, { ...opened, name: 'Other', plan: 'free' }]).account).toEqual(account)

@@ -16,8 +16,12 @@ export interface Account extends Omit<AccountOpened, 'type' | 'accountId'> {
   defaultFaults: Readonly<Record<string, readonly Fault[]>>
   /** Those that the account has set for itself. */
   quotas: OwnQuotas
-  /** Null unless it is suspended. */
+  /** Null unless it is suspended or closed. */
   suspendedAt: Date | null
+  /** Null unless it is closed. */
+  closed: { by: KeyId; environment: string; at: Date } | null
+  /** When all of the closed account had ended. */
+  erasedAt: Date | null
 }
 
 /** An API key with its current secret. */
@@ -63,7 +67,14 @@ export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
     case 'AccountOpened': {
       if (account !== null) return slice
       const { type: _type, accountId: id, ...facts } = event
-      const empty = { consoleSessions: [], defaultFaults: {}, quotas: {}, suspendedAt: null }
+      const empty = {
+        consoleSessions: [],
+        defaultFaults: {},
+        quotas: {},
+        suspendedAt: null,
+        closed: null,
+        erasedAt: null,
+      }
       return { ...slice, account: { ...facts, id, ...empty } }
     }
     case 'PlanChanged': {
@@ -75,8 +86,17 @@ export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
       if (account === null || account.suspendedAt !== null) return slice
       return { ...slice, account: { ...account, suspendedAt: event.suspendedAt } }
     case 'AccountResumed':
-      if (account === null || account.suspendedAt === null) return slice
+      if (account === null || account.suspendedAt === null || account.closed !== null) return slice
       return { ...slice, account: { ...account, suspendedAt: null } }
+    case 'AccountClosed': {
+      if (account === null || account.closed !== null) return slice
+      const { closedBy: by, environment, closedAt: at } = event
+      const closed = { by, environment, at }
+      return { ...slice, account: { ...account, suspendedAt: account.suspendedAt ?? at, closed } }
+    }
+    case 'AccountErased':
+      if (account === null || account.closed === null || account.erasedAt !== null) return slice
+      return { ...slice, account: { ...account, erasedAt: event.erasedAt } }
     case 'DefaultFaultsSet': {
       if (account === null || haveSameFaults(defaultFaultsOf(account, event.environment), event.faults)) {
         return slice

@@ -75,6 +75,43 @@ describe('SuspendAccount and ResumeAccount', () => {
   })
 })
 
+describe('CloseAccount and RecordErasure', () => {
+  const ids = { accountId: ACCOUNT_ID }
+  const by = { by: KEY_ID, environment: 'staging' }
+  const close = { type: 'CloseAccount', ...ids, ...by, now: day(3) } as const
+  const closed = {
+    type: 'AccountClosed',
+    ...ids,
+    environment: 'staging',
+    closedBy: KEY_ID,
+    closedAt: day(3),
+  } as const
+  const record = { type: 'RecordErasure', ...ids, now: day(4) } as const
+  const erased = { type: 'AccountErased', ...ids, erasedAt: day(4) } as const
+
+  it('close an account, and record that it is erased, each once', () => {
+    given(opened).when(close).then([closed])
+    given(opened, closed).when(close).then([])
+    given(opened).when(record).then([])
+    given(opened, closed).when(record).then([erased])
+    given(opened, closed, erased).when(record).then([])
+  })
+
+  it('let only its keys end', () => {
+    const refusal = { code: 'account-closed', closedAt: day(3) } as const
+    given(opened, closed)
+      .when({ ...change, plan: planNamed('starter') })
+      .thenRefused(refusal)
+    given(opened, closed).when(issue).thenRefused(refusal)
+    given(opened, closed)
+      .when({ type: 'ResumeAccount', ...ids, by: KEY_ID, now: day(4) })
+      .thenRefused(refusal)
+    given(opened, issued, closed)
+      .when(revoke)
+      .then([revoked(day(5))])
+  })
+})
+
 describe('OpenAccount', () => {
   it('opens an account, once', () => {
     const command = { ...open, plan: planNamed('pro') }

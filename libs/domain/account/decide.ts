@@ -16,6 +16,9 @@ export type AccountCommand =
   | (Omit<QuotaSet, 'type' | 'setAt'> & { type: 'SetQuota'; plan: Plan; now: Date })
   | { type: 'SuspendAccount'; accountId: AccountId; by: KeyId; now: Date }
   | { type: 'ResumeAccount'; accountId: AccountId; by: KeyId; now: Date }
+  | { type: 'CloseAccount'; accountId: AccountId; by: KeyId; environment: string; now: Date }
+  /** Records that all of a closed account has ended. */
+  | { type: 'RecordErasure'; accountId: AccountId; now: Date }
   | { type: 'ChangePlan'; accountId: AccountId; plan: Plan; limits: AccountLimits | null; now: Date }
   | (Omit<ApiKeyIssued, 'type' | 'issuedAt'> & {
       type: 'IssueApiKey'
@@ -40,9 +43,18 @@ export type AccountCommand =
   | { type: 'RecordKeyExpiry'; accountId: AccountId; keyId: KeyId; now: Date }
   | { type: 'RevokeApiKey'; accountId: AccountId; keyId: KeyId; revokedBy: KeyId; now: Date }
 
+/** What still happens to a closed account. */
+const ENDING: ReadonlySet<AccountCommand['type']> = new Set([
+  'CloseAccount',
+  'RecordErasure',
+  'RevokeApiKey',
+  'RecordKeyExpiry',
+])
+
 /** Why a command was refused. Expected, not an error. */
 export type Refusal =
   | { code: 'unknown-account' }
+  | { code: 'account-closed'; closedAt: Date }
   | { code: 'limits-not-per-account'; plan: string }
   | { code: 'over-plan'; max: number }
   | { code: 'too-many-quotas'; max: number }
@@ -65,6 +77,9 @@ export function decide(
   if (command.type === 'OpenAccount') return account === null ? open(command) : accept()
   const { accountId, now } = command
   if (account === null) return refuse({ code: 'unknown-account' })
+  if (account.closed !== null && !ENDING.has(command.type)) {
+    return refuse({ code: 'account-closed', closedAt: account.closed.at })
+  }
 
   if (command.type === 'SetDefaultFaults') {
     const { environment, faults, setBy } = command
@@ -97,6 +112,15 @@ export function decide(
   if (command.type === 'ResumeAccount') {
     const facts = { accountId, resumedBy: command.by, resumedAt: now }
     return account.suspendedAt === null ? accept() : accept({ type: 'AccountResumed', ...facts })
+  }
+  if (command.type === 'CloseAccount') {
+    const { by: closedBy, environment } = command
+    if (account.closed !== null) return accept()
+    return accept({ type: 'AccountClosed', accountId, environment, closedBy, closedAt: now })
+  }
+  if (command.type === 'RecordErasure') {
+    if (account.closed === null || account.erasedAt !== null) return accept()
+    return accept({ type: 'AccountErased', accountId, erasedAt: now })
   }
   if (command.type === 'IssueApiKey') return key === null ? issue(command) : accept()
   if (key?.accountId !== accountId) return refuse({ code: 'unknown-key' })

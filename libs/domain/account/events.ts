@@ -67,6 +67,26 @@ export const ACCOUNT_EVENTS = {
     resumedAt: field.time,
   }),
 
+  /** An operator has closed the account for good. Everything in it is ended after that. */
+  AccountClosed: event(
+    'account.closed',
+    {
+      accountId: field.id('acc'),
+      /** Of the key that the request was made with. */
+      environment: field.text,
+      closedBy: field.id('key'),
+      closedAt: field.time,
+    },
+    { isRemoval: true },
+  ),
+
+  /** All keys, domains, webhooks and inboxes of the closed account have ended. */
+  AccountErased: event(
+    'account.erased',
+    { accountId: field.id('acc'), erasedAt: field.time },
+    { isRemoval: true },
+  ),
+
   ApiKeyIssued: event('account.api-key-issued', {
     accountId: field.id('acc'),
     keyId: field.id('key'),

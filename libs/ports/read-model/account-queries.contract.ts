@@ -96,6 +96,8 @@ export function describeAccountQueries(harness: () => ReadModelHarness): void {
       defaultFaults: {},
       quotas: {},
       suspendedAt: null,
+      closed: null,
+      erasedAt: null,
     }
     expect(await accounts.keyByHash(hash('2'))).toEqual({ account, key })
     expect((await accounts.keyByHash(hash('1')))?.key.name).toBe('key 1')

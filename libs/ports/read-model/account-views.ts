@@ -15,7 +15,7 @@ import { keyRange, pageOfRows, rowOf, type LeaseQuery, type ListQuery } from './
 import { holdersOf } from './projections.js'
 import type { WebhookScope } from './tables.js'
 import * as tables from './tables.js'
-import type { ViewStore } from './view-store.js'
+import type { IndexInfo, TableOf, ViewStore } from './view-store.js'
 import type { MailOwner } from './views.js'
 
 /** The fields of an inbox that decide which webhooks its events are delivered to. */
@@ -33,6 +33,18 @@ const MAX_SCOPES_AT_ONCE = 500
 
 /** Queries of accounts, their keys and domains, without removed domains (account-events). */
 export function accountViews(store: ViewStore) {
+  async function leased<Row>(queue: IndexInfo, table: TableOf<Row>, query: LeaseQuery): Promise<Row[]> {
+    const nowMs = query.now.getTime()
+    const claim = {
+      partition: PARTITION,
+      group: [],
+      nowMs,
+      untilMs: nowMs + query.leaseMs,
+      limit: query.limit,
+    }
+    return (await store.claim(queue, table, claim)).flatMap(({ row }) => row ?? [])
+  }
+
   return {
     /** Finds a key by the hex SHA-256 of any secret that it has had. */
     async keyByHash(secretHash: string): Promise<{ account: Account; key: ApiKey } | null> {
@@ -74,12 +86,11 @@ export function accountViews(store: ViewStore) {
     },
 
     /** Leases keys that have expired or are due for a notice, earliest first. */
-    async leaseDueKeys({ now, leaseMs, limit }: LeaseQuery): Promise<ApiKey[]> {
-      const nowMs = now.getTime()
-      const claim = { partition: PARTITION, group: [], nowMs, untilMs: nowMs + leaseMs, limit }
-      const claimed = await store.claim(tables.dueKeys, tables.apiKeys, claim)
-      return claimed.flatMap(({ row }) => row ?? [])
-    },
+    leaseDueKeys: (query: LeaseQuery): Promise<ApiKey[]> => leased(tables.dueKeys, tables.apiKeys, query),
+
+    /** Leases closed accounts that are not erased yet, those that were closed first. */
+    leaseDueAccounts: (query: LeaseQuery): Promise<Account[]> =>
+      leased(tables.dueAccounts, tables.accounts, query),
 
     async domain(id: DomainId): Promise<Domain | null> {
       const row = await rowOf(store, tables.domains, { owner: null, key: id })
@@ -113,11 +124,8 @@ export function accountViews(store: ViewStore) {
     },
 
     /** Leases domains whose DNS records are to be checked, earliest first. */
-    async leaseDueDomains({ now, leaseMs, limit }: LeaseQuery): Promise<Domain[]> {
-      const nowMs = now.getTime()
-      const claim = { partition: PARTITION, group: [], nowMs, untilMs: nowMs + leaseMs, limit }
-      const claimed = await store.claim(tables.dueDomains, tables.domains, claim)
-      return claimed.flatMap(({ row }) => (row === null || row === REMOVED ? [] : [row]))
+    async leaseDueDomains(query: LeaseQuery): Promise<Domain[]> {
+      return (await leased(tables.dueDomains, tables.domains, query)).filter((row) => row !== REMOVED)
     },
   }
 }

@@ -178,11 +178,21 @@ export const accountList = index<Account>({
   entriesOf: ({ id }) => [{ key: id }],
 })
 
+/** Closed accounts that are not erased yet. */
+export const dueAccounts = index<Account>({
+  ...{ name: 'due-accounts', ...accountEvents, kind: 'queue', sort: 'number', needsCompleteViews: true },
+  entriesOf({ id, closed, erasedAt }) {
+    if (closed === null || erasedAt !== null) return []
+    const dueAtMs = closed.at.getTime()
+    return [{ sort: dueAtMs, key: id, dueAtMs }]
+  },
+})
+
 export const accounts = table<Account, Account>({
   ...{ name: 'accounts', ...accountEvents },
   keyOf: ({ id }) => ({ owner: null, key: id }),
   rowOf: (account) => account,
-  indexes: [accountList],
+  indexes: [accountList, dueAccounts],
 })
 
 /** The hashes of every secret that a key has had. */

@@ -211,6 +211,10 @@ class AsyncAccounts:
         """Ends a suspension."""
         return cast("types.Account", await self._connection.post(path_of("accounts", account_id, "resume"), call))
 
+    async def close(self, account_id: str, **call: Unpack[CallOptions]) -> types.Account:
+        """Closes an account for good. Its keys, domains, webhooks and inboxes end within seconds, with all mail."""
+        return cast("types.Account", await self._connection.post(path_of("accounts", account_id, "close"), call))
+
     async def issue_key(self, account_id: str, **options: Unpack[IssueKey]) -> types.KeyWithSecret:
         """Issues a key for an account. The secret is only in this answer."""
         path = path_of("accounts", account_id, "keys")

@@ -212,6 +212,10 @@ class Accounts:
         """Ends a suspension."""
         return cast("types.Account", self._connection.post(path_of("accounts", account_id, "resume"), call))
 
+    def close(self, account_id: str, **call: Unpack[CallOptions]) -> types.Account:
+        """Closes an account for good. Its keys, domains, webhooks and inboxes end within seconds, with all mail."""
+        return cast("types.Account", self._connection.post(path_of("accounts", account_id, "close"), call))
+
     def issue_key(self, account_id: str, **options: Unpack[IssueKey]) -> types.KeyWithSecret:
         """Issues a key for an account. The secret is only in this answer."""
         path = path_of("accounts", account_id, "keys")
