@@ -140,7 +140,7 @@ describeWith('chromium')('the page /docs', () => {
 })
 
 describeWith('curl')('the curl commands of the OpenAPI document', () => {
-  const ENDING = /-X (?:PATCH|DELETE)|\/rotate'/
+  const ENDING = /-X (?:PATCH|DELETE)|\/(?:rotate|close)'/
   let mayfly: Mayfly
   let folder: string
 

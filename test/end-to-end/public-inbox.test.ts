@@ -89,6 +89,17 @@ describe('a public inbox', () => {
     expect(account).toMatchObject({ id: PUBLIC_ACCOUNT, plan: 'free', environments: [] })
   })
 
+  it('belongs to an account that can be suspended, but not closed', async () => {
+    const post = (action: string) => call(mayfly, 'POST', `/v1/accounts/${PUBLIC_ACCOUNT}/${action}`)
+    expectProblem(await post('close'), {
+      ...{ status: 400, code: 'invalid-request', at: [{ parameter: 'accountId' }] },
+    })
+    await post('suspend')
+    expectProblem(await create(), { status: 403, code: 'account-suspended' })
+    await post('resume')
+    expect((await create()).status).toBe(201)
+  })
+
   it('leaves the domain of other inboxes alone', async () => {
     const { address } = await createInbox(mayfly)
     expect(address).toMatch(/@work\.test$/)

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common'
 import type { Account } from '#libs/domain/account/account.js'
-import type { AccountLimits, Plan } from '#libs/domain/account/access.js'
+import { PUBLIC_ACCOUNT_ID, type AccountLimits, type Plan } from '#libs/domain/account/access.js'
 import type { ListQuery } from '#libs/ports/read-model/lists.js'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
 import type { ResourceJson } from '#libs/runtime/resource.js'
@@ -75,6 +75,9 @@ export class Accounts {
   ): Promise<AccountValues> {
     const account = await this.commands.find(id)
     const { id: accountId } = account
+    if (type === 'CloseAccount' && accountId === PUBLIC_ACCOUNT_ID) {
+      throw invalid({ detail: 'the account of public inboxes belongs to the server', parameter: 'accountId' })
+    }
     if (type !== 'ResumeAccount' && accountId === principal.accountId) {
       const detail = 'the key of this request belongs to the account, and would no longer be accepted'
       throw invalid({ detail, parameter: 'accountId' })
