@@ -3,6 +3,7 @@ import type { Account } from '#libs/domain/account/account.js'
 import { decide as decideAccount } from '#libs/domain/account/decide.js'
 import type { AccountEvent } from '#libs/domain/account/events.js'
 import { decideDomain } from '#libs/domain/account/domain.js'
+import type { KeyId } from '#libs/domain/ids/typeid.js'
 import { decide as decideInbox } from '#libs/domain/inbox/decide.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import { decide as decideWebhook } from '#libs/domain/webhook/decide.js'
@@ -32,14 +33,14 @@ export function closing({ engine, now, logger }: EngineContext): (signal: AbortS
   const recorder = new Recorder(log, '/mayfly/lifecycle', now)
 
   /** Resolves with the number of things that have been ended. */
-  async function end(account: Account, by: NonNullable<Account['closed']>['by']): Promise<number> {
+  async function end(account: Account, by: KeyId): Promise<number> {
     const { id: accountId } = account
     const [keys, domains] = await Promise.all([
       accounts.listKeys(accountId, ALL),
       accounts.listDomains(accountId, ALL),
     ])
     const environments = [...new Set([...keys, ...domains].map(({ environment }) => environment))]
-    const attributionOf = (environment: string): Attribution => ({ accountId, environment, keyId: by })
+    const attributionOf = (environment: string) => ({ accountId, environment, keyId: by })
     const ofAccount: { event: AccountEvent; of: { environment: string } }[] = [
       ...keys.flatMap((key) => {
         const command = { type: 'RevokeApiKey', accountId, keyId: key.id, revokedBy: by, now: now() } as const
@@ -70,8 +71,7 @@ export function closing({ engine, now, logger }: EngineContext): (signal: AbortS
     return ofAccount.length + ended.length
   }
 
-  async function endInbox(inbox: Inbox, by: Attribution): Promise<void> {
-    if (by.keyId === null) return
+  async function endInbox(inbox: Inbox, by: Attribution & { keyId: KeyId }): Promise<void> {
     const command = { type: 'DeleteInbox', inboxId: inbox.id, keyId: by.keyId, now: now() } as const
     const { events } = decideInbox({ inbox, message: null }, command)
     for (const event of events) await views.waitUntilVisible(await recorder.record(event, by))

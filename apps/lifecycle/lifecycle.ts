@@ -14,11 +14,11 @@ import type { BatchOutcome, RecordBatch } from '#libs/ports/event-log/event-log.
 import { decodeBatch } from '#libs/ports/event-log/batch-decoding.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { DomainChecks } from '#libs/role/domain-checks.js'
-import { closing } from './closed-accounts.js'
 import { createRoleService, PORTS, RethrowErrors, RoleConsumers } from '#libs/role/role-consumers.js'
 import type { EngineContext, RunningRole } from '#libs/role/run-role.js'
 import { Metrics } from '#libs/runtime/process/metrics.js'
 import { beforeDeadline, PeriodicTask } from '#libs/runtime/timing.js'
+import { closing } from './closed-accounts.js'
 
 /*
  * The lifecycle role finds inboxes past their expiry and emits InboxExpired. It checks the DNS records of domains that are

@@ -78,8 +78,8 @@ export class SmtpAuth {
   }
 
   /**
-   * The key that mail of a session is attributed to; null if the session has none, it is no longer valid, or its account is suspended. Looked up for
-   * each mail, so that revoking a key takes effect in open sessions. Never rejects.
+   * The key that mail of a session is attributed to; null if the session has none, it is no longer valid, or its account
+   * is suspended. Looked up for each mail, so that revoking a key takes effect in open sessions. Never rejects.
    */
   senderKey(user: AuthenticatedUser | null): Promise<SenderKey | Refusal | null> | null {
     if (user === null || user === 'anyone') return null

@@ -56,7 +56,7 @@ export const PROBLEMS = {
   'account-suspended': {
     status: 403,
     title: 'Account suspended',
-    fix: 'Ask the operator of this server. The account and its mail are kept.',
+    fix: 'Ask the operator of this server.',
   },
   'missing-scope': {
     status: 403,
