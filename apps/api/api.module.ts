@@ -26,6 +26,8 @@ import { Inboxes } from './inboxes/inboxes.service.js'
 import { ENGINE, Instance } from './instance.js'
 import { KeysController } from './keys/keys.controller.js'
 import { Keys } from './keys/keys.service.js'
+import { InvitationsController, MembersController } from './members/members.controller.js'
+import { Members } from './members/members.service.js'
 import { MailpitController } from './mailpit/mailpit.controller.js'
 import { Mailbox } from './mailpit/mailbox.js'
 import { EnvironmentMail } from './messages/environment-mail.js'
@@ -78,6 +80,8 @@ export const CONTROLLERS = [
   FaultsController,
   DefaultFaultsController,
   InboxWebhooksController,
+  MembersController,
+  InvitationsController,
   WebhooksController,
   DeliveriesController,
   ReplaysController,
@@ -104,6 +108,7 @@ const SERVICES = [
     Accounts,
     Keys,
     Domains,
+    Members,
     Webhooks,
     Deliveries,
     ConsoleSessions,

@@ -92,7 +92,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
         const key = keys.find(({ scopes }) => scopes.includes('admin'))
         if (key === undefined) return null
         const creator = { accountId, keyId: key.id, environment: key.environment, actor: null }
-        const { secret } = await app.get(ConsoleSessions).createLink(creator, RANDOM_MINTING)
+        const { secret } = await app.get(ConsoleSessions).createLink(creator, null, RANDOM_MINTING)
         return app.get(ConsoleAddress).linkWith(secret)
       },
       close,

@@ -1,4 +1,4 @@
-import { isValidSecret } from '#libs/domain/account/account.js'
+import { isOrphaned, isValidSecret } from '#libs/domain/account/account.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { KeyUse } from '#libs/ports/key-use/key-use.js'
@@ -95,7 +95,7 @@ export class SmtpAuth {
     // In incomplete views a key may be missing or not revoked yet.
     const known = await views.readComplete('account-events', () => accounts.keyByHash(secretHash))
     if (known === null || known.account.suspendedAt !== null) return null
-    if (!isValidSecret(known.key, secretHash, now())) return null
+    if (!isValidSecret(known.key, secretHash, now()) || isOrphaned(known.key, known.member)) return null
     const { id: keyId, accountId, environment } = known.key
     return { keyId, accountId, environment }
   }

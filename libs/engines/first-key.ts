@@ -164,6 +164,7 @@ function keyIssued(
     secretHash: hashSecret(secret),
     prefix: prefixOf(secret),
     expiresAt: null,
+    owner: 'service',
     createdBy: null,
     issuedAt,
   }

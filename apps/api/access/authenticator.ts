@@ -1,6 +1,12 @@
 import type { FastifyRequest } from 'fastify'
 import { isMistyped, PUBLIC_ACCOUNT_ID, TOKEN_PLAN, type Scope } from '#libs/domain/account/access.js'
-import { type ApiKey, defaultFaultsOf, isValidSecret } from '#libs/domain/account/account.js'
+import { type ApiKey, defaultFaultsOf, isOrphaned, isValidSecret } from '#libs/domain/account/account.js'
+import {
+  mayUseEnvironment,
+  scopesOfMember,
+  scopesOfPersonalKey,
+  type Member,
+} from '#libs/domain/account/member.js'
 import { keyState } from '#libs/domain/account/key-expiry.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { asOf } from '#libs/domain/inbox/inbox.js'
@@ -16,6 +22,7 @@ import type { KnownKeys, Plans } from './key-lookup.js'
 import {
   callerOf,
   KEY_ALONE,
+  missingScope,
   principalOf,
   requireAllowed,
   setPrincipal,
@@ -61,8 +68,13 @@ const MAILPIT: Scheme = {
 /** Where the Model Context Protocol is served, if MAYFLY_MCP is set. */
 export const MCP_PATH = '/mcp'
 
-/** An administrator can issue keys with these scopes, so a session of the console has no more access than its key. */
-const CONSOLE_ACCESS = { scopes: ['inboxes', 'audit', 'admin'], requestsPerMinute: 1_200 } as const
+/** Of a session without a member. An administrator can issue keys with these scopes, so it has no more access than its key. */
+const ADMIN_SCOPES: readonly Scope[] = ['inboxes', 'audit', 'admin']
+const CONSOLE_REQUESTS_PER_MINUTE = 1_200
+
+export function scopesOfSession(member: Member | null): readonly Scope[] {
+  return member === null ? ADMIN_SCOPES : scopesOfMember(member)
+}
 
 export interface AuthenticatorOptions {
   keys: KnownKeys
@@ -156,16 +168,20 @@ export class Authenticator {
     const known = await keys.find(secretHash)
     if (known === null && isMistyped(secret)) throw refused('The key is mistyped: its checksum is wrong.')
     if (known === null) throw refused('The key is unknown.')
-    const { account, key } = known
+    const { account, key, member } = known
     const now = this.options.now()
     if (!isValidSecret(key, secretHash, now)) throw invalidKey(key, now)
+    if (isOrphaned(key, member)) {
+      throw refused(`The key ${key.id} belongs to somebody who is no longer a member.`, 'revoked-api-key')
+    }
     requireNotSuspended(account)
-    const { id: keyId, accountId, environment, scopes, rateLimit, expiresAt } = key
+    const { id: keyId, accountId, environment, rateLimit, expiresAt } = key
+    const scopes = member === null ? key.scopes : scopesOfPersonalKey(key, member)
     keyUse.touch(keyId, now)
     const plan = plans.of(account)
     return {
       ...{ keyId, accountId, environment, scopes, plan },
-      ...KEY_ALONE,
+      ...{ ...KEY_ALONE, member, actor: member?.id ?? null },
       expiresAt,
       defaultFaults: defaultFaultsOf(account, environment),
       requestsPerMinute: Math.min(rateLimit ?? Infinity, plan.requestsPerMinute),
@@ -177,16 +193,20 @@ export class Authenticator {
   private async principalOfSession({ accountId, sessionId, environment }: SessionIn): Promise<Authenticated> {
     const known = await this.options.keys.session(accountId, sessionId)
     if (known === null) throw refused('The session of the console has ended.')
-    const { account, session } = known
+    const { account, session, member } = known
     requireNotSuspended(account)
+    if (member !== null && !mayUseEnvironment(member, environment)) {
+      throw missingScope(`The member may not use the environment ${environment}.`, [])
+    }
     const plan = this.options.plans.of(account)
     return {
       ...{ accountId, environment, keyId: session.keyId, expiresAt: session.expiresAt, inboxId: null },
       plan,
       defaultFaults: defaultFaultsOf(account, environment),
-      ...CONSOLE_ACCESS,
+      scopes: scopesOfSession(member),
+      requestsPerMinute: CONSOLE_REQUESTS_PER_MINUTE,
       accountRequestsPerMinute: plan.accountRequestsPerMinute,
-      ...{ countedBy: sessionId, actor: sessionId, sessionId },
+      ...{ countedBy: sessionId, actor: member?.id ?? sessionId, member, sessionId },
     }
   }
 
@@ -210,7 +230,7 @@ export class Authenticator {
     const account = await keys.account(accountId)
     if (account !== null) requireNotSuspended(account)
     return {
-      ...{ accountId, environment, keyId, expiresAt, inboxId, sessionId: null },
+      ...{ accountId, environment, keyId, expiresAt, inboxId, member: null, sessionId: null },
       scopes: access === 'owner' ? ['inboxes'] : ['read'],
       plan: TOKEN_PLAN,
       defaultFaults: [],

@@ -1,10 +1,11 @@
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import { planWithLimits, unknownPlan, type Plan, type PlanTable } from '#libs/domain/account/access.js'
-import type { Account, ApiKey } from '#libs/domain/account/account.js'
+import type { Account } from '#libs/domain/account/account.js'
 import { isActive, type ConsoleSession } from '#libs/domain/account/console-sessions.js'
 import { keyState } from '#libs/domain/account/key-expiry.js'
 import type { AccountId, ConsoleSessionId } from '#libs/domain/ids/typeid.js'
+import type { KnownKey } from '#libs/ports/read-model/account-views.js'
 import type { AccountQueries } from '#libs/ports/read-model/queries.js'
 import type { Views } from '../views.js'
 
@@ -12,12 +13,10 @@ import type { Views } from '../views.js'
  * Finds the key of a secret, the session of a console, and the plan of an account.
  */
 
-interface KnownKey {
-  account: Account
-  key: ApiKey
-}
-
-/** A session of the console with its account and the key that it was started with, as read from the views. */
+/**
+ * A session of the console with its account, the key that it was started with and the member who uses it, as read from the
+ * views. Without a member it has the access of an administrator.
+ */
 export interface KnownSession extends KnownKey {
   session: ConsoleSession
 }
@@ -55,14 +54,13 @@ export class KnownKeys {
     return this.accounts.find(id, () => this.views.readAccounts((accounts) => accounts.account(id)))
   }
 
-  /** Null if the account has no such session, or it has ended: it ends with its key. Rejects as `find` does. */
+  /** Null if the account has no such session, or it has ended: it ends with its member, or else its key. Rejects as `find` does. */
   async session(accountId: AccountId, sessionId: ConsoleSessionId): Promise<KnownSession | null> {
     const known = await this.sessions.find(sessionId, () =>
       this.views.readAccounts((accounts) => readSession(accounts, accountId, sessionId)),
     )
     const now = this.now()
-    const isKnown = known !== null && isActive(known.session, now) && keyState(known.key, now) === 'active'
-    return isKnown ? known : null
+    return known !== null && isActive(known.session, now) && isOfActive(known, now) ? known : null
   }
 
   /** Must be called when an account or a key has changed. */
@@ -73,6 +71,10 @@ export class KnownKeys {
   }
 }
 
+function isOfActive({ session, key, member }: KnownSession, now: Date): boolean {
+  return session.memberId === null ? keyState(key, now) === 'active' : member?.state === 'active'
+}
+
 async function readSession(
   accounts: AccountQueries,
   accountId: AccountId,
@@ -81,8 +83,12 @@ async function readSession(
   const account = await accounts.account(accountId)
   const session = account?.consoleSessions.find(({ id }) => id === sessionId)
   if (account === null || session === undefined) return null
-  const key = await accounts.key(session.keyId)
-  return key === null ? null : { account, session, key }
+  const { keyId, memberId } = session
+  const [key, member] = await Promise.all([
+    accounts.key(keyId),
+    memberId === null ? null : accounts.member(memberId),
+  ])
+  return key === null ? null : { account, session, key, member }
 }
 
 class RecentLookups<Found> {

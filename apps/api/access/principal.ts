@@ -7,7 +7,9 @@ import {
 } from '@nestjs/common'
 import { Reflector } from '@nestjs/core'
 import type { FastifyRequest } from 'fastify'
-import { allows, type Plan, type Scope } from '#libs/domain/account/access.js'
+import { allows, givableScopes, withImplied, type Plan, type Scope } from '#libs/domain/account/access.js'
+import type { Account } from '#libs/domain/account/account.js'
+import { scopesOfMember, type Actor, type Member } from '#libs/domain/account/member.js'
 import type { AccountId, ConsoleSessionId, InboxId, KeyId } from '#libs/domain/ids/typeid.js'
 import type { Fault } from '#libs/domain/inbox/fault.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
@@ -33,7 +35,9 @@ export interface Principal {
   accountRequestsPerMinute: number | null
   /** What requests are counted by: the id of the key, the token or the session. */
   countedBy: string
-  /** Who causes the events of the request, if not the key itself: the id of the token or the session. */
+  /** Who is signed in, or whose personal key it is; null for a service key, an inbox token, or a session without a member. */
+  member: Member | null
+  /** Who causes the events of the request, if not the key itself: the id of the member, the token or the session. */
   actor: string | null
   /** Waits and streams of the caller end then; null if they have no end. */
   expiresAt: Date | null
@@ -46,8 +50,8 @@ export interface Principal {
   subject: Pick<Inbox, 'id' | 'labels'> | null
 }
 
-/** The parts of a principal that only inbox tokens and sessions have. */
-export const KEY_ALONE = { actor: null, inboxId: null, sessionId: null } as const
+/** The parts of a principal that only members, inbox tokens and sessions have. */
+export const KEY_ALONE = { actor: null, member: null, inboxId: null, sessionId: null } as const
 
 /** Either scope allows a key to read inboxes and their mail. */
 export const READERS: [Scope, Scope] = ['inboxes', 'read']
@@ -87,6 +91,20 @@ export function scopesOf(reflector: Reflector, handler: Handler): readonly Scope
 
 type Handler = ReturnType<ExecutionContext['getHandler']>
 
+const IS_FOR_MEMBERS = 'is-for-members'
+
+/** Any member who is signed in may call the handler, which limits those without its scope to what is their own. */
+export function AllowMembers(): MethodDecorator {
+  return SetMetadata(IS_FOR_MEMBERS, true)
+}
+
+const NEEDS_CONTENT = 'needs-content'
+
+/** The handlers also need the permission `content:read` of a member, since they send mail or show it. */
+export function RequireContent(): ClassDecorator {
+  return SetMetadata(NEEDS_CONTENT, true)
+}
+
 const ACCEPTS_INBOX_TOKENS = 'accepts-inbox-tokens'
 
 /**
@@ -120,7 +138,14 @@ export class ScopeGuard implements CanActivate {
     if (required === null) return true
     const request = context.switchToHttp().getRequest<FastifyRequest>()
     requireInboxOfToken(request)
-    requireAllowed(request, required)
+    const { member, sessionId, plan, scopes } = callerOf(request)
+    const isForMembers = this.reflector.get<true | undefined>(IS_FOR_MEMBERS, handler) ?? false
+    if (isForMembers && member !== null && sessionId !== null) requireApiAccess(plan)
+    else requireAllowed(request, required)
+    const needsContent = this.reflector.get<true | undefined>(NEEDS_CONTENT, context.getClass()) ?? false
+    if (needsContent && member !== null && !allows(scopes, READERS)) {
+      throw missingScope('A member needs the permission content:read for this request.', READERS)
+    }
     if (!acceptsInboxTokens(this.reflector, handler)) requireKey(request, required)
     return true
   }
@@ -159,7 +184,33 @@ export function requireScope({ scopes }: Pick<Principal, 'scopes'>, required: re
   }
 }
 
+/** The caller as the author of changes, with what it may give to keys and members. */
+export function actorOf({ member, keyId, scopes }: Principal, { owners }: Account): Actor {
+  if (member !== null)
+    return { by: member.id, isOwner: member.role === 'owner', mayGive: mayGive(scopes, member) }
+  // Until the account has an owner, an administrator's key can invite the first one.
+  const isOwner = scopes.includes('operator') || owners.length === 0
+  return { by: keyId, isOwner, mayGive: mayGive(scopes, null) }
+}
+
+/** Throws missing-scope if the caller may not give all of these scopes to a key. */
+export function requireMayGive({ member, scopes }: Principal, wanted: readonly Scope[]): void {
+  const givable = mayGive(scopes, member)
+  const readsMail = allows(givable, READERS)
+  // A key with the scope admin can issue others, which may read mail.
+  const missing = wanted.filter((scope) => !givable.includes(scope) || (scope === 'admin' && !readsMail))
+  if (missing.length === 0) return
+  const detail = `The caller may not give the scope ${missing.join(', ')}, or the secret of a key with it.`
+  throw missingScope(detail, missing)
+}
+
+function mayGive(scopes: readonly Scope[], member: Member | null): readonly Scope[] {
+  if (member === null) return givableScopes(scopes)
+  return withImplied(scopes.includes('admin') ? scopesOfMember(member) : scopes)
+}
+
 export function missingScope(detail: string, required: readonly Scope[]): Problem {
-  const challenge = `Bearer error="insufficient_scope", scope="${required.join(' ')}"`
+  const scope = required.length === 0 ? '' : `, scope="${required.join(' ')}"`
+  const challenge = `Bearer error="insufficient_scope"${scope}`
   return new Problem('missing-scope', { detail, headers: { 'www-authenticate': challenge } })
 }

@@ -1,11 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { Injectable } from '@nestjs/common'
-import { isValidSecret, type Account } from '#libs/domain/account/account.js'
+import { isOrphaned, isValidSecret, type Account } from '#libs/domain/account/account.js'
+import { decideMember, scopesOfMember, scopesOfPersonalKey } from '#libs/domain/account/member.js'
 import { keyState } from '#libs/domain/account/key-expiry.js'
 import {
   decideConsole,
   evolveSessions,
   isActive,
+  sessionEnd,
   type ConsoleCommand,
   type ConsoleEvent,
   type ConsoleRefusal,
@@ -13,7 +15,7 @@ import {
 } from '#libs/domain/account/console-sessions.js'
 import type { Decision } from '#libs/domain/event-sourcing/decision.js'
 import { mintId } from '#libs/domain/ids/mint.js'
-import { isId, type AccountId } from '#libs/domain/ids/typeid.js'
+import { isId, type AccountId, type MemberId } from '#libs/domain/ids/typeid.js'
 import type { Attribution } from '#libs/ports/event-log/cloud-event.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import type { RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
@@ -26,9 +28,12 @@ import { Instance } from '../instance.js'
 import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
 
-/** The secret of a link or of a session: the id of its account, so that no index is needed, and 256 random bits. */
-const SECRET = /^(acc_[0-9a-z]{26})\.[\w-]{43}$/
-const SECRET_BYTES = 32
+/**
+ * The secret of a link or of a session: the id of its account, so that no index is needed, and 256 random bits. That of an
+ * invitation has the id of its member instead.
+ */
+const SECRET = /^((?:acc|mem)_[0-9a-z]{26})\.[\w-]{43}$/
+export const SECRET_BYTES = 32
 
 /** Of one remote address. Secrets can't be guessed, but a configured key may be weak. */
 const FAILED_SIGN_INS: RatePolicy = { name: 'failed-sign-ins', quota: 20, windowSeconds: 60 }
@@ -52,12 +57,17 @@ export class ConsoleSessions {
     private readonly throttle: Throttle,
   ) {}
 
-  /** Creates a link that starts one session. Only this answer has its secret. */
-  async createLink(creator: LinkCreator, minting: Minting): Promise<{ secret: string; expiresAt: Date }> {
+  /** Creates a link that starts one session, of that member if not null. Only this answer has its secret. */
+  async createLink(
+    creator: LinkCreator,
+    memberId: MemberId | null,
+    minting: Minting,
+  ): Promise<{ secret: string; expiresAt: Date }> {
     const { accountId, keyId } = creator
     const sessionId = minting.id('ses')
     const secret = secretOf(accountId, minting.bytes(SECRET_BYTES))
-    const facts = { sessionId, createdBy: keyId, linkHash: hashSecret(secret), now: this.instance.now() }
+    const linkHash = hashSecret(secret)
+    const facts = { sessionId, createdBy: keyId, memberId, linkHash, now: this.instance.now() }
     const account = await this.accountOf(accountId)
     if (account === null) throw noResource('account', accountId)
     await this.execute(account, { type: 'CreateConsoleLink', ...facts }, creator)
@@ -94,12 +104,12 @@ export class ConsoleSessions {
   }
 
   private async start(given: string, currentSecret: string | null): Promise<SignedIn> {
-    const [, accountId = ''] = SECRET.exec(given) ?? []
-    const { account, key, command } = isId('acc', accountId)
-      ? await this.useOfLink(accountId, given)
+    const [, id = ''] = SECRET.exec(given) ?? []
+    if (isId('mem', id)) return this.join(id, given, currentSecret)
+    const { account, key, member, command } = isId('acc', id)
+      ? await this.useOfLink(id, given)
       : await this.useOfKey(given)
-    const current = await this.findActive(currentSecret)
-    if (current !== null && current.key.id !== key.id) throw alreadySignedIn(current, { account, key })
+    await this.requireReplaceable(currentSecret, { account, key, member })
     const secret = secretOf(account.id, randomBytes(SECRET_BYTES))
     const secretHash = hashSecret(secret)
     const { id: keyId, environment } = key
@@ -110,7 +120,39 @@ export class ConsoleSessions {
     const shown = (await this.accountOf(account.id))?.consoleSessions.find(({ id }) => id === session.id)
     // Another use of the same link was first on the log. A session that is not shown was replaced by newer ones.
     if (shown !== undefined && shown.secretHash !== secretHash) throw signInFailed()
-    return { secret, known: { account, key, session } }
+    return { secret, known: { account, key, session, member } }
+  }
+
+  /** Uses an invitation: the member joins, and is signed in. */
+  private async join(memberId: MemberId, token: string, currentSecret: string | null): Promise<SignedIn> {
+    const { accounts } = this.views
+    const member = await this.views.readAccounts((views) => views.member(memberId))
+    const account = member && (await this.accountOf(member.accountId))
+    const key = member && (await accounts.key(member.usageKeyId))
+    if (member === null || account === null || key === null) throw signInFailed()
+    requireNotSuspended(account)
+    requireApiAccess(this.plans.of(account))
+    const now = this.instance.now()
+    const secret = secretOf(account.id, randomBytes(SECRET_BYTES))
+    const session = { id: mintId('ses'), secretHash: hashSecret(secret), expiresAt: sessionEnd(now) }
+    const slice = { member, owners: account.owners }
+    const ids = { accountId: account.id, memberId }
+    const use = { type: 'UseInvitation', ...ids, tokenHash: hashSecret(token), session, now } as const
+    const { events, refusal } = decideMember(slice, use)
+    if (refusal !== null) throw signInFailed()
+    await this.requireReplaceable(currentSecret, { account, key, member })
+    const by = { accountId: account.id, keyId: key.id, environment: key.environment, actor: memberId }
+    await this.recorder.record(events, by)
+    const known = await this.knownKeys.session(account.id, session.id)
+    // Another use of the same link was first on the log.
+    if (known === null) throw signInFailed()
+    return { secret, known }
+  }
+
+  /** Throws already-signed-in if the browser's session is that of somebody else. */
+  private async requireReplaceable(currentSecret: string | null, next: SignedInAs): Promise<void> {
+    const current = await this.findActive(currentSecret)
+    if (current !== null && nameOf(current) !== nameOf(next)) throw alreadySignedIn(current, next)
   }
 
   /** The session of a cookie. Throws not-signed-in and account-suspended. */
@@ -124,43 +166,40 @@ export class ConsoleSessions {
     throw new Problem('not-signed-in', { detail })
   }
 
-  /** The sessions of an account that can be used, the newest first. */
-  list({ id }: Account): Promise<ConsoleSession[]> {
+  /** The sessions that can be used, the newest first: all of the account, or for a member without `admin` its own. */
+  async list(of: KnownSession): Promise<ConsoleSession[]> {
     const now = this.instance.now()
-    return this.views.readAccounts(async (accounts) => {
-      const [account, keys] = await Promise.all([accounts.account(id), accounts.activeKeys(id)])
-      const keyIds = new Set(keys.map((key) => key.id))
-      const isUsable = (session: ConsoleSession) => isActive(session, now) && keyIds.has(session.keyId)
-      return (account?.consoleSessions ?? []).filter(isUsable).toReversed()
-    })
+    const account = await this.accountOf(of.account.id)
+    const active = (account?.consoleSessions ?? []).filter((each) => isActive(each, now) && mayEnd(of, each))
+    const known = await Promise.all(active.map(({ id }) => this.knownKeys.session(of.account.id, id)))
+    return known.flatMap((each) => each?.session ?? []).toReversed()
   }
 
   /** Resolves once the session no longer works on this instance. Throws not-found. */
   async end(by: KnownSession, sessionId: string): Promise<void> {
-    const count = await this.endThose(by, ({ id }) => id === sessionId)
+    const count = await this.endThose(by, (session) => session.id === sessionId)
     if (count === 0) throw noResource('session', sessionId)
   }
 
-  /** Ends every session and link of an account. Resolves once none of them works on this instance. */
+  /** Ends every session and link that `list` has. Resolves once none of them works on this instance. */
   async endAll(by: KnownSession): Promise<void> {
     const now = this.instance.now()
     await this.endThose(by, ({ expiresAt }) => now < expiresAt)
   }
 
   /** Returns the number of sessions that are meant. */
-  private async endThose(
-    { key, session, account: { id } }: KnownSession,
-    isMeant: (session: ConsoleSession) => boolean,
-  ): Promise<number> {
+  private async endThose(of: KnownSession, isMeant: (session: ConsoleSession) => boolean): Promise<number> {
+    const { key, session, member } = of
+    const { id } = of.account
     const account = await this.accountOf(id)
     if (account === null) return 0
     const now = this.instance.now()
-    const meant = account.consoleSessions.filter(isMeant)
+    const meant = account.consoleSessions.filter((each) => isMeant(each) && mayEnd(of, each))
     const events = meant.flatMap(
       ({ id: sessionId }) => decideConsole(account, { type: 'EndConsoleSession', sessionId, now }).events,
     )
-    const by = { accountId: id, keyId: key.id, environment: key.environment, actor: session.id }
-    await this.recorder.record(events, by)
+    const actor = member?.id ?? session.id
+    await this.recorder.record(events, { accountId: id, keyId: key.id, environment: key.environment, actor })
     return meant.length
   }
 
@@ -169,22 +208,32 @@ export class ConsoleSessions {
     const account = await this.accountOf(accountId)
     const link = account?.consoleSessions.find((each) => each.secretHash === linkHash)
     if (account === null || link === undefined) throw signInFailed()
-    const key = await this.views.accounts.key(link.keyId)
-    if (key === null || keyState(key, this.instance.now()) !== 'active') throw signInFailed()
+    const { accounts } = this.views
+    const [key, member] = await Promise.all([
+      accounts.key(link.keyId),
+      link.memberId === null ? null : accounts.member(link.memberId),
+    ])
+    const isActive =
+      link.memberId === null
+        ? key !== null && keyState(key, this.instance.now()) === 'active'
+        : member?.state === 'active'
+    if (key === null || !isActive) throw signInFailed()
     requireNotSuspended(account)
-    return { account, key, command: { type: 'UseConsoleLink', linkHash } as const }
+    return { account, key, member, command: { type: 'UseConsoleLink', linkHash } as const }
   }
 
   private async useOfKey(secret: string) {
     const secretHash = hashSecret(secret)
     const known = await this.knownKeys.find(secretHash)
     if (known === null || !isValidSecret(known.key, secretHash, this.instance.now())) throw signInFailed()
-    const { account, key } = known
+    const { account, key, member } = known
+    if (isOrphaned(key, member)) throw signInFailed()
     requireNotSuspended(account)
     requireApiAccess(this.plans.of(account))
-    requireScope(key, ['admin'])
-    const command = { type: 'StartConsoleSession', sessionId: mintId('ses'), startedBy: key.id } as const
-    return { account, key, command }
+    requireScope({ scopes: member === null ? key.scopes : scopesOfPersonalKey(key, member) }, ['admin'])
+    // A personal key starts a session of its member.
+    const start = { sessionId: mintId('ses'), startedBy: key.id, memberId: member?.id ?? null }
+    return { account, key, member, command: { type: 'StartConsoleSession', ...start } as const }
   }
 
   /** The session with that secret; null if there is none, or it has ended. */
@@ -213,8 +262,8 @@ export class ConsoleSessions {
   }
 }
 
-function secretOf(accountId: AccountId, bytes: Uint8Array): string {
-  return `${accountId}.${Buffer.from(bytes).toString('base64url')}`
+export function secretOf(id: AccountId | MemberId, bytes: Uint8Array): string {
+  return `${id}.${Buffer.from(bytes).toString('base64url')}`
 }
 
 function signInFailed(): Problem {
@@ -223,9 +272,20 @@ function signInFailed(): Problem {
   })
 }
 
-function alreadySignedIn(current: Pick<KnownSession, 'account' | 'key'>, other: typeof current): Problem {
-  const nameOf = ({ account, key }: typeof current) =>
-    `the account ${account.name} (${account.id}) with the key ${key.name}`
+type SignedInAs = Pick<KnownSession, 'account' | 'key' | 'member'>
+
+/** Different for each member and for each key. */
+function nameOf({ account, key, member }: SignedInAs): string {
+  const who = member === null ? `with the key ${key.name} (${key.id})` : `as ${member.email} (${member.id})`
+  return `the account ${account.name} (${account.id}) ${who}`
+}
+
+/** Whether somebody who is signed in may see and end a session. */
+function mayEnd({ member }: KnownSession, { memberId }: ConsoleSession): boolean {
+  return member === null || scopesOfMember(member).includes('admin') || memberId === member.id
+}
+
+function alreadySignedIn(current: SignedInAs, other: SignedInAs): Problem {
   return new Problem('already-signed-in', {
     detail: `This browser is signed in to ${nameOf(current)}. The link or key signs in to ${nameOf(other)}.`,
   })

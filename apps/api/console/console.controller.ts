@@ -3,6 +3,7 @@ import { IsBoolean, IsString, Matches, MaxLength } from 'class-validator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ENVIRONMENT } from '#libs/domain/account/access.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
+import { scopesOfSession } from '../access/authenticator.js'
 import { ConsoleTokens } from '../access/console-tokens.js'
 import type { KnownSession } from '../access/key-lookup.js'
 import { Accounts } from '../accounts/accounts.service.js'
@@ -10,6 +11,7 @@ import { clientAddress } from '../http/connection-limits.js'
 import { Reply } from '../http/headers.js'
 import { invalid } from '../http/problems.js'
 import { IfGiven } from '../http/rules.js'
+import { Members } from '../members/members.service.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
 import { Instance } from '../instance.js'
 import { ConsoleAddress, SameOriginGuard } from './console-address.js'
@@ -31,6 +33,13 @@ class SignIn {
   replace?: boolean
 }
 
+class CreateLink {
+  /** The member who is to use the link. Default: who makes the request, if it is a member. */
+  @IfGiven()
+  @IsString({ message: 'member_id must be the id of a member' })
+  member_id?: string
+}
+
 class TradeSession {
   @IfGiven()
   @Matches(ENVIRONMENT, { message: 'environment must be the name of an environment' })
@@ -42,13 +51,19 @@ class TradeSession {
 export class ConsoleLinksController {
   constructor(
     private readonly sessions: ConsoleSessions,
+    private readonly members: Members,
     private readonly address: ConsoleAddress,
   ) {}
 
   @Post()
   @RequireScope('admin')
-  async create(@Caller() principal: Principal, @Mint() minting: Minting) {
-    const { secret, expiresAt } = await this.sessions.createLink(principal, minting)
+  async create(
+    @Caller() principal: Principal,
+    @Mint() minting: Minting,
+    @Body() { member_id: wanted = principal.member?.id }: CreateLink,
+  ) {
+    const memberId = wanted === undefined ? null : await this.members.mayActAs(principal, wanted)
+    const { secret, expiresAt } = await this.sessions.createLink(principal, memberId, minting)
     return { url: this.address.linkWith(secret), expires_at: expiresAt.toISOString() }
   }
 }
@@ -85,9 +100,10 @@ export class ConsoleController {
   @HttpCode(200)
   async trade(@Body() { environment: wanted }: TradeSession, @Req() request: FastifyRequest) {
     const known = await this.find(request)
-    const { account, session, key } = known
+    const { account, session, key, member } = known
     const environments = await this.environmentsOf(known)
-    const environment = wanted ?? key.environment
+    const [first = key.environment] = environments
+    const environment = wanted ?? (environments.includes(key.environment) ? key.environment : first)
     if (!environments.includes(environment)) {
       const detail = `environment must be one of ${environments.join(', ')}`
       throw invalid({ detail, pointer: '/environment' })
@@ -100,6 +116,8 @@ export class ConsoleController {
       environment,
       environments,
       session: sessionJson(session),
+      member: member && { id: member.id, email: member.email, role: member.role },
+      scopes: scopesOfSession(member),
       account: { id: account.id, name: account.name, plan: account.plan },
       smtp_port: this.instance.smtpPort(),
       mail_domain: this.instance.settings.mailDomain,
@@ -108,13 +126,14 @@ export class ConsoleController {
 
   @Get('sessions')
   async list(@Req() request: FastifyRequest) {
-    const { account, session: current } = await this.find(request)
-    const sessions = await this.sessions.list(account)
+    const known = await this.find(request)
+    const sessions = await this.sessions.list(known)
     return sessions.map((session) => ({
       ...sessionJson(session),
       created_at: session.createdAt.toISOString(),
       key_id: session.keyId,
-      current: session.id === current.id,
+      member_id: session.memberId,
+      current: session.id === known.session.id,
     }))
   }
 
@@ -143,8 +162,9 @@ export class ConsoleController {
     return this.sessions.find(this.address.cookieOf(request))
   }
 
-  private async environmentsOf({ account }: KnownSession): Promise<readonly string[]> {
-    return (await this.accounts.valuesOf(account)).environments
+  /** Those of the account, and of a member who is restricted to some, these. */
+  private async environmentsOf({ account, member }: KnownSession): Promise<readonly string[]> {
+    return member?.environments ?? (await this.accounts.valuesOf(account)).environments
   }
 }
 

@@ -13,6 +13,7 @@ import {
 } from '@nestjs/common'
 import { IsBoolean, IsString } from 'class-validator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { isOrphaned } from '#libs/domain/account/account.js'
 import { keyState } from '#libs/domain/account/key-expiry.js'
 import { isId } from '#libs/domain/ids/typeid.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
@@ -156,8 +157,11 @@ export class RenderController {
     if (isId('ses', holderId)) return (await this.knownKeys.session(accountId, holderId)) !== null
     const now = this.instance.now()
     if (isId('key', holderId)) {
-      const key = await this.views.readAccounts((accounts) => accounts.key(holderId))
-      return key !== null && keyState(key, now) === 'active'
+      return this.views.readAccounts(async (accounts) => {
+        const key = await accounts.key(holderId)
+        if (key === null || keyState(key, now) !== 'active') return false
+        return !isOrphaned(key, await accounts.memberOf(key))
+      })
     }
     return tokens.some((token) => token.id === holderId && isLive(token, now))
   }

@@ -57,8 +57,8 @@ const { schema: Event, json: eventJson } = resource(
     keyId: plain(OrNull(IdOf('key', ''), 'The key that caused the event; null if no key did.')),
     actor: plain(
       OrNull(
-        Type.String({ pattern: '^(tok|ses)_' }),
-        'The inbox token or console session that was used, and made with the key; null if the key itself was.',
+        Type.String({ pattern: '^(mem|tok|ses)_' }),
+        'The member who did it; or the inbox token or console session that was used, and made with the key; null if the key itself was.',
       ),
     ),
     changed: orNull(

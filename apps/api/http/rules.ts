@@ -72,15 +72,16 @@ export function IsWholeNumber(min: number, max: number): PropertyDecorator {
   )
 }
 
-/** A list of 1 to `max` different items, each of which follows a rule. */
+/** A list of `min` to `max` different items, each of which follows a rule. */
 export function IsSetOf(
   rule: (options: ValidationOptions) => PropertyDecorator,
   max: number,
   message: string,
+  min = 1,
 ): PropertyDecorator {
   return applyDecorators(
     IsArray({ message }),
-    ArrayMinSize(1, { message }),
+    ArrayMinSize(min, { message }),
     ArrayMaxSize(max, { message }),
     ArrayUnique({ message }),
     rule({ each: true, message }),

@@ -25,7 +25,7 @@ function principal(key: number, inboxPassword: string | null): Principal {
     accountRequestsPerMinute: null,
     inboxPassword,
     subject: null,
-    ...{ countedBy: keyId, actor: null, expiresAt: null, inboxId: null, sessionId: null },
+    ...{ countedBy: keyId, actor: null, expiresAt: null, inboxId: null, member: null, sessionId: null },
   }
 }
 

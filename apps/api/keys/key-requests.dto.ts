@@ -5,6 +5,7 @@ import { IsName } from '../accounts/account-requests.dto.js'
 import { IsEnvironment, IsGrace, IsSetOf, IsTime, readTime } from '../http/rules.js'
 import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 
+const KEY_OWNERS = ['service', 'personal'] as const
 const SCOPE_LIST = `scopes must be an array of one or more of ${SCOPES.join(', ')}, each once`
 const EXAMPLE_TIME = { examples: ['2030-01-01T00:00:00Z'] }
 const RATE_LIMIT = 'rate_limit must be a whole number of requests per minute, at least 1'
@@ -28,6 +29,12 @@ export class IssueKey {
   @DescribeProperty('The scopes of the key. The scope `operator` can only be given by a key that has it.')
   @IsSetOf((options) => IsIn(SCOPES, options), SCOPES.length, SCOPE_LIST)
   scopes: Scope[] = ['inboxes']
+
+  @DescribeProperty(
+    'Whether it belongs to the account, or to the member who is signed in. A personal key ends with the membership.',
+  )
+  @IsIn(KEY_OWNERS, { message: 'owner must be service or personal' })
+  owner: (typeof KEY_OWNERS)[number] = 'service'
 
   @DescribeProperty("The maximum requests per minute, if it is less than the account's.")
   @IsOptional()

@@ -1,13 +1,16 @@
 import Type from 'typebox'
 import { named, object, plain } from '#libs/domain/event-sourcing/declare.js'
 import { SCOPES } from '#libs/domain/account/access.js'
-import type { ApiKey } from '#libs/domain/account/account.js'
+import { memberIdOf, type ApiKey } from '#libs/domain/account/account.js'
+import { idPattern, type KeyId, type MemberId } from '#libs/domain/ids/typeid.js'
 import { keyState, type KeyState } from '#libs/domain/account/key-expiry.js'
 import type { UsageTotals } from '#libs/ports/usage/usage-store.js'
 import { IdOf, OneOf, orNull, OrNull, resource, SomeOf, time } from '#libs/runtime/resource.js'
 import { totals } from '../usage/usage-schemas.js'
 
 const usage = object(totals, { $id: 'KeyUsage', description: 'The usage of a key.' })
+
+const KEY_OR_MEMBER = Type.Unsafe<KeyId | MemberId>(Type.String({ pattern: idPattern('(key|mem)') }))
 
 const key = {
   id: plain(IdOf('key', 'The id of the key. It does not change when the secret is rotated.')),
@@ -16,7 +19,18 @@ const key = {
   scopes: plain(SomeOf(SCOPES, 'The scopes of the key.')),
   prefix: plain(Type.String({ description: 'The beginning of its secret.' })),
   issuedAt: named('created_at', time('When it was issued.')),
-  createdBy: plain(OrNull(IdOf('key', ''), 'The key that issued it; null for the first key of all.')),
+  owner: plain(
+    OneOf(
+      ['service', 'personal'],
+      '`service`: it belongs to the account. `personal`: it belongs to the member that issued it, has at most the access of that member, and ends with the membership.',
+    ),
+  ),
+  memberId: plain(
+    OrNull(IdOf('mem', ''), 'The member that a personal key belongs to; null for a service key.'),
+  ),
+  createdBy: plain(
+    OrNull(KEY_OR_MEMBER, 'The key or the member that issued it; null for the first key of all.'),
+  ),
   expiresAt: orNull(time(''), 'When it expires; null if it never does.'),
   lastUsedAt: orNull(time(''), 'The approximate time of the last request with it.'),
   state: plain(OneOf(['active', 'revoked', 'expired'] satisfies KeyState[], 'Whether it is valid.')),
@@ -38,6 +52,8 @@ const example = {
   scopes: ['inboxes'],
   prefix: 'mf_staging_4fT9',
   created_at: '2026-11-20T08:05:00.000Z',
+  owner: 'service',
+  member_id: null,
   created_by: 'key_01jd6a0v7w8x9y0z1a2b3c4d5e',
   expires_at: '2027-11-20T08:05:00.000Z',
   last_used_at: '2026-11-21T09:30:00.000Z',
@@ -82,7 +98,7 @@ export interface KeyUses {
 }
 
 export function keyJson(key: ApiKey, uses: KeyUses, now: Date) {
-  return shown.json({ ...key, ...uses, state: keyState(key, now) })
+  return shown.json({ ...key, ...uses, memberId: memberIdOf(key), state: keyState(key, now) })
 }
 
 /** A key with its secret, which is shown only once. */
@@ -93,5 +109,5 @@ export interface NewKey {
 }
 
 export function newKeyJson({ key, secret, uses }: NewKey) {
-  return issued.json({ ...key, ...uses, state: 'active', secret })
+  return issued.json({ ...key, ...uses, memberId: memberIdOf(key), state: 'active', secret })
 }

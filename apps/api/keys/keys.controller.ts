@@ -1,7 +1,7 @@
 import { Body, Controller, Delete, Get, Param, Post, Query } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
-import { type Principal, Caller, RequireScope } from '../access/principal.js'
+import { AllowMembers, type Principal, Caller, RequireScope } from '../access/principal.js'
 import { Reply, withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
 import { ListPage, pageOf } from '../http/list-pages.js'
@@ -22,9 +22,11 @@ export class KeysController {
 
   @Post()
   @RequireScope('admin')
+  @AllowMembers()
   @Describe({
     summary: 'Issue a key',
-    description: 'It expires after a year, unless `expires_at` says otherwise.',
+    description:
+      'It expires after a year, unless `expires_at` says otherwise. A member without the scope `admin` can issue and manage personal keys in the console.',
     answer: { description: 'The key, with its secret.', schema: KeyWithSecret, headers: ['Location'] },
   })
   async issueKey(
@@ -39,6 +41,7 @@ export class KeysController {
 
   @Get()
   @RequireScope('admin')
+  @AllowMembers()
   @Describe({
     summary: 'List keys',
     answer: { description: 'A page of keys.', schema: Type.Array(Key), headers: ['Link'] },
@@ -46,11 +49,13 @@ export class KeysController {
   async listKeys(@Caller() principal: Principal, @Query() query: ListPage, @Reply() reply: FastifyReply) {
     const page = await pageOf('key', query, reply, (listQuery) => this.keys.list(principal, listQuery))
     const uses = await this.keys.usesOf(principal.accountId, page)
-    return page.map((key) => keyJson(key, uses(key), this.instance.now()))
+    const shown = page.filter((key) => this.keys.isShownTo(principal, key))
+    return shown.map((key) => keyJson(key, uses(key), this.instance.now()))
   }
 
   @Get(':keyId')
   @RequireScope('admin')
+  @AllowMembers()
   @Describe({ summary: 'Read a key', answer: { description: 'The key.', schema: Key } })
   async getKey(@Caller() principal: Principal, @Param('keyId') keyId: string) {
     const key = await this.keys.get(principal, keyId)
@@ -59,6 +64,7 @@ export class KeysController {
 
   @Post(':keyId/rotate')
   @RequireScope('admin')
+  @AllowMembers()
   @Describe({
     summary: 'Rotate the secret of a key',
     answer: { description: 'The key, with its new secret.', schema: KeyWithSecret, headers: ['Location'] },
@@ -76,6 +82,7 @@ export class KeysController {
 
   @Delete(':keyId')
   @RequireScope('admin')
+  @AllowMembers()
   @Describe({
     summary: 'Revoke a key',
     description: 'The key stops working on every instance within a second. A repeat gets the same answer.',

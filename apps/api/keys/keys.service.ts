@@ -1,17 +1,18 @@
 import { Injectable } from '@nestjs/common'
-import type { Account, ApiKey } from '#libs/domain/account/account.js'
+import { memberIdOf, type Account, type ApiKey } from '#libs/domain/account/account.js'
 import { generateSecret, prefixOf } from '#libs/domain/account/access.js'
+import { mayUseEnvironment } from '#libs/domain/account/member.js'
 import { daysAfter, DEFAULT_KEY_DAYS } from '#libs/domain/account/key-expiry.js'
 import { KeyUse } from '#libs/ports/key-use/key-use.js'
 import type { ListQuery } from '#libs/ports/read-model/lists.js'
 import { isId, type AccountId, type KeyId } from '#libs/domain/ids/typeid.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
-import { type Principal, missingScope } from '../access/principal.js'
+import { type Principal, missingScope, requireMayGive } from '../access/principal.js'
 import { Plans } from '../access/key-lookup.js'
 import type { Minting } from '../idempotency/minting.js'
 import { AccountCommands, noKey } from '../accounts/account-commands.js'
 import { Instance } from '../instance.js'
-import { unavailable } from '../http/problems.js'
+import { invalid, unavailable } from '../http/problems.js'
 import { Views } from '../views.js'
 import { Usage } from '../usage/usage.service.js'
 import { UNUSED, type KeyUses, type NewKey } from './key-schemas.js'
@@ -23,6 +24,7 @@ const FIRST_KEY = {
   name: 'admin',
   environment: 'production',
   scopes: ['admin'],
+  owner: 'service',
   rateLimit: null,
   expiresAt: null,
 } satisfies Partial<ApiKey>
@@ -43,13 +45,14 @@ export class Keys {
 
   /** Resolves once the key is durable and works on this instance. Throws not-found if the account does not exist. */
   async issue(principal: Principal, accountId: string, body: IssueKey, minting: Minting): Promise<NewKey> {
-    requireOperatorFor(principal, body.scopes)
+    requireMayGive(principal, body.scopes)
+    requireMayOwn(principal, accountId, body)
     const account = await this.commands.find(accountId)
-    const { name, environment, scopes, rate_limit: rateLimit = null } = body
+    const { name, environment, scopes, owner, rate_limit: rateLimit = null } = body
     const now = this.instance.now()
     const wanted = readExpiry(body)
     const expiresAt = wanted === undefined ? daysAfter(now, DEFAULT_KEY_DAYS) : wanted
-    const facts = { keyId: minting.id('key'), name, environment, scopes, rateLimit, expiresAt }
+    const facts = { keyId: minting.id('key'), name, environment, scopes, owner, rateLimit, expiresAt }
     return this.issueTo(principal, account, facts, { minting, now })
   }
 
@@ -66,7 +69,9 @@ export class Keys {
   private async issueTo(
     principal: Principal,
     account: Account,
-    facts: Pick<ApiKey, 'name' | 'environment' | 'scopes' | 'rateLimit' | 'expiresAt'> & { keyId: KeyId },
+    facts: Pick<ApiKey, 'name' | 'environment' | 'scopes' | 'owner' | 'rateLimit' | 'expiresAt'> & {
+      keyId: KeyId
+    },
     { minting, now }: { minting: Minting; now: Date },
   ): Promise<NewKey> {
     const { keyId, environment } = facts
@@ -77,7 +82,7 @@ export class Keys {
     const command = {
       type: 'IssueApiKey',
       ...{ accountId, ...facts, secretHash: hashSecret(secret), prefix: prefixOf(secret) },
-      createdBy: principal.keyId,
+      createdBy: principal.member?.id ?? principal.keyId,
       ...{ plan: this.plans.of(account), activeKeys: active.length, now },
     } as const
     await this.commands.execute({ account, key }, command, { ...principal, environment })
@@ -89,11 +94,15 @@ export class Keys {
     return this.views.readAccounts((accounts) => accounts.listKeys(accountId, query))
   }
 
-  /** Throws not-found, also for keys of other accounts. */
-  async get({ accountId }: Principal, id: string): Promise<ApiKey> {
+  /** Throws not-found, also for keys of other accounts, and for a member without `admin` those of other members. */
+  async get(principal: Principal, id: string): Promise<ApiKey> {
     const key = isId('key', id) ? await this.views.readAccounts((accounts) => accounts.key(id)) : null
-    if (key?.accountId === accountId) return key
+    if (key?.accountId === principal.accountId && this.isShownTo(principal, key)) return key
     throw noKey(id)
+  }
+
+  isShownTo({ scopes, member }: Principal, key: ApiKey): boolean {
+    return scopes.includes('admin') || member === null || memberIdOf(key) === member.id
   }
 
   /** Resolves once the new secret works on this instance, and the previous one only for its grace period. */
@@ -101,7 +110,10 @@ export class Keys {
     const { accounts } = this.views
     let key = await this.get(principal, id)
     // The caller gets the secret, and with it the scopes of the key.
-    requireOperatorFor(principal, key.scopes)
+    requireMayGive(principal, key.scopes)
+    if (key.owner === 'personal' && memberIdOf(key) !== principal.member?.id) {
+      throw missingScope('Only its member can rotate a personal key.', [])
+    }
     const { id: keyId, accountId, environment } = key
     // Read before the change, since a failure after it would lose the answer with the new secret.
     const uses = await this.useOf(key)
@@ -156,9 +168,24 @@ export class Keys {
   }
 }
 
-/** Throws missing-scope if a key without the scope `operator` would issue a secret with it. */
-function requireOperatorFor(principal: Principal, scopes: readonly string[]): void {
-  if (!scopes.includes('operator') || principal.scopes.includes('operator')) return
-  const detail = 'Only a key with the scope operator can issue or rotate a key with that scope.'
-  throw missingScope(detail, ['operator'])
+/**
+ * Throws missing-scope if the caller may not issue such a key: a member without `admin` only personal ones, in its own
+ * environments; and invalid-request for a personal key without a member.
+ */
+function requireMayOwn(
+  { member, accountId: own, scopes }: Principal,
+  accountId: string,
+  wanted: IssueKey,
+): void {
+  const { owner, environment } = wanted
+  if (owner === 'service') {
+    if (member === null || scopes.includes('admin')) return
+    throw missingScope('Without the scope admin, a member can only issue personal keys.', ['admin'])
+  }
+  if (member === null || accountId !== own) {
+    const detail = 'owner can be personal only if a member of the account is signed in'
+    throw invalid({ detail, pointer: '/owner' })
+  }
+  if (mayUseEnvironment(member, environment)) return
+  throw missingScope(`The member may not use the environment ${environment}.`, [])
 }

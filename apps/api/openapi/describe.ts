@@ -12,6 +12,7 @@ export const TAGS = {
   Webhooks: 'Endpoints to which events are delivered as they happen.',
   Accounts: 'The owners of keys and inboxes.',
   Keys: 'API keys, which authenticate requests.',
+  Members: 'The people of the account, and invitations.',
   Domains: 'Domains whose mail the account receives.',
   Usage: 'The usage of keys and accounts.',
   Operations: 'For operators of Mayfly, and this document. They require no key.',

@@ -143,6 +143,8 @@ const PATH_PARAMETERS: Readonly<Record<string, { description: string; schema: Sc
   messageId: idLike('msg_01jd6b90cxf2jb8yqv4t6m2n0p', 'The id of a message in that inbox.'),
   accountId: idLike('acc_01jd6axq2ve9r5t1y3n7m4k8c6', 'The id of an account.'),
   keyId: idLike('key_01jd6aycj4e7p8s9v1w3x5z7b2', 'The id of a key of the account.'),
+  memberId: idLike('mem_01jd6b2k8nf3gq6r9t2w5y8z1c', 'The id of a member of the account.'),
+  invitationId: idLike('inv_01jd6b2k8nf3gq6r9t2w5y8z1c', 'The id of an invitation of the account.'),
   domainId: idLike('dom_01jd6b2k8nf3gq6r9t2w5y8z1c', 'The id of a domain of the account.'),
   webhookId: idLike('whk_01jd6b2k8nf3gq6r9t2w5y8z1c', 'The id of a webhook.'),
   deliveryId: idLike('dlv_01jd6b90czf2jb8z0w6s8p1q3r', 'The id of a delivery of the webhook.'),

@@ -20,7 +20,7 @@ const principal: Principal = {
     accountRequestsPerMinute: null,
   },
   ...{ inboxPassword: null, subject: null },
-  ...{ countedBy: TENANT.keyId, actor: null, expiresAt: null, inboxId: null, sessionId: null },
+  ...{ countedBy: TENANT.keyId, actor: null, expiresAt: null, inboxId: null, member: null, sessionId: null },
 }
 
 describe('usage by time', () => {

@@ -3,7 +3,7 @@ import { IsIn, IsOptional } from 'class-validator'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { type Delivery, DELIVERY_STATES } from '#libs/domain/webhook/delivery.js'
-import { type Principal, Caller, RequireScope } from '../access/principal.js'
+import { type Principal, Caller, RequireContent, RequireScope } from '../access/principal.js'
 import { Reply, withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
 import { ListPage, offsetPageOf } from '../http/list-pages.js'
@@ -22,6 +22,7 @@ class ListDeliveries extends ListPage {
 /** The deliveries of a webhook, and the sample that tests it. */
 @Controller('v1/webhooks/:webhookId')
 @Tag('Webhooks')
+@RequireContent()
 export class DeliveriesController {
   constructor(
     private readonly webhooks: Webhooks,

@@ -8,7 +8,7 @@ import { hasMoreToRequest, MAX_RUNNING_REPLAYS, stateOf, type Replay } from '#li
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { ReplaySelection } from '#libs/domain/webhook/events.js'
 import type { ListQuery } from '#libs/ports/read-model/lists.js'
-import { type Principal, Caller, RequireScope } from '../access/principal.js'
+import { type Principal, Caller, RequireContent, RequireScope } from '../access/principal.js'
 import { Reply, withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
 import { Views } from '../views.js'
@@ -28,6 +28,7 @@ const LAST_REPLAYS = 100
 /** Replays of a webhook's deliveries. */
 @Controller('v1/webhooks/:webhookId/replays')
 @Tag('Webhooks')
+@RequireContent()
 export class ReplaysController {
   constructor(
     private readonly webhooks: Webhooks,

@@ -1,7 +1,7 @@
 import { Body, Controller, Delete, Get, Param, Patch, Post, Query } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
-import { type Principal, Caller, RequireScope } from '../access/principal.js'
+import { type Principal, Caller, RequireContent, RequireScope } from '../access/principal.js'
 import { Reply, withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
 import { ListPage, pageOf } from '../http/list-pages.js'
@@ -22,6 +22,7 @@ const ACCESS =
 /** The webhooks of the key's environment, and each webhook by its id. */
 @Controller('v1/webhooks')
 @Tag('Webhooks')
+@RequireContent()
 export class WebhooksController {
   constructor(private readonly webhooks: Webhooks) {}
 
@@ -132,6 +133,7 @@ export class WebhooksController {
 /** Registers and lists the webhooks of one inbox, under both of its paths. Each webhook is then under /v1/webhooks. */
 @Controller(['v1/inboxes/:inboxId/webhooks', 'v1/emails/:inboxId/webhooks'])
 @Tag('Webhooks')
+@RequireContent()
 export class InboxWebhooksController {
   constructor(
     private readonly inboxes: Inboxes,

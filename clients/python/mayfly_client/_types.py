@@ -276,6 +276,20 @@ class ChangeDomain(TypedDict, total=False):
     """What becomes of mail to an address without an inbox."""
 
 
+class ChangeMember(TypedDict, total=False):
+    """What the member may do from now on."""
+    role: Literal["owner", "admin", "developer", "viewer", "auditor"]
+    """`owner` and `admin` manage the account; `developer` uses inboxes; `viewer` reads their mail; `auditor` reads
+    their history. Only an owner can give the role `owner`.
+    """
+    environments: list[str] | None
+    """The only environments that the member can use, or null for all. Not for an `owner` or an `admin`."""
+    permissions: list[Literal["content:read"]]
+    """`content:read` allows the member to read mail. An `admin` has it unless it is left out here, an `auditor`
+    only if it is given, all others always.
+    """
+
+
 class ChangeWebhook(TypedDict, total=False):
     """What to change of a webhook."""
     url: str
@@ -632,7 +646,9 @@ class Event(TypedDict):
     key_id: str | None
     """The key that caused the event; null if no key did."""
     actor: str | None
-    """The inbox token or console session that was used, and made with the key; null if the key itself was."""
+    """The member who did it; or the inbox token or console session that was used, and made with the key; null if
+    the key itself was.
+    """
     changed: list[Literal["duration", "name", "labels"]] | None
     """The properties of the inbox that were changed; null if `type` is not `inbox.changed`."""
     position: Position
@@ -973,9 +989,84 @@ class InjectMessage(_InjectMessageKeywords, _InjectMessageOptional):
     """The subject."""
 
 
+class Invitation(TypedDict):
+    """An invitation to become a member."""
+    id: str
+    """The id of the invitation."""
+    email: str
+    """The email address that was invited."""
+    role: Literal["owner", "admin", "developer", "viewer", "auditor"]
+    """What the member may do."""
+    environments: list[str] | None
+    """The only environments that the member can use; null for all."""
+    permissions: list[Literal["content:read"]]
+    """`content:read` if the member may read mail, else none."""
+    invited_by: str
+    """The key or the member that invited."""
+    state: Literal["pending", "accepted", "revoked", "expired"]
+    """Only a `pending` one can be used, once."""
+    member_id: str | None
+    """The member who used it; null if nobody has."""
+    created_at: str
+    """When it was made."""
+    expires_at: str
+    """Its link is invalid from then on."""
+
+
+class InvitationWithUrl(TypedDict):
+    """An invitation with its link."""
+    id: str
+    """The id of the invitation."""
+    email: str
+    """The email address that was invited."""
+    role: Literal["owner", "admin", "developer", "viewer", "auditor"]
+    """What the member may do."""
+    environments: list[str] | None
+    """The only environments that the member can use; null for all."""
+    permissions: list[Literal["content:read"]]
+    """`content:read` if the member may read mail, else none."""
+    invited_by: str
+    """The key or the member that invited."""
+    state: Literal["pending", "accepted", "revoked", "expired"]
+    """Only a `pending` one can be used, once."""
+    member_id: str | None
+    """The member who used it; null if nobody has."""
+    created_at: str
+    """When it was made."""
+    expires_at: str
+    """Its link is invalid from then on."""
+    url: str
+    """The link for the new member, valid once. It is only in this answer."""
+
+
+class _InviteMemberOptional(TypedDict, total=False):
+    environments: list[str] | None
+    """The only environments that the member can use, or null for all. Not for an `owner` or an `admin`."""
+    permissions: list[Literal["content:read"]]
+    """`content:read` allows the member to read mail. An `admin` has it unless it is left out here, an `auditor`
+    only if it is given, all others always.
+    """
+    expires_in: str
+    """How long the link is valid: 1 to 30 days. Default: `"7d"`."""
+
+
+class InviteMember(_InviteMemberOptional):
+    """Whom to invite, and what the new member may do."""
+    email: str
+    """The email address."""
+    role: Literal["owner", "admin", "developer", "viewer", "auditor"]
+    """`owner` and `admin` manage the account; `developer` uses inboxes; `viewer` reads their mail; `auditor` reads
+    their history. Only an owner can give the role `owner`.
+    """
+
+
 class _IssueKeyOptional(TypedDict, total=False):
     scopes: list[Scope]
     """The scopes of the key. The scope `operator` can only be given by a key that has it. Default: `["inboxes"]`.
+    """
+    owner: Literal["service", "personal"]
+    """Whether it belongs to the account, or to the member who is signed in. A personal key ends with the
+    membership. Default: `"service"`.
     """
     rate_limit: int | None
     """The maximum requests per minute, if it is less than the account's."""
@@ -1007,8 +1098,14 @@ class Key(TypedDict):
     """The beginning of its secret."""
     created_at: str
     """When it was issued."""
+    owner: Literal["service", "personal"]
+    """`service`: it belongs to the account. `personal`: it belongs to the member that issued it, has at most the
+    access of that member, and ends with the membership.
+    """
+    member_id: str | None
+    """The member that a personal key belongs to; null for a service key."""
     created_by: str | None
-    """The key that issued it; null for the first key of all."""
+    """The key or the member that issued it; null for the first key of all."""
     expires_at: str | None
     """When it expires; null if it never does."""
     last_used_at: str | None
@@ -1058,8 +1155,14 @@ class KeyWithSecret(TypedDict):
     """The beginning of its secret."""
     created_at: str
     """When it was issued."""
+    owner: Literal["service", "personal"]
+    """`service`: it belongs to the account. `personal`: it belongs to the member that issued it, has at most the
+    access of that member, and ends with the membership.
+    """
+    member_id: str | None
+    """The member that a personal key belongs to; null for a service key."""
     created_by: str | None
-    """The key that issued it; null for the first key of all."""
+    """The key or the member that issued it; null for the first key of all."""
     expires_at: str | None
     """When it expires; null if it never does."""
     last_used_at: str | None
@@ -1121,6 +1224,24 @@ class ManifestLine(_ManifestLineOptional):
     """The address of RCPT TO."""
     id: str
     """The value of the header that identifies the mail."""
+
+
+class Member(TypedDict):
+    """Somebody who can sign in to the console for the account."""
+    id: str
+    """The id of the member."""
+    email: str
+    """The email address that was invited."""
+    role: Literal["owner", "admin", "developer", "viewer", "auditor"]
+    """What the member may do."""
+    environments: list[str] | None
+    """The only environments that the member can use; null for all."""
+    permissions: list[Literal["content:read"]]
+    """`content:read` if the member may read mail, else none."""
+    invited_by: str
+    """The key or the member that invited."""
+    created_at: str
+    """When the invitation was used."""
 
 
 _MessageKeywords = TypedDict(
@@ -1485,6 +1606,28 @@ class RegisterWebhook(_RegisterWebhookOptional):
     """The URL of the endpoint: http or https, without user name, password or fragment."""
 
 
+class RemovedMember(TypedDict):
+    """Somebody who was a member, with the keys that the member issued."""
+    id: str
+    """The id of the member."""
+    email: str
+    """The email address that was invited."""
+    role: Literal["owner", "admin", "developer", "viewer", "auditor"]
+    """What the member may do."""
+    environments: list[str] | None
+    """The only environments that the member can use; null for all."""
+    permissions: list[Literal["content:read"]]
+    """`content:read` if the member may read mail, else none."""
+    invited_by: str
+    """The key or the member that invited."""
+    created_at: str
+    """When the invitation was used."""
+    revoked_keys: list[str]
+    """The personal keys of the member. They are revoked."""
+    service_keys: list[str]
+    """The active service keys that the member issued. They stay valid: revoke them if needed."""
+
+
 class Replay(TypedDict):
     """Events that are delivered to a webhook again."""
     id: str
@@ -1533,6 +1676,12 @@ class ReplayOfRange(_ReplayOfRangeKeywords, _ReplayOfRangeOptional):
     """All events in a time range."""
     to: str
     """The end of the range, exclusive; at most now."""
+
+
+class ResendInvitation(TypedDict, total=False):
+    """How long the new link is valid."""
+    expires_in: str
+    """How long the link is valid: 1 to 30 days. Default: `"7d"`."""
 
 
 class RevokedInboxToken(TypedDict):

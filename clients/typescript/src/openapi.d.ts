@@ -102,6 +102,15 @@ export interface components {
 			subdomains?: boolean;
 			catch_all?: components["schemas"]["DomainCatchAll"];
 		};
+		/** What the member may do from now on. */
+		ChangeMember: {
+			/** `owner` and `admin` manage the account; `developer` uses inboxes; `viewer` reads their mail; `auditor` reads their history. */
+			role?: "owner" | "admin" | "developer" | "viewer" | "auditor";
+			/** The only environments that the member can use, or null for all. */
+			environments?: string[] | null;
+			/** `content:read` allows the member to read mail. */
+			permissions?: "content:read"[];
+		};
 		/** What to change of a webhook. */
 		ChangeWebhook: {
 			/** The new URL of the endpoint. */
@@ -619,10 +628,72 @@ export interface components {
 			/** The attachments. */
 			attachments?: components["schemas"]["AttachContent"][];
 		};
+		/** An invitation to become a member. */
+		Invitation: {
+			/** The id of the invitation. */
+			id: string;
+			/** The email address that was invited. */
+			email: string;
+			/** What the member may do. */
+			role: "owner" | "admin" | "developer" | "viewer" | "auditor";
+			/** The only environments that the member can use; null for all. */
+			environments: string[] | null;
+			/** `content:read` if the member may read mail, else none. */
+			permissions: "content:read"[];
+			/** The key or the member that invited. */
+			invited_by: string;
+			/** Only a `pending` one can be used, once. */
+			state: "pending" | "accepted" | "revoked" | "expired";
+			/** The member who used it; null if nobody has. */
+			member_id: string | null;
+			/** When it was made. */
+			created_at: string;
+			/** Its link is invalid from then on. */
+			expires_at: string;
+		};
+		/** An invitation with its link. */
+		InvitationWithUrl: {
+			/** The id of the invitation. */
+			id: string;
+			/** The email address that was invited. */
+			email: string;
+			/** What the member may do. */
+			role: "owner" | "admin" | "developer" | "viewer" | "auditor";
+			/** The only environments that the member can use; null for all. */
+			environments: string[] | null;
+			/** `content:read` if the member may read mail, else none. */
+			permissions: "content:read"[];
+			/** The key or the member that invited. */
+			invited_by: string;
+			/** Only a `pending` one can be used, once. */
+			state: "pending" | "accepted" | "revoked" | "expired";
+			/** The member who used it; null if nobody has. */
+			member_id: string | null;
+			/** When it was made. */
+			created_at: string;
+			/** Its link is invalid from then on. */
+			expires_at: string;
+			/** The link for the new member, valid once. */
+			url: string;
+		};
+		/** Whom to invite, and what the new member may do. */
+		InviteMember: {
+			/** The email address. */
+			email: string;
+			/** `owner` and `admin` manage the account; `developer` uses inboxes; `viewer` reads their mail; `auditor` reads their history. */
+			role: "owner" | "admin" | "developer" | "viewer" | "auditor";
+			/** The only environments that the member can use, or null for all. */
+			environments?: string[] | null;
+			/** `content:read` allows the member to read mail. */
+			permissions?: "content:read"[];
+			/** How long the link is valid: 1 to 30 days. */
+			expires_in?: string;
+		};
 		IssueKey: {
 			name: string;
 			environment: string;
 			scopes?: ("inboxes" | "read" | "audit" | "admin" | "operator")[];
+			owner?: "service" | "personal";
 			rate_limit?: number | null;
 			expires_at?: string | null;
 		};
@@ -633,6 +704,8 @@ export interface components {
 			scopes: ("inboxes" | "read" | "audit" | "admin" | "operator")[];
 			prefix: string;
 			created_at: string;
+			owner: "service" | "personal";
+			member_id: string | null;
 			created_by: string | null;
 			expires_at: string | null;
 			last_used_at: string | null;
@@ -665,6 +738,8 @@ export interface components {
 			scopes: ("inboxes" | "read" | "audit" | "admin" | "operator")[];
 			prefix: string;
 			created_at: string;
+			owner: "service" | "personal";
+			member_id: string | null;
 			created_by: string | null;
 			expires_at: string | null;
 			last_used_at: string | null;
@@ -705,6 +780,23 @@ export interface components {
 			id: string;
 			sent_at?: string | null;
 			sha256?: string | null;
+		};
+		/** Somebody who can sign in to the console for the account. */
+		Member: {
+			/** The id of the member. */
+			id: string;
+			/** The email address that was invited. */
+			email: string;
+			/** What the member may do. */
+			role: "owner" | "admin" | "developer" | "viewer" | "auditor";
+			/** The only environments that the member can use; null for all. */
+			environments: string[] | null;
+			/** `content:read` if the member may read mail, else none. */
+			permissions: "content:read"[];
+			/** The key or the member that invited. */
+			invited_by: string;
+			/** When the invitation was used. */
+			created_at: string;
 		};
 		/** A received mail, parsed. */
 		Message: {
@@ -899,6 +991,27 @@ export interface components {
 			/** The first event to deliver: `now`, `beginning` for all existing events, or a time (RFC 3339) for the events since then. */
 			start_from?: string;
 		};
+		/** Somebody who was a member, with the keys that the member issued. */
+		RemovedMember: {
+			/** The id of the member. */
+			id: string;
+			/** The email address that was invited. */
+			email: string;
+			/** What the member may do. */
+			role: "owner" | "admin" | "developer" | "viewer" | "auditor";
+			/** The only environments that the member can use; null for all. */
+			environments: string[] | null;
+			/** `content:read` if the member may read mail, else none. */
+			permissions: "content:read"[];
+			/** The key or the member that invited. */
+			invited_by: string;
+			/** When the invitation was used. */
+			created_at: string;
+			/** The personal keys of the member. */
+			revoked_keys: string[];
+			/** The active service keys that the member issued. */
+			service_keys: string[];
+		};
 		Replay: {
 			id: string;
 			webhook_id: string;
@@ -918,6 +1031,11 @@ export interface components {
 		};
 		/** Which events to send again. */
 		RequestReplay: components["schemas"]["ReplayOfRange"] | components["schemas"]["ReplayOfDeliveries"];
+		/** How long the new link is valid. */
+		ResendInvitation: {
+			/** How long the link is valid: 1 to 30 days. */
+			expires_in?: string;
+		};
 		/** A token that was revoked. */
 		RevokedInboxToken: {
 			/** The id of the token. */
@@ -1341,6 +1459,30 @@ export interface operations {
 		};
 	};
 	listInboxWebhooks: {
+		parameters: {
+			query?: {
+				/** The maximum number of items on a page. */
+				limit?: number;
+				/** Oldest or newest first. */
+				order?: "asc" | "desc";
+				/** The position to continue from, as in `Link`. */
+				cursor?: string;
+			};
+		};
+	};
+	listMembers: {
+		parameters: {
+			query?: {
+				/** The maximum number of items on a page. */
+				limit?: number;
+				/** Oldest or newest first. */
+				order?: "asc" | "desc";
+				/** The position to continue from, as in `Link`. */
+				cursor?: string;
+			};
+		};
+	};
+	listInvitations: {
 		parameters: {
 			query?: {
 				/** The maximum number of items on a page. */

@@ -138,6 +138,16 @@ export function allows(held: readonly Scope[], wanted: readonly Scope[]): boolea
   return wanted.some((scope) => held.includes(scope))
 }
 
+/** The scopes that the holder of some scopes may give to a key or a member. An administrator may use the whole account. */
+export function givableScopes(held: readonly Scope[]): readonly Scope[] {
+  if (held.includes('operator')) return SCOPES
+  return held.includes('admin') ? SCOPES.filter((scope) => scope !== 'operator') : withImplied(held)
+}
+
+export function withImplied(held: readonly Scope[]): readonly Scope[] {
+  return held.includes('inboxes') ? [...held, 'read'] : held
+}
+
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const FORM = /^(mf_[a-z][a-z0-9-]{0,31}_[0-9A-Za-z]{32}_)([0-9A-Za-z]{6})$/
 

@@ -7,6 +7,7 @@ import {
   type ConsoleSessionId,
   type DomainId,
   type KeyId,
+  type MemberId,
   type WebhookId,
 } from '#libs/domain/ids/typeid.js'
 import { REMOVED, type WebhookEntry } from '#libs/domain/webhook/webhook.js'
@@ -14,6 +15,7 @@ import { isCaused } from '#libs/domain/webhook/webhook.test-support.js'
 import { BUILT_IN_PLANS, type Plan } from './access.js'
 import { evolve, type Account, type AccountSlice, type ApiKey } from './account.js'
 import { decide, type AccountCommand } from './decide.js'
+import { isMemberEvent, type Member } from './member.js'
 import { holdsName, type DomainEntry } from './domain.js'
 import {
   ACCOUNT_EVENTS,
@@ -30,6 +32,7 @@ export interface AccountView {
   keys: ReadonlyMap<KeyId, ApiKey>
   webhooks: ReadonlyMap<WebhookId, WebhookEntry>
   domains: ReadonlyMap<DomainId, DomainEntry>
+  members: ReadonlyMap<MemberId, Member>
 }
 
 export const NOTHING: AccountView = {
@@ -37,16 +40,18 @@ export const NOTHING: AccountView = {
   keys: new Map(),
   webhooks: new Map(),
   domains: new Map(),
+  members: new Map(),
 }
 
 export function sliceFor(
-  { account, keys, webhooks, domains }: AccountView,
+  { account, keys, webhooks, domains, members }: AccountView,
   what: AccountEvent | AccountCommand,
 ): AccountSlice {
   return {
     account,
     key: 'keyId' in what ? (keys.get(what.keyId) ?? null) : null,
     webhook: 'webhookId' in what ? (webhooks.get(what.webhookId) ?? null) : null,
+    member: isMemberEvent(what) ? (members.get(what.memberId) ?? null) : null,
     domain: 'domainId' in what ? (domains.get(what.domainId) ?? null) : null,
     holder:
       [...domains.values()]
@@ -64,7 +69,7 @@ export const { given, replay } = specificationOf({
 })
 
 function step(view: AccountView, event: AccountEvent): AccountView {
-  const { account, key, webhook, domain, holder } = evolve(sliceFor(view, event), event)
+  const { account, key, webhook, member, domain, holder } = evolve(sliceFor(view, event), event)
   const domains = new Map(view.domains)
   if ('domainId' in event) domains.set(event.domainId, domain)
   if (holder !== null) domains.set(holder.id, holder)
@@ -73,6 +78,7 @@ function step(view: AccountView, event: AccountEvent): AccountView {
     keys: key === null ? view.keys : new Map(view.keys).set(key.id, key),
     webhooks: 'webhookId' in event ? new Map(view.webhooks).set(event.webhookId, webhook) : view.webhooks,
     domains,
+    members: member === null ? view.members : new Map(view.members).set(member.id, member),
   }
 }
 
@@ -106,6 +112,7 @@ export const KEY_FACTS = {
   scopes: ['inboxes'] as const,
   rateLimit: null,
   expiresAt: null,
+  owner: 'service' as const,
   createdBy: null,
   secretHash: hash('0'),
   prefix: 'mf_staging_k3v9',
@@ -153,6 +160,7 @@ export const anyAccountHistory = fc
 function withCauses(events: readonly AccountEvent[]): AccountEvent[] {
   const rotations = new Map<KeyId, number>()
   const sessions = new Set<ConsoleSessionId>()
+  const members = new Map<MemberId, number>()
   const domains = new Map<DomainId, { name: string; revision: number }>()
   const isCausedRegistration = isCaused()
   let isClosed = false
@@ -171,6 +179,16 @@ function withCauses(events: readonly AccountEvent[]): AccountEvent[] {
       if ('name' in event && event.name !== domain.name) return false
       if (event.revision > domain.revision + 1) return false
       domain.revision = Math.max(domain.revision, event.revision)
+      return true
+    }
+    if (isMemberEvent(event)) {
+      const revision = members.get(event.memberId)
+      if (event.type === 'MemberInvited') {
+        if (revision === undefined) members.set(event.memberId, 0)
+        return true
+      }
+      if (revision === undefined || event.revision > revision + 1) return false
+      members.set(event.memberId, Math.max(revision, event.revision))
       return true
     }
     if ('sessionId' in event) {

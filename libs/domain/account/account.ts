@@ -1,8 +1,9 @@
-import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
+import type { AccountId, KeyId, MemberId } from '#libs/domain/ids/typeid.js'
 import { haveSameFaults, type Fault } from '#libs/domain/inbox/fault.js'
 import { evolve as evolveWebhook, type WebhookEntry } from '#libs/domain/webhook/webhook.js'
 import { evolveSessions, type ConsoleSession } from './console-sessions.js'
 import { evolveDomain, type DomainSlice } from './domain.js'
+import { evolveMember, isMember, isMemberEvent, type Member, type MemberEvent } from './member.js'
 import { keyState, noticesOf, type KeyLife } from './key-expiry.js'
 import { MAX_OWN_QUOTAS, quotaName, type OwnQuotas } from './quota.js'
 import type { AccountEvent, AccountOpened, ApiKeyIssued, ApiKeyRotated, PlanChanged } from './events.js'
@@ -12,6 +13,8 @@ export interface Account extends Omit<AccountOpened, 'type' | 'accountId'> {
   id: AccountId
   /** In the order of their creation, including some that have ended. */
   consoleSessions: readonly ConsoleSession[]
+  /** The members who have joined with that role. */
+  owners: readonly MemberId[]
   /** The faults of new inboxes, by environment. */
   defaultFaults: Readonly<Record<string, readonly Fault[]>>
   /** Those that the account has set for itself. */
@@ -44,6 +47,7 @@ export interface AccountSlice extends DomainSlice {
   account: Account | null
   key: ApiKey | null
   webhook: WebhookEntry
+  member: Member | null
 }
 
 /** Total and idempotent: for a repeated or misplaced event, returns the same slice object. */
@@ -57,6 +61,7 @@ export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
     const { domain, holder } = account === null ? slice : evolveDomain(slice, event)
     return domain === slice.domain && holder === slice.holder ? slice : { ...slice, domain, holder }
   }
+  if (isMemberEvent(event)) return account === null ? slice : withMember(slice, account, event)
   if ('sessionId' in event) {
     if (account === null) return slice
     const consoleSessions = evolveSessions(account.consoleSessions, event)
@@ -69,6 +74,7 @@ export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
       const { type: _type, accountId: id, ...facts } = event
       const empty = {
         consoleSessions: [],
+        owners: [],
         defaultFaults: {},
         quotas: {},
         suspendedAt: null,
@@ -141,6 +147,27 @@ export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
   }
 }
 
+function withMember(slice: AccountSlice, account: Account, event: MemberEvent): AccountSlice {
+  const { member, owners } = evolveMember(
+    { member: slice.member, owners: account.owners },
+    event,
+    account.closed !== null,
+  )
+  if (member === slice.member) return slice
+  const joined = event.type === 'MemberJoined' && member?.joinedAt !== slice.member?.joinedAt
+  const consoleSessions =
+    joined && member !== null
+      ? evolveSessions(account.consoleSessions, {
+          type: 'ConsoleSessionStarted',
+          ...{ accountId: account.id, memberId: member.id, startedBy: member.usageKeyId },
+          ...{ sessionId: event.session.id, secretHash: event.session.secretHash },
+          ...{ startedAt: event.joinedAt, expiresAt: event.session.expiresAt },
+        })
+      : account.consoleSessions
+  const isSame = owners === account.owners && consoleSessions === account.consoleSessions
+  return { ...slice, member, account: isSame ? account : { ...account, owners, consoleSessions } }
+}
+
 export function defaultFaultsOf({ defaultFaults }: Account, environment: string): readonly Fault[] {
   return Object.hasOwn(defaultFaults, environment) ? (defaultFaults[environment] ?? []) : []
 }
@@ -148,6 +175,16 @@ export function defaultFaultsOf({ defaultFaults }: Account, environment: string)
 /** Whether the key is neither revoked nor recorded as expired. */
 function isOpen(key: ApiKey | null): key is ApiKey {
   return key !== null && key.revokedAt === null && key.expiredAt === null
+}
+
+/** The member that a personal key belongs to; null for a service key. */
+export function memberIdOf({ owner, createdBy }: Pick<ApiKey, 'owner' | 'createdBy'>): MemberId | null {
+  return owner === 'personal' && createdBy !== null && isMember(createdBy) ? createdBy : null
+}
+
+/** Whether it is a personal key of someone who is no longer a member: then it is invalid. */
+export function isOrphaned(key: ApiKey, member: Member | null): boolean {
+  return key.owner === 'personal' && member?.state !== 'active'
 }
 
 /** Whether a secret of the key, current or previous, is still valid. */

@@ -28,12 +28,12 @@ const [linkHash, secretHash] = [hash('a'), hash('b')]
 
 const created = (id = sessionId, createdAt = day(1)): ConsoleEvent => ({
   type: 'ConsoleLinkCreated',
-  ...{ accountId, sessionId: id, createdBy: KEY_ID, linkHash, createdAt },
+  ...{ accountId, sessionId: id, createdBy: KEY_ID, memberId: null, linkHash, createdAt },
   expiresAt: new Date(createdAt.getTime() + LINK_MS),
 })
 const started = (startedAt: Date, id = sessionId): ConsoleEvent => ({
   type: 'ConsoleSessionStarted',
-  ...{ accountId, sessionId: id, startedBy: KEY_ID, secretHash, startedAt },
+  ...{ accountId, sessionId: id, startedBy: KEY_ID, memberId: null, secretHash, startedAt },
   expiresAt: new Date(startedAt.getTime() + SESSION_MS),
 })
 const ended = (endedAt: Date, id = sessionId): ConsoleEvent => ({
@@ -43,7 +43,7 @@ const ended = (endedAt: Date, id = sessionId): ConsoleEvent => ({
 
 const createLink = (now: Date): ConsoleCommand => ({
   type: 'CreateConsoleLink',
-  ...{ sessionId, createdBy: KEY_ID, linkHash, now },
+  ...{ sessionId, createdBy: KEY_ID, memberId: null, linkHash, now },
 })
 const useLink = (now: Date, hashOfLink = linkHash): ConsoleCommand => ({
   type: 'UseConsoleLink',
@@ -101,7 +101,14 @@ describe('a link', () => {
 describe('a session', () => {
   it('starts without a link too', () => {
     given()
-      .when({ type: 'StartConsoleSession', sessionId, startedBy: KEY_ID, secretHash, now: day(1) })
+      .when({
+        type: 'StartConsoleSession',
+        sessionId,
+        startedBy: KEY_ID,
+        memberId: null,
+        secretHash,
+        now: day(1),
+      })
       .then([started(day(1))])
   })
 

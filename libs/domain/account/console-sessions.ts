@@ -1,6 +1,6 @@
-import { event, id, sha256, time, type EventOf } from '#libs/domain/event-sourcing/declare.js'
+import { event, id, optional, sha256, time, type EventOf } from '#libs/domain/event-sourcing/declare.js'
 import { accept, refuse, type Decision } from '#libs/domain/event-sourcing/decision.js'
-import type { AccountId, ConsoleSessionId, KeyId } from '#libs/domain/ids/typeid.js'
+import type { AccountId, ConsoleSessionId, KeyId, MemberId } from '#libs/domain/ids/typeid.js'
 
 /*
  * Sessions of people who use an account in the console. A session starts with a link that is used once, or with an API
@@ -12,8 +12,10 @@ export const CONSOLE_EVENTS = {
     accountId: id('acc'),
     /** Of the session that the link starts. */
     sessionId: id('ses'),
-    /** The session ends when this key is revoked. */
+    /** The session ends when this key is revoked, unless it is that of a member. */
     createdBy: id('key'),
+    /** The member who is to use it; null if whoever has the link may do what the key may. */
+    memberId: optional(id('mem'), null),
     linkHash: sha256,
     createdAt: time,
     expiresAt: time,
@@ -22,8 +24,9 @@ export const CONSOLE_EVENTS = {
   ConsoleSessionStarted: event('account.console-session-started', {
     accountId: id('acc'),
     sessionId: id('ses'),
-    /** The key that was sent, or that created the link. The session ends when it is revoked. */
+    /** The key that was sent, or that created the link. */
     startedBy: id('key'),
+    memberId: optional(id('mem'), null),
     secretHash: sha256,
     startedAt: time,
     expiresAt: time,
@@ -41,8 +44,10 @@ export type ConsoleEvent = EventOf<typeof CONSOLE_EVENTS>
 /** A session, from the creation of its link on. */
 export interface ConsoleSession {
   id: ConsoleSessionId
-  /** The key that it was started with. */
+  /** The key that it was started with, or that a member's usage is counted for. */
   keyId: KeyId
+  /** The member who uses it, with whom it ends; null for a session that ends with its key. */
+  memberId: MemberId | null
   /** `offered`: the link has not been used. */
   state: 'offered' | 'active' | 'ended'
   /** Of the link while the session is offered, then of the session. */
@@ -59,12 +64,20 @@ export const SESSION_MS = 12 * 3_600_000
 export const MAX_SESSIONS = 50
 
 export type ConsoleCommand =
-  | { type: 'CreateConsoleLink'; sessionId: ConsoleSessionId; createdBy: KeyId; linkHash: string; now: Date }
+  | {
+      type: 'CreateConsoleLink'
+      sessionId: ConsoleSessionId
+      createdBy: KeyId
+      memberId: MemberId | null
+      linkHash: string
+      now: Date
+    }
   | { type: 'UseConsoleLink'; linkHash: string; secretHash: string; now: Date }
   | {
       type: 'StartConsoleSession'
       sessionId: ConsoleSessionId
       startedBy: KeyId
+      memberId: MemberId | null
       secretHash: string
       now: Date
     }
@@ -85,10 +98,10 @@ export function decideConsole(
   const { now } = command
   switch (command.type) {
     case 'CreateConsoleLink': {
-      const { sessionId, createdBy, linkHash } = command
+      const { sessionId, createdBy, memberId, linkHash } = command
       if (find(sessions, sessionId) !== null) return accept()
       const expiresAt = new Date(now.getTime() + LINK_MS)
-      const facts = { accountId, sessionId, createdBy, linkHash, createdAt: now, expiresAt }
+      const facts = { accountId, sessionId, createdBy, memberId, linkHash, createdAt: now, expiresAt }
       return accept({ type: 'ConsoleLinkCreated', ...facts })
     }
     case 'UseConsoleLink': {
@@ -96,10 +109,11 @@ export function decideConsole(
         ({ state, secretHash }) => state === 'offered' && secretHash === command.linkHash,
       )
       if (link === undefined || now >= link.expiresAt) return refuse({ code: 'unknown-link' })
-      return accept(started(accountId, link.id, link.keyId, command))
+      const { id: sessionId, keyId: startedBy, memberId } = link
+      return accept(started(accountId, { sessionId, startedBy, memberId, ...command }))
     }
     case 'StartConsoleSession':
-      return accept(started(accountId, command.sessionId, command.startedBy, command))
+      return accept(started(accountId, command))
     case 'EndConsoleSession': {
       const session = find(sessions, command.sessionId)
       if (session === null) return refuse({ code: 'unknown-session' })
@@ -111,13 +125,15 @@ export function decideConsole(
 
 function started(
   accountId: AccountId,
-  sessionId: ConsoleSessionId,
-  startedBy: KeyId,
-  { secretHash, now }: { secretHash: string; now: Date },
+  session: Omit<Extract<ConsoleCommand, { type: 'StartConsoleSession' }>, 'type'>,
 ): ConsoleEvent {
-  const expiresAt = new Date(now.getTime() + SESSION_MS)
-  const facts = { accountId, sessionId, startedBy, secretHash, startedAt: now, expiresAt }
-  return { type: 'ConsoleSessionStarted', ...facts }
+  const { sessionId, startedBy, memberId, secretHash, now } = session
+  const facts = { accountId, sessionId, startedBy, memberId, secretHash, startedAt: now }
+  return { type: 'ConsoleSessionStarted', ...facts, expiresAt: sessionEnd(now) }
+}
+
+export function sessionEnd(startedAt: Date): Date {
+  return new Date(startedAt.getTime() + SESSION_MS)
 }
 
 /** Total and idempotent: for a repeated or misplaced event, returns the same list. */
@@ -129,12 +145,12 @@ export function evolveSessions(
   switch (event.type) {
     case 'ConsoleLinkCreated': {
       if (known !== null) return sessions
-      const { sessionId: id, createdBy: keyId, linkHash: secretHash, createdAt, expiresAt } = event
-      return added(sessions, { id, keyId, state: 'offered', secretHash, createdAt, expiresAt })
+      const { sessionId: id, createdBy: keyId, memberId, linkHash: secretHash, createdAt, expiresAt } = event
+      return added(sessions, { id, keyId, memberId, state: 'offered', secretHash, createdAt, expiresAt })
     }
     case 'ConsoleSessionStarted': {
-      const { sessionId: id, startedBy: keyId, secretHash, startedAt: createdAt, expiresAt } = event
-      const session = { id, keyId, state: 'active', secretHash, createdAt, expiresAt } as const
+      const { sessionId: id, startedBy: keyId, memberId, secretHash, startedAt: createdAt, expiresAt } = event
+      const session = { id, keyId, memberId, state: 'active', secretHash, createdAt, expiresAt } as const
       if (known === null) return added(sessions, session)
       return known.state === 'offered' ? replaced(sessions, { ...known, ...session }) : sessions
     }
@@ -163,7 +179,7 @@ function added(sessions: readonly ConsoleSession[], session: ConsoleSession): Co
   return all.filter((each) => each !== dropped)
 }
 
-/** Whether the session can be used now, as far as the account says: its key may have been revoked. */
+/** Whether the session can be used now, as far as the account says: its key or its member may have ended. */
 export function isActive({ state, expiresAt }: ConsoleSession, now: Date): boolean {
   return state === 'active' && now < expiresAt
 }

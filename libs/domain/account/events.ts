@@ -7,6 +7,7 @@ import type { Lifespan } from '#libs/domain/inbox/new-inbox.js'
 import { parseRetention, SCOPES } from './access.js'
 import { CONSOLE_EVENTS } from './console-sessions.js'
 import { DOMAIN_EVENTS } from './domain.js'
+import { MEMBER_EVENTS } from './member.js'
 import { QUOTAS } from './quota.js'
 
 const retention = field.codec(Type.String(), (value: Lifespan) => value.text, decodeRetention)
@@ -33,7 +34,7 @@ const limits = field.optional(
   null,
 )
 
-/** All events of the topic account-events, including those of webhooks, domains and the console: they have one order. */
+/** All events of the topic account-events, including those of webhooks, domains, members and the console: they have one order. */
 export const ACCOUNT_EVENTS = {
   AccountOpened: event(
     'account.opened',
@@ -101,8 +102,10 @@ export const ACCOUNT_EVENTS = {
     prefix: field.text,
     /** The key is invalid from then on; null if it never expires. */
     expiresAt: field.optional(field.time, null),
-    /** The key that the request was made with; null for the first key of an installation. */
-    createdBy: field.optional(field.id('key'), null),
+    /** `personal`: of the member that issued it. It has at most the access of that member, and ends with it. */
+    owner: field.added(field.oneOf(['service', 'personal']), 'service'),
+    /** The key that the request was made with, or the member; null for the first key of an installation. */
+    createdBy: field.optional(field.id('key', 'mem'), null),
     issuedAt: field.time,
   }),
 
@@ -179,6 +182,7 @@ export const ACCOUNT_EVENTS = {
   ...CONSOLE_EVENTS,
   ...REGISTRATION_EVENTS,
   ...DOMAIN_EVENTS,
+  ...MEMBER_EVENTS,
 }
 
 export type AccountEvent = EventOf<typeof ACCOUNT_EVENTS>

@@ -114,7 +114,9 @@ export const sealedBytes = plain(
   ),
 )
 
-export function id<Prefix extends string>(prefix: Prefix): Codec<Id<Prefix>> {
+/** An id with one of the prefixes. */
+export function id<Prefix extends string>(...prefixes: [Prefix, ...Prefix[]]): Codec<Id<Prefix>> {
+  const prefix = prefixes.length === 1 ? prefixes[0] : `(${prefixes.join('|')})`
   return plain(Type.Unsafe<Id<Prefix>>(Type.String({ pattern: idPattern(prefix) })))
 }
 

@@ -16,6 +16,8 @@ export type DeliveryId = Id<'dlv'>
 export type ReplayId = Id<'rpl'>
 export type ConsoleSessionId = Id<'ses'>
 export type DomainId = Id<'dom'>
+export type MemberId = Id<'mem'>
+export type InvitationId = Id<'inv'>
 
 const SUFFIX = '_[0-7][0-9a-hjkmnp-tv-z]{25}$'
 const AFTER_PREFIX = new RegExp(`^${SUFFIX}`)

@@ -31,6 +31,7 @@ function issued(n: number, facts: Partial<ApiKeyIssued> = {}): ApiKeyIssued {
     secretHash: hash(n.toString(16)),
     prefix: 'mf_staging_',
     expiresAt: null,
+    owner: 'service',
     createdBy: keyIdOf(1),
     issuedAt: minute(n),
     ...facts,
@@ -65,8 +66,14 @@ export function describeAccountQueries(harness: () => ReadModelHarness): void {
     const [link, session] = [1, 2].map((n) => idFromBytes('ses', Buffer.alloc(16, n)))
     if (link === undefined || session === undefined) throw new Error('no ids')
     const times = { createdAt: minute(1), expiresAt: minute(11) }
-    const facts = { accountId, createdBy: keyIdOf(1), linkHash: hash('a'), ...times }
-    const start = { accountId, startedBy: keyIdOf(2), secretHash: hash('b'), startedAt: minute(2) }
+    const facts = { accountId, createdBy: keyIdOf(1), memberId: null, linkHash: hash('a'), ...times }
+    const start = {
+      accountId,
+      startedBy: keyIdOf(2),
+      memberId: null,
+      secretHash: hash('b'),
+      startedAt: minute(2),
+    }
     await followAccounts(
       store,
       opened(),

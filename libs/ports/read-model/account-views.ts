@@ -1,12 +1,15 @@
-import type { Account, ApiKey } from '#libs/domain/account/account.js'
+import { memberIdOf, type Account, type ApiKey } from '#libs/domain/account/account.js'
 import { SCOPES } from '#libs/domain/account/access.js'
+import type { Member } from '#libs/domain/account/member.js'
 import { MAX_NAME_LABELS, type Domain } from '#libs/domain/account/domain.js'
 import {
   brand,
+  isId,
   type AccountId,
   type DomainId,
   type InboxId,
   type KeyId,
+  type MemberId,
   type WebhookId,
 } from '#libs/domain/ids/typeid.js'
 import { REMOVED, type Webhook } from '#libs/domain/webhook/webhook.js'
@@ -23,6 +26,13 @@ export interface WebhookedInbox {
   inboxId: InboxId
   accountId: AccountId
   environment: string
+}
+
+export interface KnownKey {
+  account: Account
+  key: ApiKey
+  /** Of a personal key; null for a service key. */
+  member: Member | null
 }
 
 /** account-events has one partition. */
@@ -45,9 +55,15 @@ export function accountViews(store: ViewStore) {
     return (await store.claim(queue, table, claim)).flatMap(({ row }) => row ?? [])
   }
 
+  /** The member that a personal key belongs to; null for a service key. */
+  async function memberOf(key: ApiKey): Promise<Member | null> {
+    const id = memberIdOf(key)
+    return id === null ? null : rowOf(store, tables.members, { owner: null, key: id })
+  }
+
   return {
-    /** Finds a key by the hex SHA-256 of any secret that it has had. */
-    async keyByHash(secretHash: string): Promise<{ account: Account; key: ApiKey } | null> {
+    /** Finds a key by the hex SHA-256 of any secret that it has had, with the member that a personal key belongs to. */
+    async keyByHash(secretHash: string): Promise<KnownKey | null> {
       const range = { group: [], from: secretHash, to: `${secretHash}!`, order: 'asc', limit: 1 } as const
       const [found] = await store.entriesWithRows(tables.keyHashes, tables.apiKeys, [
         { ...range, partition: PARTITION },
@@ -55,7 +71,8 @@ export function accountViews(store: ViewStore) {
       const key = found?.[0]?.row ?? null
       const account =
         key === null ? null : await rowOf(store, tables.accounts, { owner: null, key: key.accountId })
-      return key === null || account === null ? null : { account, key }
+      if (key === null || account === null) return null
+      return { account, key, member: await memberOf(key) }
     },
 
     account: (id: AccountId): Promise<Account | null> =>
@@ -65,6 +82,8 @@ export function accountViews(store: ViewStore) {
     listAccounts: (query: ListQuery<AccountId>): Promise<Account[]> =>
       pageOfRows(store, tables.accountList, tables.accounts, keyRange(PARTITION, [], query)),
 
+    memberOf,
+
     key: (id: KeyId): Promise<ApiKey | null> => rowOf(store, tables.apiKeys, { owner: null, key: id }),
 
     /** An account's keys, including revoked and expired ones, ordered by id. */
@@ -72,14 +91,17 @@ export function accountViews(store: ViewStore) {
       pageOfRows(store, tables.keyList, tables.apiKeys, keyRange(PARTITION, [accountId], query)),
 
     /** All of an account's keys that are neither revoked nor recorded as expired, ordered by id. Their number is limited. */
-    async activeKeys(accountId: AccountId): Promise<Pick<ApiKey, 'id' | 'environment' | 'scopes'>[]> {
+    async activeKeys(
+      accountId: AccountId,
+    ): Promise<Pick<ApiKey, 'id' | 'environment' | 'scopes' | 'createdBy'>[]> {
       const [found = []] = await store.entries(tables.activeKeys, [keyRange(PARTITION, [accountId], ALL)])
       return found.map(({ key, value }) => {
-        const [environment = '', scopes = ''] = value.split(' ')
+        const [environment = '', scopes = '', author = ''] = value.split(' ')
         const held = scopes.split(',')
         return {
           id: brand('key', key),
           environment,
+          createdBy: isId('key', author) || isId('mem', author) ? author : null,
           scopes: SCOPES.filter((scope) => held.includes(scope)),
         }
       })
@@ -91,6 +113,24 @@ export function accountViews(store: ViewStore) {
     /** Leases closed accounts that are not erased yet, those that were closed first. */
     leaseDueAccounts: (query: LeaseQuery): Promise<Account[]> =>
       leased(tables.dueAccounts, tables.accounts, query),
+
+    /** Also one who was invited or removed. */
+    member: (id: MemberId): Promise<Member | null> => rowOf(store, tables.members, { owner: null, key: id }),
+
+    /** An account's members, or its invitations that are not used or revoked, ordered by id. */
+    listMembers(
+      accountId: AccountId,
+      { state, ...query }: ListQuery<MemberId> & { state: 'active' | 'invited' },
+    ): Promise<Member[]> {
+      const range = keyRange(PARTITION, [accountId, state], query)
+      return pageOfRows(store, tables.memberList, tables.members, range)
+    },
+
+    /** The email addresses of an account's members and those who are invited. Their number is limited. */
+    async memberEmails(accountId: AccountId): Promise<string[]> {
+      const ranges = ['active', 'invited'].map((state) => keyRange(PARTITION, [accountId, state], ALL))
+      return (await store.entries(tables.memberList, ranges)).flat().map(({ value }) => value)
+    },
 
     async domain(id: DomainId): Promise<Domain | null> {
       const row = await rowOf(store, tables.domains, { owner: null, key: id })

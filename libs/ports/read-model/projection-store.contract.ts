@@ -39,6 +39,7 @@ const issued: ApiKeyIssued = {
   prefix: 'mf_staging_',
   expiresAt: null,
   createdBy: null,
+  owner: 'service',
   issuedAt: minute(1),
 }
 

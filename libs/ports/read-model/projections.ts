@@ -2,7 +2,15 @@ import { MAX_RETENTION } from '#libs/domain/account/access.js'
 import { evolve as evolveAccount, type AccountSlice } from '#libs/domain/account/account.js'
 import type { Domain } from '#libs/domain/account/domain.js'
 import type { AccountEvent } from '#libs/domain/account/events.js'
-import type { AccountId, DomainId, InboxId, KeyId, MessageId, WebhookId } from '#libs/domain/ids/typeid.js'
+import type {
+  AccountId,
+  DomainId,
+  InboxId,
+  KeyId,
+  MemberId,
+  MessageId,
+  WebhookId,
+} from '#libs/domain/ids/typeid.js'
 import type { InboxEvent, MessageReceived } from '#libs/domain/inbox/events.js'
 import { evolve, type ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import { evolve as evolveDelivery, type Delivery } from '#libs/domain/webhook/delivery.js'
@@ -218,6 +226,7 @@ export interface AccountSliceKey {
   accountId: AccountId
   keyId?: KeyId | null
   webhookId?: WebhookId | null
+  memberId?: MemberId | null
   domainId?: DomainId | null
   /** Of the domain. */
   name?: string
@@ -225,19 +234,20 @@ export interface AccountSliceKey {
 
 export async function accountSliceBefore(
   store: Pick<ViewStore, 'rows' | 'entriesWithRows'>,
-  { accountId, keyId = null, webhookId = null, domainId = null, name }: AccountSliceKey,
+  { accountId, keyId = null, webhookId = null, memberId = null, domainId = null, name }: AccountSliceKey,
 ): Promise<AccountSlice> {
   const find = <Row>(table: TableOf<Row>, key: string | null) =>
     key === null ? null : rowOf(store, table, { owner: null, key })
   const isOfName = domainId !== null && name !== undefined
-  const [account, key, webhook, domain, holder] = await Promise.all([
+  const [account, key, webhook, member, domain, holder] = await Promise.all([
     find(tables.accounts, accountId),
     find(tables.apiKeys, keyId),
     find(tables.webhooks, webhookId),
+    find(tables.members, memberId),
     find(tables.domains, domainId),
     isOfName ? holdersOf(store, [name]).then(([found = null]) => found) : null,
   ])
-  return { account, key, webhook, domain, holder: holder?.id === domainId ? null : holder }
+  return { account, key, webhook, member, domain, holder: holder?.id === domainId ? null : holder }
 }
 
 /** The domain that holds each name; null if there is none. */
@@ -250,7 +260,7 @@ export async function holdersOf(
   return found.map(([first]) => (first?.row === REMOVED ? null : (first?.row ?? null)))
 }
 
-/** The changes that one event makes in the views of accounts, keys, webhooks and domains. */
+/** The changes that one event makes in the views of accounts, keys, members, webhooks and domains. */
 export function projectAccountEvent(before: AccountSlice, event: AccountEvent): Change[] {
   const after = evolveAccount(before, event)
   const changes: Change[] = []
@@ -258,6 +268,9 @@ export function projectAccountEvent(before: AccountSlice, event: AccountEvent): 
     changes.push(put(tables.accounts, after.account, before.account))
   }
   if (after.key !== null && after.key !== before.key) changes.push(put(tables.apiKeys, after.key, before.key))
+  if (after.member !== null && after.member !== before.member) {
+    changes.push(put(tables.members, after.member, before.member))
+  }
   const previous = present(before.webhook)
   const webhook = present(after.webhook) ?? previous
   if (after.webhook !== before.webhook && webhook !== null) {

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Account, ApiKey } from '#libs/domain/account/account.js'
+import type { Member } from '#libs/domain/account/member.js'
 import { keyDueAt } from '#libs/domain/account/key-expiry.js'
 import { quotaScopesOf, scopeName } from '#libs/domain/account/quota.js'
 import { holdsName, type Domain } from '#libs/domain/account/domain.js'
@@ -206,12 +207,12 @@ export const keyList = index<ApiKey>({
   entriesOf: ({ accountId, id }) => [{ group: [accountId], key: id }],
 })
 
-/** The keys that are neither revoked nor recorded as expired, with environment and scopes. */
+/** The keys that are neither revoked nor recorded as expired, with environment, scopes and who issued them. */
 export const activeKeys = index<ApiKey>({
   ...{ name: 'active-keys', ...accountEvents },
-  entriesOf: ({ accountId, id, environment, scopes, revokedAt, expiredAt }) =>
+  entriesOf: ({ accountId, id, environment, scopes, createdBy, revokedAt, expiredAt }) =>
     revokedAt === null && expiredAt === null
-      ? [{ group: [accountId], key: id, value: `${environment} ${scopes.join(',')}` }]
+      ? [{ group: [accountId], key: id, value: `${environment} ${scopes.join(',')} ${createdBy ?? ''}` }]
       : [],
 })
 
@@ -229,6 +230,20 @@ export const apiKeys = table<ApiKey, ApiKey>({
   keyOf: ({ id }) => ({ owner: null, key: id }),
   rowOf: (key) => key,
   indexes: [keyHashes, keyList, activeKeys, dueKeys],
+})
+
+/** Members, and invitations that are not used yet, each with the email address. */
+export const memberList = index<Member>({
+  ...{ name: 'member-list', ...accountEvents },
+  entriesOf: ({ accountId, id, state, email }) =>
+    state === 'active' || state === 'invited' ? [{ group: [accountId, state], key: id, value: email }] : [],
+})
+
+export const members = table<Member, Member>({
+  ...{ name: 'members', ...accountEvents },
+  keyOf: ({ id }) => ({ owner: null, key: id }),
+  rowOf: (member) => member,
+  indexes: [memberList],
 })
 
 /** The webhooks of one inbox, or those for all inboxes of an environment. */
@@ -374,7 +389,19 @@ export function replayKey({ webhookId, replayId }: { webhookId: WebhookId; repla
 export const TABLES: readonly Pick<
   Table<never, unknown>,
   'name' | 'topic' | 'ownedBy' | 'parts' | 'indexes'
->[] = [inboxes, messages, history, accounts, apiKeys, webhooks, domains, webhookHealth, deliveries, replays]
+>[] = [
+  inboxes,
+  messages,
+  history,
+  accounts,
+  apiKeys,
+  members,
+  webhooks,
+  domains,
+  webhookHealth,
+  deliveries,
+  replays,
+]
 
 const HOUR_MS = 3_600_000
 /** Mail of an inbox that has ended counts for its labels for this time, and up to an hour longer. */

@@ -1,0 +1,150 @@
+import Type from 'typebox'
+import { list, named, plain, text } from '#libs/domain/event-sourcing/declare.js'
+import { PERMISSIONS, ROLE_NAMES, type Member as MemberState } from '#libs/domain/account/member.js'
+import { brand, idPattern, type InvitationId, type KeyId, type MemberId } from '#libs/domain/ids/typeid.js'
+import { IdOf, OneOf, OrNull, orNull, resource, SomeOf, time } from '#libs/runtime/resource.js'
+
+const AUTHOR = Type.Unsafe<KeyId | MemberId>(
+  Type.String({ pattern: idPattern('(key|mem)'), description: 'The key or the member that invited.' }),
+)
+
+const access = {
+  email: plain(Type.String({ description: 'The email address that was invited.' })),
+  role: plain(OneOf(ROLE_NAMES, 'What the member may do.')),
+  environments: orNull(list(text), 'The only environments that the member can use; null for all.'),
+  permissions: plain(SomeOf(PERMISSIONS, '`content:read` if the member may read mail, else none.')),
+  invitedBy: plain(AUTHOR),
+}
+
+const example = {
+  id: 'mem_01jd6b2k8nf3gq6r9t2w5y8z1c',
+  email: 'ana@example.com',
+  role: 'developer',
+  environments: ['staging'],
+  permissions: ['content:read'],
+  invited_by: 'key_01jd6a0v7w8x9y0z1a2b3c4d5e',
+  created_at: '2026-11-21T09:30:00.000Z',
+}
+
+const member = {
+  id: plain(IdOf('mem', 'The id of the member.')),
+  ...access,
+  joinedAt: named('created_at', time('When the invitation was used.')),
+}
+
+const shownMember = resource(
+  'Member',
+  { description: 'Somebody who can sign in to the console for the account.', examples: [example] },
+  member,
+)
+export const Member = shownMember.schema
+
+const keyIds = (description: string) => list(plain(IdOf('key', 'The id of a key.')), { description })
+
+const removedMember = resource(
+  'RemovedMember',
+  {
+    description: 'Somebody who was a member, with the keys that the member issued.',
+    examples: [{ ...example, revoked_keys: ['key_01jd6aycj4e7p8s9v1w3x5z7b2'], service_keys: [] }],
+  },
+  {
+    ...member,
+    revokedKeys: keyIds('The personal keys of the member. They are revoked.'),
+    serviceKeys: keyIds(
+      'The active service keys that the member issued. They stay valid: revoke them if needed.',
+    ),
+  },
+)
+export const RemovedMember = removedMember.schema
+
+const invitationExample = {
+  ...example,
+  id: 'inv_01jd6b2k8nf3gq6r9t2w5y8z1c',
+  state: 'pending',
+  member_id: null,
+  expires_at: '2026-11-28T09:30:00.000Z',
+}
+
+const invitation = {
+  id: plain(IdOf('inv', 'The id of the invitation.')),
+  ...access,
+  state: plain(
+    OneOf(['pending', 'accepted', 'revoked', 'expired'], 'Only a `pending` one can be used, once.'),
+  ),
+  memberId: plain(OrNull(IdOf('mem', ''), 'The member who used it; null if nobody has.')),
+  invitedAt: named('created_at', time('When it was made.')),
+  expiresAt: time('Its link is invalid from then on.'),
+}
+
+const shownInvitation = resource(
+  'Invitation',
+  { description: 'An invitation to become a member.', examples: [invitationExample] },
+  invitation,
+)
+export const Invitation = shownInvitation.schema
+
+const invitationWithUrl = resource(
+  'InvitationWithUrl',
+  {
+    description: 'An invitation with its link.',
+    examples: [
+      {
+        ...invitationExample,
+        url: 'https://mayfly.example.com/console#sign-in=mem_01jd6b2k8nf3gq6r9t2w5y8z1c.Zb0pA3mYd5v7Kq9s1uW2xE4tR6yU8iO0cL5nH7gF3jk',
+      },
+    ],
+  },
+  {
+    ...invitation,
+    url: plain(
+      Type.String({ description: 'The link for the new member, valid once. It is only in this answer.' }),
+    ),
+  },
+)
+export const InvitationWithUrl = invitationWithUrl.schema
+
+function accessOf(state: MemberState) {
+  return { ...state, permissions: state.readsMail ? PERMISSIONS : [] }
+}
+
+/** A member who has joined. */
+function joinedOf(state: MemberState) {
+  return { ...accessOf(state), joinedAt: state.joinedAt ?? state.invitedAt }
+}
+
+export function memberJson(state: MemberState) {
+  return shownMember.json(joinedOf(state))
+}
+
+export function removedMemberJson(state: MemberState, keys: { revokedKeys: KeyId[]; serviceKeys: KeyId[] }) {
+  return removedMember.json({ ...joinedOf(state), ...keys })
+}
+
+function invitationOf(member: MemberState, now: Date) {
+  const { state, id, expiresAt } = member
+  const pending = expiresAt <= now ? ('expired' as const) : ('pending' as const)
+  const isUsed = state === 'active' || state === 'removed'
+  return {
+    ...accessOf(member),
+    id: invitationIdOf(id),
+    state: state === 'invited' ? pending : isUsed ? ('accepted' as const) : ('revoked' as const),
+    memberId: isUsed ? id : null,
+  }
+}
+
+export function invitationJson(member: MemberState, now: Date) {
+  return shownInvitation.json(invitationOf(member, now))
+}
+
+export function invitationWithUrlJson(member: MemberState, url: string, now: Date) {
+  return invitationWithUrl.json({ ...invitationOf(member, now), url })
+}
+
+/** An invitation and the member who uses it have the same id but for its prefix. */
+export function invitationIdOf(id: MemberId): InvitationId {
+  return brand('inv', id.replace('mem', 'inv'))
+}
+
+export function memberIdOfInvitation(id: InvitationId): MemberId {
+  return brand('mem', id.replace('inv', 'mem'))
+}

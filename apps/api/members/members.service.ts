@@ -1,0 +1,237 @@
+import { Injectable } from '@nestjs/common'
+import type { Account, ApiKey } from '#libs/domain/account/account.js'
+import { decide } from '#libs/domain/account/decide.js'
+import {
+  decideMember,
+  type Member,
+  type MemberCommand,
+  type MemberRefusal,
+} from '#libs/domain/account/member.js'
+import { isId, type KeyId, type MemberId } from '#libs/domain/ids/typeid.js'
+import type { AccountEvent } from '#libs/domain/account/events.js'
+import { hashSecret } from '#libs/ports/key-vault/master-key.js'
+import type { ListQuery } from '#libs/ports/read-model/lists.js'
+import { actorOf, missingScope, type Principal } from '../access/principal.js'
+import { AccountCommands } from '../accounts/account-commands.js'
+import { ConsoleAddress } from '../console/console-address.js'
+import { SECRET_BYTES, secretOf } from '../console/console-sessions.service.js'
+import { invalid, noResource, unavailable, type Problem } from '../http/problems.js'
+import type { Minting } from '../idempotency/minting.js'
+import { Instance } from '../instance.js'
+import { Views } from '../views.js'
+import { VisibleRecorder } from '../visible-recorder.js'
+import { readAccess, readDays, type ChangeMember, type InviteMember } from './member-requests.dto.js'
+import { memberIdOfInvitation } from './member-schemas.js'
+
+/** The members of an account, and those who are invited. */
+@Injectable()
+export class Members {
+  constructor(
+    private readonly views: Views,
+    private readonly accounts: AccountCommands,
+    private readonly recorder: VisibleRecorder,
+    private readonly instance: Instance,
+    private readonly address: ConsoleAddress,
+  ) {}
+
+  /** Resolves with the member who is invited, and the link, once the invitation is durable. */
+  async invite(principal: Principal, body: InviteMember, minting: Minting): Promise<[Member, string]> {
+    const { accountId, keyId: usageKeyId } = principal
+    const account = await this.accounts.find(accountId)
+    const memberId = minting.id('mem')
+    const token = secretOf(memberId, minting.bytes(SECRET_BYTES))
+    const emails = await this.views.accounts.memberEmails(accountId)
+    const { email } = body
+    const now = this.instance.now()
+    await this.run(principal, account, {
+      ...{ type: 'InviteMember', accountId, memberId, email, ...readAccess(body) },
+      ...{ actor: actorOf(principal, account), usageKeyId, tokenHash: hashSecret(token) },
+      memberCount: emails.length,
+      isKnown: emails.some((each) => each.toLowerCase() === email.toLowerCase()),
+      ...{ expiresAt: this.endOf(body, now), now },
+    })
+    return [await this.findRecorded(memberId), this.address.linkWith(token)]
+  }
+
+  /** Resolves with the invitation and its new link. The former one is then invalid. */
+  async renew(
+    principal: Principal,
+    id: string,
+    body: Pick<InviteMember, 'expires_in'>,
+    minting: Minting,
+  ): Promise<[Member, string]> {
+    const { id: memberId, accountId } = await this.invitation(principal, id)
+    const account = await this.accounts.find(accountId)
+    const token = secretOf(memberId, minting.bytes(SECRET_BYTES))
+    const tokenHash = hashSecret(token)
+    const now = this.instance.now()
+    const command = { type: 'RenewInvitation', accountId, memberId, tokenHash } as const
+    const actor = actorOf(principal, account)
+    await this.run(principal, account, { ...command, actor, expiresAt: this.endOf(body, now), now })
+    const member = await this.findRecorded(memberId)
+    if (member.tokenHash !== tokenHash) throw beingChanged(memberId)
+    return [member, this.address.linkWith(token)]
+  }
+
+  /** A repeat changes nothing. */
+  async revoke(principal: Principal, id: string): Promise<Member> {
+    const { id: memberId, accountId } = await this.invitation(principal, id)
+    const account = await this.accounts.find(accountId)
+    const command = { type: 'RevokeInvitation', accountId, memberId, now: this.instance.now() } as const
+    await this.run(principal, account, { ...command, actor: actorOf(principal, account) })
+    return this.findRecorded(memberId)
+  }
+
+  list({ accountId }: Principal, state: 'active' | 'invited', query: ListQuery<MemberId>): Promise<Member[]> {
+    return this.views.readAccounts((accounts) => accounts.listMembers(accountId, { state, ...query }))
+  }
+
+  /** Throws not-found, also for somebody who has not joined or was removed. */
+  async get(principal: Principal, id: string): Promise<Member> {
+    const member = await this.find(principal, id)
+    if (member?.state !== 'active') throw noMember(id)
+    return member
+  }
+
+  /** Throws not-found. */
+  async invitation(principal: Principal, id: string): Promise<Member> {
+    const member = isId('inv', id) ? await this.find(principal, memberIdOfInvitation(id)) : null
+    if (member === null) throw noInvitation(id)
+    return member
+  }
+
+  async change(principal: Principal, id: string, body: ChangeMember): Promise<Member> {
+    const member = await this.get(principal, id)
+    const account = await this.accounts.find(member.accountId)
+    const wanted = readAccess({ ...body, role: body.role ?? member.role }, member)
+    const ids = { accountId: account.id, memberId: member.id }
+    const command = { type: 'ChangeMember', ...ids, ...wanted, now: this.instance.now() } as const
+    await this.run(principal, account, { ...command, actor: actorOf(principal, account) })
+    const changed = await this.get(principal, id)
+    const { role, environments, readsMail } = changed
+    const isApplied = JSON.stringify({ role, environments, readsMail }) === JSON.stringify(wanted)
+    if (!isApplied) throw beingChanged(member.id)
+    return changed
+  }
+
+  /**
+   * Removes a member and revokes its personal keys. Resolves with the ids of the keys that the member has issued, once none of
+   * its keys and sessions works on this instance. A repeat completes it.
+   */
+  async remove(principal: Principal, id: string) {
+    const member = await this.find(principal, id)
+    if (member === null) throw noMember(id)
+    const { accountId, id: memberId } = member
+    const account = await this.accounts.find(accountId)
+    const now = this.instance.now()
+    const actor = actorOf(principal, account)
+    await this.run(principal, account, { type: 'RemoveMember', accountId, memberId, actor, now })
+    const removed = await this.findRecorded(memberId)
+    if (removed.state !== 'removed') throw beingChanged(memberId)
+    const active = await this.views.readAccounts((accounts) => accounts.activeKeys(accountId))
+    const own = active.filter(({ createdBy }) => createdBy === memberId)
+    const keys = await Promise.all(own.map((key) => this.views.accounts.key(key.id)))
+    const personal = keys.filter((key) => key?.owner === 'personal') as ApiKey[]
+    const revocations = personal.flatMap((key): AccountEvent[] => {
+      const ids = { accountId, keyId: key.id, revokedBy: principal.keyId }
+      return [...decide({ account, key }, { type: 'RevokeApiKey', ...ids, now }).events]
+    })
+    await this.recorder.record(revocations, principal)
+    const revokedKeys = personal.map((key) => key.id)
+    return { member: removed, revokedKeys, serviceKeys: idsWithout(own, revokedKeys) }
+  }
+
+  /**
+   * The member whose session the caller may start with a link: itself, or for an owner any other one. Throws not-found and
+   * missing-scope.
+   */
+  async mayActAs(principal: Principal, id: string): Promise<MemberId> {
+    const member = await this.get(principal, id)
+    const account = await this.accounts.find(member.accountId)
+    if (principal.member?.id === member.id || actorOf(principal, account).isOwner) return member.id
+    throw missingScope('Only an owner can make a link for another member.', [])
+  }
+
+  private endOf({ expires_in }: Pick<InviteMember, 'expires_in'>, now: Date): Date {
+    return new Date(now.getTime() + readDays(expires_in))
+  }
+
+  /** Null for an id of another account. */
+  private async find({ accountId }: Principal, id: string): Promise<Member | null> {
+    const member = isId('mem', id) ? await this.views.readAccounts((accounts) => accounts.member(id)) : null
+    return member?.accountId === accountId ? member : null
+  }
+
+  /** It is missing only if the views were lost in the meantime and are being rebuilt. */
+  private async findRecorded(id: MemberId): Promise<Member> {
+    const member = await this.views.accounts.member(id)
+    if (member === null) throw unavailable('catching-up', `The member ${id} can't be read yet.`)
+    return member
+  }
+
+  private async run(principal: Principal, { owners }: Account, command: MemberCommand): Promise<void> {
+    const member = await this.views.accounts.member(command.memberId)
+    const { events, refusal } = decideMember({ member, owners }, command)
+    if (refusal !== null) throw problemOf(refusal, command)
+    await this.recorder.record(events, principal)
+  }
+}
+
+function idsWithout(keys: readonly { id: KeyId }[], others: readonly KeyId[]): KeyId[] {
+  return keys.map(({ id }) => id).filter((id) => !others.includes(id))
+}
+
+function problemOf(refusal: MemberRefusal, { memberId }: MemberCommand): Problem {
+  switch (refusal.code) {
+    case 'unknown-member':
+      return noMember(memberId)
+    case 'unknown-invitation':
+    case 'invalid-link':
+      return invalid({ detail: 'the invitation was revoked: invite again', parameter: 'invitationId' })
+    case 'invitation-used':
+      return invalid({ detail: 'the invitation was used', parameter: 'invitationId' })
+    case 'known-email':
+      return invalid({
+        detail: 'email belongs to a member, or to an invitation that was not used',
+        pointer: '/email',
+      })
+    case 'too-many-members':
+      return invalid({
+        detail: `an account may have ${refusal.max} members and invitations: remove one first`,
+        pointer: '',
+      })
+    case 'not-restrictable':
+      return invalid({
+        detail: `a member with the role ${refusal.role} can use all environments`,
+        pointer: '/environments',
+      })
+    case 'always-reads-mail':
+      return invalid({
+        detail: `a member with the role ${refusal.role} always has the permission content:read`,
+        pointer: '/permissions',
+      })
+    case 'last-owner':
+      return invalid({ detail: 'the account needs another owner first', pointer: '' })
+    case 'own-access':
+      return missingScope('Nobody can change what he may do himself.', [])
+    case 'not-an-owner':
+      return missingScope('Only an owner can make somebody an owner, or change an owner.', [])
+    case 'beyond-own-access':
+      return missingScope(
+        `The caller can't give what it does not have itself: ${refusal.missing.join(', ')}.`,
+        refusal.missing,
+      )
+  }
+}
+
+function beingChanged(id: MemberId): Problem {
+  return unavailable('busy', `Other requests change the member ${id} at the same time.`)
+}
+
+function noMember(id: string): Problem {
+  return noResource('member', id)
+}
+
+function noInvitation(id: string): Problem {
+  return noResource('invitation', id)
+}
