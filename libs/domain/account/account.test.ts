@@ -34,6 +34,7 @@ describe('an account', () => {
       limits: null,
       openedAt: day(0),
       consoleSessions: [],
+      owners: [],
       defaultFaults: {},
       quotas: {},
       suspendedAt: null,

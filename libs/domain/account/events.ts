@@ -103,7 +103,7 @@ export const ACCOUNT_EVENTS = {
     /** The key is invalid from then on; null if it never expires. */
     expiresAt: field.optional(field.time, null),
     /** `personal`: of the member that issued it. It has at most the access of that member, and ends with it. */
-    owner: field.added(field.oneOf(['service', 'personal']), 'service'),
+    owner: field.optional(field.oneOf(['personal']), 'service'),
     /** The key that the request was made with, or the member; null for the first key of an installation. */
     createdBy: field.optional(field.id('key', 'mem'), null),
     issuedAt: field.time,

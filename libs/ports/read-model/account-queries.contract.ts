@@ -82,12 +82,51 @@ export function describeAccountQueries(harness: () => ReadModelHarness): void {
       { type: 'ConsoleSessionEnded', accountId, sessionId: session, endedAt: minute(3) },
     )
     expect((await accounts.account(accountId))?.consoleSessions).toEqual([
-      { id: link, keyId: keyIdOf(1), state: 'offered', secretHash: hash('a'), ...times },
+      { id: link, keyId: keyIdOf(1), memberId: null, state: 'offered', secretHash: hash('a'), ...times },
       {
-        ...{ id: session, keyId: keyIdOf(2), state: 'ended', secretHash: hash('b') },
+        ...{ id: session, keyId: keyIdOf(2), memberId: null, state: 'ended', secretHash: hash('b') },
         ...{ createdAt: minute(2), expiresAt: minute(720) },
       },
     ])
+  })
+
+  it('list members and invitations, and find the member of a personal key', async () => {
+    const { store, accounts } = harness()
+    const memberIdOf = (n: number) => idFromBytes('mem', Buffer.alloc(16, n))
+    const invited = (n: number): AccountEvent => ({
+      ...{ type: 'MemberInvited', accountId, memberId: memberIdOf(n), email: `${n}@example.com` },
+      ...{ role: 'developer', environments: null, readsMail: true, tokenHash: hash('d') },
+      ...{ usageKeyId: keyIdOf(1), invitedBy: keyIdOf(1), invitedAt: minute(n), expiresAt: minute(99) },
+    })
+    const session = {
+      id: idFromBytes('ses', Buffer.alloc(16, 9)),
+      secretHash: hash('e'),
+      expiresAt: minute(9),
+    }
+    const about = (n: number, revision: number) => ({ accountId, memberId: memberIdOf(n), revision })
+    const joined = (n: number): AccountEvent => ({
+      ...{ type: 'MemberJoined', ...about(n, 1), session, joinedAt: minute(n) },
+    })
+    const personal = issued(1, { owner: 'personal', createdBy: memberIdOf(1) })
+    const other = accountIdOf(8)
+    const foreign: AccountEvent = { ...invited(5), accountId: other }
+    const revoked = { type: 'InvitationRevoked', ...about(4, 1), revokedBy: keyIdOf(1) } as const
+    await followAccounts(store, opened(), opened(other), ...[1, 2, 3, 4].map(invited), foreign)
+    await followAccounts(store, joined(1), joined(2), { ...revoked, revokedAt: minute(5) }, personal)
+    const all = { order: 'desc', after: null, limit: 10 } as const
+    const idsIn = async (state: 'active' | 'invited') =>
+      (await accounts.listMembers(accountId, { ...all, state })).map(({ id }) => id)
+    expect(await idsIn('active')).toEqual([memberIdOf(2), memberIdOf(1)])
+    expect(await idsIn('invited')).toEqual([memberIdOf(3)])
+    expect((await accounts.memberEmails(accountId)).toSorted()).toEqual(
+      [1, 2, 3].map((n) => `${n}@example.com`),
+    )
+    const found = await accounts.keyByHash(hash('1'))
+    expect(found?.member).toMatchObject({ id: memberIdOf(1), state: 'active', joinedAt: minute(1) })
+    const removed = { type: 'MemberRemoved', ...about(1, 2), removedBy: memberIdOf(2) } as const
+    await followAccounts(store, { ...removed, removedAt: minute(6) })
+    expect(await idsIn('active')).toEqual([memberIdOf(2)])
+    expect((await accounts.keyByHash(hash('1')))?.member).toMatchObject({ state: 'removed' })
   })
 
   it('find a key and its account by the hash of its secret', async () => {
@@ -100,13 +139,14 @@ export function describeAccountQueries(harness: () => ReadModelHarness): void {
       id: accountId,
       ...facts,
       consoleSessions: [],
+      owners: [],
       defaultFaults: {},
       quotas: {},
       suspendedAt: null,
       closed: null,
       erasedAt: null,
     }
-    expect(await accounts.keyByHash(hash('2'))).toEqual({ account, key })
+    expect(await accounts.keyByHash(hash('2'))).toEqual({ account, key, member: null })
     expect((await accounts.keyByHash(hash('1')))?.key.name).toBe('key 1')
     expect(await accounts.keyByHash(hash('c'))).toBeNull()
     expect(await accounts.key(id)).toEqual(key)
@@ -213,8 +253,8 @@ export function describeAccountQueries(harness: () => ReadModelHarness): void {
     const events = [opened(), opened(other), issued(1), issued(2), production, foreign, revoked(2)]
     await followAccounts(store, ...events)
     expect(await accounts.activeKeys(accountId)).toEqual([
-      { id: keyIdOf(1), environment: 'staging', scopes: ['inboxes', 'audit'] },
-      { id: keyIdOf(3), environment: 'production', scopes: ['admin'] },
+      { id: keyIdOf(1), environment: 'staging', scopes: ['inboxes', 'audit'], createdBy: keyIdOf(1) },
+      { id: keyIdOf(3), environment: 'production', scopes: ['admin'], createdBy: keyIdOf(1) },
     ])
   })
 }

@@ -202,6 +202,7 @@ export function describeProjectionStore(
           account: null,
           key: null,
           webhook: null,
+          member: null,
           domain: null,
           holder: null,
         })

@@ -1,0 +1,216 @@
+import { specificationOf } from '#libs/domain/event-sourcing/specification.test-support.js'
+import { idFromBytes, type MemberId } from '#libs/domain/ids/typeid.js'
+import { ACCOUNT_ID, day, hash, KEY_ID } from './account.test-support.js'
+import {
+  decideMember,
+  evolveMember,
+  MAX_MEMBERS,
+  rulesOf,
+  ROLE_NAMES,
+  scopesOfMember,
+  scopesOfPersonalKey,
+  type Actor,
+  type MemberAccess,
+  type MemberCommand,
+  type MemberEvent,
+  type MemberSlice,
+  type Role,
+} from './member.js'
+
+const memberIdOf = (n: number): MemberId => idFromBytes('mem', Buffer.alloc(16, n))
+const [memberId, otherId] = [memberIdOf(1), memberIdOf(2)]
+const accountId = ACCOUNT_ID
+const session = { id: idFromBytes('ses', Buffer.alloc(16, 1)), secretHash: hash('b'), expiresAt: day(9) }
+const developer: MemberAccess = { role: 'developer', environments: null, readsMail: true }
+const owner: MemberAccess = { ...developer, role: 'owner' }
+const facts = { accountId, memberId, email: 'ana@example.com', tokenHash: hash('a'), usageKeyId: KEY_ID }
+
+const invited = (access = developer): MemberEvent => ({
+  ...{ type: 'MemberInvited', ...facts, ...access },
+  ...{ invitedBy: KEY_ID, invitedAt: day(1), expiresAt: day(8) },
+})
+const renewed = (digit: string): MemberEvent => ({
+  ...{ type: 'InvitationRenewed', accountId, memberId, revision: 1, tokenHash: hash(digit) },
+  ...{ renewedBy: KEY_ID, renewedAt: day(2), expiresAt: day(9) },
+})
+const invitationRevoked: MemberEvent = {
+  ...{ type: 'InvitationRevoked', accountId, memberId, revision: 1, revokedBy: KEY_ID, revokedAt: day(2) },
+}
+const joined = (revision = 1): MemberEvent => ({
+  type: 'MemberJoined',
+  ...{ accountId, memberId, revision, session, joinedAt: day(2) },
+})
+const changed = (revision: number, access: MemberAccess, changedBy = otherId): MemberEvent => ({
+  type: 'MemberChanged',
+  ...{ accountId, memberId, revision, ...access, changedBy, changedAt: day(3) },
+})
+const removed = (revision: number, removedBy: MemberId = otherId): MemberEvent => ({
+  type: 'MemberRemoved',
+  ...{ accountId, memberId, revision, removedBy, removedAt: day(3) },
+})
+
+const asOwner: Actor = { by: otherId, isOwner: true, mayGive: ['inboxes', 'read', 'audit', 'admin'] }
+const asAdmin: Actor = { ...asOwner, isOwner: false }
+const invite = (more: Partial<Extract<MemberCommand, { type: 'InviteMember' }>> = {}): MemberCommand => ({
+  ...{ type: 'InviteMember', ...facts, ...developer, actor: { ...asAdmin, by: KEY_ID } },
+  ...{ memberCount: 0, isKnown: false, expiresAt: day(8), now: day(1), ...more },
+})
+const use = (now = day(2), digit = 'a'): MemberCommand => ({
+  type: 'UseInvitation',
+  ...{ accountId, memberId, tokenHash: hash(digit), session, now },
+})
+const change = (actor: Actor, access: MemberAccess): MemberCommand => ({
+  type: 'ChangeMember',
+  ...{ accountId, memberId, actor, ...access, now: day(3) },
+})
+const remove = (actor: Actor): MemberCommand => ({
+  type: 'RemoveMember',
+  ...{ accountId, memberId, actor, now: day(3) },
+})
+
+const specificationWith = (owners: readonly MemberId[], isClosed = false) =>
+  specificationOf({
+    initial: { member: null, owners } satisfies MemberSlice as MemberSlice,
+    evolve: (slice, event: MemberEvent) => evolveMember(slice, event, isClosed),
+    decide: decideMember,
+  })
+const { given, replay } = specificationWith([otherId])
+/** Nobody else is an owner. */
+const alone = specificationWith([])
+
+describe('a role', () => {
+  it.each(ROLE_NAMES)('%s reads mail only with the permission', (role) => {
+    const content = rulesOf(role).contentScopes
+    const without = scopesOfMember({ role, readsMail: false })
+    expect(without.filter((scope) => scope === 'inboxes' || scope === 'read')).toEqual([])
+    expect(scopesOfMember({ role, readsMail: true })).toEqual([...content, ...without])
+  })
+
+  it('limits a personal key', () => {
+    const key = { environment: 'staging', scopes: ['inboxes', 'read', 'admin'] as const }
+    expect(scopesOfPersonalKey(key, developer)).toEqual(['inboxes', 'read'])
+    expect(scopesOfPersonalKey(key, { ...developer, role: 'viewer' })).toEqual(['read'])
+    expect(scopesOfPersonalKey(key, { ...developer, environments: ['qa'] })).toEqual([])
+    expect(scopesOfPersonalKey(key, { ...developer, environments: ['staging'] })).toHaveLength(2)
+  })
+})
+
+describe('an invitation', () => {
+  it('is made once', () => {
+    given().when(invite()).then([invited()])
+    given(invited())
+      .when(invite({ email: 'other@example.com' }))
+      .then([])
+  })
+
+  it.each([
+    [{ isKnown: true }, { code: 'known-email' }],
+    [{ memberCount: MAX_MEMBERS }, { code: 'too-many-members', max: MAX_MEMBERS }],
+    [owner, { code: 'not-an-owner' }],
+    [
+      { ...owner, actor: asOwner, environments: ['qa'] },
+      { code: 'not-restrictable', role: 'owner' },
+    ],
+    [{ readsMail: false }, { code: 'always-reads-mail', role: 'developer' }],
+    [
+      { actor: { ...asAdmin, mayGive: ['audit', 'admin'] as const } },
+      { code: 'beyond-own-access', missing: ['inboxes'] },
+    ],
+  ] as const)('is refused: %j', (more, refusal) => {
+    given()
+      .when(invite({ ...more }))
+      .thenRefused(refusal)
+  })
+
+  it('is used once, before it expires, with its last link', () => {
+    given(invited())
+      .when(use(new Date(day(8).getTime() - 1)))
+      .then([{ ...joined(), joinedAt: new Date(day(8).getTime() - 1) } as MemberEvent])
+    const refused = { code: 'invalid-link' } as const
+    given(invited())
+      .when(use(day(8)))
+      .thenRefused(refused)
+    given(invited(), joined()).when(use()).thenRefused(refused)
+    given(invited(), invitationRevoked).when(use()).thenRefused(refused)
+    given(invited(), renewed('c')).when(use()).thenRefused(refused)
+    given(invited(), renewed('c'))
+      .when(use(day(2), 'c'))
+      .then([joined(2)])
+  })
+
+  it('is not renewed or revoked after its use', () => {
+    const ids = { accountId, memberId, actor: asAdmin, now: day(3) }
+    const renew = { type: 'RenewInvitation', ...ids, tokenHash: hash('d'), expiresAt: day(9) } as const
+    for (const command of [renew, { type: 'RevokeInvitation', ...ids } as const]) {
+      given(invited(), joined()).when(command).thenRefused({ code: 'invitation-used' })
+    }
+    given(invited(), invitationRevoked).when(renew).thenRefused({ code: 'unknown-invitation' })
+  })
+
+  it('of a former owner to become an owner is invalid', () => {
+    const event = { ...invited(owner), invitedBy: memberIdOf(3) } as MemberEvent
+    expect(replay([event]).member?.state).toBe('revoked')
+  })
+})
+
+describe('a member', () => {
+  it('who is an owner counts as one once it has joined', () => {
+    expect(replay([invited(owner)]).owners).toEqual([otherId])
+    expect(replay([invited(owner), joined()]).owners).toEqual([otherId, memberId])
+    expect(replay([invited(owner), joined(), changed(2, developer)]).owners).toEqual([otherId])
+    expect(replay([invited(), joined(), changed(2, owner)]).owners).toEqual([otherId, memberId])
+    expect(replay([invited(owner), joined(), removed(2)]).owners).toEqual([otherId])
+  })
+
+  it('is changed by others, within what they may give', () => {
+    const viewer: MemberAccess = { ...developer, role: 'viewer' }
+    given(invited(), joined())
+      .when(change(asAdmin, viewer))
+      .then([changed(2, viewer)])
+    given(invited(), joined()).when(change(asAdmin, developer)).then([])
+    given(invited(), joined())
+      .when(change({ ...asOwner, by: memberId }, viewer))
+      .thenRefused({ code: 'own-access' })
+    given(invited(), joined()).when(change(asAdmin, owner)).thenRefused({ code: 'not-an-owner' })
+    given(invited()).when(change(asAdmin, viewer)).thenRefused({ code: 'unknown-member' })
+  })
+
+  it('who is the last owner stays', () => {
+    const last = { code: 'last-owner' } as const
+    alone.given(invited(owner), joined()).when(remove(asOwner)).thenRefused(last)
+    alone.given(invited(owner), joined()).when(change(asOwner, developer)).thenRefused(last)
+    const view = alone.replay([invited(owner), joined(), removed(2)])
+    expect(view).toMatchObject({ member: { state: 'active', revision: 2 }, owners: [memberId] })
+    const closed = specificationWith([], true).replay([invited(owner), joined(), removed(2)])
+    expect(closed).toMatchObject({ member: { state: 'removed' }, owners: [] })
+  })
+
+  it('who is an owner is changed by owners only', () => {
+    const role: Role = 'owner'
+    for (const command of [remove(asAdmin), change(asAdmin, developer)]) {
+      given(invited({ ...developer, role }), joined())
+        .when(command)
+        .thenRefused({ code: 'not-an-owner' })
+    }
+    // Two owners remove each other: the second event on the log is by somebody who is no longer an owner.
+    const byFormer = replay([invited(owner), joined(), removed(2, memberIdOf(3))])
+    expect(byFormer.member?.state).toBe('active')
+  })
+
+  it('is removed once', () => {
+    given(invited(), joined())
+      .when(remove(asAdmin))
+      .then([removed(2)])
+    given(invited(), joined(), removed(2)).when(remove(asAdmin)).then([])
+    given(invited(), joined(), removed(2)).when(use()).thenRefused({ code: 'invalid-link' })
+  })
+
+  it('keeps the first of two concurrent changes', () => {
+    const [viewer, auditor] = [
+      { ...developer, role: 'viewer' as const },
+      { ...developer, role: 'auditor' as const },
+    ]
+    const history = [invited(), joined(), changed(2, viewer)]
+    expect(replay([...history, changed(2, auditor)])).toEqual(replay(history))
+  })
+})
