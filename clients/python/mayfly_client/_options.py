@@ -92,6 +92,18 @@ class ChangeDomain(types.ChangeDomain, CallOptions, total=False):
     """Of `domains.change`."""
 
 
+class InviteMember(types.InviteMember, CallOptions):
+    """Of `invitations.create`."""
+
+
+class ResendInvitation(types.ResendInvitation, CallOptions, total=False):
+    """Of `invitations.resend`."""
+
+
+class ChangeMember(types.ChangeMember, CallOptions, total=False):
+    """Of `members.change`."""
+
+
 class RotateKey(types.RotateKey, CallOptions, total=False):
     """Of `keys.rotate`."""
 
@@ -113,16 +125,19 @@ __all__ = [
     "CallOptions",
     "ChangeAccount",
     "ChangeDomain",
+    "ChangeMember",
     "ChangeWebhook",
     "CreateDomain",
     "CreateInbox",
     "CreateInboxToken",
     "InjectMessage",
+    "InviteMember",
     "IssueKey",
     "ListFilters",
     "OpenAccount",
     "RegisterWebhook",
     "RequestReplay",
+    "ResendInvitation",
     "RotateKey",
     "RotateWebhookSecret",
     "Span",

@@ -48,6 +48,8 @@ export class Mayfly {
   readonly accounts: Accounts
   readonly quotas: Quotas
   readonly keys: Keys
+  readonly members: Members
+  readonly invitations: Invitations
   readonly domains: Domains
   readonly webhooks: Webhooks
   readonly usage: Usage
@@ -67,6 +69,8 @@ export class Mayfly {
     this.quotas = new Quotas(this.#connection)
     this.faults = new Faults(this.#connection)
     this.keys = new Keys(this.#connection)
+    this.members = new Members(this.#connection)
+    this.invitations = new Invitations(this.#connection)
     this.domains = new Domains(this.#connection)
     this.webhooks = new Webhooks(this.#connection)
     this.usage = new Usage(this.#connection)
@@ -284,6 +288,58 @@ class Keys {
   }
 }
 
+/** The people of the account. Needs the scope `admin`. */
+class Members {
+  /** @internal */
+  constructor(private readonly connection: Connection) {}
+
+  list(options: QueryOptions<'listMembers'> = {}): Promise<Schemas['Member'][]> {
+    return this.connection.list('/v1/members', options)
+  }
+
+  get(id: string, options: CallOptions = {}): Promise<Schemas['Member']> {
+    return this.connection.get(`/v1/members/${encodeURIComponent(id)}`, options)
+  }
+
+  /** Changes the role, the environments or the permissions. */
+  change(id: string, options: BodyOptions<'ChangeMember'>): Promise<Schemas['Member']> {
+    return this.connection.post(`/v1/members/${encodeURIComponent(id)}`, options, 'PATCH')
+  }
+
+  /** Ends the sessions and personal keys of a member. Its service keys stay, and are in the answer. */
+  remove(id: string, options: CallOptions = {}): Promise<Schemas['RemovedMember']> {
+    return this.connection.delete(`/v1/members/${encodeURIComponent(id)}`, options)
+  }
+}
+
+/** Invitations that were not used. Needs the scope `admin`. */
+class Invitations {
+  /** @internal */
+  constructor(private readonly connection: Connection) {}
+
+  /** Invites somebody. The link, `url`, is only in this answer. */
+  create(options: BodyOptions<'InviteMember'>): Promise<Schemas['InvitationWithUrl']> {
+    return this.connection.post('/v1/invitations', options)
+  }
+
+  list(options: QueryOptions<'listInvitations'> = {}): Promise<Schemas['Invitation'][]> {
+    return this.connection.list('/v1/invitations', options)
+  }
+
+  get(id: string, options: CallOptions = {}): Promise<Schemas['Invitation']> {
+    return this.connection.get(`/v1/invitations/${encodeURIComponent(id)}`, options)
+  }
+
+  /** Makes a new link; the former one is invalid. */
+  resend(id: string, options: BodyOptions<'ResendInvitation'> = {}): Promise<Schemas['InvitationWithUrl']> {
+    return this.connection.post(`/v1/invitations/${encodeURIComponent(id)}/resend`, options)
+  }
+
+  revoke(id: string, options: CallOptions = {}): Promise<Schemas['Invitation']> {
+    return this.connection.delete(`/v1/invitations/${encodeURIComponent(id)}`, options)
+  }
+}
+
 /** The domains whose mail the account receives. Needs the scope `admin`. */
 class Domains {
   /** @internal */
@@ -419,4 +475,4 @@ class Usage {
   }
 }
 
-export type { Accounts, Domains, Faults, Inboxes, Keys, Usage, Webhooks }
+export type { Accounts, Domains, Faults, Inboxes, Invitations, Keys, Members, Usage, Webhooks }

@@ -17,7 +17,9 @@ from .resources import (
     AsyncAccounts,
     AsyncDomains,
     AsyncFaults,
+    AsyncInvitations,
     AsyncKeys,
+    AsyncMembers,
     AsyncQuotas,
     AsyncRuns,
     AsyncUsage,
@@ -59,6 +61,8 @@ class AsyncMayfly:
         self.messages = AsyncMessages(self._connection)
         self.webhooks = AsyncWebhooks(self._connection)
         self.keys = AsyncKeys(self._connection)
+        self.members = AsyncMembers(self._connection)
+        self.invitations = AsyncInvitations(self._connection)
         self.domains = AsyncDomains(self._connection)
         self.accounts = AsyncAccounts(self._connection)
         self.quotas = AsyncQuotas(self._connection)

@@ -1,4 +1,4 @@
-"""Webhooks, keys, domains, accounts, usage and load runs. They return the JSON of the API."""
+"""Webhooks, keys, members, domains, accounts, usage and load runs. They return the JSON of the API."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from .._options import (
     CallOptions,
     ChangeAccount,
     ChangeDomain,
+    ChangeMember,
     ChangeWebhook,
     CreateDomain,
+    InviteMember,
     IssueKey,
     OpenAccount,
     RegisterWebhook,
     RequestReplay,
+    ResendInvitation,
     RotateKey,
     RotateWebhookSecret,
     SetQuota,
@@ -140,6 +143,57 @@ class AsyncKeys:
     async def revoke(self, key_id: str, **call: Unpack[CallOptions]) -> types.Key:
         """Ends a key, within a second."""
         return cast("types.Key", await self._connection.delete(path_of("keys", key_id), call))
+
+
+class AsyncMembers:
+    """The people of the account (scope `admin`)."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def list(self, *, limit: int | None = None, **call: Unpack[CallOptions]) -> list[types.Member]:
+        """The members of the account: all of them, or the first `limit`."""
+        return cast("list[types.Member]", await self._connection.get_list(path_of("members"), call, limit))
+
+    async def get(self, member_id: str, **call: Unpack[CallOptions]) -> types.Member:
+        """A member by its id."""
+        return cast("types.Member", await self._connection.get(path_of("members", member_id), call))
+
+    async def change(self, member_id: str, **options: Unpack[ChangeMember]) -> types.Member:
+        """Changes the `role`, the `environments` or the `permissions`."""
+        return cast("types.Member", await self._connection.patch(path_of("members", member_id), options))
+
+    async def remove(self, member_id: str, **call: Unpack[CallOptions]) -> types.RemovedMember:
+        """Ends the sessions and personal keys of a member. Its service keys stay, and are in the answer."""
+        return cast("types.RemovedMember", await self._connection.delete(path_of("members", member_id), call))
+
+
+class AsyncInvitations:
+    """Invitations that were not used (scope `admin`)."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def create(self, **options: Unpack[InviteMember]) -> types.InvitationWithUrl:
+        """Invites somebody. The link, `url`, is only in this answer."""
+        return cast("types.InvitationWithUrl", await self._connection.post(path_of("invitations"), options))
+
+    async def list(self, *, limit: int | None = None, **call: Unpack[CallOptions]) -> list[types.Invitation]:
+        """The invitations that were not used or revoked: all of them, or the first `limit`."""
+        return cast("list[types.Invitation]", await self._connection.get_list(path_of("invitations"), call, limit))
+
+    async def get(self, invitation_id: str, **call: Unpack[CallOptions]) -> types.Invitation:
+        """An invitation by its id."""
+        return cast("types.Invitation", await self._connection.get(path_of("invitations", invitation_id), call))
+
+    async def resend(self, invitation_id: str, **options: Unpack[ResendInvitation]) -> types.InvitationWithUrl:
+        """Makes a new link; the former one is invalid."""
+        path = path_of("invitations", invitation_id, "resend")
+        return cast("types.InvitationWithUrl", await self._connection.post(path, options))
+
+    async def revoke(self, invitation_id: str, **call: Unpack[CallOptions]) -> types.Invitation:
+        """Makes the link of an invitation invalid."""
+        return cast("types.Invitation", await self._connection.delete(path_of("invitations", invitation_id), call))
 
 
 class AsyncDomains:

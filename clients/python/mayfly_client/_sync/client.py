@@ -18,7 +18,9 @@ from .resources import (
     Accounts,
     Domains,
     Faults,
+    Invitations,
     Keys,
+    Members,
     Quotas,
     Runs,
     Usage,
@@ -60,6 +62,8 @@ class Mayfly:
         self.messages = Messages(self._connection)
         self.webhooks = Webhooks(self._connection)
         self.keys = Keys(self._connection)
+        self.members = Members(self._connection)
+        self.invitations = Invitations(self._connection)
         self.domains = Domains(self._connection)
         self.accounts = Accounts(self._connection)
         self.quotas = Quotas(self._connection)

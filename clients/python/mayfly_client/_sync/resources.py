@@ -1,5 +1,5 @@
 # Written by codegen/generate_sync.py from _async/resources.py. Do not edit.
-"""Webhooks, keys, domains, accounts, usage and load runs. They return the JSON of the API."""
+"""Webhooks, keys, members, domains, accounts, usage and load runs. They return the JSON of the API."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from .._options import (
     CallOptions,
     ChangeAccount,
     ChangeDomain,
+    ChangeMember,
     ChangeWebhook,
     CreateDomain,
+    InviteMember,
     IssueKey,
     OpenAccount,
     RegisterWebhook,
     RequestReplay,
+    ResendInvitation,
     RotateKey,
     RotateWebhookSecret,
     SetQuota,
@@ -141,6 +144,57 @@ class Keys:
     def revoke(self, key_id: str, **call: Unpack[CallOptions]) -> types.Key:
         """Ends a key, within a second."""
         return cast("types.Key", self._connection.delete(path_of("keys", key_id), call))
+
+
+class Members:
+    """The people of the account (scope `admin`)."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def list(self, *, limit: int | None = None, **call: Unpack[CallOptions]) -> list[types.Member]:
+        """The members of the account: all of them, or the first `limit`."""
+        return cast("list[types.Member]", self._connection.get_list(path_of("members"), call, limit))
+
+    def get(self, member_id: str, **call: Unpack[CallOptions]) -> types.Member:
+        """A member by its id."""
+        return cast("types.Member", self._connection.get(path_of("members", member_id), call))
+
+    def change(self, member_id: str, **options: Unpack[ChangeMember]) -> types.Member:
+        """Changes the `role`, the `environments` or the `permissions`."""
+        return cast("types.Member", self._connection.patch(path_of("members", member_id), options))
+
+    def remove(self, member_id: str, **call: Unpack[CallOptions]) -> types.RemovedMember:
+        """Ends the sessions and personal keys of a member. Its service keys stay, and are in the answer."""
+        return cast("types.RemovedMember", self._connection.delete(path_of("members", member_id), call))
+
+
+class Invitations:
+    """Invitations that were not used (scope `admin`)."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def create(self, **options: Unpack[InviteMember]) -> types.InvitationWithUrl:
+        """Invites somebody. The link, `url`, is only in this answer."""
+        return cast("types.InvitationWithUrl", self._connection.post(path_of("invitations"), options))
+
+    def list(self, *, limit: int | None = None, **call: Unpack[CallOptions]) -> list[types.Invitation]:
+        """The invitations that were not used or revoked: all of them, or the first `limit`."""
+        return cast("list[types.Invitation]", self._connection.get_list(path_of("invitations"), call, limit))
+
+    def get(self, invitation_id: str, **call: Unpack[CallOptions]) -> types.Invitation:
+        """An invitation by its id."""
+        return cast("types.Invitation", self._connection.get(path_of("invitations", invitation_id), call))
+
+    def resend(self, invitation_id: str, **options: Unpack[ResendInvitation]) -> types.InvitationWithUrl:
+        """Makes a new link; the former one is invalid."""
+        path = path_of("invitations", invitation_id, "resend")
+        return cast("types.InvitationWithUrl", self._connection.post(path, options))
+
+    def revoke(self, invitation_id: str, **call: Unpack[CallOptions]) -> types.Invitation:
+        """Makes the link of an invitation invalid."""
+        return cast("types.Invitation", self._connection.delete(path_of("invitations", invitation_id), call))
 
 
 class Domains:
