@@ -13,6 +13,7 @@ interface IssueOptions {
   scope?: string[]
   rateLimit?: number
   expires?: string
+  personal?: boolean
   account?: string
 }
 
@@ -31,12 +32,14 @@ export function keyCommands(program: Command, session: Session): void {
     .option('--scope <scope...>', 'inboxes (default), read, audit, admin, operator')
     .option('--rate-limit <count>', "requests per minute; default: the plan's", wholeNumber())
     .option('--expires <when>', 'a time as in RFC 3339, or never; default: in a year')
+    .option('--personal', 'a key of the member whose personal key makes the request, not of the account')
     .option('--account <account>', 'issue it for another account; needs the scope operator')
     .action((name: string, options: IssueOptions) => {
-      const { scope: scopes, account, expires, ...others } = options
+      const { scope: scopes, account, expires, personal, ...others } = options
+      const owner = personal === true ? { owner: 'personal' } : {}
       const path = account === undefined ? '/v1/keys' : `${accountPath(account)}/keys`
       return session.print(
-        session.api().post<Key>(path, { name, scopes, ...expiryOf(expires), ...others }),
+        session.api().post<Key>(path, { name, scopes, ...owner, ...expiryOf(expires), ...others }),
         keyText,
       )
     })

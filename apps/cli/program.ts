@@ -12,6 +12,7 @@ import { inboxCommands } from './inboxes.js'
 import { keyCommands } from './keys.js'
 import { loadSmtpCommand } from './load/load-smtp.js'
 import { loadVerifyCommand } from './load/verify.js'
+import { memberCommands } from './members.js'
 import { harmless } from './printing.js'
 import { quotaCommands } from './quotas.js'
 import { Session, type GlobalOptions } from './session.js'
@@ -39,6 +40,7 @@ export function makeProgram(output: Writable & { isTTY?: boolean }): Command {
   accountCommands(program, session)
   quotaCommands(program, session)
   keyCommands(program, session)
+  memberCommands(program, session)
   domainCommands(program, session)
   inboxCommands(program, session)
   faultsCommands(program, session)
@@ -66,7 +68,11 @@ function consoleCommand(program: Command, session: Session): void {
     .description(
       'print a link to the web console, which signs in once within 10 minutes; needs the scope admin',
     )
-    .action(() => session.print(session.api().post<{ url: string }>('/console/links'), ({ url }) => url))
+    .option('--member <member>', 'id of the member who is to use it; for an owner')
+    .action(({ member }: { member?: string }) => {
+      const link = session.api().post<{ url: string }>('/console/links', { member_id: member })
+      return session.print(link, ({ url }) => url)
+    })
 }
 
 /** Within it, `mayfly mcp` says that the server does not answer. */

@@ -3,6 +3,7 @@ import type { Account } from '#libs/domain/account/account.js'
 import { decide as decideAccount } from '#libs/domain/account/decide.js'
 import type { AccountEvent } from '#libs/domain/account/events.js'
 import { decideDomain } from '#libs/domain/account/domain.js'
+import { decideMember } from '#libs/domain/account/member.js'
 import type { KeyId } from '#libs/domain/ids/typeid.js'
 import { decide as decideInbox } from '#libs/domain/inbox/decide.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
@@ -12,7 +13,7 @@ import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { EngineContext } from '#libs/role/run-role.js'
 
 /*
- * Closed accounts: all their keys, domains, webhooks and inboxes end, a few hundred inboxes at once with pauses, so that
+ * Closed accounts: all their keys, members, domains, webhooks and inboxes end, a few hundred inboxes at once with pauses, so that
  * other accounts don't wait.
  */
 
@@ -33,11 +34,14 @@ export function closing({ engine, now, logger }: EngineContext): (signal: AbortS
   const recorder = new Recorder(log, '/mayfly/lifecycle', now)
 
   /** Resolves with the number of things that have been ended. */
-  async function end(account: Account, by: KeyId): Promise<number> {
+  async function end(account: Account, closed: NonNullable<Account['closed']>): Promise<number> {
+    const { by } = closed
     const { id: accountId } = account
-    const [keys, domains] = await Promise.all([
+    const [keys, domains, members, invitations] = await Promise.all([
       accounts.listKeys(accountId, ALL),
       accounts.listDomains(accountId, ALL),
+      accounts.listMembers(accountId, { ...ALL, state: 'active' }),
+      accounts.listMembers(accountId, { ...ALL, state: 'invited' }),
     ])
     const environments = [...new Set([...keys, ...domains].map(({ environment }) => environment))]
     const attributionOf = (environment: string) => ({ accountId, environment, keyId: by })
@@ -49,6 +53,11 @@ export function closing({ engine, now, logger }: EngineContext): (signal: AbortS
       ...domains.flatMap((domain) => {
         const command = { type: 'RemoveDomain', accountId, domainId: domain.id, now: now() } as const
         return decideDomain(domain, command).events.map((event) => ({ event, of: domain }))
+      }),
+      ...[...members, ...invitations].flatMap((member) => {
+        const command = { type: 'EndMember', accountId, memberId: member.id, by, now: now() } as const
+        const slice = { member, owners: account.owners }
+        return decideMember(slice, command).events.map((event) => ({ event, of: closed }))
       }),
     ]
     for (const environment of environments) {
@@ -84,7 +93,7 @@ export function closing({ engine, now, logger }: EngineContext): (signal: AbortS
       const closed = account?.closed ?? null
       if (account === undefined || closed === null) return
       const { id: accountId } = account
-      while ((await end(account, closed.by)) > 0) {
+      while ((await end(account, closed)) > 0) {
         if (signal.aborted || performance.now() > untilMs) return
         await pause(PAUSE_MS)
       }

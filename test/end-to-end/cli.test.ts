@@ -357,6 +357,30 @@ describe('the command mayfly', () => {
     expect(await run('quota', 'set', 'members', '1')).toMatchObject({ code: 2 })
   })
 
+  it('invites people, and manages members', async () => {
+    const created = await run('invite', 'create', 'ana@example.com', '--environment', 'ci', '--days', '2')
+    const [, id = ''] = /^invitation id +(\S+)$/m.exec(created.stdout) ?? []
+    const [, link = ''] = /^link +(\S+)$/m.exec(created.stdout) ?? []
+    expect(created.stdout).toMatch(/^role +developer$/m)
+    expect((await run('invite', 'list')).stdout).toMatch(
+      new RegExp(`^${id} +ana@example.com +developer +ci +content:read +pending`, 'm'),
+    )
+    const resent = await json<{ url: string }>('invite', 'resend', id)
+    expect(resent.url).not.toBe(link)
+    await signIn(mayfly, secretIn(resent.url))
+    const [member] = await json<{ id: string; environments: string[] }[]>('member', 'list')
+    expect(member).toMatchObject({ email: 'ana@example.com', role: 'developer', environments: ['ci'] })
+    const path = member?.id ?? ''
+    const changed = await run('member', 'change', path, '--role', 'auditor', '--all-environments')
+    expect(changed.stdout).toMatch(/^role +auditor$/m)
+    expect((await run('member', 'list')).stdout).toMatch(/ana@example.com +auditor +all/)
+    expect((await run('console', '--member', path)).stdout).toMatch(/#sign-in=acc_/)
+    expect((await run('member', 'remove', path)).stdout).toMatch(/^email +ana@example.com$/m)
+    expect((await json<object[]>('member', 'list')).length).toBe(0)
+    expect(await run('invite', 'revoke', id)).toMatchObject({ code: 2 })
+    expect(await run('invite', 'create', 'ana@example.com', '--role', 'root')).toMatchObject({ code: 2 })
+  })
+
   it('sets, shows and removes faults of an inbox and of an environment', async () => {
     const { id } = await createInbox(mayfly)
     const faults = [

@@ -1,6 +1,8 @@
 import { issueKey, openAccount, withKey, type AccountJson } from '#test/harness/accounts.js'
 import { call, create, createInbox, mail, messagesOf, send, type Target } from '#test/harness/client.js'
+import { secretIn, signIn } from '#test/harness/console.js'
 import { makeFolder, startWithClock, type MayflyWithClock } from '#test/harness/mayfly-with-clock.js'
+import { invite, join } from '#test/harness/members.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { until } from '#test/harness/until.js'
 import { registerWebhook } from '#test/harness/webhooks.js'
@@ -41,6 +43,9 @@ describe('a closed account', () => {
     const { caller, inboxes, domain } = await makeOfEach(withKey(mayfly, closing.key))
     const other = await makeOfEach(withKey(mayfly, staying.key))
 
+    const { session } = await join(withKey(mayfly, closing.key), { role: 'owner' })
+    const { url } = await invite(withKey(mayfly, closing.key), { role: 'viewer' })
+
     const closed = await close(closing.id)
     expect(closed).toMatchObject({ status: 200, body: { id: closing.id, state: 'closed', erased_at: null } })
     expect((await call(caller, 'GET', '/v1/inboxes')).status).toBeGreaterThan(400)
@@ -57,6 +62,8 @@ describe('a closed account', () => {
     for (const address of [...inboxes.map((inbox) => inbox.address), `someone@${domain.name}`]) {
       await expect(send(mayfly, address, mail('late', 'late'))).rejects.toThrow('550')
     }
+    expect((await session.ask(['GET', '/console/sessions'])).status).toBe(401)
+    await expect(signIn(mayfly, secretIn(url))).rejects.toThrow('account-suspended')
     expect((await close(closing.id)).body).toEqual(erased)
     for (const action of ['suspend', 'resume', 'keys']) {
       const body = action === 'keys' ? { body: { name: 'CI', environment: 'staging' } } : {}

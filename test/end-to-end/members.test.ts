@@ -42,9 +42,8 @@ describe('members', () => {
     const invitation = await invite(admin, { role: 'owner' })
     expect(invitation).toMatchObject({ state: 'pending', member_id: null, permissions: ['content:read'] })
     const { body: listed } = await call<InvitationJson[]>(admin, 'GET', '/v1/invitations')
-    expect(listed).toEqual(
-      [{ ...invitation, url: undefined }].map((each) => JSON.parse(JSON.stringify(each))),
-    )
+    const { url: _url, ...withoutUrl } = invitation
+    expect(listed).toEqual([withoutUrl])
 
     const session = await signIn(admin, secretIn(invitation.url))
     await expect(signIn(admin, secretIn(invitation.url))).rejects.toThrow('sign-in-failed')
@@ -52,7 +51,7 @@ describe('members', () => {
       ['POST', '/console/session'],
       { body: {} },
     )
-    expect(token.member).toEqual({ id: expect.any(String), email: invitation.email, role: 'owner' })
+    expect(token.member).toMatchObject({ email: invitation.email, role: 'owner' })
     expect((await call<InvitationJson[]>(admin, 'GET', '/v1/invitations')).body).toEqual([])
     const { body: used } = await call<InvitationJson>(admin, 'GET', `/v1/invitations/${invitation.id}`)
     expect(used).toMatchObject({ state: 'accepted', member_id: token.member.id })
@@ -220,8 +219,7 @@ describe('members', () => {
       expectProblem(await issue(viewer, PERSONAL), refused)
       expectProblem(await issue(viewer, { ...PERSONAL, scopes: ['read'], owner: 'service' }), refused)
       const { body: key } = await issue(viewer, { ...PERSONAL, scopes: ['read'] })
-      expect(key).toMatchObject({ owner: 'personal', member_id: expect.stringMatching(/^mem_/) })
-      expect(key).toMatchObject({ created_by: (key as unknown as { member_id: string }).member_id })
+      expect(key).toMatchObject({ owner: 'personal', created_by: key.member_id })
       const { body: keys } = await call<NewKeyJson[]>(viewer, 'GET', '/v1/keys')
       expect(keys.map(({ id }) => id)).toEqual([key.id])
       const path = `/v1/keys/${key.id}`

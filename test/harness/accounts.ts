@@ -9,6 +9,8 @@ export interface KeyJson {
   prefix: string
   created_at: string
   last_used_at: string | null
+  owner: 'service' | 'personal'
+  member_id: string | null
   created_by: string | null
   expires_at: string | null
   state: 'active' | 'revoked' | 'expired'

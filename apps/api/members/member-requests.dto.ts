@@ -106,7 +106,8 @@ export class ChangeMember {
 
 /** The access of a new member, or of one that has the access `before`. With another role, it has the default permissions. */
 export function readAccess(
-  { role, environments, permissions }: Omit<ChangeMember, 'role'> & { role: Role },
+  role: Role,
+  { environments, permissions }: Omit<ChangeMember, 'role'>,
   before: MemberAccess | null = null,
 ): MemberAccess {
   const rules = rulesOf(role)

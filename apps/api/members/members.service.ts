@@ -3,6 +3,7 @@ import type { Account, ApiKey } from '#libs/domain/account/account.js'
 import { decide } from '#libs/domain/account/decide.js'
 import {
   decideMember,
+  hasAccess,
   type Member,
   type MemberCommand,
   type MemberRefusal,
@@ -44,7 +45,7 @@ export class Members {
     const { email } = body
     const now = this.instance.now()
     await this.run(principal, account, {
-      ...{ type: 'InviteMember', accountId, memberId, email, ...readAccess(body) },
+      ...{ type: 'InviteMember', accountId, memberId, email, ...readAccess(body.role, body) },
       ...{ actor: actorOf(principal, account), usageKeyId, tokenHash: hashSecret(token) },
       memberCount: emails.length,
       isKnown: emails.some((each) => each.toLowerCase() === email.toLowerCase()),
@@ -103,14 +104,12 @@ export class Members {
   async change(principal: Principal, id: string, body: ChangeMember): Promise<Member> {
     const member = await this.get(principal, id)
     const account = await this.accounts.find(member.accountId)
-    const wanted = readAccess({ ...body, role: body.role ?? member.role }, member)
+    const wanted = readAccess(body.role ?? member.role, body, member)
     const ids = { accountId: account.id, memberId: member.id }
     const command = { type: 'ChangeMember', ...ids, ...wanted, now: this.instance.now() } as const
     await this.run(principal, account, { ...command, actor: actorOf(principal, account) })
     const changed = await this.get(principal, id)
-    const { role, environments, readsMail } = changed
-    const isApplied = JSON.stringify({ role, environments, readsMail }) === JSON.stringify(wanted)
-    if (!isApplied) throw beingChanged(member.id)
+    if (!hasAccess(changed, wanted)) throw beingChanged(member.id)
     return changed
   }
 

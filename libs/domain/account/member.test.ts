@@ -70,8 +70,8 @@ const remove = (actor: Actor): MemberCommand => ({
 
 const specificationWith = (owners: readonly MemberId[], isClosed = false) =>
   specificationOf({
-    initial: { member: null, owners } satisfies MemberSlice as MemberSlice,
-    evolve: (slice, event: MemberEvent) => evolveMember(slice, event, isClosed),
+    initial: { member: null, owners },
+    evolve: (slice: MemberSlice, event: MemberEvent) => evolveMember(slice, event, isClosed),
     decide: decideMember,
   })
 const { given, replay } = specificationWith([otherId])

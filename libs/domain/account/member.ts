@@ -262,6 +262,8 @@ export type MemberCommand = { accountId: AccountId; memberId: MemberId; now: Dat
   | { type: 'UseInvitation'; tokenHash: string; session: MemberJoined['session'] }
   | ({ type: 'ChangeMember'; actor: Actor } & MemberAccess)
   | { type: 'RemoveMember'; actor: Actor }
+  /** Of a closed account: the member or the invitation ends. */
+  | { type: 'EndMember'; by: Author }
 )
 
 export type MemberRefusal =
@@ -330,6 +332,14 @@ export function decideMember(
       const facts = { role, environments, readsMail, changedBy: actor.by, changedAt: now }
       return accept({ type: 'MemberChanged', ...next, ...facts })
     }
+    case 'EndMember': {
+      const { by: author } = command
+      if (member.state === 'invited') {
+        return accept({ type: 'InvitationRevoked', ...next, revokedBy: author, revokedAt: now })
+      }
+      if (member.state !== 'active') return accept()
+      return accept({ type: 'MemberRemoved', ...next, removedBy: author, removedAt: now })
+    }
     case 'RemoveMember': {
       if (member.state === 'removed') return accept()
       if (member.state !== 'active') return refuse({ code: 'unknown-member' })
@@ -368,7 +378,7 @@ function refusalOfOwner(
   return owners.some((owner) => owner !== member.id) ? null : { code: 'last-owner' }
 }
 
-function hasAccess(member: MemberAccess, { role, environments, readsMail }: MemberAccess): boolean {
+export function hasAccess(member: MemberAccess, { role, environments, readsMail }: MemberAccess): boolean {
   return (
     member.role === role &&
     member.readsMail === readsMail &&
