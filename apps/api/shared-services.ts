@@ -28,6 +28,7 @@ import type { Instance } from './instance.js'
 import { ContentPool } from './messages/content-pool.js'
 import { LinkChecks } from './messages/link-checks.js'
 import { FirstReadings } from './messages/message-reader.js'
+import { InvitationMail } from './members/invitation-mail.js'
 import { OpenWaits } from './messages/message-waits.js'
 import { OpenedMail } from './messages/opened-mail.js'
 import { apiMetrics } from './operations/api-metrics.js'
@@ -77,6 +78,7 @@ export function makeSharedServices(options: ApiOptions, publicUrl: () => string)
     logUnstored(error, 'storing an answer')
   })
 
+  const logUnmailed = errorLog(logger, { outcome: 'the link is only in the answer' })
   const stalled = new StalledReaders(settings.streamStallMs)
   const longRequests = { signals, turns: new Turns(), authenticator, registry }
   const streams = new OpenStreams(settings.maxStreams, longRequests)
@@ -121,6 +123,7 @@ export function makeSharedServices(options: ApiOptions, publicUrl: () => string)
       new RecipientDomains({ log, accounts, views, settings }),
       new OpenedMail(settings.openedMailBytes),
       new ConsoleAddress(publicUrl, settings.publicUrl !== null),
+      new InvitationMail(settings, throttle, (error) => logUnmailed(error, 'mailing an invitation')),
       new RenderTickets(secrets, throttle, now),
       new FirstReadings(usage, now),
       new MetricsText(registry),

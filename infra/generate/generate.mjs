@@ -12,6 +12,7 @@ import { renderClientTypes } from '#infra/generate/client-types.js'
 import { withNewRecords } from '#infra/generate/golden-records.js'
 import { renderMailFeatures } from '#infra/generate/mail-features.js'
 import { renderViewsForm } from '#infra/generate/views-form.js'
+import { rulesOf, ROLE_NAMES } from '#libs/domain/account/member.js'
 import { WEBHOOK_EVENT_TYPES } from '#libs/domain/webhook/events.js'
 import { EXAMPLE_MESSAGE, messageJson } from '#libs/mail/json/message-json.js'
 import { renderSettings } from '#libs/runtime/config/settings-table.js'
@@ -28,6 +29,7 @@ await writeParts('docs/api.md', {
 })
 await writeParts('docs/events.md', { schemas: renderEventSchemas() })
 await writeParts('docs/operating.md', { settings: renderSettings() })
+await writeParts('docs/teams.md', { roles: renderRoles() })
 await writeParts('docs/webhooks.md', { events: renderEventBodies() })
 const names = JSON.stringify(WEBHOOK_EVENT_TYPES)
 await writeFormatted(
@@ -55,6 +57,21 @@ async function writeParts(path, parts) {
     text = `${text.slice(0, start)}${begin}\n\n${part}\n${text.slice(end)}`
   }
   await writeFormatted(path, text)
+}
+
+/** What each role may do, as a table. */
+function renderRoles() {
+  const scopes = (list) => list.map((scope) => `\`${scope}\``).join(', ') || 'nothing'
+  const rows = ROLE_NAMES.map((role) => {
+    const rules = rulesOf(role)
+    const without = rules.readsMail === 'always' ? '' : scopes(rules.scopes)
+    const restrictable = rules.isRestrictable ? 'yes' : 'no'
+    const all = scopes([...rules.contentScopes, ...rules.scopes])
+    return `| \`${role}\` | ${all} | ${rules.readsMail} | ${without} | ${restrictable} |`
+  })
+  const head =
+    '| role | scopes | has `content:read` | scopes without it | can be restricted to environments |'
+  return `${head}\n| --- | --- | --- | --- | --- |\n${rows.join('\n')}\n`
 }
 
 async function writeFormatted(path, text) {

@@ -122,6 +122,14 @@ def make_valid(case):
         # Fast to generate, unlike texts of a megabyte. No pattern describes what is a space in each language.
         if "from" in case.body and case.path.endswith("/messages"):
             case.body["from"] = "App <no-reply@app.example>"
+        # Nobody is signed in.
+        if "owner" in case.body:
+            case.body["owner"] = "service"
+        # Addresses are invited once, and only some roles have these properties.
+        if case.path == "/v1/invitations":
+            case.body["email"] = f"person{next(turns)}@app.example"
+            if case.body.get("environments") is not None or "permissions" in case.body:
+                case.body["role"] = "auditor"
         make_address_valid(case.body)
         if case.path == "/v1/quotas/{quota}":
             make_quota_valid(case.body)

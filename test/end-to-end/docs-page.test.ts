@@ -12,6 +12,7 @@ import { startBrowser } from '#test/harness/browser.js'
 import { WEBHOOK_EVENT_TYPES } from '#libs/domain/webhook/events.js'
 import { call, createInbox, mail, messagesOf, send } from '#test/harness/client.js'
 import { NO_DNS } from '#test/harness/dns.js'
+import { invite, join as joinAccount } from '#test/harness/members.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { richMail } from '#test/harness/rich-mail.js'
 import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
@@ -164,7 +165,7 @@ describeWith('curl')('the curl commands of the OpenAPI document', () => {
     const rank = (command: string) => (ENDING.test(command) ? -command.length : -Infinity)
     for (const command of commands.toSorted((one, other) => rank(one) - rank(other))) {
       const own = command.replaceAll(
-        /(inb|msg|whk|dlv|rpl|tok|key|dom|acc)_\w{26}/g,
+        /(inb|inv|msg|mem|whk|dlv|rpl|tok|key|dom|acc)_\w{26}/g,
         (_, kind: string) => ids[kind] ?? '',
       )
       expect(own).toContain(`'${mayfly.url}/`)
@@ -215,6 +216,8 @@ describeWith('curl')('the curl commands of the OpenAPI document', () => {
       domain.body,
       await issueKey(mayfly),
       await openAccount(mayfly),
+      (await joinAccount(mayfly, { role: 'developer' })).member,
+      await invite(mayfly, { role: 'developer' }),
     ]
     return Object.fromEntries(made.map((each) => [each?.id.slice(0, 3) ?? '', each?.id ?? '']))
   }

@@ -47,6 +47,8 @@ describe('keys', () => {
       scopes: ['inboxes'],
       prefix: secret.slice(0, key.prefix.length),
       created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}Z$/) as string,
+      owner: 'service',
+      member_id: null,
       created_by: adminKeyId,
       expires_at: new Date(Date.parse(key.created_at) + 365 * DAY_MS).toISOString(),
       last_used_at: null,

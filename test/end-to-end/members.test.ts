@@ -42,7 +42,7 @@ describe('members', () => {
     const invitation = await invite(admin, { role: 'owner' })
     expect(invitation).toMatchObject({ state: 'pending', member_id: null, permissions: ['content:read'] })
     const { body: listed } = await call<InvitationJson[]>(admin, 'GET', '/v1/invitations')
-    const { url: _url, ...withoutUrl } = invitation
+    const { url: _url, mailed: _mailed, ...withoutUrl } = invitation
     expect(listed).toEqual([withoutUrl])
 
     const session = await signIn(admin, secretIn(invitation.url))
@@ -133,6 +133,27 @@ describe('members', () => {
       expectProblem(await call(other, method, path, options), { status: 404, code: 'not-found' })
     }
     expect((await call<MemberJson[]>(other, 'GET', '/v1/members')).body).toEqual([])
+  })
+
+  it('get the link by mail if there is a relay', async () => {
+    const env = { MAYFLY_MAIL_RELAY: `smtp://127.0.0.1:${mayfly.smtpPort}` }
+    const sender = await startMayfly({ isOneProcess: true, env })
+    try {
+      const inbox = await createInbox(mayfly)
+      const invitation = await invite(sender, { role: 'owner' }, { email: inbox.address })
+      expect(invitation.mailed).toBe(true)
+      const [listed] = await messagesOf(mayfly, inbox.id, 1)
+      const path = `/v1/inboxes/${inbox.id}/messages/${listed?.id}`
+      const { body: message } = await call<{ subject: string; links: { url: string }[] }>(mayfly, 'GET', path)
+      expect(message).toMatchObject({
+        subject: expect.stringMatching(/^Invitation to .+ on Mayfly$/) as string,
+      })
+      expect(message.links.map(({ url }) => url)).toEqual([invitation.url])
+      const other = await invite(sender, { role: 'viewer' }, { email: 'nobody@elsewhere.example' })
+      expect(other).toMatchObject({ mailed: false, state: 'pending' })
+    } finally {
+      await sender.dispose()
+    }
   })
 
   describe('with a role', () => {

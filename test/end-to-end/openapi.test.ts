@@ -22,6 +22,7 @@ const NEEDED: Readonly<Record<string, object>> = {
   '/v1/accounts': { name: 'Example' },
   '/v1/emails/bulk': { count: 2 },
   '/v1/inboxes/bulk': { count: 2 },
+  '/v1/invitations': { role: 'developer' },
   '/v1/keys': { name: 'CI', environment: 'ci' },
   '/v1/webhooks': { url: 'https://ci.example/' },
 }

@@ -9,6 +9,7 @@ import {
   type InboxJson,
   type Target,
 } from '#test/harness/client.js'
+import { invite, join } from '#test/harness/members.js'
 import { registeredRoutes, startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { registerWebhook } from '#test/harness/webhooks.js'
@@ -28,6 +29,7 @@ const BODIES: Readonly<Record<string, object>> = {
   'PUT /v1/emails/{id}/faults': [],
   'POST /v1/inboxes/{id}/messages': { from: 'app@example.com', subject: 'injected' },
   'POST /v1/emails/{id}/messages': { from: 'app@example.com', subject: 'injected' },
+  'PATCH /v1/members/{id}': { role: 'viewer' },
   'PATCH /v1/webhooks/{id}': { state: 'disabled' },
   'PATCH /v1/domains/{id}': { subdomains: true },
   'POST /v1/webhooks/{id}/replays': { from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' },
@@ -88,6 +90,8 @@ describe('a resource of a tenant', () => {
       replays: { own: replay.body.id, unknown: `rpl_${SUFFIX}` },
       domains: { own: domain.body.id, unknown: `dom_${SUFFIX}` },
       keys: { own: key.id, unknown: `key_${SUFFIX}` },
+      members: { own: (await join(admin, { role: 'developer' })).member.id, unknown: `mem_${SUFFIX}` },
+      invitations: { own: (await invite(admin, { role: 'viewer' })).id, unknown: `inv_${SUFFIX}` },
       accounts: { own: account.id, unknown: `acc_${SUFFIX}` },
     }
   })
@@ -145,8 +149,10 @@ describe('a resource of a tenant', () => {
     }
   })
 
-  it('does not exist for keys of another environment of the account, except for keys and domains', async () => {
-    for (const route of routesWithIds().filter((each) => !/\/v1\/(keys|domains)\/\{id\}/.test(each))) {
+  it('does not exist for keys of another environment of the account, except for keys, members and domains', async () => {
+    for (const route of routesWithIds().filter(
+      (each) => !/\/v1\/(keys|members|invitations|domains)\/\{id\}/.test(each),
+    )) {
       const [own, unknown] = [
         await problemOf(otherEnvironment, route, 'own'),
         await problemOf(otherEnvironment, route, 'unknown'),

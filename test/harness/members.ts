@@ -17,6 +17,7 @@ export interface InvitationJson extends Omit<MemberJson, 'id'> {
   member_id: string | null
   expires_at: string
   url: string
+  mailed: boolean
 }
 
 export type Access = Partial<Pick<MemberJson, 'role' | 'environments' | 'permissions'>>
@@ -25,8 +26,8 @@ let invited = 0
 
 export function invite(target: Target, access: Access, fields: object = {}): Promise<InvitationJson> {
   invited += 1
-  const email = `person${invited}@example.com`
-  return create<InvitationJson>(target, '/v1/invitations', { email, ...access, ...fields })
+  const body = { email: `person${invited}@example.com`, ...access, ...fields }
+  return create<InvitationJson>(target, '/v1/invitations', body)
 }
 
 export interface SignedInMember {

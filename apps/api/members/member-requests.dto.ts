@@ -36,7 +36,6 @@ function IsEnvironments(): PropertyDecorator {
     IsSetOf((options) => Matches(ENVIRONMENT, options), MAX_ENVIRONMENTS, message),
     DescribeProperty(
       'The only environments that the member can use, or null for all. Not for an `owner` or an `admin`.',
-      { examples: [['staging']] },
     ),
   )
 }
@@ -73,7 +72,7 @@ export class InviteMember {
   @IsPermissions()
   permissions?: (typeof PERMISSIONS)[number][]
 
-  @DescribeProperty('How long the link is valid: 1 to 30 days.', { examples: ['7d'] })
+  @DescribeProperty('How long the link is valid: 1 to 30 days.')
   @Matches(DAYS, { message: 'expires_in must be a number of days from "1d" to "30d"' })
   expires_in: string = '7d'
 }

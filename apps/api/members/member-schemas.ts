@@ -91,6 +91,7 @@ const invitationWithUrl = resource(
       {
         ...invitationExample,
         url: 'https://mayfly.example.com/console#sign-in=mem_01jd6b2k8nf3gq6r9t2w5y8z1c.Zb0pA3mYd5v7Kq9s1uW2xE4tR6yU8iO0cL5nH7gF3jk',
+        mailed: false,
       },
     ],
   },
@@ -99,9 +100,20 @@ const invitationWithUrl = resource(
     url: plain(
       Type.String({ description: 'The link for the new member, valid once. It is only in this answer.' }),
     ),
+    isMailed: named(
+      'mailed',
+      plain(Type.Boolean({ description: 'Whether the link was also sent to the address.' })),
+    ),
   },
 )
 export const InvitationWithUrl = invitationWithUrl.schema
+
+/** An invitation with a new link. */
+export interface InvitationLink {
+  member: MemberState
+  url: string
+  isMailed: boolean
+}
 
 function accessOf(state: MemberState) {
   return { ...state, permissions: state.readsMail ? PERMISSIONS : [] }
@@ -136,8 +148,8 @@ export function invitationJson(member: MemberState, now: Date) {
   return shownInvitation.json(invitationOf(member, now))
 }
 
-export function invitationWithUrlJson(member: MemberState, url: string, now: Date) {
-  return invitationWithUrl.json({ ...invitationOf(member, now), url })
+export function invitationWithUrlJson({ member, ...link }: InvitationLink, now: Date) {
+  return invitationWithUrl.json({ ...invitationOf(member, now), ...link })
 }
 
 /** An invitation and the member who uses it have the same id but for its prefix. */

@@ -90,7 +90,7 @@ export class InvitationsController {
   @Describe({
     summary: 'Invite somebody',
     description:
-      'Send the `url` of the answer to the person: who opens it first becomes the member, and is signed in to the console. The first owner of an account can be invited with any key that has the scope `admin`.',
+      'Send the `url` of the answer to the person, unless it was `mailed`: who opens it first becomes the member, and is signed in to the console. The first owner of an account can be invited with any key that has the scope `admin`.',
     answer: {
       description: 'The invitation, with its link.',
       schema: InvitationWithUrl,
@@ -103,8 +103,8 @@ export class InvitationsController {
     @Body() body: InviteMember,
     @Reply() reply: FastifyReply,
   ) {
-    const [member, url] = await this.members.invite(principal, body, minting)
-    return withLocation(reply, '/v1/invitations', invitationWithUrlJson(member, url, this.instance.now()))
+    const link = await this.members.invite(principal, body, minting)
+    return withLocation(reply, '/v1/invitations', invitationWithUrlJson(link, this.instance.now()))
   }
 
   @Get()
@@ -159,7 +159,7 @@ export class InvitationsController {
     @Param('invitationId') id: string,
     @Body() body: ResendInvitation,
   ) {
-    const [member, url] = await this.members.renew(principal, id, body, minting)
-    return invitationWithUrlJson(member, url, this.instance.now())
+    const link = await this.members.renew(principal, id, body, minting)
+    return invitationWithUrlJson(link, this.instance.now())
   }
 }

@@ -22,7 +22,8 @@ import { Instance } from '../instance.js'
 import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
 import { readAccess, readDays, type ChangeMember, type InviteMember } from './member-requests.dto.js'
-import { memberIdOfInvitation } from './member-schemas.js'
+import { InvitationMail } from './invitation-mail.js'
+import { memberIdOfInvitation, type InvitationLink } from './member-schemas.js'
 
 /** The members of an account, and those who are invited. */
 @Injectable()
@@ -33,10 +34,11 @@ export class Members {
     private readonly recorder: VisibleRecorder,
     private readonly instance: Instance,
     private readonly address: ConsoleAddress,
+    private readonly mail: InvitationMail,
   ) {}
 
-  /** Resolves with the member who is invited, and the link, once the invitation is durable. */
-  async invite(principal: Principal, body: InviteMember, minting: Minting): Promise<[Member, string]> {
+  /** Resolves once the invitation is durable, and was mailed if that is possible. */
+  async invite(principal: Principal, body: InviteMember, minting: Minting): Promise<InvitationLink> {
     const { accountId, keyId: usageKeyId } = principal
     const account = await this.accounts.find(accountId)
     const memberId = minting.id('mem')
@@ -51,7 +53,7 @@ export class Members {
       isKnown: emails.some((each) => each.toLowerCase() === email.toLowerCase()),
       ...{ expiresAt: this.endOf(body, now), now },
     })
-    return [await this.findRecorded(memberId), this.address.linkWith(token)]
+    return this.withLink(account, await this.findRecorded(memberId), token)
   }
 
   /** Resolves with the invitation and its new link. The former one is then invalid. */
@@ -60,7 +62,7 @@ export class Members {
     id: string,
     body: Pick<InviteMember, 'expires_in'>,
     minting: Minting,
-  ): Promise<[Member, string]> {
+  ): Promise<InvitationLink> {
     const { id: memberId, accountId } = await this.invitation(principal, id)
     const account = await this.accounts.find(accountId)
     const token = secretOf(memberId, minting.bytes(SECRET_BYTES))
@@ -71,7 +73,7 @@ export class Members {
     await this.run(principal, account, { ...command, actor, expiresAt: this.endOf(body, now), now })
     const member = await this.findRecorded(memberId)
     if (member.tokenHash !== tokenHash) throw beingChanged(memberId)
-    return [member, this.address.linkWith(token)]
+    return this.withLink(account, member, token)
   }
 
   /** A repeat changes nothing. */
@@ -151,6 +153,11 @@ export class Members {
     throw missingScope('Only an owner can make a link for another member.', [])
   }
 
+  private async withLink(account: Account, member: Member, token: string): Promise<InvitationLink> {
+    const url = this.address.linkWith(token)
+    return { member, url, isMailed: await this.mail.send(account, member, url) }
+  }
+
   private endOf({ expires_in }: Pick<InviteMember, 'expires_in'>, now: Date): Date {
     return new Date(now.getTime() + readDays(expires_in))
   }
@@ -212,7 +219,7 @@ function problemOf(refusal: MemberRefusal, { memberId }: MemberCommand): Problem
     case 'last-owner':
       return invalid({ detail: 'the account needs another owner first', pointer: '' })
     case 'own-access':
-      return missingScope('Nobody can change what he may do himself.', [])
+      return missingScope('Members cannot change what they may do themselves.', [])
     case 'not-an-owner':
       return missingScope('Only an owner can make somebody an owner, or change an owner.', [])
     case 'beyond-own-access':

@@ -1037,6 +1037,8 @@ class InvitationWithUrl(TypedDict):
     """Its link is invalid from then on."""
     url: str
     """The link for the new member, valid once. It is only in this answer."""
+    mailed: bool
+    """Whether the link was also sent to the address."""
 
 
 class _InviteMemberOptional(TypedDict, total=False):

@@ -675,6 +675,8 @@ export interface components {
 			expires_at: string;
 			/** The link for the new member, valid once. */
 			url: string;
+			/** Whether the link was also sent to the address. */
+			mailed: boolean;
 		};
 		/** Whom to invite, and what the new member may do. */
 		InviteMember: {

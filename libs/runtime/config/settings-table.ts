@@ -56,6 +56,18 @@ export const SETTINGS = kind.named('MAYFLY_', {
     'Host that receives the mail, for the MX records of own domains (docs/domains.md); MAYFLY_MAIL_DOMAIN if unset.',
     DOMAIN,
   ),
+  mailRelay: kind.text(
+    'SMTP server that sends the links of invitations (docs/teams.md): smtp://[user:password@]host[:port], or smtps:// for ' +
+      'implicit TLS. If unset, only the answer has the link.',
+    {
+      accepts: /^smtps?:\/\/([^\s\/@]{1,200}@)?[^\s\/@:]{1,200}(:\d{1,5})?\/?$/i,
+      expectation: 'must be a URL such as smtp://user:password@mail.example.com:587',
+    },
+  ),
+  mailFrom: kind.text('Sender of invitations; no-reply@ MAYFLY_MAIL_DOMAIN if unset.', {
+    accepts: /^[^\s@<>",;:]{1,64}@[^\s@<>",;:]{1,200}$/,
+    expectation: 'must be a mail address',
+  }),
   trustedProxies: kind.wholeNumber(
     'How many reverse proxies in front of the HTTP API add the address of their client to X-Forwarded-For. Limits per ' +
       'remote address of requests without a key count by the address that the outermost of them gives.',

@@ -1,0 +1,45 @@
+import type { Account } from '#libs/domain/account/account.js'
+import type { Member } from '#libs/domain/account/member.js'
+import type { RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
+import type { Settings } from '#libs/runtime/config/settings.js'
+import type { Throttle } from '../access/request-limits.js'
+
+/** Of one account, so that nobody can use the relay to flood others. */
+const MAILS: RatePolicy = { name: 'invitation-mails', quota: 100, windowSeconds: 3_600 }
+const TIMEOUT_MS = 5_000
+
+/** Sends the links of invitations, if MAYFLY_MAIL_RELAY is set. */
+export class InvitationMail {
+  constructor(
+    private readonly settings: Pick<Settings, 'mailRelay' | 'mailFrom' | 'mailDomain'>,
+    private readonly throttle: Throttle,
+    private readonly onError: (error: unknown) => void,
+  ) {}
+
+  /** Resolves with whether the relay has accepted the mail. Never rejects: the answer of the API has the link too. */
+  async send({ id, name }: Account, { email, role, expiresAt }: Member, url: string): Promise<boolean> {
+    const { mailRelay, mailFrom, mailDomain } = this.settings
+    if (mailRelay === null) return false
+    const verdict = await this.throttle.consume(`invitation-mails:${id}`, [MAILS])
+    if (verdict?.isAllowed === false) return false
+    try {
+      const { createTransport } = await import('nodemailer')
+      const timeouts = {
+        connectionTimeout: TIMEOUT_MS,
+        greetingTimeout: TIMEOUT_MS,
+        socketTimeout: TIMEOUT_MS,
+      }
+      const relay = createTransport({ url: mailRelay, ...timeouts })
+      await relay.sendMail({
+        from: mailFrom ?? `no-reply@${mailDomain}`,
+        to: email,
+        subject: `Invitation to ${name} on Mayfly`,
+        text: `You are invited to the account ${name} on Mayfly as ${role}. Open this link to sign in:\n\n${url}\n\nIt works once, until ${expiresAt.toUTCString()}.\n`,
+      })
+      return true
+    } catch (error) {
+      this.onError(error)
+      return false
+    }
+  }
+}
