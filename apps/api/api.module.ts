@@ -44,6 +44,7 @@ import { MessageWaits } from './messages/message-waits.js'
 import { ApiDocument } from './openapi/document.js'
 import { OperationsController } from './operations/operations.controller.js'
 import { PublicInboxesController } from './public-inboxes/public-inboxes.controller.js'
+import { CountedQuotas } from './quotas/counted-quotas.js'
 import { QuotasController } from './quotas/quotas.controller.js'
 import { RefusedMailController } from './refused-mail/refused-mail.controller.js'
 import type { ApiOptions, SharedServices } from './shared-services.js'
@@ -109,6 +110,7 @@ const SERVICES = [
     Keys,
     Domains,
     Members,
+    CountedQuotas,
     Webhooks,
     Deliveries,
     ConsoleSessions,

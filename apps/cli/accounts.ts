@@ -1,5 +1,7 @@
 import type { Command } from 'commander'
 import type { Schemas } from '#clients/typescript/src/options.js'
+import { kindOf, QUOTAS, type PerLimit } from '#libs/domain/account/quota.js'
+import { snakeCase } from '#libs/domain/event-sourcing/declare.js'
 import { accountPath, wholeNumber } from './arguments.js'
 import { keyText } from './keys.js'
 import { facts, table } from './printing.js'
@@ -8,13 +10,11 @@ import type { Session } from './session.js'
 /** The key is only in the answer that opens the account. */
 type Account = Schemas['Account'] & Partial<Pick<Schemas['AccountWithKey'], 'key'>>
 
-interface Limits {
+interface Limits extends Partial<PerLimit<number>> {
   requestsPerMinute?: number
   accountRequestsPerMinute?: number
   retention?: string
   maxMessages?: number
-  maxInboxes?: number
-  maxStoredBytes?: number
 }
 
 /** `mayfly account …` */
@@ -82,7 +82,7 @@ function accessCommands(account: Command, session: Session): void {
 }
 
 function withLimits(command: Command): Command {
-  return command
+  const limited = command
     .option(
       '--requests-per-minute <count>',
       'requests per minute of each key, on plans with limits per account',
@@ -99,20 +99,16 @@ function withLimits(command: Command): Command {
       'maximum number of messages in an inbox, on the same plans',
       wholeNumber(),
     )
-    .option('--max-inboxes <count>', 'quota of active inboxes, on the same plans', wholeNumber())
-    .option('--max-stored-bytes <bytes>', 'quota of bytes of stored mail, on the same plans', wholeNumber())
+  for (const { limit, unit } of QUOTAS.map(kindOf)) {
+    const flag = `--${snakeCase(limit).replaceAll('_', '-')} <count>`
+    limited.option(flag, `quota of ${unit}, on the same plans`, wholeNumber())
+  }
+  return limited
 }
 
 function limitsJson(limits: Limits): object | undefined {
   if (Object.keys(limits).length === 0) return undefined
-  return {
-    requests_per_minute: limits.requestsPerMinute,
-    account_requests_per_minute: limits.accountRequestsPerMinute,
-    retention: limits.retention,
-    max_messages: limits.maxMessages,
-    max_inboxes: limits.maxInboxes,
-    max_stored_bytes: limits.maxStoredBytes,
-  }
+  return Object.fromEntries(Object.entries(limits).map(([name, value]) => [snakeCase(name), value]))
 }
 
 function accountText({ id, limits, key, ...account }: Account): string {

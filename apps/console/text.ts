@@ -576,11 +576,18 @@ export const text = {
 
   quotas: {
     title: 'Quotas',
-    names: { inboxes: 'Active inboxes', 'stored-bytes': 'Stored mail' },
+    names: {
+      inboxes: 'Active inboxes',
+      'stored-bytes': 'Stored mail',
+      webhooks: 'Webhooks',
+      domains: 'Domains',
+      members: 'Members and invitations',
+    },
     of: (name: string, scope: string) => `${name} of ${scope}`,
     used: (used: string, limit: string) => `${used} of ${limit}`,
     changeWhat: (name: string) => `Change the quota: ${name}`,
-    limits: { inboxes: 'Limit', 'stored-bytes': 'Limit in bytes' },
+    limit: 'Limit',
+    limitInBytes: 'Limit in bytes',
     limitHint:
       'At most the limit of the plan, which applies if this is empty. A limit of an environment or key ends then.',
   },

@@ -340,7 +340,11 @@ describe('the command mayfly', () => {
       /^inboxes +the account +\d+ +1000$/m,
     )
     const quotas = await json<{ name: string; limit: number }[]>('quota', 'list')
-    expect(quotas).toMatchObject([{ name: 'inboxes', limit: 1000 }, { name: 'stored-bytes' }])
+    expect(quotas).toMatchObject([
+      { name: 'inboxes', limit: 1000 },
+      { name: 'stored-bytes' },
+      ...['webhooks', 'domains', 'members'].map((name) => ({ name })),
+    ])
     expect((await run('quota', 'set', 'inboxes', 'plan')).stdout).toMatch(
       /^inboxes +the account +\d+ +10000000$/m,
     )
@@ -354,7 +358,7 @@ describe('the command mayfly', () => {
     for (const limit of ['-1', 'none', '1e9', '99999999']) {
       expect(await run('quota', 'set', 'inboxes', limit)).toMatchObject({ code: 2 })
     }
-    expect(await run('quota', 'set', 'members', '1')).toMatchObject({ code: 2 })
+    expect(await run('quota', 'set', 'mails', '1')).toMatchObject({ code: 2 })
   })
 
   it('invites people, and manages members', async () => {

@@ -144,11 +144,15 @@ describe('members', () => {
       expect(invitation.mailed).toBe(true)
       const [listed] = await messagesOf(mayfly, inbox.id, 1)
       const path = `/v1/inboxes/${inbox.id}/messages/${listed?.id}`
-      const { body: message } = await call<{ subject: string; links: { url: string }[] }>(mayfly, 'GET', path)
+      const { body: message } = await call<{ subject: string; links: { href: string }[] }>(
+        mayfly,
+        'GET',
+        path,
+      )
       expect(message).toMatchObject({
         subject: expect.stringMatching(/^Invitation to .+ on Mayfly$/) as string,
       })
-      expect(message.links.map(({ url }) => url)).toEqual([invitation.url])
+      expect(message.links.map(({ href }) => href)).toEqual([invitation.url])
       const other = await invite(sender, { role: 'viewer' }, { email: 'nobody@elsewhere.example' })
       expect(other).toMatchObject({ mailed: false, state: 'pending' })
     } finally {

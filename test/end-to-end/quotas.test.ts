@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { issueKey, openAccount, withKey } from '#test/harness/accounts.js'
 import {
   call,
+  create as make,
   createInbox,
   mail,
   messagesOf,
@@ -139,6 +140,9 @@ describe('a quota that the owner sets', () => {
     expect((await call(own, 'GET', '/v1/quotas')).body).toEqual([
       { ...whole, name: 'inboxes', limit: 3, used: 1 },
       { ...whole, name: 'stored-bytes', limit: 5_000, used: 0 },
+      { ...whole, name: 'webhooks', limit: 100_000, used: 0 },
+      { ...whole, name: 'domains', limit: 1_000, used: 0 },
+      { ...whole, name: 'members', limit: 1_000, used: 0 },
     ])
     const inboxes = { ...whole, name: 'inboxes', used: 1 }
     expect(await set(admin, 'inboxes', 1)).toMatchObject({ status: 200, body: { ...inboxes, limit: 1 } })
@@ -148,6 +152,32 @@ describe('a quota that the owner sets', () => {
     expect(await activeInboxes(own)).toBe(1)
     expect(await set(admin, 'inboxes', null)).toMatchObject({ status: 200, body: { ...inboxes, limit: 3 } })
     await createInbox(own)
+  })
+
+  it.each([
+    { quota: 'webhooks', path: '/v1/webhooks', body: () => ({ url: 'https://ci.example/' }) },
+    { quota: 'domains', path: '/v1/domains', body: () => ({ hosted: true }) },
+    {
+      quota: 'members',
+      path: '/v1/invitations',
+      body: (n: number) => ({ email: `${n}@x.example`, role: 'viewer' }),
+    },
+  ])('limits $quota', async ({ quota, path, body }) => {
+    const { admin } = await ownedAccount({ [`max_${quota}`]: 2 })
+    const made = await make<{ id: string }>(admin, path, body(1))
+    await make(admin, path, body(2))
+    expectExceeded(await call(admin, 'POST', path, { body: body(3) }), {
+      ...{ quota, environment: null, key_id: null, limit: 2, used: 2 },
+    })
+    expect((await call(admin, 'DELETE', `${path}/${made.id}`)).status).toBe(200)
+    await make(admin, path, body(4))
+    expect(await set(admin, quota, 1)).toMatchObject({ status: 200, body: { limit: 1, used: 2 } })
+    expectExceeded(await call(admin, 'POST', path, { body: body(5) }), { quota, limit: 1, used: 2 })
+    expect((await set(admin, quota, 3)).status).toBe(400)
+    const scoped = { body: { limit: 1, environment: 'staging' } }
+    expectProblem(await call(admin, 'PUT', `/v1/quotas/${quota}`, scoped), {
+      ...{ status: 400, code: 'invalid-request', detail: /of the whole account/ },
+    })
   })
 
   it('is applied to mail too', async () => {
@@ -185,7 +215,7 @@ describe('a quota that the owner sets', () => {
     expect((await create(elsewhere)).status).toBe(201)
     expect((await call(admin, 'GET', '/v1/quotas')).body).toMatchObject([
       { name: 'inboxes', environment: null, key_id: null, limit: 4, used: 3 },
-      { name: 'stored-bytes', environment: null, key_id: null },
+      ...['stored-bytes', 'webhooks', 'domains', 'members'].map((name) => ({ name, environment: null })),
       { name: 'inboxes', environment: null, key_id: key.id, limit: 1, used: 1 },
       { name: 'inboxes', environment: 'staging', key_id: null, limit: 2, used: 2 },
     ])
@@ -226,7 +256,7 @@ describe('a quota that the owner sets', () => {
     const refused = { status: 400, code: 'invalid-request', detail: /may set 100 quotas/ } as const
     expectProblem(await setOf('one-more'), refused)
     expect((await setOf('e7')).status).toBe(200)
-    expect((await call<unknown[]>(admin, 'GET', '/v1/quotas')).body).toHaveLength(102)
+    expect((await call<unknown[]>(admin, 'GET', '/v1/quotas')).body).toHaveLength(105)
   })
 
   it('is refused above that of the plan, for unknown names, other bodies and other keys', async () => {

@@ -7,11 +7,10 @@ import {
   MAX_MESSAGES,
   MAX_REQUESTS_PER_MINUTE,
   MIN_ACCOUNT_REQUESTS_PER_MINUTE,
-  MAX_INBOXES,
-  MAX_STORED_BYTES,
   type AccountLimits,
 } from '#libs/domain/account/access.js'
-import { codec, partial, plain } from '#libs/domain/event-sourcing/declare.js'
+import { perLimit } from '#libs/domain/account/quota.js'
+import { codec, partial, plain, snakeCase } from '#libs/domain/event-sourcing/declare.js'
 import { UNIT_MS, type Lifespan } from '#libs/domain/inbox/new-inbox.js'
 import { IfGiven, readLifespan, Rule, durationPattern } from '../http/rules.js'
 import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
@@ -40,9 +39,10 @@ const LIMITS = partial({
     readLifespan,
   ),
   maxMessages: plain(Type.Integer({ minimum: 1, maximum: MAX_MESSAGES })),
-  maxInboxes: plain(Type.Integer({ minimum: 1, maximum: MAX_INBOXES })),
-  maxStoredBytes: plain(Type.Integer({ minimum: 1, maximum: MAX_STORED_BYTES })),
+  ...perLimit(({ most }) => plain(Type.Integer({ minimum: 1, maximum: most }))),
 })
+
+const QUOTA_LIMITS = Object.values(perLimit(({ limit, most }) => `${snakeCase(limit)} (1 to ${most})`))
 
 const LIMITS_SCHEMA = {
   ...LIMITS.schema,
@@ -60,8 +60,8 @@ function IsLimits(): PropertyDecorator {
     (value) => LIMITS_CHECK.Check(value),
     `limits must be an object of requests_per_minute (1 to ${MAX_REQUESTS_PER_MINUTE}), ` +
       `account_requests_per_minute (${MIN_ACCOUNT_REQUESTS_PER_MINUTE} to ${MAX_ACCOUNT_REQUESTS_PER_MINUTE}), ` +
-      `retention ("1m" to "30d"), max_messages (1 to ${MAX_MESSAGES}), max_inboxes (1 to ${MAX_INBOXES}) and ` +
-      `max_stored_bytes (1 to ${MAX_STORED_BYTES}), each of them optional`,
+      `retention ("1m" to "30d"), max_messages (1 to ${MAX_MESSAGES}), ` +
+      `${QUOTA_LIMITS.join(', ')}, each of them optional`,
     LIMITS_SCHEMA,
   )
 }

@@ -1,4 +1,5 @@
 import Type from 'typebox'
+import { perLimit } from '#libs/domain/account/quota.js'
 import { list, named, object, plain, text, type ValuesOf } from '#libs/domain/event-sourcing/declare.js'
 import {
   Count,
@@ -25,8 +26,7 @@ const limits = object(
     ),
     maxMessageBytes: plain(Count('The maximum size of a mail.')),
     maxMessages: plain(Count('The maximum number of messages in one inbox.')),
-    maxInboxes: plain(Count('The quota of active inboxes.')),
-    maxStoredBytes: plain(Count("The quota of bytes in the sources of active inboxes' messages.")),
+    ...perLimit(({ unit }) => plain(Count(`The quota of ${unit}.`))),
   },
   { $id: 'Limits', description: 'The limits of an account.' },
 )
@@ -61,6 +61,9 @@ const example = {
     max_messages: 100_000,
     max_inboxes: 200_000,
     max_stored_bytes: 34_359_738_368,
+    max_webhooks: 10_000,
+    max_domains: 1_000,
+    max_members: 250,
   },
   environments: ['production', 'staging'],
   state: 'active',

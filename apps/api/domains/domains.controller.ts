@@ -24,7 +24,7 @@ export class DomainsController {
     description:
       'Add the `records` of the answer to the DNS zone of your domain: it is `verified` once they are found. A hosted domain is verified at once.',
     answer: { description: 'The domain.', schema: Domain, headers: ['Location'] },
-    problems: ['address-taken'],
+    problems: ['address-taken', 'quota-exceeded'],
   })
   async createDomain(
     @Caller() principal: Principal,

@@ -21,6 +21,7 @@ import { invalid, noResource, Problem, unavailable } from '../http/problems.js'
 import type { Minting } from '../idempotency/minting.js'
 import { lifespanOf } from '../inboxes/inboxes.service.js'
 import { ENGINE, Instance } from '../instance.js'
+import { CountedQuotas } from '../quotas/counted-quotas.js'
 import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
 import type { ChangeDomain, CreateDomain } from './domain-requests.dto.js'
@@ -42,6 +43,7 @@ export class Domains {
     private readonly recorder: VisibleRecorder,
     private readonly instance: Instance,
     private readonly recipients: RecipientDomains,
+    private readonly quotas: CountedQuotas,
     @Inject(ENGINE) { accounts }: Pick<Engine, 'accounts'>,
   ) {
     const { settings, now } = instance
@@ -52,7 +54,7 @@ export class Domains {
     })
   }
 
-  /** Resolves once the domain is durable and can be read. Throws invalid-request. */
+  /** Resolves once the domain is durable and can be read. Throws invalid-request and quota-exceeded. */
   async create(principal: Principal, body: CreateDomain, minting: Minting): Promise<ResourceJson> {
     const { accountId } = principal
     const { hosted: isHosted = false, environment = principal.environment, subdomains = false } = body
@@ -68,6 +70,7 @@ export class Domains {
     const [known, names] = await this.views.readAccounts((accounts) =>
       Promise.all([accounts.domain(domainId), accounts.domainNames(accountId)]),
     )
+    if (known === null) await this.quotas.require(accountId, 'domains')
     await this.run(principal, known, {
       ...{ type: 'RegisterDomain', accountId, domainId, name, environment, isHosted, subdomains },
       ...{ catchAll, token, names, now: this.instance.now() },
@@ -194,8 +197,6 @@ function problemOf(refusal: DomainRefusal, id: string): Problem {
       return noDomain(id)
     case 'known-name':
       return new Problem('address-taken', { detail: 'The account already has a domain with this name.' })
-    case 'too-many-domains':
-      return invalid({ detail: `an account may have ${refusal.max} domains: delete one first`, pointer: '' })
   }
 }
 

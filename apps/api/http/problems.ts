@@ -1,4 +1,5 @@
 import type { Account } from '#libs/domain/account/account.js'
+import { kindOf } from '#libs/domain/account/quota.js'
 import { UnavailableError } from '#libs/runtime/errors.js'
 import type { UsedQuota } from '#libs/ports/read-model/inbox-views.js'
 import type { ResponseHeader } from './headers.js'
@@ -178,7 +179,7 @@ export const PROBLEMS = {
   'quota-exceeded': {
     status: 429,
     title: 'Quota used up',
-    fix: 'Delete inboxes or messages, wait until inboxes expire, set a larger quota, or move the account to a plan with larger ones.',
+    fix: 'Delete some of what `quota` names, wait until inboxes expire, set a larger quota, or move the account to a plan with larger ones.',
     headers: ['Retry-After'],
   },
   'too-many-password-attempts': {
@@ -280,12 +281,12 @@ export function noInbox(id: string): Problem {
 const QUOTA_RETRY_SECONDS = '60'
 
 export function quotaExceeded({ quota, scope, limit, used }: UsedQuota, wanted: number): Problem {
-  const what = quota === 'inboxes' ? 'active inboxes' : 'bytes of mail'
+  const { unit } = kindOf(quota)
   const { environment, keyId } = scope
   const account = environment === null ? 'The account' : `The environment ${environment}`
   const owner = keyId === null ? account : `The key ${keyId}`
   return new Problem('quota-exceeded', {
-    detail: `${owner} has ${used} of at most ${limit} ${what}, and the request adds ${wanted}.`,
+    detail: `${owner} has ${used} of at most ${limit} ${unit}, and the request adds ${wanted}.`,
     headers: { 'retry-after': QUOTA_RETRY_SECONDS },
     members: { quota, environment, key_id: keyId, limit, used },
   })

@@ -96,6 +96,7 @@ export class InvitationsController {
       schema: InvitationWithUrl,
       headers: ['Location'],
     },
+    problems: ['quota-exceeded'],
   })
   async inviteMember(
     @Caller() principal: Principal,

@@ -19,6 +19,7 @@ import { SECRET_BYTES, secretOf } from '../console/console-sessions.service.js'
 import { invalid, noResource, unavailable, type Problem } from '../http/problems.js'
 import type { Minting } from '../idempotency/minting.js'
 import { Instance } from '../instance.js'
+import { CountedQuotas } from '../quotas/counted-quotas.js'
 import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
 import { readAccess, readDays, type ChangeMember, type InviteMember } from './member-requests.dto.js'
@@ -35,6 +36,7 @@ export class Members {
     private readonly instance: Instance,
     private readonly address: ConsoleAddress,
     private readonly mail: InvitationMail,
+    private readonly quotas: CountedQuotas,
   ) {}
 
   /** Resolves once the invitation is durable, and was mailed if that is possible. */
@@ -46,10 +48,11 @@ export class Members {
     const emails = await this.views.accounts.memberEmails(accountId)
     const { email } = body
     const now = this.instance.now()
+    const known = await this.views.accounts.member(memberId)
+    if (known === null) await this.quotas.require(accountId, 'members')
     await this.run(principal, account, {
       ...{ type: 'InviteMember', accountId, memberId, email, ...readAccess(body.role, body) },
       ...{ actor: actorOf(principal, account), usageKeyId, tokenHash: hashSecret(token) },
-      memberCount: emails.length,
       isKnown: emails.some((each) => each.toLowerCase() === email.toLowerCase()),
       ...{ expiresAt: this.endOf(body, now), now },
     })
@@ -200,11 +203,6 @@ function problemOf(refusal: MemberRefusal, { memberId }: MemberCommand): Problem
       return invalid({
         detail: 'email belongs to a member, or to an invitation that was not used',
         pointer: '/email',
-      })
-    case 'too-many-members':
-      return invalid({
-        detail: `an account may have ${refusal.max} members and invitations: remove one first`,
-        pointer: '',
       })
     case 'not-restrictable':
       return invalid({

@@ -75,9 +75,7 @@ export const Problem = Type.Object(
         description: 'The first 100 inboxes of the label with too many messages.',
       }),
     ),
-    quota: Type.Optional(
-      OneOf(QUOTAS, 'With `quota-exceeded`: active inboxes, or the bytes of the mail in them.'),
-    ),
+    quota: Type.Optional(OneOf(QUOTAS, 'With `quota-exceeded`: the quota that is used up.')),
     environment: Type.Optional(
       OrNull(Type.String(), 'The environment that the quota is of; null if it is not of one.'),
     ),

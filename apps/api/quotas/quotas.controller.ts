@@ -2,7 +2,17 @@ import { Body, Controller, Get, Param, Put } from '@nestjs/common'
 import { IsInt, IsOptional, IsString, Min, ValidateIf } from 'class-validator'
 import Type from 'typebox'
 import { SCOPES } from '#libs/domain/account/access.js'
-import { maxOf, QUOTAS, quotasOf, type QuotaLimit, type QuotaScope } from '#libs/domain/account/quota.js'
+import {
+  isMailQuota,
+  kindOf,
+  maxOf,
+  quotaName,
+  QUOTAS,
+  quotasOf,
+  type Quota,
+  type QuotaLimit,
+  type QuotaScope,
+} from '#libs/domain/account/quota.js'
 import { object, plain, text } from '#libs/domain/event-sourcing/declare.js'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
 import { AccountQuotas } from '#libs/ports/read-model/account-quotas.js'
@@ -16,15 +26,11 @@ import { Keys } from '../keys/keys.service.js'
 import { Instance } from '../instance.js'
 import { Describe, DescribeBody, DescribeProperty, Tag } from '../openapi/describe.js'
 import { Views } from '../views.js'
+import { CountedQuotas } from './counted-quotas.js'
 
 const QUOTA = object(
   {
-    name: plain(
-      OneOf(
-        QUOTAS,
-        "`inboxes`: active inboxes. `stored-bytes`: bytes in the sources of active inboxes' messages.",
-      ),
-    ),
+    name: plain(OneOf(QUOTAS, QUOTAS.map((quota) => `\`${quota}\`: ${kindOf(quota).unit}.`).join(' '))),
     environment: orNull(text, 'The environment whose inboxes count; null if not only one does.'),
     keyId: orNull(
       plain(IdOf('key', 'The id of a key.')),
@@ -54,16 +60,22 @@ export class SetQuota {
   @IsInt({ message: LIMIT })
   limit!: number | null
 
-  @DescribeProperty('Limits the inboxes of this environment, instead of all of the account.', {
-    examples: ['staging'],
-  })
+  @DescribeProperty(
+    'Limits the inboxes of this environment, instead of all of the account. Only for `inboxes` and `stored-bytes`.',
+    {
+      examples: ['staging'],
+    },
+  )
   @IsOptional()
   @IsEnvironment()
   environment?: string | null
 
-  @DescribeProperty('Limits the inboxes that this key created. Not together with `environment`.', {
-    examples: ['key_01jd6aycj4e7p8s9v1w3x5z7b2'],
-  })
+  @DescribeProperty(
+    'Limits the inboxes that this key created. Not together with `environment`, and only for the same quotas.',
+    {
+      examples: ['key_01jd6aycj4e7p8s9v1w3x5z7b2'],
+    },
+  )
   @IsOptional()
   @IsString({ message: 'key_id must be the id of a key' })
   key_id?: string | null
@@ -79,6 +91,7 @@ export class QuotasController {
     private readonly commands: AccountCommands,
     private readonly keys: Keys,
     private readonly quotas: AccountQuotas,
+    private readonly counted: CountedQuotas,
     private readonly instance: Instance,
   ) {}
 
@@ -112,7 +125,7 @@ export class QuotasController {
     const account = await this.commands.find(accountId)
     const plan = this.plans.of(account)
     const { limit } = body
-    const wanted = { quota, scope: await this.scopeOf(principal, body) }
+    const wanted = { quota, scope: await this.scopeOf(principal, quota, body) }
     const command = { ...wanted, accountId, limit, plan, setBy, now: this.instance.now() }
     // Read before the change, so that a failure leaves nothing changed.
     const [answer] = await this.answer(accountId, [{ ...wanted, limit: limit ?? maxOf(plan, quota) }])
@@ -122,8 +135,12 @@ export class QuotasController {
   }
 
   /** Throws invalid-request, or not-found for a key that the account does not have. */
-  private async scopeOf(principal: Principal, body: SetQuota): Promise<QuotaScope> {
+  private async scopeOf(principal: Principal, quota: Quota, body: SetQuota): Promise<QuotaScope> {
     const { environment = null, key_id: keyId = null } = body
+    if (!isMailQuota(quota) && (environment !== null || keyId !== null)) {
+      const detail = `the quota ${quota} is of the whole account: leave out environment and key_id`
+      throw invalid({ detail, pointer: environment === null ? '/key_id' : '/environment' })
+    }
     if (keyId === null) return { environment, keyId: null }
     if (environment !== null) throw invalid({ detail: 'key_id excludes environment', pointer: '/key_id' })
     const { id } = await this.keys.get(principal, keyId)
@@ -132,7 +149,16 @@ export class QuotasController {
 
   private async answer(accountId: AccountId, limits: readonly QuotaLimit[]) {
     const { inboxes } = this.views
-    const used = await this.views.readComplete('inbox-events', () => inboxes.usedQuotas(accountId, limits))
-    return used.map((each) => QUOTA.encode({ ...each, ...each.scope, name: each.quota, resetsAt: null }))
+    const ofMail = limits.filter(({ quota }) => isMailQuota(quota))
+    const used = await this.views.readComplete('inbox-events', () => inboxes.usedQuotas(accountId, ofMail))
+    const usedByName = new Map(used.map((each) => [quotaName(each), each.used]))
+    return Promise.all(
+      limits.map(async ({ quota, scope, limit }) => {
+        const count = isMailQuota(quota)
+          ? (usedByName.get(quotaName({ quota, scope })) ?? 0)
+          : await this.counted.used(accountId, quota)
+        return QUOTA.encode({ ...scope, name: quota, limit, used: count, resetsAt: null })
+      }),
+    )
   }
 }

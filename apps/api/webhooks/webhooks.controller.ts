@@ -38,6 +38,7 @@ export class WebhooksController {
       schema: WebhookWithSecret,
       headers: ['Location'],
     },
+    problems: ['quota-exceeded'],
   })
   async createWebhook(
     @Caller() principal: Principal,
@@ -151,7 +152,7 @@ export class InboxWebhooksController {
       schema: WebhookWithSecret,
       headers: ['Location'],
     },
-    problems: ['inbox-deleted', 'inbox-expired'],
+    problems: ['quota-exceeded', 'inbox-deleted', 'inbox-expired'],
   })
   async createInboxWebhook(
     @Caller() principal: Principal,

@@ -21,6 +21,7 @@ import type { WebhookScope } from '#libs/ports/read-model/tables.js'
 import type { ResourceJson } from '#libs/runtime/resource.js'
 import { type Principal, requireScope } from '../access/principal.js'
 import { invalid, unavailable, type Problem, noResource, overGrace } from '../http/problems.js'
+import { CountedQuotas } from '../quotas/counted-quotas.js'
 import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
 import type { Minting } from '../idempotency/minting.js'
@@ -50,6 +51,7 @@ export class Webhooks {
     private readonly inboxes: Inboxes,
     private readonly recorder: VisibleRecorder,
     private readonly instance: Instance,
+    private readonly quotas: CountedQuotas,
     @Inject(ENGINE) private readonly engine: Pick<Engine, 'log' | 'webhooks' | 'secrets'>,
   ) {}
 
@@ -76,6 +78,7 @@ export class Webhooks {
         this.endsFor(inboxId),
       ]),
     )
+    if (known === null) await this.quotas.require(accountId, 'webhooks')
     await this.run(principal, known, {
       type: 'RegisterWebhook',
       accountId,

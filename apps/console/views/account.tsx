@@ -112,7 +112,7 @@ function Quotas() {
           }}
         >
           <Field
-            label={text.quotas.limits[changed.name]}
+            label={changed.name === 'stored-bytes' ? text.quotas.limitInBytes : text.quotas.limit}
             hint={text.quotas.limitHint}
             name="limit"
             type="number"

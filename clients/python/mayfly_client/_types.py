@@ -113,6 +113,9 @@ class AccountLimits(TypedDict, total=False):
     max_messages: int
     max_inboxes: int
     max_stored_bytes: int
+    max_webhooks: int
+    max_domains: int
+    max_members: int
 
 
 class AccountWithKey(TypedDict):
@@ -1194,7 +1197,13 @@ class Limits(TypedDict):
     max_inboxes: int
     """The quota of active inboxes."""
     max_stored_bytes: int
-    """The quota of bytes in the sources of active inboxes' messages."""
+    """The quota of bytes in the sources of active inboxes' mail."""
+    max_webhooks: int
+    """The quota of webhooks."""
+    max_domains: int
+    """The quota of domains."""
+    max_members: int
+    """The quota of members and invitations."""
 
 
 class Link(TypedDict):
@@ -1499,8 +1508,8 @@ class _ProblemOptional(TypedDict, total=False):
     """The first 100 inboxes of the label with too few messages."""
     too_many: list[InboxMessages]
     """The first 100 inboxes of the label with too many messages."""
-    quota: Literal["inboxes", "stored-bytes"]
-    """With `quota-exceeded`: active inboxes, or the bytes of the mail in them."""
+    quota: Literal["inboxes", "stored-bytes", "webhooks", "domains", "members"]
+    """With `quota-exceeded`: the quota that is used up."""
     environment: str | None
     """The environment that the quota is of; null if it is not of one."""
     key_id: str | None
@@ -1548,8 +1557,10 @@ class QuantilesAndMax(TypedDict):
 
 class Quota(TypedDict):
     """What the account may use, and uses, of something: in all, in an environment, or by a key."""
-    name: Literal["inboxes", "stored-bytes"]
-    """`inboxes`: active inboxes. `stored-bytes`: bytes in the sources of active inboxes' messages."""
+    name: Literal["inboxes", "stored-bytes", "webhooks", "domains", "members"]
+    """`inboxes`: active inboxes. `stored-bytes`: bytes in the sources of active inboxes' mail. `webhooks`:
+    webhooks. `domains`: domains. `members`: members and invitations.
+    """
     environment: str | None
     """The environment whose inboxes count; null if not only one does."""
     key_id: str | None
@@ -1795,9 +1806,10 @@ class RunSummary(TypedDict):
 
 class _SetQuotaOptional(TypedDict, total=False):
     environment: str | None
-    """Limits the inboxes of this environment, instead of all of the account."""
+    """Limits the inboxes of this environment, instead of all of the account. Only for `inboxes` and `stored-bytes`.
+    """
     key_id: str | None
-    """Limits the inboxes that this key created. Not together with `environment`."""
+    """Limits the inboxes that this key created. Not together with `environment`, and only for the same quotas."""
 
 
 class SetQuota(_SetQuotaOptional):

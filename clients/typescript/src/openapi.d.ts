@@ -21,6 +21,9 @@ export interface components {
 			max_messages?: number;
 			max_inboxes?: number;
 			max_stored_bytes?: number;
+			max_webhooks?: number;
+			max_domains?: number;
+			max_members?: number;
 		};
 		AccountWithKey: {
 			id: string;
@@ -758,6 +761,9 @@ export interface components {
 			max_messages: number;
 			max_inboxes: number;
 			max_stored_bytes: number;
+			max_webhooks: number;
+			max_domains: number;
+			max_members: number;
 		};
 		/** A link, form or bare URL in a mail. */
 		Link: {
@@ -932,7 +938,7 @@ export interface components {
 			expected?: number;
 			too_few?: components["schemas"]["InboxMessages"][];
 			too_many?: components["schemas"]["InboxMessages"][];
-			quota?: "inboxes" | "stored-bytes";
+			quota?: "inboxes" | "stored-bytes" | "webhooks" | "domains" | "members";
 			environment?: string | null;
 			key_id?: string | null;
 			limit?: number;
@@ -955,7 +961,7 @@ export interface components {
 		/** What the account may use, and uses, of something: in all, in an environment, or by a key. */
 		Quota: {
 			/** `inboxes`: active inboxes. */
-			name: "inboxes" | "stored-bytes";
+			name: "inboxes" | "stored-bytes" | "webhooks" | "domains" | "members";
 			/** The environment whose inboxes count; null if not only one does. */
 			environment: string | null;
 			/** The key whose inboxes count; null if not only one does. */

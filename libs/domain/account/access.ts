@@ -1,5 +1,6 @@
 import { crc32 } from 'node:zlib'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
+import { perLimit, type PerLimit } from './quota.js'
 import { parseDuration, parseLifespan, UNIT_MS, type Lifespan } from '#libs/domain/inbox/new-inbox.js'
 
 /*
@@ -7,7 +8,7 @@ import { parseDuration, parseLifespan, UNIT_MS, type Lifespan } from '#libs/doma
  */
 
 /** The features and limits of an account. */
-export interface Plan {
+export interface Plan extends PerLimit<number> {
   name: string
   hasApiAccess: boolean
   /** Whether an account may have its own limits instead of the plan's. */
@@ -20,19 +21,14 @@ export interface Plan {
   retention: Lifespan
   /** Of one inbox. */
   maxMessages: number
-  /** The quotas of the account: its active inboxes, and the bytes of their mail. */
-  maxInboxes: number
-  maxStoredBytes: number
 }
 
 /** Limits of one account, instead of its plan's. */
-export interface AccountLimits {
+export interface AccountLimits extends Partial<PerLimit<number>> {
   requestsPerMinute?: number
   accountRequestsPerMinute?: number
   retention?: Lifespan
   maxMessages?: number
-  maxInboxes?: number
-  maxStoredBytes?: number
 }
 
 export type PlanTable = ReadonlyMap<string, Plan>
@@ -51,9 +47,6 @@ export const MAX_REQUESTS_PER_MINUTE = 1_000_000_000
 export const MIN_ACCOUNT_REQUESTS_PER_MINUTE = 2_400
 export const MAX_ACCOUNT_REQUESTS_PER_MINUTE = 20 * MAX_REQUESTS_PER_MINUTE
 export const MAX_MESSAGES = 10_000_000
-/** The quotas of a plan that names none. */
-export const MAX_INBOXES = 10_000_000
-export const MAX_STORED_BYTES = 2 ** 40
 /** The longest retention of any plan. Events are kept for three times as long. */
 export const MAX_RETENTION: Lifespan = { text: '30d', ms: 30 * 86_400_000 }
 /** The retention of an account whose plan is unknown: it keeps its existing inboxes, without API access. */
@@ -74,8 +67,7 @@ const built = (
   requestsPerMinute: number,
   retention: Lifespan,
   maxMessages: number,
-  maxInboxes = MAX_INBOXES,
-  maxStoredBytes = MAX_STORED_BYTES,
+  quotas: Partial<PerLimit<number>> = {},
 ): Plan => ({
   name,
   hasApiAccess: requestsPerMinute > 0,
@@ -84,16 +76,25 @@ const built = (
   accountRequestsPerMinute: accountRequestsOf(requestsPerMinute),
   retention,
   maxMessages,
-  maxInboxes,
-  maxStoredBytes,
+  ...perLimit(({ most }) => most),
+  ...quotas,
 })
+
+const SMALL = {
+  maxInboxes: 25_000,
+  maxStoredBytes: 4 * GIB,
+  maxWebhooks: 1_000,
+  maxDomains: 100,
+  maxMembers: 50,
+}
+const MEDIUM = { maxInboxes: 200_000, maxStoredBytes: 32 * GIB, maxWebhooks: 10_000, maxMembers: 250 }
 
 /** The plans if MAYFLY_PLANS is not set. */
 export const BUILT_IN_PLANS: PlanTable = new Map(
   [
-    built('free', 0, { text: '48h', ms: 48 * 3_600_000 }, 100, 25_000, 4 * GIB),
-    built('starter', 100, MAX_RETENTION, 10_000, 25_000, 4 * GIB),
-    built('pro', 1_000, MAX_RETENTION, 100_000, 200_000, 32 * GIB),
+    built('free', 0, { text: '48h', ms: 48 * 3_600_000 }, 100, SMALL),
+    built('starter', 100, MAX_RETENTION, 10_000, SMALL),
+    built('pro', 1_000, MAX_RETENTION, 100_000, MEDIUM),
     built(FIRST_PLAN, 1_000_000, MAX_RETENTION, 1_000_000),
   ].map((plan) => [plan.name, plan]),
 )

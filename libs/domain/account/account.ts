@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { AccountId, KeyId, MemberId } from '#libs/domain/ids/typeid.js'
 import { haveSameFaults, type Fault } from '#libs/domain/inbox/fault.js'
 import { evolve as evolveWebhook, type WebhookEntry } from '#libs/domain/webhook/webhook.js'
@@ -196,15 +197,7 @@ export function isValidSecret(key: ApiKey, secretHash: string, now: Date): boole
 
 /** Whether the account already has this plan and these limits. */
 export function isOnPlan(account: Account, { plan, limits }: Pick<PlanChanged, 'plan' | 'limits'>): boolean {
-  return (
-    account.plan === plan &&
-    account.limits?.requestsPerMinute === limits?.requestsPerMinute &&
-    account.limits?.accountRequestsPerMinute === limits?.accountRequestsPerMinute &&
-    account.limits?.maxMessages === limits?.maxMessages &&
-    account.limits?.maxInboxes === limits?.maxInboxes &&
-    account.limits?.maxStoredBytes === limits?.maxStoredBytes &&
-    account.limits?.retention?.text === limits?.retention?.text
-  )
+  return account.plan === plan && isDeepStrictEqual(account.limits, limits)
 }
 
 function rotated(key: ApiKey, event: ApiKeyRotated): ApiKey {

@@ -234,8 +234,6 @@ export function holdsName({ state }: Domain): boolean {
   return state === 'verified' || state === 'lapsed'
 }
 
-/** Of one account. */
-export const MAX_DOMAINS = 1_000
 /** A name has at most this many labels, so that looking up the parents of a name is bounded. */
 export const MAX_NAME_LABELS = 10
 
@@ -258,8 +256,7 @@ export type DomainCommand =
   | (CommandBase & { type: 'RemoveDomain' })
 
 /** Why a command was refused. Expected, not an error. */
-export type DomainRefusal =
-  { code: 'unknown-domain' } | { code: 'known-name' } | { code: 'too-many-domains'; max: number }
+export type DomainRefusal = { code: 'unknown-domain' } | { code: 'known-name' }
 
 /** Checks a command against the view, which may lag. Neither an event nor a refusal means that there is nothing to change. */
 export function decideDomain(
@@ -270,7 +267,6 @@ export function decideDomain(
     const { names, now, ...facts } = command
     if (domain !== null) return accept()
     if (names.includes(facts.name)) return refuse({ code: 'known-name' })
-    if (names.length >= MAX_DOMAINS) return refuse({ code: 'too-many-domains', max: MAX_DOMAINS })
     return accept({ ...facts, type: 'DomainRegistered', registeredAt: now })
   }
   const { accountId, domainId, now } = command

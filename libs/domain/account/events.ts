@@ -8,7 +8,7 @@ import { parseRetention, SCOPES } from './access.js'
 import { CONSOLE_EVENTS } from './console-sessions.js'
 import { DOMAIN_EVENTS } from './domain.js'
 import { MEMBER_EVENTS } from './member.js'
-import { QUOTAS } from './quota.js'
+import { perLimit, QUOTAS } from './quota.js'
 
 const retention = field.codec(Type.String(), (value: Lifespan) => value.text, decodeRetention)
 
@@ -28,8 +28,7 @@ const limits = field.optional(
     accountRequestsPerMinute: field.count,
     retention,
     maxMessages: field.count,
-    maxInboxes: field.count,
-    maxStoredBytes: field.count,
+    ...perLimit(() => field.count),
   }),
   null,
 )

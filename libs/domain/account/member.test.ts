@@ -4,7 +4,6 @@ import { ACCOUNT_ID, day, hash, KEY_ID } from './account.test-support.js'
 import {
   decideMember,
   evolveMember,
-  MAX_MEMBERS,
   rulesOf,
   ROLE_NAMES,
   scopesOfMember,
@@ -53,7 +52,7 @@ const asOwner: Actor = { by: otherId, isOwner: true, mayGive: ['inboxes', 'read'
 const asAdmin: Actor = { ...asOwner, isOwner: false }
 const invite = (more: Partial<Extract<MemberCommand, { type: 'InviteMember' }>> = {}): MemberCommand => ({
   ...{ type: 'InviteMember', ...facts, ...developer, actor: { ...asAdmin, by: KEY_ID } },
-  ...{ memberCount: 0, isKnown: false, expiresAt: day(8), now: day(1), ...more },
+  ...{ isKnown: false, expiresAt: day(8), now: day(1), ...more },
 })
 const use = (now = day(2), digit = 'a'): MemberCommand => ({
   type: 'UseInvitation',
@@ -105,7 +104,6 @@ describe('an invitation', () => {
 
   it.each([
     [{ isKnown: true }, { code: 'known-email' }],
-    [{ memberCount: MAX_MEMBERS }, { code: 'too-many-members', max: MAX_MEMBERS }],
     [owner, { code: 'not-an-owner' }],
     [
       { ...owner, actor: asOwner, environments: ['qa'] },

@@ -164,8 +164,6 @@ export interface MemberSlice {
   owners: readonly MemberId[]
 }
 
-/** Of one account, with those invited. */
-export const MAX_MEMBERS = 1_000
 const DAY_MS = 86_400_000
 export const MIN_INVITATION_MS = DAY_MS
 export const MAX_INVITATION_MS = 30 * DAY_MS
@@ -253,8 +251,7 @@ export type MemberCommand = { accountId: AccountId; memberId: MemberId; now: Dat
       tokenHash: string
       usageKeyId: KeyId
       expiresAt: Date
-      /** The members and invitations of the account, and whether one of them has this address, according to the view. */
-      memberCount: number
+      /** Whether a member or an invitation of the account has this address, according to the view. */
       isKnown: boolean
     } & MemberAccess)
   | { type: 'RenewInvitation'; actor: Actor; tokenHash: string; expiresAt: Date }
@@ -272,7 +269,6 @@ export type MemberRefusal =
   | { code: 'invalid-link' }
   | { code: 'invitation-used' }
   | { code: 'known-email' }
-  | { code: 'too-many-members'; max: number }
   | { code: 'not-restrictable'; role: Role }
   | { code: 'always-reads-mail'; role: Role }
   | { code: 'not-an-owner' }
@@ -289,11 +285,10 @@ export function decideMember(
   const ids = { accountId, memberId }
   if (command.type === 'InviteMember') {
     if (member !== null) return accept()
-    const { type: _type, actor, memberCount, isKnown, now: invitedAt, ...facts } = command
+    const { type: _type, actor, isKnown, now: invitedAt, ...facts } = command
     const refusal = refusalOf(command, actor)
     if (refusal !== null) return refuse(refusal)
     if (isKnown) return refuse({ code: 'known-email' })
-    if (memberCount >= MAX_MEMBERS) return refuse({ code: 'too-many-members', max: MAX_MEMBERS })
     return accept({ type: 'MemberInvited', ...facts, invitedBy: actor.by, invitedAt })
   }
   if (member?.accountId !== accountId) {

@@ -1,9 +1,49 @@
 import type { KeyId } from '#libs/domain/ids/typeid.js'
 import type { Plan } from './access.js'
 
-/** What quotas limit: active inboxes, and the bytes of the mail in them. */
-export const QUOTAS = ['inboxes', 'stored-bytes'] as const
-export type Quota = (typeof QUOTAS)[number]
+/** Each quota: the limit of plans that sets it, the most that a plan may allow, and what counts. */
+const KINDS = {
+  inboxes: { limit: 'maxInboxes', most: 10_000_000, unit: 'active inboxes' },
+  'stored-bytes': {
+    limit: 'maxStoredBytes',
+    most: 2 ** 40,
+    unit: "bytes in the sources of active inboxes' mail",
+  },
+  webhooks: { limit: 'maxWebhooks', most: 100_000, unit: 'webhooks' },
+  domains: { limit: 'maxDomains', most: 1_000, unit: 'domains' },
+  members: { limit: 'maxMembers', most: 1_000, unit: 'members and invitations' },
+} as const
+
+export type Quota = keyof typeof KINDS
+export const QUOTAS = Object.keys(KINDS) as [Quota, ...Quota[]]
+
+/** Those of inboxes and their mail. Only these can be set for an environment or a key. */
+export const MAIL_QUOTAS = ['inboxes', 'stored-bytes'] as const satisfies Quota[]
+export type MailQuota = (typeof MAIL_QUOTAS)[number]
+export type CountedQuota = Exclude<Quota, MailQuota>
+
+export function isMailQuota(quota: Quota): quota is MailQuota {
+  return (MAIL_QUOTAS as readonly Quota[]).includes(quota)
+}
+
+/** One value for each limit of plans that sets a quota. */
+export type PerLimit<Value> = Record<(typeof KINDS)[Quota]['limit'], Value>
+
+/** What makes a value of each limit from the kind of its quota. */
+export function perLimit<Value>(make: (kind: QuotaKind) => Value): PerLimit<Value> {
+  const kinds = Object.values<QuotaKind>(KINDS)
+  return Object.fromEntries(kinds.map((kind) => [kind.limit, make(kind)])) as PerLimit<Value>
+}
+
+export interface QuotaKind {
+  limit: (typeof KINDS)[Quota]['limit']
+  most: number
+  unit: string
+}
+
+export function kindOf(quota: Quota): QuotaKind {
+  return KINDS[quota]
+}
 
 /** The inboxes that count: those of an environment, those that a key created, or all of the account if both are null. */
 export interface QuotaScope {
@@ -23,7 +63,7 @@ export type OwnQuotas = Readonly<Record<string, QuotaLimit>>
 /** The most that an account can set for itself. */
 export const MAX_OWN_QUOTAS = 100
 
-const WHOLE_ACCOUNT: QuotaScope = { environment: null, keyId: null }
+export const WHOLE_ACCOUNT: QuotaScope = { environment: null, keyId: null }
 
 /** The scopes in which an inbox counts. */
 export function quotaScopesOf(inbox: { environment: string; keyId: KeyId }): QuotaScope[] {
@@ -41,8 +81,14 @@ export function quotaName({ quota, scope }: Pick<QuotaLimit, 'quota' | 'scope'>)
   return `${quota} ${scopeName(scope)}`
 }
 
-export function maxOf({ maxInboxes, maxStoredBytes }: Plan, quota: Quota): number {
-  return { inboxes: maxInboxes, 'stored-bytes': maxStoredBytes }[quota]
+export function maxOf(plan: Plan, quota: Quota): number {
+  return plan[KINDS[quota].limit]
+}
+
+/** The limit of a quota of the whole account. */
+export function limitOf(plan: Plan, own: OwnQuotas, quota: Quota): number {
+  const set = own[quotaName({ quota, scope: WHOLE_ACCOUNT })]
+  return Math.min(maxOf(plan, quota), set?.limit ?? Infinity)
 }
 
 /** All quotas of an account: its plan's, and within them its own. */

@@ -267,7 +267,7 @@ function propertiesOf<Fields extends AnyFields>(fields: Fields): Property<Values
   }
 }
 
-function snakeCase(name: string): string {
+export function snakeCase(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 

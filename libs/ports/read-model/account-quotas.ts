@@ -1,7 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { planOf, type PlanTable } from '#libs/domain/account/access.js'
-import { quotaName, quotaScopesOf, quotasOf, type Quota } from '#libs/domain/account/quota.js'
+import {
+  isMailQuota,
+  quotaName,
+  quotaScopesOf,
+  quotasOf,
+  type MailQuota,
+} from '#libs/domain/account/quota.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import type { UsedQuota } from './inbox-views.js'
 import type { AccountQueries, MailQueries } from './queries.js'
@@ -50,7 +56,7 @@ const VALID_MS = 1_000
 const PAUSE_MS = 100
 
 /**
- * Checks the quotas of accounts, and whether they are suspended, against the views, which are read about once a second for
+ * Checks the quotas of inboxes and mail of accounts, and whether they are suspended, against the views, which are read about once a second for
  * an account, and what its owner has added since. It does not know what others, in this process or another one, have added
  * meanwhile, so an account may exceed a quota by what they accept within a second.
  */
@@ -63,7 +69,7 @@ export class AccountQuotas {
    * Resolves with the quota that has not enough left, if there is one. Rejects if the views can't be read. A refusal
    * follows from views that were read after the call.
    */
-  async reserve(owner: QuotaOwner, quota: Quota, amount: number): Promise<QuotaReservation | UsedQuota> {
+  async reserve(owner: QuotaOwner, quota: MailQuota, amount: number): Promise<QuotaReservation | UsedQuota> {
     const calledAtMs = performance.now()
     const account = this.accountOf(owner.accountId)
     const concerned = () =>
@@ -132,7 +138,8 @@ export class AccountQuotas {
     const found = await accounts.account(account.id)
     // The views of accounts may not show a new one yet.
     const limits = found === null ? [] : quotasOf(planOf(plans, found), found.quotas)
-    const used = await inboxes.usedQuotas(account.id, limits)
+    const ofMail = limits.filter(({ quota }) => isMailQuota(quota))
+    const used = await inboxes.usedQuotas(account.id, ofMail)
     // Reservations have the objects, so those of the same name stay.
     const quotas = used.map((quota) => {
       const name = quotaName(quota)

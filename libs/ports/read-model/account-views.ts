@@ -178,6 +178,12 @@ export function webhookViews(store: ViewStore) {
       return row === REMOVED ? null : row
     },
 
+    /** How many webhooks an account has, in all environments and of all inboxes. */
+    async countWebhooks(accountId: AccountId): Promise<number> {
+      const [total] = await store.totals(tables.accountWebhooks, ['*'], [accountId])
+      return total?.count ?? 0
+    },
+
     /** The webhooks of exactly that scope, including disabled ones, ordered by id. */
     async listWebhooks(scope: WebhookScope, query: ListQuery<WebhookId>): Promise<Webhook[]> {
       const range = keyRange(PARTITION, tables.webhookGroup(scope), query)

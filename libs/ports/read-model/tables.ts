@@ -275,11 +275,18 @@ export const activeWebhooks = index<WebhookOf>({
       : [{ group: webhookGroup(scopeOf(webhook)), key: webhook.id }],
 })
 
+/** The number of webhooks of each account. */
+export const accountWebhooks = index<WebhookOf>({
+  ...{ name: 'account-webhooks', ...accountEvents, kind: 'totals', isTotalled: true },
+  entriesOf: ({ webhook: { id, accountId }, isRemoved }) =>
+    isRemoved ? [] : [{ group: ['*', accountId], key: id }],
+})
+
 export const webhooks = table<WebhookOf, Webhook | typeof REMOVED>({
   ...{ name: 'webhooks', ...accountEvents },
   keyOf: ({ webhook }) => ({ owner: null, key: webhook.id }),
   rowOf: ({ webhook, isRemoved }) => (isRemoved ? REMOVED : webhook),
-  indexes: [webhookList, activeWebhooks],
+  indexes: [webhookList, activeWebhooks, accountWebhooks],
 })
 
 /** A removed domain keeps its row, as a removed webhook does. */

@@ -38,7 +38,7 @@ describe('a file of plans', () => {
     expect(readPlans(null)).toBe(BUILT_IN_PLANS)
     const free = { has_api_access: false, requests_per_minute: 0, retention: '2h', max_messages: 5 }
     const big = { ...enterprise, account_requests_per_minute: 5_000 }
-    const quotas = { max_inboxes: 3, max_stored_bytes: 2_048 }
+    const quotas = { max_inboxes: 3, max_stored_bytes: 2_048, max_domains: 7 }
     const content = { enterprise: { ...big, per_account: true }, 'for-free': { ...free, ...quotas } }
     await writeFile(path, JSON.stringify(content))
     expect([...readPlans(path).values()]).toEqual([
@@ -52,6 +52,9 @@ describe('a file of plans', () => {
         maxMessages: 10,
         maxInboxes: 10_000_000,
         maxStoredBytes: 2 ** 40,
+        maxWebhooks: 100_000,
+        maxDomains: 1_000,
+        maxMembers: 1_000,
       },
       {
         name: 'for-free',
@@ -63,6 +66,9 @@ describe('a file of plans', () => {
         maxMessages: 5,
         maxInboxes: 3,
         maxStoredBytes: 2_048,
+        maxWebhooks: 100_000,
+        maxDomains: 7,
+        maxMembers: 1_000,
       },
     ])
   })

@@ -8,14 +8,14 @@ import {
   MAX_MESSAGES,
   MAX_REQUESTS_PER_MINUTE,
   MIN_ACCOUNT_REQUESTS_PER_MINUTE,
-  MAX_INBOXES,
-  MAX_STORED_BYTES,
   parseRetention,
   PLAN_NAME,
   PUBLIC_PLAN,
   type Plan,
   type PlanTable,
 } from '#libs/domain/account/access.js'
+import { perLimit } from '#libs/domain/account/quota.js'
+import { snakeCase } from '#libs/domain/event-sourcing/declare.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import { SETTINGS } from './settings-table.js'
 import { ConfigurationError, type Settings } from './settings.js'
@@ -84,12 +84,11 @@ function planOf(name: string, given: unknown, report: (text: string) => void): P
     account_requests_per_minute: accountRate,
     retention: text,
     max_messages: maxMessages,
-    max_inboxes: maxInboxes = MAX_INBOXES,
-    max_stored_bytes: maxStoredBytes = MAX_STORED_BYTES,
-    ...unknown
+    ...others
   } = isObject(given) ? given : {}
-  for (const property of Object.keys(unknown)) {
-    report(`has an unknown property: ${JSON.stringify(property)}`)
+  const quotas: readonly string[] = Object.values(perLimit(({ limit }) => snakeCase(limit)))
+  for (const property of Object.keys(others)) {
+    if (!quotas.includes(property)) report(`has an unknown property: ${JSON.stringify(property)}`)
   }
   if (typeof hasApiAccess !== 'boolean') report('needs "has_api_access": true or false')
   if (typeof isPerAccount !== 'boolean') report('may have "per_account": true or false')
@@ -114,8 +113,11 @@ function planOf(name: string, given: unknown, report: (text: string) => void): P
     accountRequestsPerMinute: accountRequestsOf(requestsPerMinute, accountRequests),
     retention: retention ?? { text: '', ms: 0 },
     maxMessages: whole('max_messages', maxMessages, 1, MAX_MESSAGES),
-    maxInboxes: whole('max_inboxes', maxInboxes, 1, MAX_INBOXES),
-    maxStoredBytes: whole('max_stored_bytes', maxStoredBytes, 1, MAX_STORED_BYTES),
+    ...perLimit(({ limit, most }) => {
+      const property = snakeCase(limit)
+      const value = others[property]
+      return value === undefined ? most : whole(property, value, 1, most)
+    }),
   }
 }
 
