@@ -14,11 +14,12 @@ export class Feed {
 
   /** `onLive` is called when the connection is lost and when it is back, `onError` when the server refuses the stream. */
   constructor(
-    { api }: Pick<Session, 'api'>,
+    { api, readsMail }: Pick<Session, 'api' | 'readsMail'>,
     { onLive, onError }: { onLive: (isLive: boolean) => void; onError: (error: unknown) => void },
   ) {
     const { signal } = this.#aborter
-    const since = api.messages.cursor({ signal })
+    // A session that may not read mail has a feed that never starts, so its lists ask for nothing.
+    const since = readsMail ? api.messages.cursor({ signal }) : new Promise<string>(() => undefined)
     this.started = since
     const follow = (position: string) =>
       followEvents({
@@ -84,7 +85,10 @@ export function useFeed(session: Session): OpenFeed {
   const [starts, setStarts] = useState(0)
   const [isLive, setLive] = useState(true)
   const [error, setError] = useState<unknown>(null)
-  const feed = useMemo(() => new Feed(session, { onLive: setLive, onError: setError }), [session, starts])
+  const feed = useMemo(
+    () => new Feed(session, { onLive: setLive, onError: setError }),
+    [session, session.readsMail, starts],
+  )
   useEffect(() => {
     setError(null)
     return () => feed.close()

@@ -51,6 +51,36 @@ export function useSession(): Session {
   return session
 }
 
+const READERS = ['inboxes', 'read'] as const
+
+/** The scopes that each view needs, one of each list. In the order in which the views are offered. */
+const REQUIRED_SCOPES = {
+  '/mail': [READERS],
+  '/refused': [READERS],
+  '/inboxes': [READERS],
+  '/smtp': [READERS],
+  '/domains': [['admin']],
+  '/keys': [],
+  '/members': [['admin']],
+  '/webhooks': [['admin'], READERS],
+  '/usage': [],
+  '/account': [],
+  '/status': [],
+} as const
+
+export type ViewPath = keyof typeof REQUIRED_SCOPES
+
+/** Whether the session has the scopes that a view needs. */
+export function mayOpen(session: Session, path: ViewPath): boolean {
+  return REQUIRED_SCOPES[path].every((scopes) => session.allows(...scopes))
+}
+
+/** The view that opens first. */
+export function startOf(session: Session): ViewPath {
+  const paths = Object.keys(REQUIRED_SCOPES) as ViewPath[]
+  return paths.find((path) => mayOpen(session, path)) ?? '/account'
+}
+
 /** Parameters of a URL. Those that are empty are left out. */
 export type Parameters = Readonly<Record<string, string | undefined>>
 

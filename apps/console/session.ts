@@ -25,6 +25,8 @@ export interface MailAccess {
   ): Promise<{ url: string; blocked: number }>
 }
 
+type Scope = Schemas['Key']['scopes'][number]
+
 /** What `POST /console/session` returns. */
 interface TokenAnswer {
   token: string
@@ -32,6 +34,9 @@ interface TokenAnswer {
   environment: string
   environments: string[]
   session: { id: string; expires_at: string }
+  /** Null for a session that was started with a service key. */
+  member: Pick<Schemas['Member'], 'id' | 'email' | 'role'> | null
+  scopes: Scope[]
   account: { id: string; name: string; plan: string }
   smtp_port: number
   mail_domain: string
@@ -43,6 +48,7 @@ export interface ListedSession {
   created_at: string
   expires_at: string
   key_id: string | null
+  member_id: string | null
   current: boolean
 }
 
@@ -112,6 +118,20 @@ export class Session implements MailAccess {
     return this.#answer.account
   }
 
+  /** Who is signed in; null if the session was started with a service key, and so has the access of an administrator. */
+  get member(): TokenAnswer['member'] {
+    return this.#answer.member
+  }
+
+  /** Whether the session has one of these scopes. */
+  allows(...scopes: readonly Scope[]): boolean {
+    return scopes.some((scope) => this.#answer.scopes.includes(scope))
+  }
+
+  get readsMail(): boolean {
+    return this.allows('inboxes', 'read')
+  }
+
   /** The port at which the server receives mail. */
   get smtpPort(): number {
     return this.#answer.smtp_port
@@ -131,6 +151,14 @@ export class Session implements MailAccess {
   async history(inboxId: string, signal: AbortSignal): Promise<Schemas['Event'][]> {
     const path = `/v1/inboxes/${encodeURIComponent(inboxId)}/history?order=desc&limit=100`
     return readAnswer(this.#fetch(path, { signal }))
+  }
+
+  /** Makes a link that signs a member in once. Only owners can make one for somebody else. */
+  async createLink(memberId: string): Promise<string> {
+    const headers = { 'content-type': 'application/json' }
+    const body = JSON.stringify({ member_id: memberId })
+    const sent = this.#fetch('/console/links', { method: 'POST', headers, body })
+    return (await readAnswer<{ url: string }>(sent)).url
   }
 
   listSessions(): Promise<ListedSession[]> {

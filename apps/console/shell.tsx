@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact'
 import { useLocation } from 'preact-iso'
 import { useEffect, useState } from 'preact/hooks'
 import { useFeed } from './feed.js'
-import { EnvironmentContext, useOpen, useSession, ViewLink } from './navigation.js'
+import { EnvironmentContext, startOf, useOpen, useSession, ViewLink } from './navigation.js'
 import { IconButton } from './parts/icon.js'
 import { KeysSheet } from './parts/keys.js'
 import { Failure, useLoaded } from './parts/loading.js'
@@ -28,7 +28,11 @@ export function Shell({ children }: { children: ComponentChildren }) {
   const feed = useFeed(session)
   const mail = useAllMail(session, feed, '')
   const inboxes = useInboxList(session, feed, {})
-  const refused = useLoaded((signal) => session.api.messages.listRefused({ signal }), [], REFUSED_EVERY_MS)
+  const refused = useLoaded(
+    async (signal) => (session.readsMail ? session.api.messages.listRefused({ signal }) : []),
+    [session.readsMail],
+    REFUSED_EVERY_MS,
+  )
   const [isMenuOpen, setMenuOpen] = useState(false)
   const [isCreating, setCreating] = useState(false)
   const { isRead } = useReadMail()
@@ -54,10 +58,10 @@ export function Shell({ children }: { children: ComponentChildren }) {
           aria-expanded={isMenuOpen}
           onClick={() => setMenuOpen(!isMenuOpen)}
         />
-        <ViewLink to="/mail" class="brand">
+        <ViewLink to={startOf(session)} class="brand">
           <Logo /> <span>Mayfly</span>
         </ViewLink>
-        <SearchBox />
+        {session.readsMail && <SearchBox />}
       </header>
       <div class="shell">
         <Sidebar unread={unread} isOpen={isMenuOpen} onClose={closeMenu} />

@@ -40,12 +40,14 @@ function Panes({ list, q, inboxes }: { list: MessageList; q: string } & Omit<Env
     <MailPanes
       list={list}
       total={q !== '' || inboxes.hasMore ? undefined : total}
-      canDelete
+      canDelete={session.allows('inboxes')}
       inboxNames={names}
       heading={
         <header class="list-heading">
           {q === '' ? <AllMailHeading list={list} /> : <SearchHeading q={q} />}
-          <FaultsNotice of={session.environment} title={text.faults.ofEnvironment} />
+          {session.allows('admin') && (
+            <FaultsNotice of={session.environment} title={text.faults.ofEnvironment} />
+          )}
         </header>
       }
       empty={

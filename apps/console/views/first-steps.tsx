@@ -11,6 +11,7 @@ import { sendingWith, SENDERS, type Sender } from './senders.js'
 /** What an environment without mail shows: how the first one arrives. */
 export function FirstSteps() {
   const { inboxes, createInbox } = useEnvironment()
+  const session = useSession()
   const inbox = inboxes.inboxes.find(isActive)
   return (
     <div class="empty first-steps">
@@ -20,9 +21,11 @@ export function FirstSteps() {
         <li>
           <h3>{text.first.create}</h3>
           {inbox === undefined ? (
-            <button type="button" class="primary" onClick={createInbox}>
-              <Icon of={Plus} /> {text.inboxes.create}
-            </button>
+            session.allows('inboxes') && (
+              <button type="button" class="primary" onClick={createInbox}>
+                <Icon of={Plus} /> {text.inboxes.create}
+              </button>
+            )
           ) : (
             <p class="address">
               <code>{inbox.address}</code>{' '}
@@ -70,7 +73,8 @@ export function RefusedHint() {
 
 /** How an application sends mail to this server, and a button that puts a sample into an inbox. */
 export function SendingGuide({ address, inboxId }: { address: string; inboxId: string | undefined }) {
-  const { api, passwords, smtpPort } = useSession()
+  const session = useSession()
+  const { api, passwords, smtpPort } = session
   const [sender, setSender] = useState<Sender>('node')
   const { isRunning, error, run } = useAction()
   const code = sendingWith(sender, { host: location.hostname, port: smtpPort, address })
@@ -83,7 +87,7 @@ export function SendingGuide({ address, inboxId }: { address: string; inboxId: s
       <p>
         {text.first.server} <code>{`${location.hostname}:${smtpPort}`}</code>{' '}
         <CopyButton value={`${location.hostname}:${smtpPort}`} label={text.copyWhat(text.first.server)} />{' '}
-        {inboxId !== undefined && (
+        {inboxId !== undefined && session.allows('inboxes') && (
           <button type="button" disabled={isRunning} onClick={() => void run(() => sendSample(inboxId))}>
             <Icon of={Send} size={16} /> {text.first.sendSample}
           </button>

@@ -91,11 +91,13 @@ export function InboxesView() {
           {!feed.isLive && <span class="not-live">{text.mail.reconnecting}</span>}
         </p>
       </div>
-      <FaultsNotice of={session.environment} title={text.faults.ofEnvironment} />
+      {session.allows('admin') && <FaultsNotice of={session.environment} title={text.faults.ofEnvironment} />}
       {list.error !== null && <Failure error={list.error} retry={list.reload} />}
       {shown.length === 0 && !list.hasMore ? (
         <Empty title={isSearching || label !== '' ? text.inboxes.noMatch : text.inboxes.none}>
-          {!isSearching && label === '' && state === 'active' && <p>{text.inboxes.noneHint}</p>}
+          {session.allows('inboxes') && !isSearching && label === '' && state === 'active' && (
+            <p>{text.inboxes.noneHint}</p>
+          )}
         </Empty>
       ) : (
         <VirtualList
@@ -166,11 +168,12 @@ function InboxRow({
   onToggle: () => void
   onEdit: () => void
 }) {
+  const mayChange = useSession().allows('inboxes')
   const active = isActive(inbox) ? inbox : null
   const name = active?.name ?? inbox.address
   return (
     <div class="row">
-      {active !== null && (
+      {active !== null && mayChange && (
         <input
           type="checkbox"
           checked={isSelected}
@@ -191,7 +194,7 @@ function InboxRow({
       {active !== null && (
         <span class="buttons">
           <CopyButton value={inbox.address} label={text.copyWhat(inbox.address)} />
-          <IconButton of={Pencil} label={text.inboxes.editWhat(name)} onClick={onEdit} />
+          {mayChange && <IconButton of={Pencil} label={text.inboxes.editWhat(name)} onClick={onEdit} />}
         </span>
       )}
     </div>

@@ -17,12 +17,13 @@ import { ShareDialog } from './share-dialog.js'
 
 /** An inbox of the environment, with its mail. */
 export function MailView() {
+  const session = useSession()
   const inboxId = useRoute().params.id ?? ''
   return (
     <Mailbox
       key={inboxId}
       inboxId={inboxId}
-      canDelete
+      canDelete={session.allows('inboxes')}
       heading={(inbox, { isLive, reload }) => (
         <header class="list-heading inbox-heading">
           <InboxHeading inbox={inbox} isLive={isLive} onChanged={reload} />
@@ -54,7 +55,9 @@ function InboxHeading({
   isLive: boolean
   onChanged: () => void
 }) {
-  const { api, passwords } = useSession()
+  const session = useSession()
+  const { api, passwords } = session
+  const mayChange = session.allows('inboxes')
   const { inboxes } = useEnvironment()
   const open = useOpen()
   const [dialog, setDialog] = useState<'edit' | 'share' | 'delete' | 'history' | null>(null)
@@ -75,15 +78,21 @@ function InboxHeading({
         <span>
           <TimeLeft expiresAt={inbox.expires_at} /> <Labels labels={inbox.labels} />
         </span>
-        <IconButton of={Pencil} label={text.edit} onClick={() => setDialog('edit')} />
-        <IconButton of={Share2} label={text.share.action} onClick={() => setDialog('share')} />
+        {mayChange && (
+          <>
+            <IconButton of={Pencil} label={text.edit} onClick={() => setDialog('edit')} />
+            <IconButton of={Share2} label={text.share.action} onClick={() => setDialog('share')} />
+          </>
+        )}
         <IconButton of={HistoryIcon} label={text.mail.history} onClick={() => setDialog('history')} />
-        <IconButton
-          of={Trash2}
-          class="dangerous"
-          label={text.inboxes.deleteAction(1)}
-          onClick={() => setDialog('delete')}
-        />
+        {mayChange && (
+          <IconButton
+            of={Trash2}
+            class="dangerous"
+            label={text.inboxes.deleteAction(1)}
+            onClick={() => setDialog('delete')}
+          />
+        )}
       </div>
       {dialog === 'edit' && <InboxDialog inbox={inbox} onClose={() => setDialog(null)} onSaved={onChanged} />}
       {dialog === 'share' && <ShareDialog inbox={inbox} onClose={() => setDialog(null)} />}

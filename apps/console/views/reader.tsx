@@ -57,7 +57,7 @@ export function Reader({
   onDelete: (() => void) | undefined
 }) {
   const { api, passwords } = useMailAccess()
-  const isSignedIn = useContext(SessionContext) !== null
+  const mayShare = useContext(SessionContext)?.allows('inboxes') ?? false
   const [isSharing, setSharing] = useState(false)
   const download = useAction()
   const loaded = useLoaded(
@@ -114,7 +114,7 @@ export function Reader({
           disabled={open === undefined}
           onClick={() => void download.run(save)}
         />
-        {isSignedIn && (
+        {mayShare && (
           <IconButton
             of={Share2}
             label={text.share.title}

@@ -10,9 +10,12 @@ import { text } from '../text.js'
 
 /** The recipients that were last refused, and what makes mail to them arrive. */
 export function RefusedView() {
-  const { api } = useSession()
+  const session = useSession()
   const { refused } = useEnvironment()
-  const domains = useLoaded((signal) => api.domains.list({ signal }), [])
+  const domains = useLoaded(
+    async (signal) => (session.allows('admin') ? session.api.domains.list({ signal }) : []),
+    [],
+  )
   return (
     <section>
       <h1>{text.refused.title}</h1>
@@ -55,7 +58,8 @@ function RefusedRecipient({
   /** The domain of the account that the recipient is in. */
   domain: Schemas['Domain'] | undefined
 }) {
-  const { api, mailDomain } = useSession()
+  const session = useSession()
+  const { api, mailDomain } = session
   const { inboxes, createInbox: openDialog } = useEnvironment()
   const open = useOpen()
   const isMadeUp = domain === undefined && domainOf(recipient) === mailDomain
@@ -82,11 +86,11 @@ function RefusedRecipient({
           </code>
           {isMadeUp && <div>{text.refused.madeUp(mailDomain)}</div>}
         </div>
-        {isMadeUp ? (
+        {!session.allows('inboxes') ? null : isMadeUp ? (
           <button type="button" onClick={openDialog}>
             <Icon of={Plus} size={16} /> {text.inboxes.create}
           </button>
-        ) : domain === undefined ? (
+        ) : domain === undefined && session.allows('admin') ? (
           <ViewLink to="/domains">{text.refused.noDomain}</ViewLink>
         ) : (
           <button type="button" disabled={isRunning} onClick={() => void run(createInbox)}>

@@ -33,7 +33,8 @@ const FORMATS = ['csv', 'ndjson', 'parquet'] as const
 
 /** What the account did over time, the report of a run, and the export. */
 export function UsageView() {
-  const { api } = useSession()
+  const session = useSession()
+  const { api } = session
   const [{ span: spanText = '1h', group: groupText = 'none', name = 'run', label = '' }, change] =
     useParameters()
   const span = SPANS.find(([each]) => each === spanText) ?? SPANS[1]
@@ -97,7 +98,7 @@ export function UsageView() {
           )
         }
       </Show>
-      <Export spanMs={span[2]} />
+      {session.allows('admin') && <Export spanMs={span[2]} />}
       <RunReport label={label} reloads={reloads} onChange={(chosen) => change({ label: chosen })} />
     </section>
   )
