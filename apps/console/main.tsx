@@ -1,7 +1,7 @@
-import { render } from 'preact'
+import { render, type ComponentType } from 'preact'
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { ErrorBoundary, LocationProvider, Route, Router, useLocation } from 'preact-iso'
-import { MailAccessContext, SessionContext, urlOf } from './navigation.js'
+import { MailAccessContext, mayOpen, SessionContext, startOf, urlOf, type ViewPath } from './navigation.js'
 import { Failure, useRetry } from './parts/loading.js'
 import { isAlreadySignedIn, Session, signIn } from './session.js'
 import { SharedInboxView } from './shared-inbox.js'
@@ -14,6 +14,7 @@ import { SendingView } from './views/first-steps.js'
 import { InboxesView } from './views/inboxes.js'
 import { KeysView } from './views/keys.js'
 import { MailView } from './views/mail.js'
+import { MembersView } from './views/members.js'
 import { RefusedView } from './views/refused.js'
 import { ReplaceSessionView, SignInView } from './views/sign-in.js'
 import { StatusView } from './views/status.js'
@@ -25,6 +26,23 @@ import { WebhooksView } from './views/webhooks.js'
  * The web console. It signs in, then shows a view by its URL. All data comes from the HTTP API, through the client
  * library.
  */
+
+/** The views, each with what follows the path of its group in the URL. */
+const ROUTES: readonly (readonly [group: ViewPath, rest: string, view: ComponentType])[] = [
+  ['/mail', '', AllMailView],
+  ['/inboxes', '', InboxesView],
+  ['/inboxes', '/:id', MailView],
+  ['/refused', '', RefusedView],
+  ['/smtp', '', SendingView],
+  ['/keys', '', KeysView],
+  ['/members', '', MembersView],
+  ['/domains', '', DomainsView],
+  ['/webhooks', '', WebhooksView],
+  ['/webhooks', '/:id', WebhookView],
+  ['/usage', '', UsageView],
+  ['/account', '', AccountView],
+  ['/status', '', StatusView],
+]
 
 /** The secret of a sign-in link, which is removed from the URL at once, so that it does not stay in the history. */
 function takeLinkSecret(): string | null {
@@ -100,7 +118,7 @@ function App() {
 
   useEffect(() => {
     if (state.step === 'signed-in' && path === '/console') {
-      route(urlOf('/mail', { environment: state.session.environment }), true)
+      route(urlOf(startOf(state.session), { environment: state.session.environment }), true)
     }
   }, [state, path])
 
@@ -144,18 +162,9 @@ function App() {
               )}
               <ErrorBoundary>
                 <Router>
-                  <Route path="/console/mail" component={AllMailView} />
-                  <Route path="/console/inboxes" component={InboxesView} />
-                  <Route path="/console/inboxes/:id" component={MailView} />
-                  <Route path="/console/refused" component={RefusedView} />
-                  <Route path="/console/smtp" component={SendingView} />
-                  <Route path="/console/keys" component={KeysView} />
-                  <Route path="/console/domains" component={DomainsView} />
-                  <Route path="/console/webhooks" component={WebhooksView} />
-                  <Route path="/console/webhooks/:id" component={WebhookView} />
-                  <Route path="/console/usage" component={UsageView} />
-                  <Route path="/console/account" component={AccountView} />
-                  <Route path="/console/status" component={StatusView} />
+                  {ROUTES.filter(([group]) => mayOpen(state.session, group)).map(([group, rest, view]) => (
+                    <Route key={group + rest} path={`/console${group}${rest}`} component={view} />
+                  ))}
                   <Route default component={NotFound} />
                 </Router>
               </ErrorBoundary>

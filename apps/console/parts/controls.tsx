@@ -77,7 +77,7 @@ export function Secret({ label, value, hint = '' }: { label: string; value: stri
 
 interface FieldAttributes {
   name?: string
-  type?: 'text' | 'search' | 'url' | 'number' | 'password' | 'datetime-local'
+  type?: 'text' | 'email' | 'search' | 'url' | 'number' | 'password' | 'datetime-local'
   value?: string
   defaultValue?: string
   placeholder?: string
@@ -167,6 +167,12 @@ export class FormValues {
 
   isChecked(name: string): boolean {
     return this.#data.has(name)
+  }
+
+  /** What follows the prefix in the names of boxes that are checked. */
+  checked(prefix: string): string[] {
+    const names = [...this.#data.keys()].filter((name) => name.startsWith(prefix))
+    return names.map((name) => name.slice(prefix.length))
   }
 }
 

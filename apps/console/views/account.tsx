@@ -5,12 +5,13 @@ import { Field, FormDialog } from '../parts/controls.js'
 import { formatBytes, formatCount, Time } from '../parts/format.js'
 import { Failure, Show, useAction, useLoaded } from '../parts/loading.js'
 import { text } from '../text.js'
+import { useEmails } from './members.js'
 
 type Quota = Schemas['Quota']
 
 /** The plan, its limits, the quotas, and who is signed in. */
 export function AccountView() {
-  const { api } = useSession()
+  const { api, member } = useSession()
   const account = useLoaded((signal) => api.account({ signal }), [])
   return (
     <section>
@@ -18,6 +19,14 @@ export function AccountView() {
       <Show loaded={account}>
         {({ name, id, plan, limits, environments, created_at }) => (
           <dl>
+            {member !== null && (
+              <>
+                <dt>{text.account.signedInAs}</dt>
+                <dd>
+                  {member.email}, {text.members.roles[member.role]}
+                </dd>
+              </>
+            )}
             <dt>{text.name}</dt>
             <dd>
               {name} <code>{id}</code>
@@ -56,7 +65,8 @@ export function AccountView() {
 
 /** What the account has of what it may have. */
 function Quotas() {
-  const { api } = useSession()
+  const session = useSession()
+  const { api } = session
   const quotas = useLoaded((signal) => api.quotas.list({ signal }), [])
   const [changed, setChanged] = useState<Quota | null>(null)
   const format = (name: Quota['name']) => (name === 'stored-bytes' ? formatBytes : formatCount)
@@ -83,13 +93,15 @@ function Quotas() {
                     optimum={0}
                   />
                 </div>
-                <button
-                  type="button"
-                  aria-label={text.quotas.changeWhat(titleOf(quota))}
-                  onClick={() => setChanged(quota)}
-                >
-                  {text.change}
-                </button>
+                {session.allows('admin') && (
+                  <button
+                    type="button"
+                    aria-label={text.quotas.changeWhat(titleOf(quota))}
+                    onClick={() => setChanged(quota)}
+                  >
+                    {text.change}
+                  </button>
+                )}
               </li>
             ))}
           </ul>
@@ -158,6 +170,7 @@ function LastDay() {
 function Sessions() {
   const session = useSession()
   const sessions = useLoaded(() => session.listSessions(), [])
+  const emailOf = useEmails()
   const { isRunning, error, run } = useAction()
   const end = async (id: string) => {
     if (await run(() => session.endSession(id))) sessions.reload()
@@ -174,10 +187,11 @@ function Sessions() {
       <Show loaded={sessions}>
         {(list) => (
           <ul class="plain-list">
-            {list.map(({ id, created_at, expires_at, current }) => (
+            {list.map(({ id, created_at, expires_at, member_id, current }) => (
               <li key={id}>
                 {text.account.signedIn} <Time value={created_at} />, {text.account.until}{' '}
-                <Time value={expires_at} />{' '}
+                <Time value={expires_at} />
+                {member_id !== null && ` · ${emailOf(member_id)}`}{' '}
                 {current ? (
                   <strong>{text.account.thisSession}</strong>
                 ) : (

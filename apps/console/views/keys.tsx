@@ -4,7 +4,9 @@ import { useDialog, useSession, ViewLink } from '../navigation.js'
 import { Choice, Command, Empty, Field, FormDialog, Secret, type FormValues } from '../parts/controls.js'
 import { formatBytes, formatCount, Time } from '../parts/format.js'
 import { Show, useLoaded } from '../parts/loading.js'
+import type { Session } from '../session.js'
 import { text } from '../text.js'
+import { useEmails } from './members.js'
 
 type Key = Schemas['Key']
 
@@ -14,15 +16,26 @@ const LIFETIMES = Object.entries(text.keys.lifetimes) as unknown as [`${Lifetime
 const DAY_MS = 86_400_000
 
 const SCOPES = ['inboxes', 'read', 'audit', 'admin'] as const
+type Scope = (typeof SCOPES)[number]
+
+type Owner = Key['owner']
+const OWNERS = Object.entries(text.keys.owners) as [Owner, string][]
+
+/** Whether the session may give a scope to a key. A key with `admin` can issue others, which may read mail. */
+function mayGive(session: Session, scope: Scope): boolean {
+  if (scope === 'read') return session.readsMail
+  return session.allows(scope) && (scope !== 'admin' || session.readsMail)
+}
 
 interface Dialog {
   kind: 'rotate' | 'revoke'
   key: Key
 }
 
-/** The API keys of the account. */
+/** The API keys of the account; for a member without the scope `admin`, its own. */
 export function KeysView() {
-  const { api } = useSession()
+  const session = useSession()
+  const { api } = session
   const keys = useLoaded((signal) => api.keys.list({ order: 'desc', signal }), [])
   const [isCreating, setCreating] = useDialog('create')
   const [dialog, setDialog] = useState<Dialog | null>(null)
@@ -39,7 +52,7 @@ export function KeysView() {
           {text.keys.create}
         </button>
       </div>
-      <p>{text.keys.about}</p>
+      <p>{session.allows('admin') ? text.keys.about : text.keys.aboutOwn}</p>
       <Show loaded={keys}>
         {(list) =>
           list.length === 0 ? (
@@ -80,12 +93,18 @@ function KeyTable({
   onRotate: (key: Key) => void
   onRevoke: (key: Key) => void
 }) {
+  const session = useSession()
+  const emailOf = useEmails()
+  const mayRotate = ({ owner, member_id, scopes }: Key) =>
+    (owner === 'service' || member_id === session.member?.id) &&
+    scopes.every((scope) => scope !== 'operator' && mayGive(session, scope))
   return (
     <div class="scroll" tabIndex={0}>
-      <table>
+      <table class="many-columns">
         <thead>
           <tr>
             <th scope="col">{text.name}</th>
+            <th scope="col">{text.keys.owner}</th>
             <th scope="col">{text.environment}</th>
             <th scope="col">{text.keys.scopes}</th>
             <th scope="col">{text.keys.limit}</th>
@@ -102,6 +121,15 @@ function KeyTable({
                 <strong>{key.name}</strong>
                 <br />
                 <code>{key.prefix}…</code>
+              </td>
+              <td>
+                {text.keys.owners[key.owner]}
+                {key.member_id !== null && (
+                  <>
+                    <br />
+                    <small>{emailOf(key.member_id)}</small>
+                  </>
+                )}
               </td>
               <td>{key.environment}</td>
               <td>{key.scopes.join(', ')}</td>
@@ -124,13 +152,15 @@ function KeyTable({
               <td class="buttons">
                 {key.state === 'active' ? (
                   <>
-                    <button
-                      type="button"
-                      aria-label={text.keys.rotateWhat(key.name)}
-                      onClick={() => onRotate(key)}
-                    >
-                      {text.keys.rotate}
-                    </button>
+                    {mayRotate(key) && (
+                      <button
+                        type="button"
+                        aria-label={text.keys.rotateWhat(key.name)}
+                        onClick={() => onRotate(key)}
+                      >
+                        {text.keys.rotate}
+                      </button>
+                    )}
                     <button
                       type="button"
                       aria-label={text.keys.revokeTitle(key.name)}
@@ -167,17 +197,22 @@ function NewSecret({ secret, scopes, onClose }: Schemas['KeyWithSecret'] & { onC
 
 function CreateDialog({ onClose }: { onClose: () => void }) {
   const session = useSession()
+  const isAdmin = session.allows('admin')
+  const givable = SCOPES.filter((scope) => mayGive(session, scope))
+  const [owner, setOwner] = useState<Owner>(isAdmin ? 'service' : 'personal')
+  const [environment, setEnvironment] = useState(session.environment)
   const [issued, setIssued] = useState<Schemas['KeyWithSecret'] | null>(null)
   const [lifetime, setLifetime] = useState<`${Lifetime}`>('365')
   if (issued !== null) return <NewSecret {...issued} onClose={onClose} />
   const submit = async (values: FormValues) => {
-    const scopes = SCOPES.filter((scope) => values.isChecked(scope))
+    const scopes = givable.filter((scope) => values.isChecked(scope))
     if (scopes.length === 0) throw new Error(text.keys.noScope)
     const rateLimit = values.text('limit')
     const key = await session.api.keys.issue({
       name: values.text('name'),
-      environment: values.text('environment'),
+      environment,
       scopes,
+      owner,
       rateLimit: rateLimit === '' ? null : Number(rateLimit),
       expiresAt: expiryOf(lifetime, values),
     })
@@ -187,19 +222,32 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
   return (
     <FormDialog title={text.keys.create} action={text.create} submit={submit} onClose={onClose}>
       <Field label={text.name} name="name" required maxLength={100} />
-      <Field
-        label={text.environment}
-        hint={text.keys.environmentHint}
-        name="environment"
-        required
-        pattern="[a-z][a-z0-9\-]{0,31}"
-        defaultValue={session.environment}
-      />
+      {isAdmin && session.member !== null && (
+        <Choice label={text.keys.owner} value={owner} options={OWNERS} onChange={setOwner} />
+      )}
+      {session.member !== null && <p>{text.keys.aboutOwner[owner]}</p>}
+      {isAdmin ? (
+        <Field
+          label={text.environment}
+          hint={text.keys.environmentHint}
+          required
+          pattern="[a-z][a-z0-9\-]{0,31}"
+          value={environment}
+          onInput={({ currentTarget }) => setEnvironment(currentTarget.value)}
+        />
+      ) : (
+        <Choice
+          label={text.environment}
+          value={environment}
+          options={session.environments.map((name) => [name, name] as const)}
+          onChange={setEnvironment}
+        />
+      )}
       <fieldset>
         <legend>{text.keys.scopes}</legend>
-        {SCOPES.map((scope) => (
+        {givable.map((scope) => (
           <label key={scope} class="check">
-            <input type="checkbox" name={scope} defaultChecked={scope === 'inboxes'} />{' '}
+            <input type="checkbox" name={scope} defaultChecked={scope === givable[0]} />{' '}
             <strong>{scope}</strong> {text.keys.scope[scope]}
           </label>
         ))}

@@ -15,13 +15,23 @@ import {
   Plug,
   Plus,
   ShieldX,
+  Users,
   Webhook,
   X,
   type IconNode,
 } from 'lucide'
 import { useEffect, useRef } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
-import { useEnvironment, useOpen, useParameters, useSession, ViewLink } from '../navigation.js'
+import {
+  mayOpen,
+  startOf,
+  useEnvironment,
+  useOpen,
+  useParameters,
+  useSession,
+  ViewLink,
+  type ViewPath,
+} from '../navigation.js'
 import { Choice } from '../parts/controls.js'
 import { Time } from '../parts/format.js'
 import { Icon, IconButton } from '../parts/icon.js'
@@ -36,10 +46,11 @@ import type { ListedMessage } from './message-list.js'
 const MAX_INBOXES = 100
 
 /** The views besides those of mail. `create` is what the dialog of the view does. */
-export const VIEWS: readonly (readonly [path: string, title: string, icon: IconNode, create?: string])[] = [
+export const VIEWS: readonly (readonly [path: ViewPath, title: string, icon: IconNode, create?: string])[] = [
   ['/smtp', text.first.settingsTitle, Plug],
   ['/domains', text.domains.title, Globe, text.domains.create],
   ['/keys', text.keys.title, KeyRound, text.keys.create],
+  ['/members', text.members.title, Users, text.members.invite],
   ['/webhooks', text.webhooks.title, Webhook, text.webhooks.register],
   ['/usage', text.usage.title, ChartColumn],
   ['/account', text.account.title, CircleUser],
@@ -49,7 +60,7 @@ export const VIEWS: readonly (readonly [path: string, title: string, icon: IconN
 /** Searches that this browser keeps. */
 export const useSavedSearches = () => useStored<readonly string[]>('searches', [])
 
-/** The environment, all mail, saved searches, the inboxes with the newest mail first, and the other views. */
+/** The environment, its mail, the other views, and who is signed in. */
 export function Sidebar({
   unread,
   isOpen,
@@ -59,21 +70,14 @@ export function Sidebar({
   isOpen: boolean
   onClose: () => void
 }) {
-  const { mail, inboxes, refused, createInbox } = useEnvironment()
   const session = useSession()
   const open = useOpen()
   const { path } = useLocation()
-  const [{ q = '' }] = useParameters()
-  const [searches, saveSearches] = useSavedSearches()
   const nav = useRef<HTMLElement>(null)
   useEffect(() => {
     if (isOpen) nav.current?.querySelector<HTMLElement>('button, a')?.focus()
   }, [isOpen])
   const { width, splitter } = useSplitter('sidebar', text.widthOf(text.views), [180, 248, 420])
-  const unreadOf = new Map<string, number>()
-  for (const { inbox_id } of unread) unreadOf.set(inbox_id, (unreadOf.get(inbox_id) ?? 0) + 1)
-  const refusedCount = refused.value?.length ?? 0
-  const newest = inboxesOf(inboxes.inboxes, mail.messages)
   return (
     <>
       {isOpen && <div class="backdrop" onClick={onClose} />}
@@ -90,68 +94,11 @@ export function Sidebar({
           label={text.environment}
           value={session.environment}
           options={session.environments.map((name) => [name, name] as const)}
-          onChange={(environment) => open('/mail', { environment })}
+          onChange={(environment) => open(startOf(session), { environment })}
         />
-        <button type="button" class="primary create" onClick={createInbox}>
-          <Icon of={Plus} /> {text.inboxes.create}
-        </button>
-        <ul>
-          <li>
-            <ViewLink to="/mail" isCurrent={path === '/console/mail' && q === ''}>
-              <Icon of={Mail} />
-              <span class="name">{text.allMail}</span>
-              <Unread count={unread.length} />
-            </ViewLink>
-          </li>
-          <li>
-            <ViewLink to="/refused" isCurrent={path === '/console/refused'}>
-              <Icon of={ShieldX} />
-              <span class="name">{text.refused.title}</span>
-              {refusedCount > 0 && <span class="muted">{refusedCount}</span>}
-            </ViewLink>
-          </li>
-          {searches.map((search) => (
-            <li key={search}>
-              <ViewLink to="/mail" parameters={{ q: search }} isCurrent={q === search}>
-                <Icon of={Bookmark} />
-                <bdi class="name">{visibleLine(search)}</bdi>
-              </ViewLink>
-              <IconButton
-                of={X}
-                label={text.search.forget(visibleLine(search))}
-                onClick={() => saveSearches(searches.filter((each) => each !== search))}
-              />
-            </li>
-          ))}
-        </ul>
-        <h2>
-          {text.inboxes.title}
-          <ViewLink to="/inboxes" class="icon-button" title={text.inboxes.manage}>
-            <Icon of={List} />
-            <span class="hidden">{text.inboxes.manage}</span>
-          </ViewLink>
-        </h2>
-        <ul class="inboxes">
-          {newest.map(({ id, name, address, lastMailAt, hasMail }) => (
-            <li key={id}>
-              <ViewLink to={`/inboxes/${id}`} title={address} isCurrent={path === `/console/inboxes/${id}`}>
-                <Icon of={InboxIcon} />
-                <bdi class="name">{name}</bdi>
-                <Unread count={unreadOf.get(id) ?? 0} />
-                {lastMailAt !== null && <Time value={lastMailAt} isShort />}
-              </ViewLink>
-              {hasMail && (
-                <IconButton
-                  of={MailX}
-                  label={text.mail.deleteAllOf(name)}
-                  onClick={() => open(`/inboxes/${id}`, { dialog: 'delete-all' })}
-                />
-              )}
-            </li>
-          ))}
-        </ul>
+        {session.readsMail && <MailLinks unread={unread} />}
         <ul class="views">
-          {VIEWS.map(([to, title, icon, create]) => (
+          {VIEWS.filter(([to]) => mayOpen(session, to)).map(([to, title, icon, create]) => (
             <li key={to}>
               <ViewLink to={to} isCurrent={path.startsWith(`/console${to}`)}>
                 <Icon of={icon} /> <span class="name">{title}</span>
@@ -170,6 +117,11 @@ export function Sidebar({
               <Icon of={ArrowUpRight} size={14} />
             </a>
           </li>
+          {session.member !== null && (
+            <li class="signed-in" title={session.member.email}>
+              <span class="name">{session.member.email}</span> {text.members.roles[session.member.role]}
+            </li>
+          )}
           <li>
             <button type="button" onClick={() => void session.signOut()}>
               <Icon of={LogOut} /> <span class="name">{text.signOut}</span>
@@ -178,6 +130,84 @@ export function Sidebar({
         </ul>
       </nav>
       {splitter}
+    </>
+  )
+}
+
+/** All mail, what was refused, saved searches, and the inboxes. */
+function MailLinks({ unread }: { unread: readonly ListedMessage[] }) {
+  const { mail, inboxes, refused, createInbox } = useEnvironment()
+  const mayChange = useSession().allows('inboxes')
+  const open = useOpen()
+  const { path } = useLocation()
+  const [{ q = '' }] = useParameters()
+  const [searches, saveSearches] = useSavedSearches()
+  const unreadOf = new Map<string, number>()
+  for (const { inbox_id } of unread) unreadOf.set(inbox_id, (unreadOf.get(inbox_id) ?? 0) + 1)
+  const refusedCount = refused.value?.length ?? 0
+  const newest = inboxesOf(inboxes.inboxes, mail.messages)
+  return (
+    <>
+      {mayChange && (
+        <button type="button" class="primary create" onClick={createInbox}>
+          <Icon of={Plus} /> {text.inboxes.create}
+        </button>
+      )}
+      <ul>
+        <li>
+          <ViewLink to="/mail" isCurrent={path === '/console/mail' && q === ''}>
+            <Icon of={Mail} />
+            <span class="name">{text.allMail}</span>
+            <Unread count={unread.length} />
+          </ViewLink>
+        </li>
+        <li>
+          <ViewLink to="/refused" isCurrent={path === '/console/refused'}>
+            <Icon of={ShieldX} />
+            <span class="name">{text.refused.title}</span>
+            {refusedCount > 0 && <span class="muted">{refusedCount}</span>}
+          </ViewLink>
+        </li>
+        {searches.map((search) => (
+          <li key={search}>
+            <ViewLink to="/mail" parameters={{ q: search }} isCurrent={q === search}>
+              <Icon of={Bookmark} />
+              <bdi class="name">{visibleLine(search)}</bdi>
+            </ViewLink>
+            <IconButton
+              of={X}
+              label={text.search.forget(visibleLine(search))}
+              onClick={() => saveSearches(searches.filter((each) => each !== search))}
+            />
+          </li>
+        ))}
+      </ul>
+      <h2>
+        {text.inboxes.title}
+        <ViewLink to="/inboxes" class="icon-button" title={text.inboxes.manage}>
+          <Icon of={List} />
+          <span class="hidden">{text.inboxes.manage}</span>
+        </ViewLink>
+      </h2>
+      <ul class="inboxes">
+        {newest.map(({ id, name, address, lastMailAt, hasMail }) => (
+          <li key={id}>
+            <ViewLink to={`/inboxes/${id}`} title={address} isCurrent={path === `/console/inboxes/${id}`}>
+              <Icon of={InboxIcon} />
+              <bdi class="name">{name}</bdi>
+              <Unread count={unreadOf.get(id) ?? 0} />
+              {lastMailAt !== null && <Time value={lastMailAt} isShort />}
+            </ViewLink>
+            {hasMail && mayChange && (
+              <IconButton
+                of={MailX}
+                label={text.mail.deleteAllOf(name)}
+                onClick={() => open(`/inboxes/${id}`, { dialog: 'delete-all' })}
+              />
+            )}
+          </li>
+        ))}
+      </ul>
     </>
   )
 }
