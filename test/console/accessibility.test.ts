@@ -5,6 +5,7 @@ import { openConsole, openView, startBrowser } from '#test/harness/browser.js'
 import { call, createInbox, mail, messagesOf, send } from '#test/harness/client.js'
 import { NO_DNS } from '#test/harness/dns.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { invite, join } from '#test/harness/members.js'
 import { describeWith } from '#test/harness/tools.js'
 import { untilCounted } from '#test/harness/usage.js'
 
@@ -41,6 +42,8 @@ describeWith('chromium', 'clickhouse')('the accessibility of the console', () =>
     await call(mayfly, 'POST', '/v1/domains', {
       body: { name: 'staging.example.com', environment: 'development' },
     })
+    await join(mayfly, { role: 'owner' })
+    await invite(mayfly, { role: 'viewer' })
     await untilCounted(
       async () => (await call<{ mails: number }>(mayfly, 'GET', '/v1/usage/report?label=run:42')).body,
       ({ mails }) => mails === 1,
@@ -55,6 +58,7 @@ describeWith('chromium', 'clickhouse')('the accessibility of the console', () =>
       'SMTP settings': '/console/smtp',
       domains: '/console/domains',
       keys: '/console/keys',
+      members: '/console/members',
       webhooks: '/console/webhooks',
       'a webhook': `/console/webhooks/${webhook.id}`,
       usage: '/console/usage?label=run:42',
@@ -105,6 +109,9 @@ describeWith('chromium', 'clickhouse')('the accessibility of the console', () =>
     await page.getByRole('button', { name: 'Create inbox' }).click()
     await page.getByRole('dialog').waitFor()
     found['a dialog'] = await violations(page)
+    await openView(page, `${mayfly.url}/console/members?dialog=create`)
+    await page.getByRole('dialog').waitFor()
+    found['the invitation'] = await violations(page)
     await page.context().clearCookies()
     await openView(page, `${mayfly.url}/console`)
     found['signing in'] = await violations(page)

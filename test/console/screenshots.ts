@@ -3,6 +3,7 @@ import { openConsole, openView, startBrowser } from '#test/harness/browser.js'
 import { call, createInbox, mail, messagesOf, send } from '#test/harness/client.js'
 import { startEndpoint } from '#test/harness/endpoint.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { invite, join } from '#test/harness/members.js'
 import { until } from '#test/harness/until.js'
 
 /*
@@ -64,6 +65,9 @@ async function prepare(mayfly: Mayfly, endpointUrl: string): Promise<Record<stri
     body: { url: endpointUrl },
   })
   await call(mayfly, 'POST', '/v1/keys', { body: { name: 'staging', environment: 'staging' } })
+  const owner = await join(mayfly, { role: 'owner' })
+  await join(owner.target, { role: 'developer', environments: ['development'] })
+  await invite(owner.target, { role: 'auditor' })
   for (const [name, sender, subject, text] of MAILS) {
     const { address } = await create(name)
     await send(mayfly, address, `From: ${sender}\r\n${mail(subject, text).replace(/^From:.*\r\n/, '')}`)
@@ -94,6 +98,7 @@ async function prepare(mayfly: Mayfly, endpointUrl: string): Promise<Record<stri
     refused: '/console/refused',
     start: '/console/mail?environment=staging',
     keys: '/console/keys',
+    members: '/console/members',
     webhook: `/console/webhooks/${webhook.id}`,
     usage: '/console/usage?label=run:42',
   }

@@ -21,6 +21,17 @@ export async function openConsole(
   mayfly: Target,
   options: BrowserContextOptions = {},
 ): Promise<ConsolePage> {
+  const opened = await openLink(browser, await newLink(mayfly), options)
+  await opened.page.getByRole('heading', { name: 'All mail', level: 1 }).waitFor()
+  return opened
+}
+
+/** Opens a sign-in link or an invitation in its own browser context. */
+export async function openLink(
+  browser: Browser,
+  link: string,
+  options: BrowserContextOptions = {},
+): Promise<ConsolePage> {
   const context = await browser.newContext({ permissions: ['clipboard-read', 'clipboard-write'], ...options })
   const page = await context.newPage()
   page.setDefaultTimeout(30_000)
@@ -29,8 +40,7 @@ export async function openConsole(
   page.on('console', (message) => {
     if (message.type() === 'error') errors.push(message.text())
   })
-  await page.goto(await newLink(mayfly))
-  await page.getByRole('heading', { name: 'All mail', level: 1 }).waitFor()
+  await page.goto(link)
   return { page, errors }
 }
 

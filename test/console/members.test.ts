@@ -1,0 +1,180 @@
+import type { Browser, Page } from 'playwright-core'
+import { issueKey, openAccount, withKey } from '#test/harness/accounts.js'
+import { openLink, openView, startBrowser, type ConsolePage } from '#test/harness/browser.js'
+import { call, createInbox, mail, messagesOf, send, type Target } from '#test/harness/client.js'
+import { NO_DNS } from '#test/harness/dns.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { invite, join, type Access } from '#test/harness/members.js'
+import { describeWith } from '#test/harness/tools.js'
+import { until } from '#test/harness/until.js'
+
+const READS_MAIL = ['content:read']
+const MAIL_VIEWS = ['mail', 'refused', 'inboxes', 'smtp']
+const VIEWS_OF_ALL = ['keys', 'usage', 'account', 'status']
+const ADMIN_VIEWS = [...VIEWS_OF_ALL, 'domains', 'members']
+
+/** The URLs of the views that the sidebar links to, without their dialogs. */
+async function linksOf(page: Page): Promise<string[]> {
+  await page.getByRole('navigation').getByRole('link', { name: 'Account' }).waitFor()
+  const paths = await page.evaluate<string[]>(
+    `[...document.querySelectorAll('nav a[href^="/console/"]')].map((link) => link.getAttribute('href'))`,
+  )
+  return paths.filter((path) => !path.includes('dialog='))
+}
+
+describeWith('chromium')('the members of an account in the console', () => {
+  let mayfly: Mayfly
+  let browser: Browser
+  let open: ConsolePage[] = []
+
+  beforeAll(async () => {
+    mayfly = await startMayfly({ hasAnalytics: true, hasWebhooks: true, env: NO_DNS })
+    browser = await startBrowser()
+  })
+  afterAll(async () => {
+    await browser.close()
+    await mayfly.dispose()
+  })
+  afterEach(async () => {
+    await Promise.all(open.map(({ page }) => page.context().close()))
+    open = []
+  })
+
+  async function openAs(link: string): Promise<ConsolePage> {
+    const opened = await openLink(browser, link)
+    open.push(opened)
+    return opened
+  }
+
+  /** The admin key of a new account, whose environment `production` has an inbox with a mail. */
+  async function newAccount(): Promise<Target> {
+    const admin = withKey(mayfly, (await openAccount(mayfly)).key)
+    const user = withKey(mayfly, await issueKey(admin, { environment: 'production' }))
+    const inbox = await createInbox(user, { name: 'Sign-up' })
+    await send(mayfly, inbox.address, mail('Your code', 'Your code is 493201.'))
+    await messagesOf(user, inbox.id, 1)
+    return admin
+  }
+
+  async function openOwner(admin: Target): Promise<ConsolePage> {
+    const owner = await openAs((await invite(admin, { role: 'owner' })).url)
+    await owner.page.getByRole('link', { name: 'Members', exact: true }).click()
+    await owner.page.getByRole('heading', { name: 'Members' }).waitFor()
+    return owner
+  }
+
+  /** The row of a member or an invitation. */
+  const row = (page: Page, email: string) => page.getByRole('row').filter({ hasText: email })
+
+  /** Makes the link of the open dialog, and closes it. */
+  async function createLink(page: Page): Promise<string> {
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('button', { name: 'Create link' }).click()
+    const link = (await dialog.locator('[data-secret]').textContent()) ?? ''
+    await dialog.getByRole('button', { name: 'Close', exact: true }).click()
+    return link
+  }
+
+  it('join with the link of an owner, issue personal keys, and lose both when they are removed', async () => {
+    const owner = await openOwner(await newAccount())
+    await owner.page
+      .getByRole('navigation')
+      .getByText(/^person\d+@example\.com$/)
+      .waitFor()
+    await owner.page.getByRole('button', { name: 'Invite', exact: true }).click()
+    await owner.page.getByLabel('Email').fill('dev@example.com')
+    await owner.page.getByRole('radio', { name: 'developer' }).check()
+    const link = await createLink(owner.page)
+    await row(owner.page, 'dev@example.com').getByRole('button', { name: 'New link' }).waitFor()
+
+    const developer = await openAs(link)
+    await developer.page.getByRole('navigation').getByRole('link', { name: 'Sign-up' }).waitFor()
+    expect(await linksOf(developer.page)).not.toContainEqual(expect.stringContaining('/members'))
+    await developer.page.getByRole('link', { name: 'API keys', exact: true }).click()
+    await developer.page.getByText('There are no keys.').waitFor()
+    await developer.page.getByRole('button', { name: 'Create key' }).click()
+    const dialog = developer.page.getByRole('dialog')
+    await dialog.getByLabel('Name').fill('my laptop')
+    expect(await dialog.getByRole('combobox', { name: 'Environment' }).inputValue()).toBe('production')
+    await dialog.getByRole('button', { name: 'Create', exact: true }).click()
+    const secret = (await dialog.locator('[data-secret]').textContent()) ?? ''
+    const holder = { ...mayfly, apiKey: secret }
+    expect((await call(holder, 'GET', '/v1/inboxes')).status).toBe(200)
+    expect(developer.errors).toEqual([])
+
+    await owner.page.getByRole('link', { name: 'API keys', exact: true }).click()
+    await row(owner.page, 'my laptop').filter({ hasText: 'dev@example.com' }).waitFor()
+    await owner.page.getByRole('link', { name: 'Members', exact: true }).click()
+    await row(owner.page, 'dev@example.com').getByRole('button', { name: 'Remove' }).click()
+    await owner.page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
+    await owner.page.getByText('No service key that this member issued is still valid.').waitFor()
+    await owner.page.getByRole('button', { name: 'Close', exact: true }).click()
+    await row(owner.page, 'dev@example.com').waitFor({ state: 'detached' })
+    expect(owner.errors).toEqual([])
+
+    await developer.page.getByText('Your session has ended.').waitFor()
+    await until('the key to end', async () => (await call(holder, 'GET', '/v1/inboxes')).status === 401)
+  })
+
+  it('are changed, sign in again with a link of an owner, and leave their service keys', async () => {
+    const admin = await newAccount()
+    const { member, target } = await join(admin, { role: 'admin' })
+    await issueKey(target, { name: 'Nightly' })
+    const { page, errors } = await openOwner(admin)
+    await row(page, member.email).getByRole('button', { name: 'Remove' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
+    await page.getByRole('dialog').getByRole('listitem').filter({ hasText: 'Nightly' }).waitFor()
+    await page.getByRole('dialog').getByRole('link', { name: 'Show the keys' }).click()
+    await row(page, 'Nightly').waitFor()
+
+    const { member: other } = await join(admin, { role: 'developer' })
+    await page.getByRole('link', { name: 'Members', exact: true }).click()
+    await row(page, other.email).getByRole('button', { name: 'Change' }).click()
+    await page.getByRole('radio', { name: 'viewer' }).check()
+    await page.getByRole('checkbox', { name: 'production' }).check()
+    await page.getByRole('button', { name: 'Save' }).click()
+    await row(page, other.email).filter({ hasText: 'viewer' }).filter({ hasText: 'production' }).waitFor()
+    await row(page, other.email).getByRole('button', { name: 'Sign-in link' }).click()
+    const viewer = await openAs(await createLink(page))
+    await viewer.page.getByRole('navigation').getByRole('link', { name: 'Sign-up' }).click()
+    await viewer.page.getByRole('heading', { name: 'Your code' }).waitFor()
+    for (const name of ['Create inbox', 'Edit', 'Share', 'Delete all', 'Delete the inbox'])
+      expect(await viewer.page.getByRole('button', { name }).count()).toBe(0)
+    expect([...errors, ...viewer.errors]).toEqual([])
+  })
+
+  it('are invited again with a new link, or not at all', async () => {
+    const admin = await newAccount()
+    const first = await invite(admin, { role: 'viewer' })
+    const second = await invite(admin, { role: 'viewer' })
+    const { page } = await openOwner(admin)
+    await row(page, first.email).getByRole('button', { name: 'New link' }).click()
+    const link = await createLink(page)
+    await row(page, second.email).getByRole('button', { name: 'Revoke' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
+    await row(page, second.email).waitFor({ state: 'detached' })
+    for (const invalid of [first.url, second.url]) {
+      const refused = await openAs(invalid)
+      await refused.page.getByRole('alert').waitFor()
+    }
+    const viewer = await openAs(link)
+    await viewer.page.getByRole('heading', { name: 'All mail', level: 1 }).waitFor()
+  })
+
+  it.each<[Access, first: string, views: string[]]>([
+    [{ role: 'owner' }, 'All mail', [...MAIL_VIEWS, ...ADMIN_VIEWS, 'webhooks']],
+    [{ role: 'admin', permissions: [] }, 'Domains', ADMIN_VIEWS],
+    [{ role: 'developer' }, 'All mail', [...MAIL_VIEWS, ...VIEWS_OF_ALL]],
+    [{ role: 'viewer' }, 'All mail', [...MAIL_VIEWS, ...VIEWS_OF_ALL]],
+    [{ role: 'auditor' }, 'API keys', VIEWS_OF_ALL],
+    [{ role: 'auditor', permissions: READS_MAIL }, 'All mail', [...MAIL_VIEWS, ...VIEWS_OF_ALL]],
+  ])('see the views of %j, and nothing that is refused', async (access, first, views) => {
+    const { page, errors } = await openAs((await invite(await newAccount(), access)).url)
+    await page.getByRole('heading', { name: first, level: 1 }).waitFor()
+    const links = await linksOf(page)
+    const shown = new Set(links.map((link) => link.split(/[/?]/)[2]))
+    expect([...shown].toSorted()).toEqual(views.toSorted())
+    for (const link of links) await openView(page, mayfly.url + link)
+    expect(errors).toEqual([])
+  })
+})
