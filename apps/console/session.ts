@@ -35,7 +35,7 @@ interface TokenAnswer {
   environments: string[]
   session: { id: string; expires_at: string }
   /** Null for a session that was started with a service key. */
-  member: Pick<Schemas['Member'], 'id' | 'email' | 'role'> | null
+  member: Pick<Schemas['Member'], 'id' | 'email' | 'role' | 'environments'> | null
   scopes: Scope[]
   account: { id: string; name: string; plan: string }
   smtp_port: number
@@ -212,8 +212,15 @@ export class Session implements MailAccess {
 const NOT_SIGNED_IN: string = 'not-signed-in'
 const ALREADY_SIGNED_IN: string = 'already-signed-in'
 
-function trade(environment: string | undefined): Promise<TokenAnswer> {
-  return request('POST', '/console/session', environment === undefined ? {} : { environment })
+/** A token of the environment, or of another one if the member may no longer use it. */
+async function trade(environment?: string): Promise<TokenAnswer> {
+  try {
+    return await request('POST', '/console/session', environment === undefined ? {} : { environment })
+  } catch (error) {
+    const isRefused = error instanceof ApiError && error.code === 'invalid-request'
+    if (isRefused && environment !== undefined) return trade()
+    throw error
+  }
 }
 
 /** Creates an inbox for anyone. Resolves with its token. Rejects with ApiError or UnreachableError. */

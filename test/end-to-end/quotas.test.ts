@@ -277,6 +277,6 @@ describe('a quota that the owner sets', () => {
       expectProblem(await set(admin, name, 1), { status: 404, code: 'not-found' })
     }
     expectProblem(await set(own, 'inboxes', 1), { status: 403, code: 'missing-scope' })
-    expect((await call(own, 'GET', '/v1/quotas')).body).toMatchObject([{ limit: 3 }, {}])
+    expect((await call(own, 'GET', '/v1/quotas')).body).toMatchObject([{ limit: 3 }, {}, {}, {}, {}])
   })
 })

@@ -116,7 +116,10 @@ export class ConsoleController {
       environment,
       environments,
       session: sessionJson(session),
-      member: member && { id: member.id, email: member.email, role: member.role },
+      member: member && {
+        ...{ id: member.id, email: member.email, role: member.role },
+        environments: member.environments,
+      },
       scopes: scopesOfSession(member),
       account: { id: account.id, name: account.name, plan: account.plan },
       smtp_port: this.instance.smtpPort(),

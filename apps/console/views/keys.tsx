@@ -226,7 +226,7 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
         <Choice label={text.keys.owner} value={owner} options={OWNERS} onChange={setOwner} />
       )}
       {session.member !== null && <p>{text.keys.aboutOwner[owner]}</p>}
-      {isAdmin ? (
+      {(session.member?.environments ?? null) === null ? (
         <Field
           label={text.environment}
           hint={text.keys.environmentHint}
