@@ -7,6 +7,7 @@ import { listenError } from '#libs/runtime/process/listen-error.js'
 import { apiModule } from './api.module.js'
 import { ConsoleAddress } from './console/console-address.js'
 import { serveConsole } from './console/console-files.js'
+import { KEY_ALONE } from './access/principal.js'
 import { ConsoleSessions } from './console/console-sessions.service.js'
 import { shuttingDown } from './http/problems.js'
 import { makeServer } from './http/server.js'
@@ -91,7 +92,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
         const keys = await shared.views.accounts.activeKeys(accountId)
         const key = keys.find(({ scopes }) => scopes.includes('admin'))
         if (key === undefined) return null
-        const creator = { accountId, keyId: key.id, environment: key.environment, actor: null }
+        const creator = { accountId, keyId: key.id, environment: key.environment, ...KEY_ALONE }
         const { secret } = await app.get(ConsoleSessions).createLink(creator, null, RANDOM_MINTING)
         return app.get(ConsoleAddress).linkWith(secret)
       },

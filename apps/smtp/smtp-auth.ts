@@ -1,3 +1,4 @@
+import { mayUseEnvironment } from '#libs/domain/account/member.js'
 import { isOrphaned, isValidSecret } from '#libs/domain/account/account.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
@@ -95,8 +96,10 @@ export class SmtpAuth {
     // In incomplete views a key may be missing or not revoked yet.
     const known = await views.readComplete('account-events', () => accounts.keyByHash(secretHash))
     if (known === null || known.account.suspendedAt !== null) return null
-    if (!isValidSecret(known.key, secretHash, now()) || isOrphaned(known.key, known.member)) return null
-    const { id: keyId, accountId, environment } = known.key
+    const { key, member } = known
+    if (!isValidSecret(key, secretHash, now()) || isOrphaned(key, member)) return null
+    if (member !== null && !mayUseEnvironment(member, key.environment)) return null
+    const { id: keyId, accountId, environment } = key
     return { keyId, accountId, environment }
   }
 }

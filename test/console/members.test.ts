@@ -95,7 +95,7 @@ describeWith('chromium')('the members of an account in the console', () => {
     await developer.page.getByRole('button', { name: 'Create key' }).click()
     const dialog = developer.page.getByRole('dialog')
     await dialog.getByLabel('Name').fill('my laptop')
-    expect(await dialog.getByRole('combobox', { name: 'Environment' }).inputValue()).toBe('production')
+    expect(await dialog.getByLabel('Environment').inputValue()).toBe('production')
     await dialog.getByRole('button', { name: 'Create', exact: true }).click()
     const secret = (await dialog.locator('[data-secret]').textContent()) ?? ''
     const holder = { ...mayfly, apiKey: secret }

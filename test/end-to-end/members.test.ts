@@ -153,7 +153,11 @@ describe('members', () => {
         subject: expect.stringMatching(/^Invitation to .+ on Mayfly$/) as string,
       })
       expect(message.links.map(({ href }) => href)).toEqual([invitation.url])
-      const other = await invite(sender, { role: 'viewer' }, { email: 'nobody@elsewhere.example' })
+      const other = await invite(
+        sender,
+        { role: 'viewer' },
+        { email: inbox.address.replace(/^\w+/, 'nobody') },
+      )
       expect(other).toMatchObject({ mailed: false, state: 'pending' })
     } finally {
       await sender.dispose()
@@ -349,6 +353,63 @@ describe('members', () => {
     expect(again.body).toMatchObject({ id: member.id, service_keys: [service.id] })
     await createInbox(withKey(mayfly, service))
     for (const stream of streams) expect(await stream.text()).not.toContain(inbox.id)
+  })
+
+  it('leave nothing behind when they are removed: invitations, and links and sessions of others', async () => {
+    const admin = await newAccount()
+    const first = await join(admin, { role: 'owner' })
+    const leaving = await join(first.target, { role: 'owner' })
+    const developer = await join(first.target, { role: 'developer' })
+    const invitation = await invite(leaving.target, { role: 'owner' })
+    const linkFor = async () => {
+      const body = { member_id: developer.member.id }
+      return secretIn(
+        (await call<{ url: string }>(leaving.target, 'POST', '/console/links', { body })).body.url,
+      )
+    }
+    const [used, unused] = [await linkFor(), await linkFor()]
+    const borrowed = await signIn(mayfly, used)
+    const { body: key } = await issue(leaving.target, { ...PERSONAL, scopes: ['inboxes', 'admin'] })
+    const session = await signIn(mayfly, key.secret)
+    const { body: other } = await issue(leaving.target, PERSONAL)
+    const holder = withKey(mayfly, other)
+    const inbox = await createInbox(holder)
+    const wait = call(holder, 'GET', `/v1/inboxes/${inbox.id}/messages/wait?timeout=25`)
+
+    await call(first.target, 'DELETE', `/v1/keys/${key.id}`)
+    await until('the session of the key to end', async () => {
+      return (await session.ask(['POST', '/console/session'], { body: {} })).status === 401
+    })
+    const removed = await call<RemovedJson>(first.target, 'DELETE', `/v1/members/${leaving.member.id}`)
+    expect(removed.status).toBe(200)
+    for (const secret of [secretIn(invitation.url), unused]) {
+      await expect(signIn(mayfly, secret)).rejects.toThrow('sign-in-failed')
+    }
+    expect((await call<InvitationJson[]>(admin, 'GET', '/v1/invitations')).body).toEqual([])
+    expect((await borrowed.ask(['POST', '/console/session'], { body: {} })).status).toBe(401)
+    expect((await developer.session.ask(['POST', '/console/session'], { body: {} })).status).toBe(200)
+    expect((await wait).status).toBe(401)
+  })
+
+  it('who are owners keep their sessions and keys from others', async () => {
+    const admin = await newAccount()
+    const owner = await join(admin, { role: 'owner' })
+    const deputy = await join(owner.target, { role: 'admin' })
+    const { body: key } = await issue(owner.target, PERSONAL)
+    const refused = { status: 403, code: 'missing-scope' } as const
+    for (const target of [admin, deputy.target]) {
+      expectProblem(await call(target, 'DELETE', `/v1/keys/${key.id}`), refused)
+    }
+    const { id } = await invite(owner.target, { role: 'owner' })
+    expectProblem(await call(deputy.target, 'DELETE', `/v1/invitations/${id}`), refused)
+    const end = ['DELETE', `/console/sessions/${owner.session.id}`] as const
+    expect((await deputy.session.ask(end)).status).toBe(404)
+    // An operator can let them in again.
+    const body = { member_id: owner.member.id }
+    const { body: link } = await call<{ url: string }>(mayfly, 'POST', '/console/links', { body })
+    const session = await signIn(mayfly, secretIn(link.url))
+    const { body: token } = await session.ask<TokenJson>(['POST', '/console/session'], { body: {} })
+    expect(token).toMatchObject({ member: { id: owner.member.id } })
   })
 
   it('sign in again with a link from an owner', async () => {

@@ -122,18 +122,22 @@ export class Authenticator {
   }
 
   /**
-   * Whether the caller of an open wait or stream has lost access meanwhile: its key or token has expired, or its session
-   * has ended. Whether a key is revoked is checked when something happens. A session is only looked up if `checksSession`.
+   * Whether the caller of an open wait or stream has lost access meanwhile: its key or token has expired, or its session or
+   * membership has ended. Whether a key is revoked is checked when something happens. A session or a member is only looked up
+   * if `checksSession`.
    */
   hasLostAccess(request: FastifyRequest, checksSession: boolean): boolean | Promise<boolean> {
-    const { sessionId, accountId, expiresAt } = callerOf(request)
+    const { sessionId, accountId, member, expiresAt } = callerOf(request)
     if (expiresAt !== null && expiresAt <= this.options.now()) return true
-    if (sessionId === null || !checksSession) return false
-    return this.options.keys.session(accountId, sessionId).then(
-      (session) => session === null,
-      // If nothing can be read, that says nothing about the session. The request reports any other error.
-      (error: unknown) => !isTransient(error),
-    )
+    if (!checksSession) return false
+    const { keys } = this.options
+    const hasEnded =
+      sessionId !== null
+        ? keys.session(accountId, sessionId).then((session) => session === null)
+        : member !== null && keys.member(member.id).then((found) => found?.state !== 'active')
+    if (hasEnded === false) return false
+    // If nothing can be read, that says nothing about the session. The request reports any other error.
+    return hasEnded.catch((error: unknown) => !isTransient(error))
   }
 
   private async principalFor(

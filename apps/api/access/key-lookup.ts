@@ -1,10 +1,11 @@
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import { planWithLimits, unknownPlan, type Plan, type PlanTable } from '#libs/domain/account/access.js'
-import type { Account } from '#libs/domain/account/account.js'
+import { memberIdOf, type Account } from '#libs/domain/account/account.js'
+import type { Member } from '#libs/domain/account/member.js'
 import { isActive, type ConsoleSession } from '#libs/domain/account/console-sessions.js'
 import { keyState } from '#libs/domain/account/key-expiry.js'
-import type { AccountId, ConsoleSessionId } from '#libs/domain/ids/typeid.js'
+import type { AccountId, ConsoleSessionId, MemberId } from '#libs/domain/ids/typeid.js'
 import type { KnownKey } from '#libs/ports/read-model/account-views.js'
 import type { AccountQueries } from '#libs/ports/read-model/queries.js'
 import type { Views } from '../views.js'
@@ -33,6 +34,7 @@ export class KnownKeys {
   private readonly keys = new RecentLookups<KnownKey>()
   private readonly sessions = new RecentLookups<KnownSession>()
   private readonly accounts = new RecentLookups<Account>()
+  private readonly members = new RecentLookups<Member>()
 
   constructor(
     private readonly views: Pick<Views, 'readAccounts'>,
@@ -54,6 +56,11 @@ export class KnownKeys {
     return this.accounts.find(id, () => this.views.readAccounts((accounts) => accounts.account(id)))
   }
 
+  /** Null if there is no such member. Rejects as `find` does. */
+  member(id: MemberId): Promise<Member | null> {
+    return this.members.find(id, () => this.views.readAccounts((accounts) => accounts.member(id)))
+  }
+
   /** Null if the account has no such session, or it has ended: it ends with its member, or else its key. Rejects as `find` does. */
   async session(accountId: AccountId, sessionId: ConsoleSessionId): Promise<KnownSession | null> {
     const known = await this.sessions.find(sessionId, () =>
@@ -68,11 +75,16 @@ export class KnownKeys {
     this.keys.forgetAll()
     this.sessions.forgetAll()
     this.accounts.forgetAll()
+    this.members.forgetAll()
   }
 }
 
-function isOfActive({ session, key, member }: KnownSession, now: Date): boolean {
-  return session.memberId === null ? keyState(key, now) === 'active' : member?.state === 'active'
+/** Whether its member, or else its key, has not ended. */
+export function isOfActive({ session, key, member }: KnownSession, now: Date): boolean {
+  const isKeyActive = keyState(key, now) === 'active'
+  if (session.memberId === null) return isKeyActive
+  // A personal key that started it must still be valid. Usage is counted for any other key, also for one that has ended.
+  return member?.state === 'active' && (isKeyActive || memberIdOf(key) !== member.id)
 }
 
 async function readSession(

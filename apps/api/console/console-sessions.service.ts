@@ -1,8 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { Injectable } from '@nestjs/common'
 import { isOrphaned, isValidSecret, type Account } from '#libs/domain/account/account.js'
-import { decideMember, scopesOfMember, scopesOfPersonalKey } from '#libs/domain/account/member.js'
-import { keyState } from '#libs/domain/account/key-expiry.js'
+import {
+  decideMember,
+  isMember,
+  scopesOfMember,
+  scopesOfPersonalKey,
+  type Member,
+} from '#libs/domain/account/member.js'
 import {
   decideConsole,
   evolveSessions,
@@ -20,7 +25,7 @@ import type { Attribution } from '#libs/ports/event-log/cloud-event.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import type { RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
 import { type Principal, requireApiAccess, requireScope } from '../access/principal.js'
-import { KnownKeys, Plans, type KnownSession } from '../access/key-lookup.js'
+import { isOfActive, KnownKeys, Plans, type KnownSession } from '../access/key-lookup.js'
 import { rateLimited, Throttle } from '../access/request-limits.js'
 import { Problem, unavailable, noResource, requireNotSuspended } from '../http/problems.js'
 import type { Minting } from '../idempotency/minting.js'
@@ -43,7 +48,7 @@ interface SignedIn {
   known: KnownSession
 }
 
-export type LinkCreator = Pick<Principal, 'accountId' | 'keyId' | 'environment' | 'actor'>
+export type LinkCreator = Pick<Principal, 'accountId' | 'keyId' | 'environment' | 'actor' | 'member'>
 
 /** The sessions of the console: starts them with a link or a key, finds them by their cookie, and ends them. */
 @Injectable()
@@ -57,17 +62,22 @@ export class ConsoleSessions {
     private readonly throttle: Throttle,
   ) {}
 
-  /** Creates a link that starts one session, of that member if not null. Only this answer has its secret. */
+  /**
+   * Creates a link that starts one session, of that member if not null, whose account may be another one for an operator. Only
+   * this answer has its secret.
+   */
   async createLink(
     creator: LinkCreator,
-    memberId: MemberId | null,
+    member: Member | null,
     minting: Minting,
   ): Promise<{ secret: string; expiresAt: Date }> {
-    const { accountId, keyId } = creator
+    const { accountId, usageKeyId: keyId } = member ?? { ...creator, usageKeyId: creator.keyId }
     const sessionId = minting.id('ses')
     const secret = secretOf(accountId, minting.bytes(SECRET_BYTES))
     const linkHash = hashSecret(secret)
-    const facts = { sessionId, createdBy: keyId, memberId, linkHash, now: this.instance.now() }
+    const memberId = member?.id ?? null
+    const offeredBy = memberId === creator.member?.id ? null : (creator.member?.id ?? null)
+    const facts = { sessionId, createdBy: keyId, memberId, offeredBy, linkHash, now: this.instance.now() }
     const account = await this.accountOf(accountId)
     if (account === null) throw noResource('account', accountId)
     await this.execute(account, { type: 'CreateConsoleLink', ...facts }, creator)
@@ -137,7 +147,15 @@ export class ConsoleSessions {
     const session = { id: mintId('ses'), secretHash: hashSecret(secret), expiresAt: sessionEnd(now) }
     const slice = { member, owners: account.owners }
     const ids = { accountId: account.id, memberId }
-    const use = { type: 'UseInvitation', ...ids, tokenHash: hashSecret(token), session, now } as const
+    const inviter = isMember(member.offeredBy) ? await accounts.member(member.offeredBy) : null
+    const use = {
+      type: 'UseInvitation',
+      ...ids,
+      tokenHash: hashSecret(token),
+      session,
+      inviter,
+      now,
+    } as const
     const { events, refusal } = decideMember(slice, use)
     if (refusal !== null) throw signInFailed()
     await this.requireReplaceable(currentSecret, { account, key, member })
@@ -152,7 +170,7 @@ export class ConsoleSessions {
   /** Throws already-signed-in if the browser's session is that of somebody else. */
   private async requireReplaceable(currentSecret: string | null, next: SignedInAs): Promise<void> {
     const current = await this.findActive(currentSecret)
-    if (current !== null && nameOf(current) !== nameOf(next)) throw alreadySignedIn(current, next)
+    if (current !== null && describe(current) !== describe(next)) throw alreadySignedIn(current, next)
   }
 
   /** The session of a cookie. Throws not-signed-in and account-suspended. */
@@ -177,30 +195,33 @@ export class ConsoleSessions {
 
   /** Resolves once the session no longer works on this instance. Throws not-found. */
   async end(by: KnownSession, sessionId: string): Promise<void> {
-    const count = await this.endThose(by, (session) => session.id === sessionId)
+    const count = await this.endMatching(by, (session) => session.id === sessionId)
     if (count === 0) throw noResource('session', sessionId)
   }
 
   /** Ends every session and link that `list` has. Resolves once none of them works on this instance. */
   async endAll(by: KnownSession): Promise<void> {
     const now = this.instance.now()
-    await this.endThose(by, ({ expiresAt }) => now < expiresAt)
+    await this.endMatching(by, ({ expiresAt }) => now < expiresAt)
   }
 
-  /** Returns the number of sessions that are meant. */
-  private async endThose(of: KnownSession, isMeant: (session: ConsoleSession) => boolean): Promise<number> {
+  /** Returns the number of sessions that match. */
+  private async endMatching(
+    of: KnownSession,
+    matches: (session: ConsoleSession) => boolean,
+  ): Promise<number> {
     const { key, session, member } = of
     const { id } = of.account
     const account = await this.accountOf(id)
     if (account === null) return 0
     const now = this.instance.now()
-    const meant = account.consoleSessions.filter((each) => isMeant(each) && mayEnd(of, each))
-    const events = meant.flatMap(
+    const ended = account.consoleSessions.filter((each) => matches(each) && mayEnd(of, each))
+    const events = ended.flatMap(
       ({ id: sessionId }) => decideConsole(account, { type: 'EndConsoleSession', sessionId, now }).events,
     )
     const actor = member?.id ?? session.id
     await this.recorder.record(events, { accountId: id, keyId: key.id, environment: key.environment, actor })
-    return meant.length
+    return ended.length
   }
 
   private async useOfLink(accountId: AccountId, secret: string) {
@@ -213,11 +234,8 @@ export class ConsoleSessions {
       accounts.key(link.keyId),
       link.memberId === null ? null : accounts.member(link.memberId),
     ])
-    const isActive =
-      link.memberId === null
-        ? key !== null && keyState(key, this.instance.now()) === 'active'
-        : member?.state === 'active'
-    if (key === null || !isActive) throw signInFailed()
+    const isOpen = key !== null && isOfActive({ account, key, member, session: link }, this.instance.now())
+    if (!isOpen) throw signInFailed()
     requireNotSuspended(account)
     return { account, key, member, command: { type: 'UseConsoleLink', linkHash } as const }
   }
@@ -275,18 +293,20 @@ function signInFailed(): Problem {
 type SignedInAs = Pick<KnownSession, 'account' | 'key' | 'member'>
 
 /** Different for each member and for each key. */
-function nameOf({ account, key, member }: SignedInAs): string {
+function describe({ account, key, member }: SignedInAs): string {
   const who = member === null ? `with the key ${key.name} (${key.id})` : `as ${member.email} (${member.id})`
   return `the account ${account.name} (${account.id}) ${who}`
 }
 
-/** Whether somebody who is signed in may see and end a session. */
-function mayEnd({ member }: KnownSession, { memberId }: ConsoleSession): boolean {
-  return member === null || scopesOfMember(member).includes('admin') || memberId === member.id
+/** Whether somebody who is signed in may see and end a session: administrators all but those of owners. */
+function mayEnd({ member, account }: KnownSession, { memberId }: ConsoleSession): boolean {
+  if (member !== null && member.id === memberId) return true
+  if (memberId !== null && account.owners.includes(memberId)) return member?.role === 'owner'
+  return member === null || scopesOfMember(member).includes('admin')
 }
 
 function alreadySignedIn(current: SignedInAs, other: SignedInAs): Problem {
   return new Problem('already-signed-in', {
-    detail: `This browser is signed in to ${nameOf(current)}. The link or key signs in to ${nameOf(other)}.`,
+    detail: `This browser is signed in to ${describe(current)}. The link or key signs in to ${describe(other)}.`,
   })
 }

@@ -62,8 +62,8 @@ export class ConsoleLinksController {
     @Mint() minting: Minting,
     @Body() { member_id: wanted = principal.member?.id }: CreateLink,
   ) {
-    const memberId = wanted === undefined ? null : await this.members.mayActAs(principal, wanted)
-    const { secret, expiresAt } = await this.sessions.createLink(principal, memberId, minting)
+    const member = wanted === undefined ? null : await this.members.forLink(principal, wanted)
+    const { secret, expiresAt } = await this.sessions.createLink(principal, member, minting)
     return { url: this.address.linkWith(secret), expires_at: expiresAt.toISOString() }
   }
 }

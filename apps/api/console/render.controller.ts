@@ -13,6 +13,7 @@ import {
 } from '@nestjs/common'
 import { IsBoolean, IsString } from 'class-validator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { mayUseEnvironment, type Member } from '#libs/domain/account/member.js'
 import { isOrphaned } from '#libs/domain/account/account.js'
 import { keyState } from '#libs/domain/account/key-expiry.js'
 import { isId } from '#libs/domain/ids/typeid.js'
@@ -151,16 +152,20 @@ export class RenderController {
   }
 
   /** Whether the key, the token of the inbox or the session that a ticket was issued to is still valid. */
-  private async isHeld({ accountId, tokens }: ActiveInbox, holderId: string): Promise<boolean> {
+  private async isHeld({ accountId, environment, tokens }: ActiveInbox, holderId: string): Promise<boolean> {
     const account = await this.knownKeys.account(accountId)
     if (account === null || account.suspendedAt !== null) return false
-    if (isId('ses', holderId)) return (await this.knownKeys.session(accountId, holderId)) !== null
+    if (isId('ses', holderId)) {
+      const known = await this.knownKeys.session(accountId, holderId)
+      return known !== null && mayReadMail(known.member, environment)
+    }
     const now = this.instance.now()
     if (isId('key', holderId)) {
       return this.views.readAccounts(async (accounts) => {
         const key = await accounts.key(holderId)
         if (key === null || keyState(key, now) !== 'active') return false
-        return !isOrphaned(key, await accounts.memberOf(key))
+        const member = await accounts.memberOf(key)
+        return !isOrphaned(key, member) && mayReadMail(member, environment)
       })
     }
     return tokens.some((token) => token.id === holderId && isLive(token, now))
@@ -197,4 +202,9 @@ export class RenderController {
       'The HTML of this message is nested too deep, has too many elements, or takes too long to read.'
     throw new Problem('html-too-complex', { detail })
   }
+}
+
+/** Null for a member stands for a service key, or a session that one has started. */
+function mayReadMail(member: Member | null, environment: string): boolean {
+  return member === null || (member.readsMail && mayUseEnvironment(member, environment))
 }

@@ -7,7 +7,7 @@ import { KeyUse } from '#libs/ports/key-use/key-use.js'
 import type { ListQuery } from '#libs/ports/read-model/lists.js'
 import { isId, type AccountId, type KeyId } from '#libs/domain/ids/typeid.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
-import { type Principal, missingScope, requireMayGive } from '../access/principal.js'
+import { type Principal, actorOf, missingScope, requireMayGive } from '../access/principal.js'
 import { Plans } from '../access/key-lookup.js'
 import type { Minting } from '../idempotency/minting.js'
 import { AccountCommands, noKey } from '../accounts/account-commands.js'
@@ -89,9 +89,10 @@ export class Keys {
     return { key: await this.findRecorded(keyId), secret, uses: { lastUsedAt: null, usage: UNUSED } }
   }
 
-  /** Includes revoked and expired keys. */
-  list({ accountId }: Principal, query: ListQuery<KeyId>): Promise<ApiKey[]> {
-    return this.views.readAccounts((accounts) => accounts.listKeys(accountId, query))
+  /** Those that the caller may see, including revoked and expired ones. */
+  list({ accountId, scopes, member }: Principal, query: ListQuery<KeyId>): Promise<ApiKey[]> {
+    const holder = member === null || scopes.includes('admin') ? accountId : member.id
+    return this.views.readAccounts((accounts) => accounts.listKeys(holder, query))
   }
 
   /** Throws not-found, also for keys of other accounts, and for a member without `admin` those of other members. */
@@ -101,8 +102,8 @@ export class Keys {
     throw noKey(id)
   }
 
-  isShownTo({ scopes, member }: Principal, key: ApiKey): boolean {
-    return scopes.includes('admin') || member === null || memberIdOf(key) === member.id
+  private isShownTo({ scopes, member }: Principal, key: ApiKey): boolean {
+    return scopes.includes('admin') || memberIdOf(key) === member?.id
   }
 
   /** Resolves once the new secret works on this instance, and the previous one only for its grace period. */
@@ -136,7 +137,12 @@ export class Keys {
   async revoke(principal: Principal, id: string): Promise<ApiKey> {
     const key = await this.get(principal, id)
     const { id: keyId, accountId, environment } = key
-    const account = await this.views.accounts.account(accountId)
+    const account = await this.commands.find(accountId)
+    const memberId = memberIdOf(key)
+    const isOfOther = memberId !== null && memberId !== principal.member?.id
+    if (isOfOther && account.owners.includes(memberId) && !actorOf(principal, account).isOwner) {
+      throw missingScope('Only an owner can revoke a personal key of an owner.', [])
+    }
     const now = this.instance.now()
     const command = { type: 'RevokeApiKey', accountId, keyId, revokedBy: principal.keyId, now } as const
     await this.commands.execute({ account, key }, command, { ...principal, environment })

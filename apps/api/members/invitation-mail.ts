@@ -20,9 +20,9 @@ export class InvitationMail {
   async send({ id, name }: Account, { email, role, expiresAt }: Member, url: string): Promise<boolean> {
     const { mailRelay, mailFrom, mailDomain } = this.settings
     if (mailRelay === null) return false
-    const verdict = await this.throttle.consume(`invitation-mails:${id}`, [MAILS])
-    if (verdict?.isAllowed === false) return false
     try {
+      const verdict = await this.throttle.consume(`invitation-mails:${id}`, [MAILS])
+      if (verdict?.isAllowed === false) return false
       const { createTransport } = await import('nodemailer')
       const timeouts = {
         connectionTimeout: TIMEOUT_MS,

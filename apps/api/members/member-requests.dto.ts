@@ -119,6 +119,7 @@ export function readAccess(
   }
 }
 
-export function readDays(text: string): number {
+/** Milliseconds. */
+export function parseDays(text: string): number {
   return Number.parseInt(text, 10) * DAY_MS
 }

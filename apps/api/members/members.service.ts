@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common'
-import type { Account, ApiKey } from '#libs/domain/account/account.js'
+import type { Account } from '#libs/domain/account/account.js'
+import { decideConsole } from '#libs/domain/account/console-sessions.js'
 import { decide } from '#libs/domain/account/decide.js'
 import {
   decideMember,
@@ -9,7 +10,6 @@ import {
   type MemberRefusal,
 } from '#libs/domain/account/member.js'
 import { isId, type KeyId, type MemberId } from '#libs/domain/ids/typeid.js'
-import type { AccountEvent } from '#libs/domain/account/events.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import type { ListQuery } from '#libs/ports/read-model/lists.js'
 import { actorOf, missingScope, type Principal } from '../access/principal.js'
@@ -22,9 +22,11 @@ import { Instance } from '../instance.js'
 import { CountedQuotas } from '../quotas/counted-quotas.js'
 import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
-import { readAccess, readDays, type ChangeMember, type InviteMember } from './member-requests.dto.js'
+import { readAccess, parseDays, type ChangeMember, type InviteMember } from './member-requests.dto.js'
 import { InvitationMail } from './invitation-mail.js'
 import { memberIdOfInvitation, type InvitationLink } from './member-schemas.js'
+
+const ALL = { order: 'asc', after: null, limit: Infinity } as const
 
 /** The members of an account, and those who are invited. */
 @Injectable()
@@ -39,7 +41,10 @@ export class Members {
     private readonly quotas: CountedQuotas,
   ) {}
 
-  /** Resolves once the invitation is durable, and was mailed if that is possible. */
+  /**
+   * Resolves once the invitation is durable, and was mailed if that is possible. Of two requests at the same time for one
+   * address both may succeed. Throws invalid-request, missing-scope and quota-exceeded.
+   */
   async invite(principal: Principal, body: InviteMember, minting: Minting): Promise<InvitationLink> {
     const { accountId, keyId: usageKeyId } = principal
     const account = await this.accounts.find(accountId)
@@ -56,7 +61,10 @@ export class Members {
       isKnown: emails.some((each) => each.toLowerCase() === email.toLowerCase()),
       ...{ expiresAt: this.endOf(body, now), now },
     })
-    return this.withLink(account, await this.findRecorded(memberId), token)
+    const member = await this.findRecorded(memberId)
+    // Its author may have lost the role meanwhile, or a repeated request comes after its use.
+    if (member.state !== 'invited') throw problemOf({ code: 'unknown-invitation' }, memberId)
+    return this.withLink(account, member, token)
   }
 
   /** Resolves with the invitation and its new link. The former one is then invalid. */
@@ -85,7 +93,9 @@ export class Members {
     const account = await this.accounts.find(accountId)
     const command = { type: 'RevokeInvitation', accountId, memberId, now: this.instance.now() } as const
     await this.run(principal, account, { ...command, actor: actorOf(principal, account) })
-    return this.findRecorded(memberId)
+    const revoked = await this.findRecorded(memberId)
+    if (revoked.state !== 'revoked') throw beingChanged(memberId)
+    return revoked
   }
 
   list({ accountId }: Principal, state: 'active' | 'invited', query: ListQuery<MemberId>): Promise<Member[]> {
@@ -119,8 +129,9 @@ export class Members {
   }
 
   /**
-   * Removes a member and revokes its personal keys. Resolves with the ids of the keys that the member has issued, once none of
-   * its keys and sessions works on this instance. A repeat completes it.
+   * Removes a member, its personal keys, and the links that it has made for others. Resolves with the ids of the keys that the
+   * member has issued, once nothing of it works on this instance. A repeat completes it. Throws not-found, missing-scope,
+   * invalid-request for the last owner, and busy.
    */
   async remove(principal: Principal, id: string) {
     const member = await this.find(principal, id)
@@ -135,24 +146,48 @@ export class Members {
     const active = await this.views.readAccounts((accounts) => accounts.activeKeys(accountId))
     const own = active.filter(({ createdBy }) => createdBy === memberId)
     const keys = await Promise.all(own.map((key) => this.views.accounts.key(key.id)))
-    const personal = keys.filter((key) => key?.owner === 'personal') as ApiKey[]
-    const revocations = personal.flatMap((key): AccountEvent[] => {
-      const ids = { accountId, keyId: key.id, revokedBy: principal.keyId }
-      return [...decide({ account, key }, { type: 'RevokeApiKey', ...ids, now }).events]
-    })
-    await this.recorder.record(revocations, principal)
+    const personal = keys.flatMap((key) => (key?.owner === 'personal' ? [key] : []))
+    const invited = await this.views.accounts.listMembers(accountId, { ...ALL, state: 'invited' })
+    const events = [
+      ...personal.flatMap((key) => {
+        const command = {
+          type: 'RevokeApiKey',
+          accountId,
+          keyId: key.id,
+          revokedBy: principal.keyId,
+          now,
+        } as const
+        return decide({ account, key }, command).events
+      }),
+      ...invited
+        .filter(({ offeredBy }) => offeredBy === memberId)
+        .flatMap((each) => {
+          const command = { type: 'RevokeInvitation', accountId, memberId: each.id, actor, now } as const
+          return decideMember({ member: each, owners: account.owners }, command).events
+        }),
+      ...account.consoleSessions
+        .filter(({ offeredBy }) => offeredBy === memberId)
+        .flatMap(({ id: sessionId }) => {
+          return decideConsole(account, { type: 'EndConsoleSession', sessionId, now }).events
+        }),
+    ]
+    await this.recorder.record(events, principal)
     const revokedKeys = personal.map((key) => key.id)
     return { member: removed, revokedKeys, serviceKeys: idsWithout(own, revokedKeys) }
   }
 
   /**
-   * The member whose session the caller may start with a link: itself, or for an owner any other one. Throws not-found and
-   * missing-scope.
+   * A member for whom the caller may make a link to sign in: itself, for an owner any other one, and for an operator one of any
+   * account. Throws not-found and missing-scope.
    */
-  async mayActAs(principal: Principal, id: string): Promise<MemberId> {
+  async forLink(principal: Principal, id: string): Promise<Member> {
+    if (principal.scopes.includes('operator') && isId('mem', id)) {
+      const member = await this.views.readAccounts((accounts) => accounts.member(id))
+      if (member?.state === 'active') return member
+    }
     const member = await this.get(principal, id)
     const account = await this.accounts.find(member.accountId)
-    if (principal.member?.id === member.id || actorOf(principal, account).isOwner) return member.id
+    if (principal.member?.id === member.id || actorOf(principal, account).isOwner) return member
     throw missingScope('Only an owner can make a link for another member.', [])
   }
 
@@ -162,7 +197,7 @@ export class Members {
   }
 
   private endOf({ expires_in }: Pick<InviteMember, 'expires_in'>, now: Date): Date {
-    return new Date(now.getTime() + readDays(expires_in))
+    return new Date(now.getTime() + parseDays(expires_in))
   }
 
   /** Null for an id of another account. */
@@ -181,7 +216,7 @@ export class Members {
   private async run(principal: Principal, { owners }: Account, command: MemberCommand): Promise<void> {
     const member = await this.views.accounts.member(command.memberId)
     const { events, refusal } = decideMember({ member, owners }, command)
-    if (refusal !== null) throw problemOf(refusal, command)
+    if (refusal !== null) throw problemOf(refusal, command.memberId)
     await this.recorder.record(events, principal)
   }
 }
@@ -190,7 +225,7 @@ function idsWithout(keys: readonly { id: KeyId }[], others: readonly KeyId[]): K
   return keys.map(({ id }) => id).filter((id) => !others.includes(id))
 }
 
-function problemOf(refusal: MemberRefusal, { memberId }: MemberCommand): Problem {
+function problemOf(refusal: MemberRefusal, memberId: MemberId): Problem {
   switch (refusal.code) {
     case 'unknown-member':
       return noMember(memberId)

@@ -152,7 +152,7 @@ export class InboxWebhooksController {
       schema: WebhookWithSecret,
       headers: ['Location'],
     },
-    problems: ['quota-exceeded', 'inbox-deleted', 'inbox-expired'],
+    problems: ['inbox-deleted', 'inbox-expired'],
   })
   async createInboxWebhook(
     @Caller() principal: Principal,

@@ -78,7 +78,7 @@ export class Webhooks {
         this.endsFor(inboxId),
       ]),
     )
-    if (known === null) await this.quotas.require(accountId, 'webhooks')
+    if (known === null && inboxId === null) await this.quotas.require(accountId, 'webhooks')
     await this.run(principal, known, {
       type: 'RegisterWebhook',
       accountId,

@@ -1199,7 +1199,7 @@ class Limits(TypedDict):
     max_stored_bytes: int
     """The quota of bytes in the sources of active inboxes' mail."""
     max_webhooks: int
-    """The quota of webhooks."""
+    """The quota of webhooks of environments."""
     max_domains: int
     """The quota of domains."""
     max_members: int
@@ -1558,8 +1558,8 @@ class QuantilesAndMax(TypedDict):
 class Quota(TypedDict):
     """What the account may use, and uses, of something: in all, in an environment, or by a key."""
     name: Literal["inboxes", "stored-bytes", "webhooks", "domains", "members"]
-    """`inboxes`: active inboxes. `stored-bytes`: bytes in the sources of active inboxes' mail. `webhooks`:
-    webhooks. `domains`: domains. `members`: members and invitations.
+    """`inboxes`: active inboxes. `stored-bytes`: bytes in the sources of active inboxes' mail. `webhooks`: webhooks
+    of environments. `domains`: domains. `members`: members and invitations.
     """
     environment: str | None
     """The environment whose inboxes count; null if not only one does."""

@@ -1,5 +1,5 @@
 import { specificationOf } from '#libs/domain/event-sourcing/specification.test-support.js'
-import { idFromBytes, type ConsoleSessionId } from '#libs/domain/ids/typeid.js'
+import { idFromBytes, type ConsoleSessionId, type MemberId } from '#libs/domain/ids/typeid.js'
 import { ACCOUNT_ID, day, hash, KEY_ID } from './account.test-support.js'
 import {
   decideConsole,
@@ -28,7 +28,7 @@ const [linkHash, secretHash] = [hash('a'), hash('b')]
 
 const created = (id = sessionId, createdAt = day(1)): ConsoleEvent => ({
   type: 'ConsoleLinkCreated',
-  ...{ accountId, sessionId: id, createdBy: KEY_ID, memberId: null, linkHash, createdAt },
+  ...{ accountId, sessionId: id, createdBy: KEY_ID, memberId: null, offeredBy: null, linkHash, createdAt },
   expiresAt: new Date(createdAt.getTime() + LINK_MS),
 })
 const started = (startedAt: Date, id = sessionId): ConsoleEvent => ({
@@ -43,7 +43,7 @@ const ended = (endedAt: Date, id = sessionId): ConsoleEvent => ({
 
 const createLink = (now: Date): ConsoleCommand => ({
   type: 'CreateConsoleLink',
-  ...{ sessionId, createdBy: KEY_ID, memberId: null, linkHash, now },
+  ...{ sessionId, createdBy: KEY_ID, memberId: null, offeredBy: null, linkHash, now },
 })
 const useLink = (now: Date, hashOfLink = linkHash): ConsoleCommand => ({
   type: 'UseConsoleLink',
@@ -136,13 +136,13 @@ describe('a session', () => {
 })
 
 describe('an account', () => {
-  const full = Array.from({ length: MAX_SESSIONS }, (_, n) => started(after(n), sessionIdOf(n + 1)))
+  const full = Array.from({ length: MAX_SESSIONS.others }, (_, n) => started(after(n), sessionIdOf(n + 1)))
   const idsAfter = (...events: ConsoleEvent[]) => replay(events).map(({ id }) => id)
 
   it('has 50 sessions at most: one more replaces one that has ended', () => {
     const next = started(after(99), sessionIdOf(99))
     const ids = idsAfter(...full, ended(after(60), sessionIdOf(7)), next)
-    expect(ids).toHaveLength(MAX_SESSIONS)
+    expect(ids).toHaveLength(MAX_SESSIONS.others)
     expect(ids).not.toContain(sessionIdOf(7))
     expect(ids.at(-1)).toBe(sessionIdOf(99))
   })
@@ -152,6 +152,19 @@ describe('an account', () => {
     const next = started(after(99), sessionIdOf(99))
     expect(idsAfter(...others, created(sessionIdOf(60)), next)).not.toContain(sessionIdOf(60))
     expect(idsAfter(...full, next)).not.toContain(sessionIdOf(1))
+  })
+
+  it('has ten sessions of each member, which replace only each other', () => {
+    const ofMember = (n: number, memberId: MemberId) => {
+      return { ...started(after(n), sessionIdOf(n + 1)), memberId } as ConsoleEvent
+    }
+    const [one, two] = [1, 2].map((n) => idFromBytes('mem', Buffer.alloc(16, n)))
+    if (one === undefined || two === undefined) throw new Error('no members')
+    const sessions = Array.from({ length: MAX_SESSIONS.member }, (_, n) => ofMember(n, one))
+    const ids = idsAfter(...sessions, ofMember(60, two), ofMember(61, one))
+    expect(ids).toHaveLength(MAX_SESSIONS.member + 1)
+    expect(ids).not.toContain(sessionIdOf(1))
+    expect(ids).toContain(sessionIdOf(61))
   })
 
   it('replaces a session that has expired before any other', () => {

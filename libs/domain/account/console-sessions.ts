@@ -16,6 +16,8 @@ export const CONSOLE_EVENTS = {
     createdBy: id('key'),
     /** The member who is to use it; null if whoever has the link may do what the key may. */
     memberId: optional(id('mem'), null),
+    /** The other member who made it for that one; null if nobody did. */
+    offeredBy: optional(id('mem'), null),
     linkHash: sha256,
     createdAt: time,
     expiresAt: time,
@@ -46,6 +48,8 @@ export interface ConsoleSession {
   id: ConsoleSessionId
   /** The key that it was started with, or that a member's usage is counted for. */
   keyId: KeyId
+  /** The other member who made its link; null if none did. */
+  offeredBy: MemberId | null
   /** The member who uses it, with whom it ends; null for a session that ends with its key. */
   memberId: MemberId | null
   /** `offered`: the link has not been used. */
@@ -60,8 +64,8 @@ export interface ConsoleSession {
 export const LINK_MS = 10 * 60_000
 export const SESSION_MS = 12 * 3_600_000
 
-/** Of one account, including links. One more replaces one that has ended, or else the oldest. */
-export const MAX_SESSIONS = 50
+/** Including links: of one member, of all who are no members, and of one account. One more replaces one that has ended, or else the oldest. */
+export const MAX_SESSIONS = { member: 10, others: 50, account: 500 }
 
 export type ConsoleCommand =
   | {
@@ -69,6 +73,7 @@ export type ConsoleCommand =
       sessionId: ConsoleSessionId
       createdBy: KeyId
       memberId: MemberId | null
+      offeredBy: MemberId | null
       linkHash: string
       now: Date
     }
@@ -98,10 +103,19 @@ export function decideConsole(
   const { now } = command
   switch (command.type) {
     case 'CreateConsoleLink': {
-      const { sessionId, createdBy, memberId, linkHash } = command
+      const { sessionId, createdBy, memberId, offeredBy, linkHash } = command
       if (find(sessions, sessionId) !== null) return accept()
       const expiresAt = new Date(now.getTime() + LINK_MS)
-      const facts = { accountId, sessionId, createdBy, memberId, linkHash, createdAt: now, expiresAt }
+      const facts = {
+        accountId,
+        sessionId,
+        createdBy,
+        memberId,
+        offeredBy,
+        linkHash,
+        createdAt: now,
+        expiresAt,
+      }
       return accept({ type: 'ConsoleLinkCreated', ...facts })
     }
     case 'UseConsoleLink': {
@@ -145,12 +159,15 @@ export function evolveSessions(
   switch (event.type) {
     case 'ConsoleLinkCreated': {
       if (known !== null) return sessions
-      const { sessionId: id, createdBy: keyId, memberId, linkHash: secretHash, createdAt, expiresAt } = event
-      return added(sessions, { id, keyId, memberId, state: 'offered', secretHash, createdAt, expiresAt })
+      const { sessionId: id, createdBy: keyId, memberId, offeredBy, createdAt, expiresAt } = event
+      const link = { id, keyId, memberId, offeredBy, secretHash: event.linkHash, createdAt, expiresAt }
+      return added(sessions, { ...link, state: 'offered' })
     }
     case 'ConsoleSessionStarted': {
       const { sessionId: id, startedBy: keyId, memberId, secretHash, startedAt: createdAt, expiresAt } = event
-      const session = { id, keyId, memberId, state: 'active', secretHash, createdAt, expiresAt } as const
+      const offeredBy = known?.offeredBy ?? null
+      const facts = { id, keyId, memberId, offeredBy, secretHash, createdAt, expiresAt }
+      const session = { ...facts, state: 'active' } as const
       if (known === null) return added(sessions, session)
       return known.state === 'offered' ? replaced(sessions, { ...known, ...session }) : sessions
     }
@@ -170,13 +187,25 @@ function replaced(sessions: readonly ConsoleSession[], session: ConsoleSession):
 
 /** Sessions that have ended are kept while there is space, so that a repeated event does not start them again. */
 function added(sessions: readonly ConsoleSession[], session: ConsoleSession): ConsoleSession[] {
-  const all = [...sessions, session]
-  if (all.length <= MAX_SESSIONS) return all
+  const { memberId } = session
+  const own = sessions.filter((each) => each.memberId === memberId)
+  const max = memberId === null ? MAX_SESSIONS.others : MAX_SESSIONS.member
+  const dropped = [
+    ...(own.length >= max ? [leastOf(own, session)] : []),
+    ...(sessions.length >= MAX_SESSIONS.account ? [leastOf(sessions, session)] : []),
+  ]
+  return [...sessions.filter((each) => !dropped.includes(each)), session]
+}
+
+/** One that has ended, or else a link, or else the oldest. */
+function leastOf(
+  sessions: readonly ConsoleSession[],
+  { createdAt }: ConsoleSession,
+): ConsoleSession | undefined {
   const rank = ({ state, expiresAt }: ConsoleSession) =>
-    state === 'ended' || expiresAt <= session.createdAt ? 0 : state === 'offered' ? 1 : 2
+    state === 'ended' || expiresAt <= createdAt ? 0 : state === 'offered' ? 1 : 2
   const least = Math.min(...sessions.map(rank))
-  const dropped = sessions.find((each) => rank(each) === least)
-  return all.filter((each) => each !== dropped)
+  return sessions.find((each) => rank(each) === least)
 }
 
 /** Whether the session can be used now, as far as the account says: its key or its member may have ended. */

@@ -56,7 +56,7 @@ const invite = (more: Partial<Extract<MemberCommand, { type: 'InviteMember' }>> 
 })
 const use = (now = day(2), digit = 'a'): MemberCommand => ({
   type: 'UseInvitation',
-  ...{ accountId, memberId, tokenHash: hash(digit), session, now },
+  ...{ accountId, memberId, tokenHash: hash(digit), session, inviter: null, now },
 })
 const change = (actor: Actor, access: MemberAccess): MemberCommand => ({
   type: 'ChangeMember',
@@ -134,6 +134,29 @@ describe('an invitation', () => {
     given(invited(), renewed('c'))
       .when(use(day(2), 'c'))
       .then([joined(2)])
+  })
+
+  it('is only valid while the member who made it may still make it', () => {
+    const inviter = (access: MemberAccess, state: 'active' | 'removed' = 'active') => {
+      const made = replay([{ ...invited(access), memberId: otherId }]).member
+      return made && { ...made, state }
+    }
+    const byMember = { ...invited(), invitedBy: otherId } as MemberEvent
+    const admin: MemberAccess = { ...developer, role: 'admin' }
+    const useWith = (access: MemberAccess, state?: 'removed') => ({
+      ...use(),
+      inviter: inviter(access, state),
+    })
+    given(byMember).when(useWith(admin)).then([joined()])
+    const refused = { code: 'invalid-link' } as const
+    given(byMember).when(useWith(admin, 'removed')).thenRefused(refused)
+    given(byMember)
+      .when(useWith({ ...admin, readsMail: false }))
+      .thenRefused(refused)
+    given(byMember).when(useWith(developer)).thenRefused(refused)
+    given({ ...invited(owner), invitedBy: otherId } as MemberEvent)
+      .when(useWith(admin))
+      .thenRefused(refused)
   })
 
   it('is not renewed or revoked after its use', () => {

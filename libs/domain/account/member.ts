@@ -12,9 +12,9 @@ import { withImplied, type Scope } from './access.js'
 interface RoleRules {
   /** What the role allows without reading mail. */
   scopes: readonly Scope[]
-  /** What it allows more with the permission `content:read`. */
+  /** Additional scopes with the permission `content:read`. */
   contentScopes: readonly Scope[]
-  /** Whether a member of the role has that permission: always, or unless something else is said. */
+  /** Whether a member of the role has that permission. */
   readsMail: 'always' | 'by default' | 'if given'
   /** Whether it can be restricted to some environments. Keys and members are those of the whole account. */
   isRestrictable: boolean
@@ -23,12 +23,16 @@ interface RoleRules {
 /** What each role allows. Owners may also change the role of other owners, and make others owners. */
 export const ROLES = {
   owner: {
-    ...{ scopes: ['admin', 'audit'], contentScopes: ['inboxes'] },
-    ...{ readsMail: 'always', isRestrictable: false },
+    scopes: ['admin', 'audit'],
+    contentScopes: ['inboxes'],
+    readsMail: 'always',
+    isRestrictable: false,
   },
   admin: {
-    ...{ scopes: ['admin', 'audit'], contentScopes: ['inboxes'] },
-    ...{ readsMail: 'by default', isRestrictable: false },
+    scopes: ['admin', 'audit'],
+    contentScopes: ['inboxes'],
+    readsMail: 'by default',
+    isRestrictable: false,
   },
   developer: { scopes: [], contentScopes: ['inboxes'], readsMail: 'always', isRestrictable: true },
   viewer: { scopes: [], contentScopes: ['read'], readsMail: 'always', isRestrictable: true },
@@ -154,6 +158,8 @@ export interface Member extends Omit<MemberInvited, 'type' | 'memberId'> {
   state: 'invited' | 'revoked' | 'active' | 'removed'
   /** Counts events about the member. */
   revision: number
+  /** Who made the last link of the invitation. */
+  offeredBy: Author
   joinedAt: Date | null
   endedAt: Date | null
 }
@@ -163,10 +169,6 @@ export interface MemberSlice {
   /** The members with that role who have joined. */
   owners: readonly MemberId[]
 }
-
-const DAY_MS = 86_400_000
-export const MIN_INVITATION_MS = DAY_MS
-export const MAX_INVITATION_MS = 30 * DAY_MS
 
 export function isMemberEvent(event: { type: string }): event is MemberEvent {
   return Object.hasOwn(MEMBER_EVENTS, event.type)
@@ -189,8 +191,8 @@ export function evolveMember(
   switch (event.type) {
     case 'InvitationRenewed': {
       if (member.state !== 'invited') break
-      const { tokenHash, expiresAt } = event
-      return { member: { ...next, tokenHash, expiresAt }, owners }
+      const { tokenHash, expiresAt, renewedBy: offeredBy } = event
+      return { member: { ...next, tokenHash, expiresAt, offeredBy }, owners }
     }
     case 'InvitationRevoked':
       if (member.state !== 'invited') break
@@ -211,7 +213,7 @@ export function evolveMember(
       if (!isClosed && !isAllowed(owners, member, null, event.removedBy)) break
       return { member: { ...next, state: 'removed', endedAt: event.removedAt }, owners: others }
   }
-  // It counts nevertheless, so that it changes nothing either if the log is read once more.
+  // The revision still advances, so that a replay of the log ignores this event again.
   return { member: next, owners }
 }
 
@@ -224,7 +226,7 @@ function isAllowed(owners: readonly MemberId[], member: Member, role: Role | nul
 
 function invited(event: MemberInvited, owners: readonly MemberId[]): Member {
   const { type: _type, memberId: id, ...facts } = event
-  const ends = { revision: 0, joinedAt: null, endedAt: null }
+  const ends = { revision: 0, offeredBy: facts.invitedBy, joinedAt: null, endedAt: null }
   const isByFormerOwner =
     event.role === 'owner' && isMember(event.invitedBy) && !owners.includes(event.invitedBy)
   if (isByFormerOwner) return { ...facts, id, ...ends, state: 'revoked', endedAt: event.invitedAt }
@@ -256,7 +258,13 @@ export type MemberCommand = { accountId: AccountId; memberId: MemberId; now: Dat
     } & MemberAccess)
   | { type: 'RenewInvitation'; actor: Actor; tokenHash: string; expiresAt: Date }
   | { type: 'RevokeInvitation'; actor: Actor }
-  | { type: 'UseInvitation'; tokenHash: string; session: MemberJoined['session'] }
+  | {
+      type: 'UseInvitation'
+      tokenHash: string
+      session: MemberJoined['session']
+      /** The member who made the link; null if a key did. */
+      inviter: Member | null
+    }
   | ({ type: 'ChangeMember'; actor: Actor } & MemberAccess)
   | { type: 'RemoveMember'; actor: Actor }
   /** Of a closed account: the member or the invitation ends. */
@@ -309,12 +317,12 @@ export function decideMember(
     case 'RevokeInvitation':
       if (member.state === 'revoked') return accept()
       if (member.state !== 'invited') return refuse(ENDED[member.state])
+      if (member.role === 'owner' && !command.actor.isOwner) return refuse({ code: 'not-an-owner' })
       return accept({ type: 'InvitationRevoked', ...next, revokedBy: command.actor.by, revokedAt: now })
     case 'UseInvitation': {
       const { state, tokenHash, expiresAt } = member
-      if (state !== 'invited' || tokenHash !== command.tokenHash || expiresAt <= now) {
-        return refuse({ code: 'invalid-link' })
-      }
+      const isValid = state === 'invited' && tokenHash === command.tokenHash && expiresAt > now
+      if (!isValid || !mayStillInvite(member, command.inviter)) return refuse({ code: 'invalid-link' })
       return accept({ type: 'MemberJoined', ...next, session: command.session, joinedAt: now })
     }
     case 'ChangeMember': {
@@ -343,6 +351,15 @@ export function decideMember(
       return accept({ type: 'MemberRemoved', ...next, removedBy: command.actor.by, removedAt: now })
     }
   }
+}
+
+/** The link is valid while the member who made it could make it. */
+function mayStillInvite(member: Member, inviter: Member | null): boolean {
+  if (!isMember(member.offeredBy)) return true
+  if (inviter?.id !== member.offeredBy || inviter.state !== 'active') return false
+  const held = scopesOfMember(inviter)
+  const actor = { by: inviter.id, isOwner: inviter.role === 'owner', mayGive: withImplied(held) }
+  return held.includes('admin') && refusalOf(member, actor) === null
 }
 
 const ENDED = {

@@ -9,7 +9,7 @@ const KINDS = {
     most: 2 ** 40,
     unit: "bytes in the sources of active inboxes' mail",
   },
-  webhooks: { limit: 'maxWebhooks', most: 100_000, unit: 'webhooks' },
+  webhooks: { limit: 'maxWebhooks', most: 100_000, unit: 'webhooks of environments' },
   domains: { limit: 'maxDomains', most: 1_000, unit: 'domains' },
   members: { limit: 'maxMembers', most: 1_000, unit: 'members and invitations' },
 } as const

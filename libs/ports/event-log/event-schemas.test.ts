@@ -23,7 +23,7 @@ const OPTIONAL: ReadonlyMap<string, readonly string[]> = new Map([
   ['mayfly.account.opened', ['limits']],
   ['mayfly.account.plan-changed', ['limits']],
   ['mayfly.account.api-key-issued', ['rate_limit', 'expires_at', 'created_by', 'owner']],
-  ['mayfly.account.console-link-created', ['member_id']],
+  ['mayfly.account.console-link-created', ['member_id', 'offered_by']],
   ['mayfly.account.console-session-started', ['member_id']],
   ['mayfly.member.invited', ['environments']],
   ['mayfly.member.changed', ['environments']],

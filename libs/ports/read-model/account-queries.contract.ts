@@ -66,7 +66,14 @@ export function describeAccountQueries(harness: () => ReadModelHarness): void {
     const [link, session] = [1, 2].map((n) => idFromBytes('ses', Buffer.alloc(16, n)))
     if (link === undefined || session === undefined) throw new Error('no ids')
     const times = { createdAt: minute(1), expiresAt: minute(11) }
-    const facts = { accountId, createdBy: keyIdOf(1), memberId: null, linkHash: hash('a'), ...times }
+    const facts = {
+      accountId,
+      createdBy: keyIdOf(1),
+      memberId: null,
+      offeredBy: null,
+      linkHash: hash('a'),
+      ...times,
+    }
     const start = {
       accountId,
       startedBy: keyIdOf(2),
@@ -82,9 +89,24 @@ export function describeAccountQueries(harness: () => ReadModelHarness): void {
       { type: 'ConsoleSessionEnded', accountId, sessionId: session, endedAt: minute(3) },
     )
     expect((await accounts.account(accountId))?.consoleSessions).toEqual([
-      { id: link, keyId: keyIdOf(1), memberId: null, state: 'offered', secretHash: hash('a'), ...times },
       {
-        ...{ id: session, keyId: keyIdOf(2), memberId: null, state: 'ended', secretHash: hash('b') },
+        id: link,
+        keyId: keyIdOf(1),
+        memberId: null,
+        offeredBy: null,
+        state: 'offered',
+        secretHash: hash('a'),
+        ...times,
+      },
+      {
+        ...{
+          id: session,
+          keyId: keyIdOf(2),
+          memberId: null,
+          offeredBy: null,
+          state: 'ended',
+          secretHash: hash('b'),
+        },
         ...{ createdAt: minute(2), expiresAt: minute(720) },
       },
     ])

@@ -86,9 +86,9 @@ export function accountViews(store: ViewStore) {
 
     key: (id: KeyId): Promise<ApiKey | null> => rowOf(store, tables.apiKeys, { owner: null, key: id }),
 
-    /** An account's keys, including revoked and expired ones, ordered by id. */
-    listKeys: (accountId: AccountId, query: ListQuery<KeyId>): Promise<ApiKey[]> =>
-      pageOfRows(store, tables.keyList, tables.apiKeys, keyRange(PARTITION, [accountId], query)),
+    /** An account's keys, or a member's personal ones, including revoked and expired ones, ordered by id. */
+    listKeys: (holder: AccountId | MemberId, query: ListQuery<KeyId>): Promise<ApiKey[]> =>
+      pageOfRows(store, tables.keyList, tables.apiKeys, keyRange(PARTITION, [holder], query)),
 
     /** All of an account's keys that are neither revoked nor recorded as expired, ordered by id. Their number is limited. */
     async activeKeys(
@@ -178,7 +178,7 @@ export function webhookViews(store: ViewStore) {
       return row === REMOVED ? null : row
     },
 
-    /** How many webhooks an account has, in all environments and of all inboxes. */
+    /** How many webhooks of environments an account has. */
     async countWebhooks(accountId: AccountId): Promise<number> {
       const [total] = await store.totals(tables.accountWebhooks, ['*'], [accountId])
       return total?.count ?? 0

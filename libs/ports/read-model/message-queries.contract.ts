@@ -1,4 +1,4 @@
-import { QUOTAS, quotaScopesOf, type QuotaScope } from '#libs/domain/account/quota.js'
+import { MAIL_QUOTAS, quotaScopesOf, type QuotaScope } from '#libs/domain/account/quota.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import {
   created,
@@ -125,7 +125,7 @@ export function describeMessageQueries(current: () => ReadModelHarness): void {
       keyId: idFromBytes('key', Buffer.alloc(16, 8)),
     }).slice(1)
     const use = async (scope: QuotaScope = { environment: null, keyId: null }, account = accountId) => {
-      const limits = QUOTAS.map((quota) => ({ quota, scope, limit: 0 }))
+      const limits = MAIL_QUOTAS.map((quota) => ({ quota, scope, limit: 0 }))
       const used = await current().queries.usedQuotas(account, limits)
       return Object.fromEntries(used.map((each) => [each.quota, each.used]))
     }

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { Account, ApiKey } from '#libs/domain/account/account.js'
+import { memberIdOf, type Account, type ApiKey } from '#libs/domain/account/account.js'
 import type { Member } from '#libs/domain/account/member.js'
 import { keyDueAt } from '#libs/domain/account/key-expiry.js'
 import { quotaScopesOf, scopeName } from '#libs/domain/account/quota.js'
@@ -202,9 +202,13 @@ export const keyHashes = index<ApiKey>({
   entriesOf: ({ secretHash, id }) => [{ sort: secretHash, key: id }],
 })
 
+/** The keys of each account, and the personal keys of each member. */
 export const keyList = index<ApiKey>({
   ...{ name: 'key-list', ...accountEvents },
-  entriesOf: ({ accountId, id }) => [{ group: [accountId], key: id }],
+  entriesOf: (key) =>
+    [key.accountId, memberIdOf(key)].flatMap((holder) =>
+      holder === null ? [] : [{ group: [holder], key: key.id }],
+    ),
 })
 
 /** The keys that are neither revoked nor recorded as expired, with environment, scopes and who issued them. */
@@ -275,11 +279,11 @@ export const activeWebhooks = index<WebhookOf>({
       : [{ group: webhookGroup(scopeOf(webhook)), key: webhook.id }],
 })
 
-/** The number of webhooks of each account. */
+/** The number of webhooks of environments that each account has. Those of inboxes end with their inboxes. */
 export const accountWebhooks = index<WebhookOf>({
   ...{ name: 'account-webhooks', ...accountEvents, kind: 'totals', isTotalled: true },
-  entriesOf: ({ webhook: { id, accountId }, isRemoved }) =>
-    isRemoved ? [] : [{ group: ['*', accountId], key: id }],
+  entriesOf: ({ webhook: { id, accountId, inboxId }, isRemoved }) =>
+    isRemoved || inboxId !== null ? [] : [{ group: ['*', accountId], key: id }],
 })
 
 export const webhooks = table<WebhookOf, Webhook | typeof REMOVED>({

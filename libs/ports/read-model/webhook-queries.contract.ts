@@ -84,6 +84,14 @@ export function describeWebhookQueries(harness: () => ReadModelHarness): void {
     expect(await webhooks.webhook(webhookIdOf(2))).toBeNull()
   })
 
+  it('count the webhooks of environments that an account has', async () => {
+    const ofInbox = { inboxId: idFromBytes('inb', Buffer.alloc(16, 1)) }
+    const ofEnvironment = [1, 2, 3].map((n) => registered(n, { inboxId: null }))
+    await follow(...ofEnvironment, registered(4, ofInbox), removed(2))
+    expect(await harness().webhooks.countWebhooks(accountId)).toBe(2)
+    expect(await harness().webhooks.countWebhooks(otherAccountId)).toBe(0)
+  })
+
   it('find a webhook with its changes', async () => {
     const url = 'http://other.example/'
     const graceEndsAt = minute(60)

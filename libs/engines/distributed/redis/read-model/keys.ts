@@ -1,5 +1,5 @@
 import type { Partition } from '#libs/ports/event-log/event-log.js'
-import { partitionOf, type ViewedTopic } from '#libs/ports/event-log/topics.js'
+import { partitionCount, partitionOf, type ViewedTopic } from '#libs/ports/event-log/topics.js'
 import { TABLES } from '#libs/ports/read-model/tables.js'
 import type { Entry, IndexInfo, Range, RowKey, TableOf } from '#libs/ports/read-model/view-store.js'
 
@@ -26,7 +26,9 @@ export function viewKeys(prefix: string, partitions: number) {
 
   return {
     partitionOfRow,
-    everyPartition: Array.from({ length: partitions }, (_, partition) => partition),
+    partitionsOf: ({ topic }: { topic: ViewedTopic }): number[] => [
+      ...Array(partitionCount(topic, partitions)).keys(),
+    ],
 
     rows: ({ name, topic }: TableOf<unknown>, partition: number, owner: string | null) =>
       inPartition({ topic, partition }, ofOwner(name, owner)),

@@ -50,7 +50,7 @@ export function redisQueries(client: RedisClient, bulk: RedisClient, keys: ViewK
     },
 
     async size(index) {
-      const sizes = await reachAll(keys.everyPartition, (partition) =>
+      const sizes = await reachAll(keys.partitionsOf(index), (partition) =>
         client.zcard(keys.entries(index, partition, [])),
       )
       return sizes.reduce((sum, size) => sum + size, 0)
@@ -58,7 +58,7 @@ export function redisQueries(client: RedisClient, bulk: RedisClient, keys: ViewK
 
     async totals(index, group, lasts) {
       const args = [groupPrefix(index, group), ...lasts]
-      const found = (await reachAll(keys.everyPartition, (partition) =>
+      const found = (await reachAll(keys.partitionsOf(index), (partition) =>
         TOTALS.run(client, [keys.totals(index, partition)], args),
       )) as (readonly [count: number, sum: number])[][]
       return lasts.map((_, at) =>
@@ -67,7 +67,7 @@ export function redisQueries(client: RedisClient, bulk: RedisClient, keys: ViewK
     },
 
     async due(queue, nowMs, limit) {
-      const pages = await reachAll(keys.everyPartition, (partition) => {
+      const pages = await reachAll(keys.partitionsOf(queue), (partition) => {
         const set = keys.entries(queue, partition, [])
         return client.zrange(set, '-inf', String(nowMs), 'BYSCORE', 'LIMIT', 0, limit)
       })
@@ -97,7 +97,7 @@ export function redisQueries(client: RedisClient, bulk: RedisClient, keys: ViewK
 
     /** Yields the first pages of all partitions together, then the second ones, and so on. */
     async *dueOwners(queue, nowMs) {
-      let partitions = keys.everyPartition
+      let partitions = keys.partitionsOf(queue)
       for (let skipped = 0; partitions.length > 0; skipped += OWNERS_PER_PAGE) {
         const args = [Number(queue.needsCompleteViews), nowMs, skipped, OWNERS_PER_PAGE]
         const pages = (await reachAll(partitions, (partition) => {
@@ -110,7 +110,7 @@ export function redisQueries(client: RedisClient, bulk: RedisClient, keys: ViewK
     },
 
     async earliestDueMs(queue) {
-      const firsts = await reachAll(keys.everyPartition, (partition) =>
+      const firsts = await reachAll(keys.partitionsOf(queue), (partition) =>
         client.zrange(keys.owners(queue, partition), '0', '0', 'WITHSCORES'),
       )
       const times = firsts.flatMap(([, dueAtMs]) => (dueAtMs === undefined ? [] : [Number(dueAtMs)]))

@@ -90,7 +90,7 @@ export function redisViewStore({ client, bulk, prefix, partitions }: RedisViewSt
     ...queries,
 
     async *keysOf(table) {
-      for (const partition of keys.everyPartition) {
+      for (const partition of keys.partitionsOf(table)) {
         yield* idsIn(client, keys.rows(table, partition, null), MAX_AT_ONCE)
       }
     },
@@ -106,7 +106,7 @@ export function redisViewStore({ client, bulk, prefix, partitions }: RedisViewSt
       const range = { group: [], from: text, to: `${text}!`, order: 'desc', limit: 1 } as const
       const found = await queries.entries(
         index,
-        keys.everyPartition.map((partition) => ({ ...range, partition })),
+        keys.partitionsOf(index).map((partition) => ({ ...range, partition })),
       )
       const [key] = found
         .flatMap(([last]) => last?.key ?? [])
