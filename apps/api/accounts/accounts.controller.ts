@@ -106,7 +106,7 @@ export class AccountsController {
   @Describe({
     summary: 'Close an account for good',
     description:
-      'It is suspended at once. Within seconds, or minutes for thousands of inboxes, its keys are revoked, its domains and webhooks are removed, and its inboxes are deleted with all their mail; then `erased_at` says when. It cannot be undone. A repeat changes nothing.',
+      'It is suspended at once. Within seconds, or minutes for thousands of inboxes, its keys are revoked, its members, domains and webhooks are removed, and its inboxes are deleted with all their mail; then `erased_at` says when. It cannot be undone. A repeat changes nothing.',
     answer: { description: 'The account.', schema: Account },
   })
   async closeAccount(@Caller() principal: Principal, @Param('accountId') accountId: string) {
