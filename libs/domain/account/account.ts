@@ -1,4 +1,4 @@
-import { isDeepStrictEqual } from 'node:util'
+import type { AccountLimits } from './access.js'
 import type { AccountId, KeyId, MemberId } from '#libs/domain/ids/typeid.js'
 import { haveSameFaults, type Fault } from '#libs/domain/inbox/fault.js'
 import { evolve as evolveWebhook, type WebhookEntry } from '#libs/domain/webhook/webhook.js'
@@ -195,9 +195,13 @@ export function isValidSecret(key: ApiKey, secretHash: string, now: Date): boole
   return key.former?.secretHash === secretHash && now < key.former.graceEndsAt
 }
 
+function textOf(limits: AccountLimits | null): string {
+  return JSON.stringify(Object.entries(limits ?? {}).sort(([one], [other]) => (one < other ? -1 : 1)))
+}
+
 /** Whether the account already has this plan and these limits. */
 export function isOnPlan(account: Account, { plan, limits }: Pick<PlanChanged, 'plan' | 'limits'>): boolean {
-  return account.plan === plan && isDeepStrictEqual(account.limits, limits)
+  return account.plan === plan && textOf(account.limits) === textOf(limits)
 }
 
 function rotated(key: ApiKey, event: ApiKeyRotated): ApiKey {

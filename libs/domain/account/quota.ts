@@ -1,5 +1,4 @@
 import type { KeyId } from '#libs/domain/ids/typeid.js'
-import type { Plan } from './access.js'
 
 /** Each quota: the limit of plans that sets it, the most that a plan may allow, and what counts. */
 const KINDS = {
@@ -81,18 +80,18 @@ export function quotaName({ quota, scope }: Pick<QuotaLimit, 'quota' | 'scope'>)
   return `${quota} ${scopeName(scope)}`
 }
 
-export function maxOf(plan: Plan, quota: Quota): number {
+export function maxOf(plan: PerLimit<number>, quota: Quota): number {
   return plan[KINDS[quota].limit]
 }
 
 /** The limit of a quota of the whole account. */
-export function limitOf(plan: Plan, own: OwnQuotas, quota: Quota): number {
+export function limitOf(plan: PerLimit<number>, own: OwnQuotas, quota: Quota): number {
   const set = own[quotaName({ quota, scope: WHOLE_ACCOUNT })]
   return Math.min(maxOf(plan, quota), set?.limit ?? Infinity)
 }
 
 /** All quotas of an account: its plan's, and within them its own. */
-export function quotasOf(plan: Plan, own: OwnQuotas): QuotaLimit[] {
+export function quotasOf(plan: PerLimit<number>, own: OwnQuotas): QuotaLimit[] {
   const quotas = new Map<string, QuotaLimit>()
   const ofPlan = QUOTAS.map((quota) => ({ quota, scope: WHOLE_ACCOUNT, limit: maxOf(plan, quota) }))
   for (const each of [...ofPlan, ...Object.values(own)]) {
