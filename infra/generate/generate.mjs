@@ -1,6 +1,6 @@
 // Writes what follows from the code: the marked parts of the docs, the types of the TypeScript and Python clients, the
-// console's list of events, golden records of new events, the form of the views, and what mail clients support. With
-// --check it writes nothing, and exits 1 if a file is not what it would write.
+// console's lists of events and roles, golden records of new events, the form of the views, and what mail clients
+// support. With --check it writes nothing, and exits 1 if a file is not what it would write.
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { format, resolveConfig } from 'prettier'
@@ -35,6 +35,18 @@ const names = JSON.stringify(WEBHOOK_EVENT_TYPES)
 await writeFormatted(
   'apps/console/webhook-events.ts',
   `// Written by \`npm run generate\`.\n\nexport const WEBHOOK_EVENTS = ${names} as const\n`,
+)
+const choices = ROLE_NAMES.map((role) => {
+  const { readsMail, isRestrictable } = rulesOf(role)
+  return [role, { readsMail, isRestrictable }]
+})
+await writeFormatted(
+  'apps/console/roles.ts',
+  `// Written by \`npm run generate\`.
+
+/** What can be chosen for the members of each role. */
+export const ROLES = ${JSON.stringify(Object.fromEntries(choices))} as const
+`,
 )
 const golden = 'libs/ports/event-log/golden-records.json'
 await writeFormatted(golden, withNewRecords(readFileSync(golden, 'utf8')))

@@ -370,15 +370,18 @@ describe('members', () => {
     const [used, unused] = [await linkFor(), await linkFor()]
     const borrowed = await signIn(mayfly, used)
     const { body: key } = await issue(leaving.target, { ...PERSONAL, scopes: ['inboxes', 'admin'] })
-    const session = await signIn(mayfly, key.secret)
+    const ofKey = withKey(mayfly, key)
+    const { body: ownLink } = await call<{ url: string }>(ofKey, 'POST', '/console/links')
+    const sessions = [await signIn(mayfly, key.secret), await signIn(mayfly, secretIn(ownLink.url))]
     const { body: other } = await issue(leaving.target, PERSONAL)
     const holder = withKey(mayfly, other)
     const inbox = await createInbox(holder)
     const wait = call(holder, 'GET', `/v1/inboxes/${inbox.id}/messages/wait?timeout=25`)
 
     await call(first.target, 'DELETE', `/v1/keys/${key.id}`)
-    await until('the session of the key to end', async () => {
-      return (await session.ask(['POST', '/console/session'], { body: {} })).status === 401
+    await until('the sessions of the key to end', async () => {
+      const trades = sessions.map((each) => each.ask(['POST', '/console/session'], { body: {} }))
+      return (await Promise.all(trades)).every(({ status }) => status === 401)
     })
     const removed = await call<RemovedJson>(first.target, 'DELETE', `/v1/members/${leaving.member.id}`)
     expect(removed.status).toBe(200)

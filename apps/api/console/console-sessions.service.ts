@@ -71,12 +71,15 @@ export class ConsoleSessions {
     member: Member | null,
     minting: Minting,
   ): Promise<{ secret: string; expiresAt: Date }> {
-    const { accountId, usageKeyId: keyId } = member ?? { ...creator, usageKeyId: creator.keyId }
+    const { accountId } = member ?? creator
+    const isForOther = member !== null && member.id !== creator.member?.id
+    // The session ends with the personal key that its member has made the link with.
+    const keyId = isForOther ? member.usageKeyId : creator.keyId
     const sessionId = minting.id('ses')
     const secret = secretOf(accountId, minting.bytes(SECRET_BYTES))
     const linkHash = hashSecret(secret)
     const memberId = member?.id ?? null
-    const offeredBy = memberId === creator.member?.id ? null : (creator.member?.id ?? null)
+    const offeredBy = isForOther ? (creator.member?.id ?? null) : null
     const facts = { sessionId, createdBy: keyId, memberId, offeredBy, linkHash, now: this.instance.now() }
     const account = await this.accountOf(accountId)
     if (account === null) throw noResource('account', accountId)

@@ -67,7 +67,7 @@ export class Members {
     return this.withLink(account, member, token)
   }
 
-  /** Resolves with the invitation and its new link. The former one is then invalid. */
+  /** Resolves with the invitation and its new link. The former one is then invalid. Throws as `invite` does, and not-found and busy. */
   async renew(
     principal: Principal,
     id: string,
@@ -87,7 +87,7 @@ export class Members {
     return this.withLink(account, member, token)
   }
 
-  /** A repeat changes nothing. */
+  /** A repeat changes nothing. Throws not-found, missing-scope, invalid-request if it was used, and busy. */
   async revoke(principal: Principal, id: string): Promise<Member> {
     const { id: memberId, accountId } = await this.invitation(principal, id)
     const account = await this.accounts.find(accountId)
@@ -116,6 +116,7 @@ export class Members {
     return member
   }
 
+  /** Throws not-found, invalid-request, missing-scope and busy. */
   async change(principal: Principal, id: string, body: ChangeMember): Promise<Member> {
     const member = await this.get(principal, id)
     const account = await this.accounts.find(member.accountId)
@@ -137,12 +138,13 @@ export class Members {
     const member = await this.find(principal, id)
     if (member === null) throw noMember(id)
     const { accountId, id: memberId } = member
-    const account = await this.accounts.find(accountId)
+    const before = await this.accounts.find(accountId)
     const now = this.instance.now()
-    const actor = actorOf(principal, account)
-    await this.run(principal, account, { type: 'RemoveMember', accountId, memberId, actor, now })
+    const actor = actorOf(principal, before)
+    await this.run(principal, before, { type: 'RemoveMember', accountId, memberId, actor, now })
     const removed = await this.findRecorded(memberId)
     if (removed.state !== 'removed') throw beingChanged(memberId)
+    const account = await this.accounts.find(accountId)
     const active = await this.views.readAccounts((accounts) => accounts.activeKeys(accountId))
     const own = active.filter(({ createdBy }) => createdBy === memberId)
     const keys = await Promise.all(own.map((key) => this.views.accounts.key(key.id)))

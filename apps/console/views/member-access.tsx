@@ -1,18 +1,10 @@
 import type { Schemas } from '#clients/typescript/src/mayfly.js'
 import { useSession } from '../navigation.js'
 import type { FormValues } from '../parts/controls.js'
+import { ROLES } from '../roles.js'
 import { text } from '../text.js'
 
 export type Role = Schemas['Member']['role']
-
-/** What can be chosen for each role. `reads`: whether it reads mail unless something else is said. */
-const ROLES = {
-  owner: { isRestrictable: false, reads: 'always' },
-  admin: { isRestrictable: false, reads: 'by default' },
-  developer: { isRestrictable: true, reads: 'always' },
-  viewer: { isRestrictable: true, reads: 'always' },
-  auditor: { isRestrictable: true, reads: 'if given' },
-} as const satisfies Record<Role, { isRestrictable: boolean; reads: string }>
 
 const ROLE_NAMES = Object.keys(ROLES) as Role[]
 
@@ -32,10 +24,10 @@ export function AccessFields({
   before: Schemas['Member'] | null
 }) {
   const { environments } = useSession()
-  const { isRestrictable, reads } = ROLES[role]
+  const { isRestrictable, readsMail: mayRead } = ROLES[role]
   const restricted = before?.environments ?? []
   const readsMail =
-    before?.role === role ? before.permissions.includes('content:read') : reads === 'by default'
+    before?.role === role ? before.permissions.includes('content:read') : mayRead === 'by default'
   return (
     <>
       <fieldset>
@@ -59,7 +51,7 @@ export function AccessFields({
           <small>{text.members.environmentsHint}</small>
         </fieldset>
       )}
-      {reads !== 'always' && (
+      {mayRead !== 'always' && (
         <label key={role} class="check">
           <input type="checkbox" name={READS_MAIL} defaultChecked={readsMail} /> {text.members.mayReadMail}
         </label>
@@ -75,6 +67,6 @@ export function readAccess(role: Role, values: FormValues) {
   return {
     role,
     environments: chosen.length === 0 ? null : chosen,
-    ...(ROLES[role].reads === 'always' ? {} : { permissions }),
+    ...(ROLES[role].readsMail === 'always' ? {} : { permissions }),
   }
 }
