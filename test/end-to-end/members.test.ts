@@ -394,6 +394,23 @@ describe('members', () => {
     expect((await wait).status).toBe(401)
   })
 
+  it('cannot open the HTML of a mail with a ticket from before they lost the permission', async () => {
+    const admin = await newAccount()
+    const { target, member } = await join(admin, { role: 'admin' })
+    const inbox = await createInbox(target)
+    const source = ['From: a@example.com', 'Subject: x', 'Content-Type: text/html', '', '<p>private</p>']
+    await send(mayfly, inbox.address, source.join('\r\n'))
+    const [message] = await messagesOf(target, inbox.id, 1)
+    const body = { inbox_id: inbox.id, message_id: message?.id }
+    const ticket = async () =>
+      (await call<{ url: string }>(target, 'POST', '/console/render', { body })).body.url
+    const [early, late] = [await ticket(), await ticket()]
+    expect(await (await fetch(mayfly.url + early)).text()).toContain('private')
+    await call(admin, 'PATCH', `/v1/members/${member.id}`, { body: { permissions: [] } })
+    const { status } = await fetch(mayfly.url + late)
+    expect(status).toBe(404)
+  })
+
   it('who are owners keep their sessions and keys from others', async () => {
     const admin = await newAccount()
     const owner = await join(admin, { role: 'owner' })

@@ -1,6 +1,7 @@
 import { createTransport } from 'nodemailer'
 import { withKey, issueKey, openAccount, type KeyJson, type NewKeyJson } from '#test/harness/accounts.js'
 import { call, createInbox, mail, messagesOf, type InboxJson, type Target } from '#test/harness/client.js'
+import { join } from '#test/harness/members.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { until } from '#test/harness/until.js'
 import { untilCounted, usageOf } from '#test/harness/usage.js'
@@ -66,6 +67,25 @@ describe('MAYFLY_SMTP_AUTH=key', () => {
       return body.last_used_at
     })
     expect(Date.parse(used)).toBeGreaterThanOrEqual(Date.parse(elsewhere.created_at))
+  })
+
+  it('refuses a personal key without the environment, and after the membership', async () => {
+    const { member, target } = await join(admin, { role: 'developer' })
+    const body = { name: 'mine', environment: 'staging', owner: 'personal' }
+    const { body: key } = await call<NewKeyJson>(target, 'POST', '/v1/keys', { body })
+    await sendWith(key.secret)
+    const path = `/v1/members/${member.id}`
+    const isRefused = () =>
+      sendWith(key.secret).then(
+        () => false,
+        (error: unknown) => String(error).includes('535'),
+      )
+    await call(admin, 'PATCH', path, { body: { environments: ['elsewhere'] } })
+    await until('the key to be refused', isRefused)
+    await call(admin, 'PATCH', path, { body: { environments: null } })
+    await until('the key to be accepted', async () => !(await isRefused()))
+    await call(admin, 'DELETE', path)
+    await until('the key to be refused', isRefused)
   })
 
   it('stays optional', async () => {
