@@ -39,10 +39,7 @@ export function memberCommands(program: Command, session: Session): void {
     .argument('<member>', 'member id')
     .option('--all-environments', 'allow all environments')
     .action((id: string, options: AccessOptions) =>
-      session.print(
-        session.api().post<Member>(`/v1/members/${encodeURIComponent(id)}`, accessOf(options), 'PATCH'),
-        ({ id: member_id, ...rest }) => facts({ member_id, ...rest }),
-      ),
+      session.print(session.api().post<Member>(memberPath(id), accessOf(options), 'PATCH'), memberText),
     )
 
   member
@@ -50,10 +47,7 @@ export function memberCommands(program: Command, session: Session): void {
     .description('remove a member, with its sessions and personal keys; prints the keys that it issued')
     .argument('<member>', 'member id')
     .action((id: string) =>
-      session.print(
-        session.api().delete<Schemas['RemovedMember']>(`/v1/members/${encodeURIComponent(id)}`),
-        ({ id: member_id, ...rest }) => facts({ member_id, ...rest }),
-      ),
+      session.print(session.api().delete<Schemas['RemovedMember']>(memberPath(id)), memberText),
     )
 
   const invite = program.command('invite').description('invite people to the account; needs the scope admin')
@@ -124,6 +118,14 @@ function validFor(days: number | undefined): object {
 
 function factsOf({ id, email, role, environments, permissions }: Member | Invitation) {
   return [id, email, role, environments ?? 'all', permissions]
+}
+
+function memberPath(id: string): string {
+  return `/v1/members/${encodeURIComponent(id)}`
+}
+
+function memberText({ id: member_id, ...member }: Member): string {
+  return facts({ member_id, ...member })
 }
 
 function invitationPath(id: string): string {

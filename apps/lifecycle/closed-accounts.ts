@@ -10,11 +10,12 @@ import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import { decide as decideWebhook } from '#libs/domain/webhook/decide.js'
 import { Recorder, type Attribution } from '#libs/ports/event-log/cloud-event.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
+import { ALL } from '#libs/ports/read-model/lists.js'
 import type { EngineContext } from '#libs/role/run-role.js'
 
 /*
- * Closed accounts: all their keys, members, domains, webhooks and inboxes end, a few hundred inboxes at once with pauses, so that
- * other accounts don't wait.
+ * Closed accounts: all their keys, members, domains, webhooks and inboxes end, a few hundred inboxes at once with pauses,
+ * so that other accounts don't wait.
  */
 
 const INBOXES_AT_ONCE = 500
@@ -24,7 +25,6 @@ const LEASE_MS = 30_000
 const TURN_MS = LEASE_MS / 2
 /** Requests that began before the account was closed may still have made something. */
 const SETTLED_MS = 10_000
-const ALL = { order: 'asc', after: null, limit: Infinity } as const
 const ACTIVE = { ...ALL, limit: INBOXES_AT_ONCE, state: 'active', labels: [] } as const
 
 /** Returns a function that gives the closed account that is due a turn, and logs errors. It never rejects. */

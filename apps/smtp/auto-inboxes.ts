@@ -14,6 +14,7 @@ import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import { detailsContext, sealJson } from '#libs/ports/key-vault/sealing.js'
 import type { RateLimits, RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
 import { isExcess, type AccountQuotas } from '#libs/ports/read-model/account-quotas.js'
+import { ALL } from '#libs/ports/read-model/lists.js'
 import { ViewsCatchingUpError, type ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { AccountQueries, MailQueries } from '#libs/ports/read-model/queries.js'
 import type { RecipientDomains } from '#libs/role/recipient-domains.js'
@@ -173,8 +174,7 @@ export class AutoInboxes {
     const name = `${accountId} ${environment}`
     const known = this.keyIds.get(name)
     if (known !== undefined) return known
-    const all = { order: 'asc', after: null, limit: Infinity } as const
-    const keys = await this.options.accounts.listKeys(accountId, all)
+    const keys = await this.options.accounts.listKeys(accountId, ALL)
     const key = keys.find((each) => each.environment === environment) ?? keys[0]
     if (key !== undefined) this.keyIds.set(name, key.id)
     return key?.id ?? null

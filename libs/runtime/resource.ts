@@ -56,6 +56,10 @@ export const Time = (description: string) =>
 export const IdOf = <Prefix extends string>(prefix: Prefix, description: string) =>
   Type.Unsafe<Id<Prefix>>(Type.String({ pattern: idPattern(prefix), description }))
 
+/** The author of something: a key, or a member who is signed in or uses a personal key. */
+export const KeyOrMember = (description: string) =>
+  Type.Unsafe<Id<'key' | 'mem'>>(Type.String({ pattern: idPattern('key', 'mem'), description }))
+
 export const Count = (description: string) => Type.Integer({ minimum: 0, description })
 
 export const Digest = (description: string) => Type.String({ pattern: '^[0-9a-f]{64}$', description })

@@ -1,12 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { isMistyped, PUBLIC_ACCOUNT_ID, TOKEN_PLAN, type Scope } from '#libs/domain/account/access.js'
 import { type ApiKey, defaultFaultsOf, isOrphaned, isValidSecret } from '#libs/domain/account/account.js'
-import {
-  mayUseEnvironment,
-  scopesOfMember,
-  scopesOfPersonalKey,
-  type Member,
-} from '#libs/domain/account/member.js'
+import { mayUseEnvironment, scopesOfMember, scopesOfKey, type Member } from '#libs/domain/account/member.js'
 import { keyState } from '#libs/domain/account/key-expiry.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { asOf } from '#libs/domain/inbox/inbox.js'
@@ -68,7 +63,9 @@ const MAILPIT: Scheme = {
 /** Where the Model Context Protocol is served, if MAYFLY_MCP is set. */
 export const MCP_PATH = '/mcp'
 
-/** Of a session without a member. An administrator can issue keys with these scopes, so it has no more access than its key. */
+/**
+ * Of a session without a member. An administrator can issue keys with these scopes, so it has no more access than its key.
+ */
 const ADMIN_SCOPES: readonly Scope[] = ['inboxes', 'audit', 'admin']
 const CONSOLE_REQUESTS_PER_MINUTE = 1_200
 
@@ -180,7 +177,7 @@ export class Authenticator {
     }
     requireNotSuspended(account)
     const { id: keyId, accountId, environment, rateLimit, expiresAt } = key
-    const scopes = member === null ? key.scopes : scopesOfPersonalKey(key, member)
+    const scopes = scopesOfKey(key, member)
     keyUse.touch(keyId, now)
     const plan = plans.of(account)
     return {

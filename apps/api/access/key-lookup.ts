@@ -61,7 +61,10 @@ export class KnownKeys {
     return this.members.find(id, () => this.views.readAccounts((accounts) => accounts.member(id)))
   }
 
-  /** Null if the account has no such session, or it has ended: it ends with its member, or else its key. Rejects as `find` does. */
+  /**
+   * Null if the account has no such session, or it has ended: it ends with its member, or else its key. Rejects as `find`
+   * does.
+   */
   async session(accountId: AccountId, sessionId: ConsoleSessionId): Promise<KnownSession | null> {
     const known = await this.sessions.find(sessionId, () =>
       this.views.readAccounts((accounts) => readSession(accounts, accountId, sessionId)),
@@ -94,7 +97,15 @@ async function readSession(
 ): Promise<KnownSession | null> {
   const account = await accounts.account(accountId)
   const session = account?.consoleSessions.find(({ id }) => id === sessionId)
-  if (account === null || session === undefined) return null
+  return account === null || session === undefined ? null : readParties(accounts, account, session)
+}
+
+/** Adds the key and the member of a session or link. Null if the views do not have the key. */
+export async function readParties(
+  accounts: AccountQueries,
+  account: Account,
+  session: ConsoleSession,
+): Promise<KnownSession | null> {
   const { keyId, memberId } = session
   const [key, member] = await Promise.all([
     accounts.key(keyId),

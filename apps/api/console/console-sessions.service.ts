@@ -4,8 +4,8 @@ import { isOrphaned, isValidSecret, type Account } from '#libs/domain/account/ac
 import {
   decideMember,
   isMember,
+  scopesOfKey,
   scopesOfMember,
-  scopesOfPersonalKey,
   type Member,
 } from '#libs/domain/account/member.js'
 import {
@@ -25,7 +25,7 @@ import type { Attribution } from '#libs/ports/event-log/cloud-event.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import type { RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
 import { type Principal, requireApiAccess, requireScope } from '../access/principal.js'
-import { isOfActive, KnownKeys, Plans, type KnownSession } from '../access/key-lookup.js'
+import { isOfActive, KnownKeys, Plans, readParties, type KnownSession } from '../access/key-lookup.js'
 import { rateLimited, Throttle } from '../access/request-limits.js'
 import { Problem, unavailable, noResource, requireNotSuspended } from '../http/problems.js'
 import type { Minting } from '../idempotency/minting.js'
@@ -232,13 +232,9 @@ export class ConsoleSessions {
     const account = await this.accountOf(accountId)
     const link = account?.consoleSessions.find((each) => each.secretHash === linkHash)
     if (account === null || link === undefined) throw signInFailed()
-    const { accounts } = this.views
-    const [key, member] = await Promise.all([
-      accounts.key(link.keyId),
-      link.memberId === null ? null : accounts.member(link.memberId),
-    ])
-    const isOpen = key !== null && isOfActive({ account, key, member, session: link }, this.instance.now())
-    if (!isOpen) throw signInFailed()
+    const known = await readParties(this.views.accounts, account, link)
+    if (known === null || !isOfActive(known, this.instance.now())) throw signInFailed()
+    const { key, member } = known
     requireNotSuspended(account)
     return { account, key, member, command: { type: 'UseConsoleLink', linkHash } as const }
   }
@@ -251,7 +247,7 @@ export class ConsoleSessions {
     if (isOrphaned(key, member)) throw signInFailed()
     requireNotSuspended(account)
     requireApiAccess(this.plans.of(account))
-    requireScope({ scopes: member === null ? key.scopes : scopesOfPersonalKey(key, member) }, ['admin'])
+    requireScope({ scopes: scopesOfKey(key, member) }, ['admin'])
     // A personal key starts a session of its member.
     const start = { sessionId: mintId('ses'), startedBy: key.id, memberId: member?.id ?? null }
     return { account, key, member, command: { type: 'StartConsoleSession', ...start } as const }

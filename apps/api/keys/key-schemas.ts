@@ -2,15 +2,12 @@ import Type from 'typebox'
 import { named, object, plain } from '#libs/domain/event-sourcing/declare.js'
 import { SCOPES } from '#libs/domain/account/access.js'
 import { memberIdOf, type ApiKey } from '#libs/domain/account/account.js'
-import { idPattern, type KeyId, type MemberId } from '#libs/domain/ids/typeid.js'
 import { keyState, type KeyState } from '#libs/domain/account/key-expiry.js'
 import type { UsageTotals } from '#libs/ports/usage/usage-store.js'
-import { IdOf, OneOf, orNull, OrNull, resource, SomeOf, time } from '#libs/runtime/resource.js'
+import { IdOf, KeyOrMember, OneOf, orNull, OrNull, resource, SomeOf, time } from '#libs/runtime/resource.js'
 import { totals } from '../usage/usage-schemas.js'
 
 const usage = object(totals, { $id: 'KeyUsage', description: 'The usage of a key.' })
-
-const KEY_OR_MEMBER = Type.Unsafe<KeyId | MemberId>(Type.String({ pattern: idPattern('(key|mem)') }))
 
 const key = {
   id: plain(IdOf('key', 'The id of the key. It does not change when the secret is rotated.')),
@@ -29,7 +26,7 @@ const key = {
     OrNull(IdOf('mem', ''), 'The member that a personal key belongs to; null for a service key.'),
   ),
   createdBy: plain(
-    OrNull(KEY_OR_MEMBER, 'The key or the member that issued it; null for the first key of all.'),
+    OrNull(KeyOrMember(''), 'The key or the member that issued it; null for the first key of all.'),
   ),
   expiresAt: orNull(time(''), 'When it expires; null if it never does.'),
   lastUsedAt: orNull(time(''), 'The approximate time of the last request with it.'),

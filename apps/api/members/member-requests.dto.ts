@@ -51,6 +51,13 @@ function IsPermissions(): PropertyDecorator {
   )
 }
 
+function IsValidity(): PropertyDecorator {
+  return applyDecorators(
+    Matches(DAYS, { message: 'expires_in must be a number of days from "1d" to "30d"' }),
+    DescribeProperty('How long the link is valid: 1 to 30 days.'),
+  )
+}
+
 /** The body of POST /v1/invitations. */
 @DescribeBody({
   description: 'Whom to invite, and what the new member may do.',
@@ -72,16 +79,14 @@ export class InviteMember {
   @IsPermissions()
   permissions?: (typeof PERMISSIONS)[number][]
 
-  @DescribeProperty('How long the link is valid: 1 to 30 days.')
-  @Matches(DAYS, { message: 'expires_in must be a number of days from "1d" to "30d"' })
+  @IsValidity()
   expires_in: string = '7d'
 }
 
 /** The body of POST /v1/invitations/{id}/resend. */
 @DescribeBody({ description: 'How long the new link is valid.', example: { expires_in: '7d' } })
 export class ResendInvitation {
-  @DescribeProperty('How long the link is valid: 1 to 30 days.', { examples: ['7d'] })
-  @Matches(DAYS, { message: 'expires_in must be a number of days from "1d" to "30d"' })
+  @IsValidity()
   expires_in: string = '7d'
 }
 

@@ -1,19 +1,15 @@
 import Type from 'typebox'
 import { list, named, plain, text } from '#libs/domain/event-sourcing/declare.js'
 import { PERMISSIONS, ROLE_NAMES, type Member as MemberState } from '#libs/domain/account/member.js'
-import { brand, idPattern, type InvitationId, type KeyId, type MemberId } from '#libs/domain/ids/typeid.js'
-import { IdOf, OneOf, OrNull, orNull, resource, SomeOf, time } from '#libs/runtime/resource.js'
-
-const AUTHOR = Type.Unsafe<KeyId | MemberId>(
-  Type.String({ pattern: idPattern('(key|mem)'), description: 'The key or the member that invited.' }),
-)
+import { brand, type InvitationId, type KeyId, type MemberId } from '#libs/domain/ids/typeid.js'
+import { IdOf, KeyOrMember, OneOf, OrNull, orNull, resource, SomeOf, time } from '#libs/runtime/resource.js'
 
 const access = {
   email: plain(Type.String({ description: 'The email address that was invited.' })),
   role: plain(OneOf(ROLE_NAMES, 'What the member may do.')),
   environments: orNull(list(text), 'The only environments that the member can use; null for all.'),
   permissions: plain(SomeOf(PERMISSIONS, '`content:read` if the member may read mail, else none.')),
-  invitedBy: plain(AUTHOR),
+  invitedBy: plain(KeyOrMember('The key or the member that invited.')),
 }
 
 const example = {

@@ -9,9 +9,9 @@ import {
   type MemberCommand,
   type MemberRefusal,
 } from '#libs/domain/account/member.js'
-import { isId, type KeyId, type MemberId } from '#libs/domain/ids/typeid.js'
+import { isId, type MemberId } from '#libs/domain/ids/typeid.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
-import type { ListQuery } from '#libs/ports/read-model/lists.js'
+import { ALL, type ListQuery } from '#libs/ports/read-model/lists.js'
 import { actorOf, missingScope, type Principal } from '../access/principal.js'
 import { AccountCommands } from '../accounts/account-commands.js'
 import { ConsoleAddress } from '../console/console-address.js'
@@ -25,8 +25,6 @@ import { VisibleRecorder } from '../visible-recorder.js'
 import { readAccess, parseDays, type ChangeMember, type InviteMember } from './member-requests.dto.js'
 import { InvitationMail } from './invitation-mail.js'
 import { memberIdOfInvitation, type InvitationLink } from './member-schemas.js'
-
-const ALL = { order: 'asc', after: null, limit: Infinity } as const
 
 /** The members of an account, and those who are invited. */
 @Injectable()
@@ -67,7 +65,10 @@ export class Members {
     return this.withLink(account, member, token)
   }
 
-  /** Resolves with the invitation and its new link. The former one is then invalid. Throws as `invite` does, and not-found and busy. */
+  /**
+   * Resolves with the invitation and its new link. The former one is then invalid. Throws not-found, invalid-request,
+   * missing-scope and busy.
+   */
   async renew(
     principal: Principal,
     id: string,
@@ -145,11 +146,15 @@ export class Members {
     const removed = await this.findRecorded(memberId)
     if (removed.state !== 'removed') throw beingChanged(memberId)
     const account = await this.accounts.find(accountId)
-    const active = await this.views.readAccounts((accounts) => accounts.activeKeys(accountId))
-    const own = active.filter(({ createdBy }) => createdBy === memberId)
-    const keys = await Promise.all(own.map((key) => this.views.accounts.key(key.id)))
-    const personal = keys.flatMap((key) => (key?.owner === 'personal' ? [key] : []))
-    const invited = await this.views.accounts.listMembers(accountId, { ...ALL, state: 'invited' })
+    const [active, issued, invited] = await this.views.readAccounts((accounts) =>
+      Promise.all([
+        accounts.activeKeys(accountId),
+        accounts.listKeys(memberId, ALL),
+        accounts.listMembers(accountId, { ...ALL, state: 'invited' }),
+      ]),
+    )
+    const own = active.filter(({ createdBy }) => createdBy === memberId).map((key) => key.id)
+    const personal = issued.filter((key) => own.includes(key.id))
     const events = [
       ...personal.flatMap((key) => {
         const command = {
@@ -175,7 +180,8 @@ export class Members {
     ]
     await this.recorder.record(events, principal)
     const revokedKeys = personal.map((key) => key.id)
-    return { member: removed, revokedKeys, serviceKeys: idsWithout(own, revokedKeys) }
+    const serviceKeys = own.filter((id) => !revokedKeys.includes(id))
+    return { member: removed, revokedKeys, serviceKeys }
   }
 
   /**
@@ -221,10 +227,6 @@ export class Members {
     if (refusal !== null) throw problemOf(refusal, command.memberId)
     await this.recorder.record(events, principal)
   }
-}
-
-function idsWithout(keys: readonly { id: KeyId }[], others: readonly KeyId[]): KeyId[] {
-  return keys.map(({ id }) => id).filter((id) => !others.includes(id))
 }
 
 function problemOf(refusal: MemberRefusal, memberId: MemberId): Problem {

@@ -64,7 +64,10 @@ export interface ConsoleSession {
 export const LINK_MS = 10 * 60_000
 export const SESSION_MS = 12 * 3_600_000
 
-/** Including links: of one member, of all who are no members, and of one account. One more replaces one that has ended, or else the oldest. */
+/**
+ * Including links: of one member, of all who are no members, and of one account. One more replaces one that has ended, or
+ * else the oldest.
+ */
 export const MAX_SESSIONS = { member: 10, others: 50, account: 500 }
 
 export type ConsoleCommand =

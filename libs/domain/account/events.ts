@@ -33,7 +33,7 @@ const limits = field.optional(
   null,
 )
 
-/** All events of the topic account-events, including those of webhooks, domains, members and the console: they have one order. */
+/** All events of account-events, with those of webhooks, domains, members and the console: they have one order. */
 export const ACCOUNT_EVENTS = {
   AccountOpened: event(
     'account.opened',

@@ -7,7 +7,7 @@ import {
   rulesOf,
   ROLE_NAMES,
   scopesOfMember,
-  scopesOfPersonalKey,
+  scopesOfKey,
   type Actor,
   type MemberAccess,
   type MemberCommand,
@@ -87,10 +87,10 @@ describe('a role', () => {
 
   it('limits a personal key', () => {
     const key = { environment: 'staging', scopes: ['inboxes', 'read', 'admin'] as const }
-    expect(scopesOfPersonalKey(key, developer)).toEqual(['inboxes', 'read'])
-    expect(scopesOfPersonalKey(key, { ...developer, role: 'viewer' })).toEqual(['read'])
-    expect(scopesOfPersonalKey(key, { ...developer, environments: ['qa'] })).toEqual([])
-    expect(scopesOfPersonalKey(key, { ...developer, environments: ['staging'] })).toHaveLength(2)
+    expect(scopesOfKey(key, developer)).toEqual(['inboxes', 'read'])
+    expect(scopesOfKey(key, { ...developer, role: 'viewer' })).toEqual(['read'])
+    expect(scopesOfKey(key, { ...developer, environments: ['qa'] })).toEqual([])
+    expect(scopesOfKey(key, { ...developer, environments: ['staging'] })).toHaveLength(2)
   })
 })
 

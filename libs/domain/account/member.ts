@@ -64,11 +64,12 @@ export function scopesOfMember({ role, readsMail }: Omit<MemberAccess, 'environm
   return readsMail ? [...contentScopes, ...scopes] : [...scopes]
 }
 
-/** The scopes of a personal key, as far as its member has them. */
-export function scopesOfPersonalKey(
+/** The scopes of a key: of a personal one as far as its member has them; null for the member of a service key. */
+export function scopesOfKey(
   { scopes, environment }: { scopes: readonly Scope[]; environment: string },
-  member: MemberAccess,
-): Scope[] {
+  member: MemberAccess | null,
+): readonly Scope[] {
+  if (member === null) return scopes
   const held = withImplied(scopesOfMember(member))
   return mayUseEnvironment(member, environment) ? scopes.filter((scope) => held.includes(scope)) : []
 }

@@ -116,8 +116,7 @@ export const sealedBytes = plain(
 
 /** An id with one of the prefixes. */
 export function id<Prefix extends string>(...prefixes: [Prefix, ...Prefix[]]): Codec<Id<Prefix>> {
-  const prefix = prefixes.length === 1 ? prefixes[0] : `(${prefixes.join('|')})`
-  return plain(Type.Unsafe<Id<Prefix>>(Type.String({ pattern: idPattern(prefix) })))
+  return plain(Type.Unsafe<Id<Prefix>>(Type.String({ pattern: idPattern(...prefixes) })))
 }
 
 export function oneOf<const Texts extends readonly string[]>(texts: Texts): Codec<Texts[number]> {

@@ -22,8 +22,9 @@ export type InvitationId = Id<'inv'>
 const SUFFIX = '_[0-7][0-9a-hjkmnp-tv-z]{25}$'
 const AFTER_PREFIX = new RegExp(`^${SUFFIX}`)
 
-/** The source of a regular expression for ids with this prefix. */
-export function idPattern(prefix: string): string {
+/** The source of a regular expression for ids with one of these prefixes. */
+export function idPattern(...prefixes: readonly [string, ...string[]]): string {
+  const [prefix] = prefixes.length === 1 ? prefixes : [`(${prefixes.join('|')})`]
   return `^${prefix}${SUFFIX}`
 }
 

@@ -56,9 +56,9 @@ const VALID_MS = 1_000
 const PAUSE_MS = 100
 
 /**
- * Checks the quotas of inboxes and mail of accounts, and whether they are suspended, against the views, which are read about once a second for
- * an account, and what its owner has added since. It does not know what others, in this process or another one, have added
- * meanwhile, so an account may exceed a quota by what they accept within a second.
+ * Checks the quotas of inboxes and mail of accounts, and whether they are suspended, against the views, which are read about
+ * once a second for an account, and what its owner has added since. It does not know what others, in this process or another
+ * one, have added meanwhile, so an account may exceed a quota by what they accept within a second.
  */
 export class AccountQuotas {
   private readonly known = new LRUCache<AccountId, KnownAccount>({ max: MAX_ACCOUNTS })

@@ -14,7 +14,7 @@ import {
 } from '#libs/domain/ids/typeid.js'
 import { REMOVED, type Webhook } from '#libs/domain/webhook/webhook.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
-import { keyRange, pageOfRows, rowOf, type LeaseQuery, type ListQuery } from './lists.js'
+import { ALL, keyRange, pageOfRows, rowOf, type LeaseQuery, type ListQuery } from './lists.js'
 import { holdersOf } from './projections.js'
 import type { WebhookScope } from './tables.js'
 import * as tables from './tables.js'
@@ -37,7 +37,6 @@ export interface KnownKey {
 
 /** account-events has one partition. */
 const PARTITION = 0
-const ALL = { order: 'asc', after: null, limit: Infinity } as const
 /** Scopes in one round trip. Its answer has the rows of all their webhooks. */
 const MAX_SCOPES_AT_ONCE = 500
 

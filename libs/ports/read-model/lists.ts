@@ -8,6 +8,9 @@ export interface ListQuery<ListedId> {
 }
 
 /** Offsets from `from` up to, not including, `to`. */
+/** The range of a whole list whose length is limited. */
+export const ALL = { order: 'asc', after: null, limit: Infinity } as const
+
 export interface OffsetQuery {
   order: 'asc' | 'desc'
   from: number
