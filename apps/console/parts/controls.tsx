@@ -233,6 +233,35 @@ export function FormDialog({
   )
 }
 
+/** A table that scrolls sideways where it is too wide. `children` are its rows. */
+export function Table({
+  columns,
+  class: name,
+  children,
+}: {
+  /** The heading of each. */
+  columns: readonly string[]
+  class?: string
+  children: ComponentChildren
+}) {
+  return (
+    <div class="scroll" tabIndex={0}>
+      <table class={name}>
+        <thead>
+          <tr>
+            {columns.map((heading) => (
+              <th key={heading} scope="col">
+                {heading}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
+  )
+}
+
 /** What a view without content shows: why, and what to do next. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return (

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { Schemas } from '#clients/typescript/src/mayfly.js'
 import { useParameters, useSession } from '../navigation.js'
-import { Choice, Empty } from '../parts/controls.js'
+import { Choice, Empty, Table } from '../parts/controls.js'
 import { Time } from '../parts/format.js'
 import { Failure, Show, useAction, useLoaded } from '../parts/loading.js'
 import { text } from '../text.js'
@@ -97,70 +97,53 @@ function DeliveryTable({
   onReplay: (id: string) => void
 }) {
   return (
-    <div class="scroll" tabIndex={0}>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">{text.created}</th>
-            <th scope="col">{text.mail.event}</th>
-            <th scope="col">{text.state}</th>
-            <th scope="col">{text.webhooks.lastAttempt}</th>
-            <th scope="col">{text.actions}</th>
+    <Table columns={[text.created, text.mail.event, text.state, text.webhooks.lastAttempt, text.actions]}>
+      {deliveries.map((delivery) => {
+        const { id, created_at, event, state, attempts, next_attempt_at, replay_id } = delivery
+        const last = attempts.at(-1)
+        return (
+          <tr key={id}>
+            <td>
+              <Time value={created_at} />
+            </td>
+            <td>
+              {event}
+              {replay_id !== null && ` (${text.webhooks.replayed})`}
+            </td>
+            <td>
+              <strong class={state === 'succeeded' ? 'good' : hasFailed(delivery) ? 'bad' : ''}>
+                {state === 'pending' && last !== undefined ? text.webhooks.retrying : state}
+              </strong>
+            </td>
+            <td>
+              {last === undefined
+                ? text.webhooks.noAttempt
+                : text.webhooks.attempt(attempts.length, last.status, last.error)}
+              {next_attempt_at !== null && (
+                <>
+                  {'; '}
+                  {text.webhooks.next} <Time value={next_attempt_at} />
+                </>
+              )}
+            </td>
+            <td class="buttons">
+              <button type="button" aria-label={text.webhooks.openDelivery(id)} onClick={() => onOpen(id)}>
+                {text.open}
+              </button>
+              {event !== 'sample' && (
+                <button
+                  type="button"
+                  aria-label={text.webhooks.replayDelivery(id)}
+                  onClick={() => onReplay(id)}
+                >
+                  {text.webhooks.replay}
+                </button>
+              )}
+            </td>
           </tr>
-        </thead>
-        <tbody>
-          {deliveries.map((delivery) => {
-            const { id, created_at, event, state, attempts, next_attempt_at, replay_id } = delivery
-            const last = attempts.at(-1)
-            return (
-              <tr key={id}>
-                <td>
-                  <Time value={created_at} />
-                </td>
-                <td>
-                  {event}
-                  {replay_id !== null && ` (${text.webhooks.replayed})`}
-                </td>
-                <td>
-                  <strong class={state === 'succeeded' ? 'good' : hasFailed(delivery) ? 'bad' : ''}>
-                    {state === 'pending' && last !== undefined ? text.webhooks.retrying : state}
-                  </strong>
-                </td>
-                <td>
-                  {last === undefined
-                    ? text.webhooks.noAttempt
-                    : text.webhooks.attempt(attempts.length, last.status, last.error)}
-                  {next_attempt_at !== null && (
-                    <>
-                      {'; '}
-                      {text.webhooks.next} <Time value={next_attempt_at} />
-                    </>
-                  )}
-                </td>
-                <td class="buttons">
-                  <button
-                    type="button"
-                    aria-label={text.webhooks.openDelivery(id)}
-                    onClick={() => onOpen(id)}
-                  >
-                    {text.open}
-                  </button>
-                  {event !== 'sample' && (
-                    <button
-                      type="button"
-                      aria-label={text.webhooks.replayDelivery(id)}
-                      onClick={() => onReplay(id)}
-                    >
-                      {text.webhooks.replay}
-                    </button>
-                  )}
-                </td>
-              </tr>
-            )
-          })}
-        </tbody>
-      </table>
-    </div>
+        )
+      })}
+    </Table>
   )
 }
 

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { Schemas } from '#clients/typescript/src/mayfly.js'
 import { useDialog, useSession } from '../navigation.js'
-import { CopyButton, Empty, Field, FormDialog, type FormValues } from '../parts/controls.js'
+import { CopyButton, Empty, Field, FormDialog, type FormValues, Table } from '../parts/controls.js'
 import { Time } from '../parts/format.js'
 import { Failure, Show, useAction, useLoaded } from '../parts/loading.js'
 import { text } from '../text.js'
@@ -130,41 +130,29 @@ function DomainPart({ domain, onChanged }: { domain: Domain; onChanged: () => vo
 /** The DNS records to publish, with what was found instead. */
 function Records({ records }: Pick<Domain, 'records'>) {
   return (
-    <div class="scroll" tabIndex={0}>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">{text.domains.type}</th>
-            <th scope="col">{text.name}</th>
-            <th scope="col">{text.domains.value}</th>
-            <th scope="col">{text.domains.status}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {records.map(({ type, name, value, priority, status, found }) => (
-            <tr key={`${type} ${name}`}>
-              <td>{type}</td>
-              <td>
-                <code>{name}</code> <CopyButton value={name} label={text.copyWhat(name)} />
-              </td>
-              <td>
-                <code>{priority === null ? value : `${priority} ${value}`}</code>{' '}
-                <CopyButton value={value} label={text.copyWhat(value)} />
-              </td>
-              <td>
-                {text.domains.recordStatus[status]}
-                {status !== 'valid' && found.length > 0 && (
-                  <>
-                    <br />
-                    <small>{text.domains.found(found.join(', '))}</small>
-                  </>
-                )}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table columns={[text.domains.type, text.name, text.domains.value, text.domains.status]}>
+      {records.map(({ type, name, value, priority, status, found }) => (
+        <tr key={`${type} ${name}`}>
+          <td>{type}</td>
+          <td>
+            <code>{name}</code> <CopyButton value={name} label={text.copyWhat(name)} />
+          </td>
+          <td>
+            <code>{priority === null ? value : `${priority} ${value}`}</code>{' '}
+            <CopyButton value={value} label={text.copyWhat(value)} />
+          </td>
+          <td>
+            {text.domains.recordStatus[status]}
+            {status !== 'valid' && found.length > 0 && (
+              <>
+                <br />
+                <small>{text.domains.found(found.join(', '))}</small>
+              </>
+            )}
+          </td>
+        </tr>
+      ))}
+    </Table>
   )
 }
 

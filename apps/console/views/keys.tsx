@@ -1,7 +1,16 @@
 import { useState } from 'preact/hooks'
 import type { Schemas } from '#clients/typescript/src/mayfly.js'
 import { useDialog, useSession, ViewLink } from '../navigation.js'
-import { Choice, Command, Empty, Field, FormDialog, Secret, type FormValues } from '../parts/controls.js'
+import {
+  Choice,
+  Command,
+  Empty,
+  Field,
+  FormDialog,
+  Secret,
+  type FormValues,
+  Table,
+} from '../parts/controls.js'
 import { formatBytes, formatCount, Time } from '../parts/format.js'
 import { Show, useLoaded } from '../parts/loading.js'
 import type { Session } from '../session.js'
@@ -99,85 +108,81 @@ function KeyTable({
     (owner === 'service' || member_id === session.member?.id) &&
     scopes.every((scope) => scope !== 'operator' && mayGive(session, scope))
   return (
-    <div class="scroll" tabIndex={0}>
-      <table class="many-columns">
-        <thead>
-          <tr>
-            <th scope="col">{text.name}</th>
-            <th scope="col">{text.keys.owner}</th>
-            <th scope="col">{text.environment}</th>
-            <th scope="col">{text.keys.scopes}</th>
-            <th scope="col">{text.keys.limit}</th>
-            <th scope="col">{text.keys.lastUsed}</th>
-            <th scope="col">{text.keys.expires}</th>
-            <th scope="col">{text.usage.title}</th>
-            <th scope="col">{text.actions}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {keys.map((key) => (
-            <tr key={key.id} class={key.state}>
-              <td>
-                <strong>{key.name}</strong>
+    <Table
+      columns={[
+        text.name,
+        text.keys.owner,
+        text.environment,
+        text.keys.scopes,
+        text.keys.limit,
+        text.keys.lastUsed,
+        text.keys.expires,
+        text.usage.title,
+        text.actions,
+      ]}
+      class="many-columns"
+    >
+      {keys.map((key) => (
+        <tr key={key.id} class={key.state}>
+          <td>
+            <strong>{key.name}</strong>
+            <br />
+            <code>{key.prefix}…</code>
+          </td>
+          <td>
+            {text.keys.owners[key.owner]}
+            {key.member_id !== null && (
+              <>
                 <br />
-                <code>{key.prefix}…</code>
-              </td>
-              <td>
-                {text.keys.owners[key.owner]}
-                {key.member_id !== null && (
-                  <>
-                    <br />
-                    <small>{emailOf(key.member_id)}</small>
-                  </>
+                <small>{emailOf(key.member_id)}</small>
+              </>
+            )}
+          </td>
+          <td>{key.environment}</td>
+          <td>{key.scopes.join(', ')}</td>
+          <td>{key.rate_limit === null ? text.keys.limitOfPlan : text.keys.perMinute(key.rate_limit)}</td>
+          <td>
+            <Time value={key.last_used_at} isRelative />
+          </td>
+          <td>{key.expires_at === null ? text.keys.never : <Time value={key.expires_at} />}</td>
+          <td>
+            {key.usage !== null && (
+              <ViewLink to="/usage" parameters={{ group: 'key' }}>
+                {text.keys.usage(
+                  formatCount(key.usage.requests),
+                  formatCount(key.usage.mails),
+                  formatBytes(key.usage.bytes),
                 )}
-              </td>
-              <td>{key.environment}</td>
-              <td>{key.scopes.join(', ')}</td>
-              <td>{key.rate_limit === null ? text.keys.limitOfPlan : text.keys.perMinute(key.rate_limit)}</td>
-              <td>
-                <Time value={key.last_used_at} isRelative />
-              </td>
-              <td>{key.expires_at === null ? text.keys.never : <Time value={key.expires_at} />}</td>
-              <td>
-                {key.usage !== null && (
-                  <ViewLink to="/usage" parameters={{ group: 'key' }}>
-                    {text.keys.usage(
-                      formatCount(key.usage.requests),
-                      formatCount(key.usage.mails),
-                      formatBytes(key.usage.bytes),
-                    )}
-                  </ViewLink>
+              </ViewLink>
+            )}
+          </td>
+          <td class="buttons">
+            {key.state === 'active' ? (
+              <>
+                {mayRotate(key) && (
+                  <button
+                    type="button"
+                    aria-label={text.keys.rotateWhat(key.name)}
+                    onClick={() => onRotate(key)}
+                  >
+                    {text.keys.rotate}
+                  </button>
                 )}
-              </td>
-              <td class="buttons">
-                {key.state === 'active' ? (
-                  <>
-                    {mayRotate(key) && (
-                      <button
-                        type="button"
-                        aria-label={text.keys.rotateWhat(key.name)}
-                        onClick={() => onRotate(key)}
-                      >
-                        {text.keys.rotate}
-                      </button>
-                    )}
-                    <button
-                      type="button"
-                      aria-label={text.keys.revokeTitle(key.name)}
-                      onClick={() => onRevoke(key)}
-                    >
-                      {text.revoke}
-                    </button>
-                  </>
-                ) : (
-                  text.keys.ended[key.state]
-                )}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+                <button
+                  type="button"
+                  aria-label={text.keys.revokeTitle(key.name)}
+                  onClick={() => onRevoke(key)}
+                >
+                  {text.revoke}
+                </button>
+              </>
+            ) : (
+              text.keys.ended[key.state]
+            )}
+          </td>
+        </tr>
+      ))}
+    </Table>
   )
 }
 

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { Schemas } from '#clients/typescript/src/mayfly.js'
 import { useDialog, useSession } from '../navigation.js'
-import { Empty } from '../parts/controls.js'
+import { Empty, Table } from '../parts/controls.js'
 import { Time } from '../parts/format.js'
 import { Show, useLoaded } from '../parts/loading.js'
 import { text } from '../text.js'
@@ -94,69 +94,64 @@ function MemberTable({
   const { member: self } = useSession()
   const isOwner = self?.role === 'owner'
   return (
-    <div class="scroll" tabIndex={0}>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">{text.members.email}</th>
-            <th scope="col">{text.members.role}</th>
-            <th scope="col">{text.members.environments}</th>
-            <th scope="col">{text.members.readsMail}</th>
-            <th scope="col">{text.members.joined}</th>
-            <th scope="col">{text.actions}</th>
+    <Table
+      columns={[
+        text.members.email,
+        text.members.role,
+        text.members.environments,
+        text.members.readsMail,
+        text.members.joined,
+        text.actions,
+      ]}
+    >
+      {members.map((member) => {
+        const { id, email, role, environments, permissions, created_at } = member
+        const isSelf = id === self?.id
+        const mayManage = role !== 'owner' || isOwner
+        return (
+          <tr key={id}>
+            <td>
+              <strong>{email}</strong> {isSelf && <span class="tag">{text.members.you}</span>}
+            </td>
+            <td>{text.members.roles[role]}</td>
+            <td>{environments?.join(', ') ?? text.members.allEnvironments}</td>
+            <td>{permissions.includes('content:read') ? text.members.yes : text.members.no}</td>
+            <td>
+              <Time value={created_at} />
+            </td>
+            <td class="buttons">
+              {mayManage && !isSelf && (
+                <button
+                  type="button"
+                  aria-label={text.members.changeTitle(email)}
+                  onClick={() => onOpen({ kind: 'change', member })}
+                >
+                  {text.change}
+                </button>
+              )}
+              {isOwner && (
+                <button
+                  type="button"
+                  aria-label={text.members.signInLinkTitle(email)}
+                  onClick={() => onOpen({ kind: 'link', member })}
+                >
+                  {text.members.signInLink}
+                </button>
+              )}
+              {mayManage && (
+                <button
+                  type="button"
+                  aria-label={text.members.removeTitle(email)}
+                  onClick={() => onOpen({ kind: 'remove', member })}
+                >
+                  {text.members.remove}
+                </button>
+              )}
+            </td>
           </tr>
-        </thead>
-        <tbody>
-          {members.map((member) => {
-            const { id, email, role, environments, permissions, created_at } = member
-            const isSelf = id === self?.id
-            const mayManage = role !== 'owner' || isOwner
-            return (
-              <tr key={id}>
-                <td>
-                  <strong>{email}</strong> {isSelf && <span class="tag">{text.members.you}</span>}
-                </td>
-                <td>{text.members.roles[role]}</td>
-                <td>{environments?.join(', ') ?? text.members.allEnvironments}</td>
-                <td>{permissions.includes('content:read') ? text.members.yes : text.members.no}</td>
-                <td>
-                  <Time value={created_at} />
-                </td>
-                <td class="buttons">
-                  {mayManage && !isSelf && (
-                    <button
-                      type="button"
-                      aria-label={text.members.changeTitle(email)}
-                      onClick={() => onOpen({ kind: 'change', member })}
-                    >
-                      {text.change}
-                    </button>
-                  )}
-                  {isOwner && (
-                    <button
-                      type="button"
-                      aria-label={text.members.signInLinkTitle(email)}
-                      onClick={() => onOpen({ kind: 'link', member })}
-                    >
-                      {text.members.signInLink}
-                    </button>
-                  )}
-                  {mayManage && (
-                    <button
-                      type="button"
-                      aria-label={text.members.removeTitle(email)}
-                      onClick={() => onOpen({ kind: 'remove', member })}
-                    >
-                      {text.members.remove}
-                    </button>
-                  )}
-                </td>
-              </tr>
-            )
-          })}
-        </tbody>
-      </table>
-    </div>
+        )
+      })}
+    </Table>
   )
 }
 
@@ -168,45 +163,33 @@ function InvitationTable({
   onOpen: (dialog: OpenedDialog) => void
 }) {
   return (
-    <div class="scroll" tabIndex={0}>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">{text.members.email}</th>
-            <th scope="col">{text.members.role}</th>
-            <th scope="col">{text.keys.expires}</th>
-            <th scope="col">{text.actions}</th>
+    <Table columns={[text.members.email, text.members.role, text.keys.expires, text.actions]}>
+      {invitations.map((invitation) => {
+        const { id, email, role, state, expires_at } = invitation
+        return (
+          <tr key={id} class={state}>
+            <td>{email}</td>
+            <td>{text.members.roles[role]}</td>
+            <td>{state === 'expired' ? text.keys.ended.expired : <Time value={expires_at} />}</td>
+            <td class="buttons">
+              <button
+                type="button"
+                aria-label={text.members.resendTitle(email)}
+                onClick={() => onOpen({ kind: 'resend', invitation })}
+              >
+                {text.members.resend}
+              </button>
+              <button
+                type="button"
+                aria-label={text.members.revokeTitle(email)}
+                onClick={() => onOpen({ kind: 'revoke', invitation })}
+              >
+                {text.revoke}
+              </button>
+            </td>
           </tr>
-        </thead>
-        <tbody>
-          {invitations.map((invitation) => {
-            const { id, email, role, state, expires_at } = invitation
-            return (
-              <tr key={id} class={state}>
-                <td>{email}</td>
-                <td>{text.members.roles[role]}</td>
-                <td>{state === 'expired' ? text.keys.ended.expired : <Time value={expires_at} />}</td>
-                <td class="buttons">
-                  <button
-                    type="button"
-                    aria-label={text.members.resendTitle(email)}
-                    onClick={() => onOpen({ kind: 'resend', invitation })}
-                  >
-                    {text.members.resend}
-                  </button>
-                  <button
-                    type="button"
-                    aria-label={text.members.revokeTitle(email)}
-                    onClick={() => onOpen({ kind: 'revoke', invitation })}
-                  >
-                    {text.revoke}
-                  </button>
-                </td>
-              </tr>
-            )
-          })}
-        </tbody>
-      </table>
-    </div>
+        )
+      })}
+    </Table>
   )
 }

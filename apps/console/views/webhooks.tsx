@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { Schemas } from '#clients/typescript/src/mayfly.js'
 import { useDialog, useSession, ViewLink } from '../navigation.js'
-import { Empty, Field, FormDialog, Secret, type FormValues } from '../parts/controls.js'
+import { Empty, Field, FormDialog, Secret, type FormValues, Table } from '../parts/controls.js'
 import { Time } from '../parts/format.js'
 import { Show, useLoaded } from '../parts/loading.js'
 import { text } from '../text.js'
@@ -45,34 +45,22 @@ export function WebhooksView() {
 
 function WebhookTable({ webhooks }: { webhooks: readonly Schemas['Webhook'][] }) {
   return (
-    <div class="scroll" tabIndex={0}>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">URL</th>
-            <th scope="col">{text.state}</th>
-            <th scope="col">{text.webhooks.events}</th>
-            <th scope="col">{text.created}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {webhooks.map((each) => (
-            <tr key={each.id}>
-              <td>
-                <ViewLink to={`/webhooks/${each.id}`}>{each.url}</ViewLink>
-              </td>
-              <td>
-                <WebhookState webhook={each} />
-              </td>
-              <td>{each.events.join(', ')}</td>
-              <td>
-                <Time value={each.created_at} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table columns={['URL', text.state, text.webhooks.events, text.created]}>
+      {webhooks.map((each) => (
+        <tr key={each.id}>
+          <td>
+            <ViewLink to={`/webhooks/${each.id}`}>{each.url}</ViewLink>
+          </td>
+          <td>
+            <WebhookState webhook={each} />
+          </td>
+          <td>{each.events.join(', ')}</td>
+          <td>
+            <Time value={each.created_at} />
+          </td>
+        </tr>
+      ))}
+    </Table>
   )
 }
 
