@@ -132,7 +132,7 @@ def make_valid(case):
                 case.body["role"] = "auditor"
         make_address_valid(case.body)
         if case.path == "/v1/quotas/{quota}":
-            make_quota_valid(case.body)
+            make_quota_valid(case)
         # No pattern describes names that are no public suffixes.
         if case.path == "/v1/domains" and "name" in case.body:
             case.body["name"] = f"n{next(turns)}.app.example"
@@ -164,12 +164,13 @@ def make_address_valid(body):
         body["local_part"], body["domain"] = f"chosen-{next(turns)}", "app.example"
 
 
-def make_quota_valid(body):
-    """A quota is of an environment or a key, and at most that of the plan. Other requests need most of it."""
-    if body.get("key_id") is not None:
-        body.pop("environment", None)
-    if isinstance(body.get("limit"), (int, float)):
-        body["limit"] = 10_000_000 - int(body["limit"]) % 1000
+def make_quota_valid(case):
+    """Only quotas of mail can be of an environment or a key. One is at most that of the plan; requests need most of it."""
+    case.path_parameters["quota"] = "inboxes"
+    if case.body.get("key_id") is not None:
+        case.body.pop("environment", None)
+    if isinstance(case.body.get("limit"), (int, float)):
+        case.body["limit"] = 10_000_000 - int(case.body["limit"]) % 1000
 
 
 def make_catch_all_valid(catch_all):
