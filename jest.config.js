@@ -41,7 +41,10 @@ export default {
       globalSetup: '<rootDir>/dist/test/harness/global-setup-distributed.js',
       roots: ['<rootDir>/dist/test/end-to-end', '<rootDir>/dist/test/abuse', '<rootDir>/dist/test/console'],
       // The other suites of the console are about its pages, which are the same on any engine.
-      testMatch: ['**/{end-to-end,abuse}/**/*.test.js', '**/console/{console,public-inbox}.test.js'],
+      testMatch: [
+        '**/{end-to-end,abuse}/**/*.test.js',
+        '**/console/{console,provider-sign-in,public-inbox}.test.js',
+      ],
       testPathIgnorePatterns: without('distributed', [...otherSlices, ...ON_EMBEDDED]),
       setupFiles: ['<rootDir>/dist/test/harness/distributed.js'],
     },

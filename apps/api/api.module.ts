@@ -51,6 +51,8 @@ import type { ApiOptions, SharedServices } from './shared-services.js'
 import { DefaultFaultsController, FaultsController } from './faults/faults.controller.js'
 import { RunMail } from './runs/run-mail.js'
 import { VerifyRunController } from './runs/verify-run.controller.js'
+import { ProviderSignInController } from './sign-in/provider-sign-in.controller.js'
+import { ProviderSignIn } from './sign-in/provider-sign-in.service.js'
 import { TokensController } from './tokens/tokens.controller.js'
 import { InboxTokens } from './tokens/tokens.service.js'
 import { UsageController } from './usage/usage.controller.js'
@@ -114,6 +116,7 @@ const SERVICES = [
     Webhooks,
     Deliveries,
     ConsoleSessions,
+    ProviderSignIn,
   ],
 ]
 
@@ -145,7 +148,7 @@ export function apiModule(
     // The OpenAPI document is the contract of /v1. It does not have the routes of pages, nor Mailpit's API.
     controllers: [
       ...CONTROLLERS,
-      ...[ConsoleLinksController, ConsoleController, RenderController],
+      ...[ConsoleLinksController, ConsoleController, ProviderSignInController, RenderController],
       ...(settings.mailpitApi ? [MailpitController] : []),
       ...(settings.publicInbox ? [PublicInboxesController] : []),
     ],

@@ -7,6 +7,7 @@ import { RecipientDomains } from '#libs/role/recipient-domains.js'
 import { RefusedMailList } from '#libs/role/refused-mail.js'
 import type { EngineContext } from '#libs/role/run-role.js'
 import { attachmentMemory, budgetScale } from '#libs/runtime/config/memory-settings.js'
+import { readProviders } from '#libs/runtime/config/providers-file.js'
 import { countExhausted } from '#libs/runtime/fairness/budget.js'
 import { Turns } from '#libs/runtime/fairness/turns.js'
 import { errorLog } from '#libs/runtime/process/error-log.js'
@@ -32,6 +33,7 @@ import { InvitationMail } from './members/invitation-mail.js'
 import { OpenWaits } from './messages/message-waits.js'
 import { OpenedMail } from './messages/opened-mail.js'
 import { apiMetrics } from './operations/api-metrics.js'
+import { IdentityProviders } from './sign-in/identity-providers.js'
 import { CountedUpTo } from './usage/counted-up-to.js'
 import { Usage } from './usage/usage.service.js'
 
@@ -123,6 +125,7 @@ export function makeSharedServices(options: ApiOptions, publicUrl: () => string)
       new RecipientDomains({ log, accounts, views, settings }),
       new OpenedMail(settings.openedMailBytes),
       new ConsoleAddress(publicUrl, settings.publicUrl !== null),
+      new IdentityProviders(readProviders(settings.providersFile), now, logger),
       new InvitationMail(settings, throttle, (error) => logUnmailed(error, 'mailing an invitation')),
       new RenderTickets(secrets, throttle, now),
       new FirstReadings(usage, now),

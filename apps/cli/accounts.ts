@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import { Argument, type Command } from 'commander'
 import type { Schemas } from '#clients/typescript/src/options.js'
 import { kindOf, QUOTAS, type PerLimit } from '#libs/domain/account/quota.js'
 import { snakeCase } from '#libs/domain/event-sourcing/declare.js'
@@ -40,6 +40,19 @@ export function accountCommands(program: Command, session: Session): void {
     })
 
   accessCommands(account, session)
+
+  account
+    .command('sign-in')
+    .description("set how people sign in to the console for the key's own account")
+    .addArgument(
+      new Argument('<how>', 'also with links and keys, or only with an identity provider').choices([
+        'any',
+        'provider',
+      ]),
+    )
+    .action((signIn: string) =>
+      session.print(session.api().post<Account>('/v1/account', { sign_in: signIn }, 'PATCH'), accountText),
+    )
 
   account
     .command('list')

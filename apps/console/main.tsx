@@ -3,7 +3,7 @@ import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preac
 import { ErrorBoundary, LocationProvider, Route, Router, useLocation } from 'preact-iso'
 import { MailAccessContext, mayOpen, SessionContext, startOf, urlOf, type ViewPath } from './navigation.js'
 import { Failure, useRetry } from './parts/loading.js'
-import { isAlreadySignedIn, Session, signIn } from './session.js'
+import { isAlreadySignedIn, lacksRole, leave, Session, signIn } from './session.js'
 import { SharedInboxView } from './shared-inbox.js'
 import { Shell } from './shell.js'
 import { text } from './text.js'
@@ -49,6 +49,14 @@ function takeLinkSecret(): string | null {
   const [, secret = null] = /^#sign-in=(.+)$/.exec(location.hash) ?? []
   if (secret !== null) history.replaceState(null, '', location.pathname + location.search)
   return secret
+}
+
+/** Why signing in with an identity provider has failed, in words. */
+function takeSignInError(): Error | null {
+  const [, code = null] = /^#sign-in-error=([a-z-]+)$/.exec(location.hash) ?? []
+  if (code === null) return null
+  history.replaceState(null, '', location.pathname + location.search)
+  return new Error(text.signIn.errors[code] ?? text.signIn.failed)
 }
 
 function environmentInUrl(): string | undefined {
@@ -105,7 +113,7 @@ function App() {
       if (secret !== null) void redeem(secret, { replace: false })
       return secret !== null
     }
-    if (!start()) void open(query.environment)
+    if (!start()) void open(query.environment, takeSignInError())
     // A link that is pasted into the tab of the page does not load it again.
     addEventListener('hashchange', start)
     return () => removeEventListener('hashchange', start)
@@ -131,6 +139,11 @@ function App() {
       return (
         <main class="narrow">
           <Failure error={state.error} retry={() => void open(query.environment)} />
+          {lacksRole(state.error) && (
+            <button type="button" onClick={() => void leave()}>
+              {text.signOut}
+            </button>
+          )}
         </main>
       )
     case 'signed-out':

@@ -35,7 +35,7 @@ interface TokenAnswer {
   environments: string[]
   session: { id: string; expires_at: string }
   /** Null for a session that was started with a service key. */
-  member: Pick<Schemas['Member'], 'id' | 'email' | 'role' | 'environments'> | null
+  member: Pick<Schemas['Member'], 'id' | 'email' | 'role' | 'environments' | 'issuer'> | null
   scopes: Scope[]
   account: { id: string; name: string; plan: string }
   smtp_port: number
@@ -63,9 +63,39 @@ export async function signIn(secret: string, { replace }: { replace: boolean }):
   await request('POST', '/console/sign-in', { secret, replace })
 }
 
+/** An identity provider that members can sign in with. */
+export interface IdentityProvider {
+  name: string
+  title: string
+}
+
+export function listProviders(): Promise<IdentityProvider[]> {
+  return request('GET', '/console/providers')
+}
+
+/**
+ * Leaves the page to sign in with an identity provider; or with `connect`, so that the member who is signed in can do so from
+ * then on. Rejects with ApiError.
+ */
+export async function goToProvider(name: string, { connect }: { connect: boolean }): Promise<void> {
+  const path = `/console/sign-in/${encodeURIComponent(name)}`
+  location.assign((await request<{ url: string }>('POST', path, { connect })).url)
+}
+
+/** Ends the session that the browser has, if it has one. */
+export async function leave(): Promise<void> {
+  const { url } = await request<{ url: string | null }>('DELETE', '/console/session')
+  location.assign(url ?? '/console')
+}
+
 /** Whether signing in was refused because the browser has a session of another key. */
 export function isAlreadySignedIn(error: unknown): boolean {
   return error instanceof ApiError && error.code === ALREADY_SIGNED_IN
+}
+
+/** Whether the member who is signed in can't do anything yet. */
+export function lacksRole(error: unknown): boolean {
+  return error instanceof ApiError && error.code === NO_ROLE
 }
 
 export class Session implements MailAccess {
@@ -170,9 +200,22 @@ export class Session implements MailAccess {
     await request('DELETE', `/console/sessions/${encodeURIComponent(id)}`)
   }
 
+  /** The other accounts of the person who is signed in. */
+  listAccounts(): Promise<Pick<TokenAnswer['account'], 'id' | 'name'>[]> {
+    return request('GET', '/console/accounts')
+  }
+
+  /** Loads the page again, signed in to another account of the person. */
+  async switchTo(accountId: string): Promise<void> {
+    await request('POST', '/console/accounts', { account_id: accountId })
+    location.assign('/console')
+  }
+
+  /** Also of the identity provider, which may ask whether to. */
   async signOut(): Promise<void> {
-    await request('DELETE', '/console/session')
-    this.onEnd()
+    const { url } = await request<{ url: string | null }>('DELETE', '/console/session')
+    if (url === null) this.onEnd()
+    else location.assign(url)
   }
 
   async signOutEverywhere(): Promise<void> {
@@ -211,6 +254,7 @@ export class Session implements MailAccess {
 /** Not in the OpenAPI document, because only routes of the console have them. */
 const NOT_SIGNED_IN: string = 'not-signed-in'
 const ALREADY_SIGNED_IN: string = 'already-signed-in'
+const NO_ROLE: string = 'no-role'
 
 /** A token of the environment, or of another one if the member may no longer use it. */
 async function trade(environment?: string): Promise<TokenAnswer> {

@@ -67,6 +67,7 @@ export const text = {
   apiReference: 'API reference',
   widthOf: (pane: string) => `Width of ${pane.toLowerCase()}`,
   signOut: 'Sign out',
+  accountName: 'Account',
 
   shortcuts: {
     title: 'Keyboard shortcuts',
@@ -109,6 +110,16 @@ export const text = {
   labelsForm: (pair: string) => `"${pair}" is not a label: write name:value.`,
 
   signIn: {
+    with: (provider: string) => `Sign in with ${provider}`,
+    errors: {
+      'not-invited':
+        'You are not a member of any account. Ask an owner to invite the email address that you sign in with.',
+      'account-suspended': 'The account is suspended.',
+      'rate-limited': 'Too many attempts to sign in have failed. Try again in a minute.',
+      'quota-exceeded': 'The account has as many members as it may have. Ask an owner to remove some.',
+      'invalid-request': 'You can sign in with one identity only, and this one may belong to another member.',
+    } as Readonly<Record<string, string>>,
+    failed: 'The sign-in did not succeed, or took too long. Try again.',
     ended: 'Your session has ended.',
     key: 'API key',
     keyHint: 'A key with the scope admin.',
@@ -488,6 +499,7 @@ export const text = {
     validities: { '1d': 'A day', '7d': '7 days', '30d': '30 days' },
     linkHint: (email: string) => `Send it to ${email}. Whoever opens it first is signed in as this member.`,
     changeTitle: (email: string) => `Change ${email}`,
+    signsInWith: (provider: string) => `signs in with ${provider}`,
     signInLink: 'Sign-in link',
     signInLinkTitle: (email: string) => `Sign-in link for ${email}`,
     signInLinkAbout: 'The link works once, within ten minutes. Whoever opens it is signed in as this member.',
@@ -631,6 +643,12 @@ export const text = {
     used: 'Used in the last 24 hours',
     usedIn: (environment: string, requests: string, inboxes: string, mails: string, bytes: string) =>
       `${environment}: ${counted(requests, 'request', 'requests')}, ${counted(inboxes, 'inbox', 'inboxes')}, ${counted(mails, 'mail', 'mails')}, ${bytes}`,
+    signIn: 'Sign-in',
+    signsInWith: (issuer: string) => `You sign in with ${issuer}.`,
+    signsInWithLinks: 'You sign in with links. You can also connect an identity provider:',
+    connect: (provider: string) => `Connect ${provider}`,
+    requireProvider: 'Everybody must sign in with an identity provider',
+    requireProviderHint: 'Links and keys then no longer sign in, and sessions that they have started end.',
     sessions: 'Sessions of this console',
     signOutEverywhere: 'Sign out everywhere',
     signedInAs: 'Signed in as',

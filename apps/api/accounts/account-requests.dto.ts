@@ -1,4 +1,4 @@
-import { IsOptional, IsString, MaxLength } from 'class-validator'
+import { IsIn, IsOptional, IsString, MaxLength } from 'class-validator'
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'
 import {
@@ -14,6 +14,7 @@ import { codec, partial, plain, snakeCase } from '#libs/domain/event-sourcing/de
 import { UNIT_MS, type Lifespan } from '#libs/domain/inbox/new-inbox.js'
 import { IfGiven, readLifespan, Rule, durationPattern } from '../http/rules.js'
 import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
+import { SIGN_INS } from './account-schemas.js'
 
 const MAX_CHARACTERS = 200
 
@@ -104,4 +105,12 @@ export class ChangeAccount {
   @IsOptional()
   @IsLimits()
   limits?: object | null
+}
+
+/** The body of PATCH /v1/account. */
+@DescribeBody({ description: 'How people may sign in to the console.', example: { sign_in: 'any' } })
+export class SetSignIn {
+  @DescribeProperty('`any`: also with links and keys. `provider`: only with an identity provider.')
+  @IsIn(SIGN_INS, { message: `sign_in must be one of ${SIGN_INS.join(', ')}` })
+  sign_in!: (typeof SIGN_INS)[number]
 }

@@ -13,6 +13,8 @@ import {
 } from '#libs/runtime/resource.js'
 import { KeyWithSecret } from '../keys/key-schemas.js'
 
+export const SIGN_INS = ['any', 'provider'] as const
+
 const limits = object(
   {
     requestsPerMinute: plain(
@@ -37,6 +39,9 @@ const account = {
   plan: plain(Type.String({ description: 'The name of its plan.' })),
   limits: orNull(limits, 'Null if its plan is no longer configured. The account then has no API access.'),
   environments: list(text, { description: 'The environments of its active keys.' }),
+  signIn: plain(
+    OneOf(SIGN_INS, '`provider`: people can sign in to the console only with an identity provider.'),
+  ),
   state: plain(
     OneOf(
       ['active', 'suspended', 'closed'],
@@ -66,6 +71,7 @@ const example = {
     max_members: 250,
   },
   environments: ['production', 'staging'],
+  sign_in: 'any',
   state: 'active',
   suspended_at: null,
   closed_at: null,

@@ -11,7 +11,7 @@ import { KeyWithSecret, newKeyJson } from '../keys/key-schemas.js'
 import { IssueKey } from '../keys/key-requests.dto.js'
 import { Keys } from '../keys/keys.service.js'
 import { Account, AccountWithKey, accountJson, accountWithKeyJson } from './account-schemas.js'
-import { ChangeAccount, OpenAccount } from './account-requests.dto.js'
+import { ChangeAccount, OpenAccount, SetSignIn } from './account-requests.dto.js'
 import { Accounts } from './accounts.service.js'
 
 /** All accounts, for operators, and for every key its own account. */
@@ -139,5 +139,17 @@ export class AccountsController {
   })
   async getOwnAccount(@Caller() { accountId }: Principal) {
     return accountJson(await this.accounts.get(accountId))
+  }
+
+  @Patch('account')
+  @RequireScope('admin')
+  @Describe({
+    summary: 'Set how people sign in',
+    description:
+      'With `provider`, sessions of the console that an identity provider has not identified end within a second, and links and keys start none. An owner must have signed in with a provider first. Keys still work for the API, so one with the scope `admin` can set `any` again.',
+    answer: { description: 'The account.', schema: Account },
+  })
+  async changeOwnAccount(@Caller() principal: Principal, @Body() body: SetSignIn) {
+    return accountJson(await this.accounts.setSignIn(principal, body))
   }
 }

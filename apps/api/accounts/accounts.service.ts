@@ -12,9 +12,10 @@ import { invalid } from '../http/problems.js'
 import { Views } from '../views.js'
 import { newKeyJson } from '../keys/key-schemas.js'
 import { Keys } from '../keys/keys.service.js'
+import { IdentityProviders } from '../sign-in/identity-providers.js'
 import { AccountCommands } from './account-commands.js'
 import type { AccountValues } from './account-schemas.js'
-import { readLimits, type ChangeAccount, type OpenAccount } from './account-requests.dto.js'
+import { readLimits, type ChangeAccount, type OpenAccount, type SetSignIn } from './account-requests.dto.js'
 
 type AccountWithKeyValues = AccountValues & { key: ResourceJson | null }
 
@@ -26,6 +27,7 @@ export class Accounts {
     private readonly instance: Instance,
     private readonly plans: Plans,
     private readonly keys: Keys,
+    private readonly providers: IdentityProviders,
   ) {}
 
   /** Resolves once the account, and its first key if the plan has API access, are durable and can be read. */
@@ -88,6 +90,34 @@ export class Accounts {
     return this.get(id)
   }
 
+  /**
+   * Resolves once the change applies on this instance. Throws invalid-request if nobody could sign in as an owner then.
+   */
+  async setSignIn(principal: Principal, { sign_in: signIn }: SetSignIn): Promise<AccountValues> {
+    const { accountId, member, keyId } = principal
+    const account = await this.commands.find(accountId)
+    const requiresProvider = signIn === 'provider'
+    if (requiresProvider) {
+      const owners = await this.views.readAccounts((views) =>
+        Promise.all(account.owners.map((id) => views.member(id))),
+      )
+      if (!owners.some((owner) => this.providers.allows(owner?.identity ?? null, accountId))) {
+        const detail = 'an owner of the account must have signed in with an identity provider first'
+        throw invalid({ detail, pointer: '/sign_in' })
+      }
+    }
+    const setBy = member?.id ?? keyId
+    const command = {
+      type: 'SetSignIn',
+      accountId,
+      requiresProvider,
+      setBy,
+      now: this.instance.now(),
+    } as const
+    await this.commands.execute({ account, key: null }, command, principal)
+    return this.get(accountId)
+  }
+
   /** Throws not-found. */
   async get(id: string): Promise<AccountValues> {
     return this.valuesOf(await this.commands.find(id))
@@ -107,7 +137,8 @@ export class Accounts {
     const notClosed = account.suspendedAt === null ? 'active' : 'suspended'
     const state = account.closed === null ? notClosed : 'closed'
     const closedAt = account.closed?.at ?? null
-    return { ...account, limits, environments, state, closedAt }
+    const signIn = account.requiresProvider ? 'provider' : 'any'
+    return { ...account, limits, environments, signIn, state, closedAt }
   }
 
   /** Issues a key of scope `admin`, which can issue others, if the account has API access and no such key. */

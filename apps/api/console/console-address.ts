@@ -9,8 +9,16 @@ import { Problem } from '../http/problems.js'
  */
 
 const LOOPBACK = /^(localhost|[a-z0-9-]+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
-/** Account id, a full stop and 256 random bits. */
-const MAX_COOKIE_CHARACTERS = 100
+/**
+ * The cookies of the console (RFC 6265bis). That of an attempt to sign in comes with the request that the identity provider sends
+ * the browser to make, so it can't be `Strict`; the prefix says that no other host has set it.
+ */
+const COOKIES = {
+  /** Account id, a full stop and 256 random bits. */
+  session: { name: 'mayfly-session', prefix: '__Secure-', path: '/console', site: 'Strict', maxLength: 100 },
+  attempt: { name: 'mayfly-sign-in', prefix: '__Host-', path: '/', site: 'Lax', maxLength: 1_000 },
+} as const
+type CookieKind = keyof typeof COOKIES
 
 export class ConsoleAddress {
   constructor(
@@ -22,6 +30,13 @@ export class ConsoleAddress {
   /** The page that signs in with a link. Browsers don't send the part after `#`, so the secret is in no log. */
   linkWith(secret: string): string {
     return `${this.url()}/console#sign-in=${secret}`
+  }
+
+  /** The origin of the console at the host that a request names. Throws untrusted-origin if it is not served there. */
+  requireOrigin({ headers }: FastifyRequest): string {
+    const origin = this.originOf(headers.host ?? '')
+    if (origin !== null) return origin
+    throw untrusted('The console is not served at the host that the request names.')
   }
 
   /** The origin of the console at a host, as the header `Host` names it; null if it is not served there. */
@@ -37,10 +52,9 @@ export class ConsoleAddress {
    * Throws untrusted-origin if the request names another host than that of the console, or a page of another origin has
    * made it. Older browsers don't send Sec-Fetch-Site, and of a name that resolves to this machine only `Host` is wrong.
    */
-  requireOwnPage({ headers }: FastifyRequest, { mayLackOrigin }: { mayLackOrigin: boolean }): void {
-    const own = this.originOf(headers.host ?? '')
-    if (own === null) throw untrusted('The console is not served at the host that the request names.')
-    const { origin, 'sec-fetch-site': site } = headers
+  requireOwnPage(request: FastifyRequest, { mayLackOrigin }: { mayLackOrigin: boolean }): void {
+    const own = this.requireOrigin(request)
+    const { origin, 'sec-fetch-site': site } = request.headers
     const isOwn = origin === undefined ? mayLackOrigin : origin === own
     if (!isOwn) throw untrusted(`The Origin of the request must be ${own}.`)
     if (site !== undefined && site !== 'same-origin') {
@@ -48,22 +62,24 @@ export class ConsoleAddress {
     }
   }
 
-  /** The secret of the session in a request's cookie; null without one. */
-  cookieOf({ headers }: FastifyRequest): string | null {
+  /** The value of a cookie in a request: for a session, its secret. Null without one. */
+  cookieOf({ headers }: FastifyRequest, kind: CookieKind = 'session'): string | null {
     const cookies = (headers.cookie ?? '').split(';').map((cookie) => cookie.trim())
-    const name = `${this.cookieName}=`
-    const secret = cookies.find((cookie) => cookie.startsWith(name))?.slice(name.length) ?? ''
-    return secret === '' || secret.length > MAX_COOKIE_CHARACTERS ? null : secret
+    const name = `${this.cookieName(kind)}=`
+    const value = cookies.find((cookie) => cookie.startsWith(name))?.slice(name.length) ?? ''
+    return value === '' || value.length > COOKIES[kind].maxLength ? null : value
   }
 
-  /** The value of `Set-Cookie` (RFC 6265). Removes the cookie if the time is 0. */
-  setCookie(secret: string, maxAgeMs: number): string {
-    const attributes = `Path=/console; Max-Age=${Math.floor(maxAgeMs / 1_000)}; HttpOnly; SameSite=Strict`
-    return `${this.cookieName}=${secret}; ${attributes}${this.isOnTls ? '; Secure' : ''}`
+  /** The value of `Set-Cookie`. Removes the cookie if the time is 0. */
+  setCookie(value: string, maxAgeMs: number, kind: CookieKind = 'session'): string {
+    const { path, site } = COOKIES[kind]
+    const attributes = `Path=${path}; Max-Age=${Math.floor(maxAgeMs / 1_000)}; HttpOnly; SameSite=${site}`
+    return `${this.cookieName(kind)}=${value}; ${attributes}${this.isOnTls ? '; Secure' : ''}`
   }
 
-  private get cookieName(): string {
-    return this.isOnTls ? '__Secure-mayfly-session' : 'mayfly-session'
+  private cookieName(kind: CookieKind): string {
+    const { prefix, name } = COOKIES[kind]
+    return this.isOnTls ? prefix + name : name
   }
 
   private get isOnTls(): boolean {

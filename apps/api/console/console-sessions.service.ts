@@ -43,7 +43,7 @@ export const SECRET_BYTES = 32
 /** Of one remote address. Secrets can't be guessed, but a configured key may be weak. */
 const FAILED_SIGN_INS: RatePolicy = { name: 'failed-sign-ins', quota: 20, windowSeconds: 60 }
 
-interface SignedIn {
+export interface SignedIn {
   secret: string
   known: KnownSession
 }
@@ -94,9 +94,15 @@ export class ConsoleSessions {
    * Starts a session with the secret of a link, or a key with the scope `admin`. Resolves with the session and its
    * secret. `currentSecret` is the secret of the browser's session, which only its own key may replace; null if it has none
    * or may be replaced. Throws sign-in-failed; already-signed-in if that session may not be replaced; missing-scope and
-   * plan-lacks-api-access for a valid key; and rate-limited if too many attempts from the address have failed.
+   * plan-lacks-api-access for a valid key; sign-in-with-provider if the account requires that; and rate-limited if too many
+   * attempts from the address have failed.
    */
   async signIn(given: string, remoteAddress: string, currentSecret: string | null): Promise<SignedIn> {
+    return this.limitFailures(remoteAddress, () => this.start(given, currentSecret))
+  }
+
+  /** Runs an attempt to sign in. Throws rate-limited if too many from the address have ended with sign-in-failed. */
+  async limitFailures<Result>(remoteAddress: string, attempt: () => Promise<Result>): Promise<Result> {
     const counter = `console-sign-in:${remoteAddress}`
     const verdict = await this.throttle.peek(counter, [FAILED_SIGN_INS])
     if (verdict?.isAllowed === false) {
@@ -107,7 +113,7 @@ export class ConsoleSessions {
       )
     }
     try {
-      return await this.start(given, currentSecret)
+      return await attempt()
     } catch (error) {
       if (error instanceof Problem && error.code === 'sign-in-failed') {
         await this.throttle.consume(counter, [FAILED_SIGN_INS])
@@ -123,6 +129,25 @@ export class ConsoleSessions {
       ? await this.useOfLink(id, given)
       : await this.useOfKey(given)
     await this.requireReplaceable(currentSecret, { account, key, member })
+    return this.startWith({ account, key, member }, command)
+  }
+
+  /**
+   * Starts a session of somebody whom an identity provider has identified as this member. Throws account-suspended and
+   * plan-lacks-api-access, and sign-in-failed if the membership has ended.
+   */
+  async startOf({ id: memberId, accountId, usageKeyId }: Member): Promise<SignedIn> {
+    const [account, key, member] = await this.views.readAccounts((accounts) =>
+      Promise.all([accounts.account(accountId), accounts.key(usageKeyId), accounts.member(memberId)]),
+    )
+    if (account === null || key === null || member?.state !== 'active') throw signInFailed()
+    requireNotSuspended(account)
+    requireApiAccess(this.plans.of(account))
+    const facts = { sessionId: mintId('ses'), startedBy: key.id, memberId } as const
+    return this.startWith({ account, key, member }, { type: 'StartConsoleSession', ...facts })
+  }
+
+  private async startWith({ account, key, member }: SignedInAs, command: StartCommand): Promise<SignedIn> {
     const secret = secretOf(account.id, randomBytes(SECRET_BYTES))
     const secretHash = hashSecret(secret)
     const { id: keyId, environment } = key
@@ -144,6 +169,7 @@ export class ConsoleSessions {
     const key = member && (await accounts.key(member.usageKeyId))
     if (member === null || account === null || key === null) throw signInFailed()
     requireNotSuspended(account)
+    requireLinksAndKeys(account)
     requireApiAccess(this.plans.of(account))
     const now = this.instance.now()
     const secret = secretOf(account.id, randomBytes(SECRET_BYTES))
@@ -154,7 +180,7 @@ export class ConsoleSessions {
     const use = {
       type: 'UseInvitation',
       ...ids,
-      tokenHash: hashSecret(token),
+      proof: { tokenHash: hashSecret(token) },
       session,
       inviter,
       now,
@@ -232,6 +258,7 @@ export class ConsoleSessions {
     const account = await this.accountOf(accountId)
     const link = account?.consoleSessions.find((each) => each.secretHash === linkHash)
     if (account === null || link === undefined) throw signInFailed()
+    requireLinksAndKeys(account)
     const known = await readParties(this.views.accounts, account, link)
     if (known === null || !isOfActive(known, this.instance.now())) throw signInFailed()
     const { key, member } = known
@@ -246,6 +273,7 @@ export class ConsoleSessions {
     const { account, key, member } = known
     if (isOrphaned(key, member)) throw signInFailed()
     requireNotSuspended(account)
+    requireLinksAndKeys(account)
     requireApiAccess(this.plans.of(account))
     requireScope({ scopes: scopesOfKey(key, member) }, ['admin'])
     // A personal key starts a session of its member.
@@ -288,6 +316,18 @@ function signInFailed(): Problem {
     detail: 'The link has been used or has expired, or the key is not valid.',
   })
 }
+
+/** Throws sign-in-with-provider. */
+function requireLinksAndKeys({ id, name, requiresProvider }: Account): void {
+  if (!requiresProvider) return
+  throw new Problem('sign-in-with-provider', {
+    detail: `The account ${name} (${id}) accepts neither links nor keys to sign in.`,
+  })
+}
+
+type StartCommand =
+  | Omit<Extract<ConsoleCommand, { type: 'UseConsoleLink' }>, 'secretHash' | 'now'>
+  | Omit<Extract<ConsoleCommand, { type: 'StartConsoleSession' }>, 'secretHash' | 'now'>
 
 type SignedInAs = Pick<KnownSession, 'account' | 'key' | 'member'>
 

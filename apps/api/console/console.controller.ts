@@ -9,11 +9,12 @@ import type { KnownSession } from '../access/key-lookup.js'
 import { Accounts } from '../accounts/accounts.service.js'
 import { clientAddress } from '../http/connection-limits.js'
 import { Reply } from '../http/headers.js'
-import { invalid } from '../http/problems.js'
+import { invalid, Problem } from '../http/problems.js'
 import { IfGiven } from '../http/rules.js'
 import { Members } from '../members/members.service.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
 import { Instance } from '../instance.js'
+import { IdentityProviders } from '../sign-in/identity-providers.js'
 import { ConsoleAddress, SameOriginGuard } from './console-address.js'
 import { ConsoleSessions } from './console-sessions.service.js'
 
@@ -78,6 +79,7 @@ export class ConsoleController {
     private readonly accounts: Accounts,
     private readonly address: ConsoleAddress,
     private readonly instance: Instance,
+    private readonly providers: IdentityProviders,
   ) {}
 
   @Post('sign-in')
@@ -103,6 +105,10 @@ export class ConsoleController {
     const { account, session, key, member } = known
     const environments = await this.environmentsOf(known)
     const [first = key.environment] = environments
+    if (environments.length === 0) {
+      const detail = `${member?.email ?? 'The key'} can't use any environment of the account ${account.name}.`
+      throw new Problem('no-role', { detail })
+    }
     const environment = wanted ?? (environments.includes(key.environment) ? key.environment : first)
     if (!environments.includes(environment)) {
       const detail = `environment must be one of ${environments.join(', ')}`
@@ -118,6 +124,7 @@ export class ConsoleController {
       session: sessionJson(session),
       member: member && {
         ...{ id: member.id, email: member.email, role: member.role },
+        issuer: member.identity?.issuer ?? null,
         environments: member.environments,
       },
       scopes: scopesOfSession(member),
@@ -146,12 +153,15 @@ export class ConsoleController {
     await this.sessions.end(await this.find(request), sessionId)
   }
 
+  /** The page then goes to the URL of the answer, if there is one, to sign out of the identity provider too. */
   @Delete('session')
-  @HttpCode(204)
   async signOut(@Req() request: FastifyRequest, @Reply() reply: FastifyReply) {
     const known = await this.find(request)
+    const returnUri = `${this.address.requireOrigin(request)}/console`
+    const url = await this.providers.signOutUrl(known.member?.identity ?? null, returnUri)
     await this.sessions.end(known, known.session.id)
     void reply.header('set-cookie', this.address.setCookie('', 0))
+    return { url }
   }
 
   @Delete('sessions')

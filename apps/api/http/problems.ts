@@ -65,6 +65,21 @@ export const PROBLEMS = {
     fix: 'Use a key with one of the scopes that `detail` names.',
     headers: ['WWW-Authenticate'],
   },
+  'not-invited': {
+    status: 403,
+    title: 'Not a member of any account',
+    fix: 'Ask an owner to invite the address that the identity provider knows and has verified.',
+  },
+  'no-role': {
+    status: 403,
+    title: 'No role yet',
+    fix: 'Ask an owner of the account for a role.',
+  },
+  'sign-in-with-provider': {
+    status: 403,
+    title: 'Sign-in with an identity provider required',
+    fix: 'Sign in with one of the identity providers that the page shows.',
+  },
   'link-check-disabled': {
     status: 403,
     title: 'Checks of links are disabled',
@@ -196,6 +211,7 @@ export const PROBLEMS = {
   'catching-up': unavailableForm('The views are catching up with the log'),
   'log-unavailable': unavailableForm('The event log is unavailable'),
   'read-model-unavailable': unavailableForm('The views are unavailable'),
+  'provider-unavailable': unavailableForm('The identity provider is unavailable'),
   busy: unavailableForm(
     'Too many large requests at once',
     'Try again after the time in `Retry-After`, with fewer large requests at once, or read the answers faster.',

@@ -66,6 +66,9 @@ export class ContractPipe implements PipeTransform {
 // eslint-disable-next-line @typescript-eslint/no-extraneous-class -- Nest takes it as the type to check against.
 class NoParameters {}
 
+/** Of a handler whose query others define, such as RFC 6749 in section 4.1.2: unknown parameters must be ignored. */
+export const AcceptAnyQuery = Reflector.createDecorator()
+
 /** Refuses a query or a body if the handler declares none. */
 @Injectable()
 export class UndeclaredInputGuard implements CanActivate {
@@ -76,7 +79,8 @@ export class UndeclaredInputGuard implements CanActivate {
     const { name } = context.getHandler()
     const declared: unknown = Reflect.getMetadata(ROUTE_ARGS_METADATA, context.getClass(), name)
     const keys = Object.keys(declared ?? {})
-    if (!keys.some((key) => key.startsWith(`${RouteParamtypes.QUERY}:`))) {
+    const isQueryOfOthers = new Reflector().get(AcceptAnyQuery, context.getHandler()) !== undefined
+    if (!isQueryOfOthers && !keys.some((key) => key.startsWith(`${RouteParamtypes.QUERY}:`))) {
       await this.pipe.transform(query, { type: 'query', metatype: NoParameters })
     }
     // The body of a GET is discarded.

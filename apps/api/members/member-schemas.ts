@@ -21,16 +21,21 @@ const example = {
   invited_by: 'key_01jd6a0v7w8x9y0z1a2b3c4d5e',
   created_at: '2026-11-21T09:30:00.000Z',
 }
+const memberExample = { ...example, issuer: 'https://login.example.com' }
 
 const member = {
   id: plain(IdOf('mem', 'The id of the member.')),
   ...access,
+  issuer: orNull(
+    text,
+    'The identity provider that the member can sign in with; null for a member who can only sign in with links.',
+  ),
   joinedAt: named('created_at', time('When the invitation was used.')),
 }
 
 const shownMember = resource(
   'Member',
-  { description: 'Somebody who can sign in to the console for the account.', examples: [example] },
+  { description: 'Somebody who can sign in to the console for the account.', examples: [memberExample] },
   member,
 )
 export const Member = shownMember.schema
@@ -41,7 +46,7 @@ const removedMember = resource(
   'RemovedMember',
   {
     description: 'Somebody who was a member, with the keys that the member issued.',
-    examples: [{ ...example, revoked_keys: ['key_01jd6aycj4e7p8s9v1w3x5z7b2'], service_keys: [] }],
+    examples: [{ ...memberExample, revoked_keys: ['key_01jd6aycj4e7p8s9v1w3x5z7b2'], service_keys: [] }],
   },
   {
     ...member,
@@ -117,7 +122,8 @@ function accessOf(state: MemberState) {
 
 /** A member who has joined. */
 function joinedOf(state: MemberState) {
-  return { ...accessOf(state), joinedAt: state.joinedAt ?? state.invitedAt }
+  const { identity, joinedAt, invitedAt } = state
+  return { ...accessOf(state), issuer: identity?.issuer ?? null, joinedAt: joinedAt ?? invitedAt }
 }
 
 export function memberJson(state: MemberState) {

@@ -255,6 +255,8 @@ function problemOf(refusal: MemberRefusal, memberId: MemberId): Problem {
       })
     case 'last-owner':
       return invalid({ detail: 'the account needs another owner first', pointer: '' })
+    case 'has-identity':
+      return invalid({ detail: 'the member signs in with another identity', pointer: '' })
     case 'own-access':
       return missingScope('Members cannot change what they may do themselves.', [])
     case 'not-an-owner':

@@ -4,6 +4,7 @@ import { useSession } from '../navigation.js'
 import { Field, FormDialog } from '../parts/controls.js'
 import { formatBytes, formatCount, Time } from '../parts/format.js'
 import { Failure, Show, useAction, useLoaded } from '../parts/loading.js'
+import { goToProvider, listProviders } from '../session.js'
 import { text } from '../text.js'
 import { useEmails } from './members.js'
 
@@ -58,6 +59,7 @@ export function AccountView() {
       </Show>
       <Quotas />
       <LastDay />
+      <SignIn />
       <Sessions />
     </section>
   )
@@ -162,6 +164,61 @@ function LastDay() {
           </ul>
         )}
       </Show>
+    </>
+  )
+}
+
+/** How the member, and everybody else, signs in. Nothing is shown without identity providers. */
+function SignIn() {
+  const session = useSession()
+  const { member } = session
+  const loaded = useLoaded(async (signal) => {
+    const [providers, account] = await Promise.all([listProviders(), session.api.account({ signal })])
+    return { providers, account }
+  }, [])
+  const { isRunning, error, run } = useAction()
+  const set = async (signIn: 'any' | 'provider') => {
+    await run(() => session.api.setSignIn({ signIn }))
+    loaded.reload()
+  }
+  const { providers, account } = loaded.value ?? { providers: [], account: null }
+  if (account === null || providers.length === 0) return null
+  return (
+    <>
+      <h2>{text.account.signIn}</h2>
+      {error !== null && <Failure error={error} />}
+      {member !== null && member.issuer !== null && <p>{text.account.signsInWith(member.issuer)}</p>}
+      {member !== null && member.issuer === null && (
+        <>
+          <p>{text.account.signsInWithLinks}</p>
+          <div class="actions">
+            {providers.map(({ name, title }) => (
+              <button
+                key={name}
+                type="button"
+                disabled={isRunning}
+                onClick={() => void run(() => goToProvider(name, { connect: true }))}
+              >
+                {text.account.connect(title)}
+              </button>
+            ))}
+          </div>
+        </>
+      )}
+      {session.allows('admin') && (
+        <>
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={account.sign_in === 'provider'}
+              disabled={isRunning}
+              onChange={({ currentTarget }) => void set(currentTarget.checked ? 'provider' : 'any')}
+            />{' '}
+            {text.account.requireProvider}
+          </label>
+          <small>{text.account.requireProviderHint}</small>
+        </>
+      )}
     </>
   )
 }

@@ -105,13 +105,14 @@ function MemberTable({
       ]}
     >
       {members.map((member) => {
-        const { id, email, role, environments, permissions, created_at } = member
+        const { id, email, role, environments, permissions, issuer, created_at } = member
         const isSelf = id === self?.id
         const mayManage = role !== 'owner' || isOwner
         return (
           <tr key={id}>
             <td>
-              <strong>{email}</strong> {isSelf && <span class="tag">{text.members.you}</span>}
+              <strong>{email}</strong> {isSelf && <span class="tag">{text.members.you}</span>}{' '}
+              {issuer !== null && <small>{text.members.signsInWith(new URL(issuer).host)}</small>}
             </td>
             <td>{text.members.roles[role]}</td>
             <td>{environments?.join(', ') ?? text.members.allEnvironments}</td>

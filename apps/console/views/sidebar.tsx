@@ -35,6 +35,7 @@ import {
 import { Choice } from '../parts/controls.js'
 import { Time } from '../parts/format.js'
 import { Icon, IconButton } from '../parts/icon.js'
+import { useLoaded } from '../parts/loading.js'
 import { useSplitter } from '../parts/splitter.js'
 import { useStored } from '../parts/stored.js'
 import { visibleLine } from '../parts/visible-text.js'
@@ -77,6 +78,10 @@ export function Sidebar({
   useEffect(() => {
     if (isOpen) nav.current?.querySelector<HTMLElement>('button, a')?.focus()
   }, [isOpen])
+  const { value: others = [] } = useLoaded(
+    async () => (session.member?.issuer == null ? [] : session.listAccounts()),
+    [],
+  )
   const { width, splitter } = useSplitter('sidebar', text.widthOf(text.views), [180, 248, 420])
   return (
     <>
@@ -90,6 +95,14 @@ export function Sidebar({
           if (key === 'Escape') onClose()
         }}
       >
+        {others.length > 0 && (
+          <Choice
+            label={text.accountName}
+            value={session.account.id}
+            options={[session.account, ...others].map(({ id, name }) => [id, name] as const)}
+            onChange={(id) => void session.switchTo(id)}
+          />
+        )}
         <Choice
           label={text.environment}
           value={session.environment}

@@ -1,9 +1,9 @@
 import { Field, FormValues } from '../parts/controls.js'
-import { Failure, useAction } from '../parts/loading.js'
-import { signIn } from '../session.js'
+import { Failure, useAction, useLoaded } from '../parts/loading.js'
+import { goToProvider, listProviders, signIn } from '../session.js'
 import { text } from '../text.js'
 
-/** Signs in with an API key. A sign-in link needs no form. `error` says why a link was refused. */
+/** Signs in with an identity provider or an API key. A sign-in link needs no form. `error` says why a link was refused. */
 export function SignInView({
   error,
   hasEnded,
@@ -14,6 +14,7 @@ export function SignInView({
   onSignedIn: () => void
 }) {
   const action = useAction()
+  const providers = useLoaded(listProviders, [])
   const submit = async (event: SubmitEvent & { currentTarget: HTMLFormElement }) => {
     event.preventDefault()
     const secret = new FormValues(event.currentTarget).text('secret')
@@ -25,6 +26,17 @@ export function SignInView({
       <h1>Mayfly</h1>
       {hasEnded && <p role="status">{text.signIn.ended}</p>}
       {shown !== null && <Failure error={shown} />}
+      {(providers.value ?? []).map(({ name, title }) => (
+        <p key={name}>
+          <button
+            type="button"
+            class="primary"
+            onClick={() => void action.run(() => goToProvider(name, { connect: false }))}
+          >
+            {text.signIn.with(title)}
+          </button>
+        </p>
+      ))}
       <form onSubmit={(event) => void submit(event)}>
         <Field
           label={text.signIn.key}

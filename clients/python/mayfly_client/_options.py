@@ -112,6 +112,10 @@ class SetQuota(types.SetQuota, CallOptions, total=False):
     """Of `quotas.set`."""
 
 
+class SetSignIn(types.SetSignIn, CallOptions):
+    """Of `set_sign_in`."""
+
+
 class Span(CallOptions, total=False):
     """A span of time."""
 
@@ -140,6 +144,8 @@ __all__ = [
     "ResendInvitation",
     "RotateKey",
     "RotateWebhookSecret",
+    "SetQuota",
+    "SetSignIn",
     "Span",
     "WaitOptions",
 ]

@@ -38,6 +38,9 @@ ProblemCode = Literal[
     "plan-lacks-api-access",
     "account-suspended",
     "missing-scope",
+    "not-invited",
+    "no-role",
+    "sign-in-with-provider",
     "link-check-disabled",
     "untrusted-origin",
     "inbox-password-required",
@@ -65,6 +68,7 @@ ProblemCode = Literal[
     "catching-up",
     "log-unavailable",
     "read-model-unavailable",
+    "provider-unavailable",
     "busy",
     "too-many-streams",
     "too-many-waits",
@@ -93,6 +97,8 @@ class Account(TypedDict):
     """Null if its plan is no longer configured. The account then has no API access."""
     environments: list[str]
     """The environments of its active keys."""
+    sign_in: Literal["any", "provider"]
+    """`provider`: people can sign in to the console only with an identity provider."""
     state: Literal["active", "suspended", "closed"]
     """A suspended or closed account is refused all requests, and gets no mail."""
     suspended_at: str | None
@@ -130,6 +136,8 @@ class AccountWithKey(TypedDict):
     """Null if its plan is no longer configured. The account then has no API access."""
     environments: list[str]
     """The environments of its active keys."""
+    sign_in: Literal["any", "provider"]
+    """`provider`: people can sign in to the console only with an identity provider."""
     state: Literal["active", "suspended", "closed"]
     """A suspended or closed account is refused all requests, and gets no mail."""
     suspended_at: str | None
@@ -1251,6 +1259,8 @@ class Member(TypedDict):
     """`content:read` if the member may read mail, else none."""
     invited_by: str
     """The key or the member that invited."""
+    issuer: str | None
+    """The identity provider that the member can sign in with; null for a member who can only sign in with links."""
     created_at: str
     """When the invitation was used."""
 
@@ -1633,6 +1643,8 @@ class RemovedMember(TypedDict):
     """`content:read` if the member may read mail, else none."""
     invited_by: str
     """The key or the member that invited."""
+    issuer: str | None
+    """The identity provider that the member can sign in with; null for a member who can only sign in with links."""
     created_at: str
     """When the invitation was used."""
     revoked_keys: list[str]
@@ -1816,6 +1828,12 @@ class SetQuota(_SetQuotaOptional):
     """The limit of a quota."""
     limit: int | None
     """At most that of the account's plan. Null removes the limit, so that of the plan applies."""
+
+
+class SetSignIn(TypedDict):
+    """How people may sign in to the console."""
+    sign_in: Literal["any", "provider"]
+    """`any`: also with links and keys. `provider`: only with an identity provider."""
 
 
 class UpdateInbox(TypedDict, total=False):

@@ -82,6 +82,11 @@ export class Mayfly {
     return this.#connection.get('/v1/account', options)
   }
 
+  /** Sets how people sign in to the console for the account. Needs the scope `admin`. */
+  setSignIn(options: BodyOptions<'SetSignIn'>): Promise<Schemas['Account']> {
+    return this.#connection.post('/v1/account', options, 'PATCH')
+  }
+
   /** The version of the server. */
   version(options: CallOptions = {}): Promise<Schemas['Version']> {
     return this.#connection.get('/version', options)

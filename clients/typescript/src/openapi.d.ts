@@ -8,6 +8,7 @@ export interface components {
 			plan: string;
 			limits: components["schemas"]["Limits"] | null;
 			environments: string[];
+			sign_in: "any" | "provider";
 			state: "active" | "suspended" | "closed";
 			suspended_at: string | null;
 			closed_at: string | null;
@@ -31,6 +32,7 @@ export interface components {
 			plan: string;
 			limits: components["schemas"]["Limits"] | null;
 			environments: string[];
+			sign_in: "any" | "provider";
 			state: "active" | "suspended" | "closed";
 			suspended_at: string | null;
 			closed_at: string | null;
@@ -803,6 +805,8 @@ export interface components {
 			permissions: "content:read"[];
 			/** The key or the member that invited. */
 			invited_by: string;
+			/** The identity provider that the member can sign in with; null for a member who can only sign in with links. */
+			issuer: string | null;
 			/** When the invitation was used. */
 			created_at: string;
 		};
@@ -925,7 +929,7 @@ export interface components {
 			title: string;
 			status: number;
 			detail: string;
-			code: "invalid-request" | "malformed-json" | "missing-api-key" | "invalid-api-key" | "revoked-api-key" | "sign-in-failed" | "not-signed-in" | "plan-lacks-api-access" | "account-suspended" | "missing-scope" | "link-check-disabled" | "untrusted-origin" | "inbox-password-required" | "inbox-password-invalid" | "not-found" | "no-matching-message" | "method-not-allowed" | "not-acceptable" | "already-signed-in" | "idempotency-key-in-use" | "address-taken" | "inbox-full" | "inbox-deleted" | "inbox-expired" | "message-deleted" | "body-too-large" | "unsupported-media-type" | "idempotency-key-reused" | "domain-not-verified" | "html-too-complex" | "rate-limited" | "quota-exceeded" | "too-many-password-attempts" | "internal-error" | "catching-up" | "log-unavailable" | "read-model-unavailable" | "busy" | "too-many-streams" | "too-many-waits" | "shutting-down";
+			code: "invalid-request" | "malformed-json" | "missing-api-key" | "invalid-api-key" | "revoked-api-key" | "sign-in-failed" | "not-signed-in" | "plan-lacks-api-access" | "account-suspended" | "missing-scope" | "not-invited" | "no-role" | "sign-in-with-provider" | "link-check-disabled" | "untrusted-origin" | "inbox-password-required" | "inbox-password-invalid" | "not-found" | "no-matching-message" | "method-not-allowed" | "not-acceptable" | "already-signed-in" | "idempotency-key-in-use" | "address-taken" | "inbox-full" | "inbox-deleted" | "inbox-expired" | "message-deleted" | "body-too-large" | "unsupported-media-type" | "idempotency-key-reused" | "domain-not-verified" | "html-too-complex" | "rate-limited" | "quota-exceeded" | "too-many-password-attempts" | "internal-error" | "catching-up" | "log-unavailable" | "read-model-unavailable" | "provider-unavailable" | "busy" | "too-many-streams" | "too-many-waits" | "shutting-down";
 			fix: string;
 			request_id: string;
 			errors?: components["schemas"]["Fault"][];
@@ -1013,6 +1017,8 @@ export interface components {
 			permissions: "content:read"[];
 			/** The key or the member that invited. */
 			invited_by: string;
+			/** The identity provider that the member can sign in with; null for a member who can only sign in with links. */
+			issuer: string | null;
 			/** When the invitation was used. */
 			created_at: string;
 			/** The personal keys of the member. */
@@ -1105,6 +1111,11 @@ export interface components {
 			environment?: string | null;
 			/** Limits the inboxes that this key created. */
 			key_id?: string | null;
+		};
+		/** How people may sign in to the console. */
+		SetSignIn: {
+			/** `any`: also with links and keys. */
+			sign_in: "any" | "provider";
 		};
 		/** What to change of an inbox. */
 		UpdateInbox: {

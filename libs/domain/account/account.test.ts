@@ -37,6 +37,7 @@ describe('an account', () => {
       owners: [],
       defaultFaults: {},
       quotas: {},
+      requiresProvider: false,
       suspendedAt: null,
       closed: null,
       erasedAt: null,

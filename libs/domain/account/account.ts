@@ -20,6 +20,8 @@ export interface Account extends Omit<AccountOpened, 'type' | 'accountId'> {
   defaultFaults: Readonly<Record<string, readonly Fault[]>>
   /** Those that the account has set for itself. */
   quotas: OwnQuotas
+  /** Whether people can sign in to the console only with an identity provider. */
+  requiresProvider: boolean
   /** Null unless it is suspended or closed. */
   suspendedAt: Date | null
   /** Null unless it is closed. */
@@ -78,6 +80,7 @@ export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
         owners: [],
         defaultFaults: {},
         quotas: {},
+        requiresProvider: false,
         suspendedAt: null,
         closed: null,
         erasedAt: null,
@@ -111,6 +114,11 @@ export function evolve(slice: AccountSlice, event: AccountEvent): AccountSlice {
       const { [event.environment]: _, ...others } = account.defaultFaults
       const own = event.faults.length === 0 ? {} : { [event.environment]: event.faults }
       return { ...slice, account: { ...account, defaultFaults: { ...others, ...own } } }
+    }
+    case 'SignInSet': {
+      const { requiresProvider } = event
+      if (account === null || account.requiresProvider === requiresProvider) return slice
+      return { ...slice, account: { ...account, requiresProvider } }
     }
     case 'QuotaSet': {
       const { quota, scope, limit } = event
@@ -155,9 +163,9 @@ function withMember(slice: AccountSlice, account: Account, event: MemberEvent): 
     account.closed !== null,
   )
   if (member === slice.member) return slice
-  const joined = event.type === 'MemberJoined' && member?.joinedAt !== slice.member?.joinedAt
+  const hasJoined = event.type === 'MemberJoined' && member?.joinedAt !== slice.member?.joinedAt
   const consoleSessions =
-    joined && member !== null
+    hasJoined && member !== null && event.session !== null
       ? evolveSessions(account.consoleSessions, {
           type: 'ConsoleSessionStarted',
           ...{ accountId: account.id, memberId: member.id, startedBy: member.usageKeyId },

@@ -5,6 +5,7 @@ import { haveSameFaults } from '#libs/domain/inbox/fault.js'
 import { defaultFaultsOf, isOnPlan, type AccountSlice } from './account.js'
 import { daysAfter, keyEventDue, keyState, MAX_KEY_DAYS } from './key-expiry.js'
 import type { AccountEvent, DefaultFaultsSet, AccountOpened, ApiKeyIssued, QuotaSet } from './events.js'
+import type { Author } from './member.js'
 import { MAX_OWN_QUOTAS, maxOf, quotaName } from './quota.js'
 
 /** Of one account; revoked and expired keys don't count. */
@@ -14,6 +15,7 @@ export type AccountCommand =
   | (Pick<AccountOpened, 'accountId' | 'name' | 'limits'> & { type: 'OpenAccount'; plan: Plan; now: Date })
   | (Omit<DefaultFaultsSet, 'type' | 'setAt'> & { type: 'SetDefaultFaults'; now: Date })
   | (Omit<QuotaSet, 'type' | 'setAt'> & { type: 'SetQuota'; plan: Plan; now: Date })
+  | { type: 'SetSignIn'; accountId: AccountId; requiresProvider: boolean; setBy: Author; now: Date }
   | { type: 'SuspendAccount'; accountId: AccountId; by: KeyId; now: Date }
   | { type: 'ResumeAccount'; accountId: AccountId; by: KeyId; now: Date }
   | { type: 'CloseAccount'; accountId: AccountId; by: KeyId; environment: string; now: Date }
@@ -97,6 +99,11 @@ export function decide(
       return refuse({ code: 'too-many-quotas', max: MAX_OWN_QUOTAS })
     }
     return accept({ type: 'QuotaSet', ...facts, setAt })
+  }
+  if (command.type === 'SetSignIn') {
+    const { requiresProvider, setBy } = command
+    if (requiresProvider === account.requiresProvider) return accept()
+    return accept({ type: 'SignInSet', accountId, requiresProvider, setBy, setAt: now })
   }
   if (command.type === 'ChangePlan') {
     const { limits } = command

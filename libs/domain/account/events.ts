@@ -178,6 +178,15 @@ export const ACCOUNT_EVENTS = {
     setAt: field.time,
   }),
 
+  /** How people may sign in to the console for the account. */
+  SignInSet: event('account.sign-in-set', {
+    accountId: field.id('acc'),
+    /** Only with an identity provider, not with links or keys. */
+    requiresProvider: field.boolean,
+    setBy: field.id('key', 'mem'),
+    setAt: field.time,
+  }),
+
   ...CONSOLE_EVENTS,
   ...REGISTRATION_EVENTS,
   ...DOMAIN_EVENTS,

@@ -37,7 +37,7 @@ const invitationRevoked: MemberEvent = {
 }
 const joined = (revision = 1): MemberEvent => ({
   type: 'MemberJoined',
-  ...{ accountId, memberId, revision, session, joinedAt: day(2) },
+  ...{ accountId, memberId, revision, session, identity: null, joinedAt: day(2) },
 })
 const changed = (revision: number, access: MemberAccess, changedBy = otherId): MemberEvent => ({
   type: 'MemberChanged',
@@ -56,7 +56,7 @@ const invite = (more: Partial<Extract<MemberCommand, { type: 'InviteMember' }>> 
 })
 const use = (now = day(2), digit = 'a'): MemberCommand => ({
   type: 'UseInvitation',
-  ...{ accountId, memberId, tokenHash: hash(digit), session, inviter: null, now },
+  ...{ accountId, memberId, proof: { tokenHash: hash(digit) }, session, inviter: null, now },
 })
 const change = (actor: Actor, access: MemberAccess): MemberCommand => ({
   type: 'ChangeMember',
@@ -65,6 +65,37 @@ const change = (actor: Actor, access: MemberAccess): MemberCommand => ({
 const remove = (actor: Actor): MemberCommand => ({
   type: 'RemoveMember',
   ...{ accountId, memberId, actor, now: day(3) },
+})
+
+const identity = { issuer: 'https://login.example.com', hash: hash('1') }
+const stranger = { ...identity, hash: hash('2') }
+const asPerson = (now = day(2)): MemberCommand => ({
+  type: 'UseInvitation',
+  ...{ accountId, memberId, proof: { identity }, session: null, inviter: null, now },
+})
+const joinedAs = (revision = 1, at = day(2)): MemberEvent => ({
+  type: 'MemberJoined',
+  ...{ accountId, memberId, revision, session: null, identity, joinedAt: at },
+})
+const identify = (wanted = identity): MemberCommand => ({
+  type: 'IdentifyMember',
+  ...{ accountId, memberId, identity: wanted, now: day(3) },
+})
+const identified = (revision: number, wanted = identity): MemberEvent => ({
+  type: 'MemberIdentified',
+  ...{ accountId, memberId, revision, identity: wanted, identifiedAt: day(3) },
+})
+const admit = (role: 'developer' | null): MemberCommand => ({
+  type: 'AdmitMember',
+  ...{ accountId, memberId, email: facts.email, identity, role, usageKeyId: KEY_ID, now: day(2) },
+})
+const admitted = (access: MemberAccess): MemberEvent => ({
+  ...{ type: 'MemberInvited', ...facts, ...access, tokenHash: identity.hash },
+  ...{ invitedBy: memberId, invitedAt: day(2), expiresAt: day(2) },
+})
+const take = (role: 'admin' | 'developer' | 'auditor'): MemberCommand => ({
+  type: 'TakeRole',
+  ...{ accountId, memberId, role, now: day(3) },
 })
 
 const specificationWith = (owners: readonly MemberId[], isClosed = false) =>
@@ -233,5 +264,57 @@ describe('a member', () => {
     ]
     const history = [invited(), joined(), changed(2, viewer)]
     expect(replay([...history, changed(2, auditor)])).toEqual(replay(history))
+  })
+})
+
+describe('a person whom an identity provider has identified', () => {
+  it('uses an invitation without its link, once and in time', () => {
+    given(invited()).when(asPerson()).then([joinedAs()])
+    given(invited())
+      .when(asPerson(day(8)))
+      .thenRefused({ code: 'invalid-link' })
+    given(invited(), joined()).when(asPerson()).thenRefused({ code: 'invalid-link' })
+    given(invited(), invitationRevoked).when(asPerson()).thenRefused({ code: 'invalid-link' })
+    expect(replay([invited(), joinedAs()]).member).toMatchObject({ state: 'active', identity })
+  })
+
+  it('is connected to a member who has none', () => {
+    given(invited(), joined())
+      .when(identify())
+      .then([identified(2)])
+    given(invited(), joined(), identified(2)).when(identify()).then([])
+    given(invited(), joined(), identified(2)).when(identify(stranger)).thenRefused({ code: 'has-identity' })
+    given(invited()).when(identify()).thenRefused({ code: 'unknown-member' })
+    // Two at the same time: the first one counts.
+    const both = replay([invited(), joined(), identified(2), identified(3, stranger)])
+    expect(both.member).toMatchObject({ identity, revision: 3 })
+  })
+
+  it('is admitted without rights, or with the role that the provider says', () => {
+    const none: MemberAccess = { role: 'viewer', environments: [], readsMail: true }
+    given()
+      .when(admit(null))
+      .then([admitted(none), joinedAs()])
+    given()
+      .when(admit('developer'))
+      .then([admitted(developer), joinedAs()])
+    given(admitted(none)).when(admit(null)).then([joinedAs()])
+    given(admitted(none), joinedAs()).when(admit(null)).then([])
+    given(admitted(none), joinedAs(), removed(2)).when(admit(null)).thenRefused({ code: 'unknown-member' })
+    // Somebody else has this address.
+    given(invited()).when(admit(null)).thenRefused({ code: 'unknown-member' })
+  })
+
+  it('takes the role that the provider says, unless it is an owner', () => {
+    const own = (revision: number, access: MemberAccess) => changed(revision, access, memberId)
+    given(invited(), joined())
+      .when(take('admin'))
+      .then([own(2, { ...developer, role: 'admin' })])
+    given(invited(), joined())
+      .when(take('auditor'))
+      .then([own(2, { role: 'auditor', environments: null, readsMail: false })])
+    given(invited(), joined()).when(take('developer')).then([])
+    given(invited(owner), joined()).when(take('developer')).then([])
+    given(invited()).when(take('admin')).then([])
   })
 })

@@ -1,12 +1,12 @@
-import { event, type EventOf } from '#libs/domain/event-sourcing/declare.js'
+import { event, type EventOf, type ValueOf } from '#libs/domain/event-sourcing/declare.js'
 import * as field from '#libs/domain/event-sourcing/declare.js'
 import { accept, refuse, type Decision } from '#libs/domain/event-sourcing/decision.js'
 import type { AccountId, KeyId, MemberId } from '#libs/domain/ids/typeid.js'
 import { withImplied, type Scope } from './access.js'
 
 /*
- * The people of an account. A member begins as an invitation, and joins with the link of it. What a member may do follows
- * from its role.
+ * The people of an account. A member begins as an invitation, and joins with the link of it, or by signing in with an identity
+ * provider that vouches for the address. What a member may do follows from its role.
  */
 
 interface RoleRules {
@@ -85,6 +85,13 @@ const revision = field.count
 const by = field.id('key', 'mem')
 export type Author = KeyId | MemberId
 
+/**
+ * A person at an identity provider: the SHA-256 of issuer and subject, which are unique only together (OpenID Connect Core 1.0,
+ * section 2), as `identityOf` computes it.
+ */
+const identity = field.object({ issuer: field.text, hash: field.sha256 })
+export type Identity = ValueOf<typeof identity>
+
 const access = {
   role: field.oneOf(ROLE_NAMES),
   environments: field.optional(field.list(field.text), null),
@@ -122,16 +129,30 @@ export const MEMBER_EVENTS = {
     { isRemoval: true },
   ),
 
-  /** The link was used, which starts a session of the console. */
+  /** The link was used, which starts a session of the console; or the person has signed in with an identity provider. */
   MemberJoined: event('member.joined', {
     ...memberIds,
     revision,
-    session: field.object({
-      id: field.id('ses'),
-      secretHash: field.sha256,
-      expiresAt: field.time,
-    }),
+    /** Null if an event of its own starts it. */
+    session: field.optional(
+      field.object({
+        id: field.id('ses'),
+        secretHash: field.sha256,
+        expiresAt: field.time,
+      }),
+      null,
+    ),
+    /** Null if the link was used. */
+    identity: field.optional(identity, null),
     joinedAt: field.time,
+  }),
+
+  /** The member has joined with a link, and can now sign in with an identity provider too. */
+  MemberIdentified: event('member.identified', {
+    ...memberIds,
+    revision,
+    identity,
+    identifiedAt: field.time,
   }),
 
   MemberChanged: event('member.changed', {
@@ -161,6 +182,8 @@ export interface Member extends Omit<MemberInvited, 'type' | 'memberId'> {
   revision: number
   /** Who made the last link of the invitation. */
   offeredBy: Author
+  /** Null if the member can only sign in with links. */
+  identity: Identity | null
   joinedAt: Date | null
   endedAt: Date | null
 }
@@ -200,9 +223,13 @@ export function evolveMember(
       return { member: { ...next, state: 'revoked', endedAt: event.revokedAt }, owners }
     case 'MemberJoined': {
       if (member.state !== 'invited') break
-      const joined = { ...next, state: 'active', joinedAt: event.joinedAt } as const
+      const { identity, joinedAt } = event
+      const joined = { ...next, state: 'active', identity, joinedAt } as const
       return { member: joined, owners: member.role === 'owner' ? [...others, id] : owners }
     }
+    case 'MemberIdentified':
+      if (member.state !== 'active' || member.identity !== null) break
+      return { member: { ...next, identity: event.identity }, owners }
     case 'MemberChanged': {
       const { role, environments, readsMail, changedBy } = event
       if (member.state !== 'active' || !isAllowed(owners, member, role, changedBy)) break
@@ -227,7 +254,7 @@ function isAllowed(owners: readonly MemberId[], member: Member, role: Role | nul
 
 function invited(event: MemberInvited, owners: readonly MemberId[]): Member {
   const { type: _type, memberId: id, ...facts } = event
-  const ends = { revision: 0, offeredBy: facts.invitedBy, joinedAt: null, endedAt: null }
+  const ends = { revision: 0, offeredBy: facts.invitedBy, identity: null, joinedAt: null, endedAt: null }
   const isByFormerOwner =
     event.role === 'owner' && isMember(event.invitedBy) && !owners.includes(event.invitedBy)
   if (isByFormerOwner) return { ...facts, id, ...ends, state: 'revoked', endedAt: event.invitedAt }
@@ -261,16 +288,33 @@ export type MemberCommand = { accountId: AccountId; memberId: MemberId; now: Dat
   | { type: 'RevokeInvitation'; actor: Actor }
   | {
       type: 'UseInvitation'
-      tokenHash: string
+      /** Of the link; or the identity, if its provider vouches for the address of the invitation. */
+      proof: { tokenHash: string } | { identity: Identity }
       session: MemberJoined['session']
       /** The member who made the link; null if a key did. */
       inviter: Member | null
     }
+  /** Somebody with an address in a domain of the account joins without an invitation. */
+  | {
+      type: 'AdmitMember'
+      email: string
+      identity: Identity
+      /** What the identity provider says; null for a member who can do nothing until given a role. */
+      role: MappedRole | null
+      usageKeyId: KeyId
+    }
+  | { type: 'IdentifyMember'; identity: Identity }
+  /** The identity provider says which role the member has. */
+  | { type: 'TakeRole'; role: MappedRole }
   | ({ type: 'ChangeMember'; actor: Actor } & MemberAccess)
   | { type: 'RemoveMember'; actor: Actor }
   /** Of a closed account: the member or the invitation ends. */
   | { type: 'EndMember'; by: Author }
 )
+
+/** An identity provider can't make owners. */
+export const MAPPED_ROLES = ['admin', 'developer', 'viewer', 'auditor'] as const satisfies Role[]
+export type MappedRole = (typeof MAPPED_ROLES)[number]
 
 export type MemberRefusal =
   | { code: 'unknown-member' }
@@ -283,6 +327,7 @@ export type MemberRefusal =
   | { code: 'not-an-owner' }
   | { code: 'beyond-own-access'; missing: readonly Scope[] }
   | { code: 'own-access' }
+  | { code: 'has-identity' }
   | { code: 'last-owner' }
 
 /** Checks a command against the view, which may lag. `evolveMember` decides between concurrent events. */
@@ -300,9 +345,22 @@ export function decideMember(
     if (isKnown) return refuse({ code: 'known-email' })
     return accept({ type: 'MemberInvited', ...facts, invitedBy: actor.by, invitedAt })
   }
+  if (command.type === 'AdmitMember') {
+    const { email, identity, role, usageKeyId } = command
+    const joined = { type: 'MemberJoined', ...ids, session: null, identity, joinedAt: now } as const
+    if (member?.state === 'active') return accept()
+    // The process has ended between the two events. Nobody has a token with this hash.
+    const isHalfAdmitted = member?.state === 'invited' && member.tokenHash === identity.hash
+    if (isHalfAdmitted) return accept({ ...joined, revision: member.revision + 1 })
+    if (member !== null) return refuse({ code: 'unknown-member' })
+    const invitation = { email, usageKeyId, tokenHash: identity.hash, invitedBy: memberId, invitedAt: now }
+    const access = role === null ? NO_ACCESS : accessOfRole(role)
+    const invited = { type: 'MemberInvited', ...ids, ...invitation, ...access, expiresAt: now } as const
+    return accept<MemberEvent>(invited, { ...joined, revision: 1 })
+  }
   if (member?.accountId !== accountId) {
-    const isAboutMember = command.type === 'ChangeMember' || command.type === 'RemoveMember'
-    return refuse({ code: isAboutMember ? 'unknown-member' : 'unknown-invitation' })
+    const isAboutInvitation = command.type === 'RenewInvitation' || command.type === 'RevokeInvitation'
+    return refuse({ code: isAboutInvitation ? 'unknown-invitation' : 'unknown-member' })
   }
   const next = { ...ids, revision: member.revision + 1 }
   switch (command.type) {
@@ -322,9 +380,25 @@ export function decideMember(
       return accept({ type: 'InvitationRevoked', ...next, revokedBy: command.actor.by, revokedAt: now })
     case 'UseInvitation': {
       const { state, tokenHash, expiresAt } = member
-      const isValid = state === 'invited' && tokenHash === command.tokenHash && expiresAt > now
-      if (!isValid || !mayStillInvite(member, command.inviter)) return refuse({ code: 'invalid-link' })
-      return accept({ type: 'MemberJoined', ...next, session: command.session, joinedAt: now })
+      const { proof, session, inviter } = command
+      const isProved = 'identity' in proof || proof.tokenHash === tokenHash
+      const isValid = state === 'invited' && isProved && expiresAt > now
+      if (!isValid || !mayStillInvite(member, inviter)) return refuse({ code: 'invalid-link' })
+      const identity = 'identity' in proof ? proof.identity : null
+      return accept({ type: 'MemberJoined', ...next, session, identity, joinedAt: now })
+    }
+    case 'IdentifyMember': {
+      const { identity } = command
+      if (member.state !== 'active') return refuse({ code: 'unknown-member' })
+      if (member.identity?.hash === identity.hash) return accept()
+      if (member.identity !== null) return refuse({ code: 'has-identity' })
+      return accept({ type: 'MemberIdentified', ...next, identity, identifiedAt: now })
+    }
+    case 'TakeRole': {
+      const { role } = command
+      if (member.state !== 'active' || member.role === 'owner' || member.role === role) return accept()
+      const facts = { ...accessOfRole(role), changedBy: memberId, changedAt: now }
+      return accept({ type: 'MemberChanged', ...next, ...facts })
     }
     case 'ChangeMember': {
       const { actor, role, environments, readsMail } = command
@@ -361,6 +435,13 @@ function mayStillInvite(member: Member, inviter: Member | null): boolean {
   const held = scopesOfMember(inviter)
   const actor = { by: inviter.id, isOwner: inviter.role === 'owner', mayGive: withImplied(held) }
   return held.includes('admin') && refusalOf(member, actor) === null
+}
+
+/** Of a member who has no role yet: a viewer of no environment. */
+const NO_ACCESS: MemberAccess = { role: 'viewer', environments: [], readsMail: true }
+
+function accessOfRole(role: Role): MemberAccess {
+  return { role, environments: null, readsMail: rulesOf(role).readsMail !== 'if given' }
 }
 
 const ENDED = {

@@ -126,8 +126,9 @@ export function describeAccountQueries(harness: () => ReadModelHarness): void {
       expiresAt: minute(9),
     }
     const about = (n: number, revision: number) => ({ accountId, memberId: memberIdOf(n), revision })
+    const identity = { issuer: 'https://login.example.com', hash: hash('f') }
     const joined = (n: number): AccountEvent => ({
-      ...{ type: 'MemberJoined', ...about(n, 1), session, joinedAt: minute(n) },
+      ...{ type: 'MemberJoined', ...about(n, 1), session, identity, joinedAt: minute(n) },
     })
     const personal = issued(1, { owner: 'personal', createdBy: memberIdOf(1) })
     const other = accountIdOf(8)
@@ -145,9 +146,16 @@ export function describeAccountQueries(harness: () => ReadModelHarness): void {
     )
     const found = await accounts.keyByHash(hash('1'))
     expect(found?.member).toMatchObject({ id: memberIdOf(1), state: 'active', joinedAt: minute(1) })
+    const idsOf = (members: readonly { id: string }[]) => members.map(({ id }) => id)
+    expect(idsOf(await accounts.membersWithIdentity(identity.hash))).toEqual([memberIdOf(1), memberIdOf(2)])
+    expect(await accounts.membersWithIdentity(hash('0'))).toEqual([])
+    expect(idsOf(await accounts.invitationsTo('3@EXAMPLE.com'))).toEqual([memberIdOf(3)])
+    expect(idsOf(await accounts.invitationsTo('5@example.com'))).toEqual([memberIdOf(5)])
+    expect(await accounts.invitationsTo('1@example.com')).toEqual([])
     const removed = { type: 'MemberRemoved', ...about(1, 2), removedBy: memberIdOf(2) } as const
     await followAccounts(store, { ...removed, removedAt: minute(6) })
     expect(await idsIn('active')).toEqual([memberIdOf(2)])
+    expect(idsOf(await accounts.membersWithIdentity(identity.hash))).toEqual([memberIdOf(2)])
     expect((await accounts.keyByHash(hash('1')))?.member).toMatchObject({ state: 'removed' })
   })
 
@@ -166,6 +174,7 @@ export function describeAccountQueries(harness: () => ReadModelHarness): void {
       quotas: {},
       suspendedAt: null,
       closed: null,
+      requiresProvider: false,
       erasedAt: null,
     }
     expect(await accounts.keyByHash(hash('2'))).toEqual({ account, key, member: null })

@@ -37,6 +37,7 @@ export interface KnownKey {
 
 /** account-events has one partition. */
 const PARTITION = 0
+const FIRST_HUNDRED = { order: 'asc', after: null, limit: 100 } as const
 /** Scopes in one round trip. Its answer has the rows of all their webhooks. */
 const MAX_SCOPES_AT_ONCE = 500
 
@@ -124,6 +125,19 @@ export function accountViews(store: ViewStore) {
       const range = keyRange(PARTITION, [accountId, state], query)
       return pageOfRows(store, tables.memberList, tables.members, range)
     },
+
+    /** The oldest members of any account with that identity, at most a hundred. */
+    membersWithIdentity: (hash: string): Promise<Member[]> =>
+      pageOfRows(store, tables.memberIdentities, tables.members, keyRange(PARTITION, [hash], FIRST_HUNDRED)),
+
+    /** The oldest invitations of any account to that address that are not used or revoked, at most a hundred. */
+    invitationsTo: (email: string): Promise<Member[]> =>
+      pageOfRows(
+        store,
+        tables.invitedEmails,
+        tables.members,
+        keyRange(PARTITION, [email.toLowerCase()], FIRST_HUNDRED),
+      ),
 
     /** The email addresses of an account's members and those who are invited. Their number is limited. */
     async memberEmails(accountId: AccountId): Promise<string[]> {

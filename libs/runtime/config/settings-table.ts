@@ -131,6 +131,12 @@ export const SETTINGS = kind.named('MAYFLY_', {
       'JSON file of the plans that accounts may have; free, starter, pro and enterprise if unset.',
     ),
   },
+  providersFile: {
+    variable: 'MAYFLY_IDENTITY_PROVIDERS',
+    ...kind.text(
+      'JSON file of the identity providers that members may sign in with (docs/teams.md); none if unset.',
+    ),
+  },
 
   ...DISTRIBUTED_SETTINGS,
   ...MEMORY_SETTINGS,

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, cast
 
 from .. import _types as types
-from .._options import CallOptions, CreateInbox, CreateInboxes
+from .._options import CallOptions, CreateInbox, CreateInboxes, SetSignIn
 from .._requests import key_of, path_of
 from .connection import AsyncConnection
 from .inbox import AsyncInbox
@@ -81,6 +81,10 @@ class AsyncMayfly:
     async def close(self) -> None:
         """Closes the connections. Inboxes are not deleted."""
         await self._connection.close()
+
+    async def set_sign_in(self, **options: Unpack[SetSignIn]) -> types.Account:
+        """Set how people sign in to the console for the account. Needs the scope ``admin``."""
+        return cast("types.Account", await self._connection.patch(path_of("account"), options))
 
     async def account(self, **call: Unpack[CallOptions]) -> types.Account:
         """The account of the key, with its plan and limits."""

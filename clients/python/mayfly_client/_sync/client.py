@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, cast
 
 from .. import _types as types
-from .._options import CallOptions, CreateInbox, CreateInboxes
+from .._options import CallOptions, CreateInbox, CreateInboxes, SetSignIn
 from .._requests import key_of, path_of
 from .connection import Connection
 from .inbox import Inbox
@@ -82,6 +82,10 @@ class Mayfly:
     def close(self) -> None:
         """Closes the connections. Inboxes are not deleted."""
         self._connection.close()
+
+    def set_sign_in(self, **options: Unpack[SetSignIn]) -> types.Account:
+        """Set how people sign in to the console for the account. Needs the scope ``admin``."""
+        return cast("types.Account", self._connection.patch(path_of("account"), options))
 
     def account(self, **call: Unpack[CallOptions]) -> types.Account:
         """The account of the key, with its plan and limits."""

@@ -1,0 +1,183 @@
+import { hash } from 'node:crypto'
+import type { ClientAuth, Configuration } from 'openid-client'
+import type { Logger } from 'pino'
+import type { Identity, MappedRole } from '#libs/domain/account/member.js'
+import type { AccountId } from '#libs/domain/ids/typeid.js'
+import type { ProviderConfig } from '#libs/runtime/config/providers-file.js'
+import { messageOf } from '#libs/runtime/errors.js'
+import { unavailable } from '../http/problems.js'
+
+/** What the browser keeps while the person is at the provider. All are random, and new for each attempt. */
+export interface Attempt {
+  state: string
+  nonce: string
+  verifier: string
+}
+
+/** Somebody whom a provider has identified. */
+export interface Person {
+  identity: Identity
+  /** Null if the provider does not say that the address was verified. */
+  email: string | null
+  /** Null if the provider has no claim for it, or no value that stands for a role. */
+  role: MappedRole | null
+}
+
+const TIMEOUT_SECONDS = 10
+/** After that, changed endpoints of a provider apply. Its keys are read again as soon as an unknown one is used. */
+const CONFIGURATION_MS = 3_600_000
+
+interface Discovered {
+  configuration: Promise<Configuration>
+  readAtMs: number
+}
+
+/**
+ * The identity providers of MAYFLY_IDENTITY_PROVIDERS. Signs in with the authorization code flow of OpenID Connect Core 1.0,
+ * section 3.1, with PKCE (RFC 7636), state and nonce. The issuer of the answer is checked too, if the provider names it (RFC
+ * 9207), and each provider has its own redirect URI, so that an answer of one is never taken for that of another.
+ */
+export class IdentityProviders {
+  private readonly discovered = new Map<string, Discovered>()
+
+  constructor(
+    readonly all: readonly ProviderConfig[],
+    private readonly now: () => Date,
+    private readonly logger: Pick<Logger, 'warn'>,
+  ) {}
+
+  named(name: string): ProviderConfig | null {
+    return this.all.find((provider) => provider.name === name) ?? null
+  }
+
+  /** Whether an identity of that issuer may sign in to the account, as configured now. */
+  allows(identity: Identity | null, accountId: AccountId): boolean {
+    const provider = this.all.find(({ issuer }) => issuer === identity?.issuer)
+    return provider !== undefined && mayUse(provider, accountId)
+  }
+
+  /** The URL at which the person signs in. Throws provider-unavailable. */
+  async start(provider: ProviderConfig, redirectUri: string): Promise<{ url: string; attempt: Attempt }> {
+    const oidc = await import('openid-client')
+    const configuration = await this.discover(provider).catch((error: unknown) => {
+      this.warn(provider, error)
+      throw unavailable('provider-unavailable', `${provider.title} can't be reached.`)
+    })
+    const attempt = {
+      state: oidc.randomState(),
+      nonce: oidc.randomNonce(),
+      verifier: oidc.randomPKCECodeVerifier(),
+    }
+    const { state, nonce } = attempt
+    const url = oidc.buildAuthorizationUrl(configuration, {
+      ...{ redirect_uri: redirectUri, scope: provider.scope, state, nonce },
+      code_challenge: await oidc.calculatePKCECodeChallenge(attempt.verifier),
+      code_challenge_method: 'S256',
+    })
+    return { url: url.href, attempt }
+  }
+
+  /**
+   * Trades the code in the URL that the provider has sent the browser to. Null if the provider has refused, its answer is not
+   * valid, or it can't be reached; the log says why.
+   */
+  async finish(
+    provider: ProviderConfig,
+    url: URL,
+    { state, nonce, verifier }: Attempt,
+  ): Promise<Person | null> {
+    try {
+      const oidc = await import('openid-client')
+      const configuration = await this.discover(provider)
+      const tokens = await oidc.authorizationCodeGrant(configuration, url, {
+        ...{ pkceCodeVerifier: verifier, expectedState: state, expectedNonce: nonce },
+      })
+      const token = tokens.claims()
+      if (token === undefined) throw new Error('the answer has no ID token')
+      // Many providers have the address only there (OpenID Connect Core 1.0, section 5.4).
+      const hasUserInfo = configuration.serverMetadata().userinfo_endpoint !== undefined
+      const info = hasUserInfo ? await oidc.fetchUserInfo(configuration, tokens.access_token, token.sub) : {}
+      return personOf(provider, { ...info, ...token })
+    } catch (error) {
+      // Perhaps the provider has other keys or endpoints than those that were read.
+      this.discovered.delete(provider.name)
+      this.warn(provider, error)
+      return null
+    }
+  }
+
+  /** The URL that ends the session at the provider too (RP-Initiated Logout 1.0, section 2); null if it has none. */
+  async signOutUrl(identity: Identity | null, returnUri: string): Promise<string | null> {
+    const provider = this.all.find(({ issuer }) => issuer === identity?.issuer)
+    if (provider === undefined) return null
+    try {
+      const configuration = await this.discover(provider)
+      if (configuration.serverMetadata().end_session_endpoint === undefined) return null
+      const { buildEndSessionUrl } = await import('openid-client')
+      const parameters = { client_id: provider.clientId, post_logout_redirect_uri: returnUri }
+      return buildEndSessionUrl(configuration, parameters).href
+    } catch (error) {
+      this.warn(provider, error)
+      return null
+    }
+  }
+
+  private discover(provider: ProviderConfig): Promise<Configuration> {
+    const { name } = provider
+    const nowMs = this.now().getTime()
+    const known = this.discovered.get(name)
+    if (known !== undefined && nowMs - known.readAtMs < CONFIGURATION_MS) return known.configuration
+    const configuration = discover(provider)
+    this.discovered.set(name, { configuration, readAtMs: nowMs })
+    configuration.catch(() => this.discovered.delete(name))
+    return configuration
+  }
+
+  private warn({ name, issuer }: ProviderConfig, error: unknown): void {
+    const cause = error instanceof Error && error.cause !== undefined ? messageOf(error.cause) : undefined
+    this.logger.warn(
+      { provider: name, issuer, error: messageOf(error), cause },
+      'an identity provider failed',
+    )
+  }
+}
+
+async function discover({ issuer, clientId, clientSecret }: ProviderConfig): Promise<Configuration> {
+  const oidc = await import('openid-client')
+  const authenticate: ClientAuth = (server, ...request) => {
+    // The default is "client_secret_basic" (OpenID Connect Discovery 1.0, section 3).
+    const isBasic = server.token_endpoint_auth_methods_supported?.includes('client_secret_basic') ?? true
+    const withSecret = isBasic ? oidc.ClientSecretBasic : oidc.ClientSecretPost
+    const method = clientSecret === null ? oidc.None() : withSecret(clientSecret)
+    method(server, ...request)
+  }
+  return oidc.discovery(new URL(issuer), clientId, undefined, authenticate, {
+    timeout: TIMEOUT_SECONDS,
+    execute: [
+      // ID tokens must be signed with a key of the provider, also if TLS vouches for them.
+      oidc.enableNonRepudiationChecks,
+      // eslint-disable-next-line @typescript-eslint/no-deprecated -- Marked so that it stands out: only for this machine.
+      ...(issuer.startsWith('http:') ? [oidc.allowInsecureRequests] : []),
+    ],
+  })
+}
+
+export function mayUse({ accounts }: ProviderConfig, accountId: AccountId): boolean {
+  return accounts === null || accounts.includes(accountId)
+}
+
+const ADDRESS = /^[^\s@]{1,64}@[^\s@]{1,255}$/
+
+function personOf(provider: ProviderConfig, claims: Readonly<Record<string, unknown>>): Person {
+  const { sub, email, email_verified: isVerified } = claims
+  const { issuer, roles, trustsEmails } = provider
+  const isVouchedFor = isVerified === true || (trustsEmails && isVerified === undefined)
+  const values = roles === null ? [] : [claims[roles.claim]].flat()
+  // The first in the file, so that a person with several gets the one that its author prefers.
+  const [, role = null] = Object.entries(roles?.byValue ?? {}).find(([value]) => values.includes(value)) ?? []
+  return {
+    identity: { issuer, hash: hash('sha256', JSON.stringify([issuer, sub])) },
+    email: typeof email === 'string' && ADDRESS.test(email) && isVouchedFor ? email : null,
+    role,
+  }
+}
