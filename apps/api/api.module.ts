@@ -1,5 +1,6 @@
 import { Module, type DynamicModule, type Provider } from '@nestjs/common'
 import { APP_FILTER, APP_GUARD, APP_PIPE } from '@nestjs/core'
+import { ActivityController } from './activity/activity.controller.js'
 import { ScopeGuard } from './access/principal.js'
 import { AccountCommands } from './accounts/account-commands.js'
 import { AccountsController } from './accounts/accounts.controller.js'
@@ -74,6 +75,7 @@ export const CONTROLLERS = [
   VerifyRunController,
   AccountsController,
   QuotasController,
+  ActivityController,
   KeysController,
   DomainsController,
   HistoryController,

@@ -21,6 +21,7 @@ import { RenderTickets } from './console/render-tickets.js'
 import { OpenStreams } from './events/event-streams.js'
 import { RequestBudgets } from './http/budgets.js'
 import { MethodTable } from './http/method-table.js'
+import { currentOrigin } from './http/request-origin.js'
 import { ProblemFilter } from './http/problem-filter.js'
 import { StalledReaders } from './http/stalled-readers.js'
 import { Views } from './views.js'
@@ -53,7 +54,7 @@ export function makeSharedServices(options: ApiOptions, publicUrl: () => string)
   const onExhausted = countExhausted(registry)
   const instance: Instance = { now, settings, isStarted, smtpPort }
   const views = new Views(log, inboxes, accounts, vault, signals)
-  const recorder = new Recorder(log, '/mayfly/api', now)
+  const recorder = new Recorder(log, '/mayfly/api', now, currentOrigin)
   const usage = measuredUsage({ log, source: '/mayfly/api', now, logger, registry })
   const readBacklog = async () => (await measureBacklog(log, inboxes, ['inbox-events'])).records
   const metrics = apiMetrics(registry, readBacklog)

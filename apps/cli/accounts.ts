@@ -10,6 +10,8 @@ import type { Session } from './session.js'
 /** The key is only in the answer that opens the account. */
 type Account = Schemas['Account'] & Partial<Pick<Schemas['AccountWithKey'], 'key'>>
 
+type Activity = Schemas['Activity']
+
 interface Limits extends Partial<PerLimit<number>> {
   requestsPerMinute?: number
   accountRequestsPerMinute?: number
@@ -75,6 +77,36 @@ export function accountCommands(program: Command, session: Session): void {
       const path = id === undefined ? '/v1/account' : accountPath(id)
       return session.print(session.api().get<Account>(path), accountText)
     })
+}
+
+/** `mayfly activity` */
+export function activityCommand(program: Command, session: Session): void {
+  program
+    .command('activity')
+    .description('list who changed what in the account, newest first; needs the scope admin or audit')
+    .option('--actor <id>', 'only by this key, member, session or token')
+    .option(
+      '--type <action>',
+      'only this action, such as member.changed, or all that begin with it, such as member',
+    )
+    .option('--environment <environment>', 'only in this environment')
+    .option('--subject <id>', 'only of this inbox, key, member, domain or webhook')
+    .option('--from <time>', 'the earliest time, such as 2026-11-21T08:00:00Z')
+    .option('--to <time>', 'the time before which it was')
+    .option('--limit <count>', 'maximum number of changes', wholeNumber(), 100)
+    .action((options: { limit: number }) =>
+      session.print(session.api().list<Activity>('/v1/activity', options), (entries) =>
+        table(
+          ['time', 'who', 'action', 'subject', 'changes'],
+          entries.map(({ time, actor, action, subject, changes }) => [
+            ...[time, actor.name ?? actor.id ?? actor.type, action, subject],
+            changes
+              .map(({ field, from, to }) => `${field}: ${JSON.stringify(from)} → ${JSON.stringify(to)}`)
+              .join(', '),
+          ]),
+        ),
+      ),
+    )
 }
 
 function accessCommands(account: Command, session: Session): void {

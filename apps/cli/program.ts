@@ -4,7 +4,7 @@ import { Command, Option } from 'commander'
 import type { Setting } from '#libs/runtime/config/setting.js'
 import { SETTINGS } from '#libs/runtime/config/settings-table.js'
 import { BUILD_INFO } from '#libs/runtime/process/build-info.js'
-import { accountCommands } from './accounts.js'
+import { accountCommands, activityCommand } from './accounts.js'
 import { domainCommands } from './domains.js'
 import { failureFrom } from './failure.js'
 import { faultsCommands } from './faults.js'
@@ -38,6 +38,7 @@ export function makeProgram(output: Writable & { isTTY?: boolean }): Command {
     .exitOverride()
   const session = new Session(() => program.opts<GlobalOptions>(), output)
   accountCommands(program, session)
+  activityCommand(program, session)
   quotaCommands(program, session)
   keyCommands(program, session)
   memberCommands(program, session)

@@ -8,6 +8,7 @@ import { SharedInboxView } from './shared-inbox.js'
 import { Shell } from './shell.js'
 import { text } from './text.js'
 import { AccountView } from './views/account.js'
+import { ActivityView } from './views/activity.js'
 import { AllMailView } from './views/all-mail.js'
 import { DomainsView } from './views/domains.js'
 import { SendingView } from './views/first-steps.js'
@@ -40,6 +41,7 @@ const ROUTES: readonly (readonly [group: ViewPath, rest: string, view: Component
   ['/webhooks', '', WebhooksView],
   ['/webhooks', '/:id', WebhookView],
   ['/usage', '', UsageView],
+  ['/activity', '', ActivityView],
   ['/account', '', AccountView],
   ['/status', '', StatusView],
 ]

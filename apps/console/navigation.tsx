@@ -64,6 +64,7 @@ const REQUIRED_SCOPES = {
   '/members': [['admin']],
   '/webhooks': [['admin'], READERS],
   '/usage': [],
+  '/activity': [['admin', 'audit']],
   '/account': [],
   '/status': [],
 } as const

@@ -677,6 +677,19 @@ export const text = {
       'At most the limit of the plan, which applies if this is empty. A limit of an environment or key ends then.',
   },
 
+  activity: {
+    title: 'Activity',
+    type: 'Changes of',
+    none: 'Nothing has been changed.',
+    who: 'Who',
+    action: 'Action',
+    changes: 'Changes',
+    change: (field: string, from: string, to: string) => `${field}: ${from} → ${to}`,
+    system: 'Mayfly',
+    ignored: 'ignored',
+    more: 'Show more',
+  },
+
   status: {
     title: 'Status',
     ready: 'ready',

@@ -11,7 +11,7 @@ import {
 } from '#libs/ports/read-model/projections.js'
 import { messageKey, messages } from '#libs/ports/read-model/tables.js'
 import type { Contents, StepOutcome, ViewStore } from '#libs/ports/read-model/view-store.js'
-import type { LoggedEvent } from '#libs/ports/read-model/views.js'
+import { loggedEvent } from '#libs/ports/read-model/views.js'
 import type { ConsumedBatch } from '#libs/role/role-consumers.js'
 import type { ParseTask } from './parse-task.js'
 import type { ParserPool } from './parser-pool.js'
@@ -78,10 +78,7 @@ export class InboxProjector {
     { topic, partition, from, signal }: ConsumedBatch,
     { events: decoded, next: to }: InboxStep,
   ): Promise<StepOutcome> {
-    const events = decoded.map(({ offset, recorded }): LoggedEvent<InboxEvent> => {
-      const { id, keyId, actor = null, event } = recorded
-      return { offset, id, keyId, actor, event }
-    })
+    const events = decoded.map(({ offset, recorded }) => loggedEvent(offset, recorded))
     const { changes, received } = projectInboxEvents(await inboxRowsBefore(this.store, events), events)
     const accountIds = new Map(decoded.map(({ recorded }) => [recorded.event.inboxId, recorded.accountId]))
     const contents = await this.parse(received, accountIds, signal)

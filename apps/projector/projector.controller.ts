@@ -31,6 +31,7 @@ import {
   type ViewProgress,
   type ViewStore,
 } from '#libs/ports/read-model/view-store.js'
+import { loggedEvent } from '#libs/ports/read-model/views.js'
 import type { Signals } from '#libs/ports/signals/signals.js'
 import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
 import { PORTS, RethrowErrors, type ConsumedBatch } from '#libs/role/role-consumers.js'
@@ -137,10 +138,9 @@ export class ProjectorController {
     await this.appendDeadLetters(batch, undecodable)
     let { from } = batch
     let applied: StepOutcome = 'applied'
-    for (const [index, { recorded }] of events.entries()) {
-      const { event } = recorded
-      const before = await accountSliceBefore(projections, event)
-      const changes = projectAccountEvent(before, event)
+    for (const [index, { offset, recorded }] of events.entries()) {
+      const before = await accountSliceBefore(projections, recorded.event)
+      const changes = projectAccountEvent(before, loggedEvent(offset, recorded))
       const to = events[index + 1]?.offset ?? next
       applied = await projections.apply({ topic, partition, from, to, changes, contents: [] })
       if (applied !== 'applied') break

@@ -11,7 +11,8 @@ import { until } from '#test/harness/until.js'
 const READS_MAIL = ['content:read']
 const MAIL_VIEWS = ['mail', 'refused', 'inboxes', 'smtp']
 const VIEWS_OF_ALL = ['keys', 'usage', 'account', 'status']
-const ADMIN_VIEWS = [...VIEWS_OF_ALL, 'domains', 'members']
+const AUDITOR_VIEWS = [...VIEWS_OF_ALL, 'activity']
+const ADMIN_VIEWS = [...AUDITOR_VIEWS, 'domains', 'members']
 
 /** The URLs of the views that the sidebar links to, without their dialogs. */
 async function linksOf(page: Page): Promise<string[]> {
@@ -166,8 +167,8 @@ describeWith('chromium')('the members of an account in the console', () => {
     [{ role: 'admin', permissions: [] }, 'Domains', ADMIN_VIEWS],
     [{ role: 'developer' }, 'All mail', [...MAIL_VIEWS, ...VIEWS_OF_ALL]],
     [{ role: 'viewer' }, 'All mail', [...MAIL_VIEWS, ...VIEWS_OF_ALL]],
-    [{ role: 'auditor' }, 'API keys', VIEWS_OF_ALL],
-    [{ role: 'auditor', permissions: READS_MAIL }, 'All mail', [...MAIL_VIEWS, ...VIEWS_OF_ALL]],
+    [{ role: 'auditor' }, 'API keys', AUDITOR_VIEWS],
+    [{ role: 'auditor', permissions: READS_MAIL }, 'All mail', [...MAIL_VIEWS, ...AUDITOR_VIEWS]],
   ])('see the views of %j, and nothing that is refused', async (access, first, views) => {
     const { page, errors } = await openAs((await invite(await newAccount(), access)).url)
     await page.getByRole('heading', { name: first, level: 1 }).waitFor()

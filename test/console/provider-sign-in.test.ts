@@ -112,6 +112,10 @@ describeWith('chromium')('sign-in to the console with an identity provider', () 
     await until('the key to end', async () => (await call(personal, 'GET', '/v1/inboxes')).status === 401)
     expect((await call(user, 'GET', '/v1/inboxes')).status).toBe(200)
 
+    await linkTo(auditor.page, 'Activity').click()
+    await row(auditor.page, 'member.removed').filter({ hasText: 'owner@example.com' }).waitFor()
+    await row(auditor.page, 'account.sign-in-set').getByText('sign_in: any → provider').waitFor()
+
     // Signing out ends the session at the provider too, which asks first.
     await auditor.page.getByRole('button', { name: 'Sign out' }).click()
     await auditor.page.getByRole('button', { name: 'Yes, sign me out' }).click()

@@ -4,7 +4,7 @@ import type { EventLog, LogReader } from '#libs/ports/event-log/event-log.js'
 import { inboxEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import type { InboxEvent, MessageReceived } from '#libs/domain/inbox/events.js'
 import type { Envelope } from '#libs/mail/message.js'
-import type { LoggedEvent } from '#libs/ports/read-model/views.js'
+import { loggedEvent, type LoggedEvent } from '#libs/ports/read-model/views.js'
 
 type Log = LogReader
 type Range = Parameters<EventLog['read']>[0]
@@ -22,8 +22,7 @@ export async function eventsIn(log: Log, range: Range): Promise<LoggedEvent<Inbo
     for (const record of records) {
       const result = inboxEventCodec.decode(record)
       if (result.kind !== 'event') throw new Error(`a record of kind ${result.kind}`)
-      const { id, keyId, actor = null, event } = result.recorded
-      events.push({ offset: record.offset, id, keyId, actor, event })
+      events.push(loggedEvent(record.offset, result.recorded))
     }
   }
   return events

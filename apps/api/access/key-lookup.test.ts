@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
 import { issued, KEY_FACTS, opened, revoked, day } from '#libs/domain/account/account.test-support.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
+import { atOffset } from '#libs/ports/read-model/read-model-harness.contract.js'
 import { ViewsCatchingUpError } from '#libs/ports/read-model/consistent-views.js'
 import type { AccountEvent } from '#libs/domain/account/events.js'
 import { openLmdbReadModel, type LmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-view-store.js'
@@ -41,7 +42,7 @@ describe('known keys without signals', () => {
   async function project(...events: AccountEvent[]): Promise<void> {
     for (const event of events) {
       const before = await accountSliceBefore(model.store, event)
-      const changes = projectAccountEvent(before, event)
+      const changes = projectAccountEvent(before, atOffset(offset, event))
       await model.store.apply({ ...partition, from: offset, to: offset + 1, changes, contents: [] })
       offset += 1
     }

@@ -21,6 +21,7 @@ import { MAX_PARAM_CHARACTERS } from './method-table.js'
 import { endWithProblem, sendProblem } from './problem-filter.js'
 import { Problem, shuttingDown } from './problems.js'
 import { ReadTurns } from './read-turns.js'
+import { rememberOrigins } from './request-origin.js'
 import { RequestTurns } from './request-turns.js'
 import { discardBody, RequestBodies, SMALL_BODY_BYTES } from './request-bodies.js'
 import type { StalledReaders } from './stalled-readers.js'
@@ -156,6 +157,7 @@ export function makeServer(
     }
   })
   idempotency.watch(server)
+  rememberOrigins(server)
   server.addHook('onSend', (request, reply, payload, done) => {
     setSafeHeaders(reply)
     if (principalOf(request) === null) pace.charge(request, isWhole(payload) ? payload.length : 0)

@@ -14,6 +14,7 @@ import {
   MailX,
   Plug,
   Plus,
+  ScrollText,
   ShieldX,
   Users,
   Webhook,
@@ -54,6 +55,7 @@ export const VIEWS: readonly (readonly [path: ViewPath, title: string, icon: Ico
   ['/members', text.members.title, Users, text.members.invite],
   ['/webhooks', text.webhooks.title, Webhook, text.webhooks.register],
   ['/usage', text.usage.title, ChartColumn],
+  ['/activity', text.activity.title, ScrollText],
   ['/account', text.account.title, CircleUser],
   ['/status', text.status.title, Activity],
 ]

@@ -138,6 +138,8 @@ class Generator:
             return name
         if kind == "object":
             return f"dict[str, {self.type_of(schema['additionalProperties'], name)}]"
+        if kind is None:
+            return "object"
         return {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}[str(kind)]
 
     @staticmethod

@@ -154,6 +154,55 @@ class AccountWithKey(TypedDict):
     """
 
 
+class ActivityActor(TypedDict):
+    """An object."""
+    type: Literal["key", "member", "session", "token", "system"]
+    """`session`: of the console, started with a key. `system`: Mayfly itself, or received mail."""
+    id: str | None
+    """Null for `system`."""
+    name: str | None
+    """The member's email address, or the key's name; null for others, and for keys of an operator."""
+
+
+_ActivityChangesKeywords = TypedDict(
+    "_ActivityChangesKeywords",
+    {
+        "from": "object",
+    },
+)
+
+
+class ActivityChanges(_ActivityChangesKeywords):
+    """An object."""
+    field: str
+    """The name of what has changed."""
+    to: object
+    """Any JSON value."""
+
+
+class Activity(TypedDict):
+    """A change of an account, or of something in it, without content."""
+    id: str
+    """The id of the event."""
+    time: str
+    """When it happened."""
+    action: str
+    """The type of the event."""
+    actor: ActivityActor
+    subject: str
+    """The id of what was changed."""
+    environment: str
+    """Of the inbox, or else of the key or session that was used."""
+    outcome: Literal["applied", "ignored"]
+    """`ignored`: the change came too late, such as the second of two that exclude each other, and had no effect."""
+    request_id: str | None
+    """The request's `X-Request-Id`; null if no request caused it."""
+    remote_address: str | None
+    """The address that the request came from."""
+    changes: list[ActivityChanges]
+    """Of inboxes, only which fields: their names and labels are not shown."""
+
+
 class AttachContent(TypedDict):
     """An attachment of the mail."""
     filename: str

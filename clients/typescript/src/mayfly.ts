@@ -87,6 +87,11 @@ export class Mayfly {
     return this.#connection.post('/v1/account', options, 'PATCH')
   }
 
+  /** Who changed what in the account, newest first by default. Needs the scope `admin` or `audit`. */
+  activity(options: QueryOptions<'listActivity'> = {}): Promise<Schemas['Activity'][]> {
+    return this.#connection.list('/v1/activity', options)
+  }
+
   /** The version of the server. */
   version(options: CallOptions = {}): Promise<Schemas['Version']> {
     return this.#connection.get('/version', options)

@@ -40,6 +40,42 @@ export interface components {
 			created_at: string;
 			key: components["schemas"]["KeyWithSecret"] | null;
 		};
+		/** A change of an account, or of something in it, without content. */
+		Activity: {
+			/** The id of the event. */
+			id: string;
+			/** When it happened. */
+			time: string;
+			/** The type of the event. */
+			action: string;
+			actor: {
+				/** `session`: of the console, started with a key. */
+				type: "key" | "member" | "session" | "token" | "system";
+				/** Null for `system`. */
+				id: string | null;
+				/** The member's email address, or the key's name; null for others, and for keys of an operator. */
+				name: string | null;
+			};
+			/** The id of what was changed. */
+			subject: string;
+			/** Of the inbox, or else of the key or session that was used. */
+			environment: string;
+			/** `ignored`: the change came too late, such as the second of two that exclude each other, and had no effect. */
+			outcome: "applied" | "ignored";
+			/** The request's `X-Request-Id`; null if no request caused it. */
+			request_id: string | null;
+			/** The address that the request came from. */
+			remote_address: string | null;
+			/** Of inboxes, only which fields: their names and labels are not shown. */
+			changes: {
+				/** The name of what has changed. */
+				field: string;
+				/** Any JSON value. */
+				from: unknown;
+				/** Any JSON value. */
+				to: unknown;
+			}[];
+		};
 		/** An attachment of the mail. */
 		AttachContent: {
 			/** The file name. */
@@ -1420,6 +1456,30 @@ export interface operations {
 				order?: "asc" | "desc";
 				/** The position to continue from, as in `Link`. */
 				cursor?: string;
+			};
+		};
+	};
+	listActivity: {
+		parameters: {
+			query?: {
+				/** The maximum number of items on a page. */
+				limit?: number;
+				/** Oldest or newest first. */
+				order?: "asc" | "desc";
+				/** The position to continue from, as in `Link` or `Mayfly-Cursor`. */
+				cursor?: string;
+				/** The id of the key, member, session or token that did it. */
+				actor?: string;
+				/** An action, or its first part: `member` for all of `member.…`. */
+				type?: string;
+				/** An environment. */
+				environment?: string;
+				/** The id of what was changed. */
+				subject?: string;
+				/** The earliest time (RFC 3339). */
+				from?: string;
+				/** The time before which it was (RFC 3339). */
+				to?: string;
 			};
 		};
 	};

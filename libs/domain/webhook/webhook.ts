@@ -32,6 +32,11 @@ export interface FormerSecret {
 /** Marks a removed webhook, so that a repeated registration does not create it again. */
 export const REMOVED = 'removed'
 
+/** Null for the mark. */
+export function present<Row>(entry: Row | typeof REMOVED): Row | null {
+  return entry === REMOVED ? null : entry
+}
+
 /** The state of a webhook's id. */
 export type WebhookEntry = Webhook | typeof REMOVED | null
 

@@ -48,6 +48,14 @@ export interface Recorded<Event> extends Occurrence<Event> {
   keyId: KeyId | null
   /** Who caused it, if not the key itself, such as the id of an inbox token. */
   actor?: string | null
+  /** Absent if no request of the API caused it. */
+  origin?: EventOrigin
+}
+
+/** The request of the API that caused an event. */
+export interface EventOrigin {
+  requestId: string
+  remoteAddress: string
 }
 
 export type Decoded<Event, Recording = Recorded<Event>> =
@@ -131,6 +139,9 @@ export class EventCodec<Event extends { type: string }> extends OccurrenceCodec<
       ce_environment: recorded.environment,
       ...(recorded.keyId === null ? {} : { ce_keyid: recorded.keyId }),
       ...(recorded.actor == null ? {} : { ce_actor: recorded.actor }),
+      ...(recorded.origin === undefined
+        ? {}
+        : { ce_requestid: recorded.origin.requestId, ce_remoteaddress: recorded.origin.remoteAddress }),
     }
     return { ...record, headers: { ...headers, ...attributes } }
   }
@@ -140,12 +151,14 @@ export class EventCodec<Event extends { type: string }> extends OccurrenceCodec<
     if (decoded.kind !== 'event') return decoded
     const { ce_accountid: accountId = '', ce_environment: environment = '' } = record.headers
     const { ce_keyid: keyId, ce_actor: actor } = record.headers
+    const { ce_requestid: requestId, ce_remoteaddress: remoteAddress = '' } = record.headers
     return orUndecodable(() => ({
       ...decoded.recorded,
       accountId: brand('acc', accountId),
       environment,
       keyId: keyId === undefined ? null : brand('key', keyId),
       ...(actor === undefined ? {} : { actor }),
+      ...(requestId === undefined ? {} : { origin: { requestId, remoteAddress } }),
     }))
   }
 }
@@ -248,6 +261,8 @@ export class Recorder {
     private readonly log: LogAppender,
     private readonly source: EventSource,
     private readonly now: () => Date,
+    /** The request that the caller of `record` answers; null if there is none. */
+    private readonly originOf: () => EventOrigin | null = () => null,
   ) {}
 
   /** Resolves with the event's position once it is durable. Rejects as `EventLog.append` does. */
@@ -256,7 +271,8 @@ export class Recorder {
     { accountId, environment, keyId, actor = null }: Attribution,
   ): Promise<Position> {
     const from = { id: mintId('evt'), time: this.now(), source: this.source }
-    const by = { ...from, accountId, environment, keyId, actor }
+    const origin = this.originOf()
+    const by = { ...from, accountId, environment, keyId, actor, ...(origin === null ? {} : { origin }) }
     if (isOneOf(INBOX_EVENTS, event)) {
       return this.log.append('inbox-events', inboxEventCodec.encode({ ...by, event }))
     }

@@ -14,7 +14,16 @@ import {
 } from '#libs/domain/ids/typeid.js'
 import { REMOVED, type Webhook } from '#libs/domain/webhook/webhook.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
-import { ALL, keyRange, pageOfRows, rowOf, type LeaseQuery, type ListQuery } from './lists.js'
+import type { ActivityEntry } from './activity.js'
+import {
+  ALL,
+  keyRange,
+  pageOfRows,
+  rowOf,
+  type LeaseQuery,
+  type ListQuery,
+  type OffsetQuery,
+} from './lists.js'
 import { holdersOf } from './projections.js'
 import type { WebhookScope } from './tables.js'
 import * as tables from './tables.js'
@@ -143,6 +152,13 @@ export function accountViews(store: ViewStore) {
     async memberEmails(accountId: AccountId): Promise<string[]> {
       const ranges = ['active', 'invited'].map((state) => keyRange(PARTITION, [accountId, state], ALL))
       return (await store.entries(tables.memberList, ranges)).flat().map(({ value }) => value)
+    },
+
+    /** Who changed what of an account, its keys, members, domains and webhooks. */
+    async activity(accountId: AccountId, range: OffsetQuery): Promise<ActivityEntry[]> {
+      const of = { ...range, partition: PARTITION, group: [accountId] }
+      const [found = []] = await store.entries(tables.activityOrder, [of])
+      return found.map(tables.activityEntryOf)
     },
 
     async domain(id: DomainId): Promise<Domain | null> {

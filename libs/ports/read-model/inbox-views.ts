@@ -3,6 +3,7 @@ import { brand, type AccountId, type InboxId, type MessageId } from '#libs/domai
 import type { Address } from '#libs/domain/inbox/events.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
+import type { ActivityEntry } from './activity.js'
 import { EXPIRY_LEASE_MS, listed, listInboxes, type InboxListQuery } from './inbox-lists.js'
 import { pageOfRows, rowOf, type OffsetQuery } from './lists.js'
 import * as tables from './tables.js'
@@ -35,6 +36,12 @@ export interface EnvironmentQuery extends OffsetQuery, MailOwner {
   partition: number
 }
 
+/** Offsets of one partition of inbox-events. */
+export interface InboxActivityQuery extends OffsetQuery {
+  accountId: AccountId
+  partition: number
+}
+
 /** A label of an environment. `now` decides which of its inboxes have ended too long ago to count. */
 export interface LabelQuery extends MailOwner {
   name: string
@@ -57,6 +64,14 @@ export interface LabelCountQuery extends LabelQuery {
 
 /** Attempts to lease inboxes if other processes lease the same ones first. */
 const MAX_ATTEMPTS = 10
+
+/** The one event in the history of an inbox that an entry of another list leads to. */
+const eventOf =
+  (partition: number) =>
+  ({ sort, key }: Entry) => {
+    const from = Number(sort)
+    return { partition, group: [key], order: 'asc', from, to: from + 1, limit: 1 } as const
+  }
 
 /** Queries of inboxes and their mail (inbox-events). */
 export function inboxViews(store: ViewStore) {
@@ -150,18 +165,32 @@ export function inboxViews(store: ViewStore) {
     async listEnvironmentEvents(query: EnvironmentQuery): Promise<EnvironmentEvent[]> {
       const range = { ...query, group: tables.environmentGroup(query) }
       const [found = []] = await store.entries(tables.environmentEvents, [range])
-      const events = await store.entries(
-        tables.historyOrder,
-        found.map(({ sort, key }) => {
-          const from = Number(sort)
-          return { partition: query.partition, group: [key], order: 'asc', from, to: from + 1, limit: 1 }
-        }),
-      )
+      const events = await store.entries(tables.historyOrder, found.map(eventOf(query.partition)))
       return found.flatMap(({ key }, index) =>
         (events[index] ?? []).map((entry) => ({
           inboxId: brand('inb', key),
           entry: tables.historyEntryOf(entry),
         })),
+      )
+    },
+
+    /** Who changed which inboxes of an account, in one partition. */
+    async inboxActivity({ accountId, ...query }: InboxActivityQuery): Promise<ActivityEntry[]> {
+      const [found = []] = await store.entries(tables.inboxActivity, [{ ...query, group: [accountId] }])
+      const events = await store.entries(tables.historyOrder, found.map(eventOf(query.partition)))
+      return found.flatMap(({ key: subject, value: environment }, index) =>
+        (events[index] ?? []).map((entry) => {
+          const {
+            changed,
+            messageId: _,
+            size: _size,
+            digest: _digest,
+            ...facts
+          } = tables.historyEntryOf(entry)
+          // Names and labels may be personal, so only their names are shown.
+          const changes = (changed ?? []).map((field) => ({ field, from: null, to: null }))
+          return { ...facts, subject, environment, isEffective: true, changes }
+        }),
       )
     },
 

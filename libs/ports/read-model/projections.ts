@@ -16,7 +16,8 @@ import { evolve, type ActiveInbox } from '#libs/domain/inbox/inbox.js'
 import { evolve as evolveDelivery, type Delivery } from '#libs/domain/webhook/delivery.js'
 import type { DeliveryEvent, WebhookEvent } from '#libs/domain/webhook/events.js'
 import { countDelivery, evolve as evolveReplay } from '#libs/domain/webhook/replay.js'
-import { REMOVED } from '#libs/domain/webhook/webhook.js'
+import { present, REMOVED } from '#libs/domain/webhook/webhook.js'
+import { activityOf } from './activity.js'
 import { keyRange, rowOf } from './lists.js'
 import { put, removeOwned, type Table } from './table.js'
 import * as tables from './tables.js'
@@ -261,9 +262,12 @@ export async function holdersOf(
 }
 
 /** The changes that one event makes in the views of accounts, keys, members, webhooks and domains. */
-export function projectAccountEvent(before: AccountSlice, event: AccountEvent): Change[] {
+export function projectAccountEvent(before: AccountSlice, logged: LoggedEvent<AccountEvent>): Change[] {
+  const { event } = logged
   const after = evolveAccount(before, event)
   const changes: Change[] = []
+  const entry = activityOf(logged, before, after)
+  if (entry !== null) changes.push(put(tables.activity, { accountId: event.accountId, entry }, null))
   if (after.account !== null && after.account !== before.account) {
     changes.push(put(tables.accounts, after.account, before.account))
   }
@@ -288,8 +292,4 @@ export function projectAccountEvent(before: AccountSlice, event: AccountEvent): 
     changes.push(put(tables.domains, subject, known && { domain: known, isRemoved: false }))
   }
   return changes
-}
-
-function present<Row>(entry: Row | typeof REMOVED): Row | null {
-  return entry === REMOVED ? null : entry
 }

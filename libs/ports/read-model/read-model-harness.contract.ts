@@ -1,5 +1,5 @@
 import type { AccountEvent } from '#libs/domain/account/events.js'
-import { idFromBytes, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
+import { idFromBytes, type InboxId, type KeyId, type MessageId } from '#libs/domain/ids/typeid.js'
 import type { InboxCreated, InboxEvent, MessageReceived } from '#libs/domain/inbox/events.js'
 import { makeAddress } from '#libs/domain/inbox/new-inbox.js'
 import { created, minute, received } from '#libs/domain/inbox/inbox.test-support.js'
@@ -60,12 +60,13 @@ export function contentOf(
 export const ACTOR = 'tok_01h455vb4pex5vsknk084sn02q'
 
 /** An event at an offset, with an id that depends on the offset, its key and its actor. */
-export function atOffset(offset: number, event: InboxEvent): LoggedEvent<InboxEvent> {
+export function atOffset<Event extends object>(offset: number, event: Event): LoggedEvent<Event> {
   const bytes = Buffer.alloc(16)
   bytes.writeUInt32BE(offset)
-  const keyId = 'keyId' in event ? event.keyId : null
+  const keyId = 'keyId' in event ? (event.keyId as KeyId) : null
   const actor = 'deletedAt' in event ? ACTOR : null
-  return { offset, id: idFromBytes('evt', bytes), keyId, actor, event }
+  const time = minute(offset)
+  return { offset, id: idFromBytes('evt', bytes), time, environment: 'staging', keyId, actor, event }
 }
 
 /** Applies events of one partition of inbox-events, as the projector does. */
@@ -121,7 +122,7 @@ export async function followAccounts(store: ViewStore, ...events: AccountEvent[]
   const log = layoutOf({ topology: () => Promise.resolve({ logId: LOG_ID, partitions: [range] }) })
   let { offset: from } = await beginViews(store, log, range)
   for (const event of events) {
-    const changes = projectAccountEvent(await accountSliceBefore(store, event), event)
+    const changes = projectAccountEvent(await accountSliceBefore(store, event), atOffset(from, event))
     await store.apply({ topic: 'account-events', partition: 0, from, to: from + 1, changes, contents: [] })
     from += 1
   }

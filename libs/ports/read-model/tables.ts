@@ -4,11 +4,12 @@ import type { Member } from '#libs/domain/account/member.js'
 import { keyDueAt } from '#libs/domain/account/key-expiry.js'
 import { quotaScopesOf, scopeName } from '#libs/domain/account/quota.js'
 import { holdsName, type Domain } from '#libs/domain/account/domain.js'
-import { brand, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
+import { brand, type AccountId, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import { isSentWithoutMail } from '#libs/domain/inbox/events.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import { hasMoreToRequest, type Replay } from '#libs/domain/webhook/replay.js'
 import { REMOVED, type Webhook } from '#libs/domain/webhook/webhook.js'
+import type { ActivityEntry } from './activity.js'
 import { index, table, type Table } from './table.js'
 import type { DeliveryRow, HistoryEntry, InboxRow, MailOwner, MessageRow, WebhookHealth } from './views.js'
 import type { Entry } from './view-store.js'
@@ -167,11 +168,46 @@ export const environmentEvents = index<HistoryOf>({
       : [{ group: environmentGroup(inbox), sort: offset, key: inbox.id }],
 })
 
+/** What keys, members and tokens did with an account's inboxes, without messages, in the order of the log. */
+export const inboxActivity = index<HistoryOf>({
+  ...{ name: 'inbox-activity', ...inboxEvents, sort: 'number' },
+  entriesOf: ({ inbox, entry: { keyId, messageId, offset } }) =>
+    keyId === null || messageId !== null
+      ? []
+      : [{ group: [inbox.accountId], sort: offset, key: inbox.id, value: inbox.environment }],
+})
+
 export const history = table<HistoryOf, never>({
   ...{ name: 'history', ...inboxEvents, ownedBy: inboxes.name },
   keyOf: ({ inbox, entry }) => ({ owner: inbox.id, key: entry.id }),
   rowOf: () => null,
-  indexes: [historyOrder, environmentEvents],
+  indexes: [historyOrder, environmentEvents, inboxActivity],
+})
+
+/** An entry of the activity of an account, from account-events. */
+export interface ActivityOf {
+  accountId: AccountId
+  entry: ActivityEntry
+}
+
+export const activityOrder = index<ActivityOf>({
+  ...{ name: 'activity', ...accountEvents, sort: 'number' },
+  entriesOf: ({ accountId, entry: { offset, id, time, ...fields } }) => [
+    { group: [accountId], sort: offset, key: id, value: JSON.stringify([time.getTime(), fields]) },
+  ],
+})
+
+export function activityEntryOf({ sort, key, value }: Entry): ActivityEntry {
+  // Only `activityOrder` writes such an entry.
+  const [timeMs, fields] = JSON.parse(value) as [number, Omit<ActivityEntry, 'offset' | 'id' | 'time'>]
+  return { offset: Number(sort), id: brand('evt', key), time: new Date(timeMs), ...fields }
+}
+
+export const activity = table<ActivityOf, never>({
+  ...{ name: 'activity', ...accountEvents },
+  keyOf: ({ entry }) => ({ owner: null, key: entry.id }),
+  rowOf: () => null,
+  indexes: [activityOrder],
 })
 
 export const accountList = index<Account>({
@@ -418,6 +454,7 @@ export const TABLES: readonly Pick<
   inboxes,
   messages,
   history,
+  activity,
   accounts,
   apiKeys,
   members,

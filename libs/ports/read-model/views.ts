@@ -3,6 +3,7 @@ import { haveSamePairs } from '#libs/domain/inbox/decide.js'
 import { occurredAt, type InboxChanged, type InboxEvent } from '#libs/domain/inbox/events.js'
 import type { Inbox, Message } from '#libs/domain/inbox/inbox.js'
 import type { Delivery } from '#libs/domain/webhook/delivery.js'
+import type { EventOrigin, Recorded } from '#libs/ports/event-log/cloud-event.js'
 
 /*
  * The rows of the views.
@@ -59,14 +60,18 @@ export interface WebhookHealth {
 }
 
 /** An event with its offset and attributes. */
-export interface LoggedEvent<Event> {
+export interface LoggedEvent<Event> extends Pick<
+  Recorded<Event>,
+  'id' | 'time' | 'environment' | 'keyId' | 'origin' | 'event'
+> {
   offset: number
-  id: EventId
-  /** The API key that caused it; null if none did. */
-  keyId: KeyId | null
-  /** The inbox token or session that was used, and made with the key; null if the key itself was. */
+  /** The member, inbox token or session that was used, and made with the key; null if the key itself was. */
   actor: string | null
-  event: Event
+}
+
+export function loggedEvent<Event>(offset: number, recorded: Recorded<Event>): LoggedEvent<Event> {
+  const { actor = null, ...rest } = recorded
+  return { ...rest, offset, actor }
 }
 
 /** What the client may change of an inbox. */
@@ -85,6 +90,8 @@ export interface HistoryEntry {
   keyId: KeyId | null
   /** As in LoggedEvent. */
   actor: string | null
+  /** Absent if no request of the API caused it. */
+  origin?: EventOrigin
   /** What an InboxChanged has changed; null for other events. */
   changed: readonly Changeable[] | null
   /** Bytes of a mail's source. */
@@ -95,7 +102,7 @@ export interface HistoryEntry {
 
 /** `before` is the inbox before the event. */
 export function historyEntry(
-  { offset, id, keyId, actor, event }: LoggedEvent<InboxEvent>,
+  { offset, id, keyId, actor, origin, event }: LoggedEvent<InboxEvent>,
   before: Inbox | null,
 ): HistoryEntry {
   const isMail = event.type === 'MessageReceived' || event.type === 'MessageDropped'
@@ -107,6 +114,7 @@ export function historyEntry(
     messageId: 'messageId' in event ? event.messageId : null,
     keyId,
     actor,
+    ...(origin === undefined ? {} : { origin }),
     changed: event.type === 'InboxChanged' ? changesOf(event, before) : null,
     size: isMail ? event.size : null,
     digest: isMail ? event.digest : null,

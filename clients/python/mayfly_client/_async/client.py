@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, cast
 
 from .. import _types as types
-from .._options import CallOptions, CreateInbox, CreateInboxes, SetSignIn
+from .._options import CallOptions, CreateInbox, CreateInboxes, SetSignIn, Span
 from .._requests import key_of, path_of
 from .connection import AsyncConnection
 from .inbox import AsyncInbox
@@ -81,6 +81,23 @@ class AsyncMayfly:
     async def close(self) -> None:
         """Closes the connections. Inboxes are not deleted."""
         await self._connection.close()
+
+    async def activity(
+        self,
+        *,
+        actor: str | None = None,
+        type: str | None = None,
+        environment: str | None = None,
+        subject: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        limit: int | None = None,
+        **span: Unpack[Span],
+    ) -> list[types.Activity]:
+        """Who changed what in the account: all of it, or the first `limit`. Needs the scope ``admin`` or ``audit``."""
+        filters = {"actor": actor, "type": type, "environment": environment, "subject": subject, "order": order}
+        return cast(
+            "list[types.Activity]", await self._connection.get_list(path_of("activity"), span, limit, **filters)
+        )
 
     async def set_sign_in(self, **options: Unpack[SetSignIn]) -> types.Account:
         """Set how people sign in to the console for the account. Needs the scope ``admin``."""
