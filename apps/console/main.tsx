@@ -58,7 +58,7 @@ function takeSignInError(): Error | null {
   const [, code = null] = /^#sign-in-error=([a-z-]+)$/.exec(location.hash) ?? []
   if (code === null) return null
   history.replaceState(null, '', location.pathname + location.search)
-  return new Error(text.signIn.errors[code] ?? text.signIn.failed)
+  return new Error(text.signIn.errors.get(code) ?? text.signIn.failed)
 }
 
 function environmentInUrl(): string | undefined {

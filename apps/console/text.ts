@@ -111,14 +111,19 @@ export const text = {
 
   signIn: {
     with: (provider: string) => `Sign in with ${provider}`,
-    errors: {
-      'not-invited':
-        'You are not a member of any account. Ask an owner to invite the email address that you sign in with.',
-      'account-suspended': 'The account is suspended.',
-      'rate-limited': 'Too many attempts to sign in have failed. Try again in a minute.',
-      'quota-exceeded': 'The account has as many members as it may have. Ask an owner to remove some.',
-      'invalid-request': 'You can sign in with one identity only, and this one may belong to another member.',
-    } as Readonly<Record<string, string>>,
+    errors: new Map([
+      [
+        'not-invited',
+        'You are not a member of any account. Ask an owner to invite the email address that you sign in with. If you have joined with a link, connect the identity provider on the page Account first.',
+      ],
+      ['account-suspended', 'The account is suspended.'],
+      ['rate-limited', 'Too many attempts to sign in have failed. Try again in a minute.'],
+      ['quota-exceeded', 'The account has as many members as it may have. Ask an owner to remove some.'],
+      [
+        'invalid-request',
+        'The identity was not connected: it belongs to another member, you have another one, or somebody else has made the link that you signed in with.',
+      ],
+    ]),
     failed: 'The sign-in did not succeed, or took too long. Try again.',
     ended: 'Your session has ended.',
     key: 'API key',

@@ -71,8 +71,8 @@ describe('the activity of an account', () => {
     })
     const entry = only(await list(admin, `type=member.changed`))
     expect(entry).toEqual({
-      id: expect.stringMatching(/^evt_/),
-      time: expect.stringMatching(/Z$/),
+      id: expect.stringMatching(/^evt_/) as string,
+      time: expect.stringMatching(/Z$/) as string,
       action: 'member.changed',
       actor: { type: 'member', id: member.id, name: member.email },
       ...{ subject: other.member.id, environment: 'production', outcome: 'applied' },
@@ -87,7 +87,9 @@ describe('the activity of an account', () => {
     expect(quota).toMatchObject({ action: 'account.quota-set', actor: { type: 'key', name: 'admin' } })
     expect(quota?.changes).toEqual([{ field: 'quota inboxes *', from: null, to: 10 }])
     expect(revoked).toMatchObject({ action: 'account.api-key-revoked', subject: key.id })
-    expect(revoked?.changes).toEqual([{ field: 'revoked_at', from: null, to: expect.stringMatching(/Z$/) }])
+    expect(revoked?.changes).toEqual([
+      { field: 'revoked_at', from: null, to: expect.stringMatching(/Z$/) as string },
+    ])
     expect(issued).toMatchObject({ action: 'account.api-key-issued', actor: { id: member.id } })
     expect(issued?.changes).toContainEqual({ field: 'scopes', from: null, to: ['inboxes'] })
     // Nothing secret: neither a key, nor its hash.
@@ -108,7 +110,7 @@ describe('the activity of an account', () => {
     expect(JSON.stringify(entries)).not.toMatch(/rivate|Secret|run/)
     for (const { actor, environment, remote_address: address } of entries) {
       expect({ actor, environment, address }).toEqual({
-        actor: { type: 'key', id: expect.stringMatching(/^key_/), name: 'CI' },
+        actor: { type: 'key', id: expect.stringMatching(/^key_/) as string, name: 'CI' },
         ...{ environment: 'staging', address: '127.0.0.1' },
       })
     }
@@ -170,7 +172,7 @@ describe('the activity of an account', () => {
     const path = `/v1/activity?order=asc&cursor=${first.cursor}`
     const lines = await call<string>(admin, 'GET', path, { headers })
     expect(lines.headers.get('content-type')).toMatch(/^application\/x-ndjson/)
-    const followed = String(lines.body)
+    const followed = lines.body
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line) as ActivityJson)

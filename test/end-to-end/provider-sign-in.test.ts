@@ -248,7 +248,11 @@ describe('sign-in with an identity provider', () => {
     const { login } = await joinWith(await newAccount(), 'viewer')
     const address = newAddress()
     for (let n = 0; n < 20; n++) {
-      expect(await comeBack('acme', 'code=guessed', null, address)).toEqual(refusal('sign-in-failed'))
+      const guess = await start('acme')
+      const query = `code=guessed&state=${new URL(guess.url).searchParams.get('state')}`
+      expect(await comeBack('acme', query, guess.attempt, address)).toEqual(refusal('sign-in-failed'))
+      // Pages of other sites can make a browser send this.
+      expect(await comeBack('acme', query, null, address)).toEqual(refusal('sign-in-failed'))
     }
     const { url, attempt } = await start('acme')
     const query = queryOf(await acme.authorize(url, login))
@@ -297,7 +301,7 @@ describe('sign-in with an identity provider', () => {
         environments: null,
       })
     }
-    // It is another account's turn to be invited to.
+    // The provider may not sign in to another account.
     const other = await newAccount()
     await invite(other, { role: 'viewer' }, { email })
     await sessionOf(await signInWith(company, login))
@@ -305,6 +309,43 @@ describe('sign-in with an identity provider', () => {
 
     await call(companyAccount, 'DELETE', `/v1/members/${member.id}`)
     expect(await signInWith(company, login)).toEqual(refusal('not-invited'))
+
+    // A member with that address is not doubled, and one who was removed does not come back.
+    const linked = await join(companyAccount, { role: 'viewer' }, { email: 'linked@staff.example' })
+    company.people.set('linked', { ...verified('linked@staff.example'), groups: ['mail-admins'] })
+    expect(await signInWith(company, 'linked')).toEqual(refusal('not-invited'))
+    await call(companyAccount, 'DELETE', `/v1/members/${linked.member.id}`)
+    expect(await signInWith(company, 'linked')).toEqual(refusal('not-invited'))
+
+    // Another account can't catch the people of the domain with invitations.
+    acme.people.set('caught', verified('caught@staff.example'))
+    await invite(other, { role: 'viewer' }, { email: 'caught@staff.example' })
+    expect((await signInWith(acme, 'caught')).location).toBe('/console')
+    const { body: members } = await call<MemberJson[]>(companyAccount, 'GET', '/v1/members')
+    expect(members.map((each) => each.email)).toEqual(['caught@staff.example'])
+  })
+
+  it.each([
+    'boss@staff.example/evil.example',
+    'boss@staff%2eexample',
+    'boss@staff。example',
+    'mi\u212Ae@company.example',
+  ])('does not know the address %j', async (email) => {
+    await invite(await newAccount(), { role: 'owner' }, { email: 'mike@company.example' })
+    acme.people.set('odd', verified(email))
+    expect(await signInWith(acme, 'odd')).toEqual(refusal('not-invited'))
+  })
+
+  it('joins an account once, whatever it is invited as', async () => {
+    const account = await newAccount()
+    const [login, email] = newPerson()
+    acme.people.set(login, verified(email))
+    const invitations = Array.from({ length: 4 }, () =>
+      invite(account, { role: 'viewer' }, { email }).catch(() => null),
+    )
+    await Promise.all(invitations)
+    await sessionOf(await signInWith(acme, login))
+    expect((await call<MemberJson[]>(account, 'GET', '/v1/members')).body).toHaveLength(1)
   })
 
   it('connects the identity to a member who has joined with a link', async () => {
@@ -313,10 +354,10 @@ describe('sign-in with an identity provider', () => {
     const { member, session } = await join(account, { role: 'developer' })
     acme.people.set(login, verified(email))
     expect(await signInWith(acme, login)).toEqual(refusal('not-invited'))
-    expect(await signInWith(acme, login, session.cookie)).toEqual({
-      location: '/console/account',
-      cookie: null,
-    })
+    const connected = await signInWith(acme, login, session.cookie)
+    expect(connected.location).toBe('/console/account')
+    // Its session is another one now.
+    expectProblem(await session.ask(['GET', '/console/sessions']), { status: 401, code: 'not-signed-in' })
     expect((await sessionOf(await signInWith(acme, login))).member).toMatchObject({
       id: member.id,
       issuer: acme.issuer,
@@ -327,7 +368,7 @@ describe('sign-in with an identity provider', () => {
     expect(await signInWith(acme, login, other.session.cookie)).toEqual(refusal('invalid-request'))
     const [second] = newPerson()
     acme.people.set(second, {})
-    expect(await signInWith(acme, second, session.cookie)).toEqual(refusal('invalid-request'))
+    expect(await signInWith(acme, second, connected.cookie)).toEqual(refusal('invalid-request'))
     // Nor is it connected with a link that somebody else has made.
     const owner = await join(account, { role: 'owner' })
     const link = await call<{ url: string }>(owner.target, 'POST', '/console/links', {
@@ -335,6 +376,15 @@ describe('sign-in with an identity provider', () => {
     })
     const byLink = await signIn(mayfly, secretIn(link.body.url))
     expect(await signInWith(acme, second, byLink.cookie)).toEqual(refusal('invalid-request'))
+    const byOperator = await call<{ url: string }>(mayfly, 'POST', '/console/links', {
+      body: { member_id: owner.member.id },
+    })
+    const helped = await signIn(mayfly, secretIn(byOperator.body.url))
+    expect(await signInWith(acme, second, helped.cookie)).toEqual(refusal('invalid-request'))
+    // A link that is made in such a session is no better.
+    const own = await call<{ url: string }>(await helped.target(), 'POST', '/console/links')
+    const again = await signIn(mayfly, secretIn(own.body.url))
+    expect(await signInWith(acme, second, again.cookie)).toEqual(refusal('invalid-request'))
     // Nor after the session has ended.
     const { url, attempt } = await start('acme', other.session.cookie)
     await other.session.ask(['DELETE', '/console/session'])
@@ -366,6 +416,15 @@ describe('sign-in with an identity provider', () => {
     expectProblem(await accounts(), { status: 401, code: 'not-signed-in' })
     const { session } = await join(one, { role: 'viewer' })
     expect((await session.ask(['GET', '/console/accounts'])).body).toEqual([])
+    // Nor has that of somebody who has made a link for the person.
+    const owner = await join(one, { role: 'owner' })
+    const link = await call<{ url: string }>(owner.target, 'POST', '/console/links', {
+      body: { member_id: member.id },
+    })
+    const impostor = await signIn(mayfly, secretIn(link.body.url))
+    expect((await impostor.ask(['GET', '/console/accounts'])).body).toEqual([])
+    const stolen = await impostor.ask(['POST', '/console/accounts'], { body: { account_id: id } })
+    expectProblem(stolen, { status: 404, code: 'not-found' })
     expect((await sessionOf({ location: '/console', cookie })).member.id).toBe(member.id)
 
     // While the first account is suspended, the person is signed in to the other one.
@@ -389,6 +448,9 @@ describe('sign-in with an identity provider', () => {
     expectProblem(await set('links'), { status: 400, code: 'invalid-request', at: [{ pointer: '/sign_in' }] })
     const { login, cookie } = await joinWith(account, 'owner')
     const { session, target } = await join(account, { role: 'viewer' })
+    const { target: asAdmin } = await join(account, { role: 'admin' })
+    const byAdmin = await call(asAdmin, 'PATCH', '/v1/account', { body: { sign_in: 'any' } })
+    expectProblem(byAdmin, { status: 403, code: 'missing-scope' })
     const withKeyOnly = await signIn(account)
     const link = await call<{ url: string }>(account, 'POST', '/console/links')
     const { url: invitation } = await invite(account, { role: 'viewer' })

@@ -38,8 +38,8 @@ export interface SignedInMember {
 }
 
 /** Invites somebody, and signs in with the link. `inviter` must have the scope `admin`. */
-export async function join(inviter: Target, access: Access): Promise<SignedInMember> {
-  const { id, url } = await invite(inviter, access)
+export async function join(inviter: Target, access: Access, fields: object = {}): Promise<SignedInMember> {
+  const { id, url } = await invite(inviter, access, fields)
   const session = await signIn(inviter, secretIn(url))
   const { body } = await call<InvitationJson>(inviter, 'GET', `/v1/invitations/${id}`)
   const member = await call<MemberJson>(inviter, 'GET', `/v1/members/${body.member_id}`)

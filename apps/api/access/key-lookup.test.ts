@@ -60,7 +60,14 @@ describe('known keys without signals', () => {
   it('end the sessions that they started, which also end by themselves, soon', async () => {
     const { accountId, keyId } = KEY_FACTS
     const sessionIds = [1, 2].map((n) => idFromBytes('ses', Buffer.alloc(16, n)))
-    const start = { startedBy: keyId, memberId: null, secretHash, startedAt: day(1), expiresAt: day(3) }
+    const start = {
+      startedBy: keyId,
+      memberId: null,
+      isIdentified: false,
+      secretHash,
+      startedAt: day(1),
+      expiresAt: day(3),
+    }
     const started = sessionIds.map((sessionId) => ({ accountId, sessionId, ...start }))
     const active = async () => {
       const known = await Promise.all(sessionIds.map((id) => keys.session(accountId, id)))

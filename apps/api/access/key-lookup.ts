@@ -84,7 +84,7 @@ export class KnownKeys {
 
 /** Whether its member, or else its key, has not ended, and the account still accepts such sessions. */
 export function isOfActive({ account, session, key, member }: KnownSession, now: Date): boolean {
-  if (account.requiresProvider && (member?.identity ?? null) === null) return false
+  if (account.requiresProvider && !session.isIdentified) return false
   const isKeyActive = keyState(key, now) === 'active'
   if (session.memberId === null) return isKeyActive
   // A personal key that started it must still be valid. Usage is counted for any other key, also for one that has ended.

@@ -4,7 +4,7 @@ import { PUBLIC_ACCOUNT_ID, type AccountLimits, type Plan } from '#libs/domain/a
 import type { ListQuery } from '#libs/ports/read-model/lists.js'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
 import type { ResourceJson } from '#libs/runtime/resource.js'
-import type { Principal } from '../access/principal.js'
+import { missingScope, type Principal } from '../access/principal.js'
 import { Plans } from '../access/key-lookup.js'
 import type { Minting } from '../idempotency/minting.js'
 import { Instance } from '../instance.js'
@@ -91,11 +91,16 @@ export class Accounts {
   }
 
   /**
-   * Resolves once the change applies on this instance. Throws invalid-request if nobody could sign in as an owner then.
+   * Resolves once the change applies on this instance. Throws missing-scope for members who are no owners, and
+   * invalid-request if nobody could sign in as an owner then.
    */
   async setSignIn(principal: Principal, { sign_in: signIn }: SetSignIn): Promise<AccountValues> {
     const { accountId, member, keyId } = principal
     const account = await this.commands.find(accountId)
+    // It ends sessions of owners.
+    if (member !== null && member.role !== 'owner') {
+      throw missingScope('Only an owner can set how people sign in.', [])
+    }
     const requiresProvider = signIn === 'provider'
     if (requiresProvider) {
       const owners = await this.views.readAccounts((views) =>

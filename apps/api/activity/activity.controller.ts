@@ -37,7 +37,7 @@ const actor = object({
 const anyJson = codec(
   Type.Unsafe<Shown>({ description: 'Any JSON value.' }),
   (value: Shown) => value,
-  (data) => data as Shown,
+  (data) => data,
 )
 
 const { schema: ActivitySchema, json: activityJson } = resource(

@@ -48,7 +48,10 @@ export interface SignedIn {
   known: KnownSession
 }
 
-export type LinkCreator = Pick<Principal, 'accountId' | 'keyId' | 'environment' | 'actor' | 'member'>
+export type LinkCreator = Pick<
+  Principal,
+  'accountId' | 'keyId' | 'environment' | 'actor' | 'member' | 'sessionId'
+>
 
 /** The sessions of the console: starts them with a link or a key, finds them by their cookie, and ends them. */
 @Injectable()
@@ -72,6 +75,8 @@ export class ConsoleSessions {
     minting: Minting,
   ): Promise<{ secret: string; expiresAt: Date }> {
     const { accountId } = member ?? creator
+    const account = await this.accountOf(accountId)
+    if (account === null) throw noResource('account', accountId)
     const isForOther = member !== null && member.id !== creator.member?.id
     // The session ends with the personal key that its member has made the link with.
     const keyId = isForOther ? member.usageKeyId : creator.keyId
@@ -79,10 +84,10 @@ export class ConsoleSessions {
     const secret = secretOf(accountId, minting.bytes(SECRET_BYTES))
     const linkHash = hashSecret(secret)
     const memberId = member?.id ?? null
-    const offeredBy = isForOther ? (creator.member?.id ?? null) : null
+    // A link that is made in a session by somebody else's link is not more the member's own than that one.
+    const current = account.consoleSessions.find(({ id }) => id === creator.sessionId)
+    const offeredBy = isForOther ? (creator.member?.id ?? creator.keyId) : (current?.offeredBy ?? null)
     const facts = { sessionId, createdBy: keyId, memberId, offeredBy, linkHash, now: this.instance.now() }
-    const account = await this.accountOf(accountId)
-    if (account === null) throw noResource('account', accountId)
     await this.execute(account, { type: 'CreateConsoleLink', ...facts }, creator)
     const link = (await this.accountOf(accountId))?.consoleSessions.find(({ id }) => id === sessionId)
     // The views were lost in the meantime and are being rebuilt.
@@ -143,7 +148,7 @@ export class ConsoleSessions {
     if (account === null || key === null || member?.state !== 'active') throw signInFailed()
     requireNotSuspended(account)
     requireApiAccess(this.plans.of(account))
-    const facts = { sessionId: mintId('ses'), startedBy: key.id, memberId } as const
+    const facts = { sessionId: mintId('ses'), startedBy: key.id, memberId, isIdentified: true } as const
     return this.startWith({ account, key, member }, { type: 'StartConsoleSession', ...facts })
   }
 
@@ -277,8 +282,9 @@ export class ConsoleSessions {
     requireApiAccess(this.plans.of(account))
     requireScope({ scopes: scopesOfKey(key, member) }, ['admin'])
     // A personal key starts a session of its member.
-    const start = { sessionId: mintId('ses'), startedBy: key.id, memberId: member?.id ?? null }
-    return { account, key, member, command: { type: 'StartConsoleSession', ...start } as const }
+    const ids = { sessionId: mintId('ses'), startedBy: key.id, memberId: member?.id ?? null }
+    const command = { type: 'StartConsoleSession', ...ids, isIdentified: false } as const
+    return { account, key, member, command }
   }
 
   /** The session with that secret; null if there is none, or it has ended. */

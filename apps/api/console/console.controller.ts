@@ -158,10 +158,10 @@ export class ConsoleController {
   async signOut(@Req() request: FastifyRequest, @Reply() reply: FastifyReply) {
     const known = await this.find(request)
     const returnUri = `${this.address.requireOrigin(request)}/console`
-    const url = await this.providers.signOutUrl(known.member?.identity ?? null, returnUri)
     await this.sessions.end(known, known.session.id)
     void reply.header('set-cookie', this.address.setCookie('', 0))
-    return { url }
+    const identity = known.session.isIdentified ? (known.member?.identity ?? null) : null
+    return { url: await this.providers.signOutUrl(identity, returnUri) }
   }
 
   @Delete('sessions')

@@ -13,7 +13,7 @@ import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 
 const MAX_ENVIRONMENTS = 50
 /** A valid email address as in the HTML standard, "Email state". */
-const EMAIL =
+export const EMAIL =
   /^[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*$/
 /** RFC 5321, section 4.5.3.1.3, without the angle brackets. */
 const MAX_EMAIL_CHARACTERS = 254

@@ -1,11 +1,12 @@
 import { hash } from 'node:crypto'
-import type { ClientAuth, Configuration } from 'openid-client'
+import type { ClientAuth, Configuration, CustomFetch } from 'openid-client'
 import type { Logger } from 'pino'
-import type { Identity, MappedRole } from '#libs/domain/account/member.js'
+import { MAPPED_ROLES, type Identity, type MappedRole } from '#libs/domain/account/member.js'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
 import type { ProviderConfig } from '#libs/runtime/config/providers-file.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import { unavailable } from '../http/problems.js'
+import { EMAIL } from '../members/member-requests.dto.js'
 
 /** What the browser keeps while the person is at the provider. All are random, and new for each attempt. */
 export interface Attempt {
@@ -24,6 +25,8 @@ export interface Person {
 }
 
 const TIMEOUT_SECONDS = 10
+const MAX_ANSWER_BYTES = 1024 * 1024
+const MAX_LOGGED = 200
 /** After that, changed endpoints of a provider apply. Its keys are read again as soon as an unknown one is used. */
 const CONFIGURATION_MS = 3_600_000
 
@@ -59,22 +62,27 @@ export class IdentityProviders {
   /** The URL at which the person signs in. Throws provider-unavailable. */
   async start(provider: ProviderConfig, redirectUri: string): Promise<{ url: string; attempt: Attempt }> {
     const oidc = await import('openid-client')
-    const configuration = await this.discover(provider).catch((error: unknown) => {
-      this.warn(provider, error)
-      throw unavailable('provider-unavailable', `${provider.title} can't be reached.`)
-    })
     const attempt = {
       state: oidc.randomState(),
       nonce: oidc.randomNonce(),
       verifier: oidc.randomPKCECodeVerifier(),
     }
     const { state, nonce } = attempt
-    const url = oidc.buildAuthorizationUrl(configuration, {
-      ...{ redirect_uri: redirectUri, scope: provider.scope, state, nonce },
-      code_challenge: await oidc.calculatePKCECodeChallenge(attempt.verifier),
-      code_challenge_method: 'S256',
-    })
-    return { url: url.href, attempt }
+    try {
+      const configuration = await this.discover(provider)
+      const url = oidc.buildAuthorizationUrl(configuration, {
+        ...{ redirect_uri: redirectUri, scope: provider.scope, state, nonce },
+        code_challenge: await oidc.calculatePKCECodeChallenge(attempt.verifier),
+        code_challenge_method: 'S256',
+      })
+      return { url: url.href, attempt }
+    } catch (error) {
+      this.failed(provider, error)
+      throw unavailable(
+        'provider-unavailable',
+        `${provider.title} can't be reached, or is not configured well.`,
+      )
+    }
   }
 
   /**
@@ -86,8 +94,8 @@ export class IdentityProviders {
     url: URL,
     { state, nonce, verifier }: Attempt,
   ): Promise<Person | null> {
+    const oidc = await import('openid-client')
     try {
-      const oidc = await import('openid-client')
       const configuration = await this.discover(provider)
       const tokens = await oidc.authorizationCodeGrant(configuration, url, {
         ...{ pkceCodeVerifier: verifier, expectedState: state, expectedNonce: nonce },
@@ -97,11 +105,11 @@ export class IdentityProviders {
       // Many providers have the address only there (OpenID Connect Core 1.0, section 5.4).
       const hasUserInfo = configuration.serverMetadata().userinfo_endpoint !== undefined
       const info = hasUserInfo ? await oidc.fetchUserInfo(configuration, tokens.access_token, token.sub) : {}
-      return personOf(provider, { ...info, ...token })
+      return personOf(provider, token, info)
     } catch (error) {
-      // Perhaps the provider has other keys or endpoints than those that were read.
-      this.discovered.delete(provider.name)
-      this.warn(provider, error)
+      // The person may have cancelled.
+      if (error instanceof oidc.AuthorizationResponseError) this.warn(provider, error)
+      else this.failed(provider, error)
       return null
     }
   }
@@ -117,7 +125,7 @@ export class IdentityProviders {
       const parameters = { client_id: provider.clientId, post_logout_redirect_uri: returnUri }
       return buildEndSessionUrl(configuration, parameters).href
     } catch (error) {
-      this.warn(provider, error)
+      this.failed(provider, error)
       return null
     }
   }
@@ -133,13 +141,38 @@ export class IdentityProviders {
     return configuration
   }
 
+  private failed(provider: ProviderConfig, error: unknown): void {
+    // Perhaps the provider has other keys or endpoints than those that were read.
+    this.discovered.delete(provider.name)
+    this.warn(provider, error)
+  }
+
   private warn({ name, issuer }: ProviderConfig, error: unknown): void {
-    const cause = error instanceof Error && error.cause !== undefined ? messageOf(error.cause) : undefined
+    const { cause } = Object(error) as { cause?: unknown }
+    const parameters = cause instanceof URLSearchParams ? cause : null
+    // What the provider says may be long. An answer with an error also has the state, which is left out.
+    const said =
+      parameters?.get('error_description') ?? parameters?.get('error') ?? (cause ? messageOf(cause) : '')
     this.logger.warn(
-      { provider: name, issuer, error: messageOf(error), cause },
+      { provider: name, issuer, error: messageOf(error), said: said.slice(0, MAX_LOGGED) },
       'an identity provider failed',
     )
   }
+}
+
+/** `fetch` for answers of a limited size. */
+const fetchBounded: CustomFetch = async (url, options) => {
+  const response = await fetch(url, options as RequestInit)
+  if (response.body === null) return response
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of response.body as ReadableStream<Uint8Array>) {
+    bytes += chunk.length
+    if (bytes > MAX_ANSWER_BYTES) throw new Error(`the answer has more than ${MAX_ANSWER_BYTES} bytes`)
+    chunks.push(chunk)
+  }
+  const { status, headers } = response
+  return new Response(Buffer.concat(chunks), { status, headers })
 }
 
 async function discover({ issuer, clientId, clientSecret }: ProviderConfig): Promise<Configuration> {
@@ -153,6 +186,7 @@ async function discover({ issuer, clientId, clientSecret }: ProviderConfig): Pro
   }
   return oidc.discovery(new URL(issuer), clientId, undefined, authenticate, {
     timeout: TIMEOUT_SECONDS,
+    [oidc.customFetch]: fetchBounded,
     execute: [
       // ID tokens must be signed with a key of the provider, also if TLS vouches for them.
       oidc.enableNonRepudiationChecks,
@@ -166,18 +200,21 @@ export function mayUse({ accounts }: ProviderConfig, accountId: AccountId): bool
   return accounts === null || accounts.includes(accountId)
 }
 
-const ADDRESS = /^[^\s@]{1,64}@[^\s@]{1,255}$/
-
-function personOf(provider: ProviderConfig, claims: Readonly<Record<string, unknown>>): Person {
-  const { sub, email, email_verified: isVerified } = claims
-  const { issuer, roles, trustsEmails } = provider
+function personOf(
+  { issuer, roles, trustsEmails }: ProviderConfig,
+  token: Readonly<Record<string, unknown>>,
+  info: Readonly<Record<string, unknown>>,
+): Person {
+  // Of one answer: the address of one must not count as verified by the other.
+  const { email, email_verified: isVerified } = token.email === undefined ? info : token
   const isVouchedFor = isVerified === true || (trustsEmails && isVerified === undefined)
-  const values = roles === null ? [] : [claims[roles.claim]].flat()
-  // The first in the file, so that a person with several gets the one that its author prefers.
-  const [, role = null] = Object.entries(roles?.byValue ?? {}).find(([value]) => values.includes(value)) ?? []
+  const values = roles === null ? [] : [token[roles.claim] ?? info[roles.claim]].flat()
+  const held = Object.entries(roles?.byValue ?? {}).flatMap(([value, role]) =>
+    values.includes(value) ? role : [],
+  )
   return {
-    identity: { issuer, hash: hash('sha256', JSON.stringify([issuer, sub])) },
-    email: typeof email === 'string' && ADDRESS.test(email) && isVouchedFor ? email : null,
-    role,
+    identity: { issuer, hash: hash('sha256', JSON.stringify([issuer, token.sub])) },
+    email: typeof email === 'string' && EMAIL.test(email) && isVouchedFor ? email : null,
+    role: MAPPED_ROLES.find((role) => held.includes(role)) ?? null,
   }
 }

@@ -74,11 +74,9 @@ export class ProviderSignInController {
     const attempt = this.address.cookieOf(request, 'attempt')
     void reply.header('set-cookie', this.address.setCookie('', 0, 'attempt'))
     try {
-      const started = await this.sessions.limitFailures(clientAddress(request), () =>
-        this.signIn.finish(name, url, attempt),
-      )
-      if (started !== null) this.setSession(reply, started)
-      void reply.header('location', started === null ? '/console/account' : '/console')
+      const { started, isConnected } = await this.signIn.finish(name, url, attempt, clientAddress(request))
+      this.setSession(reply, started)
+      void reply.header('location', isConnected ? '/console/account' : '/console')
     } catch (error) {
       if (!(error instanceof Problem)) throw error
       // Only a code, so that no link can make the page show a text.

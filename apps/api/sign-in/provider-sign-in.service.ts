@@ -4,7 +4,7 @@ import Type from 'typebox'
 import type { Account } from '#libs/domain/account/account.js'
 import { decideMember, isMember, type Member, type MemberCommand } from '#libs/domain/account/member.js'
 import { deriveId } from '#libs/domain/ids/mint.js'
-import { isId } from '#libs/domain/ids/typeid.js'
+import { isId, type AccountId } from '#libs/domain/ids/typeid.js'
 import type { Engine } from '#libs/engines/engine.js'
 import { domainOf } from '#libs/mail/mailbox.js'
 import type { ProviderConfig } from '#libs/runtime/config/providers-file.js'
@@ -62,20 +62,33 @@ export class ProviderSignIn {
   }
 
   /**
-   * Resolves with the session of the member that the provider has identified, or null if it was connected to the member who is
-   * signed in. Throws sign-in-failed if the answer of the provider does not belong to the token or is not valid; not-invited if
-   * the person is no member of any account; invalid-request if the identity can't be connected; and what `startOf` throws.
+   * Resolves with a session of the member that the provider has identified, or that it was connected to. Throws sign-in-failed
+   * if the answer of the provider does not belong to the token or is not valid; rate-limited after too many such answers from
+   * the address; not-invited if the person is no member of any account; invalid-request if the identity can't be connected;
+   * and what `startOf` throws.
    */
-  async finish(name: string, url: URL, token: string | null): Promise<SignedIn | null> {
+  async finish(
+    name: string,
+    url: URL,
+    token: string | null,
+    remoteAddress: string,
+  ): Promise<{ started: SignedIn; isConnected: boolean }> {
     const provider = this.providers.named(name)
     const attempt = token === null ? null : this.attempts.verify(token, this.instance.now())
+    // Not counted as a failure of the address: pages of other sites can make a browser send such requests.
     if (provider === null || attempt?.provider !== name) throw failed()
-    const person = await this.providers.finish(provider, url, attempt)
-    if (person === null) throw failed()
-    if (attempt.connecting !== null) {
-      await this.connect(provider, person, attempt.connecting)
-      return null
-    }
+    const { connecting } = attempt
+    return this.sessions.limitFailures(remoteAddress, async () => {
+      const person = await this.providers.finish(provider, url, attempt)
+      if (person === null) throw failed()
+      if (connecting !== null) {
+        return { started: await this.connect(provider, person, connecting), isConnected: true }
+      }
+      return { started: await this.signIn(provider, person), isConnected: false }
+    })
+  }
+
+  private async signIn(provider: ProviderConfig, person: Person): Promise<SignedIn> {
     await this.join(provider, person)
     let refusal = new Problem('not-invited', {
       detail: 'No account has a member with this identity, nor an invitation for its verified address.',
@@ -92,103 +105,126 @@ export class ProviderSignIn {
     throw refusal
   }
 
-  /** The other accounts of the person who is signed in, those that the person has joined first. */
-  async otherAccounts({ account, member }: KnownSession): Promise<Account[]> {
-    const others = await this.othersOf(member)
-    const found = await Promise.all(
-      others.map(({ accountId }) => this.views.readAccounts((views) => views.account(accountId))),
+  /** The other accounts of the person who has signed in with a provider, those that the person has joined first. */
+  async otherAccounts(known: KnownSession): Promise<Account[]> {
+    const others = await this.othersOf(known)
+    const found = await this.views.readAccounts((views) =>
+      Promise.all(others.map(({ accountId }) => views.account(accountId))),
     )
-    return found
-      .filter((each) => each !== null)
-      .filter(({ id, suspendedAt }) => id !== account.id && suspendedAt === null)
+    return found.filter((each) => each !== null).filter(({ suspendedAt }) => suspendedAt === null)
   }
 
   /** Replaces the session by one of another account of the person. Throws not-found and what `startOf` throws. */
   async switch(known: KnownSession, accountId: string): Promise<SignedIn> {
-    const wanted = (await this.othersOf(known.member)).find((member) => member.accountId === accountId)
+    const wanted = (await this.othersOf(known)).find((member) => member.accountId === accountId)
     if (wanted === undefined) throw noResource('account', accountId)
     const started = await this.sessions.startOf(wanted)
     await this.sessions.end(known, known.session.id)
     return started
   }
 
-  private async othersOf(member: Member | null): Promise<Member[]> {
-    const identity = member?.identity ?? null
+  /** Nothing for a session that a link or a key has started: who has made it need not be the person. */
+  private async othersOf({ account, session, member }: KnownSession): Promise<Member[]> {
+    const identity = session.isIdentified ? (member?.identity ?? null) : null
     if (identity === null) return []
-    const members = await this.views.readAccounts((views) => views.membersWithIdentity(identity.hash))
+    const members = await this.people('active', identity.hash)
     return members.filter(
-      ({ id, accountId }) => id !== member?.id && this.providers.allows(identity, accountId),
+      ({ accountId }) => accountId !== account.id && this.providers.allows(identity, accountId),
     )
   }
 
-  /** Those of the identity, the oldest first, with the roles that the provider says. */
+  /**
+   * Those of the identity, with the roles that the provider says. Those that can be used are first, and the oldest of them.
+   */
   private async membershipsOf(provider: ProviderConfig, { identity, role }: Person): Promise<Member[]> {
-    const read = async () => {
-      const members = await this.views.readAccounts((views) => views.membersWithIdentity(identity.hash))
-      return members
-        .filter(({ accountId }) => mayUse(provider, accountId))
-        .sort((one, other) => (one.joinedAt?.getTime() ?? 0) - (other.joinedAt?.getTime() ?? 0))
-    }
-    const members = await read()
-    if (role === null) return members
-    for (const { id: memberId, accountId } of members) {
+    for (const { id: memberId, accountId } of role === null
+      ? []
+      : await this.people('active', identity.hash)) {
+      if (role === null || !mayUse(provider, accountId)) continue
       await this.run({ type: 'TakeRole', accountId, memberId, role, now: this.instance.now() })
     }
-    return read()
+    const rank = ({ environments, joinedAt }: Member) =>
+      environments?.length === 0 ? Infinity : (joinedAt?.getTime() ?? 0)
+    return (await this.people('active', identity.hash))
+      .filter(({ accountId }) => mayUse(provider, accountId))
+      .sort((one, other) => (rank(one) < rank(other) ? -1 : 1))
   }
 
-  /** Uses the invitations to the address of the person; or without any membership then, joins the account of its domain. */
-  private async join(provider: ProviderConfig, { identity, email, role }: Person): Promise<void> {
+  /** Joins the account of the domain of the person's address, and uses the invitations to that address. */
+  private async join(provider: ProviderConfig, person: Person): Promise<void> {
+    const { identity, email } = person
     if (email === null) return
-    const invitations = await this.views.readAccounts((views) => views.invitationsTo(email))
-    const members = await this.views.readAccounts((views) => views.membersWithIdentity(identity.hash))
-    const now = this.instance.now()
+    const invitations = await this.people('invited', email)
+    const isInvitedTo = (id: AccountId) => invitations.some(({ accountId }) => accountId === id)
+    await this.admit(provider, { ...person, email }, isInvitedTo)
+    const joined = new Set((await this.people('active', identity.hash)).map(({ accountId }) => accountId))
     for (const { id: memberId, accountId, offeredBy } of invitations) {
-      const isMemberAlready = members.some((member) => member.accountId === accountId)
-      if (isMemberAlready || !mayUse(provider, accountId)) continue
+      if (joined.has(accountId) || !mayUse(provider, accountId)) continue
       const inviter = isMember(offeredBy) ? await this.views.accounts.member(offeredBy) : null
-      const command = { type: 'UseInvitation', accountId, memberId, now, inviter, session: null } as const
-      await this.run({ ...command, proof: { identity } })
+      const command = { type: 'UseInvitation', accountId, memberId, inviter, session: null } as const
+      const isRefused = await this.run({ ...command, proof: { identity }, now: this.instance.now() })
+      if (!isRefused) joined.add(accountId)
     }
-    if ((await this.views.readAccounts((views) => views.membersWithIdentity(identity.hash))).length > 0)
-      return
+  }
+
+  /** Makes the person a member of the account that has verified the domain of the address. Throws quota-exceeded. */
+  private async admit(
+    provider: ProviderConfig,
+    { identity, email, role }: Person & { email: string },
+    isInvitedTo: (id: AccountId) => boolean,
+  ): Promise<void> {
     const domain = await this.views.readAccounts((views) => views.domainHolding(domainOf(email) ?? ''))
     if (domain?.state !== 'verified' || domain.isHosted || !mayUse(provider, domain.accountId)) return
     const { accountId } = domain
+    // Whoever is a member with that address connects the identity; whoever was removed must be invited.
+    const known = await Promise.all(
+      (['active', 'removed'] as const).flatMap((state) =>
+        [identity.hash, email].map((name) => this.people(state, name)),
+      ),
+    )
+    if (isInvitedTo(accountId) || known.flat().some((member) => member.accountId === accountId)) return
     const account = await this.views.accounts.account(accountId)
     const [key] = await this.views.accounts.activeKeys(accountId)
     if (account === null || account.suspendedAt !== null || key === undefined) return
-    // Derived, so that of two attempts at the same time only one admits the person, and a removed member does not come back.
+    // Derived, so that of two attempts at the same time only one admits the person.
     const seed = Buffer.from(hash('sha256', accountId + identity.hash), 'hex')
     const memberId = deriveId('mem', { seed, firstAtMs: account.openedAt.getTime() }, 1)
     if ((await this.views.accounts.member(memberId)) === null) await this.quotas.require(accountId, 'members')
-    const command = { type: 'AdmitMember', accountId, memberId, now, email, identity, role } as const
-    await this.run({ ...command, usageKeyId: key.id })
+    const command = { type: 'AdmitMember', accountId, memberId, email, identity, role } as const
+    await this.run({ ...command, usageKeyId: key.id, now: this.instance.now() })
   }
 
-  /** Throws sign-in-failed if the session has ended meanwhile, and invalid-request. */
+  /** Replaces the session by one with the identity. Throws sign-in-failed if it has ended meanwhile, and invalid-request. */
   private async connect(
     provider: ProviderConfig,
     { identity }: Person,
     [accountId, sessionId]: [string, string],
-  ): Promise<void> {
+  ): Promise<SignedIn> {
     const isForm = isId('acc', accountId) && isId('ses', sessionId)
     const known = isForm ? await this.knownKeys.session(accountId, sessionId) : null
     if (known?.member == null) throw failed()
     const { account, member, session } = known
-    const others = await this.views.readAccounts((views) => views.membersWithIdentity(identity.hash))
-    // A session by a link that another member has made may be that of the other member.
+    const others = await this.people('active', identity.hash)
+    // A session by a link that another member or a key has made may be that of somebody else.
     const isOwnSession = session.offeredBy === null
     const isFree = others.every((each) => each.accountId !== account.id || each.id === member.id)
-    if (!isOwnSession || !isFree || !mayUse(provider, account.id)) {
-      throw invalid({
-        detail: 'the identity belongs to another member, or may not sign in to the account',
-        pointer: '',
-      })
+    const ids = { accountId: account.id, memberId: member.id }
+    if (isOwnSession && isFree && mayUse(provider, account.id)) {
+      await this.run({ type: 'IdentifyMember', ...ids, identity, now: this.instance.now() })
     }
-    const command = { type: 'IdentifyMember', accountId: account.id, memberId: member.id, identity } as const
-    const isRefused = await this.run({ ...command, now: this.instance.now() })
-    if (isRefused) throw invalid({ detail: 'the member signs in with another identity', pointer: '' })
+    const connected = await this.views.accounts.member(member.id)
+    // Of two attempts at the same time, the first on the log counts.
+    if (connected?.identity?.hash !== identity.hash) {
+      const detail = 'the identity belongs to another member, or the member has another one'
+      throw invalid({ detail, pointer: '' })
+    }
+    const started = await this.sessions.startOf(connected)
+    await this.sessions.end(known, session.id)
+    return started
+  }
+
+  private people(state: Member['state'], emailOrHash: string): Promise<Member[]> {
+    return this.views.readAccounts((views) => views.people(state, emailOrHash))
   }
 
   /** Resolves once the events, each in its turn, are durable and apply. Whether the command was refused. */

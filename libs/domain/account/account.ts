@@ -168,7 +168,12 @@ function withMember(slice: AccountSlice, account: Account, event: MemberEvent): 
     hasJoined && member !== null && event.session !== null
       ? evolveSessions(account.consoleSessions, {
           type: 'ConsoleSessionStarted',
-          ...{ accountId: account.id, memberId: member.id, startedBy: member.usageKeyId },
+          ...{
+            accountId: account.id,
+            memberId: member.id,
+            startedBy: member.usageKeyId,
+            isIdentified: false,
+          },
           ...{ sessionId: event.session.id, secretHash: event.session.secretHash },
           ...{ startedAt: event.joinedAt, expiresAt: event.session.expiresAt },
         })

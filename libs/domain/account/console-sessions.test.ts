@@ -33,7 +33,15 @@ const created = (id = sessionId, createdAt = day(1)): ConsoleEvent => ({
 })
 const started = (startedAt: Date, id = sessionId): ConsoleEvent => ({
   type: 'ConsoleSessionStarted',
-  ...{ accountId, sessionId: id, startedBy: KEY_ID, memberId: null, secretHash, startedAt },
+  ...{
+    accountId,
+    sessionId: id,
+    startedBy: KEY_ID,
+    memberId: null,
+    isIdentified: false,
+    secretHash,
+    startedAt,
+  },
   expiresAt: new Date(startedAt.getTime() + SESSION_MS),
 })
 const ended = (endedAt: Date, id = sessionId): ConsoleEvent => ({
@@ -106,6 +114,7 @@ describe('a session', () => {
         sessionId,
         startedBy: KEY_ID,
         memberId: null,
+        isIdentified: false,
         secretHash,
         now: day(1),
       })

@@ -1,4 +1,12 @@
-import { event, id, optional, sha256, time, type EventOf } from '#libs/domain/event-sourcing/declare.js'
+import {
+  boolean,
+  event,
+  id,
+  optional,
+  sha256,
+  time,
+  type EventOf,
+} from '#libs/domain/event-sourcing/declare.js'
 import { accept, refuse, type Decision } from '#libs/domain/event-sourcing/decision.js'
 import type { AccountId, ConsoleSessionId, KeyId, MemberId } from '#libs/domain/ids/typeid.js'
 
@@ -16,8 +24,8 @@ export const CONSOLE_EVENTS = {
     createdBy: id('key'),
     /** The member who is to use it; null if whoever has the link may do what the key may. */
     memberId: optional(id('mem'), null),
-    /** The other member who made it for that one; null if nobody did. */
-    offeredBy: optional(id('mem'), null),
+    /** The other member, or the key, that made it for the member; null if the member did. */
+    offeredBy: optional(id('mem', 'key'), null),
     linkHash: sha256,
     createdAt: time,
     expiresAt: time,
@@ -29,6 +37,8 @@ export const CONSOLE_EVENTS = {
     /** The key that was sent, or that created the link. */
     startedBy: id('key'),
     memberId: optional(id('mem'), null),
+    /** Whether an identity provider has said who the member is, instead of a link or a key. */
+    isIdentified: optional(boolean, false),
     secretHash: sha256,
     startedAt: time,
     expiresAt: time,
@@ -48,8 +58,10 @@ export interface ConsoleSession {
   id: ConsoleSessionId
   /** The key that it was started with, or that a member's usage is counted for. */
   keyId: KeyId
-  /** The other member who made its link; null if none did. */
-  offeredBy: MemberId | null
+  /** The other member, or the key, that made its link for the member; null if none did. */
+  offeredBy: MemberId | KeyId | null
+  /** Whether an identity provider has said who the member is. */
+  isIdentified: boolean
   /** The member who uses it, with whom it ends; null for a session that ends with its key. */
   memberId: MemberId | null
   /** `offered`: the link has not been used. */
@@ -76,7 +88,7 @@ export type ConsoleCommand =
       sessionId: ConsoleSessionId
       createdBy: KeyId
       memberId: MemberId | null
-      offeredBy: MemberId | null
+      offeredBy: MemberId | KeyId | null
       linkHash: string
       now: Date
     }
@@ -86,6 +98,7 @@ export type ConsoleCommand =
       sessionId: ConsoleSessionId
       startedBy: KeyId
       memberId: MemberId | null
+      isIdentified: boolean
       secretHash: string
       now: Date
     }
@@ -127,7 +140,7 @@ export function decideConsole(
       )
       if (link === undefined || now >= link.expiresAt) return refuse({ code: 'unknown-link' })
       const { id: sessionId, keyId: startedBy, memberId } = link
-      return accept(started(accountId, { sessionId, startedBy, memberId, ...command }))
+      return accept(started(accountId, { sessionId, startedBy, memberId, isIdentified: false, ...command }))
     }
     case 'StartConsoleSession':
       return accept(started(accountId, command))
@@ -144,8 +157,8 @@ function started(
   accountId: AccountId,
   session: Omit<Extract<ConsoleCommand, { type: 'StartConsoleSession' }>, 'type'>,
 ): ConsoleEvent {
-  const { sessionId, startedBy, memberId, secretHash, now } = session
-  const facts = { accountId, sessionId, startedBy, memberId, secretHash, startedAt: now }
+  const { sessionId, startedBy, memberId, isIdentified, secretHash, now } = session
+  const facts = { accountId, sessionId, startedBy, memberId, isIdentified, secretHash, startedAt: now }
   return { type: 'ConsoleSessionStarted', ...facts, expiresAt: sessionEnd(now) }
 }
 
@@ -164,13 +177,13 @@ export function evolveSessions(
       if (known !== null) return sessions
       const { sessionId: id, createdBy: keyId, memberId, offeredBy, createdAt, expiresAt } = event
       const link = { id, keyId, memberId, offeredBy, secretHash: event.linkHash, createdAt, expiresAt }
-      return added(sessions, { ...link, state: 'offered' })
+      return added(sessions, { ...link, isIdentified: false, state: 'offered' })
     }
     case 'ConsoleSessionStarted': {
-      const { sessionId: id, startedBy: keyId, memberId, secretHash, startedAt: createdAt, expiresAt } = event
+      const { sessionId: id, startedBy: keyId, memberId, isIdentified, secretHash, expiresAt } = event
       const offeredBy = known?.offeredBy ?? null
-      const facts = { id, keyId, memberId, offeredBy, secretHash, createdAt, expiresAt }
-      const session = { ...facts, state: 'active' } as const
+      const facts = { id, keyId, memberId, offeredBy, isIdentified, secretHash, expiresAt }
+      const session = { ...facts, createdAt: event.startedAt, state: 'active' } as const
       if (known === null) return added(sessions, session)
       return known.state === 'offered' ? replaced(sessions, { ...known, ...session }) : sessions
     }

@@ -314,6 +314,10 @@ describe('a person whom an identity provider has identified', () => {
       .when(take('auditor'))
       .then([own(2, { role: 'auditor', environments: null, readsMail: false })])
     given(invited(), joined()).when(take('developer')).then([])
+    const restricted: MemberAccess = { role: 'developer', environments: ['qa'], readsMail: true }
+    given(invited(restricted), joined())
+      .when(take('developer'))
+      .then([own(2, developer)])
     given(invited(owner), joined()).when(take('developer')).then([])
     given(invited()).when(take('admin')).then([])
   })

@@ -312,7 +312,7 @@ export type MemberCommand = { accountId: AccountId; memberId: MemberId; now: Dat
   | { type: 'EndMember'; by: Author }
 )
 
-/** An identity provider can't make owners. */
+/** An identity provider can't make owners. Of several roles that it says, a person gets the first in this order. */
 export const MAPPED_ROLES = ['admin', 'developer', 'viewer', 'auditor'] as const satisfies Role[]
 export type MappedRole = (typeof MAPPED_ROLES)[number]
 
@@ -396,8 +396,11 @@ export function decideMember(
     }
     case 'TakeRole': {
       const { role } = command
-      if (member.state !== 'active' || member.role === 'owner' || member.role === role) return accept()
-      const facts = { ...accessOfRole(role), changedBy: memberId, changedAt: now }
+      const has = member.role === role && member.environments === null
+      if (member.state !== 'active' || member.role === 'owner' || has) return accept()
+      const access = accessOfRole(role)
+      const readsMail = member.role === role ? member.readsMail : access.readsMail
+      const facts = { ...access, readsMail, changedBy: memberId, changedAt: now }
       return accept({ type: 'MemberChanged', ...next, ...facts })
     }
     case 'ChangeMember': {

@@ -78,6 +78,7 @@ export function describeAccountQueries(harness: () => ReadModelHarness): void {
       accountId,
       startedBy: keyIdOf(2),
       memberId: null,
+      isIdentified: false,
       secretHash: hash('b'),
       startedAt: minute(2),
     }
@@ -94,6 +95,7 @@ export function describeAccountQueries(harness: () => ReadModelHarness): void {
         keyId: keyIdOf(1),
         memberId: null,
         offeredBy: null,
+        isIdentified: false,
         state: 'offered',
         secretHash: hash('a'),
         ...times,
@@ -104,6 +106,7 @@ export function describeAccountQueries(harness: () => ReadModelHarness): void {
           keyId: keyIdOf(2),
           memberId: null,
           offeredBy: null,
+          isIdentified: false,
           state: 'ended',
           secretHash: hash('b'),
         },
@@ -147,15 +150,18 @@ export function describeAccountQueries(harness: () => ReadModelHarness): void {
     const found = await accounts.keyByHash(hash('1'))
     expect(found?.member).toMatchObject({ id: memberIdOf(1), state: 'active', joinedAt: minute(1) })
     const idsOf = (members: readonly { id: string }[]) => members.map(({ id }) => id)
-    expect(idsOf(await accounts.membersWithIdentity(identity.hash))).toEqual([memberIdOf(1), memberIdOf(2)])
-    expect(await accounts.membersWithIdentity(hash('0'))).toEqual([])
-    expect(idsOf(await accounts.invitationsTo('3@EXAMPLE.com'))).toEqual([memberIdOf(3)])
-    expect(idsOf(await accounts.invitationsTo('5@example.com'))).toEqual([memberIdOf(5)])
-    expect(await accounts.invitationsTo('1@example.com')).toEqual([])
+    expect(idsOf(await accounts.people('active', identity.hash))).toEqual([memberIdOf(1), memberIdOf(2)])
+    expect(await accounts.people('active', hash('0'))).toEqual([])
+    expect(idsOf(await accounts.people('invited', '3@EXAMPLE.com'))).toEqual([memberIdOf(3)])
+    expect(idsOf(await accounts.people('invited', '5@example.com'))).toEqual([memberIdOf(5)])
+    expect(await accounts.people('invited', '1@example.com')).toEqual([])
     const removed = { type: 'MemberRemoved', ...about(1, 2), removedBy: memberIdOf(2) } as const
     await followAccounts(store, { ...removed, removedAt: minute(6) })
     expect(await idsIn('active')).toEqual([memberIdOf(2)])
-    expect(idsOf(await accounts.membersWithIdentity(identity.hash))).toEqual([memberIdOf(2)])
+    expect(idsOf(await accounts.people('active', identity.hash))).toEqual([memberIdOf(2)])
+    for (const name of [identity.hash, '1@example.com']) {
+      expect(idsOf(await accounts.people('removed', name))).toEqual([memberIdOf(1)])
+    }
     expect((await accounts.keyByHash(hash('1')))?.member).toMatchObject({ state: 'removed' })
   })
 

@@ -135,18 +135,14 @@ export function accountViews(store: ViewStore) {
       return pageOfRows(store, tables.memberList, tables.members, range)
     },
 
-    /** The oldest members of any account with that identity, at most a hundred. */
-    membersWithIdentity: (hash: string): Promise<Member[]> =>
-      pageOfRows(store, tables.memberIdentities, tables.members, keyRange(PARTITION, [hash], FIRST_HUNDRED)),
-
-    /** The oldest invitations of any account to that address that are not used or revoked, at most a hundred. */
-    invitationsTo: (email: string): Promise<Member[]> =>
-      pageOfRows(
-        store,
-        tables.invitedEmails,
-        tables.members,
-        keyRange(PARTITION, [email.toLowerCase()], FIRST_HUNDRED),
-      ),
+    /**
+     * The oldest members, former members or invitations of any account with that address, in any case, or that hash of an
+     * identity; at most a hundred.
+     */
+    people(state: Member['state'], emailOrHash: string): Promise<Member[]> {
+      const range = keyRange(PARTITION, [state, emailOrHash.toLowerCase()], FIRST_HUNDRED)
+      return pageOfRows(store, tables.people, tables.members, range)
+    },
 
     /** The email addresses of an account's members and those who are invited. Their number is limited. */
     async memberEmails(accountId: AccountId): Promise<string[]> {

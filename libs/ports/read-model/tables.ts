@@ -279,25 +279,20 @@ export const memberList = index<Member>({
     state === 'active' || state === 'invited' ? [{ group: [accountId, state], key: id, value: email }] : [],
 })
 
-/** The members who can sign in with an identity provider, by the hash of their identity. */
-export const memberIdentities = index<Member>({
-  ...{ name: 'member-identities', ...accountEvents },
-  entriesOf: ({ id, state, identity }) =>
-    state === 'active' && identity !== null ? [{ group: [identity.hash], key: id }] : [],
-})
-
-/** The invitations that are not used yet, by the email address in lower case. */
-export const invitedEmails = index<Member>({
-  ...{ name: 'invited-emails', ...accountEvents },
-  entriesOf: ({ id, state, email }) =>
-    state === 'invited' ? [{ group: [email.toLowerCase()], key: id }] : [],
+/** The people of all accounts in one state, by the email address in lower case, and by the hash of their identity. */
+export const people = index<Member>({
+  ...{ name: 'people', ...accountEvents },
+  entriesOf: ({ id, state, email, identity }) =>
+    [email.toLowerCase(), identity?.hash].flatMap((name) =>
+      name === undefined ? [] : [{ group: [state, name], key: id }],
+    ),
 })
 
 export const members = table<Member, Member>({
   ...{ name: 'members', ...accountEvents },
   keyOf: ({ id }) => ({ owner: null, key: id }),
   rowOf: (member) => member,
-  indexes: [memberList, memberIdentities, invitedEmails],
+  indexes: [memberList, people],
 })
 
 /** The webhooks of one inbox, or those for all inboxes of an environment. */

@@ -38,7 +38,10 @@ describe('a file of identity providers', () => {
   })
 
   it.each([
-    { content: '{', error: /MAYFLY_IDENTITY_PROVIDERS: the file .* can't be read as JSON/ },
+    {
+      content: '{"client_secret":unquoted}',
+      error: /MAYFLY_IDENTITY_PROVIDERS: the file .* can't be read as JSON$/,
+    },
     { content: [acme], error: /must contain an object/ },
     { content: { Acme: acme }, error: /"Acme" is not a valid name/ },
     { content: { acme: null }, error: /"acme" it: must be object/ },
@@ -49,6 +52,15 @@ describe('a file of identity providers', () => {
       error: /needs "issuer": an https URL/,
     },
     { content: { acme: { ...acme, issuer: 'http://localhost.acme.example' } }, error: /needs "issuer"/ },
+    {
+      content: { acme: { ...acme, issuer: 'https://user:secret@login.acme.example' } },
+      error: /needs "issuer"/,
+    },
+    { content: { acme: { ...acme, issuer: 'https://[bad' } }, error: /needs "issuer"/ },
+    {
+      content: { acme: { ...acme, issuer: 'https://login.microsoftonline.com/common/v2.0' } },
+      error: /needs "issuer" with your tenant/,
+    },
     { content: { acme: { ...acme, accounts: ['acme'] } }, error: /may have "accounts"/ },
     {
       content: { acme: { ...acme, accounts, role_claim: 'groups' } },
@@ -62,7 +74,10 @@ describe('a file of identity providers', () => {
       content: { acme: { ...acme, accounts, role_claim: 'groups', roles: { staff: 'owner' } } },
       error: /"acme" \/roles\/staff: /,
     },
-    { content: { acme, other: acme }, error: /two identity providers have the same issuer/ },
+    {
+      content: { acme, other: { ...acme, issuer: `${acme.issuer}/` } },
+      error: /two identity providers have the same issuer/,
+    },
   ])('is refused with the error: $error', async ({ content, error }) => {
     const refused = read(content)
     await expect(refused).rejects.toThrow(ConfigurationError)

@@ -27,7 +27,7 @@ export interface ProviderConfig {
 }
 
 const NAME = /^[a-z][a-z0-9-]{0,31}$/
-const LOOPBACK = /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(\/|$)/
+const LOOPBACK = /^(localhost|127\.0\.0\.1|\[::1\])$/
 
 const text = (maxLength: number) => Type.String({ minLength: 1, maxLength })
 
@@ -56,7 +56,10 @@ export function readProviders(path: string | null): ProviderConfig[] {
   try {
     content = JSON.parse(readFileSync(path, 'utf8'))
   } catch (error) {
-    throw invalid([`the file ${path} can't be read as JSON: ${messageOf(error)}`])
+    // The message of a syntax error quotes the file, which has secrets.
+    throw invalid([
+      `the file ${path} can't be read as JSON${error instanceof SyntaxError ? '' : `: ${messageOf(error)}`}`,
+    ])
   }
   if (typeof content !== 'object' || content === null || Array.isArray(content)) {
     throw invalid([`the file ${path} must contain an object with a property for each identity provider`])
@@ -73,7 +76,7 @@ export function readProviders(path: string | null): ProviderConfig[] {
     return validator.Check(given) ? [providerOf(name, given)] : []
   })
   // An identity is found by its issuer, so one issuer must not have two rules.
-  const issuers = providers.map(({ issuer }) => issuer)
+  const issuers = providers.map(({ issuer }) => issuer.replace(/\/$/, ''))
   if (new Set(issuers).size < issuers.length) errors.push('two identity providers have the same issuer')
   if (errors.length > 0) throw invalid(errors)
   return providers
@@ -84,9 +87,11 @@ function schemaErrorsOf(given: unknown): string[] {
 }
 
 function errorsOf({ issuer, accounts, roles, role_claim: claim }: Static<typeof PROVIDER>): string[] {
-  const isSafe = /^https:\/\/[^\s?#]+$/.test(issuer) || LOOPBACK.test(issuer)
   return [
-    ...(isSafe ? [] : ['needs "issuer": an https URL without a query, or an http URL of this machine']),
+    ...(isIssuer(issuer)
+      ? []
+      : ['needs "issuer": an https URL without a query, or an http URL of this machine']),
+    ...(MANY_TENANTS.test(issuer) ? ['needs "issuer" with your tenant: this one is of all tenants'] : []),
     ...(accounts?.every((id) => isId('acc', id)) === false
       ? ['may have "accounts": ids such as "acc_01jd6axq2ve9r5t1y3n7m4k8c6"']
       : []),
@@ -96,6 +101,15 @@ function errorsOf({ issuer, accounts, roles, role_claim: claim }: Static<typeof 
     // Otherwise a group of one company would be an administrator of all other accounts it is a member of.
     ...(roles !== undefined && accounts === undefined ? ['needs "accounts" if it has "roles"'] : []),
   ]
+}
+
+/** Of Microsoft Entra ID: everybody can have an address there that nobody has verified. */
+const MANY_TENANTS = /^https:\/\/login\.microsoftonline\.com\/(common|organizations|consumers)(\/|$)/i
+
+function isIssuer(text: string): boolean {
+  const url = URL.parse(text)
+  if (url === null || /[\s?#@]|\/\.well-known\//.test(text)) return false
+  return url.protocol === 'https:' || (url.protocol === 'http:' && LOOPBACK.test(url.hostname))
 }
 
 function providerOf(name: string, given: Static<typeof PROVIDER>): ProviderConfig {
