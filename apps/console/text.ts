@@ -689,7 +689,6 @@ export const text = {
     who: 'Who',
     action: 'Action',
     changes: 'Changes',
-    change: (field: string, from: string, to: string) => `${field}: ${from} → ${to}`,
     system: 'Mayfly',
     ignored: 'ignored',
     more: 'Show more',

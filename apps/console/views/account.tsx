@@ -191,18 +191,17 @@ function SignIn() {
       {member !== null && member.issuer === null && (
         <>
           <p>{text.account.signsInWithLinks}</p>
-          <div class="actions">
-            {providers.map(({ name, title }) => (
+          {providers.map(({ name, title }) => (
+            <p key={name}>
               <button
-                key={name}
                 type="button"
                 disabled={isRunning}
                 onClick={() => void run(() => goToProvider(name, { connect: true }))}
               >
                 {text.account.connect(title)}
               </button>
-            ))}
-          </div>
+            </p>
+          ))}
         </>
       )}
       {session.allows('admin') && (

@@ -70,10 +70,8 @@ function ActivityTable({ entries }: { entries: readonly Activity[] }) {
             </div>
           </td>
           <td>
-            {changes.map(({ field, from, to }) => (
-              <div key={field}>
-                {from === null && to === null ? field : text.activity.change(field, shown(from), shown(to))}
-              </div>
+            {changes.map((change) => (
+              <div key={change.field}>{describe(change)}</div>
             ))}
           </td>
         </tr>
@@ -82,7 +80,13 @@ function ActivityTable({ entries }: { entries: readonly Activity[] }) {
   )
 }
 
+function describe({ field, from, to }: Activity['changes'][number]): string {
+  if (from === null) return to === null ? field : `${field}: ${shown(to)}`
+  return `${field}: ${shown(from)} → ${shown(to)}`
+}
+
 function shown(value: unknown): string {
   if (value === null) return text.none
+  if (Array.isArray(value)) return value.map(shown).join(', ')
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
