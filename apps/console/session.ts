@@ -82,10 +82,14 @@ export async function goToProvider(name: string, { connect }: { connect: boolean
   location.assign((await request<{ url: string }>('POST', path, { connect })).url)
 }
 
-/** Ends the session that the browser has, if it has one. */
+/** Resolves with where to sign out of the identity provider too; null if there is no such page. */
+async function endSession(): Promise<string | null> {
+  return (await request<{ url: string } | null>('DELETE', '/console/session'))?.url ?? null
+}
+
+/** Ends the session of the browser. */
 export async function leave(): Promise<void> {
-  const { url } = await request<{ url: string | null }>('DELETE', '/console/session')
-  location.assign(url ?? '/console')
+  location.assign((await endSession()) ?? '/console')
 }
 
 /** Whether signing in was refused because the browser has a session of another key. */
@@ -213,7 +217,7 @@ export class Session implements MailAccess {
 
   /** Also of the identity provider, which may ask whether to. */
   async signOut(): Promise<void> {
-    const { url } = await request<{ url: string | null }>('DELETE', '/console/session')
+    const url = await endSession()
     if (url === null) this.onEnd()
     else location.assign(url)
   }

@@ -484,7 +484,7 @@ describe('sign-in with an identity provider', () => {
       ...{ client_id: 'mayfly', post_logout_redirect_uri: `${mayfly.url}/console` },
     })
     const { session } = await join(await newAccount(), { role: 'viewer' })
-    expect((await session.ask(['DELETE', '/console/session'])).body).toEqual({ url: null })
+    expect((await session.ask(['DELETE', '/console/session'])).status).toBe(204)
   })
 
   it('answers 503 if the provider is down', async () => {

@@ -153,7 +153,7 @@ export class ConsoleController {
     await this.sessions.end(await this.find(request), sessionId)
   }
 
-  /** The page then goes to the URL of the answer, if there is one, to sign out of the identity provider too. */
+  /** The page then goes to the URL of the answer, if it has one, to sign out of the identity provider too. */
   @Delete('session')
   async signOut(@Req() request: FastifyRequest, @Reply() reply: FastifyReply) {
     const known = await this.find(request)
@@ -161,7 +161,10 @@ export class ConsoleController {
     await this.sessions.end(known, known.session.id)
     void reply.header('set-cookie', this.address.setCookie('', 0))
     const identity = known.session.isIdentified ? (known.member?.identity ?? null) : null
-    return { url: await this.providers.signOutUrl(identity, returnUri) }
+    const url = await this.providers.signOutUrl(identity, returnUri)
+    if (url !== null) return { url }
+    void reply.status(204)
+    return undefined
   }
 
   @Delete('sessions')
