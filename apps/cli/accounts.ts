@@ -91,17 +91,22 @@ export function activityCommand(program: Command, session: Session): void {
     )
     .option('--environment <environment>', 'only in this environment')
     .option('--subject <id>', 'only of this inbox, key, member, domain or webhook')
-    .option('--from <time>', 'the earliest time, such as 2026-11-21T08:00:00Z')
-    .option('--to <time>', 'the time before which it was')
+    .option('--from <time>', 'only at this time or later, such as 2026-11-21T08:00:00Z')
+    .option('--to <time>', 'only before this time')
     .option('--limit <count>', 'maximum number of changes', wholeNumber(), 100)
     .action((options: { limit: number }) =>
       session.print(session.api().list<Activity>('/v1/activity', options), (entries) =>
         table(
           ['time', 'who', 'action', 'subject', 'changes'],
-          entries.map(({ time, actor, action, subject, changes }) => [
-            ...[time, actor.name ?? actor.id ?? actor.type, action, subject],
+          entries.map(({ time, actor, action, subject, outcome, changes }) => [
+            ...[time, actor.name ?? actor.id ?? actor.type],
+            ...[outcome === 'ignored' ? `${action} (ignored)` : action, subject],
             changes
-              .map(({ field, from, to }) => `${field}: ${JSON.stringify(from)} → ${JSON.stringify(to)}`)
+              .map(({ field, from, to }) =>
+                from === null && to === null
+                  ? field
+                  : `${field}: ${JSON.stringify(from)} → ${JSON.stringify(to)}`,
+              )
               .join(', '),
           ]),
         ),

@@ -690,6 +690,7 @@ export const text = {
     action: 'Action',
     changes: 'Changes',
     system: 'Mayfly',
+    operator: 'the operator of this server',
     ignored: 'ignored',
     more: 'Show more',
   },

@@ -10,7 +10,7 @@ import {
   send,
   type Target,
 } from '#test/harness/client.js'
-import { signIn } from '#test/harness/console.js'
+import { secretIn, signIn } from '#test/harness/console.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { join } from '#test/harness/members.js'
 import { expectProblem } from '#test/harness/problem.js'
@@ -21,7 +21,7 @@ interface ActivityJson {
   action: string
   actor: { type: string; id: string | null; name: string | null }
   subject: string
-  environment: string
+  environment: string | null
   outcome: string
   request_id: string | null
   remote_address: string | null
@@ -75,7 +75,7 @@ describe('the activity of an account', () => {
       time: expect.stringMatching(/Z$/) as string,
       action: 'member.changed',
       actor: { type: 'member', id: member.id, name: member.email },
-      ...{ subject: other.member.id, environment: 'production', outcome: 'applied' },
+      ...{ subject: other.member.id, environment: null, outcome: 'applied' },
       ...{ request_id: changed.headers.get('x-request-id'), remote_address: '127.0.0.1' },
       changes: [{ field: 'role', from: 'viewer', to: 'developer' }],
     })
@@ -85,7 +85,7 @@ describe('the activity of an account', () => {
     await call(admin, 'PUT', '/v1/quotas/inboxes', { body: { limit: 10 } })
     const [quota, revoked, issued] = await list(admin, 'limit=3')
     expect(quota).toMatchObject({ action: 'account.quota-set', actor: { type: 'key', name: 'admin' } })
-    expect(quota?.changes).toEqual([{ field: 'quota inboxes *', from: null, to: 10 }])
+    expect(quota?.changes).toEqual([{ field: 'quotas.inboxes', from: null, to: 10 }])
     expect(revoked).toMatchObject({ action: 'account.api-key-revoked', subject: key.id })
     expect(revoked?.changes).toEqual([
       { field: 'revoked_at', from: null, to: expect.stringMatching(/Z$/) as string },
@@ -143,6 +143,10 @@ describe('the activity of an account', () => {
       status: 400,
       code: 'invalid-request',
     })
+
+    // Keys are of an environment too.
+    const keys = await list(admin, 'environment=staging&type=account.api-key')
+    expect(actionsIn(keys)).toEqual(['account.api-key-issued'])
 
     // An auditor who is restricted sees only these environments.
     const auditor = await join(admin, { role: 'auditor', environments: ['staging'] })
@@ -202,6 +206,51 @@ describe('the activity of an account', () => {
     expect(ended).toMatchObject({
       action: 'account.console-session-ended',
       ...{ actor: { type: 'session', id: session.id, name: null }, subject: session.id },
+      changes: [{ field: 'state', from: 'active', to: 'ended' }],
     })
+    // What an operator has done has no more of it.
+    const opened = only(await list(admin, 'type=account.opened'))
+    expect(opened).toMatchObject({
+      ...{ actor: { type: 'operator', id: null, name: null }, request_id: null, remote_address: null },
+    })
+    expect(opened.changes).toContainEqual({ field: 'plan', from: null, to: 'pro' })
+  })
+
+  it('says who has made a link for whom, and who has used it', async () => {
+    const admin = await newAccount()
+    const { member, target } = await join(admin, { role: 'owner' })
+    const other = await join(target, { role: 'viewer' })
+    const link = await call<{ url: string }>(target, 'POST', '/console/links', {
+      body: { member_id: other.member.id },
+    })
+    const { id } = await signIn(mayfly, secretIn(link.body.url))
+    const [used, made] = await list(admin, `subject=${id}`)
+    expect(made).toMatchObject({ action: 'account.console-link-created', actor: { id: member.id } })
+    expect(made?.changes).toContainEqual({ field: 'member_id', from: null, to: other.member.id })
+    expect(made?.changes).toContainEqual({ field: 'link_by', from: null, to: member.id })
+    expect(used).toMatchObject({ action: 'account.console-session-started', actor: { id: other.member.id } })
+    expect(used?.changes).toContainEqual({ field: 'state', from: 'offered', to: 'active' })
+  })
+
+  it('shows where the mail of a domain goes, and the tokens of inboxes', async () => {
+    const admin = await newAccount()
+    const user = withKey(mayfly, await issueKey(admin, { environment: 'staging' }))
+    const inbox = await createInbox(user)
+    const domain = await create<{ id: string }>(admin, '/v1/domains', {
+      hosted: true,
+      environment: 'staging',
+    })
+    const deliver = { catch_all: { action: 'deliver', inbox_id: inbox.id } }
+    await call(admin, 'PATCH', `/v1/domains/${domain.id}`, { body: deliver })
+    const [redirected] = await list(admin, `subject=${domain.id}&limit=1`)
+    expect(redirected).toMatchObject({ action: 'domain.changed', environment: 'staging' })
+    expect(redirected?.changes).toEqual([
+      { field: 'catch_all', from: { action: 'create', labels: {} }, to: deliver.catch_all },
+    ])
+    const { id: token } = await create<{ id: string }>(user, `/v1/inboxes/${inbox.id}/tokens`, {
+      access: 'read',
+    })
+    const issued = only(await list(admin, 'type=token.issued'))
+    expect(issued).toMatchObject({ subject: inbox.id, changes: [{ field: 'token', from: null, to: token }] })
   })
 })

@@ -6,7 +6,7 @@ import { ACCOUNT_EVENTS } from '#libs/domain/account/events.js'
 import { codec, list, object, plain, text } from '#libs/domain/event-sourcing/declare.js'
 import { isId } from '#libs/domain/ids/typeid.js'
 import { INBOX_EVENTS } from '#libs/domain/inbox/events.js'
-import type { ActivityEntry, Shown } from '#libs/ports/read-model/activity.js'
+import type { ActivityEntry, Json } from '#libs/ports/read-model/activity.js'
 import { IdOf, OneOf, orNull, resource, time } from '#libs/runtime/resource.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
 import { Reply } from '../http/headers.js'
@@ -20,23 +20,25 @@ import { Views } from '../views.js'
 
 const ACTORS = { key: 'key', mem: 'member', ses: 'session', tok: 'token' } as const
 
+const ACCOUNT_ACTIONS = Object.values(ACCOUNT_EVENTS).map(({ name }) => name)
+const INBOX_ACTIONS = Object.values(INBOX_EVENTS)
+  .filter(({ fields }) => !('messageId' in fields))
+  .map(({ publicName }) => publicName)
+
 const actor = object({
   type: plain(
     OneOf(
-      [...Object.values(ACTORS), 'system'],
-      '`session`: of the console, started with a key. `system`: Mayfly itself, or received mail.',
+      [...Object.values(ACTORS), 'operator', 'system'],
+      '`session`: of the console, started with a key. `operator`: of the server. `system`: Mayfly itself, or for the role of a member an identity provider.',
     ),
   ),
-  id: orNull(text, 'Null for `system`.'),
-  name: orNull(
-    text,
-    "The member's email address, or the key's name; null for others, and for keys of an operator.",
-  ),
+  id: orNull(text, 'Null for `operator` and `system`.'),
+  name: orNull(text, "The member's email address, or the key's name; null for others."),
 })
 
 const anyJson = codec(
-  Type.Unsafe<Shown>({ description: 'Any JSON value.' }),
-  (value: Shown) => value,
+  Type.Unsafe<Json>({ description: 'Any JSON value.' }),
+  (value: Json) => value,
   (data) => data,
 )
 
@@ -51,7 +53,7 @@ const { schema: ActivitySchema, json: activityJson } = resource(
         action: 'member.changed',
         actor: { type: 'member', id: 'mem_01jd6b2k8nf3gq6r9t2w5y8z1c', name: 'ana@example.com' },
         subject: 'mem_01jd6b3m4pf3gq6r9t2w5y8z1d',
-        environment: 'production',
+        environment: null,
         outcome: 'applied',
         request_id: 'req_5f0e8a6c1b2d4f7a9c3e6b8d0f2a4c6e',
         remote_address: '203.0.113.7',
@@ -62,19 +64,20 @@ const { schema: ActivitySchema, json: activityJson } = resource(
   {
     id: plain(IdOf('evt', 'The id of the event.')),
     time: time('When it happened.'),
-    action: plain(Type.String({ description: 'The type of the event.' })),
+    action: plain(OneOf([...ACCOUNT_ACTIONS, ...INBOX_ACTIONS], 'The type of the event.')),
     actor,
     subject: plain(Type.String({ description: 'The id of what was changed.' })),
-    environment: plain(
-      Type.String({ description: 'Of the inbox, or else of the key or session that was used.' }),
-    ),
+    environment: orNull(text, 'Of what was changed; null if that is of the whole account.'),
     outcome: plain(
       OneOf(
         ['applied', 'ignored'],
         '`ignored`: the change came too late, such as the second of two that exclude each other, and had no effect.',
       ),
     ),
-    requestId: orNull(text, "The request's `X-Request-Id`; null if no request caused it."),
+    requestId: orNull(
+      text,
+      "The request's `X-Request-Id`; null for `operator`, and if no request caused it.",
+    ),
     remoteAddress: orNull(text, 'The address that the request came from.'),
     changes: list(
       object({
@@ -82,7 +85,10 @@ const { schema: ActivitySchema, json: activityJson } = resource(
         from: anyJson,
         to: anyJson,
       }),
-      { description: 'Of inboxes, only which fields: their names and labels are not shown.' },
+      {
+        description:
+          'Both values are null for what is not shown: URLs of webhooks, and the properties of inboxes.',
+      },
     ),
   },
 )
@@ -121,12 +127,12 @@ class ListActivity {
   @IsString({ message: 'subject must be sent once' })
   subject?: string
 
-  @DescribeProperty('The earliest time (RFC 3339).')
+  @DescribeProperty('Only changes at this time or later (RFC 3339).')
   @IfGiven()
   @IsTime()
   from?: string
 
-  @DescribeProperty('The time before which it was (RFC 3339).')
+  @DescribeProperty('Only changes before this time (RFC 3339).')
   @IfGiven()
   @IsTime()
   to?: string
@@ -134,6 +140,8 @@ class ListActivity {
 
 /** A page ends after this number of entries, even if few of them match. */
 const MAX_EXAMINED = 2_000
+/** How much earlier than `from` an entry may be, although earlier ones of another partition are later. */
+const CLOCK_SLACK_MS = 60_000
 
 type Entry = ActivityEntry & { partition: number }
 
@@ -165,17 +173,17 @@ export class ActivityController {
     const page = await this.views.readComplete('inbox-events', () =>
       this.views.readAccounts(() => this.page(principal, query, reply)),
     )
-    const nameOf = await this.namesOf(principal, page)
-    const items = page.map(({ type, keyId, origin, isEffective, ...entry }) => {
-      const id = entry.actor ?? keyId
-      const kind = id === null ? 'system' : ACTORS[id.slice(0, id.indexOf('_')) as keyof typeof ACTORS]
+    const authorOf = await this.authorsOf(principal, page)
+    const items = page.map(({ type, keyId, actor, origin, isEffective, ...entry }) => {
+      const author = authorOf.get(actor ?? keyId) ?? SYSTEM
+      const shown = author.type === 'operator' ? undefined : origin
       return activityJson({
         ...entry,
         action: actionOf(type),
-        actor: { type: kind, id, name: id === null ? null : (nameOf.get(id) ?? null) },
+        actor: author,
         outcome: isEffective ? 'applied' : 'ignored',
-        requestId: origin?.requestId ?? null,
-        remoteAddress: origin?.remoteAddress ?? null,
+        requestId: shown?.requestId ?? null,
+        remoteAddress: shown?.remoteAddress ?? null,
       })
     })
     if (!prefersLines(reply.request)) return items
@@ -189,17 +197,21 @@ export class ActivityController {
     const { accountId } = principal
     // No environment has this name.
     const owner = { accountId, environment: '*' }
-    const end = await this.endOffsets()
+    const ends = await this.endOffsets()
     const start =
       cursor === undefined
-        ? { from: end.map(() => 0), range: null }
-        : readEnvironmentCursor(owner, end.length, cursor)
+        ? { from: ends.map(() => 0), range: null }
+        : readEnvironmentCursor(owner, ends.length, cursor)
+    // The end of the list when its first page was read. Views that are built again may be behind the cursor.
+    const end = start.range?.end ?? ends.map((offset, index) => Math.max(offset, start.from[index] ?? 0))
     const from = [...start.from]
     const to = [...(start.range?.to ?? end)]
+    const earliest = query.from === undefined ? -Infinity : readTime(query.from).getTime() - CLOCK_SLACK_MS
     const found: Entry[] = []
     let examined = 0
     let hasMore = false
-    for await (const entry of this.entries(accountId, { order, from: [...from], to: [...to] })) {
+    for await (const entry of this.entries(accountId, query, { order, from: [...from], to: [...to] })) {
+      if (order === 'desc' && entry.time.getTime() < earliest) break
       if (found.length === limit || examined === MAX_EXAMINED) {
         hasMore = true
         break
@@ -209,27 +221,27 @@ export class ActivityController {
       else to[entry.partition] = entry.offset
       if (isWanted(entry, query, principal)) found.push(entry)
     }
-    const next = order === 'asc' ? { from, range: null } : { from, range: { to, end: to } }
+    const next = order === 'asc' ? { from, range: null } : { from, range: { to, end } }
     if (hasMore) setNextLink(reply, writeEnvironmentCursor(owner, next))
-    const isAtEnd = !hasMore || order === 'desc'
-    void reply.header(
-      'mayfly-cursor',
-      writeEnvironmentCursor(owner, { from: isAtEnd ? end : from, range: null }),
-    )
+    // After everything that this list has, also on the pages of a descending one.
+    const after = hasMore && order === 'asc' ? from : end
+    void reply.header('mayfly-cursor', writeEnvironmentCursor(owner, { from: after, range: null }))
     return found
   }
 
-  /** Of all partitions of inbox-events, and of account-events as the last one. */
+  /** Of all partitions of inbox-events, and of account-events as the last one; only those that have the type. */
   private entries(
     accountId: Principal['accountId'],
+    { type }: ListActivity,
     range: { order: 'asc' | 'desc'; from: number[]; to: number[] },
   ): AsyncGenerator<Entry> {
     const partitions = this.views.partitionCount()
-    return mergePartitions(range, ({ partition, ...one }) =>
-      partition === partitions
-        ? this.views.accounts.activity(accountId, one)
-        : this.views.inboxes.inboxActivity({ accountId, partition, ...one }),
-    )
+    const hasType = (actions: readonly string[]) => actions.some((action) => isOfType(action, type))
+    const [ofAccounts, ofInboxes] = [hasType(ACCOUNT_ACTIONS), hasType(INBOX_ACTIONS)]
+    return mergePartitions(range, async ({ partition, ...one }) => {
+      if (partition === partitions) return ofAccounts ? this.views.accounts.activity(accountId, one) : []
+      return ofInboxes ? this.views.inboxes.inboxActivity({ accountId, partition, ...one }) : []
+    })
   }
 
   private async endOffsets(): Promise<number[]> {
@@ -237,24 +249,42 @@ export class ActivityController {
     return [...(await this.views.endOffsets()), ofAccounts?.position ?? 0]
   }
 
-  /** The names of the keys and members of the account by their ids. */
-  private async namesOf(
+  /** Who did what is on a page, by the id of the key, member, session or token. */
+  private async authorsOf(
     { accountId }: Principal,
     page: readonly Entry[],
-  ): Promise<ReadonlyMap<string, string>> {
-    const ids = new Set(page.map(({ actor, keyId }) => actor ?? keyId))
+  ): Promise<ReadonlyMap<string | null, Author>> {
     const { accounts } = this.views
-    const names = await Promise.all(
-      [...ids].map(async (id): Promise<[string, string][]> => {
-        if (id === null) return []
+    const ids = new Set(page.flatMap(({ actor, keyId }) => actor ?? keyId ?? []))
+    const authors = await Promise.all(
+      [...ids].map(async (id): Promise<[string, Author]> => {
+        const type = ACTORS[id.slice(0, id.indexOf('_')) as keyof typeof ACTORS]
         const key = isId('key', id) ? await accounts.key(id) : null
         const member = isId('mem', id) ? await accounts.member(id) : null
-        if (key?.accountId === accountId) return [[id, key.name]]
-        return member?.accountId === accountId ? [[id, member.email]] : []
+        if (key !== null && key.accountId !== accountId) return [id, OPERATOR]
+        return [id, { type, id, name: key?.name ?? member?.email ?? null }]
       }),
     )
-    return new Map(names.flat())
+    return new Map(authors)
   }
+}
+
+interface Author {
+  type: (typeof ACTORS)[keyof typeof ACTORS] | 'operator' | 'system'
+  id: string | null
+  name: string | null
+}
+
+const OPERATOR: Author = { type: 'operator', id: null, name: null }
+const SYSTEM: Author = { type: 'system', id: null, name: null }
+
+/** Whether an action has the type, or begins with its words. */
+function isOfType(action: string, type: string | undefined): boolean {
+  return (
+    type === undefined ||
+    action === type ||
+    [`${type}.`, `${type}-`].some((start) => action.startsWith(start))
+  )
 }
 
 function actionOf(type: ActivityEntry['type']): string {
@@ -268,14 +298,14 @@ function isWanted(
   query: ListActivity,
   { member }: Principal,
 ): boolean {
-  const action = actionOf(type)
+  const environments = member?.environments ?? null
   return (
-    (query.type === undefined || action === query.type || action.startsWith(`${query.type}.`)) &&
+    isOfType(actionOf(type), query.type) &&
     (query.actor === undefined || query.actor === (actor ?? keyId)) &&
     (query.environment === undefined || query.environment === environment) &&
     (query.subject === undefined || query.subject === subject) &&
     (query.from === undefined || time >= readTime(query.from)) &&
     (query.to === undefined || time < readTime(query.to)) &&
-    (member?.environments ?? [environment]).includes(environment)
+    (environments === null || (environment !== null && environments.includes(environment)))
   )
 }

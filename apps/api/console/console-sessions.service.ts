@@ -157,7 +157,7 @@ export class ConsoleSessions {
     const secretHash = hashSecret(secret)
     const { id: keyId, environment } = key
     const start = { ...command, secretHash, now: this.instance.now() }
-    const { events } = await this.execute(account, start, { keyId, environment })
+    const { events } = await this.execute(account, start, { keyId, environment, actor: member?.id ?? null })
     const [session] = events.reduce(evolveSessions, [])
     if (session === undefined) throw signInFailed()
     const shown = (await this.accountOf(account.id))?.consoleSessions.find(({ id }) => id === session.id)

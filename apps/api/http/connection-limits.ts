@@ -9,12 +9,17 @@ import { isFramed } from './malformed-requests.js'
 import type { ReadTurns } from './read-turns.js'
 
 /**
- * The address that limits of requests without a key count by: that of the connection, or the one that the outermost
- * trusted proxy gives in X-Forwarded-For.
+ * The address that a request comes from: that of the connection, or the one that the outermost trusted proxy gives in
+ * X-Forwarded-For.
  */
-export function clientAddress({ ip, raw: { socket } }: FastifyRequest): string {
+export function remoteAddressOf({ ip, raw: { socket } }: FastifyRequest): string {
   const given = plainAddress(ip)
-  return addressGroup(isIP(given) === 0 ? plainAddress(socket.remoteAddress) : given)
+  return isIP(given) === 0 ? plainAddress(socket.remoteAddress) : given
+}
+
+/** What limits of requests without a key count by. */
+export function clientAddress(request: FastifyRequest): string {
+  return addressGroup(remoteAddressOf(request))
 }
 
 /** A connection sends one answer after the other, so more requests at once would only take memory. */

@@ -55,8 +55,12 @@ export class IdentityProviders {
 
   /** Whether an identity of that issuer may sign in to the account, as configured now. */
   allows(identity: Identity | null, accountId: AccountId): boolean {
-    const provider = this.all.find(({ issuer }) => issuer === identity?.issuer)
+    const provider = this.providerOf(identity)
     return provider !== undefined && mayUse(provider, accountId)
+  }
+
+  private providerOf(identity: Identity | null): ProviderConfig | undefined {
+    return this.all.find(({ issuer }) => issuer === identity?.issuer)
   }
 
   /** The URL at which the person signs in. Throws provider-unavailable. */
@@ -116,7 +120,7 @@ export class IdentityProviders {
 
   /** The URL that ends the session at the provider too (RP-Initiated Logout 1.0, section 2); null if it has none. */
   async signOutUrl(identity: Identity | null, returnUri: string): Promise<string | null> {
-    const provider = this.all.find(({ issuer }) => issuer === identity?.issuer)
+    const provider = this.providerOf(identity)
     if (provider === undefined) return null
     try {
       const configuration = await this.discover(provider)
@@ -205,7 +209,7 @@ function personOf(
   token: Readonly<Record<string, unknown>>,
   info: Readonly<Record<string, unknown>>,
 ): Person {
-  // Of one answer: the address of one must not count as verified by the other.
+  // Both from the same answer: one must not verify the address of the other.
   const { email, email_verified: isVerified } = token.email === undefined ? info : token
   const isVouchedFor = isVerified === true || (trustsEmails && isVerified === undefined)
   const values = roles === null ? [] : [token[roles.claim] ?? info[roles.claim]].flat()

@@ -89,10 +89,11 @@ export class ProviderSignIn {
   }
 
   private async signIn(provider: ProviderConfig, person: Person): Promise<SignedIn> {
-    await this.join(provider, person)
-    let refusal = new Problem('not-invited', {
-      detail: 'No account has a member with this identity, nor an invitation for its verified address.',
-    })
+    let refusal =
+      (await this.join(provider, person)) ??
+      new Problem('not-invited', {
+        detail: 'No account has a member with this identity, nor an invitation for its verified address.',
+      })
     for (const member of await this.membershipsOf(provider, person)) {
       try {
         return await this.sessions.startOf(member)
@@ -137,11 +138,11 @@ export class ProviderSignIn {
    * Those of the identity, with the roles that the provider says. Those that can be used are first, and the oldest of them.
    */
   private async membershipsOf(provider: ProviderConfig, { identity, role }: Person): Promise<Member[]> {
-    for (const { id: memberId, accountId } of role === null
-      ? []
-      : await this.people('active', identity.hash)) {
-      if (role === null || !mayUse(provider, accountId)) continue
-      await this.run({ type: 'TakeRole', accountId, memberId, role, now: this.instance.now() })
+    if (role !== null) {
+      for (const { id: memberId, accountId } of await this.people('active', identity.hash)) {
+        if (!mayUse(provider, accountId)) continue
+        await this.run({ type: 'SetRoleFromProvider', accountId, memberId, role, now: this.instance.now() })
+      }
     }
     const rank = ({ environments, joinedAt }: Member) =>
       environments?.length === 0 ? Infinity : (joinedAt?.getTime() ?? 0)
@@ -150,21 +151,35 @@ export class ProviderSignIn {
       .sort((one, other) => (rank(one) < rank(other) ? -1 : 1))
   }
 
-  /** Joins the account of the domain of the person's address, and uses the invitations to that address. */
-  private async join(provider: ProviderConfig, person: Person): Promise<void> {
+  /**
+   * Joins the account of the domain of the person's address, and uses the invitations to that address. Resolves with why the
+   * account of the domain can't have another member, if so.
+   */
+  private async join(provider: ProviderConfig, person: Person): Promise<Problem | null> {
     const { identity, email } = person
-    if (email === null) return
-    const invitations = await this.people('invited', email)
+    if (email === null) return null
+    const now = this.instance.now()
+    // One with the hash of the identity is half of an admission.
+    const invitations = (await this.people('invited', email)).filter(
+      ({ expiresAt, tokenHash }) => expiresAt > now && tokenHash !== identity.hash,
+    )
     const isInvitedTo = (id: AccountId) => invitations.some(({ accountId }) => accountId === id)
-    await this.admit(provider, { ...person, email }, isInvitedTo)
+    const refusal = await this.admit(provider, { ...person, email }, isInvitedTo).then(
+      () => null,
+      (error: unknown) => {
+        if (error instanceof Problem && error.code === 'quota-exceeded') return error
+        throw error
+      },
+    )
     const joined = new Set((await this.people('active', identity.hash)).map(({ accountId }) => accountId))
     for (const { id: memberId, accountId, offeredBy } of invitations) {
       if (joined.has(accountId) || !mayUse(provider, accountId)) continue
       const inviter = isMember(offeredBy) ? await this.views.accounts.member(offeredBy) : null
       const command = { type: 'UseInvitation', accountId, memberId, inviter, session: null } as const
-      const isRefused = await this.run({ ...command, proof: { identity }, now: this.instance.now() })
+      const isRefused = await this.run({ ...command, proof: { identity }, now })
       if (!isRefused) joined.add(accountId)
     }
+    return refusal
   }
 
   /** Makes the person a member of the account that has verified the domain of the address. Throws quota-exceeded. */
@@ -200,8 +215,8 @@ export class ProviderSignIn {
     { identity }: Person,
     [accountId, sessionId]: [string, string],
   ): Promise<SignedIn> {
-    const isForm = isId('acc', accountId) && isId('ses', sessionId)
-    const known = isForm ? await this.knownKeys.session(accountId, sessionId) : null
+    const isWellFormed = isId('acc', accountId) && isId('ses', sessionId)
+    const known = isWellFormed ? await this.knownKeys.session(accountId, sessionId) : null
     if (known?.member == null) throw failed()
     const { account, member, session } = known
     const others = await this.people('active', identity.hash)
@@ -237,7 +252,10 @@ export class ProviderSignIn {
     const key = keyId === undefined ? null : await this.views.accounts.key(keyId)
     if (account === null || key === null || account.suspendedAt !== null) return true
     const { events, refusal } = decideMember({ member, owners: account.owners }, command)
-    const by = { accountId, keyId: key.id, environment: key.environment, actor: memberId }
+    // A role that the provider says is nobody's choice in the account.
+    const actor =
+      command.type === 'SetRoleFromProvider' ? { keyId: null } : { keyId: key.id, actor: memberId }
+    const by = { accountId, environment: key.environment, ...actor }
     for (const event of events) await this.recorder.record([event], by)
     return refusal !== null
   }

@@ -59,14 +59,16 @@ function ActivityTable({ entries }: { entries: readonly Activity[] }) {
             <Time value={time} />
           </td>
           <td title={request.request_id ?? undefined}>
-            {actor.name ?? actor.id ?? text.activity.system}
+            {actor.name ??
+              actor.id ??
+              (actor.type === 'operator' ? text.activity.operator : text.activity.system)}
             {request.remote_address !== null && <div class="muted">{request.remote_address}</div>}
           </td>
           <td>
             <strong>{action}</strong>{' '}
             {outcome === 'ignored' && <span class="tag">{text.activity.ignored}</span>}
             <div class="muted">
-              <code>{subject}</code> · {environment}
+              <code>{subject}</code> {environment !== null && `· ${environment}`}
             </div>
           </td>
           <td>

@@ -156,12 +156,14 @@ class AccountWithKey(TypedDict):
 
 class ActivityActor(TypedDict):
     """An object."""
-    type: Literal["key", "member", "session", "token", "system"]
-    """`session`: of the console, started with a key. `system`: Mayfly itself, or received mail."""
+    type: Literal["key", "member", "session", "token", "operator", "system"]
+    """`session`: of the console, started with a key. `operator`: of the server. `system`: Mayfly itself, or for the
+    role of a member an identity provider.
+    """
     id: str | None
-    """Null for `system`."""
+    """Null for `operator` and `system`."""
     name: str | None
-    """The member's email address, or the key's name; null for others, and for keys of an operator."""
+    """The member's email address, or the key's name; null for others."""
 
 
 _ActivityChangesKeywords = TypedDict(
@@ -186,21 +188,21 @@ class Activity(TypedDict):
     """The id of the event."""
     time: str
     """When it happened."""
-    action: str
+    action: Literal["account.opened", "account.plan-changed", "account.suspended", "account.resumed", "account.closed", "account.erased", "account.api-key-issued", "account.api-key-rotated", "account.api-key-expiring", "account.api-key-expired", "account.api-key-revoked", "account.default-faults-set", "account.quota-set", "account.sign-in-set", "account.console-link-created", "account.console-session-started", "account.console-session-ended", "webhook.registered", "webhook.changed", "webhook.secret-rotated", "webhook.disabled", "webhook.removed", "domain.registered", "domain.changed", "domain.checked", "domain.removed", "member.invited", "member.invitation-renewed", "member.invitation-revoked", "member.joined", "member.identified", "member.changed", "member.removed", "inbox.created", "inbox.changed", "token.issued", "token.revoked", "faults.set", "inbox.expired", "inbox.deleted"]
     """The type of the event."""
     actor: ActivityActor
     subject: str
     """The id of what was changed."""
-    environment: str
-    """Of the inbox, or else of the key or session that was used."""
+    environment: str | None
+    """Of what was changed; null if that is of the whole account."""
     outcome: Literal["applied", "ignored"]
     """`ignored`: the change came too late, such as the second of two that exclude each other, and had no effect."""
     request_id: str | None
-    """The request's `X-Request-Id`; null if no request caused it."""
+    """The request's `X-Request-Id`; null for `operator`, and if no request caused it."""
     remote_address: str | None
     """The address that the request came from."""
     changes: list[ActivityChanges]
-    """Of inboxes, only which fields: their names and labels are not shown."""
+    """Both values are null for what is not shown: URLs of webhooks, and the properties of inboxes."""
 
 
 class AttachContent(TypedDict):

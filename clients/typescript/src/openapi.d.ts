@@ -47,26 +47,26 @@ export interface components {
 			/** When it happened. */
 			time: string;
 			/** The type of the event. */
-			action: string;
+			action: "account.opened" | "account.plan-changed" | "account.suspended" | "account.resumed" | "account.closed" | "account.erased" | "account.api-key-issued" | "account.api-key-rotated" | "account.api-key-expiring" | "account.api-key-expired" | "account.api-key-revoked" | "account.default-faults-set" | "account.quota-set" | "account.sign-in-set" | "account.console-link-created" | "account.console-session-started" | "account.console-session-ended" | "webhook.registered" | "webhook.changed" | "webhook.secret-rotated" | "webhook.disabled" | "webhook.removed" | "domain.registered" | "domain.changed" | "domain.checked" | "domain.removed" | "member.invited" | "member.invitation-renewed" | "member.invitation-revoked" | "member.joined" | "member.identified" | "member.changed" | "member.removed" | "inbox.created" | "inbox.changed" | "token.issued" | "token.revoked" | "faults.set" | "inbox.expired" | "inbox.deleted";
 			actor: {
 				/** `session`: of the console, started with a key. */
-				type: "key" | "member" | "session" | "token" | "system";
-				/** Null for `system`. */
+				type: "key" | "member" | "session" | "token" | "operator" | "system";
+				/** Null for `operator` and `system`. */
 				id: string | null;
-				/** The member's email address, or the key's name; null for others, and for keys of an operator. */
+				/** The member's email address, or the key's name; null for others. */
 				name: string | null;
 			};
 			/** The id of what was changed. */
 			subject: string;
-			/** Of the inbox, or else of the key or session that was used. */
-			environment: string;
+			/** Of what was changed; null if that is of the whole account. */
+			environment: string | null;
 			/** `ignored`: the change came too late, such as the second of two that exclude each other, and had no effect. */
 			outcome: "applied" | "ignored";
-			/** The request's `X-Request-Id`; null if no request caused it. */
+			/** The request's `X-Request-Id`; null for `operator`, and if no request caused it. */
 			request_id: string | null;
 			/** The address that the request came from. */
 			remote_address: string | null;
-			/** Of inboxes, only which fields: their names and labels are not shown. */
+			/** Both values are null for what is not shown: URLs of webhooks, and the properties of inboxes. */
 			changes: {
 				/** The name of what has changed. */
 				field: string;
@@ -1476,9 +1476,9 @@ export interface operations {
 				environment?: string;
 				/** The id of what was changed. */
 				subject?: string;
-				/** The earliest time (RFC 3339). */
+				/** Only changes at this time or later (RFC 3339). */
 				from?: string;
-				/** The time before which it was (RFC 3339). */
+				/** Only changes before this time (RFC 3339). */
 				to?: string;
 			};
 		};

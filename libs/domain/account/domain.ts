@@ -20,7 +20,7 @@ const lifespan = field.codec(
 )
 
 /** What becomes of mail to an address of the domain without an inbox. */
-const catchAll = field.union('action', {
+export const catchAll = field.union('action', {
   reject: {},
   /** Makes an inbox; null for the default lifespan. */
   create: { duration: field.optional(lifespan, null), labels: field.labels },

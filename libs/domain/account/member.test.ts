@@ -94,7 +94,7 @@ const admitted = (access: MemberAccess): MemberEvent => ({
   ...{ invitedBy: memberId, invitedAt: day(2), expiresAt: day(2) },
 })
 const take = (role: 'admin' | 'developer' | 'auditor'): MemberCommand => ({
-  type: 'TakeRole',
+  type: 'SetRoleFromProvider',
   ...{ accountId, memberId, role, now: day(3) },
 })
 

@@ -305,7 +305,7 @@ export type MemberCommand = { accountId: AccountId; memberId: MemberId; now: Dat
     }
   | { type: 'IdentifyMember'; identity: Identity }
   /** The identity provider says which role the member has. */
-  | { type: 'TakeRole'; role: MappedRole }
+  | { type: 'SetRoleFromProvider'; role: MappedRole }
   | ({ type: 'ChangeMember'; actor: Actor } & MemberAccess)
   | { type: 'RemoveMember'; actor: Actor }
   /** Of a closed account: the member or the invitation ends. */
@@ -394,7 +394,7 @@ export function decideMember(
       if (member.identity !== null) return refuse({ code: 'has-identity' })
       return accept({ type: 'MemberIdentified', ...next, identity, identifiedAt: now })
     }
-    case 'TakeRole': {
+    case 'SetRoleFromProvider': {
       const { role } = command
       const has = member.role === role && member.environments === null
       if (member.state !== 'active' || member.role === 'owner' || has) return accept()

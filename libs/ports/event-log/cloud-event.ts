@@ -271,7 +271,8 @@ export class Recorder {
     { accountId, environment, keyId, actor = null }: Attribution,
   ): Promise<Position> {
     const from = { id: mintId('evt'), time: this.now(), source: this.source }
-    const origin = this.originOf()
+    // What Mayfly does itself may be about another account than the request.
+    const origin = keyId === null && actor === null ? null : this.originOf()
     const by = { ...from, accountId, environment, keyId, actor, ...(origin === null ? {} : { origin }) }
     if (isOneOf(INBOX_EVENTS, event)) {
       return this.log.append('inbox-events', inboxEventCodec.encode({ ...by, event }))

@@ -1,9 +1,12 @@
 import type { Account, AccountSlice, ApiKey } from '#libs/domain/account/account.js'
-import type { Domain } from '#libs/domain/account/domain.js'
+import type { ConsoleSession } from '#libs/domain/account/console-sessions.js'
+import { catchAll, type Domain } from '#libs/domain/account/domain.js'
 import type { AccountEvent } from '#libs/domain/account/events.js'
-import { isMemberEvent, type Member } from '#libs/domain/account/member.js'
+import { isMemberEvent, PERMISSIONS, type Member } from '#libs/domain/account/member.js'
+import { snakeCase } from '#libs/domain/event-sourcing/declare.js'
 import type { EventId, KeyId } from '#libs/domain/ids/typeid.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
+import { faults } from '#libs/domain/inbox/fault.js'
 import { present, type Webhook } from '#libs/domain/webhook/webhook.js'
 import type { EventOrigin } from '#libs/ports/event-log/cloud-event.js'
 import type { LoggedEvent } from './views.js'
@@ -13,122 +16,147 @@ import type { LoggedEvent } from './views.js'
  * follows from the rows before and after it; of inboxes it is a part of their history.
  */
 
-/** A value as it is shown: JSON. */
-export type Shown = string | number | boolean | null | readonly Shown[] | { readonly [name: string]: Shown }
+export type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json }
 
-export interface ShownChange {
+/** Both values are null if the field is named only. */
+export interface VisibleChange {
   field: string
-  from: Shown
-  to: Shown
+  from: Json
+  to: Json
 }
 
 export interface ActivityEntry {
-  /** Of its partition. */
+  /** In the partition of the event. */
   offset: number
   id: EventId
   type: AccountEvent['type'] | InboxEvent['type']
   time: Date
   /** The id of what was changed. */
   subject: string
-  environment: string
+  /** Of what was changed; null if that is of the whole account. */
+  environment: string | null
   keyId: KeyId | null
-  /** As in LoggedEvent. */
+  /** The member, inbox token or session that was used; null if the key itself was. */
   actor: string | null
   /** Absent if no request of the API caused it. */
   origin?: EventOrigin
   /** Whether the event had an effect. Of two that exclude each other, the later one on the log has none. */
   isEffective: boolean
-  changes: readonly ShownChange[]
+  changes: readonly VisibleChange[]
 }
 
-type ShownFields = Record<string, unknown>
+/** What an event is about, without hashes, secrets and URLs. */
+interface Subject {
+  id: string
+  environment: string | null
+  /** No fields if there is no row. */
+  fields: Readonly<Record<string, unknown>>
+}
 
-/** What is shown of each kind of row: the same names and values as in the API, without hashes, secrets and URLs. */
-const shownOfAccount = (account: Account): ShownFields => ({
-  name: account.name,
-  plan: account.plan,
-  limits: account.limits && { ...account.limits, retention: account.limits.retention?.text },
-  sign_in: account.requiresProvider ? 'provider' : 'any',
-  suspended_at: account.suspendedAt,
-  closed_at: account.closed?.at ?? null,
-  erased_at: account.erasedAt,
-  ...named('quota', account.quotas, ({ limit }) => limit),
-  ...named('default faults of', account.defaultFaults, (faults) => faults),
-})
-const shownOfKey = (key: ApiKey): ShownFields => ({
-  name: key.name,
-  environment: key.environment,
-  scopes: key.scopes,
-  owner: key.owner,
-  rate_limit: key.rateLimit,
-  expires_at: key.expiresAt,
-  revoked_at: key.revokedAt,
+function fieldsOfAccount(account: Account) {
+  const { limits, quotas, defaultFaults } = account
+  return {
+    ...{ name: account.name, plan: account.plan },
+    ...Object.fromEntries(
+      Object.entries(limits ?? {}).map(([name, limit]) => [
+        `limits.${snakeCase(name)}`,
+        typeof limit === 'object' ? limit.text : limit,
+      ]),
+    ),
+    sign_in: account.requiresProvider ? 'provider' : 'any',
+    ...{ suspended_at: account.suspendedAt, closed_at: account.closed?.at, erased_at: account.erasedAt },
+    ...Object.fromEntries(
+      Object.values(quotas).map(({ quota, scope, limit }) => [
+        ['quotas', quota, scope.environment ?? scope.keyId ?? []].flat().join('.'),
+        limit,
+      ]),
+    ),
+    ...Object.fromEntries(
+      Object.entries(defaultFaults).map(([environment, own]) => [
+        `faults.${environment}`,
+        faults.encode(own),
+      ]),
+    ),
+  }
+}
+
+const fieldsOfKey = (key: ApiKey) => ({
+  ...{ name: key.name, environment: key.environment, scopes: key.scopes, owner: key.owner },
+  ...{ rate_limit: key.rateLimit, expires_at: key.expiresAt, revoked_at: key.revokedAt },
   rotations: key.rotation,
 })
-const shownOfMember = (member: Member): ShownFields => ({
-  email: member.email,
-  state: member.state,
-  role: member.role,
-  environments: member.environments,
-  permissions: member.readsMail ? ['content:read'] : [],
-  issuer: member.identity?.issuer ?? null,
-  invited_until: member.expiresAt,
-})
-const shownOfDomain = (domain: Domain): ShownFields => ({
-  name: domain.name,
-  environment: domain.environment,
-  hosted: domain.isHosted,
-  state: domain.state,
-  subdomains: domain.subdomains,
-  catch_all: domain.catchAll.action,
-})
-const shownOfWebhook = (webhook: Webhook): ShownFields => ({
-  environment: webhook.environment,
-  inbox_id: webhook.inboxId,
-  events: webhook.events,
-  state: webhook.state,
-  rotations: webhook.rotation,
+
+const fieldsOfMember = (member: Member) => ({
+  ...{ email: member.email, state: member.state, role: member.role, environments: member.environments },
+  permissions: member.readsMail ? PERMISSIONS : [],
+  ...{ issuer: member.identity?.issuer, invited_until: member.expiresAt },
 })
 
-function named<Value>(
-  name: string,
-  values: Readonly<Record<string, Value>>,
-  show: (value: Value) => unknown,
-): ShownFields {
-  return Object.fromEntries(Object.entries(values).map(([key, value]) => [`${name} ${key}`, show(value)]))
-}
+/** Whose it is, and who has made its link, so that nobody acts as somebody else unseen. */
+const fieldsOfSession = (session: ConsoleSession) => ({
+  ...{ member_id: session.memberId, link_by: session.offeredBy, state: session.state },
+  ...{ with_provider: session.isIdentified, expires_at: session.expiresAt },
+})
 
-/** The id of what an event is about, and what is shown of its row; nothing if there is no row. */
-function subjectOf(event: AccountEvent, slice: AccountSlice): { id: string; shown: ShownFields } {
+const fieldsOfDomain = (domain: Domain) => ({
+  ...{ name: domain.name, environment: domain.environment, hosted: domain.isHosted, state: domain.state },
+  ...{ subdomains: domain.subdomains, catch_all: catchAll.encode(domain.catchAll) },
+})
+
+const fieldsOfWebhook = (webhook: Webhook) => ({
+  ...{ environment: webhook.environment, inbox_id: webhook.inboxId, events: webhook.events },
+  ...{ state: webhook.state, disabled_reason: webhook.disabledReason, rotations: webhook.rotation },
+})
+
+function subjectOf(event: AccountEvent, slice: AccountSlice): Subject {
   const { account, key, member } = slice
+  const ofAccount = { environment: null }
   if ('webhookId' in event) {
     const webhook = present(slice.webhook)
-    return { id: event.webhookId, shown: webhook === null ? {} : shownOfWebhook(webhook) }
+    const environment = webhook?.environment ?? null
+    return { id: event.webhookId, environment, fields: webhook === null ? {} : fieldsOfWebhook(webhook) }
   }
   if ('domainId' in event) {
     const domain = present(slice.domain)
-    return { id: event.domainId, shown: domain === null ? {} : shownOfDomain(domain) }
+    const environment = domain?.environment ?? null
+    return { id: event.domainId, environment, fields: domain === null ? {} : fieldsOfDomain(domain) }
   }
-  // A session has nothing to show, and its member, if it has one, does not change.
-  if ('sessionId' in event) return { id: event.sessionId, shown: {} }
-  if ('memberId' in event) return { id: event.memberId, shown: member === null ? {} : shownOfMember(member) }
-  if ('keyId' in event) return { id: event.keyId, shown: key === null ? {} : shownOfKey(key) }
-  return { id: event.accountId, shown: account === null ? {} : shownOfAccount(account) }
+  if ('sessionId' in event) {
+    const session = account?.consoleSessions.find(({ id }) => id === event.sessionId)
+    return {
+      ...ofAccount,
+      id: event.sessionId,
+      fields: session === undefined ? {} : fieldsOfSession(session),
+    }
+  }
+  if ('memberId' in event) {
+    return { ...ofAccount, id: event.memberId, fields: member === null ? {} : fieldsOfMember(member) }
+  }
+  if ('keyId' in event) {
+    const environment = key?.environment ?? null
+    return { id: event.keyId, environment, fields: key === null ? {} : fieldsOfKey(key) }
+  }
+  const environment =
+    event.type === 'QuotaSet' ? event.scope.environment : 'faults' in event ? event.environment : null
+  return { id: event.accountId, environment, fields: account === null ? {} : fieldsOfAccount(account) }
 }
 
 /** Null for what Mayfly did itself without a change to show, such as a check of a domain that found the same. */
 export function activityOf(
-  { offset, id, time, environment, keyId, actor, origin, event }: LoggedEvent<AccountEvent>,
+  { offset, id, time, keyId, actor, origin, event }: LoggedEvent<AccountEvent>,
   before: AccountSlice,
   after: AccountSlice,
 ): ActivityEntry | null {
-  const subject = subjectOf(event, after)
-  const changes = changesBetween(subjectOf(event, before).shown, subject.shown)
-  if (event.type === 'WebhookChanged' && event.url !== null)
+  const [former, subject] = [subjectOf(event, before), subjectOf(event, after)]
+  const changes = changesBetween(former.fields, subject.fields)
+  if (event.type === 'WebhookChanged' && event.url !== null && before !== after) {
     changes.push({ field: 'url', from: null, to: null })
+  }
   if (keyId === null && actor === null && changes.length === 0) return null
   return {
-    ...{ offset, id, type: event.type, time, subject: subject.id, environment, keyId, actor },
+    ...{ offset, id, type: event.type, time, subject: subject.id, keyId, actor },
+    // What was removed has no row any more.
+    environment: subject.environment ?? former.environment,
     ...(origin === undefined ? {} : { origin }),
     // An event about a member counts as a revision, also if it is ignored.
     isEffective: changes.length > 0 || (before !== after && !isMemberEvent(event)),
@@ -136,14 +164,14 @@ export function activityOf(
   }
 }
 
-function changesBetween(before: ShownFields, after: ShownFields): ShownChange[] {
-  const fields = new Set([...Object.keys(before), ...Object.keys(after)])
-  return [...fields].flatMap((field) => {
-    const [from, to] = [shown(before[field]), shown(after[field])]
+function changesBetween(before: Subject['fields'], after: Subject['fields']): VisibleChange[] {
+  const names = new Set([...Object.keys(before), ...Object.keys(after)])
+  return [...names].flatMap((field) => {
+    const [from, to] = [jsonOf(before[field]), jsonOf(after[field])]
     return JSON.stringify(from) === JSON.stringify(to) ? [] : [{ field, from, to }]
   })
 }
 
-function shown(value: unknown): Shown {
-  return JSON.parse(JSON.stringify(value ?? null)) as Shown
+function jsonOf(value: unknown): Json {
+  return JSON.parse(JSON.stringify(value ?? null)) as Json
 }

@@ -180,16 +180,16 @@ export function inboxViews(store: ViewStore) {
       const events = await store.entries(tables.historyOrder, found.map(eventOf(query.partition)))
       return found.flatMap(({ key: subject, value: environment }, index) =>
         (events[index] ?? []).map((entry) => {
-          const {
-            changed,
-            messageId: _,
-            size: _size,
-            digest: _digest,
-            ...facts
-          } = tables.historyEntryOf(entry)
+          const { type, offset, id, time, keyId, actor, origin, changed, tokenId } =
+            tables.historyEntryOf(entry)
           // Names and labels may be personal, so only their names are shown.
           const changes = (changed ?? []).map((field) => ({ field, from: null, to: null }))
-          return { ...facts, subject, environment, isEffective: true, changes }
+          const token = { field: 'token', from: null, to: tokenId ?? null }
+          return {
+            ...{ type, offset, id, time, keyId, actor, subject, environment, isEffective: true },
+            ...(origin === undefined ? {} : { origin }),
+            changes: tokenId === undefined ? changes : [...changes, token],
+          }
         }),
       )
     },

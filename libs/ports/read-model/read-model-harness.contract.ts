@@ -66,7 +66,7 @@ export function atOffset<Event extends object>(offset: number, event: Event): Lo
   const keyId = 'keyId' in event ? (event.keyId as KeyId) : null
   const actor = 'deletedAt' in event ? ACTOR : null
   const time = minute(offset)
-  return { offset, id: idFromBytes('evt', bytes), time, environment: 'staging', keyId, actor, event }
+  return { offset, id: idFromBytes('evt', bytes), time, keyId, actor, event }
 }
 
 /** Applies events of one partition of inbox-events, as the projector does. */

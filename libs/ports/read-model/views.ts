@@ -1,4 +1,4 @@
-import type { EventId, InboxId, KeyId, MessageId, WebhookId } from '#libs/domain/ids/typeid.js'
+import type { EventId, Id, InboxId, KeyId, MessageId, WebhookId } from '#libs/domain/ids/typeid.js'
 import { haveSamePairs } from '#libs/domain/inbox/decide.js'
 import { occurredAt, type InboxChanged, type InboxEvent } from '#libs/domain/inbox/events.js'
 import type { Inbox, Message } from '#libs/domain/inbox/inbox.js'
@@ -62,7 +62,7 @@ export interface WebhookHealth {
 /** An event with its offset and attributes. */
 export interface LoggedEvent<Event> extends Pick<
   Recorded<Event>,
-  'id' | 'time' | 'environment' | 'keyId' | 'origin' | 'event'
+  'id' | 'time' | 'keyId' | 'origin' | 'event'
 > {
   offset: number
   /** The member, inbox token or session that was used, and made with the key; null if the key itself was. */
@@ -92,6 +92,8 @@ export interface HistoryEntry {
   actor: string | null
   /** Absent if no request of the API caused it. */
   origin?: EventOrigin
+  /** Only of the events of tokens. */
+  tokenId?: Id<'tok'>
   /** What an InboxChanged has changed; null for other events. */
   changed: readonly Changeable[] | null
   /** Bytes of a mail's source. */
@@ -112,8 +114,10 @@ export function historyEntry(
     type: event.type,
     time: occurredAt(event),
     messageId: 'messageId' in event ? event.messageId : null,
-    keyId,
+    // Made by mail, it counts for a key that was not used.
+    keyId: event.type === 'InboxCreated' && event.cause === 'mail' ? null : keyId,
     actor,
+    ...('tokenId' in event ? { tokenId: event.tokenId } : {}),
     ...(origin === undefined ? {} : { origin }),
     changed: event.type === 'InboxChanged' ? changesOf(event, before) : null,
     size: isMail ? event.size : null,

@@ -70,7 +70,7 @@ export const SETTINGS = kind.named('MAYFLY_', {
   }),
   trustedProxies: kind.wholeNumber(
     'How many reverse proxies in front of the HTTP API add the address of their client to X-Forwarded-For. Limits per ' +
-      'remote address of requests without a key count by the address that the outermost of them gives.',
+      'remote address of requests without a key count by the address that the outermost of them gives, and activity has it.',
     { default: 0, min: 0, max: 16 },
   ),
 
