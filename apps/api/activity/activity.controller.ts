@@ -37,7 +37,7 @@ const actor = object({
 })
 
 const anyJson = codec(
-  Type.Unsafe<Json>({ description: 'Any JSON value.' }),
+  Type.Unsafe<Json>({}),
   (value: Json) => value,
   (data) => data,
 )
@@ -45,7 +45,7 @@ const anyJson = codec(
 const { schema: ActivitySchema, json: activityJson } = resource(
   'Activity',
   {
-    description: 'A change of an account, or of something in it, without content.',
+    description: 'A change of an account, or in it.',
     examples: [
       {
         id: 'evt_01jd6b90czf2jb8z0w6s8p1q3r',
@@ -64,30 +64,26 @@ const { schema: ActivitySchema, json: activityJson } = resource(
   {
     id: plain(IdOf('evt', 'The id of the event.')),
     time: time('When it happened.'),
-    action: plain(OneOf([...ACCOUNT_ACTIONS, ...INBOX_ACTIONS], 'The type of the event.')),
+    action: plain(Type.String({ description: 'Such as `member.changed`.' })),
     actor,
     subject: plain(Type.String({ description: 'The id of what was changed.' })),
     environment: orNull(text, 'Of what was changed; null if that is of the whole account.'),
     outcome: plain(
-      OneOf(
-        ['applied', 'ignored'],
-        '`ignored`: the change came too late, such as the second of two that exclude each other, and had no effect.',
-      ),
+      OneOf(['applied', 'ignored'], '`ignored`: it had no effect, because another change came first.'),
     ),
     requestId: orNull(
       text,
       "The request's `X-Request-Id`; null for `operator`, and if no request caused it.",
     ),
-    remoteAddress: orNull(text, 'The address that the request came from.'),
+    remoteAddress: orNull(text, 'Where the request came from.'),
     changes: list(
       object({
-        field: plain(Type.String({ description: 'The name of what has changed.' })),
+        field: text,
         from: anyJson,
         to: anyJson,
       }),
       {
-        description:
-          'Both values are null for what is not shown: URLs of webhooks, and the properties of inboxes.',
+        description: 'Both values are null if they are not shown.',
       },
     ),
   },
@@ -100,16 +96,16 @@ class ListActivity {
   @IsOrder()
   order: 'asc' | 'desc' = 'desc'
 
-  @IsCursor('The position to continue from, as in `Link` or `Mayfly-Cursor`.')
+  @IsCursor()
   cursor?: string
 
-  @DescribeProperty('The id of the key, member, session or token that did it.')
+  @DescribeProperty('The id of who did it.')
   @IsOptional()
   @MaxLength(40, { message: 'actor must be an id' })
   @IsString({ message: 'actor must be sent once' })
   actor?: string
 
-  @DescribeProperty('An action, or its first part: `member` for all of `member.…`.', { examples: ['member'] })
+  @DescribeProperty('An action, or its first part, such as `member`.', { examples: ['member'] })
   @IsOptional()
   @MaxLength(100, { message: 'type must be an action' })
   @IsString({ message: 'type must be sent once' })

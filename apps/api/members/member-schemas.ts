@@ -26,10 +26,7 @@ const memberExample = { ...example, issuer: 'https://login.example.com' }
 const member = {
   id: plain(IdOf('mem', 'The id of the member.')),
   ...access,
-  issuer: orNull(
-    text,
-    'The identity provider that the member can sign in with; null for a member who can only sign in with links.',
-  ),
+  issuer: orNull(text, 'The identity provider to sign in with; null if there are only links.'),
   joinedAt: named('created_at', time('When the invitation was used.')),
 }
 

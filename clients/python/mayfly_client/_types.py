@@ -177,32 +177,30 @@ _ActivityChangesKeywords = TypedDict(
 class ActivityChanges(_ActivityChangesKeywords):
     """An object."""
     field: str
-    """The name of what has changed."""
     to: object
-    """Any JSON value."""
 
 
 class Activity(TypedDict):
-    """A change of an account, or of something in it, without content."""
+    """A change of an account, or in it."""
     id: str
     """The id of the event."""
     time: str
     """When it happened."""
-    action: Literal["account.opened", "account.plan-changed", "account.suspended", "account.resumed", "account.closed", "account.erased", "account.api-key-issued", "account.api-key-rotated", "account.api-key-expiring", "account.api-key-expired", "account.api-key-revoked", "account.default-faults-set", "account.quota-set", "account.sign-in-set", "account.console-link-created", "account.console-session-started", "account.console-session-ended", "webhook.registered", "webhook.changed", "webhook.secret-rotated", "webhook.disabled", "webhook.removed", "domain.registered", "domain.changed", "domain.checked", "domain.removed", "member.invited", "member.invitation-renewed", "member.invitation-revoked", "member.joined", "member.identified", "member.changed", "member.removed", "inbox.created", "inbox.changed", "token.issued", "token.revoked", "faults.set", "inbox.expired", "inbox.deleted"]
-    """The type of the event."""
+    action: str
+    """Such as `member.changed`."""
     actor: ActivityActor
     subject: str
     """The id of what was changed."""
     environment: str | None
     """Of what was changed; null if that is of the whole account."""
     outcome: Literal["applied", "ignored"]
-    """`ignored`: the change came too late, such as the second of two that exclude each other, and had no effect."""
+    """`ignored`: it had no effect, because another change came first."""
     request_id: str | None
     """The request's `X-Request-Id`; null for `operator`, and if no request caused it."""
     remote_address: str | None
-    """The address that the request came from."""
+    """Where the request came from."""
     changes: list[ActivityChanges]
-    """Both values are null for what is not shown: URLs of webhooks, and the properties of inboxes."""
+    """Both values are null if they are not shown."""
 
 
 class AttachContent(TypedDict):
@@ -1311,7 +1309,7 @@ class Member(TypedDict):
     invited_by: str
     """The key or the member that invited."""
     issuer: str | None
-    """The identity provider that the member can sign in with; null for a member who can only sign in with links."""
+    """The identity provider to sign in with; null if there are only links."""
     created_at: str
     """When the invitation was used."""
 
@@ -1695,7 +1693,7 @@ class RemovedMember(TypedDict):
     invited_by: str
     """The key or the member that invited."""
     issuer: str | None
-    """The identity provider that the member can sign in with; null for a member who can only sign in with links."""
+    """The identity provider to sign in with; null if there are only links."""
     created_at: str
     """When the invitation was used."""
     revoked_keys: list[str]

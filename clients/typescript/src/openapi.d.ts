@@ -40,14 +40,14 @@ export interface components {
 			created_at: string;
 			key: components["schemas"]["KeyWithSecret"] | null;
 		};
-		/** A change of an account, or of something in it, without content. */
+		/** A change of an account, or in it. */
 		Activity: {
 			/** The id of the event. */
 			id: string;
 			/** When it happened. */
 			time: string;
-			/** The type of the event. */
-			action: "account.opened" | "account.plan-changed" | "account.suspended" | "account.resumed" | "account.closed" | "account.erased" | "account.api-key-issued" | "account.api-key-rotated" | "account.api-key-expiring" | "account.api-key-expired" | "account.api-key-revoked" | "account.default-faults-set" | "account.quota-set" | "account.sign-in-set" | "account.console-link-created" | "account.console-session-started" | "account.console-session-ended" | "webhook.registered" | "webhook.changed" | "webhook.secret-rotated" | "webhook.disabled" | "webhook.removed" | "domain.registered" | "domain.changed" | "domain.checked" | "domain.removed" | "member.invited" | "member.invitation-renewed" | "member.invitation-revoked" | "member.joined" | "member.identified" | "member.changed" | "member.removed" | "inbox.created" | "inbox.changed" | "token.issued" | "token.revoked" | "faults.set" | "inbox.expired" | "inbox.deleted";
+			/** Such as `member.changed`. */
+			action: string;
 			actor: {
 				/** `session`: of the console, started with a key. */
 				type: "key" | "member" | "session" | "token" | "operator" | "system";
@@ -60,19 +60,16 @@ export interface components {
 			subject: string;
 			/** Of what was changed; null if that is of the whole account. */
 			environment: string | null;
-			/** `ignored`: the change came too late, such as the second of two that exclude each other, and had no effect. */
+			/** `ignored`: it had no effect, because another change came first. */
 			outcome: "applied" | "ignored";
 			/** The request's `X-Request-Id`; null for `operator`, and if no request caused it. */
 			request_id: string | null;
-			/** The address that the request came from. */
+			/** Where the request came from. */
 			remote_address: string | null;
-			/** Both values are null for what is not shown: URLs of webhooks, and the properties of inboxes. */
+			/** Both values are null if they are not shown. */
 			changes: {
-				/** The name of what has changed. */
 				field: string;
-				/** Any JSON value. */
 				from: unknown;
-				/** Any JSON value. */
 				to: unknown;
 			}[];
 		};
@@ -841,7 +838,7 @@ export interface components {
 			permissions: "content:read"[];
 			/** The key or the member that invited. */
 			invited_by: string;
-			/** The identity provider that the member can sign in with; null for a member who can only sign in with links. */
+			/** The identity provider to sign in with; null if there are only links. */
 			issuer: string | null;
 			/** When the invitation was used. */
 			created_at: string;
@@ -1053,7 +1050,7 @@ export interface components {
 			permissions: "content:read"[];
 			/** The key or the member that invited. */
 			invited_by: string;
-			/** The identity provider that the member can sign in with; null for a member who can only sign in with links. */
+			/** The identity provider to sign in with; null if there are only links. */
 			issuer: string | null;
 			/** When the invitation was used. */
 			created_at: string;
@@ -1466,11 +1463,11 @@ export interface operations {
 				limit?: number;
 				/** Oldest or newest first. */
 				order?: "asc" | "desc";
-				/** The position to continue from, as in `Link` or `Mayfly-Cursor`. */
+				/** The position to continue from, as in `Link`. */
 				cursor?: string;
-				/** The id of the key, member, session or token that did it. */
+				/** The id of who did it. */
 				actor?: string;
-				/** An action, or its first part: `member` for all of `member.…`. */
+				/** An action, or its first part, such as `member`. */
 				type?: string;
 				/** An environment. */
 				environment?: string;

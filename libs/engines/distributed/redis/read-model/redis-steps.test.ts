@@ -129,6 +129,7 @@ describe.each([
           ...[
             '{accounts}:account-list',
             '{accounts}:accounts',
+            '{accounts}:activity',
             '{accounts}:slot:account-events',
             `address:${makeInbox(id).address}`,
           ],
@@ -136,6 +137,7 @@ describe.each([
             'account-use-totals',
             'address',
             'due',
+            'inbox-activity',
             'inboxes',
             'labels',
             'listing',
@@ -156,9 +158,14 @@ describe.each([
         `{p1}:raw:${messageId(2)}`,
       ])
       await follower.follow({ ...deleted(minute(3)), inboxId: id })
-      const left = ['address', `history:${id}`, 'inboxes', 'listing', 'slot:inbox-events'].map(
-        (name) => `{p1}:${name}`,
-      )
+      const left = [
+        'address',
+        `history:${id}`,
+        'inbox-activity',
+        'inboxes',
+        'listing',
+        'slot:inbox-events',
+      ].map((name) => `{p1}:${name}`)
       expect(await keys()).toEqual([...left, `address:${makeInbox(id).address}`].toSorted())
     })
 
