@@ -64,6 +64,7 @@ describe('accounts', () => {
         max_members: 50,
       },
       environments: ['production'],
+      sign_in: 'any',
       state: 'active',
       suspended_at: null,
       closed_at: null,

@@ -89,6 +89,13 @@ describeOn('redis')('queries of the views', () => {
       () => harness.queries.labelTotals({ ...owner, name: 'run', value: '1', now: minute(1) }),
     ],
     ['a key by its hash', 2, () => harness.accounts.keyByHash('a'.repeat(64))],
+    ['the activity of an account', 1, () => harness.accounts.activity(accountId, offsets)],
+    [
+      'the activity of inboxes',
+      2,
+      () => harness.queries.inboxActivity({ accountId, partition: 1, ...offsets }),
+    ],
+    ['members by their identity', 1, () => harness.accounts.people('active', 'a'.repeat(64))],
     ['keys', 1, () => harness.accounts.listKeys(accountId, { order: 'asc', after: null, limit: 10 })],
     ['webhooks for inboxes', 1, () => harness.webhooks.webhooksFor([{ inboxId, accountId, environment }])],
     ['deliveries', 1, () => harness.deliveries.listDeliveries({ webhookId, state: null, ...offsets })],
