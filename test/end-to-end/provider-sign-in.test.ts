@@ -336,7 +336,7 @@ describe('sign-in with an identity provider', () => {
     expect(await signInWith(acme, 'odd')).toEqual(refusal('not-invited'))
   })
 
-  it('joins an account once, whatever it is invited as', async () => {
+  it('makes one member of a person with several invitations to an account', async () => {
     const account = await newAccount()
     const [login, email] = newPerson()
     acme.people.set(login, verified(email))

@@ -1,4 +1,4 @@
-import { Controller, Get, Query } from '@nestjs/common'
+import { applyDecorators, Controller, Get, Query } from '@nestjs/common'
 import { IsOptional, IsString, MaxLength } from 'class-validator'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
@@ -89,6 +89,15 @@ const { schema: ActivitySchema, json: activityJson } = resource(
   },
 )
 
+function IsFilter(form: string, maxLength: number, about: string, examples?: string[]): PropertyDecorator {
+  return applyDecorators(
+    DescribeProperty(about, examples && { examples }),
+    IsOptional(),
+    MaxLength(maxLength, { message: `$property must be ${form}` }),
+    IsString({ message: '$property must be sent once' }),
+  )
+}
+
 class ListActivity {
   @IsLimit({ max: 1_000 })
   limit: number = 25
@@ -99,28 +108,16 @@ class ListActivity {
   @IsCursor()
   cursor?: string
 
-  @DescribeProperty('The id of who did it.')
-  @IsOptional()
-  @MaxLength(40, { message: 'actor must be an id' })
-  @IsString({ message: 'actor must be sent once' })
+  @IsFilter('an id', 40, 'The id of who did it.')
   actor?: string
 
-  @DescribeProperty('An action, or its first part, such as `member`.', { examples: ['member'] })
-  @IsOptional()
-  @MaxLength(100, { message: 'type must be an action' })
-  @IsString({ message: 'type must be sent once' })
+  @IsFilter('an action', 100, 'An action, or its first part, such as `member`.', ['member'])
   type?: string
 
-  @DescribeProperty('An environment.')
-  @IsOptional()
-  @MaxLength(64, { message: 'environment must be the name of an environment' })
-  @IsString({ message: 'environment must be sent once' })
+  @IsFilter('the name of an environment', 64, 'An environment.')
   environment?: string
 
-  @DescribeProperty('The id of what was changed.')
-  @IsOptional()
-  @MaxLength(40, { message: 'subject must be an id' })
-  @IsString({ message: 'subject must be sent once' })
+  @IsFilter('an id', 40, 'The id of what was changed.')
   subject?: string
 
   @DescribeProperty('Only changes at this time or later (RFC 3339).')
@@ -202,12 +199,15 @@ export class ActivityController {
     const end = start.range?.end ?? ends.map((offset, index) => Math.max(offset, start.from[index] ?? 0))
     const from = [...start.from]
     const to = [...(start.range?.to ?? end)]
-    const earliest = query.from === undefined ? -Infinity : readTime(query.from).getTime() - CLOCK_SLACK_MS
+    const span = {
+      fromMs: query.from === undefined ? -Infinity : readTime(query.from).getTime(),
+      toMs: query.to === undefined ? Infinity : readTime(query.to).getTime(),
+    }
     const found: Entry[] = []
     let examined = 0
     let hasMore = false
     for await (const entry of this.entries(accountId, query, { order, from: [...from], to: [...to] })) {
-      if (order === 'desc' && entry.time.getTime() < earliest) break
+      if (order === 'desc' && entry.time.getTime() < span.fromMs - CLOCK_SLACK_MS) break
       if (found.length === limit || examined === MAX_EXAMINED) {
         hasMore = true
         break
@@ -215,7 +215,7 @@ export class ActivityController {
       examined += 1
       if (order === 'asc') from[entry.partition] = entry.offset + 1
       else to[entry.partition] = entry.offset
-      if (isWanted(entry, query, principal)) found.push(entry)
+      if (isWanted(entry, query, span, principal)) found.push(entry)
     }
     const next = order === 'asc' ? { from, range: null } : { from, range: { to, end } }
     if (hasMore) setNextLink(reply, writeEnvironmentCursor(owner, next))
@@ -292,6 +292,7 @@ function actionOf(type: ActivityEntry['type']): string {
 function isWanted(
   { type, actor, keyId, environment, subject, time }: Entry,
   query: ListActivity,
+  { fromMs, toMs }: { fromMs: number; toMs: number },
   { member }: Principal,
 ): boolean {
   const environments = member?.environments ?? null
@@ -300,8 +301,8 @@ function isWanted(
     (query.actor === undefined || query.actor === (actor ?? keyId)) &&
     (query.environment === undefined || query.environment === environment) &&
     (query.subject === undefined || query.subject === subject) &&
-    (query.from === undefined || time >= readTime(query.from)) &&
-    (query.to === undefined || time < readTime(query.to)) &&
+    time.getTime() >= fromMs &&
+    time.getTime() < toMs &&
     (environments === null || (environment !== null && environments.includes(environment)))
   )
 }

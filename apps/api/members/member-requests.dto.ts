@@ -13,10 +13,15 @@ import { DescribeBody, DescribeProperty } from '../openapi/describe.js'
 
 const MAX_ENVIRONMENTS = 50
 /** A valid email address as in the HTML standard, "Email state". */
-export const EMAIL =
+const EMAIL =
   /^[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*$/
 /** RFC 5321, section 4.5.3.1.3, without the angle brackets. */
 const MAX_EMAIL_CHARACTERS = 254
+
+export function isEmail(text: string): boolean {
+  return text.length <= MAX_EMAIL_CHARACTERS && EMAIL.test(text)
+}
+
 const DAYS = /^([1-9]|[12][0-9]|30)d$/
 const DAY_MS = 86_400_000
 

@@ -6,7 +6,7 @@ import type { AccountId } from '#libs/domain/ids/typeid.js'
 import type { ProviderConfig } from '#libs/runtime/config/providers-file.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import { unavailable } from '../http/problems.js'
-import { EMAIL } from '../members/member-requests.dto.js'
+import { isEmail } from '../members/member-requests.dto.js'
 
 /** What the browser keeps while the person is at the provider. All are random, and new for each attempt. */
 export interface Attempt {
@@ -218,7 +218,7 @@ function personOf(
   )
   return {
     identity: { issuer, hash: hash('sha256', JSON.stringify([issuer, token.sub])) },
-    email: typeof email === 'string' && EMAIL.test(email) && isVouchedFor ? email : null,
+    email: typeof email === 'string' && isEmail(email) && isVouchedFor ? email : null,
     role: MAPPED_ROLES.find((role) => held.includes(role)) ?? null,
   }
 }

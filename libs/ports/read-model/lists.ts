@@ -7,10 +7,10 @@ export interface ListQuery<ListedId> {
   limit: number
 }
 
-/** Offsets from `from` up to, not including, `to`. */
 /** The range of a whole list whose length is limited. */
 export const ALL = { order: 'asc', after: null, limit: Infinity } as const
 
+/** Offsets from `from` up to, not including, `to`. */
 export interface OffsetQuery {
   order: 'asc' | 'desc'
   from: number

@@ -143,17 +143,28 @@ export interface HistoryOf {
   entry: HistoryEntry
 }
 
-export const historyOrder = index<HistoryOf>({
-  ...{ name: 'history', ...inboxEvents, sort: 'number', isOwned: true },
-  entriesOf: ({ inbox, entry: { offset, id, time, ...fields } }) => [
-    { group: [inbox.id], sort: offset, key: id, value: JSON.stringify([time.getTime(), fields]) },
-  ],
+/** What every listed event has. */
+type ListedEvent = Pick<HistoryEntry, 'offset' | 'id' | 'time'>
+
+/** An event in the order of the log, with all that is listed of it. */
+const eventEntry = (owner: string, { offset, id, time, ...fields }: ListedEvent) => ({
+  ...{ group: [owner], sort: offset, key: id, value: JSON.stringify([time.getTime(), fields]) },
 })
 
-export function historyEntryOf({ sort, key, value }: Entry): HistoryEntry {
-  // Only `historyOrder` writes such an entry.
-  const [timeMs, fields] = JSON.parse(value) as [number, Omit<HistoryEntry, 'offset' | 'id' | 'time'>]
-  return { offset: Number(sort), id: brand('evt', key), time: new Date(timeMs), ...fields }
+/** Reads what `eventEntry` has written: the event, and its other fields. */
+function readEventEntry({ sort, key, value }: Entry): [ListedEvent, unknown] {
+  const [timeMs, fields] = JSON.parse(value) as [number, unknown]
+  return [{ offset: Number(sort), id: brand('evt', key), time: new Date(timeMs) }, fields]
+}
+
+export const historyOrder = index<HistoryOf>({
+  ...{ name: 'history', ...inboxEvents, sort: 'number', isOwned: true },
+  entriesOf: ({ inbox, entry }) => [eventEntry(inbox.id, entry)],
+})
+
+export function historyEntryOf(entry: Entry): HistoryEntry {
+  const [event, fields] = readEventEntry(entry)
+  return { ...event, ...(fields as Omit<HistoryEntry, keyof ListedEvent>) }
 }
 
 /**
@@ -192,15 +203,12 @@ export interface ActivityOf {
 
 export const activityOrder = index<ActivityOf>({
   ...{ name: 'activity', ...accountEvents, sort: 'number' },
-  entriesOf: ({ accountId, entry: { offset, id, time, ...fields } }) => [
-    { group: [accountId], sort: offset, key: id, value: JSON.stringify([time.getTime(), fields]) },
-  ],
+  entriesOf: ({ accountId, entry }) => [eventEntry(accountId, entry)],
 })
 
-export function activityEntryOf({ sort, key, value }: Entry): ActivityEntry {
-  // Only `activityOrder` writes such an entry.
-  const [timeMs, fields] = JSON.parse(value) as [number, Omit<ActivityEntry, 'offset' | 'id' | 'time'>]
-  return { offset: Number(sort), id: brand('evt', key), time: new Date(timeMs), ...fields }
+export function activityEntryOf(entry: Entry): ActivityEntry {
+  const [event, fields] = readEventEntry(entry)
+  return { ...event, ...(fields as Omit<ActivityEntry, keyof ListedEvent>) }
 }
 
 export const activity = table<ActivityOf, never>({
