@@ -45,7 +45,7 @@ import { MessageWaits } from './messages/message-waits.js'
 import { ApiDocument } from './openapi/document.js'
 import { OperationsController } from './operations/operations.controller.js'
 import { PublicInboxesController } from './public-inboxes/public-inboxes.controller.js'
-import { CountedQuotas } from './quotas/counted-quotas.js'
+import { QuotaUse } from './quotas/quota-use.js'
 import { QuotasController } from './quotas/quotas.controller.js'
 import { RefusedMailController } from './refused-mail/refused-mail.controller.js'
 import type { ApiOptions, SharedServices } from './shared-services.js'
@@ -114,7 +114,7 @@ const SERVICES = [
     Keys,
     Domains,
     Members,
-    CountedQuotas,
+    QuotaUse,
     Webhooks,
     Deliveries,
     ConsoleSessions,

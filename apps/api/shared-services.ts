@@ -121,7 +121,7 @@ export function makeSharedServices(options: ApiOptions, publicUrl: () => string)
     /** Nest injects each by its class. */
     injected: [
       ...[views, recorder, plans, knownKeys, keyUse, authenticator, consoleTokens, throttle, requestLimits],
-      new AccountQuotas({ inboxes, accounts, plans: table }),
+      new AccountQuotas({ inboxes, accounts, plans: table, now }),
       ...[budgets, streams, stalled, waits, contentPool, linkChecks, problems, figures, refusedMail],
       new RecipientDomains({ log, accounts, views, settings }),
       new OpenedMail(settings.openedMailBytes),

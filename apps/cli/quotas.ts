@@ -37,9 +37,9 @@ export function quotaCommands(program: Command, session: Session): void {
 
 function quotaTable(quotas: readonly Quota[]): string {
   return table(
-    ['name', 'of', 'used', 'limit'],
-    quotas.map(({ name, environment, key_id: key, used, limit }) => [
-      ...[name, environment ?? key ?? 'the account', used, limit],
+    ['name', 'of', 'used', 'limit', 'resets at'],
+    quotas.map(({ name, environment, key_id: key, used, limit, resets_at: resetsAt }) => [
+      ...[name, environment ?? key ?? 'the account', used, limit, resetsAt ?? ''],
     ]),
   )
 }

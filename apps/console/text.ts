@@ -668,6 +668,8 @@ export const text = {
     title: 'Quotas',
     names: {
       inboxes: 'Active inboxes',
+      'inboxes-per-day': 'New inboxes today',
+      'messages-per-day': 'Messages today',
       'stored-bytes': 'Stored mail',
       webhooks: 'Webhooks',
       domains: 'Domains',

@@ -8,4 +8,5 @@ export const WEBHOOK_EVENTS = [
   'domain.verified',
   'domain.lapsed',
   'key.expiring',
+  'quota.reached',
 ] as const

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
+import { usedByMail } from '#libs/domain/account/quota.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import type { MessageId } from '#libs/domain/ids/typeid.js'
 import { decide, type InboxCommand } from '#libs/domain/inbox/decide.js'
@@ -196,7 +197,8 @@ export class Acceptance {
     const ofInbox = this.capacity.reserve(row)
     if (ofInbox === null) return REFUSALS.inboxFull
     try {
-      const ofAccount = await this.options.quotas.reserve(row.inbox, 'stored-bytes', bytes)
+      const used = usedByMail(bytes)
+      const ofAccount = await this.options.quotas.reserve(row.inbox, used)
       if (isExcess(ofAccount)) {
         ofInbox.release()
         return REFUSALS.quotaExceeded
@@ -204,7 +206,7 @@ export class Acceptance {
       return {
         fill(offset) {
           ofInbox.fill(offset)
-          ofAccount.fill(bytes)
+          ofAccount.fill(used)
         },
         release() {
           ofInbox.release()

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { planWithLimits, type Plan, type PlanTable } from '#libs/domain/account/access.js'
 import { defaultFaultsOf, type Account } from '#libs/domain/account/account.js'
+import { usedByInboxes } from '#libs/domain/account/quota.js'
 import type { AccountId, InboxId, KeyId } from '#libs/domain/ids/typeid.js'
 import { decide, isOverRetention } from '#libs/domain/inbox/decide.js'
 import type { Address, InboxDetails } from '#libs/domain/inbox/events.js'
@@ -109,11 +110,12 @@ export class AutoInboxes {
     // RCPT TO did not know. Other recipients of the mail may be in another account.
     if (account.suspendedAt !== null) return REFUSALS.recipientsChanged
     if (!(await this.mayCreate(accountId, sender))) return REFUSALS.tooManyNewInboxes
-    const reserved = await quotas.reserve({ accountId, environment, keyId }, 'inboxes', 1)
+    const used = usedByInboxes(1)
+    const reserved = await quotas.reserve({ accountId, environment, keyId }, used)
     if (isExcess(reserved)) return REFUSALS.quotaExceeded
     try {
       const inbox = await this.append(missing, inboxId, owner, planWithLimits(known, limits))
-      reserved.fill(1)
+      reserved.fill(used)
       return inbox
     } finally {
       reserved.release()

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { Domain } from '#libs/domain/account/domain.js'
+import { usedByMail } from '#libs/domain/account/quota.js'
 import type { Address } from '#libs/domain/inbox/events.js'
 import { asOf, type Inbox } from '#libs/domain/inbox/inbox.js'
 import { addressOfRecipient } from '#libs/domain/inbox/new-inbox.js'
@@ -193,7 +194,7 @@ export class Recipients {
     let refusal = refusalOf(inbox, now())
     if (refusal === null && (await quotas.isSuspended(inbox.accountId))) refusal = REFUSALS.accountSuspended
     if (refusal === null) {
-      const space = await quotas.reserve(inbox, 'stored-bytes', declaredBytes ?? 1)
+      const space = await quotas.reserve(inbox, usedByMail(declaredBytes ?? 1))
       if (isExcess(space)) refusal = REFUSALS.quotaExceeded
       else space.release()
     }

@@ -36,7 +36,7 @@ export function startStandalone({ announce, ...process }: StandaloneOptions): Pr
     const plans = rereadPlans(settings, logger)
     const projector = await startProjector(context)
     await startLifecycle(context)
-    await startWebhooks(context)
+    await startWebhooks({ ...context, plans })
     await startAnalytics(context)
 
     // Before the API listens, because a client may use the configured key at once.

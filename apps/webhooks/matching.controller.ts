@@ -3,6 +3,7 @@ import { EventPattern, Payload } from '@nestjs/microservices'
 import { notificationOf, type DomainChecked } from '#libs/domain/account/domain.js'
 import { keyState } from '#libs/domain/account/key-expiry.js'
 import type { ApiKeyExpiring } from '#libs/domain/account/events.js'
+import type { InboxEvent } from '#libs/domain/inbox/events.js'
 import type { DomainNotification, KeyNotification } from '#libs/domain/webhook/events.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import { accountEventCodec, inboxEventCodec, type Recorder } from '#libs/ports/event-log/cloud-event.js'
@@ -21,6 +22,7 @@ import type { AccountQueries, WebhookQueries } from '#libs/ports/read-model/quer
 import { PORTS, RethrowErrors } from '#libs/role/role-consumers.js'
 import { SharedRun } from '#libs/runtime/timing.js'
 import { candidatesFor, firstReplayIdOf, notificationsIn, type DeliveryRequests } from './matching.js'
+import type { QuotaNotices } from './quota-notices.js'
 import type { WebhookMetrics } from './webhook-metrics.js'
 
 export interface MatchingPorts {
@@ -29,12 +31,15 @@ export interface MatchingPorts {
   accounts: Pick<AccountQueries, 'domain' | 'key'>
   views: Pick<ConsistentViews, 'readLatest' | 'waitUntilVisible' | 'waitUntilAllVisible'>
   requests: DeliveryRequests
+  quotas: Pick<QuotaNotices, 'request'>
   recorder: Pick<Recorder, 'record'>
   metrics: WebhookMetrics
   now: () => Date
 }
 
 const INBOX_EVENTS = 'inbox-events'
+/** The events that use quotas. */
+const USING = new Set<InboxEvent['type']>(['InboxCreated', 'MessageReceived'])
 
 /**
  * Requests a delivery for each event and each webhook that wants the event. The group's offset is committed only
@@ -52,20 +57,26 @@ export class MatchingController {
 
   @EventPattern(INBOX_EVENTS)
   async match(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
-    const { log, views, requests, metrics } = this.ports
+    const { log, views, requests, quotas, metrics } = this.ports
     const { topic, partition } = batch
     // The projector writes records that can't be decoded to the dead letters.
     const { events, outcome } = decodeBatch(inboxEventCodec, batch, log.partitionCount(topic))
-    const notifications = notificationsIn(events, partition)
-    const last = notifications.at(-1)
+    const last = events.at(-1)
     if (last === undefined) return outcome
-    this.inboxes.push(...notifications.map(({ inbox }) => inbox))
-    const candidates = candidatesFor(notifications, await this.lookup.get())
-    if (candidates.length === 0) return outcome
-    // The body of a delivery, and whether its inbox has a password, are read from the views.
-    const { offset } = last.position
-    await views.waitUntilVisible({ topic, partition, offset })
-    metrics.requested.inc(await requests.requestAll(notifications, candidates))
+    // The body of a delivery, whether its inbox has a password, and what is used of quotas are read from the views.
+    const shown = () => views.waitUntilVisible({ topic, partition, offset: last.offset })
+    const notifications = notificationsIn(events, partition)
+    if (notifications.length > 0) {
+      this.inboxes.push(...notifications.map(({ inbox }) => inbox))
+      const candidates = candidatesFor(notifications, await this.lookup.get())
+      if (candidates.length > 0) {
+        await shown()
+        metrics.requested.inc(await requests.requestAll(notifications, candidates))
+      }
+    }
+    const users = events.filter(({ recorded: { event } }) => USING.has(event.type))
+    const accountIds = users.map(({ recorded }) => recorded.accountId)
+    if (accountIds.length > 0) metrics.requested.inc(await quotas.request(accountIds, shown))
     return outcome
   }
 
@@ -79,11 +90,11 @@ export class MatchingController {
 
   /**
    * Requests for each new webhook the deliveries that it has missed, and for the webhooks of an environment those about
-   * its domains and keys.
+   * its domains and keys, and the quotas of its account, which these events may have changed or used.
    */
   @EventPattern('account-events')
   async follow(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
-    const { log, webhooks, views } = this.ports
+    const { log, webhooks, views, quotas, metrics } = this.ports
     const { topic, partition } = batch
     const { events, outcome } = decodeBatch(accountEventCodec, batch, log.partitionCount(topic))
     for (const { offset, recorded } of events) {
@@ -97,6 +108,11 @@ export class MatchingController {
         if (webhook !== null) await this.requestMissed(webhook)
       }
     }
+    const last = events.at(-1)
+    if (last === undefined) return outcome
+    const accountIds = events.map(({ recorded }) => recorded.accountId)
+    const shown = () => views.waitUntilVisible({ topic, partition, offset: last.offset })
+    metrics.requested.inc(await quotas.request(accountIds, shown))
     return outcome
   }
 

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { dayOf, quotaName } from '#libs/domain/account/quota.js'
 import {
   bytesOf,
   idFromBytes,
@@ -168,6 +169,10 @@ function aboutOf(notification: Notification): unknown[] {
   if ('domainId' in notification) return [notification.domainId, occurredAt]
   // A key can get a new time, and has two notices for each, which may be on the log more than once.
   if ('keyId' in notification) return [notification.keyId, notification.expiresAt, notification.daysLeft]
+  if ('quota' in notification) {
+    const { quota, scope, limit, percent } = notification
+    return [quotaName({ quota, scope }), limit, percent, dayOf(occurredAt)]
+  }
   return [inboxId, messageId]
 }
 

@@ -9,6 +9,7 @@ import {
   domainBody,
   keyBody,
   messageBody,
+  quotaBody,
   type OpenedMessage,
 } from '#libs/mail/json/message-json.js'
 import { openBody } from '#libs/ports/key-vault/sealing.js'
@@ -71,6 +72,7 @@ export class NotificationBodies {
     if (notification.type === 'sample') return small(messageBody(time, sampleOf(id, time), INBOXES_PATH))
     if ('domainId' in notification) return small(domainBody(notification, environment))
     if ('keyId' in notification) return small(keyBody(notification, environment))
+    if ('quota' in notification) return small(quotaBody(notification))
     const kind = bodyKindOf(notification.type)
     if (kind !== 'message') return small(bodyWithoutMail(kind, notification))
     const { inboxId, messageId } = notification

@@ -1,3 +1,4 @@
+import type { PlanTable } from '#libs/domain/account/access.js'
 import { WEBHOOK_RETENTION_MS } from '#libs/engines/engine.js'
 import { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
@@ -12,6 +13,7 @@ import { MatchingController } from './matching.controller.js'
 import { DeliveryRequests } from './matching.js'
 import { NotificationBodies } from './notification-body.js'
 import { Outcomes } from './outcomes.js'
+import { QuotaNotices } from './quota-notices.js'
 import { ReplayPages } from './replay-pages.js'
 import { ReplayRunner } from './replay-runner.js'
 import { WebhookSender } from './sender/webhook-sender.js'
@@ -20,7 +22,8 @@ import { webhookMetrics } from './webhook-metrics.js'
 /*
  * The webhooks role consumes inbox-events and emits a DeliveryRequested for each webhook that wants an event. The
  * projector adds the delivery to the views. The dispatcher claims deliveries that are due, sends them, and emits their
- * outcomes. The role also consumes account-events, to deliver to a new webhook the events that it has missed.
+ * outcomes. The role also consumes account-events, to deliver to a new webhook the events that it has missed, and events of the
+ * account itself.
  */
 
 /** Added to the timeout of an attempt, until its outcome is in the views. */
@@ -31,8 +34,8 @@ const REPLAY_EVERY_MS = 250
 const LINGER_MS = 10
 
 /** Closing waits until the attempts in progress have ended and no more deliveries are requested. */
-export async function startWebhooks(context: EngineContext): Promise<RunningRole> {
-  const { engine, settings, now, logger, registry, running } = context
+export async function startWebhooks(context: EngineContext & { plans: PlanTable }): Promise<RunningRole> {
+  const { plans, engine, settings, now, logger, registry, running } = context
   const { log, accounts, inboxes, webhooks, deliveries, replays, vault, secrets, signals } = engine
   const onExhausted = countExhausted(registry)
   const metrics = webhookMetrics(registry, () => deliveries.earliestDue(), now)
@@ -52,7 +55,8 @@ export async function startWebhooks(context: EngineContext): Promise<RunningRole
     ...{ log, group: 'webhooks', lingerMs: LINGER_MS, logger, registry },
     startAt: () => Promise.resolve('committed'),
   })
-  const ports = { log, accounts, webhooks, views, requests, recorder, metrics, now }
+  const quotas = new QuotaNotices({ inboxes, accounts, webhooks, plans, requests, now })
+  const ports = { log, accounts, webhooks, views, requests, quotas, recorder, metrics, now }
   const service = await createRoleService(consumers, MatchingController, ports)
   const bodies = new NotificationBodies({
     ...{ inboxes, vault, now },

@@ -58,6 +58,8 @@ describe('accounts', () => {
         max_message_bytes: 26_214_400,
         max_messages: 10_000,
         max_inboxes: 25_000,
+        max_inboxes_per_day: 250_000,
+        max_messages_per_day: 1_000_000,
         max_stored_bytes: 4 * 2 ** 30,
         max_webhooks: 1_000,
         max_domains: 100,
@@ -201,7 +203,8 @@ describe('accounts', () => {
 
   it('on the plan enterprise can have custom limits, which take effect at once', async () => {
     const counted = { max_webhooks: 5, max_domains: 6, max_members: 7 }
-    const quotas = { max_inboxes: 50, max_stored_bytes: 5_000_000_000, ...counted }
+    const daily = { max_inboxes_per_day: 60, max_messages_per_day: 70 }
+    const quotas = { max_inboxes: 50, ...daily, max_stored_bytes: 5_000_000_000, ...counted }
     const limits = {
       requests_per_minute: 5_000,
       account_requests_per_minute: 20_000,

@@ -17,6 +17,11 @@ import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
 import { converse } from '#test/harness/smtp.js'
 import { until } from '#test/harness/until.js'
 
+const NAMES = [
+  ...['inboxes', 'inboxes-per-day', 'messages-per-day', 'stored-bytes'],
+  ...['webhooks', 'domains', 'members'],
+]
+
 let mayfly: SharedMayfly
 
 beforeAll(async () => {
@@ -131,6 +136,7 @@ describe('the quota of stored bytes', () => {
 
 describe('a quota that the owner sets', () => {
   const whole = { environment: null, key_id: null, resets_at: null }
+  const ofDay = { ...whole, resets_at: expect.stringMatching(/T00:00:00\.000Z$/) }
   const set = (target: Target, name: string, limit: unknown) =>
     call(target, 'PUT', `/v1/quotas/${name}`, { body: { limit } })
 
@@ -139,6 +145,8 @@ describe('a quota that the owner sets', () => {
     await createInbox(own)
     expect((await call(own, 'GET', '/v1/quotas')).body).toEqual([
       { ...whole, name: 'inboxes', limit: 3, used: 1 },
+      { ...ofDay, name: 'inboxes-per-day', limit: 1_000_000_000, used: 1 },
+      { ...ofDay, name: 'messages-per-day', limit: 1_000_000_000, used: 0 },
       { ...whole, name: 'stored-bytes', limit: 5_000, used: 0 },
       { ...whole, name: 'webhooks', limit: 100_000, used: 0 },
       { ...whole, name: 'domains', limit: 1_000, used: 0 },
@@ -215,7 +223,7 @@ describe('a quota that the owner sets', () => {
     expect((await create(elsewhere)).status).toBe(201)
     expect((await call(admin, 'GET', '/v1/quotas')).body).toMatchObject([
       { name: 'inboxes', environment: null, key_id: null, limit: 4, used: 3 },
-      ...['stored-bytes', 'webhooks', 'domains', 'members'].map((name) => ({ name, environment: null })),
+      ...NAMES.slice(1).map((name) => ({ name, environment: null })),
       { name: 'inboxes', environment: null, key_id: key.id, limit: 1, used: 1 },
       { name: 'inboxes', environment: 'staging', key_id: null, limit: 2, used: 2 },
     ])
@@ -256,7 +264,7 @@ describe('a quota that the owner sets', () => {
     const refused = { status: 400, code: 'invalid-request', detail: /may set 100 quotas/ } as const
     expectProblem(await setOf('one-more'), refused)
     expect((await setOf('e7')).status).toBe(200)
-    expect((await call<unknown[]>(admin, 'GET', '/v1/quotas')).body).toHaveLength(105)
+    expect((await call<unknown[]>(admin, 'GET', '/v1/quotas')).body).toHaveLength(100 + NAMES.length)
   })
 
   it('is refused above that of the plan, for unknown names, other bodies and other keys', async () => {
@@ -277,6 +285,6 @@ describe('a quota that the owner sets', () => {
       expectProblem(await set(admin, name, 1), { status: 404, code: 'not-found' })
     }
     expectProblem(await set(own, 'inboxes', 1), { status: 403, code: 'missing-scope' })
-    expect((await call(own, 'GET', '/v1/quotas')).body).toMatchObject([{ limit: 3 }, {}, {}, {}, {}])
+    expect((await call(own, 'GET', '/v1/quotas')).body).toMatchObject([{ limit: 3 }, ...NAMES.slice(1).map(() => ({}))])
   })
 })

@@ -1,4 +1,4 @@
-import { call, createInbox, pagesFrom, type InboxJson } from '#test/harness/client.js'
+import { call, createInbox, pagesFrom, type InboxJson, type MessageJson } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { answerToRcpt } from '#test/harness/smtp.js'
 import { until } from '#test/harness/until.js'
@@ -8,6 +8,13 @@ import { startLoad } from './load.js'
 const ROUNDS = Number(process.env.MAYFLY_FAULT_ROUNDS ?? 5)
 const ROUND_MS = 90_000
 const MAX_ACKNOWLEDGEMENTS = 150
+const DAY_MS = 86_400_000
+
+interface QuotaJson {
+  name: string
+  used: number
+  resets_at: string | null
+}
 
 describe('Mayfly, killed at random moments under load', () => {
   const acknowledged = new AcknowledgedWrites()
@@ -39,6 +46,7 @@ describe('Mayfly, killed at random moments under load', () => {
         const fresh = [...acknowledged.accepted.keys()].filter((id) => !acceptedBefore.has(id))
         await acknowledged.verifySources(mayfly, fresh)
         await verifyEveryInboxIsListed(mayfly)
+        await verifyQuotas(mayfly)
       }
       await acknowledged.verifySources(mayfly, acknowledged.accepted.keys())
       expect(acknowledged.accepted.size).toBeGreaterThan(ROUNDS)
@@ -74,5 +82,29 @@ describe('Mayfly, killed at random moments under load', () => {
       }
     }
     for (const id of acknowledged.inboxes.keys()) expect(listed).toContain(id)
+  }
+
+  /** Expects that the quotas count exactly what there is, and allow exactly one more inbox than that. */
+  async function verifyQuotas(target: Mayfly): Promise<void> {
+    const all = async <Listed>(path: string) =>
+      (await pagesFrom<Listed>(target, path)).flatMap(({ body }) => body)
+    const inboxes = await all<InboxJson>('/v1/inboxes?limit=1000')
+    const lists = inboxes.map(({ id }) => all<MessageJson>(`/v1/inboxes/${id}/messages?limit=100`))
+    const messages = (await Promise.all(lists)).flat()
+    const { body: quotas } = await call<QuotaJson[]>(target, 'GET', '/v1/quotas')
+    const resetMs = Date.parse(quotas.find(({ name }) => name === 'inboxes-per-day')?.resets_at ?? '')
+    const ofToday = (times: string[]) => times.filter((time) => Date.parse(time) >= resetMs - DAY_MS).length
+    expect(Object.fromEntries(quotas.map(({ name, used }) => [name, used]))).toMatchObject({
+      inboxes: inboxes.length,
+      'inboxes-per-day': ofToday(inboxes.map(({ created_at }) => created_at)),
+      'messages-per-day': ofToday(messages.map(({ received_at }) => received_at)),
+      'stored-bytes': messages.reduce((sum, { size }) => sum + size, 0),
+    })
+    const set = (limit: number | null) => call(target, 'PUT', '/v1/quotas/inboxes', { body: { limit } })
+    expect((await set(inboxes.length + 1)).status).toBe(200)
+    const inbox = await createInbox(target)
+    acknowledged.inboxes.set(inbox.id, inbox)
+    expect((await call(target, 'POST', '/v1/inboxes')).status).toBe(429)
+    expect((await set(null)).status).toBe(200)
   }
 })

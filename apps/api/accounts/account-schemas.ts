@@ -65,6 +65,8 @@ const example = {
     max_message_bytes: 26_214_400,
     max_messages: 100_000,
     max_inboxes: 200_000,
+    max_inboxes_per_day: 2_000_000,
+    max_messages_per_day: 10_000_000,
     max_stored_bytes: 34_359_738_368,
     max_webhooks: 10_000,
     max_domains: 1_000,

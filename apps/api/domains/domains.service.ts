@@ -21,7 +21,7 @@ import { invalid, noResource, Problem, unavailable } from '../http/problems.js'
 import type { Minting } from '../idempotency/minting.js'
 import { lifespanOf } from '../inboxes/inboxes.service.js'
 import { ENGINE, Instance } from '../instance.js'
-import { CountedQuotas } from '../quotas/counted-quotas.js'
+import { QuotaUse } from '../quotas/quota-use.js'
 import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
 import type { ChangeDomain, CreateDomain } from './domain-requests.dto.js'
@@ -43,7 +43,7 @@ export class Domains {
     private readonly recorder: VisibleRecorder,
     private readonly instance: Instance,
     private readonly recipients: RecipientDomains,
-    private readonly quotas: CountedQuotas,
+    private readonly quotas: QuotaUse,
     @Inject(ENGINE) { accounts }: Pick<Engine, 'accounts'>,
   ) {
     const { settings, now } = instance

@@ -3,6 +3,7 @@ import { TRUNCATED_PROPERTIES } from '#libs/mail/json/message-json.js'
 import { SENT_EVENTS } from '#libs/domain/inbox/events.js'
 import { NOTIFICATIONS } from '#libs/domain/webhook/events.js'
 import { DeletedInbox } from '../inboxes/inbox-schemas.js'
+import { QUOTA_PROPERTIES } from '../quotas/quota-schemas.js'
 import { Header, MESSAGE_PROPERTIES } from '../messages/message-schemas.js'
 import { IdOf, OneOf, OrNull, Time } from '../openapi/describe.js'
 
@@ -61,6 +62,16 @@ const EventKey = Type.Object(
   { $id: 'EventKey', description: 'A key, as in an event.' },
 )
 
+const EventQuota = Type.Object(
+  {
+    ...QUOTA_PROPERTIES,
+    percent: Type.Union([Type.Literal(80), Type.Literal(100)], {
+      description: 'How much of it is used at least, in percent.',
+    }),
+  },
+  { $id: 'EventQuota', description: 'A quota, as in an event.' },
+)
+
 type Declared = (typeof NOTIFICATIONS)[number]
 
 /** The `data` of each kind of event. */
@@ -70,6 +81,7 @@ const DATA: Record<Declared['sent']['body'], TObject> = {
   'ended-inbox': EventEndedInbox,
   domain: EventDomain,
   key: EventKey,
+  quota: EventQuota,
 }
 
 /** The body of each event, as webhooks receive it and as streams, which have only events of inboxes, have it in `data`. */

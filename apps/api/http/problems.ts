@@ -1,7 +1,7 @@
 import type { Account } from '#libs/domain/account/account.js'
 import { kindOf } from '#libs/domain/account/quota.js'
 import { UnavailableError } from '#libs/runtime/errors.js'
-import type { UsedQuota } from '#libs/ports/read-model/inbox-views.js'
+import type { ExceededQuota } from '#libs/ports/read-model/account-quotas.js'
 import type { ResponseHeader } from './headers.js'
 
 const LATER_OR_ELSEWHERE = 'Try again after the time in `Retry-After`, or run more instances.'
@@ -294,16 +294,18 @@ export function noInbox(id: string): Problem {
 }
 
 /** Inboxes expire at any time, but seldom within seconds. */
-const QUOTA_RETRY_SECONDS = '60'
+const QUOTA_RETRY_MS = 60_000
 
-export function quotaExceeded({ quota, scope, limit, used }: UsedQuota, wanted: number): Problem {
+export function quotaExceeded(exceeded: ExceededQuota, now: Date): Problem {
+  const { quota, scope, limit, used, wanted, resetsAt } = exceeded
   const { unit } = kindOf(quota)
   const { environment, keyId } = scope
   const account = environment === null ? 'The account' : `The environment ${environment}`
   const owner = keyId === null ? account : `The key ${keyId}`
+  const retryMs = resetsAt === null ? QUOTA_RETRY_MS : resetsAt.getTime() - now.getTime()
   return new Problem('quota-exceeded', {
     detail: `${owner} has ${used} of at most ${limit} ${unit}, and the request adds ${wanted}.`,
-    headers: { 'retry-after': QUOTA_RETRY_SECONDS },
+    headers: { 'retry-after': String(Math.ceil(retryMs / 1_000)) },
     members: { quota, environment, key_id: keyId, limit, used },
   })
 }

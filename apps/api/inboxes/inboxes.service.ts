@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common'
+import { usedByInboxes } from '#libs/domain/account/quota.js'
 import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
 import { decide, isOverRetention } from '#libs/domain/inbox/decide.js'
 import type { Address, InboxDetails, InboxEvent } from '#libs/domain/inbox/events.js'
@@ -78,8 +79,8 @@ export class Inboxes {
 
   /** Throws quota-exceeded. */
   async reserve(owner: Principal, count: number): Promise<QuotaReservation> {
-    const reserved = await this.quotas.reserve(owner, 'inboxes', count)
-    if (isExcess(reserved)) throw quotaExceeded(reserved, count)
+    const reserved = await this.quotas.reserve(owner, usedByInboxes(count))
+    if (isExcess(reserved)) throw quotaExceeded(reserved, this.instance.now())
     return reserved
   }
 
@@ -95,7 +96,7 @@ export class Inboxes {
     try {
       const [created] = await this.createPlanned(principal, [planned])
       if (created === undefined) throw new Error('no inbox was created')
-      reserved?.fill(1)
+      reserved?.fill(usedByInboxes(1))
       return created
     } finally {
       reserved?.release()
@@ -115,7 +116,7 @@ export class Inboxes {
   ): Promise<Created[]> {
     const planned = wanted.map((each) => this.plan(principal, minting, each))
     const created = await this.createPlanned(principal, planned)
-    reserved.fill(created.length)
+    reserved.fill(usedByInboxes(created.length))
     return created
   }
 

@@ -19,7 +19,7 @@ import { SECRET_BYTES, secretOf } from '../console/console-sessions.service.js'
 import { invalid, noResource, unavailable, type Problem } from '../http/problems.js'
 import type { Minting } from '../idempotency/minting.js'
 import { Instance } from '../instance.js'
-import { CountedQuotas } from '../quotas/counted-quotas.js'
+import { QuotaUse } from '../quotas/quota-use.js'
 import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
 import { readAccess, parseDays, type ChangeMember, type InviteMember } from './member-requests.dto.js'
@@ -36,7 +36,7 @@ export class Members {
     private readonly instance: Instance,
     private readonly address: ConsoleAddress,
     private readonly mail: InvitationMail,
-    private readonly quotas: CountedQuotas,
+    private readonly quotas: QuotaUse,
   ) {}
 
   /**

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { Body, Controller, Param, Post } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
+import { usedByMail } from '#libs/domain/account/quota.js'
 import type { InboxId, MessageId } from '#libs/domain/ids/typeid.js'
 import { decide } from '#libs/domain/inbox/decide.js'
 import type { ActiveInbox } from '#libs/domain/inbox/inbox.js'
@@ -125,9 +126,10 @@ export class InjectController {
     if (reservation === null) return this.requireEarlier(inbox, messageId, isFull(inbox))
     let quota: QuotaReservation | null = null
     try {
-      const reserved = await this.quotas.reserve(inbox, 'stored-bytes', size)
+      const used = usedByMail(size)
+      const reserved = await this.quotas.reserve(inbox, used)
       if (isExcess(reserved)) {
-        await this.requireEarlier(inbox, messageId, quotaExceeded(reserved, size))
+        await this.requireEarlier(inbox, messageId, quotaExceeded(reserved, this.instance.now()))
         return
       }
       quota = reserved
@@ -143,7 +145,7 @@ export class InjectController {
       if (refusal !== null) throw new Error(`${inboxId} refused a message with space for it: ${refusal.code}`)
       const [position] = await this.recorder.record(events, principal)
       if (position !== undefined) reservation.fill(position.offset)
-      quota.fill(size)
+      quota.fill(used)
     } finally {
       reservation.release()
       quota?.release()

@@ -4,19 +4,15 @@ import Type from 'typebox'
 import { SCOPES } from '#libs/domain/account/access.js'
 import {
   isMailQuota,
-  kindOf,
   maxOf,
-  quotaName,
   QUOTAS,
   quotasOf,
   type Quota,
   type QuotaLimit,
   type QuotaScope,
 } from '#libs/domain/account/quota.js'
-import { object, plain, text } from '#libs/domain/event-sourcing/declare.js'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
 import { AccountQuotas } from '#libs/ports/read-model/account-quotas.js'
-import { Count, IdOf, OneOf, orNull, time } from '#libs/runtime/resource.js'
 import { Plans } from '../access/key-lookup.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
 import { AccountCommands } from '../accounts/account-commands.js'
@@ -26,26 +22,8 @@ import { Keys } from '../keys/keys.service.js'
 import { Instance } from '../instance.js'
 import { Describe, DescribeBody, DescribeProperty, Tag } from '../openapi/describe.js'
 import { Views } from '../views.js'
-import { CountedQuotas } from './counted-quotas.js'
-
-const QUOTA = object(
-  {
-    name: plain(OneOf(QUOTAS, QUOTAS.map((quota) => `\`${quota}\`: ${kindOf(quota).unit}.`).join(' '))),
-    environment: orNull(text, 'The environment whose inboxes count; null if not only one does.'),
-    keyId: orNull(
-      plain(IdOf('key', 'The id of a key.')),
-      'The key whose inboxes count; null if not only one does.',
-    ),
-    limit: plain(Count('The maximum.')),
-    used: plain(Count('How much is used now.')),
-    resetsAt: orNull(time('When nothing is used again.'), 'Null: what has ended no longer counts.'),
-  },
-  {
-    $id: 'Quota',
-    description: 'What the account may use, and uses, of something: in all, in an environment, or by a key.',
-    examples: [{ name: 'inboxes', environment: null, key_id: null, limit: 500, used: 12, resets_at: null }],
-  },
-)
+import { QUOTA } from './quota-schemas.js'
+import { QuotaUse } from './quota-use.js'
 
 const LIMIT = 'limit must be a whole number of at least 0, or null'
 
@@ -61,7 +39,7 @@ export class SetQuota {
   limit!: number | null
 
   @DescribeProperty(
-    'Limits the inboxes of this environment, instead of all of the account. Only for `inboxes` and `stored-bytes`.',
+    'Limits the inboxes of this environment, instead of all of the account. Not for `webhooks`, `domains` and `members`.',
     {
       examples: ['staging'],
     },
@@ -91,7 +69,7 @@ export class QuotasController {
     private readonly commands: AccountCommands,
     private readonly keys: Keys,
     private readonly quotas: AccountQuotas,
-    private readonly counted: CountedQuotas,
+    private readonly use: QuotaUse,
     private readonly instance: Instance,
   ) {}
 
@@ -148,17 +126,7 @@ export class QuotasController {
   }
 
   private async answer(accountId: AccountId, limits: readonly QuotaLimit[]) {
-    const { inboxes } = this.views
-    const ofMail = limits.filter(({ quota }) => isMailQuota(quota))
-    const used = await this.views.readComplete('inbox-events', () => inboxes.usedQuotas(accountId, ofMail))
-    const usedByName = new Map(used.map((each) => [quotaName(each), each.used]))
-    return Promise.all(
-      limits.map(async ({ quota, scope, limit }) => {
-        const count = isMailQuota(quota)
-          ? (usedByName.get(quotaName({ quota, scope })) ?? 0)
-          : await this.counted.used(accountId, quota)
-        return QUOTA.encode({ ...scope, name: quota, limit, used: count, resetsAt: null })
-      }),
-    )
+    const used = await this.views.readComplete('inbox-events', () => this.use.of(accountId, limits))
+    return used.map(({ quota, scope, ...rest }) => QUOTA.encode({ ...scope, name: quota, ...rest }))
   }
 }

@@ -13,7 +13,7 @@ import { SignedTokens } from '../access/signed-tokens.js'
 import { ConsoleSessions, type SignedIn } from '../console/console-sessions.service.js'
 import { invalid, noResource, Problem } from '../http/problems.js'
 import { ENGINE, Instance } from '../instance.js'
-import { CountedQuotas } from '../quotas/counted-quotas.js'
+import { QuotaUse } from '../quotas/quota-use.js'
 import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
 import { IdentityProviders, mayUse, type Person } from './identity-providers.js'
@@ -41,7 +41,7 @@ export class ProviderSignIn {
     private readonly knownKeys: KnownKeys,
     private readonly views: Views,
     private readonly recorder: VisibleRecorder,
-    private readonly quotas: CountedQuotas,
+    private readonly quotas: QuotaUse,
     private readonly instance: Instance,
     @Inject(ENGINE) { secrets }: Pick<Engine, 'secrets'>,
   ) {

@@ -1,5 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common'
 import Type from 'typebox'
+import { QUOTAS } from '#libs/domain/account/quota.js'
 import { list, named, object, plain } from '#libs/domain/event-sourcing/declare.js'
 import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
 import { DELIVERY_STATES, type Delivery } from '#libs/domain/webhook/delivery.js'
@@ -88,6 +89,7 @@ const shown = resource(
       OrNull(IdOf('dom', ''), 'The domain of the event; null if the event is not about a domain.'),
     ),
     keyId: plain(OrNull(IdOf('key', ''), 'The key of the event; null if the event is not about a key.')),
+    quota: plain(OrNull(OneOf(QUOTAS), 'The quota of the event; null if the event is not about a quota.')),
     replayId: plain(OrNull(IdOf('rpl', ''), 'The replay that it belongs to; null if it is not part of one.')),
     state: plain(
       OneOf(
@@ -169,11 +171,12 @@ function deliveryJson(delivery: Delivery, keys: ReadonlyMap<InboxId, SecretKey>)
   const { inboxId, messageId, type: event } = delivery.notification
   const domainId = 'domainId' in delivery.notification ? delivery.notification.domainId : null
   const keyId = 'keyId' in delivery.notification ? delivery.notification.keyId : null
+  const quota = 'quota' in delivery.notification ? delivery.notification.quota : null
   const key = inboxId === null ? undefined : keys.get(inboxId)
   const attempts = delivery.attempts.map(({ answer: sealed, ...attempt }, index) => {
     const context = answerContext(delivery.id, index + 1)
     const isReadable = key !== undefined && sealed !== null
     return { ...attempt, answer: isReadable ? unseal(key, context, sealed).toString().toWellFormed() : null }
   })
-  return shown.json({ ...delivery, event, inboxId, messageId, domainId, keyId, attempts })
+  return shown.json({ ...delivery, event, inboxId, messageId, domainId, keyId, quota, attempts })
 }

@@ -21,7 +21,7 @@ import type { WebhookScope } from '#libs/ports/read-model/tables.js'
 import type { ResourceJson } from '#libs/runtime/resource.js'
 import { type Principal, requireScope } from '../access/principal.js'
 import { invalid, unavailable, type Problem, noResource, overGrace } from '../http/problems.js'
-import { CountedQuotas } from '../quotas/counted-quotas.js'
+import { QuotaUse } from '../quotas/quota-use.js'
 import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
 import type { Minting } from '../idempotency/minting.js'
@@ -51,7 +51,7 @@ export class Webhooks {
     private readonly inboxes: Inboxes,
     private readonly recorder: VisibleRecorder,
     private readonly instance: Instance,
-    private readonly quotas: CountedQuotas,
+    private readonly quotas: QuotaUse,
     @Inject(ENGINE) private readonly engine: Pick<Engine, 'log' | 'webhooks' | 'secrets'>,
   ) {}
 

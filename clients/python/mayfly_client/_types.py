@@ -24,6 +24,7 @@ EventType = Literal[
     "domain.verified",
     "domain.lapsed",
     "key.expiring",
+    "quota.reached",
 ]
 
 
@@ -118,6 +119,8 @@ class AccountLimits(TypedDict, total=False):
     retention: str
     max_messages: int
     max_inboxes: int
+    max_inboxes_per_day: int
+    max_messages_per_day: int
     max_stored_bytes: int
     max_webhooks: int
     max_domains: int
@@ -523,7 +526,7 @@ class Delivery(TypedDict):
     """The id of the delivery."""
     webhook_id: str
     """The webhook."""
-    event: Literal["message.received", "message.deleted", "inbox.expired", "inbox.deleted", "domain.verified", "domain.lapsed", "key.expiring", "sample"]
+    event: Literal["message.received", "message.deleted", "inbox.expired", "inbox.deleted", "domain.verified", "domain.lapsed", "key.expiring", "quota.reached", "sample"]
     """The event that is delivered."""
     inbox_id: str | None
     """The inbox of the event; null for a sample, and for an event of a domain or a key."""
@@ -533,6 +536,8 @@ class Delivery(TypedDict):
     """The domain of the event; null if the event is not about a domain."""
     key_id: str | None
     """The key of the event; null if the event is not about a key."""
+    quota: Literal["inboxes", "inboxes-per-day", "messages-per-day", "stored-bytes", "webhooks", "domains", "members"] | None
+    """The quota of the event; null if the event is not about a quota."""
     replay_id: str | None
     """The replay that it belongs to; null if it is not part of one."""
     state: DeliveryState
@@ -823,6 +828,27 @@ class EventMessage(_EventMessageKeywords, _EventMessageOptional):
     """The path of the source."""
     warnings: list[Warning]
     """Empty if the whole mail could be read."""
+
+
+class EventQuota(TypedDict):
+    """A quota, as in an event."""
+    name: Literal["inboxes", "inboxes-per-day", "messages-per-day", "stored-bytes", "webhooks", "domains", "members"]
+    """`inboxes`: active inboxes. `inboxes-per-day`: inboxes created today (UTC). `messages-per-day`: messages
+    received today (UTC). `stored-bytes`: bytes in the sources of active inboxes' mail. `webhooks`: webhooks of
+    environments. `domains`: domains. `members`: members and invitations.
+    """
+    environment: str | None
+    """The environment whose inboxes count; null if not only one does."""
+    key_id: str | None
+    """The key whose inboxes count; null if not only one does."""
+    limit: int
+    """The maximum."""
+    used: int
+    """How much is used now."""
+    resets_at: str | None
+    """Null if what has ended does not count."""
+    percent: Literal[80] | Literal[100]
+    """How much of it is used at least, in percent."""
 
 
 class Extracted(TypedDict):
@@ -1253,6 +1279,10 @@ class Limits(TypedDict):
     """The maximum number of messages in one inbox."""
     max_inboxes: int
     """The quota of active inboxes."""
+    max_inboxes_per_day: int
+    """The quota of inboxes created today (UTC)."""
+    max_messages_per_day: int
+    """The quota of messages received today (UTC)."""
     max_stored_bytes: int
     """The quota of bytes in the sources of active inboxes' mail."""
     max_webhooks: int
@@ -1567,7 +1597,7 @@ class _ProblemOptional(TypedDict, total=False):
     """The first 100 inboxes of the label with too few messages."""
     too_many: list[InboxMessages]
     """The first 100 inboxes of the label with too many messages."""
-    quota: Literal["inboxes", "stored-bytes", "webhooks", "domains", "members"]
+    quota: Literal["inboxes", "inboxes-per-day", "messages-per-day", "stored-bytes", "webhooks", "domains", "members"]
     """With `quota-exceeded`: the quota that is used up."""
     environment: str | None
     """The environment that the quota is of; null if it is not of one."""
@@ -1616,9 +1646,10 @@ class QuantilesAndMax(TypedDict):
 
 class Quota(TypedDict):
     """What the account may use, and uses, of something: in all, in an environment, or by a key."""
-    name: Literal["inboxes", "stored-bytes", "webhooks", "domains", "members"]
-    """`inboxes`: active inboxes. `stored-bytes`: bytes in the sources of active inboxes' mail. `webhooks`: webhooks
-    of environments. `domains`: domains. `members`: members and invitations.
+    name: Literal["inboxes", "inboxes-per-day", "messages-per-day", "stored-bytes", "webhooks", "domains", "members"]
+    """`inboxes`: active inboxes. `inboxes-per-day`: inboxes created today (UTC). `messages-per-day`: messages
+    received today (UTC). `stored-bytes`: bytes in the sources of active inboxes' mail. `webhooks`: webhooks of
+    environments. `domains`: domains. `members`: members and invitations.
     """
     environment: str | None
     """The environment whose inboxes count; null if not only one does."""
@@ -1629,7 +1660,16 @@ class Quota(TypedDict):
     used: int
     """How much is used now."""
     resets_at: str | None
-    """Null: what has ended no longer counts."""
+    """Null if what has ended does not count."""
+
+
+class QuotaReachedEvent(TypedDict):
+    """The event `quota.reached`."""
+    type: Literal["quota.reached"]
+    """The type of the event."""
+    timestamp: str
+    """When it happened."""
+    data: EventQuota
 
 
 class RefusedMail(TypedDict):
@@ -1867,7 +1907,8 @@ class RunSummary(TypedDict):
 
 class _SetQuotaOptional(TypedDict, total=False):
     environment: str | None
-    """Limits the inboxes of this environment, instead of all of the account. Only for `inboxes` and `stored-bytes`.
+    """Limits the inboxes of this environment, instead of all of the account. Not for `webhooks`, `domains` and
+    `members`.
     """
     key_id: str | None
     """Limits the inboxes that this key created. Not together with `environment`, and only for the same quotas."""

@@ -21,6 +21,8 @@ export interface components {
 			retention?: string;
 			max_messages?: number;
 			max_inboxes?: number;
+			max_inboxes_per_day?: number;
+			max_messages_per_day?: number;
 			max_stored_bytes?: number;
 			max_webhooks?: number;
 			max_domains?: number;
@@ -154,7 +156,7 @@ export interface components {
 			/** The new URL of the endpoint. */
 			url?: string;
 			/** The new list of events to deliver. */
-			events?: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "domain.verified" | "domain.lapsed" | "key.expiring")[];
+			events?: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "domain.verified" | "domain.lapsed" | "key.expiring" | "quota.reached")[];
 			/** Whether events are delivered. */
 			state?: "active" | "disabled";
 		};
@@ -290,11 +292,12 @@ export interface components {
 		Delivery: {
 			id: string;
 			webhook_id: string;
-			event: "message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "domain.verified" | "domain.lapsed" | "key.expiring" | "sample";
+			event: "message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "domain.verified" | "domain.lapsed" | "key.expiring" | "quota.reached" | "sample";
 			inbox_id: string | null;
 			message_id: string | null;
 			domain_id: string | null;
 			key_id: string | null;
+			quota: ("inboxes" | "inboxes-per-day" | "messages-per-day" | "stored-bytes" | "webhooks" | "domains" | "members") | null;
 			replay_id: string | null;
 			state: "pending" | "succeeded" | "failed" | "abandoned";
 			abandoned_reason: ("inbox-ended" | "message-deleted" | "webhook-disabled" | "webhook-removed" | "replay-cancelled") | null;
@@ -496,6 +499,23 @@ export interface components {
 			duplicate_of?: string;
 			/** Properties that are null because the event would exceed 256 kB. */
 			truncated?: ("html" | "visible_text" | "text" | "headers")[];
+		};
+		/** A quota, as in an event. */
+		EventQuota: {
+			/** `inboxes`: active inboxes. */
+			name: "inboxes" | "inboxes-per-day" | "messages-per-day" | "stored-bytes" | "webhooks" | "domains" | "members";
+			/** The environment whose inboxes count; null if not only one does. */
+			environment: string | null;
+			/** The key whose inboxes count; null if not only one does. */
+			key_id: string | null;
+			/** The maximum. */
+			limit: number;
+			/** How much is used now. */
+			used: number;
+			/** Null if what has ended does not count. */
+			resets_at: string | null;
+			/** How much of it is used at least, in percent. */
+			percent: 80 | 100;
 		};
 		/** A match of the expression `extract` in a mail. */
 		Extracted: {
@@ -795,6 +815,8 @@ export interface components {
 			max_message_bytes: number;
 			max_messages: number;
 			max_inboxes: number;
+			max_inboxes_per_day: number;
+			max_messages_per_day: number;
 			max_stored_bytes: number;
 			max_webhooks: number;
 			max_domains: number;
@@ -975,7 +997,7 @@ export interface components {
 			expected?: number;
 			too_few?: components["schemas"]["InboxMessages"][];
 			too_many?: components["schemas"]["InboxMessages"][];
-			quota?: "inboxes" | "stored-bytes" | "webhooks" | "domains" | "members";
+			quota?: "inboxes" | "inboxes-per-day" | "messages-per-day" | "stored-bytes" | "webhooks" | "domains" | "members";
 			environment?: string | null;
 			key_id?: string | null;
 			limit?: number;
@@ -998,7 +1020,7 @@ export interface components {
 		/** What the account may use, and uses, of something: in all, in an environment, or by a key. */
 		Quota: {
 			/** `inboxes`: active inboxes. */
-			name: "inboxes" | "stored-bytes" | "webhooks" | "domains" | "members";
+			name: "inboxes" | "inboxes-per-day" | "messages-per-day" | "stored-bytes" | "webhooks" | "domains" | "members";
 			/** The environment whose inboxes count; null if not only one does. */
 			environment: string | null;
 			/** The key whose inboxes count; null if not only one does. */
@@ -1007,8 +1029,19 @@ export interface components {
 			limit: number;
 			/** How much is used now. */
 			used: number;
-			/** Null: what has ended no longer counts. */
+			/** Null if what has ended does not count. */
 			resets_at: string | null;
+		};
+		/** The event `quota.reached`. */
+		QuotaReachedEvent: {
+			/**
+			 * The type of the event.
+			 * @constant
+			 */
+			type: "quota.reached";
+			/** When it happened. */
+			timestamp: string;
+			data: components["schemas"]["EventQuota"];
 		};
 		RefusedMail: {
 			time: string;
@@ -1032,7 +1065,7 @@ export interface components {
 			/** The URL of the endpoint: http or https, without user name, password or fragment. */
 			url: string;
 			/** The events to deliver. */
-			events?: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "domain.verified" | "domain.lapsed" | "key.expiring")[];
+			events?: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "domain.verified" | "domain.lapsed" | "key.expiring" | "quota.reached")[];
 			/** The first event to deliver: `now`, `beginning` for all existing events, or a time (RFC 3339) for the events since then. */
 			start_from?: string;
 		};
@@ -1217,7 +1250,7 @@ export interface components {
 			/** The inbox whose events are delivered; null for all inboxes of the environment. */
 			inbox_id: string | null;
 			/** The events that are delivered. */
-			events: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "domain.verified" | "domain.lapsed" | "key.expiring")[];
+			events: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "domain.verified" | "domain.lapsed" | "key.expiring" | "quota.reached")[];
 			/** Whether events are delivered. */
 			state: "active" | "disabled";
 			/** When it was registered. */
@@ -1234,7 +1267,7 @@ export interface components {
 			/** The inbox whose events are delivered; null for all inboxes of the environment. */
 			inbox_id: string | null;
 			/** The events that are delivered. */
-			events: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "domain.verified" | "domain.lapsed" | "key.expiring")[];
+			events: ("message.received" | "message.deleted" | "inbox.expired" | "inbox.deleted" | "domain.verified" | "domain.lapsed" | "key.expiring" | "quota.reached")[];
 			/** Whether events are delivered. */
 			state: "active" | "disabled";
 			/** When it was registered. */

@@ -82,12 +82,21 @@ const built = (
 
 const SMALL = {
   maxInboxes: 25_000,
+  maxInboxesPerDay: 250_000,
+  maxMessagesPerDay: 1_000_000,
   maxStoredBytes: 4 * GIB,
   maxWebhooks: 1_000,
   maxDomains: 100,
   maxMembers: 50,
 }
-const MEDIUM = { maxInboxes: 200_000, maxStoredBytes: 32 * GIB, maxWebhooks: 10_000, maxMembers: 250 }
+const MEDIUM = {
+  maxInboxes: 200_000,
+  maxInboxesPerDay: 2_000_000,
+  maxMessagesPerDay: 10_000_000,
+  maxStoredBytes: 32 * GIB,
+  maxWebhooks: 10_000,
+  maxMembers: 250,
+}
 
 /** The plans if MAYFLY_PLANS is not set. */
 export const BUILT_IN_PLANS: PlanTable = new Map(

@@ -8,7 +8,7 @@ import { parseRetention, SCOPES } from './access.js'
 import { CONSOLE_EVENTS } from './console-sessions.js'
 import { DOMAIN_EVENTS } from './domain.js'
 import { MEMBER_EVENTS } from './member.js'
-import { perLimit, QUOTAS } from './quota.js'
+import { perLimit, QUOTAS, quotaScope } from './quota.js'
 
 const retention = field.codec(Type.String(), (value: Lifespan) => value.text, decodeRetention)
 
@@ -167,10 +167,7 @@ export const ACCOUNT_EVENTS = {
   QuotaSet: event('account.quota-set', {
     accountId: field.id('acc'),
     quota: field.oneOf(QUOTAS),
-    scope: field.object({
-      environment: field.optional(field.text, null),
-      keyId: field.optional(field.id('key'), null),
-    }),
+    scope: quotaScope,
     /** Null removes it. */
     limit: field.optional(field.count, null),
     /** The key that the request was made with. */

@@ -1,25 +1,56 @@
+import * as field from '#libs/domain/event-sourcing/declare.js'
 import type { KeyId } from '#libs/domain/ids/typeid.js'
 
-/** Each quota: the limit of plans that sets it, the most that a plan may allow, and what counts. */
+/** Each quota: the limit of plans that sets it, the most that a plan may allow, what counts, and since when. */
 const KINDS = {
-  inboxes: { limit: 'maxInboxes', most: 10_000_000, unit: 'active inboxes' },
+  inboxes: { limit: 'maxInboxes', most: 10_000_000, unit: 'active inboxes', isDaily: false },
+  'inboxes-per-day': {
+    limit: 'maxInboxesPerDay',
+    most: 1_000_000_000,
+    unit: 'inboxes created today (UTC)',
+    isDaily: true,
+  },
+  'messages-per-day': {
+    limit: 'maxMessagesPerDay',
+    most: 1_000_000_000,
+    unit: 'messages received today (UTC)',
+    isDaily: true,
+  },
   'stored-bytes': {
     limit: 'maxStoredBytes',
     most: 2 ** 40,
     unit: "bytes in the sources of active inboxes' mail",
+    isDaily: false,
   },
-  webhooks: { limit: 'maxWebhooks', most: 100_000, unit: 'webhooks of environments' },
-  domains: { limit: 'maxDomains', most: 1_000, unit: 'domains' },
-  members: { limit: 'maxMembers', most: 1_000, unit: 'members and invitations' },
+  webhooks: { limit: 'maxWebhooks', most: 100_000, unit: 'webhooks of environments', isDaily: false },
+  domains: { limit: 'maxDomains', most: 1_000, unit: 'domains', isDaily: false },
+  members: { limit: 'maxMembers', most: 1_000, unit: 'members and invitations', isDaily: false },
 } as const
 
 export type Quota = keyof typeof KINDS
 export const QUOTAS = Object.keys(KINDS) as [Quota, ...Quota[]]
 
 /** Those of inboxes and their mail. Only these can be set for an environment or a key. */
-export const MAIL_QUOTAS = ['inboxes', 'stored-bytes'] as const satisfies Quota[]
+export const MAIL_QUOTAS = [
+  'inboxes',
+  'inboxes-per-day',
+  'messages-per-day',
+  'stored-bytes',
+] as const satisfies Quota[]
 export type MailQuota = (typeof MAIL_QUOTAS)[number]
 export type CountedQuota = Exclude<Quota, MailQuota>
+
+/** How much something uses of each quota that is named. */
+export type QuotaAmounts = Partial<Record<MailQuota, number>>
+
+export function usedByInboxes(count: number): QuotaAmounts {
+  return { inboxes: count, 'inboxes-per-day': count }
+}
+
+/** A mail of this size for one inbox. */
+export function usedByMail(bytes: number): QuotaAmounts {
+  return { 'messages-per-day': 1, 'stored-bytes': bytes }
+}
 
 export function isMailQuota(quota: Quota): quota is MailQuota {
   return (MAIL_QUOTAS as readonly Quota[]).includes(quota)
@@ -38,17 +69,32 @@ export interface QuotaKind {
   limit: (typeof KINDS)[Quota]['limit']
   most: number
   unit: string
+  /** Whether it begins again at midnight UTC. */
+  isDaily: boolean
 }
 
 export function kindOf(quota: Quota): QuotaKind {
   return KINDS[quota]
 }
 
-/** The inboxes that count: those of an environment, those that a key created, or all of the account if both are null. */
-export interface QuotaScope {
-  environment: string | null
-  keyId: KeyId | null
+const DAY_MS = 86_400_000
+
+/** In days since 1970, UTC. */
+export function dayOf(time: Date): number {
+  return Math.floor(time.getTime() / DAY_MS)
 }
+
+/** When nothing of a daily quota is used again; null for other quotas, of which what has ended no longer counts. */
+export function resetOf(quota: Quota, now: Date): Date | null {
+  return KINDS[quota].isDaily ? new Date((dayOf(now) + 1) * DAY_MS) : null
+}
+
+/** The inboxes that count: those of an environment, those that a key created, or all of the account if both are null. */
+export const quotaScope = field.object({
+  environment: field.optional(field.text, null),
+  keyId: field.optional(field.id('key'), null),
+})
+export type QuotaScope = field.ValueOf<typeof quotaScope>
 
 export interface QuotaLimit {
   quota: Quota
@@ -98,4 +144,13 @@ export function quotasOf(plan: PerLimit<number>, own: OwnQuotas): QuotaLimit[] {
     quotas.set(quotaName(each), { ...each, limit: Math.min(each.limit, maxOf(plan, each.quota)) })
   }
   return [...quotas.values()]
+}
+
+/** The percentages of a quota that its account is notified of. */
+const NOTICE_PERCENTS = [100, 80]
+
+/** How many percent of a quota are used at least, as far as its account is notified; null below that, and if nothing is allowed. */
+export function reachedPercent({ limit, used }: { limit: number; used: number }): number | null {
+  if (limit === 0) return null
+  return NOTICE_PERCENTS.find((percent) => used * 100 >= limit * percent) ?? null
 }

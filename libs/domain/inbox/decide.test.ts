@@ -1,3 +1,4 @@
+import { dayOf } from '#libs/domain/account/quota.js'
 import type { InboxCommand } from './decide.js'
 import type { EndedInbox } from './inbox.js'
 import {
@@ -40,6 +41,7 @@ function ended(state: EndedInbox['state'], endedAt: Date, messageCount = 0): End
     createdAt: minute(0),
     messageCount,
     receivedCount: messageCount,
+    receivedOn: messageCount === 0 ? null : { day: dayOf(minute(0)), count: messageCount },
     tokens: [],
     state,
     endedAt,

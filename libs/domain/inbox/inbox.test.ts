@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { dayOf } from '#libs/domain/account/quota.js'
 import {
   anyHistory,
   anyInboxEvent,
@@ -34,6 +35,7 @@ describe('an inbox', () => {
       expiresAt: minute(30),
       messageCount: 0,
       receivedCount: 0,
+      receivedOn: null,
       droppedCount: 0,
       storedBytes: 0,
       faults: [],
@@ -85,6 +87,7 @@ describe('an inbox', () => {
     expect(inbox).toMatchObject({
       messageCount: 0,
       receivedCount: 1,
+      receivedOn: { day: dayOf(minute(1)), count: 1 },
       storedBytes: 0,
       lastMessageAt: minute(1),
     })
@@ -106,6 +109,7 @@ describe('an inbox', () => {
       ...end,
       messageCount: 1,
       receivedCount: 1,
+      receivedOn: { day: dayOf(minute(1)), count: 1 },
       address: FACTS.address,
       labels: FACTS.labels,
     })

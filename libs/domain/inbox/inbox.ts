@@ -1,5 +1,6 @@
 import type { AccountId, InboxId, KeyId, MessageId } from '#libs/domain/ids/typeid.js'
 import type { Address, InboxCreated, InboxEvent, InboxTokenIssued, InboxTokenRevoked } from './events.js'
+import { dayOf } from '#libs/domain/account/quota.js'
 import type { Fault } from './fault.js'
 import { isLive, MAX_TOKENS, type InboxToken } from './token.js'
 
@@ -17,6 +18,8 @@ interface InboxFacts {
   messageCount: number
   /** With deleted messages. */
   receivedCount: number
+  /** The day of its last message, in days since 1970, UTC, and how many it received on it; null before the first one. */
+  receivedOn: { day: number; count: number } | null
   /** In the order in which they were issued. Those that are no longer valid may be missing. */
   tokens: readonly InboxToken[]
 }
@@ -82,11 +85,15 @@ export function evolve(slice: InboxSlice, event: InboxEvent): InboxSlice {
     case 'MessageReceived': {
       if (message !== null) return slice
       const { messageId: id, receivedAt, size } = event
+      const { receivedOn: last } = inbox
+      // The clocks of two processes may differ at midnight.
+      const day = Math.max(dayOf(receivedAt), last?.day ?? 0)
       return {
         inbox: {
           ...inbox,
           messageCount: inbox.messageCount + 1,
           receivedCount: inbox.receivedCount + 1,
+          receivedOn: { day, count: (last?.day === day ? last.count : 0) + 1 },
           storedBytes: inbox.storedBytes + size,
           lastMessageAt: receivedAt,
         },
@@ -113,6 +120,7 @@ function created(event: InboxCreated): ActiveInbox {
   const empty = {
     messageCount: 0,
     receivedCount: 0,
+    receivedOn: null,
     droppedCount: 0,
     storedBytes: 0,
     lastMessageAt: null,
@@ -162,9 +170,9 @@ function ended(
   endedBy: KeyId | null,
 ): EndedInbox {
   const { id, accountId, environment, keyId, address, labels, isProtected, createdAt } = inbox
-  const { messageCount, receivedCount, tokens } = inbox
+  const { messageCount, receivedCount, receivedOn, tokens } = inbox
   const facts = { id, accountId, environment, keyId, address, labels, isProtected, createdAt }
-  return { ...facts, messageCount, receivedCount, tokens, state, endedAt, endedBy }
+  return { ...facts, messageCount, receivedCount, receivedOn, tokens, state, endedAt, endedBy }
 }
 
 /** The inbox at a given time. Past its expiry it has ended, even if there is no InboxExpired event yet. */

@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import { event, type EventOf, type ValueOf, type ValuesOf } from '#libs/domain/event-sourcing/declare.js'
 import * as field from '#libs/domain/event-sourcing/declare.js'
+import { QUOTAS, quotaScope } from '#libs/domain/account/quota.js'
 import { SENT_EVENTS } from '#libs/domain/inbox/events.js'
 
 /*
@@ -12,9 +13,10 @@ export const ENVIRONMENT_NOTIFICATIONS = [
   { publicName: 'domain.verified', sent: { body: 'domain', summary: 'A domain was verified' } },
   { publicName: 'domain.lapsed', sent: { body: 'domain', summary: 'A domain has lapsed' } },
   { publicName: 'key.expiring', sent: { body: 'key', summary: 'A key is about to expire' } },
+  { publicName: 'quota.reached', sent: { body: 'quota', summary: 'A quota is used up, or nearly' } },
 ] as const
 
-/** What webhooks send: events of inboxes, and those of an environment's domains and keys. */
+/** What webhooks send: events of inboxes, those of an environment's domains and keys, and of the account's quotas. */
 export const NOTIFICATIONS = [...SENT_EVENTS, ...ENVIRONMENT_NOTIFICATIONS]
 
 /** The types of events that a webhook may subscribe to, as its receiver sees them. */
@@ -131,6 +133,17 @@ const ofKey = {
   daysLeft: field.count,
   occurredAt: field.time,
 }
+const ofQuota = {
+  inboxId: field.constant(null),
+  messageId: field.constant(null),
+  quota: field.oneOf(QUOTAS),
+  scope: quotaScope,
+  limit: field.count,
+  used: field.count,
+  percent: field.count,
+  resetsAt: field.optional(field.time, null),
+  occurredAt: field.time,
+}
 const ofEvents = SENT_EVENTS.map(
   ({ publicName, fields }) => [publicName, 'messageId' in fields ? ofMessage : ofInbox] as const,
 )
@@ -141,6 +154,7 @@ export const notification = field.union('type', {
   'domain.verified': ofDomain,
   'domain.lapsed': ofDomain,
   'key.expiring': ofKey,
+  'quota.reached': ofQuota,
   /** A made-up mail, to test an endpoint with. */
   sample: { inboxId: field.constant(null), messageId: field.constant(null), occurredAt: field.time },
 })
@@ -148,10 +162,11 @@ export const notification = field.union('type', {
 export type Notification = ValueOf<typeof notification>
 export type DomainNotification = Extract<Notification, { type: 'domain.verified' | 'domain.lapsed' }>
 export type KeyNotification = Extract<Notification, { type: 'key.expiring' }>
+export type QuotaNotification = Extract<Notification, { type: 'quota.reached' }>
 /** Of an event of an inbox. */
 export type EventNotification = Exclude<
   Notification,
-  DomainNotification | KeyNotification | { type: 'sample' }
+  DomainNotification | KeyNotification | QuotaNotification | { type: 'sample' }
 >
 
 export const ABANDONED_FOR = [

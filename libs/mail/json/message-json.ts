@@ -7,6 +7,7 @@ import type {
   DomainNotification,
   EventNotification,
   KeyNotification,
+  QuotaNotification,
   WebhookEventType,
 } from '#libs/domain/webhook/events.js'
 import type { ResourceJson } from '#libs/runtime/resource.js'
@@ -112,6 +113,13 @@ export function keyBody(
   environment: string,
 ): string {
   return bodyText(type, time, { id, name, environment, expires_at: expiresAt.toISOString() })
+}
+
+export function quotaBody(notification: QuotaNotification): string {
+  const { type, quota: name, scope, percent, limit, used, resetsAt, occurredAt: time } = notification
+  const owner = { environment: scope.environment, key_id: scope.keyId }
+  const resets_at = resetsAt?.toISOString() ?? null
+  return bodyText(type, time, { name, ...owner, percent, limit, used, resets_at })
 }
 
 /** An event as JSON: its name, its time and its data. */

@@ -42,14 +42,13 @@ class HeldViews {
     },
     inboxes: {
       usedQuotas: (_, limits) =>
-        Promise.resolve(
-          limits.map((limit) => ({ ...limit, used: limit.quota === 'inboxes' ? this.used : 0 })),
-        ),
+        Promise.resolve(limits.map(({ quota }) => (quota === 'inboxes' ? this.used : 0))),
     },
+    now: () => new Date(),
   })
 
   async reserve(owner: typeof staging, amount: number): Promise<QuotaReservation> {
-    const reserved = await this.quotas.reserve(owner, 'inboxes', amount)
+    const reserved = await this.quotas.reserve(owner, { inboxes: amount })
     if (isExcess(reserved))
       throw new Error(`${reserved.scope.environment}: ${reserved.used} of ${reserved.limit}`)
     return reserved
@@ -65,7 +64,7 @@ describe('quotas of an account', () => {
   it('count what is reserved and filled in each scope', async () => {
     const first = await views.reserve(staging, 1)
     views.used = 1
-    first.fill(1)
+    first.fill({ inboxes: 1 })
     await views.reserve(staging, 1)
     await expect(views.reserve(staging, 1)).rejects.toThrow('staging: 2 of 2')
     await expect(views.reserve(elsewhere, 9)).rejects.toThrow('null: 2 of 10')
@@ -91,7 +90,7 @@ describe('quotas of an account', () => {
     const reserved = await views.reserve(staging, 2)
     views.quotas.forget(accountId)
     await expect(views.reserve(staging, 1)).rejects.toThrow('staging: 2 of 2')
-    reserved.fill(1)
+    reserved.fill({ inboxes: 1 })
     reserved.release()
     reserved.release()
     views.used = 1

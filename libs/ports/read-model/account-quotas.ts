@@ -2,15 +2,63 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { planOf, type PlanTable } from '#libs/domain/account/access.js'
 import {
-  isMailQuota,
+  MAIL_QUOTAS,
   quotaName,
   quotaScopesOf,
   quotasOf,
+  resetOf,
+  type CountedQuota,
   type MailQuota,
+  type QuotaAmounts,
+  type QuotaLimit,
 } from '#libs/domain/account/quota.js'
 import type { AccountId, KeyId } from '#libs/domain/ids/typeid.js'
-import type { UsedQuota } from './inbox-views.js'
-import type { AccountQueries, MailQueries } from './queries.js'
+import type { AccountQueries, MailQueries, WebhookQueries } from './queries.js'
+
+/** A quota with how much is used of it. */
+export interface UsedQuota extends QuotaLimit {
+  used: number
+  /** When nothing of a daily quota is used again; null for others. */
+  resetsAt: Date | null
+}
+
+export interface ExceededQuota extends UsedQuota {
+  /** How much more of it was to be used. */
+  wanted: number
+}
+
+export interface UseQueries {
+  inboxes: Pick<MailQueries, 'usedQuotas'>
+  accounts: Pick<AccountQueries, 'domainNames' | 'memberEmails'>
+  webhooks: Pick<WebhookQueries, 'countWebhooks'>
+}
+
+/** Any quotas of an account with how much is used of each, in their order. */
+export async function usedQuotas(
+  { inboxes, accounts, webhooks }: UseQueries,
+  accountId: AccountId,
+  limits: readonly QuotaLimit[],
+  now: Date,
+): Promise<UsedQuota[]> {
+  const ofMail = limits.filter(isOfMail)
+  const amounts = ofMail.length === 0 ? [] : await inboxes.usedQuotas(accountId, ofMail, now)
+  const count: Record<CountedQuota, () => Promise<number>> = {
+    webhooks: () => webhooks.countWebhooks(accountId),
+    domains: async () => (await accounts.domainNames(accountId)).length,
+    members: async () => (await accounts.memberEmails(accountId)).length,
+  }
+  const used = (limit: QuotaLimit) =>
+    isOfMail(limit) ? amounts[ofMail.indexOf(limit)] : count[limit.quota as CountedQuota]()
+  return Promise.all(
+    limits.map(async (limit) => {
+      return { ...limit, used: (await used(limit)) ?? 0, resetsAt: resetOf(limit.quota, now) }
+    }),
+  )
+}
+
+function isOfMail(limit: QuotaLimit): limit is QuotaLimit & { quota: MailQuota } {
+  return (MAIL_QUOTAS as readonly string[]).includes(limit.quota)
+}
 
 /** Whose quotas count: the owner of an inbox, with the key that created it. */
 export interface QuotaOwner {
@@ -19,10 +67,10 @@ export interface QuotaOwner {
   keyId: KeyId
 }
 
-/** A part of a quota that is reserved for something that is not on the log yet. */
+/** What is reserved of quotas for something that is not on the log yet. */
 export interface QuotaReservation {
-  /** Call this once the views, or the log, have this amount of it. */
-  fill(amount: number): void
+  /** Call this once the views, or the log, have this part of it. */
+  fill(part: QuotaAmounts): void
   /** Releases what is not filled. Can be repeated. */
   release(): void
 }
@@ -47,6 +95,7 @@ interface QuotaSources {
   inboxes: Pick<MailQueries, 'usedQuotas'>
   accounts: Pick<AccountQueries, 'account'>
   plans: PlanTable
+  now: () => Date
 }
 
 const MAX_ACCOUNTS = 10_000
@@ -69,29 +118,46 @@ export class AccountQuotas {
    * Resolves with the quota that has not enough left, if there is one. Rejects if the views can't be read. A refusal
    * follows from views that were read after the call.
    */
-  async reserve(owner: QuotaOwner, quota: MailQuota, amount: number): Promise<QuotaReservation | UsedQuota> {
+  async reserve(owner: QuotaOwner, amounts: QuotaAmounts): Promise<QuotaReservation | ExceededQuota> {
     const calledAtMs = performance.now()
     const account = this.accountOf(owner.accountId)
+    const scopes = quotaScopesOf(owner)
+    const names = MAIL_QUOTAS.flatMap((quota) => {
+      const amount = amounts[quota]
+      return amount === undefined
+        ? []
+        : scopes.map((scope) => ({ quota, amount, name: quotaName({ quota, scope }) }))
+    })
     const concerned = () =>
-      quotaScopesOf(owner).flatMap((scope) => account.quotas.get(quotaName({ quota, scope })) ?? [])
-    const excess = () => concerned().find((each) => usedOf(each) + amount > each.limit)
+      names.flatMap(({ name, quota, amount }) => {
+        const known = account.quotas.get(name)
+        return known === undefined ? [] : [{ known, quota, amount }]
+      })
+    const excess = () => concerned().find(({ known, amount }) => usedOf(known) + amount > known.limit)
     await this.readSince(account, calledAtMs - VALID_MS)
     if (excess() !== undefined) await this.readSince(account, calledAtMs)
     const exceeded = excess()
-    if (exceeded !== undefined) return { ...exceeded, used: usedOf(exceeded) }
-    const reserved = concerned()
-    let left = 0
-    const hold = (more: number) => {
-      for (const each of reserved) each.reserved += more
-      left += more
+    if (exceeded !== undefined) {
+      const { known, amount: wanted } = exceeded
+      return { ...known, used: usedOf(known), wanted }
     }
-    hold(amount)
+    const reserved = concerned().map((each) => ({ ...each, held: 0 }))
+    const hold = (each: (typeof reserved)[number], more: number) => {
+      each.known.reserved += more
+      each.held += more
+    }
+    for (const each of reserved) hold(each, each.amount)
     return {
-      fill(filled) {
-        for (const each of reserved) each.added += filled
-        hold(-Math.min(filled, left))
+      fill(part) {
+        for (const each of reserved) {
+          const filled = part[each.quota] ?? 0
+          each.known.added += filled
+          hold(each, -Math.min(filled, each.held))
+        }
       },
-      release: () => hold(-left),
+      release() {
+        for (const each of reserved) hold(each, -each.held)
+      },
     }
   }
 
@@ -132,20 +198,21 @@ export class AccountQuotas {
   private async read(account: KnownAccount): Promise<void> {
     const waitMs = account.readAtMs + PAUSE_MS - performance.now()
     if (waitMs > 0) await pause(waitMs)
-    const { inboxes, accounts, plans } = this.sources
+    const { inboxes, accounts, plans, now } = this.sources
     const readAtMs = performance.now()
     const added = new Map([...account.quotas].map(([name, quota]) => [name, quota.added]))
     const found = await accounts.account(account.id)
     // The views of accounts may not show a new one yet.
     const limits = found === null ? [] : quotasOf(planOf(plans, found), found.quotas)
-    const ofMail = limits.filter(({ quota }) => isMailQuota(quota))
-    const used = await inboxes.usedQuotas(account.id, ofMail)
+    const ofMail = limits.filter(isOfMail)
+    const readAt = now()
+    const amounts = await inboxes.usedQuotas(account.id, ofMail, readAt)
     // Reservations have the objects, so those of the same name stay.
-    const quotas = used.map((quota) => {
-      const name = quotaName(quota)
+    const quotas = ofMail.map((limit, index) => {
+      const name = quotaName(limit)
       const known = account.quotas.get(name) ?? { added: 0, reserved: 0 }
-      const rest = { added: known.added - (added.get(name) ?? 0) }
-      return [name, Object.assign(known, quota, rest)] as const
+      const rest = { used: amounts[index] ?? 0, added: known.added - (added.get(name) ?? 0) }
+      return [name, Object.assign(known, limit, rest, { resetsAt: resetOf(limit.quota, readAt) })] as const
     })
     const isSuspended = found !== null && found.suspendedAt !== null
     Object.assign(account, { quotas: new Map(quotas), isSuspended, readAtMs })
@@ -156,6 +223,6 @@ function usedOf({ used, added, reserved }: KnownQuota): number {
   return used + added + reserved
 }
 
-export function isExcess(reserved: QuotaReservation | UsedQuota): reserved is UsedQuota {
+export function isExcess(reserved: QuotaReservation | ExceededQuota): reserved is ExceededQuota {
   return 'limit' in reserved
 }

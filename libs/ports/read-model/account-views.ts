@@ -47,8 +47,8 @@ export interface KnownKey {
 /** account-events has one partition. */
 const PARTITION = 0
 const FIRST_HUNDRED = { order: 'asc', after: null, limit: 100 } as const
-/** Scopes in one round trip. Its answer has the rows of all their webhooks. */
-const MAX_SCOPES_AT_ONCE = 500
+/** Scopes or accounts in one round trip. Its answer has the rows of all their webhooks. */
+const MAX_GROUPS_AT_ONCE = 500
 
 /** Queries of accounts, their keys and domains, without removed domains (account-events). */
 export function accountViews(store: ViewStore) {
@@ -197,6 +197,16 @@ export function accountViews(store: ViewStore) {
 
 /** Queries of webhooks, without removed ones (account-events). */
 export function webhookViews(store: ViewStore) {
+  async function webhooksIn(index: IndexInfo, groups: readonly string[][]): Promise<Webhook[]> {
+    const found: Webhook[] = []
+    for (const some of chunksOf(groups, MAX_GROUPS_AT_ONCE)) {
+      const ranges = some.map((group) => keyRange(PARTITION, group, ALL))
+      const lists = await store.entriesWithRows(index, tables.webhooks, ranges)
+      for (const { row } of lists.flat()) if (row !== null && row !== REMOVED) found.push(row)
+    }
+    return found
+  }
+
   return {
     async webhook(id: WebhookId): Promise<Webhook | null> {
       const row = await rowOf(store, tables.webhooks, { owner: null, key: id })
@@ -230,16 +240,14 @@ export function webhookViews(store: ViewStore) {
           groups.set(group.join(' '), group)
         }
       }
-      const found: Webhook[] = []
-      for (const some of chunksOf([...groups.values()], MAX_SCOPES_AT_ONCE)) {
-        const ranges = some.map((group) => keyRange(PARTITION, group, ALL))
-        for (const { row } of (
-          await store.entriesWithRows(tables.activeWebhooks, tables.webhooks, ranges)
-        ).flat()) {
-          if (row !== null && row !== REMOVED) found.push(row)
-        }
-      }
-      return found
+      return webhooksIn(tables.activeWebhooks, [...groups.values()])
     },
+
+    /** The active webhooks that are notified of the quotas of these accounts. */
+    quotaWebhooks: (accountIds: readonly AccountId[]): Promise<Webhook[]> =>
+      webhooksIn(
+        tables.quotaWebhooks,
+        accountIds.map((id) => [id]),
+      ),
   }
 }

@@ -1,4 +1,4 @@
-import { scopeName, type QuotaLimit } from '#libs/domain/account/quota.js'
+import { dayOf, type MailQuota, type QuotaScope } from '#libs/domain/account/quota.js'
 import { brand, type AccountId, type InboxId, type MessageId } from '#libs/domain/ids/typeid.js'
 import type { Address } from '#libs/domain/inbox/events.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
@@ -16,11 +16,6 @@ import type {
   MailOwner,
   MessageRow,
 } from './views.js'
-
-/** A quota with what counts in it. */
-export interface UsedQuota extends QuotaLimit {
-  used: number
-}
 
 export interface MessageKey {
   inboxId: InboxId
@@ -239,14 +234,14 @@ export function inboxViews(store: ViewStore) {
       return []
     },
 
-    /** The quotas of an account with what counts in each: active inboxes, also those just past their expiry, and their mail. */
-    async usedQuotas(accountId: AccountId, limits: readonly QuotaLimit[]): Promise<UsedQuota[]> {
-      const scopes = [...new Set(limits.map(({ scope }) => scopeName(scope)))]
-      const totals = await store.totals(tables.accountUse, [accountId], scopes)
-      return limits.map((limit) => {
-        const { count = 0, sum = 0 } = totals[scopes.indexOf(scopeName(limit.scope))] ?? {}
-        return { ...limit, used: limit.quota === 'inboxes' ? count : sum }
-      })
+    /** How much an account uses of each quota, in their order. Inboxes just past their expiry count as active. */
+    async usedQuotas(
+      accountId: AccountId,
+      quotas: readonly { quota: MailQuota; scope: QuotaScope }[],
+      now: Date,
+    ): Promise<number[]> {
+      const names = quotas.map(({ quota, scope }) => tables.useName(quota, scope, dayOf(now)))
+      return (await store.totals(tables.accountUse, [accountId], names)).map(({ sum }) => sum)
     },
 
     /** How many inboxes are active in the views, including those that are just past their expiry. */

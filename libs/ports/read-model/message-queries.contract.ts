@@ -1,4 +1,4 @@
-import { MAIL_QUOTAS, quotaScopesOf, type QuotaScope } from '#libs/domain/account/quota.js'
+import { MAIL_QUOTAS, quotaScopesOf, WHOLE_ACCOUNT, type QuotaScope } from '#libs/domain/account/quota.js'
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import {
   created,
@@ -117,30 +117,41 @@ export function describeMessageQueries(current: () => ReadModelHarness): void {
     expect(await current().queries.raw({ inboxId: id, messageId: messageId(7) })).toBeNull()
   })
 
-  it('counts the active inboxes of accounts, environments and keys, and their mail', async () => {
+  it('counts what accounts, environments and keys use of their quotas', async () => {
     const { accountId, environment, keyId } = created
     const own = quotaScopesOf({ environment, keyId })
     const others = quotaScopesOf({
       environment: 'other',
       keyId: idFromBytes('key', Buffer.alloc(16, 8)),
     }).slice(1)
-    const use = async (scope: QuotaScope = { environment: null, keyId: null }, account = accountId) => {
-      const limits = MAIL_QUOTAS.map((quota) => ({ quota, scope, limit: 0 }))
-      const used = await current().queries.usedQuotas(account, limits)
-      return Object.fromEntries(used.map((each) => [each.quota, each.used]))
+    const useOf = async (scope: QuotaScope, { account = accountId, at = minute(0) } = {}) => {
+      const quotas = MAIL_QUOTAS.map((quota) => ({ quota, scope }))
+      const used = await current().queries.usedQuotas(account, quotas, at)
+      return Object.fromEntries(MAIL_QUOTAS.map((quota, index) => [quota, used[index]]))
     }
     const { size } = mail(id, messageId(1))
-    for (const scope of own) expect(await use(scope)).toEqual({ inboxes: 2, 'stored-bytes': 5 * size })
-    for (const scope of others) expect(await use(scope)).toEqual({ inboxes: 0, 'stored-bytes': 0 })
+    const used = (inboxes: number, made: number, received: number, stored: number) => ({
+      ...{ inboxes, 'inboxes-per-day': made, 'messages-per-day': received, 'stored-bytes': stored * size },
+    })
+    const nothing = used(0, 0, 0, 0)
+    for (const scope of own) expect(await useOf(scope)).toEqual(used(2, 2, 5, 5))
+    for (const scope of others) expect(await useOf(scope)).toEqual(nothing)
     await (await followerOf(current().store, 2)).follow(makeInbox(inboxIdIn(2)))
     const removal = { ...messageDeleted(minute(2), messageId(1)), inboxId: id }
     await follower.follow(removal, mail(id, messageId(1)), removal)
-    expect(await use()).toEqual({ inboxes: 3, 'stored-bytes': 4 * size })
+    expect(await useOf(WHOLE_ACCOUNT)).toEqual(used(3, 3, 5, 4))
     await follower.follow({ ...deleted(minute(3)), inboxId: id }, mail(id, messageId(8)))
-    expect(await use()).toEqual({ inboxes: 2, 'stored-bytes': size })
-    const stranger = idFromBytes('acc', Buffer.alloc(16, 8))
-    expect(await use(undefined, stranger)).toEqual({ inboxes: 0, 'stored-bytes': 0 })
+    expect(await useOf(WHOLE_ACCOUNT)).toEqual(used(2, 3, 5, 1))
+    expect(await useOf(WHOLE_ACCOUNT, { account: idFromBytes('acc', Buffer.alloc(16, 8)) })).toEqual(nothing)
+
+    const tomorrow = { at: minute(1_440) }
+    expect(await useOf(WHOLE_ACCOUNT, tomorrow)).toEqual(used(2, 0, 0, 1))
+    // The clock of the process that received the second one is behind.
+    const late = mail(neighbour, messageId(5), minute(1_439))
+    await follower.follow(mail(neighbour, messageId(8), tomorrow.at), late)
+    for (const scope of own) expect(await useOf(scope, tomorrow)).toEqual(used(2, 0, 2, 3))
     await (await followerOf(current().store, 1)).begin({ logId: 'another-log' })
-    for (const scope of own) expect(await use(scope)).toEqual({ inboxes: 1, 'stored-bytes': 0 })
+    for (const scope of own) expect(await useOf(scope)).toEqual(used(1, 1, 0, 0))
+    for (const scope of own) expect(await useOf(scope, tomorrow)).toEqual(used(1, 0, 0, 0))
   })
 }

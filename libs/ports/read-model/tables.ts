@@ -2,7 +2,14 @@ import { hash } from 'node:crypto'
 import { memberIdOf, type Account, type ApiKey } from '#libs/domain/account/account.js'
 import type { Member } from '#libs/domain/account/member.js'
 import { keyDueAt } from '#libs/domain/account/key-expiry.js'
-import { quotaScopesOf, scopeName } from '#libs/domain/account/quota.js'
+import {
+  dayOf,
+  kindOf,
+  quotaScopesOf,
+  scopeName,
+  type MailQuota,
+  type QuotaScope,
+} from '#libs/domain/account/quota.js'
 import { holdsName, type Domain } from '#libs/domain/account/domain.js'
 import { brand, type AccountId, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import { isSentWithoutMail } from '#libs/domain/inbox/events.js'
@@ -89,15 +96,35 @@ export const dueInboxes = index<InboxRow>({
   },
 })
 
-/** The active inboxes, and the bytes of their mail, of each account, environment and key. */
+/** What counts in a quota, on the day if it is a daily one. In days since 1970, UTC. */
+export const useName = (quota: MailQuota, scope: QuotaScope, day: number) =>
+  [quota, scopeName(scope), ...(kindOf(quota).isDaily ? [day] : [])].join(' ')
+
+/** How much of each quota an inbox uses, and since which day. */
+function usesOf(inbox: Inbox): [MailQuota, amount: number, day: number][] {
+  const created = dayOf(inbox.createdAt)
+  const { day = created, count = 0 } = inbox.receivedOn ?? {}
+  const lasting: [MailQuota, number, number][] =
+    inbox.state === 'active'
+      ? [
+          ['inboxes', 1, created],
+          ['stored-bytes', inbox.storedBytes, created],
+        ]
+      : []
+  return [...lasting, ['inboxes-per-day', 1, created], ['messages-per-day', count, day]]
+}
+
+/** What counts in the quotas of each account, environment and key. Past days stay, as the rows of ended inboxes do. */
 export const accountUse = index<InboxRow>({
   ...{ name: 'account-use', ...inboxEvents, kind: 'totals', sort: 'number', isTotalled: true },
   entriesOf: ({ inbox }) =>
-    inbox.state === 'active'
-      ? quotaScopesOf(inbox).map((scope) => ({
-          ...{ group: [inbox.accountId, scopeName(scope)], sort: inbox.storedBytes, key: inbox.id },
-        }))
-      : [],
+    usesOf(inbox).flatMap(([quota, amount, day]) =>
+      amount === 0
+        ? []
+        : quotaScopesOf(inbox).map((scope) => ({
+            ...{ group: [inbox.accountId, useName(quota, scope, day)], sort: amount, key: inbox.id },
+          })),
+    ),
 })
 
 export const inboxes = table<InboxRow, InboxRow>({
@@ -332,6 +359,15 @@ export const activeWebhooks = index<WebhookOf>({
       : [{ group: webhookGroup(scopeOf(webhook)), key: webhook.id }],
 })
 
+/** The active webhooks that are notified of the quotas of their account. */
+export const quotaWebhooks = index<WebhookOf>({
+  ...{ name: 'quota-webhooks', ...accountEvents },
+  entriesOf: ({ webhook: { id, accountId, state, events }, isRemoved }) =>
+    isRemoved || state !== 'active' || !events.includes('quota.reached')
+      ? []
+      : [{ group: [accountId], key: id }],
+})
+
 /** The number of webhooks of environments that each account has. Those of inboxes end with their inboxes. */
 export const accountWebhooks = index<WebhookOf>({
   ...{ name: 'account-webhooks', ...accountEvents, kind: 'totals', isTotalled: true },
@@ -343,7 +379,7 @@ export const webhooks = table<WebhookOf, Webhook | typeof REMOVED>({
   ...{ name: 'webhooks', ...accountEvents },
   keyOf: ({ webhook }) => ({ owner: null, key: webhook.id }),
   rowOf: ({ webhook, isRemoved }) => (isRemoved ? REMOVED : webhook),
-  indexes: [webhookList, activeWebhooks, accountWebhooks],
+  indexes: [webhookList, activeWebhooks, quotaWebhooks, accountWebhooks],
 })
 
 /** A removed domain keeps its row, as a removed webhook does. */

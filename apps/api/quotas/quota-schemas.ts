@@ -1,0 +1,25 @@
+import type { TObject } from 'typebox'
+import { kindOf, QUOTAS } from '#libs/domain/account/quota.js'
+import { object, plain, text } from '#libs/domain/event-sourcing/declare.js'
+import { Count, IdOf, OneOf, orNull, time } from '#libs/runtime/resource.js'
+
+export const QUOTA = object(
+  {
+    name: plain(OneOf(QUOTAS, QUOTAS.map((quota) => `\`${quota}\`: ${kindOf(quota).unit}.`).join(' '))),
+    environment: orNull(text, 'The environment whose inboxes count; null if not only one does.'),
+    keyId: orNull(
+      plain(IdOf('key', 'The id of a key.')),
+      'The key whose inboxes count; null if not only one does.',
+    ),
+    limit: plain(Count('The maximum.')),
+    used: plain(Count('How much is used now.')),
+    resetsAt: orNull(time(''), 'When nothing of it is used again, at midnight UTC; null unless it is of a day.'),
+  },
+  {
+    $id: 'Quota',
+    description: 'What the account may use, and uses, of something: in all, in an environment, or by a key.',
+    examples: [{ name: 'inboxes', environment: null, key_id: null, limit: 500, used: 12, resets_at: null }],
+  },
+)
+
+export const QUOTA_PROPERTIES = (QUOTA.schema as TObject).properties
