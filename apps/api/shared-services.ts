@@ -1,4 +1,5 @@
 import type { PlanTable } from '#libs/domain/account/access.js'
+import { PersonalData } from '#libs/ports/key-vault/personal-data.js'
 import { Recorder } from '#libs/ports/event-log/cloud-event.js'
 import { measureBacklog } from '#libs/ports/read-model/consistent-views.js'
 import { AccountQuotas } from '#libs/ports/read-model/account-quotas.js'
@@ -54,7 +55,8 @@ export function makeSharedServices(options: ApiOptions, publicUrl: () => string)
   const onExhausted = countExhausted(registry)
   const instance: Instance = { now, settings, isStarted, smtpPort }
   const views = new Views(log, inboxes, accounts, vault, signals)
-  const recorder = new Recorder(log, '/mayfly/api', now, currentOrigin)
+  const personal = new PersonalData(vault, secrets)
+  const recorder = new Recorder(log, '/mayfly/api', now, (id) => currentOrigin(personal, id))
   const usage = measuredUsage({ log, source: '/mayfly/api', now, logger, registry })
   const readBacklog = async () => (await measureBacklog(log, inboxes, ['inbox-events'])).records
   const metrics = apiMetrics(registry, readBacklog)
@@ -129,6 +131,7 @@ export function makeSharedServices(options: ApiOptions, publicUrl: () => string)
       new IdentityProviders(readProviders(settings.providersFile), now, logger),
       new InvitationMail(settings, throttle, (error) => logUnmailed(error, 'mailing an invitation')),
       new RenderTickets(secrets, throttle, now),
+      personal,
       new FirstReadings(usage, now),
       new MetricsText(registry),
     ],

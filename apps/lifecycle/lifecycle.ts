@@ -4,14 +4,16 @@ import type { Logger } from 'pino'
 import type { Counter } from 'prom-client'
 import type { ApiKey } from '#libs/domain/account/account.js'
 import { decide as decideAccount } from '#libs/domain/account/decide.js'
+import type { AccountEvent } from '#libs/domain/account/events.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { decide } from '#libs/domain/inbox/decide.js'
 import { endsInbox } from '#libs/domain/inbox/events.js'
 import type { Engine } from '#libs/engines/engine.js'
 import { DomainDns } from '#libs/mail/domain-records.js'
-import { inboxEventCodec, Recorder } from '#libs/ports/event-log/cloud-event.js'
+import { accountEventCodec, inboxEventCodec, Recorder } from '#libs/ports/event-log/cloud-event.js'
 import type { BatchOutcome, RecordBatch } from '#libs/ports/event-log/event-log.js'
 import { decodeBatch } from '#libs/ports/event-log/batch-decoding.js'
+import type { KeyOwner } from '#libs/ports/key-vault/key-vault.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { DomainChecks } from '#libs/role/domain-checks.js'
 import { createRoleService, PORTS, RethrowErrors, RoleConsumers } from '#libs/role/role-consumers.js'
@@ -22,8 +24,8 @@ import { closing } from './closed-accounts.js'
 
 /*
  * The lifecycle role finds inboxes past their expiry and emits InboxExpired. It checks the DNS records of domains that are
- * due, records API keys that expire, and notices before that, and ends all of closed accounts. It consumes InboxExpired
- * and InboxDeleted, and deletes the keys of those inboxes.
+ * due, records API keys that expire, and notices before that, and ends all of closed accounts. It deletes the keys of
+ * inboxes that have ended, of former members and of erased accounts.
  */
 
 const EXPIRE_EVERY_MS = 500
@@ -38,17 +40,19 @@ const DOMAINS_AT_ONCE = 100
 const CHECK_LEASE_MS = 60_000
 /** Keys need not be deleted at once, and most records are mails, which need nothing. */
 const LINGER_MS = 100
+
+const ENDS_PEOPLE = new Set<AccountEvent['type']>(['InvitationRevoked', 'MemberRemoved', 'AccountErased'])
 /** How long a scrape waits for the count of active inboxes. */
 const COUNT_TIMEOUT_MS = 2_000
 
 /** Closing waits for the work in progress. */
 export async function startLifecycle(context: EngineContext): Promise<RunningRole> {
   const { engine, logger, registry, running } = context
-  const { log, vault, inboxes } = engine
+  const { log, vault, inboxes, accounts, signals } = engine
   const metrics = new Metrics(registry)
   const forgotten = metrics.counter(
     'mayfly_forgotten_keys_total',
-    'Keys deleted because their inbox had ended.',
+    'Keys deleted because their inbox, member or account had ended.',
   )
   metrics.gauge(
     'mayfly_active_inboxes',
@@ -63,7 +67,10 @@ export async function startLifecycle(context: EngineContext): Promise<RunningRol
     ...{ log, group: 'lifecycle', lingerMs: LINGER_MS, logger, registry },
     startAt: () => Promise.resolve('committed'),
   })
-  const service = await createRoleService(consumers, ErasureController, { log, vault, logger, forgotten })
+  const service = await createRoleService(consumers, ErasureController, {
+    ...{ log, vault, accounts, logger, forgotten },
+    views: new ConsistentViews(log, inboxes, signals),
+  })
   running.defer(() => service.close())
   await service.listen()
   const expiring = new PeriodicTask({ everyMs: EXPIRE_EVERY_MS, work: expiry(context) })
@@ -171,7 +178,7 @@ function domainChecking({ engine, now, logger }: EngineContext, dns: DomainDns):
 }
 
 /**
- * Deletes the key of every inbox that has ended. The group's offset is committed only afterwards, so if the process is
+ * Deletes the keys of what has ended, and with them all that they have sealed. The group's offset is committed only afterwards, so if the process is
  * killed, the next one repeats the erasure.
  */
 @Controller()
@@ -179,20 +186,51 @@ function domainChecking({ engine, now, logger }: EngineContext, dns: DomainDns):
 class ErasureController {
   constructor(
     @Inject(PORTS)
-    private readonly ports: Pick<Engine, 'log' | 'vault'> & { logger: Logger; forgotten: Counter },
+    private readonly ports: Pick<Engine, 'log' | 'vault' | 'accounts'> & {
+      views: Pick<ConsistentViews, 'waitUntilVisible'>
+      logger: Logger
+      forgotten: Counter
+    },
   ) {}
 
   @EventPattern('inbox-events')
   async forgetEnded(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
-    const { log, vault, logger, forgotten } = this.ports
+    const { log } = this.ports
     // The projector writes records that can't be decoded to the dead letters.
     const { events, outcome } = decodeBatch(inboxEventCodec, batch, log.partitionCount(batch.topic))
     const ended = events.flatMap(({ recorded: { event } }) => (endsInbox(event.type) ? [event.inboxId] : []))
-    if (ended.length > 0) {
-      await vault.forget(ended)
-      forgotten.inc(ended.length)
-      logger.info({ keys: ended.length, partition: batch.partition }, 'keys of ended inboxes deleted')
-    }
+    await this.forget(ended, batch)
     return outcome
+  }
+
+  /** The personal data of members, of invitations, and of accounts once all else in them has ended. */
+  @EventPattern('account-events')
+  async forgetPeople(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
+    const { log, views, accounts } = this.ports
+    const { topic, partition } = batch
+    const { events, outcome } = decodeBatch(accountEventCodec, batch, log.partitionCount(topic))
+    const ends = events.filter(({ recorded }) => ENDS_PEOPLE.has(recorded.event.type))
+    const last = ends.at(-1)
+    if (last === undefined) return outcome
+    // Not every such event has an effect: of two owners who remove each other, one stays.
+    await views.waitUntilVisible({ topic, partition, offset: last.offset })
+    const ended = await Promise.all(
+      ends.map(async ({ recorded: { event, accountId } }): Promise<KeyOwner[]> => {
+        if (!('memberId' in event) || event.memberId === null) {
+          return (await accounts.account(accountId))?.erasedAt == null ? [] : [accountId]
+        }
+        return (await accounts.member(event.memberId))?.endedAt == null ? [] : [event.memberId]
+      }),
+    )
+    await this.forget(ended.flat(), batch)
+    return outcome
+  }
+
+  private async forget(ended: readonly KeyOwner[], { topic, partition }: RecordBatch): Promise<void> {
+    if (ended.length === 0) return
+    const { vault, logger, forgotten } = this.ports
+    await vault.forget(ended)
+    forgotten.inc(ended.length)
+    logger.info({ keys: ended.length, topic, partition }, 'keys of what has ended deleted')
   }
 }

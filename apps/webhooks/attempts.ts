@@ -11,6 +11,7 @@ import { type Webhook, signingSecrets } from '#libs/domain/webhook/webhook.js'
 import { answerContext, seal } from '#libs/ports/key-vault/sealing.js'
 import type { KeyVault } from '#libs/ports/key-vault/key-vault.js'
 import type { WebhookSecrets } from '#libs/ports/key-vault/master-key.js'
+import type { PersonalData } from '#libs/ports/key-vault/personal-data.js'
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { ReplayQueries, WebhookQueries } from '#libs/ports/read-model/queries.js'
 import { mainThread } from '#libs/runtime/fairness/time-shares.js'
@@ -25,7 +26,8 @@ export interface AttemptsOptions {
   replays: Pick<ReplayQueries, 'replay'>
   views: Pick<ConsistentViews, 'readLatest' | 'requireComplete'>
   vault: Pick<KeyVault, 'find'>
-  secrets: Pick<WebhookSecrets, 'openSecret' | 'openUrl'>
+  secrets: Pick<WebhookSecrets, 'openSecret'>
+  personal: Pick<PersonalData, 'openUrl'>
   bodies: NotificationBodies
   sender: Pick<WebhookSender, 'post'>
   outcomes: Pick<Outcomes, 'record' | 'disableAfterFailure'>
@@ -52,6 +54,7 @@ const AT_ONCE = 32
 
 interface Prepared {
   webhook: Webhook
+  url: string
   body: Exclude<NotificationBody, { gone: unknown }>
 }
 
@@ -69,13 +72,13 @@ export class Attempts {
     const endTurn = await mainThread.take(delivery.accountId, AT_ONCE)
     const prepared = await this.prepare(delivery).finally(endTurn)
     if (typeof prepared === 'string') return this.abandon(delivery, prepared)
-    const { webhook, body } = prepared
+    const { webhook, url, body } = prepared
     const attemptedAt = now()
     let outcome: AttemptOutcome
     try {
       outcome = await sender.post({
         owner: webhook.accountId,
-        url: secrets.openUrl(webhook.id, webhook.url),
+        url,
         id: notificationIdOf(webhook.id, delivery.id, delivery.notification),
         body: body.json,
         secrets: signingSecrets(webhook, attemptedAt).map((sealed) => secrets.openSecret(webhook.id, sealed)),
@@ -108,8 +111,11 @@ export class Attempts {
   private async prepare(delivery: Delivery): Promise<Prepared | DeliveryAbandoned['reason']> {
     const webhook = await this.webhookOf(delivery)
     if (typeof webhook === 'string') return webhook
+    const url = await this.options.personal.openUrl(webhook)
+    // Its account is closed.
+    if (url === null) return 'webhook-removed'
     const body = await this.options.bodies.write(delivery)
-    return 'gone' in body ? body.gone : { webhook, body }
+    return 'gone' in body ? body.gone : { webhook, url, body }
   }
 
   /** The webhook, or why the delivery is abandoned. */

@@ -1,6 +1,7 @@
 import type { PlanTable } from '#libs/domain/account/access.js'
 import { WEBHOOK_RETENTION_MS } from '#libs/engines/engine.js'
 import { Recorder } from '#libs/ports/event-log/cloud-event.js'
+import { PersonalData } from '#libs/ports/key-vault/personal-data.js'
 import { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import { createRoleService, RoleConsumers } from '#libs/role/role-consumers.js'
 import type { EngineContext, RunningRole } from '#libs/role/run-role.js'
@@ -55,6 +56,7 @@ export async function startWebhooks(context: EngineContext & { plans: PlanTable 
     ...{ log, group: 'webhooks', lingerMs: LINGER_MS, logger, registry },
     startAt: () => Promise.resolve('committed'),
   })
+  const personal = new PersonalData(vault, secrets)
   const quotas = new QuotaNotices({ inboxes, accounts, webhooks, plans, requests, now })
   const ports = { log, accounts, webhooks, views, requests, quotas, recorder, metrics, now }
   const service = await createRoleService(consumers, MatchingController, ports)
@@ -65,7 +67,18 @@ export async function startWebhooks(context: EngineContext & { plans: PlanTable 
   })
   const dispatcher = new Dispatcher({
     ...{ deliveries, webhooks, outcomes, signals, log, now, logger, metrics },
-    attempts: new Attempts({ webhooks, replays, views, vault, secrets, bodies, sender, outcomes, now }),
+    attempts: new Attempts({
+      webhooks,
+      replays,
+      views,
+      vault,
+      secrets,
+      personal,
+      bodies,
+      sender,
+      outcomes,
+      now,
+    }),
     maxAttempts: settings.webhookConcurrency,
     maxPerWebhook: settings.webhookEndpointConcurrency,
     leaseMs: timeoutMs + LEASE_SLACK_MS,

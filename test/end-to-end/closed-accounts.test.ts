@@ -56,8 +56,9 @@ describe('a closed account', () => {
     await mayfly.runAhead(60_000)
     const erased = await until('the account to be erased', async () => {
       const account = await read(closing.id)
-      return account.erased_at === null ? null : account
+      return account.name === null ? account : null
     })
+    expect(erased.erased_at).not.toBeNull()
     expect(erased).toMatchObject({ state: 'closed', closed_at: closed.body.closed_at, environments: [] })
     for (const address of [...inboxes.map((inbox) => inbox.address), `someone@${domain.name}`]) {
       await expect(send(mayfly, address, mail('late', 'late'))).rejects.toThrow('550')

@@ -1,8 +1,10 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { open } from 'lmdb'
-import { call, createInbox, messagesOf, send, type InboxJson } from '#test/harness/client.js'
+import { openAccount, withKey, type NewAccountJson } from '#test/harness/accounts.js'
+import { call, createInbox, messagesOf, send, type InboxJson, type Target } from '#test/harness/client.js'
 import { makeFolder, startWithClock, type MayflyWithClock } from '#test/harness/mayfly-with-clock.js'
+import { join as joinAccount, type InvitationJson } from '#test/harness/members.js'
 import { answerToRcpt } from '#test/harness/smtp.js'
 import { until } from '#test/harness/until.js'
 import { openVault } from './stored-log.js'
@@ -134,11 +136,112 @@ describe('the content of an ended inbox', () => {
   }
 })
 
+/** Personal data, long enough not to occur anywhere by chance. */
+const PERSONAL = {
+  name: 'marker-account-eexoothu',
+  email: 'marker-email-ahxaiphu',
+  removed: 'marker-removed-oosheiph',
+  revoked: 'marker-revoked-iequohvo',
+  url: 'marker-url-ohphiesh',
+  address: '2001:db8:7a1e:51::beef',
+}
+
+describe('personal data', () => {
+  const folder = makeFolder()
+  let roles: MayflyWithClock
+  let admin: Target
+  let account: NewAccountJson
+  let owners: string[]
+  let wrapped: Buffer[]
+
+  beforeAll(async () => {
+    const env = { MAYFLY_TRUSTED_PROXIES: '1' }
+    roles = await startWithClock((await folder).path, Date.now(), env)
+    await roles.runAhead(0)
+    account = await openAccount(roles, { name: PERSONAL.name })
+    admin = withKey(roles, account.key)
+  })
+  afterAll(async () => {
+    await roles.close()
+    await (await folder).remove()
+  })
+
+  const changesOf = async (subject: string) => {
+    const { body } = await call<ActivityJson[]>(admin, 'GET', `/v1/activity?subject=${subject}&order=asc`)
+    return body.map(({ changes, remote_address }) => ({
+      from: remote_address,
+      email: changes.find(({ field }) => field === 'email')?.to ?? null,
+    }))
+  }
+  const isForgotten = async (id: string) =>
+    Object.hasOwn((await keyRows(roles.dataDir)).get(id) ?? {}, 'forgottenAt')
+
+  it('is shown, and in no file in plain text', async () => {
+    const headers = { 'x-forwarded-for': PERSONAL.address }
+    const body = { url: `https://ci.example/${PERSONAL.url}`, events: ['quota.reached'] }
+    expect((await call(admin, 'POST', '/v1/webhooks', { body, headers })).status).toBe(201)
+    const invited = await call<InvitationJson>(admin, 'POST', '/v1/invitations', {
+      ...{ headers, body: { email: `${PERSONAL.revoked}@example.com`, role: 'viewer' } },
+    })
+    const [kept, removed] = [
+      await joinAccount(admin, { role: 'owner' }, { email: `${PERSONAL.email}@example.com` }),
+      await joinAccount(admin, { role: 'developer' }, { email: `${PERSONAL.removed}@example.com` }),
+    ]
+    owners = [account.id, kept.member.id, removed.member.id, invited.body.id.replace('inv', 'mem')]
+    expect((await call(admin, 'GET', '/v1/account')).body).toMatchObject({ name: PERSONAL.name })
+    expect((await call(admin, 'GET', '/v1/webhooks')).body).toMatchObject([{ url: body.url }])
+    expect((await call(admin, 'GET', '/v1/members?order=asc')).body).toMatchObject([
+      { email: `${PERSONAL.email}@example.com` },
+      { email: `${PERSONAL.removed}@example.com` },
+    ])
+    expect(await changesOf(owners[3] ?? '')).toEqual([
+      { from: PERSONAL.address, email: `${PERSONAL.revoked}@example.com` },
+    ])
+    const again = { body: { email: `${PERSONAL.removed.toUpperCase()}@example.com`, role: 'viewer' } }
+    expect((await call(admin, 'POST', '/v1/invitations', again)).status).toBe(400)
+    expect(await leaks(roles.dataDir, PERSONAL)).toEqual([])
+    wrapped = await wrappedKeys(roles.dataDir, owners)
+  })
+
+  it('of a member or an invitation is erased after its end', async () => {
+    const [, kept = '', removed = '', revoked = ''] = owners
+    expect((await call(admin, 'DELETE', `/v1/members/${removed}`)).body).toMatchObject({
+      email: `${PERSONAL.removed}@example.com`,
+    })
+    const path = `/v1/invitations/${revoked.replace('mem', 'inv')}`
+    expect((await call(admin, 'DELETE', path)).status).toBe(200)
+    for (const id of [removed, revoked]) await until(`the end of ${id}`, () => isForgotten(id))
+    expect((await call(admin, 'GET', path)).body).toMatchObject({ state: 'revoked', email: null })
+    expect((await changesOf(removed))[0]).toMatchObject({ email: null })
+    expect((await changesOf(kept))[0]).toMatchObject({ email: `${PERSONAL.email}@example.com` })
+  })
+
+  it('of a closed account is erased with all that it had', async () => {
+    expect((await call(roles, 'POST', `/v1/accounts/${account.id}/close`)).status).toBe(200)
+    await roles.runAhead(60_000)
+    for (const id of owners) await until(`the end of ${id}`, () => isForgotten(id))
+    const closed = await call(roles, 'GET', `/v1/accounts/${account.id}`)
+    expect(closed.body).toMatchObject({ state: 'closed', name: null })
+    await roles.close()
+    const vault = await openVault(roles.dataDir)
+    await vault.rewrite()
+    await vault.close()
+    const files = await contentsOf(roles.dataDir)
+    for (const key of wrapped) expect(files.filter(({ bytes }) => bytes.includes(key))).toEqual([])
+    expect(await leaks(roles.dataDir, PERSONAL)).toEqual([])
+  })
+})
+
+interface ActivityJson {
+  remote_address: string | null
+  changes: { field: string; to: unknown }[]
+}
+
 /** The markers that occur in any file of the folder, in any encoding of a mail. */
-async function leaks(dataDir: string): Promise<string[]> {
+async function leaks(dataDir: string, markers: object = MARKERS): Promise<string[]> {
   const found: string[] = []
   for (const { file, bytes } of await contentsOf(dataDir)) {
-    for (const [what, marker] of Object.entries(MARKERS)) {
+    for (const [what, marker] of Object.entries<string>({ ...markers })) {
       if (formsOf(marker).some((form) => bytes.includes(form))) found.push(`${what} in ${file}`)
     }
   }

@@ -25,7 +25,7 @@ export interface NewKeyJson extends KeyJson {
 
 export interface AccountJson {
   id: string
-  name: string
+  name: string | null
   plan: string
   state: 'active' | 'suspended' | 'closed'
   suspended_at: string | null

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common'
 import type { Account } from '#libs/domain/account/account.js'
 import { PUBLIC_ACCOUNT_ID, type AccountLimits, type Plan } from '#libs/domain/account/access.js'
+import { PersonalData } from '#libs/ports/key-vault/personal-data.js'
 import type { ListQuery } from '#libs/ports/read-model/lists.js'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
 import type { ResourceJson } from '#libs/runtime/resource.js'
@@ -28,18 +29,17 @@ export class Accounts {
     private readonly plans: Plans,
     private readonly keys: Keys,
     private readonly providers: IdentityProviders,
+    private readonly personal: PersonalData,
   ) {}
 
   /** Resolves once the account, and its first key if the plan has API access, are durable and can be read. */
-  async open(
-    principal: Principal,
-    { name, plan: planName, limits }: OpenAccount,
-    minting: Minting,
-  ): Promise<AccountWithKeyValues> {
+  async open(principal: Principal, body: OpenAccount, minting: Minting): Promise<AccountWithKeyValues> {
+    const { plan: planName, limits } = body
     const plan = this.planNamed(planName)
     const accountId = minting.id('acc')
     const wanted = limits == null ? null : readLimits(limits)
     const account = await this.views.accounts.account(accountId)
+    const name = account?.name ?? (await this.personal.seal(accountId, body.name))
     const now = this.instance.now()
     const command = { type: 'OpenAccount', accountId, name, plan, limits: wanted, now } as const
     await this.commands.execute({ account, key: null }, command, principal)
@@ -143,7 +143,8 @@ export class Accounts {
     const state = account.closed === null ? notClosed : 'closed'
     const closedAt = account.closed?.at ?? null
     const signIn = account.requiresProvider ? 'provider' : 'any'
-    return { ...account, limits, environments, signIn, state, closedAt }
+    const name = await this.personal.open(account.id, account.name)
+    return { ...account, name, limits, environments, signIn, state, closedAt }
   }
 
   /** Issues a key of scope `admin`, which can issue others, if the account has API access and no such key. */

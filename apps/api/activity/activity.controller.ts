@@ -3,9 +3,11 @@ import { IsOptional, IsString, MaxLength } from 'class-validator'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { ACCOUNT_EVENTS } from '#libs/domain/account/events.js'
+import { personalText } from '#libs/domain/account/personal-data.js'
 import { codec, list, object, plain, text } from '#libs/domain/event-sourcing/declare.js'
 import { isId } from '#libs/domain/ids/typeid.js'
 import { INBOX_EVENTS } from '#libs/domain/inbox/events.js'
+import { PersonalData } from '#libs/ports/key-vault/personal-data.js'
 import type { ActivityEntry, Json } from '#libs/ports/read-model/activity.js'
 import { IdOf, OneOf, orNull, resource, time } from '#libs/runtime/resource.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
@@ -142,7 +144,10 @@ type Entry = ActivityEntry & { partition: number }
 @Controller('v1/activity')
 @Tag('Accounts')
 export class ActivityController {
-  constructor(private readonly views: Views) {}
+  constructor(
+    private readonly views: Views,
+    private readonly personal: PersonalData,
+  ) {}
 
   @Get()
   @RequireScope('admin', 'audit')
@@ -166,22 +171,35 @@ export class ActivityController {
     const page = await this.views.readComplete('inbox-events', () =>
       this.views.readAccounts(() => this.page(principal, query, reply)),
     )
+    const { accountId } = principal
     const authorOf = await this.authorsOf(principal, page)
-    const items = page.map(({ type, keyId, actor, origin, isEffective, ...entry }) => {
+    const shownOf = async ({ type, keyId, actor, origin, isEffective, ...entry }: Entry) => {
       const author = authorOf.get(actor ?? keyId) ?? SYSTEM
       const shown = author.type === 'operator' ? undefined : origin
       return activityJson({
         ...entry,
+        changes: await this.open(entry),
         action: actionOf(type),
         actor: author,
         outcome: isEffective ? 'applied' : 'ignored',
         requestId: shown?.requestId ?? null,
-        remoteAddress: shown?.remoteAddress ?? null,
+        remoteAddress: shown ? await this.personal.openAddress(accountId, shown.remoteAddress) : null,
       })
-    })
+    }
+    const items = await Promise.all(page.map(shownOf))
     if (!prefersLines(reply.request)) return items
     void reply.type(NDJSON)
     return items.map((item) => `${JSON.stringify(item)}\n`).join('')
+  }
+
+  /** The changes with personal data in plain text, which is null once it is erased. */
+  private async open({ subject, changes }: Pick<Entry, 'subject' | 'changes'>): Promise<Entry['changes']> {
+    if (!isId('acc', subject) && !isId('mem', subject)) return changes
+    const open = (value: Json) =>
+      isSealed(value) ? this.personal.open(subject, personalText.decode(value)) : value
+    return Promise.all(
+      changes.map(async ({ field, from, to }) => ({ field, from: await open(from), to: await open(to) })),
+    )
   }
 
   /** Sets `Mayfly-Cursor`, and `Link` if there is a next page. */
@@ -258,7 +276,8 @@ export class ActivityController {
         const key = isId('key', id) ? await accounts.key(id) : null
         const member = isId('mem', id) ? await accounts.member(id) : null
         if (key !== null && key.accountId !== accountId) return [id, OPERATOR]
-        return [id, { type, id, name: key?.name ?? member?.email ?? null }]
+        const email = member && (await this.personal.open(member.id, member.email))
+        return [id, { type, id, name: key?.name ?? email }]
       }),
     )
     return new Map(authors)
@@ -273,6 +292,11 @@ interface Author {
 
 const OPERATOR: Author = { type: 'operator', id: null, name: null }
 const SYSTEM: Author = { type: 'system', id: null, name: null }
+
+/** Whether it is personal data, as `personalText` encodes it. */
+function isSealed(value: Json): boolean {
+  return typeof value === 'object' && value !== null && 'sealed' in value
+}
 
 /** Whether an action has the type, or begins with its words. */
 function isOfType(action: string, type: string | undefined): boolean {

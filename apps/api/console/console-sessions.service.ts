@@ -21,6 +21,7 @@ import {
 import type { Decision } from '#libs/domain/event-sourcing/decision.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { isId, type AccountId, type MemberId } from '#libs/domain/ids/typeid.js'
+import { PersonalData } from '#libs/ports/key-vault/personal-data.js'
 import type { Attribution } from '#libs/ports/event-log/cloud-event.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import type { RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
@@ -63,6 +64,7 @@ export class ConsoleSessions {
     private readonly plans: Plans,
     private readonly instance: Instance,
     private readonly throttle: Throttle,
+    private readonly personal: PersonalData,
   ) {}
 
   /**
@@ -204,7 +206,20 @@ export class ConsoleSessions {
   /** Throws already-signed-in if the browser's session is that of somebody else. */
   private async requireReplaceable(currentSecret: string | null, next: SignedInAs): Promise<void> {
     const current = await this.findActive(currentSecret)
-    if (current !== null && describe(current) !== describe(next)) throw alreadySignedIn(current, next)
+    if (current === null || personOf(current) === personOf(next)) return
+    const [one, other] = await Promise.all([this.describe(current), this.describe(next)])
+    throw new Problem('already-signed-in', {
+      detail: `This browser is signed in to ${one}. The link or key signs in to ${other}.`,
+    })
+  }
+
+  private async describe({ account, key, member }: SignedInAs): Promise<string> {
+    const [name, email] = await Promise.all([
+      this.personal.open(account.id, account.name),
+      member && this.personal.open(member.id, member.email),
+    ])
+    const who = member === null ? `with the key ${key.name} (${key.id})` : `as ${email} (${member.id})`
+    return `the account ${name} (${account.id}) ${who}`
   }
 
   /** The session of a cookie. Throws not-signed-in and account-suspended. */
@@ -324,10 +339,10 @@ function signInFailed(): Problem {
 }
 
 /** Throws sign-in-with-provider. */
-function requireLinksAndKeys({ id, name, requiresProvider }: Account): void {
+function requireLinksAndKeys({ id, requiresProvider }: Account): void {
   if (!requiresProvider) return
   throw new Problem('sign-in-with-provider', {
-    detail: `The account ${name} (${id}) accepts neither links nor keys to sign in.`,
+    detail: `The account ${id} accepts neither links nor keys to sign in.`,
   })
 }
 
@@ -338,9 +353,8 @@ type StartCommand =
 type SignedInAs = Pick<KnownSession, 'account' | 'key' | 'member'>
 
 /** Different for each member and for each key. */
-function describe({ account, key, member }: SignedInAs): string {
-  const who = member === null ? `with the key ${key.name} (${key.id})` : `as ${member.email} (${member.id})`
-  return `the account ${account.name} (${account.id}) ${who}`
+function personOf({ account, key, member }: SignedInAs): string {
+  return `${account.id} ${member?.id ?? key.id}`
 }
 
 /** Whether somebody who is signed in may see and end a session: administrators all but those of owners. */
@@ -348,10 +362,4 @@ function mayEnd({ member, account }: KnownSession, { memberId }: ConsoleSession)
   if (member !== null && member.id === memberId) return true
   if (memberId !== null && account.owners.includes(memberId)) return member?.role === 'owner'
   return member === null || scopesOfMember(member).includes('admin')
-}
-
-function alreadySignedIn(current: SignedInAs, other: SignedInAs): Problem {
-  return new Problem('already-signed-in', {
-    detail: `This browser is signed in to ${describe(current)}. The link or key signs in to ${describe(other)}.`,
-  })
 }

@@ -2,6 +2,7 @@ import { Body, Controller, Delete, Get, HttpCode, Param, Post, Req, UseGuards } 
 import { IsBoolean, IsString, Matches, MaxLength } from 'class-validator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ENVIRONMENT } from '#libs/domain/account/access.js'
+import { PersonalData } from '#libs/ports/key-vault/personal-data.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
 import { scopesOfSession } from '../access/authenticator.js'
 import { ConsoleTokens } from '../access/console-tokens.js'
@@ -80,6 +81,7 @@ export class ConsoleController {
     private readonly address: ConsoleAddress,
     private readonly instance: Instance,
     private readonly providers: IdentityProviders,
+    private readonly personal: PersonalData,
   ) {}
 
   @Post('sign-in')
@@ -105,8 +107,12 @@ export class ConsoleController {
     const { account, session, key, member } = known
     const environments = await this.environmentsOf(known)
     const [first = key.environment] = environments
+    const [name, email] = await Promise.all([
+      this.personal.open(account.id, account.name),
+      member && this.personal.open(member.id, member.email),
+    ])
     if (environments.length === 0) {
-      const detail = `${member?.email ?? 'The key'} can't use any environment of the account ${account.name}.`
+      const detail = `${email ?? 'The key'} can't use any environment of the account ${name}.`
       throw new Problem('no-role', { detail })
     }
     const environment = wanted ?? (environments.includes(key.environment) ? key.environment : first)
@@ -123,12 +129,12 @@ export class ConsoleController {
       environments,
       session: sessionJson(session),
       member: member && {
-        ...{ id: member.id, email: member.email, role: member.role },
+        ...{ id: member.id, email, role: member.role },
         issuer: member.identity?.issuer ?? null,
         environments: member.environments,
       },
       scopes: scopesOfSession(member),
-      account: { id: account.id, name: account.name, plan: account.plan },
+      account: { id: account.id, name, plan: account.plan },
       smtp_port: this.instance.smtpPort(),
       mail_domain: this.instance.settings.mailDomain,
     }

@@ -1,12 +1,18 @@
-import type { Account } from '#libs/domain/account/account.js'
-import type { Member } from '#libs/domain/account/member.js'
+import type { AccountId } from '#libs/domain/ids/typeid.js'
 import type { RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
 import type { Settings } from '#libs/runtime/config/settings.js'
 import type { Throttle } from '../access/request-limits.js'
+import type { OpenMember } from './member-schemas.js'
 
 /** Of one account, so that nobody can use the relay to flood others. */
 const MAILS: RatePolicy = { name: 'invitation-mails', quota: 100, windowSeconds: 3_600 }
 const TIMEOUT_MS = 5_000
+
+/** With its name in plain text. */
+interface OpenAccount {
+  id: AccountId
+  name: string | null
+}
 
 /** Sends the links of invitations, if MAYFLY_MAIL_RELAY is set. */
 export class InvitationMail {
@@ -17,9 +23,13 @@ export class InvitationMail {
   ) {}
 
   /** Resolves with whether the relay has accepted the mail. Never rejects: the answer of the API has the link too. */
-  async send({ id, name }: Account, { email, role, expiresAt }: Member, url: string): Promise<boolean> {
+  async send(
+    { id, name }: OpenAccount,
+    { email, role, expiresAt }: OpenMember,
+    url: string,
+  ): Promise<boolean> {
     const { mailRelay, mailFrom, mailDomain } = this.settings
-    if (mailRelay === null) return false
+    if (mailRelay === null || email === null || name === null) return false
     try {
       const verdict = await this.throttle.consume(`invitation-mails:${id}`, [MAILS])
       if (verdict?.isAllowed === false) return false

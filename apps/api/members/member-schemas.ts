@@ -5,7 +5,9 @@ import { brand, type InvitationId, type KeyId, type MemberId } from '#libs/domai
 import { IdOf, KeyOrMember, OneOf, OrNull, orNull, resource, SomeOf, time } from '#libs/runtime/resource.js'
 
 const access = {
-  email: plain(Type.String({ description: 'The email address that was invited.' })),
+  email: plain(
+    OrNull(Type.String(), 'The email address that was invited; null once it is erased, after the end.'),
+  ),
   role: plain(OneOf(ROLE_NAMES, 'What the member may do.')),
   environments: orNull(list(text), 'The only environments that the member can use; null for all.'),
   permissions: plain(SomeOf(PERMISSIONS, '`content:read` if the member may read mail, else none.')),
@@ -106,32 +108,35 @@ const invitationWithUrl = resource(
 )
 export const InvitationWithUrl = invitationWithUrl.schema
 
+/** With the address in plain text; null if it was erased. */
+export type OpenMember = Omit<MemberState, 'email'> & { email: string | null }
+
 /** An invitation with a new link. */
 export interface InvitationLink {
-  member: MemberState
+  member: OpenMember
   url: string
   isMailed: boolean
 }
 
-function accessOf(state: MemberState) {
+function accessOf(state: OpenMember) {
   return { ...state, permissions: state.readsMail ? PERMISSIONS : [] }
 }
 
 /** A member who has joined. */
-function joinedOf(state: MemberState) {
+function joinedOf(state: OpenMember) {
   const { identity, joinedAt, invitedAt } = state
   return { ...accessOf(state), issuer: identity?.issuer ?? null, joinedAt: joinedAt ?? invitedAt }
 }
 
-export function memberJson(state: MemberState) {
+export function memberJson(state: OpenMember) {
   return shownMember.json(joinedOf(state))
 }
 
-export function removedMemberJson(state: MemberState, keys: { revokedKeys: KeyId[]; serviceKeys: KeyId[] }) {
+export function removedMemberJson(state: OpenMember, keys: { revokedKeys: KeyId[]; serviceKeys: KeyId[] }) {
   return removedMember.json({ ...joinedOf(state), ...keys })
 }
 
-function invitationOf(member: MemberState, now: Date) {
+function invitationOf(member: OpenMember, now: Date) {
   const { state, id, expiresAt } = member
   const pending = expiresAt <= now ? ('expired' as const) : ('pending' as const)
   const isUsed = state === 'active' || state === 'removed'
@@ -143,7 +148,7 @@ function invitationOf(member: MemberState, now: Date) {
   }
 }
 
-export function invitationJson(member: MemberState, now: Date) {
+export function invitationJson(member: OpenMember, now: Date) {
   return shownInvitation.json(invitationOf(member, now))
 }
 

@@ -36,14 +36,14 @@ export class MembersController {
   })
   async listMembers(@Caller() principal: Principal, @Query() query: ListPage, @Reply() reply: FastifyReply) {
     const page = await pageOf('mem', query, reply, (range) => this.members.list(principal, 'active', range))
-    return page.map(memberJson)
+    return Promise.all(page.map(async (member) => memberJson(await this.members.open(member))))
   }
 
   @Get(':memberId')
   @RequireScope('admin')
   @Describe({ summary: 'Read a member', answer: { description: 'The member.', schema: Member } })
   async getMember(@Caller() principal: Principal, @Param('memberId') memberId: string) {
-    return memberJson(await this.members.get(principal, memberId))
+    return memberJson(await this.members.open(await this.members.get(principal, memberId)))
   }
 
   @Patch(':memberId')
@@ -59,7 +59,7 @@ export class MembersController {
     @Param('memberId') memberId: string,
     @Body() body: ChangeMember,
   ) {
-    return memberJson(await this.members.change(principal, memberId, body))
+    return memberJson(await this.members.open(await this.members.change(principal, memberId, body)))
   }
 
   @Delete(':memberId')
@@ -125,14 +125,16 @@ export class InvitationsController {
       const members = await this.members.list(principal, 'invited', from)
       return members.map((member) => ({ id: invitationIdOf(member.id), member }))
     })
-    return page.map(({ member }) => invitationJson(member, this.instance.now()))
+    const opened = await Promise.all(page.map(({ member }) => this.members.open(member)))
+    return opened.map((member) => invitationJson(member, this.instance.now()))
   }
 
   @Get(':invitationId')
   @RequireScope('admin')
   @Describe({ summary: 'Read an invitation', answer: { description: 'The invitation.', schema: Invitation } })
   async getInvitation(@Caller() principal: Principal, @Param('invitationId') id: string) {
-    return invitationJson(await this.members.invitation(principal, id), this.instance.now())
+    const invitation = await this.members.open(await this.members.invitation(principal, id))
+    return invitationJson(invitation, this.instance.now())
   }
 
   @Delete(':invitationId')

@@ -10,6 +10,7 @@ import {
   type MemberRefusal,
 } from '#libs/domain/account/member.js'
 import { isId, type MemberId } from '#libs/domain/ids/typeid.js'
+import { PersonalData } from '#libs/ports/key-vault/personal-data.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import { ALL, type ListQuery } from '#libs/ports/read-model/lists.js'
 import { actorOf, missingScope, type Principal } from '../access/principal.js'
@@ -24,7 +25,7 @@ import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
 import { readAccess, parseDays, type ChangeMember, type InviteMember } from './member-requests.dto.js'
 import { InvitationMail } from './invitation-mail.js'
-import { memberIdOfInvitation, type InvitationLink } from './member-schemas.js'
+import { memberIdOfInvitation, type InvitationLink, type OpenMember } from './member-schemas.js'
 
 /** The members of an account, and those who are invited. */
 @Injectable()
@@ -37,6 +38,7 @@ export class Members {
     private readonly address: ConsoleAddress,
     private readonly mail: InvitationMail,
     private readonly quotas: QuotaUse,
+    private readonly personal: PersonalData,
   ) {}
 
   /**
@@ -48,15 +50,15 @@ export class Members {
     const account = await this.accounts.find(accountId)
     const memberId = minting.id('mem')
     const token = secretOf(memberId, minting.bytes(SECRET_BYTES))
-    const emails = await this.views.accounts.memberEmails(accountId)
-    const { email } = body
+    const names = await this.views.accounts.memberNames(accountId)
     const now = this.instance.now()
     const known = await this.views.accounts.member(memberId)
     if (known === null) await this.quotas.require(accountId, 'members')
+    const email = known?.email ?? (await this.personal.sealEmail(memberId, body.email))
     await this.run(principal, account, {
       ...{ type: 'InviteMember', accountId, memberId, email, ...readAccess(body.role, body) },
       ...{ actor: actorOf(principal, account), usageKeyId, tokenHash: hashSecret(token) },
-      isKnown: emails.some((each) => each.toLowerCase() === email.toLowerCase()),
+      isKnown: this.personal.namesOfEmail(body.email).some((name) => names.includes(name)),
       ...{ expiresAt: this.endOf(body, now), now },
     })
     const member = await this.findRecorded(memberId)
@@ -89,14 +91,14 @@ export class Members {
   }
 
   /** A repeat changes nothing. Throws not-found, missing-scope, invalid-request if it was used, and busy. */
-  async revoke(principal: Principal, id: string): Promise<Member> {
-    const { id: memberId, accountId } = await this.invitation(principal, id)
+  async revoke(principal: Principal, id: string): Promise<OpenMember> {
+    const { id: memberId, accountId, email } = await this.open(await this.invitation(principal, id))
     const account = await this.accounts.find(accountId)
     const command = { type: 'RevokeInvitation', accountId, memberId, now: this.instance.now() } as const
     await this.run(principal, account, { ...command, actor: actorOf(principal, account) })
     const revoked = await this.findRecorded(memberId)
     if (revoked.state !== 'revoked') throw beingChanged(memberId)
-    return revoked
+    return { ...revoked, email }
   }
 
   list({ accountId }: Principal, state: 'active' | 'invited', query: ListQuery<MemberId>): Promise<Member[]> {
@@ -139,12 +141,15 @@ export class Members {
     const member = await this.find(principal, id)
     if (member === null) throw noMember(id)
     const { accountId, id: memberId } = member
+    // Erased once the member is removed.
+    const { email } = await this.open(member)
     const before = await this.accounts.find(accountId)
     const now = this.instance.now()
     const actor = actorOf(principal, before)
     await this.run(principal, before, { type: 'RemoveMember', accountId, memberId, actor, now })
-    const removed = await this.findRecorded(memberId)
-    if (removed.state !== 'removed') throw beingChanged(memberId)
+    const recorded = await this.findRecorded(memberId)
+    if (recorded.state !== 'removed') throw beingChanged(memberId)
+    const removed = { ...recorded, email }
     const account = await this.accounts.find(accountId)
     const [active, issued, invited] = await this.views.readAccounts((accounts) =>
       Promise.all([
@@ -199,9 +204,17 @@ export class Members {
     throw missingScope('Only an owner can make a link for another member.', [])
   }
 
+  async open(member: Member): Promise<OpenMember> {
+    return { ...member, email: await this.personal.open(member.id, member.email) }
+  }
+
   private async withLink(account: Account, member: Member, token: string): Promise<InvitationLink> {
     const url = this.address.linkWith(token)
-    return { member, url, isMailed: await this.mail.send(account, member, url) }
+    const [opened, name] = await Promise.all([
+      this.open(member),
+      this.personal.open(account.id, account.name),
+    ])
+    return { member: opened, url, isMailed: await this.mail.send({ id: account.id, name }, opened, url) }
   }
 
   private endOf({ expires_in }: Pick<InviteMember, 'expires_in'>, now: Date): Date {

@@ -88,8 +88,7 @@ export class ProviderSignInController {
   @Get('accounts')
   @UseGuards(SameOriginGuard)
   async accounts(@Req() request: FastifyRequest) {
-    const accounts = await this.signIn.otherAccounts(await this.find(request))
-    return accounts.map(({ id, name }) => ({ id, name }))
+    return this.signIn.otherAccounts(await this.find(request))
   }
 
   @Post('accounts')

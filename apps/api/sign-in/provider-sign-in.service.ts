@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto'
 import { Inject, Injectable } from '@nestjs/common'
 import Type from 'typebox'
-import type { Account } from '#libs/domain/account/account.js'
 import { decideMember, isMember, type Member, type MemberCommand } from '#libs/domain/account/member.js'
 import { deriveId } from '#libs/domain/ids/mint.js'
 import { isId, type AccountId } from '#libs/domain/ids/typeid.js'
 import type { Engine } from '#libs/engines/engine.js'
 import { domainOf } from '#libs/mail/mailbox.js'
+import { PersonalData } from '#libs/ports/key-vault/personal-data.js'
 import type { ProviderConfig } from '#libs/runtime/config/providers-file.js'
 import { KnownKeys, type KnownSession } from '../access/key-lookup.js'
 import { SignedTokens } from '../access/signed-tokens.js'
@@ -42,6 +42,7 @@ export class ProviderSignIn {
     private readonly views: Views,
     private readonly recorder: VisibleRecorder,
     private readonly quotas: QuotaUse,
+    private readonly personal: PersonalData,
     private readonly instance: Instance,
     @Inject(ENGINE) { secrets }: Pick<Engine, 'secrets'>,
   ) {
@@ -107,12 +108,13 @@ export class ProviderSignIn {
   }
 
   /** The other accounts of the person who has signed in with a provider, those that the person has joined first. */
-  async otherAccounts(known: KnownSession): Promise<Account[]> {
+  async otherAccounts(known: KnownSession): Promise<{ id: AccountId; name: string | null }[]> {
     const others = await this.othersOf(known)
     const found = await this.views.readAccounts((views) =>
       Promise.all(others.map(({ accountId }) => views.account(accountId))),
     )
-    return found.filter((each) => each !== null).filter(({ suspendedAt }) => suspendedAt === null)
+    const open = found.filter((each) => each !== null).filter(({ suspendedAt }) => suspendedAt === null)
+    return Promise.all(open.map(async ({ id, name }) => ({ id, name: await this.personal.open(id, name) })))
   }
 
   /** Replaces the session by one of another account of the person. Throws not-found and what `startOf` throws. */
@@ -128,7 +130,7 @@ export class ProviderSignIn {
   private async othersOf({ account, session, member }: KnownSession): Promise<Member[]> {
     const identity = session.isIdentified ? (member?.identity ?? null) : null
     if (identity === null) return []
-    const members = await this.people('active', identity.hash)
+    const members = await this.people('active', [identity.hash])
     return members.filter(
       ({ accountId }) => accountId !== account.id && this.providers.allows(identity, accountId),
     )
@@ -139,14 +141,14 @@ export class ProviderSignIn {
    */
   private async membershipsOf(provider: ProviderConfig, { identity, role }: Person): Promise<Member[]> {
     if (role !== null) {
-      for (const { id: memberId, accountId } of await this.people('active', identity.hash)) {
+      for (const { id: memberId, accountId } of await this.people('active', [identity.hash])) {
         if (!mayUse(provider, accountId)) continue
         await this.run({ type: 'SetRoleFromProvider', accountId, memberId, role, now: this.instance.now() })
       }
     }
     const rank = ({ environments, joinedAt }: Member) =>
       environments?.length === 0 ? Infinity : (joinedAt?.getTime() ?? 0)
-    return (await this.people('active', identity.hash))
+    return (await this.people('active', [identity.hash]))
       .filter(({ accountId }) => mayUse(provider, accountId))
       .sort((one, other) => (rank(one) < rank(other) ? -1 : 1))
   }
@@ -160,7 +162,7 @@ export class ProviderSignIn {
     if (email === null) return null
     const now = this.instance.now()
     // One with the hash of the identity is half of an admission.
-    const invitations = (await this.people('invited', email)).filter(
+    const invitations = (await this.people('invited', this.personal.namesOfEmail(email))).filter(
       ({ expiresAt, tokenHash }) => expiresAt > now && tokenHash !== identity.hash,
     )
     const isInvitedTo = (id: AccountId) => invitations.some(({ accountId }) => accountId === id)
@@ -171,7 +173,7 @@ export class ProviderSignIn {
         throw error
       },
     )
-    const joined = new Set((await this.people('active', identity.hash)).map(({ accountId }) => accountId))
+    const joined = new Set((await this.people('active', [identity.hash])).map(({ accountId }) => accountId))
     for (const { id: memberId, accountId, offeredBy } of invitations) {
       if (joined.has(accountId) || !mayUse(provider, accountId)) continue
       const inviter = isMember(offeredBy) ? await this.views.accounts.member(offeredBy) : null
@@ -193,8 +195,8 @@ export class ProviderSignIn {
     const { accountId } = domain
     // Whoever is a member with that address connects the identity; whoever was removed must be invited.
     const known = await Promise.all(
-      (['active', 'removed'] as const).flatMap((state) =>
-        [identity.hash, email].map((name) => this.people(state, name)),
+      (['active', 'removed'] as const).map((state) =>
+        this.people(state, [identity.hash, ...this.personal.namesOfEmail(email)]),
       ),
     )
     if (isInvitedTo(accountId) || known.flat().some((member) => member.accountId === accountId)) return
@@ -204,8 +206,10 @@ export class ProviderSignIn {
     // Derived, so that of two attempts at the same time only one admits the person.
     const seed = Buffer.from(hash('sha256', accountId + identity.hash), 'hex')
     const memberId = deriveId('mem', { seed, firstAtMs: account.openedAt.getTime() }, 1)
-    if ((await this.views.accounts.member(memberId)) === null) await this.quotas.require(accountId, 'members')
-    const command = { type: 'AdmitMember', accountId, memberId, email, identity, role } as const
+    const member = await this.views.accounts.member(memberId)
+    if (member === null) await this.quotas.require(accountId, 'members')
+    const sealed = member?.email ?? (await this.personal.sealEmail(memberId, email))
+    const command = { type: 'AdmitMember', accountId, memberId, email: sealed, identity, role } as const
     await this.run({ ...command, usageKeyId: key.id, now: this.instance.now() })
   }
 
@@ -219,7 +223,7 @@ export class ProviderSignIn {
     const known = isWellFormed ? await this.knownKeys.session(accountId, sessionId) : null
     if (known?.member == null) throw failed()
     const { account, member, session } = known
-    const others = await this.people('active', identity.hash)
+    const others = await this.people('active', [identity.hash])
     // A session by a link that another member or a key has made may be that of somebody else.
     const isOwnSession = session.offeredBy === null
     const isFree = others.every((each) => each.accountId !== account.id || each.id === member.id)
@@ -238,8 +242,8 @@ export class ProviderSignIn {
     return started
   }
 
-  private people(state: Member['state'], emailOrHash: string): Promise<Member[]> {
-    return this.views.readAccounts((views) => views.people(state, emailOrHash))
+  private people(state: Member['state'], names: readonly string[]): Promise<Member[]> {
+    return this.views.readAccounts((views) => views.people(state, names))
   }
 
   /** Resolves once the events, each in its turn, are durable and apply. Whether the command was refused. */

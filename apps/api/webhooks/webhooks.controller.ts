@@ -61,7 +61,7 @@ export class WebhooksController {
     const page = await pageOf('whk', query, reply, (listQuery) =>
       this.webhooks.list({ accountId, environment }, listQuery),
     )
-    return page.map((webhook) => this.webhooks.show(webhook))
+    return Promise.all(page.map((webhook) => this.webhooks.show(webhook)))
   }
 
   @Get(':webhookId')
@@ -185,6 +185,6 @@ export class InboxWebhooksController {
     const page = await pageOf('whk', query, reply, (listQuery) =>
       this.webhooks.list({ inboxId: inbox.id }, listQuery),
     )
-    return page.map((webhook) => this.webhooks.show(webhook))
+    return Promise.all(page.map((webhook) => this.webhooks.show(webhook)))
   }
 }

@@ -11,11 +11,13 @@ import {
 } from '#libs/domain/webhook/decide.js'
 import {
   ENVIRONMENT_NOTIFICATIONS,
+  isOfMasterKey,
   type PartitionEnd,
   type SealedSecret,
 } from '#libs/domain/webhook/events.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import type { Engine } from '#libs/engines/engine.js'
+import { PersonalData } from '#libs/ports/key-vault/personal-data.js'
 import type { ListQuery } from '#libs/ports/read-model/lists.js'
 import type { WebhookScope } from '#libs/ports/read-model/tables.js'
 import type { ResourceJson } from '#libs/runtime/resource.js'
@@ -52,6 +54,7 @@ export class Webhooks {
     private readonly recorder: VisibleRecorder,
     private readonly instance: Instance,
     private readonly quotas: QuotaUse,
+    private readonly personal: PersonalData,
     @Inject(ENGINE) private readonly engine: Pick<Engine, 'log' | 'webhooks' | 'secrets'>,
   ) {}
 
@@ -79,13 +82,14 @@ export class Webhooks {
       ]),
     )
     if (known === null && inboxId === null) await this.quotas.require(accountId, 'webhooks')
+    const stored = known?.url ?? (await this.personal.seal(accountId, url))
     await this.run(principal, known, {
       type: 'RegisterWebhook',
       accountId,
       webhookId,
       environment,
       inboxId,
-      url: { text: url, stored: secrets.sealUrl(webhookId, url) },
+      url: { text: url, stored },
       events,
       secret: secrets.sealSecret(webhookId, secret),
       startFrom: readStart(startFrom),
@@ -132,7 +136,7 @@ export class Webhooks {
       throw invalid({ detail: `${other} is not an event of an inbox`, pointer: '/events' })
     }
     const now = this.instance.now()
-    const url = text === null ? null : this.requestedUrl(webhook, text)
+    const url = text === null ? null : await this.requestedUrl(webhook, text)
     const command = { type: 'ChangeWebhook', accountId, webhookId, url, events, state, now } as const
     await this.run(principal, webhook, command)
     return this.show(await this.findOrThrow(webhookId))
@@ -183,26 +187,28 @@ export class Webhooks {
   }
 
   /** A webhook as JSON. Throws MasterKeyMissingError if the master key that sealed its URL is no longer configured. */
-  show(webhook: Webhook): ResourceJson {
-    return webhookJson({ ...webhook, url: this.urlOf(webhook) })
+  async show(webhook: Webhook): Promise<ResourceJson> {
+    return webhookJson({ ...webhook, url: await this.urlOf(webhook) })
   }
 
   /** As `show`, with the secret in the form of Standard Webhooks (section "Secret"). */
-  private showNew(webhook: Webhook, bytes: Uint8Array): ResourceJson {
+  private async showNew(webhook: Webhook, bytes: Uint8Array): Promise<ResourceJson> {
     const secret = `whsec_${Buffer.from(bytes).toString('base64')}`
-    return webhookWithSecretJson({ ...webhook, url: this.urlOf(webhook), secret })
+    return webhookWithSecretJson({ ...webhook, url: await this.urlOf(webhook), secret })
   }
 
-  private urlOf({ id, url }: Webhook): string {
-    return this.engine.secrets.openUrl(id, url)
+  private async urlOf(webhook: Webhook): Promise<string> {
+    const url = await this.personal.openUrl(webhook)
+    if (url === null) throw new Error(`the URL of ${webhook.id} was erased with its account`)
+    return url
   }
 
-  /** Keeps the stored URL if it is the same and sealed with the current master key. Otherwise seals the new one. */
-  private requestedUrl(webhook: Webhook, text: string): RequestedUrl {
-    const { id, url: stored } = webhook
-    const sealed = this.engine.secrets.sealUrl(id, text)
-    const isCurrent = typeof stored !== 'string' && stored.masterKeyId === sealed.masterKeyId
-    return { text, stored: isCurrent && this.urlOf(webhook) === text ? stored : sealed }
+  /** Keeps the stored URL if it is the same and sealed with the key of the account. Otherwise seals the new one. */
+  private async requestedUrl(webhook: Webhook, text: string): Promise<RequestedUrl> {
+    const { accountId, url: stored } = webhook
+    const isSealed = typeof stored !== 'string' && !isOfMasterKey(stored)
+    if (isSealed && (await this.urlOf(webhook)) === text) return { text, stored }
+    return { text, stored: await this.personal.seal(accountId, text) }
   }
 
   /** Resolves once the events of the command are durable and visible. */

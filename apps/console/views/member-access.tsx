@@ -11,6 +11,9 @@ const ROLE_NAMES = Object.keys(ROLES) as Role[]
 const ENVIRONMENT = 'environment:'
 const READS_MAIL = 'reads-mail'
 
+/** Of a member or an invitation. The address is erased after its end. */
+export const nameOf = ({ id, email }: { id: string; email: string | null }) => email ?? id
+
 /** The fields of what a member may do. `before` is a member whose access is changed. */
 export function AccessFields({
   role,

@@ -4,7 +4,7 @@ import type { Schemas } from '#clients/typescript/src/mayfly.js'
 import { useSession, ViewLink } from '../navigation.js'
 import { Choice, Field, FormDialog, Secret, type FormValues } from '../parts/controls.js'
 import { text } from '../text.js'
-import { AccessFields, readAccess, type Role } from './member-access.js'
+import { AccessFields, nameOf, readAccess, type Role } from './member-access.js'
 
 type Member = Schemas['Member']
 
@@ -34,8 +34,8 @@ export function MemberDialog({
     case 'link':
       return (
         <LinkDialog
-          title={text.members.signInLinkTitle(dialog.member.email)}
-          hint={text.members.signInLinkHint(dialog.member.email)}
+          title={text.members.signInLinkTitle(nameOf(dialog.member))}
+          hint={text.members.signInLinkHint(nameOf(dialog.member))}
           make={() => session.createLink(dialog.member.id)}
           onClose={onClose}
         >
@@ -45,8 +45,8 @@ export function MemberDialog({
     case 'resend':
       return (
         <LinkDialog
-          title={text.members.resendTitle(dialog.invitation.email)}
-          hint={text.members.linkHint(dialog.invitation.email)}
+          title={text.members.resendTitle(nameOf(dialog.invitation))}
+          hint={text.members.linkHint(nameOf(dialog.invitation))}
           make={async (_, expiresIn) =>
             (await api.invitations.resend(dialog.invitation.id, { expiresIn })).url
           }
@@ -59,7 +59,7 @@ export function MemberDialog({
     case 'revoke':
       return (
         <FormDialog
-          title={text.members.revokeTitle(dialog.invitation.email)}
+          title={text.members.revokeTitle(nameOf(dialog.invitation))}
           action={text.revoke}
           isDangerous
           submit={() => api.invitations.revoke(dialog.invitation.id)}
@@ -168,7 +168,7 @@ function ChangeDialog({
   const [role, setRole] = useState<Role>(member.role)
   return (
     <FormDialog
-      title={text.members.changeTitle(member.email)}
+      title={text.members.changeTitle(nameOf(member))}
       action={text.save}
       submit={(values) => api.members.change(member.id, readAccess(role, values))}
       onClose={onClose}
@@ -189,7 +189,7 @@ function RemoveDialog({ member, onClose }: { member: Member; onClose: () => void
   }
   if (remaining !== null) {
     return (
-      <FormDialog title={text.members.removed(member.email)} onClose={onClose}>
+      <FormDialog title={text.members.removed(nameOf(member))} onClose={onClose}>
         <p>{remaining.length === 0 ? text.members.noServiceKeys : text.members.serviceKeys}</p>
         {remaining.length > 0 && (
           <>
@@ -208,7 +208,7 @@ function RemoveDialog({ member, onClose }: { member: Member; onClose: () => void
   }
   return (
     <FormDialog
-      title={text.members.removeTitle(member.email)}
+      title={text.members.removeTitle(nameOf(member))}
       action={text.members.remove}
       isDangerous
       submit={remove}

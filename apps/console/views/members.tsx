@@ -5,6 +5,7 @@ import { Empty, Table } from '../parts/controls.js'
 import { Time } from '../parts/format.js'
 import { Show, useLoaded } from '../parts/loading.js'
 import { text } from '../text.js'
+import { nameOf } from './member-access.js'
 import { InviteDialog, MemberDialog, type OpenedDialog } from './member-dialogs.js'
 
 type Member = Schemas['Member']
@@ -21,7 +22,7 @@ export function useEmails(): (memberId: string) => string {
     [],
   )
   return (memberId) => {
-    if (memberId === session.member?.id) return session.member.email
+    if (memberId === session.member?.id) return nameOf(session.member)
     return members === undefined ? '' : (members.find(({ id }) => id === memberId)?.email ?? memberId)
   }
 }
@@ -105,7 +106,8 @@ function MemberTable({
       ]}
     >
       {members.map((member) => {
-        const { id, email, role, environments, permissions, issuer, created_at } = member
+        const { id, role, environments, permissions, issuer, created_at } = member
+        const email = nameOf(member)
         const isSelf = id === self?.id
         const mayManage = role !== 'owner' || isOwner
         return (
@@ -166,7 +168,8 @@ function InvitationTable({
   return (
     <Table columns={[text.members.email, text.members.role, text.keys.expires, text.actions]}>
       {invitations.map((invitation) => {
-        const { id, email, role, state, expires_at } = invitation
+        const { id, role, state, expires_at } = invitation
+        const email = nameOf(invitation)
         return (
           <tr key={id} class={state}>
             <td>{email}</td>

@@ -41,6 +41,7 @@ import { useSplitter } from '../parts/splitter.js'
 import { useStored } from '../parts/stored.js'
 import { visibleLine } from '../parts/visible-text.js'
 import { text } from '../text.js'
+import { nameOf } from './member-access.js'
 import { isActive, type ListedInbox } from './inbox-list.js'
 import type { ListedMessage } from './message-list.js'
 
@@ -133,8 +134,8 @@ export function Sidebar({
             </a>
           </li>
           {session.member !== null && (
-            <li class="signed-in" title={session.member.email}>
-              <span class="name">{session.member.email}</span> {text.members.roles[session.member.role]}
+            <li class="signed-in" title={nameOf(session.member)}>
+              <span class="name">{nameOf(session.member)}</span> {text.members.roles[session.member.role]}
             </li>
           )}
           <li>

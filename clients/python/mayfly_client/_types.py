@@ -90,8 +90,8 @@ class Account(TypedDict):
     """The owner of keys and inboxes, with its limits."""
     id: str
     """The id of the account."""
-    name: str
-    """A name to show to people."""
+    name: str | None
+    """A name to show to people; null once the account is erased."""
     plan: str
     """The name of its plan."""
     limits: Limits | None
@@ -131,8 +131,8 @@ class AccountWithKey(TypedDict):
     """An account, with its new key, if one was issued."""
     id: str
     """The id of the account."""
-    name: str
-    """A name to show to people."""
+    name: str | None
+    """A name to show to people; null once the account is erased."""
     plan: str
     """The name of its plan."""
     limits: Limits | None
@@ -846,7 +846,7 @@ class EventQuota(TypedDict):
     used: int
     """How much is used now."""
     resets_at: str | None
-    """Null if what has ended does not count."""
+    """When nothing of it is used again, at midnight UTC; null unless it is of a day."""
     percent: Literal[80] | Literal[100]
     """How much of it is used at least, in percent."""
 
@@ -1079,8 +1079,8 @@ class Invitation(TypedDict):
     """An invitation to become a member."""
     id: str
     """The id of the invitation."""
-    email: str
-    """The email address that was invited."""
+    email: str | None
+    """The email address that was invited; null once it is erased, after the end."""
     role: Literal["owner", "admin", "developer", "viewer", "auditor"]
     """What the member may do."""
     environments: list[str] | None
@@ -1103,8 +1103,8 @@ class InvitationWithUrl(TypedDict):
     """An invitation with its link."""
     id: str
     """The id of the invitation."""
-    email: str
-    """The email address that was invited."""
+    email: str | None
+    """The email address that was invited; null once it is erased, after the end."""
     role: Literal["owner", "admin", "developer", "viewer", "auditor"]
     """What the member may do."""
     environments: list[str] | None
@@ -1328,8 +1328,8 @@ class Member(TypedDict):
     """Somebody who can sign in to the console for the account."""
     id: str
     """The id of the member."""
-    email: str
-    """The email address that was invited."""
+    email: str | None
+    """The email address that was invited; null once it is erased, after the end."""
     role: Literal["owner", "admin", "developer", "viewer", "auditor"]
     """What the member may do."""
     environments: list[str] | None
@@ -1660,7 +1660,7 @@ class Quota(TypedDict):
     used: int
     """How much is used now."""
     resets_at: str | None
-    """Null if what has ended does not count."""
+    """When nothing of it is used again, at midnight UTC; null unless it is of a day."""
 
 
 class QuotaReachedEvent(TypedDict):
@@ -1722,8 +1722,8 @@ class RemovedMember(TypedDict):
     """Somebody who was a member, with the keys that the member issued."""
     id: str
     """The id of the member."""
-    email: str
-    """The email address that was invited."""
+    email: str | None
+    """The email address that was invited; null once it is erased, after the end."""
     role: Literal["owner", "admin", "developer", "viewer", "auditor"]
     """What the member may do."""
     environments: list[str] | None

@@ -4,7 +4,7 @@ export interface components {
 	schemas: {
 		Account: {
 			id: string;
-			name: string;
+			name: string | null;
 			plan: string;
 			limits: components["schemas"]["Limits"] | null;
 			environments: string[];
@@ -30,7 +30,7 @@ export interface components {
 		};
 		AccountWithKey: {
 			id: string;
-			name: string;
+			name: string | null;
 			plan: string;
 			limits: components["schemas"]["Limits"] | null;
 			environments: string[];
@@ -512,7 +512,7 @@ export interface components {
 			limit: number;
 			/** How much is used now. */
 			used: number;
-			/** Null if what has ended does not count. */
+			/** When nothing of it is used again, at midnight UTC; null unless it is of a day. */
 			resets_at: string | null;
 			/** How much of it is used at least, in percent. */
 			percent: 80 | 100;
@@ -690,8 +690,8 @@ export interface components {
 		Invitation: {
 			/** The id of the invitation. */
 			id: string;
-			/** The email address that was invited. */
-			email: string;
+			/** The email address that was invited; null once it is erased, after the end. */
+			email: string | null;
 			/** What the member may do. */
 			role: "owner" | "admin" | "developer" | "viewer" | "auditor";
 			/** The only environments that the member can use; null for all. */
@@ -713,8 +713,8 @@ export interface components {
 		InvitationWithUrl: {
 			/** The id of the invitation. */
 			id: string;
-			/** The email address that was invited. */
-			email: string;
+			/** The email address that was invited; null once it is erased, after the end. */
+			email: string | null;
 			/** What the member may do. */
 			role: "owner" | "admin" | "developer" | "viewer" | "auditor";
 			/** The only environments that the member can use; null for all. */
@@ -850,8 +850,8 @@ export interface components {
 		Member: {
 			/** The id of the member. */
 			id: string;
-			/** The email address that was invited. */
-			email: string;
+			/** The email address that was invited; null once it is erased, after the end. */
+			email: string | null;
 			/** What the member may do. */
 			role: "owner" | "admin" | "developer" | "viewer" | "auditor";
 			/** The only environments that the member can use; null for all. */
@@ -1029,7 +1029,7 @@ export interface components {
 			limit: number;
 			/** How much is used now. */
 			used: number;
-			/** Null if what has ended does not count. */
+			/** When nothing of it is used again, at midnight UTC; null unless it is of a day. */
 			resets_at: string | null;
 		};
 		/** The event `quota.reached`. */
@@ -1073,8 +1073,8 @@ export interface components {
 		RemovedMember: {
 			/** The id of the member. */
 			id: string;
-			/** The email address that was invited. */
-			email: string;
+			/** The email address that was invited; null once it is erased, after the end. */
+			email: string | null;
 			/** What the member may do. */
 			role: "owner" | "admin" | "developer" | "viewer" | "auditor";
 			/** The only environments that the member can use; null for all. */

@@ -8,6 +8,7 @@ import { parseRetention, SCOPES } from './access.js'
 import { CONSOLE_EVENTS } from './console-sessions.js'
 import { DOMAIN_EVENTS } from './domain.js'
 import { MEMBER_EVENTS } from './member.js'
+import { personalText } from './personal-data.js'
 import { perLimit, QUOTAS, quotaScope } from './quota.js'
 
 const retention = field.codec(Type.String(), (value: Lifespan) => value.text, decodeRetention)
@@ -37,7 +38,7 @@ const limits = field.optional(
 export const ACCOUNT_EVENTS = {
   AccountOpened: event(
     'account.opened',
-    { accountId: field.id('acc'), name: field.text, plan, limits, openedAt: field.time },
+    { accountId: field.id('acc'), name: personalText, plan, limits, openedAt: field.time },
     // Version 1 had no limits and four names of plans.
     { version: 2 },
   ),

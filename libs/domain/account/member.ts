@@ -3,6 +3,7 @@ import * as field from '#libs/domain/event-sourcing/declare.js'
 import { accept, refuse, type Decision } from '#libs/domain/event-sourcing/decision.js'
 import type { AccountId, KeyId, MemberId } from '#libs/domain/ids/typeid.js'
 import { withImplied, type Scope } from './access.js'
+import { personalText, type PersonalText } from './personal-data.js'
 
 /*
  * The people of an account. A member begins as an invitation, and joins with the link of it, or by signing in with an identity
@@ -102,7 +103,7 @@ const access = {
 export const MEMBER_EVENTS = {
   MemberInvited: event('member.invited', {
     ...memberIds,
-    email: field.text,
+    email: personalText,
     ...access,
     /** Of the link's token. */
     tokenHash: field.sha256,
@@ -277,7 +278,7 @@ export type MemberCommand = { accountId: AccountId; memberId: MemberId; now: Dat
   | ({
       type: 'InviteMember'
       actor: Actor
-      email: string
+      email: PersonalText
       tokenHash: string
       usageKeyId: KeyId
       expiresAt: Date
@@ -297,7 +298,7 @@ export type MemberCommand = { accountId: AccountId; memberId: MemberId; now: Dat
   /** Somebody with an address in a domain of the account joins without an invitation. */
   | {
       type: 'AdmitMember'
-      email: string
+      email: PersonalText
       identity: Identity
       /** What the identity provider says; null for a member who can do nothing until given a role. */
       role: MappedRole | null

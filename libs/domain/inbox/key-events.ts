@@ -1,18 +1,21 @@
 import { event, id, sealedText, text, time, type EventOf } from '#libs/domain/event-sourcing/declare.js'
 
+/** The name of its field is from when only inboxes had keys. */
+const owner = id('inb', 'acc', 'mem')
+
 /** All events of the topic inbox-keys. */
 export const INBOX_KEY_EVENTS = {
-  /** The key of an inbox, wrapped by the master key that `masterKeyId` names. */
+  /** The key of an inbox, or of an account or member for its personal data, wrapped by the master key that `masterKeyId` names. */
   InboxKeyWrapped: event('inbox-key.wrapped', {
-    inboxId: id('inb'),
+    inboxId: owner,
     masterKeyId: text,
     wrapped: sealedText,
   }),
 
-  /** Permanent: every other record of that inbox's key, earlier or later on the log, is void. */
-  InboxKeyForgotten: event('inbox-key.forgotten', { inboxId: id('inb'), forgottenAt: time }),
+  /** Permanent: every other record of that key, earlier or later on the log, is void. */
+  InboxKeyForgotten: event('inbox-key.forgotten', { inboxId: owner, forgottenAt: time }),
 
-  /** From now on, new inboxes use this master key. */
+  /** From now on, new keys are wrapped by this master key. */
   MasterKeyTaken: event('master-key.taken', { masterKeyId: text }),
 
   /** Has no meaning. Brokers close a segment, and compact it, only if something is appended after it. */

@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import { event, type EventOf, type ValueOf, type ValuesOf } from '#libs/domain/event-sourcing/declare.js'
 import * as field from '#libs/domain/event-sourcing/declare.js'
+import { personalText, type PersonalText } from '#libs/domain/account/personal-data.js'
 import { QUOTAS, quotaScope } from '#libs/domain/account/quota.js'
 import { SENT_EVENTS } from '#libs/domain/inbox/events.js'
 
@@ -32,16 +33,24 @@ const sealed = field.object({ masterKeyId: field.text, sealed: field.sealedText 
 export type SealedSecret = ValueOf<typeof sealed>
 
 /**
- * The URL of a webhook as it may be stored: sealed like its secret, since a URL often contains a secret. Plain text in
- * events and views written before URLs were sealed.
+ * The URL of a webhook as it may be stored: sealed with the key of its account, since a URL often contains a secret or a
+ * name. Sealed with a master key, or plain text, in earlier events.
  */
-export type StoredUrl = SealedSecret | string
+export type StoredUrl = PersonalText | SealedSecret
 
 const url = field.codec(
-  Type.Union([sealed.schema, Type.String()]),
-  (stored: StoredUrl) => (typeof stored === 'string' ? stored : sealed.encode(stored)),
-  (data): StoredUrl => (typeof data === 'string' ? data : sealed.decode(data)),
+  Type.Union([sealed.schema, personalText.schema]),
+  (stored: StoredUrl) => (isOfMasterKey(stored) ? sealed.encode(stored) : personalText.encode(stored)),
+  (data): StoredUrl =>
+    typeof data === 'object' && data !== null && 'master_key_id' in data
+      ? sealed.decode(data)
+      : personalText.decode(data),
 )
+
+/** Whether a URL is sealed with a master key. */
+export function isOfMasterKey(url: StoredUrl): url is SealedSecret {
+  return typeof url === 'object' && 'masterKeyId' in url
+}
 
 /** The earliest events that a webhook is notified of: those after its registration, all, or those since a time. */
 export type StartFrom = 'now' | 'beginning' | Date

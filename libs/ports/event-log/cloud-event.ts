@@ -55,6 +55,7 @@ export interface Recorded<Event> extends Occurrence<Event> {
 /** The request of the API that caused an event. */
 export interface EventOrigin {
   requestId: string
+  /** As `PersonalData.sealAddress` writes it; plain text in earlier events. */
   remoteAddress: string
 }
 
@@ -261,18 +262,19 @@ export class Recorder {
     private readonly log: LogAppender,
     private readonly source: EventSource,
     private readonly now: () => Date,
-    /** The request that the caller of `record` answers; null if there is none. */
-    private readonly originOf: () => EventOrigin | null = () => null,
+    /** Resolves with the request that the caller of `record` answers, or null if there is none. Null for other roles than the API. */
+    private readonly originOf: ((accountId: AccountId) => Promise<EventOrigin | null>) | null = null,
   ) {}
 
   /** Resolves with the event's position once it is durable. Rejects as `EventLog.append` does. */
-  record(
+  async record(
     event: DomainEvent,
     { accountId, environment, keyId, actor = null }: Attribution,
   ): Promise<Position> {
     const from = { id: mintId('evt'), time: this.now(), source: this.source }
     // What Mayfly does itself may be about another account than the request.
-    const origin = keyId === null && actor === null ? null : this.originOf()
+    const isOwn = keyId === null && actor === null
+    const origin = isOwn || this.originOf === null ? null : await this.originOf(accountId)
     const by = { ...from, accountId, environment, keyId, actor, ...(origin === null ? {} : { origin }) }
     if (isOneOf(INBOX_EVENTS, event)) {
       return this.log.append('inbox-events', inboxEventCodec.encode({ ...by, event }))

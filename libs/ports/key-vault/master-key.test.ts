@@ -1,3 +1,4 @@
+import { brand } from '#libs/domain/ids/typeid.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import { makeSecretKey, SealBrokenError } from './sealing.js'
 import { MasterKeyMissingError, MasterKeys } from './master-key.js'
@@ -95,21 +96,25 @@ describe('the secret of a webhook', () => {
   })
 })
 
-describe('the URL of a webhook', () => {
-  const webhookId = mintId('whk')
-  const url = 'https://ci.example/ä?token=secret'
+describe('the URL of a webhook that an earlier version sealed', () => {
+  const webhookId = brand('whk', 'whk_01jd6b2k8nf3gq6r9t2w5y8z1c')
+  const its = Buffer.alloc(32, 1).toString('base64')
+  const sealed = {
+    masterKeyId: '76c05bb85f5b7373',
+    sealed: Buffer.from(
+      'AWmduEViKFpMJdZ9wiYNmC+K5MMK7teAW8fV1hnfcfNhdquoxYQsKX9GzzjQX09vTzT7NRdOZNjasQE3WLXF',
+      'base64',
+    ),
+  }
 
   it('is opened with the master key that sealed it, current or retired, and no other', () => {
-    const sealed = parse(one).sealUrl(webhookId, url)
-    expect(parse(`${two},${one}`).openUrl(webhookId, sealed)).toBe(url)
+    expect(parse(`${two},${its}`).openUrl(webhookId, sealed)).toBe('https://ci.example/ä?token=secret')
     expect(() => parse(two).openUrl(webhookId, sealed)).toThrow(MasterKeyMissingError)
-    expect(Buffer.from(sealed.sealed).includes('secret')).toBe(false)
   })
 
   it('can’t be opened for another webhook, or as a secret', () => {
-    const sealed = parse(one).sealUrl(webhookId, url)
-    expect(() => parse(one).openUrl(mintId('whk'), sealed)).toThrow(SealBrokenError)
-    expect(() => parse(one).openSecret(webhookId, sealed)).toThrow(SealBrokenError)
+    expect(() => parse(its).openUrl(mintId('whk'), sealed)).toThrow(SealBrokenError)
+    expect(() => parse(its).openSecret(webhookId, sealed)).toThrow(SealBrokenError)
   })
 })
 

@@ -1,33 +1,34 @@
 import { createHash, hash, hkdfSync } from 'node:crypto'
-import type { InboxId, WebhookId } from '#libs/domain/ids/typeid.js'
-import type { SealedSecret, StoredUrl } from '#libs/domain/webhook/events.js'
+import type { WebhookId } from '#libs/domain/ids/typeid.js'
+import type { SealedSecret } from '#libs/domain/webhook/events.js'
 import { NamedError } from '#libs/runtime/errors.js'
+import type { KeyOwner } from './key-vault.js'
 import { seal, secretKey, unseal, type SecretKey } from './sealing.js'
 
 /*
- * Master keys, which seal the keys of inboxes and the secrets and URLs of webhooks; and the hash of API keys and
+ * Master keys, which seal the keys of the vault and the secrets of webhooks; and the hash of API keys and
  * passwords.
  */
 
-/** An inbox's key as it may be stored: sealed with the master key that `masterKeyId` names. */
+/** The key of an owner as it may be stored: sealed with the master key that `masterKeyId` names. */
 export interface WrappedKey {
   masterKeyId: string
   wrapped: Uint8Array
 }
 
 /**
- * Keeps the secrets that webhooks sign with, and the URLs they post to, unreadable in the log and the views. Opening
+ * Keeps the secrets that webhooks sign with, and the URLs of earlier events, unreadable in the log and the views. Opening
  * throws MasterKeyMissingError if the master key that sealed the bytes is no longer configured, and SealBrokenError if
  * they were sealed for another webhook or another purpose.
  */
-export type WebhookSecrets = Pick<MasterKeys, 'sealSecret' | 'openSecret' | 'sealUrl' | 'openUrl'>
+export type WebhookSecrets = Pick<MasterKeys, 'sealSecret' | 'openSecret' | 'openUrl'>
 
 /** Derives keys for other uses than sealing, such as signing tokens, so that these need no setting of their own. */
-export type DerivedKeys = Pick<MasterKeys, 'deriveKey'>
+export type DerivedKeys = Pick<MasterKeys, 'deriveKey' | 'deriveKeys'>
 
 /** A value that is sealed in one context can't be opened in another. */
 const CONTEXT = {
-  inboxKey: (inboxId: InboxId) => `inbox-key:${inboxId}`,
+  key: (owner: KeyOwner) => `inbox-key:${owner}`,
   secret: (webhookId: WebhookId) => `webhook-secret:${webhookId}`,
   url: (webhookId: WebhookId) => `webhook-url:${webhookId}`,
 }
@@ -67,14 +68,14 @@ export class MasterKeys {
     if (!this.has(masterKeyId)) throw new MasterKeyMissingError(masterKeyId)
   }
 
-  wrap(inboxId: InboxId, key: SecretKey): WrappedKey {
-    const { masterKeyId, sealed } = this.seal(CONTEXT.inboxKey(inboxId), key)
+  wrap(owner: KeyOwner, key: SecretKey): WrappedKey {
+    const { masterKeyId, sealed } = this.seal(CONTEXT.key(owner), key)
     return { masterKeyId, wrapped: sealed }
   }
 
   /** Throws MasterKeyMissingError if the master key that wrapped it is not configured. */
-  unwrap(inboxId: InboxId, { masterKeyId, wrapped }: WrappedKey): SecretKey {
-    return secretKey(this.open(CONTEXT.inboxKey(inboxId), { masterKeyId, sealed: wrapped }))
+  unwrap(owner: KeyOwner, { masterKeyId, wrapped }: WrappedKey): SecretKey {
+    return secretKey(this.open(CONTEXT.key(owner), { masterKeyId, sealed: wrapped }))
   }
 
   sealSecret(webhookId: WebhookId, secret: Uint8Array): SealedSecret {
@@ -85,12 +86,8 @@ export class MasterKeys {
     return this.open(CONTEXT.secret(webhookId), sealed)
   }
 
-  sealUrl(webhookId: WebhookId, url: string): SealedSecret {
-    return this.seal(CONTEXT.url(webhookId), Buffer.from(url))
-  }
-
-  openUrl(webhookId: WebhookId, stored: StoredUrl): string {
-    return typeof stored === 'string' ? stored : this.open(CONTEXT.url(webhookId), stored).toString()
+  openUrl(webhookId: WebhookId, stored: SealedSecret): string {
+    return this.open(CONTEXT.url(webhookId), stored).toString()
   }
 
   /**
@@ -98,7 +95,12 @@ export class MasterKeys {
    * independent (HKDF, RFC 5869), and reveal nothing of the master key.
    */
   deriveKey(purpose: string): SecretKey {
-    return secretKey(Buffer.from(hkdfSync('sha256', this.currentKey, '', `mayfly ${purpose}`, 32)))
+    return derive(this.currentKey, purpose)
+  }
+
+  /** The keys for a purpose from all configured master keys, that of the current one first. */
+  deriveKeys(purpose: string): SecretKey[] {
+    return [...this.byId.values()].map((masterKey) => derive(masterKey, purpose))
   }
 
   private seal(context: string, plaintext: Uint8Array): SealedSecret {
@@ -119,6 +121,10 @@ export class MasterKeyMissingError extends NamedError {
         `add it to MAYFLY_MASTER_KEY after the current one`,
     )
   }
+}
+
+function derive(masterKey: SecretKey, purpose: string): SecretKey {
+  return secretKey(Buffer.from(hkdfSync('sha256', masterKey, '', `mayfly ${purpose}`, 32)))
 }
 
 /** 32 bytes in base64 (RFC 4648, section 4): 43 characters and an optional padding character. */

@@ -29,7 +29,7 @@ export interface ExceededQuota extends UsedQuota {
 
 export interface UseQueries {
   inboxes: Pick<MailQueries, 'usedQuotas'>
-  accounts: Pick<AccountQueries, 'domainNames' | 'memberEmails'>
+  accounts: Pick<AccountQueries, 'domainNames' | 'memberNames'>
   webhooks: Pick<WebhookQueries, 'countWebhooks'>
 }
 
@@ -45,7 +45,7 @@ export async function usedQuotas(
   const count: Record<CountedQuota, () => Promise<number>> = {
     webhooks: () => webhooks.countWebhooks(accountId),
     domains: async () => (await accounts.domainNames(accountId)).length,
-    members: async () => (await accounts.memberEmails(accountId)).length,
+    members: async () => (await accounts.memberNames(accountId)).length,
   }
   const used = (limit: QuotaLimit) =>
     isOfMail(limit) ? amounts[ofMail.indexOf(limit)] : count[limit.quota as CountedQuota]()

@@ -136,16 +136,18 @@ export function accountViews(store: ViewStore) {
     },
 
     /**
-     * The oldest members, former members or invitations of any account with that address, in any case, or that hash of an
-     * identity; at most a hundred.
+     * The oldest members, former members or invitations of any account with one of these names of an address, or hashes of an
+     * identity; at most a hundred of each.
      */
-    people(state: Member['state'], emailOrHash: string): Promise<Member[]> {
-      const range = keyRange(PARTITION, [state, emailOrHash.toLowerCase()], FIRST_HUNDRED)
-      return pageOfRows(store, tables.people, tables.members, range)
+    async people(state: Member['state'], names: readonly string[]): Promise<Member[]> {
+      const ranges = names.map((name) => keyRange(PARTITION, [state, name], FIRST_HUNDRED))
+      const found = await store.entriesWithRows(tables.people, tables.members, ranges)
+      const members = found.flat().flatMap(({ row }) => row ?? [])
+      return [...new Map(members.map((member) => [member.id, member])).values()]
     },
 
-    /** The email addresses of an account's members and those who are invited. Their number is limited. */
-    async memberEmails(accountId: AccountId): Promise<string[]> {
+    /** What the addresses of an account's members, and those who are invited, are found by. Their number is limited. */
+    async memberNames(accountId: AccountId): Promise<string[]> {
       const ranges = ['active', 'invited'].map((state) => keyRange(PARTITION, [accountId, state], ALL))
       return (await store.entries(tables.memberList, ranges)).flat().map(({ value }) => value)
     },

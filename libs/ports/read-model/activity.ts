@@ -3,6 +3,7 @@ import type { ConsoleSession } from '#libs/domain/account/console-sessions.js'
 import { catchAll, type Domain } from '#libs/domain/account/domain.js'
 import type { AccountEvent } from '#libs/domain/account/events.js'
 import { isMemberEvent, PERMISSIONS, type Member } from '#libs/domain/account/member.js'
+import { personalText } from '#libs/domain/account/personal-data.js'
 import { snakeCase } from '#libs/domain/event-sourcing/declare.js'
 import type { EventId, KeyId } from '#libs/domain/ids/typeid.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
@@ -56,7 +57,7 @@ interface Subject {
 function fieldsOfAccount(account: Account) {
   const { limits, quotas, defaultFaults } = account
   return {
-    ...{ name: account.name, plan: account.plan },
+    ...{ name: personalText.encode(account.name), plan: account.plan },
     ...Object.fromEntries(
       Object.entries(limits ?? {}).map(([name, limit]) => [
         `limits.${snakeCase(name)}`,
@@ -87,7 +88,12 @@ const fieldsOfKey = (key: ApiKey) => ({
 })
 
 const fieldsOfMember = (member: Member) => ({
-  ...{ email: member.email, state: member.state, role: member.role, environments: member.environments },
+  ...{
+    email: personalText.encode(member.email),
+    state: member.state,
+    role: member.role,
+    environments: member.environments,
+  },
   permissions: member.readsMail ? PERMISSIONS : [],
   ...{ issuer: member.identity?.issuer, invited_until: member.expiresAt },
 })

@@ -229,8 +229,8 @@ export interface AccountSliceKey {
   webhookId?: WebhookId | null
   memberId?: MemberId | null
   domainId?: DomainId | null
-  /** Of the domain. */
-  name?: string
+  /** Of the domain, if it is about one. */
+  name?: unknown
 }
 
 export async function accountSliceBefore(
@@ -239,14 +239,14 @@ export async function accountSliceBefore(
 ): Promise<AccountSlice> {
   const find = <Row>(table: TableOf<Row>, key: string | null) =>
     key === null ? null : rowOf(store, table, { owner: null, key })
-  const isOfName = domainId !== null && name !== undefined
+  const domainName = domainId !== null && typeof name === 'string' ? name : null
   const [account, key, webhook, member, domain, holder] = await Promise.all([
     find(tables.accounts, accountId),
     find(tables.apiKeys, keyId),
     find(tables.webhooks, webhookId),
     find(tables.members, memberId),
     find(tables.domains, domainId),
-    isOfName ? holdersOf(store, [name]).then(([found = null]) => found) : null,
+    domainName === null ? null : holdersOf(store, [domainName]).then(([found = null]) => found),
   ])
   return { account, key, webhook, member, domain, holder: holder?.id === domainId ? null : holder }
 }

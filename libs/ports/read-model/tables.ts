@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { memberIdOf, type Account, type ApiKey } from '#libs/domain/account/account.js'
 import type { Member } from '#libs/domain/account/member.js'
+import { nameOfEmail } from '#libs/domain/account/personal-data.js'
 import { keyDueAt } from '#libs/domain/account/key-expiry.js'
 import {
   dayOf,
@@ -98,7 +99,7 @@ export const dueInboxes = index<InboxRow>({
 
 /** What counts in a quota, on the day if it is a daily one. In days since 1970, UTC. */
 export const useName = (quota: MailQuota, scope: QuotaScope, day: number) =>
-  [quota, scopeName(scope), ...(kindOf(quota).isDaily ? [day] : [])].join(' ')
+  kindOf(quota).isDaily ? `${quota} ${scopeName(scope)} ${day}` : `${quota} ${scopeName(scope)}`
 
 /** How much of each quota an inbox uses, and since which day. */
 function usesOf(inbox: Inbox): [MailQuota, amount: number, day: number][] {
@@ -117,14 +118,15 @@ function usesOf(inbox: Inbox): [MailQuota, amount: number, day: number][] {
 /** What counts in the quotas of each account, environment and key. Past days stay, as the rows of ended inboxes do. */
 export const accountUse = index<InboxRow>({
   ...{ name: 'account-use', ...inboxEvents, kind: 'totals', sort: 'number', isTotalled: true },
-  entriesOf: ({ inbox }) =>
-    usesOf(inbox).flatMap(([quota, amount, day]) =>
-      amount === 0
-        ? []
-        : quotaScopesOf(inbox).map((scope) => ({
-            ...{ group: [inbox.accountId, useName(quota, scope, day)], sort: amount, key: inbox.id },
-          })),
-    ),
+  entriesOf({ inbox }) {
+    const { id: key, accountId } = inbox
+    const scopes = quotaScopesOf(inbox)
+    return usesOf(inbox)
+      .filter(([, amount]) => amount > 0)
+      .flatMap(([quota, sort, day]) =>
+        scopes.map((scope) => ({ group: [accountId, useName(quota, scope, day)], sort, key })),
+      )
+  },
 })
 
 export const inboxes = table<InboxRow, InboxRow>({
@@ -307,18 +309,20 @@ export const apiKeys = table<ApiKey, ApiKey>({
   indexes: [keyHashes, keyList, activeKeys, dueKeys],
 })
 
-/** Members, and invitations that are not used yet, each with the email address. */
+/** Members, and invitations that are not used yet, each with what its email address is found by. */
 export const memberList = index<Member>({
   ...{ name: 'member-list', ...accountEvents },
   entriesOf: ({ accountId, id, state, email }) =>
-    state === 'active' || state === 'invited' ? [{ group: [accountId, state], key: id, value: email }] : [],
+    state === 'active' || state === 'invited'
+      ? [{ group: [accountId, state], key: id, value: nameOfEmail(email) }]
+      : [],
 })
 
-/** The people of all accounts in one state, by the email address in lower case, and by the hash of their identity. */
+/** The people of all accounts in one state, by what their email address is found by, and by the hash of their identity. */
 export const people = index<Member>({
   ...{ name: 'people', ...accountEvents },
   entriesOf: ({ id, state, email, identity }) =>
-    [email.toLowerCase(), identity?.hash].flatMap((name) =>
+    [nameOfEmail(email), identity?.hash].flatMap((name) =>
       name === undefined ? [] : [{ group: [state, name], key: id }],
     ),
 })

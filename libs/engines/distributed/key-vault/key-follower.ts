@@ -1,5 +1,5 @@
 import pLimit from 'p-limit'
-import type { InboxId } from '#libs/domain/ids/typeid.js'
+import type { KeyOwner } from '#libs/ports/key-vault/key-vault.js'
 import type { InboxKeyEvent } from '#libs/domain/inbox/key-events.js'
 import { inboxKeyEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import {
@@ -168,12 +168,12 @@ export class KeyFollower {
     const keyEvents = events.map(({ recorded }) => recorded.event)
     const statements = keyEvents.flatMap((event) => statementIn(event) ?? [])
     const masterKeyId = keyEvents.findLast((event) => event.type === 'MasterKeyTaken')?.masterKeyId ?? null
-    const step = { ...move, to: next, statements, masterKeyId, settled: new Set<InboxId>() }
+    const step = { ...move, to: next, statements, masterKeyId, settled: new Set<KeyOwner>() }
     let outcome = await view.apply(step)
     if (typeof outcome === 'object') {
       const { contested } = outcome
       await settle(contested)
-      outcome = await view.apply({ ...step, settled: new Set(contested.map(({ inboxId }) => inboxId)) })
+      outcome = await view.apply({ ...step, settled: new Set(contested.map(({ owner }) => owner)) })
     }
     return outcome === 'applied' ? next : null
   }
@@ -182,10 +182,10 @@ export class KeyFollower {
 function statementIn(event: InboxKeyEvent): KeyStatement | null {
   switch (event.type) {
     case 'InboxKeyForgotten':
-      return { inboxId: event.inboxId, entry: { state: 'forgotten' } }
+      return { owner: event.inboxId, entry: { state: 'forgotten' } }
     case 'InboxKeyWrapped': {
-      const { inboxId, masterKeyId, wrapped } = event
-      return { inboxId, entry: { state: 'wrapped', key: { masterKeyId, wrapped } } }
+      const { inboxId: owner, masterKeyId, wrapped } = event
+      return { owner, entry: { state: 'wrapped', key: { masterKeyId, wrapped } } }
     }
     case 'MasterKeyTaken':
     case 'KeysHeartbeat':

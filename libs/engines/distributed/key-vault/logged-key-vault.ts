@@ -1,6 +1,5 @@
 import { LRUCache } from 'lru-cache'
 import { mintId } from '#libs/domain/ids/mint.js'
-import type { InboxId } from '#libs/domain/ids/typeid.js'
 import type { InboxKeyEvent } from '#libs/domain/inbox/key-events.js'
 import { inboxKeyEventCodec, MASTER_KEY_SUBJECT } from '#libs/ports/event-log/cloud-event.js'
 import type { LogAppender, LogReader } from '#libs/ports/event-log/event-log.js'
@@ -14,6 +13,7 @@ import {
   KeyForgottenError,
   KeyVaultUnavailableError,
   type KeyLookup,
+  type KeyOwner,
   type KeyVault,
 } from '#libs/ports/key-vault/key-vault.js'
 import type {
@@ -24,7 +24,7 @@ import type {
 import { MasterKeyMissingError, type MasterKeys } from '#libs/ports/key-vault/master-key.js'
 
 /*
- * Inbox keys on the compacted topic inbox-keys, with a view in a fast store. docs/decisions/0010-inbox-keys-on-the-log.md
+ * The keys of inboxes, accounts and members on the compacted topic inbox-keys, with a view in a fast store. docs/decisions/0010-inbox-keys-on-the-log.md
  * explains why a key that sealed something is never replaced, and what happens if the view is lost or restored.
  */
 
@@ -43,7 +43,7 @@ export interface LoggedKeyVaultOptions {
 interface CachedKey {
   wrapped: Uint8Array
   key: SecretKey
-  /** When the view last had this key for the inbox. */
+  /** When the view last had this key for the owner. */
   confirmedAtMs: number
 }
 
@@ -69,8 +69,8 @@ export async function openLoggedKeyVault({
   heartbeatEveryMs,
 }: LoggedKeyVaultOptions): Promise<KeyVault> {
   const partitions = log.partitionCount('inbox-keys')
-  const creating = new Map<InboxId, Promise<SecretKey>>()
-  const cache = new LRUCache<InboxId, CachedKey>({ max: MAX_CACHED_KEYS })
+  const creating = new Map<KeyOwner, Promise<SecretKey>>()
+  const cache = new LRUCache<KeyOwner, CachedKey>({ max: MAX_CACHED_KEYS })
   const follower = new KeyFollower({ log, view, settle, onError }, partitions)
   const heartbeats =
     heartbeatEveryMs === undefined ? null : new PeriodicTask({ everyMs: heartbeatEveryMs, work: beat })
@@ -80,33 +80,33 @@ export async function openLoggedKeyVault({
   heartbeats?.start()
 
   return {
-    create(inboxId) {
-      const promise = creating.get(inboxId) ?? create(inboxId).finally(() => creating.delete(inboxId))
-      creating.set(inboxId, promise)
+    create(owner) {
+      const promise = creating.get(owner) ?? create(owner).finally(() => creating.delete(owner))
+      creating.set(owner, promise)
       return promise
     },
 
-    async find(inboxId) {
-      const cached = cache.get(inboxId)
+    async find(owner) {
+      const cached = cache.get(owner)
       const ageMs = now().getTime() - (cached?.confirmedAtMs ?? -Infinity)
       if (cached !== undefined && ageMs >= 0 && ageMs < CACHE_MS) return { state: 'known', key: cached.key }
-      const partition = partitionOf(inboxId, partitions)
-      const entry = await reach(`the key of ${inboxId}`, async () => {
-        const [first] = await entriesOf(partition, [inboxId])
+      const partition = partitionOf(owner, partitions)
+      const entry = await reach(`the key of ${owner}`, async () => {
+        const [first] = await entriesOf(partition, [owner])
         if (first?.state !== 'absent') return first
         await catchUp(partition)
-        const [second] = await entriesOf(partition, [inboxId])
+        const [second] = await entriesOf(partition, [owner])
         return second
       })
-      return lookupOf(inboxId, entry)
+      return lookupOf(owner, entry)
     },
 
-    async forget(inboxIds) {
-      const byPartition = Map.groupBy(new Set(inboxIds), (inboxId) => partitionOf(inboxId, partitions))
+    async forget(owners) {
+      const byPartition = Map.groupBy(new Set(owners), (owner) => partitionOf(owner, partitions))
       await reach('the log of forgotten keys', () =>
         Promise.all([...byPartition].map(([partition, ids]) => forgetIn(partition, ids))),
       )
-      for (const inboxId of inboxIds) cache.delete(inboxId)
+      for (const owner of owners) cache.delete(owner)
     },
 
     async close() {
@@ -116,39 +116,39 @@ export async function openLoggedKeyVault({
     },
   }
 
-  async function create(inboxId: InboxId): Promise<SecretKey> {
-    const partition = partitionOf(inboxId, partitions)
-    const entry = await reach(`the key of ${inboxId}`, async () => {
+  async function create(owner: KeyOwner): Promise<SecretKey> {
+    const partition = partitionOf(owner, partitions)
+    const entry = await reach(`the key of ${owner}`, async () => {
       // The log is not read to its end: a key in a record that no process has read has not sealed anything.
-      const [found] = await entriesOf(partition, [inboxId])
+      const [found] = await entriesOf(partition, [owner])
       if (found?.state === 'forgotten') return found
       const exists = found?.state === 'wrapped'
-      const key = exists ? found.key : masterKeys.wrap(inboxId, makeSecretKey())
-      if (!exists) await appendStatement({ inboxId, entry: { state: 'wrapped', key } })
-      const taken = await view.take(partition, inboxId, key)
+      const key = exists ? found.key : masterKeys.wrap(owner, makeSecretKey())
+      if (!exists) await appendStatement({ owner, entry: { state: 'wrapped', key } })
+      const taken = await view.take(partition, owner, key)
       // The last record on the log must be the key in use before anything is sealed with it.
-      if (taken.wasContested) await appendStatement({ inboxId, entry: taken.entry })
+      if (taken.wasContested) await appendStatement({ owner, entry: taken.entry })
       return taken.entry
     })
-    const lookup = lookupOf(inboxId, entry)
-    if (lookup.state !== 'known') throw new KeyForgottenError(inboxId)
+    const lookup = lookupOf(owner, entry)
+    if (lookup.state !== 'known') throw new KeyForgottenError(owner)
     return lookup.key
   }
 
-  async function forgetIn(partition: number, inboxIds: readonly InboxId[]): Promise<void> {
-    const entries = await entriesOf(partition, inboxIds)
-    const left = inboxIds.filter((_, index) => entries[index]?.state !== 'forgotten')
+  async function forgetIn(partition: number, owners: readonly KeyOwner[]): Promise<void> {
+    const entries = await entriesOf(partition, owners)
+    const left = owners.filter((_, index) => entries[index]?.state !== 'forgotten')
     if (left.length === 0) return
-    await settle(left.map((inboxId) => ({ inboxId, entry: { state: 'forgotten' } })))
+    await settle(left.map((owner) => ({ owner, entry: { state: 'forgotten' } })))
     await view.forget(partition, left)
   }
 
   /** The view's entries, once the view is trusted. */
-  async function entriesOf(partition: number, inboxIds: readonly InboxId[]): Promise<KeyEntry[]> {
-    const found = await view.find(partition, inboxIds)
+  async function entriesOf(partition: number, owners: readonly KeyOwner[]): Promise<KeyEntry[]> {
+    const found = await view.find(partition, owners)
     if (follower.trusts(partition, found.progress)) return found.entries
     await catchUp(partition)
-    const again = await view.find(partition, inboxIds)
+    const again = await view.find(partition, owners)
     if (follower.trusts(partition, again.progress)) return again.entries
     throw new Error(`the view of inbox-keys/${partition} was lost again`)
   }
@@ -163,17 +163,17 @@ export async function openLoggedKeyVault({
   }
 
   /** Unwraps a key that the view has just returned. */
-  function lookupOf(inboxId: InboxId, entry: KeyEntry | undefined): KeyLookup {
+  function lookupOf(owner: KeyOwner, entry: KeyEntry | undefined): KeyLookup {
     if (entry === undefined || entry.state === 'absent') return { state: 'unknown' }
     if (entry.state === 'forgotten') {
-      cache.delete(inboxId)
+      cache.delete(owner)
       return { state: 'forgotten' }
     }
     const { wrapped } = entry.key
-    const cached = cache.get(inboxId)
+    const cached = cache.get(owner)
     const isSame = cached !== undefined && Buffer.compare(cached.wrapped, wrapped) === 0
-    const key = isSame ? cached.key : masterKeys.unwrap(inboxId, entry.key)
-    cache.set(inboxId, { wrapped, key, confirmedAtMs: now().getTime() })
+    const key = isSame ? cached.key : masterKeys.unwrap(owner, entry.key)
+    cache.set(owner, { wrapped, key, confirmedAtMs: now().getTime() })
     return { state: 'known', key }
   }
 
@@ -229,9 +229,9 @@ export async function openLoggedKeyVault({
     await Promise.all(statements.map(appendStatement))
   }
 
-  function appendStatement({ inboxId, entry }: KeyStatement): Promise<void> {
-    if (entry.state === 'wrapped') return append({ type: 'InboxKeyWrapped', inboxId, ...entry.key })
-    return append({ type: 'InboxKeyForgotten', inboxId, forgottenAt: now() })
+  function appendStatement({ owner, entry }: KeyStatement): Promise<void> {
+    if (entry.state === 'wrapped') return append({ type: 'InboxKeyWrapped', inboxId: owner, ...entry.key })
+    return append({ type: 'InboxKeyForgotten', inboxId: owner, forgottenAt: now() })
   }
 
   async function append(event: InboxKeyEvent): Promise<void> {

@@ -12,11 +12,12 @@ import {
   type LmdbFileOptions,
 } from '#libs/engines/embedded/lmdb-file/lmdb-file.js'
 import { DamagedFileError } from '#libs/engines/embedded/lmdb-file/page-check.js'
-import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
 import {
+  isKeyOwner,
   KeyForgottenError,
   KeyVaultUnavailableError,
   type KeyLookup,
+  type KeyOwner,
   type KeyVault,
 } from '#libs/ports/key-vault/key-vault.js'
 import type { MasterKeys, WrappedKey } from '#libs/ports/key-vault/master-key.js'
@@ -83,7 +84,7 @@ function lmdbKeyVault(
   let swap: Promise<unknown> | null = null
   /** Runs `forget`, `rewrite` and `close` one after the other. */
   const exclusively = pLimit(1)
-  const cache = new LRUCache<InboxId, SecretKey>({ max: MAX_CACHED_KEYS })
+  const cache = new LRUCache<KeyOwner, SecretKey>({ max: MAX_CACHED_KEYS })
   const rewrites = new PeriodicTask({
     work: () => rewrite().catch(onRewriteError),
     everyMs: REWRITE_EVERY_MS,
@@ -91,41 +92,41 @@ function lmdbKeyVault(
   rewrites.start()
 
   return {
-    async create(inboxId) {
+    async create(owner) {
       while (swap !== null) await swap
       const key = makeSecretKey()
-      const wrapped = masterKeys.wrap(inboxId, key)
+      const wrapped = masterKeys.wrap(owner, key)
       const existing = await commit(root, () => {
-        const record = root.get(inboxId)
-        if (record === undefined) root.putSync(inboxId, wrapped)
+        const record = root.get(owner)
+        if (record === undefined) root.putSync(owner, wrapped)
         return record
       }).catch((cause: unknown) => {
-        throw new KeyVaultUnavailableError(`the key of ${inboxId} could not be stored`, { cause })
+        throw new KeyVaultUnavailableError(`the key of ${owner} could not be stored`, { cause })
       })
       if (existing === undefined) return key
-      const found = read(inboxId, existing)
-      if (found.state !== 'known') throw new KeyForgottenError(inboxId)
+      const found = read(owner, existing)
+      if (found.state !== 'known') throw new KeyForgottenError(owner)
       return found.key
     },
 
-    async find(inboxId) {
+    async find(owner) {
       while (swap !== null) await swap
-      const key = cache.get(inboxId)
-      return key === undefined ? read(inboxId, root.get(inboxId)) : { state: 'known', key }
+      const key = cache.get(owner)
+      return key === undefined ? read(owner, root.get(owner)) : { state: 'known', key }
     },
 
-    forget: (inboxIds) =>
+    forget: (owners) =>
       exclusively(async () => {
         const forgottenAt = now()
         await commit(root, () => {
-          for (const inboxId of inboxIds) {
-            const record = root.get(inboxId)
+          for (const owner of owners) {
+            const record = root.get(owner)
             if (typeof record === 'object' && 'forgottenAt' in record) continue
-            root.putSync(inboxId, { forgottenAt })
+            root.putSync(owner, { forgottenAt })
             root.putSync(UNCLEAN_SINCE, forgottenAt)
           }
         })
-        for (const inboxId of inboxIds) cache.delete(inboxId)
+        for (const owner of owners) cache.delete(owner)
       }),
 
     rewrite,
@@ -167,11 +168,11 @@ function lmdbKeyVault(
     }
   }
 
-  function read(inboxId: InboxId, record: VaultRow | undefined): KeyLookup {
+  function read(owner: KeyOwner, record: VaultRow | undefined): KeyLookup {
     if (typeof record !== 'object' || record instanceof Date) return { state: 'unknown' }
     if ('forgottenAt' in record) return { state: 'forgotten' }
-    const key = masterKeys.unwrap(inboxId, record)
-    cache.set(inboxId, key)
+    const key = masterKeys.unwrap(owner, record)
+    cache.set(owner, key)
     return { state: 'known', key }
   }
 }
@@ -189,7 +190,7 @@ function checkKeys(root: Root, { path, masterKeys }: LmdbKeyVaultOptions): void 
 }
 
 function checkKey(name: string, record: VaultRow | undefined, masterKeys: MasterKeys): void {
-  if (!isId('inb', name)) throw new TypeError('this is no id of an inbox')
+  if (!isKeyOwner(name)) throw new TypeError('this is no id of an inbox, account or member')
   if (typeof record !== 'object' || record instanceof Date) throw new TypeError('this is no key')
   if ('forgottenAt' in record) return
   if (masterKeys.has(record.masterKeyId)) masterKeys.unwrap(name, record)
@@ -198,9 +199,9 @@ function checkKey(name: string, record: VaultRow | undefined, masterKeys: Master
   }
 }
 
-function canUnwrap(inboxId: InboxId, record: WrappedKey, masterKeys: MasterKeys): boolean {
+function canUnwrap(owner: KeyOwner, record: WrappedKey, masterKeys: MasterKeys): boolean {
   try {
-    masterKeys.unwrap(inboxId, record)
+    masterKeys.unwrap(owner, record)
     return true
   } catch {
     return false

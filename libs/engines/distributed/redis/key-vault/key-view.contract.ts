@@ -13,10 +13,10 @@ const LOG = 'the-log'
 
 const wrapped = (text: string): WrappedKey => ({ masterKeyId: 'a-master', wrapped: Buffer.from(text) })
 const wraps = (inboxId: InboxId, text: string): KeyStatement => ({
-  inboxId,
+  owner: inboxId,
   entry: { state: 'wrapped', key: wrapped(text) },
 })
-const forgets = (inboxId: InboxId): KeyStatement => ({ inboxId, entry: { state: 'forgotten' } })
+const forgets = (inboxId: InboxId): KeyStatement => ({ owner: inboxId, entry: { state: 'forgotten' } })
 
 export function describeKeyView(name: string, make: () => Promise<KeyViewHarness>): void {
   describe(`${name} as a view of inbox keys`, () => {

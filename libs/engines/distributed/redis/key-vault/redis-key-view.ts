@@ -1,13 +1,13 @@
-import { brand, type InboxId } from '#libs/domain/ids/typeid.js'
 import { reach } from '#libs/engines/distributed/redis/client/answer.js'
 import type { RedisClient } from '#libs/engines/distributed/redis/client/redis-client.js'
 import { Script, type ScriptArgument } from '#libs/engines/distributed/redis/client/script.js'
+import { isKeyOwner, type KeyOwner } from '#libs/ports/key-vault/key-vault.js'
 import type { WrappedKey } from '#libs/ports/key-vault/master-key.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
 
 /*
- * A view of inbox keys. If it is lost or restored from an older copy, it is rebuilt from the log. A key is in the partition
- * of its inbox's id. A forgotten key stays forgotten. A key in use is never replaced. A key that was only read from the log
+ * A view of the keys of inboxes, accounts and members. If it is lost or restored from an older copy, it is rebuilt from the log. A key is in the partition
+ * of its owner's id. A forgotten key stays forgotten. A key in use is never replaced. A key that was only read from the log
  * is replaced by a later record, as compaction does. Errors: `ReadModelUnavailableError`; a change may have been made
  * nevertheless.
  *
@@ -17,12 +17,12 @@ import { chunksOf } from '#libs/runtime/chunks.js'
  * | key                    | type | holds                                              |
  * | ---------------------- | ---- | -------------------------------------------------- |
  * | {p<n>}:slot:inbox-keys | hash | log, next, master-key: the position of a partition |
- * | {p<n>}:inbox-keys      | hash | inbox id → value, as described before the scripts  |
+ * | {p<n>}:inbox-keys      | hash | owner → value,    as described before the scripts  |
  */
 
 export type KeyView = ReturnType<typeof redisKeyView>
 
-/** The entry of a view for an inbox's key. An absent key may exist on the log. */
+/** The entry of a view for an owner's key. An absent key may exist on the log. */
 export type KeyEntry = { state: 'wrapped'; key: WrappedKey } | { state: 'forgotten' } | { state: 'absent' }
 
 /** How far a partition's view has applied a log. Entries that `take` and `forget` have written may be ahead of it. */
@@ -35,7 +35,7 @@ export interface KeyViewProgress {
 }
 
 export interface KeyStatement {
-  inboxId: InboxId
+  owner: KeyOwner
   entry: Exclude<KeyEntry, { state: 'absent' }>
 }
 
@@ -48,12 +48,12 @@ export interface KeyStep {
   statements: readonly KeyStatement[]
   /** Null if none of these records sets it. */
   masterKeyId: string | null
-  /** Inboxes whose entry in the view has been appended to the log again, after these records. */
-  settled: ReadonlySet<InboxId>
+  /** Owners whose entry in the view has been appended to the log again, after these records. */
+  settled: ReadonlySet<KeyOwner>
 }
 
 /**
- * Contested: the last of these records about an inbox contradicts the view's entry. Compaction keeps the last record, so
+ * Contested: the last of these records about an owner contradicts the view's entry. Compaction keeps the last record, so
  * the view does not move past it until its own entry has been appended after it. `moved`: the view is not at `from`.
  */
 type KeyStepOutcome = 'applied' | 'moved' | { contested: KeyStatement[] }
@@ -69,10 +69,10 @@ export function redisKeyView({ client, prefix }: { client: RedisClient; prefix: 
     /** The progress (null if the view was never begun, or is lost) and an entry for each id, from one snapshot. */
     async find(
       partition: number,
-      inboxIds: readonly InboxId[],
+      owners: readonly KeyOwner[],
     ): Promise<{ progress: KeyViewProgress | null; entries: KeyEntry[] }> {
-      const [logId, next, masterKeyId, ...values] = listOf(await run(FIND, partition, inboxIds))
-      const entries = inboxIds.map((_, index): KeyEntry => {
+      const [logId, next, masterKeyId, ...values] = listOf(await run(FIND, partition, owners))
+      const entries = owners.map((_, index): KeyEntry => {
         const value = values[index] ?? null
         return value === null ? { state: 'absent' } : entryOf(value)
       })
@@ -86,11 +86,11 @@ export function redisKeyView({ client, prefix }: { client: RedisClient; prefix: 
      */
     async take(
       partition: number,
-      inboxId: InboxId,
+      owner: KeyOwner,
       key: WrappedKey,
     ): Promise<{ entry: KeyStatement['entry']; wasContested: boolean }> {
       const wanted = textOf(key)
-      const previous = textOrNull(await run(TAKE, partition, [inboxId, wanted]))
+      const previous = textOrNull(await run(TAKE, partition, [owner, wanted]))
       const own = { state: 'wrapped', key } as const
       if (previous === null) return { entry: own, wasContested: false }
       const wasContested = previous.slice(1) !== wanted
@@ -98,8 +98,8 @@ export function redisKeyView({ client, prefix }: { client: RedisClient; prefix: 
     },
 
     /** Replaces each key with `forgotten`, permanently. That must already be durable on the log. */
-    async forget(partition: number, inboxIds: readonly InboxId[]): Promise<void> {
-      await run(FORGET, partition, inboxIds)
+    async forget(partition: number, owners: readonly KeyOwner[]): Promise<void> {
+      await run(FORGET, partition, owners)
     },
 
     /** Starts to follow a log at an offset, unless the view's progress is no longer `seen`. Empties a view of another log. */
@@ -115,8 +115,8 @@ export function redisKeyView({ client, prefix }: { client: RedisClient; prefix: 
     /** Compare and set: applies the whole step if the view is at `from` in this log; otherwise nothing. */
     async apply(step: KeyStep): Promise<KeyStepOutcome> {
       const { partition, logId, from, to, masterKeyId, settled, statements } = step
-      const values = statements.flatMap(({ inboxId, entry }) => [
-        inboxId,
+      const values = statements.flatMap(({ owner, entry }) => [
+        owner,
         entry.state === 'forgotten' ? FORGOTTEN : textOf(entry.key),
       ])
       const args = [logId, from, to, masterKeyId ?? '', settled.size, ...settled, ...values]
@@ -148,7 +148,8 @@ function entryOf(value: string): KeyStatement['entry'] {
 /** The statements in a list of ids, each followed by its value. */
 function statementsIn(pairs: readonly (string | null)[]): KeyStatement[] {
   return Array.from(chunksOf(pairs, 2), ([id, value]) => {
-    return { inboxId: brand('inb', id ?? ''), entry: entryOf(value ?? '') }
+    if (id == null || !isKeyOwner(id)) throw new TypeError('an id in Redis is of nothing that has a key')
+    return { owner: id, entry: entryOf(value ?? '') }
   })
 }
 
@@ -163,7 +164,7 @@ function textOrNull(answer: unknown): string | null {
 }
 
 /*
- * The first key of each script is the partition's position, the second its keys by inbox id. A value is `f` (forgotten),
+ * The first key of each script is the partition's position, the second its keys by owner. A value is `f` (forgotten),
  * or a wrapped key after `u` (in use) or `t` (known from the log only). Offsets are compared as strings, because Lua's
  * numbers lose digits.
  */
@@ -175,7 +176,7 @@ for i = 1, #ARGV do found[3 + i] = redis.call('HGET', KEYS[2], ARGV[i]) end
 return found
 `)
 
-/** Arguments: inbox id, wrapped key. Returns the previous value. */
+/** Arguments: owner, wrapped key. Returns the previous value. */
 const TAKE = new Script(`
 local previous = redis.call('HGET', KEYS[2], ARGV[1])
 if not previous or string.sub(previous, 1, 1) == 't' then redis.call('HSET', KEYS[2], ARGV[1], 'u' .. ARGV[2]) end
@@ -199,7 +200,7 @@ redis.call('HSET', KEYS[1], 'log', ARGV[3], 'next', ARGV[4])
 `)
 
 /**
- * Arguments: log, from, to, master key or empty, number of settled ids, the settled ids, then pairs of inbox id and value.
+ * Arguments: log, from, to, master key or empty, number of settled ids, the settled ids, then pairs of owner and value.
  * Returns false if the view has moved. Otherwise returns pairs of id and current value for each contested id. If there is
  * none, the view moves to `to`.
  */

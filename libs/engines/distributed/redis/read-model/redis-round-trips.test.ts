@@ -95,7 +95,7 @@ describeOn('redis')('queries of the views', () => {
       2,
       () => harness.queries.inboxActivity({ accountId, partition: 1, ...offsets }),
     ],
-    ['members by their identity', 1, () => harness.accounts.people('active', 'a'.repeat(64))],
+    ['members by their identity', 1, () => harness.accounts.people('active', ['a'.repeat(64)])],
     ['keys', 1, () => harness.accounts.listKeys(accountId, { order: 'asc', after: null, limit: 10 })],
     ['webhooks for inboxes', 1, () => harness.webhooks.webhooksFor([{ inboxId, accountId, environment }])],
     ['deliveries', 1, () => harness.deliveries.listDeliveries({ webhookId, state: null, ...offsets })],

@@ -159,6 +159,7 @@ describe.each([
       ])
       await follower.follow({ ...deleted(minute(3)), inboxId: id })
       const left = [
+        'account-use-totals',
         'address',
         `history:${id}`,
         'inbox-activity',
