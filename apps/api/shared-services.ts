@@ -55,8 +55,12 @@ export function makeSharedServices(options: ApiOptions, publicUrl: () => string)
   const onExhausted = countExhausted(registry)
   const instance: Instance = { now, settings, isStarted, smtpPort }
   const views = new Views(log, inboxes, accounts, vault, signals)
-  const personal = new PersonalData(vault, secrets)
-  const recorder = new Recorder(log, '/mayfly/api', now, (id) => currentOrigin(personal, id))
+  const logPersonal = errorLog(logger)
+  const personal = new PersonalData({
+    ...{ vault, keys: secrets },
+    onError: (error) => logPersonal(error, 'sealing or opening personal data'),
+  })
+  const recorder = new Recorder(log, '/mayfly/api', now, (owner) => currentOrigin(personal, owner))
   const usage = measuredUsage({ log, source: '/mayfly/api', now, logger, registry })
   const readBacklog = async () => (await measureBacklog(log, inboxes, ['inbox-events'])).records
   const metrics = apiMetrics(registry, readBacklog)

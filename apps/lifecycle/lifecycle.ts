@@ -41,7 +41,10 @@ const CHECK_LEASE_MS = 60_000
 /** Keys need not be deleted at once, and most records are mails, which need nothing. */
 const LINGER_MS = 100
 
-const ENDS_PEOPLE = new Set<AccountEvent['type']>(['InvitationRevoked', 'MemberRemoved', 'AccountErased'])
+/** What may end somebody. An invitation that its author may no longer make is revoked at once, and one may come after all. */
+const ENDS_PEOPLE = new Set<AccountEvent['type']>([
+  ...(['MemberInvited', 'InvitationRevoked', 'MemberRemoved', 'AccountErased'] as const),
+])
 /** How long a scrape waits for the count of active inboxes. */
 const COUNT_TIMEOUT_MS = 2_000
 
@@ -216,10 +219,10 @@ class ErasureController {
     await views.waitUntilVisible({ topic, partition, offset: last.offset })
     const ended = await Promise.all(
       ends.map(async ({ recorded: { event, accountId } }): Promise<KeyOwner[]> => {
-        if (!('memberId' in event) || event.memberId === null) {
-          return (await accounts.account(accountId))?.erasedAt == null ? [] : [accountId]
-        }
-        return (await accounts.member(event.memberId))?.endedAt == null ? [] : [event.memberId]
+        const isErased = (await accounts.account(accountId))?.erasedAt != null
+        if (!('memberId' in event) || event.memberId === null) return isErased ? [accountId] : []
+        const hasEnded = (await accounts.member(event.memberId))?.endedAt != null
+        return isErased || hasEnded ? [event.memberId] : []
       }),
     )
     await this.forget(ended.flat(), batch)
@@ -231,6 +234,9 @@ class ErasureController {
     const { vault, logger, forgotten } = this.ports
     await vault.forget(ended)
     forgotten.inc(ended.length)
-    logger.info({ keys: ended.length, topic, partition }, 'keys of what has ended deleted')
+    logger.info(
+      { keys: ended.length, topic, partition },
+      'keys deleted, since their inbox, member or account has ended',
+    )
   }
 }

@@ -4,12 +4,14 @@ import { quotasOf, reachedPercent } from '#libs/domain/account/quota.js'
 import type { AccountId, DeliveryId } from '#libs/domain/ids/typeid.js'
 import type { QuotaNotification } from '#libs/domain/webhook/events.js'
 import { usedQuotas, type UseQueries } from '#libs/ports/read-model/account-quotas.js'
+import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { AccountQueries, WebhookQueries } from '#libs/ports/read-model/queries.js'
 import { deliveryIdOf, type DeliveryRequests } from './matching.js'
 
 export interface QuotaNoticesOptions extends UseQueries {
   accounts: UseQueries['accounts'] & Pick<AccountQueries, 'account'>
   webhooks: UseQueries['webhooks'] & Pick<WebhookQueries, 'quotaWebhooks'>
+  views: Pick<ConsistentViews, 'readLatest' | 'readComplete'>
   plans: PlanTable
   requests: Pick<DeliveryRequests, 'append'>
   now: () => Date
@@ -26,10 +28,15 @@ export class QuotaNotices {
 
   /**
    * Checks the quotas of accounts. `shown` is only called if one of them has a webhook for that, and resolves once the
-   * views show what the accounts have used. Resolves with the number of deliveries, once they are durable.
+   * views show what the accounts have used. Resolves with the number of deliveries, once they are durable. Rejects if the
+   * views are not complete.
    */
   async request(accountIds: readonly AccountId[], shown: () => Promise<unknown>): Promise<number> {
-    const webhooks = await this.options.webhooks.quotaWebhooks([...new Set(accountIds)])
+    const { views, webhooks: queries } = this.options
+    // A notice that is missed now may never be requested again: all else may be refused from then on.
+    const webhooks = await views.readLatest('account-events', () =>
+      queries.quotaWebhooks([...new Set(accountIds)]),
+    )
     if (webhooks.length === 0) return 0
     await shown()
     const byAccount = [...Map.groupBy(webhooks, ({ accountId }) => accountId)]
@@ -48,12 +55,14 @@ export class QuotaNotices {
   }
 
   private async reached(accountId: AccountId): Promise<QuotaNotification[]> {
-    const { accounts, plans, now } = this.options
+    const { accounts, plans, views, now } = this.options
     const account = await accounts.account(accountId)
     if (account === null) return []
     const occurredAt = now()
     const limits = quotasOf(planOf(plans, account), account.quotas)
-    const used = await usedQuotas(this.options, accountId, limits, occurredAt)
+    const used = await views.readComplete('inbox-events', () =>
+      usedQuotas(this.options, accountId, limits, occurredAt),
+    )
     return used.flatMap((quota) => {
       const percent = reachedPercent(quota)
       const about = { inboxId: null, messageId: null, occurredAt } as const

@@ -56,8 +56,11 @@ export async function startWebhooks(context: EngineContext & { plans: PlanTable 
     ...{ log, group: 'webhooks', lingerMs: LINGER_MS, logger, registry },
     startAt: () => Promise.resolve('committed'),
   })
-  const personal = new PersonalData(vault, secrets)
-  const quotas = new QuotaNotices({ inboxes, accounts, webhooks, plans, requests, now })
+  const personal = new PersonalData({
+    ...{ vault, keys: secrets },
+    onError: (error) => logger.error({ err: error }, 'opening the URL of a webhook failed'),
+  })
+  const quotas = new QuotaNotices({ inboxes, accounts, webhooks, views, plans, requests, now })
   const ports = { log, accounts, webhooks, views, requests, quotas, recorder, metrics, now }
   const service = await createRoleService(consumers, MatchingController, ports)
   const bodies = new NotificationBodies({

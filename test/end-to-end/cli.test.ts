@@ -337,23 +337,23 @@ describe('the command mayfly', () => {
 
   it('lists and sets quotas', async () => {
     expect((await run('quota', 'set', 'inboxes', '1000')).stdout).toMatch(
-      /^inboxes +the account +\d+ +1000$/m,
+      /^inboxes +the account +\d+ +1000 +-$/m,
     )
     const quotas = await json<{ name: string; limit: number }[]>('quota', 'list')
     expect(quotas).toMatchObject([
       { name: 'inboxes', limit: 1000 },
-      { name: 'stored-bytes' },
+      ...['inboxes-per-day', 'messages-per-day', 'stored-bytes'].map((name) => ({ name })),
       ...['webhooks', 'domains', 'members'].map((name) => ({ name })),
     ])
     expect((await run('quota', 'set', 'inboxes', 'plan')).stdout).toMatch(
-      /^inboxes +the account +\d+ +10000000$/m,
+      /^inboxes +the account +\d+ +10000000 +-$/m,
     )
     expect((await run('quota', 'list')).stdout).toMatch(
-      /^NAME +OF +USED +LIMIT\ninboxes +the account +\d+ +10000000$/m,
+      /^NAME +OF +USED +LIMIT +RESETS AT\ninboxes +the account +\d+ +10000000 +-$/m,
     )
     const ofCi = await run('quota', 'set', 'inboxes', '9', '--environment', 'ci')
-    expect(ofCi.stdout).toMatch(/^inboxes +ci +\d+ +9$/m)
-    expect((await run('quota', 'list')).stdout).toMatch(/^inboxes +ci +\d+ +9$/m)
+    expect(ofCi.stdout).toMatch(/^inboxes +ci +\d+ +9 +-$/m)
+    expect((await run('quota', 'list')).stdout).toMatch(/^inboxes +ci +\d+ +9 +-$/m)
     expect(await run('quota', 'set', 'inboxes', '9', '--key-id', 'key_unknown')).toMatchObject({ code: 3 })
     for (const limit of ['-1', 'none', '1e9', '99999999']) {
       expect(await run('quota', 'set', 'inboxes', limit)).toMatchObject({ code: 2 })

@@ -136,7 +136,7 @@ describe('the quota of stored bytes', () => {
 
 describe('a quota that the owner sets', () => {
   const whole = { environment: null, key_id: null, resets_at: null }
-  const ofDay = { ...whole, resets_at: expect.stringMatching(/T00:00:00\.000Z$/) }
+  const ofDay = { ...whole, resets_at: expect.stringMatching(/T00:00:00\.000Z$/) as string }
   const set = (target: Target, name: string, limit: unknown) =>
     call(target, 'PUT', `/v1/quotas/${name}`, { body: { limit } })
 
@@ -285,6 +285,9 @@ describe('a quota that the owner sets', () => {
       expectProblem(await set(admin, name, 1), { status: 404, code: 'not-found' })
     }
     expectProblem(await set(own, 'inboxes', 1), { status: 403, code: 'missing-scope' })
-    expect((await call(own, 'GET', '/v1/quotas')).body).toMatchObject([{ limit: 3 }, ...NAMES.slice(1).map(() => ({}))])
+    expect((await call(own, 'GET', '/v1/quotas')).body).toMatchObject([
+      { limit: 3 },
+      ...NAMES.slice(1).map(() => ({})),
+    ])
   })
 })

@@ -143,7 +143,7 @@ export class Accounts {
     const state = account.closed === null ? notClosed : 'closed'
     const closedAt = account.closed?.at ?? null
     const signIn = account.requiresProvider ? 'provider' : 'any'
-    const name = await this.personal.open(account.id, account.name)
+    const name = await this.personal.show(account.id, account.name)
     return { ...account, name, limits, environments, signIn, state, closedAt }
   }
 

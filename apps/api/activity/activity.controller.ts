@@ -7,6 +7,7 @@ import { personalText } from '#libs/domain/account/personal-data.js'
 import { codec, list, object, plain, text } from '#libs/domain/event-sourcing/declare.js'
 import { isId } from '#libs/domain/ids/typeid.js'
 import { INBOX_EVENTS } from '#libs/domain/inbox/events.js'
+import { originOwner } from '#libs/ports/event-log/cloud-event.js'
 import { PersonalData } from '#libs/ports/key-vault/personal-data.js'
 import type { ActivityEntry, Json } from '#libs/ports/read-model/activity.js'
 import { IdOf, OneOf, orNull, resource, time } from '#libs/runtime/resource.js'
@@ -183,7 +184,9 @@ export class ActivityController {
         actor: author,
         outcome: isEffective ? 'applied' : 'ignored',
         requestId: shown?.requestId ?? null,
-        remoteAddress: shown ? await this.personal.openAddress(accountId, shown.remoteAddress) : null,
+        remoteAddress: shown
+          ? await this.personal.openAddress(originOwner({ accountId, actor }), shown.remoteAddress)
+          : null,
       })
     }
     const items = await Promise.all(page.map(shownOf))
@@ -196,7 +199,7 @@ export class ActivityController {
   private async open({ subject, changes }: Pick<Entry, 'subject' | 'changes'>): Promise<Entry['changes']> {
     if (!isId('acc', subject) && !isId('mem', subject)) return changes
     const open = (value: Json) =>
-      isSealed(value) ? this.personal.open(subject, personalText.decode(value)) : value
+      isSealed(value) ? this.personal.show(subject, personalText.decode(value)) : value
     return Promise.all(
       changes.map(async ({ field, from, to }) => ({ field, from: await open(from), to: await open(to) })),
     )
@@ -276,7 +279,7 @@ export class ActivityController {
         const key = isId('key', id) ? await accounts.key(id) : null
         const member = isId('mem', id) ? await accounts.member(id) : null
         if (key !== null && key.accountId !== accountId) return [id, OPERATOR]
-        const email = member && (await this.personal.open(member.id, member.email))
+        const email = member && (await this.personal.show(member.id, member.email))
         return [id, { type, id, name: key?.name ?? email }]
       }),
     )

@@ -215,8 +215,8 @@ export class ConsoleSessions {
 
   private async describe({ account, key, member }: SignedInAs): Promise<string> {
     const [name, email] = await Promise.all([
-      this.personal.open(account.id, account.name),
-      member && this.personal.open(member.id, member.email),
+      this.personal.show(account.id, account.name),
+      member && this.personal.show(member.id, member.email),
     ])
     const who = member === null ? `with the key ${key.name} (${key.id})` : `as ${email} (${member.id})`
     return `the account ${name} (${account.id}) ${who}`

@@ -108,8 +108,8 @@ export class ConsoleController {
     const environments = await this.environmentsOf(known)
     const [first = key.environment] = environments
     const [name, email] = await Promise.all([
-      this.personal.open(account.id, account.name),
-      member && this.personal.open(member.id, member.email),
+      this.personal.show(account.id, account.name),
+      member && this.personal.show(member.id, member.email),
     ])
     if (environments.length === 0) {
       const detail = `${email ?? 'The key'} can't use any environment of the account ${name}.`

@@ -6,7 +6,7 @@ import type { Settings } from '#libs/runtime/config/settings.js'
 import { SETTINGS } from '#libs/runtime/config/settings-table.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import { BudgetExhaustedError } from '#libs/runtime/fairness/budget.js'
-import { KeyVaultUnavailableError } from '#libs/ports/key-vault/key-vault.js'
+import { KeyForgottenError, KeyVaultUnavailableError } from '#libs/ports/key-vault/key-vault.js'
 import { IdempotencyUnavailableError } from '#libs/ports/idempotency/idempotency-store.js'
 import { LogUnavailableError } from '#libs/ports/event-log/event-log.js'
 import { ViewsCatchingUpError } from '#libs/ports/read-model/consistent-views.js'
@@ -63,6 +63,8 @@ export class ProblemFilter implements ExceptionFilter {
     if (request.is404 && isAboutBody(error)) return this.noRoute(request)
     if (error instanceof Problem) return error
     if (error instanceof ViewsCatchingUpError) return unavailable('catching-up', error.message)
+    // The account was closed after the request had been accepted.
+    if (error instanceof KeyForgottenError) return new Problem('account-suspended', { detail: error.message })
     if (error instanceof LogUnavailableError || error instanceof KeyVaultUnavailableError) {
       const isRead = request.method === 'GET' || request.method === 'HEAD'
       return unavailable('log-unavailable', isRead ? LOG_UNREADABLE : LOG_UNCONFIRMED)

@@ -194,7 +194,7 @@ export const PROBLEMS = {
   'quota-exceeded': {
     status: 429,
     title: 'Quota used up',
-    fix: 'Delete some of what `quota` names, wait until inboxes expire, set a larger quota, or move the account to a plan with larger ones.',
+    fix: 'Delete some of what `quota` names, wait until inboxes expire, or until midnight UTC for a daily quota, set a larger quota, or move the account to a plan with larger ones.',
     headers: ['Retry-After'],
   },
   'too-many-password-attempts': {

@@ -28,9 +28,7 @@ const DAY_MS = 86_400_000
 function IsRole(): PropertyDecorator {
   return applyDecorators(
     IsIn(ROLE_NAMES, { message: `role must be one of ${ROLE_NAMES.join(', ')}` }),
-    DescribeProperty(
-      '`owner` and `admin` manage the account; `developer` uses inboxes; `viewer` reads their mail; `auditor` reads their history. Only an owner can give the role `owner`.',
-    ),
+    DescribeProperty('What the member may do, as in docs/teams.md. Only an owner can give the role `owner`.'),
   )
 }
 

@@ -5,9 +5,7 @@ import { brand, type InvitationId, type KeyId, type MemberId } from '#libs/domai
 import { IdOf, KeyOrMember, OneOf, OrNull, orNull, resource, SomeOf, time } from '#libs/runtime/resource.js'
 
 const access = {
-  email: plain(
-    OrNull(Type.String(), 'The email address that was invited; null once it is erased, after the end.'),
-  ),
+  email: plain(OrNull(Type.String(), 'The address that was invited; null once erased.')),
   role: plain(OneOf(ROLE_NAMES, 'What the member may do.')),
   environments: orNull(list(text), 'The only environments that the member can use; null for all.'),
   permissions: plain(SomeOf(PERMISSIONS, '`content:read` if the member may read mail, else none.')),

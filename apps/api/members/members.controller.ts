@@ -141,7 +141,7 @@ export class InvitationsController {
   @RequireScope('admin')
   @Describe({
     summary: 'Revoke an invitation',
-    description: 'Its link is invalid from then on. A repeat gets the same answer.',
+    description: 'Its link is invalid then, and `email` is erased soon after.',
     answer: { description: 'The invitation.', schema: Invitation },
   })
   async revokeInvitation(@Caller() principal: Principal, @Param('invitationId') id: string) {

@@ -50,17 +50,21 @@ export class Members {
     const account = await this.accounts.find(accountId)
     const memberId = minting.id('mem')
     const token = secretOf(memberId, minting.bytes(SECRET_BYTES))
-    const names = await this.views.accounts.memberNames(accountId)
+    const lookups = await this.views.accounts.memberLookups(accountId)
     const now = this.instance.now()
     const known = await this.views.accounts.member(memberId)
     if (known === null) await this.quotas.require(accountId, 'members')
-    const email = known?.email ?? (await this.personal.sealEmail(memberId, body.email))
-    await this.run(principal, account, {
-      ...{ type: 'InviteMember', accountId, memberId, email, ...readAccess(body.role, body) },
+    const invitation = {
+      ...{ type: 'InviteMember' as const, accountId, memberId, ...readAccess(body.role, body) },
       ...{ actor: actorOf(principal, account), usageKeyId, tokenHash: hashSecret(token) },
-      isKnown: this.personal.namesOfEmail(body.email).some((name) => names.includes(name)),
+      isKnown: this.personal.emailLookups(body.email).some((lookup) => lookups.includes(lookup)),
       ...{ expiresAt: this.endOf(body, now), now },
-    })
+    } as const
+    // Nothing gets a key that is refused.
+    const { refusal } = decideMember({ member: known, owners: account.owners }, { ...invitation, email: '' })
+    if (refusal !== null) throw problemOf(refusal, memberId)
+    const email = known?.email ?? (await this.personal.sealEmail(memberId, body.email))
+    await this.run(principal, account, { ...invitation, email })
     const member = await this.findRecorded(memberId)
     // Its author may have lost the role meanwhile, or a repeated request comes after its use.
     if (member.state !== 'invited') throw problemOf({ code: 'unknown-invitation' }, memberId)
@@ -205,14 +209,14 @@ export class Members {
   }
 
   async open(member: Member): Promise<OpenMember> {
-    return { ...member, email: await this.personal.open(member.id, member.email) }
+    return { ...member, email: await this.personal.show(member.id, member.email) }
   }
 
   private async withLink(account: Account, member: Member, token: string): Promise<InvitationLink> {
     const url = this.address.linkWith(token)
     const [opened, name] = await Promise.all([
       this.open(member),
-      this.personal.open(account.id, account.name),
+      this.personal.show(account.id, account.name),
     ])
     return { member: opened, url, isMailed: await this.mail.send({ id: account.id, name }, opened, url) }
   }

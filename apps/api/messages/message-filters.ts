@@ -149,8 +149,7 @@ export class ListMessages extends MessageSelection {
 /** The query of GET /v1/messages. */
 export class ListEnvironmentMessages extends ListMessages {
   @DescribeProperty(
-    'A search: words, "phrases" and filters such as `from:app`, `subject:"your code"`, `inbox:k3v9`, `label:run:42`, `has:code` ' +
-      'and `after:2026-11-21`, which must all match; `-` before one means that it must not.',
+    'Words, "phrases" and filters such as `from:app`, `label:run:42` and `has:code`, which must all match; `-` excludes.',
     { examples: ['from:app has:code -subject:welcome'] },
   )
   @IfGiven()

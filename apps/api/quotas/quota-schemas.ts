@@ -13,7 +13,7 @@ export const QUOTA = object(
     ),
     limit: plain(Count('The maximum.')),
     used: plain(Count('How much is used now.')),
-    resetsAt: orNull(time(''), 'When nothing of it is used again, at midnight UTC; null unless it is of a day.'),
+    resetsAt: orNull(time(''), 'When a daily quota begins again; null for others.'),
   },
   {
     $id: 'Quota',

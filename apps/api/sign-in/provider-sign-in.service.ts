@@ -114,7 +114,7 @@ export class ProviderSignIn {
       Promise.all(others.map(({ accountId }) => views.account(accountId))),
     )
     const open = found.filter((each) => each !== null).filter(({ suspendedAt }) => suspendedAt === null)
-    return Promise.all(open.map(async ({ id, name }) => ({ id, name: await this.personal.open(id, name) })))
+    return Promise.all(open.map(async ({ id, name }) => ({ id, name: await this.personal.show(id, name) })))
   }
 
   /** Replaces the session by one of another account of the person. Throws not-found and what `startOf` throws. */
@@ -162,7 +162,7 @@ export class ProviderSignIn {
     if (email === null) return null
     const now = this.instance.now()
     // One with the hash of the identity is half of an admission.
-    const invitations = (await this.people('invited', this.personal.namesOfEmail(email))).filter(
+    const invitations = (await this.people('invited', this.personal.emailLookups(email))).filter(
       ({ expiresAt, tokenHash }) => expiresAt > now && tokenHash !== identity.hash,
     )
     const isInvitedTo = (id: AccountId) => invitations.some(({ accountId }) => accountId === id)
@@ -196,7 +196,7 @@ export class ProviderSignIn {
     // Whoever is a member with that address connects the identity; whoever was removed must be invited.
     const known = await Promise.all(
       (['active', 'removed'] as const).map((state) =>
-        this.people(state, [identity.hash, ...this.personal.namesOfEmail(email)]),
+        this.people(state, [identity.hash, ...this.personal.emailLookups(email)]),
       ),
     )
     if (isInvitedTo(accountId) || known.flat().some((member) => member.accountId === accountId)) return

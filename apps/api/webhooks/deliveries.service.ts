@@ -1,6 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common'
 import Type from 'typebox'
-import { QUOTAS } from '#libs/domain/account/quota.js'
 import { list, named, object, plain } from '#libs/domain/event-sourcing/declare.js'
 import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
 import { DELIVERY_STATES, type Delivery } from '#libs/domain/webhook/delivery.js'
@@ -61,6 +60,7 @@ const shown = resource(
         message_id: 'msg_01jd6b90cxf2jb8yqv4t6m2n0p',
         domain_id: null,
         key_id: null,
+        quota: null,
         replay_id: null,
         state: 'succeeded',
         abandoned_reason: null,
@@ -89,7 +89,7 @@ const shown = resource(
       OrNull(IdOf('dom', ''), 'The domain of the event; null if the event is not about a domain.'),
     ),
     keyId: plain(OrNull(IdOf('key', ''), 'The key of the event; null if the event is not about a key.')),
-    quota: plain(OrNull(OneOf(QUOTAS), 'The quota of the event; null if the event is not about a quota.')),
+    quota: plain(OrNull(Type.String(), 'The quota of the event, if any.')),
     replayId: plain(OrNull(IdOf('rpl', ''), 'The replay that it belongs to; null if it is not part of one.')),
     state: plain(
       OneOf(

@@ -6,6 +6,7 @@ import { formatBytes, formatCount, Time } from '../parts/format.js'
 import { Failure, Show, useAction, useLoaded } from '../parts/loading.js'
 import { goToProvider, listProviders } from '../session.js'
 import { text } from '../text.js'
+import { nameOf } from './member-access.js'
 import { useEmails } from './members.js'
 
 type Quota = Schemas['Quota']
@@ -24,7 +25,7 @@ export function AccountView() {
               <>
                 <dt>{text.account.signedInAs}</dt>
                 <dd>
-                  {member.email}, {text.members.roles[member.role]}
+                  {nameOf(member)}, {text.members.roles[member.role]}
                 </dd>
               </>
             )}

@@ -91,7 +91,7 @@ class Account(TypedDict):
     id: str
     """The id of the account."""
     name: str | None
-    """A name to show to people; null once the account is erased."""
+    """Shown to people; null once erased."""
     plan: str
     """The name of its plan."""
     limits: Limits | None
@@ -132,7 +132,7 @@ class AccountWithKey(TypedDict):
     id: str
     """The id of the account."""
     name: str | None
-    """A name to show to people; null once the account is erased."""
+    """Shown to people; null once erased."""
     plan: str
     """The name of its plan."""
     limits: Limits | None
@@ -342,9 +342,7 @@ class ChangeDomain(TypedDict, total=False):
 class ChangeMember(TypedDict, total=False):
     """What the member may do from now on."""
     role: Literal["owner", "admin", "developer", "viewer", "auditor"]
-    """`owner` and `admin` manage the account; `developer` uses inboxes; `viewer` reads their mail; `auditor` reads
-    their history. Only an owner can give the role `owner`.
-    """
+    """What the member may do, as in docs/teams.md. Only an owner can give the role `owner`."""
     environments: list[str] | None
     """The only environments that the member can use, or null for all. Not for an `owner` or an `admin`."""
     permissions: list[Literal["content:read"]]
@@ -536,8 +534,8 @@ class Delivery(TypedDict):
     """The domain of the event; null if the event is not about a domain."""
     key_id: str | None
     """The key of the event; null if the event is not about a key."""
-    quota: Literal["inboxes", "inboxes-per-day", "messages-per-day", "stored-bytes", "webhooks", "domains", "members"] | None
-    """The quota of the event; null if the event is not about a quota."""
+    quota: str | None
+    """The quota of the event, if any."""
     replay_id: str | None
     """The replay that it belongs to; null if it is not part of one."""
     state: DeliveryState
@@ -846,9 +844,9 @@ class EventQuota(TypedDict):
     used: int
     """How much is used now."""
     resets_at: str | None
-    """When nothing of it is used again, at midnight UTC; null unless it is of a day."""
+    """When a daily quota begins again; null for others."""
     percent: Literal[80] | Literal[100]
-    """How much of it is used at least, in percent."""
+    """At least this much is used."""
 
 
 class Extracted(TypedDict):
@@ -1080,7 +1078,7 @@ class Invitation(TypedDict):
     id: str
     """The id of the invitation."""
     email: str | None
-    """The email address that was invited; null once it is erased, after the end."""
+    """The address that was invited; null once erased."""
     role: Literal["owner", "admin", "developer", "viewer", "auditor"]
     """What the member may do."""
     environments: list[str] | None
@@ -1104,7 +1102,7 @@ class InvitationWithUrl(TypedDict):
     id: str
     """The id of the invitation."""
     email: str | None
-    """The email address that was invited; null once it is erased, after the end."""
+    """The address that was invited; null once erased."""
     role: Literal["owner", "admin", "developer", "viewer", "auditor"]
     """What the member may do."""
     environments: list[str] | None
@@ -1143,9 +1141,7 @@ class InviteMember(_InviteMemberOptional):
     email: str
     """The email address."""
     role: Literal["owner", "admin", "developer", "viewer", "auditor"]
-    """`owner` and `admin` manage the account; `developer` uses inboxes; `viewer` reads their mail; `auditor` reads
-    their history. Only an owner can give the role `owner`.
-    """
+    """What the member may do, as in docs/teams.md. Only an owner can give the role `owner`."""
 
 
 class _IssueKeyOptional(TypedDict, total=False):
@@ -1329,7 +1325,7 @@ class Member(TypedDict):
     id: str
     """The id of the member."""
     email: str | None
-    """The email address that was invited; null once it is erased, after the end."""
+    """The address that was invited; null once erased."""
     role: Literal["owner", "admin", "developer", "viewer", "auditor"]
     """What the member may do."""
     environments: list[str] | None
@@ -1660,7 +1656,7 @@ class Quota(TypedDict):
     used: int
     """How much is used now."""
     resets_at: str | None
-    """When nothing of it is used again, at midnight UTC; null unless it is of a day."""
+    """When a daily quota begins again; null for others."""
 
 
 class QuotaReachedEvent(TypedDict):
@@ -1723,7 +1719,7 @@ class RemovedMember(TypedDict):
     id: str
     """The id of the member."""
     email: str | None
-    """The email address that was invited; null once it is erased, after the end."""
+    """The address that was invited; null once erased."""
     role: Literal["owner", "admin", "developer", "viewer", "auditor"]
     """What the member may do."""
     environments: list[str] | None

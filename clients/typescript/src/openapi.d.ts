@@ -144,7 +144,7 @@ export interface components {
 		};
 		/** What the member may do from now on. */
 		ChangeMember: {
-			/** `owner` and `admin` manage the account; `developer` uses inboxes; `viewer` reads their mail; `auditor` reads their history. */
+			/** What the member may do, as in docs/teams.md. */
 			role?: "owner" | "admin" | "developer" | "viewer" | "auditor";
 			/** The only environments that the member can use, or null for all. */
 			environments?: string[] | null;
@@ -297,7 +297,7 @@ export interface components {
 			message_id: string | null;
 			domain_id: string | null;
 			key_id: string | null;
-			quota: ("inboxes" | "inboxes-per-day" | "messages-per-day" | "stored-bytes" | "webhooks" | "domains" | "members") | null;
+			quota: string | null;
 			replay_id: string | null;
 			state: "pending" | "succeeded" | "failed" | "abandoned";
 			abandoned_reason: ("inbox-ended" | "message-deleted" | "webhook-disabled" | "webhook-removed" | "replay-cancelled") | null;
@@ -512,9 +512,9 @@ export interface components {
 			limit: number;
 			/** How much is used now. */
 			used: number;
-			/** When nothing of it is used again, at midnight UTC; null unless it is of a day. */
+			/** When a daily quota begins again; null for others. */
 			resets_at: string | null;
-			/** How much of it is used at least, in percent. */
+			/** At least this much is used. */
 			percent: 80 | 100;
 		};
 		/** A match of the expression `extract` in a mail. */
@@ -690,7 +690,7 @@ export interface components {
 		Invitation: {
 			/** The id of the invitation. */
 			id: string;
-			/** The email address that was invited; null once it is erased, after the end. */
+			/** The address that was invited; null once erased. */
 			email: string | null;
 			/** What the member may do. */
 			role: "owner" | "admin" | "developer" | "viewer" | "auditor";
@@ -713,7 +713,7 @@ export interface components {
 		InvitationWithUrl: {
 			/** The id of the invitation. */
 			id: string;
-			/** The email address that was invited; null once it is erased, after the end. */
+			/** The address that was invited; null once erased. */
 			email: string | null;
 			/** What the member may do. */
 			role: "owner" | "admin" | "developer" | "viewer" | "auditor";
@@ -740,7 +740,7 @@ export interface components {
 		InviteMember: {
 			/** The email address. */
 			email: string;
-			/** `owner` and `admin` manage the account; `developer` uses inboxes; `viewer` reads their mail; `auditor` reads their history. */
+			/** What the member may do, as in docs/teams.md. */
 			role: "owner" | "admin" | "developer" | "viewer" | "auditor";
 			/** The only environments that the member can use, or null for all. */
 			environments?: string[] | null;
@@ -850,7 +850,7 @@ export interface components {
 		Member: {
 			/** The id of the member. */
 			id: string;
-			/** The email address that was invited; null once it is erased, after the end. */
+			/** The address that was invited; null once erased. */
 			email: string | null;
 			/** What the member may do. */
 			role: "owner" | "admin" | "developer" | "viewer" | "auditor";
@@ -1029,7 +1029,7 @@ export interface components {
 			limit: number;
 			/** How much is used now. */
 			used: number;
-			/** When nothing of it is used again, at midnight UTC; null unless it is of a day. */
+			/** When a daily quota begins again; null for others. */
 			resets_at: string | null;
 		};
 		/** The event `quota.reached`. */
@@ -1073,7 +1073,7 @@ export interface components {
 		RemovedMember: {
 			/** The id of the member. */
 			id: string;
-			/** The email address that was invited; null once it is erased, after the end. */
+			/** The address that was invited; null once erased. */
 			email: string | null;
 			/** What the member may do. */
 			role: "owner" | "admin" | "developer" | "viewer" | "auditor";
@@ -1428,7 +1428,7 @@ export interface operations {
 	listMessages: {
 		parameters: {
 			query?: {
-				/** A search: words, "phrases" and filters such as `from:app`, `subject:"your code"`, `inbox:k3v9`, `label:run:42`, `has:code` and `after:2026-11-21`, which must all match; `-` before one means that it must not. */
+				/** Words, "phrases" and filters such as `from:app`, `label:run:42` and `has:code`, which must all match; `-` excludes. */
 				q?: string;
 				/** A label `<name>:<value>` that the inbox must have. */
 				label?: string[];

@@ -2,13 +2,16 @@ import Type from 'typebox'
 import * as field from '#libs/domain/event-sourcing/declare.js'
 
 /*
- * Personal data in events and views. Forgetting the key of the account or member that it belongs to erases it everywhere.
+ * Personal data in events and views: sealed with the key of the account or member that it belongs to, so that forgetting the
+ * key erases it everywhere.
  */
 
-/** Sealed with that key. */
 const sealed = field.object({
   sealed: field.sealedText,
-  /** What it is found by: an HMAC with a master key, so that the text can't be guessed from it. Null if it is never searched. */
+  /**
+   * Of an email address, to find it by: an HMAC with a key that is derived from a master key, so that the address can't be
+   * guessed without it. It is left after the erasure. Null for other data.
+   */
   hash: field.optional(field.sha256, null),
 })
 
@@ -21,7 +24,7 @@ export const personalText = field.codec(
   (data): PersonalText => (typeof data === 'string' ? data : sealed.decode(data)),
 )
 
-/** What an email address is found by. */
-export function nameOfEmail(email: PersonalText): string {
+/** What a stored email address is found by. */
+export function emailLookup(email: PersonalText): string {
   return typeof email === 'string' ? email.toLowerCase() : (email.hash ?? '')
 }

@@ -1,7 +1,7 @@
 import * as field from '#libs/domain/event-sourcing/declare.js'
 import type { KeyId } from '#libs/domain/ids/typeid.js'
 
-/** Each quota: the limit of plans that sets it, the most that a plan may allow, what counts, and since when. */
+/** Each quota: the limit of plans that sets it, the most that a plan may allow, what counts, and whether it begins again at midnight UTC. */
 const KINDS = {
   inboxes: { limit: 'maxInboxes', most: 10_000_000, unit: 'active inboxes', isDaily: false },
   'inboxes-per-day': {
@@ -149,7 +149,7 @@ export function quotasOf(plan: PerLimit<number>, own: OwnQuotas): QuotaLimit[] {
 /** The percentages of a quota that its account is notified of. */
 const NOTICE_PERCENTS = [100, 80]
 
-/** How many percent of a quota are used at least, as far as its account is notified; null below that, and if nothing is allowed. */
+/** The highest of these percentages that is used; null if none is, or if nothing is allowed. */
 export function reachedPercent({ limit, used }: { limit: number; used: number }): number | null {
   if (limit === 0) return null
   return NOTICE_PERCENTS.find((percent) => used * 100 >= limit * percent) ?? null

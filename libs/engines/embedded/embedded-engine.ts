@@ -148,7 +148,7 @@ function requireLog(dataDir: string): void {
   const log = join(dataDir, LOG_FILE)
   if (hasContent(log)) return
   throw new DataDirError(
-    `the event log ${log} is missing or empty, although there are keys of inboxes in ${join(dataDir, KEYS_FILE)}: ` +
+    `the event log ${log} is missing or empty, although there are keys in ${join(dataDir, KEYS_FILE)}: ` +
       `restore it from a copy, or set MAYFLY_DATA_DIR to another folder to start with an empty log`,
   )
 }

@@ -8,7 +8,14 @@ import {
   type EventOf,
 } from '#libs/domain/event-sourcing/declare.js'
 import { mintId } from '#libs/domain/ids/mint.js'
-import { brand, type AccountId, type EventId, type KeyId } from '#libs/domain/ids/typeid.js'
+import {
+  brand,
+  isId,
+  type AccountId,
+  type EventId,
+  type KeyId,
+  type MemberId,
+} from '#libs/domain/ids/typeid.js'
 import { INBOX_EVENTS, type InboxEvent } from '#libs/domain/inbox/events.js'
 import { INBOX_KEY_EVENTS, type InboxKeyEvent } from '#libs/domain/inbox/key-events.js'
 import { USAGE_EVENTS, type UsageTopicEvent } from '#libs/domain/usage/usage-events.js'
@@ -217,7 +224,7 @@ export const webhookEventCodec = new EventCodec<WebhookEvent>(WEBHOOK_EVENTS, ({
 export const usageEventCodec = new EventCodec<UsageTopicEvent>(USAGE_EVENTS, ({ keyId }) => keyId)
 export const inboxKeyEventCodec = new OccurrenceCodec<InboxKeyEvent>(INBOX_KEY_EVENTS, subjectOf)
 
-/** The key of records that set the master key for new inboxes. */
+/** The key of records that set the master key for new keys. */
 export const MASTER_KEY_SUBJECT = 'master-key'
 
 function subjectOf(event: InboxKeyEvent): string {
@@ -256,14 +263,22 @@ export type Attribution = Pick<Recorded<unknown>, 'accountId' | 'environment' | 
 
 export type DomainEvent = InboxEvent | AccountEvent | WebhookEvent
 
+/** Whose key seals the remote address of an event: the member's who caused it, otherwise the account's. */
+export function originOwner({
+  accountId,
+  actor,
+}: Pick<Recorded<unknown>, 'accountId' | 'actor'>): AccountId | MemberId {
+  return actor != null && isId('mem', actor) ? actor : accountId
+}
+
 /** Appends domain events to the log for one role. */
 export class Recorder {
   constructor(
     private readonly log: LogAppender,
     private readonly source: EventSource,
     private readonly now: () => Date,
-    /** Resolves with the request that the caller of `record` answers, or null if there is none. Null for other roles than the API. */
-    private readonly originOf: ((accountId: AccountId) => Promise<EventOrigin | null>) | null = null,
+    /** Resolves with the request that the caller of `record` answers, sealed for the account or member; null if there is none. */
+    private readonly originOf: ((owner: AccountId | MemberId) => Promise<EventOrigin | null>) | null = null,
   ) {}
 
   /** Resolves with the event's position once it is durable. Rejects as `EventLog.append` does. */
@@ -274,7 +289,8 @@ export class Recorder {
     const from = { id: mintId('evt'), time: this.now(), source: this.source }
     // What Mayfly does itself may be about another account than the request.
     const isOwn = keyId === null && actor === null
-    const origin = isOwn || this.originOf === null ? null : await this.originOf(accountId)
+    const owner = originOwner({ accountId, actor })
+    const origin = isOwn || this.originOf === null ? null : await this.originOf(owner)
     const by = { ...from, accountId, environment, keyId, actor, ...(origin === null ? {} : { origin }) }
     if (isOneOf(INBOX_EVENTS, event)) {
       return this.log.append('inbox-events', inboxEventCodec.encode({ ...by, event }))

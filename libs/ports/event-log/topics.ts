@@ -22,7 +22,7 @@ export function isDeadLetter(topic: TopicName): topic is `${LogTopic}.dead-lette
 }
 
 /**
- * Inbox keys are in the same partition as their inbox's events. Account events are in one partition, so that all of them
+ * The key of an inbox is in the same partition as the inbox's events. Account events are in one partition, so that all of them
  * are in order. Dead letters need no order, so one partition is enough.
  */
 export function partitionCount(topic: TopicName, partitions: number): number {

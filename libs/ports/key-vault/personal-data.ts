@@ -1,23 +1,33 @@
 import { createHmac } from 'node:crypto'
-import { nameOfEmail, type PersonalText } from '#libs/domain/account/personal-data.js'
+import { emailLookup, type PersonalText } from '#libs/domain/account/personal-data.js'
 import type { AccountId, MemberId } from '#libs/domain/ids/typeid.js'
 import { isOfMasterKey } from '#libs/domain/webhook/events.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
-import { KeyVaultUnavailableError, type KeyVault } from './key-vault.js'
+import { KeyVaultUnavailableError, type KeyLookup, type KeyVault } from './key-vault.js'
 import type { DerivedKeys, WebhookSecrets } from './master-key.js'
 import { seal, unseal } from './sealing.js'
 
+/** Whose personal data it is. */
+export type PersonalOwner = AccountId | MemberId
+
+export interface PersonalDataOptions {
+  vault: Pick<KeyVault, 'create' | 'find'>
+  keys: DerivedKeys & Pick<WebhookSecrets, 'openUrl'>
+  /** Called if something could not be sealed or opened, and is left out for that reason. */
+  onError: (error: unknown) => void
+}
+
 /** Seals personal data with the key of the account or member that it belongs to, and opens it. */
 export class PersonalData {
-  constructor(
-    private readonly vault: Pick<KeyVault, 'create' | 'find'>,
-    private readonly keys: DerivedKeys & Pick<WebhookSecrets, 'openUrl'>,
-  ) {}
+  /** Lookups in progress, which those who need the same key share. */
+  private readonly finding = new Map<PersonalOwner, Promise<KeyLookup>>()
+
+  constructor(private readonly options: PersonalDataOptions) {}
 
   /** Throws KeyForgottenError if the owner's data was erased, and KeyVaultUnavailableError. */
-  async seal(owner: AccountId | MemberId, text: string): Promise<Exclude<PersonalText, string>> {
-    const found = await this.vault.find(owner)
-    const key = found.state === 'known' ? found.key : await this.vault.create(owner)
+  async seal(owner: PersonalOwner, text: string): Promise<Exclude<PersonalText, string>> {
+    const found = await this.find(owner)
+    const key = found.state === 'known' ? found.key : await this.options.vault.create(owner)
     return { sealed: seal(key, contextOf(owner), Buffer.from(text)), hash: null }
   }
 
@@ -26,47 +36,70 @@ export class PersonalData {
     return { ...(await this.seal(owner, email)), hash }
   }
 
-  /** An IP address as events have it: sealed, in base64; empty if it can't be sealed, so that the event is recorded nevertheless. */
-  async sealAddress(owner: AccountId, address: string): Promise<string> {
-    const stored = await this.seal(owner, address).catch(() => null)
-    return stored === null ? '' : Buffer.from(stored.sealed).toString('base64')
+  /** An IP address as events have it: sealed, in base64; empty if it can't be sealed, so that the event is recorded anyway. */
+  async sealAddress(owner: PersonalOwner, address: string): Promise<string> {
+    try {
+      return Buffer.from((await this.seal(owner, address)).sealed).toString('base64')
+    } catch (error) {
+      this.options.onError(error)
+      return ''
+    }
   }
 
-  /** Null if it was erased or not stored. Throws KeyVaultUnavailableError. */
-  async openAddress(owner: AccountId, stored: string): Promise<string | null> {
+  /** Null if it was erased, was not stored or can't be opened. */
+  async openAddress(owner: PersonalOwner, stored: string): Promise<string | null> {
     if (stored === '') return null
-    // Base64 has neither of them, and every IP address one.
-    if (/[.:]/.test(stored)) return stored
-    return this.open(owner, { sealed: Buffer.from(stored, 'base64'), hash: null })
+    // Plain text in earlier events: base64 has neither of them, and every IP address one.
+    const isPlain = /[.:]/.test(stored)
+    return this.show(owner, isPlain ? stored : { sealed: Buffer.from(stored, 'base64'), hash: null })
   }
 
-  /** Null if it was erased. Throws KeyVaultUnavailableError. */
-  async open(owner: AccountId | MemberId, stored: PersonalText): Promise<string | null> {
-    if (typeof stored === 'string') return stored
-    const found = await this.vault.find(owner)
+  /** For people to read: null if it was erased or can't be opened. */
+  async show(owner: PersonalOwner, stored: PersonalText): Promise<string | null> {
+    try {
+      return await this.open(owner, stored)
+    } catch (error) {
+      this.options.onError(error)
+      return null
+    }
+  }
+
+  /**
+   * Null if it was erased. Throws KeyVaultUnavailableError, and MasterKeyMissingError if the master key that wrapped the
+   * owner's key, or sealed the URL, is not configured.
+   */
+  async openUrl({ id, accountId, url }: Pick<Webhook, 'id' | 'accountId' | 'url'>): Promise<string | null> {
+    return isOfMasterKey(url) ? this.options.keys.openUrl(id, url) : this.open(accountId, url)
+  }
+
+  /** The lookups of an address, whichever master key was current when it was stored. */
+  emailLookups(email: string): string[] {
+    return [...this.hashesOf(email), emailLookup(email)]
+  }
+
+  private async open(owner: PersonalOwner, stored: PersonalText): Promise<string | null> {
+    const found = await this.find(owner)
     if (found.state === 'forgotten') return null
-    if (found.state === 'unknown') throw new KeyVaultUnavailableError(`the key of ${owner} is not found yet`)
+    if (typeof stored === 'string') return stored
+    if (found.state === 'unknown') throw new KeyVaultUnavailableError(`the key of ${owner} is not found`)
     return unseal(found.key, contextOf(owner), stored.sealed).toString()
   }
 
-  /** Null if it was erased. Throws KeyVaultUnavailableError, and MasterKeyMissingError for a URL sealed with a master key. */
-  async openUrl({ id, accountId, url }: Pick<Webhook, 'id' | 'accountId' | 'url'>): Promise<string | null> {
-    return isOfMasterKey(url) ? this.keys.openUrl(id, url) : this.open(accountId, url)
-  }
-
-  /** What the address may be found by, whichever master key was current when it was stored. */
-  namesOfEmail(email: string): string[] {
-    return [...this.hashesOf(email), nameOfEmail(email)]
+  private find(owner: PersonalOwner): Promise<KeyLookup> {
+    const finding =
+      this.finding.get(owner) ?? this.options.vault.find(owner).finally(() => this.finding.delete(owner))
+    this.finding.set(owner, finding)
+    return finding
   }
 
   /** The first one is of the current master key. */
   private hashesOf(email: string): string[] {
-    return this.keys
+    return this.options.keys
       .deriveKeys('find email addresses')
       .map((key) => createHmac('sha256', key).update(email.toLowerCase()).digest('hex'))
   }
 }
 
-function contextOf(owner: AccountId | MemberId): string {
+function contextOf(owner: PersonalOwner): string {
   return `personal-data:${owner}`
 }

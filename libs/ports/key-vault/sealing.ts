@@ -57,7 +57,7 @@ function keyObjectOf(key: SecretKey): KeyObject {
 /**
  * Seals with AES-256-GCM (NIST SP 800-38D) and a random 96-bit nonce. The result is version, nonce, ciphertext and tag.
  * `context` names the purpose; it is authenticated but not stored, and must be the same for unsealing. A key must seal
- * fewer than 2^32 texts (section 8.3), which no inbox reaches.
+ * fewer than 2^32 texts (section 8.3): no inbox reaches that, and an account seals one for each request that changes it.
  */
 export function seal(key: SecretKey, context: string, plaintext: Uint8Array): Buffer {
   const nonce = nextNonce()

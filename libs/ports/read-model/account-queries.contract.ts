@@ -144,7 +144,7 @@ export function describeAccountQueries(harness: () => ReadModelHarness): void {
       (await accounts.listMembers(accountId, { ...all, state })).map(({ id }) => id)
     expect(await idsIn('active')).toEqual([memberIdOf(2), memberIdOf(1)])
     expect(await idsIn('invited')).toEqual([memberIdOf(3)])
-    expect((await accounts.memberNames(accountId)).toSorted()).toEqual(
+    expect((await accounts.memberLookups(accountId)).toSorted()).toEqual(
       [1, 2, 3].map((n) => `${n}@example.com`),
     )
     const found = await accounts.keyByHash(hash('1'))

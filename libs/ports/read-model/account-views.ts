@@ -147,7 +147,7 @@ export function accountViews(store: ViewStore) {
     },
 
     /** What the addresses of an account's members, and those who are invited, are found by. Their number is limited. */
-    async memberNames(accountId: AccountId): Promise<string[]> {
+    async memberLookups(accountId: AccountId): Promise<string[]> {
       const ranges = ['active', 'invited'].map((state) => keyRange(PARTITION, [accountId, state], ALL))
       return (await store.entries(tables.memberList, ranges)).flat().map(({ value }) => value)
     },

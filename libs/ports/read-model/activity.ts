@@ -3,7 +3,7 @@ import type { ConsoleSession } from '#libs/domain/account/console-sessions.js'
 import { catchAll, type Domain } from '#libs/domain/account/domain.js'
 import type { AccountEvent } from '#libs/domain/account/events.js'
 import { isMemberEvent, PERMISSIONS, type Member } from '#libs/domain/account/member.js'
-import { personalText } from '#libs/domain/account/personal-data.js'
+import { personalText, type PersonalText } from '#libs/domain/account/personal-data.js'
 import { snakeCase } from '#libs/domain/event-sourcing/declare.js'
 import type { EventId, KeyId } from '#libs/domain/ids/typeid.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
@@ -46,7 +46,7 @@ export interface ActivityEntry {
   changes: readonly VisibleChange[]
 }
 
-/** What an event is about, without hashes, secrets and URLs. */
+/** What an event is about, without hashes, secrets and URLs. Personal data is sealed. */
 interface Subject {
   id: string
   environment: string | null
@@ -54,10 +54,14 @@ interface Subject {
   fields: Readonly<Record<string, unknown>>
 }
 
+/** Without the hash. */
+const sealedField = (stored: PersonalText) =>
+  personalText.encode(typeof stored === 'string' ? stored : { ...stored, hash: null })
+
 function fieldsOfAccount(account: Account) {
   const { limits, quotas, defaultFaults } = account
   return {
-    ...{ name: personalText.encode(account.name), plan: account.plan },
+    ...{ name: sealedField(account.name), plan: account.plan },
     ...Object.fromEntries(
       Object.entries(limits ?? {}).map(([name, limit]) => [
         `limits.${snakeCase(name)}`,
@@ -89,7 +93,7 @@ const fieldsOfKey = (key: ApiKey) => ({
 
 const fieldsOfMember = (member: Member) => ({
   ...{
-    email: personalText.encode(member.email),
+    email: sealedField(member.email),
     state: member.state,
     role: member.role,
     environments: member.environments,

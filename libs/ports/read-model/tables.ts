@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { memberIdOf, type Account, type ApiKey } from '#libs/domain/account/account.js'
 import type { Member } from '#libs/domain/account/member.js'
-import { nameOfEmail } from '#libs/domain/account/personal-data.js'
+import { emailLookup } from '#libs/domain/account/personal-data.js'
 import { keyDueAt } from '#libs/domain/account/key-expiry.js'
 import {
   dayOf,
@@ -314,7 +314,7 @@ export const memberList = index<Member>({
   ...{ name: 'member-list', ...accountEvents },
   entriesOf: ({ accountId, id, state, email }) =>
     state === 'active' || state === 'invited'
-      ? [{ group: [accountId, state], key: id, value: nameOfEmail(email) }]
+      ? [{ group: [accountId, state], key: id, value: emailLookup(email) }]
       : [],
 })
 
@@ -322,7 +322,7 @@ export const memberList = index<Member>({
 export const people = index<Member>({
   ...{ name: 'people', ...accountEvents },
   entriesOf: ({ id, state, email, identity }) =>
-    [nameOfEmail(email), identity?.hash].flatMap((name) =>
+    [emailLookup(email), identity?.hash].flatMap((name) =>
       name === undefined ? [] : [{ group: [state, name], key: id }],
     ),
 })

@@ -100,7 +100,7 @@ export const SETTINGS = kind.named('MAYFLY_', {
   // Stored data, keys and plans.
   dataDir: kind.text("Folder of the embedded engine's files.", { default: './data' }),
   masterKey: kind.text(
-    'Encrypts inbox keys, and the secrets and URLs of webhooks: 32 bytes in base64, or several separated by commas, the current ' +
+    'Encrypts the keys of inboxes, accounts and members, and the secrets of webhooks: 32 bytes in base64, or several separated by commas, the current ' +
       'one first. If unset, the embedded engine makes one at the first start and keeps it in the data folder.',
     {
       accepts: /^[A-Za-z0-9+/]{43}=(\s*,\s*[A-Za-z0-9+/]{43}=)*$/,

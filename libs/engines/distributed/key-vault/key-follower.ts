@@ -35,7 +35,7 @@ const RECORDS_PER_STEP = 500
 const MAX_ATTEMPTS = 20
 
 /**
- * Applies the log to the view of inbox keys. Any number of processes may do so on the same view, since each step is
+ * Applies the log to the view of keys. Any number of processes may do so on the same view, since each step is
  * compare and set.
  *
  * The view is trusted if it is at least at the offset at which this process has seen it. A view that was lost, restored

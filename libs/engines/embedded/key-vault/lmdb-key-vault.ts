@@ -45,7 +45,7 @@ type Root = RootDatabase<VaultRow, string>
 
 /** The entry of a file that still contains bytes of forgotten keys. */
 const UNCLEAN_SINCE = 'unclean-since'
-/** The entry with the id of the master key last used for new inboxes, without which most keys can't be decrypted. */
+/** The entry with the id of the master key last used for new keys, without which most keys can't be decrypted. */
 const MASTER_KEY_ID = 'master-key-id'
 /** A forgotten key is removed from the file within an hour, also if a rewrite fails. */
 const REWRITE_EVERY_MS = 900_000

@@ -30,7 +30,7 @@ export interface KeyViewProgress {
   logId: string
   /** Offset of the first record that has not been applied. */
   next: number
-  /** The master key for new inboxes, according to the applied records. */
+  /** The master key for new keys, according to the applied records. */
   masterKeyId: string | null
 }
 
