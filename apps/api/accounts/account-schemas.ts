@@ -35,7 +35,7 @@ const limits = object(
 
 const account = {
   id: plain(IdOf('acc', 'The id of the account.')),
-  name: plain(OrNull(Type.String(), 'Shown to people; null once erased.')),
+  name: plain(OrNull(Type.String(), 'For people; null once erased.')),
   plan: plain(Type.String({ description: 'The name of its plan.' })),
   limits: orNull(limits, 'Null if its plan is no longer configured. The account then has no API access.'),
   environments: list(text, { description: 'The environments of its active keys.' }),

@@ -66,7 +66,7 @@ const EventQuota = Type.Object(
   {
     ...QUOTA_PROPERTIES,
     percent: Type.Union([Type.Literal(80), Type.Literal(100)], {
-      description: 'At least this much is used.',
+      description: 'Used, at least.',
     }),
   },
   { $id: 'EventQuota', description: 'A quota, as in an event.' },

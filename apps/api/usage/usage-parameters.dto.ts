@@ -62,8 +62,8 @@ export class ExportUsage extends UsageSpan {
   format: ExportFormat = 'ndjson'
 
   @DescribeProperty(
-    'The rows of the file: figures by key and minute (`usage`, or `usage_minute`), hour or day, by route or by webhook; or ' +
-      'each event of one kind. docs/analytics.md lists the columns.',
+    'The rows of the file: figures by key, route or webhook, each minute, hour or day; or the events of one kind. ' +
+      'docs/analytics.md lists the columns.',
   )
   @IsIn(EXPORT_TABLES, { message: `table must be one of ${EXPORT_TABLES.join(', ')}` })
   table: ExportTable = 'usage'

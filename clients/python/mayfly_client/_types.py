@@ -91,7 +91,7 @@ class Account(TypedDict):
     id: str
     """The id of the account."""
     name: str | None
-    """Shown to people; null once erased."""
+    """For people; null once erased."""
     plan: str
     """The name of its plan."""
     limits: Limits | None
@@ -132,7 +132,7 @@ class AccountWithKey(TypedDict):
     id: str
     """The id of the account."""
     name: str | None
-    """Shown to people; null once erased."""
+    """For people; null once erased."""
     plan: str
     """The name of its plan."""
     limits: Limits | None
@@ -846,7 +846,7 @@ class EventQuota(TypedDict):
     resets_at: str | None
     """When a daily quota begins again; null for others."""
     percent: Literal[80] | Literal[100]
-    """At least this much is used."""
+    """Used, at least."""
 
 
 class Extracted(TypedDict):

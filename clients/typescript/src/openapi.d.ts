@@ -514,7 +514,7 @@ export interface components {
 			used: number;
 			/** When a daily quota begins again; null for others. */
 			resets_at: string | null;
-			/** At least this much is used. */
+			/** Used, at least. */
 			percent: 80 | 100;
 		};
 		/** A match of the expression `extract` in a mail. */
@@ -1674,7 +1674,7 @@ export interface operations {
 			query?: {
 				/** The format of the file. */
 				format?: "parquet" | "ndjson" | "csv";
-				/** The rows of the file: figures by key and minute (`usage`, or `usage_minute`), hour or day, by route or by webhook; or each event of one kind. */
+				/** The rows of the file: figures by key, route or webhook, each minute, hour or day; or the events of one kind. */
 				table?: "usage" | "usage_minute" | "usage_hour" | "usage_day" | "routes_minute" | "webhooks_minute" | "requests" | "inbox_events" | "mail_events" | "webhook_events";
 				/** The start of the span (RFC 3339). */
 				from?: string;

@@ -18,11 +18,14 @@ export function describeKeyVault(name: string, make: () => Promise<KeyVaultHarne
     })
     afterEach(() => harness.close())
 
-    it('creates a key that can be found, also after a restart', async () => {
-      const inboxId = mintId('inb')
-      const key = await harness.vault.create(inboxId)
+    it('creates keys that can be found and forgotten, also after a restart', async () => {
+      const owners = [mintId('inb'), mintId('acc'), mintId('mem')]
+      const keys = await Promise.all(owners.map((owner) => harness.vault.create(owner)))
       const vault = await harness.reopen()
-      expect(await vault.find(inboxId)).toEqual({ state: 'known', key })
+      const lookups = () => Promise.all(owners.map((owner) => vault.find(owner)))
+      expect(await lookups()).toEqual(keys.map((key) => ({ state: 'known', key })))
+      await vault.forget(owners)
+      expect(await lookups()).toEqual(owners.map(() => ({ state: 'forgotten' })))
     })
 
     it('returns the existing key of an inbox, also after a restart', async () => {
