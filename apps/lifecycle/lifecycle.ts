@@ -41,7 +41,7 @@ const CHECK_LEASE_MS = 60_000
 /** Keys need not be deleted at once, and most records are mails, which need nothing. */
 const LINGER_MS = 100
 
-/** What may end somebody. An invitation that its author may no longer make is revoked at once, and one may come after all. */
+/** What may end somebody. An invitation may be revoked at once, or come after the end of its account. */
 const ENDS_PEOPLE = new Set<AccountEvent['type']>([
   ...(['MemberInvited', 'InvitationRevoked', 'MemberRemoved', 'AccountErased'] as const),
 ])
@@ -181,8 +181,8 @@ function domainChecking({ engine, now, logger }: EngineContext, dns: DomainDns):
 }
 
 /**
- * Deletes the keys of what has ended, and with them all that they have sealed. The group's offset is committed only afterwards, so if the process is
- * killed, the next one repeats the erasure.
+ * Deletes the keys of what has ended, and with them all that they have sealed. The group's offset is committed only
+ * afterwards, so if the process is killed, the next one repeats the erasure.
  */
 @Controller()
 @UseFilters(RethrowErrors)

@@ -3,9 +3,11 @@ import { planOf, type PlanTable } from '#libs/domain/account/access.js'
 import { quotasOf, reachedPercent } from '#libs/domain/account/quota.js'
 import type { AccountId, DeliveryId } from '#libs/domain/ids/typeid.js'
 import type { QuotaNotification } from '#libs/domain/webhook/events.js'
+import type { Webhook } from '#libs/domain/webhook/webhook.js'
 import { usedQuotas, type UseQueries } from '#libs/ports/read-model/account-quotas.js'
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { AccountQueries, WebhookQueries } from '#libs/ports/read-model/queries.js'
+import { SharedRun } from '#libs/runtime/timing.js'
 import { deliveryIdOf, type DeliveryRequests } from './matching.js'
 
 export interface QuotaNoticesOptions extends UseQueries {
@@ -23,6 +25,10 @@ const MAX_REMEMBERED = 10_000
 export class QuotaNotices {
   /** What is requested again after a restart is delivered once all the same. */
   private readonly requested = new LRUCache<DeliveryId, true>({ max: MAX_REMEMBERED })
+  /** The accounts that the next lookup is for. */
+  private accountIds: AccountId[] = []
+  /** Batches of different partitions arrive together, and share a lookup. */
+  private readonly lookup = new SharedRun(() => this.lookUpWebhooks(), 0)
 
   constructor(private readonly options: QuotaNoticesOptions) {}
 
@@ -32,11 +38,9 @@ export class QuotaNotices {
    * views are not complete.
    */
   async request(accountIds: readonly AccountId[], shown: () => Promise<unknown>): Promise<number> {
-    const { views, webhooks: queries } = this.options
-    // A notice that is missed now may never be requested again: all else may be refused from then on.
-    const webhooks = await views.readLatest('account-events', () =>
-      queries.quotaWebhooks([...new Set(accountIds)]),
-    )
+    this.accountIds.push(...accountIds)
+    const found = await this.lookup.get()
+    const webhooks = found.filter(({ accountId }) => accountIds.includes(accountId))
     if (webhooks.length === 0) return 0
     await shown()
     const byAccount = [...Map.groupBy(webhooks, ({ accountId }) => accountId)]
@@ -52,6 +56,14 @@ export class QuotaNotices {
     await this.options.requests.append(missing)
     for (const each of missing) this.requested.set(idOf(each), true)
     return missing.length
+  }
+
+  private lookUpWebhooks(): Promise<Webhook[]> {
+    const { views, webhooks } = this.options
+    const ids = [...new Set(this.accountIds)]
+    this.accountIds = []
+    // A notice that is missed may never be requested again, since all else may be refused from then on.
+    return views.readLatest('account-events', () => webhooks.quotaWebhooks(ids))
   }
 
   private async reached(accountId: AccountId): Promise<QuotaNotification[]> {

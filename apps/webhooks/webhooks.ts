@@ -23,8 +23,8 @@ import { webhookMetrics } from './webhook-metrics.js'
 /*
  * The webhooks role consumes inbox-events and emits a DeliveryRequested for each webhook that wants an event. The
  * projector adds the delivery to the views. The dispatcher claims deliveries that are due, sends them, and emits their
- * outcomes. The role also consumes account-events, to deliver to a new webhook the events that it has missed, and events of the
- * account itself.
+ * outcomes. The role also consumes account-events, to deliver to a new webhook the events that it has missed, and
+ * events of the account itself.
  */
 
 /** Added to the timeout of an attempt, until its outcome is in the views. */

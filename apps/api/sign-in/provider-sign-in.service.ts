@@ -242,8 +242,8 @@ export class ProviderSignIn {
     return started
   }
 
-  private people(state: Member['state'], names: readonly string[]): Promise<Member[]> {
-    return this.views.readAccounts((views) => views.people(state, names))
+  private people(state: Member['state'], lookups: readonly string[]): Promise<Member[]> {
+    return this.views.readAccounts((views) => views.people(state, lookups))
   }
 
   /** Resolves once the events, each in its turn, are durable and apply. Whether the command was refused. */

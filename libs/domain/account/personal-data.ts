@@ -2,15 +2,15 @@ import Type from 'typebox'
 import * as field from '#libs/domain/event-sourcing/declare.js'
 
 /*
- * Personal data in events and views: sealed with the key of the account or member that it belongs to, so that forgetting the
- * key erases it everywhere.
+ * Personal data in events and views: sealed with the key of the account or member that it belongs to, so that forgetting
+ * the key erases it everywhere.
  */
 
 const sealed = field.object({
   sealed: field.sealedText,
   /**
-   * Of an email address, to find it by: an HMAC with a key that is derived from a master key, so that the address can't be
-   * guessed without it. It is left after the erasure. Null for other data.
+   * Of an email address, to find it by: an HMAC with a key that is derived from a master key, so that the address can't
+   * be guessed without it. It is left after the erasure. Null for other data.
    */
   hash: field.optional(field.sha256, null),
 })

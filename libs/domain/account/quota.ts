@@ -1,7 +1,10 @@
 import * as field from '#libs/domain/event-sourcing/declare.js'
 import type { KeyId } from '#libs/domain/ids/typeid.js'
 
-/** Each quota: the limit of plans that sets it, the most that a plan may allow, what counts, and whether it begins again at midnight UTC. */
+/**
+ * Each quota: the limit of plans that sets it, the most that a plan may allow, what counts, and whether it begins again at
+ * midnight UTC.
+ */
 const KINDS = {
   inboxes: { limit: 'maxInboxes', most: 10_000_000, unit: 'active inboxes', isDaily: false },
   'inboxes-per-day': {

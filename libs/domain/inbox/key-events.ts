@@ -5,7 +5,7 @@ const owner = id('inb', 'acc', 'mem')
 
 /** All events of the topic inbox-keys. */
 export const INBOX_KEY_EVENTS = {
-  /** The key of an inbox, or of an account or member for its personal data, wrapped by the master key that `masterKeyId` names. */
+  /** A key of an inbox, or of an account or member for personal data, wrapped by the master key that `masterKeyId` names. */
   InboxKeyWrapped: event('inbox-key.wrapped', {
     inboxId: owner,
     masterKeyId: text,

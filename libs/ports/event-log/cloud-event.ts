@@ -277,7 +277,7 @@ export class Recorder {
     private readonly log: LogAppender,
     private readonly source: EventSource,
     private readonly now: () => Date,
-    /** Resolves with the request that the caller of `record` answers, sealed for the account or member; null if there is none. */
+    /** Resolves with the request that the caller of `record` answers, sealed for that owner; null if there is none. */
     private readonly originOf: ((owner: AccountId | MemberId) => Promise<EventOrigin | null>) | null = null,
   ) {}
 

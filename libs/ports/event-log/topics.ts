@@ -22,8 +22,8 @@ export function isDeadLetter(topic: TopicName): topic is `${LogTopic}.dead-lette
 }
 
 /**
- * The key of an inbox is in the same partition as the inbox's events. Account events are in one partition, so that all of them
- * are in order. Dead letters need no order, so one partition is enough.
+ * The key of an inbox is in the same partition as the inbox's events. Account events are in one partition, so that all
+ * of them are in order. Dead letters need no order, so one partition is enough.
  */
 export function partitionCount(topic: TopicName, partitions: number): number {
   return topic === 'account-events' || isDeadLetter(topic) ? 1 : partitions

@@ -36,7 +36,7 @@ export class PersonalData {
     return { ...(await this.seal(owner, email)), hash }
   }
 
-  /** An IP address as events have it: sealed, in base64; empty if it can't be sealed, so that the event is recorded anyway. */
+  /** An IP address as events have it: sealed, in base64; empty if it can't be, so that the event is recorded anyway. */
   async sealAddress(owner: PersonalOwner, address: string): Promise<string> {
     try {
       return Buffer.from((await this.seal(owner, address)).sealed).toString('base64')

@@ -136,11 +136,11 @@ export function accountViews(store: ViewStore) {
     },
 
     /**
-     * The oldest members, former members or invitations of any account with one of these names of an address, or hashes of an
-     * identity; at most a hundred of each.
+     * The oldest members, former members or invitations of any account with one of these lookups of an address or hashes of
+     * an identity; at most a hundred of each.
      */
-    async people(state: Member['state'], names: readonly string[]): Promise<Member[]> {
-      const ranges = names.map((name) => keyRange(PARTITION, [state, name], FIRST_HUNDRED))
+    async people(state: Member['state'], lookups: readonly string[]): Promise<Member[]> {
+      const ranges = lookups.map((lookup) => keyRange(PARTITION, [state, lookup], FIRST_HUNDRED))
       const found = await store.entriesWithRows(tables.people, tables.members, ranges)
       const members = found.flat().flatMap(({ row }) => row ?? [])
       return [...new Map(members.map((member) => [member.id, member])).values()]

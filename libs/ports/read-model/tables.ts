@@ -309,7 +309,7 @@ export const apiKeys = table<ApiKey, ApiKey>({
   indexes: [keyHashes, keyList, activeKeys, dueKeys],
 })
 
-/** Members, and invitations that are not used yet, each with what its email address is found by. */
+/** Members, and invitations that are not used yet, each with the lookup of its email address. */
 export const memberList = index<Member>({
   ...{ name: 'member-list', ...accountEvents },
   entriesOf: ({ accountId, id, state, email }) =>
@@ -318,7 +318,7 @@ export const memberList = index<Member>({
       : [],
 })
 
-/** The people of all accounts in one state, by what their email address is found by, and by the hash of their identity. */
+/** The people of all accounts in one state, by the lookup of their email address and by the hash of their identity. */
 export const people = index<Member>({
   ...{ name: 'people', ...accountEvents },
   entriesOf: ({ id, state, email, identity }) =>

@@ -24,8 +24,8 @@ import type {
 import { MasterKeyMissingError, type MasterKeys } from '#libs/ports/key-vault/master-key.js'
 
 /*
- * The keys of inboxes, accounts and members on the compacted topic inbox-keys, with a view in a fast store. docs/decisions/0010-inbox-keys-on-the-log.md
- * explains why a key that sealed something is never replaced, and what happens if the view is lost or restored.
+ * The keys of inboxes, accounts and members on the compacted topic inbox-keys, with a view in a fast store.
+ * docs/decisions/0010-inbox-keys-on-the-log.md explains why a key that sealed something is never replaced, and what happens if the view is lost or restored.
  */
 
 export interface LoggedKeyVaultOptions {
