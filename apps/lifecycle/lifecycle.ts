@@ -40,13 +40,16 @@ const DOMAINS_AT_ONCE = 100
 const CHECK_LEASE_MS = 60_000
 /** Keys need not be deleted at once, and most records are mails, which need nothing. */
 const LINGER_MS = 100
+/** How long a scrape waits for the count of active inboxes. */
+const COUNT_TIMEOUT_MS = 2_000
 
 /** What may end somebody. An invitation may be revoked at once, or come after the end of its account. */
 const ENDS_PEOPLE = new Set<AccountEvent['type']>([
-  ...(['MemberInvited', 'InvitationRevoked', 'MemberRemoved', 'AccountErased'] as const),
+  'MemberInvited',
+  'InvitationRevoked',
+  'MemberRemoved',
+  'AccountErased',
 ])
-/** How long a scrape waits for the count of active inboxes. */
-const COUNT_TIMEOUT_MS = 2_000
 
 /** Closing waits for the work in progress. */
 export async function startLifecycle(context: EngineContext): Promise<RunningRole> {

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { planOf, type PlanTable } from '#libs/domain/account/access.js'
-import { quotasOf, reachedPercent } from '#libs/domain/account/quota.js'
+import { quotasOf, reachedPercent, resetOf } from '#libs/domain/account/quota.js'
 import type { AccountId, DeliveryId } from '#libs/domain/ids/typeid.js'
 import type { QuotaNotification } from '#libs/domain/webhook/events.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
@@ -77,7 +77,8 @@ export class QuotaNotices {
     )
     return used.flatMap((quota) => {
       const percent = reachedPercent(quota)
-      const about = { inboxId: null, messageId: null, occurredAt } as const
+      const resetsAt = resetOf(quota.quota, occurredAt)
+      const about = { resetsAt, inboxId: null, messageId: null, occurredAt } as const
       return percent === null ? [] : [{ type: 'quota.reached', ...quota, percent, ...about } as const]
     })
   }

@@ -3,7 +3,7 @@ import { call, createInbox, mail, messagesOf, send, type Answer, type Target } f
 import { endpointsPerTest, type HttpEndpoint } from '#test/harness/endpoint.js'
 import { makeFolder, startWithClock, type MayflyWithClock } from '#test/harness/mayfly-with-clock.js'
 import { expectProblem } from '#test/harness/problem.js'
-import { converse } from '#test/harness/smtp.js'
+import { answerToRcpt } from '#test/harness/smtp.js'
 import { until } from '#test/harness/until.js'
 import { deliveriesOf, registerWebhook } from '#test/harness/webhooks.js'
 
@@ -14,24 +14,18 @@ describe('daily quotas', () => {
   const endpoints = endpointsPerTest()
   let folder: Awaited<ReturnType<typeof makeFolder>>
   let mayfly: MayflyWithClock
-  let aheadMs = 0
 
   beforeAll(async () => {
     folder = await makeFolder()
     const env = { MAYFLY_COUNT_USAGE: 'false', MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true' }
     mayfly = await startWithClock(folder.path, Date.now(), env)
     // An hour before midnight.
-    await skip((2 * DAY_MS - (Date.now() % DAY_MS) - HOUR_MS) % DAY_MS)
+    await mayfly.skip((2 * DAY_MS - (Date.now() % DAY_MS) - HOUR_MS) % DAY_MS)
   })
   afterAll(async () => {
     await mayfly.close()
     await folder.remove()
   })
-
-  async function skip(ms: number): Promise<void> {
-    aheadMs += ms
-    await mayfly.runAhead(aheadMs)
-  }
 
   /** An account with the key of its owner and one of a developer. */
   async function accountWith(limits: object): Promise<{ admin: Target; own: Target }> {
@@ -74,19 +68,18 @@ describe('daily quotas', () => {
     expect((await inject()).status).toBe(201)
     expectExceeded(await inject(), { quota: 'messages-per-day', limit: 2, used: 2 })
     // SMTP reads what the API has accepted within a second.
-    await until('mail to be refused', async () => {
-      const lines = ['EHLO tests', 'MAIL FROM:<sender@example.com>', `RCPT TO:<${inbox.address}>`]
-      return (await converse(own.smtpPort, lines))[3]?.startsWith('452 4.2.2') === true
-    })
+    await until('mail to be refused', async () =>
+      (await answerToRcpt(own, inbox.address)).startsWith('452 4.2.2'),
+    )
     expect(await quotasOf(admin, 'inboxes', 'inboxes-per-day', 'messages-per-day')).toEqual([3, 4, 2])
 
-    await skip(HOUR_MS)
+    await mayfly.skip(HOUR_MS)
     expect(await quotasOf(admin, 'inboxes-per-day', 'messages-per-day')).toEqual([0, 0])
     await send(own, inbox.address, mail('four'))
     await messagesOf(own, inbox.id, 2)
     expect((await createMany(own, 4)).status).toBe(201)
     expect(await quotasOf(admin, 'inboxes', 'inboxes-per-day', 'messages-per-day')).toEqual([7, 4, 1])
-    await skip(23 * HOUR_MS)
+    await mayfly.skip(23 * HOUR_MS)
   })
 
   it('can be set for an environment and a key', async () => {
@@ -140,7 +133,7 @@ describe('daily quotas', () => {
         Array.from({ length: 3 }, () => ({ event: 'quota.reached', quota: expect.any(String) as string })),
       )
 
-      await skip(DAY_MS)
+      await mayfly.skip(DAY_MS)
       await createMany(own, 8)
       expect((await notices(5)).slice(3).map(({ data }) => data.name)).toEqual(
         expect.arrayContaining(['inboxes-per-day', 'members']),

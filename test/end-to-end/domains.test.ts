@@ -30,7 +30,6 @@ describe('domains', () => {
   let dns: DnsServer
   let mayfly: MayflyWithClock
   let other: Target
-  let aheadMs = 0
 
   beforeAll(async () => {
     folder = await makeFolder()
@@ -41,7 +40,7 @@ describe('domains', () => {
       MAYFLY_MX_HOST: 'mx.mayfly.example',
       MAYFLY_WEBHOOK_ALLOW_PRIVATE: 'true',
     })
-    await mayfly.runAhead(aheadMs)
+    await mayfly.runAhead(0)
     other = withKey(mayfly, (await openAccount(mayfly)).key)
   })
   afterAll(async () => {
@@ -49,11 +48,6 @@ describe('domains', () => {
     await folder.remove()
     dns.dispose()
   })
-
-  async function skip(ms: number): Promise<void> {
-    aheadMs += ms
-    await mayfly.runAhead(aheadMs)
-  }
 
   const register = (body: object, target: Target = mayfly) =>
     create<DomainJson>(target, '/v1/domains', { environment: 'staging', ...body })
@@ -105,19 +99,19 @@ describe('domains', () => {
     expect([domain.state, ...statuses(domain)]).toEqual(['pending', 'missing', 'missing'])
 
     dns.zone = recordsFor(domain)
-    await skip(60_000)
+    await mayfly.skip(60_000)
     domain = await untilChecked(domain, 'verified')
     expect(statuses(domain)).toEqual(['valid', 'valid'])
     const verifiedAt = domain.verified_at
 
     dns.zone = {}
     for (const state of ['verified', 'verified', 'lapsed']) {
-      await skip(DAY_MS)
+      await mayfly.skip(DAY_MS)
       domain = await untilChecked(domain, state)
       expect(domain.verified_at).toBe(verifiedAt)
     }
     dns.zone = recordsFor(domain)
-    await skip(DAY_MS)
+    await mayfly.skip(DAY_MS)
     domain = await untilChecked(domain, 'verified')
     expect(domain.verified_at).not.toBe(verifiedAt)
 

@@ -15,7 +15,6 @@ describe('a key that expires', () => {
   let folder: Awaited<ReturnType<typeof makeFolder>>
   let mayfly: MayflyWithClock
   let admin: Target
-  let aheadMs = 0
 
   beforeAll(async () => {
     folder = await makeFolder()
@@ -29,12 +28,7 @@ describe('a key that expires', () => {
     await folder.remove()
   })
 
-  async function skip(ms: number): Promise<void> {
-    aheadMs += ms
-    await mayfly.runAhead(aheadMs)
-  }
-
-  const inDays = (days: number) => new Date(Date.now() + aheadMs + days * DAY_MS).toISOString()
+  const inDays = (days: number) => new Date(mayfly.now() + days * DAY_MS).toISOString()
   const stateOf = async ({ id }: KeyJson) => (await call<KeyJson>(admin, 'GET', `/v1/keys/${id}`)).body.state
 
   it('is refused from then on, and ends its streams and sessions', async () => {
@@ -43,7 +37,7 @@ describe('a key that expires', () => {
     const session = await signIn(caller)
     expect((await call(caller, 'GET', '/v1/inboxes')).status).toBe(200)
     const stream = await listen(caller, '/v1/events')
-    await skip(DAY_MS + 60_000)
+    await mayfly.skip(DAY_MS + 60_000)
     expectProblem(await call(caller, 'GET', '/v1/inboxes'), {
       status: 401,
       code: 'revoked-api-key',
@@ -75,7 +69,7 @@ describe('a key that expires', () => {
       [27, 2],
       [5, 2],
     ] as const) {
-      await skip(days * DAY_MS)
+      await mayfly.skip(days * DAY_MS)
       await until(`${count} notices`, async () => (await deliveriesOf(staging, webhook.id)).length === count)
     }
     await until('the end of the key', async () => (await stateOf(key)) === 'expired')

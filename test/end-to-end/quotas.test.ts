@@ -14,7 +14,7 @@ import {
 } from '#test/harness/client.js'
 import { expectProblem } from '#test/harness/problem.js'
 import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
-import { converse } from '#test/harness/smtp.js'
+import { answerToRcpt, converse } from '#test/harness/smtp.js'
 import { until } from '#test/harness/until.js'
 
 const NAMES = [
@@ -193,11 +193,9 @@ describe('a quota that the owner sets', () => {
     const inbox = await createInbox(own)
     await send(own, inbox.address, mail('accepted'))
     expect((await set(admin, 'stored-bytes', 0)).status).toBe(200)
-    const lines = ['EHLO tests', 'MAIL FROM:<sender@example.com>', `RCPT TO:<${inbox.address}>`]
-    await until('mail to be refused', async () => {
-      const [rcpt] = (await converse(own.smtpPort, lines)).slice(3)
-      return rcpt?.startsWith('452 4.2.2') === true
-    })
+    await until('mail to be refused', async () =>
+      (await answerToRcpt(own, inbox.address)).startsWith('452 4.2.2'),
+    )
   })
 
   it('limits an environment or a key, beside the whole account', async () => {

@@ -15,6 +15,10 @@ export interface MayflyWithClock extends Target {
   setClock(nowMs: number): Promise<void>
   /** Resolves once the roles see a clock that runs, that much ahead of the real one. */
   runAhead(aheadMs: number): Promise<void>
+  /** As `runAhead`, that much further than before. */
+  skip(ms: number): Promise<void>
+  /** By a clock that runs ahead. */
+  now(): number
   /** Resolves once everything is closed. Idempotent. */
   close(): Promise<void>
 }
@@ -52,12 +56,19 @@ export async function startWithClock(
     child.send(clock)
     await isSet
   }
+  let aheadMs = 0
+  const runAhead = (ms: number) => {
+    aheadMs = ms
+    return set({ aheadMs })
+  }
   return {
     ...target,
     apiKey: API_KEY,
     dataDir,
     setClock: (nowMs) => set({ nowMs }),
-    runAhead: (aheadMs) => set({ aheadMs }),
+    runAhead,
+    skip: (ms) => runAhead(aheadMs + ms),
+    now: () => Date.now() + aheadMs,
     async close() {
       if (child.connected) child.disconnect()
       await exited

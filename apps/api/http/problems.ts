@@ -1,5 +1,5 @@
 import type { Account } from '#libs/domain/account/account.js'
-import { kindOf } from '#libs/domain/account/quota.js'
+import { kindOf, resetOf } from '#libs/domain/account/quota.js'
 import { UnavailableError } from '#libs/runtime/errors.js'
 import type { ExceededQuota } from '#libs/ports/read-model/account-quotas.js'
 import type { ResponseHeader } from './headers.js'
@@ -297,11 +297,12 @@ export function noInbox(id: string): Problem {
 const QUOTA_RETRY_MS = 60_000
 
 export function quotaExceeded(exceeded: ExceededQuota, now: Date): Problem {
-  const { quota, scope, limit, used, wanted, resetsAt } = exceeded
+  const { quota, scope, limit, used, wanted } = exceeded
   const { unit } = kindOf(quota)
   const { environment, keyId } = scope
   const account = environment === null ? 'The account' : `The environment ${environment}`
   const owner = keyId === null ? account : `The key ${keyId}`
+  const resetsAt = resetOf(quota, now)
   const retryMs = resetsAt === null ? QUOTA_RETRY_MS : resetsAt.getTime() - now.getTime()
   return new Problem('quota-exceeded', {
     detail: `${owner} has ${used} of at most ${limit} ${unit}, and the request adds ${wanted}.`,

@@ -8,12 +8,6 @@ import type { OpenMember } from './member-schemas.js'
 const MAILS: RatePolicy = { name: 'invitation-mails', quota: 100, windowSeconds: 3_600 }
 const TIMEOUT_MS = 5_000
 
-/** With its name in plain text. */
-interface OpenAccount {
-  id: AccountId
-  name: string | null
-}
-
 /** Sends the links of invitations, if MAYFLY_MAIL_RELAY is set. */
 export class InvitationMail {
   constructor(
@@ -24,7 +18,7 @@ export class InvitationMail {
 
   /** Resolves with whether the relay has accepted the mail. Never rejects: the answer of the API has the link too. */
   async send(
-    { id, name }: OpenAccount,
+    { id, name }: { id: AccountId; name: string | null },
     { email, role, expiresAt }: OpenMember,
     url: string,
   ): Promise<boolean> {

@@ -59,7 +59,7 @@ export class Members {
       ...{ actor: actorOf(principal, account), usageKeyId, tokenHash: hashSecret(token) },
       isKnown: this.personal.emailLookups(body.email).some((lookup) => lookups.includes(lookup)),
       ...{ expiresAt: this.endOf(body, now), now },
-    } as const
+    }
     // Nothing gets a key that is refused.
     const { refusal } = decideMember({ member: known, owners: account.owners }, { ...invitation, email: '' })
     if (refusal !== null) throw problemOf(refusal, memberId)

@@ -23,15 +23,14 @@ export class QuotaUse {
     const account = await this.views.readAccounts((accounts) => accounts.account(accountId))
     if (account === null) return
     const limit = limitOf(this.plans.of(account), account.quotas, quota)
-    const [used] = await this.of(accountId, [{ quota, scope: WHOLE_ACCOUNT, limit }])
-    if (used !== undefined && used.used >= limit)
-      throw quotaExceeded({ ...used, wanted: 1 }, this.instance.now())
+    const now = this.instance.now()
+    const [found] = await this.read(accountId, [{ quota, scope: WHOLE_ACCOUNT, limit }], now)
+    if (found !== undefined && found.used >= limit) throw quotaExceeded({ ...found, wanted: 1 }, now)
   }
 
-  of(accountId: AccountId, limits: readonly QuotaLimit[]): Promise<UsedQuota[]> {
+  read(accountId: AccountId, limits: readonly QuotaLimit[], now: Date): Promise<UsedQuota[]> {
     const { inboxes } = this.views
     const { webhooks } = this.engine
-    const now = this.instance.now()
     return this.views.readAccounts((accounts) =>
       usedQuotas({ inboxes, accounts, webhooks }, accountId, limits, now),
     )

@@ -7,6 +7,7 @@ import {
   maxOf,
   QUOTAS,
   quotasOf,
+  resetOf,
   type Quota,
   type QuotaLimit,
   type QuotaScope,
@@ -126,7 +127,10 @@ export class QuotasController {
   }
 
   private async answer(accountId: AccountId, limits: readonly QuotaLimit[]) {
-    const used = await this.views.readComplete('inbox-events', () => this.use.of(accountId, limits))
-    return used.map(({ quota, scope, ...rest }) => QUOTA.encode({ ...scope, name: quota, ...rest }))
+    const now = this.instance.now()
+    const used = await this.views.readComplete('inbox-events', () => this.use.read(accountId, limits, now))
+    return used.map(({ quota, scope, ...rest }) =>
+      QUOTA.encode({ ...scope, name: quota, ...rest, resetsAt: resetOf(quota, now) }),
+    )
   }
 }

@@ -26,20 +26,18 @@ export class PersonalData {
 
   /** Throws KeyForgottenError if the owner's data was erased, and KeyVaultUnavailableError. */
   async seal(owner: PersonalOwner, text: string): Promise<Exclude<PersonalText, string>> {
-    const found = await this.find(owner)
-    const key = found.state === 'known' ? found.key : await this.options.vault.create(owner)
-    return { sealed: seal(key, contextOf(owner), Buffer.from(text)), hash: null }
+    return { sealed: await this.sealBytes(owner, text), hash: null }
   }
 
   async sealEmail(owner: MemberId, email: string): Promise<PersonalText> {
     const [hash = null] = this.hashesOf(email)
-    return { ...(await this.seal(owner, email)), hash }
+    return { sealed: await this.sealBytes(owner, email), hash }
   }
 
   /** An IP address as events have it: sealed, in base64; empty if it can't be, so that the event is recorded anyway. */
   async sealAddress(owner: PersonalOwner, address: string): Promise<string> {
     try {
-      return Buffer.from((await this.seal(owner, address)).sealed).toString('base64')
+      return (await this.sealBytes(owner, address)).toString('base64')
     } catch (error) {
       this.options.onError(error)
       return ''
@@ -75,6 +73,12 @@ export class PersonalData {
   /** The lookups of an address, whichever master key was current when it was stored. */
   emailLookups(email: string): string[] {
     return [...this.hashesOf(email), emailLookup(email)]
+  }
+
+  private async sealBytes(owner: PersonalOwner, text: string): Promise<Buffer> {
+    const found = await this.find(owner)
+    const key = found.state === 'known' ? found.key : await this.options.vault.create(owner)
+    return seal(key, contextOf(owner), Buffer.from(text))
   }
 
   private async open(owner: PersonalOwner, stored: PersonalText): Promise<string | null> {

@@ -3,11 +3,11 @@ import { LRUCache } from 'lru-cache'
 import { planOf, type PlanTable } from '#libs/domain/account/access.js'
 import {
   isMailQuota,
+  kindOf,
   MAIL_QUOTAS,
   quotaName,
   quotaScopesOf,
   quotasOf,
-  resetOf,
   type CountedQuota,
   type MailQuota,
   type QuotaAmounts,
@@ -19,8 +19,6 @@ import type { AccountQueries, MailQueries, WebhookQueries } from './queries.js'
 /** A quota with how much is used of it. */
 export interface UsedQuota extends QuotaLimit {
   used: number
-  /** When nothing of a daily quota is used again; null for others. */
-  resetsAt: Date | null
 }
 
 export interface ExceededQuota extends UsedQuota {
@@ -50,11 +48,7 @@ export async function usedQuotas(
   }
   const used = (limit: QuotaLimit) =>
     isOfMail(limit) ? amounts[ofMail.indexOf(limit)] : count[limit.quota as CountedQuota]()
-  return Promise.all(
-    limits.map(async (limit) => {
-      return { ...limit, used: (await used(limit)) ?? 0, resetsAt: resetOf(limit.quota, now) }
-    }),
-  )
+  return Promise.all(limits.map(async (limit) => ({ ...limit, used: (await used(limit)) ?? 0 })))
 }
 
 function isOfMail(limit: QuotaLimit): limit is QuotaLimit & { quota: MailQuota } {
@@ -137,10 +131,10 @@ export class AccountQuotas {
         return known === undefined ? [] : [{ known, quota, amount }]
       })
     // The one that has nothing left for the longest time.
-    const excess = () =>
-      concerned()
-        .filter(({ known, amount }) => usedOf(known) + amount > known.limit)
-        .sort((one, other) => resetMs(other.known) - resetMs(one.known))[0]
+    const excess = () => {
+      const exceeded = concerned().filter(({ known, amount }) => usedOf(known) + amount > known.limit)
+      return exceeded.find(({ quota }) => kindOf(quota).isDaily) ?? exceeded[0]
+    }
     await this.readSince(account, calledAtMs - VALID_MS)
     if (excess() !== undefined) await this.readSince(account, calledAtMs)
     // What others have reserved may be in the views already, and is then counted twice until they have filled it.
@@ -216,22 +210,17 @@ export class AccountQuotas {
     // The views of accounts may not show a new one yet.
     const limits = found === null ? [] : quotasOf(planOf(plans, found), found.quotas)
     const ofMail = limits.filter(isOfMail)
-    const readAt = now()
-    const amounts = await inboxes.usedQuotas(account.id, ofMail, readAt)
+    const amounts = await inboxes.usedQuotas(account.id, ofMail, now())
     // Reservations have the objects, so those of the same name stay.
     const quotas = ofMail.map((limit, index) => {
       const name = quotaName(limit)
       const known = account.quotas.get(name) ?? { added: 0, reserved: 0 }
       const rest = { used: amounts[index] ?? 0, added: known.added - (added.get(name) ?? 0) }
-      return [name, Object.assign(known, limit, rest, { resetsAt: resetOf(limit.quota, readAt) })] as const
+      return [name, Object.assign(known, limit, rest)] as const
     })
     const isSuspended = found !== null && found.suspendedAt !== null
     Object.assign(account, { quotas: new Map(quotas), isSuspended, readAtMs })
   }
-}
-
-function resetMs({ resetsAt }: KnownQuota): number {
-  return resetsAt?.getTime() ?? 0
 }
 
 function usedOf({ used, added, reserved }: KnownQuota): number {

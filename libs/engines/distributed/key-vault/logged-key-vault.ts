@@ -25,7 +25,8 @@ import { MasterKeyMissingError, type MasterKeys } from '#libs/ports/key-vault/ma
 
 /*
  * The keys of inboxes, accounts and members on the compacted topic inbox-keys, with a view in a fast store.
- * docs/decisions/0010-inbox-keys-on-the-log.md explains why a key that sealed something is never replaced, and what happens if the view is lost or restored.
+ * docs/decisions/0010-inbox-keys-on-the-log.md explains why a key that sealed something is never replaced, and what
+ * happens if the view is lost or restored.
  */
 
 export interface LoggedKeyVaultOptions {

@@ -7,9 +7,9 @@ import { chunksOf } from '#libs/runtime/chunks.js'
 
 /*
  * A view of the keys of inboxes, accounts and members. If it is lost or restored from an older copy, it is rebuilt from
- * the log. A key is in the partition of its owner's id. A forgotten key stays forgotten. A key in use is never replaced. A key that was only read from the log
- * is replaced by a later record, as compaction does. Errors: `ReadModelUnavailableError`; a change may have been made
- * nevertheless.
+ * the log. A key is in the partition of its owner's id. A forgotten key stays forgotten. A key in use is never replaced.
+ * A key that was only read from the log is replaced by a later record, as compaction does. Errors:
+ * `ReadModelUnavailableError`; a change may have been made nevertheless.
  *
  * Relies on Redis 7 with noeviction, one node or a Cluster, and on atomic scripts. Redis may lose acknowledged writes (a
  * crash, a failover to a replica), because all of them are on the log.
