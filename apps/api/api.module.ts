@@ -1,6 +1,9 @@
 import { Module, type DynamicModule, type Provider } from '@nestjs/common'
 import { APP_FILTER, APP_GUARD, APP_PIPE } from '@nestjs/core'
 import { ActivityController } from './activity/activity.controller.js'
+import { AuditController } from './audit/audit.controller.js'
+import { AuditLogs } from './audit/audit-logs.service.js'
+import { TilesController } from './audit/tiles.controller.js'
 import { ScopeGuard } from './access/principal.js'
 import { AccountCommands } from './accounts/account-commands.js'
 import { AccountsController } from './accounts/accounts.controller.js'
@@ -76,6 +79,7 @@ export const CONTROLLERS = [
   AccountsController,
   QuotasController,
   ActivityController,
+  AuditController,
   KeysController,
   DomainsController,
   HistoryController,
@@ -119,6 +123,7 @@ const SERVICES = [
     Deliveries,
     ConsoleSessions,
     ProviderSignIn,
+    AuditLogs,
   ],
 ]
 
@@ -147,10 +152,16 @@ export function apiModule(
   ]
   return {
     module: ApiModule,
-    // The OpenAPI document is the contract of /v1. It does not have the routes of pages, nor Mailpit's API.
+    // The OpenAPI document is the contract of /v1. It does not have the routes of pages and tiles, nor Mailpit's API.
     controllers: [
       ...CONTROLLERS,
-      ...[ConsoleLinksController, ConsoleController, ProviderSignInController, RenderController],
+      ...[
+        ConsoleLinksController,
+        ConsoleController,
+        ProviderSignInController,
+        RenderController,
+        TilesController,
+      ],
       ...(settings.mailpitApi ? [MailpitController] : []),
       ...(settings.publicInbox ? [PublicInboxesController] : []),
     ],

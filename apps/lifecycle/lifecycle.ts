@@ -20,12 +20,13 @@ import { createRoleService, PORTS, RethrowErrors, RoleConsumers } from '#libs/ro
 import type { EngineContext, RunningRole } from '#libs/role/run-role.js'
 import { Metrics } from '#libs/runtime/process/metrics.js'
 import { beforeDeadline, PeriodicTask } from '#libs/runtime/timing.js'
+import { startAudit } from './audit.js'
 import { closing } from './closed-accounts.js'
 
 /*
  * The lifecycle role finds inboxes past their expiry and emits InboxExpired. It checks the DNS records of domains that are
  * due, records API keys that expire, and notices before that, and ends all of closed accounts. It deletes the keys of
- * inboxes that have ended, of former members and of erased accounts.
+ * inboxes that have ended, of former members and of erased accounts. It writes the audit logs (`audit.ts`).
  */
 
 const EXPIRE_EVERY_MS = 500
@@ -79,6 +80,7 @@ export async function startLifecycle(context: EngineContext): Promise<RunningRol
   })
   running.defer(() => service.close())
   await service.listen()
+  await startAudit(context)
   const expiring = new PeriodicTask({ everyMs: EXPIRE_EVERY_MS, work: expiry(context) })
   expiring.start()
   running.defer(() => expiring.stop())

@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import { INBOX_EVENTS, type InboxEvent } from '#libs/domain/inbox/events.js'
 import {
   accountEventCodec,
+  auditEventCodec,
   inboxEventCodec,
   webhookEventCodec,
   type Recorded,
@@ -21,12 +22,15 @@ import { appendDeadLetter, decodeBatch, type DecodedBatch } from '#libs/ports/ev
 import { environmentChannel, inboxChannel, progressChannel } from '#libs/ports/read-model/consistent-views.js'
 import {
   projectAccountEvent,
+  projectAuditEvents,
   projectWebhookEvents,
   accountSliceBefore,
+  auditLogsBefore,
   webhookRowsBefore,
 } from '#libs/ports/read-model/projections.js'
 import {
   beginViews,
+  type Change,
   type StepOutcome,
   type ViewProgress,
   type ViewStore,
@@ -130,17 +134,28 @@ export class ProjectorController {
   /** One event per step: account events are few, and each depends on the rows after the previous one. */
   @EventPattern('account-events')
   async projectAccounts(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
+    return this.projectOneByOne(batch, accountEventCodec, async (offset, recorded) =>
+      projectAccountEvent(
+        await accountSliceBefore(this.ports.projections, recorded.event),
+        loggedEvent(offset, recorded),
+      ),
+    )
+  }
+
+  private async projectOneByOne<Event extends { type: string }, Recording extends { event: Event }>(
+    batch: RecordBatch,
+    codec: Parameters<typeof decodeBatch<Event, Recording>>[0],
+    changesOf: (offset: number, recorded: Recording) => Promise<Change[]>,
+  ): Promise<BatchOutcome> {
     const started = performance.now()
     const { topic, partition } = batch
     const { log, projections } = this.ports
-    const partitions = log.partitionCount(topic)
-    const { events, undecodable, next, outcome } = decodeBatch(accountEventCodec, batch, partitions)
+    const { events, undecodable, next, outcome } = decodeBatch(codec, batch, log.partitionCount(topic))
     await this.appendDeadLetters(batch, undecodable)
     let { from } = batch
     let applied: StepOutcome = 'applied'
     for (const [index, { offset, recorded }] of events.entries()) {
-      const before = await accountSliceBefore(projections, recorded.event)
-      const changes = projectAccountEvent(before, loggedEvent(offset, recorded))
+      const changes = await changesOf(offset, recorded)
       const to = events[index + 1]?.offset ?? next
       applied = await projections.apply({ topic, partition, from, to, changes, contents: [] })
       if (applied !== 'applied') break
@@ -163,6 +178,14 @@ export class ProjectorController {
     const changes = projectWebhookEvents(await webhookRowsBefore(projections, events), events)
     const applied = await projections.apply({ topic, partition, from, to: step.next, changes, contents: [] })
     return this.conclude(batch, applied, step.outcome, { started, records: batch.records.length })
+  }
+
+  /** One event per step: it has as many leaves as a step may write. */
+  @EventPattern('audit-leaves')
+  async projectAuditLogs(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
+    return this.projectOneByOne(batch, auditEventCodec, async (_, { event }) =>
+      projectAuditEvents(await auditLogsBefore(this.ports.projections, [event]), [event]),
+    )
   }
 
   private async conclude(

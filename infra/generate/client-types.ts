@@ -8,10 +8,11 @@ const HEADING =
 const UNUSED: ReadonlySet<string> = new Set(['BulkSummary', 'MessageWithRaw'])
 
 /**
- * Accounts, domains, keys, figures, checks, errors and logs with names that explain themselves. Their descriptions are in
- * the OpenAPI document only.
+ * Accounts, members, quotas, domains, keys, figures, checks, errors and logs with names that explain themselves. Their
+ * descriptions are in the OpenAPI document only.
  */
 const UNDESCRIBED: ReadonlySet<string> = new Set([
+  ...['Activity', 'AuditEvent', 'AuditLog', 'EventQuota', 'Member', 'Quota', 'RemovedMember', 'SetQuota'],
   ...['Account', 'AccountLimits', 'AccountWithKey', 'ChangeAccount', 'Limits', 'OpenAccount'],
   ...['Attempt', 'Authentication', 'Delivery', 'Position', 'Replay', 'ReplayOfDeliveries', 'ReplayOfRange'],
   ...['ChangeDomain', 'Domain', 'DomainCatchAll', 'DomainRecord', 'EventDomain', 'HostedDomain', 'OwnDomain'],

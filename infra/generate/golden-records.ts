@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { ACCOUNT_EVENTS } from '#libs/domain/account/events.js'
+import { AUDIT_EVENTS } from '#libs/domain/audit/events.js'
 import { anyEventOf } from '#libs/domain/event-sourcing/any-event.test-support.js'
 import type { EventDeclaration } from '#libs/domain/event-sourcing/declare.js'
 import { INBOX_EVENTS } from '#libs/domain/inbox/events.js'
@@ -14,6 +15,7 @@ const DECLARED: Record<LogTopic, Readonly<Record<string, EventDeclaration>>> = {
   'inbox-events': INBOX_EVENTS,
   'account-events': ACCOUNT_EVENTS,
   'webhook-events': WEBHOOK_EVENTS,
+  'audit-leaves': AUDIT_EVENTS,
   'usage-events': USAGE_EVENTS,
   'inbox-keys': INBOX_KEY_EVENTS,
 }

@@ -45,9 +45,9 @@ export const WEBHOOK_RETENTION_MS = 30 * DAY_MS
 /**
  * How long a topic's records are kept; null if they are never removed. Mail, usage and dead letters are kept for 90 days,
  * three times the longest life of an inbox, and deliveries for 30 days, ten times as long as they are attempted. Accounts
- * are kept for ever. Keys are compacted: the last record of each inbox is kept.
+ * and audit logs are kept for ever. Keys are compacted: the last record of each inbox is kept.
  */
 export function retentionMs(topic: TopicName): number | null {
-  if (topic === 'account-events' || topic === 'inbox-keys') return null
+  if (topic === 'account-events' || topic === 'audit-leaves' || topic === 'inbox-keys') return null
   return topic === 'webhook-events' ? WEBHOOK_RETENTION_MS : 90 * DAY_MS
 }

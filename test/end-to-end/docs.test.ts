@@ -110,6 +110,14 @@ describe('the API guide', () => {
     }
   })
 
+  it('has an audit log that is read', async () => {
+    const [, code = ''] = /^```sh\n(.*?)^```$/ms.exec(await readFile('docs/audit.md', 'utf8')) ?? []
+    const { url: MAYFLY_URL, apiKey } = mayfly
+    const env = { PATH: process.env.PATH, MAYFLY_URL, admin: `Authorization: Bearer ${apiKey}` }
+    const { stdout } = await run('bash', ['-c', `set -eux\n${code}`], { env, cwd: folder })
+    expect(stdout).toMatch(/^\S+\/v1\/audit\/logs\/log_\w+\n\d+\n\S{44}\n\n\u2014 /)
+  })
+
   it('has a load run that finds the mail that is lost on purpose', async () => {
     const guide = await readFile('docs/load-testing.md', 'utf8')
     const [, code = ''] = /^```sh\n(.*?)^```$/ms.exec(guide) ?? []

@@ -1,5 +1,4 @@
-import { applyDecorators, Controller, Get, Query } from '@nestjs/common'
-import { IsOptional, IsString, MaxLength } from 'class-validator'
+import { Controller, Get, Query } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { ACCOUNT_EVENTS } from '#libs/domain/account/events.js'
@@ -13,13 +12,14 @@ import type { ActivityEntry, Json } from '#libs/ports/read-model/activity.js'
 import { IdOf, OneOf, orNull, resource, time } from '#libs/runtime/resource.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
 import { Reply } from '../http/headers.js'
-import { IsCursor, IsLimit, IsOrder, setNextLink } from '../http/list-pages.js'
+import { setNextLink } from '../http/list-pages.js'
 import { NDJSON, prefersLines, ProducesLines } from '../http/media-types.js'
-import { IfGiven, IsTime, readTime } from '../http/rules.js'
+import { readTime } from '../http/rules.js'
 import { readEnvironmentCursor, writeEnvironmentCursor } from '../messages/environment-cursor.js'
 import { mergePartitions } from '../messages/partition-merge.js'
-import { Describe, DescribeProperty, Tag } from '../openapi/describe.js'
+import { Describe, Tag } from '../openapi/describe.js'
 import { Views } from '../views.js'
+import { isMatch, isOfType, ListActivity } from './list-activity.js'
 
 const ACTORS = { key: 'key', mem: 'member', ses: 'session', tok: 'token' } as const
 
@@ -91,48 +91,6 @@ const { schema: ActivitySchema, json: activityJson } = resource(
     ),
   },
 )
-
-function IsFilter(form: string, maxLength: number, about: string, examples?: string[]): PropertyDecorator {
-  return applyDecorators(
-    DescribeProperty(about, examples && { examples }),
-    IsOptional(),
-    MaxLength(maxLength, { message: `$property must be ${form}` }),
-    IsString({ message: '$property must be sent once' }),
-  )
-}
-
-class ListActivity {
-  @IsLimit({ max: 1_000 })
-  limit: number = 25
-
-  @IsOrder()
-  order: 'asc' | 'desc' = 'desc'
-
-  @IsCursor()
-  cursor?: string
-
-  @IsFilter('an id', 40, 'The id of who did it.')
-  actor?: string
-
-  @IsFilter('an action', 100, 'An action, or its first part, such as `member`.', ['member'])
-  type?: string
-
-  @IsFilter('the name of an environment', 64, 'An environment.')
-  environment?: string
-
-  @IsFilter('an id', 40, 'The id of what was changed.')
-  subject?: string
-
-  @DescribeProperty('Only changes at this time or later (RFC 3339).')
-  @IfGiven()
-  @IsTime()
-  from?: string
-
-  @DescribeProperty('Only changes before this time (RFC 3339).')
-  @IfGiven()
-  @IsTime()
-  to?: string
-}
 
 /** A page ends after this number of entries, even if few of them match. */
 const MAX_EXAMINED = 2_000
@@ -220,15 +178,12 @@ export class ActivityController {
     const end = start.range?.end ?? ends.map((offset, index) => Math.max(offset, start.from[index] ?? 0))
     const from = [...start.from]
     const to = [...(start.range?.to ?? end)]
-    const span = {
-      fromMs: query.from === undefined ? -Infinity : readTime(query.from).getTime(),
-      toMs: query.to === undefined ? Infinity : readTime(query.to).getTime(),
-    }
+    const fromMs = query.from === undefined ? -Infinity : readTime(query.from).getTime()
     const found: Entry[] = []
     let examined = 0
     let hasMore = false
     for await (const entry of this.entries(accountId, query, { order, from: [...from], to: [...to] })) {
-      if (order === 'desc' && entry.time.getTime() < span.fromMs - CLOCK_SLACK_MS) break
+      if (order === 'desc' && entry.time.getTime() < fromMs - CLOCK_SLACK_MS) break
       if (found.length === limit || examined === MAX_EXAMINED) {
         hasMore = true
         break
@@ -236,7 +191,7 @@ export class ActivityController {
       examined += 1
       if (order === 'asc') from[entry.partition] = entry.offset + 1
       else to[entry.partition] = entry.offset
-      if (isWanted(entry, query, span, principal)) found.push(entry)
+      if (isWanted(entry, query, principal)) found.push(entry)
     }
     const next = order === 'asc' ? { from, range: null } : { from, range: { to, end } }
     if (hasMore) setNextLink(reply, writeEnvironmentCursor(owner, next))
@@ -301,35 +256,18 @@ function isSealed(value: Json): boolean {
   return typeof value === 'object' && value !== null && 'sealed' in value
 }
 
-/** Whether an action has the type, or begins with its words. */
-function isOfType(action: string, type: string | undefined): boolean {
-  return (
-    type === undefined ||
-    action === type ||
-    [`${type}.`, `${type}-`].some((start) => action.startsWith(start))
-  )
-}
-
 function actionOf(type: ActivityEntry['type']): string {
   return type in ACCOUNT_EVENTS
     ? ACCOUNT_EVENTS[type as keyof typeof ACCOUNT_EVENTS].name
     : INBOX_EVENTS[type as keyof typeof INBOX_EVENTS].publicName
 }
 
-function isWanted(
-  { type, actor, keyId, environment, subject, time }: Entry,
-  query: ListActivity,
-  { fromMs, toMs }: { fromMs: number; toMs: number },
-  { member }: Principal,
-): boolean {
+/** Whether a page has an entry: it matches, and the caller may see its environment. */
+function isWanted(entry: Entry, query: ListActivity, { member }: Principal): boolean {
+  const { type, actor, keyId, environment } = entry
   const environments = member?.environments ?? null
   return (
-    isOfType(actionOf(type), query.type) &&
-    (query.actor === undefined || query.actor === (actor ?? keyId)) &&
-    (query.environment === undefined || query.environment === environment) &&
-    (query.subject === undefined || query.subject === subject) &&
-    time.getTime() >= fromMs &&
-    time.getTime() < toMs &&
+    isMatch({ ...entry, type: actionOf(type), actor: actor ?? keyId }, query) &&
     (environments === null || (environment !== null && environments.includes(environment)))
   )
 }

@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib'
 import { applyDecorators } from '@nestjs/common'
 import { IsIn, IsInt, IsOptional, IsString, Max, Min } from 'class-validator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { isId, type Id, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
+import { isId, type Id, type InboxId, type LogId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import type { ListQuery, OffsetQuery } from '#libs/ports/read-model/lists.js'
 import { DescribeProperty } from '../openapi/describe.js'
 import { FromDigits } from './rules.js'
@@ -116,7 +116,7 @@ export function inboxesPathOf(request: FastifyRequest): string {
   return request.routeOptions.url?.startsWith('/v1/emails') === true ? '/v1/emails' : '/v1/inboxes'
 }
 
-type Owner = InboxId | WebhookId
+type Owner = InboxId | LogId | WebhookId
 
 /**
  * A position in the list of an inbox's messages, or of a webhook's deliveries, as offsets of the partition. Clients get

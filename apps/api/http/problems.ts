@@ -145,6 +145,12 @@ export const PROBLEMS = {
     title: 'The inbox is full',
     fix: 'Delete messages of the inbox, or use another one. The limit is `max_messages` of the account.',
   },
+  'not-yet-checkpointed': {
+    status: 409,
+    title: 'Not in a checkpoint yet',
+    fix: 'Try again after the time in `Retry-After`. A log that grows is signed every ten seconds.',
+    headers: ['Retry-After'],
+  },
   'inbox-deleted': {
     status: 410,
     title: 'The inbox has been deleted',

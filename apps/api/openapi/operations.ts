@@ -146,6 +146,8 @@ const PATH_PARAMETERS: Readonly<Record<string, { description: string; schema: Sc
   memberId: idLike('mem_01jd6b2k8nf3gq6r9t2w5y8z1c', 'The id of a member of the account.'),
   invitationId: idLike('inv_01jd6b2k8nf3gq6r9t2w5y8z1c', 'The id of an invitation of the account.'),
   domainId: idLike('dom_01jd6b2k8nf3gq6r9t2w5y8z1c', 'The id of a domain of the account.'),
+  logId: idLike('log_01jd6b2k8nf3gq6r9t2w5y8z1c', 'The id of an audit log.'),
+  eventId: idLike('evt_01jd6b90czf2jb8z0w6s8p1q3r', 'The id of an event.'),
   webhookId: idLike('whk_01jd6b2k8nf3gq6r9t2w5y8z1c', 'The id of a webhook.'),
   deliveryId: idLike('dlv_01jd6b90czf2jb8z0w6s8p1q3r', 'The id of a delivery of the webhook.'),
   replayId: idLike('rpl_01jd6b9t3mf2ka7xw5v1n8q4se', 'The id of a replay of the webhook.'),

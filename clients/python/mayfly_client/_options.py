@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 
 from . import _types as types
 from ._requests import CallOptions
@@ -125,8 +126,22 @@ class Span(CallOptions, total=False):
     """Its end, exclusive. Default: now."""
 
 
+class ChangeFilters(Span, total=False):
+    """Of `activity` and `audit.events`: who did what, when."""
+
+    actor: str
+    """The id of who did it."""
+    type: str
+    """A type, or its first part, such as `member`."""
+    environment: str
+    subject: str
+    """The id of what it is about."""
+    order: Literal["asc", "desc"]
+
+
 __all__ = [
     "CallOptions",
+    "ChangeFilters",
     "ChangeAccount",
     "ChangeDomain",
     "ChangeMember",

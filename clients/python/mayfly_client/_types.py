@@ -54,6 +54,7 @@ ProblemCode = Literal[
     "idempotency-key-in-use",
     "address-taken",
     "inbox-full",
+    "not-yet-checkpointed",
     "inbox-deleted",
     "inbox-expired",
     "message-deleted",
@@ -248,6 +249,39 @@ class Attempt(TypedDict):
     """
     error: str | None
     """Why it failed; null if it succeeded."""
+
+
+class AuditEvent(TypedDict):
+    """An event of the account in its audit log."""
+    index: int
+    """Its place in the log."""
+    id: str
+    """The id of the event."""
+    type: str
+    """As on the event log."""
+    time: str
+    """When it happened."""
+    actor: str | None
+    """The id of who caused it; null for Mayfly itself."""
+    environment: str
+    subject: str
+    """The id of what it is about."""
+    position: str
+    """Topic, partition and offset of its record."""
+    record_sha256: str
+    """SHA-256 of its record."""
+
+
+class AuditLog(TypedDict):
+    """A tamper-evident log of the account (C2SP tlog-tiles)."""
+    id: str
+    """The id of the log."""
+    origin: str
+    """Its name in checkpoints."""
+    public_key: str
+    """What verifies its checkpoints (C2SP signed-note)."""
+    size: int
+    """The number of its leaves."""
 
 
 class AuthenticationSpf(TypedDict):

@@ -55,6 +55,7 @@ export class Mayfly {
   readonly usage: Usage
   readonly faults: Faults
   readonly runs: Runs
+  readonly audit: Audit
   readonly #connection: Connection
 
   constructor(options: MayflyOptions = {}) {
@@ -75,6 +76,7 @@ export class Mayfly {
     this.webhooks = new Webhooks(this.#connection)
     this.usage = new Usage(this.#connection)
     this.runs = new Runs(this.#connection)
+    this.audit = new Audit(this.#connection)
   }
 
   /** The account that the key belongs to. */
@@ -120,6 +122,27 @@ function requireKey(text: string): string {
   if (!/^[!-~]+$/.test(key))
     throw new MayflyError('The API key has a character that no key has, such as a space.')
   return key
+}
+
+class Audit {
+  /** @internal */
+  constructor(private readonly connection: Connection) {}
+
+  /** The audit log of the account. Needs the scope `audit`, like all of it. */
+  logs(options: CallOptions = {}): Promise<Schemas['AuditLog'][]> {
+    return this.connection.get('/v1/audit/logs', options)
+  }
+
+  /** What a log has up to its last checkpoint. */
+  events(logId: string, options: QueryOptions<'listAuditEvents'> = {}): Promise<Schemas['AuditEvent'][]> {
+    return this.connection.list(`/v1/audit/logs/${encodeURIComponent(logId)}/events`, options)
+  }
+
+  /** Proves that an event is in a log, as text (C2SP tlog-proof). */
+  async proof(logId: string, eventId: string, options: CallOptions = {}): Promise<string> {
+    const path = `/v1/audit/logs/${encodeURIComponent(logId)}/events/${encodeURIComponent(eventId)}/proof`
+    return new TextDecoder().decode(await this.connection.bytes(path, options))
+  }
 }
 
 class Inboxes {

@@ -42,33 +42,20 @@ export interface components {
 			created_at: string;
 			key: components["schemas"]["KeyWithSecret"] | null;
 		};
-		/** A change of an account, or in it. */
 		Activity: {
-			/** The id of the event. */
 			id: string;
-			/** When it happened. */
 			time: string;
-			/** Such as `member.changed`. */
 			action: string;
 			actor: {
-				/** `session`: of the console, started with a key. */
 				type: "key" | "member" | "session" | "token" | "operator" | "system";
-				/** Null for `operator` and `system`. */
 				id: string | null;
-				/** The member's email address, or the key's name; null for others. */
 				name: string | null;
 			};
-			/** The id of what was changed. */
 			subject: string;
-			/** Of what was changed; null if that is of the whole account. */
 			environment: string | null;
-			/** `ignored`: it had no effect, because another change came first. */
 			outcome: "applied" | "ignored";
-			/** The request's `X-Request-Id`; null for `operator`, and if no request caused it. */
 			request_id: string | null;
-			/** Where the request came from. */
 			remote_address: string | null;
-			/** Both values are null if they are not shown. */
 			changes: {
 				field: string;
 				from: unknown;
@@ -107,6 +94,23 @@ export interface components {
 			latency_ms: number;
 			answer: string | null;
 			error: string | null;
+		};
+		AuditEvent: {
+			index: number;
+			id: string;
+			type: string;
+			time: string;
+			actor: string | null;
+			environment: string;
+			subject: string;
+			position: string;
+			record_sha256: string;
+		};
+		AuditLog: {
+			id: string;
+			origin: string;
+			public_key: string;
+			size: number;
 		};
 		Authentication: {
 			spf: {
@@ -500,21 +504,13 @@ export interface components {
 			/** Properties that are null because the event would exceed 256 kB. */
 			truncated?: ("html" | "visible_text" | "text" | "headers")[];
 		};
-		/** A quota, as in an event. */
 		EventQuota: {
-			/** `inboxes`: active inboxes. */
 			name: "inboxes" | "inboxes-per-day" | "messages-per-day" | "stored-bytes" | "webhooks" | "domains" | "members";
-			/** The environment whose inboxes count; null if not only one does. */
 			environment: string | null;
-			/** The key whose inboxes count; null if not only one does. */
 			key_id: string | null;
-			/** The maximum. */
 			limit: number;
-			/** How much is used now. */
 			used: number;
-			/** When a daily quota begins again; null for others. */
 			resets_at: string | null;
-			/** Used, at least. */
 			percent: 80 | 100;
 		};
 		/** A match of the expression `extract` in a mail. */
@@ -846,23 +842,14 @@ export interface components {
 			sent_at?: string | null;
 			sha256?: string | null;
 		};
-		/** Somebody who can sign in to the console for the account. */
 		Member: {
-			/** The id of the member. */
 			id: string;
-			/** The address that was invited; null once erased. */
 			email: string | null;
-			/** What the member may do. */
 			role: "owner" | "admin" | "developer" | "viewer" | "auditor";
-			/** The only environments that the member can use; null for all. */
 			environments: string[] | null;
-			/** `content:read` if the member may read mail, else none. */
 			permissions: "content:read"[];
-			/** The key or the member that invited. */
 			invited_by: string;
-			/** The identity provider to sign in with; null if there are only links. */
 			issuer: string | null;
-			/** When the invitation was used. */
 			created_at: string;
 		};
 		/** A received mail, parsed. */
@@ -984,7 +971,7 @@ export interface components {
 			title: string;
 			status: number;
 			detail: string;
-			code: "invalid-request" | "malformed-json" | "missing-api-key" | "invalid-api-key" | "revoked-api-key" | "sign-in-failed" | "not-signed-in" | "plan-lacks-api-access" | "account-suspended" | "missing-scope" | "not-invited" | "no-role" | "sign-in-with-provider" | "link-check-disabled" | "untrusted-origin" | "inbox-password-required" | "inbox-password-invalid" | "not-found" | "no-matching-message" | "method-not-allowed" | "not-acceptable" | "already-signed-in" | "idempotency-key-in-use" | "address-taken" | "inbox-full" | "inbox-deleted" | "inbox-expired" | "message-deleted" | "body-too-large" | "unsupported-media-type" | "idempotency-key-reused" | "domain-not-verified" | "html-too-complex" | "rate-limited" | "quota-exceeded" | "too-many-password-attempts" | "internal-error" | "catching-up" | "log-unavailable" | "read-model-unavailable" | "provider-unavailable" | "busy" | "too-many-streams" | "too-many-waits" | "shutting-down";
+			code: "invalid-request" | "malformed-json" | "missing-api-key" | "invalid-api-key" | "revoked-api-key" | "sign-in-failed" | "not-signed-in" | "plan-lacks-api-access" | "account-suspended" | "missing-scope" | "not-invited" | "no-role" | "sign-in-with-provider" | "link-check-disabled" | "untrusted-origin" | "inbox-password-required" | "inbox-password-invalid" | "not-found" | "no-matching-message" | "method-not-allowed" | "not-acceptable" | "already-signed-in" | "idempotency-key-in-use" | "address-taken" | "inbox-full" | "not-yet-checkpointed" | "inbox-deleted" | "inbox-expired" | "message-deleted" | "body-too-large" | "unsupported-media-type" | "idempotency-key-reused" | "domain-not-verified" | "html-too-complex" | "rate-limited" | "quota-exceeded" | "too-many-password-attempts" | "internal-error" | "catching-up" | "log-unavailable" | "read-model-unavailable" | "provider-unavailable" | "busy" | "too-many-streams" | "too-many-waits" | "shutting-down";
 			fix: string;
 			request_id: string;
 			errors?: components["schemas"]["Fault"][];
@@ -1017,19 +1004,12 @@ export interface components {
 			p99: number;
 			max: number;
 		};
-		/** What the account may use, and uses, of something: in all, in an environment, or by a key. */
 		Quota: {
-			/** `inboxes`: active inboxes. */
 			name: "inboxes" | "inboxes-per-day" | "messages-per-day" | "stored-bytes" | "webhooks" | "domains" | "members";
-			/** The environment whose inboxes count; null if not only one does. */
 			environment: string | null;
-			/** The key whose inboxes count; null if not only one does. */
 			key_id: string | null;
-			/** The maximum. */
 			limit: number;
-			/** How much is used now. */
 			used: number;
-			/** When a daily quota begins again; null for others. */
 			resets_at: string | null;
 		};
 		/** The event `quota.reached`. */
@@ -1069,27 +1049,16 @@ export interface components {
 			/** The first event to deliver: `now`, `beginning` for all existing events, or a time (RFC 3339) for the events since then. */
 			start_from?: string;
 		};
-		/** Somebody who was a member, with the keys that the member issued. */
 		RemovedMember: {
-			/** The id of the member. */
 			id: string;
-			/** The address that was invited; null once erased. */
 			email: string | null;
-			/** What the member may do. */
 			role: "owner" | "admin" | "developer" | "viewer" | "auditor";
-			/** The only environments that the member can use; null for all. */
 			environments: string[] | null;
-			/** `content:read` if the member may read mail, else none. */
 			permissions: "content:read"[];
-			/** The key or the member that invited. */
 			invited_by: string;
-			/** The identity provider to sign in with; null if there are only links. */
 			issuer: string | null;
-			/** When the invitation was used. */
 			created_at: string;
-			/** The personal keys of the member. */
 			revoked_keys: string[];
-			/** The active service keys that the member issued. */
 			service_keys: string[];
 		};
 		Replay: {
@@ -1169,13 +1138,9 @@ export interface components {
 		};
 		/** All faults, in the order in which they are checked. */
 		SetFaults: components["schemas"]["InboxFault"][];
-		/** The limit of a quota. */
 		SetQuota: {
-			/** At most that of the account's plan. */
 			limit: number | null;
-			/** Limits the inboxes of this environment, instead of all of the account. */
 			environment?: string | null;
-			/** Limits the inboxes that this key created. */
 			key_id?: string | null;
 		};
 		/** How people may sign in to the console. */
@@ -1500,15 +1465,39 @@ export interface operations {
 				cursor?: string;
 				/** The id of who did it. */
 				actor?: string;
-				/** An action, or its first part, such as `member`. */
+				/** A type, or its first part, such as `member`. */
 				type?: string;
 				/** An environment. */
 				environment?: string;
 				/** The id of what was changed. */
 				subject?: string;
-				/** Only changes at this time or later (RFC 3339). */
+				/** Only those at this time or later (RFC 3339). */
 				from?: string;
-				/** Only changes before this time (RFC 3339). */
+				/** Only those before this time (RFC 3339). */
+				to?: string;
+			};
+		};
+	};
+	listAuditEvents: {
+		parameters: {
+			query?: {
+				/** The maximum number of items on a page. */
+				limit?: number;
+				/** Oldest or newest first. */
+				order?: "asc" | "desc";
+				/** The position to continue from, as in `Link`. */
+				cursor?: string;
+				/** The id of who did it. */
+				actor?: string;
+				/** A type, or its first part, such as `member`. */
+				type?: string;
+				/** An environment. */
+				environment?: string;
+				/** The id of what was changed. */
+				subject?: string;
+				/** Only those at this time or later (RFC 3339). */
+				from?: string;
+				/** Only those before this time (RFC 3339). */
 				to?: string;
 			};
 		};

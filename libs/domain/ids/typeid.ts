@@ -18,6 +18,7 @@ export type ConsoleSessionId = Id<'ses'>
 export type DomainId = Id<'dom'>
 export type MemberId = Id<'mem'>
 export type InvitationId = Id<'inv'>
+export type LogId = Id<'log'>
 
 const SUFFIX = '_[0-7][0-9a-hjkmnp-tv-z]{25}$'
 const AFTER_PREFIX = new RegExp(`^${SUFFIX}`)

@@ -1,6 +1,7 @@
 import { Encoder } from 'cbor-x'
 import { Compile, type Validator } from 'typebox/compile'
 import { ACCOUNT_EVENTS, type AccountEvent } from '#libs/domain/account/events.js'
+import { AUDIT_EVENTS, type AuditEvent } from '#libs/domain/audit/events.js'
 import {
   object,
   parseTime,
@@ -222,6 +223,7 @@ export const inboxEventCodec = new EventCodec<InboxEvent>(INBOX_EVENTS, ({ inbox
 export const accountEventCodec = new EventCodec<AccountEvent>(ACCOUNT_EVENTS, ({ accountId }) => accountId)
 export const webhookEventCodec = new EventCodec<WebhookEvent>(WEBHOOK_EVENTS, ({ webhookId }) => webhookId)
 export const usageEventCodec = new EventCodec<UsageTopicEvent>(USAGE_EVENTS, ({ keyId }) => keyId)
+export const auditEventCodec = new OccurrenceCodec<AuditEvent>(AUDIT_EVENTS, ({ logId }) => logId)
 export const inboxKeyEventCodec = new OccurrenceCodec<InboxKeyEvent>(INBOX_KEY_EVENTS, subjectOf)
 
 /** The key of records that set the master key for new keys. */
@@ -243,6 +245,7 @@ export const CODECS = {
   'inbox-events': inboxEventCodec,
   'account-events': accountEventCodec,
   'webhook-events': webhookEventCodec,
+  'audit-leaves': auditEventCodec,
   'usage-events': usageEventCodec,
   'inbox-keys': inboxKeyEventCodec,
 } as const satisfies Record<LogTopic, object>

@@ -4,7 +4,7 @@ export type LogTopic = SourceTopic | 'inbox-keys'
 export type TopicName = LogTopic | `${LogTopic}.dead-letter`
 
 /** Topics that the views are computed from. */
-export const VIEWED_TOPICS = ['inbox-events', 'account-events', 'webhook-events'] as const
+export const VIEWED_TOPICS = ['inbox-events', 'account-events', 'webhook-events', 'audit-leaves'] as const
 
 /** Topics that consumer groups read. */
 export const SOURCE_TOPICS = [...VIEWED_TOPICS, 'usage-events'] as const

@@ -155,6 +155,7 @@ const INCOMPLETE: Record<ViewedTopic, string> = {
   'inbox-events': 'The list of inboxes is not complete yet.',
   'account-events': 'The accounts, keys, domains and webhooks are not complete yet.',
   'webhook-events': 'The deliveries are not complete yet.',
+  'audit-leaves': 'The audit log is not complete yet.',
 }
 
 function catchingUp(scope: ViewScope): ViewsCatchingUpError {

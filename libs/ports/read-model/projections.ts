@@ -2,6 +2,8 @@ import { MAX_RETENTION } from '#libs/domain/account/access.js'
 import { evolve as evolveAccount, type AccountSlice } from '#libs/domain/account/account.js'
 import type { Domain } from '#libs/domain/account/domain.js'
 import type { AccountEvent } from '#libs/domain/account/events.js'
+import { evolve as evolveAuditLog } from '#libs/domain/audit/audit-log.js'
+import type { AuditEvent } from '#libs/domain/audit/events.js'
 import type {
   AccountId,
   DomainId,
@@ -292,4 +294,26 @@ export function projectAccountEvent(before: AccountSlice, logged: LoggedEvent<Ac
     changes.push(put(tables.domains, subject, known && { domain: known, isRemoved: false }))
   }
   return changes
+}
+
+export async function auditLogsBefore(store: Pick<ViewStore, 'rows'>, events: readonly AuditEvent[]) {
+  const keys = events.map(({ logId }) => ({ owner: null, key: logId }))
+  return rowsById(store, tables.auditLogs, keys, ({ id }) => id)
+}
+
+/** The changes that a run of events of one partition makes in the views of audit logs. */
+export function projectAuditEvents(
+  before: Awaited<ReturnType<typeof auditLogsBefore>>,
+  events: readonly AuditEvent[],
+): Change[] {
+  const logs = new Map(before)
+  const changes: Change[] = []
+  for (const event of events) {
+    const { logId } = event
+    const { log, added, completed } = evolveAuditLog(logs.get(logId) ?? null, event)
+    logs.set(logId, log)
+    for (const leaf of added) changes.push(put(tables.leaves, { ...leaf, logId }, null))
+    for (const subtree of completed) changes.push(put(tables.subtrees, { ...subtree, logId }, null))
+  }
+  return [...putChanged(tables.auditLogs, before, logs), ...changes]
 }

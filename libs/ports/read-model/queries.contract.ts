@@ -1,4 +1,5 @@
 import { describeAccountQueries } from './account-queries.contract.js'
+import { describeAuditQueries } from './audit-queries.contract.js'
 import { describeDeliveryQueries } from './delivery-queries.contract.js'
 import { describeDomainQueries } from './domain-queries.contract.js'
 import { describeEnvironmentLists } from './environment-lists.contract.js'
@@ -32,5 +33,6 @@ export function describeQueries(
     describe('of deliveries', () => describeDeliveryQueries(() => harness))
     describe('of replays', () => describeReplayQueries(() => harness))
     describe('of webhooks', () => describeWebhookQueries(() => harness))
+    describe('of audit logs', () => describeAuditQueries(() => harness))
   })
 }

@@ -1,4 +1,5 @@
 import { accountViews, webhookViews } from './account-views.js'
+import { auditViews } from './audit-views.js'
 import { deliveryViews, replayViews } from './delivery-views.js'
 import { inboxViews } from './inbox-views.js'
 import type { ViewStore } from './view-store.js'
@@ -13,6 +14,7 @@ export type AccountQueries = ReturnType<typeof accountViews>
 export type WebhookQueries = ReturnType<typeof webhookViews>
 export type DeliveryQueries = ReturnType<typeof deliveryViews>
 export type ReplayQueries = ReturnType<typeof replayViews>
+export type AuditQueries = ReturnType<typeof auditViews>
 
 export type ReadModel = ReturnType<typeof readModel>
 
@@ -24,5 +26,6 @@ export function readModel(store: ViewStore) {
     webhooks: webhookViews(store),
     deliveries: deliveryViews(store),
     replays: replayViews(store),
+    audit: auditViews(store),
   }
 }

@@ -1,4 +1,6 @@
 import { hash } from 'node:crypto'
+import { checkpointDueAt, type AddedLeaf, type AuditLog } from '#libs/domain/audit/audit-log.js'
+import { TILE_HEIGHT, type Subtree } from '#libs/domain/audit/tree.js'
 import { memberIdOf, type Account, type ApiKey } from '#libs/domain/account/account.js'
 import type { Member } from '#libs/domain/account/member.js'
 import { emailLookup } from '#libs/domain/account/personal-data.js'
@@ -12,7 +14,7 @@ import {
   type QuotaScope,
 } from '#libs/domain/account/quota.js'
 import { holdsName, type Domain } from '#libs/domain/account/domain.js'
-import { brand, type AccountId, type InboxId, type WebhookId } from '#libs/domain/ids/typeid.js'
+import { brand, type AccountId, type InboxId, type LogId, type WebhookId } from '#libs/domain/ids/typeid.js'
 import { isSentWithoutMail } from '#libs/domain/inbox/events.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import { hasMoreToRequest, type Replay } from '#libs/domain/webhook/replay.js'
@@ -52,6 +54,7 @@ export const labelCountGroup = (owner: MailOwner, name: string, value: string) =
 const inboxEvents = { topic: 'inbox-events' } as const
 const accountEvents = { topic: 'account-events' } as const
 const webhookEvents = { topic: 'webhook-events' } as const
+const auditLeaves = { topic: 'audit-leaves' } as const
 
 export const addresses = index<InboxRow>({
   ...{ name: 'address', ...inboxEvents, kind: 'lookup', sort: 'text' },
@@ -422,6 +425,64 @@ export const domains = table<DomainOf, Domain | typeof REMOVED>({
   indexes: [domainList, domainNames, dueDomains],
 })
 
+/** Audit logs that have grown since their last checkpoint. */
+export const dueCheckpoints = index<AuditLog>({
+  ...{ name: 'due-checkpoints', ...auditLeaves, kind: 'queue', sort: 'number', needsCompleteViews: true },
+  entriesOf(log) {
+    const dueAtMs = checkpointDueAt(log)?.getTime()
+    return dueAtMs === undefined ? [] : [{ sort: dueAtMs, key: log.id, dueAtMs }]
+  },
+})
+
+export const auditLogs = table<AuditLog, AuditLog>({
+  ...{ name: 'audit-logs', ...auditLeaves },
+  keyOf: ({ id }) => ({ owner: null, key: id }),
+  rowOf: (log) => log,
+  indexes: [dueCheckpoints],
+})
+
+export interface LeafOf extends AddedLeaf {
+  logId: LogId
+}
+
+export const leafOrder = index<LeafOf>({
+  ...{ name: 'leaf-order', ...auditLeaves, sort: 'number', isOwned: true },
+  entriesOf: ({ logId, index: sort, leaf, text: value }) => [{ group: [logId], sort, key: leaf.id, value }],
+})
+
+/** The leaves of each event: one, unless its record was written twice. */
+export const leafIds = index<LeafOf>({
+  ...{ name: 'leaf-ids', ...auditLeaves, sort: 'number', isOwned: true },
+  entriesOf: ({ logId, index: sort, leaf }) => [{ group: [logId, leaf.id], sort, key: String(sort) }],
+})
+
+export const leaves = table<LeafOf, never>({
+  ...{ name: 'leaves', ...auditLeaves, ownedBy: auditLogs.name },
+  keyOf: ({ logId, leaf }) => ({ owner: logId, key: leaf.id }),
+  rowOf: () => null,
+  indexes: [leafOrder, leafIds],
+})
+
+/** A full subtree of a log, whose hash is in a tile above the lowest level. */
+export interface SubtreeOf extends Subtree {
+  logId: LogId
+  hash: string
+}
+
+export const subtreeOrder = index<SubtreeOf>({
+  ...{ name: 'subtree-order', ...auditLeaves, sort: 'number', isOwned: true },
+  entriesOf: ({ logId, height, index: sort, hash: value }) => [
+    { group: [logId, String(height / TILE_HEIGHT)], sort, key: logId, value },
+  ],
+})
+
+export const subtrees = table<SubtreeOf, never>({
+  ...{ name: 'subtrees', ...auditLeaves, ownedBy: auditLogs.name },
+  keyOf: ({ logId, height, index: place }) => ({ owner: logId, key: `${height}/${place}` }),
+  rowOf: () => null,
+  indexes: [subtreeOrder],
+})
+
 /** Every webhook that has had a delivery or a replay. */
 export const webhookHealth = table<WebhookHealth, WebhookHealth>({
   ...{ name: 'webhook-health', ...webhookEvents },
@@ -506,6 +567,9 @@ export const TABLES: readonly Pick<
   webhookHealth,
   deliveries,
   replays,
+  auditLogs,
+  leaves,
+  subtrees,
 ]
 
 const HOUR_MS = 3_600_000

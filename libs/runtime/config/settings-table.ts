@@ -47,7 +47,9 @@ export const SETTINGS = kind.named('MAYFLY_', {
   smtpHost: kind.text('Address the SMTP edge listens on.', { default: '127.0.0.1' }),
   smtpPort: kind.port('Port of the SMTP edge; 0 takes a free one.', { default: 2525 }),
   metricsPort: kind.port('Serves /metrics on a separate port instead of on the HTTP API.'),
-  publicUrl: kind.url('Base of links, and the only address of the web console; the HTTP address if unset.'),
+  publicUrl: kind.url(
+    'Base of links, and the only address of the web console; the HTTP address if unset. Part of the name of audit logs (docs/audit.md).',
+  ),
   mailDomain: kind.text('Domain of generated addresses.', {
     default: 'mayfly.test',
     ...DOMAIN,

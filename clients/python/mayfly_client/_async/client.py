@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, cast
 
 from .. import _types as types
-from .._options import CallOptions, CreateInbox, CreateInboxes, SetSignIn, Span
+from .._options import CallOptions, ChangeFilters, CreateInbox, CreateInboxes, SetSignIn
 from .._requests import key_of, path_of
 from .connection import AsyncConnection
 from .inbox import AsyncInbox
 from .messages import AsyncMessages
 from .resources import (
     AsyncAccounts,
+    AsyncAudit,
     AsyncDomains,
     AsyncFaults,
     AsyncInvitations,
@@ -69,6 +70,7 @@ class AsyncMayfly:
         self.usage = AsyncUsage(self._connection)
         self.faults = AsyncFaults(self._connection)
         self.runs = AsyncRuns(self._connection)
+        self.audit = AsyncAudit(self._connection)
 
     async def __aenter__(self) -> Self:
         return self
@@ -83,21 +85,10 @@ class AsyncMayfly:
         await self._connection.close()
 
     async def activity(
-        self,
-        *,
-        actor: str | None = None,
-        type: str | None = None,
-        environment: str | None = None,
-        subject: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        limit: int | None = None,
-        **span: Unpack[Span],
+        self, *, limit: int | None = None, **filters: Unpack[ChangeFilters]
     ) -> list[types.Activity]:
         """Who changed what in the account: all of it, or the first `limit`. Needs the scope ``admin`` or ``audit``."""
-        filters = {"actor": actor, "type": type, "environment": environment, "subject": subject, "order": order}
-        return cast(
-            "list[types.Activity]", await self._connection.get_list(path_of("activity"), span, limit, **filters)
-        )
+        return cast("list[types.Activity]", await self._connection.get_list(path_of("activity"), filters, limit))
 
     async def set_sign_in(self, **options: Unpack[SetSignIn]) -> types.Account:
         """Set how people sign in to the console for the account. Needs the scope ``admin``."""

@@ -1,4 +1,4 @@
-"""Webhooks, keys, members, domains, accounts, usage and load runs. They return the JSON of the API."""
+"""Webhooks, keys, members, domains, accounts, audit, usage and load runs. They return the JSON of the API."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from .._options import (
     CallOptions,
     ChangeAccount,
     ChangeDomain,
+    ChangeFilters,
     ChangeMember,
     ChangeWebhook,
     CreateDomain,
@@ -288,6 +289,29 @@ class AsyncQuotas:
     async def set(self, name: str, **options: Unpack[SetQuota]) -> types.Quota:
         """Sets a quota within that of the plan, or with `limit=None` to that (scope `admin`)."""
         return cast("types.Quota", await self._connection.put(path_of("quotas", name), options))
+
+
+class AsyncAudit:
+    """The audit log of the account (scope `audit`)."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def logs(self, **call: Unpack[CallOptions]) -> list[types.AuditLog]:
+        """The logs: one, that of the account."""
+        return cast("list[types.AuditLog]", await self._connection.get(path_of("audit", "logs"), call))
+
+    async def events(
+        self, log_id: str, *, limit: int | None = None, **filters: Unpack[ChangeFilters]
+    ) -> list[types.AuditEvent]:
+        """What the log has up to its last checkpoint: all of it, or the first `limit`."""
+        path = path_of("audit", "logs", log_id, "events")
+        return cast("list[types.AuditEvent]", await self._connection.get_list(path, filters, limit))
+
+    async def proof(self, log_id: str, event_id: str, **call: Unpack[CallOptions]) -> str:
+        """Proves that the event is in the log, as text (C2SP tlog-proof)."""
+        path = path_of("audit", "logs", log_id, "events", event_id, "proof")
+        return (await self._connection.read(path, call)).decode()
 
 
 class AsyncFaults:

@@ -6,16 +6,17 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, cast
 
 from .. import _types as types
-from .._options import CallOptions, CreateInbox, CreateInboxes, SetSignIn, Span
+from .._options import CallOptions, ChangeFilters, CreateInbox, CreateInboxes, SetSignIn
 from .._requests import key_of, path_of
 from .connection import Connection
 from .inbox import Inbox
 from .messages import Messages
 from .resources import (
     Accounts,
+    Audit,
     Domains,
     Faults,
     Invitations,
@@ -70,6 +71,7 @@ class Mayfly:
         self.usage = Usage(self._connection)
         self.faults = Faults(self._connection)
         self.runs = Runs(self._connection)
+        self.audit = Audit(self._connection)
 
     def __enter__(self) -> Self:
         return self
@@ -84,21 +86,10 @@ class Mayfly:
         self._connection.close()
 
     def activity(
-        self,
-        *,
-        actor: str | None = None,
-        type: str | None = None,
-        environment: str | None = None,
-        subject: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        limit: int | None = None,
-        **span: Unpack[Span],
+        self, *, limit: int | None = None, **filters: Unpack[ChangeFilters]
     ) -> list[types.Activity]:
         """Who changed what in the account: all of it, or the first `limit`. Needs the scope ``admin`` or ``audit``."""
-        filters = {"actor": actor, "type": type, "environment": environment, "subject": subject, "order": order}
-        return cast(
-            "list[types.Activity]", self._connection.get_list(path_of("activity"), span, limit, **filters)
-        )
+        return cast("list[types.Activity]", self._connection.get_list(path_of("activity"), filters, limit))
 
     def set_sign_in(self, **options: Unpack[SetSignIn]) -> types.Account:
         """Set how people sign in to the console for the account. Needs the scope ``admin``."""

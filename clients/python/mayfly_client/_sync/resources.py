@@ -1,5 +1,5 @@
 # Written by codegen/generate_sync.py from _async/resources.py. Do not edit.
-"""Webhooks, keys, members, domains, accounts, usage and load runs. They return the JSON of the API."""
+"""Webhooks, keys, members, domains, accounts, audit, usage and load runs. They return the JSON of the API."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from .._options import (
     CallOptions,
     ChangeAccount,
     ChangeDomain,
+    ChangeFilters,
     ChangeMember,
     ChangeWebhook,
     CreateDomain,
@@ -289,6 +290,29 @@ class Quotas:
     def set(self, name: str, **options: Unpack[SetQuota]) -> types.Quota:
         """Sets a quota within that of the plan, or with `limit=None` to that (scope `admin`)."""
         return cast("types.Quota", self._connection.put(path_of("quotas", name), options))
+
+
+class Audit:
+    """The audit log of the account (scope `audit`)."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def logs(self, **call: Unpack[CallOptions]) -> list[types.AuditLog]:
+        """The logs: one, that of the account."""
+        return cast("list[types.AuditLog]", self._connection.get(path_of("audit", "logs"), call))
+
+    def events(
+        self, log_id: str, *, limit: int | None = None, **filters: Unpack[ChangeFilters]
+    ) -> list[types.AuditEvent]:
+        """What the log has up to its last checkpoint: all of it, or the first `limit`."""
+        path = path_of("audit", "logs", log_id, "events")
+        return cast("list[types.AuditEvent]", self._connection.get_list(path, filters, limit))
+
+    def proof(self, log_id: str, event_id: str, **call: Unpack[CallOptions]) -> str:
+        """Proves that the event is in the log, as text (C2SP tlog-proof)."""
+        path = path_of("audit", "logs", log_id, "events", event_id, "proof")
+        return (self._connection.read(path, call)).decode()
 
 
 class Faults:

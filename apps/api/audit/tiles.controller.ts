@@ -1,0 +1,83 @@
+import { Controller, Get, Param } from '@nestjs/common'
+import type { FastifyReply } from 'fastify'
+import { TILE_WIDTH } from '#libs/domain/audit/tree.js'
+import { Caller, RequireScope, type Principal } from '../access/principal.js'
+import { Reply } from '../http/headers.js'
+import { Produces } from '../http/media-types.js'
+import { notFound } from '../http/problems.js'
+import { AuditLogs } from './audit-logs.service.js'
+
+const PLAIN_TEXT = 'text/plain; charset=utf-8'
+const BYTES = 'application/octet-stream'
+/** What tiles consist of never changes. */
+const IMMUTABLE = 'private, max-age=604800, immutable'
+
+/** The index of a tile in groups of three digits, and the width of a partial one (C2SP tlog-tiles). */
+const TILE_PATH = /^((?:x\d{3}\/){0,4}\d{3})(?:\.p\/([1-9]\d{0,2}))?$/
+
+/** An audit log as files, for tools that read transparency logs (C2SP tlog-tiles). Tiles end at the last checkpoint. */
+@Controller('v1/audit/logs/:logId')
+export class TilesController {
+  constructor(private readonly logs: AuditLogs) {}
+
+  @Get('checkpoint')
+  @RequireScope('audit')
+  @Produces(PLAIN_TEXT)
+  async getCheckpoint(@Caller() principal: Principal, @Param('logId') logId: string) {
+    return (await this.logs.checkpointed(principal, logId)).note
+  }
+
+  /** `level` is `entries` for the leaves. */
+  @Get([
+    'tile/:level/:one',
+    'tile/:level/:one/:two',
+    'tile/:level/:one/:two/:three',
+    'tile/:level/:one/:two/:three/:four',
+  ])
+  @RequireScope('audit')
+  @Produces(BYTES)
+  async getTile(
+    @Caller() principal: Principal,
+    @Param() { logId = '', level = '', ...segments }: Readonly<Record<string, string>>,
+    @Reply() reply: FastifyReply,
+  ) {
+    const log = await this.logs.checkpointed(principal, logId)
+    const { one, two, three, four } = segments
+    const path = [one, two, three, four].filter((segment) => segment !== undefined).join('/')
+    const height = level === 'entries' ? 0 : readLevel(level)
+    const hashes = Math.floor(log.size / TILE_WIDTH ** height)
+    const range = readTilePath(path, hashes)
+    if (range === null) throw notFound(`The log has no tile ${level}/${path} at its checkpoint.`)
+    void reply.header('cache-control', IMMUTABLE)
+    return level === 'entries'
+      ? this.logs.entries(log, range)
+      : this.logs.hashes(log, { level: height, ...range })
+  }
+}
+
+/** Higher levels would need more leaves than numbers can count. Infinity for what is not a level: it has no tiles. */
+function readLevel(text: string): number {
+  return /^[0-5]$/.test(text) ? Number(text) : Infinity
+}
+
+/** The hashes of a tile, of the number that its level has; null if there is no such tile. */
+function readTilePath(path: string, hashes: number): { from: number; to: number } | null {
+  const [, digits, partial] = TILE_PATH.exec(path) ?? []
+  if (digits === undefined) return null
+  const index = Number(digits.replaceAll(/[x/]/g, ''))
+  // The shortest form is the only one.
+  if (digits !== tilePath(index)) return null
+  const width = partial === undefined ? TILE_WIDTH : Number(partial)
+  const from = index * TILE_WIDTH
+  const to = from + width
+  const isPartial = partial !== undefined
+  return to > hashes || (isPartial && width >= TILE_WIDTH) ? null : { from, to }
+}
+
+function tilePath(index: number): string {
+  const groups =
+    String(index)
+      .padStart(Math.ceil(String(index).length / 3) * 3, '0')
+      .match(/\d{3}/g) ?? []
+  return groups.map((group, at) => (at < groups.length - 1 ? `x${group}` : group)).join('/')
+}

@@ -1,0 +1,151 @@
+import { Controller, Inject, UseFilters } from '@nestjs/common'
+import { EventPattern, Payload } from '@nestjs/microservices'
+import type { AccountEvent } from '#libs/domain/account/events.js'
+import { checkpointBody, signCheckpoint } from '#libs/domain/audit/checkpoint.js'
+import type { AuditLog } from '#libs/domain/audit/audit-log.js'
+import type { AuditEvent } from '#libs/domain/audit/events.js'
+import { digestOf, logIdOf, originOf, writeLeaf } from '#libs/domain/audit/leaf.js'
+import { rootOf } from '#libs/domain/audit/tree.js'
+import { mintId } from '#libs/domain/ids/mint.js'
+import type { InboxEvent } from '#libs/domain/inbox/events.js'
+import { decodeBatch } from '#libs/ports/event-log/batch-decoding.js'
+import {
+  accountEventCodec,
+  auditEventCodec,
+  inboxEventCodec,
+  type EventCodec,
+} from '#libs/ports/event-log/cloud-event.js'
+import type { BatchOutcome, LogAppender, LogLayout, RecordBatch } from '#libs/ports/event-log/event-log.js'
+import { signingKeysOf } from '#libs/ports/key-vault/signing-keys.js'
+import { createRoleService, PORTS, RethrowErrors, RoleConsumers } from '#libs/role/role-consumers.js'
+import type { EngineContext } from '#libs/role/run-role.js'
+import { chunksOf } from '#libs/runtime/chunks.js'
+import { PeriodicTask } from '#libs/runtime/timing.js'
+
+/*
+ * The audit logs: a leaf for each event of inbox-events and account-events, in the log of its account, and signed
+ * checkpoints.
+ */
+
+/** Checkpoints are seconds apart, so leaves can wait to be appended together. */
+const LINGER_MS = 500
+/** A step of the views writes each leaf twice. */
+const LEAVES_AT_ONCE = 200
+const SIGN_EVERY_MS = 500
+const LOGS_AT_ONCE = 100
+/** A log whose checkpoint was not recorded is due again after this time. */
+const LEASE_MS = 10_000
+
+export async function startAudit(context: EngineContext): Promise<void> {
+  const { engine, logger, registry, running, now } = context
+  const record = async (event: AuditEvent) => {
+    const occurrence = { id: mintId('evt'), time: now(), source: '/mayfly/lifecycle', event }
+    await engine.log.append('audit-leaves', auditEventCodec.encode(occurrence))
+  }
+  const consumers = new RoleConsumers({
+    ...{ log: engine.log, group: 'audit', lingerMs: LINGER_MS, logger, registry },
+    startAt: () => Promise.resolve('committed'),
+  })
+  const service = await createRoleService(consumers, SequencingController, { log: engine.log, record })
+  running.defer(() => service.close())
+  await service.listen()
+  const signing = new PeriodicTask({ everyMs: SIGN_EVERY_MS, work: signingDue(context, record) })
+  signing.start()
+  running.defer(() => signing.stop())
+}
+
+interface SequencingPorts {
+  log: LogAppender & LogLayout
+  record: (event: AuditEvent) => Promise<void>
+}
+
+/**
+ * Appends the leaves. The group's offset is committed only afterwards, so if the process is killed, no leaf is missing,
+ * and those that are appended again have no effect.
+ */
+@Controller()
+@UseFilters(RethrowErrors)
+class SequencingController {
+  constructor(@Inject(PORTS) private readonly ports: SequencingPorts) {}
+
+  @EventPattern('inbox-events')
+  sequenceInboxes(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
+    return this.sequence(inboxEventCodec, batch)
+  }
+
+  @EventPattern('account-events')
+  sequenceAccounts(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
+    return this.sequence(accountEventCodec, batch)
+  }
+
+  private async sequence<Event extends AccountEvent | InboxEvent>(
+    codec: EventCodec<Event>,
+    batch: RecordBatch,
+  ): Promise<BatchOutcome> {
+    const { topic, partition } = batch
+    const { log, record } = this.ports
+    // The projector writes records that can't be decoded to the dead letters.
+    const { events, outcome } = decodeBatch(codec, batch, log.partitionCount(topic))
+    const records = new Map(batch.records.map((each) => [each.offset, each]))
+    const leaves = events.flatMap(({ offset, recorded }) => {
+      const { id, time, environment, accountId, keyId, actor = null, event } = recorded
+      const stored = records.get(offset)
+      if (stored === undefined) return []
+      const leaf = writeLeaf({
+        ...{ id, environment, topic, partition, offset },
+        actor: actor ?? keyId,
+        record_sha256: digestOf(stored),
+        subject: subjectOf(event),
+        time: time.toISOString(),
+        type: stored.headers.ce_type ?? '',
+      })
+      return [{ accountId, leaf }]
+    })
+    const byAccount = Map.groupBy(leaves, ({ accountId }) => accountId)
+    await Promise.all(
+      [...byAccount].map(async ([accountId, own]) => {
+        // One after the other: a leaf that came before an earlier one would exclude it.
+        for (const some of chunksOf(own, LEAVES_AT_ONCE)) {
+          const event = { type: 'LeavesSequenced', logId: logIdOf(accountId) } as const
+          await record({ ...event, leaves: some.map(({ leaf }) => leaf) })
+        }
+      }),
+    )
+    return outcome
+  }
+}
+
+/** What an event is about: the first of these that it has. */
+const SUBJECTS = ['webhookId', 'domainId', 'sessionId', 'memberId', 'inboxId', 'keyId', 'accountId']
+
+function subjectOf(event: AccountEvent | InboxEvent): string {
+  const properties: Readonly<Record<string, unknown>> = { ...event }
+  return SUBJECTS.map((name) => properties[name]).find((value) => typeof value === 'string') ?? ''
+}
+
+/**
+ * Returns a function that signs the logs that are due, and logs errors. It never rejects. Several processes may sign: what
+ * the views show of a log is the beginning of its leaves on the event log, so all checkpoints of it are consistent.
+ */
+function signingDue(
+  { engine, settings, now, logger }: EngineContext,
+  record: SequencingPorts['record'],
+): (signal: AbortSignal) => Promise<void> {
+  const signDue = async ({ id: logId, tree }: AuditLog) => {
+    const body = checkpointBody(originOf(settings.publicUrl, logId), tree.size, rootOf(tree))
+    const signedAt = now()
+    const note = signCheckpoint(body, signingKeysOf(engine.secrets, logId), signedAt)
+    await record({ type: 'CheckpointSigned', logId, size: tree.size, note, signedAt })
+  }
+  return async (signal) => {
+    try {
+      for (let hasMore = true; hasMore && !signal.aborted;) {
+        const due = await engine.audit.leaseDue({ now: now(), leaseMs: LEASE_MS, limit: LOGS_AT_ONCE })
+        await Promise.all(due.map(signDue))
+        hasMore = due.length >= LOGS_AT_ONCE
+      }
+    } catch (error) {
+      logger.error({ err: error }, 'signing checkpoints of audit logs failed: retrying')
+    }
+  }
+}

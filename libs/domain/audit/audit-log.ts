@@ -1,0 +1,73 @@
+import type { LogId } from '#libs/domain/ids/typeid.js'
+import type { AuditEvent } from './events.js'
+import { readLeaf, type Leaf } from './leaf.js'
+import { append, EMPTY_TREE, TILE_HEIGHT, type Subtree, type Tree } from './tree.js'
+
+/** The audit log of an account: a Merkle tree with a leaf for each of the account's events. */
+export interface AuditLog {
+  id: LogId
+  tree: Tree
+  /** Of each partition that has leaves, such as `inbox-events/3`: the offset of the last one. */
+  sequencedTo: Readonly<Record<string, number>>
+  checkpoint: Checkpoint | null
+}
+
+/** A signed size and root of the log. */
+export interface Checkpoint {
+  size: number
+  signedAt: Date
+  note: string
+}
+
+export interface AddedLeaf {
+  index: number
+  leaf: Leaf
+  text: string
+}
+
+export interface Evolved {
+  log: AuditLog
+  added: AddedLeaf[]
+  /** The subtrees that are in tiles above the lowest level, and are full now. */
+  completed: (Subtree & { hash: string })[]
+}
+
+/** A log that an event does not change is returned as it is. */
+export function evolve(before: AuditLog | null, event: AuditEvent): Evolved {
+  const log = before ?? { id: event.logId, tree: EMPTY_TREE, sequencedTo: {}, checkpoint: null }
+  return event.type === 'LeavesSequenced'
+    ? withLeaves(log, event.leaves)
+    : { log: withCheckpoint(log, event), added: [], completed: [] }
+}
+
+function withLeaves(log: AuditLog, texts: readonly string[]): Evolved {
+  let { tree } = log
+  const sequencedTo: Record<string, number> = { ...log.sequencedTo }
+  const added: AddedLeaf[] = []
+  const completed: Evolved['completed'] = []
+  for (const text of texts) {
+    const leaf = readLeaf(text)
+    const source = `${leaf.topic}/${leaf.partition}`
+    if (leaf.offset <= (sequencedTo[source] ?? -1)) continue
+    sequencedTo[source] = leaf.offset
+    added.push({ index: tree.size, leaf, text })
+    const next = append(tree, text)
+    tree = next.tree
+    completed.push(...next.completed.filter(({ height }) => height % TILE_HEIGHT === 0))
+  }
+  return { log: added.length === 0 ? log : { ...log, tree, sequencedTo }, added, completed }
+}
+
+/** The last one of the largest size counts, since several processes may sign. */
+function withCheckpoint(log: AuditLog, { size, note, signedAt }: Checkpoint): AuditLog {
+  if (size < (log.checkpoint?.size ?? 0) || size > log.tree.size) return log
+  return { ...log, checkpoint: { size, note, signedAt } }
+}
+
+export const SIGN_EVERY_MS = 10_000
+
+/** When the log's next checkpoint is due; null if it has not grown. */
+export function checkpointDueAt({ tree, checkpoint }: AuditLog): Date | null {
+  if (tree.size === (checkpoint?.size ?? 0)) return null
+  return new Date((checkpoint?.signedAt.getTime() ?? -SIGN_EVERY_MS) + SIGN_EVERY_MS)
+}

@@ -1,0 +1,99 @@
+import fc from 'fast-check'
+import { leafHash, merkleTreeHash, provesInclusion } from '#test/harness/transparency-log.js'
+import {
+  append,
+  EMPTY_TREE,
+  fold,
+  join,
+  proofOf,
+  rootOf,
+  subtreesOf,
+  type Subtree,
+  type Tree,
+} from './tree.js'
+
+const leaf = (index: number) => `leaf ${index}`
+
+function treeOf(size: number): { tree: Tree; hashes: Buffer[]; completed: (Subtree & { hash: string })[] } {
+  const completed: (Subtree & { hash: string })[] = []
+  let tree = EMPTY_TREE
+  for (let index = 0; index < size; index += 1) {
+    const next = append(tree, leaf(index))
+    tree = next.tree
+    completed.push(...next.completed)
+  }
+  return { tree, completed, hashes: Array.from({ length: size }, (_, index) => leafHash(leaf(index))) }
+}
+
+/** The leaves of a full subtree. */
+const leavesOf = ({ height, index }: Subtree) => [index * 2 ** height, (index + 1) * 2 ** height] as const
+
+const sizes = fc.integer({ min: 0, max: 600 })
+
+describe('a Merkle tree', () => {
+  it('has the root of RFC 6962, whatever its size', () => {
+    for (let size = 0; size <= 70; size += 1) {
+      const { tree, hashes } = treeOf(size)
+      expect(rootOf(tree)).toEqual(merkleTreeHash(hashes))
+    }
+    fc.assert(
+      fc.property(sizes, (size) => {
+        const { tree, hashes } = treeOf(size)
+        expect(rootOf(tree)).toEqual(merkleTreeHash(hashes))
+        expect(tree.peaks).toHaveLength(size.toString(2).replaceAll('0', '').length)
+      }),
+      { numRuns: 20 },
+    )
+  })
+
+  it('names each full subtree once, when its last leaf is added', () => {
+    const { hashes, completed } = treeOf(300)
+    for (const subtree of completed) {
+      expect(subtree.hash).toBe(merkleTreeHash(hashes.slice(...leavesOf(subtree))).toString('base64'))
+    }
+    const full = [1, 2, 3, 4, 5, 6, 7, 8].reduce((sum, height) => sum + Math.floor(300 / 2 ** height), 0)
+    expect(new Set(completed.map(({ height, index }) => `${height}/${index}`)).size).toBe(full)
+  })
+
+  it('proves each of its leaves, and no other', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 600 }), fc.nat(), fc.nat(), (size, chosen, other) => {
+        const { tree, hashes } = treeOf(size)
+        const index = chosen % size
+        const siblings = proofOf(index, size)
+        const hashOf = (subtree: Subtree) => merkleTreeHash(hashes.slice(...leavesOf(subtree)))
+        const proof = siblings.map((sibling) => join(sibling.map(hashOf)))
+        const to = { size, root: rootOf(tree) }
+        const hash = hashes[index] ?? Buffer.alloc(0)
+        expect(provesInclusion({ index, hash }, proof, to)).toBe(true)
+        if (other % size === index) return
+        expect(provesInclusion({ index: other % size, hash }, proof, to)).toBe(false)
+        expect(provesInclusion({ index, hash: hashes[other % size] ?? hash }, proof, to)).toBe(false)
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  it('divides leaves into full subtrees, also beyond 32 bits', () => {
+    expect(subtreesOf(0, 7)).toEqual([
+      { height: 2, index: 0 },
+      { height: 1, index: 2 },
+      { height: 0, index: 6 },
+    ])
+    const size = 2 ** 40 + 2 ** 33 + 1
+    expect(subtreesOf(2 ** 40, size)).toEqual([
+      { height: 33, index: 2 ** 7 },
+      { height: 0, index: size - 1 },
+    ])
+    expect(proofOf(size - 1, size).flat()).toEqual([
+      { height: 33, index: 2 ** 7 },
+      { height: 40, index: 0 },
+    ])
+  })
+
+  it('has the hash of a full subtree from its parts', () => {
+    const { hashes } = treeOf(256)
+    expect(fold(hashes)).toEqual(merkleTreeHash(hashes))
+    expect(fold(hashes.slice(0, 1))).toEqual(hashes[0])
+  })
+})

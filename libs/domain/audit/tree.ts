@@ -1,0 +1,103 @@
+import { createHash } from 'node:crypto'
+
+/*
+ * The Merkle tree of an audit log: hashes as in RFC 6962, section 2.1, with SHA-256. Trees are larger than 32-bit integers
+ * allow, so no bitwise operators are used on sizes.
+ */
+
+/** A tree as its largest full subtrees, from the left. Their sizes are the powers of two in `size`. */
+export interface Tree {
+  readonly size: number
+  /** The hash of each, in base64. */
+  readonly peaks: readonly string[]
+}
+
+export const EMPTY_TREE: Tree = { size: 0, peaks: [] }
+
+/** A full subtree: the leaves from `index * 2 ** height` up to, not including, `(index + 1) * 2 ** height`. */
+export interface Subtree {
+  height: number
+  index: number
+}
+
+/** The heights of the hashes in tiles are multiples of this (C2SP tlog-tiles). */
+export const TILE_HEIGHT = 8
+export const TILE_WIDTH = 2 ** TILE_HEIGHT
+
+export function hashOfLeaf(leaf: string | Uint8Array): Buffer {
+  return createHash('sha256').update('\0').update(leaf).digest()
+}
+
+export function hashOfChildren(left: Uint8Array, right: Uint8Array): Buffer {
+  return createHash('sha256').update('\x01').update(left).update(right).digest()
+}
+
+/** Adds a leaf. `completed` are the subtrees that it completes, the smallest first, without the leaf itself. */
+export function append(
+  { size, peaks }: Tree,
+  leaf: string,
+): { tree: Tree; completed: (Subtree & { hash: string })[] } {
+  const rest = [...peaks]
+  const completed: (Subtree & { hash: string })[] = []
+  let hash = hashOfLeaf(leaf)
+  let index = size
+  for (let height = 1; index % 2 === 1; height += 1) {
+    hash = hashOfChildren(Buffer.from(rest.pop() ?? '', 'base64'), hash)
+    index = (index - 1) / 2
+    completed.push({ height, index, hash: hash.toString('base64') })
+  }
+  return { tree: { size: size + 1, peaks: [...rest, hash.toString('base64')] }, completed }
+}
+
+export function rootOf({ peaks }: Tree): Buffer {
+  return join(peaks.map((peak) => Buffer.from(peak, 'base64')))
+}
+
+/** The hash of consecutive leaves, from those of the full subtrees that they consist of. */
+export function join(hashes: readonly Uint8Array[]): Buffer {
+  const last = hashes.at(-1)
+  if (last === undefined) return createHash('sha256').digest()
+  return Buffer.from(hashes.slice(0, -1).reduceRight((right, left) => hashOfChildren(left, right), last))
+}
+
+/** The hash of a full subtree, from the hashes of its parts, whose number is a power of two. */
+export function fold(hashes: readonly Buffer[]): Buffer {
+  const [first] = hashes
+  if (first === undefined) throw new RangeError('a subtree has at least one part')
+  if (hashes.length === 1) return first
+  const pairs = Array.from({ length: hashes.length / 2 }, (_, index) =>
+    hashOfChildren(hashes[2 * index] ?? first, hashes[2 * index + 1] ?? first),
+  )
+  return fold(pairs)
+}
+
+/**
+ * What proves that a leaf is in a tree (RFC 6962, section 2.1.1): the siblings from the leaf's up to a child of the root,
+ * each as the full subtrees that it consists of.
+ */
+export function proofOf(leaf: number, size: number): Subtree[][] {
+  const siblings: Subtree[][] = []
+  let [from, to] = [0, size]
+  while (to - from > 1) {
+    const middle = from + 2 ** Math.ceil(Math.log2(to - from) - 1)
+    if (leaf < middle) {
+      siblings.push(subtreesOf(middle, to))
+      to = middle
+    } else {
+      siblings.push(subtreesOf(from, middle))
+      from = middle
+    }
+  }
+  return siblings.reverse()
+}
+
+/** The full subtrees of the leaves from `from` up to `to`. `from` is a multiple of the size of the largest of them. */
+export function subtreesOf(from: number, to: number): Subtree[] {
+  const subtrees: Subtree[] = []
+  for (let start = from; start < to;) {
+    const height = Math.floor(Math.log2(to - start))
+    subtrees.push({ height, index: start / 2 ** height })
+    start += 2 ** height
+  }
+  return subtrees
+}

@@ -1,0 +1,244 @@
+import { issueKey, openAccount, withKey } from '#test/harness/accounts.js'
+import { call, create, createInbox, mail, nextOf, send, type Target } from '#test/harness/client.js'
+import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+import { join } from '#test/harness/members.js'
+import { expectProblem } from '#test/harness/problem.js'
+import {
+  auditLogOf,
+  downloadLog,
+  fileOf,
+  leafHash,
+  provesInclusion,
+  verifyCheckpoint,
+  type AuditLogJson,
+  type DownloadedLog,
+} from '#test/harness/transparency-log.js'
+import { until } from '#test/harness/until.js'
+
+interface AuditEventJson {
+  index: number
+  id: string
+  type: string
+  time: string
+  actor: string | null
+  environment: string
+  subject: string
+  position: string
+  record_sha256: string
+}
+
+interface EventJson {
+  id: string
+  type: string
+  key_id: string | null
+  position: { topic: string; partition: number; offset: number }
+}
+
+describe('the audit log of an account', () => {
+  let mayfly: Mayfly
+  let auditor: Target
+  let log: AuditLogJson
+
+  beforeAll(async () => {
+    mayfly = await startMayfly()
+    const admin = withKey(mayfly, (await openAccount(mayfly)).key)
+    auditor = withKey(mayfly, await issueKey(admin, { scopes: ['audit', 'inboxes', 'read', 'admin'] }))
+    log = await auditLogOf(auditor)
+  })
+  afterAll(() => mayfly.dispose())
+
+  /** Downloads it again until a checkpoint has the event. */
+  const downloadWith = (eventId: string) =>
+    until('a checkpoint with the event', async () => {
+      const answer = await fileOf(auditor, `${log.id}/checkpoint`).catch(() => null)
+      const found = answer === null ? null : await downloadLog(auditor, log)
+      return found?.leaves.some(({ id }) => id === eventId) === true ? found : null
+    })
+
+  const eventsOf = async (inboxId: string) =>
+    (await call<EventJson[]>(auditor, 'GET', `/v1/inboxes/${inboxId}/history`)).body
+
+  const eventPath = (eventId: string) => `/v1/audit/logs/${log.id}/events/${eventId}`
+
+  async function inboxWithHistory(): Promise<{ id: string; events: EventJson[] }> {
+    const { id, address } = await createInbox(auditor)
+    await send(auditor, address, mail('one'))
+    await until('the mail', async () => (await eventsOf(id)).length === 2)
+    await call(auditor, 'DELETE', `/v1/inboxes/${id}`)
+    return { id, events: await eventsOf(id) }
+  }
+
+  let inbox: { id: string; events: EventJson[] }
+  let downloaded: DownloadedLog
+
+  beforeAll(async () => {
+    inbox = await inboxWithHistory()
+    downloaded = await downloadWith(inbox.events.at(-1)?.id ?? '')
+  })
+
+  it('is signed, and has a leaf for each event of the account and its inboxes', () => {
+    const { leaves } = downloaded
+    expect(downloaded.origin).toBe(log.origin)
+    expect(log.origin).toMatch(new RegExp(`^[^/]+/v1/audit/logs/${log.id}$`))
+    expect(leaves.filter(({ subject }) => subject === inbox.id)).toMatchObject(
+      inbox.events.map(({ id, key_id: actor, position }) => ({
+        id,
+        actor,
+        environment: 'staging',
+        ...position,
+      })),
+    )
+    const account = leaves.filter(({ topic }) => topic === 'account-events').map(({ type }) => type)
+    expect(account).toEqual([
+      'mayfly.account.opened',
+      'mayfly.account.api-key-issued',
+      'mayfly.account.api-key-issued',
+    ])
+    const positions = leaves.map(({ topic, partition, offset }) => `${topic}/${partition}/${offset}`)
+    expect(new Set(positions).size).toBe(leaves.length)
+  })
+
+  it('has canonical JSON without anything personal', () => {
+    for (const [at, entry] of downloaded.entries.entries()) {
+      const leaf = downloaded.leaves[at] as unknown as Record<string, unknown>
+      const sorted = Object.fromEntries(
+        Object.keys(leaf)
+          .toSorted()
+          .map((name) => [name, leaf[name]]),
+      )
+      expect(entry).toBe(JSON.stringify(sorted))
+      expect(entry).not.toContain('@')
+    }
+  })
+
+  it('proves an event offline', async () => {
+    const [event] = inbox.events
+    const index = downloaded.leaves.findIndex(({ id }) => id === event?.id)
+    const { body } = await call<string>(auditor, 'GET', `${eventPath(event?.id ?? '')}/proof`)
+    const [head = '', ...rest] = body.split('\n\n')
+    const [first, second, ...hashes] = head.split('\n')
+    expect([first, second]).toEqual(['c2sp.org/tlog-proof@v1', `index ${index}`])
+    const checkpoint = verifyCheckpoint(rest.join('\n\n'), log.public_key)
+    const proof = hashes.map((hash) => Buffer.from(hash, 'base64'))
+    const leaf = { index, hash: leafHash(downloaded.entries[index] ?? '') }
+    expect(provesInclusion(leaf, proof, checkpoint)).toBe(true)
+    const altered = { index, hash: leafHash(`${downloaded.entries[index] ?? ''} `) }
+    expect(provesInclusion(altered, proof, checkpoint)).toBe(false)
+  })
+
+  it('asks to repeat the proof of an event that no checkpoint has yet', async () => {
+    const { id } = await createInbox(auditor)
+    const [event] = await eventsOf(id)
+    const path = `${eventPath(event?.id ?? '')}/proof`
+    const first = await call(auditor, 'GET', path)
+    expectProblem(first, { status: 409, code: 'not-yet-checkpointed' })
+    expect(first.headers.get('retry-after')).toMatch(/^\d+$/)
+    await until('the proof', async () => (await call(auditor, 'GET', path)).status === 200)
+  })
+
+  it('lists its events page by page, filtered', async () => {
+    const list = async (query: string) => {
+      const events: AuditEventJson[] = []
+      let path: string | null = `/v1/audit/logs/${log.id}/events?${query}`
+      while (path !== null) {
+        const answer = await call<AuditEventJson[]>(auditor, 'GET', path)
+        expect(answer.status).toBe(200)
+        events.push(...answer.body)
+        path = nextOf(answer)
+      }
+      return events
+    }
+    const all = await list('limit=3')
+    expect(all.slice(0, downloaded.size)).toEqual(
+      downloaded.leaves.map(({ topic, partition, offset, ...leaf }, index) => ({
+        ...{ ...leaf, index },
+        position: `${topic}/${partition}/${offset}`,
+      })),
+    )
+    expect((await list('order=desc&limit=4')).slice(-downloaded.size)).toEqual(
+      all.slice(0, downloaded.size).toReversed(),
+    )
+    const idsOf = (events: readonly { id: string }[]) => events.map(({ id }) => id)
+    expect(idsOf(await list(`subject=${inbox.id}`))).toEqual(idsOf(inbox.events))
+    expect(idsOf(await list(`subject=${inbox.id}&type=mayfly.inbox.created`))).toEqual([inbox.events[0]?.id])
+    expect(await list(`actor=key_01h455vb4pex5vsknk084sn02q`)).toEqual([])
+    const { time = '' } = all[2] ?? {}
+    expect(await list(`to=${time}`)).toEqual(all.filter((event) => event.time < time))
+    expect(await list(`from=${time}`)).toEqual((await list('')).filter((event) => event.time >= time))
+  })
+
+  it('has tiles and bundles of 256 hashes and entries', async () => {
+    const made = await create<{ id: string }[]>(auditor, '/v1/inboxes/bulk', { count: 300 })
+    const [event] = await eventsOf(made.at(-1)?.id ?? '')
+    const { size } = await downloadWith(event?.id ?? '')
+    expect(size).toBeGreaterThan(300)
+    const partial = String(size - 256).padStart(1, '0')
+    const statusOf = async (path: string) => {
+      const response = await fetch(`${auditor.url}/v1/audit/logs/${log.id}/${path}`, {
+        headers: { authorization: `Bearer ${auditor.apiKey}` },
+      })
+      await response.arrayBuffer()
+      return response.status
+    }
+    for (const path of ['tile/0/000', 'tile/entries/000', 'tile/1/000.p/1', `tile/0/001.p/${partial}`]) {
+      expect([path, await statusOf(path)]).toEqual([path, 200])
+    }
+    const missing = [
+      ...[
+        'tile/0/001',
+        'tile/0/000.p/256',
+        'tile/0/000.p/0',
+        'tile/0/000.p/01',
+        'tile/0/x000/000',
+        'tile/0/0',
+      ],
+      ...[
+        'tile/00/000',
+        'tile/6/000',
+        'tile/64/000',
+        'tile/-1/000',
+        'tile/entries/002',
+        'tile/entries/000/1',
+      ],
+      ...[
+        'tile/1/000',
+        'tile/1/000.p/2',
+        `tile/0/001.p/${size}`,
+        'tile/0/x999/x999/999',
+        'tile/0/%2e%2e/000',
+      ],
+    ]
+    for (const path of missing) expect([path, await statusOf(path)]).toEqual([path, 404])
+  })
+
+  it('is for keys with the scope audit, of its account only', async () => {
+    const reader = withKey(mayfly, await issueKey(auditor, { scopes: ['read'] }))
+    const other = withKey(mayfly, (await openAccount(mayfly)).key)
+    const foreign = withKey(mayfly, await issueKey(other, { scopes: ['audit'] }))
+    const [event] = inbox.events
+    for (const path of ['', `/${log.id}/events`, `/${log.id}/events/${event?.id ?? ''}/proof`]) {
+      expectProblem(await call(reader, 'GET', `/v1/audit/logs${path}`), {
+        status: 403,
+        code: 'missing-scope',
+      })
+    }
+    expect((await auditLogOf(foreign)).id).not.toBe(log.id)
+    const paths = ['events', `events/${event?.id ?? ''}/proof`]
+    for (const path of paths) {
+      const answer = await call(foreign, 'GET', `/v1/audit/logs/${log.id}/${path}`)
+      expectProblem(answer, { status: 404, code: 'not-found' })
+    }
+    await expect(fileOf(foreign, `${log.id}/checkpoint`)).rejects.toThrow(/: 404 /)
+    await expect(fileOf(foreign, `${log.id}/tile/0/000`)).rejects.toThrow(/: 404 /)
+    await expect(fileOf(reader, `${log.id}/tile/entries/000`)).rejects.toThrow(/: 403 /)
+    const unknown = await call(auditor, 'GET', `${eventPath('evt_01h455vb4pex5vsknk084sn02q')}/proof`)
+    expectProblem(unknown, { status: 404, code: 'not-found' })
+  })
+
+  it('is for auditors of all environments', async () => {
+    const { target: whole } = await join(auditor, { role: 'auditor' })
+    const { target: restricted } = await join(auditor, { role: 'auditor', environments: ['staging'] })
+    expect((await auditLogOf(whole)).id).toBe(log.id)
+    expectProblem(await call(restricted, 'GET', '/v1/audit/logs'), { status: 403, code: 'missing-scope' })
+  })
+})

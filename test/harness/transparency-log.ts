@@ -1,0 +1,186 @@
+import { createHash, createPublicKey, verify } from 'node:crypto'
+import { call, type Target } from './client.js'
+
+/*
+ * An auditor of a C2SP transparency log, written from the specifications alone: it shares no code with the log.
+ */
+
+export interface AuditLogJson {
+  id: string
+  origin: string
+  public_key: string
+  size: number
+}
+
+export interface LeafJson {
+  actor: string | null
+  environment: string
+  id: string
+  offset: number
+  partition: number
+  record_sha256: string
+  subject: string
+  time: string
+  topic: string
+  type: string
+}
+
+export interface Checkpoint {
+  origin: string
+  size: number
+  root: Buffer
+  /** When the log has cosigned it, in seconds since 1970. */
+  cosignedAt: number
+}
+
+export interface DownloadedLog extends Checkpoint {
+  note: string
+  /** The entries as they are hashed. */
+  entries: string[]
+  leaves: LeafJson[]
+}
+
+/** Bytes of a file of the log. Throws unless it is answered 200. */
+export async function fileOf(target: Target, path: string): Promise<Buffer> {
+  const headers = { authorization: `Bearer ${target.apiKey}` }
+  const response = await fetch(`${target.url}/v1/audit/logs/${path}`, { headers })
+  const bytes = Buffer.from(await response.arrayBuffer())
+  if (response.status !== 200) throw new Error(`${path}: ${response.status} ${bytes.toString()}`)
+  return bytes
+}
+
+export async function auditLogOf(target: Target): Promise<AuditLogJson> {
+  const { body } = await call<AuditLogJson[]>(target, 'GET', '/v1/audit/logs')
+  const [log] = body
+  if (log === undefined || body.length !== 1) throw new Error('there is not one audit log')
+  return log
+}
+
+/** Reads a checkpoint and verifies both signatures of the key. Throws if one is missing or wrong. */
+export function verifyCheckpoint(note: string, verifierKey: string): Checkpoint {
+  const [, name = '', keyText = ''] = /^(.+)\+[0-9a-f]{8}\+(.+)$/.exec(verifierKey) ?? []
+  const key = Buffer.from(keyText, 'base64').subarray(1)
+  const publicKey = createPublicKey({
+    key: { kty: 'OKP', crv: 'Ed25519', x: key.toString('base64url') },
+    format: 'jwk',
+  })
+  const [, body = '', signatures = ''] = /^(.*\n)\n((?:\u2014 .*\n)+)$/su.exec(note) ?? []
+  const [origin = '', size = '', root = ''] = body.split('\n')
+  if (origin !== name) throw new Error(`the origin is "${origin}"`)
+  const signatureOf = (type: number) => {
+    const id = createHash('sha256')
+      .update(`${name}\n`)
+      .update(Buffer.from([type]))
+      .update(key)
+      .digest()
+    const lines = signatures.split('\n').filter((line) => line.startsWith(`\u2014 ${name} `))
+    const found = lines.map((line) => Buffer.from(line.split(' ')[2] ?? '', 'base64'))
+    const bytes = found.find((each) => each.subarray(0, 4).equals(id.subarray(0, 4)))
+    if (bytes === undefined) throw new Error(`there is no signature of type ${type}`)
+    return bytes.subarray(4)
+  }
+  const cosignature = signatureOf(4)
+  const cosignedAt = Number(cosignature.readBigUInt64BE())
+  const cosigned = `cosignature/v1\ntime ${cosignedAt}\n${body}`
+  const isGenuine =
+    verify(null, Buffer.from(body), publicKey, signatureOf(1)) &&
+    verify(null, Buffer.from(cosigned), publicKey, cosignature.subarray(8))
+  if (!isGenuine) throw new Error('a signature is wrong')
+  return { origin, size: Number(size), root: Buffer.from(root, 'base64'), cosignedAt }
+}
+
+export function leafHash(entry: string): Buffer {
+  return createHash('sha256')
+    .update(Buffer.from([0]))
+    .update(entry)
+    .digest()
+}
+
+function nodeHash(left: Buffer, right: Buffer): Buffer {
+  return createHash('sha256')
+    .update(Buffer.from([1]))
+    .update(left)
+    .update(right)
+    .digest()
+}
+
+/** The Merkle Tree Hash of RFC 6962, section 2.1, from hashes of leaves. */
+export function merkleTreeHash(hashes: readonly Buffer[]): Buffer {
+  const [only] = hashes
+  if (only === undefined) return createHash('sha256').digest()
+  if (hashes.length === 1) return only
+  let middle = 1
+  while (middle * 2 < hashes.length) middle *= 2
+  return nodeHash(merkleTreeHash(hashes.slice(0, middle)), merkleTreeHash(hashes.slice(middle)))
+}
+
+/** Whether hashes prove that a leaf is in a tree: RFC 9162, section 2.1.3.2. */
+export function provesInclusion(
+  leaf: { index: number; hash: Buffer },
+  proof: readonly Buffer[],
+  { size, root }: Pick<Checkpoint, 'size' | 'root'>,
+): boolean {
+  if (leaf.index >= size) return false
+  let [fn, sn] = [BigInt(leaf.index), BigInt(size - 1)]
+  let hash = leaf.hash
+  for (const sibling of proof) {
+    if (sn === 0n) return false
+    if (fn % 2n === 1n || fn === sn) {
+      hash = nodeHash(sibling, hash)
+      while (fn % 2n === 0n && fn !== 0n) [fn, sn] = [fn >> 1n, sn >> 1n]
+    } else {
+      hash = nodeHash(hash, sibling)
+    }
+    ;[fn, sn] = [fn >> 1n, sn >> 1n]
+  }
+  return sn === 0n && hash.equals(root)
+}
+
+/** The path of a tile, or of a bundle of entries, of a log with so many hashes at its level; null for an empty one. */
+export function tilePath(level: number | 'entries', tile: number, hashes: number): string | null {
+  const width = Math.min(hashes - tile * 256, 256)
+  if (width <= 0) return null
+  const [last = '', ...higher] =
+    String(tile)
+      .padStart(12, '0')
+      .replace(/^(000)+(?=\d{3})/, '')
+      .match(/\d{3}/g)
+      ?.toReversed() ?? []
+  const digits = [...higher.toReversed().map((group) => `x${group}`), last].join('/')
+  return `tile/${level}/${digits}${width === 256 ? '' : `.p/${width}`}`
+}
+
+/** Downloads a log, and verifies its signatures, all entries and all tiles. Throws if anything does not fit. */
+export async function downloadLog(target: Target, { id, public_key }: AuditLogJson): Promise<DownloadedLog> {
+  const note = (await fileOf(target, `${id}/checkpoint`)).toString()
+  const checkpoint = verifyCheckpoint(note, public_key)
+  const entries: string[] = []
+  for (let tile = 0; ; tile += 1) {
+    const path = tilePath('entries', tile, checkpoint.size)
+    if (path === null) break
+    const bundle = await fileOf(target, `${id}/${path}`)
+    for (let at = 0; at < bundle.length;) {
+      const end = at + 2 + bundle.readUInt16BE(at)
+      entries.push(bundle.subarray(at + 2, end).toString())
+      at = end
+    }
+  }
+  if (entries.length !== checkpoint.size) throw new Error(`there are ${entries.length} entries`)
+  let hashes = entries.map(leafHash)
+  if (!merkleTreeHash(hashes).equals(checkpoint.root))
+    throw new Error('the entries are not those of the root')
+  for (let level = 0; hashes.length > 0; level += 1) {
+    const above: Buffer[] = []
+    for (let tile = 0; ; tile += 1) {
+      const path = tilePath(level, tile, hashes.length)
+      if (path === null) break
+      const expected = hashes.slice(tile * 256, (tile + 1) * 256)
+      const found = await fileOf(target, `${id}/${path}`)
+      if (!found.equals(Buffer.concat(expected))) throw new Error(`${path} does not fit the entries`)
+      if (expected.length === 256) above.push(merkleTreeHash(expected))
+    }
+    hashes = above
+  }
+  const leaves = entries.map((entry) => JSON.parse(entry) as LeafJson)
+  return { ...checkpoint, note, entries, leaves }
+}
