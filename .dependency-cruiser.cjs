@@ -1,7 +1,7 @@
 // The layers are domain, runtime, mail, ports, engines, role and apps (docs/decisions/layers.md).
 const pure = '^libs/domain/'
-// Generates random ids.
-const impure = '^libs/domain/ids/mint\\.ts$'
+// These use node:crypto: random ids, and the hashes and signatures of audit logs.
+const impure = '^libs/domain/(ids/mint\\.ts$|audit/)'
 const adapter = '^libs/engines/(embedded/[^/]+|distributed/(kafka|redis/[^/]+)|clickhouse)/'
 // Tests, contract suites, and code that only they use.
 const testOnly = '\\.(test|contract|test-support)\\.ts$'

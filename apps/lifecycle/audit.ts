@@ -1,10 +1,8 @@
 import { Controller, Inject, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
 import type { AccountEvent } from '#libs/domain/account/events.js'
-import { checkpointBody, signCheckpoint } from '#libs/domain/audit/checkpoint.js'
-import type { AuditLog } from '#libs/domain/audit/audit-log.js'
 import type { AuditEvent } from '#libs/domain/audit/events.js'
-import { digestOf, logIdOf, originOf, writeLeaf } from '#libs/domain/audit/leaf.js'
+import { digestOf, logIdOf } from '#libs/domain/audit/leaf.js'
 import { rootOf } from '#libs/domain/audit/tree.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
@@ -16,22 +14,21 @@ import {
   type EventCodec,
 } from '#libs/ports/event-log/cloud-event.js'
 import type { BatchOutcome, LogAppender, LogLayout, RecordBatch } from '#libs/ports/event-log/event-log.js'
-import { signingKeysOf } from '#libs/ports/key-vault/signing-keys.js'
 import { createRoleService, PORTS, RethrowErrors, RoleConsumers } from '#libs/role/role-consumers.js'
 import type { EngineContext } from '#libs/role/run-role.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
 import { PeriodicTask } from '#libs/runtime/timing.js'
 
 /*
- * The audit logs: a leaf for each event of inbox-events and account-events, in the log of its account, and signed
- * checkpoints.
+ * The audit logs: a leaf for each event of inbox-events and account-events, in the log of its account, and checkpoints,
+ * which the API signs.
  */
 
 /** Checkpoints are seconds apart, so leaves can wait to be appended together. */
 const LINGER_MS = 500
 /** A step of the views writes each leaf twice. */
 const LEAVES_AT_ONCE = 200
-const SIGN_EVERY_MS = 500
+const CHECK_DUE_EVERY_MS = 500
 const LOGS_AT_ONCE = 100
 /** A log whose checkpoint was not recorded is due again after this time. */
 const LEASE_MS = 10_000
@@ -49,9 +46,9 @@ export async function startAudit(context: EngineContext): Promise<void> {
   const service = await createRoleService(consumers, SequencingController, { log: engine.log, record })
   running.defer(() => service.close())
   await service.listen()
-  const signing = new PeriodicTask({ everyMs: SIGN_EVERY_MS, work: signingDue(context, record) })
-  signing.start()
-  running.defer(() => signing.stop())
+  const taking = new PeriodicTask({ everyMs: CHECK_DUE_EVERY_MS, work: checkpointing(context, record) })
+  taking.start()
+  running.defer(() => taking.stop())
 }
 
 interface SequencingPorts {
@@ -91,14 +88,13 @@ class SequencingController {
       const { id, time, environment, accountId, keyId, actor = null, event } = recorded
       const stored = records.get(offset)
       if (stored === undefined) return []
-      const leaf = writeLeaf({
-        ...{ id, environment, topic, partition, offset },
+      const leaf = {
+        ...{ id, time, environment, topic, partition, offset },
         actor: actor ?? keyId,
-        record_sha256: digestOf(stored),
+        recordSha256: digestOf(stored),
         subject: subjectOf(event),
-        time: time.toISOString(),
         type: stored.headers.ce_type ?? '',
-      })
+      }
       return [{ accountId, leaf }]
     })
     const byAccount = Map.groupBy(leaves, ({ accountId }) => accountId)
@@ -124,28 +120,29 @@ function subjectOf(event: AccountEvent | InboxEvent): string {
 }
 
 /**
- * Returns a function that signs the logs that are due, and logs errors. It never rejects. Several processes may sign: what
- * the views show of a log is the beginning of its leaves on the event log, so all checkpoints of it are consistent.
+ * Returns a function that takes the checkpoints that are due, and logs errors. It never rejects. Several processes may take
+ * them: what the views show of a log is the beginning of its leaves on the event log, so all its checkpoints are
+ * consistent.
  */
-function signingDue(
-  { engine, settings, now, logger }: EngineContext,
+function checkpointing(
+  { engine, now, logger }: EngineContext,
   record: SequencingPorts['record'],
 ): (signal: AbortSignal) => Promise<void> {
-  const signDue = async ({ id: logId, tree }: AuditLog) => {
-    const body = checkpointBody(originOf(settings.publicUrl, logId), tree.size, rootOf(tree))
-    const signedAt = now()
-    const note = signCheckpoint(body, signingKeysOf(engine.secrets, logId), signedAt)
-    await record({ type: 'CheckpointSigned', logId, size: tree.size, note, signedAt })
-  }
   return async (signal) => {
     try {
       for (let hasMore = true; hasMore && !signal.aborted;) {
-        const due = await engine.audit.leaseDue({ now: now(), leaseMs: LEASE_MS, limit: LOGS_AT_ONCE })
-        await Promise.all(due.map(signDue))
+        const takenAt = now()
+        const due = await engine.audit.leaseDue({ now: takenAt, leaseMs: LEASE_MS, limit: LOGS_AT_ONCE })
+        await Promise.all(
+          due.map(({ id: logId, tree }) => {
+            const root = rootOf(tree).toString('base64')
+            return record({ type: 'CheckpointTaken', logId, size: tree.size, root, takenAt })
+          }),
+        )
         hasMore = due.length >= LOGS_AT_ONCE
       }
     } catch (error) {
-      logger.error({ err: error }, 'signing checkpoints of audit logs failed: retrying')
+      logger.error({ err: error }, 'taking checkpoints of audit logs failed: retrying')
     }
   }
 }

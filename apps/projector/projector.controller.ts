@@ -1,6 +1,7 @@
 import { Controller, Inject, UseFilters } from '@nestjs/common'
 import { EventPattern, Payload } from '@nestjs/microservices'
 import type { Logger } from 'pino'
+import type { AuditEvent } from '#libs/domain/audit/events.js'
 import { INBOX_EVENTS, type InboxEvent } from '#libs/domain/inbox/events.js'
 import {
   accountEventCodec,
@@ -39,6 +40,7 @@ import { loggedEvent } from '#libs/ports/read-model/views.js'
 import type { Signals } from '#libs/ports/signals/signals.js'
 import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
 import { PORTS, RethrowErrors, type ConsumedBatch } from '#libs/role/role-consumers.js'
+import { chunksOf } from '#libs/runtime/chunks.js'
 import { InboxProjector, stepsOf } from './inbox-projector.js'
 import type { ProjectorMetrics } from './projector-metrics.js'
 
@@ -99,6 +101,34 @@ export interface ProjectorPorts {
   metrics: ProjectorMetrics
 }
 
+/** How the events of a topic are projected: divided into runs, and the changes of each. */
+interface Projection<Logged> {
+  runsOf: (events: Logged[]) => Iterable<Logged[]>
+  changesOf: (store: ViewStore, run: Logged[]) => Promise<Change[]>
+}
+
+/** Leaves in one step, which writes each of them twice. An event has fewer. */
+const MAX_LEAVES = 250
+
+function* auditRunsOf<Logged extends { recorded: { event: AuditEvent } }>(
+  events: Logged[],
+): Generator<Logged[]> {
+  let run: Logged[] = []
+  let leaves = 0
+  for (const logged of events) {
+    const { event } = logged.recorded
+    const more = event.type === 'LeavesSequenced' ? event.leaves.length : 1
+    if (run.length > 0 && leaves + more > MAX_LEAVES) {
+      yield run
+      run = []
+      leaves = 0
+    }
+    run.push(logged)
+    leaves += more
+  }
+  yield run
+}
+
 /** Projects batches of the log, in order for each partition, into the views, step by step. */
 @Controller()
 @UseFilters(RethrowErrors)
@@ -134,35 +164,50 @@ export class ProjectorController {
   /** One event per step: account events are few, and each depends on the rows after the previous one. */
   @EventPattern('account-events')
   async projectAccounts(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
-    return this.projectOneByOne(batch, accountEventCodec, async (offset, recorded) =>
-      projectAccountEvent(
-        await accountSliceBefore(this.ports.projections, recorded.event),
-        loggedEvent(offset, recorded),
-      ),
-    )
+    return this.projectRuns(batch, accountEventCodec, {
+      runsOf: (events) => chunksOf(events, 1),
+      async changesOf(store, [first]) {
+        if (first === undefined) return []
+        const { offset, recorded } = first
+        return projectAccountEvent(
+          await accountSliceBefore(store, recorded.event),
+          loggedEvent(offset, recorded),
+        )
+      },
+    })
   }
 
-  private async projectOneByOne<Event extends { type: string }, Recording extends { event: Event }>(
+  @EventPattern('audit-leaves')
+  async projectAuditLogs(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
+    return this.projectRuns(batch, auditEventCodec, {
+      runsOf: auditRunsOf,
+      async changesOf(store, run) {
+        const events = run.map(({ recorded }) => recorded.event)
+        return projectAuditEvents(await auditLogsBefore(store, events), events)
+      },
+    })
+  }
+
+  /** Projects runs of events, each in one step. */
+  private async projectRuns<Event extends { type: string }, Recording extends { event: Event }>(
     batch: RecordBatch,
     codec: Parameters<typeof decodeBatch<Event, Recording>>[0],
-    changesOf: (offset: number, recorded: Recording) => Promise<Change[]>,
+    { runsOf, changesOf }: Projection<{ offset: number; recorded: Recording }>,
   ): Promise<BatchOutcome> {
     const started = performance.now()
     const { topic, partition } = batch
     const { log, projections } = this.ports
     const { events, undecodable, next, outcome } = decodeBatch(codec, batch, log.partitionCount(topic))
     await this.appendDeadLetters(batch, undecodable)
+    const runs = events.length === 0 ? [[]] : [...runsOf(events)]
     let { from } = batch
     let applied: StepOutcome = 'applied'
-    for (const [index, { offset, recorded }] of events.entries()) {
-      const changes = await changesOf(offset, recorded)
-      const to = events[index + 1]?.offset ?? next
+    for (const [index, run] of runs.entries()) {
+      const changes = await changesOf(projections, run)
+      const to = runs[index + 1]?.[0]?.offset ?? next
       applied = await projections.apply({ topic, partition, from, to, changes, contents: [] })
       if (applied !== 'applied') break
       from = to
-    }
-    if (events.length === 0) {
-      applied = await projections.apply({ topic, partition, from, to: next, changes: [], contents: [] })
     }
     return this.conclude(batch, applied, outcome, { started, records: batch.records.length })
   }
@@ -178,14 +223,6 @@ export class ProjectorController {
     const changes = projectWebhookEvents(await webhookRowsBefore(projections, events), events)
     const applied = await projections.apply({ topic, partition, from, to: step.next, changes, contents: [] })
     return this.conclude(batch, applied, step.outcome, { started, records: batch.records.length })
-  }
-
-  /** One event per step: it has as many leaves as a step may write. */
-  @EventPattern('audit-leaves')
-  async projectAuditLogs(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
-    return this.projectOneByOne(batch, auditEventCodec, async (_, { event }) =>
-      projectAuditEvents(await auditLogsBefore(this.ports.projections, [event]), [event]),
-    )
   }
 
   private async conclude(

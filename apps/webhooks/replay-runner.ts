@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { Replay } from '#libs/domain/webhook/replay.js'
 import type { Recorder } from '#libs/ports/event-log/cloud-event.js'
-import { VIEWED_TOPICS } from '#libs/ports/event-log/topics.js'
+import { SERVED_TOPICS } from '#libs/ports/event-log/topics.js'
 import type { ConsistentViews } from '#libs/ports/read-model/consistent-views.js'
 import type { ReplayQueries, WebhookQueries } from '#libs/ports/read-model/queries.js'
 import { pauseUntilAborted } from '#libs/runtime/timing.js'
@@ -75,7 +75,7 @@ export class ReplayRunner {
     const { notifications, next } =
       webhook === null ? EMPTY_PAGE : await this.options.pages.page(webhook, replay, max)
     // Check after reading the page: while the views are being rebuilt, the page may be incomplete.
-    await Promise.all(VIEWED_TOPICS.map((topic) => views.requireComplete(topic)))
+    await Promise.all(SERVED_TOPICS.map((topic) => views.requireComplete(topic)))
     if (webhook !== null) {
       await requests.append(
         notifications.map((notification) => ({ webhook, notification })),

@@ -28,7 +28,8 @@ export function withNewRecords(text: string): string {
       .filter(([, { name }]) => !known.has(TYPE_PREFIX + name))
       .map(([type, declaration]) => JSON.stringify(recordOf(topic, { [type]: declaration }), mark)),
   )
-  return text.replace(/\n\]\s*$/, `${added.map((record) => `,\n${record}`).join('')}\n]\n`)
+  // A function, because `$` in a text would have a meaning.
+  return text.replace(/\n\]\s*$/, () => `${added.map((record) => `,\n${record}`).join('')}\n]\n`)
 }
 
 function recordOf(topic: LogTopic, declared: Readonly<Record<string, EventDeclaration>>): object {

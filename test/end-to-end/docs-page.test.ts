@@ -17,6 +17,7 @@ import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { richMail } from '#test/harness/rich-mail.js'
 import { sharedMayfly, type SharedMayfly } from '#test/harness/shared-mayfly.js'
 import { describeWith } from '#test/harness/tools.js'
+import { auditLogOf } from '#test/harness/transparency-log.js'
 import { until } from '#test/harness/until.js'
 import { deliveriesOf, registerWebhook } from '#test/harness/webhooks.js'
 
@@ -165,7 +166,7 @@ describeWith('curl')('the curl commands of the OpenAPI document', () => {
     const rank = (command: string) => (ENDING.test(command) ? -command.length : -Infinity)
     for (const command of commands.toSorted((one, other) => rank(one) - rank(other))) {
       const own = command.replaceAll(
-        /(inb|inv|msg|mem|whk|dlv|rpl|tok|key|dom|acc)_\w{26}/g,
+        /(inb|inv|msg|mem|whk|dlv|rpl|tok|key|dom|acc|log|evt)_\w{26}/g,
         (_, kind: string) => ids[kind] ?? '',
       )
       expect(own).toContain(`'${mayfly.url}/`)
@@ -206,6 +207,11 @@ describeWith('curl')('the curl commands of the OpenAPI document', () => {
     const domain = await call<{ id: string }>(mayfly, 'POST', '/v1/domains', {
       body: { hosted: true, environment: 'development' },
     })
+    const log = await auditLogOf(mayfly)
+    const event = await until('an event in the audit log', async () => {
+      const { body } = await call<{ id: string }[]>(mayfly, 'GET', `/v1/audit/logs/${log.id}/events?limit=1`)
+      return body[0]
+    })
     const made = [
       inbox,
       message,
@@ -218,6 +224,8 @@ describeWith('curl')('the curl commands of the OpenAPI document', () => {
       await openAccount(mayfly),
       (await joinAccount(mayfly, { role: 'developer' })).member,
       await invite(mayfly, { role: 'developer' }),
+      log,
+      event,
     ]
     return Object.fromEntries(made.map((each) => [each?.id.slice(0, 3) ?? '', each?.id ?? '']))
   }

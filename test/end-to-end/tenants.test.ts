@@ -12,6 +12,7 @@ import {
 import { invite, join } from '#test/harness/members.js'
 import { registeredRoutes, startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { expectProblem } from '#test/harness/problem.js'
+import { auditLogOf } from '#test/harness/transparency-log.js'
 import { registerWebhook } from '#test/harness/webhooks.js'
 import { byGroup, reportOf, untilCounted, usageOf } from '#test/harness/usage.js'
 import { SCOPES } from '#libs/domain/account/access.js'
@@ -92,6 +93,9 @@ describe('a resource of a tenant', () => {
       keys: { own: key.id, unknown: `key_${SUFFIX}` },
       members: { own: (await join(admin, { role: 'developer' })).member.id, unknown: `mem_${SUFFIX}` },
       invitations: { own: (await invite(admin, { role: 'viewer' })).id, unknown: `inv_${SUFFIX}` },
+      logs: { own: (await auditLogOf(owner)).id, unknown: `log_${SUFFIX}` },
+      events: { own: `evt_${SUFFIX}`, unknown: `evt_${SUFFIX}` },
+      tile: { own: '0', unknown: '0' },
       accounts: { own: account.id, unknown: `acc_${SUFFIX}` },
     }
   })
@@ -149,9 +153,9 @@ describe('a resource of a tenant', () => {
     }
   })
 
-  it('does not exist for keys of another environment of the account, except for keys, members and domains', async () => {
+  it('does not exist for keys of another environment of the account, except for what is of the whole account', async () => {
     for (const route of routesWithIds().filter(
-      (each) => !/\/v1\/(keys|members|invitations|domains)\/\{id\}/.test(each),
+      (each) => !/\/v1\/(keys|members|invitations|domains|audit\/logs)\/\{id\}/.test(each),
     )) {
       const [own, unknown] = [
         await problemOf(otherEnvironment, route, 'own'),

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common'
-import { bodyOf, signCheckpoint, type SigningKey } from '#libs/domain/audit/checkpoint.js'
-import { logIdOf, readLeaf, type Leaf } from '#libs/domain/audit/leaf.js'
+import { signCheckpoint, verifierKey, type SigningKey } from '#libs/domain/audit/checkpoint.js'
+import { logIdOf, originOf, readLeaf, type Leaf } from '#libs/domain/audit/leaf.js'
 import type { AuditLog } from '#libs/domain/audit/audit-log.js'
 import { proofOf, join } from '#libs/domain/audit/tree.js'
 import type { EventId, LogId } from '#libs/domain/ids/typeid.js'
@@ -14,15 +14,12 @@ import { noResource, Problem } from '../http/problems.js'
 import { ENGINE, Instance } from '../instance.js'
 import { Views } from '../views.js'
 
-/** A checkpoint of a log that does not grow is signed again after this time, so that its time is never much older. */
+/** The checkpoint of a log that does not grow is signed with a later time after this one. */
 const SIGN_AGAIN_MS = 600_000
 const RETRY_SECONDS = 1
 
-/** A leaf as it was read. */
-export interface ReadLeaf extends Omit<Leaf, 'time'> {
-  index: number
-  time: Date
-}
+/** A leaf with its index. */
+export type IndexedLeaf = Leaf & { index: number }
 
 /** A log up to its last checkpoint. */
 export interface CheckpointedLog {
@@ -40,8 +37,15 @@ export class AuditLogs {
     private readonly instance: Instance,
   ) {}
 
-  keysOf(id: LogId): SigningKey[] {
-    return signingKeysOf(this.engine.secrets, id)
+  /** What its checkpoints are signed with, as a verifier key. */
+  publicKeyOf(id: LogId): string {
+    const [current] = this.keysOf(id)
+    if (current === undefined) throw new Error('there is no master key')
+    return verifierKey(this.originOf(id), current)
+  }
+
+  originOf(id: LogId): string {
+    return originOf(this.instance.settings.publicUrl, id)
   }
 
   /** Null if it has no leaves yet. Throws missing-scope for a member who may not see all environments. */
@@ -50,20 +54,25 @@ export class AuditLogs {
       const detail = 'The audit log is for members who can use all environments.'
       throw new Problem('missing-scope', { detail })
     }
-    return this.views.find('audit-leaves', () => this.engine.audit.log(logIdOf(principal.accountId)))
+    // Views that are computed again have a shorter log, which must not be signed with the time of now.
+    return this.read((audit) => audit.log(logIdOf(principal.accountId)))
   }
 
   /** Null before the first checkpoint. Throws not-found for a log of another account. */
   async upToCheckpoint(principal: Principal, logId: string): Promise<CheckpointedLog | null> {
-    const log = await this.find(principal)
     const id = logIdOf(principal.accountId)
     if (id !== logId) throw noResource('audit log', logId)
+    const log = await this.find(principal)
     if (log?.checkpoint == null) return null
     const { tree, checkpoint } = log
-    const { size, signedAt, note } = checkpoint
     const now = this.instance.now()
-    const isOld = now.getTime() - signedAt.getTime() >= SIGN_AGAIN_MS && size === tree.size
-    return { id, size, note: isOld ? signCheckpoint(bodyOf(note), this.keysOf(id), now) : note }
+    const isOld = now.getTime() - checkpoint.takenAt.getTime() >= SIGN_AGAIN_MS
+    const signedAt = isOld && checkpoint.size === tree.size ? now : checkpoint.takenAt
+    return {
+      id,
+      size: checkpoint.size,
+      note: signCheckpoint(this.originOf(id), checkpoint, this.keysOf(id), signedAt),
+    }
   }
 
   /** As `upToCheckpoint`. Throws not-yet-checkpointed before the first one. */
@@ -74,15 +83,12 @@ export class AuditLogs {
   }
 
   /** Leaves of a range that the log has. */
-  async leaves(log: CheckpointedLog, query: OffsetQuery): Promise<ReadLeaf[]> {
+  async leaves(log: CheckpointedLog, query: OffsetQuery): Promise<IndexedLeaf[]> {
     const found = await this.read((audit) => audit.leaves(log.id, query))
-    return found.map(({ index, text }) => {
-      const { time, ...leaf } = readLeaf(text)
-      return { ...leaf, index, time: new Date(time) }
-    })
+    return found.map(({ index, text }) => ({ ...readLeaf(text), index }))
   }
 
-  /** The place of an event in the log, which may be after the checkpoint; null if it is not there. */
+  /** The index of an event in the log, which may be after the checkpoint; null if it is not there. */
   indexOf({ id }: CheckpointedLog, eventId: EventId): Promise<number | null> {
     return this.read((audit) => audit.leafOf(id, eventId))
   }
@@ -113,16 +119,19 @@ export class AuditLogs {
     return siblings.map((sibling) => join(found.splice(0, sibling.length)))
   }
 
+  private keysOf(id: LogId): SigningKey[] {
+    return signingKeysOf(this.engine.secrets, id)
+  }
+
   /** Views that are emptied to be computed again have only some of the leaves. Throws ViewsCatchingUpError then. */
   private read<Found>(query: (audit: AuditQueries) => Promise<Found>): Promise<Found> {
     return this.views.readComplete('audit-leaves', () => query(this.engine.audit))
   }
 }
 
-/** Throw this if the log has it, but its last checkpoint does not. */
-export function notYetCheckpointed(): Problem {
+export function notYetCheckpointed(detail = 'The log has no checkpoint yet.'): Problem {
   return new Problem('not-yet-checkpointed', {
-    detail: 'No checkpoint has it yet.',
+    detail,
     headers: { 'retry-after': String(RETRY_SECONDS) },
   })
 }

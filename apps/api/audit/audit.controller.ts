@@ -2,9 +2,9 @@ import { Controller, Get, Param, Query } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { plain, text } from '#libs/domain/event-sourcing/declare.js'
-import { verifierKey } from '#libs/domain/audit/checkpoint.js'
-import { logIdOf, originOf } from '#libs/domain/audit/leaf.js'
+import { logIdOf } from '#libs/domain/audit/leaf.js'
 import { bytesOf, isId, type EventId } from '#libs/domain/ids/typeid.js'
+import { TYPE_PREFIX } from '#libs/ports/event-log/cloud-event.js'
 import { Count, Digest, IdOf, orNull, resource, time } from '#libs/runtime/resource.js'
 import { isMatch, ListActivity } from '../activity/list-activity.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
@@ -14,7 +14,7 @@ import { Produces } from '../http/media-types.js'
 import { noResource } from '../http/problems.js'
 import { Instance } from '../instance.js'
 import { Describe, Tag } from '../openapi/describe.js'
-import { AuditLogs, notYetCheckpointed, type ReadLeaf } from './audit-logs.service.js'
+import { AuditLogs, notYetCheckpointed, type IndexedLeaf } from './audit-logs.service.js'
 
 const LOG_ID = 'log_01jd6b2k8nf3gq6r9t2w5y8z1c'
 
@@ -58,15 +58,15 @@ const { schema: AuditEventSchema, json: auditEventJson } = resource(
     ],
   },
   {
-    index: plain(Count('Its place in the log.')),
+    index: plain(Count('Its index in the log.')),
     id: plain(IdOf('evt', 'The id of the event.')),
     type: plain(Type.String({ description: 'As on the event log.' })),
     time: time('When it happened.'),
     actor: orNull(text, 'The id of who caused it; null for Mayfly itself.'),
-    environment: text,
+    environment: plain(Type.String({ description: 'Of the inbox, or of the key that was used.' })),
     subject: plain(Type.String({ description: 'The id of what it is about.' })),
     position: plain(Type.String({ description: 'Topic, partition and offset of its record.' })),
-    record_sha256: plain(Digest('SHA-256 of its record.')),
+    recordSha256: plain(Digest('SHA-256 of its record.')),
   },
 )
 
@@ -77,6 +77,11 @@ class ListAuditEvents extends ListActivity {
 /** A page ends after this number of leaves, even if few of them match. */
 const MAX_EXAMINED = 2_000
 const LEAVES_AT_ONCE = 200
+
+/** Types are found with and without the prefix that all have. */
+function shortType(type: string): string {
+  return type.startsWith(TYPE_PREFIX) ? type.slice(TYPE_PREFIX.length) : type
+}
 
 /** Every event has a leaf after this time, unless the audit log is far behind. */
 const NEW_MS = 60_000
@@ -100,10 +105,8 @@ export class AuditController {
   async listAuditLogs(@Caller() principal: Principal) {
     const log = await this.logs.find(principal)
     const id = logIdOf(principal.accountId)
-    const origin = originOf(this.instance.settings.publicUrl, id)
-    const [current] = this.logs.keysOf(id)
-    if (current === undefined) throw new Error('there is no master key')
-    return [auditLogJson({ id, origin, publicKey: verifierKey(origin, current), size: log?.tree.size ?? 0 })]
+    const [origin, publicKey] = [this.logs.originOf(id), this.logs.publicKeyOf(id)]
+    return [auditLogJson({ id, origin, publicKey, size: log?.tree.size ?? 0 })]
   }
 
   @Get(':logId/events')
@@ -124,21 +127,22 @@ export class AuditController {
     if (log === null) return []
     const { order, limit, cursor } = query
     const start = cursor === undefined ? { from: 0, to: null } : readOffsetCursor(log.id, cursor)
-    const rest = { from: start.from, to: start.to ?? log.size }
-    const page: ReadLeaf[] = []
-    for (let examined = 0; rest.from < rest.to && page.length < limit && examined < MAX_EXAMINED;) {
+    const rest = { from: start.from, to: Math.min(start.to ?? log.size, log.size) }
+    const wanted = { ...query, ...(query.type === undefined ? {} : { type: shortType(query.type) }) }
+    const page: IndexedLeaf[] = []
+    for (let examined = 0; page.length < limit && examined < MAX_EXAMINED; examined += LEAVES_AT_ONCE) {
       const some = await this.logs.leaves(log, { ...rest, order, limit: LEAVES_AT_ONCE })
-      examined += some.length
       for (const leaf of some) {
         if (page.length === limit) break
         if (order === 'asc') rest.from = leaf.index + 1
         else rest.to = leaf.index
-        if (isMatch(leaf, query)) page.push(leaf)
+        if (isMatch({ ...leaf, type: shortType(leaf.type) }, wanted)) page.push(leaf)
       }
     }
-    if (rest.from < rest.to) setNextLink(reply, writeOffsetCursor(log.id, { ...rest, end: null }))
-    return page.map(({ topic, partition, offset, ...leaf }) =>
-      auditEventJson({ ...leaf, position: `${topic}/${partition}/${offset}` }),
+    const to = order === 'asc' ? null : rest.to
+    if (rest.from < rest.to) setNextLink(reply, writeOffsetCursor(log.id, { from: rest.from, to, end: null }))
+    return page.map((leaf) =>
+      auditEventJson({ ...leaf, position: `${leaf.topic}/${leaf.partition}/${leaf.offset}` }),
     )
   }
 
@@ -159,7 +163,7 @@ export class AuditController {
     const log = await this.logs.checkpointed(principal, logId)
     const index = isId('evt', eventId) ? await this.logs.indexOf(log, eventId) : null
     if (index === null && !(isId('evt', eventId) && this.isNew(eventId))) throw noResource('event', eventId)
-    if (index === null || index >= log.size) throw notYetCheckpointed()
+    if (index === null || index >= log.size) throw notYetCheckpointed('No checkpoint includes the event yet.')
     const hashes = (await this.logs.proof(log, index)).map((hash) => `${hash.toString('base64')}\n`)
     return `c2sp.org/tlog-proof@v1\nindex ${index}\n${hashes.join('')}\n${log.note}`
   }
@@ -167,6 +171,6 @@ export class AuditController {
   /** Whether an event may be so new that it has no leaf yet: its id is a UUIDv7, which begins with its time. */
   private isNew(eventId: EventId): boolean {
     const madeAtMs = Buffer.from(bytesOf(eventId)).readUIntBE(0, 6)
-    return this.instance.now().getTime() - madeAtMs < NEW_MS
+    return Math.abs(this.instance.now().getTime() - madeAtMs) < NEW_MS
   }
 }

@@ -13,7 +13,7 @@ const BYTES = 'application/octet-stream'
 const IMMUTABLE = 'private, max-age=604800, immutable'
 
 /** The index of a tile in groups of three digits, and the width of a partial one (C2SP tlog-tiles). */
-const TILE_PATH = /^((?:x\d{3}\/){0,4}\d{3})(?:\.p\/([1-9]\d{0,2}))?$/
+const TILE_PATH = /^((?:x\d{3}\/){0,3}\d{3})(?:\.p\/([1-9]\d{0,2}))?$/
 
 /** An audit log as files, for tools that read transparency logs (C2SP tlog-tiles). Tiles end at the last checkpoint. */
 @Controller('v1/audit/logs/:logId')
@@ -45,8 +45,8 @@ export class TilesController {
     const { one, two, three, four } = segments
     const path = [one, two, three, four].filter((segment) => segment !== undefined).join('/')
     const height = level === 'entries' ? 0 : readLevel(level)
-    const hashes = Math.floor(log.size / TILE_WIDTH ** height)
-    const range = readTilePath(path, hashes)
+    const hashCount = Math.floor(log.size / TILE_WIDTH ** height)
+    const range = readTilePath(path, hashCount)
     if (range === null) throw notFound(`The log has no tile ${level}/${path} at its checkpoint.`)
     void reply.header('cache-control', IMMUTABLE)
     return level === 'entries'
@@ -55,13 +55,13 @@ export class TilesController {
   }
 }
 
-/** Higher levels would need more leaves than numbers can count. Infinity for what is not a level: it has no tiles. */
+/** Level 6 would need 2^48 leaves. Infinity for what is not a level: it has no tiles. */
 function readLevel(text: string): number {
   return /^[0-5]$/.test(text) ? Number(text) : Infinity
 }
 
-/** The hashes of a tile, of the number that its level has; null if there is no such tile. */
-function readTilePath(path: string, hashes: number): { from: number; to: number } | null {
+/** The hashes of a tile; null if a level with so many hashes has no such tile. */
+function readTilePath(path: string, hashCount: number): { from: number; to: number } | null {
   const [, digits, partial] = TILE_PATH.exec(path) ?? []
   if (digits === undefined) return null
   const index = Number(digits.replaceAll(/[x/]/g, ''))
@@ -71,7 +71,7 @@ function readTilePath(path: string, hashes: number): { from: number; to: number 
   const from = index * TILE_WIDTH
   const to = from + width
   const isPartial = partial !== undefined
-  return to > hashes || (isPartial && width >= TILE_WIDTH) ? null : { from, to }
+  return to > hashCount || (isPartial && width >= TILE_WIDTH) ? null : { from, to }
 }
 
 function tilePath(index: number): string {

@@ -119,7 +119,7 @@ export function inboxesPathOf(request: FastifyRequest): string {
 type Owner = InboxId | LogId | WebhookId
 
 /**
- * A position in the list of an inbox's messages, or of a webhook's deliveries, as offsets of the partition. Clients get
+ * A position in the list of an inbox's messages, of a webhook's deliveries or of an audit log's events, as offsets. Clients get
  * it as an opaque text, with a checksum of the offsets and the owner.
  */
 export interface OffsetCursor {

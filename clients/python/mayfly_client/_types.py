@@ -254,7 +254,7 @@ class Attempt(TypedDict):
 class AuditEvent(TypedDict):
     """An event of the account in its audit log."""
     index: int
-    """Its place in the log."""
+    """Its index in the log."""
     id: str
     """The id of the event."""
     type: str
@@ -264,6 +264,7 @@ class AuditEvent(TypedDict):
     actor: str | None
     """The id of who caused it; null for Mayfly itself."""
     environment: str
+    """Of the inbox, or of the key that was used."""
     subject: str
     """The id of what it is about."""
     position: str

@@ -1,22 +1,21 @@
 import { idFromBytes } from '#libs/domain/ids/typeid.js'
 import { leafHash, merkleTreeHash, verifyCheckpoint } from '#test/harness/transparency-log.js'
 import { checkpointDueAt, evolve, type AuditLog } from './audit-log.js'
-import { bodyOf, checkpointBody, signCheckpoint, signingKey, verifierKey } from './checkpoint.js'
-import { digestOf, logIdOf, originOf, writeLeaf, writeRecord } from './leaf.js'
+import { signCheckpoint, signingKey, verifierKey } from './checkpoint.js'
+import { digestOf, logIdOf, originOf, readLeaf, writeLeaf, writeRecord, type Leaf } from './leaf.js'
 import { rootOf } from './tree.js'
 
 const accountId = idFromBytes('acc', Buffer.alloc(16, 1))
 const logId = logIdOf(accountId)
 
-const leafAt = (partition: number, offset: number) =>
-  writeLeaf({
-    ...{ topic: 'inbox-events', partition, offset, environment: 'staging', actor: null },
-    id: idFromBytes('evt', Buffer.alloc(16, offset)),
-    ...{ subject: 'inb_01jd6b8w0mf2ja3yz5c7e9g1hk', time: '2026-11-21T09:30:02.417Z' },
-    ...{ type: 'mayfly.inbox.created', record_sha256: '0'.repeat(64) },
-  })
+const leafAt = (partition: number, offset: number): Leaf => ({
+  ...{ topic: 'inbox-events', partition, offset, environment: 'staging', actor: null },
+  id: idFromBytes('evt', Buffer.alloc(16, offset)),
+  ...{ subject: 'inb_01jd6b8w0mf2ja3yz5c7e9g1hk', time: new Date('2026-11-21T09:30:02.417Z') },
+  ...{ type: 'mayfly.inbox.created', recordSha256: '0'.repeat(64) },
+})
 
-const sequenced = (...leaves: string[]) => ({ type: 'LeavesSequenced', logId, leaves }) as const
+const sequenced = (...leaves: Leaf[]) => ({ type: 'LeavesSequenced', logId, leaves }) as const
 
 function logOf(...events: Parameters<typeof evolve>[1][]): AuditLog {
   const log = events.reduce<AuditLog | null>((before, event) => evolve(before, event).log, null)
@@ -34,7 +33,9 @@ describe('an audit log', () => {
       sequenced(other),
     )
     expect(log.tree.size).toBe(4)
-    expect(rootOf(log.tree)).toEqual(merkleTreeHash([one, two, other, three].map(leafHash)))
+    expect(rootOf(log.tree)).toEqual(
+      merkleTreeHash([one, two, other, three].map((leaf) => leafHash(writeLeaf(leaf)))),
+    )
     expect(log.sequencedTo).toEqual({ 'inbox-events/0': 8, 'inbox-events/1': 4 })
     const repeated = evolve(log, sequenced(one, other))
     expect(repeated.log).toBe(log)
@@ -43,29 +44,28 @@ describe('an audit log', () => {
 
   it('keeps the last checkpoint of its largest size, and none of a size that it does not have', () => {
     const log = logOf(sequenced(leafAt(0, 1), leafAt(0, 2)))
-    const signed = (size: number, second: number) =>
-      ({
-        type: 'CheckpointSigned',
-        logId,
-        size,
-        note: `note ${second}`,
-        signedAt: new Date(second * 1000),
-      }) as const
-    const after = (...events: ReturnType<typeof signed>[]) =>
-      events.reduce((before, event) => evolve(before, event).log, log).checkpoint?.note
-    expect(after(signed(2, 1), signed(1, 2))).toBe('note 1')
-    expect(after(signed(1, 1), signed(2, 2), signed(2, 3))).toBe('note 3')
-    expect(after(signed(3, 1))).toBeUndefined()
+    const taken = (size: number, second: number) =>
+      ({ type: 'CheckpointTaken', logId, size, root: `root ${second}`, takenAt: new Date(second) }) as const
+    const after = (...events: ReturnType<typeof taken>[]) =>
+      events.reduce((before, event) => evolve(before, event).log, log).checkpoint?.root
+    expect(after(taken(2, 1), taken(1, 2))).toBe('root 1')
+    expect(after(taken(1, 1), taken(2, 2), taken(2, 3))).toBe('root 3')
+    expect(after(taken(3, 1))).toBeUndefined()
   })
 
   it('is due for a checkpoint once it has grown, ten seconds after the one before', () => {
     const log = logOf(sequenced(leafAt(0, 1)))
     expect(checkpointDueAt(log)).toEqual(new Date(0))
     const at = new Date('2026-11-21T09:30:00.000Z')
-    const signed = { type: 'CheckpointSigned', logId, size: 1, note: '', signedAt: at } as const
-    expect(checkpointDueAt(evolve(log, signed).log)).toBeNull()
-    const grown = evolve(evolve(log, signed).log, sequenced(leafAt(0, 2))).log
+    const taken = { type: 'CheckpointTaken', logId, size: 1, root: '', takenAt: at } as const
+    expect(checkpointDueAt(evolve(log, taken).log)).toBeNull()
+    const grown = evolve(evolve(log, taken).log, sequenced(leafAt(0, 2))).log
     expect(checkpointDueAt(grown)).toEqual(new Date('2026-11-21T09:30:10.000Z'))
+  })
+
+  it('has leaves that are read as they were written', () => {
+    const leaf = leafAt(3, 1)
+    expect(readLeaf(writeLeaf(leaf))).toEqual(leaf)
   })
 
   it('has the digest of a record, in canonical JSON', () => {
@@ -84,18 +84,17 @@ describe('an audit log', () => {
 })
 
 describe('a checkpoint', () => {
-  const origin = originOf('https://mayfly.example.com/', logId)
+  const origin = originOf('https://mayfly.example.com', logId)
   const root = Buffer.alloc(32, 7)
   const now = new Date('2026-11-21T09:30:02.417Z')
   const [current, earlier] = [signingKey(Buffer.alloc(32, 1)), signingKey(Buffer.alloc(32, 2))]
-  const note = signCheckpoint(checkpointBody(origin, 5, root), [current, earlier], now)
+  const note = signCheckpoint(origin, { size: 5, root: root.toString('base64') }, [current, earlier], now)
 
   it('is signed and cosigned by each key, under the origin', () => {
     expect(origin).toBe(`mayfly.example.com/v1/audit/logs/${logId}`)
     const expected = { origin, size: 5, root, cosignedAt: Math.floor(now.getTime() / 1000) }
     expect(verifyCheckpoint(note, verifierKey(origin, current))).toEqual(expected)
     expect(verifyCheckpoint(note, verifierKey(origin, earlier))).toEqual(expected)
-    expect(bodyOf(note)).toBe(checkpointBody(origin, 5, root))
   })
 
   it('is refused if another key has signed it, or it was altered', () => {

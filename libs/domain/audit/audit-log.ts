@@ -1,6 +1,6 @@
 import type { LogId } from '#libs/domain/ids/typeid.js'
 import type { AuditEvent } from './events.js'
-import { readLeaf, type Leaf } from './leaf.js'
+import { writeLeaf, type Leaf } from './leaf.js'
 import { append, EMPTY_TREE, TILE_HEIGHT, type Subtree, type Tree } from './tree.js'
 
 /** The audit log of an account: a Merkle tree with a leaf for each of the account's events. */
@@ -12,16 +12,18 @@ export interface AuditLog {
   checkpoint: Checkpoint | null
 }
 
-/** A signed size and root of the log. */
+/** What is signed of the log. */
 export interface Checkpoint {
   size: number
-  signedAt: Date
-  note: string
+  /** In base64. */
+  root: string
+  takenAt: Date
 }
 
 export interface AddedLeaf {
   index: number
   leaf: Leaf
+  /** The leaf as it is hashed. */
   text: string
 }
 
@@ -40,16 +42,16 @@ export function evolve(before: AuditLog | null, event: AuditEvent): Evolved {
     : { log: withCheckpoint(log, event), added: [], completed: [] }
 }
 
-function withLeaves(log: AuditLog, texts: readonly string[]): Evolved {
+function withLeaves(log: AuditLog, leaves: readonly Leaf[]): Evolved {
   let { tree } = log
   const sequencedTo: Record<string, number> = { ...log.sequencedTo }
   const added: AddedLeaf[] = []
   const completed: Evolved['completed'] = []
-  for (const text of texts) {
-    const leaf = readLeaf(text)
+  for (const leaf of leaves) {
     const source = `${leaf.topic}/${leaf.partition}`
     if (leaf.offset <= (sequencedTo[source] ?? -1)) continue
     sequencedTo[source] = leaf.offset
+    const text = writeLeaf(leaf)
     added.push({ index: tree.size, leaf, text })
     const next = append(tree, text)
     tree = next.tree
@@ -58,16 +60,16 @@ function withLeaves(log: AuditLog, texts: readonly string[]): Evolved {
   return { log: added.length === 0 ? log : { ...log, tree, sequencedTo }, added, completed }
 }
 
-/** The last one of the largest size counts, since several processes may sign. */
-function withCheckpoint(log: AuditLog, { size, note, signedAt }: Checkpoint): AuditLog {
+/** The last one of the largest size counts, since several processes may take them. */
+function withCheckpoint(log: AuditLog, { size, root, takenAt }: Checkpoint): AuditLog {
   if (size < (log.checkpoint?.size ?? 0) || size > log.tree.size) return log
-  return { ...log, checkpoint: { size, note, signedAt } }
+  return { ...log, checkpoint: { size, root, takenAt } }
 }
 
-export const SIGN_EVERY_MS = 10_000
+const CHECKPOINT_EVERY_MS = 10_000
 
 /** When the log's next checkpoint is due; null if it has not grown. */
 export function checkpointDueAt({ tree, checkpoint }: AuditLog): Date | null {
   if (tree.size === (checkpoint?.size ?? 0)) return null
-  return new Date((checkpoint?.signedAt.getTime() ?? -SIGN_EVERY_MS) + SIGN_EVERY_MS)
+  return new Date((checkpoint?.takenAt.getTime() ?? -CHECKPOINT_EVERY_MS) + CHECKPOINT_EVERY_MS)
 }

@@ -26,21 +26,16 @@ export function signingKey(seed: Uint8Array): SigningKey {
   return { privateKey, publicKey: Buffer.from(x, 'base64url') }
 }
 
-/** What is signed: the origin, which names the log, its size and its root. */
-export function checkpointBody(origin: string, size: number, root: Uint8Array): string {
-  return `${origin}\n${size}\n${Buffer.from(root).toString('base64')}\n`
-}
-
-/** What is signed in a note. */
-export function bodyOf(note: string): string {
-  return note.slice(0, note.lastIndexOf('\n\n') + 1)
-}
-
-/** The note of a checkpoint, signed with each key under the name of the origin. */
-export function signCheckpoint(body: string, keys: readonly SigningKey[], now: Date): string {
-  const [origin = ''] = body.split('\n')
+/** A log's size and root, in base64, as a note that each key has signed under the name of the origin. */
+export function signCheckpoint(
+  origin: string,
+  { size, root }: { size: number; root: string },
+  keys: readonly SigningKey[],
+  now: Date,
+): string {
+  const body = `${origin}\n${size}\n${root}\n`
+  const seconds = Math.floor(now.getTime() / 1000)
   const lines = keys.flatMap(({ privateKey, publicKey }) => {
-    const seconds = Math.floor(now.getTime() / 1000)
     const timestamp = Buffer.alloc(8)
     timestamp.writeBigUInt64BE(BigInt(seconds))
     const cosigned = sign(null, Buffer.from(`cosignature/v1\ntime ${seconds}\n${body}`), privateKey)

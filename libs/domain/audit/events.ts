@@ -1,4 +1,5 @@
 import { count, event, id, list, text, time, type EventOf } from '#libs/domain/event-sourcing/declare.js'
+import { leaf } from './leaf.js'
 
 /** All events of the topic audit-leaves. Their order is that of the leaves in each account's audit log. */
 export const AUDIT_EVENTS = {
@@ -8,16 +9,16 @@ export const AUDIT_EVENTS = {
    */
   LeavesSequenced: event(
     'audit-leaves.sequenced',
-    { logId: id('log'), leaves: list(text) },
+    { logId: id('log'), leaves: list(leaf) },
     { contentType: 'application/cbor' },
   ),
 
-  /** `note` is a signed checkpoint of the log (C2SP tlog-checkpoint). */
-  CheckpointSigned: event('audit-checkpoint.signed', {
+  /** The log's first `size` leaves are to be signed, with that time. `root` is their hash in base64. */
+  CheckpointTaken: event('audit-checkpoint.taken', {
     logId: id('log'),
     size: count,
-    note: text,
-    signedAt: time,
+    root: text,
+    takenAt: time,
   }),
 }
 

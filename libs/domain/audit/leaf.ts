@@ -1,5 +1,16 @@
 import { hash } from 'node:crypto'
-import { bytesOf, idFromBytes, type AccountId, type EventId, type LogId } from '#libs/domain/ids/typeid.js'
+import Type from 'typebox'
+import {
+  count,
+  id,
+  object,
+  optional,
+  plain,
+  sha256,
+  time,
+  type ValueOf,
+} from '#libs/domain/event-sourcing/declare.js'
+import { bytesOf, idFromBytes, type AccountId, type LogId } from '#libs/domain/ids/typeid.js'
 
 /** Each account has one audit log. */
 export function logIdOf(accountId: AccountId): LogId {
@@ -8,41 +19,64 @@ export function logIdOf(accountId: AccountId): LogId {
 
 /** The name of a log in its checkpoints: the URL that it is served under, without the scheme. */
 export function originOf(publicUrl: string | null, logId: LogId): string {
-  const base = (publicUrl ?? 'http://localhost').replace(/^[a-z]+:\/\//, '').replace(/\/$/, '')
+  const base = (publicUrl ?? 'http://localhost').replace(/^[a-z]+:\/\//, '')
   return `${base}/v1/audit/logs/${logId}`
 }
 
+/** Longer than what Mayfly writes. With it, the length of a leaf fits into the two bytes that tiles have for it. */
+const short = plain(Type.String({ maxLength: 1_000 }))
+
 /** What an audit log has of an event: where its record is, and nothing personal. */
-export interface Leaf {
-  /** The id of who caused it; null for Mayfly itself. */
-  actor: string | null
-  environment: string
-  id: EventId
-  offset: number
-  partition: number
-  /** Hex SHA-256 of the record (`digestOf`). */
-  record_sha256: string
-  /** The id of what it is about. */
-  subject: string
-  /** RFC 3339. */
-  time: string
-  topic: string
+export const leaf = object({
+  id: id('evt'),
   /** As on the log, such as `mayfly.inbox.created`. */
-  type: string
-}
+  type: short,
+  time,
+  /** The id of who caused it; null for Mayfly itself. */
+  actor: optional(short, null),
+  /** As in the attributes of the record. */
+  environment: short,
+  /** The id of what it is about. */
+  subject: short,
+  topic: short,
+  partition: count,
+  offset: count,
+  /** Of the record (`digestOf`). */
+  recordSha256: sha256,
+})
 
-/** The names of all properties, in order: as JSON without spaces this is canonical (RFC 8785). */
-const PROPERTIES = [
-  ...['actor', 'environment', 'id', 'offset', 'partition', 'record_sha256', 'subject', 'time', 'topic'],
-  'type',
-]
+export type Leaf = ValueOf<typeof leaf>
 
+/** A leaf as it is hashed: canonical JSON (RFC 8785), with its names in order. */
 export function writeLeaf(leaf: Leaf): string {
-  return JSON.stringify(leaf, PROPERTIES)
+  const {
+    actor,
+    environment,
+    id,
+    offset,
+    partition,
+    recordSha256: record_sha256,
+    subject,
+    topic,
+    type,
+  } = leaf
+  const time = leaf.time.toISOString()
+  return JSON.stringify({
+    ...{ actor, environment, id, offset, partition, record_sha256, subject, time, topic, type },
+  })
 }
 
+/** Reads what `writeLeaf` has written. */
 export function readLeaf(text: string): Leaf {
-  return JSON.parse(text) as Leaf
+  const {
+    record_sha256: recordSha256,
+    time,
+    ...rest
+  } = JSON.parse(text) as Omit<Leaf, 'recordSha256' | 'time'> & {
+    record_sha256: string
+    time: string
+  }
+  return { ...rest, recordSha256, time: new Date(time) }
 }
 
 interface StoredRecord {

@@ -3,8 +3,11 @@ export type SourceTopic = (typeof SOURCE_TOPICS)[number]
 export type LogTopic = SourceTopic | 'inbox-keys'
 export type TopicName = LogTopic | `${LogTopic}.dead-letter`
 
+/** Topics whose views requests, mail and deliveries depend on. */
+export const SERVED_TOPICS = ['inbox-events', 'account-events', 'webhook-events'] as const
+
 /** Topics that the views are computed from. */
-export const VIEWED_TOPICS = ['inbox-events', 'account-events', 'webhook-events', 'audit-leaves'] as const
+export const VIEWED_TOPICS = [...SERVED_TOPICS, 'audit-leaves'] as const
 
 /** Topics that consumer groups read. */
 export const SOURCE_TOPICS = [...VIEWED_TOPICS, 'usage-events'] as const

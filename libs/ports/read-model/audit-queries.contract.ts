@@ -1,4 +1,4 @@
-import { logIdOf, writeLeaf } from '#libs/domain/audit/leaf.js'
+import { logIdOf, writeLeaf, type Leaf } from '#libs/domain/audit/leaf.js'
 import { hashOfLeaf } from '#libs/domain/audit/tree.js'
 import { idFromBytes, type AccountId, type LogId } from '#libs/domain/ids/typeid.js'
 import { layoutOf } from '#libs/ports/event-log/event-log-harness.contract.js'
@@ -15,19 +15,19 @@ const eventIdOf = (n: number) => {
   return idFromBytes('evt', bytes)
 }
 
-const leafOf = (offset: number, id = eventIdOf(offset)) =>
-  writeLeaf({
-    ...{ topic: 'inbox-events', partition: 0, offset, id, environment: 'staging', actor: null },
-    ...{ subject: 'inb', time: '2026-01-01T00:00:00.000Z', type: 'mayfly.a', record_sha256: 'a'.repeat(64) },
-  })
+const leafOf = (offset: number, id = eventIdOf(offset)): Leaf => ({
+  ...{ topic: 'inbox-events', partition: 0, offset, id, environment: 'staging', actor: null },
+  ...{ subject: 'inb', time: new Date(0), type: 'mayfly.a', recordSha256: 'a'.repeat(64) },
+})
 
 const LEAVES = Array.from({ length: 300 }, (_, offset) => leafOf(offset))
+const TEXTS = LEAVES.map(writeLeaf)
 
 /** Applies events of one log from the first offset, one per step. */
 async function followLog(
   store: ViewStore,
   of: LogId,
-  ...events: ({ leaves: string[] } | { size: number; signedAtMs: number })[]
+  ...events: ({ leaves: Leaf[] } | { size: number; takenAtMs: number })[]
 ): Promise<void> {
   const partition = partitionOf(of, PARTITIONS)
   const range = { topic: 'audit-leaves', partition, first: 0, end: events.length } as const
@@ -38,11 +38,11 @@ async function followLog(
       'leaves' in fields
         ? ({ type: 'LeavesSequenced', logId: of, ...fields } as const)
         : ({
-            type: 'CheckpointSigned',
+            type: 'CheckpointTaken',
             logId: of,
-            note: 'signed',
+            root: 'root',
             size: fields.size,
-            signedAt: new Date(fields.signedAtMs),
+            takenAt: new Date(fields.takenAtMs),
           } as const)
     const changes = projectAuditEvents(await auditLogsBefore(store, [event]), [event])
     await store.apply({ topic: 'audit-leaves', partition, from, to: from + 1, changes, contents: [] })
@@ -61,8 +61,8 @@ export function describeAuditQueries(harness: () => ReadModelHarness): void {
     })
     const range = { from: 9, to: 290, limit: 2 }
     expect(await audit.leaves(logId, { ...range, order: 'asc' })).toEqual([
-      { index: 9, text: LEAVES[9] },
-      { index: 10, text: LEAVES[10] },
+      { index: 9, text: TEXTS[9] },
+      { index: 10, text: TEXTS[10] },
     ])
     expect((await audit.leaves(logId, { ...range, order: 'desc' })).map(({ index }) => index)).toEqual([
       289, 288,
@@ -87,13 +87,13 @@ export function describeAuditQueries(harness: () => ReadModelHarness): void {
       { level: 0, from: 256, to: 300 },
       { level: 1, from: 0, to: 1 },
     ])
-    expect(lowest).toEqual(LEAVES.slice(256).map((leaf) => hashOfLeaf(leaf)))
+    expect(lowest).toEqual(TEXTS.slice(256).map((text) => hashOfLeaf(text)))
     const [whole, leaf] = await audit.subtreeHashes(logId, [
       { height: 8, index: 0 },
       { height: 0, index: 299 },
     ])
     expect(above).toEqual([whole])
-    expect(leaf).toEqual(hashOfLeaf(LEAVES[299] ?? ''))
+    expect(leaf).toEqual(hashOfLeaf(TEXTS[299] ?? ''))
   })
 
   it('lease the logs that are due for a checkpoint', async () => {
@@ -107,19 +107,17 @@ export function describeAuditQueries(harness: () => ReadModelHarness): void {
 
   it('have no log that is due if its checkpoint has all of it, or is new', async () => {
     const { store, audit } = harness()
-    const signed = { size: 1, signedAtMs: 20_000 }
+    const taken = { size: 1, takenAtMs: 20_000 }
     await followLog(
       store,
       logId,
       { leaves: [leafOf(0)] },
-      signed,
+      taken,
       { leaves: [leafOf(1)] },
       { leaves: [leafOf(1)] },
     )
     const lease = (nowMs: number) => audit.leaseDue({ now: new Date(nowMs), leaseMs: 5_000, limit: 10 })
     expect(await lease(29_999)).toEqual([])
-    expect(await lease(30_000)).toMatchObject([
-      { tree: { size: 2 }, checkpoint: { size: 1, note: 'signed' } },
-    ])
+    expect(await lease(30_000)).toMatchObject([{ tree: { size: 2 }, checkpoint: { size: 1, root: 'root' } }])
   })
 }

@@ -478,7 +478,7 @@ export const subtreeOrder = index<SubtreeOf>({
 
 export const subtrees = table<SubtreeOf, never>({
   ...{ name: 'subtrees', ...auditLeaves, ownedBy: auditLogs.name },
-  keyOf: ({ logId, height, index: place }) => ({ owner: logId, key: `${height}/${place}` }),
+  keyOf: ({ logId, height, index: at }) => ({ owner: logId, key: `${height}/${at}` }),
   rowOf: () => null,
   indexes: [subtreeOrder],
 })
