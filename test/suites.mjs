@@ -57,6 +57,7 @@ export const SLICES = [
     'test/faults/distributed/replaced-log',
     'test/smtp/sending',
     'apps/smtp/slow-clients',
+    'test/end-to-end/audit distributed',
     'test/end-to-end/cursor-laws distributed',
     'test/end-to-end/first-key distributed',
     'test/end-to-end/passwords distributed',

@@ -11,9 +11,9 @@ import { ProjectorController, MessageVisibility, type ProjectorPorts } from './p
 import { watchViews } from './views-watch.js'
 
 /*
- * The projector consumes inbox-events, account-events and webhook-events, parses mail in threads, and updates the
- * views. A message is in the views once it is parsed. The projector starts at the offset that the views have reached,
- * not at its group's committed offset, so it neither skips nor repeats a record after a crash or a restore.
+ * The projector consumes the topics that views are computed from, parses mail in threads, and updates the views. A message
+ * is in the views once it is parsed. The projector starts at the offset that the views have reached, not at its group's
+ * committed offset, so it neither skips nor repeats a record after a crash or a restore.
  */
 
 export interface Projector {

@@ -141,9 +141,9 @@ class ChangeFilters(Span, total=False):
 
 __all__ = [
     "CallOptions",
-    "ChangeFilters",
     "ChangeAccount",
     "ChangeDomain",
+    "ChangeFilters",
     "ChangeMember",
     "ChangeWebhook",
     "CreateDomain",

@@ -178,7 +178,7 @@ export interface Claim {
 
 /** One engine's store of the views. Every method needs one round trip, if nothing else is said. */
 export interface ViewStore extends ViewProgress {
-  /** The number of partitions of inbox-events, and of webhook-events. */
+  /** The number of partitions of each viewed topic but account-events. */
   readonly partitions: number
   /**
    * Makes a partition's views ready to follow a log and resolves with the offset to continue from. Views of another log,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from .. import _types as types
 from .._options import CallOptions, ChangeFilters, CreateInbox, CreateInboxes, SetSignIn
@@ -85,9 +85,7 @@ class Mayfly:
         """Closes the connections. Inboxes are not deleted."""
         self._connection.close()
 
-    def activity(
-        self, *, limit: int | None = None, **filters: Unpack[ChangeFilters]
-    ) -> list[types.Activity]:
+    def activity(self, *, limit: int | None = None, **filters: Unpack[ChangeFilters]) -> list[types.Activity]:
         """Who changed what in the account: all of it, or the first `limit`. Needs the scope ``admin`` or ``audit``."""
         return cast("list[types.Activity]", self._connection.get_list(path_of("activity"), filters, limit))
 

@@ -15,7 +15,7 @@ import type { Entry, IndexInfo, Range, RowKey, TableOf } from '#libs/ports/read-
 
 export type ViewKeys = ReturnType<typeof viewKeys>
 
-/** The names of all keys. `partitions` is the number of partitions of inbox-events, and of webhook-events. */
+/** The names of all keys. `partitions` is that of `ViewStore`. */
 export function viewKeys(prefix: string, partitions: number) {
   const inPartition = ({ topic, partition }: Partition, name: string) =>
     `${prefix}{${topic === 'account-events' ? 'accounts' : `p${partition}`}}:${name}`
