@@ -128,7 +128,8 @@ export class AuditController {
     const { order, limit, cursor } = query
     const start = cursor === undefined ? { from: 0, to: null } : readOffsetCursor(log.id, cursor)
     const rest = { from: start.from, to: Math.min(start.to ?? log.size, log.size) }
-    const wanted = { ...query, ...(query.type === undefined ? {} : { type: shortType(query.type) }) }
+    const { type, ...filters } = query
+    const wanted = type === undefined ? filters : { ...filters, type: shortType(type) }
     const page: IndexedLeaf[] = []
     for (let examined = 0; page.length < limit && examined < MAX_EXAMINED; examined += LEAVES_AT_ONCE) {
       const some = await this.logs.leaves(log, { ...rest, order, limit: LEAVES_AT_ONCE })
