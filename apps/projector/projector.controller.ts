@@ -40,7 +40,7 @@ import { loggedEvent } from '#libs/ports/read-model/views.js'
 import type { Signals } from '#libs/ports/signals/signals.js'
 import type { UsageRecorder } from '#libs/ports/usage/usage-recorder.js'
 import { PORTS, RethrowErrors, type ConsumedBatch } from '#libs/role/role-consumers.js'
-import { chunksOf } from '#libs/runtime/chunks.js'
+import { chunksByWeight, chunksOf } from '#libs/runtime/chunks.js'
 import { InboxProjector, stepsOf } from './inbox-projector.js'
 import type { ProjectorMetrics } from './projector-metrics.js'
 
@@ -110,23 +110,8 @@ interface Projection<Logged> {
 /** Leaves in one step, which writes each of them twice. An event has fewer. */
 const MAX_LEAVES = 250
 
-function* auditRunsOf<Logged extends { recorded: { event: AuditEvent } }>(
-  events: Logged[],
-): Generator<Logged[]> {
-  let run: Logged[] = []
-  let leaves = 0
-  for (const logged of events) {
-    const { event } = logged.recorded
-    const more = event.type === 'LeavesSequenced' ? event.leaves.length : 1
-    if (run.length > 0 && leaves + more > MAX_LEAVES) {
-      yield run
-      run = []
-      leaves = 0
-    }
-    run.push(logged)
-    leaves += more
-  }
-  yield run
+function leavesIn({ recorded: { event } }: { recorded: { event: AuditEvent } }): number {
+  return event.type === 'LeavesSequenced' ? event.leaves.length : 1
 }
 
 /** Projects batches of the log, in order for each partition, into the views, step by step. */
@@ -180,7 +165,7 @@ export class ProjectorController {
   @EventPattern('audit-leaves')
   async projectAuditLogs(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
     return this.projectRuns(batch, auditEventCodec, {
-      runsOf: auditRunsOf,
+      runsOf: (events) => chunksByWeight(events, MAX_LEAVES, leavesIn),
       async changesOf(store, run) {
         const events = run.map(({ recorded }) => recorded.event)
         return projectAuditEvents(await auditLogsBefore(store, events), events)

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common'
-import { signCheckpoint, verifierKey, type SigningKey } from '#libs/domain/audit/checkpoint.js'
+import { signCheckpoint, signingKey, verifierKey, type SigningKey } from '#libs/domain/audit/checkpoint.js'
 import { logIdOf, originOf, readLeaf, type Leaf } from '#libs/domain/audit/leaf.js'
 import type { AuditLog } from '#libs/domain/audit/audit-log.js'
 import { proofOf, join } from '#libs/domain/audit/tree.js'
@@ -8,7 +8,6 @@ import type { Engine } from '#libs/engines/engine.js'
 import type { HashRange } from '#libs/ports/read-model/audit-views.js'
 import type { OffsetQuery } from '#libs/ports/read-model/lists.js'
 import type { AuditQueries } from '#libs/ports/read-model/queries.js'
-import { signingKeysOf } from '#libs/ports/key-vault/signing-keys.js'
 import type { Principal } from '../access/principal.js'
 import { noResource, Problem } from '../http/problems.js'
 import { ENGINE, Instance } from '../instance.js'
@@ -25,7 +24,9 @@ export type IndexedLeaf = Leaf & { index: number }
 export interface CheckpointedLog {
   id: LogId
   size: number
-  note: string
+  root: string
+  /** The time of its cosignature. */
+  signedAt: Date
 }
 
 /** The audit log of the caller's account. */
@@ -67,12 +68,8 @@ export class AuditLogs {
     const { tree, checkpoint } = log
     const now = this.instance.now()
     const isOld = now.getTime() - checkpoint.takenAt.getTime() >= SIGN_AGAIN_MS
-    const signedAt = isOld && checkpoint.size === tree.size ? now : checkpoint.takenAt
-    return {
-      id,
-      size: checkpoint.size,
-      note: signCheckpoint(this.originOf(id), checkpoint, this.keysOf(id), signedAt),
-    }
+    const { size, root, takenAt } = checkpoint
+    return { id, size, root, signedAt: isOld && size === tree.size ? now : takenAt }
   }
 
   /** As `upToCheckpoint`. Throws not-yet-checkpointed before the first one. */
@@ -80,6 +77,11 @@ export class AuditLogs {
     const log = await this.upToCheckpoint(principal, logId)
     if (log === null) throw notYetCheckpointed()
     return log
+  }
+
+  /** The checkpoint as a signed note. */
+  sign({ id, signedAt, ...checkpoint }: CheckpointedLog): string {
+    return signCheckpoint(this.originOf(id), checkpoint, this.keysOf(id), signedAt)
   }
 
   /** Leaves of a range that the log has. */
@@ -119,8 +121,12 @@ export class AuditLogs {
     return siblings.map((sibling) => join(found.splice(0, sibling.length)))
   }
 
+  /**
+   * One from each configured master key, the current one first. So while an earlier master key is configured, who knows
+   * only its key can verify new checkpoints too.
+   */
   private keysOf(id: LogId): SigningKey[] {
-    return signingKeysOf(this.engine.secrets, id)
+    return this.engine.secrets.deriveKeys(`sign the audit log ${id}`).map(signingKey)
   }
 
   /** Views that are emptied to be computed again have only some of the leaves. Throws ViewsCatchingUpError then. */

@@ -166,7 +166,7 @@ export class AuditController {
     if (index === null && !(isId('evt', eventId) && this.isNew(eventId))) throw noResource('event', eventId)
     if (index === null || index >= log.size) throw notYetCheckpointed('No checkpoint includes the event yet.')
     const hashes = (await this.logs.proof(log, index)).map((hash) => `${hash.toString('base64')}\n`)
-    return `c2sp.org/tlog-proof@v1\nindex ${index}\n${hashes.join('')}\n${log.note}`
+    return `c2sp.org/tlog-proof@v1\nindex ${index}\n${hashes.join('')}\n${this.logs.sign(log)}`
   }
 
   /** Whether an event may be so new that it has no leaf yet: its id is a UUIDv7, which begins with its time. */

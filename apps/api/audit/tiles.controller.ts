@@ -24,7 +24,7 @@ export class TilesController {
   @RequireScope('audit')
   @Produces(PLAIN_TEXT)
   async getCheckpoint(@Caller() principal: Principal, @Param('logId') logId: string) {
-    return (await this.logs.checkpointed(principal, logId)).note
+    return this.logs.sign(await this.logs.checkpointed(principal, logId))
   }
 
   /** `level` is `entries` for the leaves. */
@@ -48,10 +48,12 @@ export class TilesController {
     const hashCount = Math.floor(log.size / TILE_WIDTH ** height)
     const range = readTilePath(path, hashCount)
     if (range === null) throw notFound(`The log has no tile ${level}/${path} at its checkpoint.`)
-    void reply.header('cache-control', IMMUTABLE)
-    return level === 'entries'
+    const bytes = await (level === 'entries'
       ? this.logs.entries(log, range)
-      : this.logs.hashes(log, { level: height, ...range })
+      : this.logs.hashes(log, { level: height, ...range }))
+    // After the read, so that no problem is cached instead of the tile.
+    void reply.header('cache-control', IMMUTABLE)
+    return bytes
   }
 }
 

@@ -27,7 +27,7 @@ export interface AddedLeaf {
   text: string
 }
 
-export interface Evolved {
+interface Evolved {
   log: AuditLog
   added: AddedLeaf[]
   /** The subtrees that are in tiles above the lowest level, and are full now. */

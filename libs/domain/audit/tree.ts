@@ -28,7 +28,7 @@ export function hashOfLeaf(leaf: string | Uint8Array): Buffer {
   return createHash('sha256').update('\0').update(leaf).digest()
 }
 
-export function hashOfChildren(left: Uint8Array, right: Uint8Array): Buffer {
+function hashOfChildren(left: Uint8Array, right: Uint8Array): Buffer {
   return createHash('sha256').update('\x01').update(left).update(right).digest()
 }
 

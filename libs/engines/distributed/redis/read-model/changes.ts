@@ -11,7 +11,7 @@ import {
   type TableOf,
 } from '#libs/ports/read-model/view-store.js'
 import { TotalChanges, type TotalChange } from '#libs/ports/read-model/total-changes.js'
-import { chunksOf } from '#libs/runtime/chunks.js'
+import { chunksByWeight, chunksOf } from '#libs/runtime/chunks.js'
 import { groupPrefix, memberOf, type ViewKeys } from './keys.js'
 
 /** Rows are stored as CBOR (RFC 8949), which has types for times and bytes. */
@@ -148,7 +148,7 @@ export async function writeContents(
   keys: ViewKeys,
   contents: readonly Contents[],
 ): Promise<void> {
-  for (const chunk of chunksByBytes(contents)) {
+  for (const chunk of chunksByWeight(contents, MAX_BYTES, bytesIn)) {
     const pipeline = bulk.pipeline()
     for (const { table, key, parts, expiresAt } of chunk) {
       const untilMs = expiresAt.getTime() + CONTENT_SLACK_MS
@@ -178,18 +178,6 @@ export async function removeContents(client: RedisClient, contentKeys: readonly 
   }
 }
 
-function* chunksByBytes(contents: readonly Contents[]): Generator<Contents[]> {
-  let chunk: Contents[] = []
-  let bytes = 0
-  for (const each of contents) {
-    const more = Object.values(each.parts).reduce((sum, part) => sum + part.length, 0)
-    if (chunk.length > 0 && bytes + more > MAX_BYTES) {
-      yield chunk
-      chunk = []
-      bytes = 0
-    }
-    chunk.push(each)
-    bytes += more
-  }
-  if (chunk.length > 0) yield chunk
+function bytesIn({ parts }: Contents): number {
+  return Object.values(parts).reduce((sum, part) => sum + part.length, 0)
 }
