@@ -1,4 +1,4 @@
-import { ON_EMBEDDED, SLICES, suitesOf } from './test/suites.mjs'
+import { DISTRIBUTED, SLICES, suitesOf } from './test/suites.mjs'
 
 /** The number of the slice that runs; 0 runs all. */
 const slice = Number(process.env.MAYFLY_TEST_SLICE ?? 0)
@@ -39,13 +39,9 @@ export default {
       ...shared,
       displayName: 'distributed',
       globalSetup: '<rootDir>/dist/test/harness/global-setup-distributed.js',
-      roots: ['<rootDir>/dist/test/end-to-end', '<rootDir>/dist/test/abuse', '<rootDir>/dist/test/console'],
-      // The other suites of the console are about its pages, which are the same on any engine.
-      testMatch: [
-        '**/{end-to-end,abuse}/**/*.test.js',
-        '**/console/{console,provider-sign-in,public-inbox}.test.js',
-      ],
-      testPathIgnorePatterns: without('distributed', [...otherSlices, ...ON_EMBEDDED]),
+      roots: ['<rootDir>/dist/test'],
+      testMatch: DISTRIBUTED.map((suite) => `<rootDir>/dist/${suite}.test.js`),
+      testPathIgnorePatterns: without('distributed', otherSlices),
       setupFiles: ['<rootDir>/dist/test/harness/distributed.js'],
     },
     // On a Redis Cluster: a few suites, or all with `npm run test:cluster`.

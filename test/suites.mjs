@@ -1,16 +1,12 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 
 /*
- * Which suites run on one engine only, and which do not run for each commit. A suite that is not listed always
- * runs. Those of end-to-end/ and abuse/ run on both engines.
+ * Which suites run on one engine only, and which do not run for each commit. On the embedded engine, a suite that is
+ * not listed runs for each commit.
  */
 
-/**
- * What these suites test is the same on any engine, so they run on the embedded engine only. Of each family another
- * suite also runs on the distributed one: `operations` (HTTP), `round-trip` (SMTP), `attachments` (content of mail),
- * `docs`, `console-page`, `load-http` (command line).
- */
-export const ON_EMBEDDED = existing([
+/** What these suites test is the same on any engine, so they run on the embedded engine only. */
+const ON_EMBEDDED = existing([
   'test/end-to-end/access',
   'test/end-to-end/authentication',
   'test/end-to-end/cli',
@@ -38,99 +34,119 @@ export const ON_EMBEDDED = existing([
   'test/end-to-end/webhook-urls',
 ])
 
+/** Which suites each commit runs on the distributed engine too: at least one of each family. */
+const ON_BOTH = existing([
+  'test/end-to-end/activity',
+  'test/end-to-end/attachments',
+  'test/end-to-end/console-page',
+  'test/end-to-end/cursors',
+  'test/end-to-end/docs',
+  'test/end-to-end/events',
+  'test/end-to-end/operations',
+  'test/end-to-end/quotas',
+  'test/end-to-end/rate-limits',
+  'test/end-to-end/round-trip',
+  'test/end-to-end/usage',
+  'test/end-to-end/webhooks',
+])
+
+/** Suites that take long, the longest first. */
+const SLOW = existing([
+  'test/faults/distributed/processes',
+  'test/faults/distributed/usage',
+  'test/faults/distributed/kafka',
+  'test/faults/distributed/scale-out',
+  'test/schemathesis/schemathesis',
+  'test/console/hostile-mail',
+  'test/clients/python',
+  'test/console/console',
+  'test/abuse/one-account',
+  'test/faults/rebuild',
+  'test/end-to-end/cli',
+  'test/faults/distributed/redis',
+  'test/faults/restored-copies',
+  'test/end-to-end/bulk-inboxes',
+  'test/secured/secured',
+  'test/faults/distributed/redis-cluster',
+  'test/faults/fair-parsing',
+  'test/faults/webhook-replay',
+  'test/clients/k6',
+  'test/clients/playwright',
+  'test/faults/data-folder',
+  'test/faults/usage-kill',
+  'test/faults/repeated-requests',
+  'test/smtp/sending',
+  'test/fuzz/smtp',
+  'test/faults/webhook-records',
+  'test/clients/locust',
+  'test/fuzz/mime',
+  'test/clients/gatling',
+  'test/faults/webhook-kill',
+  'test/console/members',
+  'test/console/long-lists',
+  'test/clients/jmeter',
+  'test/end-to-end/docs-page',
+  'test/end-to-end/console-sign-in',
+  'test/generated-clients/generated-clients',
+  'test/clients/python-scenarios',
+  'test/console/accessibility',
+  'test/end-to-end/chosen-addresses',
+  'test/end-to-end/inbox-tokens',
+  'test/end-to-end/verify-run',
+  'test/end-to-end/caught-mail',
+  'test/abuse/webhooks',
+  'infra/grafana/alert-rules',
+  'test/faults/disk-full',
+  'test/faults/power-loss',
+  'test/faults/slow-endpoints',
+  'test/abuse/many-requests',
+  'test/console/mail-text',
+  'infra/dev/distributed',
+  'test/clients/quickstart',
+  'apps/smtp/slow-clients',
+  'test/abuse/long-work',
+  'test/end-to-end/http-edge',
+  'test/faults/log-records',
+  'test/faults/sigterm',
+  'infra/servers/development-servers',
+  'test/end-to-end/hostile-mail',
+  'test/end-to-end/mcp',
+  'infra/clickhouse/clickhouse',
+  'test/end-to-end/mailpit',
+  'test/end-to-end/load-smtp',
+  'infra/kafka/kafka',
+  'test/clients/cypress',
+  'test/faults/distributed/replaced-log',
+])
+
+/** The suites that Jest's project `distributed` has: those of `end-to-end`, `abuse`, and some of the console. */
+export const DISTRIBUTED = [
+  ...['end-to-end', 'abuse'].flatMap((folder) =>
+    readdirSync(new URL(folder, import.meta.url))
+      .filter((name) => name.endsWith('.test.ts'))
+      .map((name) => `test/${folder}/${name.slice(0, -'.test.ts'.length)}`),
+  ),
+  // The other suites of the console are about its pages, which are the same on any engine.
+  ...['console', 'provider-sign-in', 'public-inbox'].map((name) => `test/console/${name}`),
+].filter((suite) => !ON_EMBEDDED.includes(suite))
+
 /**
- * Slow suites, and repetitions on the distributed engine that not every commit needs. `npm test` runs all slices,
- * `.ci/run` one for each commit. They take about the same time. In each, the longest suites are first.
+ * Slow suites, and repetitions on the distributed engine. `npm test` runs all slices, `.ci/run` one for each commit.
+ * An entry `<suite> <project>` concerns a single Jest project.
  */
-export const SLICES = [
-  [
-    'test/faults/distributed/processes',
-    'test/secured/secured',
-    'test/console/hostile-mail',
-    'test/clients/playwright',
-    'test/clients/k6',
-    'test/clients/python',
-    'test/faults/restored-copies',
-    'test/faults/power-loss',
-    'test/faults/log-records',
-    'test/faults/webhook-kill',
-    'test/faults/distributed/replaced-log',
-    'test/smtp/sending',
-    'apps/smtp/slow-clients',
-    'test/end-to-end/audit distributed',
-    'test/end-to-end/cursor-laws distributed',
-    'test/end-to-end/first-key distributed',
-    'test/end-to-end/passwords distributed',
-    'test/end-to-end/caught-mail distributed',
-    'test/end-to-end/history distributed',
-    'test/end-to-end/paging distributed',
-    'infra/grafana/alert-rules',
-  ],
-  [
-    'test/faults/distributed/usage',
-    'test/abuse/one-account',
-    'test/faults/webhook-replay',
-    'test/faults/usage-kill',
-    'test/faults/webhook-records',
-    'test/clients/gatling',
-    'test/clients/jmeter',
-    'test/end-to-end/bulk-inboxes distributed',
-    'test/clients/python-scenarios',
-    'test/end-to-end/verify-run',
-    'test/console/console distributed',
-    'test/end-to-end/uncounted-usage distributed',
-    'test/end-to-end/keys distributed',
-    'test/end-to-end/chosen-addresses distributed',
-    'test/end-to-end/refused-mail distributed',
-    'test/end-to-end/messages distributed',
-    'infra/clickhouse/clickhouse',
-    'infra/kafka/kafka',
-  ],
-  [
-    'test/faults/distributed/kafka',
-    'test/schemathesis/schemathesis',
-    'test/faults/fair-parsing',
-    'test/faults/repeated-requests',
-    'test/clients/locust',
-    'test/end-to-end/docs-page',
-    'test/console/accessibility',
-    'infra/dev/distributed',
-    'infra/servers/development-servers',
-    'test/console/public-inbox distributed',
-    'test/end-to-end/change-inbox distributed',
-    'test/end-to-end/tenants distributed',
-    'test/end-to-end/usage-report distributed',
-    'test/end-to-end/count-wait distributed',
-    'test/end-to-end/environment-messages distributed',
-    'test/end-to-end/list-inboxes distributed',
-    'test/end-to-end/create-inbox distributed',
-  ],
-  [
-    'test/faults/distributed/scale-out',
-    'test/faults/rebuild',
-    'test/faults/distributed/redis',
-    'test/faults/distributed/redis-cluster',
-    'test/faults/data-folder',
-    'test/fuzz/smtp',
-    'test/fuzz/mime',
-    'test/console/long-lists',
-    'test/generated-clients/generated-clients',
-    'test/abuse/webhooks',
-    'test/abuse/many-requests',
-    'test/abuse/long-work',
-    'test/clients/quickstart',
-    'test/end-to-end/mcp',
-    'test/end-to-end/load-smtp',
-    'test/clients/cypress',
-    'test/end-to-end/accounts distributed',
-    'test/end-to-end/faults distributed',
-    'test/end-to-end/inbox-tokens distributed',
-    'test/end-to-end/inject distributed',
-    'test/end-to-end/usage-export distributed',
-    'test/end-to-end/message-checks distributed',
-    'test/end-to-end/ended-inboxes distributed',
-  ],
-].map(existing)
+export const SLICES = dealt(8, [
+  ...SLOW,
+  ...DISTRIBUTED.filter((suite) => ![...ON_BOTH, ...SLOW].includes(suite)).map(
+    (suite) => `${suite} distributed`,
+  ),
+])
+
+/** Puts the entries into slices in turn, so that each has as many of the long ones. */
+function dealt(slices, entries) {
+  return Array.from({ length: slices }, (_, slice) =>
+    entries.filter((_entry, index) => index % slices === slice),
+  )
+}
 
 /** The suites among entries `<suite>` (of every Jest project) and `<suite> <project>` that concern a project. */
 export function suitesOf(project, entries) {
@@ -142,9 +158,7 @@ export function suitesOf(project, entries) {
 
 /** A suite that is renamed must be renamed here too. */
 function existing(suites) {
-  const missing = suites.filter(
-    (suite) => !existsSync(new URL(`../${suite.split(' ')[0]}.test.ts`, import.meta.url)),
-  )
+  const missing = suites.filter((suite) => !existsSync(new URL(`../${suite}.test.ts`, import.meta.url)))
   if (missing.length > 0)
     throw new Error(`test/suites.mjs lists suites that do not exist: ${missing.join(', ')}`)
   return suites

@@ -9,8 +9,6 @@ const LONG = [
   'apps/analytics/analytics',
   'libs/engines/clickhouse/chdb-usage',
   'test/faults/kill',
-  // Browsers need much CPU time, which the suites about faults would miss.
-  'test/console/console',
   'apps/projector/parser-pool',
 ].map((suite) => `/dist/${suite}.test.js`)
 
