@@ -3,6 +3,7 @@ import { APP_FILTER, APP_GUARD, APP_PIPE } from '@nestjs/core'
 import { ActivityController } from './activity/activity.controller.js'
 import { AuditController } from './audit/audit.controller.js'
 import { AuditLogs } from './audit/audit-logs.service.js'
+import { ErasuresController } from './audit/erasures.controller.js'
 import { TilesController } from './audit/tiles.controller.js'
 import { ScopeGuard } from './access/principal.js'
 import { AccountCommands } from './accounts/account-commands.js'
@@ -80,6 +81,7 @@ export const CONTROLLERS = [
   QuotasController,
   ActivityController,
   AuditController,
+  ErasuresController,
   KeysController,
   DomainsController,
   HistoryController,

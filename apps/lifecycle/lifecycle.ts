@@ -7,10 +7,15 @@ import { decide as decideAccount } from '#libs/domain/account/decide.js'
 import type { AccountEvent } from '#libs/domain/account/events.js'
 import type { InboxId } from '#libs/domain/ids/typeid.js'
 import { decide } from '#libs/domain/inbox/decide.js'
-import { endsInbox } from '#libs/domain/inbox/events.js'
+import { erasureAfter, erasureIdOf, isEnd, type InboxEnd } from '#libs/domain/inbox/erasure.js'
 import type { Engine } from '#libs/engines/engine.js'
 import { DomainDns } from '#libs/mail/domain-records.js'
-import { accountEventCodec, inboxEventCodec, Recorder } from '#libs/ports/event-log/cloud-event.js'
+import {
+  accountEventCodec,
+  inboxEventCodec,
+  Recorder,
+  type Recorded,
+} from '#libs/ports/event-log/cloud-event.js'
 import type { BatchOutcome, RecordBatch } from '#libs/ports/event-log/event-log.js'
 import { decodeBatch } from '#libs/ports/event-log/batch-decoding.js'
 import type { KeyOwner } from '#libs/ports/key-vault/key-vault.js'
@@ -75,7 +80,7 @@ export async function startLifecycle(context: EngineContext): Promise<RunningRol
     startAt: () => Promise.resolve('committed'),
   })
   const service = await createRoleService(consumers, ErasureController, {
-    ...{ log, vault, accounts, logger, forgotten },
+    ...{ log, vault, accounts, logger, forgotten, now: context.now },
     views: new ConsistentViews(log, inboxes, signals),
   })
   running.defer(() => service.close())
@@ -198,6 +203,7 @@ class ErasureController {
       views: Pick<ConsistentViews, 'waitUntilVisible'>
       logger: Logger
       forgotten: Counter
+      now: () => Date
     },
   ) {}
 
@@ -206,9 +212,31 @@ class ErasureController {
     const { log } = this.ports
     // The projector writes records that can't be decoded to the dead letters.
     const { events, outcome } = decodeBatch(inboxEventCodec, batch, log.partitionCount(batch.topic))
-    const ended = events.flatMap(({ recorded: { event } }) => (endsInbox(event.type) ? [event.inboxId] : []))
-    await this.forget(ended, batch)
+    const ends = new Map<InboxId, Recorded<InboxEnd>>()
+    for (const { recorded } of events) {
+      const { event } = recorded
+      // Only the first end of an inbox counts.
+      if (!isEnd(event) || ends.has(event.inboxId)) continue
+      ends.set(event.inboxId, { ...recorded, event })
+    }
+    await this.forget([...ends.keys()], batch)
+    await Promise.all([...ends.values()].map((end) => this.recordErasure(end)))
     return outcome
+  }
+
+  /** If the process is killed before the group's offset is committed, it is recorded twice, with the same id. */
+  private async recordErasure(recorded: Recorded<InboxEnd>): Promise<void> {
+    const { log, now } = this.ports
+    const { event: end, actor, keyId, accountId, environment } = recorded
+    const event = erasureAfter(end, actor ?? keyId, now())
+    const occurrence = {
+      id: erasureIdOf(end.inboxId),
+      time: event.erasedAt,
+      source: '/mayfly/lifecycle',
+      event,
+    }
+    const record = inboxEventCodec.encode({ ...occurrence, accountId, environment, keyId: null })
+    await log.append('inbox-events', record)
   }
 
   /** The personal data of members, of invitations, and of accounts once all else in them has ended. */

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { writeOffsetCursor } from '#apps/api/http/list-pages.js'
 import { brand } from '#libs/domain/ids/typeid.js'
 import { issueKey, openAccount, withKey } from '#test/harness/accounts.js'
@@ -14,6 +15,7 @@ import {
   verifyCheckpoint,
   type AuditLogJson,
   type DownloadedLog,
+  type LeafJson,
 } from '#test/harness/transparency-log.js'
 import { until } from '#test/harness/until.js'
 
@@ -29,9 +31,25 @@ interface AuditEventJson {
   record_sha256: string
 }
 
+const ERASED = 'mayfly.inbox.erased'
+
+interface ErasureJson {
+  inbox_id: string
+  ended_at: string
+  ended_by: string
+  erased_at: string
+  copies_gone_by: string
+  event_id: string
+  index: number
+  leaf: string
+  record: string
+  proof: string
+}
+
 interface EventJson {
   id: string
   type: string
+  time: string
   key_id: string | null
   position: { topic: string; partition: number; offset: number }
 }
@@ -90,7 +108,7 @@ describe('the audit log of an account', () => {
   })
 
   it('is signed, and has a leaf for each event of the account and its inboxes', () => {
-    const { leaves } = downloaded
+    const leaves = downloaded.leaves.filter(({ type }) => type !== ERASED)
     expect(downloaded.origin).toBe(log.origin)
     expect(log.origin).toMatch(new RegExp(`^[^/]+/v1/audit/logs/${log.id}$`))
     expect(leaves.filter(({ subject }) => subject === inbox.id)).toMatchObject(
@@ -107,8 +125,10 @@ describe('the audit log of an account', () => {
       'mayfly.account.api-key-issued',
       'mayfly.account.api-key-issued',
     ])
-    const positions = leaves.map(({ topic, partition, offset }) => `${topic}/${partition}/${offset}`)
-    expect(new Set(positions).size).toBe(leaves.length)
+    const positions = downloaded.leaves.map(
+      ({ topic, partition, offset }) => `${topic}/${partition}/${offset}`,
+    )
+    expect(new Set(positions).size).toBe(downloaded.size)
   })
 
   it('has canonical JSON without anything personal', () => {
@@ -124,19 +144,72 @@ describe('the audit log of an account', () => {
     }
   })
 
-  it('proves an event offline', async () => {
-    const [event] = inbox.events
-    const index = downloaded.leaves.findIndex(({ id }) => id === event?.id)
-    const { body } = await call<string>(auditor, 'GET', `${eventPath(event?.id ?? '')}/proof`)
-    const [head = '', ...rest] = body.split('\n\n')
+  /** Whether a proof shows that the log has an entry at that index. */
+  const proves = (text: string, index: number, entry: string) => {
+    const [head = '', ...rest] = text.split('\n\n')
     const [first, second, ...hashes] = head.split('\n')
     expect([first, second]).toEqual(['c2sp.org/tlog-proof@v1', `index ${index}`])
     const checkpoint = verifyCheckpoint(rest.join('\n\n'), log.public_key)
     const proof = hashes.map((hash) => Buffer.from(hash, 'base64'))
-    const leaf = { index, hash: leafHash(downloaded.entries[index] ?? '') }
-    expect(provesInclusion(leaf, proof, checkpoint)).toBe(true)
-    const altered = { index, hash: leafHash(`${downloaded.entries[index] ?? ''} `) }
-    expect(provesInclusion(altered, proof, checkpoint)).toBe(false)
+    return provesInclusion({ index, hash: leafHash(entry) }, proof, checkpoint)
+  }
+
+  it('proves an event offline', async () => {
+    const [event] = inbox.events
+    const index = downloaded.leaves.findIndex(({ id }) => id === event?.id)
+    const { body } = await call<string>(auditor, 'GET', `${eventPath(event?.id ?? '')}/proof`)
+    const entry = downloaded.entries[index] ?? ''
+    expect(proves(body, index, entry)).toBe(true)
+    expect(proves(body, index, `${entry} `)).toBe(false)
+  })
+
+  it('certifies that an inbox was erased', async () => {
+    const ended = inbox.events.at(-1)
+    const path = `/v1/inboxes/${inbox.id}/erasure`
+    const { body } = await until('the certificate', async () => {
+      const answer = await call<ErasureJson>(auditor, 'GET', path)
+      if (answer.status === 200) return answer
+      expectProblem(answer, { status: 409, code: 'not-yet-checkpointed' })
+      return null
+    })
+    expect(body).toMatchObject({
+      ...{ inbox_id: inbox.id, state: 'deleted', ended_at: ended?.time, ended_by: ended?.key_id },
+      ...{ log_id: log.id, erased_at: expect.stringMatching(/Z$/) as string },
+    })
+    expect(Date.parse(body.copies_gone_by) - Date.parse(body.erased_at)).toBe(3_600_000)
+    expect(proves(body.proof, body.index, body.leaf)).toBe(true)
+    const leaf = JSON.parse(body.leaf) as LeafJson
+    expect(leaf).toMatchObject({ id: body.event_id, type: ERASED, subject: inbox.id })
+    expect(hash('sha256', body.record)).toBe(leaf.record_sha256)
+    const { value } = JSON.parse(body.record) as { value: string }
+    const { inbox_id, ended_at, ended_by, erased_at, copies_gone_by } = body
+    expect(JSON.parse(Buffer.from(value, 'base64').toString())).toMatchObject({
+      ...{ inbox_id, end: 'deleted', ended_at, ended_by, erased_at, copies_gone_by },
+    })
+    expect(await eventsOf(inbox.id)).toEqual(inbox.events)
+  })
+
+  it('certifies no erasure of an active inbox, or for somebody else', async () => {
+    const { id } = await createInbox(auditor)
+    const active = await call(auditor, 'GET', `/v1/inboxes/${id}/erasure`)
+    expectProblem(active, { status: 404, code: 'not-found' })
+    const other = withKey(mayfly, (await openAccount(mayfly)).key)
+    const foreign = withKey(mayfly, await issueKey(other, { scopes: ['audit'] }))
+    const hidden = await call(foreign, 'GET', `/v1/inboxes/${inbox.id}/erasure`)
+    expectProblem(hidden, { status: 404, code: 'not-found' })
+    const reader = withKey(mayfly, await issueKey(auditor, { scopes: ['read'] }))
+    const refused = await call(reader, 'GET', `/v1/inboxes/${inbox.id}/erasure`)
+    expectProblem(refused, { status: 403, code: 'missing-scope' })
+  })
+
+  it('has the records of its leaves', async () => {
+    const first = downloaded.entries.slice(0, 256)
+    const file = first.length === 256 ? '000' : `000.p/${first.length}`
+    const lines = (await fileOf(auditor, `${log.id}/records/${file}`)).toString().split('\n')
+    expect(lines.pop()).toBe('')
+    expect(lines.map((line) => hash('sha256', line))).toEqual(
+      downloaded.leaves.slice(0, 256).map(({ record_sha256 }) => record_sha256),
+    )
   })
 
   it('lists its events page by page, filtered', async () => {
@@ -162,7 +235,9 @@ describe('the audit log of an account', () => {
       all.slice(0, downloaded.size).toReversed(),
     )
     const idsOf = (events: readonly { id: string }[]) => events.map(({ id }) => id)
-    expect(idsOf(await list(`subject=${inbox.id}`))).toEqual(idsOf(inbox.events))
+    expect(idsOf((await list(`subject=${inbox.id}`)).filter(({ type }) => type !== ERASED))).toEqual(
+      idsOf(inbox.events),
+    )
     expect(idsOf(await list(`subject=${inbox.id}&type=mayfly.inbox.created`))).toEqual([inbox.events[0]?.id])
     expect(idsOf(await list(`subject=${inbox.id}&type=inbox.created`))).toEqual([inbox.events[0]?.id])
     expect(idsOf(await list('type=inbox'))).toEqual(

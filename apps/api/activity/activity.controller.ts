@@ -5,7 +5,7 @@ import { ACCOUNT_EVENTS } from '#libs/domain/account/events.js'
 import { personalText } from '#libs/domain/account/personal-data.js'
 import { codec, list, object, plain, text } from '#libs/domain/event-sourcing/declare.js'
 import { isId } from '#libs/domain/ids/typeid.js'
-import { INBOX_EVENTS } from '#libs/domain/inbox/events.js'
+import { HISTORY_EVENTS, INBOX_EVENTS } from '#libs/domain/inbox/events.js'
 import { originOwner } from '#libs/ports/event-log/cloud-event.js'
 import { PersonalData } from '#libs/ports/key-vault/personal-data.js'
 import type { ActivityEntry, Json } from '#libs/ports/read-model/activity.js'
@@ -24,9 +24,9 @@ import { isMatch, isOfType, ListActivity } from './list-activity.js'
 const ACTORS = { key: 'key', mem: 'member', ses: 'session', tok: 'token' } as const
 
 const ACCOUNT_ACTIONS = Object.values(ACCOUNT_EVENTS).map(({ name }) => name)
-const INBOX_ACTIONS = Object.values(INBOX_EVENTS)
-  .filter(({ fields }) => !('messageId' in fields))
-  .map(({ publicName }) => publicName)
+const INBOX_ACTIONS = HISTORY_EVENTS.filter(({ fields }) => !('messageId' in fields)).map(
+  ({ publicName }) => publicName,
+)
 
 const actor = object({
   type: plain(

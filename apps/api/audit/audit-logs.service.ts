@@ -1,10 +1,11 @@
 import { Inject, Injectable } from '@nestjs/common'
 import { signCheckpoint, signingKey, verifierKey, type SigningKey } from '#libs/domain/audit/checkpoint.js'
-import { logIdOf, originOf, readLeaf, type Leaf } from '#libs/domain/audit/leaf.js'
+import { logIdOf, originOf, readLeaf, writeRecord, type Leaf } from '#libs/domain/audit/leaf.js'
 import type { AuditLog } from '#libs/domain/audit/audit-log.js'
 import { proofOf, join } from '#libs/domain/audit/tree.js'
 import type { EventId, LogId } from '#libs/domain/ids/typeid.js'
 import type { Engine } from '#libs/engines/engine.js'
+import type { Position } from '#libs/ports/event-log/event-log.js'
 import type { HashRange } from '#libs/ports/read-model/audit-views.js'
 import type { OffsetQuery } from '#libs/ports/read-model/lists.js'
 import type { AuditQueries } from '#libs/ports/read-model/queries.js'
@@ -12,10 +13,13 @@ import type { Principal } from '../access/principal.js'
 import { noResource, Problem } from '../http/problems.js'
 import { ENGINE, Instance } from '../instance.js'
 import { Views } from '../views.js'
+import { recordsAt } from './stored-records.js'
 
 /** The checkpoint of a log that does not grow is signed with a later time after this one. */
 const SIGN_AGAIN_MS = 600_000
 const RETRY_SECONDS = 1
+/** Every event has a leaf after this time, unless the audit log is far behind. */
+const NEW_MS = 60_000
 
 /** A leaf with its index. */
 export type IndexedLeaf = Leaf & { index: number }
@@ -33,7 +37,7 @@ export interface CheckpointedLog {
 @Injectable()
 export class AuditLogs {
   constructor(
-    @Inject(ENGINE) private readonly engine: Pick<Engine, 'audit' | 'secrets'>,
+    @Inject(ENGINE) private readonly engine: Pick<Engine, 'audit' | 'log' | 'secrets'>,
     private readonly views: Views,
     private readonly instance: Instance,
   ) {}
@@ -90,9 +94,24 @@ export class AuditLogs {
     return found.map(({ index, text }) => ({ ...readLeaf(text), index }))
   }
 
-  /** The index of an event in the log, which may be after the checkpoint; null if it is not there. */
-  indexOf({ id }: CheckpointedLog, eventId: EventId): Promise<number | null> {
-    return this.read((audit) => audit.leafOf(id, eventId))
+  /**
+   * The leaf of an event; null if the log does not have it. `since` is a time before which it did not happen. Throws
+   * not-yet-checkpointed for a leaf after the checkpoint, and if it may only have no leaf yet.
+   */
+  async leafOf(log: CheckpointedLog, eventId: EventId, since: Date): Promise<IndexedLeaf | null> {
+    const index = await this.read((audit) => audit.leafOf(log.id, eventId))
+    const isNew = Math.abs(this.instance.now().getTime() - since.getTime()) < NEW_MS
+    if (index === null && !isNew) return null
+    if (index === null || index >= log.size) throw notYetCheckpointed('No checkpoint includes the event yet.')
+    const [leaf = null] = await this.leaves(log, { from: index, to: index + 1, order: 'asc', limit: 1 })
+    return leaf
+  }
+
+  /** The records of leaves, as they are hashed, in the same order; null for each that the event log no longer has. */
+  async *records(leaves: readonly Leaf[]): AsyncGenerator<string | null> {
+    for await (const record of recordsAt(this.engine.log, leaves.map(positionOf))) {
+      yield record === null ? null : writeRecord(record)
+    }
   }
 
   /** Hashes of a level of tiles, one after the other. */
@@ -114,11 +133,12 @@ export class AuditLogs {
     )
   }
 
-  /** The hashes that prove that a leaf is in the log, from its sibling up to a child of the root. */
-  async proof({ id, size }: CheckpointedLog, leaf: number): Promise<Buffer[]> {
-    const siblings = proofOf(leaf, size)
-    const found = await this.read((audit) => audit.subtreeHashes(id, siblings.flat()))
-    return siblings.map((sibling) => join(found.splice(0, sibling.length)))
+  /** What proves that a leaf is in the log (C2SP tlog-proof): hashes from its sibling up to a child of the root. */
+  async prove(log: CheckpointedLog, index: number): Promise<string> {
+    const siblings = proofOf(index, log.size)
+    const found = await this.read((audit) => audit.subtreeHashes(log.id, siblings.flat()))
+    const hashes = siblings.map((sibling) => join(found.splice(0, sibling.length)).toString('base64'))
+    return `c2sp.org/tlog-proof@v1\nindex ${index}\n${hashes.map((hash) => `${hash}\n`).join('')}\n${this.sign(log)}`
   }
 
   /**
@@ -133,6 +153,12 @@ export class AuditLogs {
   private read<Found>(query: (audit: AuditQueries) => Promise<Found>): Promise<Found> {
     return this.views.readComplete('audit-leaves', () => query(this.engine.audit))
   }
+}
+
+/** Throws for a topic that has no leaves. */
+function positionOf({ topic, partition, offset }: Leaf): Position {
+  if (topic !== 'inbox-events' && topic !== 'account-events') throw new Error(`no leaves of ${topic}`)
+  return { topic, partition, offset }
 }
 
 export function notYetCheckpointed(detail = 'The log has no checkpoint yet.'): Problem {

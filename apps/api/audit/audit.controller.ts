@@ -12,9 +12,8 @@ import { Reply } from '../http/headers.js'
 import { readOffsetCursor, setNextLink, writeOffsetCursor } from '../http/list-pages.js'
 import { Produces } from '../http/media-types.js'
 import { noResource } from '../http/problems.js'
-import { Instance } from '../instance.js'
 import { Describe, Tag } from '../openapi/describe.js'
-import { AuditLogs, notYetCheckpointed, type IndexedLeaf } from './audit-logs.service.js'
+import { AuditLogs, type IndexedLeaf } from './audit-logs.service.js'
 
 const LOG_ID = 'log_01jd6b2k8nf3gq6r9t2w5y8z1c'
 
@@ -83,17 +82,11 @@ function shortType(type: string): string {
   return type.startsWith(TYPE_PREFIX) ? type.slice(TYPE_PREFIX.length) : type
 }
 
-/** Every event has a leaf after this time, unless the audit log is far behind. */
-const NEW_MS = 60_000
-
 /** The account's audit log as JSON, and proofs of its events. */
 @Controller('v1/audit/logs')
 @Tag('Accounts')
 export class AuditController {
-  constructor(
-    private readonly logs: AuditLogs,
-    private readonly instance: Instance,
-  ) {}
+  constructor(private readonly logs: AuditLogs) {}
 
   @Get()
   @RequireScope('audit')
@@ -162,16 +155,13 @@ export class AuditController {
     @Param('eventId') eventId: string,
   ) {
     const log = await this.logs.checkpointed(principal, logId)
-    const index = isId('evt', eventId) ? await this.logs.indexOf(log, eventId) : null
-    if (index === null && !(isId('evt', eventId) && this.isNew(eventId))) throw noResource('event', eventId)
-    if (index === null || index >= log.size) throw notYetCheckpointed('No checkpoint includes the event yet.')
-    const hashes = (await this.logs.proof(log, index)).map((hash) => `${hash.toString('base64')}\n`)
-    return `c2sp.org/tlog-proof@v1\nindex ${index}\n${hashes.join('')}\n${this.logs.sign(log)}`
+    const leaf = isId('evt', eventId) ? await this.logs.leafOf(log, eventId, madeAt(eventId)) : null
+    if (leaf === null) throw noResource('event', eventId)
+    return this.logs.prove(log, leaf.index)
   }
+}
 
-  /** Whether an event may be so new that it has no leaf yet: its id is a UUIDv7, which begins with its time. */
-  private isNew(eventId: EventId): boolean {
-    const madeAtMs = Buffer.from(bytesOf(eventId)).readUIntBE(0, 6)
-    return Math.abs(this.instance.now().getTime() - madeAtMs) < NEW_MS
-  }
+/** The id of an event is a UUIDv7, which begins with its time. */
+function madeAt(eventId: EventId): Date {
+  return new Date(Buffer.from(bytesOf(eventId)).readUIntBE(0, 6))
 }

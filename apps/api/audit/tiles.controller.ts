@@ -1,11 +1,17 @@
-import { Controller, Get, Param } from '@nestjs/common'
+import { Controller, Get, Param, Res } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import { TILE_WIDTH } from '#libs/domain/audit/tree.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
 import { Reply } from '../http/headers.js'
-import { Produces } from '../http/media-types.js'
+import { LinesAnswer } from '../http/lines-answer.js'
+import { NDJSON, Produces } from '../http/media-types.js'
 import { notFound } from '../http/problems.js'
+import { nextTurn } from '../http/request-turns.js'
 import { AuditLogs } from './audit-logs.service.js'
+
+/** The handlers' paths of the rest of a tile's path: up to four groups of digits. */
+const groupsAfter = (path: string) =>
+  [':one', ':one/:two', ':one/:two/:three', ':one/:two/:three/:four'].map((groups) => `${path}/${groups}`)
 
 const PLAIN_TEXT = 'text/plain; charset=utf-8'
 const BYTES = 'application/octet-stream'
@@ -18,7 +24,10 @@ const TILE_PATH = /^((?:x\d{3}\/){0,3}\d{3})(?:\.p\/([1-9]\d{0,2}))?$/
 /** An audit log as files, for tools that read transparency logs (C2SP tlog-tiles). Tiles end at the last checkpoint. */
 @Controller('v1/audit/logs/:logId')
 export class TilesController {
-  constructor(private readonly logs: AuditLogs) {}
+  constructor(
+    private readonly logs: AuditLogs,
+    private readonly lines: LinesAnswer,
+  ) {}
 
   @Get('checkpoint')
   @RequireScope('audit')
@@ -28,12 +37,7 @@ export class TilesController {
   }
 
   /** `level` is `entries` for the leaves. */
-  @Get([
-    'tile/:level/:one',
-    'tile/:level/:one/:two',
-    'tile/:level/:one/:two/:three',
-    'tile/:level/:one/:two/:three/:four',
-  ])
+  @Get(groupsAfter('tile/:level'))
   @RequireScope('audit')
   @Produces(BYTES)
   async getTile(
@@ -42,8 +46,7 @@ export class TilesController {
     @Reply() reply: FastifyReply,
   ) {
     const log = await this.logs.checkpointed(principal, logId)
-    const { one, two, three, four } = segments
-    const path = [one, two, three, four].filter((segment) => segment !== undefined).join('/')
+    const path = pathOf(segments)
     const height = level === 'entries' ? 0 : readLevel(level)
     const hashCount = Math.floor(log.size / TILE_WIDTH ** height)
     const range = readTilePath(path, hashCount)
@@ -55,6 +58,42 @@ export class TilesController {
     void reply.header('cache-control', IMMUTABLE)
     return bytes
   }
+
+  /**
+   * The records of the leaves of a tile, as they are hashed, each on a line; an empty line for one that the event log no
+   * longer has. If they can't be read to the end, the last line is a problem instead.
+   */
+  @Get(groupsAfter('records'))
+  @RequireScope('audit')
+  @Produces(NDJSON)
+  async getRecords(
+    @Caller() principal: Principal,
+    @Param() { logId = '', ...segments }: Readonly<Record<string, string>>,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    const log = await this.logs.checkpointed(principal, logId)
+    const path = pathOf(segments)
+    const range = readTilePath(path, log.size)
+    if (range === null) throw notFound(`The log has no records ${path} at its checkpoint.`)
+    const leaves = await this.logs.leaves(log, { ...range, order: 'asc', limit: range.to - range.from })
+    const { request } = reply
+    const lines = async function* (records: AsyncGenerator<string | null>) {
+      for await (const record of records) {
+        yield `${record ?? ''}\n`
+        await nextTurn(request)
+      }
+    }
+    await this.lines.send(
+      reply,
+      200,
+      lines(this.logs.records(leaves)),
+      (problem) => `{"problem":${problem}}\n`,
+    )
+  }
+}
+
+function pathOf({ one, two, three, four }: Readonly<Record<string, string>>): string {
+  return [one, two, three, four].filter((segment) => segment !== undefined).join('/')
 }
 
 /** Level 6 would need 2^48 leaves. Infinity for what is not a level: it has no tiles. */

@@ -2,7 +2,7 @@ import { Controller, Get, Param, Query } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { list, plain } from '#libs/domain/event-sourcing/declare.js'
-import { INBOX_EVENTS } from '#libs/domain/inbox/events.js'
+import { HISTORY_EVENTS, INBOX_EVENTS } from '#libs/domain/inbox/events.js'
 import { CHANGEABLE } from '#libs/ports/read-model/views.js'
 import { Count, Digest, IdOf, OneOf, orNull, OrNull, resource, time } from '#libs/runtime/resource.js'
 import { type Principal, Caller, RequireScope } from '../access/principal.js'
@@ -47,7 +47,7 @@ const { schema: Event, json: eventJson } = resource(
     id: plain(IdOf('evt', 'The id of the event.')),
     type: plain(
       OneOf(
-        Object.values(INBOX_EVENTS).map(({ publicName }) => publicName),
+        HISTORY_EVENTS.map(({ publicName }) => publicName),
         'The type of the event.',
       ),
     ),

@@ -161,6 +161,11 @@ export const PROBLEMS = {
     title: 'The inbox has expired',
     fix: 'Create another inbox, with a longer `duration` if needed. Its mail is permanently deleted.',
   },
+  'history-expired': {
+    status: 410,
+    title: 'The history is no longer kept',
+    fix: 'Export the audit log regularly: `mayfly audit export` keeps records that the event log no longer has.',
+  },
   'message-deleted': {
     status: 410,
     title: 'The message has been deleted',
@@ -288,6 +293,11 @@ export function unavailable(code: UnavailableCode, detail: string): Problem {
 
 export function notFound(detail: string): Problem {
   return new Problem('not-found', { detail })
+}
+
+/** The 410 of records that the event log no longer has. */
+export function historyExpired(detail: string): Problem {
+  return new Problem('history-expired', { detail })
 }
 
 /** The 404 of a kind of resource, such as "inbox", by its id. */

@@ -57,6 +57,7 @@ ProblemCode = Literal[
     "not-yet-checkpointed",
     "inbox-deleted",
     "inbox-expired",
+    "history-expired",
     "message-deleted",
     "body-too-large",
     "unsupported-media-type",
@@ -727,6 +728,38 @@ class ErasedMail(TypedDict):
     """How the inbox ended."""
     ended_at: str
     """When it ended."""
+
+
+class Erasure(TypedDict):
+    """A certificate of the erasure of an inbox. `proof` shows that `leaf` is in the audit log, whose checkpoint is
+    signed. The leaf has the SHA-256 of `record`, and the value of the record has the other facts.
+    """
+    inbox_id: str
+    """The inbox."""
+    state: Literal["deleted", "expired"]
+    """How it ended."""
+    ended_at: str
+    """When it ended."""
+    ended_by: str | None
+    """The id of who deleted it; null if it expired."""
+    erased_at: str
+    """When its key was deleted. Nothing that it encrypted can be read since."""
+    copies_gone_by: str
+    """From then on Mayfly's own disks have no copy of the key."""
+    event_id: str
+    """The event of the erasure."""
+    log_id: str
+    """The audit log."""
+    index: int
+    """The index of its leaf."""
+    leaf: str
+    """The leaf, as it is hashed."""
+    record: str
+    """The record of the event, as the leaf has its SHA-256."""
+    proof: str
+    """The proof that the leaf is in the log (C2SP tlog-proof)."""
+    limits: list[str]
+    """What it can not prove."""
 
 
 class Event(TypedDict):

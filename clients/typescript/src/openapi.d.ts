@@ -402,6 +402,35 @@ export interface components {
 			state: "deleted" | "expired";
 			ended_at: string;
 		};
+		/** A certificate of the erasure of an inbox. */
+		Erasure: {
+			/** The inbox. */
+			inbox_id: string;
+			/** How it ended. */
+			state: "deleted" | "expired";
+			/** When it ended. */
+			ended_at: string;
+			/** The id of who deleted it; null if it expired. */
+			ended_by: string | null;
+			/** When its key was deleted. */
+			erased_at: string;
+			/** From then on Mayfly's own disks have no copy of the key. */
+			copies_gone_by: string;
+			/** The event of the erasure. */
+			event_id: string;
+			/** The audit log. */
+			log_id: string;
+			/** The index of its leaf. */
+			index: number;
+			/** The leaf, as it is hashed. */
+			leaf: string;
+			/** The record of the event, as the leaf has its SHA-256. */
+			record: string;
+			/** The proof that the leaf is in the log (C2SP tlog-proof). */
+			proof: string;
+			/** What it can not prove. */
+			limits: string[];
+		};
 		Event: {
 			id: string;
 			type: "inbox.created" | "inbox.changed" | "token.issued" | "token.revoked" | "faults.set" | "message.received" | "message.dropped" | "message.deleted" | "inbox.expired" | "inbox.deleted";
@@ -971,7 +1000,7 @@ export interface components {
 			title: string;
 			status: number;
 			detail: string;
-			code: "invalid-request" | "malformed-json" | "missing-api-key" | "invalid-api-key" | "revoked-api-key" | "sign-in-failed" | "not-signed-in" | "plan-lacks-api-access" | "account-suspended" | "missing-scope" | "not-invited" | "no-role" | "sign-in-with-provider" | "link-check-disabled" | "untrusted-origin" | "inbox-password-required" | "inbox-password-invalid" | "not-found" | "no-matching-message" | "method-not-allowed" | "not-acceptable" | "already-signed-in" | "idempotency-key-in-use" | "address-taken" | "inbox-full" | "not-yet-checkpointed" | "inbox-deleted" | "inbox-expired" | "message-deleted" | "body-too-large" | "unsupported-media-type" | "idempotency-key-reused" | "domain-not-verified" | "html-too-complex" | "rate-limited" | "quota-exceeded" | "too-many-password-attempts" | "internal-error" | "catching-up" | "log-unavailable" | "read-model-unavailable" | "provider-unavailable" | "busy" | "too-many-streams" | "too-many-waits" | "shutting-down";
+			code: "invalid-request" | "malformed-json" | "missing-api-key" | "invalid-api-key" | "revoked-api-key" | "sign-in-failed" | "not-signed-in" | "plan-lacks-api-access" | "account-suspended" | "missing-scope" | "not-invited" | "no-role" | "sign-in-with-provider" | "link-check-disabled" | "untrusted-origin" | "inbox-password-required" | "inbox-password-invalid" | "not-found" | "no-matching-message" | "method-not-allowed" | "not-acceptable" | "already-signed-in" | "idempotency-key-in-use" | "address-taken" | "inbox-full" | "not-yet-checkpointed" | "inbox-deleted" | "inbox-expired" | "history-expired" | "message-deleted" | "body-too-large" | "unsupported-media-type" | "idempotency-key-reused" | "domain-not-verified" | "html-too-complex" | "rate-limited" | "quota-exceeded" | "too-many-password-attempts" | "internal-error" | "catching-up" | "log-unavailable" | "read-model-unavailable" | "provider-unavailable" | "busy" | "too-many-streams" | "too-many-waits" | "shutting-down";
 			fix: string;
 			request_id: string;
 			errors?: components["schemas"]["Fault"][];

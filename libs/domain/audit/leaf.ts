@@ -91,6 +91,12 @@ export function writeRecord({ key, headers, value }: StoredRecord): string {
   return JSON.stringify({ headers: sorted, key, value: Buffer.from(value).toString('base64') })
 }
 
+/** Reads what `writeRecord` has written. */
+export function readRecord(text: string): StoredRecord {
+  const { value, ...rest } = JSON.parse(text) as Omit<StoredRecord, 'value'> & { value: string }
+  return { ...rest, value: Buffer.from(value, 'base64') }
+}
+
 /** Hex SHA-256 of `writeRecord`. */
 export function digestOf(record: StoredRecord): string {
   return hash('sha256', writeRecord(record))

@@ -227,6 +227,27 @@ export const INBOX_EVENTS = {
     },
     { isRemoval: true },
   ),
+
+  /**
+   * The key of the ended inbox was deleted, and with it all that it sealed. Changes nothing, and may be recorded twice
+   * with the same id (`erasureIdOf`): the first one counts.
+   */
+  InboxErased: inboxEvent(
+    'inbox.erased',
+    { publicName: 'inbox.erased', time: 'erasedAt', sent: null },
+    {
+      inboxId: field.id('inb'),
+      end: field.oneOf(['deleted', 'expired']),
+      endedAt: field.time,
+      /** The id of who deleted it; null if it expired. */
+      endedBy: field.optional(field.text, null),
+      erasedAt: field.time,
+      /** From then on Mayfly's own stores have no copy of the key. */
+      copiesGoneBy: field.time,
+      inbox,
+    },
+    { isRemoval: true },
+  ),
 }
 
 export type InboxEvent = EventOf<typeof INBOX_EVENTS>
@@ -240,8 +261,14 @@ export type MessageDropped = EventOf<typeof INBOX_EVENTS, 'MessageDropped'>
 export type MessageDeleted = EventOf<typeof INBOX_EVENTS, 'MessageDeleted'>
 export type InboxExpired = EventOf<typeof INBOX_EVENTS, 'InboxExpired'>
 export type InboxDeleted = EventOf<typeof INBOX_EVENTS, 'InboxDeleted'>
+export type InboxErased = EventOf<typeof INBOX_EVENTS, 'InboxErased'>
 
 type Declared = (typeof INBOX_EVENTS)[InboxEvent['type']]
+
+/** The declarations of the events that the history of an inbox may have. */
+export const HISTORY_EVENTS = Object.values<Declared>(INBOX_EVENTS).filter(
+  (each) => each !== INBOX_EVENTS.InboxErased,
+)
 type SentDeclaration = Exclude<Declared, { sent: null }>
 
 /** The declarations of the events that streams and webhooks send. */

@@ -70,7 +70,7 @@ export interface InboxSlice {
 export function evolve(slice: InboxSlice, event: InboxEvent): InboxSlice {
   const { inbox, message } = slice
   if (event.type === 'InboxCreated') return inbox === null ? { inbox: created(event), message } : slice
-  if (inbox?.state !== 'active') return slice
+  if (inbox?.state !== 'active' || event.type === 'InboxErased') return slice
   if ('revision' in event) {
     const { revision } = event
     return revision <= inbox.revision ? slice : { inbox: { ...changed(inbox, event), revision }, message }
