@@ -101,6 +101,7 @@ const SLOW = existing([
   'test/faults/slow-endpoints',
   'test/abuse/many-requests',
   'test/console/mail-text',
+  'test/clients/tessera-fsck',
   'infra/dev/distributed',
   'test/clients/quickstart',
   'apps/smtp/slow-clients',

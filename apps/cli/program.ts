@@ -5,6 +5,7 @@ import type { Setting } from '#libs/runtime/config/setting.js'
 import { SETTINGS } from '#libs/runtime/config/settings-table.js'
 import { BUILD_INFO } from '#libs/runtime/process/build-info.js'
 import { accountCommands, activityCommand } from './accounts.js'
+import { auditCommands } from './audit/audit.js'
 import { domainCommands } from './domains.js'
 import { failureFrom } from './failure.js'
 import { faultsCommands } from './faults.js'
@@ -39,6 +40,7 @@ export function makeProgram(output: Writable & { isTTY?: boolean }): Command {
   const session = new Session(() => program.opts<GlobalOptions>(), output)
   accountCommands(program, session)
   activityCommand(program, session)
+  auditCommands(program, session)
   quotaCommands(program, session)
   keyCommands(program, session)
   memberCommands(program, session)

@@ -58,6 +58,10 @@ const TOOLS = {
     isInstalled: () => runs('k6', 'version'),
     get: 'go install go.k6.io/k6@v1.8.1, with its folder in PATH',
   },
+  'tessera-fsck': {
+    isInstalled: () => runs('tessera-fsck', '--help'),
+    get: 'go install github.com/transparency-dev/tessera/cmd/fsck@v1.0.4, in PATH under this name',
+  },
   msmtp: { isInstalled: () => runs('msmtp', '--version'), get: 'apt-get install msmtp' },
   python3: { isInstalled: () => runs('python3', '--version'), get: 'apt-get install python3' },
   kafka: {

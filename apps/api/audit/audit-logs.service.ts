@@ -2,6 +2,7 @@ import { Inject, Injectable } from '@nestjs/common'
 import { signCheckpoint, signingKey, verifierKey, type SigningKey } from '#libs/domain/audit/checkpoint.js'
 import { logIdOf, originOf, readLeaf, writeRecord, type Leaf } from '#libs/domain/audit/leaf.js'
 import type { AuditLog } from '#libs/domain/audit/audit-log.js'
+import { writeEntries } from '#libs/domain/audit/tiles.js'
 import { proofOf, join } from '#libs/domain/audit/tree.js'
 import type { EventId, LogId } from '#libs/domain/ids/typeid.js'
 import type { Engine } from '#libs/engines/engine.js'
@@ -108,7 +109,7 @@ export class AuditLogs {
   }
 
   /** The records of leaves, as they are hashed, in the same order; null for each that the event log no longer has. */
-  async *records(leaves: readonly Leaf[]): AsyncGenerator<string | null> {
+  async *records(leaves: readonly Leaf[]): AsyncGenerator<string | null, void> {
     for await (const record of recordsAt(this.engine.log, leaves.map(positionOf))) {
       yield record === null ? null : writeRecord(record)
     }
@@ -123,14 +124,7 @@ export class AuditLogs {
   /** Leaves, each after its length in two bytes. */
   async entries({ id }: CheckpointedLog, { from, to }: Omit<HashRange, 'level'>): Promise<Buffer> {
     const leaves = await this.read((audit) => audit.leaves(id, { from, to, order: 'asc', limit: to - from }))
-    return Buffer.concat(
-      leaves.flatMap(({ text }) => {
-        const leaf = Buffer.from(text)
-        const length = Buffer.alloc(2)
-        length.writeUInt16BE(leaf.length)
-        return [length, leaf]
-      }),
-    )
+    return writeEntries(leaves.map(({ text }) => text))
   }
 
   /** What proves that a leaf is in the log (C2SP tlog-proof): hashes from its sibling up to a child of the root. */

@@ -7,7 +7,7 @@ const MAX_BETWEEN = 200
 export async function* recordsAt(
   log: LogReader,
   positions: readonly Position[],
-): AsyncGenerator<StoredRecord | null> {
+): AsyncGenerator<StoredRecord | null, void> {
   for (const run of runsOf(positions)) {
     const wanted = run.values()
     let next = wanted.next()

@@ -1,22 +1,33 @@
-import { Controller, Get, Param, Res } from '@nestjs/common'
+import { Controller, Get, Param, Query, Res } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
+import { tilePath } from '#libs/domain/audit/tiles.js'
 import { TILE_WIDTH } from '#libs/domain/audit/tree.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
 import { Reply } from '../http/headers.js'
 import { LinesAnswer } from '../http/lines-answer.js'
 import { NDJSON, Produces } from '../http/media-types.js'
 import { notFound } from '../http/problems.js'
+import { FromDigits, IsWholeNumber } from '../http/rules.js'
 import { nextTurn } from '../http/request-turns.js'
 import { AuditLogs } from './audit-logs.service.js'
-
-/** The handlers' paths of the rest of a tile's path: up to four groups of digits. */
-const groupsAfter = (path: string) =>
-  [':one', ':one/:two', ':one/:two/:three', ':one/:two/:three/:four'].map((groups) => `${path}/${groups}`)
 
 const PLAIN_TEXT = 'text/plain; charset=utf-8'
 const BYTES = 'application/octet-stream'
 /** What tiles consist of never changes. */
 const IMMUTABLE = 'private, max-age=604800, immutable'
+
+const MAX_RECORDS = 256
+const MAX_SIZE = 2 ** 48
+
+class LeafRange {
+  @FromDigits()
+  @IsWholeNumber(0, MAX_SIZE)
+  from!: number
+
+  @FromDigits()
+  @IsWholeNumber(0, MAX_SIZE)
+  to!: number
+}
 
 /** The index of a tile in groups of three digits, and the width of a partial one (C2SP tlog-tiles). */
 const TILE_PATH = /^((?:x\d{3}\/){0,3}\d{3})(?:\.p\/([1-9]\d{0,2}))?$/
@@ -37,7 +48,12 @@ export class TilesController {
   }
 
   /** `level` is `entries` for the leaves. */
-  @Get(groupsAfter('tile/:level'))
+  @Get([
+    'tile/:level/:one',
+    'tile/:level/:one/:two',
+    'tile/:level/:one/:two/:three',
+    'tile/:level/:one/:two/:three/:four',
+  ])
   @RequireScope('audit')
   @Produces(BYTES)
   async getTile(
@@ -46,7 +62,8 @@ export class TilesController {
     @Reply() reply: FastifyReply,
   ) {
     const log = await this.logs.checkpointed(principal, logId)
-    const path = pathOf(segments)
+    const { one, two, three, four } = segments
+    const path = [one, two, three, four].filter((segment) => segment !== undefined).join('/')
     const height = level === 'entries' ? 0 : readLevel(level)
     const hashCount = Math.floor(log.size / TILE_WIDTH ** height)
     const range = readTilePath(path, hashCount)
@@ -60,22 +77,25 @@ export class TilesController {
   }
 
   /**
-   * The records of the leaves of a tile, as they are hashed, each on a line; an empty line for one that the event log no
+   * The records of the leaves of a range, as they are hashed, each on a line; an empty line for one that the event log no
    * longer has. If they can't be read to the end, the last line is a problem instead.
    */
-  @Get(groupsAfter('records'))
+  @Get('records')
   @RequireScope('audit')
   @Produces(NDJSON)
   async getRecords(
     @Caller() principal: Principal,
-    @Param() { logId = '', ...segments }: Readonly<Record<string, string>>,
+    @Param('logId') logId: string,
+    @Query() { from, to }: LeafRange,
     @Res() reply: FastifyReply,
   ): Promise<void> {
     const log = await this.logs.checkpointed(principal, logId)
-    const path = pathOf(segments)
-    const range = readTilePath(path, log.size)
-    if (range === null) throw notFound(`The log has no records ${path} at its checkpoint.`)
-    const leaves = await this.logs.leaves(log, { ...range, order: 'asc', limit: range.to - range.from })
+    if (to <= from || to - from > MAX_RECORDS || to > log.size) {
+      throw notFound(
+        `The log has no ${MAX_RECORDS} records or fewer from ${from} up to ${to} at its checkpoint.`,
+      )
+    }
+    const leaves = await this.logs.leaves(log, { from, to, order: 'asc', limit: to - from })
     const { request } = reply
     const lines = async function* (records: AsyncGenerator<string | null>) {
       for await (const record of records) {
@@ -90,10 +110,6 @@ export class TilesController {
       (problem) => `{"problem":${problem}}\n`,
     )
   }
-}
-
-function pathOf({ one, two, three, four }: Readonly<Record<string, string>>): string {
-  return [one, two, three, four].filter((segment) => segment !== undefined).join('/')
 }
 
 /** Level 6 would need 2^48 leaves. Infinity for what is not a level: it has no tiles. */
@@ -113,12 +129,4 @@ function readTilePath(path: string, hashCount: number): { from: number; to: numb
   const to = from + width
   const isPartial = partial !== undefined
   return to > hashCount || (isPartial && width >= TILE_WIDTH) ? null : { from, to }
-}
-
-function tilePath(index: number): string {
-  const groups =
-    String(index)
-      .padStart(Math.ceil(String(index).length / 3) * 3, '0')
-      .match(/\d{3}/g) ?? []
-  return groups.map((group, at) => (at < groups.length - 1 ? `x${group}` : group)).join('/')
 }

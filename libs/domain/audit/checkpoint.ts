@@ -1,4 +1,4 @@
-import { createPrivateKey, createPublicKey, hash, sign, type KeyObject } from 'node:crypto'
+import { createPrivateKey, createPublicKey, hash, sign, verify, type KeyObject } from 'node:crypto'
 
 /*
  * Checkpoints of audit logs (C2SP tlog-checkpoint): signed notes with the size and the root of a log. Each key signs the
@@ -38,13 +38,91 @@ export function signCheckpoint(
   const lines = keys.flatMap(({ privateKey, publicKey }) => {
     const timestamp = Buffer.alloc(8)
     timestamp.writeBigUInt64BE(BigInt(seconds))
-    const cosigned = sign(null, Buffer.from(`cosignature/v1\ntime ${seconds}\n${body}`), privateKey)
     return [
       Buffer.concat([keyId(origin, ED25519, publicKey), sign(null, Buffer.from(body), privateKey)]),
-      Buffer.concat([keyId(origin, COSIGNATURE, publicKey), timestamp, cosigned]),
+      Buffer.concat([
+        keyId(origin, COSIGNATURE, publicKey),
+        timestamp,
+        sign(null, cosigned(seconds, body), privateKey),
+      ]),
     ]
   })
   return `${body}\n${lines.map((line) => `\u2014 ${origin} ${line.toString('base64')}\n`).join('')}`
+}
+
+export interface OpenedCheckpoint {
+  size: number
+  /** In base64. */
+  root: string
+  /** When the log's own cosignature says that it was the latest; null without one. */
+  cosignedAt: Date | null
+}
+
+/**
+ * Verifies the signature of a verifier key, and its cosignature if there is one. Throws CheckpointError for what is not
+ * a checkpoint of that log, and for a wrong signature.
+ */
+export function openCheckpoint(note: string, verifier: string): OpenedCheckpoint {
+  const { origin, publicKey } = readVerifierKey(verifier)
+  const end = note.lastIndexOf('\n\n') + 1
+  const body = note.slice(0, end)
+  const [name, size = '', root = '', rest] = body.split('\n')
+  if (end === 0 || rest === undefined) throw new CheckpointError('it is not a checkpoint')
+  if (name !== origin) throw new CheckpointError(`it is of the log ${name ?? ''}`)
+  if (!/^(0|[1-9]\d{0,14})$/.test(size)) throw new CheckpointError('its size is not a number')
+  if (Buffer.from(root, 'base64').length !== 32 || !/^[\w+/]{43}=$/.test(root)) {
+    throw new CheckpointError('its root is not a hash')
+  }
+  const key = createPublicKey({
+    key: { kty: 'OKP', crv: 'Ed25519', x: Buffer.from(publicKey).toString('base64url') },
+    format: 'jwk',
+  })
+  const signatures = note
+    .slice(end + 1)
+    .split('\n')
+    .flatMap((line) => {
+      const [, signer, text = ''] = /^\u2014 (\S+) (\S+)$/.exec(line) ?? []
+      return signer === origin ? [Buffer.from(text, 'base64')] : []
+    })
+  const withId = (type: number) => {
+    const id = keyId(origin, type, publicKey)
+    return signatures
+      .filter((each) => each.subarray(0, id.length).equals(id))
+      .map((each) => each.subarray(id.length))
+  }
+  const [signature] = withId(ED25519)
+  if (signature === undefined) throw new CheckpointError('it has no signature of that key')
+  if (!verify(null, Buffer.from(body), key, signature)) throw new CheckpointError('its signature is wrong')
+  const [cosignature] = withId(COSIGNATURE)
+  if (cosignature === undefined) return { size: Number(size), root, cosignedAt: null }
+  if (cosignature.length !== 72) throw new CheckpointError('its cosignature is wrong')
+  const seconds = Number(cosignature.readBigUInt64BE())
+  if (!verify(null, cosigned(seconds, body), key, cosignature.subarray(8))) {
+    throw new CheckpointError('its cosignature is wrong')
+  }
+  return { size: Number(size), root, cosignedAt: new Date(seconds * 1000) }
+}
+
+/** Why a checkpoint can't be trusted. */
+export class CheckpointError extends Error {
+  override readonly name = 'CheckpointError'
+}
+
+/** What a cosignature signs. */
+function cosigned(seconds: number, body: string): Buffer {
+  return Buffer.from(`cosignature/v1\ntime ${seconds}\n${body}`)
+}
+
+/** Throws CheckpointError if it is not a verifier key of Ed25519. */
+function readVerifierKey(text: string): { origin: string; publicKey: Uint8Array } {
+  const [, origin = '', id = '', encoded = ''] =
+    /^([^+\s]+)\+([0-9a-f]{8})\+([\w+/]+={0,2})$/.exec(text) ?? []
+  const [type, ...bytes] = Buffer.from(encoded, 'base64')
+  const publicKey = Buffer.from(bytes)
+  if (type !== ED25519 || bytes.length !== 32 || keyId(origin, ED25519, publicKey).toString('hex') !== id) {
+    throw new CheckpointError('the public key is not one of an audit log')
+  }
+  return { origin, publicKey }
 }
 
 /** The public key as a verifier key of signed notes: `<name>+<hash>+<key>`. */

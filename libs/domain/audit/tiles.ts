@@ -1,0 +1,36 @@
+/*
+ * The files of an audit log (C2SP tlog-tiles).
+ */
+
+/** The index of a tile in groups of three digits, such as `x001/x234/067`. */
+export function tilePath(index: number): string {
+  const groups =
+    String(index)
+      .padStart(Math.ceil(String(index).length / 3) * 3, '0')
+      .match(/\d{3}/g) ?? []
+  return groups.map((group, at) => (at < groups.length - 1 ? `x${group}` : group)).join('/')
+}
+
+/** A bundle of entries: each after its length in two bytes. */
+export function writeEntries(entries: readonly string[]): Buffer {
+  return Buffer.concat(
+    entries.flatMap((text) => {
+      const entry = Buffer.from(text)
+      const length = Buffer.alloc(2)
+      length.writeUInt16BE(entry.length)
+      return [length, entry]
+    }),
+  )
+}
+
+/** The entries of a bundle; null if it is cut. */
+export function readEntries(bundle: Buffer): string[] | null {
+  const entries: string[] = []
+  for (let at = 0; at < bundle.length;) {
+    const end = at + 2 <= bundle.length ? at + 2 + bundle.readUInt16BE(at) : Infinity
+    if (end > bundle.length) return null
+    entries.push(bundle.toString('utf8', at + 2, end))
+    at = end
+  }
+  return entries
+}
