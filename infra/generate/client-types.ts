@@ -12,7 +12,20 @@ const UNUSED: ReadonlySet<string> = new Set(['BulkSummary', 'MessageWithRaw'])
  * descriptions are in the OpenAPI document only.
  */
 const UNDESCRIBED: ReadonlySet<string> = new Set([
-  ...['Activity', 'AuditEvent', 'AuditLog', 'EventQuota', 'Member', 'Quota', 'RemovedMember', 'SetQuota'],
+  ...[
+    'Activity',
+    'AuditEvent',
+    'AuditLog',
+    'Erasure',
+    'EventKey',
+    'EventQuota',
+    'Invitation',
+    'SetSignIn',
+    'Member',
+    'Quota',
+    'RemovedMember',
+    'SetQuota',
+  ],
   ...['Account', 'AccountLimits', 'AccountWithKey', 'ChangeAccount', 'Limits', 'OpenAccount'],
   ...['Attempt', 'Authentication', 'Delivery', 'Position', 'Replay', 'ReplayOfDeliveries', 'ReplayOfRange'],
   ...['ChangeDomain', 'Domain', 'DomainCatchAll', 'DomainRecord', 'EventDomain', 'HostedDomain', 'OwnDomain'],

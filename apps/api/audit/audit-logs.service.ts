@@ -20,7 +20,7 @@ import { recordsAt } from './stored-records.js'
 const SIGN_AGAIN_MS = 600_000
 const RETRY_SECONDS = 1
 /** Every event has a leaf after this time, unless the audit log is far behind. */
-const NEW_MS = 60_000
+export const SEQUENCED_WITHIN_MS = 60_000
 
 /** A leaf with its index. */
 export type IndexedLeaf = Leaf & { index: number }
@@ -96,13 +96,17 @@ export class AuditLogs {
   }
 
   /**
-   * The leaf of an event; null if the log does not have it. `since` is a time before which it did not happen. Throws
-   * not-yet-checkpointed for a leaf after the checkpoint, and if it may only have no leaf yet.
+   * The leaf of an event; null if the log does not have it. Throws not-yet-checkpointed for a leaf after the checkpoint,
+   * and for an event without one that is not older than `withinMs`.
    */
-  async leafOf(log: CheckpointedLog, eventId: EventId, since: Date): Promise<IndexedLeaf | null> {
-    const index = await this.read((audit) => audit.leafOf(log.id, eventId))
-    const isNew = Math.abs(this.instance.now().getTime() - since.getTime()) < NEW_MS
-    if (index === null && !isNew) return null
+  async leafOf(
+    log: CheckpointedLog,
+    { id, time }: { id: EventId; time: Date },
+    withinMs: number,
+  ): Promise<IndexedLeaf | null> {
+    const index = await this.read((audit) => audit.leafOf(log.id, id))
+    const ageMs = Math.abs(this.instance.now().getTime() - time.getTime())
+    if (index === null && ageMs > withinMs) return null
     if (index === null || index >= log.size) throw notYetCheckpointed('No checkpoint includes the event yet.')
     const [leaf = null] = await this.leaves(log, { from: index, to: index + 1, order: 'asc', limit: 1 })
     return leaf

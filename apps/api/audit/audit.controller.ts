@@ -13,7 +13,7 @@ import { readOffsetCursor, setNextLink, writeOffsetCursor } from '../http/list-p
 import { Produces } from '../http/media-types.js'
 import { noResource } from '../http/problems.js'
 import { Describe, Tag } from '../openapi/describe.js'
-import { AuditLogs, type IndexedLeaf } from './audit-logs.service.js'
+import { AuditLogs, SEQUENCED_WITHIN_MS, type IndexedLeaf } from './audit-logs.service.js'
 
 const LOG_ID = 'log_01jd6b2k8nf3gq6r9t2w5y8z1c'
 
@@ -155,13 +155,15 @@ export class AuditController {
     @Param('eventId') eventId: string,
   ) {
     const log = await this.logs.checkpointed(principal, logId)
-    const leaf = isId('evt', eventId) ? await this.logs.leafOf(log, eventId, madeAt(eventId)) : null
+    if (!isId('evt', eventId)) throw noResource('event', eventId)
+    const event = { id: eventId, time: madeAt(eventId) }
+    const leaf = await this.logs.leafOf(log, event, SEQUENCED_WITHIN_MS)
     if (leaf === null) throw noResource('event', eventId)
     return this.logs.prove(log, leaf.index)
   }
 }
 
-/** The id of an event is a UUIDv7, which begins with its time. */
+/** Ids are UUIDv7, which begin with a time: that of the event, or for InboxErased that of its inbox. */
 function madeAt(eventId: EventId): Date {
   return new Date(Buffer.from(bytesOf(eventId)).readUIntBE(0, 6))
 }

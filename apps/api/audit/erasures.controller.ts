@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { Controller, Get, Param } from '@nestjs/common'
 import Type from 'typebox'
 import { logIdOf, readRecord, writeLeaf } from '#libs/domain/audit/leaf.js'
@@ -12,7 +13,7 @@ import { Describe, Tag } from '../openapi/describe.js'
 import { AuditLogs } from './audit-logs.service.js'
 
 /** What a certificate can't prove. */
-const LIMITS = [
+const NOT_PROVED = [
   'Backups of the keys that were made before the erasure may still have the key.',
   'Receivers of webhooks, and clients that have read mail, may have copies of it.',
   'It proves what Mayfly recorded, not that the disks were overwritten.',
@@ -28,7 +29,7 @@ const { schema: ErasureSchema, json: erasureJson } = resource(
         inbox_id: 'inb_01jd6b8w0mf2ja3yz5c7e9g1hk',
         state: 'deleted',
         ended_at: '2026-11-21T09:41:07.122Z',
-        ended_by: 'key_01jd6b2k8nf3gq6r9t2w5y8z1c',
+        actor: 'key_01jd6b2k8nf3gq6r9t2w5y8z1c',
         erased_at: '2026-11-21T09:41:07.306Z',
         copies_gone_by: '2026-11-21T10:41:07.306Z',
         event_id: 'evt_01jd6b8w0mf2ja3yz5c7e9g1hk',
@@ -37,7 +38,7 @@ const { schema: ErasureSchema, json: erasureJson } = resource(
         leaf: '{"actor":null,…}',
         record: '{"headers":{…},"key":"inb_01jd6b8w0mf2ja3yz5c7e9g1hk","value":"eyJpbmJveF9pZCI6…"}',
         proof: 'c2sp.org/tlog-proof@v1\nindex 1043\n…',
-        limits: LIMITS,
+        does_not_prove: NOT_PROVED,
       },
     ],
   },
@@ -45,7 +46,10 @@ const { schema: ErasureSchema, json: erasureJson } = resource(
     inboxId: plain(IdOf('inb', 'The inbox.')),
     state: plain(OneOf(['deleted', 'expired'], 'How it ended.')),
     endedAt: time('When it ended.'),
-    endedBy: orNull(text, 'The id of who deleted it; null if it expired.'),
+    actor: orNull(
+      text,
+      'The id of who deleted it: a key, or a member, session or inbox token; null if it expired.',
+    ),
     erasedAt: time('When its key was deleted. Nothing that it encrypted can be read since.'),
     copiesGoneBy: time("From then on Mayfly's own disks have no copy of the key."),
     eventId: plain(IdOf('evt', 'The event of the erasure.')),
@@ -54,9 +58,12 @@ const { schema: ErasureSchema, json: erasureJson } = resource(
     leaf: plain(Type.String({ description: 'The leaf, as it is hashed.' })),
     record: plain(Type.String({ description: 'The record of the event, as the leaf has its SHA-256.' })),
     proof: plain(Type.String({ description: 'The proof that the leaf is in the log (C2SP tlog-proof).' })),
-    limits: list(text, { description: 'What it can not prove.' }),
+    doesNotProve: list(text, { description: 'What it can not prove.' }),
   },
 )
+
+/** Keys are deleted within moments, unless Mayfly is down or far behind. */
+const ERASED_WITHIN_MS = 86_400_000
 
 /** Certificates of erasure, under both paths of an inbox. */
 @Controller(['v1/inboxes/:inboxId/erasure', 'v1/emails/:inboxId/erasure'])
@@ -81,21 +88,22 @@ export class ErasuresController {
     if (inbox.state === 'active') throw notFound(`The inbox ${inbox.id} has not ended, so nothing is erased.`)
     const log = await this.logs.checkpointed(principal, logIdOf(principal.accountId))
     const eventId = erasureIdOf(inbox.id)
-    const leaf = await this.logs.leafOf(log, eventId, inbox.endedAt)
+    const leaf = await this.logs.leafOf(log, { id: eventId, time: inbox.endedAt }, ERASED_WITHIN_MS)
     if (leaf === null) {
       throw notFound(`The inbox ${inbox.id} ended before erasures were recorded, or the log is far behind.`)
     }
     const { value: record } = await this.logs.records([leaf]).next()
-    if (record == null) throw historyExpired(`The record of the erasure of ${inbox.id} is no longer kept.`)
+    if (record == null || hash('sha256', record) !== leaf.recordSha256)
+      throw historyExpired(`The record of the erasure of ${inbox.id} is no longer kept.`)
     const decoded = inboxEventCodec.decode(readRecord(record))
     if (decoded.kind !== 'event' || decoded.recorded.event.type !== 'InboxErased') {
       throw new Error(`${eventId} is not the event of an erasure`)
     }
-    const { end: state, ...facts } = decoded.recorded.event
+    const facts = decoded.recorded.event
     const { index } = leaf
     return erasureJson({
-      ...{ ...facts, state, eventId, logId: log.id, index, leaf: writeLeaf(leaf), record },
-      ...{ proof: await this.logs.prove(log, index), limits: LIMITS },
+      ...{ ...facts, eventId, logId: log.id, index, leaf: writeLeaf(leaf), record },
+      ...{ proof: await this.logs.prove(log, index), doesNotProve: NOT_PROVED },
     })
   }
 }

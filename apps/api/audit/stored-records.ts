@@ -1,7 +1,7 @@
 import type { LogReader, Position, StoredRecord } from '#libs/ports/event-log/event-log.js'
 
-/** Records between two wanted ones of a partition are read over, unless they are more than these. */
-const MAX_BETWEEN = 200
+/** Records between two wanted ones of a partition are read over, unless they are more than these. They may be large. */
+const MAX_BETWEEN = 8
 
 /** The records at these positions, in the same order; null for each that the log no longer has. */
 export async function* recordsAt(
@@ -35,7 +35,7 @@ function runsOf(positions: readonly Position[]): Run[] {
     const last = run?.at(-1)
     const gap = last === undefined ? 0 : position.offset - last.offset
     const isNext = last?.topic === position.topic && last.partition === position.partition
-    if (run !== undefined && isNext && gap > 0 && gap <= MAX_BETWEEN) run.push(position)
+    if (run !== undefined && isNext && gap > 0 && gap <= MAX_BETWEEN + 1) run.push(position)
     else runs.push([position])
   }
   return runs

@@ -1,13 +1,15 @@
 import { Controller, Get, Param, Query, Res } from '@nestjs/common'
+import { IsInt, Min } from 'class-validator'
 import type { FastifyReply } from 'fastify'
 import { tilePath } from '#libs/domain/audit/tiles.js'
 import { TILE_WIDTH } from '#libs/domain/audit/tree.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
+import { RequestBudgets } from '../http/budgets.js'
 import { Reply } from '../http/headers.js'
 import { LinesAnswer } from '../http/lines-answer.js'
 import { NDJSON, Produces } from '../http/media-types.js'
-import { notFound } from '../http/problems.js'
-import { FromDigits, IsWholeNumber } from '../http/rules.js'
+import { invalid, notFound } from '../http/problems.js'
+import { FromDigits } from '../http/rules.js'
 import { nextTurn } from '../http/request-turns.js'
 import { AuditLogs } from './audit-logs.service.js'
 
@@ -17,15 +19,15 @@ const BYTES = 'application/octet-stream'
 const IMMUTABLE = 'private, max-age=604800, immutable'
 
 const MAX_RECORDS = 256
-const MAX_SIZE = 2 ** 48
 
 class LeafRange {
+  @IsInt({ message: 'from must be a whole number' })
+  @Min(0, { message: 'from must be at least 0' })
   @FromDigits()
-  @IsWholeNumber(0, MAX_SIZE)
   from!: number
 
+  @IsInt({ message: 'to must be a whole number' })
   @FromDigits()
-  @IsWholeNumber(0, MAX_SIZE)
   to!: number
 }
 
@@ -37,6 +39,7 @@ const TILE_PATH = /^((?:x\d{3}\/){0,3}\d{3})(?:\.p\/([1-9]\d{0,2}))?$/
 export class TilesController {
   constructor(
     private readonly logs: AuditLogs,
+    private readonly budgets: RequestBudgets,
     private readonly lines: LinesAnswer,
   ) {}
 
@@ -89,13 +92,10 @@ export class TilesController {
     @Query() { from, to }: LeafRange,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    const log = await this.logs.checkpointed(principal, logId)
-    if (to <= from || to - from > MAX_RECORDS || to > log.size) {
-      throw notFound(
-        `The log has no ${MAX_RECORDS} records or fewer from ${from} up to ${to} at its checkpoint.`,
-      )
+    if (to <= from || to - from > MAX_RECORDS) {
+      const detail = `to must be more than from, by ${MAX_RECORDS} at most`
+      throw invalid({ detail, parameter: 'to' })
     }
-    const leaves = await this.logs.leaves(log, { from, to, order: 'asc', limit: to - from })
     const { request } = reply
     const lines = async function* (records: AsyncGenerator<string | null>) {
       for await (const record of records) {
@@ -103,12 +103,14 @@ export class TilesController {
         await nextTurn(request)
       }
     }
-    await this.lines.send(
-      reply,
-      200,
-      lines(this.logs.records(leaves)),
-      (problem) => `{"problem":${problem}}\n`,
-    )
+    // Mail may be large: an account has a batch at a time.
+    await this.budgets.bulk(reply, async () => {
+      const log = await this.logs.checkpointed(principal, logId)
+      if (to > log.size) throw notFound(`The log has ${log.size} leaves at its checkpoint.`)
+      const leaves = await this.logs.leaves(log, { from, to, order: 'asc', limit: to - from })
+      const records = lines(this.logs.records(leaves))
+      await this.lines.send(reply, 200, records, (problem) => `{"problem":${problem}}\n`)
+    })
   }
 }
 

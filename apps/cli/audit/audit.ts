@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import type { Schemas } from '#clients/typescript/src/options.js'
-import { messageOf } from '#libs/runtime/errors.js'
+import { CheckpointError } from '#libs/domain/audit/checkpoint.js'
 import { EXIT, Failure } from '../failure.js'
-import { facts } from '../printing.js'
+import { facts, oneLine } from '../printing.js'
 import type { Session } from '../session.js'
 import { exportLog } from './export-log.js'
 import { verifyExport, type Verification } from './verify-export.js'
@@ -31,32 +31,44 @@ export function auditCommands(program: Command, session: Session): void {
     .command('verify')
     .description('verify an export, without a network')
     .argument('<folder>', 'the folder of the export')
-    .requiredOption(
-      '--public-key <key...>',
-      'the public key of the log, from a source that you trust; or several',
-    )
-    .action(async (folder: string, { publicKey }: { publicKey: readonly string[] }) => {
-      const verification = await verifyExport(folder, publicKey).catch((error: unknown) => {
-        throw new Failure(EXIT.failed, `${folder} can't be read: ${messageOf(error)}`)
+    .requiredOption('--public-key <key...>', 'public keys of the log, from a source that you trust')
+    .option('--checkpoint <file...>', 'checkpoints of the log that you kept elsewhere', [])
+    .action(async (folder: string, { publicKey, checkpoint }: VerifyFlags) => {
+      const options = { publicKeys: publicKey, keptCheckpoints: checkpoint }
+      const verification = await verifyExport(folder, options).catch((error: unknown) => {
+        throw error instanceof CheckpointError ? new Failure(EXIT.usage, error.message) : error
       })
       await session.print(verification, verificationText)
       const { problem_count: count } = verification
-      if (count > 0) throw new Failure(EXIT.differs, `the export does not verify: ${count} problems`)
+      if (count > 0) throw new Failure(EXIT.differs, `the export is not verified: ${count} problems`)
     })
 
   audit
     .command('erasure')
-    .description('print the certificate of erasure of an inbox that has ended; needs the scope audit')
+    .description('show the certificate of erasure of an inbox, whole with --json; needs the scope audit')
     .argument('<inbox>', 'id of the inbox')
     .action((inbox: string) => {
       const path = `/v1/inboxes/${encodeURIComponent(inbox)}/erasure`
-      return session.print(session.api().get<Schemas['Erasure']>(path), ({ limits, ...certificate }) =>
-        [facts({ ...certificate }), 'It does not prove:', ...limits.map((limit) => `- ${limit}`)].join('\n'),
-      )
+      return session.print(session.api().get<Schemas['Erasure']>(path), erasureText)
     })
 }
 
+interface VerifyFlags {
+  publicKey: readonly string[]
+  checkpoint: readonly string[]
+}
+
+const MAX_PROBLEM_CHARS = 300
+
+/** Names in problems come from the export, which may be hostile. */
 function verificationText({ problems, problem_count: count, ...summary }: Verification): string {
   const more = count > problems.length ? [`and ${count - problems.length} more`] : []
-  return [facts(summary), ...problems, ...more].join('\n')
+  return [facts(summary), ...problems.map((each) => oneLine(each).slice(0, MAX_PROBLEM_CHARS)), ...more].join(
+    '\n',
+  )
+}
+
+function erasureText(certificate: Schemas['Erasure']): string {
+  const { leaf: _leaf, record: _record, proof: _proof, does_not_prove: limits, ...shown } = certificate
+  return [facts(shown), 'It does not prove this:', ...limits.map((limit) => `- ${limit}`)].join('\n')
 }

@@ -2,20 +2,35 @@
  * The files of an export beside those of C2SP tlog-tiles.
  */
 
+/** The name of the log. */
 export const ORIGIN_FILE = 'origin'
+export const CHECKPOINT_FILE = 'checkpoint'
+/** The folder of the checkpoints of earlier exports, by their sizes. */
+export const CHECKPOINTS = 'checkpoints'
+/** The folder of records. */
+export const RECORDS = 'records'
+/** The number of leaves whose records are in one file at most. */
 export const RECORDS_AT_ONCE = 256
 
-export function checkpointFile(size: number): string {
-  return `checkpoints/${size}`
+/** The file with the records of the leaves from one index up to, not including, another: a line for each. */
+export interface RecordsFile {
+  path: string
+  from: number
+  to: number
 }
 
-/** The records of the leaves from one index up to, not including, another. */
-export function recordsFile(from: number, to: number): string {
-  return `records/${from}-${to}.ndjson`
+export function recordsFile(from: number, to: number): RecordsFile {
+  return { path: `${RECORDS}/${from}-${to}.ndjson`, from, to }
 }
 
-/** The leaves of a file of records, by its name; null for another file. */
-export function recordsRange(name: string): { from: number; to: number } | null {
-  const [, from, to] = /^(\d{1,15})-(\d{1,15})\.ndjson$/.exec(name) ?? []
-  return from === undefined || to === undefined ? null : { from: Number(from), to: Number(to) }
+/** The files of records by the index of their first leaf, from the names in their folder. Others are left out. */
+export function knownRecords(names: readonly string[]): ReadonlyMap<number, RecordsFile> {
+  return new Map(
+    names.flatMap((name) => {
+      const [, from = NaN, to = NaN] = (/^(\d{1,15})-(\d{1,15})\.ndjson$/.exec(name) ?? []).map(Number)
+      const file = recordsFile(from, to)
+      const isKnown = file.path === `${RECORDS}/${name}` && from < to && to - from <= RECORDS_AT_ONCE
+      return isKnown ? [[from, file] as const] : []
+    }),
+  )
 }

@@ -4,30 +4,39 @@ import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { Connection } from '#clients/typescript/src/connection.js'
 import type { Schemas } from '#clients/typescript/src/options.js'
-import { openCheckpoint } from '#libs/domain/audit/checkpoint.js'
+import { openCheckpoint, type OpenedCheckpoint } from '#libs/domain/audit/checkpoint.js'
 import { tilePath } from '#libs/domain/audit/tiles.js'
 import { TILE_WIDTH } from '#libs/domain/audit/tree.js'
 import { EXIT, Failure } from '../failure.js'
-import { checkpointFile, ORIGIN_FILE, RECORDS_AT_ONCE, recordsFile, recordsRange } from './export-files.js'
+import {
+  CHECKPOINT_FILE,
+  CHECKPOINTS,
+  knownRecords,
+  ORIGIN_FILE,
+  RECORDS,
+  RECORDS_AT_ONCE,
+  recordsFile,
+  type RecordsFile,
+} from './export-files.js'
 
 export interface Exported {
   folder: string
   origin: string
   size: number
-  /** The files that were written. */
+  /** How many files were downloaded. */
   files: number
 }
 
-/** Until an answer with records begins. */
-const RECORDS_TIMEOUT_MS = 60_000
+/** Of a request with its retries: a limit of requests may last a minute. */
+const TIMEOUT_MS = 90_000
 
 const README = (origin: string) => `# An export of a Mayfly audit log
 
 The log is ${origin}.
 
-- \`checkpoint\`: the last signed size and root. \`checkpoints/\`: each that was exported, by its size.
-- \`tile/\`: the log's hashes, and in \`tile/entries/\` its leaves, as in https://c2sp.org/tlog-tiles.
-- \`records/<from>-<to>.ndjson\`: the record of each leaf from one index up to another, as the leaf has its SHA-256. A line is empty if the event log no longer had the record. What is personal in them is encrypted, and no key is here.
+- \`checkpoint\`: its signed size and root. \`checkpoints/\` has those of earlier exports.
+- \`tile/\`: its hashes, and in \`tile/entries/\` its leaves (https://c2sp.org/tlog-tiles).
+- \`records/<from>-<to>.ndjson\`: a line for each leaf from one index up to, not including, the other. It is the record of the event, whose SHA-256 the leaf has, or empty if the event log no longer had it. Mail, names and email addresses in it are encrypted, and no key is here. Events of early versions of Mayfly have names and email addresses as text.
 
 Verify it without a network, with the public key from a source that you trust:
 
@@ -35,55 +44,112 @@ Verify it without a network, with the public key from a source that you trust:
 `
 
 /**
- * Downloads an account's audit log into a folder, up to its last checkpoint. What the folder already has is kept, so it
- * can be repeated, also after it was interrupted. The checkpoint is written last.
+ * Downloads an account's audit log into a folder, up to its last checkpoint. What the folder has is kept, so it can be
+ * repeated, also after it was interrupted: the folder always has all of its `checkpoint`. Rejects with Failure if the log
+ * contradicts that one.
  */
 export async function exportLog(api: Connection, folder: string): Promise<Exported> {
-  const [log] = await api.get<Schemas['AuditLog'][]>('/v1/audit/logs')
+  const call = { timeoutMs: TIMEOUT_MS }
+  const [log] = await api.get<Schemas['AuditLog'][]>('/v1/audit/logs', call)
   if (log === undefined) throw new Failure(EXIT.notFound, 'the account has no audit log')
   const { origin, public_key: publicKey } = log
   const path = `/v1/audit/logs/${encodeURIComponent(log.id)}`
-  const known = await readFile(join(folder, ORIGIN_FILE), 'utf8').catch(() => null)
-  if (known !== null && known.trim() !== origin) {
-    throw new Failure(EXIT.usage, `${folder} has an export of another log: ${known.trim().slice(0, 200)}`)
-  }
   let files = 0
-  const write = async (file: string, content: Uint8Array | string) => {
-    await writeWhole(join(folder, file), (partial) => writeFile(partial, content))
-    files += 1
-  }
-  const note = await textOf(api, `${path}/checkpoint`)
-  const { size } = openCheckpoint(note, publicKey)
-  if (known === null) await write(ORIGIN_FILE, `${origin}\n`)
+  const write = (file: string, content: Uint8Array | string) =>
+    writeWhole(join(folder, file), (partial) => writeFile(partial, content, { flush: true }))
+  await requireSameLog(folder, origin)
+  const note = new TextDecoder().decode(await api.bytes(`${path}/checkpoint`, call))
+  const checkpoint = openCheckpoint(note, publicKey)
+  await requireConsistent(folder, checkpoint)
+  const { size } = checkpoint
+  await write(ORIGIN_FILE, `${origin}\n`)
   await write('README.md', README(origin))
 
   const downloadTiles = async (level: string, hashes: number) => {
     for (let from = 0; from < hashes; from += TILE_WIDTH) {
       const width = Math.min(hashes - from, TILE_WIDTH)
       const tile = `tile/${level}/${tilePath(from / TILE_WIDTH)}${width === TILE_WIDTH ? '' : `.p/${width}`}`
-      if (!(await exists(join(folder, tile)))) await write(tile, await api.bytes(`${path}/${tile}`))
+      if (await exists(join(folder, tile))) continue
+      await write(tile, await api.bytes(`${path}/${tile}`, call))
+      files += 1
     }
   }
   await downloadTiles('entries', size)
   for (let level = 0, hashes = size; hashes > 0; level += 1, hashes = Math.floor(hashes / TILE_WIDTH)) {
     await downloadTiles(String(level), hashes)
   }
-  for (let from = await recordsUpTo(folder); from < size; from += RECORDS_AT_ONCE) {
-    const to = Math.min(from + RECORDS_AT_ONCE, size)
-    const query = { from, to, timeoutMs: RECORDS_TIMEOUT_MS }
-    const answer = await api.stream(`${path}/records`, query, 'application/x-ndjson')
-    await writeWhole(join(folder, recordsFile(from, to)), async (partial) => {
-      await pipeline(wholeLines(answer, to - from), createWriteStream(partial))
-    })
+  for (const file of missingRecords(await namesIn(join(folder, RECORDS)), size)) {
+    const { from, to } = file
+    const answer = await api.stream(`${path}/records`, { from, to, ...call }, 'application/x-ndjson')
+    await writeWhole(join(folder, file.path), (partial) =>
+      pipeline(wholeLines(answer, to - from), createWriteStream(partial, { flush: true })),
+    )
     files += 1
   }
-  await write(checkpointFile(size), note)
-  await write('checkpoint', note)
+  // The one that is replaced is kept.
+  const replaced = await textOf(folder, CHECKPOINT_FILE)
+  if (replaced !== null) await write(`${CHECKPOINTS}/${sizeAndRootOf(replaced).size}`, replaced)
+  await write(CHECKPOINT_FILE, note)
   return { folder, origin, size, files }
 }
 
-async function textOf(api: Connection, path: string): Promise<string> {
-  return new TextDecoder().decode(await api.bytes(path))
+/** Rejects if the folder has something else than an export of that log. */
+async function requireSameLog(folder: string, origin: string): Promise<void> {
+  const known = (await textOf(folder, ORIGIN_FILE))?.trim() ?? null
+  if (known === origin) return
+  if (known !== null)
+    throw new Failure(EXIT.usage, `${folder} has an export of another log: ${known.slice(0, 200)}`)
+  const names = await namesIn(folder)
+  if (names.length > 0) throw new Failure(EXIT.usage, `${folder} is neither empty nor an export`)
+}
+
+/** Rejects if the log has become smaller than the folder's checkpoint, or has another root for the same size. */
+async function requireConsistent(folder: string, { size, root }: OpenedCheckpoint): Promise<void> {
+  const note = await textOf(folder, CHECKPOINT_FILE)
+  if (note === null) return
+  const known = sizeAndRootOf(note)
+  const isSame = size === known.size && root === known.root
+  if (isSame || size > known.size) return
+  throw new Failure(
+    EXIT.differs,
+    `the log has ${size} leaves with the root ${root}, which contradicts the checkpoint in ${folder} of ` +
+      `${known.size} leaves with the root ${known.root}: nothing was written`,
+  )
+}
+
+function sizeAndRootOf(note: string): { size: number; root: string } {
+  const [, size = '', root = ''] = note.split('\n')
+  return { size: Number(size), root }
+}
+
+/** The files of records that a folder with those names lacks of a log of that size. */
+function missingRecords(names: readonly string[], size: number): RecordsFile[] {
+  const known = knownRecords(names)
+  const starts = [...known.keys()].toSorted((one, other) => one - other)
+  const missing: RecordsFile[] = []
+  for (let from = 0; from < size;) {
+    const existing = known.get(from)
+    const next = starts.find((start) => start > from) ?? size
+    const file = existing ?? recordsFile(from, Math.min(from + RECORDS_AT_ONCE, size, next))
+    if (existing === undefined) missing.push(file)
+    from = file.to
+  }
+  return missing
+}
+
+/** Null if there is no such file. */
+async function textOf(folder: string, file: string): Promise<string | null> {
+  return readFile(join(folder, file), 'utf8').catch(orNull)
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  return (await readdir(folder).catch(orNull)) ?? []
+}
+
+/** For the error of a file or folder that does not exist. */
+function orNull(error: unknown): null {
+  if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+  throw error
 }
 
 async function exists(path: string): Promise<boolean> {
@@ -93,14 +159,9 @@ async function exists(path: string): Promise<boolean> {
 /** Writes a file under another name first, so that it is never incomplete. */
 async function writeWhole(path: string, write: (partial: string) => Promise<void>): Promise<void> {
   await mkdir(dirname(path), { recursive: true })
-  await write(`${path}.partial`)
-  await rename(`${path}.partial`, path)
-}
-
-/** The index of the first leaf whose record is not exported yet. */
-async function recordsUpTo(folder: string): Promise<number> {
-  const names = await readdir(join(folder, 'records')).catch(() => [])
-  return names.reduce((last, name) => Math.max(last, recordsRange(name)?.to ?? 0), 0)
+  const partial = `${path}.${process.pid}.partial`
+  await write(partial)
+  await rename(partial, path)
 }
 
 /** The bytes of an answer. Throws Failure unless it has that number of lines, none of which is a problem. */
@@ -108,7 +169,7 @@ async function* wholeLines(answer: AsyncIterable<Uint8Array>, lines: number): As
   const problem = Buffer.from('{"problem":')
   let start = Buffer.alloc(0)
   let count = 0
-  for await (const piece of answer) {
+  for await (const piece of orIncomplete(answer)) {
     const bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength)
     let from = 0
     for (let end = bytes.indexOf(0x0a); end !== -1; end = bytes.indexOf(0x0a, from)) {
@@ -125,6 +186,14 @@ async function* wholeLines(answer: AsyncIterable<Uint8Array>, lines: number): As
 
   function withStart(before: Buffer<ArrayBuffer>, more: Buffer): Buffer<ArrayBuffer> {
     return before.length < problem.length ? Buffer.concat([before, more]).subarray(0, problem.length) : before
+  }
+}
+
+async function* orIncomplete(answer: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  try {
+    yield* answer
+  } catch {
+    throw incomplete()
   }
 }
 

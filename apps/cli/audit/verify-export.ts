@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
-import { readdir, readFile } from 'node:fs/promises'
+import { createHash, hash, type Hash } from 'node:crypto'
+import { constants } from 'node:fs'
+import { open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { readLeaf, writeLeaf, type Leaf } from '#libs/domain/audit/leaf.js'
-import { openCheckpoint, type OpenedCheckpoint } from '#libs/domain/audit/checkpoint.js'
+import { openCheckpoint, readVerifierKey, type OpenedCheckpoint } from '#libs/domain/audit/checkpoint.js'
+import { parseLeaf, type Leaf } from '#libs/domain/audit/leaf.js'
 import { readEntries, tilePath } from '#libs/domain/audit/tiles.js'
 import {
   append,
@@ -15,177 +15,198 @@ import {
   type Tree,
 } from '#libs/domain/audit/tree.js'
 import { messageOf } from '#libs/runtime/errors.js'
-import { recordsRange } from './export-files.js'
+import { CHECKPOINT_FILE, CHECKPOINTS, knownRecords, RECORDS, type RecordsFile } from './export-files.js'
 
 export interface Verification {
-  /** Of the last checkpoint; null if it is not genuine. */
+  /** Of the export's checkpoint; null if it is not genuine. */
   size: number | null
   /** When the log has signed it. */
   signed_at: string | null
-  /** The checkpoints that are genuine and fit the leaves. */
+  /** How many checkpoints are genuine and match the leaves. */
   checkpoints: number
-  /** The records that fit their leaves. */
+  /** How many records match their leaves. */
   records: number
-  /** The leaves without a record in the export. */
+  /** How many leaves have no record, because the event log no longer had it. */
   without_record: number
-  /** What does not fit: the file or the leaf, and why. The first of them. */
+  /** The first problems: each names the file, the leaf or the record that is wrong. */
   problems: string[]
   problem_count: number
 }
 
+interface VerifyOptions {
+  /** Verifier keys. A checkpoint is genuine if one of them has signed it. */
+  publicKeys: readonly string[]
+  /** Files with checkpoints that were kept elsewhere. */
+  keptCheckpoints: readonly string[]
+}
+
 const MAX_PROBLEMS = 20
+/** A checkpoint with the signatures of many keys is shorter. */
+const MAX_NOTE_BYTES = 64 * 1024
+const MAX_TILE_BYTES = TILE_WIDTH * 32
+/** The length of an entry has two bytes. */
+const MAX_BUNDLE_BYTES = TILE_WIDTH * (2 + 65_535)
+/** Opening a pipe does not wait then. */
+const READ_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK
 
 /**
  * Verifies an export without a network: the signatures of its checkpoints, its leaves against each checkpoint, its tiles
- * against the leaves, the order of the leaves of each partition, and each record against its leaf. A checkpoint
- * is genuine if one of the keys has signed it. Keys are verifier keys.
+ * against the leaves, the order of the leaves of each partition, and each record against its leaf. Throws CheckpointError
+ * for what is not a verifier key.
  */
-export async function verifyExport(folder: string, publicKeys: readonly string[]): Promise<Verification> {
+export async function verifyExport(
+  folder: string,
+  { publicKeys, keptCheckpoints }: VerifyOptions,
+): Promise<Verification> {
+  publicKeys.forEach(readVerifierKey)
   const problems: string[] = []
   let problemCount = 0
   const report = (what: string, why: string) => {
     problemCount += 1
     if (problems.length < MAX_PROBLEMS) problems.push(`${what}: ${why}`)
   }
-  const files = new ExportFiles(folder)
-  const last = await files.checkpoint('checkpoint', publicKeys, report)
-  const earlier: OpenedCheckpoint[] = []
-  for (const name of await files.names('checkpoints')) {
-    const opened = await files.checkpoint(`checkpoints/${name}`, publicKeys, report)
-    if (opened !== null) earlier.push(opened)
+  const files = new ExportFiles(folder, report)
+  const last = await readCheckpoint(files, CHECKPOINT_FILE, publicKeys)
+  const size = last?.size ?? 0
+  const earlier = (await files.names(CHECKPOINTS)).map((name) => `${CHECKPOINTS}/${name}`)
+  const others = [
+    ...(await readCheckpoints(files, earlier, publicKeys)),
+    ...(await readCheckpoints(new ExportFiles('', report), keptCheckpoints, publicKeys)),
+  ]
+  for (const [path, { size: larger }] of others.filter(([, each]) => each.size > size)) {
+    report(CHECKPOINT_FILE, `it has fewer leaves than ${path} with ${larger}`)
   }
-  const all = [...(last === null ? [] : [last]), ...earlier]
-  const size = all.reduce((largest, each) => Math.max(largest, each.size), 0)
-  if (last !== null && last.size < size) report('checkpoint', `an earlier one has ${size} leaves`)
-  const records = new Records(files, report)
-  const tree = new VerifiedTree(files, report)
-  const order = new Map<string, number>()
-  const fitting = new Set<OpenedCheckpoint>()
-  const compare = () => {
-    for (const checkpoint of all.filter(({ size: at }) => at === tree.size)) {
-      if (tree.root() === checkpoint.root) fitting.add(checkpoint)
-      else report(`checkpoint of ${checkpoint.size} leaves`, 'the leaves have another root')
+  const bySize = Map.groupBy(
+    [...(last === null ? [] : [last]), ...others.map(([, each]) => each)],
+    (each) => each.size,
+  )
+  let matching = 0
+  const compareRoots = () => {
+    const checkpoints = bySize.get(tree.size) ?? []
+    const root = checkpoints.length === 0 ? '' : tree.root()
+    const genuine = checkpoints.filter((each) => each.root === root)
+    if (genuine.length > 0) matching += 1
+    if (genuine.length < checkpoints.length) {
+      report(`checkpoint of ${tree.size} leaves`, 'its root is not that of the leaves')
     }
   }
-  compare()
-  for await (const text of leavesOf(files, size, report)) {
+
+  const tree = new VerifiedTree(files, size)
+  const records = new Records(files, report)
+  const order = new Map<string, number>()
+  compareRoots()
+  for await (const bytes of leavesOf(files, size)) {
     const index = tree.size
-    const leaf = parsed(text)
-    if (leaf === null) report(`leaf ${index}`, 'it is not the canonical JSON of a leaf')
-    await records.check(index, leaf)
-    if (leaf !== null) {
+    const leaf = parseLeaf(bytes)
+    if (leaf === null) report(`leaf ${index}`, 'it is not a leaf in canonical JSON')
+    else {
       const partition = `${leaf.topic}/${leaf.partition}`
       if (leaf.offset <= (order.get(partition) ?? -1))
-        report(`leaf ${index}`, `it is out of the order of ${partition}`)
+        report(`leaf ${index}`, `it is not in the order of ${partition}`)
       order.set(partition, leaf.offset)
     }
-    await tree.add(text)
-    compare()
+    await records.compare(index, leaf)
+    await tree.add(bytes)
+    compareRoots()
   }
-  await tree.end()
-  await records.end(tree.size)
   return {
-    size: last === null ? null : last.size,
-    signed_at: last?.cosignedAt?.toISOString() ?? null,
-    checkpoints: fitting.size,
-    records: records.fitting,
+    size: last === null ? null : size,
+    signed_at: last?.cosignedAt.toISOString() ?? null,
+    checkpoints: matching,
+    records: records.matching,
     without_record: records.missing,
     problems,
     problem_count: problemCount,
   }
 }
 
+/** Null if it is missing or not genuine, which is reported. */
+async function readCheckpoint(
+  files: ExportFiles,
+  path: string,
+  publicKeys: readonly string[],
+): Promise<OpenedCheckpoint | null> {
+  const note = await files.read(path, MAX_NOTE_BYTES)
+  if (note === null) return null
+  let why = ''
+  for (const publicKey of publicKeys) {
+    try {
+      return openCheckpoint(note.toString(), publicKey)
+    } catch (error) {
+      why = messageOf(error)
+    }
+  }
+  files.report(path, why)
+  return null
+}
+
+async function readCheckpoints(
+  files: ExportFiles,
+  paths: readonly string[],
+  publicKeys: readonly string[],
+): Promise<(readonly [string, OpenedCheckpoint])[]> {
+  const opened: (readonly [string, OpenedCheckpoint])[] = []
+  for (const path of paths) {
+    const checkpoint = await readCheckpoint(files, path, publicKeys)
+    if (checkpoint !== null) opened.push([path, checkpoint])
+  }
+  return opened
+}
+
 type Report = (what: string, why: string) => void
 
-function parsed(text: string): Leaf | null {
-  try {
-    const leaf = readLeaf(text)
-    return writeLeaf(leaf) === text ? leaf : null
-  } catch {
+/** The files of an export, which may be hostile. */
+class ExportFiles {
+  constructor(
+    readonly folder: string,
+    readonly report: Report,
+  ) {}
+
+  /** Null if it is missing, too large or not a file, which is reported. */
+  async read(path: string, maxBytes: number): Promise<Buffer | null> {
+    try {
+      await using file = await open(join(this.folder, path), READ_FLAGS)
+      const stats = await file.stat()
+      if (!stats.isFile()) this.report(path, 'it is not a file')
+      else if (stats.size > maxBytes) this.report(path, `it has more than ${maxBytes} bytes`)
+      else return await file.readFile()
+    } catch (error) {
+      this.report(path, isMissing(error) ? 'it is missing' : messageOf(error))
+    }
     return null
   }
-}
 
-interface RecordsFile {
-  from: number
-  to: number
-  name: string
-}
-
-class ExportFiles {
-  constructor(readonly folder: string) {}
-
-  /** Null if there is no such file. */
-  async read(path: string): Promise<Buffer | null> {
-    return readFile(join(this.folder, path)).catch((error: unknown) => {
-      if (['ENOENT', 'ENOTDIR', 'EISDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) return null
-      throw error
-    })
-  }
-
-  /** The names of the files of a folder; none if it does not exist. */
+  /** The names in a folder, without unfinished files; none if it does not exist. */
   async names(path: string): Promise<string[]> {
-    const names = await readdir(join(this.folder, path)).catch(() => [])
+    const names = await readdir(join(this.folder, path)).catch((error: unknown) => {
+      if (!isMissing(error)) this.report(path, messageOf(error))
+      return []
+    })
     return names.filter((name) => !name.endsWith('.partial'))
   }
-
-  /** Null, and a report, if it is missing or not genuine. */
-  async checkpoint(
-    path: string,
-    publicKeys: readonly string[],
-    report: Report,
-  ): Promise<OpenedCheckpoint | null> {
-    const note = await this.read(path)
-    let why = 'it is missing'
-    for (const publicKey of note === null ? [] : publicKeys) {
-      try {
-        return openCheckpoint(note?.toString() ?? '', publicKey)
-      } catch (error) {
-        why = messageOf(error)
-      }
-    }
-    report(path, why)
-    return null
-  }
-
-  /** The files of records, by the index of their first leaf. */
-  async recordsByStart(): Promise<Map<number, RecordsFile>> {
-    const names = await this.names('records')
-    return new Map(
-      names.flatMap((name) => {
-        const range = recordsRange(name)
-        return range === null ? [] : [[range.from, { ...range, name }] as const]
-      }),
-    )
-  }
-
-  /** A tile or a bundle of entries, of at least `width` hashes or entries. */
-  async tile(level: string, index: number, width: number): Promise<{ path: string; bytes: Buffer } | null> {
-    const path = `tile/${level}/${tilePath(index)}`
-    for (const each of [path, `${path}.p/${width}`]) {
-      const bytes = await this.read(each)
-      if (bytes !== null) return { path: each, bytes }
-    }
-    return null
-  }
 }
 
-/** The leaves of a log of that size, up to the first one that is missing. */
-async function* leavesOf(files: ExportFiles, size: number, report: Report): AsyncGenerator<string> {
+function isMissing(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === 'ENOENT'
+}
+
+/** The path of a tile with that number of hashes or entries. */
+function tileOf(level: string, index: number, width: number): string {
+  return `tile/${level}/${tilePath(index)}${width === TILE_WIDTH ? '' : `.p/${width}`}`
+}
+
+/** The leaves of a log of that size, up to the first bundle that is wrong. */
+async function* leavesOf(files: ExportFiles, size: number): AsyncGenerator<Buffer> {
   for (let from = 0; from < size; from += TILE_WIDTH) {
     const width = Math.min(size - from, TILE_WIDTH)
-    const index = from / TILE_WIDTH
-    const bundle = await files.tile('entries', index, width)
-    const entries = bundle === null ? null : readEntries(bundle.bytes)
-    if (entries === null || entries.length < width) {
-      const why = bundle === null ? 'it is missing' : 'it is cut'
-      report(
-        bundle?.path ?? `tile/entries/${tilePath(index)}`,
-        `${why}: leaves from ${from} on are not verified`,
-      )
+    const path = tileOf('entries', from / TILE_WIDTH, width)
+    const bundle = await files.read(path, MAX_BUNDLE_BYTES)
+    const entries = bundle === null ? null : readEntries(bundle)
+    if (entries?.length !== width) {
+      files.report(path, `it does not have the ${width} leaves from ${from}: the rest is not verified`)
       return
     }
-    yield* entries.slice(0, width)
+    yield* entries
   }
 }
 
@@ -195,9 +216,10 @@ class VerifiedTree {
   /** For each level, the hashes of its last tile so far. */
   private readonly levels: Buffer[][] = []
 
+  /** `finalSize` is that of the log. */
   constructor(
     private readonly files: ExportFiles,
-    private readonly report: Report,
+    private readonly finalSize: number,
   ) {}
 
   get size(): number {
@@ -208,48 +230,44 @@ class VerifiedTree {
     return rootOf(this.tree).toString('base64')
   }
 
-  async add(leaf: string): Promise<void> {
-    const { tree, completed } = append(this.tree, leaf)
+  async add(leaf: Buffer): Promise<void> {
+    const leafHash = hashOfLeaf(leaf)
+    const { tree, completed } = append(this.tree, leafHash)
     this.tree = tree
-    await this.addHash(0, tree.size - 1, hashOfLeaf(leaf))
-    for (const { height, index, hash } of completed) {
-      if (height % TILE_HEIGHT === 0)
-        await this.addHash(height / TILE_HEIGHT, index, Buffer.from(hash, 'base64'))
+    await this.addHash(0, leafHash)
+    for (const { height, hash: text } of completed) {
+      if (height % TILE_HEIGHT === 0) await this.addHash(height / TILE_HEIGHT, Buffer.from(text, 'base64'))
     }
-  }
-
-  /** Compares the tiles that are not full. */
-  async end(): Promise<void> {
+    if (tree.size < this.finalSize) return
     for (const [level, hashes] of this.levels.entries()) {
-      const count = Math.floor(this.size / TILE_WIDTH ** level)
-      if (hashes.length > 0) await this.compare(level, Math.floor(count / TILE_WIDTH), hashes)
+      if (hashes.length > 0) await this.compare(level, hashes)
     }
   }
 
-  private async addHash(level: number, index: number, hash: Buffer): Promise<void> {
+  private async addHash(level: number, hash: Buffer): Promise<void> {
     const hashes = (this.levels[level] ??= [])
     hashes.push(hash)
     if (hashes.length < TILE_WIDTH) return
     this.levels[level] = []
-    await this.compare(level, Math.floor(index / TILE_WIDTH), hashes)
+    await this.compare(level, hashes)
   }
 
-  private async compare(level: number, index: number, hashes: readonly Buffer[]): Promise<void> {
-    const tile = await this.files.tile(String(level), index, hashes.length)
-    const expected = Buffer.concat(hashes)
-    if (tile === null) this.report(`tile/${level}/${tilePath(index)}`, 'it is missing')
-    else if (!tile.bytes.subarray(0, expected.length).equals(expected)) {
-      this.report(tile.path, 'it does not fit the leaves')
-    }
+  /** Compares the last tile of a level. */
+  private async compare(level: number, hashes: readonly Buffer[]): Promise<void> {
+    const count = Math.floor(this.size / TILE_WIDTH ** level)
+    const path = tileOf(String(level), Math.floor((count - 1) / TILE_WIDTH), hashes.length)
+    const tile = await this.files.read(path, MAX_TILE_BYTES)
+    if (tile?.equals(Buffer.concat(hashes)) === false)
+      this.files.report(path, 'its hashes are not those of the leaves')
   }
 }
 
-/** The digests of the exported records, read file by file while the leaves are. */
+/** Compares the exported records with the leaves, file by file. */
 class Records {
-  fitting = 0
+  matching = 0
   missing = 0
-  private ranges: Map<number, RecordsFile> | null = null
-  private digests: Digests | null = null
+  private known: ReadonlyMap<number, RecordsFile> | null = null
+  private current: { from: number; to: number; digests: (string | null)[] } = { from: 0, to: 0, digests: [] }
 
   constructor(
     private readonly files: ExportFiles,
@@ -257,79 +275,55 @@ class Records {
   ) {}
 
   /** Must be called for each leaf in turn; with null for one that can't be read. */
-  async check(index: number, leaf: Leaf | null): Promise<void> {
-    this.ranges ??= await this.files.recordsByStart()
-    const range = this.ranges.get(index)
-    if (range !== undefined) {
-      this.ranges.delete(index)
-      await this.close()
-      this.digests = new Digests(join(this.files.folder, 'records', range.name), range)
+  async compare(index: number, leaf: Leaf | null): Promise<void> {
+    this.known ??= knownRecords(await this.files.names(RECORDS))
+    if (index === this.current.to) {
+      const file = this.known.get(index)
+      this.current =
+        file === undefined
+          ? { from: index, to: this.nextFrom(index), digests: [] }
+          : { ...file, digests: await this.digestsOf(file) }
+      if (file === undefined) this.report(RECORDS, `there are no records of the leaves from ${index}`)
     }
-    const digest = (await this.digests?.next()) ?? null
+    const digest = this.current.digests[index - this.current.from]
+    // The whole file is reported.
+    if (digest === undefined) return
     if (digest === null) this.missing += 1
-    else if (leaf === null || digest === leaf.recordSha256) this.fitting += leaf === null ? 0 : 1
+    else if (digest === leaf?.recordSha256) this.matching += 1
     else this.report(`record of leaf ${index}`, 'it is not the one that was logged')
   }
 
-  /** Reports what the files have beside the records of the leaves. */
-  async end(size: number): Promise<void> {
-    await this.close()
-    for (const { name } of this.ranges?.values() ?? [])
-      this.report(`records/${name}`, `it is not of the first ${size} leaves`)
+  private nextFrom(index: number): number {
+    const later = [...(this.known?.keys() ?? [])].filter((from) => from > index)
+    return later.reduce((first, from) => Math.min(first, from), Infinity)
   }
 
-  private async close(): Promise<void> {
-    const surplus = (await this.digests?.close()) ?? null
-    if (surplus !== null) this.report(`records/${surplus.name}`, surplus.why)
-    this.digests = null
-  }
-}
-
-/** The SHA-256 of each line of a file of records. Lines may be longer than memory should hold. */
-class Digests {
-  private readonly lines: AsyncGenerator<string | null>
-  private left: number
-
-  constructor(
-    path: string,
-    private readonly range: RecordsFile,
-  ) {
-    this.lines = digestsOf(path)
-    this.left = range.to - range.from
-  }
-
-  /** Null for an empty line, and after the end. */
-  async next(): Promise<string | null> {
-    if (this.left === 0) return null
-    this.left -= 1
-    const line = await this.lines.next()
-    return line.done === true ? null : line.value
-  }
-
-  /** Resolves with what is wrong with the number of lines; null if it is right. */
-  async close(): Promise<{ name: string; why: string } | null> {
-    const more = this.left > 0 ? null : await this.lines.next()
-    await this.lines.return(null)
-    const { name } = this.range
-    return more?.done === false ? { name, why: 'it has more lines than leaves' } : null
-  }
-}
-
-async function* digestsOf(path: string): AsyncGenerator<string | null> {
-  let hash = createHash('sha256')
-  let isEmpty = true
-  for await (const piece of createReadStream(path) as AsyncIterable<Buffer>) {
-    let from = 0
-    for (let end = piece.indexOf(0x0a); end !== -1; end = piece.indexOf(0x0a, from)) {
-      if (end > from) isEmpty = false
-      hash.update(piece.subarray(from, end))
-      yield isEmpty ? null : hash.digest('hex')
-      hash = createHash('sha256')
-      isEmpty = true
-      from = end + 1
+  /** The SHA-256 of each line of a file; null for an empty line. None if it is wrong. Lines may be long. */
+  private async digestsOf({ path, from, to }: RecordsFile): Promise<(string | null)[]> {
+    const digests: (string | null)[] = []
+    // Of the beginning of a line whose end is in the next piece.
+    let begun: Hash | null = null
+    try {
+      await using file = await open(join(this.files.folder, path), READ_FLAGS)
+      if (!(await file.stat()).isFile()) throw new Error('it is not a file')
+      for await (const piece of file.createReadStream() as AsyncIterable<Buffer>) {
+        let start = 0
+        for (let end = piece.indexOf(0x0a); end !== -1; end = piece.indexOf(0x0a, start)) {
+          const line = piece.subarray(start, end)
+          if (begun !== null) digests.push(begun.update(line).digest('hex'))
+          else digests.push(line.length === 0 ? null : hash('sha256', line))
+          begun = null
+          start = end + 1
+        }
+        if (digests.length > to - from) break
+        if (start < piece.length) begun = (begun ?? createHash('sha256')).update(piece.subarray(start))
+      }
+    } catch (error) {
+      this.report(path, messageOf(error))
+      return []
     }
-    if (from < piece.length) isEmpty = false
-    hash.update(piece.subarray(from))
+    if (begun === null && digests.length === to - from) return digests
+    this.report(path, `it does not have ${to - from} lines`)
+    return []
   }
-  if (!isEmpty) yield hash.digest('hex')
 }

@@ -740,8 +740,8 @@ class Erasure(TypedDict):
     """How it ended."""
     ended_at: str
     """When it ended."""
-    ended_by: str | None
-    """The id of who deleted it; null if it expired."""
+    actor: str | None
+    """The id of who deleted it: a key, or a member, session or inbox token; null if it expired."""
     erased_at: str
     """When its key was deleted. Nothing that it encrypted can be read since."""
     copies_gone_by: str
@@ -758,7 +758,7 @@ class Erasure(TypedDict):
     """The record of the event, as the leaf has its SHA-256."""
     proof: str
     """The proof that the leaf is in the log (C2SP tlog-proof)."""
-    limits: list[str]
+    does_not_prove: list[str]
     """What it can not prove."""
 
 

@@ -143,6 +143,11 @@ class Audit {
     const path = `/v1/audit/logs/${encodeURIComponent(logId)}/events/${encodeURIComponent(eventId)}/proof`
     return new TextDecoder().decode(await this.connection.bytes(path, options))
   }
+
+  /** The certificate of erasure of an inbox that has ended. */
+  erasure(inboxId: string, options: CallOptions = {}): Promise<Schemas['Erasure']> {
+    return this.connection.get(`/v1/inboxes/${encodeURIComponent(inboxId)}/erasure`, options)
+  }
 }
 
 class Inboxes {

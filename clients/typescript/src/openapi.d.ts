@@ -402,34 +402,20 @@ export interface components {
 			state: "deleted" | "expired";
 			ended_at: string;
 		};
-		/** A certificate of the erasure of an inbox. */
 		Erasure: {
-			/** The inbox. */
 			inbox_id: string;
-			/** How it ended. */
 			state: "deleted" | "expired";
-			/** When it ended. */
 			ended_at: string;
-			/** The id of who deleted it; null if it expired. */
-			ended_by: string | null;
-			/** When its key was deleted. */
+			actor: string | null;
 			erased_at: string;
-			/** From then on Mayfly's own disks have no copy of the key. */
 			copies_gone_by: string;
-			/** The event of the erasure. */
 			event_id: string;
-			/** The audit log. */
 			log_id: string;
-			/** The index of its leaf. */
 			index: number;
-			/** The leaf, as it is hashed. */
 			leaf: string;
-			/** The record of the event, as the leaf has its SHA-256. */
 			record: string;
-			/** The proof that the leaf is in the log (C2SP tlog-proof). */
 			proof: string;
-			/** What it can not prove. */
-			limits: string[];
+			does_not_prove: string[];
 		};
 		Event: {
 			id: string;
@@ -470,15 +456,10 @@ export interface components {
 			/** When it ended. */
 			ended_at: string;
 		};
-		/** A key, as in an event. */
 		EventKey: {
-			/** The id of the key. */
 			id: string;
-			/** The name of the key. */
 			name: string;
-			/** The environment that the key belongs to. */
 			environment: string;
-			/** When it expires. */
 			expires_at: string;
 		};
 		/** A message, as in an event. */
@@ -711,27 +692,16 @@ export interface components {
 			/** The attachments. */
 			attachments?: components["schemas"]["AttachContent"][];
 		};
-		/** An invitation to become a member. */
 		Invitation: {
-			/** The id of the invitation. */
 			id: string;
-			/** The address that was invited; null once erased. */
 			email: string | null;
-			/** What the member may do. */
 			role: "owner" | "admin" | "developer" | "viewer" | "auditor";
-			/** The only environments that the member can use; null for all. */
 			environments: string[] | null;
-			/** `content:read` if the member may read mail, else none. */
 			permissions: "content:read"[];
-			/** The key or the member that invited. */
 			invited_by: string;
-			/** Only a `pending` one can be used, once. */
 			state: "pending" | "accepted" | "revoked" | "expired";
-			/** The member who used it; null if nobody has. */
 			member_id: string | null;
-			/** When it was made. */
 			created_at: string;
-			/** Its link is invalid from then on. */
 			expires_at: string;
 		};
 		/** An invitation with its link. */
@@ -1172,9 +1142,7 @@ export interface components {
 			environment?: string | null;
 			key_id?: string | null;
 		};
-		/** How people may sign in to the console. */
 		SetSignIn: {
-			/** `any`: also with links and keys. */
 			sign_in: "any" | "provider";
 		};
 		/** What to change of an inbox. */

@@ -1,7 +1,7 @@
 import type { LogId } from '#libs/domain/ids/typeid.js'
 import type { AuditEvent } from './events.js'
 import { writeLeaf, type Leaf } from './leaf.js'
-import { append, EMPTY_TREE, TILE_HEIGHT, type Subtree, type Tree } from './tree.js'
+import { append, EMPTY_TREE, hashOfLeaf, TILE_HEIGHT, type Subtree, type Tree } from './tree.js'
 
 /** The audit log of an account: a Merkle tree with a leaf for each of the account's events. */
 export interface AuditLog {
@@ -53,7 +53,7 @@ function withLeaves(log: AuditLog, leaves: readonly Leaf[]): Evolved {
     sequencedTo[source] = leaf.offset
     const text = writeLeaf(leaf)
     added.push({ index: tree.size, leaf, text })
-    const next = append(tree, text)
+    const next = append(tree, hashOfLeaf(text))
     tree = next.tree
     completed.push(...next.completed.filter(({ height }) => height % TILE_HEIGHT === 0))
   }

@@ -9,6 +9,9 @@ import { createPrivateKey, createPublicKey, hash, sign, verify, type KeyObject }
 const ED25519 = 0x01
 const COSIGNATURE = 0x04
 
+/** The last second of a `Date`. */
+const MAX_SECONDS = 8_640_000_000_000
+
 /** A private key of Ed25519 in PKCS #8 (RFC 8410, section 7) begins with these bytes. */
 const PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
 
@@ -54,13 +57,13 @@ export interface OpenedCheckpoint {
   size: number
   /** In base64. */
   root: string
-  /** When the log's own cosignature says that it was the latest; null without one. */
-  cosignedAt: Date | null
+  /** When the log's own cosignature says that it was the latest. */
+  cosignedAt: Date
 }
 
 /**
- * Verifies the signature of a verifier key, and its cosignature if there is one. Throws CheckpointError for what is not
- * a checkpoint of that log, and for a wrong signature.
+ * Verifies the signature and the cosignature of a verifier key. Throws CheckpointError for what is not a checkpoint of that
+ * log, and if a signature is missing or wrong.
  */
 export function openCheckpoint(note: string, verifier: string): OpenedCheckpoint {
   const { origin, publicKey } = readVerifierKey(verifier)
@@ -94,10 +97,9 @@ export function openCheckpoint(note: string, verifier: string): OpenedCheckpoint
   if (signature === undefined) throw new CheckpointError('it has no signature of that key')
   if (!verify(null, Buffer.from(body), key, signature)) throw new CheckpointError('its signature is wrong')
   const [cosignature] = withId(COSIGNATURE)
-  if (cosignature === undefined) return { size: Number(size), root, cosignedAt: null }
-  if (cosignature.length !== 72) throw new CheckpointError('its cosignature is wrong')
+  if (cosignature?.length !== 72) throw new CheckpointError('it has no cosignature of that key')
   const seconds = Number(cosignature.readBigUInt64BE())
-  if (!verify(null, cosigned(seconds, body), key, cosignature.subarray(8))) {
+  if (seconds > MAX_SECONDS || !verify(null, cosigned(seconds, body), key, cosignature.subarray(8))) {
     throw new CheckpointError('its cosignature is wrong')
   }
   return { size: Number(size), root, cosignedAt: new Date(seconds * 1000) }
@@ -114,12 +116,10 @@ function cosigned(seconds: number, body: string): Buffer {
 }
 
 /** Throws CheckpointError if it is not a verifier key of Ed25519. */
-function readVerifierKey(text: string): { origin: string; publicKey: Uint8Array } {
-  const [, origin = '', id = '', encoded = ''] =
-    /^([^+\s]+)\+([0-9a-f]{8})\+([\w+/]+={0,2})$/.exec(text) ?? []
-  const [type, ...bytes] = Buffer.from(encoded, 'base64')
-  const publicKey = Buffer.from(bytes)
-  if (type !== ED25519 || bytes.length !== 32 || keyId(origin, ED25519, publicKey).toString('hex') !== id) {
+export function readVerifierKey(text: string): { origin: string; publicKey: Uint8Array } {
+  const [, origin = '', encoded = ''] = /^([^+\s]+)\+[0-9a-f]{8}\+([\w+/]+={0,2})$/.exec(text) ?? []
+  const publicKey = Buffer.from(encoded, 'base64').subarray(1)
+  if (publicKey.length !== 32 || verifierKey(origin, { publicKey }) !== text) {
     throw new CheckpointError('the public key is not one of an audit log')
   }
   return { origin, publicKey }

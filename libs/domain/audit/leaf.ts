@@ -49,34 +49,45 @@ export type Leaf = ValueOf<typeof leaf>
 
 /** A leaf as it is hashed: canonical JSON (RFC 8785), with its names in order. */
 export function writeLeaf(leaf: Leaf): string {
-  const {
-    actor,
-    environment,
-    id,
-    offset,
-    partition,
-    recordSha256: record_sha256,
-    subject,
-    topic,
-    type,
-  } = leaf
-  const time = leaf.time.toISOString()
   return JSON.stringify({
-    ...{ actor, environment, id, offset, partition, record_sha256, subject, time, topic, type },
+    actor: leaf.actor,
+    environment: leaf.environment,
+    id: leaf.id,
+    offset: leaf.offset,
+    partition: leaf.partition,
+    record_sha256: leaf.recordSha256,
+    subject: leaf.subject,
+    time: leaf.time.toISOString(),
+    topic: leaf.topic,
+    type: leaf.type,
   })
 }
 
 /** Reads what `writeLeaf` has written. */
 export function readLeaf(text: string): Leaf {
-  const {
-    record_sha256: recordSha256,
-    time,
-    ...rest
-  } = JSON.parse(text) as Omit<Leaf, 'recordSha256' | 'time'> & {
-    record_sha256: string
-    time: string
-  }
+  const { record_sha256: recordSha256, time, ...rest } = JSON.parse(text) as WrittenLeaf
   return { ...rest, recordSha256, time: new Date(time) }
+}
+
+type WrittenLeaf = Omit<Leaf, 'recordSha256' | 'time'> & { record_sha256: string; time: string }
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** As `readLeaf`, for bytes that anybody may have written: null if `writeLeaf` does not write them. */
+export function parseLeaf(bytes: Uint8Array): Leaf | null {
+  try {
+    const text = utf8.decode(bytes)
+    const leaf = readLeaf(text)
+    const { actor, environment, id, subject, topic, type, recordSha256, partition, offset } = leaf
+    const texts = [actor ?? '', environment, id, subject, topic, type]
+    const isLeaf =
+      texts.every((each) => typeof each === 'string') &&
+      [partition, offset].every((each) => Number.isSafeInteger(each) && each >= 0) &&
+      /^[0-9a-f]{64}$/.test(recordSha256)
+    return isLeaf && writeLeaf(leaf) === text ? leaf : null
+  } catch {
+    return null
+  }
 }
 
 interface StoredRecord {

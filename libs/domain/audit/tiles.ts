@@ -23,13 +23,13 @@ export function writeEntries(entries: readonly string[]): Buffer {
   )
 }
 
-/** The entries of a bundle; null if it is cut. */
-export function readEntries(bundle: Buffer): string[] | null {
-  const entries: string[] = []
+/** The entries of a bundle, as they are hashed; null if the last one is not complete. */
+export function readEntries(bundle: Buffer): Buffer[] | null {
+  const entries: Buffer[] = []
   for (let at = 0; at < bundle.length;) {
     const end = at + 2 <= bundle.length ? at + 2 + bundle.readUInt16BE(at) : Infinity
     if (end > bundle.length) return null
-    entries.push(bundle.toString('utf8', at + 2, end))
+    entries.push(bundle.subarray(at + 2, end))
     at = end
   }
   return entries

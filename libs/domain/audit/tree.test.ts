@@ -4,6 +4,7 @@ import {
   append,
   EMPTY_TREE,
   fold,
+  hashOfLeaf,
   join,
   proofOf,
   rootOf,
@@ -18,7 +19,7 @@ function treeOf(size: number): { tree: Tree; hashes: Buffer[]; completed: (Subtr
   const completed: (Subtree & { hash: string })[] = []
   let tree = EMPTY_TREE
   for (let index = 0; index < size; index += 1) {
-    const next = append(tree, leaf(index))
+    const next = append(tree, hashOfLeaf(leaf(index)))
     tree = next.tree
     completed.push(...next.completed)
   }

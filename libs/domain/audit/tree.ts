@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 /*
  * The Merkle tree of an audit log: hashes as in RFC 6962, section 2.1, with SHA-256. Trees are larger than 32-bit integers
@@ -24,29 +24,32 @@ export interface Subtree {
 export const TILE_HEIGHT = 8
 export const TILE_WIDTH = 2 ** TILE_HEIGHT
 
-export function hashOfLeaf(leaf: string | Uint8Array): Buffer {
-  return createHash('sha256').update('\0').update(leaf).digest()
+const LEAF = Buffer.from([0])
+const CHILDREN = Buffer.from([1])
+
+export function hashOfLeaf(leaf: string | Buffer): Buffer {
+  return hash('sha256', typeof leaf === 'string' ? `\0${leaf}` : Buffer.concat([LEAF, leaf]), 'buffer')
 }
 
 function hashOfChildren(left: Uint8Array, right: Uint8Array): Buffer {
-  return createHash('sha256').update('\x01').update(left).update(right).digest()
+  return hash('sha256', Buffer.concat([CHILDREN, left, right]), 'buffer')
 }
 
-/** Adds a leaf. `completed` are the subtrees that it completes, the smallest first, without the leaf itself. */
+/** Adds a leaf by its hash. `completed` are the subtrees that it completes, the smallest first, without the leaf itself. */
 export function append(
   { size, peaks }: Tree,
-  leaf: string,
+  leaf: Buffer,
 ): { tree: Tree; completed: (Subtree & { hash: string })[] } {
   const rest = [...peaks]
   const completed: (Subtree & { hash: string })[] = []
-  let hash = hashOfLeaf(leaf)
+  let last = leaf
   let index = size
   for (let height = 1; index % 2 === 1; height += 1) {
-    hash = hashOfChildren(Buffer.from(rest.pop() ?? '', 'base64'), hash)
+    last = hashOfChildren(Buffer.from(rest.pop() ?? '', 'base64'), last)
     index = (index - 1) / 2
-    completed.push({ height, index, hash: hash.toString('base64') })
+    completed.push({ height, index, hash: last.toString('base64') })
   }
-  return { tree: { size: size + 1, peaks: [...rest, hash.toString('base64')] }, completed }
+  return { tree: { size: size + 1, peaks: [...rest, last.toString('base64')] }, completed }
 }
 
 export function rootOf({ peaks }: Tree): Buffer {
@@ -56,7 +59,7 @@ export function rootOf({ peaks }: Tree): Buffer {
 /** The hash of consecutive leaves, from those of the full subtrees that they consist of. */
 export function join(hashes: readonly Uint8Array[]): Buffer {
   const last = hashes.at(-1)
-  if (last === undefined) return createHash('sha256').digest()
+  if (last === undefined) return hash('sha256', '', 'buffer')
   return Buffer.from(hashes.slice(0, -1).reduceRight((right, left) => hashOfChildren(left, right), last))
 }
 

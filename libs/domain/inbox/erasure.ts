@@ -27,9 +27,9 @@ export function erasureAfter(end: InboxEnd, by: string | null, now: Date): Inbox
   return {
     type: 'InboxErased',
     inboxId: end.inboxId,
-    end: isDeleted ? 'deleted' : 'expired',
+    state: isDeleted ? 'deleted' : 'expired',
     endedAt: isDeleted ? end.deletedAt : end.expiredAt,
-    endedBy: isDeleted ? by : null,
+    actor: isDeleted ? by : null,
     erasedAt: now,
     copiesGoneBy: new Date(now.getTime() + COPIES_MS),
     inbox: end.inbox,

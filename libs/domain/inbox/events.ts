@@ -26,12 +26,14 @@ const inbox = field.optional(field.flat(attribution), null)
 export type BodyKind = 'message' | 'deleted-message' | 'ended-inbox'
 
 interface Publication<Fields> {
-  /** Its name in the API and in usage figures. */
+  /** Its name in the API, and in usage figures. */
   publicName: string
   /** The property with the time at which it happened. */
   time: { [Name in keyof Fields]: ValueOf<Fields[Name]> extends Date ? Name : never }[keyof Fields] & string
-  /** How streams and webhooks send it; null if only the history has it. */
+  /** How streams and webhooks send it; null if they don't. */
   sent: { body: BodyKind; summary: string } | null
+  /** Whether it changes the inbox, and so is in its history. */
+  isInHistory?: false
 }
 
 function inboxEvent<Fields extends AnyFields, const Public extends Publication<Fields>>(
@@ -234,13 +236,13 @@ export const INBOX_EVENTS = {
    */
   InboxErased: inboxEvent(
     'inbox.erased',
-    { publicName: 'inbox.erased', time: 'erasedAt', sent: null },
+    { publicName: 'inbox.erased', time: 'erasedAt', sent: null, isInHistory: false },
     {
       inboxId: field.id('inb'),
-      end: field.oneOf(['deleted', 'expired']),
+      state: field.oneOf(['deleted', 'expired']),
       endedAt: field.time,
       /** The id of who deleted it; null if it expired. */
-      endedBy: field.optional(field.text, null),
+      actor: field.optional(field.text, null),
       erasedAt: field.time,
       /** From then on Mayfly's own stores have no copy of the key. */
       copiesGoneBy: field.time,
@@ -266,9 +268,7 @@ export type InboxErased = EventOf<typeof INBOX_EVENTS, 'InboxErased'>
 type Declared = (typeof INBOX_EVENTS)[InboxEvent['type']]
 
 /** The declarations of the events that the history of an inbox may have. */
-export const HISTORY_EVENTS = Object.values<Declared>(INBOX_EVENTS).filter(
-  (each) => each !== INBOX_EVENTS.InboxErased,
-)
+export const HISTORY_EVENTS = Object.values<Declared>(INBOX_EVENTS).filter((each) => !('isInHistory' in each))
 type SentDeclaration = Exclude<Declared, { sent: null }>
 
 /** The declarations of the events that streams and webhooks send. */

@@ -313,6 +313,11 @@ class AsyncAudit:
         path = path_of("audit", "logs", log_id, "events", event_id, "proof")
         return (await self._connection.read(path, call)).decode()
 
+    async def erasure(self, inbox_id: str, **call: Unpack[CallOptions]) -> types.Erasure:
+        """The certificate of erasure of an inbox that has ended."""
+        path = path_of("inboxes", inbox_id, "erasure")
+        return cast("types.Erasure", await self._connection.get(path, call))
+
 
 class AsyncFaults:
     """Faults on purpose: of an inbox, by its id, or of all new inboxes of an environment, by its name.
