@@ -15,7 +15,7 @@ export const EXIT = {
   refused: 4,
   /** Unreachable, busy or over a limit: the same command may succeed later. */
   unavailable: 5,
-  /** The mail of a load run differs from its manifest. */
+  /** The mail of a load run differs from its manifest, or an audit log from what was signed. */
   differs: 6,
   /** A signal ended a load test. */
   interrupted: 130,

@@ -22,7 +22,7 @@ import { usageCommands } from './usage.js'
 const EXIT_CODES = `
 Exit codes: 0 success, 1 any other failure, 2 invalid command or request, 3 not found, ended, or nothing matched
 in time, 4 the key, its scopes or the password were refused, 5 Mayfly is unreachable, busy or over a limit, 6 the mail
-of a load run differs from its manifest, 130 a load test was interrupted.`
+of a load run differs from its manifest or an audit log from what was signed, 130 a load test was interrupted.`
 
 /** Makes the command line. The results of commands are written to `output`. */
 export function makeProgram(output: Writable & { isTTY?: boolean }): Command {

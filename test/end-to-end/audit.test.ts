@@ -340,6 +340,8 @@ describe('the audit log of an account', () => {
     }
     await expect(fileOf(foreign, `${log.id}/checkpoint`)).rejects.toThrow(/: 404 /)
     await expect(fileOf(foreign, `${log.id}/tile/0/000`)).rejects.toThrow(/: 404 /)
+    await expect(fileOf(foreign, `${log.id}/records?from=0&to=1`)).rejects.toThrow(/: 404 /)
+    await expect(fileOf(reader, `${log.id}/records?from=0&to=1`)).rejects.toThrow(/: 403 /)
     await expect(fileOf(reader, `${log.id}/tile/entries/000`)).rejects.toThrow(/: 403 /)
     const unknown = await call(auditor, 'GET', `${eventPath('evt_01h455vb4pex5vsknk084sn02q')}/proof`)
     expectProblem(unknown, { status: 404, code: 'not-found' })
@@ -349,6 +351,12 @@ describe('the audit log of an account', () => {
     const { target: whole } = await join(auditor, { role: 'auditor' })
     const { target: restricted } = await join(auditor, { role: 'auditor', environments: ['staging'] })
     expect((await auditLogOf(whole)).id).toBe(log.id)
-    expectProblem(await call(restricted, 'GET', '/v1/audit/logs'), { status: 403, code: 'missing-scope' })
+    const erasure = `/v1/inboxes/${inbox.id}/erasure`
+    for (const path of ['/v1/audit/logs', erasure, `/v1/audit/logs/${log.id}/records?from=0&to=1`]) {
+      expectProblem(await call(restricted, 'GET', path), { status: 403, code: 'missing-scope' })
+    }
+    const key = await issueKey(auditor, { environment: 'production', scopes: ['audit'] })
+    const elsewhere = await call(withKey(mayfly, key), 'GET', erasure)
+    expectProblem(elsewhere, { status: 404, code: 'not-found' })
   })
 })

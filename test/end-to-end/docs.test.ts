@@ -110,12 +110,16 @@ describe('the API guide', () => {
     }
   })
 
-  it('has an audit log that is read', async () => {
-    const [, code = ''] = /^```sh\n(.*?)^```$/ms.exec(await readFile('docs/audit.md', 'utf8')) ?? []
+  it('has an audit log that is read, exported and verified', async () => {
+    const guide = await readFile('docs/audit.md', 'utf8')
+    const blocks = [...guide.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, code = '']) => inBuild(code))
+    expect(blocks).toHaveLength(3)
     const { url: MAYFLY_URL, apiKey } = mayfly
     const env = { PATH: process.env.PATH, MAYFLY_URL, admin: `Authorization: Bearer ${apiKey}` }
-    const { stdout } = await run('bash', ['-c', `set -eux\n${code}`], { env, cwd: folder })
+    const { stdout } = await run('bash', ['-c', `set -eux\n${blocks.join('\n')}`], { env, cwd: folder })
     expect(stdout).toMatch(/^\S+\/v1\/audit\/logs\/log_\w+\n\d+\n\S{44}\n\n\u2014 /)
+    expect(stdout).toMatch(/^without record +0$/m)
+    expect(stdout).toContain('"state":"deleted"')
   })
 
   it('has a load run that finds the mail that is lost on purpose', async () => {
@@ -124,9 +128,8 @@ describe('the API guide', () => {
     const here = code
       .replace('http://127.0.0.1:3000', mayfly.url)
       .replace('127.0.0.1:2525', `127.0.0.1:${mayfly.smtpPort}`)
-      .replaceAll('npx mayfly', `'${process.execPath}' '${join(process.cwd(), 'apps/cli/mayfly.mjs')}'`)
     const env = { PATH: process.env.PATH, MAYFLY_KEY: mayfly.apiKey }
-    const script = `set -eux\n${here}`
+    const script = `set -eux\n${inBuild(here)}`
     const failed = await runProgram('bash', ['-c', script], { env, cwd: folder, timeout: 110_000 })
     expect(failed.code).toBe(6)
     expect(failed.stdout).toMatch(/^accepted +300$/m)
@@ -144,3 +147,11 @@ describe('the API guide', () => {
     expect(codes.toSorted()).toEqual(Object.keys(PROBLEMS).toSorted())
   })
 })
+
+/** Commands that run the client of this build. */
+function inBuild(code: string): string {
+  return code.replaceAll(
+    'npx mayfly',
+    `'${process.execPath}' '${join(process.cwd(), 'apps/cli/mayfly.mjs')}'`,
+  )
+}
