@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { isInHistory } from '#libs/domain/inbox/events.js'
 import { inboxEventCodec, usageEventCodec, webhookEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import type { RecordBatch, StoredRecord } from '#libs/ports/event-log/event-log.js'
 import { decodeBatch, type DecodedBatch } from '#libs/ports/event-log/batch-decoding.js'
@@ -53,7 +54,11 @@ export class RowConverter {
       case 'usage-events':
         return this.rowsOf(decodeBatch(usageEventCodec, batch, this.partitions), batch, usageRows)
       case 'inbox-events':
-        return this.rowsOf(decodeBatch(inboxEventCodec, batch, this.partitions), batch, inboxRow)
+        return this.rowsOf(
+          decodeBatch(inboxEventCodec, batch, this.partitions),
+          batch,
+          (recorded, position) => (isInHistory(recorded.event.type) ? inboxRow(recorded, position) : []),
+        )
       case 'webhook-events':
         return this.rowsOf(decodeBatch(webhookEventCodec, batch, this.partitions), batch, webhookRow)
     }

@@ -14,6 +14,7 @@ describeWith('tessera-fsck')('fsck of Tessera', () => {
   let auditor: Target
   let log: AuditLogJson
   let folder: string
+  let exportFolder: string
 
   /** It ends with 0 in any case. With a single worker it does not end if something does not fit. */
   async function outcomeOf(url: string, ...options: string[]): Promise<'accepted' | 'refused'> {
@@ -34,9 +35,12 @@ describeWith('tessera-fsck')('fsck of Tessera', () => {
       const note = await fileOf(auditor, `${log.id}/checkpoint`).catch(() => null)
       return Number(note?.toString().split('\n')[1] ?? 0) > 300
     })
+    exportFolder = join(folder, 'log')
     const env = { PATH: process.env.PATH ?? '', MAYFLY_URL: auditor.url, MAYFLY_KEY: auditor.apiKey }
     const main = join(process.cwd(), 'dist/apps/cli/main.js')
-    const exported = await runProgram(process.execPath, [main, 'audit', 'export', '--to', folder], { env })
+    const exported = await runProgram(process.execPath, [main, 'audit', 'export', '--to', exportFolder], {
+      env,
+    })
     expect(exported).toMatchObject({ code: 0, stderr: '' })
   })
   afterAll(() => rm(folder, { recursive: true, force: true }))
@@ -47,10 +51,10 @@ describeWith('tessera-fsck')('fsck of Tessera', () => {
   })
 
   it('accepts an export, and refuses it with an altered hash', async () => {
-    expect(await outcomeOf(`file://${folder}/`)).toBe('accepted')
-    const path = join(folder, 'tile/0/000')
+    expect(await outcomeOf(`file://${exportFolder}/`)).toBe('accepted')
+    const path = join(exportFolder, 'tile/0/000')
     const tile = await readFile(path)
     await writeFile(path, tile.fill(tile.readUInt8(0) ^ 1, 0, 1))
-    expect(await outcomeOf(`file://${folder}/`)).toBe('refused')
+    expect(await outcomeOf(`file://${exportFolder}/`)).toBe('refused')
   })
 })

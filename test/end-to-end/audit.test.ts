@@ -210,21 +210,16 @@ describe('the audit log of an account', () => {
     expect(lines.map((line) => hash('sha256', line))).toEqual(
       leaves.slice(1).map(({ record_sha256 }) => record_sha256),
     )
+    expect((await fileOf(auditor, `${log.id}/records`)).toString().split('\n')).toContain(lines[0])
     const { size } = await downloadLog(auditor, log)
-    for (const [query, status] of [
-      ...([
-        ['', 400],
-        ['from=0', 400],
-        ['to=1', 400],
-        ['from=1&to=1', 400],
-        ['from=-1&to=1', 400],
-      ] as const),
-      ...([
-        ['from=0&to=257', 400],
-        ['from=x&to=1', 400],
-        [`from=${size + 50}&to=${size + 60}`, 404],
-      ] as const),
-    ]) {
+    const refused: [string, number][] = [
+      ...(['to=0', 'from=1&to=1', 'from=-1&to=1', 'from=0&to=257', 'from=x'] as const).map(
+        (query): [string, number] => [query, 400],
+      ),
+      [`from=${size + 50}&to=${size + 60}`, 404],
+      [`from=${size + 50}`, 404],
+    ]
+    for (const [query, status] of refused) {
       await expect(fileOf(auditor, `${log.id}/records?${query}`)).rejects.toThrow(`: ${status} `)
     }
   })

@@ -162,13 +162,15 @@ describeWith('curl')('the curl commands of the OpenAPI document', () => {
       ({ 'x-code-samples': [sample] = [] }) => sample?.source ?? 'no sample',
     )
     const ids = await makeOneOfEach()
+    const erased = await erasedInbox()
     // Commands that end or change something run last, a message before its inbox.
     const rank = (command: string) => (ENDING.test(command) ? -command.length : -Infinity)
     for (const command of commands.toSorted((one, other) => rank(one) - rank(other))) {
-      const own = command.replaceAll(
-        /(inb|inv|msg|mem|whk|dlv|rpl|tok|key|dom|acc|log|evt)_\w{26}/g,
-        (_, kind: string) => ids[kind] ?? '',
-      )
+      const own = command
+        .replace(/inb_\w{26}(?=\/erasure)/, erased)
+        .replaceAll(/(inb|inv|msg|mem|whk|dlv|rpl|tok|key|dom|acc|log|evt)_\w{26}/g, (id, kind: string) =>
+          id === erased ? id : (ids[kind] ?? ''),
+        )
       expect(own).toContain(`'${mayfly.url}/`)
       const seconds = own.startsWith('curl -N') ? 10 : 20
       const script = own.replace('curl ', `curl -s -m ${seconds} -w '\\n%{http_code}' `)
@@ -190,6 +192,17 @@ describeWith('curl')('the curl commands of the OpenAPI document', () => {
   })
 
   /** An id of each kind. */
+  /** The id of an inbox that has a certificate of its erasure. */
+  async function erasedInbox(): Promise<string> {
+    const { id } = await createInbox(mayfly)
+    await call(mayfly, 'DELETE', `/v1/inboxes/${id}`)
+    await until('the certificate', async () => {
+      const { status } = await call(mayfly, 'GET', `/v1/inboxes/${id}/erasure`)
+      return status === 200
+    })
+    return id
+  }
+
   async function makeOneOfEach(): Promise<Record<string, string>> {
     const inbox = await createInbox(mayfly)
     await send(mayfly, inbox.address, richMail(inbox.address))

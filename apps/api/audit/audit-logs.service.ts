@@ -1,9 +1,15 @@
 import { Inject, Injectable } from '@nestjs/common'
-import { signCheckpoint, signingKey, verifierKey, type SigningKey } from '#libs/domain/audit/checkpoint.js'
+import {
+  signCheckpoint,
+  signingKey,
+  verifierKey,
+  type OpenedCheckpoint,
+  type SigningKey,
+} from '#libs/domain/audit/checkpoint.js'
 import { logIdOf, originOf, readLeaf, writeRecord, type Leaf } from '#libs/domain/audit/leaf.js'
 import type { AuditLog } from '#libs/domain/audit/audit-log.js'
 import { writeEntries } from '#libs/domain/audit/tiles.js'
-import { proofOf, join } from '#libs/domain/audit/tree.js'
+import { join, proofOf, subtreesOf } from '#libs/domain/audit/tree.js'
 import type { EventId, LogId } from '#libs/domain/ids/typeid.js'
 import type { Engine } from '#libs/engines/engine.js'
 import type { Position } from '#libs/ports/event-log/event-log.js'
@@ -13,7 +19,9 @@ import type { AuditQueries } from '#libs/ports/read-model/queries.js'
 import type { Principal } from '../access/principal.js'
 import { noResource, Problem } from '../http/problems.js'
 import { ENGINE, Instance } from '../instance.js'
+import { messageOf } from '#libs/runtime/errors.js'
 import { Views } from '../views.js'
+import { openKept, readKeptCheckpoints } from './kept-checkpoints.js'
 import { recordsAt } from './stored-records.js'
 
 /** The checkpoint of a log that does not grow is signed with a later time after this one. */
@@ -37,17 +45,29 @@ export interface CheckpointedLog {
 /** The audit log of the caller's account. */
 @Injectable()
 export class AuditLogs {
+  private readonly kept: ReadonlyMap<string, string>
+  /** The logs that continue the checkpoint that was kept, or have none. */
+  private readonly continued = new Set<LogId>()
+
   constructor(
     @Inject(ENGINE) private readonly engine: Pick<Engine, 'audit' | 'log' | 'secrets'>,
     private readonly views: Views,
     private readonly instance: Instance,
-  ) {}
+  ) {
+    this.kept = readKeptCheckpoints(instance.settings.auditLastCheckpoint)
+  }
 
-  /** What its checkpoints are signed with, as a verifier key. */
-  publicKeyOf(id: LogId): string {
-    const [current] = this.keysOf(id)
-    if (current === undefined) throw new Error('there is no master key')
-    return verifierKey(this.originOf(id), current)
+  private openKept(note: string, id: LogId): OpenedCheckpoint {
+    try {
+      return openKept(note, this.publicKeysOf(id))
+    } catch (error) {
+      throw contradicted(`The one that was kept is not genuine: ${messageOf(error)}.`)
+    }
+  }
+
+  /** What its checkpoints are signed with, as verifier keys, the current one first. */
+  publicKeysOf(id: LogId): string[] {
+    return this.keysOf(id).map((key) => verifierKey(this.originOf(id), key))
   }
 
   originOf(id: LogId): string {
@@ -77,11 +97,34 @@ export class AuditLogs {
     return { id, size, root, signedAt: isOld && size === tree.size ? now : takenAt }
   }
 
-  /** As `upToCheckpoint`. Throws not-yet-checkpointed before the first one. */
+  /**
+   * As `upToCheckpoint`, for what is signed. Throws not-yet-checkpointed before the first one, and audit-log-contradicted
+   * for a log that does not continue the checkpoint that the operator has kept.
+   */
   async checkpointed(principal: Principal, logId: string): Promise<CheckpointedLog> {
     const log = await this.upToCheckpoint(principal, logId)
+    const id = log?.id ?? logIdOf(principal.accountId)
+    if (!this.continued.has(id)) await this.requireContinued(id, log?.size ?? 0)
     if (log === null) throw notYetCheckpointed()
     return log
+  }
+
+  /** What is added to a log later never changes its beginning, so this is checked once. */
+  private async requireContinued(id: LogId, size: number): Promise<void> {
+    const note = this.kept.get(this.originOf(id))
+    if (note !== undefined) {
+      const kept = this.openKept(note, id)
+      if (kept.size > size)
+        throw contradicted(`It has ${size} leaves; the one that was kept has ${kept.size}.`)
+      const subtrees = await this.read((audit) => audit.subtreeHashes(id, subtreesOf(0, kept.size)))
+      const root = join(subtrees).toString('base64')
+      if (root !== kept.root) {
+        throw contradicted(
+          `Its first ${kept.size} leaves have the root ${root}; the one that was kept has ${kept.root}.`,
+        )
+      }
+    }
+    this.continued.add(id)
   }
 
   /** The checkpoint as a signed note. */
@@ -151,6 +194,10 @@ export class AuditLogs {
   private read<Found>(query: (audit: AuditQueries) => Promise<Found>): Promise<Found> {
     return this.views.readComplete('audit-leaves', () => query(this.engine.audit))
   }
+}
+
+function contradicted(detail: string): Problem {
+  return new Problem('audit-log-contradicted', { detail })
 }
 
 /** Throws for a topic that has no leaves. */

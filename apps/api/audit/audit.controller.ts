@@ -98,7 +98,7 @@ export class AuditController {
   async listAuditLogs(@Caller() principal: Principal) {
     const log = await this.logs.find(principal)
     const id = logIdOf(principal.accountId)
-    const [origin, publicKey] = [this.logs.originOf(id), this.logs.publicKeyOf(id)]
+    const [origin, [publicKey = '']] = [this.logs.originOf(id), this.logs.publicKeysOf(id)]
     return [auditLogJson({ id, origin, publicKey, size: log?.tree.size ?? 0 })]
   }
 
@@ -147,7 +147,7 @@ export class AuditController {
     summary: 'Prove that an event is in an audit log',
     description: 'A proof that can be verified offline (C2SP tlog-proof), with the checkpoint.',
     answer: { description: 'The proof.', schema: Type.String() },
-    problems: ['not-yet-checkpointed'],
+    problems: ['not-yet-checkpointed', 'audit-log-contradicted'],
   })
   async proveAuditEvent(
     @Caller() principal: Principal,

@@ -81,7 +81,7 @@ export class ErasuresController {
     description:
       'Of an inbox that has ended, once a checkpoint of the audit log has its erasure. Keep it: the record is on the event log for 90 days.',
     answer: { description: 'The certificate.', schema: ErasureSchema },
-    problems: ['not-yet-checkpointed', 'history-expired'],
+    problems: ['not-yet-checkpointed', 'history-expired', 'audit-log-contradicted'],
   })
   async getInboxErasure(@Caller() principal: Principal, @Param('inboxId') inboxId: string) {
     const { inbox } = await this.inboxes.find(principal, inboxId)

@@ -1,5 +1,4 @@
 import { Controller, Get, Param, Query, Res } from '@nestjs/common'
-import { IsInt, Min } from 'class-validator'
 import type { FastifyReply } from 'fastify'
 import { tilePath } from '#libs/domain/audit/tiles.js'
 import { TILE_WIDTH } from '#libs/domain/audit/tree.js'
@@ -9,7 +8,7 @@ import { Reply } from '../http/headers.js'
 import { LinesAnswer } from '../http/lines-answer.js'
 import { NDJSON, Produces } from '../http/media-types.js'
 import { invalid, notFound } from '../http/problems.js'
-import { FromDigits } from '../http/rules.js'
+import { FromDigits, IsWholeNumber } from '../http/rules.js'
 import { nextTurn } from '../http/request-turns.js'
 import { AuditLogs } from './audit-logs.service.js'
 
@@ -21,14 +20,13 @@ const IMMUTABLE = 'private, max-age=604800, immutable'
 const MAX_RECORDS = 256
 
 class LeafRange {
-  @IsInt({ message: 'from must be a whole number' })
-  @Min(0, { message: 'from must be at least 0' })
+  @IsWholeNumber(0, Number.MAX_SAFE_INTEGER)
   @FromDigits()
-  from!: number
+  from?: number
 
-  @IsInt({ message: 'to must be a whole number' })
+  @IsWholeNumber(0, Number.MAX_SAFE_INTEGER)
   @FromDigits()
-  to!: number
+  to?: number
 }
 
 /** The index of a tile in groups of three digits, and the width of a partial one (C2SP tlog-tiles). */
@@ -80,7 +78,7 @@ export class TilesController {
   }
 
   /**
-   * The records of the leaves of a range, as they are hashed, each on a line; an empty line for one that the event log no
+   * The records of the leaves of a range, by default of 256 from the first, as they are hashed, each on a line; an empty line for one that the event log no
    * longer has. If they can't be read to the end, the last line is a problem instead.
    */
   @Get('records')
@@ -89,9 +87,10 @@ export class TilesController {
   async getRecords(
     @Caller() principal: Principal,
     @Param('logId') logId: string,
-    @Query() { from, to }: LeafRange,
+    @Query() range: LeafRange,
     @Res() reply: FastifyReply,
   ): Promise<void> {
+    const { from = 0, to = from + MAX_RECORDS } = range
     if (to <= from || to - from > MAX_RECORDS) {
       const detail = `to must be more than from, by ${MAX_RECORDS} at most`
       throw invalid({ detail, parameter: 'to' })
@@ -106,8 +105,9 @@ export class TilesController {
     // Mail may be large: an account has a batch at a time.
     await this.budgets.bulk(reply, async () => {
       const log = await this.logs.checkpointed(principal, logId)
-      if (to > log.size) throw notFound(`The log has ${log.size} leaves at its checkpoint.`)
-      const leaves = await this.logs.leaves(log, { from, to, order: 'asc', limit: to - from })
+      const end = range.to === undefined ? Math.min(to, log.size) : to
+      if (end > log.size || from >= end) throw notFound(`The log has ${log.size} leaves at its checkpoint.`)
+      const leaves = await this.logs.leaves(log, { from, to: end, order: 'asc', limit: end - from })
       const records = lines(this.logs.records(leaves))
       await this.lines.send(reply, 200, records, (problem) => `{"problem":${problem}}\n`)
     })

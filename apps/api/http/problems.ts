@@ -214,6 +214,11 @@ export const PROBLEMS = {
     fix: 'Wait for the time in `Retry-After`, or send the right password with a key that has not sent a wrong one.',
     headers: ['Retry-After'],
   },
+  'audit-log-contradicted': {
+    status: 500,
+    title: 'The audit log contradicts a checkpoint',
+    fix: 'Find out why the event log was replaced, such as by an older backup, and restore the right one. Report it to the auditors.',
+  },
   'internal-error': {
     status: 500,
     title: 'Internal error',

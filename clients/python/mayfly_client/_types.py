@@ -67,6 +67,7 @@ ProblemCode = Literal[
     "rate-limited",
     "quota-exceeded",
     "too-many-password-attempts",
+    "audit-log-contradicted",
     "internal-error",
     "catching-up",
     "log-unavailable",

@@ -32,7 +32,7 @@ interface Publication<Fields> {
   time: { [Name in keyof Fields]: ValueOf<Fields[Name]> extends Date ? Name : never }[keyof Fields] & string
   /** How streams and webhooks send it; null if they don't. */
   sent: { body: BodyKind; summary: string } | null
-  /** Whether it changes the inbox, and so is in its history. */
+  /** Whether it changes the inbox, and so is in its history and in usage figures. */
   isInHistory?: false
 }
 
@@ -266,6 +266,11 @@ export type InboxDeleted = EventOf<typeof INBOX_EVENTS, 'InboxDeleted'>
 export type InboxErased = EventOf<typeof INBOX_EVENTS, 'InboxErased'>
 
 type Declared = (typeof INBOX_EVENTS)[InboxEvent['type']]
+
+/** Whether an event may be in the history of an inbox. */
+export function isInHistory(type: InboxEvent['type']): boolean {
+  return !('isInHistory' in INBOX_EVENTS[type])
+}
 
 /** The declarations of the events that the history of an inbox may have. */
 export const HISTORY_EVENTS = Object.values<Declared>(INBOX_EVENTS).filter((each) => !('isInHistory' in each))

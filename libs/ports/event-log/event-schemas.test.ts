@@ -20,6 +20,7 @@ const OPTIONAL: ReadonlyMap<string, readonly string[]> = new Map([
   ['mayfly.inbox.message-deleted', ['inbox_key_id', 'labels']],
   ['mayfly.inbox.expired', ['inbox_key_id', 'labels']],
   ['mayfly.inbox.deleted', ['inbox_key_id', 'labels']],
+  ['mayfly.inbox.erased', ['actor', 'inbox_key_id', 'labels']],
   ['mayfly.account.opened', ['limits']],
   ['mayfly.account.plan-changed', ['limits']],
   ['mayfly.account.api-key-issued', ['rate_limit', 'expires_at', 'created_by', 'owner']],

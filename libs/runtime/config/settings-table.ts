@@ -139,6 +139,9 @@ export const SETTINGS = kind.named('MAYFLY_', {
       'JSON file of the identity providers that members may sign in with (docs/teams.md); none if unset.',
     ),
   },
+  auditLastCheckpoint: kind.text(
+    'File with the last checkpoints of audit logs, kept outside of Mayfly. A log that contradicts its checkpoint, such as one from an older backup, is not signed (docs/audit.md).',
+  ),
 
   ...DISTRIBUTED_SETTINGS,
   ...MEMORY_SETTINGS,
