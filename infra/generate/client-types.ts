@@ -19,6 +19,7 @@ const UNDESCRIBED: ReadonlySet<string> = new Set([
     'Erasure',
     'EventKey',
     'EventQuota',
+    'InboxLabels',
     'Invitation',
     'SetSignIn',
     'Member',

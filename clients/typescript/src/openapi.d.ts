@@ -643,7 +643,6 @@ export interface components {
 			/** With `probability`: the attempts that are chosen depend only on this number. */
 			seed?: number;
 		};
-		/** Pairs of a name of up to 64 characters and a value of up to 128, to find inboxes by. */
 		InboxLabels: {
 			[key: string]: string;
 		};
