@@ -113,7 +113,7 @@ describe('a protected inbox', () => {
     })
   })
 
-  it('requires its password on every path below it, except its history', async () => {
+  it('requires its password on every path below it, except its history and certificate of erasure', async () => {
     const inbox = await withMail()
     const { body: document } = await call<{ paths: Record<string, object> }>(mayfly, 'GET', '/openapi.json')
     const open = [
@@ -122,6 +122,8 @@ describe('a protected inbox', () => {
       'PATCH /v1/inboxes/{}',
       'DELETE /v1/inboxes/{}',
       'GET /v1/inboxes/{}/history',
+      // Only of an inbox that has ended.
+      'GET /v1/inboxes/{}/erasure',
     ]
     const requests = Object.entries(document.paths).flatMap(([path, operations]) => {
       const pattern = path.replace('/v1/emails', '/v1/inboxes').replaceAll(/\{\w+\}/g, '{}')

@@ -78,8 +78,8 @@ export class TilesController {
   }
 
   /**
-   * The records of the leaves of a range, by default of 256 from the first, as they are hashed, each on a line; an empty line for one that the event log no
-   * longer has. If they can't be read to the end, the last line is a problem instead.
+   * The records of the leaves of a range, by default the first 256, as they are hashed, each on a line; an empty line for
+   * one that the event log no longer has. If they can't be read to the end, the last line is a problem instead.
    */
   @Get('records')
   @RequireScope('audit')
