@@ -1,12 +1,10 @@
-import { open, rename, rm } from 'node:fs/promises'
-import { pipeline } from 'node:stream/promises'
 import { type Command, Option } from 'commander'
 import type { Schemas } from '#clients/typescript/src/options.js'
 import { EXPORT_FORMATS, EXPORT_TABLES, USAGE_INTERVALS } from '#libs/ports/usage/usage-store.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import { label, time } from './arguments.js'
-import { EXIT, Failure, cannotWrite, failureFrom } from './failure.js'
-import { onInterrupt } from './interrupts.js'
+import { EXIT, Failure, failureFrom } from './failure.js'
+import { writeFileAtomically } from './files.js'
 import { facts, table } from './printing.js'
 import type { Session } from './session.js'
 
@@ -163,31 +161,4 @@ function timelineText(timeline: Schemas['UsageReport']['timeline']): string {
 function quantilesText(quantiles: Quantiles | null): string {
   if (quantiles === null) return '-'
   return [quantiles.p50, quantiles.p95, quantiles.p99].map((ms) => ms.toFixed(1)).join('/')
-}
-
-/**
- * Resolves with the number of bytes once the file has the complete content. Until then an existing file is unchanged. The
- * content is requested once the file is open. An incomplete file is removed, also if a signal ends the command.
- */
-async function writeFileAtomically(
-  path: string,
-  request: (signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>,
-): Promise<number> {
-  const partial = `${path}.${process.pid}.partial`
-  using interrupts = onInterrupt()
-  const { signal } = interrupts
-  try {
-    const file = (await open(partial, 'wx')).createWriteStream()
-    try {
-      await pipeline(await request(signal), file, { signal })
-    } finally {
-      file.destroy()
-    }
-    await rename(partial, path)
-    return file.bytesWritten
-  } catch (error) {
-    await rm(partial, { force: true })
-    if (signal.aborted) throw new Failure(EXIT.failed, 'interrupted')
-    throw error instanceof Failure ? error : cannotWrite(path, error)
-  }
 }

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { cp, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Verification } from '#apps/cli/audit/verify-export.js'
 import { issueKey, openAccount, withKey } from '#test/harness/accounts.js'
 import { call, create, createInbox, mail, send, type Target } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
@@ -9,15 +10,6 @@ import { auditLogOf, fileOf, type AuditLogJson } from '#test/harness/transparenc
 import { until } from '#test/harness/until.js'
 
 const MAIN = join(process.cwd(), 'dist/apps/cli/main.js')
-
-interface Verification {
-  size: number | null
-  signed_at: string | null
-  checkpoints: number
-  records: number
-  without_record: number
-  problems: string[]
-}
 
 describe('an export of an audit log', () => {
   let mayfly: Mayfly

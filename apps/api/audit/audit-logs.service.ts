@@ -1,5 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common'
 import {
+  openWithAny,
   signCheckpoint,
   signingKey,
   verifierKey,
@@ -21,7 +22,7 @@ import { noResource, Problem } from '../http/problems.js'
 import { ENGINE, Instance } from '../instance.js'
 import { messageOf } from '#libs/runtime/errors.js'
 import { Views } from '../views.js'
-import { openKept, readKeptCheckpoints } from './kept-checkpoints.js'
+import { readKeptCheckpoints } from './kept-checkpoints.js'
 import { recordsAt } from './stored-records.js'
 
 /** The checkpoint of a log that does not grow is signed with a later time after this one. */
@@ -55,14 +56,6 @@ export class AuditLogs {
     private readonly instance: Instance,
   ) {
     this.kept = readKeptCheckpoints(instance.settings.auditLastCheckpoint)
-  }
-
-  private openKept(note: string, id: LogId): OpenedCheckpoint {
-    try {
-      return openKept(note, this.publicKeysOf(id))
-    } catch (error) {
-      throw contradicted(`The one that was kept is not genuine: ${messageOf(error)}.`)
-    }
   }
 
   /** What its checkpoints are signed with, as verifier keys, the current one first. */
@@ -125,6 +118,14 @@ export class AuditLogs {
       }
     }
     this.continued.add(id)
+  }
+
+  private openKept(note: string, id: LogId): OpenedCheckpoint {
+    try {
+      return openWithAny(note, this.publicKeysOf(id))
+    } catch (error) {
+      throw contradicted(`The one that was kept is not genuine: ${messageOf(error)}.`)
+    }
   }
 
   /** The checkpoint as a signed note. */

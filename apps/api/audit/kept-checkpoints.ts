@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs'
-import { openCheckpoint, type OpenedCheckpoint } from '#libs/domain/audit/checkpoint.js'
 import { ConfigurationError } from '#libs/runtime/config/settings.js'
 import { SETTINGS } from '#libs/runtime/config/settings-table.js'
 import { messageOf } from '#libs/runtime/errors.js'
@@ -23,14 +22,4 @@ export function readKeptCheckpoints(path: string | null): ReadonlyMap<string, st
   const notes = [...text.matchAll(NOTE)].map(([note, origin = '']) => [origin, note] as const)
   if (notes.length === 0) throw new ConfigurationError([`${variable}: ${path} has no checkpoint`])
   return new Map(notes)
-}
-
-/** Opens a note that one of the keys has signed. Throws CheckpointError. */
-export function openKept(note: string, [first = '', ...others]: readonly string[]): OpenedCheckpoint {
-  try {
-    return openCheckpoint(note, first)
-  } catch (error) {
-    if (others.length === 0) throw error
-    return openKept(note, others)
-  }
 }

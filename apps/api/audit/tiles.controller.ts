@@ -1,6 +1,6 @@
 import { Controller, Get, Param, Query, Res } from '@nestjs/common'
 import type { FastifyReply } from 'fastify'
-import { tilePath } from '#libs/domain/audit/tiles.js'
+import { RECORDS_AT_ONCE, tilePath } from '#libs/domain/audit/tiles.js'
 import { TILE_WIDTH } from '#libs/domain/audit/tree.js'
 import { Caller, RequireScope, type Principal } from '../access/principal.js'
 import { RequestBudgets } from '../http/budgets.js'
@@ -16,8 +16,6 @@ const PLAIN_TEXT = 'text/plain; charset=utf-8'
 const BYTES = 'application/octet-stream'
 /** What tiles consist of never changes. */
 const IMMUTABLE = 'private, max-age=604800, immutable'
-
-const MAX_RECORDS = 256
 
 class LeafRange {
   @IsWholeNumber(0, Number.MAX_SAFE_INTEGER)
@@ -90,9 +88,9 @@ export class TilesController {
     @Query() range: LeafRange,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    const { from = 0, to = from + MAX_RECORDS } = range
-    if (to <= from || to - from > MAX_RECORDS) {
-      const detail = `to must be more than from, by ${MAX_RECORDS} at most`
+    const { from = 0, to = from + RECORDS_AT_ONCE } = range
+    if (to <= from || to - from > RECORDS_AT_ONCE) {
+      const detail = `to must be more than from, by ${RECORDS_AT_ONCE} at most`
       throw invalid({ detail, parameter: 'to' })
     }
     const { request } = reply

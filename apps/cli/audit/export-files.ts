@@ -1,3 +1,5 @@
+import { RECORDS_AT_ONCE } from '#libs/domain/audit/tiles.js'
+
 /*
  * The files of an export beside those of C2SP tlog-tiles.
  */
@@ -9,8 +11,6 @@ export const CHECKPOINT_FILE = 'checkpoint'
 export const CHECKPOINTS = 'checkpoints'
 /** The folder of records. */
 export const RECORDS = 'records'
-/** The number of leaves whose records are in one file at most. */
-export const RECORDS_AT_ONCE = 256
 
 /** The file with the records of the leaves from one index up to, not including, another: a line for each. */
 export interface RecordsFile {

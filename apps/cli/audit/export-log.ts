@@ -1,20 +1,19 @@
-import { createWriteStream } from 'node:fs'
-import { mkdir, readFile, readdir, rename, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, readdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { pipeline } from 'node:stream/promises'
 import type { Connection } from '#clients/typescript/src/connection.js'
 import type { Schemas } from '#clients/typescript/src/options.js'
 import { openCheckpoint, type OpenedCheckpoint } from '#libs/domain/audit/checkpoint.js'
-import { tilePath } from '#libs/domain/audit/tiles.js'
+import { RECORDS_AT_ONCE, tileFile } from '#libs/domain/audit/tiles.js'
 import { TILE_WIDTH } from '#libs/domain/audit/tree.js'
+import { codeOf } from '#libs/runtime/errors.js'
 import { EXIT, Failure } from '../failure.js'
+import { writeFileAtomically } from '../files.js'
 import {
   CHECKPOINT_FILE,
   CHECKPOINTS,
   knownRecords,
   ORIGIN_FILE,
   RECORDS,
-  RECORDS_AT_ONCE,
   recordsFile,
   type RecordsFile,
 } from './export-files.js'
@@ -55,8 +54,7 @@ export async function exportLog(api: Connection, folder: string): Promise<Export
   const { origin, public_key: publicKey } = log
   const path = `/v1/audit/logs/${encodeURIComponent(log.id)}`
   let files = 0
-  const write = (file: string, content: Uint8Array | string) =>
-    writeWhole(join(folder, file), (partial) => writeFile(partial, content, { flush: true }))
+  const write = (file: string, content: Uint8Array | string) => writeWhole(join(folder, file), [content])
   await requireSameLog(folder, origin)
   const note = new TextDecoder().decode(await api.bytes(`${path}/checkpoint`, call))
   const checkpoint = openCheckpoint(note, publicKey)
@@ -68,7 +66,7 @@ export async function exportLog(api: Connection, folder: string): Promise<Export
   const downloadTiles = async (level: string, hashes: number) => {
     for (let from = 0; from < hashes; from += TILE_WIDTH) {
       const width = Math.min(hashes - from, TILE_WIDTH)
-      const tile = `tile/${level}/${tilePath(from / TILE_WIDTH)}${width === TILE_WIDTH ? '' : `.p/${width}`}`
+      const tile = tileFile(level, from / TILE_WIDTH, width)
       if (await exists(join(folder, tile))) continue
       await write(tile, await api.bytes(`${path}/${tile}`, call))
       files += 1
@@ -81,9 +79,7 @@ export async function exportLog(api: Connection, folder: string): Promise<Export
   for (const file of missingRecords(await namesIn(join(folder, RECORDS)), size)) {
     const { from, to } = file
     const answer = await api.stream(`${path}/records`, { from, to, ...call }, 'application/x-ndjson')
-    await writeWhole(join(folder, file.path), (partial) =>
-      pipeline(wholeLines(answer, to - from), createWriteStream(partial, { flush: true })),
-    )
+    await writeWhole(join(folder, file.path), wholeLines(answer, to - from))
     files += 1
   }
   // The one that is replaced is kept.
@@ -108,8 +104,7 @@ async function requireConsistent(folder: string, { size, root }: OpenedCheckpoin
   const note = await textOf(folder, CHECKPOINT_FILE)
   if (note === null) return
   const known = sizeAndRootOf(note)
-  const isSame = size === known.size && root === known.root
-  if (isSame || size > known.size) return
+  if (size > known.size || (size === known.size && root === known.root)) return
   throw new Failure(
     EXIT.differs,
     `the log has ${size} leaves with the root ${root}, which contradicts the checkpoint in ${folder} of ` +
@@ -148,20 +143,20 @@ async function namesIn(folder: string): Promise<string[]> {
 
 /** For the error of a file or folder that does not exist. */
 function orNull(error: unknown): null {
-  if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+  if (codeOf(error) === 'ENOENT') return null
   throw error
 }
 
 async function exists(path: string): Promise<boolean> {
-  return (await stat(path).catch(() => null)) !== null
+  return (await stat(path).catch(orNull)) !== null
 }
 
-/** Writes a file under another name first, so that it is never incomplete. */
-async function writeWhole(path: string, write: (partial: string) => Promise<void>): Promise<void> {
+async function writeWhole(
+  path: string,
+  content: Iterable<Uint8Array | string> | AsyncIterable<Uint8Array>,
+): Promise<void> {
   await mkdir(dirname(path), { recursive: true })
-  const partial = `${path}.${process.pid}.partial`
-  await write(partial)
-  await rename(partial, path)
+  await writeFileAtomically(path, () => Promise.resolve(content))
 }
 
 /** The bytes of an answer. Throws Failure unless it has that number of lines, none of which is a problem. */

@@ -2,9 +2,9 @@ import { createHash, hash, type Hash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { openCheckpoint, readVerifierKey, type OpenedCheckpoint } from '#libs/domain/audit/checkpoint.js'
+import { openWithAny, readVerifierKey, type OpenedCheckpoint } from '#libs/domain/audit/checkpoint.js'
 import { parseLeaf, type Leaf } from '#libs/domain/audit/leaf.js'
-import { readEntries, tilePath } from '#libs/domain/audit/tiles.js'
+import { readEntries, tileFile } from '#libs/domain/audit/tiles.js'
 import {
   append,
   EMPTY_TREE,
@@ -14,7 +14,7 @@ import {
   TILE_WIDTH,
   type Tree,
 } from '#libs/domain/audit/tree.js'
-import { messageOf } from '#libs/runtime/errors.js'
+import { codeOf, messageOf } from '#libs/runtime/errors.js'
 import { CHECKPOINT_FILE, CHECKPOINTS, knownRecords, RECORDS, type RecordsFile } from './export-files.js'
 
 export interface Verification {
@@ -127,17 +127,12 @@ async function readCheckpoint(
   publicKeys: readonly string[],
 ): Promise<OpenedCheckpoint | null> {
   const note = await files.read(path, MAX_NOTE_BYTES)
-  if (note === null) return null
-  let why = ''
-  for (const publicKey of publicKeys) {
-    try {
-      return openCheckpoint(note.toString(), publicKey)
-    } catch (error) {
-      why = messageOf(error)
-    }
+  try {
+    return note === null ? null : openWithAny(note.toString(), publicKeys)
+  } catch (error) {
+    files.report(path, messageOf(error))
+    return null
   }
-  files.report(path, why)
-  return null
 }
 
 async function readCheckpoints(
@@ -171,7 +166,7 @@ class ExportFiles {
       else if (stats.size > maxBytes) this.report(path, `it has more than ${maxBytes} bytes`)
       else return await file.readFile()
     } catch (error) {
-      this.report(path, isMissing(error) ? 'it is missing' : messageOf(error))
+      this.report(path, codeOf(error) === 'ENOENT' ? 'it is missing' : messageOf(error))
     }
     return null
   }
@@ -179,27 +174,18 @@ class ExportFiles {
   /** The names in a folder, without unfinished files; none if it does not exist. */
   async names(path: string): Promise<string[]> {
     const names = await readdir(join(this.folder, path)).catch((error: unknown) => {
-      if (!isMissing(error)) this.report(path, messageOf(error))
+      if (codeOf(error) !== 'ENOENT') this.report(path, messageOf(error))
       return []
     })
     return names.filter((name) => !name.endsWith('.partial'))
   }
 }
 
-function isMissing(error: unknown): boolean {
-  return (error as NodeJS.ErrnoException).code === 'ENOENT'
-}
-
-/** The path of a tile with that number of hashes or entries. */
-function tileOf(level: string, index: number, width: number): string {
-  return `tile/${level}/${tilePath(index)}${width === TILE_WIDTH ? '' : `.p/${width}`}`
-}
-
 /** The leaves of a log of that size, up to the first bundle that is wrong. */
 async function* leavesOf(files: ExportFiles, size: number): AsyncGenerator<Buffer> {
   for (let from = 0; from < size; from += TILE_WIDTH) {
     const width = Math.min(size - from, TILE_WIDTH)
-    const path = tileOf('entries', from / TILE_WIDTH, width)
+    const path = tileFile('entries', from / TILE_WIDTH, width)
     const bundle = await files.read(path, MAX_BUNDLE_BYTES)
     const entries = bundle === null ? null : readEntries(bundle)
     if (entries?.length !== width) {
@@ -255,7 +241,7 @@ class VerifiedTree {
   /** Compares the last tile of a level. */
   private async compare(level: number, hashes: readonly Buffer[]): Promise<void> {
     const count = Math.floor(this.size / TILE_WIDTH ** level)
-    const path = tileOf(String(level), Math.floor((count - 1) / TILE_WIDTH), hashes.length)
+    const path = tileFile(String(level), Math.floor((count - 1) / TILE_WIDTH), hashes.length)
     const tile = await this.files.read(path, MAX_TILE_BYTES)
     if (tile?.equals(Buffer.concat(hashes)) === false)
       this.files.report(path, 'its hashes are not those of the leaves')

@@ -61,6 +61,16 @@ export interface OpenedCheckpoint {
   cosignedAt: Date
 }
 
+/** As `openCheckpoint`, with the first of several verifier keys that has signed it. */
+export function openWithAny(note: string, [first = '', ...others]: readonly string[]): OpenedCheckpoint {
+  try {
+    return openCheckpoint(note, first)
+  } catch (error) {
+    if (others.length === 0) throw error
+    return openWithAny(note, others)
+  }
+}
+
 /**
  * Verifies the signature and the cosignature of a verifier key. Throws CheckpointError for what is not a checkpoint of that
  * log, and if a signature is missing or wrong.

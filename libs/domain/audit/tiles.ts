@@ -1,6 +1,11 @@
+import { TILE_WIDTH } from './tree.js'
+
 /*
  * The files of an audit log (C2SP tlog-tiles).
  */
+
+/** The number of leaves whose records are read at once, at most. */
+export const RECORDS_AT_ONCE = 256
 
 /** The index of a tile in groups of three digits, such as `x001/x234/067`. */
 export function tilePath(index: number): string {
@@ -9,6 +14,11 @@ export function tilePath(index: number): string {
       .padStart(Math.ceil(String(index).length / 3) * 3, '0')
       .match(/\d{3}/g) ?? []
   return groups.map((group, at) => (at < groups.length - 1 ? `x${group}` : group)).join('/')
+}
+
+/** The file of a tile with that number of hashes, or with `entries` as the level of a bundle of entries. */
+export function tileFile(level: string, index: number, width: number): string {
+  return `tile/${level}/${tilePath(index)}${width === TILE_WIDTH ? '' : `.p/${width}`}`
 }
 
 /** A bundle of entries: each after its length in two bytes. */

@@ -267,13 +267,13 @@ export type InboxErased = EventOf<typeof INBOX_EVENTS, 'InboxErased'>
 
 type Declared = (typeof INBOX_EVENTS)[InboxEvent['type']]
 
-/** Whether an event may be in the history of an inbox. */
-export function isInHistory(type: InboxEvent['type']): boolean {
-  return !('isInHistory' in INBOX_EVENTS[type])
-}
-
 /** The declarations of the events that the history of an inbox may have. */
 export const HISTORY_EVENTS = Object.values<Declared>(INBOX_EVENTS).filter((each) => !('isInHistory' in each))
+
+export function isInHistory(type: InboxEvent['type']): boolean {
+  return HISTORY_EVENTS.includes(INBOX_EVENTS[type])
+}
+
 type SentDeclaration = Exclude<Declared, { sent: null }>
 
 /** The declarations of the events that streams and webhooks send. */
