@@ -4,6 +4,7 @@ import { ActivityController } from './activity/activity.controller.js'
 import { AuditController } from './audit/audit.controller.js'
 import { AuditLogs } from './audit/audit-logs.service.js'
 import { ErasuresController } from './audit/erasures.controller.js'
+import { PastStates } from './audit/past-states.service.js'
 import { TilesController } from './audit/tiles.controller.js'
 import { ScopeGuard } from './access/principal.js'
 import { AccountCommands } from './accounts/account-commands.js'
@@ -126,6 +127,7 @@ const SERVICES = [
     ConsoleSessions,
     ProviderSignIn,
     AuditLogs,
+    PastStates,
   ],
 ]
 

@@ -4,8 +4,8 @@ import type { Document } from '#apps/api/openapi/openapi-json.js'
 const HEADING =
   '// Written by `npm run generate`: the schemas of the OpenAPI document, and the query of each operation.\n\n'
 
-/** The client reads no lines of JSON, and gets the source of a message separately. */
-const UNUSED: ReadonlySet<string> = new Set(['BulkSummary', 'MessageWithRaw'])
+/** The client reads no lines of JSON and no states as of a moment, and gets the source of a message separately. */
+const UNUSED: ReadonlySet<string> = new Set(['BulkSummary', 'MessageWithRaw', 'PastInbox', 'PastMessage'])
 
 /**
  * Accounts, members, quotas, domains, keys, figures, checks, errors and logs with names that explain themselves. Their
@@ -46,7 +46,7 @@ export async function renderClientTypes(document: Document): Promise<string> {
   for (const [path, operations] of Object.entries(document.paths)) {
     for (const [method, operation] of Object.entries(operations)) {
       if (operation['x-alias-of'] !== undefined) continue
-      const parameters = operation.parameters.filter((each) => each.in === 'query')
+      const parameters = operation.parameters.filter((each) => each.in === 'query' && each.name !== 'as_of')
       if (parameters.length === 0) continue
       paths[path] = {
         ...paths[path],

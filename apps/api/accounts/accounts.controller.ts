@@ -9,6 +9,7 @@ import { ListPage, pageOf } from '../http/list-pages.js'
 import { Describe, Tag } from '../openapi/describe.js'
 import { KeyWithSecret, newKeyJson } from '../keys/key-schemas.js'
 import { IssueKey } from '../keys/key-requests.dto.js'
+import { AS_OF_PROBLEMS, AsOf, PastStates } from '../audit/past-states.service.js'
 import { Keys } from '../keys/keys.service.js'
 import { Account, AccountWithKey, accountJson, accountWithKeyJson } from './account-schemas.js'
 import { ChangeAccount, OpenAccount, SetSignIn } from './account-requests.dto.js'
@@ -21,6 +22,7 @@ export class AccountsController {
   constructor(
     private readonly accounts: Accounts,
     private readonly keys: Keys,
+    private readonly past: PastStates,
   ) {}
 
   @Post('accounts')
@@ -135,10 +137,18 @@ export class AccountsController {
   @RequireScope(...SCOPES)
   @Describe({
     summary: "Read the key's own account",
-    answer: { description: 'The account.', schema: Account },
+    description: 'With `as_of`, `limits` are those that the plan has now.',
+    answer: { description: 'The account.', schema: Account, headers: ['Mayfly-As-Of'] },
+    problems: AS_OF_PROBLEMS,
   })
-  async getOwnAccount(@Caller() { accountId }: Principal) {
-    return accountJson(await this.accounts.get(accountId))
+  async getOwnAccount(
+    @Caller() principal: Principal,
+    @Query() { as_of: asOf }: AsOf,
+    @Reply() reply: FastifyReply,
+  ) {
+    if (asOf === undefined) return accountJson(await this.accounts.get(principal.accountId))
+    const { account, activeKeys } = await this.past.account(principal, asOf, reply)
+    return accountJson(await this.accounts.valuesOf(account, activeKeys))
   }
 
   @Patch('account')

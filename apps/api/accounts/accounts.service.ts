@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common'
-import type { Account } from '#libs/domain/account/account.js'
+import type { Account, ApiKey } from '#libs/domain/account/account.js'
 import { PUBLIC_ACCOUNT_ID, type AccountLimits, type Plan } from '#libs/domain/account/access.js'
 import { PersonalData } from '#libs/ports/key-vault/personal-data.js'
 import type { ListQuery } from '#libs/ports/read-model/lists.js'
@@ -132,9 +132,13 @@ export class Accounts {
     return this.views.readAccounts((accounts) => accounts.listAccounts(query))
   }
 
-  async valuesOf(account: Account): Promise<AccountValues> {
+  /** By default with the keys that are active now. */
+  async valuesOf(
+    account: Account,
+    activeKeys?: readonly Pick<ApiKey, 'environment'>[],
+  ): Promise<AccountValues> {
     const { maxMessageBytes } = this.instance.settings
-    const keys = await this.views.accounts.activeKeys(account.id)
+    const keys = activeKeys ?? (await this.views.accounts.activeKeys(account.id))
     const environments = [...new Set(keys.map(({ environment }) => environment))].sort()
     // Without limits if the plan is not configured.
     const plan = this.plans.find(account)

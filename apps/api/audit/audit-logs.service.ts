@@ -148,12 +148,22 @@ export class AuditLogs {
     { id, time }: { id: EventId; time: Date },
     withinMs: number,
   ): Promise<IndexedLeaf | null> {
-    const index = await this.read((audit) => audit.leafOf(log.id, id))
+    const index = await this.indexOf(log, id)
     const ageMs = Math.abs(this.instance.now().getTime() - time.getTime())
     if (index === null && ageMs > withinMs) return null
     if (index === null || index >= log.size) throw notYetCheckpointed('No checkpoint includes the event yet.')
     const [leaf = null] = await this.leaves(log, { from: index, to: index + 1, order: 'asc', limit: 1 })
     return leaf
+  }
+
+  /** The index of the leaf of an event, also after the checkpoint; null if the log does not have it. */
+  indexOf(log: CheckpointedLog, id: EventId): Promise<number | null> {
+    return this.read((audit) => audit.leafOf(log.id, id))
+  }
+
+  /** The size of the last checkpoint that is signed with that time or an earlier one; null if there is none. */
+  sizeAt(log: CheckpointedLog, time: Date): Promise<number | null> {
+    return this.read((audit) => audit.sizeAt(log.id, time))
   }
 
   /** The records of leaves, as they are hashed, in the same order; null for each that the event log no longer has. */

@@ -10,6 +10,7 @@ import { Describe, Tag } from '../openapi/describe.js'
 import { Reply } from '../http/headers.js'
 import { ListPage, offsetPageOf } from '../http/list-pages.js'
 import { Views } from '../views.js'
+import { IsAsOf, PastStates } from '../audit/past-states.service.js'
 import { Inboxes } from '../inboxes/inboxes.service.js'
 
 const Position = Type.Object(
@@ -79,6 +80,9 @@ const { schema: Event, json: eventJson } = resource(
 /** The query of GET /v1/inboxes/{id}/history. */
 class ListHistory extends ListPage {
   override order: 'asc' | 'desc' = 'asc'
+
+  @IsAsOf()
+  as_of?: string
 }
 
 /** Lists the history of an inbox, also after its end, under both of its paths. */
@@ -88,6 +92,7 @@ export class HistoryController {
   constructor(
     private readonly views: Views,
     private readonly inboxes: Inboxes,
+    private readonly past: PastStates,
   ) {}
 
   @Get()
@@ -97,7 +102,12 @@ export class HistoryController {
     description:
       'Every event of the inbox, oldest first by default, without content. Available after the inbox has ended. A ' +
       '`Mayfly-Cursor` of the inbox is also a `cursor` of this list.',
-    answer: { description: 'A page of events.', schema: Type.Array(Event), headers: ['Link'] },
+    answer: {
+      description: 'A page of events.',
+      schema: Type.Array(Event),
+      headers: ['Link', 'Mayfly-As-Of'],
+    },
+    problems: ['not-yet-checkpointed', 'audit-log-contradicted'],
   })
   async listInboxHistory(
     @Caller() principal: Principal,
@@ -106,8 +116,12 @@ export class HistoryController {
     @Reply() reply: FastifyReply,
   ) {
     const { id } = (await this.inboxes.find(principal, inboxId)).inbox
-    const page = await offsetPageOf(id, query, reply, (range) =>
-      this.views.readComplete(id, () => this.views.inboxes.history({ inboxId: id, ...range })),
+    const { as_of: asOf } = query
+    const end = asOf === undefined ? Infinity : await this.past.historyEnd(principal, id, asOf, reply)
+    const page = await offsetPageOf(id, query, reply, ({ to, ...range }) =>
+      this.views.readComplete(id, () =>
+        this.views.inboxes.history({ inboxId: id, ...range, to: Math.min(to, end) }),
+      ),
     )
     const partition = this.views.partitionOf(id)
     return page.map(({ offset, ...entry }) => {

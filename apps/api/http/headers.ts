@@ -63,6 +63,11 @@ export const RESPONSE_HEADERS = {
     text('^"[A-Za-z0-9_-]+"$'),
     '"Zm9vYmFyYmF6cXV4cXV1eA-br"',
   ),
+  'Mayfly-As-Of': sometimes(
+    'With `as_of`: the number of leaves of the audit log from which the answer follows.',
+    COUNT,
+    1042,
+  ),
   'Retry-After': always('Seconds to wait before the next request.', COUNT, 1),
   'WWW-Authenticate': always(
     'Why the key was refused, and the scopes of which it needs one (RFC 6750, section 3).',

@@ -20,7 +20,7 @@ const labels = plain(InboxLabels)
 const createdAt = time('When it was created.')
 const messageCount = plain(Count('The number of messages that it has received, without deleted ones.'))
 
-const activeInbox = {
+export const activeInbox = {
   ...identity,
   state: plain(Type.Literal('active', { description: 'It receives mail.' })),
   duration: plain(
@@ -39,7 +39,7 @@ const activeInbox = {
   lastMessageAt: orNull(time(''), 'When the newest message arrived.'),
 }
 
-const example = {
+export const inboxExample = {
   id: 'inb_01jd6b8w0mf2ja3yz5c7e9g1hk',
   address: 'k3v9x2m4q8wz7t5b6n0c@mayfly.test',
   state: 'active',
@@ -53,16 +53,16 @@ const example = {
   message_count: 1,
   last_message_at: '2026-11-21T09:30:02.417Z',
 }
-const { id, address, created_at, message_count } = example
+const { id, address, created_at, message_count } = inboxExample
 
 /** An active inbox. */
 export const { schema: Inbox, json: inboxJson } = resource(
   'Inbox',
-  { description: 'An address that receives mail for a limited time.', examples: [example] },
+  { description: 'An address that receives mail for a limited time.', examples: [inboxExample] },
   activeInbox,
 )
 
-const createdExample = { ...example, message_count: 0, last_message_at: null }
+const createdExample = { ...inboxExample, message_count: 0, last_message_at: null }
 
 /** An inbox in the answer to its creation. */
 const created = resource(
@@ -103,9 +103,9 @@ export const { schema: EndedInbox, json: endedInboxJson } = resource(
         id,
         address,
         state: 'expired',
-        labels: example.labels,
+        labels: inboxExample.labels,
         created_at,
-        ended_at: example.expires_at,
+        ended_at: inboxExample.expires_at,
         message_count,
       },
     ],

@@ -6,13 +6,22 @@ import { decide } from '#libs/domain/inbox/decide.js'
 import type { ActiveInbox, Inbox as AnyInbox } from '#libs/domain/inbox/inbox.js'
 import type { InboxDetails } from '#libs/domain/inbox/events.js'
 import { detailsContext, sealJson } from '#libs/ports/key-vault/sealing.js'
-import { AcceptInboxTokens, type Principal, Caller, READERS, RequireScope } from '../access/principal.js'
+import {
+  AcceptInboxTokens,
+  Caller,
+  READERS,
+  RequireScope,
+  requireScope,
+  type Principal,
+} from '../access/principal.js'
+import { PastInbox, pastInboxJson } from '../audit/past-schemas.js'
+import { AS_OF_PROBLEMS, AsOf, PastStates } from '../audit/past-states.service.js'
 import { Reply, withLocation } from '../http/headers.js'
 import { Mint, type Minting } from '../idempotency/minting.js'
 import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
 import { RequestBudgets } from '../http/budgets.js'
-import { pageOf, inboxesPathOf, writeOffsetCursor } from '../http/list-pages.js'
+import { pageOf, inboxesPathOf } from '../http/list-pages.js'
 import { invalid } from '../http/problems.js'
 import { addressOf } from '#libs/mail/mailbox.js'
 import { Instance } from '../instance.js'
@@ -35,6 +44,7 @@ import {
   hasEnded,
   Inboxes,
   lifespanOf,
+  setCursor,
   unsealDetails,
   type OpenInbox,
 } from './inboxes.service.js'
@@ -51,6 +61,7 @@ export class InboxesController {
     private readonly instance: Instance,
     private readonly opened: OpenedMail,
     private readonly budgets: RequestBudgets,
+    private readonly past: PastStates,
   ) {}
 
   @Post()
@@ -123,18 +134,30 @@ export class InboxesController {
   }
 
   @Get(':inboxId')
-  @RequireScope('inboxes', 'read')
+  @RequireScope('inboxes', 'read', 'audit')
   @AcceptInboxTokens()
   @Describe({
     summary: 'Read an inbox',
-    answer: { description: 'The inbox.', schema: Inbox, headers: ['Mayfly-Cursor'] },
-    problems: ['inbox-deleted', 'inbox-expired'],
+    description: 'A key that has only the scope `audit` can read it with `as_of`.',
+    answer: {
+      description: 'The inbox.',
+      schema: Type.Union([Inbox, PastInbox]),
+      headers: ['Mayfly-Cursor', 'Mayfly-As-Of'],
+    },
+    problems: ['inbox-deleted', 'inbox-expired', ...AS_OF_PROBLEMS],
   })
   async getInbox(
     @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,
+    @Query() { as_of: asOf }: AsOf,
     @Reply() reply: FastifyReply,
   ) {
+    if (asOf !== undefined) {
+      const past = await this.past.inbox(principal, inboxId, asOf, reply)
+      setCursor(reply, past)
+      return pastInboxJson({ ...past.inbox, name: null, erased: past.erasedBy() })
+    }
+    requireScope(principal, READERS)
     return this.answerOf(await this.inboxes.open(principal, inboxId), reply)
   }
 
@@ -233,8 +256,4 @@ export class InboxesController {
     const details = await this.inboxes.details(inbox)
     return details === null ? null : inboxJson({ ...inbox, name: details.name })
   }
-}
-
-function setCursor(reply: FastifyReply, { inbox, endOffset }: OpenInbox): void {
-  void reply.header('mayfly-cursor', writeOffsetCursor(inbox.id, { from: endOffset, to: null, end: null }))
 }

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common'
+import type { FastifyReply } from 'fastify'
 import { usedByInboxes } from '#libs/domain/account/quota.js'
 import { isId, type InboxId } from '#libs/domain/ids/typeid.js'
 import { decide, isOverRetention } from '#libs/domain/inbox/decide.js'
@@ -18,6 +19,7 @@ import { detailsContext, sealJson, unsealJson, type SecretKey } from '#libs/port
 import { KeyForgottenError } from '#libs/ports/key-vault/key-vault.js'
 import { hashSecret } from '#libs/ports/key-vault/master-key.js'
 import type { Principal } from '../access/principal.js'
+import { writeOffsetCursor } from '../http/list-pages.js'
 import { invalid, noInbox, Problem, quotaExceeded, unavailable } from '../http/problems.js'
 import type { Minting } from '../idempotency/minting.js'
 import { Views } from '../views.js'
@@ -335,4 +337,9 @@ export function lifespanOf(
 /** The 503 of an inbox that has ended on the log, while the views still show it. */
 export function beingDeleted(inboxId: InboxId): Problem {
   return unavailable('catching-up', `The inbox ${inboxId} is being deleted.`)
+}
+
+/** Sets `Mayfly-Cursor` to the position after all that the answer is about. */
+export function setCursor(reply: FastifyReply, { inbox, endOffset }: OpenInbox): void {
+  void reply.header('mayfly-cursor', writeOffsetCursor(inbox.id, { from: endOffset, to: null, end: null }))
 }

@@ -9,6 +9,7 @@ import {
   Matches,
   MaxLength,
 } from 'class-validator'
+import { IsAsOf } from '../audit/past-states.service.js'
 import { IsCursor, IsLimit, IsOrder } from '../http/list-pages.js'
 import { FromDigits, IfGiven, IsTime, IsTrueOrFalse, IsWholeNumber, Repeatable } from '../http/rules.js'
 import { AreLabelFilters } from '../inboxes/inbox-requests.dto.js'
@@ -140,10 +141,15 @@ class MessageSelection extends MatchFilters {
   cursor?: string
 }
 
-/** The query of GET /v1/inboxes/{id}/messages. */
 export class ListMessages extends MessageSelection {
   @IsLimit({ max: 100 })
   limit: number = 25
+}
+
+/** The query of GET /v1/inboxes/{id}/messages. */
+export class ListInboxMessages extends ListMessages {
+  @IsAsOf()
+  as_of?: string
 }
 
 /** The query of GET /v1/messages. */

@@ -4,21 +4,30 @@ import Type from 'typebox'
 import { decide } from '#libs/domain/inbox/decide.js'
 import { isId } from '#libs/domain/ids/typeid.js'
 import { inboxChannel } from '#libs/ports/read-model/consistent-views.js'
-import { AcceptInboxTokens, type Principal, Caller, READERS, RequireScope } from '../access/principal.js'
+import {
+  AcceptInboxTokens,
+  Caller,
+  READERS,
+  RequireScope,
+  requireScope,
+  type Principal,
+} from '../access/principal.js'
+import { PastMessage, pastMessageJson } from '../audit/past-schemas.js'
+import { AS_OF_PROBLEMS, PastStates } from '../audit/past-states.service.js'
 import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
 import { Reply } from '../http/headers.js'
-import { inboxesPathOf } from '../http/list-pages.js'
+import { inboxesPathOf, offsetPageOf } from '../http/list-pages.js'
 import { Produces, ProducesAnything } from '../http/media-types.js'
-import { noInbox } from '../http/problems.js'
-import { Inboxes, hasEnded } from '../inboxes/inboxes.service.js'
+import { invalid, noInbox } from '../http/problems.js'
+import { Inboxes, hasEnded, setCursor } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
 import { Bytes, Describe, Tag } from '../openapi/describe.js'
 import { attachmentHeaders } from './attachment-headers.js'
 import { foundMessageJson } from './extraction.js'
 import { InboxMail } from './inbox-mail.js'
 import { MessageContent } from './message-content.js'
-import { ListMessages, ReadMessage, WaitForMessage } from './message-filters.js'
+import { ListInboxMessages, ReadMessage, WaitForMessage } from './message-filters.js'
 import { MessagePages, messageWithRaw } from './message-pages.js'
 import { FirstReadings, MessageReader, noMessage } from './message-reader.js'
 import { DeletedMessage, Message, MessageWithRaw } from './message-schemas.js'
@@ -41,6 +50,7 @@ export class MessagesController {
     private readonly reader: MessageReader,
     private readonly content: MessageContent,
     private readonly readings: FirstReadings,
+    private readonly past: PastStates,
   ) {}
 
   @Get('wait')
@@ -67,24 +77,43 @@ export class MessagesController {
   }
 
   @Get()
-  @RequireScope('inboxes', 'read')
+  @RequireScope('inboxes', 'read', 'audit')
   @AcceptInboxTokens()
   @Describe({
     summary: 'List messages',
-    description: 'Oldest first by default. A message must match all filters.',
+    description:
+      'Oldest first by default. A message must match all filters. With `as_of` there are no filters, and no password is needed; a key that has only the scope `audit` can list them with it.',
     requestHeaders: ['Mayfly-Inbox-Password'],
     answer: {
       description: 'A page of messages, without their sources.',
-      schema: Type.Array(Message),
-      headers: ['Mayfly-Cursor', 'Link'],
+      schema: Type.Array(Type.Union([Message, PastMessage])),
+      headers: ['Mayfly-Cursor', 'Link', 'Mayfly-As-Of'],
     },
-    problems: ['inbox-deleted', 'inbox-expired', 'busy'],
+    problems: ['inbox-deleted', 'inbox-expired', 'busy', ...AS_OF_PROBLEMS],
   })
-  listInboxMessages(
+  async listInboxMessages(
+    @Caller() principal: Principal,
     @Param('inboxId') inboxId: string,
-    @Query() query: ListMessages,
+    @Query() query: ListInboxMessages,
     @Reply() reply: FastifyReply,
   ) {
+    const { as_of: asOf, limit: _limit, order: _order, cursor: _cursor, ...filters } = query
+    if (asOf !== undefined) {
+      if (Object.values<unknown>(filters).some((filter) => filter !== undefined)) {
+        throw invalid({ detail: 'only limit, order and cursor can be sent with as_of', parameter: 'as_of' })
+      }
+      const past = await this.past.inbox(principal, inboxId, asOf, reply)
+      const { id } = past.inbox
+      const page = await offsetPageOf(id, query, reply, ({ from, to, ...rest }) => {
+        const found = past.messages.filter(({ offset }) => offset >= from && offset < to)
+        return Promise.resolve((rest.order === 'asc' ? found : found.reverse()).slice(0, rest.limit))
+      })
+      setCursor(reply, past)
+      return page.map(({ message, digest }) =>
+        pastMessageJson({ ...message, inboxId: id, digest, erased: past.erasedBy(message.id) }),
+      )
+    }
+    requireScope(principal, READERS)
     return this.pages.send(() => this.mail.open(reply.request, inboxId), query, reply)
   }
 

@@ -1631,6 +1631,73 @@ class OwnDomain(_OwnDomainOptional):
     """
 
 
+class PastInboxErased(TypedDict):
+    """An object."""
+    event_id: str
+    """The event."""
+    type: Literal["message.deleted", "inbox.expired", "inbox.deleted"]
+    """The type of the event."""
+    time: str
+    """When it happened."""
+
+
+class PastInbox(TypedDict):
+    """An inbox as it was. `name` is null, since it is sealed like mail."""
+    id: str
+    """Never changes and is never reused."""
+    address: str
+    """The address. Upper and lower case are the same, and mail to `local+tag@` arrives in the same inbox. It is
+    made up, except that of an inbox that mail to its address has made.
+    """
+    state: Literal["active"]
+    """It receives mail."""
+    duration: str
+    """The lifetime that was last requested."""
+    password_protected: bool
+    """Whether reading its mail requires a password."""
+    name: str | None
+    """A name to show to people."""
+    labels: InboxLabels
+    environment: str
+    """The environment of the key that created it."""
+    created_at: str
+    """When it was created."""
+    expires_at: str
+    """When it expires, with all its mail."""
+    message_count: int
+    """The number of messages that it has received, without deleted ones."""
+    last_message_at: str | None
+    """When the newest message arrived."""
+    erased: PastInboxErased | None
+    """The event that has erased it since; null if it still exists."""
+
+
+class PastMessageErased(TypedDict):
+    """An object."""
+    event_id: str
+    """The event."""
+    type: Literal["message.deleted", "inbox.expired", "inbox.deleted"]
+    """The type of the event."""
+    time: str
+    """When it happened."""
+
+
+class PastMessage(TypedDict):
+    """A message that an inbox had, without content."""
+    id: str
+    """The id of the message."""
+    inbox_id: str
+    """The inbox that received it."""
+    received_at: str
+    """When it was accepted."""
+    size: int
+    """Bytes of its source."""
+    digest: str
+    """SHA-256 of its sealed bytes on the log."""
+    erased: PastMessageErased | None
+    """The event that has erased it since; null if it still exists."""
+
+
 class Position(TypedDict):
     """A position on the event log."""
     topic: Literal["inbox-events"]

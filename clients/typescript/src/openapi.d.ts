@@ -1299,8 +1299,6 @@ export interface operations {
 	listInboxMessages: {
 		parameters: {
 			query?: {
-				/** The maximum number of items on a page. */
-				limit?: number;
 				/** Text that the subject must contain, in upper or lower case. */
 				subject?: string;
 				/** Text that the sender's address or name must contain, in upper or lower case. */
@@ -1329,6 +1327,8 @@ export interface operations {
 				order?: "asc" | "desc";
 				/** The position to continue from, as in `Link` or `Mayfly-Cursor`. */
 				cursor?: string;
+				/** The maximum number of items on a page. */
+				limit?: number;
 			};
 		};
 	};

@@ -29,6 +29,11 @@ export function signingKey(seed: Uint8Array): SigningKey {
   return { privateKey, publicKey: Buffer.from(x, 'base64url') }
 }
 
+/** A time as cosignatures have it, in seconds since 1970. */
+export function signedSecond(time: Date): number {
+  return Math.floor(time.getTime() / 1000)
+}
+
 /** A log's size and root, in base64, as a note that each key has signed under the name of the origin. */
 export function signCheckpoint(
   origin: string,
@@ -37,7 +42,7 @@ export function signCheckpoint(
   now: Date,
 ): string {
   const body = `${origin}\n${size}\n${root}\n`
-  const seconds = Math.floor(now.getTime() / 1000)
+  const seconds = signedSecond(now)
   const lines = keys.flatMap(({ privateKey, publicKey }) => {
     const timestamp = Buffer.alloc(8)
     timestamp.writeBigUInt64BE(BigInt(seconds))

@@ -96,6 +96,24 @@ export function describeAuditQueries(harness: () => ReadModelHarness): void {
     expect(leaf).toEqual(hashOfLeaf(TEXTS[299] ?? ''))
   })
 
+  it('find the last checkpoint that is not after a time', async () => {
+    const { store, audit } = harness()
+    await followLog(
+      store,
+      logId,
+      { leaves: LEAVES.slice(0, 20) },
+      // The signature has whole seconds.
+      { size: 15, takenAtMs: 10_900 },
+      { size: 20, takenAtMs: 20_000 },
+      // Of another process, whose views were behind.
+      { size: 18, takenAtMs: 20_500 },
+      { size: 20, takenAtMs: 600_000 },
+    )
+    const times = [-1, 9_999, 10_000, 19_999, 20_000, 30_000, 600_000, 2 ** 42]
+    const sizes = await Promise.all(times.map((time) => audit.sizeAt(logId, new Date(time))))
+    expect(sizes).toEqual([null, null, 15, 15, 20, 20, 20, 20])
+  })
+
   it('lease the logs that are due for a checkpoint', async () => {
     const { store, audit } = harness()
     const lease = (nowMs: number) => audit.leaseDue({ now: new Date(nowMs), leaseMs: 5_000, limit: 10 })

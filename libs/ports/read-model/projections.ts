@@ -310,8 +310,13 @@ export function projectAuditEvents(
   const changes: Change[] = []
   for (const event of events) {
     const { logId } = event
-    const { log, added, completed } = evolveAuditLog(logs.get(logId) ?? null, event)
+    const previous = logs.get(logId) ?? null
+    const { log, added, completed } = evolveAuditLog(previous, event)
     logs.set(logId, log)
+    const { checkpoint } = log
+    if (checkpoint !== null && checkpoint !== previous?.checkpoint) {
+      changes.push(put(tables.checkpoints, { ...checkpoint, logId }, null))
+    }
     for (const leaf of added) changes.push(put(tables.leaves, { ...leaf, logId }, null))
     for (const subtree of completed) changes.push(put(tables.subtrees, { ...subtree, logId }, null))
   }

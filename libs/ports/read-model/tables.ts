@@ -1,5 +1,11 @@
 import { hash } from 'node:crypto'
-import { checkpointDueAt, type AddedLeaf, type AuditLog } from '#libs/domain/audit/audit-log.js'
+import {
+  checkpointDueAt,
+  type AddedLeaf,
+  type AuditLog,
+  type Checkpoint,
+} from '#libs/domain/audit/audit-log.js'
+import { signedSecond } from '#libs/domain/audit/checkpoint.js'
 import { TILE_HEIGHT, type Subtree } from '#libs/domain/audit/tree.js'
 import { memberIdOf, type Account, type ApiKey } from '#libs/domain/account/account.js'
 import type { Member } from '#libs/domain/account/member.js'
@@ -483,6 +489,26 @@ export const subtrees = table<SubtreeOf, never>({
   indexes: [subtreeOrder],
 })
 
+/** A checkpoint of a log. */
+export interface CheckpointOf extends Pick<Checkpoint, 'size' | 'takenAt'> {
+  logId: LogId
+}
+
+/** Checkpoints by the time that is signed, in whole seconds since 1970. */
+export const checkpointTimes = index<CheckpointOf>({
+  ...{ name: 'checkpoint-times', ...auditLeaves, sort: 'number', isOwned: true },
+  entriesOf: ({ logId, size, takenAt }) => [
+    { group: [logId], sort: signedSecond(takenAt), key: String(size) },
+  ],
+})
+
+export const checkpoints = table<CheckpointOf, never>({
+  ...{ name: 'checkpoints', ...auditLeaves, ownedBy: auditLogs.name },
+  keyOf: ({ logId, size }) => ({ owner: logId, key: String(size) }),
+  rowOf: () => null,
+  indexes: [checkpointTimes],
+})
+
 /** Every webhook that has had a delivery or a replay. */
 export const webhookHealth = table<WebhookHealth, WebhookHealth>({
   ...{ name: 'webhook-health', ...webhookEvents },
@@ -570,6 +596,7 @@ export const TABLES: readonly Pick<
   auditLogs,
   leaves,
   subtrees,
+  checkpoints,
 ]
 
 const HOUR_MS = 3_600_000

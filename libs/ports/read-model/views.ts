@@ -125,6 +125,22 @@ export function historyEntry(
   }
 }
 
+/**
+ * The event of an entry about a message, with all that `evolve` reads, so that mail need not be read from the log. Null for
+ * other entries.
+ */
+export function messageEventOf(
+  inboxId: InboxId,
+  { type, messageId, time, size, digest, keyId }: HistoryEntry,
+): InboxEvent | null {
+  if (messageId === null) return null
+  const event = { inboxId, messageId, inbox: null }
+  if (type === 'MessageReceived' && size !== null && digest !== null) {
+    return { ...event, type, receivedAt: time, size, digest, sealed: new Uint8Array(0), duplicateOf: null }
+  }
+  return type === 'MessageDeleted' && keyId !== null ? { ...event, type, keyId, deletedAt: time } : null
+}
+
 /** The event has all labels, so what it has changed only follows from the inbox before it. */
 function changesOf({ lifetime, sealed, inbox }: InboxChanged, before: Inbox | null): Changeable[] {
   const isChanged: Record<Changeable, boolean> = {
