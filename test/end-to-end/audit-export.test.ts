@@ -1,10 +1,13 @@
+import { hash } from 'node:crypto'
 import { execFile } from 'node:child_process'
 import { cp, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Replay } from '#apps/cli/audit/replay-export.js'
 import type { Verification } from '#apps/cli/audit/verify-export.js'
+import type { StateLine } from '#libs/ports/read-model/account-state.js'
 import { issueKey, openAccount, withKey } from '#test/harness/accounts.js'
-import { call, create, createInbox, mail, send, type Target } from '#test/harness/client.js'
+import { call, create, createInbox, mail, send, type InboxJson, type Target } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { auditLogOf, fileOf, type AuditLogJson } from '#test/harness/transparency-log.js'
 import { until } from '#test/harness/until.js'
@@ -16,6 +19,8 @@ describe('an export of an audit log', () => {
   let auditor: Target
   let log: AuditLogJson
   let folder: string
+  /** An inbox that has received a mail and was deleted. */
+  let ended: string
 
   const run = (target: Target | null, ...args: string[]) =>
     new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
@@ -45,6 +50,21 @@ describe('an export of an audit log', () => {
     return { ...(JSON.parse(stdout) as Verification), code }
   }
 
+  /** The state is empty without --to. */
+  async function replayed(...args: string[]): Promise<{ replay: Replay; state: string }> {
+    const { code, stdout, stderr } = await run(null, 'audit', 'replay', folder, ...args)
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    const [, path] = args.slice(args.indexOf('--to'))
+    const state = args.includes('--to') ? await readFile(path ?? '', 'utf8') : ''
+    return { replay: JSON.parse(stdout) as Replay, state }
+  }
+
+  const linesOf = (state: string) =>
+    state
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as StateLine)
+
   const checkpointed = async () => {
     const note = await fileOf(auditor, `${log.id}/checkpoint`).catch(() => null)
     return Number(note?.toString().split('\n')[1] ?? 0)
@@ -57,7 +77,10 @@ describe('an export of an audit log', () => {
     log = await auditLogOf(auditor)
     folder = await mkdtemp(join(tmpdir(), 'mayfly-audit-'))
     const { id, address } = await createInbox(auditor)
+    ended = id
     await send(auditor, address, mail('one'))
+    const lasting = await createInbox(auditor, { labels: { run: '1', at: 'night' }, duration: '2h' })
+    await send(auditor, lasting.address, mail('secret'))
     await create(auditor, '/v1/inboxes/bulk', { count: 300 })
     await call(auditor, 'DELETE', `/v1/inboxes/${id}`)
     await until('a checkpoint', async () => (await checkpointed()) > 300)
@@ -86,6 +109,65 @@ describe('an export of an audit log', () => {
     expect((await stat(entries)).mtimeMs).toBe(mtimeMs)
     expect((await readdir(join(folder, 'records'))).length).toBe(records.length + 1)
     expect(await verify()).toMatchObject({ code: 0, size, records: size, checkpoints: 2, problems: [] })
+  })
+
+  it('is replayed to the state that the API shows', async () => {
+    const path = join(folder, 'state.partial')
+    const { replay, state } = await replayed('--to', path)
+    await rm(path)
+    expect(replay.digest).toBe(hash('sha256', state))
+    const lines = linesOf(state)
+    const { body: account } = await call<{ id: string; plan: string }>(auditor, 'GET', '/v1/account')
+    expect(lines[0]).toMatchObject({ id: account.id, plan: account.plan })
+    const keys = await call<{ id: string; name: string; scopes: string[] }[]>(auditor, 'GET', '/v1/keys')
+    expect(lines.filter(({ id }) => id.startsWith('key_'))).toEqual(
+      keys.body
+        .toReversed()
+        .map(({ id, name, scopes }) => expect.objectContaining({ id, name, scopes }) as object),
+    )
+    const inboxes = await call<InboxJson[]>(auditor, 'GET', '/v1/inboxes?limit=1000&order=asc')
+    expect(lines.filter(({ state: of }) => of === 'active')).toEqual(
+      inboxes.body.map(({ name: _name, ...inbox }) => expect.objectContaining(inbox) as object),
+    )
+    expect(lines.filter(({ state: of }) => of === 'deleted')).toMatchObject([
+      { id: ended, received_count: 1 },
+    ])
+    expect(replay).toMatchObject({
+      inboxes: inboxes.body.length,
+      ended_inboxes: 1,
+      messages: 1,
+      without_record: 0,
+    })
+    expect(state).not.toContain('secret')
+    expect((await replayed()).replay).toEqual(replay)
+  })
+
+  it('is replayed to the state as of a number of leaves', async () => {
+    const events = await call<{ index: number; type: string }[]>(
+      auditor,
+      'GET',
+      `/v1/audit/logs/${log.id}/events?subject=${ended}`,
+    )
+    const { index = 0 } = events.body.find(({ type }) => type.endsWith('message-received')) ?? {}
+    const path = join(folder, 'state.partial')
+    const { state } = await replayed('--size', String(index + 1), '--to', path)
+    await rm(path)
+    const { body } = await call<InboxJson>(auditor, 'GET', `/v1/inboxes/${ended}?as_of=${index + 1}`)
+    const { labels, expires_at, message_count, last_message_at } = body
+    expect(linesOf(state).find(({ id }) => id === ended)).toMatchObject({
+      ...{ state: 'active', labels, expires_at, message_count, last_message_at },
+    })
+    expect((await run(null, 'audit', 'replay', folder, '--size', '1000000')).code).toBe(2)
+  })
+
+  it('is not replayed with other records', async () => {
+    const [first = ''] = await readdir(join(folder, 'records'))
+    const path = join(folder, 'records', first)
+    const records = await readFile(path, 'utf8')
+    await writeFile(path, records.replace('staging', 'stbging'))
+    const { code, stderr } = await run(null, 'audit', 'replay', folder)
+    expect([code, stderr]).toEqual([6, expect.stringMatching(/record of leaf \d+: it is not the one/)])
+    await writeFile(path, records)
   })
 
   it('is completed if files are missing, and is found to be incomplete before', async () => {

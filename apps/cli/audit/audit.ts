@@ -1,10 +1,13 @@
 import type { Command } from 'commander'
 import type { Schemas } from '#clients/typescript/src/options.js'
 import { CheckpointError } from '#libs/domain/audit/checkpoint.js'
+import { wholeNumber } from '../arguments.js'
 import { EXIT, Failure } from '../failure.js'
+import { writeFileAtomically } from '../files.js'
 import { facts, oneLine } from '../printing.js'
 import type { Session } from '../session.js'
 import { exportLog } from './export-log.js'
+import { replayExport, type Replay } from './replay-export.js'
 import { verifyExport, type Verification } from './verify-export.js'
 
 /** `mayfly audit …` */
@@ -44,6 +47,16 @@ export function auditCommands(program: Command, session: Session): void {
     })
 
   audit
+    .command('replay')
+    .description('compute the state of the account from an export, without a network')
+    .argument('<folder>', 'the folder of the export, which you have verified')
+    .option('--size <leaves>', 'only from the first leaves, as in Mayfly-As-Of', wholeNumber(0))
+    .option('--to <file>', 'write the state, a line of JSON for each thing')
+    .action((folder: string, flags: ReplayFlags) =>
+      session.print(replay(folder, flags), (done) => facts({ ...done })),
+    )
+
+  audit
     .command('erasure')
     .description('show the certificate of erasure of an inbox, whole with --json; needs the scope audit')
     .argument('<inbox>', 'id of the inbox')
@@ -51,6 +64,22 @@ export function auditCommands(program: Command, session: Session): void {
       const path = `/v1/inboxes/${encodeURIComponent(inbox)}/erasure`
       return session.print(session.api().get<Schemas['Erasure']>(path), erasureText)
     })
+}
+
+interface ReplayFlags {
+  size?: number
+  to?: string
+}
+
+/** Writes the lines of the state to a file, or only computes their digest. */
+async function replay(folder: string, { size, to }: ReplayFlags): Promise<Replay> {
+  const result = Promise.withResolvers<Replay>()
+  async function* lines() {
+    result.resolve(yield* replayExport(folder, size ?? null))
+  }
+  if (to !== undefined) await writeFileAtomically(to, () => Promise.resolve(lines()))
+  else for await (const _line of lines()) continue
+  return result.promise
 }
 
 interface VerifyFlags {

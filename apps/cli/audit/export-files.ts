@@ -1,4 +1,9 @@
-import { RECORDS_AT_ONCE } from '#libs/domain/audit/tiles.js'
+import { constants } from 'node:fs'
+import { open, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { readEntries, RECORDS_AT_ONCE, tileFile } from '#libs/domain/audit/tiles.js'
+import { TILE_WIDTH } from '#libs/domain/audit/tree.js'
+import { codeOf, messageOf } from '#libs/runtime/errors.js'
 
 /*
  * The files of an export beside those of C2SP tlog-tiles.
@@ -9,6 +14,12 @@ export const ORIGIN_FILE = 'origin'
 export const CHECKPOINT_FILE = 'checkpoint'
 /** The folder of the checkpoints of earlier exports, by their sizes. */
 export const CHECKPOINTS = 'checkpoints'
+/** A checkpoint with the signatures of many keys is shorter. */
+export const MAX_NOTE_BYTES = 64 * 1024
+/** The length of an entry has two bytes. */
+const MAX_BUNDLE_BYTES = TILE_WIDTH * (2 + 65_535)
+/** Opening a pipe does not wait then. */
+export const READ_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK
 /** The folder of records. */
 export const RECORDS = 'records'
 
@@ -33,4 +44,52 @@ export function knownRecords(names: readonly string[]): ReadonlyMap<number, Reco
       return isKnown ? [[from, file] as const] : []
     }),
   )
+}
+
+export type Report = (what: string, why: string) => void
+
+/** The files of an export, which may be hostile. */
+export class ExportFiles {
+  constructor(
+    readonly folder: string,
+    readonly report: Report,
+  ) {}
+
+  /** Null if it is missing, too large or not a file, which is reported. */
+  async read(path: string, maxBytes: number): Promise<Buffer | null> {
+    try {
+      await using file = await open(join(this.folder, path), READ_FLAGS)
+      const stats = await file.stat()
+      if (!stats.isFile()) this.report(path, 'it is not a file')
+      else if (stats.size > maxBytes) this.report(path, `it has more than ${maxBytes} bytes`)
+      else return await file.readFile()
+    } catch (error) {
+      this.report(path, codeOf(error) === 'ENOENT' ? 'it is missing' : messageOf(error))
+    }
+    return null
+  }
+
+  /** The names in a folder, without unfinished files; none if it does not exist. */
+  async names(path: string): Promise<string[]> {
+    const names = await readdir(join(this.folder, path)).catch((error: unknown) => {
+      if (codeOf(error) !== 'ENOENT') this.report(path, messageOf(error))
+      return []
+    })
+    return names.filter((name) => !name.endsWith('.partial'))
+  }
+}
+
+/** The leaves of a log of that size, up to the first bundle that is wrong. */
+export async function* leavesOf(files: ExportFiles, size: number): AsyncGenerator<Buffer> {
+  for (let from = 0; from < size; from += TILE_WIDTH) {
+    const width = Math.min(size - from, TILE_WIDTH)
+    const path = tileFile('entries', from / TILE_WIDTH, width)
+    const bundle = await files.read(path, MAX_BUNDLE_BYTES)
+    const entries = bundle === null ? null : readEntries(bundle)
+    if (entries?.length !== width) {
+      files.report(path, `it does not have the ${width} leaves from ${from}: the rest is not verified`)
+      return
+    }
+    yield* entries
+  }
 }

@@ -1,10 +1,9 @@
 import { createHash, hash, type Hash } from 'node:crypto'
-import { constants } from 'node:fs'
-import { open, readdir } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { openWithAny, readVerifierKey, type OpenedCheckpoint } from '#libs/domain/audit/checkpoint.js'
 import { parseLeaf, type Leaf } from '#libs/domain/audit/leaf.js'
-import { readEntries, tileFile } from '#libs/domain/audit/tiles.js'
+import { tileFile } from '#libs/domain/audit/tiles.js'
 import {
   append,
   EMPTY_TREE,
@@ -14,8 +13,19 @@ import {
   TILE_WIDTH,
   type Tree,
 } from '#libs/domain/audit/tree.js'
-import { codeOf, messageOf } from '#libs/runtime/errors.js'
-import { CHECKPOINT_FILE, CHECKPOINTS, knownRecords, RECORDS, type RecordsFile } from './export-files.js'
+import { messageOf } from '#libs/runtime/errors.js'
+import {
+  CHECKPOINT_FILE,
+  CHECKPOINTS,
+  ExportFiles,
+  knownRecords,
+  leavesOf,
+  MAX_NOTE_BYTES,
+  READ_FLAGS,
+  RECORDS,
+  type RecordsFile,
+  type Report,
+} from './export-files.js'
 
 export interface Verification {
   /** Of the export's checkpoint; null if it is not genuine. */
@@ -41,13 +51,7 @@ interface VerifyOptions {
 }
 
 const MAX_PROBLEMS = 20
-/** A checkpoint with the signatures of many keys is shorter. */
-const MAX_NOTE_BYTES = 64 * 1024
 const MAX_TILE_BYTES = TILE_WIDTH * 32
-/** The length of an entry has two bytes. */
-const MAX_BUNDLE_BYTES = TILE_WIDTH * (2 + 65_535)
-/** Opening a pipe does not wait then. */
-const READ_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK
 
 /**
  * Verifies an export without a network: the signatures of its checkpoints, its leaves against each checkpoint, its tiles
@@ -146,54 +150,6 @@ async function readCheckpoints(
     if (checkpoint !== null) opened.push([path, checkpoint])
   }
   return opened
-}
-
-type Report = (what: string, why: string) => void
-
-/** The files of an export, which may be hostile. */
-class ExportFiles {
-  constructor(
-    readonly folder: string,
-    readonly report: Report,
-  ) {}
-
-  /** Null if it is missing, too large or not a file, which is reported. */
-  async read(path: string, maxBytes: number): Promise<Buffer | null> {
-    try {
-      await using file = await open(join(this.folder, path), READ_FLAGS)
-      const stats = await file.stat()
-      if (!stats.isFile()) this.report(path, 'it is not a file')
-      else if (stats.size > maxBytes) this.report(path, `it has more than ${maxBytes} bytes`)
-      else return await file.readFile()
-    } catch (error) {
-      this.report(path, codeOf(error) === 'ENOENT' ? 'it is missing' : messageOf(error))
-    }
-    return null
-  }
-
-  /** The names in a folder, without unfinished files; none if it does not exist. */
-  async names(path: string): Promise<string[]> {
-    const names = await readdir(join(this.folder, path)).catch((error: unknown) => {
-      if (codeOf(error) !== 'ENOENT') this.report(path, messageOf(error))
-      return []
-    })
-    return names.filter((name) => !name.endsWith('.partial'))
-  }
-}
-
-/** The leaves of a log of that size, up to the first bundle that is wrong. */
-async function* leavesOf(files: ExportFiles, size: number): AsyncGenerator<Buffer> {
-  for (let from = 0; from < size; from += TILE_WIDTH) {
-    const width = Math.min(size - from, TILE_WIDTH)
-    const path = tileFile('entries', from / TILE_WIDTH, width)
-    const bundle = await files.read(path, MAX_BUNDLE_BYTES)
-    const entries = bundle === null ? null : readEntries(bundle)
-    if (entries?.length !== width) {
-      files.report(path, `it does not have the ${width} leaves from ${from}: the rest is not verified`)
-      return
-    }
-    yield* entries
-  }
 }
 
 /** Adds leaves to a tree, and compares the tiles of its hashes. */

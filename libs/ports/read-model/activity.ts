@@ -58,7 +58,7 @@ interface Subject {
 const sealedField = (stored: PersonalText) =>
   personalText.encode(typeof stored === 'string' ? stored : { ...stored, hash: null })
 
-function fieldsOfAccount(account: Account) {
+export function fieldsOfAccount(account: Account) {
   const { limits, quotas, defaultFaults } = account
   return {
     ...{ name: sealedField(account.name), plan: account.plan },
@@ -85,13 +85,13 @@ function fieldsOfAccount(account: Account) {
   }
 }
 
-const fieldsOfKey = (key: ApiKey) => ({
+export const fieldsOfKey = (key: ApiKey) => ({
   ...{ name: key.name, environment: key.environment, scopes: key.scopes, owner: key.owner },
   ...{ rate_limit: key.rateLimit, expires_at: key.expiresAt, revoked_at: key.revokedAt },
   rotations: key.rotation,
 })
 
-const fieldsOfMember = (member: Member) => ({
+export const fieldsOfMember = (member: Member) => ({
   ...{
     email: sealedField(member.email),
     state: member.state,
@@ -108,12 +108,12 @@ const fieldsOfSession = (session: ConsoleSession) => ({
   ...{ with_provider: session.isIdentified, expires_at: session.expiresAt },
 })
 
-const fieldsOfDomain = (domain: Domain) => ({
+export const fieldsOfDomain = (domain: Domain) => ({
   ...{ name: domain.name, environment: domain.environment, hosted: domain.isHosted, state: domain.state },
   ...{ subdomains: domain.subdomains, catch_all: catchAll.encode(domain.catchAll) },
 })
 
-const fieldsOfWebhook = (webhook: Webhook) => ({
+export const fieldsOfWebhook = (webhook: Webhook) => ({
   ...{ environment: webhook.environment, inbox_id: webhook.inboxId, events: webhook.events },
   ...{ state: webhook.state, disabled_reason: webhook.disabledReason, rotations: webhook.rotation },
 })

@@ -1,0 +1,111 @@
+import type { ApiKey } from '#libs/domain/account/account.js'
+import type { Domain } from '#libs/domain/account/domain.js'
+import type { Member } from '#libs/domain/account/member.js'
+import type { AccountId, InboxId } from '#libs/domain/ids/typeid.js'
+import { faults } from '#libs/domain/inbox/fault.js'
+import type { Inbox } from '#libs/domain/inbox/inbox.js'
+import type { Webhook } from '#libs/domain/webhook/webhook.js'
+import { fieldsOfAccount, fieldsOfDomain, fieldsOfKey, fieldsOfMember, fieldsOfWebhook } from './activity.js'
+import type { ListQuery } from './lists.js'
+import type { ReadModel } from './queries.js'
+import type { MessageRow } from './views.js'
+
+/** What the state is read from. Nothing in it depends on the engine, or on where events are on the log. */
+type AccountViews = Pick<ReadModel, 'accounts' | 'webhooks' | 'queries'>
+
+export interface StateLine {
+  id: string
+  [name: string]: unknown
+}
+
+/** No inbox expires by it: only events count. */
+const BEFORE_ALL = new Date(0)
+const AT_ONCE = 500
+
+/**
+ * The state of an account and of all that it has, one thing after the other, always in the same order. Without content,
+ * secrets, their hashes, and URLs; personal data is sealed. `environments` are those that its inboxes may be in.
+ */
+export async function* accountState(
+  views: AccountViews,
+  accountId: AccountId,
+  environments: readonly string[],
+): AsyncGenerator<StateLine> {
+  const { accounts, webhooks } = views
+  const account = await accounts.account(accountId)
+  if (account === null) return
+  yield { id: accountId, ...fieldsOfAccount(account) }
+  for await (const key of all<ApiKey>((query) => accounts.listKeys(accountId, query))) {
+    yield { id: key.id, ...fieldsOfKey(key) }
+  }
+  for (const state of ['active', 'invited'] as const) {
+    for await (const member of all<Member>((query) => accounts.listMembers(accountId, { ...query, state }))) {
+      yield { id: member.id, ...fieldsOfMember(member) }
+    }
+  }
+  for await (const domain of all<Domain>((query) => accounts.listDomains(accountId, query))) {
+    yield { id: domain.id, ...fieldsOfDomain(domain) }
+  }
+  for (const environment of environments.toSorted()) {
+    const owner = { accountId, environment }
+    for await (const webhook of all<Webhook>((query) => webhooks.listWebhooks(owner, query))) {
+      yield { id: webhook.id, ...fieldsOfWebhook(webhook) }
+    }
+    for (const state of ['active', 'deleted', 'expired'] as const) {
+      const wanted = { ...owner, state, labels: [], now: BEFORE_ALL }
+      for await (const inbox of all<Inbox>((query) => views.queries.listInboxes({ ...query, ...wanted }))) {
+        yield { id: inbox.id, ...fieldsOfInbox(inbox) }
+        yield* stateOfContents(views, inbox.id)
+      }
+    }
+  }
+}
+
+async function* stateOfContents(
+  { webhooks, queries }: AccountViews,
+  inboxId: InboxId,
+): AsyncGenerator<StateLine> {
+  for await (const webhook of all<Webhook>((query) => webhooks.listWebhooks({ inboxId }, query))) {
+    yield { id: webhook.id, ...fieldsOfWebhook(webhook) }
+  }
+  let page: MessageRow[] = []
+  for (let from = 0; from === 0 || page.length === AT_ONCE; from = (page.at(-1)?.offset ?? 0) + 1) {
+    const range = { order: 'asc', from, to: Number.MAX_SAFE_INTEGER, limit: AT_ONCE } as const
+    page = await queries.listMessages({ inboxId, ...range })
+    for (const { message } of page) {
+      if (message.state !== 'present') continue
+      yield { id: message.id, inbox_id: inboxId, received_at: message.receivedAt, size: message.size }
+    }
+  }
+}
+
+function fieldsOfInbox(inbox: Inbox) {
+  const { address, state, environment, keyId, labels, isProtected, createdAt, tokens } = inbox
+  const facts = {
+    ...{ address, state, environment, created_by: keyId, password_protected: isProtected },
+    labels: Object.fromEntries(Object.entries(labels).sort(([one], [other]) => (one < other ? -1 : 1))),
+    ...{ created_at: createdAt, message_count: inbox.messageCount, received_count: inbox.receivedCount },
+    tokens: tokens.map(({ id, access, expiresAt, revokedAt }) => ({
+      ...{ id, access, expires_at: expiresAt, revoked_at: revokedAt },
+    })),
+  }
+  if (inbox.state !== 'active') return { ...facts, ended_at: inbox.endedAt, ended_by: inbox.endedBy }
+  const { duration, expiresAt, lastMessageAt, storedBytes, droppedCount, revision } = inbox
+  return {
+    ...facts,
+    ...{ duration, expires_at: expiresAt, last_message_at: lastMessageAt, stored_bytes: storedBytes },
+    ...{ dropped_count: droppedCount, faults: faults.encode(inbox.faults), revision },
+  }
+}
+
+/** All items of a list in the order of their ids. */
+async function* all<Item extends { id: string }>(
+  read: (query: ListQuery<Item['id']>) => Promise<Item[]>,
+): AsyncGenerator<Item> {
+  let after: Item['id'] | null = null
+  do {
+    const page: Item[] = await read({ order: 'asc', after, limit: AT_ONCE })
+    yield* page
+    after = page.length === AT_ONCE ? (page.at(-1)?.id ?? null) : null
+  } while (after !== null)
+}
