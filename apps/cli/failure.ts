@@ -37,6 +37,18 @@ export class Failure extends Error {
   }
 }
 
+/** The embedded engine needs Node.js 24 (node:sqlite). All other commands also run on older versions. */
+const ENGINE_NODE_MAJOR = 24
+
+/** Throws Failure if Node.js is too old for a command that opens files of the embedded engine. */
+export function requireOwnNode(command: string): void {
+  if (Number(process.versions.node.split('.', 1)[0]) >= ENGINE_NODE_MAJOR) return
+  throw new Failure(
+    EXIT.usage,
+    `run \`npx mayfly ${command}\`, which uses the Node.js that was installed with Mayfly`,
+  )
+}
+
 export function cannotWrite(path: string, error: unknown): Failure {
   return new Failure(EXIT.failed, `${path} can't be written: ${messageOf(error)}`)
 }

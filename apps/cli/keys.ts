@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander'
 import type { Schemas } from '#clients/typescript/src/options.js'
 import { accountPath, wholeNumber } from './arguments.js'
-import { EXIT, Failure } from './failure.js'
+import { requireOwnNode } from './failure.js'
 import { facts, table } from './printing.js'
 import type { Session } from './session.js'
 
@@ -16,9 +16,6 @@ interface IssueOptions {
   personal?: boolean
   account?: string
 }
-
-/** The embedded engine needs Node.js 24 (node:sqlite). All other commands also run on older versions. */
-const ENGINE_NODE_MAJOR = 24
 
 /** `mayfly key …` */
 export function keyCommands(program: Command, session: Session): void {
@@ -94,12 +91,7 @@ function keyPath(id: string): string {
 }
 
 async function recover(dataDir: string) {
-  if (Number(process.versions.node.split('.', 1)[0]) < ENGINE_NODE_MAJOR) {
-    throw new Failure(
-      EXIT.usage,
-      'run `npx mayfly key recover`, which uses the Node.js that was installed with Mayfly',
-    )
-  }
+  requireOwnNode('key recover')
   const { recoverKey } = await import('#libs/engines/first-key.js')
   return recoverKey(dataDir, () => new Date())
 }

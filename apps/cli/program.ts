@@ -6,6 +6,7 @@ import { SETTINGS } from '#libs/runtime/config/settings-table.js'
 import { BUILD_INFO } from '#libs/runtime/process/build-info.js'
 import { accountCommands, activityCommand } from './accounts.js'
 import { auditCommands } from './audit/audit.js'
+import { rebuildCommand } from './rebuild.js'
 import { domainCommands } from './domains.js'
 import { failureFrom } from './failure.js'
 import { faultsCommands } from './faults.js'
@@ -41,6 +42,7 @@ export function makeProgram(output: Writable & { isTTY?: boolean }): Command {
   accountCommands(program, session)
   activityCommand(program, session)
   auditCommands(program, session)
+  rebuildCommand(program, session)
   quotaCommands(program, session)
   keyCommands(program, session)
   memberCommands(program, session)

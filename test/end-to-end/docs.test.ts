@@ -113,7 +113,7 @@ describe('the API guide', () => {
   it('has an audit log that is read, exported and verified', async () => {
     const guide = await readFile('docs/audit.md', 'utf8')
     const blocks = [...guide.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, code = '']) => inBuild(code))
-    expect(blocks).toHaveLength(4)
+    expect(blocks).toHaveLength(5)
     const { url: MAYFLY_URL, apiKey } = mayfly
     const env = { PATH: process.env.PATH, MAYFLY_URL, admin: `Authorization: Bearer ${apiKey}` }
     const { stdout } = await run('bash', ['-c', `set -eux\n${blocks.join('\n')}`], { env, cwd: folder })

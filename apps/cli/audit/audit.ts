@@ -2,12 +2,12 @@ import type { Command } from 'commander'
 import type { Schemas } from '#clients/typescript/src/options.js'
 import { CheckpointError } from '#libs/domain/audit/checkpoint.js'
 import { wholeNumber } from '../arguments.js'
-import { EXIT, Failure } from '../failure.js'
+import { EXIT, Failure, requireOwnNode } from '../failure.js'
 import { writeFileAtomically } from '../files.js'
 import { facts, oneLine } from '../printing.js'
 import type { Session } from '../session.js'
 import { exportLog } from './export-log.js'
-import { replayExport, type Replay } from './replay-export.js'
+import type { Replay } from './replay-export.js'
 import { verifyExport, type Verification } from './verify-export.js'
 
 /** `mayfly audit …` */
@@ -73,6 +73,8 @@ interface ReplayFlags {
 
 /** Writes the lines of the state to a file, or only computes their digest. */
 async function replay(folder: string, { size, to }: ReplayFlags): Promise<Replay> {
+  requireOwnNode('audit replay')
+  const { replayExport } = await import('./replay-export.js')
   const result = Promise.withResolvers<Replay>()
   async function* lines() {
     result.resolve(yield* replayExport(folder, size ?? null))

@@ -1,11 +1,9 @@
 import { createHash, hash } from 'node:crypto'
-import { mkdtemp, open, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseLeaf, readRecord, type Leaf } from '#libs/domain/audit/leaf.js'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
-import { openLmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-view-store.js'
 import {
   accountEventCodec,
   inboxEventCodec,
@@ -13,15 +11,9 @@ import {
   type Recorded,
 } from '#libs/ports/event-log/cloud-event.js'
 import { accountState, type StateLine } from '#libs/ports/read-model/account-state.js'
-import {
-  accountSliceBefore,
-  inboxRowsBefore,
-  projectAccountEvent,
-  projectInboxEvents,
-} from '#libs/ports/read-model/projections.js'
-import type { Change, ViewStore } from '#libs/ports/read-model/view-store.js'
 import { loggedEvent, type LoggedEvent } from '#libs/ports/read-model/views.js'
 import { EXIT, Failure } from '../failure.js'
+import { REBUILT_TOPICS, ScratchViews, withoutMail } from '../scratch-views.js'
 import {
   CHECKPOINT_FILE,
   ExportFiles,
@@ -47,12 +39,7 @@ export interface Replay {
   digest: string
 }
 
-/** The scratch store has one partition, in which the offset of an event is the index of its leaf. */
-const LOG_ID = 'replay'
 const EVENTS_AT_ONCE = 200
-
-const TOPICS = ['inbox-events', 'account-events'] as const
-type Topic = (typeof TOPICS)[number]
 
 /**
  * Computes the state of the account from the first leaves of an export, by default all, in a scratch store. Yields each line
@@ -65,27 +52,18 @@ export async function* replayExport(folder: string, wanted: number | null): Asyn
   const exported = await sizeOf(files)
   const size = wanted ?? exported
   if (size > exported) throw new Failure(EXIT.usage, `the export has ${exported} leaves`)
-  const scratch = await mkdtemp(join(tmpdir(), 'mayfly-replay-'))
-  try {
-    const views = await openLmdbReadModel(join(scratch, 'views'), 1)
-    try {
-      const { accountId, environments, missing } = await rebuild(views.store, files, { exported, size })
-      const replay = { size, without_record: missing, inboxes: 0, ended_inboxes: 0, messages: 0 }
-      const digest = createHash('sha256')
-      const lines = accountId === null ? [] : accountState(views, accountId, environments)
-      for await (const line of lines) {
-        count(replay, line)
-        const bytes = Buffer.from(`${JSON.stringify(line)}\n`)
-        digest.update(bytes)
-        yield bytes
-      }
-      return { ...replay, digest: digest.digest('hex') }
-    } finally {
-      await views.close()
-    }
-  } finally {
-    await rm(scratch, { recursive: true, force: true })
+  await using scratch = await ScratchViews.open(1)
+  const { accountId, missing } = await project(scratch, files, { exported, size })
+  const replay = { size, without_record: missing, inboxes: 0, ended_inboxes: 0, messages: 0 }
+  const digest = createHash('sha256')
+  const lines = accountId === null ? [] : accountState(scratch.model, accountId)
+  for await (const line of lines) {
+    count(replay, line)
+    const bytes = Buffer.from(`${JSON.stringify(line)}\n`)
+    digest.update(bytes)
+    yield bytes
   }
+  return { ...replay, digest: digest.digest('hex') }
 }
 
 function count(replay: Omit<Replay, 'digest'>, { id, state }: StateLine): void {
@@ -101,17 +79,20 @@ async function sizeOf(files: ExportFiles): Promise<number> {
   return Number(size)
 }
 
-/** Projects the events of the leaves into the views. */
-async function rebuild(
-  store: ViewStore,
+/** Projects the events of the leaves. Their offsets are the indexes of the leaves, so one partition has them all. */
+async function project(
+  scratch: ScratchViews,
   files: ExportFiles,
   { exported, size }: { exported: number; size: number },
 ) {
-  const environments = new Set<string>()
+  for (const topic of REBUILT_TOPICS) await scratch.begin({ topic, partition: 0, first: 0, end: size })
   let accountId: AccountId | null = null
   let missing = 0
-  const projection = new Projection(store)
-  await projection.begin(size)
+  let inboxEvents: LoggedEvent<InboxEvent>[] = []
+  const flush = async (to: number) => {
+    await scratch.projectInboxes(0, inboxEvents, to)
+    inboxEvents = []
+  }
   const records = recordsOf(files, exported)
   let index = 0
   for await (const bytes of leavesOf(files, exported)) {
@@ -120,12 +101,34 @@ async function rebuild(
     const leaf = parseLeaf(bytes)
     if (leaf === null) throw new Failure(EXIT.differs, `leaf ${index}: it is not a leaf in canonical JSON`)
     if (record === null) missing += 1
-    else accountId = await projection.add(index, leaf, record)
-    environments.add(leaf.environment)
+    else if (leaf.topic === 'inbox-events') {
+      const { event, ...recorded } = decode(inboxEventCodec, record, { ...leaf, index })
+      accountId = recorded.accountId
+      inboxEvents.push(loggedEvent(index, { ...recorded, event: withoutMail(event) }))
+      if (inboxEvents.length === EVENTS_AT_ONCE) await flush(index + 1)
+    } else {
+      const recorded = decode(accountEventCodec, record, { ...leaf, index })
+      accountId = recorded.accountId
+      await scratch.projectAccounts([loggedEvent(index, recorded)], index + 1)
+    }
     index += 1
   }
-  await projection.flush()
-  return { accountId, environments: [...environments], missing }
+  await flush(index)
+  return { accountId, missing }
+}
+
+/** Throws Failure if it is not the record of the leaf. */
+function decode<Event extends { type: string }>(
+  codec: EventCodec<Event>,
+  record: string,
+  { index, recordSha256 }: Leaf & { index: number },
+): Recorded<Event> {
+  const wrong = (why: string) => new Failure(EXIT.differs, `record of leaf ${index}: ${why}`)
+  if (hash('sha256', record) !== recordSha256) throw wrong('it is not the one that was logged')
+  const found = codec.decode(readRecord(record))
+  if (found.kind === 'newer') throw wrong(`a newer version of Mayfly wrote its event, ${found.type}`)
+  if (found.kind === 'undecodable') throw wrong(found.reason)
+  return found.recorded
 }
 
 /** The records of leaves, in turn, as they are hashed; null for one that the event log no longer had. */
@@ -148,63 +151,4 @@ async function* linesOf(folder: string, { path, from, to }: RecordsFile): AsyncG
     yield line === '' ? null : line
   }
   if (lines !== to - from) throw new Failure(EXIT.differs, `${path}: it does not have ${to - from} lines`)
-}
-
-/** Projects events into a store, those of inboxes some at a time. */
-class Projection {
-  private readonly positions = { 'inbox-events': 0, 'account-events': 0 }
-  private inboxEvents: LoggedEvent<InboxEvent>[] = []
-
-  constructor(private readonly store: ViewStore) {}
-
-  /** `end` is the number of leaves. */
-  async begin(end: number): Promise<void> {
-    for (const topic of TOPICS) await this.store.begin(LOG_ID, { topic, partition: 0, first: 0, end })
-  }
-
-  /** Resolves with the account of the event. */
-  async add(offset: number, { topic, recordSha256 }: Leaf, record: string): Promise<AccountId> {
-    const wrong = (why: string) => new Failure(EXIT.differs, `record of leaf ${offset}: ${why}`)
-    if (hash('sha256', record) !== recordSha256) throw wrong('it is not the one that was logged')
-    if (topic === 'inbox-events') {
-      const { event, ...recorded } = decoded(inboxEventCodec, record, wrong)
-      // Mail may be large, and is not read.
-      const light = event.type === 'MessageReceived' ? { ...event, sealed: new Uint8Array(0) } : event
-      this.inboxEvents.push(loggedEvent(offset, { ...recorded, event: light }))
-      if (this.inboxEvents.length === EVENTS_AT_ONCE) await this.flush()
-      return recorded.accountId
-    }
-    const recorded = decoded(accountEventCodec, record, wrong)
-    const before = await accountSliceBefore(this.store, recorded.event)
-    const changes = projectAccountEvent(before, loggedEvent(offset, recorded))
-    await this.apply('account-events', offset + 1, changes)
-    return recorded.accountId
-  }
-
-  /** Must be called after the last event. */
-  async flush(): Promise<void> {
-    const events = this.inboxEvents
-    const last = events.at(-1)
-    if (last === undefined) return
-    this.inboxEvents = []
-    const { changes } = projectInboxEvents(await inboxRowsBefore(this.store, events), events)
-    await this.apply('inbox-events', last.offset + 1, changes)
-  }
-
-  private async apply(topic: Topic, to: number, changes: readonly Change[]): Promise<void> {
-    const from = this.positions[topic]
-    this.positions[topic] = to
-    await this.store.apply({ topic, partition: 0, from, to, changes, contents: [] })
-  }
-}
-
-function decoded<Event extends { type: string }>(
-  codec: EventCodec<Event>,
-  record: string,
-  wrong: (why: string) => Failure,
-): Recorded<Event> {
-  const found = codec.decode(readRecord(record))
-  if (found.kind === 'newer') throw wrong(`a newer version of Mayfly wrote its event, ${found.type}`)
-  if (found.kind === 'undecodable') throw wrong(found.reason)
-  return found.recorded
 }

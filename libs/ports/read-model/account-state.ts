@@ -1,3 +1,4 @@
+import { PUBLIC_ACCOUNT_ID, PUBLIC_ENVIRONMENT } from '#libs/domain/account/access.js'
 import type { ApiKey } from '#libs/domain/account/account.js'
 import type { Domain } from '#libs/domain/account/domain.js'
 import type { Member } from '#libs/domain/account/member.js'
@@ -24,36 +25,38 @@ const AT_ONCE = 500
 
 /**
  * The state of an account and of all that it has, one thing after the other, always in the same order. Without content,
- * secrets, their hashes, and URLs; personal data is sealed. `environments` are those that its inboxes may be in.
+ * secrets, their hashes, and URLs; personal data is sealed.
  */
-export async function* accountState(
-  views: AccountViews,
-  accountId: AccountId,
-  environments: readonly string[],
-): AsyncGenerator<StateLine> {
+export async function* accountState(views: AccountViews, accountId: AccountId): AsyncGenerator<StateLine> {
   const { accounts, webhooks } = views
   const account = await accounts.account(accountId)
   if (account === null) return
   yield { id: accountId, ...fieldsOfAccount(account) }
-  for await (const key of all<ApiKey>((query) => accounts.listKeys(accountId, query))) {
+  // Inboxes are made with keys, by mail to domains, or by anybody in the account of public inboxes.
+  const environments = new Set(accountId === PUBLIC_ACCOUNT_ID ? [PUBLIC_ENVIRONMENT] : [])
+  for await (const key of allOf<ApiKey>((query) => accounts.listKeys(accountId, query))) {
+    environments.add(key.environment)
     yield { id: key.id, ...fieldsOfKey(key) }
   }
   for (const state of ['active', 'invited'] as const) {
-    for await (const member of all<Member>((query) => accounts.listMembers(accountId, { ...query, state }))) {
+    for await (const member of allOf<Member>((query) =>
+      accounts.listMembers(accountId, { ...query, state }),
+    )) {
       yield { id: member.id, ...fieldsOfMember(member) }
     }
   }
-  for await (const domain of all<Domain>((query) => accounts.listDomains(accountId, query))) {
+  for await (const domain of allOf<Domain>((query) => accounts.listDomains(accountId, query))) {
+    environments.add(domain.environment)
     yield { id: domain.id, ...fieldsOfDomain(domain) }
   }
-  for (const environment of environments.toSorted()) {
+  for (const environment of [...environments].toSorted()) {
     const owner = { accountId, environment }
-    for await (const webhook of all<Webhook>((query) => webhooks.listWebhooks(owner, query))) {
+    for await (const webhook of allOf<Webhook>((query) => webhooks.listWebhooks(owner, query))) {
       yield { id: webhook.id, ...fieldsOfWebhook(webhook) }
     }
     for (const state of ['active', 'deleted', 'expired'] as const) {
       const wanted = { ...owner, state, labels: [], now: BEFORE_ALL }
-      for await (const inbox of all<Inbox>((query) => views.queries.listInboxes({ ...query, ...wanted }))) {
+      for await (const inbox of allOf<Inbox>((query) => views.queries.listInboxes({ ...query, ...wanted }))) {
         yield { id: inbox.id, ...fieldsOfInbox(inbox) }
         yield* stateOfContents(views, inbox.id)
       }
@@ -65,7 +68,7 @@ async function* stateOfContents(
   { webhooks, queries }: AccountViews,
   inboxId: InboxId,
 ): AsyncGenerator<StateLine> {
-  for await (const webhook of all<Webhook>((query) => webhooks.listWebhooks({ inboxId }, query))) {
+  for await (const webhook of allOf<Webhook>((query) => webhooks.listWebhooks({ inboxId }, query))) {
     yield { id: webhook.id, ...fieldsOfWebhook(webhook) }
   }
   let page: MessageRow[] = []
@@ -99,7 +102,7 @@ function fieldsOfInbox(inbox: Inbox) {
 }
 
 /** All items of a list in the order of their ids. */
-async function* all<Item extends { id: string }>(
+export async function* allOf<Item extends { id: string }>(
   read: (query: ListQuery<Item['id']>) => Promise<Item[]>,
 ): AsyncGenerator<Item> {
   let after: Item['id'] | null = null

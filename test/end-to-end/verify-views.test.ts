@@ -1,0 +1,97 @@
+import { execFile } from 'node:child_process'
+import { basename, join } from 'node:path'
+import type { Verified } from '#apps/cli/verify-views.js'
+import { brand } from '#libs/domain/ids/typeid.js'
+import { openEngine } from '#libs/engines/open-engine.js'
+import { partitionOf } from '#libs/ports/event-log/topics.js'
+import { put, remove } from '#libs/ports/read-model/table.js'
+import * as tables from '#libs/ports/read-model/tables.js'
+import type { Change } from '#libs/ports/read-model/view-store.js'
+import type { InboxRow } from '#libs/ports/read-model/views.js'
+import { readSettings } from '#libs/runtime/config/settings.js'
+import { call, create, createInbox, mail, messagesOf, send, type InboxJson } from '#test/harness/client.js'
+import { distributedEnvironment, engineUnderTest, startMayfly, type Mayfly } from '#test/harness/mayfly.js'
+
+const MAIN = join(process.cwd(), 'dist/apps/cli/main.js')
+
+describe('the views, compared with the event log', () => {
+  let mayfly: Mayfly
+  let env: Record<string, string>
+  let inbox: InboxJson
+  let other: InboxJson
+
+  const verify = () =>
+    new Promise<Verified & { code: number }>((resolve, reject) => {
+      const options = { env: { PATH: process.env.PATH ?? '', ...env }, timeout: 110_000 }
+      const args = [MAIN, '--json', 'rebuild', '--verify']
+      execFile(process.execPath, args, options, (error, stdout, stderr) => {
+        if (stdout === '') reject(new Error(stderr))
+        else resolve({ ...(JSON.parse(stdout) as Verified), code: error === null ? 0 : Number(error.code) })
+      })
+    })
+
+  /** Changes the row of an inbox in the views, without an event. */
+  async function alter({ id }: InboxJson, changeOf: (row: InboxRow) => Change): Promise<void> {
+    const onError = (error: unknown) => {
+      throw error
+    }
+    const settings = { ...readSettings(env), countsUsage: false }
+    const engine = await openEngine({ settings, role: 'test', now: () => new Date(), onError })
+    try {
+      const row = await engine.inboxes.inbox(brand('inb', id))
+      const topic = 'inbox-events'
+      const partition = partitionOf(id, engine.log.partitionCount(topic))
+      const position = (await engine.inboxes.progress({ topic, partition }))?.position ?? 0
+      if (row === null) throw new Error('the inbox is not in the views')
+      const step = { topic, partition, from: position, to: position, contents: [] } as const
+      expect(await engine.projections.apply({ ...step, changes: [changeOf(row)] })).toBe('applied')
+    } finally {
+      await engine.close()
+    }
+  }
+
+  beforeAll(async () => {
+    mayfly = await startMayfly()
+    inbox = await createInbox(mayfly, { labels: { run: '1' } })
+    other = await createInbox(mayfly)
+    const ended = await createInbox(mayfly)
+    for (const { address } of [inbox, inbox, ended]) await send(mayfly, address, mail('one'))
+    await messagesOf(mayfly, inbox.id, 2)
+    await messagesOf(mayfly, ended.id, 1)
+    await call(mayfly, 'DELETE', `/v1/inboxes/${ended.id}`)
+    await create(mayfly, `/v1/inboxes/${inbox.id}/webhooks`, { url: 'https://hooks.example/a' })
+    const isEmbedded = engineUnderTest() === 'embedded'
+    env = {
+      MAYFLY_DATA_DIR: mayfly.dataDir,
+      ...(isEmbedded
+        ? {}
+        : { ...distributedEnvironment(basename(mayfly.dataDir)), MAYFLY_BOOTSTRAP_API_KEY: mayfly.apiKey }),
+    }
+    // The files of the embedded engine have one user.
+    if (isEmbedded) await mayfly.end('SIGTERM')
+  })
+  afterAll(() => mayfly.dispose())
+
+  it('are the same', async () => {
+    const verified = await verify()
+    expect(verified).toMatchObject({ code: 0, accounts: 1, differences: [], difference_count: 0 })
+    // An account, a key, three inboxes, a webhook and two messages.
+    expect(verified.things).toBe(8)
+  })
+
+  it('are different if they were altered', async () => {
+    const keyOf = (id: string) => ({ id, account_id: expect.stringMatching(/^acc_/) as string })
+    await alter(inbox, (row) =>
+      put(tables.inboxes, { ...row, inbox: { ...row.inbox, labels: { run: '2' }, messageCount: 7 } }, row),
+    )
+    await alter(other, (row) => remove(tables.inboxes, row))
+    const { code, differences } = await verify()
+    expect([code, differences]).toEqual([
+      6,
+      [
+        { ...keyOf(inbox.id), difference: 'labels, message_count' },
+        { ...keyOf(other.id), difference: 'missing' },
+      ],
+    ])
+  })
+})
