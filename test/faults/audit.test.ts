@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { digestOf } from '#libs/domain/audit/leaf.js'
 import { partitionName } from '#libs/ports/event-log/event-log.js'
-import { call, createInbox } from '#test/harness/client.js'
+import { call, createInbox, type InboxJson } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
 import { makeFolder, startWithClock } from '#test/harness/mayfly-with-clock.js'
 import {
@@ -33,10 +33,18 @@ describe('the audit log, killed at random moments', () => {
   afterAll(() => mayfly.dispose())
 
   it(
-    'never contradicts a checkpoint that it has signed, and has every event once, also after the views are lost',
+    'never contradicts a checkpoint that it has signed, or a state as of it, and has every event once, also after the views are lost',
     async () => {
       const log = await auditLogOf(mayfly)
       const seen: Checkpoint[] = []
+      const { id } = await createInbox(mayfly)
+      const stateAsOf = async (asOf: number | string) => {
+        const path = `/v1/inboxes/${id}?as_of=${asOf}`
+        const { headers, body } = await call<Partial<InboxJson>>(mayfly, 'GET', path)
+        // The first checkpoint may be from before the inbox.
+        return { size: Number(headers.get('mayfly-as-of')), labels: body.labels ?? null }
+      }
+      const states: Awaited<ReturnType<typeof stateAsOf>>[] = []
       for (let round = 0; round < ROUNDS; round += 1) {
         const sizeBefore = seen.at(-1)?.size ?? 0
         const over = new AbortController()
@@ -48,6 +56,8 @@ describe('the audit log, killed at random moments', () => {
           if (note !== null) seen.push(verifyCheckpoint(note.toString(), log.public_key))
           return (seen.at(-1)?.size ?? 0) > sizeBefore
         })
+        await call(mayfly, 'PATCH', `/v1/inboxes/${id}`, { body: { labels: { round: String(round) } } })
+        states.push(await stateAsOf(seen.at(-1)?.size ?? 0))
         await pause(Math.random() * MAX_PAUSE_MS)
         over.abort()
         await mayfly.end('SIGKILL')
@@ -73,6 +83,11 @@ describe('the audit log, killed at random moments', () => {
       ])
       expect(new Map(digests).size).toBe(digests.length)
       expect(Object.fromEntries(digests)).toMatchObject(onLog)
+      expect(new Set(states.map(({ labels }) => JSON.stringify(labels))).size).toBe(ROUNDS)
+      for (const state of states) expect(await stateAsOf(state.size)).toEqual(state)
+      for (const { size, cosignedAt } of seen) {
+        expect((await stateAsOf(new Date(cosignedAt * 1_000).toISOString())).size).toBe(size)
+      }
     },
     ROUNDS * 60_000,
   )
