@@ -6,11 +6,13 @@ import { digestOf, logIdOf } from '#libs/domain/audit/leaf.js'
 import { rootOf } from '#libs/domain/audit/tree.js'
 import { mintId } from '#libs/domain/ids/mint.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
+import type { WebhookEvent } from '#libs/domain/webhook/events.js'
 import { decodeBatch } from '#libs/ports/event-log/batch-decoding.js'
 import {
   accountEventCodec,
   auditEventCodec,
   inboxEventCodec,
+  webhookEventCodec,
   type EventCodec,
 } from '#libs/ports/event-log/cloud-event.js'
 import type { BatchOutcome, LogAppender, LogLayout, RecordBatch } from '#libs/ports/event-log/event-log.js'
@@ -20,8 +22,8 @@ import { chunksOf } from '#libs/runtime/chunks.js'
 import { PeriodicTask } from '#libs/runtime/timing.js'
 
 /*
- * The audit logs: a leaf for each event of inbox-events and account-events, in the log of its account, and checkpoints,
- * which the API signs.
+ * The audit logs: a leaf for each event of inbox-events and account-events, and if wanted of webhook-events, in the log of
+ * its account, and checkpoints, which the API signs.
  */
 
 /** Checkpoints are seconds apart, so leaves can wait to be appended together. */
@@ -34,7 +36,7 @@ const LOGS_AT_ONCE = 100
 const LEASE_MS = 10_000
 
 export async function startAudit(context: EngineContext): Promise<void> {
-  const { engine, logger, registry, running, now } = context
+  const { engine, logger, registry, running, now, settings } = context
   const record = async (event: AuditEvent) => {
     const occurrence = { id: mintId('evt'), time: now(), source: '/mayfly/lifecycle', event }
     await engine.log.append('audit-leaves', auditEventCodec.encode(occurrence))
@@ -43,7 +45,8 @@ export async function startAudit(context: EngineContext): Promise<void> {
     ...{ log: engine.log, group: 'audit', lingerMs: LINGER_MS, logger, registry },
     startAt: () => Promise.resolve('committed'),
   })
-  const service = await createRoleService(consumers, SequencingController, { log: engine.log, record })
+  const sequencing = settings.auditDeliveries ? SequencingWithDeliveries : SequencingController
+  const service = await createRoleService(consumers, sequencing, { log: engine.log, record })
   running.defer(() => service.close())
   await service.listen()
   const taking = new PeriodicTask({ everyMs: CHECK_DUE_EVERY_MS, work: checkpointing(context, record) })
@@ -75,7 +78,7 @@ class SequencingController {
     return this.sequence(accountEventCodec, batch)
   }
 
-  private async sequence<Event extends AccountEvent | InboxEvent>(
+  protected async sequence<Event extends AccountEvent | InboxEvent | WebhookEvent>(
     codec: EventCodec<Event>,
     batch: RecordBatch,
   ): Promise<BatchOutcome> {
@@ -111,10 +114,18 @@ class SequencingController {
   }
 }
 
+/** With leaves for the deliveries of webhooks, which are many. */
+class SequencingWithDeliveries extends SequencingController {
+  @EventPattern('webhook-events')
+  sequenceDeliveries(@Payload() batch: RecordBatch): Promise<BatchOutcome> {
+    return this.sequence(webhookEventCodec, batch)
+  }
+}
+
 /** What an event is about: the first of these that it has. */
 const SUBJECTS = ['webhookId', 'domainId', 'sessionId', 'memberId', 'inboxId', 'keyId', 'accountId']
 
-function subjectOf(event: AccountEvent | InboxEvent): string {
+function subjectOf(event: AccountEvent | InboxEvent | WebhookEvent): string {
   const properties: Readonly<Record<string, unknown>> = { ...event }
   return SUBJECTS.map((name) => properties[name]).find((value) => typeof value === 'string') ?? ''
 }

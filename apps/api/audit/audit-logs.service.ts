@@ -14,6 +14,7 @@ import { join, proofOf, subtreesOf } from '#libs/domain/audit/tree.js'
 import type { EventId, LogId } from '#libs/domain/ids/typeid.js'
 import type { Engine } from '#libs/engines/engine.js'
 import type { Position } from '#libs/ports/event-log/event-log.js'
+import { SERVED_TOPICS } from '#libs/ports/event-log/topics.js'
 import type { HashRange } from '#libs/ports/read-model/audit-views.js'
 import type { OffsetQuery } from '#libs/ports/read-model/lists.js'
 import type { AuditQueries } from '#libs/ports/read-model/queries.js'
@@ -213,8 +214,9 @@ function contradicted(detail: string): Problem {
 
 /** Throws for a topic that has no leaves. */
 function positionOf({ topic, partition, offset }: Leaf): Position {
-  if (topic !== 'inbox-events' && topic !== 'account-events') throw new Error(`no leaves of ${topic}`)
-  return { topic, partition, offset }
+  const source = SERVED_TOPICS.find((each) => each === topic)
+  if (source === undefined) throw new Error(`no leaves of ${topic}`)
+  return { topic: source, partition, offset }
 }
 
 export function notYetCheckpointed(detail = 'The log has no checkpoint yet.'): Problem {

@@ -106,7 +106,7 @@ async function project(
       accountId = recorded.accountId
       inboxEvents.push(loggedEvent(index, { ...recorded, event: withoutMail(event) }))
       if (inboxEvents.length === EVENTS_AT_ONCE) await flush(index + 1)
-    } else {
+    } else if (leaf.topic === 'account-events') {
       const recorded = decode(accountEventCodec, record, { ...leaf, index })
       accountId = recorded.accountId
       await scratch.projectAccounts([loggedEvent(index, recorded)], index + 1)

@@ -139,6 +139,10 @@ export const SETTINGS = kind.named('MAYFLY_', {
       'JSON file of the identity providers that members may sign in with (docs/teams.md); none if unset.',
     ),
   },
+  auditDeliveries: kind.yesOrNo(
+    'Whether audit logs have leaves for the deliveries of webhooks too (docs/audit.md). If it is turned on later, it begins with the oldest ones on the log.',
+    { default: false },
+  ),
   auditLastCheckpoint: kind.text(
     'File with the last checkpoints of audit logs, kept outside of Mayfly. A log that contradicts its checkpoint, such as one from an older backup, is not signed (docs/audit.md).',
   ),
