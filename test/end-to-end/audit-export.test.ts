@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Replay } from '#apps/cli/audit/replay-export.js'
 import type { Verification } from '#apps/cli/audit/verify-export.js'
-import type { StateLine } from '#libs/ports/read-model/account-state.js'
 import { issueKey, openAccount, withKey } from '#test/harness/accounts.js'
 import { call, create, createInbox, mail, send, type InboxJson, type Target } from '#test/harness/client.js'
 import { startMayfly, type Mayfly } from '#test/harness/mayfly.js'
@@ -63,7 +62,7 @@ describe('an export of an audit log', () => {
     state
       .trimEnd()
       .split('\n')
-      .map((line) => JSON.parse(line) as StateLine)
+      .map((line) => JSON.parse(line) as { id: string; state?: string })
 
   const checkpointed = async () => {
     const note = await fileOf(auditor, `${log.id}/checkpoint`).catch(() => null)

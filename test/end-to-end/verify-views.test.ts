@@ -1,4 +1,6 @@
 import { execFile } from 'node:child_process'
+import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import type { Verified } from '#apps/cli/verify-views.js'
 import { brand } from '#libs/domain/ids/typeid.js'
@@ -20,9 +22,9 @@ describe('the views, compared with the event log', () => {
   let inbox: InboxJson
   let other: InboxJson
 
-  const verify = () =>
+  const verify = (changes: Record<string, string> = {}) =>
     new Promise<Verified & { code: number }>((resolve, reject) => {
-      const options = { env: { PATH: process.env.PATH ?? '', ...env }, timeout: 110_000 }
+      const options = { env: { PATH: process.env.PATH ?? '', ...env, ...changes }, timeout: 110_000 }
       const args = [MAIN, '--json', 'rebuild', '--verify']
       execFile(process.execPath, args, options, (error, stdout, stderr) => {
         if (stdout === '') reject(new Error(stderr))
@@ -76,7 +78,29 @@ describe('the views, compared with the event log', () => {
     const verified = await verify()
     expect(verified).toMatchObject({ code: 0, accounts: 1, differences: [], difference_count: 0 })
     // An account, a key, three inboxes, a webhook and two messages.
-    expect(verified.things).toBe(8)
+    expect(verified.rows).toBe(8)
+  })
+
+  it('are not compared, and nothing is created, in a folder that is no data folder', async () => {
+    if (engineUnderTest() !== 'embedded') return
+    const folder = await mkdtemp(join(tmpdir(), 'mayfly-foreign-'))
+    await writeFile(join(folder, 'notes.txt'), 'mine')
+    await expect(verify({ MAYFLY_DATA_DIR: folder })).rejects.toThrow('is not a data folder of Mayfly')
+    expect(await readdir(folder)).toEqual(['notes.txt'])
+    await rm(folder, { recursive: true })
+  })
+
+  it('are left as they are if something else has changed the file', async () => {
+    if (engineUnderTest() !== 'embedded') return
+    const copy = await mkdtemp(join(tmpdir(), 'mayfly-copy-'))
+    await cp(mayfly.dataDir, copy, { recursive: true, preserveTimestamps: true })
+    const file = join(copy, 'read-model/views.mdb')
+    const bytes = await readFile(file)
+    bytes.fill(0xff, bytes.length / 2)
+    await writeFile(file, bytes)
+    await expect(verify({ MAYFLY_DATA_DIR: copy })).rejects.toThrow('views.mdb')
+    expect((await readFile(file)).equals(bytes)).toBe(true)
+    await rm(copy, { recursive: true })
   })
 
   it('are different if they were altered', async () => {
@@ -89,7 +113,7 @@ describe('the views, compared with the event log', () => {
     expect([code, differences]).toEqual([
       6,
       [
-        { ...keyOf(inbox.id), difference: 'labels, message_count' },
+        { ...keyOf(inbox.id), difference: 'labels, messageCount' },
         { ...keyOf(other.id), difference: 'missing' },
       ],
     ])

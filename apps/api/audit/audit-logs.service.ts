@@ -29,6 +29,8 @@ import { recordsAt } from './stored-records.js'
 /** The checkpoint of a log that does not grow is signed with a later time after this one. */
 const SIGN_AGAIN_MS = 600_000
 const RETRY_SECONDS = 1
+/** Leaves of other accounts between two of a log, whose records are read over. */
+const MAX_BETWEEN = 8
 /** Every event has a leaf after this time, unless the audit log is far behind. */
 export const SEQUENCED_WITHIN_MS = 60_000
 
@@ -149,7 +151,7 @@ export class AuditLogs {
     { id, time }: { id: EventId; time: Date },
     withinMs: number,
   ): Promise<IndexedLeaf | null> {
-    const index = await this.indexOf(log, id)
+    const index = await this.read((audit) => audit.leafOf(log.id, id))
     const ageMs = Math.abs(this.instance.now().getTime() - time.getTime())
     if (index === null && ageMs > withinMs) return null
     if (index === null || index >= log.size) throw notYetCheckpointed('No checkpoint includes the event yet.')
@@ -157,19 +159,9 @@ export class AuditLogs {
     return leaf
   }
 
-  /** The index of the leaf of an event, also after the checkpoint; null if the log does not have it. */
-  indexOf(log: CheckpointedLog, id: EventId): Promise<number | null> {
-    return this.read((audit) => audit.leafOf(log.id, id))
-  }
-
-  /** The size of the last checkpoint that is signed with that time or an earlier one; null if there is none. */
-  sizeAt(log: CheckpointedLog, time: Date): Promise<number | null> {
-    return this.read((audit) => audit.sizeAt(log.id, time))
-  }
-
   /** The records of leaves, as they are hashed, in the same order; null for each that the event log no longer has. */
   async *records(leaves: readonly Leaf[]): AsyncGenerator<string | null, void> {
-    for await (const record of recordsAt(this.engine.log, leaves.map(positionOf))) {
+    for await (const record of recordsAt(this.engine.log, leaves.map(positionOf), MAX_BETWEEN)) {
       yield record === null ? null : writeRecord(record)
     }
   }
@@ -203,7 +195,7 @@ export class AuditLogs {
   }
 
   /** Views that are emptied to be computed again have only some of the leaves. Throws ViewsCatchingUpError then. */
-  private read<Found>(query: (audit: AuditQueries) => Promise<Found>): Promise<Found> {
+  read<Found>(query: (audit: AuditQueries) => Promise<Found>): Promise<Found> {
     return this.views.readComplete('audit-leaves', () => query(this.engine.audit))
   }
 }

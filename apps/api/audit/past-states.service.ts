@@ -10,16 +10,19 @@ import { accountEventCodec, inboxEventCodec, type EventCodec } from '#libs/ports
 import type { Partition } from '#libs/ports/event-log/event-log.js'
 import type { OffsetQuery } from '#libs/ports/read-model/lists.js'
 import { messageEventOf, type HistoryEntry } from '#libs/ports/read-model/views.js'
+import type { ResourceJson } from '#libs/runtime/resource.js'
 import { requireScope, type Principal } from '../access/principal.js'
 import { RequestBudgets } from '../http/budgets.js'
+import { offsetPageOf, type ListPage } from '../http/list-pages.js'
 import { historyExpired, invalid, noInbox, notFound, type Problem } from '../http/problems.js'
 import { nextTurn } from '../http/request-turns.js'
 import { IfGiven, IsParsed, parseTime, TIME_FORM, TIME_PATTERN, validated } from '../http/rules.js'
-import { hasEnded, Inboxes, type OpenInbox } from '../inboxes/inboxes.service.js'
+import { hasEnded, Inboxes, setCursor, type OpenInbox } from '../inboxes/inboxes.service.js'
 import { ENGINE } from '../instance.js'
 import { DescribeProperty } from '../openapi/describe.js'
 import { Views } from '../views.js'
 import { AuditLogs, notYetCheckpointed, type CheckpointedLog } from './audit-logs.service.js'
+import { pastMessageJson } from './past-schemas.js'
 import { recordsAt } from './stored-records.js'
 
 /** A number of leaves of the audit log, or a time. */
@@ -112,7 +115,12 @@ export class PastStates {
     asOf: string,
     reply: FastifyReply,
   ): Promise<number> {
-    const end = await this.endOf(await this.leavesAsOf(principal, asOf, reply), this.historyOf(inboxId))
+    const leaves = await this.leavesAsOf(principal, asOf, reply)
+    const end = await this.budgets.query(
+      reply.request,
+      () => this.views.readComplete(inboxId, () => this.endOf(leaves, this.historyOf(inboxId))),
+      'reads',
+    )
     if (end === 0) throw noInbox(inboxId)
     return end
   }
@@ -121,38 +129,65 @@ export class PastStates {
    * As `historyEnd`. Throws the 410 of an inbox that had ended then, history-expired, and invalid-request for an inbox with
    * too many events.
    */
-  inbox(principal: Principal, inboxId: string, asOf: string, reply: FastifyReply): Promise<PastInbox> {
+  async inbox(principal: Principal, inboxId: string, asOf: string, reply: FastifyReply): Promise<PastInbox> {
+    const { id } = (await this.inboxes.find(principal, inboxId)).inbox
+    const leaves = await this.leavesAsOf(principal, asOf, reply)
     return this.budgets.query(
       reply.request,
       async () => {
-        const { id } = (await this.inboxes.find(principal, inboxId)).inbox
-        const end = await this.historyEnd(principal, id, asOf, reply)
-        const entries = await this.readAll(this.historyOf(id), Number.MAX_SAFE_INTEGER, reply)
-        return this.fold(id, end, entries)
+        const read = this.historyOf(id)
+        const [end, entries] = await this.views.readComplete(id, async () => [
+          await this.endOf(leaves, read),
+          await readAll(read, reply),
+        ])
+        return this.fold(id, end, entries, reply)
       },
       'reads',
     )
   }
 
+  /** A page of the messages that an inbox had, as JSON. Throws as `inbox` does. */
+  async messages(
+    principal: Principal,
+    inboxId: string,
+    asOf: string,
+    query: ListPage,
+    reply: FastifyReply,
+  ): Promise<ResourceJson[]> {
+    const past = await this.inbox(principal, inboxId, asOf, reply)
+    const { id } = past.inbox
+    const page = await offsetPageOf(id, query, reply, ({ order, from, to, limit }) => {
+      const found = past.messages.filter(({ offset }) => offset >= from && offset < to)
+      return Promise.resolve((order === 'asc' ? found : found.reverse()).slice(0, limit))
+    })
+    setCursor(reply, past)
+    return page.map(({ message, digest }) =>
+      pastMessageJson({ ...message, inboxId: id, digest, erased: past.erasedBy(message.id) }),
+    )
+  }
+
   /** The account with the keys that were valid. Throws as `inbox` does. */
-  account(
+  async account(
     principal: Principal,
     asOf: string,
     reply: FastifyReply,
   ): Promise<{ account: Account; activeKeys: ApiKey[] }> {
     const { accountId } = principal
-    const read = (range: OffsetQuery) =>
-      this.views.readAccounts((accounts) => accounts.activity(accountId, range))
+    const leaves = await this.leavesAsOf(principal, asOf, reply)
+    const read = (range: OffsetQuery) => this.views.accounts.activity(accountId, range)
     return this.budgets.query(
       reply.request,
       async () => {
-        const end = await this.endOf(await this.leavesAsOf(principal, asOf, reply), read)
-        const entries = await this.readAll(read, end, reply)
-        const own = entries.filter(({ subject }) => isId('acc', subject) || isId('key', subject))
+        const [end, entries] = await this.views.readAccounts(async () => [
+          await this.endOf(leaves, read),
+          await readAll(read, reply, ({ subject }) => isId('acc', subject) || isId('key', subject)),
+        ])
+        const past = entries.filter(({ offset }) => offset < end)
+        const partition = { topic: 'account-events', partition: 0 } as const
+        const events = await this.recorded(accountEventCodec, partition, past, reply)
         const keys = new Map<KeyId, ApiKey>()
         let account: Account | null = null
-        const partition = { topic: 'account-events', partition: 0 } as const
-        for await (const event of this.recorded(accountEventCodec, partition, own)) {
+        for (const event of events.values()) {
           const keyId = 'keyId' in event ? event.keyId : null
           const key = (keyId === null ? null : keys.get(keyId)) ?? null
           const others = { webhook: null, member: null, domain: null, holder: null }
@@ -160,7 +195,7 @@ export class PastStates {
           account = next.account
           if (next.key !== null) keys.set(next.key.id, next.key)
         }
-        if (account === null) throw notFound('The log has no event of the account then.')
+        if (account === null) throw notFound('The account did not exist then.')
         const activeKeys = [...keys.values()].filter(
           ({ revokedAt, expiredAt }) => revokedAt === null && expiredAt === null,
         )
@@ -170,17 +205,29 @@ export class PastStates {
     )
   }
 
-  /** Reads the events, mail from the history alone. */
-  private async fold(id: InboxId, end: number, entries: readonly HistoryEntry[]): Promise<PastInbox> {
+  /** Applies the events up to an offset. Those of mail follow from the history alone. */
+  private async fold(
+    id: InboxId,
+    end: number,
+    entries: readonly HistoryEntry[],
+    reply: FastifyReply,
+  ): Promise<PastInbox> {
     const past = entries.filter(({ offset }) => offset < end)
     const later = entries.slice(past.length)
+    const events = new Map(
+      past.flatMap((entry) => {
+        const event = messageEventOf(id, entry)
+        return event === null ? [] : [[entry.offset, event] as const]
+      }),
+    )
+    const others = past.filter(({ offset }) => !events.has(offset))
     const partition = { topic: 'inbox-events', partition: this.views.partitionOf(id) } as const
-    const unread = past.filter((entry) => messageEventOf(id, entry) === null)
-    const recorded = this.recorded(inboxEventCodec, partition, unread)
+    const recorded = await this.recorded(inboxEventCodec, partition, others, reply)
+    for (const [offset, event] of recorded) events.set(offset, event)
     const messages = new Map<MessageId, { offset: number; message: Message; digest: string }>()
     let inbox: Inbox | null = null
     for (const entry of past) {
-      const event = messageEventOf(id, entry) ?? (await recorded.next()).value
+      const event = events.get(entry.offset)
       if (event === undefined) throw new Error(`an event of ${id} was not read`)
       const known = entry.messageId === null ? undefined : messages.get(entry.messageId)
       const { message, ...next } = evolve({ inbox, message: known?.message ?? null }, event)
@@ -212,69 +259,82 @@ export class PastStates {
   private async leavesAsOf(principal: Principal, asOf: string, reply: FastifyReply): Promise<Leaves> {
     requireScope(principal, ['audit'])
     const log = await this.logs.checkpointed(principal, logIdOf(principal.accountId))
-    const moment = readAsOf(asOf)
-    const size = typeof moment === 'number' ? moment : await this.logs.sizeAt(log, moment)
+    const size = await this.sizeAsOf(log, readAsOf(asOf))
     if (size === null) throw notFound(`The audit log has no checkpoint of ${asOf} or earlier.`)
     if (size > log.size) throw notYetCheckpointed(`The log has ${log.size} leaves at its checkpoint.`)
     void reply.header('mayfly-as-of', String(size))
     return { log, size }
   }
 
+  private async sizeAsOf(log: CheckpointedLog, moment: number | Date): Promise<number | null> {
+    if (typeof moment === 'number') return moment
+    const size = await this.logs.read((audit) => audit.sizeAt(log.id, moment))
+    // A checkpoint may have been taken since the log was read.
+    return size === null ? null : Math.min(size, log.size)
+  }
+
   /**
    * The offset after the last of the events that the leaves have; 0 if they have none. A log has the leaves of a partition in
    * the order of their offsets.
    */
-  private async endOf({ log, size }: Leaves, read: Read<Listed>): Promise<number> {
-    const [last] = await read({ order: 'desc', from: 0, to: Number.MAX_SAFE_INTEGER, limit: 1 })
-    let [from, to] = [0, last === undefined ? 0 : last.offset + 1]
-    while (from < to) {
-      const middle = Math.floor((from + to) / 2)
-      const [event] = await read({ order: 'asc', from: middle, to, limit: 1 })
-      const index = event === undefined ? null : await this.logs.indexOf(log, event.id)
-      if (event !== undefined && index !== null && index < size) from = event.offset + 1
-      else to = middle
-    }
-    return from
+  private endOf({ log, size }: Leaves, read: Read<Listed>): Promise<number> {
+    return this.logs.read(async (audit) => {
+      const [last] = await read({ order: 'desc', from: 0, to: Number.MAX_SAFE_INTEGER, limit: 1 })
+      let [from, to] = [0, last === undefined ? 0 : last.offset + 1]
+      while (from < to) {
+        const middle = Math.floor((from + to) / 2)
+        const [event] = await read({ order: 'asc', from: middle, to, limit: 1 })
+        const index = event === undefined ? null : await audit.leafOf(log.id, event.id)
+        if (event !== undefined && index !== null && index < size) from = event.offset + 1
+        else to = middle
+      }
+      return from
+    })
   }
 
-  /** All events up to an offset, oldest first. Throws invalid-request if there are too many. */
-  private async readAll<Entry extends Listed>(
-    read: Read<Entry>,
-    to: number,
-    reply: FastifyReply,
-  ): Promise<Entry[]> {
-    const found: Entry[] = []
-    for (let from = 0; ;) {
-      const page = await read({ order: 'asc', from, to, limit: EVENTS_AT_ONCE })
-      found.push(...page)
-      const last = page.at(-1)
-      if (last === undefined || page.length < EVENTS_AT_ONCE) return found
-      if (found.length > MAX_EVENTS) throw tooLong(`more than ${MAX_EVENTS} events`)
-      from = last.offset + 1
-      await nextTurn(reply.request)
-    }
-  }
-
-  /** Reads events from the event log, in the same order. Throws history-expired if it no longer has one. */
-  private async *recorded<Event extends { type: string }>(
+  /** Events from the event log, by their offsets. Throws history-expired if it no longer has one. */
+  private async recorded<Event extends { type: string }>(
     codec: EventCodec<Event>,
     partition: Partition,
     entries: readonly Listed[],
-  ): AsyncGenerator<Event, undefined> {
+    { request }: FastifyReply,
+  ): Promise<ReadonlyMap<number, Event>> {
     if (entries.length > MAX_RECORDS) throw tooLong(`more than ${MAX_RECORDS} changes`)
     const positions = entries.map(({ offset }) => ({ ...partition, offset }))
-    for await (const record of recordsAt(this.engine.log, positions)) {
+    const events = new Map<number, Event>()
+    // Mail between them may be large.
+    for await (const record of recordsAt(this.engine.log, positions, 0)) {
       if (record === null) throw historyExpired('Events from which the state follows are no longer kept.')
       const decoded = codec.decode(record)
-      if (decoded.kind !== 'event') throw new Error(`a record of the history can't be decoded`)
-      yield decoded.recorded.event
+      if (decoded.kind !== 'event') throw new Error(`an event at ${record.offset} can't be decoded`)
+      events.set(record.offset, decoded.recorded.event)
+      await nextTurn(request)
     }
+    return events
   }
 
   private historyOf(inboxId: InboxId): Read<HistoryEntry> {
-    return (range) =>
-      this.views.readComplete(inboxId, () => this.views.inboxes.history({ inboxId, ...range }))
+    return (range) => this.views.inboxes.history({ inboxId, ...range })
   }
+}
+
+/** All events that are wanted, oldest first. Throws invalid-request if there are too many. */
+async function readAll<Entry extends Listed>(
+  read: Read<Entry>,
+  { request }: FastifyReply,
+  isWanted: (entry: Entry) => boolean = () => true,
+): Promise<Entry[]> {
+  const found: Entry[] = []
+  let page: Entry[]
+  let from = 0
+  do {
+    page = await read({ order: 'asc', from, to: Number.MAX_SAFE_INTEGER, limit: EVENTS_AT_ONCE })
+    found.push(...page.filter(isWanted))
+    if (found.length > MAX_EVENTS) throw tooLong(`more than ${MAX_EVENTS} events`)
+    from = (page.at(-1)?.offset ?? 0) + 1
+    await nextTurn(request)
+  } while (page.length === EVENTS_AT_ONCE)
+  return found
 }
 
 function tooLong(what: string): Problem {

@@ -6,7 +6,7 @@ import { Budget, BudgetExhaustedError, type Release } from '#libs/runtime/fairne
 import { callerOf, principalOf } from '../access/principal.js'
 import { clientAddress } from './connection-limits.js'
 import { Problem } from './problems.js'
-import { nextTurn } from './request-turns.js'
+import { nextTurn, outsideTurn } from './request-turns.js'
 
 const MIB = 1024 * 1024
 /** The memory of all manifests, and of one: enough for a million lines. */
@@ -79,7 +79,7 @@ export class RequestBudgets {
   ): Promise<Result> {
     const { accountId } = callerOf(request)
     return untilClientLeaves(request, async (clientGone) => {
-      const release = await this[budget].take(accountId, 1, clientGone)
+      const release = await outsideTurn(request, () => this[budget].take(accountId, 1, clientGone))
       try {
         return await work()
       } finally {
@@ -165,7 +165,8 @@ async function inTurnUntilSent<Result>(
   work: (closing: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
   const { accountId } = callerOf(request)
-  const release = await untilClientLeaves(request, (clientGone) => budget.take(accountId, 1, clientGone))
+  const take = (clientGone: AbortSignal) => outsideTurn(request, () => budget.take(accountId, 1, clientGone))
+  const release = await untilClientLeaves(request, take)
   const closing = new AbortController()
   const working = work(closing.signal)
   const whenClosed = response.closed ? Promise.resolve() : once(response, 'close')

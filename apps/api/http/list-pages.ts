@@ -106,6 +106,9 @@ export function setNextLink(reply: FastifyReply, cursor: string): void {
   const [, text = ''] = reply.request.url.split(/\?(.*)/s)
   const query = new URLSearchParams(text)
   query.set('cursor', cursor)
+  // A time may mean a later state by then.
+  const asOf = reply.getHeader('mayfly-as-of')
+  if (asOf !== undefined) query.set('as_of', String(asOf))
   void reply.header('link', `<${pathOf(reply.request)}?${query.toString()}>; rel="next"`)
 }
 

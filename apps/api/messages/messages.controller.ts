@@ -12,15 +12,15 @@ import {
   requireScope,
   type Principal,
 } from '../access/principal.js'
-import { PastMessage, pastMessageJson } from '../audit/past-schemas.js'
+import { PastMessage } from '../audit/past-schemas.js'
 import { AS_OF_PROBLEMS, PastStates } from '../audit/past-states.service.js'
 import { Views } from '../views.js'
 import { VisibleRecorder } from '../visible-recorder.js'
 import { Reply } from '../http/headers.js'
-import { inboxesPathOf, offsetPageOf } from '../http/list-pages.js'
+import { inboxesPathOf } from '../http/list-pages.js'
 import { Produces, ProducesAnything } from '../http/media-types.js'
 import { invalid, noInbox } from '../http/problems.js'
-import { Inboxes, hasEnded, setCursor } from '../inboxes/inboxes.service.js'
+import { Inboxes, hasEnded } from '../inboxes/inboxes.service.js'
 import { Instance } from '../instance.js'
 import { Bytes, Describe, Tag } from '../openapi/describe.js'
 import { attachmentHeaders } from './attachment-headers.js'
@@ -97,21 +97,10 @@ export class MessagesController {
     @Query() query: ListInboxMessages,
     @Reply() reply: FastifyReply,
   ) {
-    const { as_of: asOf, limit: _limit, order: _order, cursor: _cursor, ...filters } = query
+    const { as_of: asOf } = query
     if (asOf !== undefined) {
-      if (Object.values<unknown>(filters).some((filter) => filter !== undefined)) {
-        throw invalid({ detail: 'only limit, order and cursor can be sent with as_of', parameter: 'as_of' })
-      }
-      const past = await this.past.inbox(principal, inboxId, asOf, reply)
-      const { id } = past.inbox
-      const page = await offsetPageOf(id, query, reply, ({ from, to, ...rest }) => {
-        const found = past.messages.filter(({ offset }) => offset >= from && offset < to)
-        return Promise.resolve((rest.order === 'asc' ? found : found.reverse()).slice(0, rest.limit))
-      })
-      setCursor(reply, past)
-      return page.map(({ message, digest }) =>
-        pastMessageJson({ ...message, inboxId: id, digest, erased: past.erasedBy(message.id) }),
-      )
+      requireNoFilters(query)
+      return this.past.messages(principal, inboxId, asOf, query, reply)
     }
     requireScope(principal, READERS)
     return this.pages.send(() => this.mail.open(reply.request, inboxId), query, reply)
@@ -222,4 +211,11 @@ export class MessagesController {
     await this.views.requireComplete(inbox.id)
     throw new Error('a deleted message is still in the views')
   }
+}
+
+/** Filters are about content, which states as of a moment do not have. */
+function requireNoFilters(query: ListInboxMessages): void {
+  const { as_of: _asOf, limit: _limit, order: _order, cursor: _cursor, ...filters } = query
+  if (Object.values<unknown>(filters).every((filter) => filter === undefined)) return
+  throw invalid({ detail: 'only limit, order and cursor can be sent with as_of', parameter: 'as_of' })
 }

@@ -1,7 +1,7 @@
 import { Body, Controller, Post, Req } from '@nestjs/common'
 import { IsIn } from 'class-validator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { PUBLIC_ACCOUNT_ID, PUBLIC_ENVIRONMENT, PUBLIC_PLAN } from '#libs/domain/account/access.js'
+import { PUBLIC_ACCOUNT_ID, PUBLIC_PLAN } from '#libs/domain/account/access.js'
 import type { KeyId } from '#libs/domain/ids/typeid.js'
 import type { RatePolicy } from '#libs/ports/rate-limit/rate-limits.js'
 import { Plans } from '../access/key-lookup.js'
@@ -27,6 +27,7 @@ import { Views } from '../views.js'
 const PUBLIC_ACCOUNT = { accountId: PUBLIC_ACCOUNT_ID, name: 'public web inbox' }
 /** What the account's events and usage are attributed to. No such key exists. */
 const PUBLIC_KEY = 'key_00000000000000000000000000' as KeyId
+const ENVIRONMENT = 'public'
 
 const DURATIONS = ['10m', '1h', '1d'] as const
 const HOUR_SECONDS = 3_600
@@ -97,7 +98,7 @@ export class PublicInboxesController {
   /** Opens the account of public inboxes at the first request. */
   private async principal(): Promise<Principal> {
     const { accountId, name } = PUBLIC_ACCOUNT
-    const by = { environment: PUBLIC_ENVIRONMENT, keyId: PUBLIC_KEY }
+    const by = { environment: ENVIRONMENT, keyId: PUBLIC_KEY }
     const read = () => this.views.readAccounts((accounts) => accounts.account(accountId))
     let account = await read()
     if (account === null) {

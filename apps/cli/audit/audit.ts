@@ -67,21 +67,21 @@ export function auditCommands(program: Command, session: Session): void {
 }
 
 interface ReplayFlags {
-  size?: number
+  size?: number | null
   to?: string
 }
 
 /** Writes the lines of the state to a file, or only computes their digest. */
-async function replay(folder: string, { size, to }: ReplayFlags): Promise<Replay> {
+async function replay(folder: string, { size = null, to }: ReplayFlags): Promise<Replay> {
   requireOwnNode('audit replay')
   const { replayExport } = await import('./replay-export.js')
-  const result = Promise.withResolvers<Replay>()
+  const done = Promise.withResolvers<Replay>()
   async function* lines() {
-    result.resolve(yield* replayExport(folder, size ?? null))
+    done.resolve(yield* replayExport(folder, size))
   }
-  if (to !== undefined) await writeFileAtomically(to, () => Promise.resolve(lines()))
-  else for await (const _line of lines()) continue
-  return result.promise
+  if (to === undefined) for await (const _line of lines()) continue
+  else await writeFileAtomically(to, () => Promise.resolve(lines()))
+  return done.promise
 }
 
 interface VerifyFlags {

@@ -57,15 +57,11 @@ export class ExportFiles {
 
   /** Null if it is missing, too large or not a file, which is reported. */
   async read(path: string, maxBytes: number): Promise<Buffer | null> {
-    try {
-      await using file = await open(join(this.folder, path), READ_FLAGS)
-      const stats = await file.stat()
-      if (!stats.isFile()) this.report(path, 'it is not a file')
-      else if (stats.size > maxBytes) this.report(path, `it has more than ${maxBytes} bytes`)
-      else return await file.readFile()
-    } catch (error) {
-      this.report(path, codeOf(error) === 'ENOENT' ? 'it is missing' : messageOf(error))
-    }
+    const content = await readWhole(join(this.folder, path), maxBytes).catch((error: unknown) =>
+      codeOf(error) === 'ENOENT' ? 'it is missing' : messageOf(error),
+    )
+    if (typeof content !== 'string') return content
+    this.report(path, content)
     return null
   }
 
@@ -79,6 +75,14 @@ export class ExportFiles {
   }
 }
 
+/** The bytes of a file, or why they are not read. */
+async function readWhole(path: string, maxBytes: number): Promise<Buffer | string> {
+  await using file = await open(path, READ_FLAGS)
+  const stats = await file.stat()
+  if (!stats.isFile()) return 'it is not a file'
+  return stats.size > maxBytes ? `it has more than ${maxBytes} bytes` : await file.readFile()
+}
+
 /** The leaves of a log of that size, up to the first bundle that is wrong. */
 export async function* leavesOf(files: ExportFiles, size: number): AsyncGenerator<Buffer> {
   for (let from = 0; from < size; from += TILE_WIDTH) {
@@ -87,7 +91,7 @@ export async function* leavesOf(files: ExportFiles, size: number): AsyncGenerato
     const bundle = await files.read(path, MAX_BUNDLE_BYTES)
     const entries = bundle === null ? null : readEntries(bundle)
     if (entries?.length !== width) {
-      files.report(path, `it does not have the ${width} leaves from ${from}: the rest is not verified`)
+      files.report(path, `it does not have the ${width} leaves from ${from}: the rest is not read`)
       return
     }
     yield* entries

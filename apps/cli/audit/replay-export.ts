@@ -2,18 +2,20 @@ import { createHash, hash } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseLeaf, readRecord, type Leaf } from '#libs/domain/audit/leaf.js'
-import type { AccountId } from '#libs/domain/ids/typeid.js'
+import { isId, type AccountId } from '#libs/domain/ids/typeid.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
+import { REBUILT_TOPICS, ScratchViews, withoutMail } from '#libs/engines/scratch-views.js'
 import {
   accountEventCodec,
   inboxEventCodec,
+  type Decoded,
   type EventCodec,
   type Recorded,
 } from '#libs/ports/event-log/cloud-event.js'
-import { accountState, type StateLine } from '#libs/ports/read-model/account-state.js'
+import { accountState } from '#libs/ports/read-model/account-state.js'
 import { loggedEvent, type LoggedEvent } from '#libs/ports/read-model/views.js'
+import { messageOf } from '#libs/runtime/errors.js'
 import { EXIT, Failure } from '../failure.js'
-import { REBUILT_TOPICS, ScratchViews, withoutMail } from '../scratch-views.js'
 import {
   CHECKPOINT_FILE,
   ExportFiles,
@@ -40,10 +42,13 @@ export interface Replay {
 }
 
 const EVENTS_AT_ONCE = 200
+const LINE_FEED = 0x0a
+/** More than the largest mail in base64, and less than the longest string. */
+const MAX_RECORD_BYTES = 480 * 1024 * 1024
 
 /**
- * Computes the state of the account from the first leaves of an export, by default all, in a scratch store. Yields each line
- * of the state. Does not verify the export, except that the records are those of the leaves.
+ * Computes the state of the account from the first leaves of an export, by default all, in a scratch store. Yields the lines
+ * of the state. Checks no signature, only that each record is that of its leaf. Throws Failure.
  */
 export async function* replayExport(folder: string, wanted: number | null): AsyncGenerator<Buffer, Replay> {
   const files = new ExportFiles(folder, (what, why) => {
@@ -56,19 +61,21 @@ export async function* replayExport(folder: string, wanted: number | null): Asyn
   const { accountId, missing } = await project(scratch, files, { exported, size })
   const replay = { size, without_record: missing, inboxes: 0, ended_inboxes: 0, messages: 0 }
   const digest = createHash('sha256')
-  const lines = accountId === null ? [] : accountState(scratch.model, accountId)
-  for await (const line of lines) {
-    count(replay, line)
-    const bytes = Buffer.from(`${JSON.stringify(line)}\n`)
-    digest.update(bytes)
-    yield bytes
+  if (accountId === null || (await scratch.model.accounts.account(accountId)) === null) {
+    throw new Failure(EXIT.notFound, 'the account did not exist then, or its record is missing')
+  }
+  for await (const { id, shown } of accountState(
+    scratch.model,
+    accountId,
+    scratch.environmentsOf(accountId),
+  )) {
+    if (isId('msg', id)) replay.messages += 1
+    if (isId('inb', id)) replay[shown.state === 'active' ? 'inboxes' : 'ended_inboxes'] += 1
+    const line = Buffer.from(`${JSON.stringify({ id, ...shown })}\n`)
+    digest.update(line)
+    yield line
   }
   return { ...replay, digest: digest.digest('hex') }
-}
-
-function count(replay: Omit<Replay, 'digest'>, { id, state }: StateLine): void {
-  if (id.startsWith('msg_')) replay.messages += 1
-  else if (id.startsWith('inb_')) replay[state === 'active' ? 'inboxes' : 'ended_inboxes'] += 1
 }
 
 /** Of the export's checkpoint. */
@@ -93,7 +100,7 @@ async function project(
     await scratch.projectInboxes(0, inboxEvents, to)
     inboxEvents = []
   }
-  const records = recordsOf(files, exported)
+  await using records = recordsOf(files, exported)
   let index = 0
   for await (const bytes of leavesOf(files, exported)) {
     if (index === size) break
@@ -103,36 +110,61 @@ async function project(
     if (record === null) missing += 1
     else if (leaf.topic === 'inbox-events') {
       const { event, ...recorded } = decode(inboxEventCodec, record, { ...leaf, index })
-      accountId = recorded.accountId
+      accountId = sameAccount(accountId, recorded, index)
       inboxEvents.push(loggedEvent(index, { ...recorded, event: withoutMail(event) }))
       if (inboxEvents.length === EVENTS_AT_ONCE) await flush(index + 1)
     } else if (leaf.topic === 'account-events') {
       const recorded = decode(accountEventCodec, record, { ...leaf, index })
-      accountId = recorded.accountId
+      accountId = sameAccount(accountId, recorded, index)
       await scratch.projectAccounts([loggedEvent(index, recorded)], index + 1)
     }
     index += 1
   }
   await flush(index)
+  // The last file may have more lines than leaves.
+  if (index === exported) await records.next()
   return { accountId, missing }
 }
 
 /** Throws Failure if it is not the record of the leaf. */
 function decode<Event extends { type: string }>(
   codec: EventCodec<Event>,
-  record: string,
+  record: Buffer,
   { index, recordSha256 }: Leaf & { index: number },
 ): Recorded<Event> {
   const wrong = (why: string) => new Failure(EXIT.differs, `record of leaf ${index}: ${why}`)
   if (hash('sha256', record) !== recordSha256) throw wrong('it is not the one that was logged')
-  const found = codec.decode(readRecord(record))
-  if (found.kind === 'newer') throw wrong(`a newer version of Mayfly wrote its event, ${found.type}`)
+  const found = decodeText(codec, record)
+  if (found.kind === 'newer') {
+    throw new Failure(EXIT.failed, `a newer version of Mayfly wrote ${found.type}: replay with that version`)
+  }
   if (found.kind === 'undecodable') throw wrong(found.reason)
   return found.recorded
 }
 
+function decodeText<Event extends { type: string }>(
+  codec: EventCodec<Event>,
+  record: Buffer,
+): Decoded<Event> {
+  try {
+    return codec.decode(readRecord(record.toString()))
+  } catch (error) {
+    return { kind: 'undecodable', reason: messageOf(error) }
+  }
+}
+
+/** Throws Failure if a record is of another account than those before it. */
+function sameAccount(
+  known: AccountId | null,
+  { accountId }: { accountId: AccountId },
+  index: number,
+): AccountId {
+  if (known === null || known === accountId) return accountId
+  throw new Failure(EXIT.differs, `record of leaf ${index}: it is of another account`)
+}
+
 /** The records of leaves, in turn, as they are hashed; null for one that the event log no longer had. */
-async function* recordsOf(files: ExportFiles, size: number): AsyncGenerator<string | null, undefined> {
+async function* recordsOf(files: ExportFiles, size: number): AsyncGenerator<Buffer | null, undefined> {
   const known = knownRecords(await files.names(RECORDS))
   for (let from = 0; from < size;) {
     const file = known.get(from)
@@ -143,12 +175,29 @@ async function* recordsOf(files: ExportFiles, size: number): AsyncGenerator<stri
   }
 }
 
-async function* linesOf(folder: string, { path, from, to }: RecordsFile): AsyncGenerator<string | null> {
+/** The lines of a file; null for an empty one. Throws Failure if it does not have one for each leaf. */
+async function* linesOf(folder: string, { path, from, to }: RecordsFile): AsyncGenerator<Buffer | null> {
+  const wrong = (why: string) => new Failure(EXIT.differs, `${path}: ${why}`)
   await using file = await open(join(folder, path), READ_FLAGS)
-  let lines = 0
-  for await (const line of file.readLines()) {
-    lines += 1
-    yield line === '' ? null : line
+  if (!(await file.stat()).isFile()) throw wrong('it is not a file')
+  let count = 0
+  let begun: Buffer[] = []
+  let bytes = 0
+  for await (const piece of file.createReadStream() as AsyncIterable<Buffer>) {
+    let start = 0
+    for (let end = piece.indexOf(LINE_FEED); end !== -1; end = piece.indexOf(LINE_FEED, start)) {
+      const line = Buffer.concat([...begun, piece.subarray(start, end)])
+      begun = []
+      bytes = 0
+      start = end + 1
+      count += 1
+      if (count > to - from) break
+      yield line.length === 0 ? null : line
+    }
+    if (count > to - from) break
+    begun.push(piece.subarray(start))
+    bytes += piece.length - start
+    if (bytes > MAX_RECORD_BYTES) throw wrong(`a line has more than ${MAX_RECORD_BYTES} bytes`)
   }
-  if (lines !== to - from) throw new Failure(EXIT.differs, `${path}: it does not have ${to - from} lines`)
+  if (count !== to - from || bytes > 0) throw wrong(`it does not have ${to - from} lines`)
 }

@@ -36,9 +36,6 @@ export type PlanTable = ReadonlyMap<string, Plan>
 /** The account of public inboxes. Fixed, so that all instances open the same one. */
 export const PUBLIC_ACCOUNT_ID = 'acc_00000000000000000000000000' as AccountId
 
-/** The environment of public inboxes, which have no key. */
-export const PUBLIC_ENVIRONMENT = 'public'
-
 /** The plan of public inboxes. */
 export const PUBLIC_PLAN = 'free'
 

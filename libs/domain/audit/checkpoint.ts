@@ -29,11 +29,6 @@ export function signingKey(seed: Uint8Array): SigningKey {
   return { privateKey, publicKey: Buffer.from(x, 'base64url') }
 }
 
-/** A time as cosignatures have it, in seconds since 1970. */
-export function signedSecond(time: Date): number {
-  return Math.floor(time.getTime() / 1000)
-}
-
 /** A log's size and root, in base64, as a note that each key has signed under the name of the origin. */
 export function signCheckpoint(
   origin: string,
@@ -42,7 +37,8 @@ export function signCheckpoint(
   now: Date,
 ): string {
   const body = `${origin}\n${size}\n${root}\n`
-  const seconds = signedSecond(now)
+  // Rounded up, so that nothing in the log is later than the time that is signed.
+  const seconds = Math.ceil(now.getTime() / 1000)
   const lines = keys.flatMap(({ privateKey, publicKey }) => {
     const timestamp = Buffer.alloc(8)
     timestamp.writeBigUInt64BE(BigInt(seconds))

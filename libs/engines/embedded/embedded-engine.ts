@@ -11,6 +11,7 @@ import { memoryRateLimits } from '#libs/ports/rate-limit/memory-rate-limits.js'
 import { openLmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-view-store.js'
 import { type Engine, type EngineOptions, retentionMs } from '#libs/engines/engine.js'
 import type { EventLog } from '#libs/ports/event-log/event-log.js'
+import type { ReadModel } from '#libs/ports/read-model/queries.js'
 import { KeyUse } from '#libs/ports/key-use/key-use.js'
 import { InProcessSignals } from '#libs/ports/signals/signals.js'
 import type { UsageStore } from '#libs/ports/usage/usage-store.js'
@@ -115,6 +116,24 @@ export async function openLogForRecovery(
   opened.defer(() => log.close())
   const kept = opened.move()
   return { log, [Symbol.asyncDispose]: () => kept.disposeAsync() }
+}
+
+/**
+ * Opens the event log and the views of a data folder that no process uses, and changes neither. Rejects with DataDirError
+ * as `openLogForRecovery` does, and if the views are missing, damaged or of another version.
+ */
+export async function openForComparison(
+  folder: string,
+  now: () => Date,
+): Promise<{ log: EventLog; model: ReadModel } & AsyncDisposable> {
+  await using opened = new AsyncDisposableStack()
+  const { log } = opened.use(await openLogForRecovery(folder, now))
+  const file = join(resolve(folder), VIEWS_FILE)
+  if (!hasContent(file)) throw new DataDirError(`there are no views: ${file} is missing or empty`)
+  const open = () => openLmdbReadModel(file, PARTITIONS, { keepsForm: true })
+  const model = opened.adopt(await orDataDirError(open, 'delete it to rebuild them'), (each) => each.close())
+  const kept = opened.move()
+  return { log, model, [Symbol.asyncDispose]: () => kept.disposeAsync() }
 }
 
 function openLog(

@@ -1,8 +1,7 @@
-import { PUBLIC_ACCOUNT_ID, PUBLIC_ENVIRONMENT } from '#libs/domain/account/access.js'
 import type { ApiKey } from '#libs/domain/account/account.js'
 import type { Domain } from '#libs/domain/account/domain.js'
 import type { Member } from '#libs/domain/account/member.js'
-import type { AccountId, InboxId } from '#libs/domain/ids/typeid.js'
+import type { AccountId, InboxId, MemberId } from '#libs/domain/ids/typeid.js'
 import { faults } from '#libs/domain/inbox/fault.js'
 import type { Inbox } from '#libs/domain/inbox/inbox.js'
 import type { Webhook } from '#libs/domain/webhook/webhook.js'
@@ -12,74 +11,79 @@ import type { ReadModel } from './queries.js'
 import type { MessageRow } from './views.js'
 
 /** What the state is read from. Nothing in it depends on the engine, or on where events are on the log. */
-type AccountViews = Pick<ReadModel, 'accounts' | 'webhooks' | 'queries'>
+export type AccountViews = Pick<ReadModel, 'accounts' | 'webhooks' | 'queries'>
 
-export interface StateLine {
+/** A thing of an account: its row, and what is shown of it. */
+export interface StateItem {
   id: string
-  [name: string]: unknown
+  row: object
+  /** Without content, secrets, their hashes, and URLs; personal data is sealed. */
+  shown: Readonly<Record<string, unknown>>
 }
 
-/** No inbox expires by it: only events count. */
-const BEFORE_ALL = new Date(0)
+/** Earlier than any expiry, so that only events end inboxes. */
+const NO_EXPIRY = new Date(0)
 const AT_ONCE = 500
 
 /**
- * The state of an account and of all that it has, one thing after the other, always in the same order. Without content,
- * secrets, their hashes, and URLs; personal data is sealed.
+ * The state of an account: the account, its keys, members, domains and webhooks, its inboxes and their messages, always in
+ * the same order. `environments` are those of its webhooks and inboxes.
  */
-export async function* accountState(views: AccountViews, accountId: AccountId): AsyncGenerator<StateLine> {
+export async function* accountState(
+  views: AccountViews,
+  accountId: AccountId,
+  environments: Iterable<string>,
+): AsyncGenerator<StateItem> {
   const { accounts, webhooks } = views
   const account = await accounts.account(accountId)
   if (account === null) return
-  yield { id: accountId, ...fieldsOfAccount(account) }
-  // Inboxes are made with keys, by mail to domains, or by anybody in the account of public inboxes.
-  const environments = new Set(accountId === PUBLIC_ACCOUNT_ID ? [PUBLIC_ENVIRONMENT] : [])
+  yield { id: accountId, row: account, shown: fieldsOfAccount(account) }
   for await (const key of allOf<ApiKey>((query) => accounts.listKeys(accountId, query))) {
-    environments.add(key.environment)
-    yield { id: key.id, ...fieldsOfKey(key) }
+    yield { id: key.id, row: key, shown: fieldsOfKey(key) }
   }
   for (const state of ['active', 'invited'] as const) {
-    for await (const member of allOf<Member>((query) =>
-      accounts.listMembers(accountId, { ...query, state }),
-    )) {
-      yield { id: member.id, ...fieldsOfMember(member) }
+    const list = (query: ListQuery<MemberId>) => accounts.listMembers(accountId, { ...query, state })
+    for await (const member of allOf<Member>(list)) {
+      yield { id: member.id, row: member, shown: fieldsOfMember(member) }
     }
   }
   for await (const domain of allOf<Domain>((query) => accounts.listDomains(accountId, query))) {
-    environments.add(domain.environment)
-    yield { id: domain.id, ...fieldsOfDomain(domain) }
+    yield { id: domain.id, row: domain, shown: fieldsOfDomain(domain) }
   }
   for (const environment of [...environments].toSorted()) {
     const owner = { accountId, environment }
     for await (const webhook of allOf<Webhook>((query) => webhooks.listWebhooks(owner, query))) {
-      yield { id: webhook.id, ...fieldsOfWebhook(webhook) }
+      yield { id: webhook.id, row: webhook, shown: fieldsOfWebhook(webhook) }
     }
     for (const state of ['active', 'deleted', 'expired'] as const) {
-      const wanted = { ...owner, state, labels: [], now: BEFORE_ALL }
+      const wanted = { ...owner, state, labels: [], now: NO_EXPIRY }
       for await (const inbox of allOf<Inbox>((query) => views.queries.listInboxes({ ...query, ...wanted }))) {
-        yield { id: inbox.id, ...fieldsOfInbox(inbox) }
-        yield* stateOfContents(views, inbox.id)
+        yield { id: inbox.id, row: inbox, shown: fieldsOfInbox(inbox) }
+        yield* stateInInbox(views, inbox.id)
       }
     }
   }
 }
 
-async function* stateOfContents(
+async function* stateInInbox(
   { webhooks, queries }: AccountViews,
   inboxId: InboxId,
-): AsyncGenerator<StateLine> {
+): AsyncGenerator<StateItem> {
   for await (const webhook of allOf<Webhook>((query) => webhooks.listWebhooks({ inboxId }, query))) {
-    yield { id: webhook.id, ...fieldsOfWebhook(webhook) }
+    yield { id: webhook.id, row: webhook, shown: fieldsOfWebhook(webhook) }
   }
-  let page: MessageRow[] = []
-  for (let from = 0; from === 0 || page.length === AT_ONCE; from = (page.at(-1)?.offset ?? 0) + 1) {
+  let page: MessageRow[]
+  let from = 0
+  do {
     const range = { order: 'asc', from, to: Number.MAX_SAFE_INTEGER, limit: AT_ONCE } as const
     page = await queries.listMessages({ inboxId, ...range })
     for (const { message } of page) {
       if (message.state !== 'present') continue
-      yield { id: message.id, inbox_id: inboxId, received_at: message.receivedAt, size: message.size }
+      const shown = { inbox_id: inboxId, received_at: message.receivedAt, size: message.size }
+      yield { id: message.id, row: message, shown }
     }
-  }
+    from = (page.at(-1)?.offset ?? 0) + 1
+  } while (page.length === AT_ONCE)
 }
 
 function fieldsOfInbox(inbox: Inbox) {

@@ -88,7 +88,7 @@ export function fieldsOfAccount(account: Account) {
 export const fieldsOfKey = (key: ApiKey) => ({
   ...{ name: key.name, environment: key.environment, scopes: key.scopes, owner: key.owner },
   ...{ rate_limit: key.rateLimit, expires_at: key.expiresAt, revoked_at: key.revokedAt },
-  rotations: key.rotation,
+  ...{ expired_at: key.expiredAt, rotations: key.rotation },
 })
 
 export const fieldsOfMember = (member: Member) => ({

@@ -1,5 +1,4 @@
 import type { AuditLog } from '#libs/domain/audit/audit-log.js'
-import { signedSecond } from '#libs/domain/audit/checkpoint.js'
 import { fold, hashOfLeaf, TILE_HEIGHT, type Subtree } from '#libs/domain/audit/tree.js'
 import type { EventId, LogId } from '#libs/domain/ids/typeid.js'
 import { partitionOf } from '#libs/ports/event-log/topics.js'
@@ -70,9 +69,9 @@ export function auditViews(store: ViewStore) {
       return first === undefined ? null : Number(first.sort)
     },
 
-    /** The size of the last checkpoint that is signed with that time or an earlier one; null if there is none. */
+    /** The size of the last checkpoint that was taken at that time or before; null if there is none. */
     async sizeAt(logId: LogId, time: Date): Promise<number | null> {
-      const range = { ...rangeOf(logId, [], { from: 0, to: 1 }), to: Math.max(signedSecond(time) + 1, 0) }
+      const range = { ...rangeOf(logId, [], { from: 0, to: 1 }), to: Math.max(time.getTime() + 1, 0) }
       const [found = []] = await store.entries(tables.checkpointTimes, [{ ...range, order: 'desc' }])
       const [last] = found
       return last === undefined ? null : Number(last.key)

@@ -5,7 +5,6 @@ import {
   type AuditLog,
   type Checkpoint,
 } from '#libs/domain/audit/audit-log.js'
-import { signedSecond } from '#libs/domain/audit/checkpoint.js'
 import { TILE_HEIGHT, type Subtree } from '#libs/domain/audit/tree.js'
 import { memberIdOf, type Account, type ApiKey } from '#libs/domain/account/account.js'
 import type { Member } from '#libs/domain/account/member.js'
@@ -494,12 +493,9 @@ export interface CheckpointOf extends Pick<Checkpoint, 'size' | 'takenAt'> {
   logId: LogId
 }
 
-/** Checkpoints by the time that is signed, in whole seconds since 1970. */
 export const checkpointTimes = index<CheckpointOf>({
   ...{ name: 'checkpoint-times', ...auditLeaves, sort: 'number', isOwned: true },
-  entriesOf: ({ logId, size, takenAt }) => [
-    { group: [logId], sort: signedSecond(takenAt), key: String(size) },
-  ],
+  entriesOf: ({ logId, size, takenAt }) => [{ group: [logId], sort: takenAt.getTime(), key: String(size) }],
 })
 
 export const checkpoints = table<CheckpointOf, never>({

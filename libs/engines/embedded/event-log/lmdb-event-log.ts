@@ -135,7 +135,8 @@ function lmdbEventLog(
     async *read(range) {
       let from = range.first
       while (from < range.end) {
-        const records = readBatch(range, from).filter(({ offset }) => offset < range.end)
+        const maxItems = Math.min(BATCH.maxItems, range.end - from)
+        const records = readBatch(range, from, maxItems).filter(({ offset }) => offset < range.end)
         const last = records.at(-1)
         if (last === undefined) return
         yield records

@@ -29,12 +29,20 @@ export interface LmdbReadModel extends ReadModel {
 
 /**
  * Opens the views of a log with this number of partitions. Rejects if the file at `path` can't be opened or was changed
- * by anything else, or if its list of tables can't be read.
+ * by anything else, or if its list of tables can't be read; with `keepsForm` also if it has views of another form, which
+ * are emptied otherwise.
  */
-export function openLmdbReadModel(path: string, partitions: number): Promise<LmdbReadModel> {
+export function openLmdbReadModel(
+  path: string,
+  partitions: number,
+  { keepsForm = false } = {},
+): Promise<LmdbReadModel> {
   // `maxDbs` is for the databases of two forms.
   const file = { path, syncMode: 'after-visible', maxDbs: 80, isDerived: true } as const
   return openLmdbStore(file, (root: RootDatabase<unknown, string>) => {
+    if (keepsForm && root.openDB<string, string>({ name: 'meta' }).get('form') !== VIEWS_FORM) {
+      throw new Error(`${path} has the views of another version of Mayfly`)
+    }
     // In one transaction: a new file would be written once for each table.
     const store = root.transactionSync(() => lmdbViewStore(root, partitions))
     return { ...readModel(store), close: () => closeLmdbFile(root) }
