@@ -158,6 +158,27 @@ describe('states as of a moment', () => {
     expectProblem(await ofAccount(0), { status: 404, code: 'not-found' })
   })
 
+  it('needs no password of a protected inbox, and lists no mail that was lost on purpose', async () => {
+    const user = withKey(mayfly, await issueKey(admin, { scopes: ['inboxes'] }))
+    const inbox = await create<InboxJson & { password: string }>(user, '/v1/inboxes', {
+      password_protected: true,
+    })
+    const headers = { 'mayfly-inbox-password': inbox.password }
+    const own = `/v1/inboxes/${inbox.id}`
+    const faults = [{ stage: 'after_accept', action: 'drop' }]
+    expect((await call(user, 'PUT', `${own}/faults`, { body: faults, headers })).status).toBe(200)
+    await send(user, inbox.address, mail('lost'))
+    const dropped = await until('the lost mail', async () => {
+      const { body } = await call<EventJson[]>(user, 'GET', `${own}/history`)
+      return body.find(({ type }) => type === 'message.dropped') ?? null
+    })
+    const { size } = await downloadWith(dropped.id)
+    expect((await get<PastInboxJson>(size, own)).body).toMatchObject({
+      ...{ password_protected: true, message_count: 0, erased: null },
+    })
+    expect((await get<PastMessageJson[]>(size, `${own}/messages`)).body).toEqual([])
+  })
+
   it('answers as the inbox would have', async () => {
     for (const route of [path, `${path}/messages`]) {
       const ended = expectProblem(await get(last.size, route), { status: 410, code: 'inbox-deleted' })

@@ -17,6 +17,7 @@ import {
   type Checkpoint,
 } from '#test/harness/transparency-log.js'
 import { messageOf } from '#libs/runtime/errors.js'
+import { expectProblem } from '#test/harness/problem.js'
 import { until } from '#test/harness/until.js'
 import { openLog } from './stored-log.js'
 
@@ -173,6 +174,45 @@ async function digestsOnLog(dataDir: string): Promise<Record<string, string>> {
   await log.close()
   return digests
 }
+
+describe('events that the event log no longer has', () => {
+  let mayfly: Mayfly
+
+  beforeAll(async () => {
+    mayfly = await startMayfly()
+  })
+  afterAll(() => mayfly.dispose())
+
+  it('are named as expired: of states as of a moment and of certificates', async () => {
+    const { id: logId } = await auditLogOf(mayfly)
+    const { id } = await createInbox(mayfly)
+    const path = `/v1/inboxes/${id}`
+    await call(mayfly, 'DELETE', path)
+    const events = await until('a checkpoint with its erasure', async () => {
+      const { status, body } = await call<{ index: number; type: string }[]>(
+        mayfly,
+        'GET',
+        `/v1/audit/logs/${logId}/events?subject=${id}`,
+      )
+      return status === 200 && body.length === 3 ? body : null
+    })
+    const asOf = `as_of=${(events[0]?.index ?? 0) + 1}`
+    for (const route of [`${path}?${asOf}`, `${path}/messages?${asOf}`, `${path}/erasure`]) {
+      expect([route, (await call(mayfly, 'GET', route)).status]).toEqual([route, 200])
+    }
+    await mayfly.end('SIGTERM')
+    const log = await openLog(mayfly.dataDir, (topic) => (topic === 'inbox-events' ? 0 : null))
+    await log.prune()
+    await log.close()
+    mayfly = await mayfly.restart()
+    await until('readiness', async () => (await call(mayfly, 'GET', '/readyz')).status === 200)
+    for (const route of [`${path}?${asOf}`, `${path}/messages?${asOf}`, `${path}/erasure`]) {
+      expectProblem(await call(mayfly, 'GET', route), { status: 410, code: 'history-expired' })
+    }
+    const history = await call<{ type: string }[]>(mayfly, 'GET', `${path}/history?${asOf}`)
+    expect(history.body.map(({ type }) => type)).toEqual(['inbox.created'])
+  })
+})
 
 describe('a checkpoint of an audit log that does not grow', () => {
   it('is signed again after ten minutes', async () => {

@@ -5,6 +5,7 @@ import { packSource, sealMail } from '#libs/ports/key-vault/sealing.js'
 import { openLmdbKeyVault, type LmdbKeyVault } from '#libs/engines/embedded/key-vault/lmdb-key-vault.js'
 import { MasterKeys } from '#libs/ports/key-vault/master-key.js'
 import type { LogRecord } from '#libs/ports/event-log/event-log.js'
+import type { TopicName } from '#libs/ports/event-log/topics.js'
 import { inboxEventCodec } from '#libs/ports/event-log/cloud-event.js'
 import { openLmdbEventLog, type LmdbEventLog } from '#libs/engines/embedded/event-log/lmdb-event-log.js'
 import { anyEnvelope } from '#test/harness/envelope.js'
@@ -17,11 +18,14 @@ import { brand, type InboxId } from '#libs/domain/ids/typeid.js'
 
 export const PARTITIONS = 8
 
-export function openLog(dataDir: string): Promise<LmdbEventLog> {
+export function openLog(
+  dataDir: string,
+  keptMs: (topic: TopicName) => number | null = () => null,
+): Promise<LmdbEventLog> {
   return openLmdbEventLog({
     path: logPath(dataDir),
     partitions: PARTITIONS,
-    retentionMs: () => null,
+    retentionMs: keptMs,
     now: () => new Date(),
     onPruneError: rethrow,
   })
