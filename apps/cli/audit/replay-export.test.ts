@@ -95,7 +95,7 @@ describe('the replay of an export', () => {
       const record = writeRecord(
         isOfInbox
           ? inboxEventCodec.encode({ ...recorded, event: event as InboxEvent })
-          : accountEventCodec.encode({ ...recorded, event: event as AccountEvent }),
+          : accountEventCodec.encode({ ...recorded, event: event }),
       )
       const topic = isOfInbox ? 'inbox-events' : 'account-events'
       const leaf = writeLeaf({
