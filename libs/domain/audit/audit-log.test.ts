@@ -92,7 +92,7 @@ describe('a checkpoint', () => {
 
   it('is signed and cosigned by each key, under the origin', () => {
     expect(origin).toBe(`mayfly.example.com/v1/audit/logs/${logId}`)
-    const expected = { origin, size: 5, root, cosignedAt: Math.floor(now.getTime() / 1000) }
+    const expected = { origin, size: 5, root, cosignedAt: Math.ceil(now.getTime() / 1000) }
     expect(verifyCheckpoint(note, verifierKey(origin, current))).toEqual(expected)
     expect(verifyCheckpoint(note, verifierKey(origin, earlier))).toEqual(expected)
   })
