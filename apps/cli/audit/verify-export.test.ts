@@ -190,7 +190,7 @@ describe('the verification of an export', () => {
       alter: () => rm(join(copy, 'tile/entries/001')),
       named: [
         'tile/entries/001: it is missing',
-        'tile/entries/001: it does not have the 256 leaves from 256: the rest is not verified',
+        'tile/entries/001: it does not have the 256 leaves from 256: the rest is not read',
       ],
     },
     {
