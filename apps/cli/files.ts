@@ -5,7 +5,8 @@ import { onInterrupt } from './interrupts.js'
 
 /**
  * Resolves with the number of bytes once the file has the complete content. Until then an existing file is unchanged. The
- * content is requested once the file is open. Devices and folders are refused. An incomplete file is removed, also if a signal ends the command.
+ * content is requested once the file is open. Devices and folders are refused. An incomplete file is removed, also if a
+ * signal ends the command.
  */
 export async function writeFileAtomically(
   path: string,

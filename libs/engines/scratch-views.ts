@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { AccountEvent } from '#libs/domain/account/events.js'
 import type { AccountId } from '#libs/domain/ids/typeid.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
-import { openLmdbReadModel, type LmdbReadModel } from './embedded/read-model/lmdb-view-store.js'
+import { openLmdbReadModel, type LmdbReadModel } from '#libs/engines/embedded/read-model/lmdb-view-store.js'
 import { partitionName, type PartitionRange } from '#libs/ports/event-log/event-log.js'
 import {
   accountSliceBefore,
@@ -19,7 +19,8 @@ import { chunksOf } from '#libs/runtime/chunks.js'
 
 /** The exit code after a signal. */
 const INTERRUPTED = 130
-const EVENTS_AT_ONCE = 200
+/** How many events of inboxes are projected in one step. */
+export const EVENTS_AT_ONCE = 200
 /** Signals that end a process, and that leave the folder behind if nobody listens. */
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { parseLeaf, readRecord, type Leaf } from '#libs/domain/audit/leaf.js'
 import { isId, type AccountId } from '#libs/domain/ids/typeid.js'
 import type { InboxEvent } from '#libs/domain/inbox/events.js'
-import { REBUILT_TOPICS, ScratchViews, withoutMail } from '#libs/engines/scratch-views.js'
+import { EVENTS_AT_ONCE, REBUILT_TOPICS, ScratchViews, withoutMail } from '#libs/engines/scratch-views.js'
 import {
   accountEventCodec,
   inboxEventCodec,
@@ -41,7 +41,6 @@ export interface Replay {
   digest: string
 }
 
-const EVENTS_AT_ONCE = 200
 const LINE_FEED = 0x0a
 /** More than the largest mail in base64, and less than the longest string. */
 const MAX_RECORD_BYTES = 480 * 1024 * 1024
