@@ -102,6 +102,7 @@ const SLOW = existing([
   'test/abuse/many-requests',
   'test/console/mail-text',
   'test/clients/tessera-fsck',
+  'test/clients/witness',
   'infra/dev/distributed',
   'test/clients/quickstart',
   'apps/smtp/slow-clients',

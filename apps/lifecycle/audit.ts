@@ -16,10 +16,12 @@ import {
   type EventCodec,
 } from '#libs/ports/event-log/cloud-event.js'
 import type { BatchOutcome, LogAppender, LogLayout, RecordBatch } from '#libs/ports/event-log/event-log.js'
+import { readWitnessPolicy } from '#libs/role/witness-policy.js'
 import { createRoleService, PORTS, RethrowErrors, RoleConsumers } from '#libs/role/role-consumers.js'
 import type { EngineContext } from '#libs/role/run-role.js'
 import { chunksOf } from '#libs/runtime/chunks.js'
 import { PeriodicTask } from '#libs/runtime/timing.js'
+import { Witnesses } from './witnesses.js'
 
 /*
  * The audit logs: a leaf for each event of inbox-events and account-events, and if wanted of webhook-events, in the log of
@@ -49,7 +51,13 @@ export async function startAudit(context: EngineContext): Promise<void> {
   const service = await createRoleService(consumers, sequencing, { log: engine.log, record })
   running.defer(() => service.close())
   await service.listen()
-  const taking = new PeriodicTask({ everyMs: CHECK_DUE_EVERY_MS, work: checkpointing(context, record) })
+  const policy = readWitnessPolicy(settings.auditWitnessPolicy)
+  const { audit, secrets } = engine
+  const { publicUrl } = settings
+  const witnesses = policy && new Witnesses({ policy, publicUrl, secrets, audit, record, logger })
+  if (witnesses !== null) running.defer(() => witnesses.stop())
+  const work = checkpointing(context, record, witnesses)
+  const taking = new PeriodicTask({ everyMs: CHECK_DUE_EVERY_MS, work })
   taking.start()
   running.defer(() => taking.stop())
 }
@@ -138,6 +146,7 @@ function subjectOf(event: AccountEvent | InboxEvent | WebhookEvent): string {
 function checkpointing(
   { engine, now, logger }: EngineContext,
   record: SequencingPorts['record'],
+  witnesses: Witnesses | null,
 ): (signal: AbortSignal) => Promise<void> {
   return async (signal) => {
     try {
@@ -145,9 +154,10 @@ function checkpointing(
         const takenAt = now()
         const due = await engine.audit.leaseDue({ now: takenAt, leaseMs: LEASE_MS, limit: LOGS_AT_ONCE })
         await Promise.all(
-          due.map(({ id: logId, tree }) => {
-            const root = rootOf(tree).toString('base64')
-            return record({ type: 'CheckpointTaken', logId, size: tree.size, root, takenAt })
+          due.map(async (log) => {
+            const checkpoint = { size: log.tree.size, root: rootOf(log.tree).toString('base64'), takenAt }
+            await record({ type: 'CheckpointTaken', logId: log.id, ...checkpoint })
+            witnesses?.add(log.id, checkpoint)
           }),
         )
         hasMore = due.length >= LOGS_AT_ONCE

@@ -62,6 +62,10 @@ const TOOLS = {
     isInstalled: () => runs('tessera-fsck', '--help'),
     get: 'go install github.com/transparency-dev/tessera/cmd/fsck@v1.0.4, in PATH under this name',
   },
+  litewitness: {
+    isInstalled: () => runs('litewitness', '-h') && runs('ssh-agent', '-h'),
+    get: 'apt-get install openssh-client, and go install filippo.io/torchwood/cmd/litewitness@v0.9.0, with its folder in PATH',
+  },
   msmtp: { isInstalled: () => runs('msmtp', '--version'), get: 'apt-get install msmtp' },
   python3: { isInstalled: () => runs('python3', '--version'), get: 'apt-get install python3' },
   kafka: {

@@ -89,6 +89,24 @@ export function verifyCheckpoint(note: string, verifierKey: string): Checkpoint 
   return { origin, size: Number(size), root: Buffer.from(root, 'base64'), cosignedAt }
 }
 
+/** Verifies the cosignature of a witness. Returns its time, in seconds since 1970. Throws if it is missing or wrong. */
+export function verifyCosignature(note: string, verifierKey: string): number {
+  const [, name = '', keyText = ''] = /^(.+)\+[0-9a-f]{8}\+(.+)$/.exec(verifierKey) ?? []
+  const key = Buffer.from(keyText, 'base64').subarray(1)
+  const [, body = ''] = /^(.*?\n)\n/s.exec(note) ?? []
+  const [line] = note.split('\n').filter((each) => each.startsWith(`\u2014 ${name} `))
+  const bytes = Buffer.from(line?.split(' ')[2] ?? '', 'base64').subarray(4)
+  if (bytes.length !== 72) throw new Error(`there is no cosignature of ${name}`)
+  const cosignedAt = Number(bytes.readBigUInt64BE())
+  const publicKey = createPublicKey({
+    key: { kty: 'OKP', crv: 'Ed25519', x: key.toString('base64url') },
+    format: 'jwk',
+  })
+  const cosigned = Buffer.from(`cosignature/v1\ntime ${cosignedAt}\n${body}`)
+  if (!verify(null, cosigned, publicKey, bytes.subarray(8))) throw new Error('the cosignature is wrong')
+  return cosignedAt
+}
+
 export function leafHash(entry: string): Buffer {
   return createHash('sha256')
     .update(Buffer.from([0]))

@@ -2,10 +2,8 @@ import { Inject, Injectable } from '@nestjs/common'
 import {
   openWithAny,
   signCheckpoint,
-  signingKey,
   verifierKey,
   type OpenedCheckpoint,
-  type SigningKey,
 } from '#libs/domain/audit/checkpoint.js'
 import { logIdOf, originOf, readLeaf, writeRecord, type Leaf } from '#libs/domain/audit/leaf.js'
 import type { AuditLog } from '#libs/domain/audit/audit-log.js'
@@ -15,9 +13,11 @@ import type { EventId, LogId } from '#libs/domain/ids/typeid.js'
 import type { Engine } from '#libs/engines/engine.js'
 import type { Position } from '#libs/ports/event-log/event-log.js'
 import { SERVED_TOPICS } from '#libs/ports/event-log/topics.js'
+import { auditKeysOf } from '#libs/ports/key-vault/audit-keys.js'
 import type { HashRange } from '#libs/ports/read-model/audit-views.js'
 import type { OffsetQuery } from '#libs/ports/read-model/lists.js'
 import type { AuditQueries } from '#libs/ports/read-model/queries.js'
+import { readWitnessPolicy } from '#libs/role/witness-policy.js'
 import type { Principal } from '../access/principal.js'
 import { noResource, Problem } from '../http/problems.js'
 import { ENGINE, Instance } from '../instance.js'
@@ -42,14 +42,18 @@ export interface CheckpointedLog {
   id: LogId
   size: number
   root: string
-  /** The time of its cosignature. */
+  /** The time of its own cosignature. */
   signedAt: Date
+  /** Of witnesses, as lines of the note. */
+  cosignatures: readonly string[]
 }
 
 /** The audit log of the caller's account. */
 @Injectable()
 export class AuditLogs {
   private readonly kept: ReadonlyMap<string, string>
+  /** Whether only checkpoints are served that enough witnesses have cosigned. */
+  private readonly requiresWitnesses: boolean
   /** The logs that continue the checkpoint that was kept, or have none. */
   private readonly continued = new Set<LogId>()
 
@@ -58,12 +62,14 @@ export class AuditLogs {
     private readonly views: Views,
     private readonly instance: Instance,
   ) {
-    this.kept = readKeptCheckpoints(instance.settings.auditLastCheckpoint)
+    const { auditLastCheckpoint, auditWitnessPolicy } = instance.settings
+    this.kept = readKeptCheckpoints(auditLastCheckpoint)
+    this.requiresWitnesses = readWitnessPolicy(auditWitnessPolicy)?.isOptional === false
   }
 
   /** What its checkpoints are signed with, as verifier keys, the current one first. */
   publicKeysOf(id: LogId): string[] {
-    return this.keysOf(id).map((key) => verifierKey(this.originOf(id), key))
+    return auditKeysOf(this.engine.secrets, id).map((key) => verifierKey(this.originOf(id), key))
   }
 
   originOf(id: LogId): string {
@@ -85,12 +91,14 @@ export class AuditLogs {
     const id = logIdOf(principal.accountId)
     if (id !== logId) throw noResource('audit log', logId)
     const log = await this.find(principal)
-    if (log?.checkpoint == null) return null
-    const { tree, checkpoint } = log
+    const checkpoint = (this.requiresWitnesses ? log?.cosigned : log?.checkpoint) ?? null
+    if (log === null || checkpoint === null) return null
+    const { tree, cosigned } = log
     const now = this.instance.now()
     const isOld = now.getTime() - checkpoint.takenAt.getTime() >= SIGN_AGAIN_MS
     const { size, root, takenAt } = checkpoint
-    return { id, size, root, signedAt: isOld && size === tree.size ? now : takenAt }
+    const cosignatures = cosigned?.size === size ? cosigned.cosignatures : []
+    return { id, size, root, signedAt: isOld && size === tree.size ? now : takenAt, cosignatures }
   }
 
   /**
@@ -132,8 +140,9 @@ export class AuditLogs {
   }
 
   /** The checkpoint as a signed note. */
-  sign({ id, signedAt, ...checkpoint }: CheckpointedLog): string {
-    return signCheckpoint(this.originOf(id), checkpoint, this.keysOf(id), signedAt)
+  sign({ id, signedAt, cosignatures, ...checkpoint }: CheckpointedLog): string {
+    const keys = auditKeysOf(this.engine.secrets, id)
+    return signCheckpoint(this.originOf(id), checkpoint, keys, signedAt) + cosignatures.join('')
   }
 
   /** Leaves of a range that the log has. */
@@ -184,14 +193,6 @@ export class AuditLogs {
     const found = await this.read((audit) => audit.subtreeHashes(log.id, siblings.flat()))
     const hashes = siblings.map((sibling) => join(found.splice(0, sibling.length)).toString('base64'))
     return `c2sp.org/tlog-proof@v1\nindex ${index}\n${hashes.map((hash) => `${hash}\n`).join('')}\n${this.sign(log)}`
-  }
-
-  /**
-   * One from each configured master key, the current one first. So while an earlier master key is configured, who knows
-   * only its key can verify new checkpoints too.
-   */
-  private keysOf(id: LogId): SigningKey[] {
-    return this.engine.secrets.deriveKeys(`sign the audit log ${id}`).map(signingKey)
   }
 
   /** Views that are emptied to be computed again have only some of the leaves. Throws ViewsCatchingUpError then. */

@@ -10,6 +10,8 @@ export interface AuditLog {
   /** Of each partition that has leaves, such as `inbox-events/3`: the offset of the last one. */
   sequencedTo: Readonly<Record<string, number>>
   checkpoint: Checkpoint | null
+  /** The last one that enough witnesses have cosigned. */
+  cosigned: CosignedCheckpoint | null
 }
 
 /** What is signed of the log. */
@@ -18,6 +20,11 @@ export interface Checkpoint {
   /** In base64. */
   root: string
   takenAt: Date
+}
+
+export interface CosignedCheckpoint extends Checkpoint {
+  /** Lines of a note, one of each witness. */
+  cosignatures: readonly string[]
 }
 
 export interface AddedLeaf {
@@ -36,10 +43,21 @@ interface Evolved {
 
 /** A log that an event does not change is returned as it is. */
 export function evolve(before: AuditLog | null, event: AuditEvent): Evolved {
-  const log = before ?? { id: event.logId, tree: EMPTY_TREE, sequencedTo: {}, checkpoint: null }
-  return event.type === 'LeavesSequenced'
-    ? withLeaves(log, event.leaves)
-    : { log: withCheckpoint(log, event), added: [], completed: [] }
+  const log = before ?? {
+    id: event.logId,
+    tree: EMPTY_TREE,
+    sequencedTo: {},
+    checkpoint: null,
+    cosigned: null,
+  }
+  switch (event.type) {
+    case 'LeavesSequenced':
+      return withLeaves(log, event.leaves)
+    case 'CheckpointTaken':
+      return { log: withCheckpoint(log, event), added: [], completed: [] }
+    case 'CheckpointCosigned':
+      return { log: withCosigned(log, event), added: [], completed: [] }
+  }
 }
 
 function withLeaves(log: AuditLog, leaves: readonly Leaf[]): Evolved {
@@ -64,6 +82,11 @@ function withLeaves(log: AuditLog, leaves: readonly Leaf[]): Evolved {
 function withCheckpoint(log: AuditLog, { size, root, takenAt }: Checkpoint): AuditLog {
   if (size < (log.checkpoint?.size ?? 0) || size > log.tree.size) return log
   return { ...log, checkpoint: { size, root, takenAt } }
+}
+
+function withCosigned(log: AuditLog, { size, root, takenAt, cosignatures }: CosignedCheckpoint): AuditLog {
+  if (size < (log.cosigned?.size ?? 0) || size > log.tree.size) return log
+  return { ...log, cosigned: { size, root, takenAt, cosignatures } }
 }
 
 const CHECKPOINT_EVERY_MS = 10_000

@@ -29,14 +29,19 @@ export function signingKey(seed: Uint8Array): SigningKey {
   return { privateKey, publicKey: Buffer.from(x, 'base64url') }
 }
 
+/** What is signed of a checkpoint (C2SP tlog-checkpoint). */
+export function checkpointBody(origin: string, { size, root }: { size: number; root: string }): string {
+  return `${origin}\n${size}\n${root}\n`
+}
+
 /** A log's size and root, in base64, as a note that each key has signed under the name of the origin. */
 export function signCheckpoint(
   origin: string,
-  { size, root }: { size: number; root: string },
+  checkpoint: { size: number; root: string },
   keys: readonly SigningKey[],
   now: Date,
 ): string {
-  const body = `${origin}\n${size}\n${root}\n`
+  const body = checkpointBody(origin, checkpoint)
   // Rounded up, so that nothing in the log is later than the time that is signed.
   const seconds = Math.ceil(now.getTime() / 1000)
   const lines = keys.flatMap(({ privateKey, publicKey }) => {
@@ -87,27 +92,12 @@ export function openCheckpoint(note: string, verifier: string): OpenedCheckpoint
   if (Buffer.from(root, 'base64').length !== 32 || !/^[\w+/]{43}=$/.test(root)) {
     throw new CheckpointError('its root is not a hash')
   }
-  const key = createPublicKey({
-    key: { kty: 'OKP', crv: 'Ed25519', x: Buffer.from(publicKey).toString('base64url') },
-    format: 'jwk',
-  })
-  const signatures = note
-    .slice(end + 1)
-    .split('\n')
-    .flatMap((line) => {
-      const [, signer, text = ''] = /^\u2014 (\S+) (\S+)$/.exec(line) ?? []
-      return signer === origin ? [Buffer.from(text, 'base64')] : []
-    })
-  const withId = (type: number) => {
-    const id = keyId(origin, type, publicKey)
-    return signatures
-      .filter((each) => each.subarray(0, id.length).equals(id))
-      .map((each) => each.subarray(id.length))
-  }
-  const [signature] = withId(ED25519)
-  if (signature === undefined) throw new CheckpointError('it has no signature of that key')
+  const key = keyOf(publicKey)
+  const lines = note.slice(end + 1)
+  const signature = signatureIn(lines, origin, ED25519, publicKey)
+  if (signature === null) throw new CheckpointError('it has no signature of that key')
   if (!verify(null, Buffer.from(body), key, signature)) throw new CheckpointError('its signature is wrong')
-  const [cosignature] = withId(COSIGNATURE)
+  const cosignature = signatureIn(lines, origin, COSIGNATURE, publicKey)
   if (cosignature?.length !== 72) throw new CheckpointError('it has no cosignature of that key')
   const seconds = Number(cosignature.readBigUInt64BE())
   if (seconds > MAX_SECONDS || !verify(null, cosigned(seconds, body), key, cosignature.subarray(8))) {
@@ -121,25 +111,65 @@ export class CheckpointError extends Error {
   override readonly name = 'CheckpointError'
 }
 
+/** A line of a note with the signature of a key, as bytes without the key's id; null if the note has none. */
+function signatureIn(lines: string, name: string, type: number, publicKey: Uint8Array): Buffer | null {
+  const id = keyId(name, type, publicKey)
+  const signatures = lines.split('\n').flatMap((line) => {
+    const [, signer, text = ''] = /^\u2014 (\S+) (\S+)$/.exec(line) ?? []
+    return signer === name ? [Buffer.from(text, 'base64')] : []
+  })
+  const found = signatures.find((each) => each.subarray(0, id.length).equals(id))
+  return found === undefined ? null : found.subarray(id.length)
+}
+
+/**
+ * The lines among `lines` with which a witness has cosigned a checkpoint, given without its signatures; none if they are not
+ * genuine. Throws CheckpointError for what is not a verifier key of cosignatures.
+ */
+export function cosignatureOf(body: string, lines: string, verifier: string): string | null {
+  const { origin: name, publicKey } = readCosignerKey(verifier)
+  const signature = signatureIn(lines, name, COSIGNATURE, publicKey)
+  if (signature?.length !== 72) return null
+  const seconds = Number(signature.readBigUInt64BE())
+  if (seconds > MAX_SECONDS) return null
+  const isGenuine = verify(null, cosigned(seconds, body), keyOf(publicKey), signature.subarray(8))
+  const line = Buffer.concat([keyId(name, COSIGNATURE, publicKey), signature]).toString('base64')
+  return isGenuine ? `\u2014 ${name} ${line}\n` : null
+}
+
+function keyOf(publicKey: Uint8Array): KeyObject {
+  const key = { kty: 'OKP', crv: 'Ed25519', x: Buffer.from(publicKey).toString('base64url') }
+  return createPublicKey({ key, format: 'jwk' })
+}
+
 /** What a cosignature signs. */
 function cosigned(seconds: number, body: string): Buffer {
   return Buffer.from(`cosignature/v1\ntime ${seconds}\n${body}`)
 }
 
-/** Throws CheckpointError if it is not a verifier key of Ed25519. */
-export function readVerifierKey(text: string): { origin: string; publicKey: Uint8Array } {
+/** Throws CheckpointError if it is not a verifier key of Ed25519 for that type of signatures, by default those of notes. */
+export function readVerifierKey(text: string, type = ED25519): { origin: string; publicKey: Uint8Array } {
   const [, origin = '', encoded = ''] = /^([^+\s]+)\+[0-9a-f]{8}\+([\w+/]+={0,2})$/.exec(text) ?? []
   const publicKey = Buffer.from(encoded, 'base64').subarray(1)
-  if (publicKey.length !== 32 || verifierKey(origin, { publicKey }) !== text) {
-    throw new CheckpointError('the public key is not one of an audit log')
+  if (publicKey.length !== 32 || verifierKey(origin, { publicKey }, type) !== text) {
+    throw new CheckpointError('it is not a verifier key of that type')
   }
   return { origin, publicKey }
 }
 
+/** As `readVerifierKey`, for the key of a witness. */
+export function readCosignerKey(text: string): { origin: string; publicKey: Uint8Array } {
+  return readVerifierKey(text, COSIGNATURE)
+}
+
 /** The public key as a verifier key of signed notes: `<name>+<hash>+<key>`. */
-export function verifierKey(origin: string, { publicKey }: Pick<SigningKey, 'publicKey'>): string {
-  const key = Buffer.concat([Buffer.from([ED25519]), publicKey]).toString('base64')
-  return `${origin}+${keyId(origin, ED25519, publicKey).toString('hex')}+${key}`
+export function verifierKey(
+  origin: string,
+  { publicKey }: Pick<SigningKey, 'publicKey'>,
+  type = ED25519,
+): string {
+  const key = Buffer.concat([Buffer.from([type]), publicKey]).toString('base64')
+  return `${origin}+${keyId(origin, type, publicKey).toString('hex')}+${key}`
 }
 
 function keyId(name: string, type: number, publicKey: Uint8Array): Buffer {

@@ -20,6 +20,15 @@ export const AUDIT_EVENTS = {
     root: text,
     takenAt: time,
   }),
+
+  /** As many witnesses as the operator requires have cosigned the checkpoint of that size. Each line is one of a note. */
+  CheckpointCosigned: event('audit-checkpoint.cosigned', {
+    logId: id('log'),
+    size: count,
+    root: text,
+    takenAt: time,
+    cosignatures: list(text),
+  }),
 }
 
 export type AuditEvent = EventOf<typeof AUDIT_EVENTS>

@@ -1,7 +1,9 @@
+import { hash } from 'node:crypto'
 import fc from 'fast-check'
 import { leafHash, merkleTreeHash, provesInclusion } from '#test/harness/transparency-log.js'
 import {
   append,
+  consistencyOf,
   EMPTY_TREE,
   fold,
   hashOfLeaf,
@@ -96,5 +98,48 @@ describe('a Merkle tree', () => {
     const { hashes } = treeOf(256)
     expect(fold(hashes)).toEqual(merkleTreeHash(hashes))
     expect(fold(hashes.slice(0, 1))).toEqual(hashes[0])
+  })
+
+  /** As RFC 9162, section 2.1.4.2, verifies it. */
+  function provesConsistency(
+    from: Buffer,
+    to: Buffer,
+    [first, second]: [number, number],
+    proof: Buffer[],
+  ): boolean {
+    const path = Number.isInteger(Math.log2(first)) ? [from, ...proof] : [...proof]
+    let [fn, sn] = [first - 1, second - 1]
+    while (fn % 2 === 1) [fn, sn] = [(fn - 1) / 2, Math.floor(sn / 2)]
+    const [start = Buffer.alloc(0), ...rest] = path
+    let [fr, sr] = [start, start]
+    for (const hash of rest) {
+      if (sn === 0) return false
+      if (fn % 2 === 1 || fn === sn) {
+        fr = nodeHash(hash, fr)
+        sr = nodeHash(hash, sr)
+        while (fn % 2 === 0 && fn !== 0) [fn, sn] = [fn / 2, Math.floor(sn / 2)]
+      } else sr = nodeHash(sr, hash)
+      ;[fn, sn] = [Math.floor(fn / 2), Math.floor(sn / 2)]
+    }
+    return sn === 0 && fr.equals(from) && sr.equals(to)
+  }
+
+  const nodeHash = (left: Buffer, right: Buffer) =>
+    hash('sha256', Buffer.concat([Buffer.from([1]), left, right]), 'buffer')
+
+  it('proves that it continues each of its beginnings, and no other tree', () => {
+    for (let size = 2; size <= 40; size += 1) {
+      const { hashes } = treeOf(size)
+      for (let from = 1; from < size; from += 1) {
+        const proof = consistencyOf(from, size).map((part) =>
+          join(part.map((subtree) => merkleTreeHash(hashes.slice(...leavesOf(subtree))))),
+        )
+        const roots = [merkleTreeHash(hashes.slice(0, from)), merkleTreeHash(hashes)] as const
+        expect(provesConsistency(...roots, [from, size], proof)).toBe(true)
+        expect(provesConsistency(leafHash('another'), roots[1], [from, size], proof)).toBe(false)
+      }
+      expect(consistencyOf(size, size)).toEqual([])
+      expect(consistencyOf(0, size)).toEqual([])
+    }
   })
 })

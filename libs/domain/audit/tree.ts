@@ -94,6 +94,29 @@ export function proofOf(leaf: number, size: number): Subtree[][] {
   return siblings.reverse()
 }
 
+/**
+ * What proves that a tree continues the one of its first `from` leaves (RFC 6962, section 2.1.2): hashes of leaves, each as the
+ * full subtrees that it consists of. None if there is nothing to prove.
+ */
+export function consistencyOf(from: number, size: number): Subtree[][] {
+  if (from === 0) return []
+  const proof: Subtree[][] = []
+  let [start, end] = [0, size]
+  while (from < end) {
+    const middle = start + 2 ** Math.ceil(Math.log2(end - start) - 1)
+    if (from <= middle) {
+      proof.push(subtreesOf(middle, end))
+      end = middle
+    } else {
+      proof.push(subtreesOf(start, middle))
+      start = middle
+    }
+  }
+  // The verifier has the hash of the first leaves.
+  if (start > 0) proof.push(subtreesOf(start, end))
+  return proof.reverse()
+}
+
 /** The full subtrees of the leaves from `from` up to `to`. `from` is a multiple of the size of the largest of them. */
 export function subtreesOf(from: number, to: number): Subtree[] {
   const subtrees: Subtree[] = []

@@ -143,6 +143,9 @@ export const SETTINGS = kind.named('MAYFLY_', {
     'Whether audit logs have leaves for the deliveries of webhooks too (docs/audit.md). If it is turned on later, it begins with the oldest ones on the log.',
     { default: false },
   ),
+  auditWitnessPolicy: kind.text(
+    'File with the witnesses that cosign the checkpoints of audit logs, and how many must have (C2SP tlog-policy, docs/audit.md). Must be the same for `api` and `lifecycle`.',
+  ),
   auditLastCheckpoint: kind.text(
     'File with the last checkpoints of audit logs, kept outside of Mayfly. A log that contradicts its checkpoint, such as one from an older backup, is not signed (docs/audit.md).',
   ),
